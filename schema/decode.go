@@ -1,0 +1,135 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxDepth is how many arrays and objects may be open at once in a frame, its envelope counted (PROTOCOL 2).
+const MaxDepth = 64
+
+// Decode reads one frame, without its line ending. It refuses what is not strict JSON (InvalidJSON) and what is not
+// an envelope of its dialect (SchemaViolation); fallback is the dialect to answer in where the frame shows none.
+// With an error the Message holds what could be read of dialect, type, id and correlation.
+func Decode(line []byte, fallback Dialect) (Message, *Error) {
+	m := Message{Dialect: fallback}
+	if tooDeep(line, MaxDepth) {
+		return m, Errorf(InvalidJSON, "Invalid JSON: nested deeper than %d levels", MaxDepth)
+	}
+	if !jsontext.Value(line).IsValid() {
+		return m, Errorf(InvalidJSON, "Invalid JSON: %s", syntaxFault(line))
+	}
+	if i := skipSpace(line, 0); line[i] != '{' {
+		return m, violation("", "the message must be a JSON object")
+	}
+	return m, m.decodeEnvelope(line)
+}
+
+// Valid reports whether text is one strict JSON value within MaxDepth: what may stand as a message's data.
+func Valid(text []byte) bool {
+	return !tooDeep(text, MaxDepth) && jsontext.Value(text).IsValid()
+}
+
+// envelope holds the raw members that matter, nil where absent.
+type envelope struct{ kind, typ, name, data, payload, metadata []byte }
+
+func (m *Message) decodeEnvelope(line []byte) *Error {
+	var e envelope
+	members(line, func(name, value []byte) bool {
+		switch string(name) {
+		case "kind":
+			e.kind = value
+		case "type":
+			e.typ = value
+		case "name":
+			e.name = value
+		case "data":
+			e.data = value
+		case "payload":
+			e.payload = value
+		case "metadata":
+			e.metadata = value
+		}
+		return true
+	})
+	kind, typ, data := e.kind, e.typ, e.data
+	switch {
+	case e.kind != nil:
+		m.Dialect = OsMessage
+	case e.name != nil:
+		m.Dialect = OsEvent
+	}
+	if m.Dialect == OsEvent {
+		kind, typ, data = e.typ, e.name, e.payload
+	}
+
+	// What an answer repeats is read first, so that an error about one member can still name the others.
+	m.Type = readType(typ)
+	metaFault := m.Meta.decode(e.metadata, m.Dialect)
+
+	n := m.Dialect.names()
+	if fault := m.decodeKind(kind, n.kind); fault != nil {
+		return fault
+	}
+	if m.Type == "" {
+		return typeFault(typ, n.typ)
+	}
+	if data == nil {
+		return violation(n.data, "missing required field: %s (it may be null)", n.data)
+	}
+	m.Data = data
+	return metaFault
+}
+
+func (m *Message) decodeKind(raw []byte, member string) *Error {
+	if raw == nil {
+		return violation(member, "missing required field: %s", member)
+	}
+	if raw[0] == '"' {
+		m.Kind = parseKind(unquote(raw), m.Dialect)
+	}
+	if m.Kind == 0 {
+		return violation(member, "%s must be one of command, query, event, %s, error", member, Reply.word(m.Dialect))
+	}
+	return nil
+}
+
+// readType returns the type where it is one, without allocating for a type of the syscall table.
+func readType(raw []byte) string {
+	if raw == nil || raw[0] != '"' {
+		return ""
+	}
+	text := unquote(raw)
+	if row, ok := table().byType[string(text)]; ok {
+		return row.Type
+	}
+	if typ := string(text); ValidType(typ) {
+		return typ
+	}
+	return ""
+}
+
+func typeFault(raw []byte, member string) *Error {
+	if raw == nil {
+		return violation(member, "missing required field: %s", member)
+	}
+	return violation(member, "%s must be a string of the form Domain.Action, such as Memory.Set", member)
+}
+
+// syntaxFault says why line is not strict JSON, for people: the first fault with its place.
+func syntaxFault(line []byte) string {
+	if len(bytes.TrimSpace(line)) == 0 {
+		return "empty line"
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(line))
+	if _, err := dec.ReadValue(); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			return "it ends in the middle of a value"
+		}
+		return err.Error()
+	}
+	return "trailing data after the object"
+}

@@ -1,0 +1,21 @@
+// Package schema is the wire contract of pwos: what a line on a channel may say.
+//
+// One frame is one line of JSON. Two dialects of the envelope are told apart frame by frame: OsMessage
+// ({kind, type, data, metadata}, MESSAGE 4.1) and the older OsEvent ({type, name, payload, metadata}, EVENT 4.1).
+// Decode reads either into a Message; the Append functions write either. The syscall table (Syscalls) says which
+// types exist; the Go types behind its rows decode the data of a request and generate its JSON Schema, so that
+// the two cannot drift.
+//
+// # What it promises
+//
+//   - Decoding is strict and total: any line gives a Message or exactly one *Error that names the fault, and a
+//     Message that came with an error still carries what an answer needs (dialect, type, id, correlation).
+//   - Data passes through exactly as it was written: numbers, escapes, inner white space, order of members.
+//   - The same input gives the same verdict everywhere. Nothing here keeps state, reads a clock or does I/O, but for
+//     LineReader, which reads from the source it was handed.
+//
+// # What it does not promise
+//
+//   - A decoded Message aliases the line it was decoded from; who keeps it past the line's life copies it.
+//   - It knows no authority: a well-formed message is not an allowed one.
+package schema

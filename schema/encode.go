@@ -1,0 +1,152 @@
+package schema
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// AppendMessage appends m as one line in its own dialect, its '\n' included. Data must be one valid JSON value on one
+// line; a nil Data is written as null, absent metadata is left out.
+func AppendMessage(dst []byte, m *Message) []byte {
+	dst = appendHead(dst, m.Dialect, m.Kind, m.Type)
+	if m.Data == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = append(dst, m.Data...)
+	}
+	if m.Meta.Present {
+		dst = append(dst, `,"metadata":{"id":`...)
+		dst = appendString(dst, m.Meta.ID)
+		dst = append(dst, `,"timestamp":`...)
+		dst = strconv.AppendInt(dst, m.Meta.Timestamp, 10)
+		dst = appendMember(dst, `,"correlation":`, m.Meta.Correlation)
+		dst = appendMember(dst, `,"causation":`, m.Meta.Causation)
+		dst = appendMember(dst, `,"idempotencyKey":`, m.Meta.IdempotencyKey)
+		dst = append(dst, '}')
+	}
+	return append(dst, "}\n"...)
+}
+
+// AppendReply appends the successful answer to req with the given data, its '\n' included (MESSAGE 4.2.4).
+func AppendReply(dst []byte, req *Message, data []byte, st *Stamp) []byte {
+	dst = appendHead(dst, req.Dialect, Reply, req.Type)
+	dst = append(dst, data...)
+	return appendTail(dst, req, st)
+}
+
+// AppendError appends the error that answers req, its '\n' included (MESSAGE 4.2.5, EVENT 4.2.5).
+func AppendError(dst []byte, req *Message, e *Error, st *Stamp) []byte {
+	typ := req.Type
+	if typ == "" {
+		typ = "Validation.Failed"
+	}
+	dst = appendHead(dst, req.Dialect, Failure, typ)
+	if req.Dialect == OsEvent {
+		dst = appendEventError(dst, e)
+	} else {
+		dst = AppendErrorData(dst, e)
+	}
+	return appendTail(dst, req, st)
+}
+
+// AppendErrorData appends e as the data of an OsMessage error: code, message and cause, nothing else (MESSAGE 4.2.6).
+func AppendErrorData(dst []byte, e *Error) []byte {
+	dst = append(dst, `{"code":`...)
+	dst = strconv.AppendInt(dst, int64(e.Code()), 10)
+	dst = append(dst, `,"message":`...)
+	dst = appendString(dst, e.Message)
+	if e.Cause != nil {
+		dst = append(dst, `,"cause":`...)
+		dst = AppendErrorData(dst, e.Cause)
+	}
+	return append(dst, '}')
+}
+
+// appendEventError appends e as the payload of an OsEvent error; details holds the member at fault and the cause.
+func appendEventError(dst []byte, e *Error) []byte {
+	dst = append(dst, `{"message":`...)
+	dst = appendString(dst, e.Message)
+	dst = append(dst, `,"code":"`...)
+	dst = append(dst, e.EventCode()...)
+	dst = append(dst, '"')
+	if e.Field != "" || e.Cause != nil {
+		dst = append(dst, `,"details":{`...)
+		if e.Field != "" {
+			dst = append(dst, `"field":`...)
+			dst = appendString(dst, e.Field)
+		}
+		if e.Cause != nil {
+			if e.Field != "" {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, `"cause":`...)
+			dst = appendEventError(dst, e.Cause)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, '}')
+}
+
+func appendHead(dst []byte, d Dialect, k Kind, typ string) []byte {
+	if d == OsEvent {
+		dst = append(dst, `{"type":"`...)
+		dst = append(dst, k.word(d)...)
+		dst = append(dst, `","name":"`...)
+		dst = append(dst, typ...)
+		return append(dst, `","payload":`...)
+	}
+	dst = append(dst, `{"kind":"`...)
+	dst = append(dst, k.word(d)...)
+	dst = append(dst, `","type":"`...)
+	dst = append(dst, typ...)
+	return append(dst, `","data":`...)
+}
+
+// appendTail ends an answer: its own id and time, what it answers, and the audit record that proves it.
+func appendTail(dst []byte, req *Message, st *Stamp) []byte {
+	dst = append(dst, `,"metadata":{"id":"`...)
+	dst = append(dst, st.ID[:]...)
+	dst = append(dst, `","timestamp":`...)
+	dst = strconv.AppendInt(dst, st.Time, 10)
+	dst = appendMember(dst, `,"correlation":`, req.Meta.Correlation)
+	dst = appendMember(dst, `,"causation":`, req.Meta.ID)
+	if p := st.Proof; p.Seq != 0 {
+		dst = append(dst, `,"kernel":{"seq":`...)
+		dst = strconv.AppendUint(dst, p.Seq, 10)
+		dst = append(dst, `,"pid":`...)
+		dst = strconv.AppendInt(dst, p.PID, 10)
+		dst = append(dst, `,"tick":`...)
+		dst = strconv.AppendInt(dst, p.Tick, 10)
+		dst = append(dst, `,"latency_us":`...)
+		dst = strconv.AppendInt(dst, p.LatencyUS, 10)
+		dst = append(dst, '}')
+	}
+	return append(dst, "}}\n"...)
+}
+
+func appendMember(dst []byte, name, value string) []byte {
+	if value == "" {
+		return dst
+	}
+	return appendString(append(dst, name...), value)
+}
+
+// AppendString appends s as a JSON string; bytes that are not UTF-8 become U+FFFD.
+func AppendString(dst []byte, s string) []byte { return appendString(dst, s) }
+
+func appendString(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			quoted, err := jsontext.AppendQuote(dst, s)
+			if err != nil { // bad UTF-8: the text was written with its replacement
+				return quoted
+			}
+			return quoted
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}

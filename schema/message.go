@@ -1,0 +1,89 @@
+package schema
+
+// Dialect is the envelope that a frame is written in (PROTOCOL 3).
+type Dialect uint8
+
+const (
+	// OsMessage is the canonical envelope: kind, type, data, metadata (MESSAGE 4.1).
+	OsMessage Dialect = iota
+	// OsEvent is the older envelope: type, name, payload, metadata (EVENT 4.1).
+	OsEvent
+)
+
+// String returns the name that the specs use.
+func (d Dialect) String() string {
+	if d == OsEvent {
+		return "OsEvent"
+	}
+	return "OsMessage"
+}
+
+// Kind says why a message was sent (MESSAGE 4.2).
+type Kind uint8
+
+// The five kinds; the zero Kind is none of them.
+const (
+	Command Kind = 1 + iota
+	Query
+	Event
+	Reply
+	Failure
+)
+
+// kindNames holds the wire words: what OsMessage writes, then what OsEvent writes.
+var kindNames = [...][2]string{
+	{"", ""},
+	Command: {"command", "command"},
+	Query:   {"query", "query"},
+	Event:   {"event", "event"},
+	Reply:   {"reply", "response"},
+	Failure: {"error", "error"},
+}
+
+// String returns the OsMessage word for k.
+func (k Kind) String() string { return k.word(OsMessage) }
+
+func (k Kind) word(d Dialect) string {
+	if int(k) >= len(kindNames) {
+		return ""
+	}
+	return kindNames[k][d]
+}
+
+func parseKind(word []byte, d Dialect) Kind {
+	for k := Command; k <= Failure; k++ {
+		if string(word) == kindNames[k][d] {
+			return k
+		}
+	}
+	return 0
+}
+
+// Message is one decoded frame, or one to be encoded, in either dialect.
+type Message struct {
+	Dialect Dialect
+	Kind    Kind
+	Type    string // Domain.Action (MESSAGE 4.4); `name` in OsEvent
+	Data    []byte // one JSON value, as written; `payload` in OsEvent
+	Meta    Metadata
+}
+
+// Metadata is a message's tracing data (MESSAGE 4.1.2). Empty strings are absent members.
+type Metadata struct {
+	Present        bool // the frame had a metadata object
+	ID             string
+	Timestamp      int64 // Unix epoch, milliseconds
+	Correlation    string
+	Causation      string
+	IdempotencyKey string // commands only (MESSAGE 10.3)
+}
+
+// names are the member names that differ between the dialects.
+type names struct{ kind, typ, data string }
+
+func (d Dialect) names() names {
+	if d == OsEvent {
+		return names{kind: "type", typ: "name", data: "payload"}
+	}
+	return names{kind: "kind", typ: "type", data: "data"}
+}

@@ -1,0 +1,61 @@
+package schema
+
+// decode reads the metadata member of an envelope (MESSAGE 4.1.2). It reads everything that is well formed, whatever
+// the order, and returns the first fault: OsMessage requires the object, OsEvent checks it where it is there
+// (BRIDGE 4.2.1).
+func (md *Metadata) decode(raw []byte, d Dialect) *Error {
+	if raw == nil {
+		if d == OsEvent {
+			return nil
+		}
+		return violation("metadata", "missing required field: metadata")
+	}
+	if raw[0] != '{' {
+		return violation("metadata", "metadata must be an object")
+	}
+	md.Present = true
+	var first *Error
+	note := func(fault *Error) {
+		if first == nil {
+			first = fault
+		}
+	}
+	var hasTime bool
+	members(raw, func(name, value []byte) bool {
+		switch string(name) {
+		case "id":
+			note(readText(&md.ID, value, "metadata.id"))
+		case "timestamp":
+			hasTime = true
+			at, ok := parseInteger(value)
+			if !ok || at < 0 {
+				note(violation("metadata.timestamp", "metadata.timestamp must be a non-negative integer: milliseconds since 1970"))
+			}
+			md.Timestamp = at
+		case "correlation":
+			note(readText(&md.Correlation, value, "metadata.correlation"))
+		case "causation":
+			if string(value) != "null" { // MESSAGE 4.5.2: a message without a parent may say so
+				note(readText(&md.Causation, value, "metadata.causation"))
+			}
+		case "idempotencyKey":
+			note(readText(&md.IdempotencyKey, value, "metadata.idempotencyKey"))
+		}
+		return true
+	})
+	if first == nil && md.ID == "" {
+		first = violation("metadata.id", "missing required field: metadata.id")
+	}
+	if first == nil && !hasTime {
+		first = violation("metadata.timestamp", "missing required field: metadata.timestamp")
+	}
+	return first
+}
+
+func readText(dst *string, raw []byte, field string) *Error {
+	if raw[0] != '"' || len(raw) == 2 {
+		return violation(field, "%s must be a non-empty string", field)
+	}
+	*dst = string(unquote(raw))
+	return nil
+}

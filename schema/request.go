@@ -1,0 +1,23 @@
+package schema
+
+// Request finds what a well-formed message asks for: its row of the syscall table and its data, decoded as the row
+// says. It refuses a reply or an error (PROTOCOL 2), a name that no row has, a command sent as a query or the other way
+// round, and data that does not fit.
+func (m *Message) Request() (*Syscall, any, *Error) {
+	n := m.Dialect.names()
+	if m.Kind != Command && m.Kind != Query {
+		return nil, nil, violation(n.kind, "a client sends commands, queries and events, not a %s", m.Kind.word(m.Dialect))
+	}
+	row, ok := Lookup(m.Type)
+	if !ok {
+		return nil, nil, Errorf(UnknownSyscall, "Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, m.Type)
+	}
+	if m.Kind != row.Kind {
+		return nil, nil, violation(n.kind, "%s is a %s, not a %s", row.Type, row.Kind.word(m.Dialect), m.Kind.word(m.Dialect))
+	}
+	in, err := row.Input.Decode(m.Data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return row, in, nil
+}

@@ -1,0 +1,61 @@
+package schema
+
+import (
+	crand "crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+	"time"
+)
+
+// Stamp is what makes one answer unlike every other: its own id, its time, and the record that proves it.
+type Stamp struct {
+	ID    [36]byte // a UUIDv7 in text form
+	Time  int64    // Unix epoch, milliseconds
+	Proof Proof
+}
+
+// Proof names the audit record behind an answer: `metadata.kernel` (PROTOCOL 3). Seq 0 means that there is none.
+type Proof struct {
+	Seq       uint64
+	PID       int64
+	Tick      int64
+	LatencyUS int64
+}
+
+// Stamper makes stamps. It is not safe for use by several goroutines: each connection has its own.
+type Stamper struct{ random *rand.ChaCha8 }
+
+// NewStamper returns a Stamper seeded from the operating system. Its ids are unique, they are no secrets.
+func NewStamper() *Stamper {
+	var seed [32]byte
+	_, _ = crand.Read(seed[:]) // never returns an error: it ends the program instead
+	return &Stamper{random: rand.NewChaCha8(seed)}
+}
+
+// Next returns a stamp with a fresh id for an answer made at now: a UUIDv7 (RFC 9562, section 5.7), its time and 74
+// random bits. It is made here because the time is at hand and this is done for every answer.
+func (s *Stamper) Next(now time.Time) Stamp {
+	st := Stamp{Time: now.UnixMilli()}
+	var id [16]byte
+	binary.BigEndian.PutUint64(id[:8], uint64(st.Time)<<16|0x7000|s.random.Uint64()&0x0fff)
+	binary.BigEndian.PutUint64(id[8:], 1<<63|s.random.Uint64()>>2)
+	appendUUID(st.ID[:0], id)
+	return st
+}
+
+// NewID returns a fresh UUIDv7 in text form.
+func (s *Stamper) NewID() string {
+	st := s.Next(time.Now())
+	return string(st.ID[:])
+}
+
+func appendUUID(dst []byte, id [16]byte) []byte {
+	for i, part := range [...][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
+		if i > 0 {
+			dst = append(dst, '-')
+		}
+		dst = hex.AppendEncode(dst, part)
+	}
+	return dst
+}

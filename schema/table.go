@@ -1,0 +1,103 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Domain names the state machine, and so the actor, that owns a syscall.
+type Domain string
+
+// Kernel is the domain of the syscalls about the kernel itself.
+const Kernel Domain = "kernel"
+
+// Grant says who may call a syscall when nobody granted it.
+type Grant uint8
+
+const (
+	// ByCapability: a token that names the syscall is needed (CAP 2).
+	ByCapability Grant = iota
+	// Everyone: no token is needed (PROTOCOL 5).
+	Everyone
+	// OperatorOnly: no token is enough.
+	OperatorOnly
+)
+
+// Syscall is one row of the syscall table: everything about a syscall but its meaning.
+type Syscall struct {
+	Type        string
+	Kind        Kind // Command or Query
+	Domain      Domain
+	Grant       Grant
+	Description string
+	Input       *Type
+	Output      *Type
+	AliasOf     string // the row is another name of this one, and is not listed
+}
+
+func rows() []Syscall {
+	return []Syscall{
+		{
+			Type: "Syscall.Ping", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[PingInput](), Output: TypeOf[PingOutput](),
+			Description: "Returns the payload unchanged: shows that the kernel answers.",
+		},
+		{
+			Type: "Syscall.Echo", Kind: Command, Domain: Kernel, Grant: Everyone, Input: TypeOf[EchoInput](), Output: TypeOf[EchoOutput](),
+			Description: "Returns the message: shows the way of a command.",
+		},
+		{
+			Type: "Syscall.List", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[ListInput](), Output: TypeOf[ListOutput](),
+			Description: "Names the syscalls that the caller may call.",
+		},
+		{
+			Type: "Syscall.Describe", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[DescribeInput](), Output: TypeOf[DescribeOutput](),
+			Description: "Describes a syscall: its kind, what it does, and the JSON Schemas of its data and of its reply's data.",
+		},
+		{
+			Type: "Sys.Describe", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[DescribeInput](), Output: TypeOf[DescribeOutput](),
+			Description: "The name of Syscall.Describe in EVENT.", AliasOf: "Syscall.Describe",
+		},
+		{
+			Type: "Syscall.Shutdown", Kind: Command, Domain: Kernel, Grant: OperatorOnly, Input: TypeOf[ShutdownInput](), Output: TypeOf[SuccessOutput](),
+			Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
+		},
+	}
+}
+
+type index struct {
+	rows   []Syscall
+	byType map[string]*Syscall
+}
+
+// table is built once; it never changes.
+var table = sync.OnceValue(func() *index {
+	list := rows()
+	slices.SortFunc(list, func(a, b Syscall) int { return strings.Compare(a.Type, b.Type) })
+	x := &index{rows: list, byType: make(map[string]*Syscall, len(list))}
+	for i := range list {
+		x.byType[list[i].Type] = &list[i]
+	}
+	return x
+})
+
+// Syscalls returns the syscall table, sorted by type. It is shared: nobody changes it.
+func Syscalls() []Syscall { return table().rows }
+
+// Lookup returns the row of the named syscall.
+func Lookup(typ string) (*Syscall, bool) {
+	row, ok := table().byType[typ]
+	return row, ok
+}
+
+// AppendDescription appends what Syscall.Describe answers about s, in the words of dialect d.
+func (s *Syscall) AppendDescription(dst []byte, d Dialect) []byte {
+	dst = appendString(append(dst, `{"name":`...), s.Type)
+	dst = append(dst, `,"`...)
+	dst = append(dst, d.names().kind...)
+	dst = appendString(append(dst, `":`...), s.Kind.word(d))
+	dst = appendString(append(dst, `,"description":`...), s.Description)
+	dst = s.Input.AppendJSONSchema(append(dst, `,"input":`...))
+	dst = s.Output.AppendJSONSchema(append(dst, `,"output":`...))
+	return append(dst, '}')
+}
