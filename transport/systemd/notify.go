@@ -1,0 +1,40 @@
+package systemd
+
+import (
+	"fmt"
+	"net"
+	"strings"
+)
+
+// What a daemon has to say to its service manager (sd_notify).
+const (
+	Ready    = "READY=1"    // clients may connect
+	Stopping = "STOPPING=1" // an orderly shutdown has begun
+)
+
+// Status returns the assignment that shows text, one line, in the manager's status display.
+func Status(text string) string {
+	return "STATUS=" + strings.ReplaceAll(text, "\n", " ")
+}
+
+// Notify sends assignments to the service manager, all in one datagram. It returns false, and no error, where there is no
+// manager that wants to know: NOTIFY_SOCKET, as getenv has it, is empty. An error is no reason to stop serving.
+func Notify(getenv func(string) string, assignments ...string) (told bool, err error) {
+	address := getenv("NOTIFY_SOCKET")
+	if address == "" {
+		return false, nil
+	}
+	// "@" stands for the zero byte that begins an abstract name; package net reads it the same way.
+	if address[0] != '/' && address[0] != '@' {
+		return false, fmt.Errorf("notify service manager: NOTIFY_SOCKET=%s is no address of a Unix socket", address)
+	}
+	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: address, Net: "unixgram"})
+	if err != nil {
+		return false, fmt.Errorf("notify service manager: %w", err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(strings.Join(assignments, "\n"))); err != nil {
+		return false, fmt.Errorf("notify service manager: %w", err)
+	}
+	return true, nil
+}

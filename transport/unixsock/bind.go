@@ -1,0 +1,91 @@
+package unixsock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// listenAt clears path of a stale socket, if that is what f found, and puts a listening one there.
+func listenAt(ctx context.Context, lock *Lock, path string, f finding) (*Listener, error) {
+	// Probing took time, in which the lock may have become somebody else's.
+	if err := lock.Verify(); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if f.state == Stale {
+		if err := removeSame(path, f.info); err != nil {
+			return nil, fmt.Errorf("remove stale socket: %w", err)
+		}
+	}
+	return bind(ctx, path)
+}
+
+// bind listens on a new socket and publishes it at path. It returns an error that wraps fs.ErrExist where something is
+// there already.
+func bind(ctx context.Context, path string) (*Listener, error) {
+	hidden := filepath.Join(filepath.Dir(path), hiddenName())
+	if err := CheckSocketPath(hidden); err != nil {
+		return nil, err
+	}
+	config := net.ListenConfig{Control: restrict}
+	generic, err := config.Listen(ctx, "unix", hidden)
+	if err != nil {
+		return nil, fmt.Errorf("bind socket: %w", err)
+	}
+	ln := generic.(*net.UnixListener) // "unix" gives no other
+	ln.SetUnlinkOnClose(false)        // it would unlink by name, whatever is there by then
+
+	info, err := publish(hidden, path, os.Link)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("publish socket: %w", err), ln.Close())
+	}
+	return newListener(ln, path, info), nil
+}
+
+// hiddenName is no longer than "kernel.sock", so that it fits wherever that does.
+func hiddenName() string {
+	return "." + strings.ToLower(rand.Text()[:8])
+}
+
+// restrict sets the mode that bind(2) will give the socket file, before there is one. Setting a umask would do as well,
+// but it is the whole process's. Systems other than Linux refuse (EINVAL); there the private directory alone has to
+// keep others out, until publish sets the mode.
+func restrict(_, _ string, raw syscall.RawConn) error {
+	var modeErr error
+	err := raw.Control(func(fd uintptr) { modeErr = unix.Fchmod(int(fd), 0o600) })
+	if errors.Is(modeErr, unix.EINVAL) {
+		modeErr = nil
+	}
+	return errors.Join(err, modeErr)
+}
+
+// publish gives the socket file hidden the name path in hidden's place, and returns what it put there. link is os.Link.
+func publish(hidden, path string, link func(from, to string) error) (fs.FileInfo, error) {
+	err := os.Chmod(hidden, 0o600) // whatever the umask took
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Lstat(hidden)
+	}
+	if err == nil {
+		err = link(hidden, path)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return info, errors.Join(err, os.Remove(hidden))
+	}
+	// Some file systems know no second name for a socket. There the path is looked at right before it is taken.
+	if _, statErr := os.Lstat(path); errors.Is(statErr, fs.ErrNotExist) {
+		if err = os.Rename(hidden, path); err == nil {
+			return info, nil
+		}
+	}
+	return nil, errors.Join(err, os.Remove(hidden))
+}

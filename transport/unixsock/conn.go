@@ -1,0 +1,160 @@
+package unixsock
+
+import (
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Conn is a channel of lines over a stream that the runtime's poller knows: a Unix socket or a pipe. One goroutine may
+// read while another writes.
+type Conn struct {
+	stream  stream
+	raw     syscall.RawConn
+	lines   *schema.LineReader
+	dialect schema.Dialect
+	limit   int
+
+	reading attempt
+	writing attempt
+}
+
+// stream is what net.UnixConn and os.File have in common.
+type stream interface {
+	io.ReadWriteCloser
+	syscall.Conn
+	SetDeadline(time.Time) error
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+}
+
+var (
+	_ stream        = (*net.UnixConn)(nil)
+	_ stream        = (*os.File)(nil)
+	_ schema.Filler = (*Conn)(nil)
+)
+
+// NewConn returns a channel over s with lines of at most limit bytes; dialect is the one to answer in where a frame
+// shows none.
+func NewConn(s stream, dialect schema.Dialect, limit int) (*Conn, error) {
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{stream: s, raw: raw, dialect: dialect, limit: limit}
+	c.reading.try = c.reading.read
+	c.writing.try = c.writing.write
+	c.lines = schema.NewLineReader(c, limit)
+	return c, nil
+}
+
+// Dialect is the dialect to answer in where a frame shows none.
+func (c *Conn) Dialect() schema.Dialect { return c.dialect }
+
+// LineLimit is the longest line in bytes.
+func (c *Conn) LineLimit() int { return c.limit }
+
+// Next returns the next line; see schema.LineReader.
+func (c *Conn) Next() ([]byte, error) { return c.lines.Next() }
+
+// TryNext is Next for what was received already; see schema.LineReader.
+func (c *Conn) TryNext() (line []byte, ok bool, err error) { return c.lines.TryNext() }
+
+// Read implements io.Reader for the line reader.
+func (c *Conn) Read(p []byte) (int, error) { return c.stream.Read(p) }
+
+// attempt is one try to read or write without waiting. Its functions are made once a connection, since a closure made
+// for each call would be an allocation for each.
+type attempt struct {
+	try func(fd uintptr) bool
+	get func() []byte // read: where to
+	put func([]byte)
+	buf []byte // read: what came; write: what is left to write
+	n   int
+	err error
+}
+
+// Fill implements schema.Filler: it waits for input without holding a buffer, so that an idle connection costs its
+// goroutine and little else.
+func (c *Conn) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
+	r := &c.reading
+	r.get, r.put, r.buf, r.n, r.err = get, put, nil, 0, nil
+	if err := c.raw.Read(r.try); err != nil {
+		return nil, err
+	}
+	switch {
+	case r.err != nil:
+		return r.buf, os.NewSyscallError("read", r.err)
+	case r.n == 0:
+		return r.buf, io.EOF
+	}
+	return r.buf, nil
+}
+
+// read takes what there is; false has the poller wait for input and try again.
+func (r *attempt) read(fd uintptr) bool {
+	buf := r.get()
+	for {
+		if r.n, r.err = syscall.Read(int(fd), buf); r.err != syscall.EINTR {
+			break
+		}
+	}
+	if r.err == syscall.EAGAIN {
+		r.put(buf)
+		return false
+	}
+	r.buf = buf[:max(r.n, 0)]
+	return true
+}
+
+// TryWrite writes as much of p as the peer takes without waiting; n < len(p) with a nil error means that it is full.
+func (c *Conn) TryWrite(p []byte) (int, error) {
+	w := &c.writing
+	w.buf, w.n, w.err = p, 0, nil
+	err := c.raw.Write(w.try)
+	w.buf = nil
+	if err == nil && w.err != nil && w.err != syscall.EAGAIN {
+		err = os.NewSyscallError("write", w.err)
+	}
+	return w.n, err
+}
+
+// write gives what the peer takes; it never asks the poller to wait.
+func (w *attempt) write(fd uintptr) bool {
+	for w.n < len(w.buf) {
+		n, err := syscall.Write(int(fd), w.buf[w.n:])
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil {
+			w.err = err
+			break
+		}
+		w.n += n
+	}
+	return true
+}
+
+// Write writes all of p, waiting for the peer.
+func (c *Conn) Write(p []byte) (int, error) { return c.stream.Write(p) }
+
+// SetDeadline bounds reading and writing; the zero time is no bound.
+func (c *Conn) SetDeadline(t time.Time) error { return c.stream.SetDeadline(t) }
+
+// Interrupt makes Next return what was received already, and then an error.
+func (c *Conn) Interrupt() { _ = c.stream.SetReadDeadline(time.Unix(1, 0)) }
+
+// CloseWrite tells the peer that nothing more will come, where the stream can say so.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.stream.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close ends both directions; waiting reads and writes return.
+func (c *Conn) Close() error { return c.stream.Close() }

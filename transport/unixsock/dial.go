@@ -1,0 +1,62 @@
+package unixsock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Why Dial came to nothing. After either of the two a client may start a daemon (BRIDGE 4.5.2); any other error, such as
+// an *UnsafeError or a *ForeignPeerError, is one that a daemon would run into as well.
+var (
+	// ErrNoSocket: the socket, or the runtime directory itself, is not there.
+	ErrNoSocket = errors.New("no daemon has been here")
+	// ErrNobodyListens: the socket of a daemon that is gone.
+	ErrNobodyListens = errors.New("the daemon is gone")
+)
+
+// Dial connects to the daemon at the socket path. It trusts nothing: the directory has to pass CheckPrivateDir, and the
+// process that listens has to be ours or root's. It sends and reads nothing; ClientPrologue comes next. While the
+// daemon's queue is full it waits, until ctx ends.
+func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
+	if err := CheckSocketPath(path); err != nil {
+		return nil, err
+	}
+	switch err := CheckPrivateDir(filepath.Dir(path)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("dial %s: %w", path, ErrNoSocket)
+	case err != nil:
+		return nil, fmt.Errorf("dial: %w", err)
+	}
+	conn, err := connectToSocket(ctx, path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("dial %s: %w", path, ErrNoSocket)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("dial %s: %w", path, ErrNobodyListens)
+	case err != nil:
+		return nil, fmt.Errorf("dial: %w", err)
+	}
+	if _, err := PeerOf(conn); err != nil {
+		return nil, errors.Join(fmt.Errorf("dial %s: %w", path, err), conn.Close())
+	}
+	return conn, nil
+}
+
+// connectToSocket looks before it connects, as probe does. In a private directory a socket of root's is one that a
+// service manager put there for us.
+func connectToSocket(ctx context.Context, path string) (*net.UnixConn, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if problem := socketProblem(info, 0); problem != "" {
+		return nil, &UnsafeError{path, problem, "move it out of the way, or set PWOS_RUNTIME_DIR to another directory"}
+	}
+	return connect(ctx, path)
+}

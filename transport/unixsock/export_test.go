@@ -1,0 +1,64 @@
+package unixsock
+
+import (
+	"context"
+	"net"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// What the tests need to drive the prologue on fake time: real sockets know real time only.
+
+type (
+	Lines = lines
+	Gate  struct{ *gate }
+)
+
+var (
+	ErrEvicted = errEvicted
+	ErrClosing = errClosing
+	JudgePeer  = judgePeer
+	Exchange   = exchange
+	HiddenName = hiddenName
+	Publish    = publish
+	TryLock    = tryLock
+	Acquire    = acquire
+)
+
+const (
+	AuthGrace  = authGrace
+	CrowdGrace = crowdGrace
+)
+
+func NewGate() *Gate { return &Gate{newGate()} }
+
+func RunPrologue(link Lines, offer Offer) (key string, err error) {
+	p := prologue{link: link, offer: offer, stamps: schema.NewStamper()}
+	return p.run()
+}
+
+// Receive is what happens to a connection between accept and handler.
+func (s *Server) Receive(ctx context.Context, link Lines) (key string, err error) {
+	v, err := s.gate.enter(ctx, link, 1)
+	if err != nil {
+		return "", err
+	}
+	return s.admit(link, v, Peer{})
+}
+
+// Remember is what happens to a connection that was accepted before the shutdown and received after it.
+func (s *Server) Remember(conn net.Conn) { s.remember(conn) }
+
+func (s *Server) Gate() *Gate { return &Gate{s.gate} }
+
+// Enter and the rest reach the methods of the gate.
+func (g *Gate) Enter(ctx context.Context, conn deadliner, pid int) (*visitor, error) {
+	return g.enter(ctx, conn, pid)
+}
+func (g *Gate) Leave(v *visitor, passed bool) error { return g.leave(v, passed) }
+func (g *Gate) Close()                              { g.close() }
+func (g *Gate) Waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.inside
+}

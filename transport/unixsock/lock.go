@@ -1,0 +1,192 @@
+package unixsock
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked is what a *LockedError wraps: another daemon owns the runtime directory.
+var ErrLocked = errors.New("instance lock is held")
+
+// LockedError refuses the instance lock because another process holds it.
+type LockedError struct {
+	Path string
+	PID  int // the holder as it wrote itself into the file; 0 where it has not yet
+}
+
+// Error names the holder, the lock and what to do.
+func (e *LockedError) Error() string {
+	who := "another daemon"
+	if e.PID != 0 {
+		who = fmt.Sprintf("another daemon (process %d)", e.PID)
+	}
+	return fmt.Sprintf("%s holds %s: end it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR to another directory", who, e.Path)
+}
+
+// Unwrap returns ErrLocked.
+func (e *LockedError) Unwrap() error { return ErrLocked }
+
+// Lock is the instance lock: whoever holds it, and nobody else, may bind and unlink the sockets beside it (PROTOCOL 1).
+//
+// It is flock(2) on one descriptor of ours: the system gives it back whatever way the process ends, and that same
+// descriptor proves which file was locked and carries the holder's number. (gofrs/flock keeps its descriptor to
+// itself; writing the number through a second one would drop the lock where flock is emulated, as on NFS.)
+//
+// The file is never unlinked. Unlinking it would let one process lock the old file and another the new one, each
+// alone. When somebody else does unlink it, Probe still finds the daemon that runs.
+type Lock struct {
+	path string
+	file *os.File
+}
+
+// relocks bounds how often the lock file may be replaced while it is being locked. Nobody does that by accident once.
+const relocks = 100
+
+// AcquireLock takes the lock file at path without waiting and writes our process number into it. The file is made 0600
+// where it is not there; its directory has to pass CheckPrivateDir. It returns a *LockedError where another process, or
+// another Lock of this one, holds it.
+func AcquireLock(path string) (*Lock, error) {
+	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	return acquire(path, tryLock)
+}
+
+// acquire repeats try, which is tryLock, until the file that it locked is still the one at path.
+func acquire(path string, try func(path string) (*Lock, error)) (*Lock, error) {
+	for range relocks {
+		l, err := try(path)
+		if err != nil {
+			return nil, err
+		}
+		err = l.Verify()
+		if err == nil {
+			err = l.claim()
+		}
+		if err == nil {
+			return l, nil
+		}
+		if closeErr := l.file.Close(); closeErr != nil || !errors.Is(err, ErrLockReplaced) {
+			return nil, errors.Join(err, closeErr)
+		}
+	}
+	return nil, fmt.Errorf("lock %s: %w again and again", path, ErrLockReplaced)
+}
+
+// tryLock opens and locks whatever file is at path at this moment; it may be gone before the lock is had.
+func tryLock(path string) (*Lock, error) {
+	// O_NONBLOCK is for the case that a FIFO stands there.
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, &UnsafeError{path, "is a symbolic link", "remove the link"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open instance lock: %w", err)
+	}
+	if err := lockFile(path, file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &Lock{path: path, file: file}, nil
+}
+
+// lockFile locks the opened file, if it is one that only we can have made. Its content does not matter: a holder may have
+// crashed at any point.
+func lockFile(path string, file *os.File) error {
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return fmt.Errorf("inspect instance lock: %w", err)
+	case !info.Mode().IsRegular():
+		return &UnsafeError{path, "is not a regular file", "move it out of the way"}
+	case ownerOf(info) != os.Geteuid():
+		return &UnsafeError{path, fmt.Sprintf("belongs to user %d", ownerOf(info)), "move it out of the way"}
+	}
+	for {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return &LockedError{Path: path, PID: holder(file)}
+	}
+	if err != nil {
+		return fmt.Errorf("lock %s: %w", path, err)
+	}
+	return nil
+}
+
+// holder reads who wrote itself into a lock file. It is for people only: between taking the lock and writing the
+// number, a holder shows none, or that of one that crashed before it.
+func holder(file *os.File) int {
+	var text [20]byte
+	n, err := file.ReadAt(text[:], 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:n])))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}
+
+// claim writes our number into the locked file. The mode is set again because a umask may have taken from it, or an
+// earlier hand may have added to it.
+func (l *Lock) claim() error {
+	number := strconv.AppendInt(nil, int64(os.Getpid()), 10)
+	err := l.file.Chmod(0o600)
+	if err == nil {
+		err = l.file.Truncate(0)
+	}
+	if err == nil {
+		_, err = l.file.WriteAt(append(number, '\n'), 0)
+	}
+	if err != nil {
+		return fmt.Errorf("write instance lock: %w", err)
+	}
+	return nil
+}
+
+// ErrLockReplaced says that the lock we hold is no longer the file at its path: somebody removed or replaced that.
+var ErrLockReplaced = errors.New("instance lock was removed or replaced")
+
+// Verify returns ErrLockReplaced where the locked file is no longer the one at the lock's path, so that it keeps nobody
+// out any more.
+func (l *Lock) Verify() error {
+	ours, err := l.file.Stat()
+	if err != nil {
+		return fmt.Errorf("inspect instance lock: %w", err)
+	}
+	there, err := os.Lstat(l.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ErrLockReplaced
+	case err != nil:
+		return fmt.Errorf("inspect instance lock: %w", err)
+	case !os.SameFile(ours, there):
+		return ErrLockReplaced
+	}
+	return nil
+}
+
+// Path returns where the lock file was locked.
+func (l *Lock) Path() string { return l.path }
+
+// Release gives the lock back and leaves the file, emptied, where it is. Every Listener bound under the lock has to be
+// closed before. A second call returns os.ErrClosed.
+func (l *Lock) Release() error {
+	err := l.file.Truncate(0)
+	if err := errors.Join(err, l.file.Close()); err != nil {
+		return fmt.Errorf("release instance lock: %w", err)
+	}
+	return nil
+}

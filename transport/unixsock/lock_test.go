@@ -1,0 +1,219 @@
+package unixsock_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+func TestLockKeepsOthersOut(t *testing.T) {
+	t.Parallel()
+	places, _ := locked(t)
+	_, err := unixsock.AcquireLock(places.Lock)
+	if !errors.Is(err, unixsock.ErrLocked) {
+		t.Fatalf("got %v, want ErrLocked", err)
+	}
+	if held, ok := errors.AsType[*unixsock.LockedError](err); !ok || held.PID != os.Getpid() || held.Path != places.Lock {
+		t.Errorf("got %#v, want the lock's path and process %d", err, os.Getpid())
+	}
+	for _, want := range []string{places.Lock, strconv.Itoa(os.Getpid())} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not name %s", err, want)
+		}
+	}
+	if mode := inode(t, places.Lock).Mode(); mode != 0o600 {
+		t.Errorf("the file's mode is %v, want 0600", mode)
+	}
+}
+
+func TestLockIsHadByOneOfMany(t *testing.T) {
+	t.Parallel()
+	places := privatePlaces(t)
+	var (
+		wait   sync.WaitGroup
+		start  = make(chan struct{})
+		won    atomic.Int32
+		winner atomic.Pointer[unixsock.Lock]
+	)
+	for range 64 {
+		wait.Go(func() {
+			<-start
+			lock, err := unixsock.AcquireLock(places.Lock)
+			switch {
+			case err == nil:
+				won.Add(1)
+				winner.Store(lock)
+			case !errors.Is(err, unixsock.ErrLocked):
+				t.Errorf("got %v, want ErrLocked", err)
+			}
+		})
+	}
+	close(start)
+	wait.Wait()
+	if won.Load() != 1 {
+		t.Fatalf("%d got the lock", won.Load())
+	}
+	must(t, winner.Load().Release())
+}
+
+// The file may be removed, or another put in its place, between being opened and being locked. Then it does not count.
+func TestLockOfARemovedFileDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name     string
+		removals int
+		want     error
+	}{
+		{"never", 0, nil},
+		{"once", 1, nil},
+		{"often", 50, nil},
+		{"always", 1000, unixsock.ErrLockReplaced},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			places, removals := privatePlaces(t), tt.removals
+			lock, err := unixsock.Acquire(places.Lock, func(path string) (*unixsock.Lock, error) {
+				lock, err := unixsock.TryLock(path)
+				if removals > 0 {
+					removals--
+					must(t, os.Remove(path))
+				}
+				return lock, err
+			})
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("got %v, want %v", err, tt.want)
+			}
+			if err == nil {
+				must(t, lock.Verify())
+				must(t, lock.Release())
+			}
+		})
+	}
+}
+
+func TestLockNoticesThatItWasReplaced(t *testing.T) {
+	t.Parallel()
+	for name, replace := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"replaced": func(path string) error {
+			if err := os.WriteFile(path+".new", nil, 0o600); err != nil {
+				return err
+			}
+			return os.Rename(path+".new", path)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			places, lock := locked(t)
+			must(t, lock.Verify())
+			must(t, replace(places.Lock))
+			if err := lock.Verify(); !errors.Is(err, unixsock.ErrLockReplaced) {
+				t.Errorf("got %v, want ErrLockReplaced", err)
+			}
+		})
+	}
+}
+
+func TestReleasedLockIsFreeAndItsFileStays(t *testing.T) {
+	t.Parallel()
+	places := privatePlaces(t)
+	for range 2 {
+		lock, err := unixsock.AcquireLock(places.Lock)
+		must(t, err)
+		must(t, lock.Release())
+		if info := inode(t, places.Lock); info.Size() != 0 {
+			t.Errorf("the file still names its holder: %d bytes", info.Size())
+		}
+		if err := lock.Release(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("second release: got %v, want os.ErrClosed", err)
+		}
+	}
+}
+
+func TestLockFileLeftByAnotherHand(t *testing.T) {
+	t.Parallel()
+	places := privatePlaces(t)
+	must(t, os.WriteFile(places.Lock, []byte("no number, and much longer than one\n"), 0o600))
+	must(t, os.Chmod(places.Lock, 0o666))
+	lock, err := unixsock.AcquireLock(places.Lock)
+	must(t, err)
+	text, err := os.ReadFile(places.Lock)
+	must(t, err)
+	if want := strconv.Itoa(os.Getpid()) + "\n"; string(text) != want {
+		t.Errorf("the file says %q, want %q", text, want)
+	}
+	if mode := inode(t, places.Lock).Mode(); mode != 0o600 {
+		t.Errorf("the file's mode is %v, want 0600", mode)
+	}
+	must(t, lock.Release())
+}
+
+func TestLockedErrorWithoutANumber(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"empty": "", "words": "nobody", "negative": "-1\n", "too long": strings.Repeat("9", 40)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			places, _ := locked(t)
+			must(t, os.WriteFile(places.Lock, []byte(text), 0o600))
+			_, err := unixsock.AcquireLock(places.Lock)
+			if held, ok := errors.AsType[*unixsock.LockedError](err); !ok || held.PID != 0 {
+				t.Errorf("got %#v, want a LockedError without a number", err)
+			}
+		})
+	}
+}
+
+func TestHostileLockFile(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		make func(path string) error
+	}{
+		{"symbolic link", func(path string) error { return os.Symlink(path+".target", path) }},
+		{"FIFO", func(path string) error { return syscall.Mkfifo(path, 0o600) }},
+		{"directory", func(path string) error { return os.Mkdir(path, 0o700) }},
+	}
+	if os.Geteuid() == 0 { // nobody else can give a file away
+		tests = append(tests, struct {
+			name string
+			make func(path string) error
+		}{"somebody else's", func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, 12345, -1))
+		}})
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			places := privatePlaces(t)
+			must(t, tt.make(places.Lock))
+			before := inode(t, places.Lock)
+			if _, err := unixsock.AcquireLock(places.Lock); err == nil || !strings.Contains(err.Error(), places.Lock) {
+				t.Errorf("got %v, want an error that names %s", err, places.Lock)
+			}
+			if after := inode(t, places.Lock); !os.SameFile(before, after) || before.Mode() != after.Mode() {
+				t.Error("it was changed")
+			}
+			if _, err := os.Lstat(places.Lock + ".target"); !errors.Is(err, fs.ErrNotExist) {
+				t.Error("a file was made through the link")
+			}
+		})
+	}
+}
+
+func TestLockNeedsAPrivateDirectory(t *testing.T) {
+	t.Parallel()
+	places := privatePlaces(t)
+	must(t, os.Chmod(places.Dir, 0o755))
+	_, err := unixsock.AcquireLock(places.Lock)
+	if _, ok := errors.AsType[*unixsock.UnsafeError](err); !ok {
+		t.Errorf("got %v, want an UnsafeError", err)
+	}
+}

@@ -1,0 +1,57 @@
+package unixsock
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Peer is the process at the other end of a connection, as the system vouches for it: who connected, or who listened.
+type Peer struct {
+	PID int // 0 where the system does not say
+	UID int
+	GID int
+	Key string // the key that it proved to hold in the prologue; empty in open mode
+}
+
+// ErrNoCredentials says that nobody vouches for the peer: the platform has no way to ask, or the connection is no Unix
+// socket.
+var ErrNoCredentials = errors.New("peer credentials are not available")
+
+// ForeignPeerError refuses a process of another user. Root is not refused: it could read our memory anyway.
+type ForeignPeerError struct{ Peer Peer }
+
+// Error names the user and the process.
+func (e *ForeignPeerError) Error() string {
+	return fmt.Sprintf("the other end (process %d) belongs to user %d, not to user %d", e.Peer.PID, e.Peer.UID, os.Geteuid())
+}
+
+// PeerOf asks the system who is at the other end of conn. It returns a *ForeignPeerError, with the Peer, where that is
+// neither the user we run as nor root.
+func PeerOf(conn net.Conn) (Peer, error) {
+	sc, ok := conn.(syscall.Conn)
+	if !ok {
+		return Peer{}, ErrNoCredentials
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return Peer{}, fmt.Errorf("read peer credentials: %w", err)
+	}
+	var peer Peer
+	var sysErr error
+	err = raw.Control(func(fd uintptr) { peer, sysErr = credentials(int(fd)) })
+	if err := errors.Join(err, sysErr); err != nil {
+		return Peer{}, fmt.Errorf("read peer credentials: %w", err)
+	}
+	return peer, judgePeer(peer)
+}
+
+// judgePeer lets in our own user and root.
+func judgePeer(peer Peer) error {
+	if peer.UID != 0 && peer.UID != os.Geteuid() {
+		return &ForeignPeerError{Peer: peer}
+	}
+	return nil
+}

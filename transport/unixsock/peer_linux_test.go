@@ -1,0 +1,56 @@
+package unixsock_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// A listener of another user at the socket in our own directory: nobody but root can set that up.
+func TestDialRefusesAnotherUsersListener(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 { // then there is nothing to test: the system does not let it happen
+		return
+	}
+	places := privatePlaces(t)
+	ln := listenAs(t, places.KernelSocket, 12345)
+	defer ln.Close()
+
+	_, err := unixsock.Dial(t.Context(), places.KernelSocket)
+	if foreign, ok := errors.AsType[*unixsock.ForeignPeerError](err); !ok || foreign.Peer.UID != 12345 {
+		t.Errorf("dial: got %v, want a ForeignPeerError", err)
+	}
+	state, err := unixsock.Probe(t.Context(), places.KernelSocket)
+	if state != unixsock.Foreign || err == nil {
+		t.Errorf("probe: got %d, %v, want Foreign", state, err)
+	}
+}
+
+// listenAs listens at path, which is ours, as the user uid: the system vouches for who called listen(2).
+func listenAs(t *testing.T, path string, uid int) net.Listener {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	must(t, err)
+	must(t, unix.Bind(fd, &unix.SockaddrUnix{Name: path}))
+	listening := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine, and its user with it
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), uintptr(uid), ^uintptr(0)); errno != 0 {
+			listening <- errno
+			return
+		}
+		listening <- unix.Listen(fd, 8)
+	}()
+	must(t, <-listening)
+	file := os.NewFile(uintptr(fd), path)
+	defer file.Close()
+	ln, err := net.FileListener(file)
+	must(t, err)
+	return ln
+}

@@ -1,0 +1,62 @@
+package unixsock_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+func TestPeerOfBothEnds(t *testing.T) {
+	t.Parallel()
+	places := privatePlaces(t)
+	accepted := make(chan unixsock.Peer, 1)
+	serveRaw(t, places.KernelSocket, func(conn net.Conn) {
+		peer, err := unixsock.PeerOf(conn)
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- peer
+	})
+	conn, err := net.Dial("unix", places.KernelSocket)
+	must(t, err)
+	defer conn.Close()
+	listening, err := unixsock.PeerOf(conn)
+	must(t, err)
+
+	want := unixsock.Peer{PID: os.Getpid(), UID: os.Geteuid(), GID: os.Getegid()}
+	if got := <-accepted; got != want {
+		t.Errorf("accepting end sees %+v, want %+v", got, want)
+	}
+	if listening != want {
+		t.Errorf("connecting end sees %+v, want %+v", listening, want)
+	}
+}
+
+func TestPeerOfAnotherUserIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, uid := range []int{0, os.Geteuid()} {
+		must(t, unixsock.JudgePeer(unixsock.Peer{UID: uid}))
+	}
+	for _, uid := range []int{os.Geteuid() + 1, os.Geteuid() + 2, -1} {
+		err := unixsock.JudgePeer(unixsock.Peer{PID: 7, UID: uid})
+		if foreign, ok := errors.AsType[*unixsock.ForeignPeerError](err); !ok || foreign.Peer.UID != uid {
+			t.Errorf("user %d: got %v, want a ForeignPeerError", uid, err)
+		} else if !strings.Contains(err.Error(), "process 7") {
+			t.Errorf("%q does not name the process", err)
+		}
+	}
+}
+
+func TestPeerOfWhatIsNoUnixSocket(t *testing.T) {
+	t.Parallel()
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if _, err := unixsock.PeerOf(a); !errors.Is(err, unixsock.ErrNoCredentials) {
+		t.Errorf("pipe: got %v, want ErrNoCredentials", err)
+	}
+}

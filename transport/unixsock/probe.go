@@ -1,0 +1,177 @@
+package unixsock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Liveness is what a socket path turned out to hold.
+type Liveness uint8
+
+const (
+	// Absent: there is nothing at the path.
+	Absent Liveness = iota
+	// Stale: a socket of ours at which nobody listens any more. It may be unlinked.
+	Stale
+	// Alive: a daemon that speaks the prologue.
+	Alive
+	// Foreign: anything else. It is never touched.
+	Foreign
+)
+
+// ErrAlive is what an *OccupiedError wraps where the occupant is a daemon of pwos.
+var ErrAlive = errors.New("a daemon is running")
+
+// OccupiedError says that a socket path cannot be had, and why.
+type OccupiedError struct {
+	Path    string
+	State   Liveness // Alive or Foreign
+	PID     int      // whose socket it is, 0 where the system did not say
+	Problem string   // for Foreign: what is there
+}
+
+// Error names the path, what holds it and what to do.
+func (e *OccupiedError) Error() string {
+	by := ""
+	if e.PID != 0 {
+		by = fmt.Sprintf(" (process %d)", e.PID)
+	}
+	if e.State == Alive {
+		return fmt.Sprintf("a daemon%s already serves %s: end it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR to another directory",
+			by, e.Path)
+	}
+	return fmt.Sprintf("%s %s%s: stop it or move it out of the way, or set PWOS_RUNTIME_DIR to another directory",
+		e.Path, e.Problem, by)
+}
+
+// Unwrap returns ErrAlive where a daemon holds the path.
+func (e *OccupiedError) Unwrap() error {
+	if e.State == Alive {
+		return ErrAlive
+	}
+	return nil
+}
+
+// probeTimeout bounds how long a probe waits for the first frame. A daemon sends it as soon as it accepts.
+const probeTimeout = 2 * time.Second
+
+// finding is what probe saw: the verdict, and the file that it is about.
+type finding struct {
+	state Liveness
+	info  fs.FileInfo // nil for Absent
+	err   error       // *OccupiedError for Alive and Foreign
+}
+
+// Probe finds out what lives at the socket path (BRIDGE 4.5.3): it connects and reads the first frame. It returns Absent
+// or Stale with no error, Alive or Foreign with an *OccupiedError. An error with any state comes from ctx or the file
+// system.
+//
+// BRIDGE takes for stale whatever does not send a Syscall.Authenticate. PROTOCOL 1 and the safety of strangers narrow
+// that: stale is a socket that refuses connections, and nothing else. What accepts and stays silent or speaks otherwise
+// is a program of somebody's, or a daemon in trouble; in either case taking its path would leave two.
+func Probe(ctx context.Context, path string) (Liveness, error) {
+	f, err := probe(ctx, path)
+	return f.state, errors.Join(err, f.err)
+}
+
+// probe looks at the file before it connects: connect(2) follows a symbolic link, and refuses a regular file with the
+// same error as a stale socket.
+func probe(ctx context.Context, path string) (finding, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return finding{state: Absent}, nil
+	case err != nil:
+		return finding{}, fmt.Errorf("inspect socket: %w", err)
+	}
+	f := finding{info: info}
+	if problem := socketProblem(info, os.Geteuid()); problem != "" {
+		return f.foreign(path, 0, problem), nil
+	}
+	patience, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, err := connect(patience, path)
+	if err == nil {
+		f = f.listen(patience, path, conn)
+		err = conn.Close()
+	} else {
+		f, err = f.unconnected(path, err), nil
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // so the verdict is not the socket's doing
+	}
+	if err != nil {
+		return finding{}, fmt.Errorf("probe socket: %w", err)
+	}
+	return f, nil
+}
+
+// foreign is the verdict that something at path, served by process pid, is to be left alone.
+func (f finding) foreign(path string, pid int, problem string) finding {
+	f.state = Foreign
+	f.err = &OccupiedError{Path: path, State: Foreign, PID: pid, Problem: problem}
+	return f
+}
+
+// unconnected is the verdict where connecting ended in connectErr.
+func (f finding) unconnected(path string, connectErr error) finding {
+	switch {
+	case errors.Is(connectErr, syscall.ECONNREFUSED):
+		f.state = Stale
+		return f
+	case errors.Is(connectErr, fs.ErrNotExist): // it went away since
+		return finding{state: Absent}
+	case errors.Is(connectErr, syscall.EPROTOTYPE):
+		return f.foreign(path, 0, "is a socket of another type")
+	}
+	return f.foreign(path, 0, fmt.Sprintf("is a socket that cannot be reached (%v)", connectErr))
+}
+
+// listen is the verdict on what says the first word at the other end of conn.
+func (f finding) listen(ctx context.Context, path string, conn *net.UnixConn) finding {
+	peer, err := PeerOf(conn)
+	if err != nil {
+		return f.foreign(path, peer.PID, fmt.Sprintf("is served by a stranger (%v)", err))
+	}
+	if err := f.greet(ctx, conn); err == nil {
+		f.state = Alive
+		f.err = &OccupiedError{Path: path, State: Alive, PID: peer.PID}
+		return f
+	}
+	return f.foreign(path, peer.PID, "is served by something that does not speak the pwos prologue")
+}
+
+// greet reads the first frame and says nothing: the daemon sees a client that went away before it answered.
+func (f finding) greet(ctx context.Context, nc stream) error {
+	conn, err := NewConn(nc, schema.OsMessage, schema.MaxLine)
+	if err != nil {
+		return err
+	}
+	stop := watch(ctx, conn)
+	_, err = readOffer(conn)
+	return errors.Join(err, stop())
+}
+
+// socketProblem says why the file at a socket path is no socket to deal with; "" where it is one. Its owner has to be
+// the user we run as, or orElse.
+func socketProblem(info fs.FileInfo, orElse int) string {
+	switch mode, owner := info.Mode(), ownerOf(info); {
+	case mode&fs.ModeSymlink != 0:
+		return "is a symbolic link"
+	case mode.IsDir():
+		return "is a directory"
+	case mode&fs.ModeSocket == 0:
+		return "is not a socket"
+	case owner != os.Geteuid() && owner != orElse:
+		return fmt.Sprintf("belongs to user %d", owner)
+	}
+	return ""
+}

@@ -1,0 +1,149 @@
+package unixsock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// authenticate is the type of both frames of the prologue.
+const authenticate = "Syscall.Authenticate"
+
+// lines is what the prologue needs of a Conn.
+type lines interface {
+	Next() ([]byte, error)
+	Write(p []byte) (int, error)
+	SetDeadline(t time.Time) error
+	Dialect() schema.Dialect
+	LineLimit() int
+}
+
+// prologue is the daemon's side of one exchange. Whoever runs it bounds it with deadlines on link.
+type prologue struct {
+	link   lines
+	offer  Offer
+	stamps *schema.Stamper
+	out    []byte
+	torn   bool // a line was cut short, so nothing can follow it
+}
+
+// run sends the offer and reads until it is answered (BRIDGE 4.5.4). It returns the key that the answer proves, or why
+// the connection has to be closed: the link's error, io.EOF among them, or Verify's.
+func (p *prologue) run() (key string, err error) {
+	if err := p.sendOffer(); err != nil {
+		return "", fmt.Errorf("send prologue: %w", err)
+	}
+	for {
+		m, fault, err := p.read()
+		switch {
+		case err != nil:
+			return "", err
+		case answersOffer(&m, fault, p.offer.Verify == nil):
+			return p.verify(&m)
+		case fault == nil:
+			fault = schema.Errorf(schema.Unauthenticated,
+				"not authenticated: send a reply of type %s before anything else", authenticate)
+		}
+		if err := p.refuse(&m, fault); err != nil {
+			return "", fmt.Errorf("send refusal: %w", err)
+		}
+	}
+}
+
+// sendOffer says the first word, in the socket's dialect: the client has not shown one yet.
+func (p *prologue) sendOffer() error {
+	st := p.stamps.Next(time.Now())
+	p.out = schema.AppendMessage(p.out[:0], &schema.Message{
+		Dialect: p.link.Dialect(),
+		Kind:    schema.Command,
+		Type:    authenticate,
+		Data:    p.offer.Data,
+		Meta:    schema.Metadata{Present: true, ID: string(st.ID[:]), Timestamp: st.Time},
+	})
+	return p.flush()
+}
+
+// flush writes what out holds, all of it or with an error.
+func (p *prologue) flush() error {
+	_, err := p.link.Write(p.out)
+	p.torn = err != nil
+	return err
+}
+
+// read returns the next frame, with what is wrong with it.
+func (p *prologue) read() (schema.Message, *schema.Error, error) {
+	line, err := p.link.Next()
+	if errors.Is(err, schema.ErrLineTooLong) {
+		return schema.Message{Dialect: p.link.Dialect()}, schema.TooLong(p.link.LineLimit()), nil
+	}
+	if err != nil {
+		return schema.Message{}, nil, err
+	}
+	m, fault := schema.Decode(line, p.link.Dialect())
+	return m, fault, nil
+}
+
+// verify judges the data of an answer. A wrong one ends the connection, so that nobody can try key after key on it.
+func (p *prologue) verify(m *schema.Message) (key string, err error) {
+	if p.offer.Verify == nil {
+		return "", nil
+	}
+	key, err = p.offer.Verify(m.Data)
+	if err == nil {
+		return key, nil
+	}
+	return "", errors.Join(err, p.refuse(m, schema.AsError(err)))
+}
+
+// refuse answers m with one error.
+func (p *prologue) refuse(m *schema.Message, fault *schema.Error) error {
+	st := p.stamps.Next(time.Now())
+	p.out = schema.AppendError(p.out[:0], m, fault, &st)
+	return p.flush()
+}
+
+// farewellTime bounds the last write to a connection that is sent away: it is told why if it has room for that.
+const farewellTime = 20 * time.Millisecond
+
+// farewell tells a connection why it is sent away, unless that would stand in the middle of another line.
+func (p *prologue) farewell(reason error) error {
+	if p.torn {
+		return nil
+	}
+	fault := schema.Errorf(schema.Unavailable, "too many connections have not answered %s: connect again and answer at once", authenticate)
+	if errors.Is(reason, errClosing) {
+		fault = schema.Errorf(schema.Unavailable, "the kernel is shutting down")
+	}
+	if err := p.link.SetDeadline(time.Now().Add(farewellTime)); err != nil {
+		return err
+	}
+	return p.refuse(&schema.Message{Dialect: p.link.Dialect()}, fault)
+}
+
+// answersOffer reports whether m, decoded with fault, is the answer that the prologue waits for. In open mode the
+// answer says nothing, so neither its data nor its metadata has to be there.
+func answersOffer(m *schema.Message, fault *schema.Error, open bool) bool {
+	if m.Type != authenticate {
+		return false
+	}
+	if !open {
+		return fault == nil && m.Kind == schema.Reply
+	}
+	if m.Kind != schema.Reply && m.Kind != schema.Command {
+		return false
+	}
+	return fault == nil || fault.Class == schema.SchemaViolation && lacks(m, fault.Field)
+}
+
+// lacks reports whether member is one that m does not have at all.
+func lacks(m *schema.Message, member string) bool {
+	switch member {
+	case "metadata":
+		return !m.Meta.Present
+	case "data", "payload":
+		return m.Data == nil
+	}
+	return false
+}

@@ -1,0 +1,81 @@
+package unixsock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// ErrNoPrologue says that the other end began with something other than Syscall.Authenticate: it is no kernel.
+var ErrNoPrologue = errors.New("the other end does not speak the pwos prologue")
+
+// ClientPrologue is the client's side of the exchange (BRIDGE 4.5.2): it reads the daemon's first frame, lets answer
+// turn that frame's data, the offer, into the data of the reply, and sends it in the daemon's dialect. Nothing comes
+// back for a good answer. The end of ctx interrupts it.
+//
+// It returns an error that wraps ErrNoPrologue where the other end is no kernel, io.EOF where it closed first, so that a
+// client may try again, or answer's own error.
+func ClientPrologue(ctx context.Context, conn *Conn, answer func(offer []byte) ([]byte, error)) error {
+	stop := watch(ctx, conn)
+	err := exchange(conn, answer)
+	if stopErr := stop(); stopErr != nil {
+		err = stopErr
+	}
+	if err != nil {
+		return fmt.Errorf("connection prologue: %w", err)
+	}
+	return nil
+}
+
+// AnswerOpen is the answer of a client that has no key to show: an empty object, whatever the offer.
+func AnswerOpen([]byte) ([]byte, error) { return []byte("{}"), nil }
+
+// exchange reads the offer and sends the answer. The reply carries metadata although open mode does not ask for it: a
+// daemon with keys does.
+func exchange(link lines, answer func(offer []byte) ([]byte, error)) error {
+	offer, err := readOffer(link)
+	if err != nil {
+		return err
+	}
+	data, err := answer(offer.Data)
+	if err != nil {
+		return err
+	}
+	reply := schema.Message{
+		Dialect: offer.Dialect,
+		Kind:    schema.Reply,
+		Type:    authenticate,
+		Data:    data,
+		Meta: schema.Metadata{
+			Present:   true,
+			ID:        schema.NewStamper().NewID(),
+			Timestamp: time.Now().UnixMilli(),
+			Causation: offer.Meta.ID,
+		},
+	}
+	_, err = link.Write(schema.AppendMessage(nil, &reply))
+	return err
+}
+
+// readOffer reads the first frame and returns it if it is a kernel's, in either dialect. Its data aliases link's
+// buffer. The probe takes it for a sign of life.
+func readOffer(link lines) (schema.Message, error) {
+	line, err := link.Next()
+	if errors.Is(err, schema.ErrLineTooLong) {
+		return schema.Message{}, fmt.Errorf("%w: its first line is over %d bytes long", ErrNoPrologue, link.LineLimit())
+	}
+	if err != nil {
+		return schema.Message{}, err
+	}
+	m, fault := schema.Decode(line, link.Dialect())
+	switch {
+	case fault != nil:
+		return m, fmt.Errorf("%w: %w", ErrNoPrologue, fault)
+	case m.Type != authenticate || m.Kind != schema.Command:
+		return m, fmt.Errorf("%w: it began with %s %s", ErrNoPrologue, m.Kind, m.Type)
+	}
+	return m, nil
+}

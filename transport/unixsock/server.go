@@ -1,0 +1,168 @@
+package unixsock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Handler serves one authenticated connection on a goroutine of the Server's. ctx ends when the server begins to shut
+// down: the handler then finishes what it has begun and returns. The connection is closed when it returns.
+type Handler func(ctx context.Context, conn *Conn, peer Peer)
+
+// Endpoint is a listener, with how the connections that come in by it speak.
+type Endpoint struct {
+	Listener net.Listener   // gives Unix sockets; the Server closes it
+	Dialect  schema.Dialect // of the prologue, and of answers to frames that show none
+	MaxLine  int            // bytes
+}
+
+// ServerConfig is what a Server needs. Handler and Endpoints are required.
+type ServerConfig struct {
+	Endpoints     []Endpoint
+	Handler       Handler
+	Authenticator Authenticator                // OpenMode where nil
+	Log           *slog.Logger                 // nowhere where nil
+	Identify      func(net.Conn) (Peer, error) // PeerOf where nil
+}
+
+// Server lets clients in: it accepts, looks who it is, leads through the prologue, hands over to the Handler.
+type Server struct {
+	config ServerConfig
+	gate   *gate
+	tasks  sync.WaitGroup
+
+	quit  func()        // closes stop
+	stop  chan struct{} // the shutdown begins
+	rush  func()        // closes hurry
+	hurry chan struct{} // handlers have had their time
+	done  chan struct{} // Serve has returned
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // being served; nil when handlers have had their time
+}
+
+// NewServer returns a Server that is yet to Serve.
+func NewServer(config ServerConfig) *Server {
+	if config.Authenticator == nil {
+		config.Authenticator = OpenMode{}
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if config.Identify == nil {
+		config.Identify = PeerOf
+	}
+	s := &Server{
+		config: config,
+		gate:   newGate(),
+		stop:   make(chan struct{}),
+		hurry:  make(chan struct{}),
+		done:   make(chan struct{}),
+		conns:  make(map[net.Conn]struct{}),
+	}
+	s.quit = sync.OnceFunc(func() { close(s.stop) })
+	s.rush = sync.OnceFunc(func() { close(s.hurry) })
+	return s
+}
+
+// Serve serves until Shutdown, until ctx ends, which leaves handlers no time, or until a listener breaks, and returns
+// when every goroutine has ended, with the errors of the listeners. It is called once.
+func (s *Server) Serve(ctx context.Context) error {
+	defer close(s.done)
+	work, windDown := context.WithCancel(ctx)
+	defer windDown()
+
+	broken := make(chan error, len(s.config.Endpoints))
+	for _, e := range s.config.Endpoints {
+		s.tasks.Go(func() {
+			if err := s.accept(work, e); err != nil {
+				broken <- err
+			}
+		})
+	}
+	var err error
+	select {
+	case <-s.stop:
+	case <-ctx.Done():
+		s.rush()
+	case err = <-broken:
+	}
+
+	// In this order: accept loops take a closed listener for the end only when the end has begun.
+	windDown()
+	for _, e := range s.config.Endpoints {
+		if closeErr := e.Listener.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {
+			err = errors.Join(err, fmt.Errorf("close listener: %w", closeErr))
+		}
+	}
+	s.gate.close()
+	s.await(ctx)
+	return err
+}
+
+// await returns when every goroutine has ended; when time is up it closes the connections that are still served.
+func (s *Server) await(ctx context.Context) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.tasks.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-s.hurry:
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	for conn := range s.conns {
+		s.close(conn)
+	}
+	s.conns = nil
+	s.mu.Unlock()
+	<-ended
+}
+
+// Shutdown stops accepting, sends away who has not authenticated, and waits for the handlers; when ctx ends first it has
+// their connections closed under them. It returns nil when Serve has returned, or ctx's error, and then Serve returns as
+// soon as the handlers have noticed.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.quit()
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+		s.rush()
+		return context.Cause(ctx)
+	}
+}
+
+// remember notes a connection that await may have to close: a handler can be stuck in a read, which only that ends.
+func (s *Server) remember(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns == nil {
+		s.close(conn) // it came too late; its prologue will see
+		return
+	}
+	s.conns[conn] = struct{}{}
+}
+
+// forget closes a connection that has been served.
+func (s *Server) forget(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, conn)
+	s.close(conn)
+}
+
+// close closes conn, which its handler may have done before.
+func (s *Server) close(conn net.Conn) {
+	if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		s.config.Log.Warn("close connection", "error", err)
+	}
+}
