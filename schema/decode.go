@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -129,7 +130,7 @@ func syntaxFault(line []byte) string {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			return "it ends in the middle of a value"
 		}
-		return err.Error()
+		return strings.TrimPrefix(err.Error(), "jsontext: ")
 	}
 	return "trailing data after the object"
 }

@@ -1,0 +1,49 @@
+package actors
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// maxBatch bounds a batch, so that one connection's burst does not hold a domain for long.
+const maxBatch = 64
+
+// batch is a run of consecutive frames of one connection that go the same way: all to one domain, or all answered by
+// the connection itself (domain local), because they never became calls. It has one owner at a time: the reader fills
+// it, the domain decides it, the connection writes its answers and recycles it.
+type batch struct {
+	domain  schema.Domain
+	calls   []kernel.Call
+	size    int // bytes read for these calls: with their number, the credits to give back
+	replyTo *actor.PID
+}
+
+// answers is a batch on its way back, every outcome filled in.
+type answers batch
+
+// local marks a batch that no domain sees.
+const local schema.Domain = ""
+
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+func newBatch() *batch { return batches.Get().(*batch) }
+
+// LogValue names b without its calls: a message that finds its actor gone is logged, and a payload in a log is a leak.
+func (b *batch) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("domain", string(b.domain)), slog.Int("calls", len(b.calls)))
+}
+
+// LogValue is that of the batch.
+func (a *answers) LogValue() slog.Value { return (*batch)(a).LogValue() }
+
+// recycle ends the life of b.
+func (b *batch) recycle() {
+	clear(b.calls)
+	b.calls, b.size, b.replyTo = b.calls[:0], 0, nil
+	batches.Put(b)
+}

@@ -1,0 +1,121 @@
+package actors
+
+import (
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// reader is the goroutine side of a connection: it decodes lines, gathers those that came together and go the same
+// way, and sends them to the connection's actor.
+type reader struct {
+	link    Link
+	caller  kernel.Caller
+	credits *credits
+	root    *actor.RootContext
+	self    *actor.PID
+
+	batch *batch // gathered, not sent yet
+	text  []byte // where the lines of a burst are kept
+}
+
+// run reads until the link ends or is interrupted. It waits, for input or for credits, only when everything it has
+// read is on its way.
+func (r *reader) run() {
+	r.batch = newBatch()
+	defer func() {
+		r.send()
+		r.batch.recycle()
+	}()
+	for {
+		line, ok, err := r.link.TryNext()
+		if !ok {
+			r.send()
+			r.text = nil
+			line, err = r.link.Next()
+		}
+		tooLong := errors.Is(err, schema.ErrLineTooLong)
+		if err != nil && !tooLong {
+			return
+		}
+		if !r.credits.tryTake(len(line)) {
+			r.send()
+			if !r.credits.take(len(line)) {
+				return
+			}
+		}
+		call, answer := r.call(line, tooLong)
+		if !answer {
+			r.credits.give(1, len(line))
+			continue
+		}
+		r.gather(&call, len(line))
+	}
+}
+
+// gather adds call to the batch, after sending what it cannot join.
+func (r *reader) gather(call *kernel.Call, size int) {
+	to := way(call)
+	if b := r.batch; len(b.calls) == maxBatch || (len(b.calls) > 0 && b.domain != to) {
+		r.send()
+	}
+	r.batch.domain = to
+	r.batch.calls = append(r.batch.calls, *call)
+	r.batch.size += size
+}
+
+func (r *reader) send() {
+	if len(r.batch.calls) == 0 {
+		return
+	}
+	full := r.batch
+	r.batch = newBatch()
+	r.root.Send(r.self, full)
+}
+
+// call makes a call of a line, or of the fault that stood in its place. It returns false for a frame that gets no
+// answer: a valid event.
+func (r *reader) call(line []byte, tooLong bool) (call kernel.Call, answer bool) {
+	call.Caller = r.caller
+	if tooLong {
+		call.Message.Dialect = r.link.Dialect()
+		call.Err = schema.TooLong(r.link.LineLimit())
+		return call, true
+	}
+	call.Message, call.Err = schema.Decode(r.keep(line), r.link.Dialect())
+	switch {
+	case call.Err != nil:
+		return call, true
+	case call.Message.Kind == schema.Event:
+		return call, false
+	}
+	call.Syscall, call.Input, call.Err = call.Message.Request()
+	return call, true
+}
+
+// keep copies line to where a call may alias it, since its buffer is read into again. A lone line gets what it needs,
+// the lines of a burst share.
+func (r *reader) keep(line []byte) []byte {
+	const shared = 4 << 10
+	if cap(r.text)-len(r.text) < len(line) {
+		size := len(line)
+		if r.text != nil {
+			size = max(size, shared)
+		}
+		r.text = make([]byte, 0, size)
+	}
+	begin := len(r.text)
+	r.text = append(r.text, line...)
+	return r.text[begin:len(r.text):len(r.text)]
+}
+
+// way is where a call goes.
+func way(call *kernel.Call) schema.Domain {
+	if call.Err != nil {
+		return local
+	}
+	return call.Syscall.Domain
+}

@@ -1,0 +1,104 @@
+package actors
+
+import (
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// writer is a connection's way out. It belongs to the connection actor and never makes it wait: what the peer does not
+// take at once is written by a goroutine of its own, while further answers gather behind it.
+type writer struct {
+	link    Link
+	credits *credits
+	root    *actor.RootContext
+	self    *actor.PID
+	busy    sync.WaitGroup // the goroutine
+
+	buf     *[]byte // encoded, not given to the link; nil when there is nothing
+	frames  int     // whose answers are in buf, with the bytes read for them
+	bytes   int
+	writing bool // the goroutine is at it
+	sent    int  // credits to give back when it is done
+	sentIn  int
+	err     error // the link is broken; answers go nowhere from here on
+}
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+
+// maxPooled keeps one huge answer from staying in memory for ever.
+const maxPooled = 64 << 10
+
+// append encodes the answer to call.
+func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) {
+	if w.buf == nil {
+		w.buf = buffers.Get().(*[]byte)
+	}
+	if call.Err != nil {
+		*w.buf = schema.AppendError(*w.buf, &call.Message, call.Err, stamp)
+	} else {
+		*w.buf = schema.AppendReply(*w.buf, &call.Message, call.Data, stamp)
+	}
+}
+
+// owe notes the credits that the next flush gives back.
+func (w *writer) owe(frames, bytes int) {
+	w.frames += frames
+	w.bytes += bytes
+}
+
+// flush writes what there is, as far as the peer takes it without waiting.
+func (w *writer) flush() {
+	if w.writing || w.buf == nil {
+		return
+	}
+	out := *w.buf
+	n := len(out)
+	if w.err == nil {
+		var err error
+		n, err = w.link.TryWrite(out)
+		w.fail(err)
+	}
+	if n == len(out) || w.err != nil {
+		w.recycle(w.buf)
+		w.credits.give(w.frames, w.bytes)
+	} else {
+		w.writing = true
+		w.sent, w.sentIn = w.frames, w.bytes
+		buf := w.buf
+		w.busy.Go(func() {
+			_, err := w.link.Write((*buf)[n:])
+			w.recycle(buf)
+			w.root.Send(w.self, flushed{err})
+		})
+	}
+	w.buf, w.frames, w.bytes = nil, 0, 0
+}
+
+// resume takes the report of the goroutine.
+func (w *writer) resume(err error) {
+	w.writing = false
+	w.fail(err)
+	w.credits.give(w.sent, w.sentIn)
+}
+
+// fail notes an error of the link, and has the reader stop: nobody could be told what became of further frames.
+func (w *writer) fail(err error) {
+	if err != nil && w.err == nil {
+		w.err = err
+		w.link.Interrupt()
+	}
+}
+
+func (w *writer) idle() bool { return !w.writing && w.buf == nil }
+
+func (w *writer) recycle(buf *[]byte) {
+	if cap(*buf) > maxPooled {
+		return
+	}
+	*buf = (*buf)[:0]
+	buffers.Put(buf)
+}

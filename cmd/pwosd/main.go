@@ -1,0 +1,10 @@
+// Command pwosd is the kernel daemon.
+package main
+
+import (
+	"os"
+
+	"github.com/promptware-os/pwos/daemon"
+)
+
+func main() { os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }

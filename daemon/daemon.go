@@ -1,0 +1,167 @@
+// Package daemon wires the layers into a kernel that runs: the one place that knows them all.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/systemd"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// Grace is how long connections have to finish at a shutdown before they are closed under their clients.
+const Grace = 10 * time.Second
+
+// Daemon is a kernel with its door. Open takes what it needs, Run serves, Close gives back; each is called once, Close
+// also where Open failed.
+type Daemon struct {
+	config  config.Config
+	log     *slog.Logger
+	sockets []systemd.Socket // handed over by a service manager
+
+	lock      *unixsock.Lock
+	endpoints []unixsock.Endpoint
+	kernel    *actors.Kernel
+	idle      *idle
+	conns     atomic.Uint64 // numbers the connections
+}
+
+// New returns a daemon with the given settings. It serves on sockets where a service manager handed some over.
+func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon {
+	return &Daemon{config: cfg, sockets: sockets, log: log, idle: newIdle(time.Duration(cfg.IdleTimeout))}
+}
+
+// Open makes the directories, takes the instance lock, and listens (BRIDGE 4.5.3). Clients may connect from here on; they
+// are answered once Run runs. Its error says what to do; errors.Is(err, ErrRunning) tells that a daemon is there already.
+func (d *Daemon) Open(ctx context.Context) error {
+	for _, dir := range []string{d.config.RuntimeDir, d.config.StateDir} {
+		if err := unixsock.EnsurePrivateDir(dir); err != nil {
+			return err
+		}
+	}
+	places := unixsock.PlacesIn(d.config.RuntimeDir)
+	lock, err := unixsock.AcquireLock(places.Lock)
+	if err != nil {
+		return running(err)
+	}
+	d.lock = lock
+	if err := d.listen(ctx, places); err != nil {
+		return running(err)
+	}
+	d.kernel = actors.New(actors.Config{
+		Domains: map[schema.Domain]kernel.Domain{schema.Kernel: self.New()},
+		Log:     d.log,
+	})
+	return nil
+}
+
+// listen binds the sockets that no service manager handed over.
+func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
+	kernelSocket, eventsSocket, err := systemd.Assign(d.sockets)
+	if err != nil {
+		return err
+	}
+	doors := []struct {
+		inherited *net.UnixListener
+		path      string
+		dialect   schema.Dialect
+		limit     int
+	}{
+		{kernelSocket, places.KernelSocket, schema.OsMessage, d.config.Limits.LineBytes},
+		{eventsSocket, places.EventsSocket, schema.OsEvent, max(schema.MaxEventLine, d.config.Limits.LineBytes)},
+	}
+	var paths []string
+	for _, door := range doors {
+		if door.inherited == nil {
+			paths = append(paths, door.path)
+		}
+	}
+	bound, err := unixsock.Listen(ctx, d.lock, paths...)
+	if err != nil {
+		return err
+	}
+	for _, door := range doors {
+		var ln net.Listener
+		if door.inherited != nil {
+			ln = unixsock.Inherited(door.inherited)
+		} else {
+			ln, bound = bound[0], bound[1:]
+		}
+		d.endpoints = append(d.endpoints, unixsock.Endpoint{Listener: ln, Dialect: door.dialect, MaxLine: door.limit})
+	}
+	return nil
+}
+
+// Run serves until ctx ends, the kernel is told to end or fails, nobody was connected for the idle timeout, or a
+// listener breaks. It finishes what was received and returns when every goroutine has ended, with why it had to.
+func (d *Daemon) Run(ctx context.Context) error {
+	server := unixsock.NewServer(unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(context.Background()) }()
+
+	var err error
+	select {
+	case <-ctx.Done():
+		d.log.Info("shutting down", "reason", "signal")
+	case <-d.kernel.Stopping():
+		d.log.Info("shutting down", "reason", "kernel")
+	case <-d.idle.expired():
+		d.log.Info("shutting down", "reason", "idle")
+	case err = <-served:
+		return errors.Join(err, d.kernel.Close())
+	}
+	grace, cancel := context.WithTimeout(context.Background(), Grace)
+	defer cancel()
+	if err := server.Shutdown(grace); err != nil {
+		d.log.Warn("connections were closed before they had finished", "error", err)
+	}
+	return errors.Join(<-served, d.kernel.Close())
+}
+
+// serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator (PROTOCOL 4).
+func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer) {
+	d.idle.enter()
+	defer d.idle.leave()
+	caller := kernel.Caller{PID: kernel.Operator, Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
+	stop := context.AfterFunc(ctx, conn.Interrupt)
+	defer stop()
+	d.log.Debug("connected", "conn", caller.Conn, "peer", peer.PID)
+	d.kernel.Serve(conn, caller)
+	d.log.Debug("disconnected", "conn", caller.Conn)
+}
+
+// Close unlinks the sockets and gives the lock back. Run must have returned, if it was called.
+func (d *Daemon) Close() error {
+	var err error
+	for _, e := range d.endpoints {
+		if closeErr := e.Listener.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {
+			err = errors.Join(err, fmt.Errorf("close listener: %w", closeErr))
+		}
+	}
+	if d.lock != nil {
+		err = errors.Join(err, d.lock.Release())
+	}
+	return err
+}
+
+// ErrRunning says that another daemon serves the runtime directory.
+var ErrRunning = errors.New("another daemon is running")
+
+// running marks the errors that tell of another daemon.
+func running(err error) error {
+	if errors.Is(err, unixsock.ErrLocked) || errors.Is(err, unixsock.ErrAlive) {
+		return fmt.Errorf("%w: %w", ErrRunning, err)
+	}
+	return err
+}
