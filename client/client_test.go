@@ -1,0 +1,218 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+func TestCall(t *testing.T) {
+	t.Parallel()
+	c := connected(t, answerAll)
+	answer, err := c.Call(bounded(t), schema.Query, "Syscall.Ping", []byte("{\"payload\":\n 1e400,\r\n\"x\":\"\\n\"}"))
+	must(t, err)
+	if got, want := string(answer.Data), `{"payload":  1e400,  "x":"\n"}`; got != want {
+		t.Errorf("data %s, want %s", got, want)
+	}
+	if answer.Kind != schema.Reply || answer.Type != "Syscall.Ping" || answer.Meta.Causation == "" {
+		t.Errorf("answer %+v is no reply with a causation", answer)
+	}
+}
+
+func TestDoKeepsMetadata(t *testing.T) {
+	t.Parallel()
+	c := connected(t, answerAll)
+	answer, err := c.Do(bounded(t), schema.Message{
+		Dialect: schema.OsEvent, Kind: schema.Command, Type: "A.B",
+		Meta: schema.Metadata{ID: "mine", Correlation: "saga", IdempotencyKey: "once"},
+	})
+	must(t, err)
+	if answer.Meta.Causation != "mine" || answer.Meta.Correlation != "saga" || string(answer.Data) != "null" {
+		t.Errorf("answer %+v, want causation mine, correlation saga, data null", answer)
+	}
+}
+
+func TestDoRefuses(t *testing.T) {
+	t.Parallel()
+	c := connected(t, answerAll)
+	for name, m := range map[string]schema.Message{
+		"an event, which has no answer": {Kind: schema.Event, Type: "A.B", Data: []byte("{}")},
+		"data that is no JSON":          {Kind: schema.Query, Type: "A.B", Data: []byte(`{"a":1,"a":2}`)},
+	} {
+		if _, err := c.Do(bounded(t), m); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); err != nil {
+		t.Errorf("after refusals: %v", err)
+	}
+}
+
+func TestKernelError(t *testing.T) {
+	t.Parallel()
+	c := connected(t, answerAll)
+	_, err := c.Call(bounded(t), schema.Query, "No.Such", nil)
+	var fault *client.KernelError
+	if !errors.As(err, &fault) {
+		t.Fatalf("error %v, want a KernelError", err)
+	}
+	if fault.Code != 404 || fault.Type != "No.Such" || fault.Message != "no such syscall" {
+		t.Errorf("error %+v", fault)
+	}
+	if fault.Cause == nil || fault.Cause.Message != "nobody registered it" || fault.Cause.Cause != nil {
+		t.Errorf("cause %+v", fault.Cause)
+	}
+	if got, want := err.Error(), "no such syscall: nobody registered it"; got != want {
+		t.Errorf("text %q, want %q", got, want)
+	}
+}
+
+func TestKernelErrorOfAnotherForm(t *testing.T) {
+	t.Parallel()
+	c := connected(t, func(conn *unixsock.Conn) {
+		if _, err := conn.Next(); err == nil {
+			_, _ = io.WriteString(conn, `{"kind":"error","type":"A.B","data":"broken","metadata":{"id":"1","timestamp":1}}`+"\n")
+		}
+	})
+	_, err := c.Call(bounded(t), schema.Query, "A.B", nil)
+	var fault *client.KernelError
+	if !errors.As(err, &fault) || fault.Code != 500 || !strings.Contains(fault.Message, `"broken"`) {
+		t.Errorf("error %v, want a KernelError 500 that shows the data", err)
+	}
+}
+
+// Calls from many goroutines share the connection, and each gets its own answer.
+func TestCallsAtOnce(t *testing.T) {
+	t.Parallel()
+	c := connected(t, answerAll)
+	ctx := bounded(t)
+	var calls sync.WaitGroup
+	for i := range 500 {
+		calls.Go(func() {
+			data := fmt.Sprintf(`{"payload":%d}`, i)
+			answer, err := c.Call(ctx, schema.Query, "Syscall.Ping", []byte(data))
+			if err != nil || string(answer.Data) != data {
+				t.Errorf("answer %s, error %v, want %s", answer.Data, err, data)
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// The kernel cannot tell which message an over-long line was; the order tells.
+func TestErrorWithoutCausation(t *testing.T) {
+	t.Parallel()
+	c := connected(t, answerAll)
+	_, err := c.Call(bounded(t), schema.Query, "A.B", fmt.Appendf(nil, "%q", strings.Repeat("x", schema.MaxLine)))
+	var fault *client.KernelError
+	if !errors.As(err, &fault) || fault.Code != 413 {
+		t.Fatalf("error %v, want the kernel's 413", err)
+	}
+	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); err != nil {
+		t.Errorf("the call after it: %v", err)
+	}
+}
+
+func TestCallGivenUp(t *testing.T) {
+	t.Parallel()
+	arrived, answerNow := make(chan struct{}), make(chan struct{})
+	c := connected(t, func(conn *unixsock.Conn) {
+		line, err := conn.Next()
+		if err != nil {
+			return
+		}
+		m, _ := schema.Decode(line, schema.OsMessage)
+		close(arrived)
+		<-answerNow
+		st := schema.NewStamper().Next(time.Now())
+		_, _ = conn.Write(schema.AppendReply(nil, &m, []byte(`"late"`), &st))
+		answerAll(conn)
+	})
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(bounded(t))
+	go func() {
+		<-arrived
+		cancel(enough)
+	}()
+	if _, err := c.Call(ctx, schema.Query, "A.B", nil); !errors.Is(err, enough) {
+		t.Errorf("error %v, want the cause of the context's end", err)
+	}
+	close(answerNow)
+	answer, err := c.Call(bounded(t), schema.Query, "A.B", []byte(`"next"`))
+	if err != nil || string(answer.Data) != `"next"` {
+		t.Errorf("after a late answer: %s, %v", answer.Data, err)
+	}
+}
+
+func TestHungUp(t *testing.T) {
+	t.Parallel()
+	c := connected(t, func(conn *unixsock.Conn) { _, _ = conn.Next() })
+	for range 2 { // while it happens, and after it
+		if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); !errors.Is(err, client.ErrHungUp) {
+			t.Errorf("error %v, want ErrHungUp", err)
+		}
+	}
+}
+
+// Who is sent away is told why, in an error that answers no call.
+func TestSentAway(t *testing.T) {
+	t.Parallel()
+	c := connected(t, func(conn *unixsock.Conn) {
+		_, _ = conn.Next()
+		_, _ = io.WriteString(conn, `{"kind":"error","type":"Syscall.Authenticate","data":{"code":401,"message":"wrong key"},`+
+			`"metadata":{"id":"1","timestamp":1,"causation":"the reply"}}`+"\n")
+	})
+	_, err := c.Call(bounded(t), schema.Query, "A.B", nil)
+	var fault *client.KernelError
+	if !errors.As(err, &fault) || fault.Code != 401 {
+		t.Errorf("error %v, want the kernel's 401", err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{})
+	c := connected(t, func(conn *unixsock.Conn) {
+		_, _ = conn.Next()
+		close(arrived)
+		_, _ = conn.Next() // until the client closes
+	})
+	go func() {
+		<-arrived
+		_ = c.Close()
+	}()
+	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("error %v, want ErrClosed", err)
+	}
+	must(t, c.Close())
+	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("after Close: error %v, want ErrClosed", err)
+	}
+}
+
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	c := connected(t, answerAll)
+	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Stream(bounded(t), strings.NewReader(""), io.Discard); !errors.Is(err, client.ErrBusy) {
+		t.Errorf("streaming after a call: error %v, want ErrBusy", err)
+	}
+	other := connected(t, answerAll)
+	if _, err := other.Stream(bounded(t), strings.NewReader(""), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Call(bounded(t), schema.Query, "A.B", nil); !errors.Is(err, client.ErrBusy) {
+		t.Errorf("calling after a stream: error %v, want ErrBusy", err)
+	}
+}

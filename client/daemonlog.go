@@ -1,0 +1,66 @@
+package client
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// daemonLog is where a daemon that was started by a client prints to.
+type daemonLog struct {
+	path  string
+	file  *os.File
+	begin int64 // where this daemon's lines begin
+}
+
+// openLog opens the log for a daemon to append to. The file is only ours, and is no link to somewhere else.
+func openLog(path string) (*daemonLog, error) {
+	// O_NONBLOCK is for the case that a FIFO stands there.
+	const flags = os.O_RDWR | os.O_APPEND | os.O_CREATE | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	file, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &unixsock.UnsafeError{Path: path, Problem: "is not a regular file", Remedy: "move it out of the way"}
+	}
+	if err == nil {
+		err = file.Chmod(0o600)
+	}
+	if err != nil {
+		_ = file.Close() // nothing was written
+		return nil, err
+	}
+	return &daemonLog{path: path, file: file, begin: info.Size()}, nil
+}
+
+// How much of a log an error quotes.
+const (
+	tailLines = 10
+	tailBytes = 8 << 10
+)
+
+// tail returns the last lines that were written since the log was opened.
+func (l *daemonLog) tail() []string {
+	info, err := l.file.Stat()
+	if err != nil {
+		return []string{fmt.Sprintf("(%v)", err)}
+	}
+	from := max(l.begin, info.Size()-tailBytes)
+	text, err := io.ReadAll(io.NewSectionReader(l.file, from, info.Size()-from))
+	if err != nil {
+		return []string{fmt.Sprintf("(%v)", err)}
+	}
+	whole := strings.TrimRight(string(text), "\n")
+	if whole == "" {
+		return nil
+	}
+	lines := strings.Split(whole, "\n")
+	return lines[max(0, len(lines)-tailLines):]
+}

@@ -1,0 +1,135 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// dialer is one Dial under way.
+type dialer struct {
+	options Options
+	places  unixsock.Places
+	last    error // of the latest attempt: what to report when patience runs out
+}
+
+// Dial connects to the kernel that o names, starts it first if need be and o says how, and goes through the prologue
+// (BRIDGE 4.5.2). It returns an *UnreachableError, or the cause of ctx's end.
+func Dial(ctx context.Context, o Options) (*Client, error) {
+	d := &dialer{options: o, places: o.places()}
+	spent := fmt.Errorf("no answer within %v", o.patience())
+	patient, cancel := context.WithTimeoutCause(ctx, o.patience(), spent)
+	defer cancel()
+
+	c, err := backoff.Retry(patient,
+		func() (*Client, error) {
+			c, err := d.attempt(patient)
+			if err != nil && patient.Err() == nil {
+				d.last = err
+			}
+			return c, err
+		},
+		backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(0)) // patient ends it
+	switch {
+	case err == nil:
+		return c, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case patient.Err() == nil || errors.As(err, new(*LaunchError)):
+		// err says it all
+	case d.last != nil:
+		err = fmt.Errorf("%w: %w", spent, d.last)
+	default:
+		err = spent
+	}
+	return nil, &UnreachableError{Socket: d.places.KernelSocket, Err: err}
+}
+
+// pace is how long to wait between attempts. It only paces those who wait for somebody else: a daemon that goes, or a
+// client that starts one.
+func pace() *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval:     2 * time.Millisecond,
+		RandomizationFactor: 0.5,
+		Multiplier:          1.5,
+		MaxInterval:         50 * time.Millisecond,
+	}
+}
+
+// attempt connects once, or starts a daemon and connects to it. What another attempt cannot mend is permanent.
+func (d *dialer) attempt(ctx context.Context) (*Client, error) {
+	c, err := d.connect(ctx)
+	switch {
+	case err == nil:
+		return c, nil
+	case !absent(err):
+		return nil, judge(err)
+	case d.options.Spawn == nil:
+		return nil, backoff.Permanent(ErrNotRunning)
+	}
+	c, err = d.spawn(ctx)
+	if err != nil {
+		return nil, judge(err)
+	}
+	return c, nil
+}
+
+// absent reports whether a daemon may be started after err.
+func absent(err error) bool {
+	return errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens)
+}
+
+// judge marks err as permanent unless it is one that passes: somebody else is starting a daemon or is one already, or a
+// daemon hung up before its prologue, as it does when it is shutting down.
+func judge(err error) error {
+	passes := absent(err) || errors.Is(err, unixsock.ErrLocked) || errors.Is(err, errLocked) || errors.Is(err, errRunning) ||
+		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	if passes {
+		return err
+	}
+	return backoff.Permanent(err)
+}
+
+// spawn starts a daemon, unless another client is at it or was faster.
+func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
+	if err := unixsock.EnsurePrivateDir(d.places.Dir); err != nil {
+		return nil, err
+	}
+	lock, err := unixsock.AcquireLock(spawnLock(d.places))
+	if errors.Is(err, unixsock.ErrLocked) {
+		return nil, fmt.Errorf("another client is starting a daemon: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closeErr := lock.Release(); closeErr != nil && err == nil {
+			err = errors.Join(closeErr, c.Close())
+			c = nil
+		}
+	}()
+	// The last holder may have been done a moment after our first look.
+	if c, err = d.connect(ctx); err == nil || !absent(err) {
+		return c, err
+	}
+	// A daemon that would find another one's lock is not worth a process.
+	if err := unlocked(d.places.Lock); err != nil {
+		return nil, err
+	}
+	daemon, err := launch(ctx, d.options.Spawn, d.places)
+	if err != nil {
+		return nil, err
+	}
+	if c, err = d.connect(ctx); err != nil {
+		return nil, errors.Join(err, daemon.abort())
+	}
+	daemon.release()
+	return c, nil
+}

@@ -1,0 +1,296 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+func TestDialNotRunning(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(unixsock.Places){
+		"no directory": func(unixsock.Places) {},
+		"no socket":    func(p unixsock.Places) { must(t, unixsock.EnsurePrivateDir(p.Dir)) },
+		"stale socket": func(p unixsock.Places) { leaveStale(t, p) },
+	} {
+		places := tempPlaces(t)
+		prepare(places)
+		_, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir})
+		var unreachable *client.UnreachableError
+		if !errors.Is(err, client.ErrNotRunning) || !errors.As(err, &unreachable) || unreachable.Socket != places.KernelSocket {
+			t.Errorf("%s: error %v, want ErrNotRunning with the socket", name, err)
+		}
+	}
+}
+
+// leaveStale leaves what a killed daemon leaves: a socket file that refuses connections.
+func leaveStale(t testing.TB, places unixsock.Places) {
+	t.Helper()
+	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: places.KernelSocket, Net: "unix"})
+	must(t, err)
+	ln.SetUnlinkOnClose(false)
+	must(t, ln.Close())
+}
+
+// spawned dials with a fake daemon of the given mode to start, and ends what was started with the test.
+func spawned(t testing.TB, places unixsock.Places, mode string) (*client.Client, error) {
+	t.Helper()
+	c, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir, Spawn: fake(t, mode), Patience: patience})
+	if err == nil {
+		t.Cleanup(func() {
+			must(t, c.Close())
+			must(t, syscall.Kill(c.PID(), syscall.SIGKILL))
+			_, err := syscall.Wait4(c.PID(), nil, 0, nil)
+			must(t, err)
+		})
+	}
+	return c, err
+}
+
+func TestDialSpawns(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		prepare func(unixsock.Places)
+		mode    string
+		starts  int
+	}{
+		"no directory":                    {func(unixsock.Places) {}, "serve", 1},
+		"after kill -9":                   {func(p unixsock.Places) { leaveStale(t, p) }, "serve", 1},
+		"while another one is on its way": {func(unixsock.Places) {}, "occupied", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			places := tempPlaces(t)
+			tt.prepare(places)
+			c, err := spawned(t, places, tt.mode)
+			must(t, err)
+			if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); err != nil {
+				t.Error(err)
+			}
+			if got := countStarts(t, places); tt.starts != 0 && got != tt.starts {
+				t.Errorf("%d daemons were started, want %d", got, tt.starts)
+			}
+		})
+	}
+}
+
+func countStarts(t testing.TB, places unixsock.Places) int {
+	t.Helper()
+	marks, err := os.ReadFile(starts(places.Dir))
+	must(t, err)
+	return bytes.Count(marks, []byte("\n"))
+}
+
+// Any number of clients start one daemon between them.
+func TestDialTogether(t *testing.T) {
+	t.Parallel()
+	const crowd = 64
+	places := tempPlaces(t)
+	leaveStale(t, places)
+	options := client.Options{RuntimeDir: places.Dir, Spawn: fake(t, "serve"), Patience: patience}
+	ctx := bounded(t)
+	pids := make([]int, crowd)
+	var dials sync.WaitGroup
+	for i := range crowd {
+		dials.Go(func() {
+			c, err := client.Dial(ctx, options)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			pids[i] = c.PID()
+			if _, err := c.Call(ctx, schema.Query, "A.B", nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	dials.Wait()
+	for _, pid := range pids {
+		if pid != pids[0] {
+			t.Errorf("kernels %d and %d", pid, pids[0])
+		}
+	}
+	if got := countStarts(t, places); got != 1 {
+		t.Errorf("%d daemons were started, want 1", got)
+	}
+	must(t, syscall.Kill(pids[0], syscall.SIGKILL))
+	_, err := syscall.Wait4(pids[0], nil, 0, nil)
+	must(t, err)
+}
+
+func TestDialSpawnFails(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string][]string{
+		"refuse": {"nothing here pleases me", "kernel.log", "\n  fake: looked around", "\n  fake: did not like it"},
+		"die":    {"before it was ready", "exit status 7", "fake: last words"},
+		"babble": {`it said "HELLO"`},
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			places := tempPlaces(t)
+			_, err := spawned(t, places, mode)
+			var launch *client.LaunchError
+			if !errors.As(err, &launch) || launch.Log != places.Log {
+				t.Fatalf("error %v, want a LaunchError with the log", err)
+			}
+			for _, part := range want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("error %v does not say %q", err, part)
+				}
+			}
+			noneLeft(t, places)
+		})
+	}
+}
+
+// noneLeft checks that every fake daemon that was started has ended and been waited for.
+func noneLeft(t testing.TB, places unixsock.Places) {
+	t.Helper()
+	marks, err := os.ReadFile(starts(places.Dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a busy machine may not have come so far
+		t.Fatal(err)
+	}
+	for _, mark := range strings.Fields(string(marks)) {
+		pid, err := strconv.Atoi(mark)
+		must(t, err)
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("process %d is still there", pid)
+		}
+	}
+}
+
+// Earlier daemons' lines in the log explain nothing.
+func TestDialSpawnFailsQuotesItsOwnLines(t *testing.T) {
+	t.Parallel()
+	places := tempPlaces(t)
+	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	must(t, os.WriteFile(places.Log, []byte("an old complaint\n"), 0o600))
+	_, err := spawned(t, places, "die")
+	if err == nil || strings.Contains(err.Error(), "old complaint") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestDialPatience(t *testing.T) {
+	t.Parallel()
+	places := tempPlaces(t)
+	_, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir, Spawn: fake(t, "hang"), Patience: time.Second})
+	var launch *client.LaunchError
+	if !errors.As(err, &launch) || !strings.Contains(err.Error(), "within 1s") {
+		t.Errorf("error %v, want a LaunchError that names the time", err)
+	}
+	noneLeft(t, places)
+}
+
+func TestDialGivenUp(t *testing.T) {
+	t.Parallel()
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(bounded(t))
+	places := tempPlaces(t)
+	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	ln, err := net.Listen("unix", places.KernelSocket)
+	must(t, err)
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		defer close(accepted)
+		if conn, err := ln.Accept(); err == nil {
+			cancel(enough) // the prologue never comes
+			accepted <- conn
+		}
+	}()
+	if _, err := client.Dial(ctx, client.Options{RuntimeDir: places.Dir}); !errors.Is(err, enough) {
+		t.Errorf("error %v, want the cause of the context's end", err)
+	}
+	must(t, ln.Close())
+	if conn := <-accepted; conn != nil {
+		must(t, conn.Close())
+	}
+}
+
+// A daemon that is shutting down closes without a prologue; the next one is tried.
+func TestDialRetriesWhenHungUpOn(t *testing.T) {
+	t.Parallel()
+	places := tempPlaces(t)
+	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	ln, err := net.Listen("unix", places.KernelSocket)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() {
+		conn, err := ln.Accept()
+		if err == nil {
+			err = errors.Join(conn.Close(), ln.Close())
+		}
+		done <- err
+	}()
+	c, err := spawned(t, places, "serve")
+	must(t, err)
+	must(t, <-done)
+	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a daemon would refuse as well is no reason to start one.
+func TestDialRefuses(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(unixsock.Places){
+		"a regular file":   func(p unixsock.Places) { must(t, os.WriteFile(p.KernelSocket, nil, 0o600)) },
+		"a symbolic link":  func(p unixsock.Places) { must(t, os.Symlink("elsewhere", p.KernelSocket)) },
+		"an open door":     func(p unixsock.Places) { must(t, os.Chmod(p.Dir, 0o777)) },
+		"a link for a log": func(p unixsock.Places) { must(t, os.Symlink("elsewhere", p.Log)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			places := tempPlaces(t)
+			must(t, unixsock.EnsurePrivateDir(places.Dir))
+			prepare(places)
+			_, err := spawned(t, places, "serve")
+			var unreachable *client.UnreachableError
+			if !errors.As(err, &unreachable) {
+				t.Errorf("error %v, want an UnreachableError", err)
+			}
+			if _, err := os.Stat(starts(places.Dir)); err == nil {
+				t.Error("a daemon was started")
+			}
+		})
+	}
+}
+
+// Something else speaks at our socket.
+func TestDialStranger(t *testing.T) {
+	t.Parallel()
+	places := tempPlaces(t)
+	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	ln, err := net.Listen("unix", places.KernelSocket)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() {
+		conn, err := ln.Accept()
+		if err == nil {
+			_, err = conn.Write([]byte("220 welcome\r\n"))
+			err = errors.Join(err, conn.Close())
+		}
+		done <- err
+	}()
+	_, err = spawned(t, places, "serve")
+	if !errors.Is(err, unixsock.ErrNoPrologue) {
+		t.Errorf("error %v, want ErrNoPrologue", err)
+	}
+	must(t, <-done)
+	must(t, ln.Close())
+}

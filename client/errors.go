@@ -1,0 +1,54 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Why there is no answer. Each is wrapped by the error that says more.
+var (
+	// ErrNotRunning: no kernel runs, and Options did not say how to start one.
+	ErrNotRunning = errors.New("no kernel is running")
+	// ErrHungUp: the kernel closed the connection before it had answered everything.
+	ErrHungUp = errors.New("the kernel closed the connection")
+	// ErrClosed: the Client was closed.
+	ErrClosed = errors.New("the client is closed")
+	// ErrBusy: a Client that calls cannot stream, and one that streams does nothing else.
+	ErrBusy = errors.New("the connection is used for something else")
+)
+
+// UnreachableError says that there is no connection to the kernel whose socket it names, and why.
+type UnreachableError struct {
+	Socket string
+	Err    error // ErrNotRunning, a *LaunchError, a refusal of the transport, or what happened when patience ran out
+}
+
+// Error names the socket and the reason.
+func (e *UnreachableError) Error() string {
+	if errors.Is(e.Err, ErrNotRunning) {
+		return fmt.Sprintf("%v at %s", ErrNotRunning, e.Socket)
+	}
+	return fmt.Sprintf("reach kernel at %s: %v", e.Socket, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// LaunchError says why a daemon did not come up.
+type LaunchError struct {
+	Err  error    // the reason
+	Log  string   // the daemon's log
+	Tail []string // the last lines that it wrote there, oldest first
+}
+
+// Error gives the reason, then the lines, each on a line of its own.
+func (e *LaunchError) Error() string {
+	if len(e.Tail) == 0 {
+		return fmt.Sprintf("start daemon: %v", e.Err)
+	}
+	return fmt.Sprintf("start daemon: %v; the last lines of %s:\n  %s", e.Err, e.Log, strings.Join(e.Tail, "\n  "))
+}
+
+// Unwrap returns the reason.
+func (e *LaunchError) Unwrap() error { return e.Err }

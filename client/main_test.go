@@ -1,0 +1,135 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(fakeMode); mode != "" {
+		os.Exit(fakeDaemon(mode))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// patience bounds what happens within milliseconds unless it never does.
+const patience = 30 * time.Second
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bounded is a context that ends a test which would else hang.
+func bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// tempPlaces returns places in a directory that is not there yet. Its path is short for the sockets' sake.
+func tempPlaces(t testing.TB) unixsock.Places {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cl")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return unixsock.PlacesIn(filepath.Join(dir, "run"))
+}
+
+// serveKernel listens where a kernel would, leads every connection through the prologue, and hands it to serve, until the
+// test ends.
+func serveKernel(t testing.TB, places unixsock.Places, serve func(*unixsock.Conn)) {
+	t.Helper()
+	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	stop, err := startKernel(places, serve)
+	must(t, err)
+	t.Cleanup(func() { must(t, stop()) })
+}
+
+func startKernel(places unixsock.Places, serve func(*unixsock.Conn)) (stop func() error, err error) {
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: places.KernelSocket, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	server := unixsock.NewServer(unixsock.ServerConfig{
+		Endpoints: []unixsock.Endpoint{{Listener: ln, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
+		Handler:   func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer) { serve(conn) },
+	})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(context.Background()) }()
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			return err
+		}
+		return <-served
+	}, nil
+}
+
+// answerAll is a kernel for one connection: it sends a message's data back, until the client half-closes.
+func answerAll(conn *unixsock.Conn) { answerSome(conn, -1) }
+
+// answerSome is answerAll that hangs up after n answers.
+func answerSome(conn *unixsock.Conn, n int) {
+	stamps := schema.NewStamper()
+	for ; n != 0; n-- {
+		line, err := conn.Next()
+		tooLong := errors.Is(err, schema.ErrLineTooLong)
+		if err != nil && !tooLong {
+			return
+		}
+		m, fault := schema.Decode(line, schema.OsMessage)
+		if tooLong {
+			fault = schema.TooLong(conn.LineLimit())
+		}
+		st := stamps.Next(time.Now())
+		var out []byte
+		switch {
+		case fault != nil:
+			out = schema.AppendError(nil, &m, fault, &st)
+		case m.Type == "No.Such":
+			fault = schema.Errorf(schema.UnknownSyscall, "no such syscall")
+			fault.Cause = schema.Errorf(schema.NotFound, "nobody registered it")
+			out = schema.AppendError(nil, &m, fault, &st)
+		case m.Kind == schema.Event:
+			continue
+		default:
+			out = schema.AppendReply(nil, &m, m.Data, &st)
+		}
+		if _, err := conn.Write(out); err != nil {
+			return
+		}
+	}
+}
+
+// dial connects to a kernel that the test has started.
+func dial(t testing.TB, places unixsock.Places) *client.Client {
+	t.Helper()
+	c, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir, Patience: patience})
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
+// connected is a Client of a kernel that treats its connections as serve does.
+func connected(t testing.TB, serve func(*unixsock.Conn)) *client.Client {
+	t.Helper()
+	places := tempPlaces(t)
+	serveKernel(t, places, serve)
+	return dial(t, places)
+}

@@ -1,0 +1,49 @@
+package client
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// DefaultPatience bounds connecting and starting a daemon, both together (PROTOCOL 8).
+const DefaultPatience = 5 * time.Second
+
+// Options say which kernel to talk to. The zero Options mean the user's own, if it runs.
+type Options struct {
+	// RuntimeDir is the absolute path of the kernel's runtime directory; empty: RuntimeDir().
+	RuntimeDir string
+	// Spawn starts a daemon where none runs; nil: Dial returns ErrNotRunning instead.
+	Spawn *Command
+	// Patience bounds the whole of Dial; 0: DefaultPatience.
+	Patience time.Duration
+}
+
+// Command is the program that becomes a daemon, such as pwos with --mode=daemon.
+type Command struct {
+	Path string
+	Args []string // without the program's own name
+	Env  []string // NAME=value, on top of our own environment
+}
+
+// RuntimeDir returns the runtime directory that the environment of this process names (PROTOCOL 1).
+func RuntimeDir() string { return unixsock.RuntimeDir(os.Getenv, os.Getuid()) }
+
+func (o Options) places() unixsock.Places {
+	if o.RuntimeDir == "" {
+		return unixsock.PlacesIn(RuntimeDir())
+	}
+	return unixsock.PlacesIn(o.RuntimeDir)
+}
+
+func (o Options) patience() time.Duration {
+	if o.Patience == 0 {
+		return DefaultPatience
+	}
+	return o.Patience
+}
+
+// spawnLock is held by the one client that is starting a daemon. It is not the instance lock: that one is the daemon's.
+func spawnLock(places unixsock.Places) string { return filepath.Join(places.Dir, "spawn.lock") }

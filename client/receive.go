@@ -1,0 +1,74 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// call is a message that waits for its answer. done is closed when one of answer and err is set.
+type call struct {
+	id     string
+	done   chan struct{}
+	answer schema.Message
+	err    error
+}
+
+func (k *call) outcome() (schema.Message, error) {
+	if k.err != nil {
+		return schema.Message{}, k.err
+	}
+	if k.answer.Kind == schema.Failure {
+		return k.answer, newKernelError(&k.answer)
+	}
+	return k.answer, nil
+}
+
+// receiveAll hands out answers until the connection ends.
+func (c *Client) receiveAll() {
+	for {
+		line, err := c.conn.Next()
+		if err != nil {
+			c.end(lost(err))
+			return
+		}
+		m, fault := schema.Decode(bytes.Clone(line), schema.OsMessage)
+		if fault != nil {
+			c.end(fmt.Errorf("read answer: %w", fault))
+			return
+		}
+		if m.Kind == schema.Reply || m.Kind == schema.Failure {
+			c.settle(m)
+		}
+	}
+}
+
+// lost says what the end of the connection means.
+func lost(err error) error {
+	if errors.Is(err, io.EOF) {
+		return ErrHungUp
+	}
+	return fmt.Errorf("%w: %w", ErrHungUp, err)
+}
+
+// settle hands m to the call that it answers. Where m does not say which, it is the oldest one, since answers come in the order
+// of their requests (PROTOCOL 2): the kernel could not read the id. The answer to a call that nobody waits for any more is
+// dropped.
+func (c *Client) settle(m schema.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, k := range c.pending {
+		if m.Meta.Causation == "" || m.Meta.Causation == k.id {
+			c.pending = append(c.pending[:i], c.pending[i+1:]...)
+			k.answer = m
+			close(k.done)
+			return
+		}
+	}
+	if m.Kind == schema.Failure {
+		c.fault = newKernelError(&m)
+	}
+}

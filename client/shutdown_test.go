@@ -1,0 +1,58 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// ending is a Client of a kernel that hangs up after one answer, and the lock that this kernel holds.
+func ending(t *testing.T) (c *client.Client, lock *unixsock.Lock, hungUp chan struct{}) {
+	t.Helper()
+	places := tempPlaces(t)
+	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	lock, err := unixsock.AcquireLock(places.Lock)
+	must(t, err)
+	hungUp = make(chan struct{})
+	serveKernel(t, places, func(conn *unixsock.Conn) {
+		answerSome(conn, 1)
+		close(hungUp)
+	})
+	return dial(t, places), lock, hungUp
+}
+
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	c, lock, hungUp := ending(t)
+	released := make(chan error, 1)
+	go func() {
+		<-hungUp
+		released <- lock.Release()
+	}()
+	answer, err := c.Shutdown(bounded(t))
+	must(t, err)
+	must(t, <-released)
+	if answer.Type != "Syscall.Shutdown" || answer.Kind != schema.Reply {
+		t.Errorf("answer %+v", answer)
+	}
+}
+
+// As long as the kernel holds its lock it has not ended, though it has hung up.
+func TestShutdownWaitsForTheLock(t *testing.T) {
+	t.Parallel()
+	c, lock, hungUp := ending(t)
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(bounded(t))
+	go func() {
+		<-hungUp
+		cancel(enough)
+	}()
+	if _, err := c.Shutdown(ctx); !errors.Is(err, enough) {
+		t.Errorf("error %v, want the cause of the context's end", err)
+	}
+	must(t, lock.Release())
+}

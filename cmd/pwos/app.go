@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/promptware-os/pwos/client"
+)
+
+// app is what the verbs share: the streams of the process, and the flags that all of them take.
+type app struct {
+	stdin, stdout, stderr *os.File
+
+	json       bool
+	runtimeDir string
+	timeout    time.Duration
+	noSpawn    bool
+}
+
+func newApp(stdin, stdout, stderr *os.File) *app {
+	return &app{stdin: stdin, stdout: stdout, stderr: stderr}
+}
+
+func (a *app) stdinTerminal() bool { return term.IsTerminal(int(a.stdin.Fd())) }
+
+func (a *app) stdoutTerminal() bool { return term.IsTerminal(int(a.stdout.Fd())) }
+
+// wantsJSON reports whether data is written as JSON instead of as tables.
+func (a *app) wantsJSON() bool { return a.json || !a.stdoutTerminal() }
+
+// say writes a line for people, who look at stderr.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "pwos: "+format+"\n", args...)
+}
+
+// usualTimeout bounds a verb that waits for single answers.
+const usualTimeout = 30 * time.Second
+
+// errTimeout is the cause of a context that --timeout ended.
+var errTimeout = errors.New("timed out")
+
+// bound limits ctx to --timeout, or to otherwise where that is not given; 0 is no limit.
+func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Context, context.CancelFunc) {
+	limit := a.timeout
+	if limit == 0 {
+		limit = otherwise
+	}
+	if limit == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w after %v", errTimeout, limit))
+}
+
+// dial connects to the kernel, and starts one where none runs and the user did not say otherwise.
+func (a *app) dial(ctx context.Context) (*client.Client, error) {
+	options, err := a.options()
+	if err != nil {
+		return nil, err
+	}
+	if !a.noSpawn {
+		self, err := daemonCommand()
+		if err != nil {
+			return nil, err
+		}
+		options.Spawn = &self
+	}
+	return client.Dial(ctx, options)
+}
+
+// dialRunning is dial for verbs that never start a kernel.
+func (a *app) dialRunning(ctx context.Context) (*client.Client, error) {
+	options, err := a.options()
+	if err != nil {
+		return nil, err
+	}
+	return client.Dial(ctx, options)
+}
+
+// options are those that the flags ask for. Who says how long to wait means starting a kernel as well.
+func (a *app) options() (client.Options, error) {
+	options := client.Options{RuntimeDir: a.runtimeDir, Patience: a.timeout}
+	if a.runtimeDir != "" {
+		dir, err := filepath.Abs(a.runtimeDir)
+		if err != nil {
+			return options, fmt.Errorf("find runtime directory: %w", err)
+		}
+		options.RuntimeDir = dir
+	}
+	return options, nil
+}
+
+// daemonCommand is this program as a daemon.
+func daemonCommand() (client.Command, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return client.Command{}, fmt.Errorf("find own program: %w", err)
+	}
+	return client.Command{Path: self, Args: []string{"--mode=daemon"}}, nil
+}

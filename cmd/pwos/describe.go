@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func newDescribe(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe [TYPE]",
+		Short: "show what the kernel can do, or how one syscall is called",
+		Long: `describe asks the kernel for its syscalls. With a TYPE it shows that one: what it
+does, what its data and its answer hold.
+
+Where stdout is no terminal, each syscall is a line of JSON with the JSON Schemas of
+its data and of its answer.`,
+		Example: `  pwos describe
+  pwos describe Syscall.Ping
+  pwos describe --json Syscall.Ping`,
+		Args:              arguments(cobra.MaximumNArgs(1)),
+		ValidArgsFunction: completeType,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.describe(cmd.Context(), args)
+		},
+	}
+}
+
+func (a *app) describe(ctx context.Context, types []string) (err error) {
+	ctx, cancel := a.bound(ctx, usualTimeout)
+	defer cancel()
+	c, err := a.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, c)
+	if len(types) == 1 {
+		raw, err := describeOne(ctx, c, types[0])
+		if err != nil {
+			return err
+		}
+		return a.printSyscall(raw)
+	}
+	if types, err = listSyscalls(ctx, c); err != nil {
+		return err
+	}
+	t := new(table)
+	t.header("type", "kind", "description")
+	for _, typ := range types {
+		raw, err := describeOne(ctx, c, typ)
+		if err != nil {
+			return err
+		}
+		if a.wantsJSON() {
+			if err := a.printLine(raw); err != nil {
+				return err
+			}
+			continue
+		}
+		d := memberTexts(raw)
+		t.row(d["name"], d["kind"], d["description"])
+	}
+	return t.write(a.stdout)
+}
+
+// listSyscalls names the syscalls that the kernel lets us call.
+func listSyscalls(ctx context.Context, c *client.Client) ([]string, error) {
+	answer, err := c.Call(ctx, schema.Query, "Syscall.List", []byte("{}"))
+	if err != nil {
+		return nil, err
+	}
+	decoded, fault := schema.TypeOf[schema.ListOutput]().Decode(answer.Data)
+	if fault != nil {
+		return nil, fmt.Errorf("read list of syscalls: %w", fault)
+	}
+	return decoded.(*schema.ListOutput).Syscalls, nil
+}
+
+// describeOne returns what the kernel says about one syscall.
+func describeOne(ctx context.Context, c *client.Client, typ string) ([]byte, error) {
+	data := object(nil).text("name", typ).close()
+	answer, err := c.Call(ctx, schema.Query, "Syscall.Describe", data)
+	return answer.Data, err
+}
+
+// memberTexts returns the members of an object as a terminal shows them.
+func memberTexts(raw schema.Value) map[string]string {
+	members, _ := objectOf(raw)
+	texts := make(map[string]string, len(members))
+	for name, value := range members {
+		texts[name] = shown(value)
+	}
+	return texts
+}

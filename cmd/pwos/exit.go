@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+)
+
+// Exit statuses (PROTOCOL 8).
+const (
+	exitOK          = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitDenied      = 3
+	exitNotFound    = 4
+	exitQuota       = 5
+	exitUnreachable = 6
+	exitTimeout     = 7
+	exitInterrupted = 130
+)
+
+// errSeen says that error frames went by in a stream: they are on stdout, there is nothing to add.
+var errSeen = errors.New("error frames were seen")
+
+// usageError is a command line that makes no sense.
+type usageError struct {
+	verb string // the command whose help says more
+	err  error
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+func (e *usageError) Unwrap() error { return e.err }
+
+func usage(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} }
+
+// arguments is a check of cobra's whose refusal is a usageError.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usage(cmd, err)
+		}
+		return nil
+	}
+}
+
+// report says on stderr why a verb ended as it did, and what to do next, and returns the exit status.
+func (a *app) report(err error, interrupted bool) int {
+	code := status(err, interrupted)
+	if code == exitOK || code == exitInterrupted || errors.Is(err, errSeen) {
+		return code
+	}
+	a.say("%v%s", err, codeOf(err))
+	if next := advice(err); next != "" {
+		a.say("%s", next)
+	}
+	return code
+}
+
+func status(err error, interrupted bool) int {
+	var kernel *client.KernelError
+	switch {
+	case err == nil:
+		return exitOK
+	case interrupted:
+		return exitInterrupted
+	case errors.Is(err, errTimeout):
+		return exitTimeout
+	case errors.As(err, new(*usageError)):
+		return exitUsage
+	case errors.As(err, &kernel):
+		return kernelStatus(kernel.Code)
+	case errors.As(err, new(*client.UnreachableError)), errors.As(err, new(*client.LaunchError)), errors.Is(err, client.ErrHungUp):
+		return exitUnreachable
+	case errors.Is(err, syscall.EPIPE): // the reader of stdout has seen enough
+		return exitOK
+	}
+	return exitError
+}
+
+func kernelStatus(code int) int {
+	switch code {
+	case 401, 403:
+		return exitDenied
+	case 404:
+		return exitNotFound
+	case 429:
+		return exitQuota
+	}
+	return exitError
+}
+
+// codeOf is the code of a kernel's error, for who looks it up.
+func codeOf(err error) string {
+	var kernel *client.KernelError
+	if !errors.As(err, &kernel) {
+		return ""
+	}
+	return fmt.Sprintf(" (%d)", kernel.Code)
+}
+
+// advice says what to do about err; "" where err says so itself.
+func advice(err error) string {
+	var misuse *usageError
+	var launch *client.LaunchError
+	switch {
+	case errors.As(err, &misuse):
+		return fmt.Sprintf("%q says how it is used", misuse.verb+" --help")
+	case errors.Is(err, client.ErrNotRunning):
+		return `start it with "pwosd", or let a call start it, such as "pwos call Syscall.Ping payload=1"`
+	case errors.As(err, &launch) && strings.Contains(err.Error(), "within"):
+		return `if it only needs more time, give it that with --timeout, or start it with "pwosd"`
+	case errors.As(err, &launch):
+		return `mend that and try again; "pwosd" shows the kernel's start in the foreground`
+	case errors.Is(err, client.ErrHungUp):
+		return `see kernel.log in the runtime directory for why it ended; the next call starts a new one`
+	case errors.Is(err, errTimeout):
+		return `--timeout gives it more time; "pwos status" tells whether the kernel answers`
+	}
+	return ""
+}

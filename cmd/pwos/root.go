@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// root is the command that all verbs hang below.
+type root struct{ *cobra.Command }
+
+func newRoot(a *app) root {
+	cmd := &cobra.Command{
+		Use:   "pwos",
+		Short: "talk to a kernel for AI agents",
+		Long: `pwos talks to the kernel: each line of JSON that it is given is one message, each
+answer is one line. Where no kernel runs yet, it starts one.
+
+With piped input and no verb it streams: stdin to the kernel, answers to stdout.
+At a terminal and with no verb it shows where the kernel is and what to try next.
+
+Exit status: 0 all well, 1 an error message was seen, 2 wrong usage, 3 denied,
+4 not found, 5 quota exceeded, 6 no kernel could be reached or started, 7 timed
+out, 130 interrupted.`,
+		Example: `  echo '{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"m1","timestamp":0}}' | pwos
+  pwos call Syscall.Echo message=hello
+  pwos describe
+  pwos --mode=daemon        # run the kernel here, in the foreground`,
+		Args:              noVerb,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if a.stdinTerminal() {
+				return a.home(cmd.Context())
+			}
+			return a.stream(cmd.Context())
+		},
+	}
+	flags := cmd.PersistentFlags()
+	flags.BoolVar(&a.json, "json", false, "print JSON at a terminal too")
+	flags.StringVar(&a.runtimeDir, "runtime-dir", "", "the kernel's runtime directory (default: $PWOS_RUNTIME_DIR and so on)")
+	flags.DurationVar(&a.timeout, "timeout", 0, "give up after this long, such as 500ms or 2m (default 30s; streams: never)")
+	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel where none runs")
+	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	cmd.SetIn(a.stdin)
+	cmd.SetOut(a.stdout)
+	cmd.SetErr(a.stderr)
+	cmd.AddCommand(
+		newCall(a), newDescribe(a), newStatus(a), newShutdown(a), newVersion(a), newDemo(a), newBench(a), newCompletion(),
+	)
+	return root{cmd}
+}
+
+// run carries out args.
+func (r root) run(ctx context.Context, args []string) error {
+	r.SetArgs(args)
+	return r.ExecuteContext(ctx)
+}
+
+// noVerb refuses what is no verb: cobra comes here only if none of that name exists.
+func noVerb(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(cmd, fmt.Errorf("%q is no verb of pwos", args[0]))
+	}
+	if mode, err := cmd.Flags().GetString("mode"); err != nil || mode != "client" {
+		return usage(cmd, fmt.Errorf("--mode is client or daemon, not %q", mode))
+	}
+	return nil
+}

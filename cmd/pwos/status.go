@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func newStatus(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "show the kernel that runs",
+		Long: `status shows the kernel that runs: its process, its sockets, how fast it answers.
+It never starts one: without a kernel it exits with 6.`,
+		Example: `  pwos status
+  pwos status --json`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := a.inspect(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printStatus(s)
+		},
+	}
+}
+
+// kernelInfo is what can be told about a running kernel from outside.
+type kernelInfo struct {
+	pid          int
+	socket       string
+	eventsSocket string
+	syscalls     int
+	ping         time.Duration
+}
+
+// inspect asks the running kernel.
+func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
+	ctx, cancel := a.bound(ctx, usualTimeout)
+	defer cancel()
+	c, err := a.dialRunning(ctx)
+	if err != nil {
+		return s, err
+	}
+	defer closeInto(&err, c)
+	types, err := listSyscalls(ctx, c)
+	if err != nil {
+		return s, err
+	}
+	ping, err := measurePing(ctx, c)
+	if err != nil {
+		return s, err
+	}
+	places := c.Places()
+	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping}, nil
+}
+
+// measurePing is the time of one round trip.
+func measurePing(ctx context.Context, c *client.Client) (time.Duration, error) {
+	begin := time.Now()
+	_, err := c.Call(ctx, schema.Query, "Syscall.Ping", []byte(`{"payload":null}`))
+	return time.Since(begin), err
+}
+
+func (a *app) printStatus(s kernelInfo) error {
+	if a.wantsJSON() {
+		return a.printLine(object(nil).
+			boolean("running", true).
+			integer("pid", int64(s.pid)).
+			text("socket", s.socket).
+			text("events_socket", s.eventsSocket).
+			integer("syscalls", int64(s.syscalls)).
+			integer("ping_us", s.ping.Microseconds()).close())
+	}
+	t := new(table)
+	t.row("kernel", a.style(good, "running")+", process "+strconv.Itoa(s.pid))
+	t.row("socket", escaped(s.socket))
+	t.row("older dialect", escaped(s.eventsSocket))
+	t.row("syscalls", strconv.Itoa(s.syscalls))
+	t.row("answers in", s.ping.Round(time.Microsecond).String())
+	return t.write(a.stdout)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// table is text in columns. Without a row it is nothing at all.
+type table struct {
+	head []string
+	rows [][]string
+}
+
+func (t *table) header(cells ...string) { t.head = cells }
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// gap lies between two columns.
+const gap = "  "
+
+// write writes t, its header in capitals, each column as wide as its widest cell.
+func (t *table) write(w io.Writer) error {
+	if len(t.rows) == 0 {
+		return nil
+	}
+	rows := t.rows
+	if t.head != nil {
+		head := make([]string, len(t.head))
+		for i, cell := range t.head {
+			head[i] = strings.ToUpper(cell)
+		}
+		rows = append([][]string{head}, rows...)
+	}
+	widths := widthsOf(rows)
+	var b strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if i > 0 {
+				line.WriteString(gap)
+			}
+			line.WriteString(cell)
+			line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)))
+		}
+		b.WriteString(strings.TrimRight(line.String(), " "))
+		b.WriteByte('\n')
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+func widthsOf(rows [][]string) []int {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return widths
+}

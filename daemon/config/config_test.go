@@ -1,0 +1,144 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/daemon/config"
+)
+
+func env(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+func defaults() config.Config {
+	return config.Default(env("XDG_RUNTIME_DIR", "/run/user/7"), 7, "/home/me")
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		text string
+		want func(*config.Config) // nil: an error
+		says string               // in the error
+	}{
+		{name: "empty", want: func(*config.Config) {}},
+		{name: "directories", text: "runtime_dir = '/r'\nstate_dir = '/s'", want: func(c *config.Config) { c.RuntimeDir, c.StateDir = "/r", "/s" }},
+		{name: "idle", text: "idle_timeout = '1h30m'", want: func(c *config.Config) { c.IdleTimeout = config.Duration(90 * time.Minute) }},
+		{name: "log", text: "[log]\nlevel = 'warn'\nformat = 'json'", want: func(c *config.Config) { c.Log.Level, c.Log.Format = 4, "json" }},
+		{name: "larger lines", text: "limits.line_bytes = 65536", want: func(c *config.Config) { c.Limits.LineBytes = 65536 }},
+
+		{name: "unknown key", text: "\nlimits.line_byte = 1", says: `line 2, column 1: no setting is named "limits.line_byte": there are runtime_dir,`},
+		{name: "unknown table", text: "[limit]\nx = 1", says: `no setting is named "limit`},
+		{name: "not TOML", text: "log = [", says: "line 1"},
+		{name: "twice", text: "state_dir = '/a'\nstate_dir = '/b'", says: "line 2"},
+		{name: "wrong type", text: "limits.line_bytes = 'many'", says: "line 1"},
+		{name: "smaller lines", text: "limits.line_bytes = 16383", says: "it can raise the limit, not lower it"},
+		{name: "huge lines", text: "limits.line_bytes = 9223372036854775807", says: "must be from 16384 to 67108864"},
+		{name: "relative directory", text: "state_dir = 'x'", says: `state_dir "x" must be an absolute path`},
+		{name: "no duration", text: "idle_timeout = 'soon'", says: `"soon" is no duration, such as 10m`},
+		{name: "negative duration", text: "idle_timeout = '-1s'", says: `"-1s" is no duration`},
+		{name: "no format", text: "log.format = 'xml'", says: "must be auto, console or json"},
+		{name: "no level", text: "log.level = 'loud'", says: "loud"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, want := defaults(), defaults()
+			err := got.Parse([]byte(tt.text))
+			if tt.want == nil {
+				if err == nil || !strings.Contains(err.Error(), tt.says) {
+					t.Errorf("error %v, want one that says %q", err, tt.says)
+				}
+			} else if err != nil {
+				t.Errorf("error %v", err)
+			} else {
+				tt.want(&want)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("settings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(file, []byte("runtime_dir = '/file/r'\nstate_dir = '/file/s'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	c := config.Default(env("PWOS_RUNTIME_DIR", "/env/r"), 7, "/home/me")
+	if err := c.Load(file, true, env("PWOS_RUNTIME_DIR", "/env/r")); err != nil {
+		t.Fatal(err)
+	}
+	if c.RuntimeDir != "/env/r" || c.StateDir != "/file/s" {
+		t.Errorf("got %s and %s, want the environment's runtime and the file's state directory", c.RuntimeDir, c.StateDir)
+	}
+
+	missing := filepath.Join(t.TempDir(), "none")
+	if err := c.Load(missing, false, env()); err != nil {
+		t.Errorf("a file that nobody named: %v", err)
+	}
+	if err := c.Load(missing, true, env()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that somebody named: %v, want that it does not exist", err)
+	}
+	if err := os.WriteFile(file, []byte("nonsense = 1"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Load(file, true, env()); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("error %v, want one that names %s", err, file)
+	}
+}
+
+// TestExample keeps the example file to what the defaults are.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../contrib/config.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := defaults()
+	got.Log, got.Limits = config.Log{}, config.Limits{} // what the file does not set would show
+	if err := got.Parse(text); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(defaults(), got); diff != "" {
+		t.Errorf("contrib/config.toml is not the defaults (-want +got):\n%s", diff)
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	for _, text := range []string{
+		"", "idle_timeout = '1m'", "[limits]\nline_bytes = 20000", "log = {level='info'}", "a.b.c = [1, {x=2}]", "x = 'unended", "\xff",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c := defaults()
+		if err := c.Parse(text); err != nil {
+			if diff := cmp.Diff(defaults(), c); diff != "" {
+				t.Errorf("refused settings took effect: %s", diff)
+			}
+			return
+		}
+		if err := c.Check(); err != nil {
+			t.Errorf("accepted settings that cannot be meant: %v", err)
+		}
+	})
+}

@@ -1,0 +1,180 @@
+package bench_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/promptware-os/pwos/internal/bench"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// echoMode among the arguments makes this test binary the echo process.
+const echoMode = "be-the-echo"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == echoMode {
+		os.Exit(bench.EchoMain(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kernel listens where Run looks for one and answers as answer says.
+func kernel(t *testing.T, answer func(*schema.Message, *schema.Stamp) []byte) (socket string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "be")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	socket = filepath.Join(dir, "kernel.sock")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	must(t, err)
+	server := unixsock.NewServer(unixsock.ServerConfig{
+		Endpoints: []unixsock.Endpoint{{Listener: ln, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
+		Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+			stamps := schema.NewStamper()
+			for {
+				line, err := conn.Next()
+				if err != nil {
+					return
+				}
+				m, _ := schema.Decode(line, schema.OsMessage)
+				st := stamps.Next(time.Now())
+				if _, err := conn.Write(answer(&m, &st)); err != nil {
+					return
+				}
+			}
+		},
+	})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(context.Background()) }()
+	t.Cleanup(func() {
+		must(t, server.Shutdown(context.Background()))
+		must(t, <-served)
+	})
+	return socket
+}
+
+func startEcho(t *testing.T) *bench.EchoProcess {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	echo, err := bench.StartEcho(context.Background(), self, echoMode)
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, echo.Close())
+		if _, err := os.Stat(filepath.Dir(echo.Socket)); err == nil {
+			t.Errorf("%s is left", filepath.Dir(echo.Socket))
+		}
+	})
+	return echo
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	socket := kernel(t, func(m *schema.Message, st *schema.Stamp) []byte {
+		return schema.AppendReply(nil, m, m.Data, st)
+	})
+	echo := startEcho(t)
+	for _, w := range bench.Workloads() {
+		found, ok := bench.Find(w.Name)
+		if !ok || found.Name != w.Name || w.Description == "" {
+			t.Errorf("%s is not to be found, or says nothing", w.Name)
+		}
+		r, err := bench.Run(context.Background(), w, bench.Config{
+			Kernel: socket, Echo: echo.Socket, Duration: 20 * time.Millisecond, Rounds: 2,
+		})
+		must(t, err)
+		for name, side := range map[string]bench.Side{"kernel": r.Kernel, "echo": r.Echo} {
+			if side.PerSecond <= 0 || side.P50 <= 0 || side.P99 < side.P50 {
+				t.Errorf("%s: %s %+v", w.Name, name, side)
+			}
+		}
+		if r.Ratio() <= 0 {
+			t.Errorf("%s: ratio %v", w.Name, r.Ratio())
+		}
+	}
+}
+
+// A fast wrong answer counts for nothing.
+func TestRunChecksAnswers(t *testing.T) {
+	t.Parallel()
+	echo := startEcho(t)
+	for name, answer := range map[string]func(*schema.Message, *schema.Stamp) []byte{
+		"an error": func(m *schema.Message, st *schema.Stamp) []byte {
+			return schema.AppendError(nil, m, schema.Errorf(schema.Internal, "no"), st)
+		},
+		"another message's answer": func(m *schema.Message, st *schema.Stamp) []byte {
+			m.Meta.ID = "99999999"
+			return schema.AppendReply(nil, m, m.Data, st)
+		},
+	} {
+		for _, w := range bench.Workloads() {
+			_, err := bench.Run(context.Background(), w, bench.Config{
+				Kernel: kernel(t, answer), Echo: echo.Socket, Duration: time.Millisecond, Rounds: 1,
+			})
+			if err == nil || !strings.Contains(err.Error(), "wrong answer to message") {
+				t.Errorf("%s, %s: error %v, want one about a wrong answer", name, w.Name, err)
+			}
+		}
+	}
+}
+
+// The echo is held to its word as well: a kernel in its place sends something else back.
+func TestRunChecksTheEcho(t *testing.T) {
+	t.Parallel()
+	socket := kernel(t, func(m *schema.Message, st *schema.Stamp) []byte { return schema.AppendReply(nil, m, m.Data, st) })
+	w, _ := bench.Find("ping-1")
+	_, err := bench.Run(context.Background(), w, bench.Config{Kernel: socket, Echo: socket, Duration: time.Millisecond, Rounds: 1})
+	if err == nil || !strings.Contains(err.Error(), "wrong answer") {
+		t.Errorf("error %v, want one about a wrong answer", err)
+	}
+}
+
+func TestRunInterrupted(t *testing.T) {
+	t.Parallel()
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	socket := kernel(t, func(m *schema.Message, st *schema.Stamp) []byte {
+		cancel(enough)
+		return schema.AppendReply(nil, m, m.Data, st)
+	})
+	w, _ := bench.Find("ping-16")
+	_, err := bench.Run(ctx, w, bench.Config{Kernel: socket, Echo: startEcho(t).Socket, Duration: time.Hour, Rounds: 1})
+	if !errors.Is(err, enough) {
+		t.Errorf("error %v, want the cause of the context's end", err)
+	}
+}
+
+func TestEchoMainUsage(t *testing.T) {
+	t.Parallel()
+	var said strings.Builder
+	if code := bench.EchoMain(nil, strings.NewReader(""), io.Discard, &said); code != 2 || said.Len() == 0 {
+		t.Errorf("exit status %d, stderr %q", code, said.String())
+	}
+	if code := bench.EchoMain([]string{"/no/such/directory/echo.sock"}, strings.NewReader(""), io.Discard, &said); code != 1 {
+		t.Errorf("exit status %d, want 1", code)
+	}
+}
+
+func TestStartEchoFails(t *testing.T) {
+	t.Parallel()
+	if _, err := bench.StartEcho(context.Background(), "/bin/true"); err == nil {
+		t.Error("no error where nothing listens")
+	}
+}

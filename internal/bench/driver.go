@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"time"
+)
+
+// driver is the load on one connection. It keeps a fixed number of messages outstanding: for all answers that have come it
+// sends as many new messages, with one write.
+type driver struct {
+	conn        net.Conn
+	in          *bufio.Reader
+	out         []byte
+	frame       frame
+	check       check
+	outstanding int
+	sentAt      []time.Time // of message n at n modulo outstanding
+
+	sent    uint64
+	answers uint64
+	latency histogram
+	err     error
+}
+
+func newDriver(conn net.Conn, w Workload, check check) *driver {
+	return &driver{
+		conn: conn, in: bufio.NewReaderSize(conn, 64<<10), frame: w.frame, check: check,
+		outstanding: w.Outstanding, sentAt: make([]time.Time, w.Outstanding),
+	}
+}
+
+// run drives until the given time, then waits for the answers that are still due.
+func (d *driver) run(until time.Time) {
+	now := time.Now()
+	d.err = d.send(d.outstanding, now)
+	for d.err == nil && d.answers < d.sent {
+		var came int
+		came, d.err = d.receive()
+		now = time.Now()
+		d.note(came, now)
+		if d.err == nil && now.Before(until) {
+			d.err = d.send(came, now)
+		}
+	}
+}
+
+func (d *driver) send(count int, now time.Time) error {
+	d.out = d.out[:0]
+	for range count {
+		d.out = d.frame.append(d.out, d.sent)
+		d.sentAt[d.sent%uint64(d.outstanding)] = now
+		d.sent++
+	}
+	if _, err := d.conn.Write(d.out); err != nil {
+		return fmt.Errorf("send message: %w", err)
+	}
+	return nil
+}
+
+// receive waits for an answer, and takes those that came with it.
+func (d *driver) receive() (came int, err error) {
+	for came == 0 || d.in.Buffered() > 0 {
+		line, err := d.in.ReadSlice('\n')
+		if err != nil {
+			return came, fmt.Errorf("read answer: %w", err)
+		}
+		if n := d.answers + uint64(came); !d.check(line, n) {
+			return came, fmt.Errorf("wrong answer to message %d: %s", n, line)
+		}
+		came++
+	}
+	return came, nil
+}
+
+// note counts answers and takes their time.
+func (d *driver) note(came int, now time.Time) {
+	for range came {
+		d.latency.add(now.Sub(d.sentAt[d.answers%uint64(d.outstanding)]))
+		d.answers++
+	}
+}

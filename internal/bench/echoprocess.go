@@ -1,0 +1,74 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// EchoProcess is an echo server in a process of its own.
+type EchoProcess struct {
+	Socket string // where it listens
+
+	cmd   *exec.Cmd
+	stdin io.Closer
+	dir   string
+}
+
+// endTime is how long the process may take to end before it is killed.
+const endTime = 5 * time.Second
+
+// StartEcho runs program, with args and a socket path, as a process that does what EchoMain does. The end of ctx ends it, as
+// does our own.
+func StartEcho(ctx context.Context, program string, args ...string) (*EchoProcess, error) {
+	dir, err := os.MkdirTemp("", "pwos-echo-")
+	if err != nil {
+		return nil, fmt.Errorf("make echo directory: %w", err)
+	}
+	e := &EchoProcess{Socket: filepath.Join(dir, "echo.sock"), dir: dir}
+	e.cmd = exec.CommandContext(ctx, program, append(args, e.Socket)...)
+	e.cmd.Stderr = os.Stderr
+	if err := e.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start echo: %w", err), e.removeDir())
+	}
+	return e, nil
+}
+
+func (e *EchoProcess) start() error {
+	stdin, err := e.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	e.stdin = stdin
+	// The end of ctx is an order to end, which the process follows; that is no failure of its.
+	e.cmd.Cancel = func() error { return errors.Join(stdin.Close(), os.ErrProcessDone) }
+	e.cmd.WaitDelay = endTime
+	stdout, err := e.cmd.StdoutPipe()
+	if err != nil {
+		return errors.Join(err, stdin.Close())
+	}
+	if err := e.cmd.Start(); err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		return errors.Join(fmt.Errorf("it did not say that it listens: %w", err), stdin.Close(), e.cmd.Wait())
+	}
+	return nil
+}
+
+// Close ends the process and waits for it.
+func (e *EchoProcess) Close() error {
+	err := errors.Join(e.stdin.Close(), e.cmd.Wait(), e.removeDir())
+	if err != nil {
+		return fmt.Errorf("end echo: %w", err)
+	}
+	return nil
+}
+
+func (e *EchoProcess) removeDir() error { return os.RemoveAll(e.dir) }

@@ -1,0 +1,13 @@
+package bench
+
+import "time"
+
+// Quantile is what a histogram of the durations says.
+func Quantile(durations []time.Duration, q float64) time.Duration {
+	var parts [2]histogram
+	for i, d := range durations {
+		parts[i%2].add(d)
+	}
+	parts[0].merge(&parts[1])
+	return parts[0].quantile(q)
+}

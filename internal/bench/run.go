@@ -1,0 +1,146 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// Config says what to measure, and for how long.
+type Config struct {
+	Kernel   string // socket paths
+	Echo     string
+	Duration time.Duration // of one round of one server
+	Rounds   int           // of each server
+}
+
+// Side is what one server achieved.
+type Side struct {
+	PerSecond float64       // answers, the median of the rounds
+	P50, P99  time.Duration // from sending a message to having its answer, over all rounds; good to 2 percent
+}
+
+// Result is what both achieved with one workload.
+type Result struct {
+	Work   Workload
+	Kernel Side
+	Echo   Side
+}
+
+// Ratio is how many answers the kernel gives for each of the echo's.
+func (r Result) Ratio() float64 { return r.Kernel.PerSecond / r.Echo.PerSecond }
+
+// server is one of the two in the course of a Run.
+type server struct {
+	connect func(context.Context) (net.Conn, error)
+	check   func() check // a fresh one for each connection
+	rates   []float64
+	latency histogram
+}
+
+// Run measures w. It returns an error where a connection fails or an answer is not the right one, or the cause of ctx's
+// end.
+func Run(ctx context.Context, w Workload, c Config) (Result, error) {
+	kernel := &server{
+		connect: func(ctx context.Context) (net.Conn, error) { return dialKernel(ctx, c.Kernel) },
+		check:   replied,
+	}
+	echo := &server{
+		connect: func(ctx context.Context) (net.Conn, error) { return unixsock.Dial(ctx, c.Echo) },
+		check:   echoed,
+	}
+	for round := range c.Rounds {
+		order := []*server{kernel, echo}
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, s := range order {
+			if err := s.round(ctx, w, c.Duration); err != nil {
+				return Result{}, fmt.Errorf("measure %s: %w", w.Name, err)
+			}
+		}
+	}
+	return Result{Work: w, Kernel: kernel.side(), Echo: echo.side()}, nil
+}
+
+// dialKernel connects and goes through the prologue, so that the connection is good for messages. The kernel sends nothing of its
+// own after that, so nothing is lost in the reader that the prologue needed.
+func dialKernel(ctx context.Context, socket string) (net.Conn, error) {
+	nc, err := unixsock.Dial(ctx, socket)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
+	if err == nil {
+		err = unixsock.ClientPrologue(ctx, conn, unixsock.AnswerOpen)
+	}
+	if err != nil {
+		return nil, errors.Join(err, nc.Close())
+	}
+	return nc, nil
+}
+
+// round opens the connections, lets them run side by side for the given time, and notes the rate.
+func (s *server) round(ctx context.Context, w Workload, duration time.Duration) (err error) {
+	var conns []net.Conn
+	defer func() {
+		for _, conn := range conns {
+			if closeErr := conn.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {
+				err = errors.Join(err, closeErr)
+			}
+		}
+	}()
+	for range w.Connections {
+		conn, err := s.connect(ctx)
+		if err != nil {
+			return err
+		}
+		conns = append(conns, conn)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		for _, conn := range conns {
+			_ = conn.Close() // to end the drivers; nothing is lost
+		}
+	})
+	defer stop()
+
+	drivers := make([]*driver, len(conns))
+	var driving sync.WaitGroup
+	begin := time.Now()
+	for i, conn := range conns {
+		drivers[i] = newDriver(conn, w, s.check())
+		driving.Go(func() { drivers[i].run(begin.Add(duration)) })
+	}
+	driving.Wait()
+	elapsed := time.Since(begin)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var answers uint64
+	for _, d := range drivers {
+		if d.err != nil {
+			return d.err
+		}
+		answers += d.answers
+		s.latency.merge(&d.latency)
+	}
+	s.rates = append(s.rates, float64(answers)/elapsed.Seconds())
+	return nil
+}
+
+func (s *server) side() Side {
+	slices.Sort(s.rates)
+	n := len(s.rates)
+	return Side{
+		PerSecond: (s.rates[n/2] + s.rates[(n-1)/2]) / 2,
+		P50:       s.latency.quantile(0.50),
+		P99:       s.latency.quantile(0.99),
+	}
+}

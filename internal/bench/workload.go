@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"fmt"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Workload is one kind of load.
+type Workload struct {
+	Name        string // as --only takes it
+	Description string
+	Connections int // at once
+	Outstanding int // messages of one connection without an answer
+	frame       frame
+}
+
+// Workloads returns what there is to measure.
+func Workloads() []Workload {
+	ping := newFrame(`{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"`,
+		`","timestamp":1735000000000}}`)
+	return []Workload{
+		{Name: "ping-1", Description: "Syscall.Ping, 1 connection, one at a time", Connections: 1, Outstanding: 1, frame: ping},
+		{Name: "ping-16", Description: "Syscall.Ping, 16 connections, one at a time each", Connections: 16, Outstanding: 1, frame: ping},
+		{Name: "ping-x64", Description: "Syscall.Ping, 1 connection, 64 outstanding", Connections: 1, Outstanding: 64, frame: ping},
+	}
+}
+
+// Find returns the workload of that name.
+func Find(name string) (Workload, bool) {
+	for _, w := range Workloads() {
+		if w.Name == name {
+			return w, true
+		}
+	}
+	return Workload{}, false
+}
+
+// frame is a message with a place for its number, which is its id.
+type frame struct {
+	line []byte // with its '\n'
+	id   int    // where the number stands
+}
+
+// digits is how long a number is as an id. More messages than that on one connection begin anew.
+const digits = 8
+
+func newFrame(before, after string) frame {
+	return frame{line: fmt.Appendf(nil, "%s%0*d%s\n", before, digits, 0, after), id: len(before)}
+}
+
+// append appends message n.
+func (f frame) append(dst []byte, n uint64) []byte {
+	at := len(dst) + f.id
+	dst = append(dst, f.line...)
+	putNumber(dst[at:], n)
+	return dst
+}
+
+func putNumber(dst []byte, n uint64) {
+	for i := digits - 1; i >= 0; i-- {
+		dst[i] = byte('0' + n%10)
+		n /= 10
+	}
+}
+
+// A check reports whether line, with its '\n', answers message n. Both servers' answers are decoded strictly, as a client
+// that means to use them has to, so that both are driven by the same client at the same cost.
+type check func(line []byte, n uint64) bool
+
+// echoed is the check for the echo: the message itself. It is not safe for use by several goroutines.
+func echoed() check {
+	want := make([]byte, digits)
+	return func(line []byte, n uint64) bool {
+		putNumber(want, n)
+		m, fault := schema.Decode(line, schema.OsMessage)
+		return fault == nil && m.Kind == schema.Query && m.Meta.ID == string(want)
+	}
+}
+
+// replied is the check for the kernel: a reply, caused by that message. It is not safe for use by several goroutines.
+func replied() check {
+	want := make([]byte, digits)
+	return func(line []byte, n uint64) bool {
+		putNumber(want, n)
+		m, fault := schema.Decode(line, schema.OsMessage)
+		return fault == nil && m.Kind == schema.Reply && m.Meta.Causation == string(want)
+	}
+}

@@ -1,0 +1,141 @@
+// Package conformance_test holds docs/conformance.md to its word.
+package conformance_test
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// header opens a conformance table; other tables of the page are not read.
+var header = []string{"clause", "what we do", "test", "state"}
+
+var (
+	// openState matches the state of a row that waits for an issue.
+	openState = regexp.MustCompile(`^open #[1-9][0-9]*$`)
+
+	// goTest splits "transport/unixsock.TestServe/half_close" into folder and
+	// function. The case after the slash is for the reader: cases are
+	// often made at run time, so their names can't be found in the source.
+	goTest = regexp.MustCompile(`^([a-z0-9_/]+)\.((?:Test|Fuzz)[A-Za-z0-9_]*)(/\S+)?$`)
+)
+
+// row is one clause of a spec, as the page states it.
+type row struct {
+	line   int // 1-based
+	clause string
+	tests  []string
+	state  string
+}
+
+// parse reads the conformance tables of a page. It reports malformed rows beside the
+// rows that it could read, so that one mistake does not hide the next. A table ends
+// at an empty line, as in Markdown; rows that this cuts off are reported, not passed over.
+func parse(page string) (rows []row, faults []string) {
+	lines := strings.Split(page, "\n")
+	inTable, ours := false, false
+	for i, line := range lines {
+		cells := split(line)
+		switch {
+		case strings.TrimSpace(line) == "":
+			inTable = false
+		case !inTable && strings.HasPrefix(strings.TrimSpace(line), "|"):
+			inTable, ours = true, slices.Equal(cells, header)
+			if i+1 == len(lines) || !isRule(lines[i+1]) {
+				faults = append(faults, fmt.Sprintf("line %d: a row outside of a table", i+1))
+			}
+		case !inTable || !ours || isRule(line):
+		case len(cells) != len(header):
+			faults = append(faults, fmt.Sprintf("line %d: %d columns, want %d", i+1, len(cells), len(header)))
+		default:
+			rows = append(rows, row{line: i + 1, clause: cells[0], tests: testNames(cells[2]), state: cells[3]})
+		}
+	}
+	return rows, faults
+}
+
+// isRule tells whether a line is the rule below a table's header.
+func isRule(line string) bool {
+	return strings.Contains(line, "-") && strings.Trim(line, "|-: ") == ""
+}
+
+// split cuts a table line into trimmed cells, the empty ends outside the outer bars left out.
+func split(line string) []string {
+	line = strings.TrimSpace(line)
+	cells := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
+	for i, c := range cells {
+		cells[i] = strings.TrimSpace(c)
+	}
+	return cells
+}
+
+// testNames reads a test cell: comma-separated names, each perhaps in backquotes; "-" is none.
+func testNames(cell string) []string {
+	if cell == "-" || cell == "" {
+		return nil
+	}
+	names := strings.Split(cell, ",")
+	for i, n := range names {
+		names[i] = strings.Trim(n, " `")
+	}
+	return names
+}
+
+// check reports what is wrong with rows, given the module's source tree.
+func check(rows []row, src fs.FS) []string {
+	var faults []string
+	seen := make(map[string]int)
+	for _, r := range rows {
+		fault := func(format string, args ...any) {
+			faults = append(faults, fmt.Sprintf("line %d: %s: ", r.line, r.clause)+fmt.Sprintf(format, args...))
+		}
+		if first, ok := seen[r.clause]; ok {
+			fault("listed already in line %d", first)
+		} else {
+			seen[r.clause] = r.line
+		}
+		if r.state != "done" && !openState.MatchString(r.state) {
+			fault("state %q is neither done nor open #N", r.state)
+		}
+		if r.state == "done" && len(r.tests) == 0 {
+			fault("done without a test")
+		}
+		for _, name := range r.tests {
+			if err := find(src, name); err != nil {
+				fault("%v", err)
+			}
+		}
+	}
+	return faults
+}
+
+// find looks a test up by the name that the page gives it.
+func find(src fs.FS, name string) error {
+	if path.Ext(name) == ".txtar" {
+		if _, err := fs.Stat(src, name); err != nil {
+			return fmt.Errorf("find script: %w", err)
+		}
+		return nil
+	}
+	m := goTest.FindStringSubmatch(name)
+	if m == nil {
+		return fmt.Errorf("%q is neither folder.TestName nor a .txtar file", name)
+	}
+	files, err := fs.Glob(src, m[1]+"/*_test.go")
+	if err != nil {
+		return fmt.Errorf("list tests: %w", err)
+	}
+	for _, file := range files {
+		text, err := fs.ReadFile(src, file)
+		if err != nil {
+			return fmt.Errorf("read test: %w", err)
+		}
+		if strings.Contains("\n"+string(text), "\nfunc "+m[2]+"(") {
+			return nil
+		}
+	}
+	return fmt.Errorf("no func %s in %s", m[2], m[1])
+}

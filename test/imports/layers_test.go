@@ -1,0 +1,114 @@
+package imports_test
+
+import "testing"
+
+// TestLayers gives each row of the table an import that it allows and one that it refuses.
+func TestLayers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ from, may, never string }{
+		{"schema", "", "internal/clock"},
+		{"journal", "schema", "kernel"},
+		{"journal", "journal/segment", "actors"},
+		{"journal/segment", "journal", "transport/unixsock"},
+		{"kernel", "schema", "journal"},
+		{"kernel", "schema", "kernel/memory"},
+		{"kernel", "schema", "internal/clock"},
+		{"kernel/memory", "kernel", "kernel/process"},
+		{"kernel/memory", "schema", "store"},
+		{"store", "journal", "kernel/memory"},
+		{"store", "schema", "actors"},
+		{"host", "schema", "kernel"},
+		{"sshauth", "schema", "actors"},
+		{"transport/unixsock", "sshauth", "kernel"},
+		{"transport/unixsock", "schema", "actors"},
+		{"transport/systemd", "internal/clock", "schema"},
+		{"actors", "kernel/memory", "transport/unixsock"},
+		{"actors", "host", "client"},
+		{"client", "transport/unixsock", "kernel"},
+		{"client", "sshauth", "journal"},
+		{"client", "schema", "daemon"},
+		{"daemon", "actors", "client"},
+		{"daemon", "transport/systemd", "cmd/pwos"},
+		{"cmd/pwosd", "daemon", "schema"},
+		{"cmd/pwosd", "daemon", "internal/clock"},
+		{"cmd/pwos", "client", "actors"},
+		{"cmd/pwos", "journal", "store"},
+		{"cmd/pwos", "daemon", "host"},
+		{"internal/clock", "schema", "kernel"},
+		{"test/crash", "daemon", ""},
+		{"daemon", "journal", "test/crash"},
+	} {
+		t.Run(c.from+" "+c.may+" "+c.never, func(t *testing.T) {
+			t.Parallel()
+			file := c.from + "/a.go"
+			if c.may != "" {
+				none(t, load(t, map[string]string{file: source(c.from, module+"/"+c.may)}))
+			}
+			if c.never != "" {
+				only(t, load(t, map[string]string{file: source(c.from, module+"/"+c.never)}),
+					file, ":4:", module+"/"+c.never, c.from[:4])
+			}
+		})
+	}
+}
+
+// TestRootIsOurs: an import of the module's own root is no foreign library.
+func TestRootIsOurs(t *testing.T) {
+	t.Parallel()
+	only(t, load(t, map[string]string{"store/a.go": source("store", module)}), "store/a.go", "may import of ours")
+}
+
+// TestTagsHideNothing: a file that this platform does not build is held to the same rules.
+func TestTagsHideNothing(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"host/a_windows.go": "//go:build never\n\n" + source("host", module+"/actors")}
+	only(t, load(t, files), "host/a_windows.go", ":6:")
+}
+
+// TestUnnamedPackage: a package of ours without a row is one violation, however many files it has.
+func TestUnnamedPackage(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"extra", "transport/tcp", "kernel/memory/deep", "cmd/other", "actors/sub"} {
+		t.Run(dir, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{
+				dir + "/a.go":      source(dir, module+"/actors"),
+				dir + "/a_test.go": testSource(dir, module+"/client"),
+			}
+			only(t, load(t, files), dir, "add a row", "packages.go")
+		})
+	}
+	only(t, load(t, map[string]string{"a.go": source("m")}), ".", "add a row")
+}
+
+// TestTestFiles: what a test file may import beyond its package.
+func TestTestFiles(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		dir, path string
+		allowed   bool
+	}{
+		{"client", "client", true},
+		{"client", "daemon", true},
+		{"client", "kernel", false},
+		{"daemon", "client", true},
+		{"schema", "internal/clock", true},
+		{"kernel/memory", "test/model", true},
+		{"kernel/memory", "kernel/process", false},
+		{"store", "daemon", false},
+	} {
+		t.Run(c.dir+" "+c.path, func(t *testing.T) {
+			t.Parallel()
+			file := c.dir + "/a_test.go"
+			tree := load(t, map[string]string{
+				c.dir + "/doc.go": source(c.dir),
+				file:              testSource(c.dir, module+"/"+c.path),
+			})
+			if c.allowed {
+				none(t, tree)
+			} else {
+				only(t, tree, file, module+"/"+c.path)
+			}
+		})
+	}
+}

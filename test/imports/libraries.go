@@ -1,0 +1,55 @@
+package imports
+
+// libraries is the table of dependencies. A library that it does not name is refused.
+func libraries() []Library {
+	const actor = "github.com/asynkron/protoactor-go"
+	shell := []string{"actors", "store", "host", "transport/*", "daemon", "cmd/*"}
+	system := []string{"journal", "store", "host", "sshauth", "transport/*", "client", "daemon", "cmd/*", "test/...", "internal/..."}
+	tests := []string{"test/...", "internal/..."}
+	return []Library{
+		{Path: actor, Only: []string{"actors"}, Reason: "concurrency is swapped or mended in one place, and meaning is tested without it"},
+		{Path: actor + "/remote", Reason: "it lets any peer stop any actor"},
+		{Path: actor + "/cluster", Reason: "it stands on remote, which lets any peer stop any actor"},
+		{Path: actor + "/persistence", Reason: "the journal is the only truth; a second one would drift"},
+
+		{Path: "modernc.org/sqlite", Only: []string{"store"}, Reason: "projections are the only use; the truth is the journal"},
+
+		{Path: "github.com/go-json-experiment/json", Only: []string{"schema"}, Reason: "one decoder, configured once: two would disagree about what is valid"},
+		{Path: "github.com/santhosh-tekuri/jsonschema", Only: []string{"schema"}, Reason: "schemas and the types that decode stay together"},
+		{Path: "github.com/google/jsonschema-go", Only: []string{"schema"}, Reason: "schemas and the types that decode stay together"},
+		{Path: "github.com/invopop/jsonschema", Only: []string{"schema"}, Reason: "schemas and the types that decode stay together"},
+		{Path: "github.com/google/uuid", Only: []string{"schema", "actors", "client"}, Reason: "ids come to the kernel with the call, or replay would make others"},
+
+		{Path: "golang.org/x/crypto", Only: []string{"sshauth", "kernel/*"}, Tests: true, Reason: "what a key proves is decided in one place, sealing in its domain"},
+		{Path: "github.com/hiddeco/sshsig", Only: []string{"sshauth"}, Reason: "what a signature proves is decided in one place"},
+
+		{Path: "github.com/rs/zerolog", Only: shell, Tests: true, Reason: "layers that decide return errors, the shell around them logs"},
+		{Path: "github.com/prometheus/client_golang", Only: []string{"daemon"}, Reason: "metrics are read from the layers, which do not know how they are published"},
+		{Path: "github.com/gofrs/flock", Only: []string{"transport/unixsock", "journal"}, Reason: "one lock guards the sockets, one the journal"},
+		{Path: "github.com/cenkalti/backoff", Only: []string{"client", "host"}, Reason: "those alone try again: for a starting kernel, for a failed program"},
+		{Path: "golang.org/x/sys", Only: system, Tests: true, Reason: "schema and kernel make no system call"},
+		{Path: "golang.org/x/term", Only: []string{"cmd/*", "daemon"}, Reason: "those that write for people alone need to know whether one looks on"},
+
+		{Path: "github.com/spf13/cobra", Only: []string{"cmd/*"}, Reason: "flags are parsed at the door"},
+		{Path: "github.com/spf13/pflag", Only: []string{"cmd/*", "daemon"}, Reason: "flags are parsed at the door; the daemon has two programs in front of it, which share its"},
+		{Path: "github.com/pelletier/go-toml", Only: []string{"daemon/config"}, Reason: "layers get their settings as values"},
+
+		{Path: "github.com/rogpeppe/go-internal", Only: tests, Tests: true, Reason: "made for tests"},
+		{Path: "pgregory.net/rapid", Only: tests, Tests: true, Reason: "made for tests"},
+		{Path: "go.uber.org/goleak", Only: tests, Tests: true, Reason: "made for tests"},
+		{Path: "github.com/google/go-cmp", Only: tests, Tests: true, Reason: "made for tests; it may panic"},
+		{Path: "github.com/anishathalye/porcupine", Only: tests, Tests: true, Reason: "made for tests"},
+	}
+}
+
+// denied is the table of the standard library.
+func denied() []Denied {
+	const replay = "the kernel is replayed from its journal, and input or output would be done again"
+	return []Denied{
+		{Path: "C", In: []string{"..."}, Reason: "every platform is built from every other, without a C compiler"},
+		{Path: "encoding/json", In: []string{"..."}, Tests: true, Reason: "it folds case, takes duplicates and mends bad UTF-8, which in a gate is a hole"},
+		{Path: "net", In: pure(), Tests: true, Reason: replay},
+		{Path: "os", In: pure(), Tests: true, Reason: replay},
+		{Path: "syscall", In: pure(), Tests: true, Reason: replay},
+	}
+}

@@ -1,0 +1,114 @@
+package imports
+
+// packages is the table of layers, bottom up.
+func packages() []Package {
+	return []Package{
+		{
+			Path:   "schema",
+			Reason: "the wire contract stands below everything; what it imported could not use it",
+		},
+		{
+			Path:   "journal",
+			May:    []string{"schema", "journal/*"},
+			Reason: "a journal must be readable and verifiable without a kernel",
+		},
+		{
+			Path:   "journal/*",
+			May:    []string{"schema", "journal", "journal/*"},
+			Reason: "a part of the journal needs no more than the journal does",
+		},
+		{
+			Path:   "kernel",
+			May:    []string{"schema"},
+			Reason: "replay gives the same state only if nothing but the journal's entries decides it",
+		},
+		{
+			Path:   "kernel/*",
+			May:    []string{"schema", "kernel"},
+			Reason: "a domain's state is a fold over its own entries; of another domain it asks by a command",
+		},
+		{
+			Path:   "store",
+			May:    []string{"schema", "journal", "journal/*"},
+			Reason: "a projection follows the journal and can be deleted, so nothing may hang on a domain's code",
+		},
+		{
+			Path:   "host",
+			May:    []string{"schema"},
+			Reason: "running a program is an effect; what it means for the kernel is decided above",
+		},
+		{
+			Path:   "sshauth",
+			May:    []string{"schema"},
+			Reason: "who holds a key is decided apart from what the holder may do",
+		},
+		{
+			Path:   "transport/unixsock",
+			May:    []string{"schema", "sshauth", "internal/..."},
+			Reason: "the socket carries lines; a client links it without a kernel",
+		},
+		{
+			Path:   "transport/systemd",
+			May:    []string{"internal/..."},
+			Reason: "the service manager's protocol knows of file descriptors and states, not of messages",
+		},
+		{
+			Path:   "actors",
+			May:    []string{"schema", "kernel", "kernel/*", "journal", "journal/*", "store", "host", "internal/..."},
+			Reason: "the concurrency shell serves any transport and is driven by tests without one",
+		},
+		{
+			Path:   "client",
+			May:    []string{"schema", "transport/unixsock", "sshauth", "internal/..."},
+			Tests:  []string{"daemon"},
+			Reason: "a Go program that talks to a kernel must not link one",
+		},
+		{
+			Path: "daemon",
+			May: []string{
+				"schema", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth",
+				"transport/*", "actors", "daemon/config", "internal/...",
+			},
+			Tests:  []string{"client"},
+			Reason: "the one wiring point stands above every layer and below every command",
+		},
+		{
+			Path:   "daemon/config",
+			May:    []string{"schema", "transport/unixsock"},
+			Reason: "settings are values that the wiring hands on; they know defaults and bounds, not what is done with them",
+		},
+		{
+			Path:   "examples",
+			Tests:  []string{"schema"},
+			Reason: "examples are for readers; a program may carry them, they carry no program",
+		},
+		{
+			Path:   "internal/bench",
+			May:    []string{"schema", "transport/unixsock", "client"},
+			Reason: "the load comes from outside, over the wire, as any client's",
+		},
+		{
+			Path:   "cmd/pwosd",
+			May:    []string{"daemon"},
+			Reason: "the daemon's main starts the wiring; what it did itself no test could start",
+		},
+		{
+			Path:   "cmd/pwos",
+			May:    []string{"client", "schema", "journal", "journal/*", "daemon", "examples", "internal/..."},
+			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, daemon is for --mode=daemon",
+		},
+		{
+			Path:   "internal/...",
+			May:    []string{"schema", "internal/..."},
+			Reason: "a helper that knows a layer belongs into that layer",
+		},
+		{
+			Path:   "test/...",
+			May:    []string{"..."},
+			Reason: "tests from outside may look at anything; nothing but tests imports them",
+		},
+	}
+}
+
+// pure lists the state machines, which are replayed.
+func pure() []string { return []string{"kernel", "kernel/*"} }

@@ -1,0 +1,95 @@
+package imports_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestPurity(t *testing.T) {
+	t.Parallel()
+	body := func(name, clause, statement string) string {
+		return source(name) + "import " + clause + "\"time\"\n\nfunc f() { " + statement + " }\n\nvar _ time.Duration\n"
+	}
+	for _, c := range []struct{ clause, statement, says string }{
+		{"", "time.Now()", "time.Now"},
+		{"", "_ = time.After", "time.After"},
+		{"clock ", "clock.Sleep(0)", "time.Sleep"},
+		{". ", "Now()", "imports time"},
+		{"", "go f()", "goroutine"},
+		{"", "func() { if true { go f() } }()", "goroutine"},
+	} {
+		t.Run(c.clause+c.statement, func(t *testing.T) {
+			t.Parallel()
+			only(t, load(t, map[string]string{"kernel/a.go": body("kernel", c.clause, c.statement)}), "kernel/a.go", c.says)
+			only(t, load(t, map[string]string{"kernel/ipc/a.go": body("ipc", c.clause, c.statement)}), "kernel/ipc/a.go", c.says)
+			none(t, load(t, map[string]string{"actors/a.go": body("actors", c.clause, c.statement)}))
+			none(t, load(t, map[string]string{
+				"kernel/doc.go":    source("kernel"),
+				"kernel/a_test.go": testSource("kernel") + strings.TrimPrefix(body("kernel", c.clause, c.statement), source("kernel")),
+			}))
+		})
+	}
+	none(t, load(t, map[string]string{"kernel/a.go": body("kernel", "", "_ = time.Unix(0, 0)")}))
+}
+
+func TestInit(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"store/a.go", "store/a_test.go"} {
+		files := map[string]string{"store/doc.go": source("store"), file: "package store\n\nfunc init() {}\n"}
+		only(t, load(t, files), file, ":3:", "init")
+	}
+	none(t, load(t, map[string]string{"store/a.go": source("store") + "\ntype t struct{}\n\nfunc (t) init() {}\n"}))
+}
+
+func TestPackageComment(t *testing.T) {
+	t.Parallel()
+	const clause = "\npackage store\n"
+	for _, c := range []struct{ name, doc, second, file, says string }{
+		{"one", "// Package store keeps rows.", "package store", "", ""},
+		{"two sentences", "// Package store keeps rows. It is fast and small.", "package store", "", ""},
+		{"none", "", "package store", "store", "no package comment"},
+		{"apart", "// Package store keeps rows.\n", "package store", "store", "no package comment"},
+		{"directive", "//go:build linux\n", "package store", "store", "no package comment"},
+		{"twice", "// Package store keeps rows.", "// Package store does.\npackage store", "store/b.go", "store/a.go, store/b.go"},
+		{"other", "// Package shop sells.", "package store", "store/a.go", "names another"},
+		{"two reasons", "// Package store keeps rows and sells them.", "package store", "store/a.go", `"and"`},
+		{"in a test", "", "// Package store keeps rows.\npackage store", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			tree := load(t, map[string]string{"store/a.go": c.doc + clause, "store/b.go": c.second + "\n"})
+			if c.says == "" {
+				none(t, tree)
+			} else {
+				only(t, tree, c.file, c.says)
+			}
+		})
+	}
+	none(t, load(t, map[string]string{"cmd/pwosd/main.go": "// Pwosd is the kernel.\npackage main\n"}))
+	only(t, load(t, map[string]string{"cmd/pwosd/main.go": "package main\n"}), "cmd/pwosd", "no package comment")
+	for _, name := range []string{"e2e", "e2e_test"} {
+		none(t, load(t, map[string]string{"test/e2e/a_test.go": "// Package " + name + " starts the binaries.\npackage e2e_test\n"}))
+	}
+}
+
+func TestFileLength(t *testing.T) {
+	t.Parallel()
+	// tree makes a package of ten short files and others of the given lengths.
+	tree := func(header string, lengths ...int) map[string]string {
+		files := map[string]string{}
+		for i := range 10 {
+			files[fmt.Sprintf("host/short%d.go", i)] = "package host\n"
+		}
+		files["host/short0.go"] = source("host")
+		for i, n := range lengths {
+			files[fmt.Sprintf("host/x%d.go", i)] = header + "package host\n" + strings.Repeat("\n", n-1-strings.Count(header, "\n"))
+		}
+		return files
+	}
+	none(t, load(t, tree("", 500)))
+	none(t, load(t, tree("", 299, 299)))
+	only(t, load(t, tree("", 501)), "host/x0.go", "501 lines")
+	only(t, load(t, tree("", 300, 300)), ".", "2 of 12 files", "host/x0.go, host/x1.go")
+	none(t, load(t, tree("// Code generated from a table. DO NOT EDIT.\n\n", 900, 900)))
+}

@@ -1,0 +1,89 @@
+// Package limits_test shows that what one client does to the real daemon stays bounded. Its memory is read from the
+// operating system while clients misbehave; others are served meanwhile.
+package limits_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"testing"
+)
+
+// TestEndlessLine sends 32 MiB without a newline: one 413, skipped in constant memory, and the line after it is served.
+func TestEndlessLine(t *testing.T) {
+	d := start(t)
+	before := d.memory(t)
+
+	c := d.dial(t, "kernel.sock")
+	junk := bytes.Repeat([]byte("x"), 1<<20)
+	for range 32 {
+		if _, err := c.Write(junk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.send("\n" + ping("after", "1"))
+	c.expect("", `"code":413,"message":"Message exceeds maximum line length of 16KB"`)
+	c.expect("after", `{"payload":1}`)
+	grew(t, before, d.memory(t), 8<<20)
+}
+
+// TestClientThatNeverReads sends until the kernel stops reading from it. Its memory is the window's, another client is
+// served, and when it reads at last everything is there.
+func TestClientThatNeverReads(t *testing.T) {
+	d := start(t)
+	before := d.memory(t)
+
+	deaf := d.dial(t, "kernel.sock")
+	payload := `"` + string(bytes.Repeat([]byte("p"), 15<<10)) + `"`
+	sent := deaf.sendUntilStuck(func(i int) string { return ping(fmt.Sprint("deaf-", i), payload) })
+	if sent < 16 {
+		t.Fatalf("stuck after %d frames: the window of 256 KiB holds more", sent)
+	}
+	// Answers in the window, input in the window, buffers of the reader, and the collector's slack over them.
+	grew(t, before, d.memory(t), 16<<20)
+
+	other := d.dial(t, "kernel.sock")
+	other.send(ping("other", "2"))
+	other.expect("other", `{"payload":2}`)
+
+	for i := range sent {
+		deaf.expect(fmt.Sprint("deaf-", i), payload)
+	}
+	if rest, err := io.ReadAll(deaf.lines); err != nil || len(rest) != 0 {
+		t.Fatalf("after the last answer: %q, %v", rest, err)
+	}
+}
+
+// TestConnectionsThatNeverAuthenticate opens 1,000 connections that stay silent: memory stays bounded, and a client of
+// another process gets in.
+func TestConnectionsThatNeverAuthenticate(t *testing.T) {
+	d := start(t)
+	before := d.memory(t)
+	for range 1000 {
+		d.connect(t, "kernel.sock")
+	}
+	d.callFromAnotherProcess(t)
+	grew(t, before, d.memory(t), 8<<20)
+}
+
+// TestIdleConnections measures what a connection costs that has been used once and is idle now: under 20 KB each.
+func TestIdleConnections(t *testing.T) {
+	const warm, idle = 200, 5000
+	raiseFileLimit(t, warm+idle+200)
+	d := start(t)
+	open := func(n int) {
+		for range n {
+			c := d.dial(t, "kernel.sock")
+			c.send(ping("idle", "0"))
+			c.expect("idle", `{"payload":0}`)
+		}
+	}
+	open(warm)
+	before := d.memory(t)
+	open(idle)
+	each := (d.memory(t) - before) / idle
+	t.Logf("%d idle connections: %d bytes each", idle, each)
+	if each >= 20_000 {
+		t.Errorf("an idle connection costs %d bytes, want under 20,000", each)
+	}
+}

@@ -1,0 +1,55 @@
+package scripts_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// 64 clients on a cold machine: one kernel, 64 right answers.
+func TestColdStart(t *testing.T) {
+	t.Parallel()
+	const crowd = 64
+	p := settle(t)
+	var clients sync.WaitGroup
+	for i := range crowd {
+		clients.Go(func() {
+			want := fmt.Sprintf("{\"payload\":%d}\n", i)
+			if got := p.pwos(t, "call", "Syscall.Ping", fmt.Sprintf("payload=%d", i)); got != want {
+				t.Errorf("client %d got %q, want %q", i, got, want)
+			}
+		})
+	}
+	clients.Wait()
+	// Whoever is a kernel of this place was started with its runtime directory in the environment.
+	if kernels := p.kernels(t); len(kernels) != 1 {
+		t.Errorf("kernels %v run, want one", kernels)
+	}
+	p.pwos(t, "shutdown")
+	if kernels := p.kernels(t); len(kernels) != 0 {
+		t.Errorf("kernels %v run after the shutdown", kernels)
+	}
+}
+
+// kernels returns the processes that are a kernel of this place: those that hold its lock file open. There is no telling
+// without /proc.
+func (p place) kernels(t *testing.T) []string {
+	t.Helper()
+	descriptors, err := filepath.Glob("/proc/[0-9]*/fd/*")
+	must(t, err)
+	lock := filepath.Join(p.runtimeDir(), "kernel.lock")
+	found := make(map[string]bool)
+	for _, d := range descriptors {
+		if target, err := os.Readlink(d); err == nil && target == lock {
+			found[strings.Split(d, "/")[2]] = true
+		}
+	}
+	var pids []string
+	for pid := range found {
+		pids = append(pids, pid)
+	}
+	return pids
+}

@@ -1,0 +1,114 @@
+package scripts_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// line is message i.
+func line(i int) string {
+	return fmt.Sprintf(`{"kind":"query","type":"Syscall.Ping","data":{"payload":%d},"metadata":{"id":"flood-%d","timestamp":0}}`+"\n", i, i)
+}
+
+// A hundred thousand lines through one pipe come back in order.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	const n = 100_000
+	p := settle(t)
+	cmd := p.command(t.Context())
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	fed := make(chan error, 1)
+	go func() {
+		w := bufio.NewWriter(in)
+		for i := range n {
+			_, _ = w.WriteString(line(i)) // a bufio.Writer keeps its first error for Flush
+		}
+		err := w.Flush()
+		if closeErr := in.Close(); err == nil {
+			err = closeErr
+		}
+		fed <- err
+	}()
+	answers := bufio.NewScanner(out)
+	came := 0
+	for ; answers.Scan(); came++ {
+		got := answers.Text()
+		if !strings.HasPrefix(got, fmt.Sprintf(`{"kind":"reply","type":"Syscall.Ping","data":{"payload":%d},`, came)) ||
+			!strings.Contains(got, fmt.Sprintf(`"causation":"flood-%d"`, came)) {
+			t.Fatalf("answer %d is %s", came, got)
+		}
+	}
+	must(t, answers.Err())
+	must(t, <-fed)
+	must(t, cmd.Wait())
+	if came != n {
+		t.Errorf("%d answers, want %d", came, n)
+	}
+	p.pwos(t, "shutdown")
+}
+
+// A client gets the answer to what it has said before it says more: nothing waits for the end of input.
+func TestConversation(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	cmd := p.command(t.Context())
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	answers := bufio.NewReader(out)
+	for i := range 100 {
+		_, err := io.WriteString(in, line(i))
+		must(t, err)
+		got, err := answers.ReadString('\n')
+		must(t, err)
+		if !strings.Contains(got, fmt.Sprintf(`"payload":%d}`, i)) {
+			t.Fatalf("answer %d is %s", i, got)
+		}
+	}
+	must(t, in.Close())
+	must(t, cmd.Wait())
+	p.pwos(t, "shutdown")
+}
+
+// `| head` ends quietly, however much is left to say.
+func TestOutputClosed(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	var stderr strings.Builder
+	cmd := p.command(t.Context())
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	var feeding sync.WaitGroup
+	feeding.Go(func() { // until pwos is gone
+		for i := 0; ; i++ {
+			if _, err := io.WriteString(in, line(i)); err != nil {
+				return
+			}
+		}
+	})
+	defer feeding.Wait()
+	_, err = bufio.NewReaderSize(out, 16).ReadString('\n')
+	must(t, err)
+	must(t, out.Close())
+	if err := cmd.Wait(); err != nil || stderr.Len() > 0 {
+		t.Errorf("%v, stderr %q, want a quiet end", err, stderr.String())
+	}
+	p.pwos(t, "shutdown")
+}

@@ -1,0 +1,93 @@
+// Package scripts_test drives the real pwos binary as its users do.
+package scripts_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds what happens within milliseconds unless it never does. Passed on to pwos as well, it replaces the
+// five seconds that starting a kernel may take, which a busy machine may need for two processes alone.
+const patience = 2 * time.Minute
+
+// binDir is where TestMain has put the binaries.
+const binDirEnv = "PWOS_TEST_BIN"
+
+func TestMain(m *testing.M) {
+	code, err := runWithBinaries(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// runWithBinaries builds pwos and pwosd, the way this test was built, and runs the tests.
+func runWithBinaries(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "pwb")
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if removeErr := os.RemoveAll(dir); err == nil {
+			err = removeErr
+		}
+	}()
+	if err := build(dir); err != nil {
+		return 1, err
+	}
+	if err := os.Setenv(binDirEnv, dir); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
+
+func build(dir string) error {
+	const commands = "github.com/promptware-os/pwos/cmd/..."
+	args := []string{"build", "-o", dir + "/"}
+	if raceDetector() {
+		args = append(args, "-race")
+	}
+	if out, err := exec.Command("go", append(args, commands)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+	}
+	return lookAtSources(commands)
+}
+
+// lookAtSources reads the folders that the binaries are made of. `go test` remembers what a test has looked at and runs it
+// again when that changes; what the go command reads on our behalf it would not know of, and call a stale result cached.
+func lookAtSources(commands string) error {
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", commands).Output()
+	if err != nil {
+		return fmt.Errorf("list sources: %w", err)
+	}
+	for dir := range strings.FieldsSeq(string(out)) {
+		if _, err := os.ReadDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// raceDetector reports whether this test was built with -race.
+func raceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return false
+	}
+	for _, s := range info.Settings {
+		if s.Key == "-race" {
+			return s.Value == "true"
+		}
+	}
+	return false
+}
+
+// program returns the path of a binary.
+func program(name string) string { return filepath.Join(os.Getenv(binDirEnv), name) }

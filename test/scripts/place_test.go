@@ -1,0 +1,129 @@
+package scripts_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// place is a home of its own for a kernel. Its path is short for the sockets' sake.
+type place struct{ dir string }
+
+func newPlace() (place, error) {
+	dir, err := os.MkdirTemp("", "ps")
+	return place{dir}, err
+}
+
+func (p place) runtimeDir() string { return filepath.Join(p.dir, "run") }
+
+// env is the whole environment of a program that lives here.
+func (p place) env() []string {
+	return append([]string{
+		"HOME=" + filepath.Join(p.dir, "home"),
+		"PATH=" + os.Getenv(binDirEnv) + ":" + os.Getenv("PATH"),
+		"PWOS_RUNTIME_DIR=" + p.runtimeDir(),
+		"TERM=xterm",
+		"TMPDIR=" + p.dir,
+	}, ciMark()...)
+}
+
+// ciMark hands on what .ci/run recognises the processes of a step by.
+func ciMark() []string {
+	if mark, ok := os.LookupEnv("PWOS_CI_MARK"); ok {
+		return []string{"PWOS_CI_MARK=" + mark}
+	}
+	return nil
+}
+
+// leave removes the place. A kernel that still runs there is an error, and ended.
+func (p place) leave() error {
+	err := p.kill()
+	if errors.Is(err, errNoKernel) {
+		err = nil
+	} else if err == nil {
+		err = errors.New("a kernel was left running")
+	}
+	return errors.Join(err, os.RemoveAll(p.dir))
+}
+
+var errNoKernel = errors.New("no kernel runs here")
+
+// kill ends the kernel that runs here with SIGKILL, and waits until it has ended. It returns errNoKernel where none runs.
+func (p place) kill() error {
+	lock, err := os.Open(filepath.Join(p.runtimeDir(), "kernel.lock"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return errNoKernel
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	fd := int(lock.Fd())
+	if err := unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB); err == nil {
+		return errNoKernel
+	}
+	text, err := os.ReadFile(lock.Name())
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return fmt.Errorf("read kernel.lock: %w", err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("kill kernel %d: %w", pid, err)
+	}
+	for { // its end gives the lock back
+		if err := unix.Flock(fd, unix.LOCK_SH); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// settle makes a place for a test and checks at its end that nothing runs there any more.
+func settle(t *testing.T) place {
+	t.Helper()
+	p, err := newPlace()
+	must(t, err)
+	t.Cleanup(func() { must(t, p.leave()) })
+	return p
+}
+
+// command is pwos here, with patience.
+func (p place) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program("pwos"), append([]string{"--timeout=" + patience.String()}, args...)...)
+	cmd.Env = p.env()
+	cmd.Dir = p.dir
+	return cmd
+}
+
+// pwos runs pwos here, which must exit with 0, and returns what it wrote to stdout.
+func (p place) pwos(t *testing.T, args ...string) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := p.command(t.Context(), args...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Errorf("pwos %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

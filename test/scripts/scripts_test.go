@@ -1,0 +1,105 @@
+package scripts_test
+
+import (
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// Each script beside this file is a test. It has a place of its own, and must leave no kernel running. Beyond what
+// testscript knows it may say:
+//
+//	pwos ARGS...            run pwos, which must exit with 0
+//	exits N ARGS...         run pwos, which must exit with N
+//	terminal N ARGS...      the same with a terminal for stdin and stdout; `stdout` looks at what it showed
+//	lines N                 the last command wrote N lines to stdout
+//	kill-kernel             end the kernel with SIGKILL
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 ".",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+		Setup:               func(env *testscript.Env) error { return setUp(t, env) },
+		Condition:           condition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"pwos": func(ts *testscript.TestScript, neg bool, args []string) {
+				runPwos(ts, neg, append([]string{"0"}, args...))
+			},
+			"exits":       runPwos,
+			"terminal":    runAtTerminal,
+			"lines":       countLines,
+			"kill-kernel": killKernel,
+		},
+	})
+}
+
+// placeKey finds a script's place.
+type placeKey struct{}
+
+func setUp(t *testing.T, env *testscript.Env) error {
+	p, err := newPlace()
+	if err != nil {
+		return err
+	}
+	env.Values[placeKey{}] = p
+	env.Vars = append(env.Vars, p.env()...)
+	env.Defer(func() {
+		if err := p.leave(); err != nil {
+			t.Errorf("%v", err)
+		}
+	})
+	return nil
+}
+
+func placeOf(ts *testscript.TestScript) place { return ts.Value(placeKey{}).(place) }
+
+func condition(name string) (bool, error) { return name == runtime.GOOS, nil }
+
+// expected takes the exit status off args.
+func expected(ts *testscript.TestScript, neg bool, args []string) (want int, rest []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: exits N ARGS..., without !")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	return want, append([]string{"--timeout=" + patience.String()}, args[1:]...)
+}
+
+func runPwos(ts *testscript.TestScript, neg bool, args []string) {
+	want, rest := expected(ts, neg, args)
+	checkStatus(ts, ts.Exec("pwos", rest...), want)
+}
+
+func checkStatus(ts *testscript.TestScript, err error, want int) {
+	got := 0
+	if exit, ok := err.(*exec.ExitError); ok {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+func countLines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: lines N")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	if got := strings.Count(ts.ReadFile("stdout"), "\n"); got != want {
+		ts.Fatalf("%d lines, want %d", got, want)
+	}
+}
+
+func killKernel(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: kill-kernel")
+	}
+	ts.Check(placeOf(ts).kill())
+}

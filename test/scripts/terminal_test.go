@@ -1,0 +1,51 @@
+package scripts_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// runAtTerminal is runPwos with a terminal for stdin and stdout.
+func runAtTerminal(ts *testscript.TestScript, neg bool, args []string) {
+	want, rest := expected(ts, neg, args)
+	ours, theirs, err := openTerminal()
+	ts.Check(err)
+	cmd := exec.Command(program("pwos"), rest...)
+	// The script may have changed its environment; of that only what it changes is handed on.
+	cmd.Env = append(placeOf(ts).env(), "NO_COLOR="+ts.Getenv("NO_COLOR"), "TERM="+ts.Getenv("TERM"))
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, ts.Stderr()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true} // Ctrl-C and the like are not for us
+	if err = cmd.Start(); err != nil {
+		ts.Check(errors.Join(err, ours.Close(), theirs.Close()))
+	}
+	closeErr := theirs.Close()
+	// When nobody has it open any more, reading from our end fails with EIO.
+	if _, err := io.Copy(ts.Stdout(), ours); err != nil && !errors.Is(err, syscall.EIO) {
+		closeErr = errors.Join(closeErr, err)
+	}
+	err = cmd.Wait()
+	ts.Check(errors.Join(closeErr, ours.Close()))
+	checkStatus(ts, err, want)
+}
+
+// openTerminal makes a pseudo-terminal and returns both its ends.
+func openTerminal() (ours, theirs *os.File, err error) {
+	ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	name, err := unlockTerminal(ours)
+	if err == nil {
+		theirs, err = os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, ours.Close())
+	}
+	return ours, theirs, nil
+}
