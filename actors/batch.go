@@ -10,8 +10,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// maxBatch bounds a batch, so that one connection's burst does not hold a domain for long.
-const maxBatch = 64
+// maxBatch bounds a batch. Answers leave when their batch is done, so a burst is answered in parts that the client can
+// work on while the next part runs; and no connection holds a domain for long.
+const maxBatch = 16
 
 // batch is a run of consecutive frames of one connection that go the same way: all to one domain, or all answered by
 // the connection itself (domain local), because they never became calls. It has one owner at a time: the reader fills

@@ -1,0 +1,78 @@
+package actors
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// What the tests need to see of the parts that a Kernel is made of.
+
+const (
+	MaxBatch     = maxBatch
+	Turn         = turn
+	WindowFrames = windowFrames
+	WindowBytes  = windowBytes
+)
+
+var (
+	Always     = always
+	FromReader = fromReader
+	NewCredits = newCredits
+	NewWorkers = newWorkers
+)
+
+// FromReaderMessages are the messages that a reader posts, FromOthers what a connection gets from anybody else.
+func FromReaderMessages() []any { return []any{&batch{}, endOfInput{}} }
+
+func FromOthers() []any { return []any{&answers{}, flushed{}, &actor.Started{}, &actor.Terminated{}} }
+
+func NewMailbox(inline func(any) bool) *mailbox { return newMailbox(inline)().(*mailbox) }
+
+// Room is how many user messages fit into what the mailbox has allocated.
+func (m *mailbox) Room() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return cap(m.user)
+}
+
+func (w *workers) Close() { w.close() }
+
+func (c *credits) Take(size int) bool     { return c.take(size) }
+func (c *credits) TryTake(size int) bool  { return c.tryTake(size) }
+func (c *credits) Give(frames, bytes int) { c.give(frames, bytes) }
+func (c *credits) Close()                 { c.close() }
+
+// A Feed is a connection without a reader: the table of syscalls has rows of one domain only, and a test of the order
+// between domains chooses them itself.
+type Feed struct {
+	kernel *Kernel
+	conn   *connection
+	pid    *actor.PID
+	done   chan struct{}
+}
+
+func (k *Kernel) NewFeed(link Link, name string) *Feed {
+	done := make(chan struct{})
+	conn := newConnection(k, link, done)
+	return &Feed{kernel: k, conn: conn, pid: k.spawn("connection/"+name, conn, fromReader), done: done}
+}
+
+// Send posts one batch, as the reader does; domain "" is for calls that failed already.
+func (f *Feed) Send(domain schema.Domain, calls ...kernel.Call) {
+	b := newBatch()
+	b.domain = domain
+	b.calls = append(b.calls, calls...)
+	for range calls {
+		f.conn.credits.take(0)
+	}
+	f.kernel.root.Send(f.pid, b)
+}
+
+// End ends the input and waits as Serve does.
+func (f *Feed) End() {
+	f.kernel.root.Send(f.pid, endOfInput{})
+	<-f.done
+	f.conn.writer.busy.Wait()
+}

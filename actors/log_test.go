@@ -1,0 +1,112 @@
+package actors_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rs/zerolog"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// secret is data that no log may show.
+const secret = "xyzzy-4711-plugh"
+
+// loggers are handlers that differ in how they write what they do not know.
+var loggers = map[string]func(io.Writer) slog.Handler{
+	"text": textLog,
+	"json": func(w io.Writer) slog.Handler {
+		return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})
+	},
+	"zerolog": func(w io.Writer) slog.Handler { return zerolog.NewSlogHandler(zerolog.New(w)) },
+}
+
+// TestLogHoldsNoPayload has calls fail in every way that is logged, and looks for what they carried.
+func TestLogHoldsNoPayload(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		act    func(s *system, domain *fake)
+		logged []string // what shows that it was logged at all
+	}{
+		{
+			name: "failed calls",
+			act: func(s *system, _ *fake) {
+				c := s.connect()
+				c.send(echo("a", "fail "+secret), echo("b", "panic "+secret), echo("c", "refuse "+secret), echo("d", secret))
+				c.send(`{"`+secret, frame(schema.OsMessage, schema.Query, "Nobody.Knows", `"`+secret+`"`, "e"))
+			},
+			logged: []string{"syscall failed", "syscall panicked"},
+		},
+		{
+			name: "calls to a domain that is dead",
+			act: func(s *system, _ *fake) {
+				c := s.connect()
+				c.send(echo("a", "die "+secret), echo("b", secret))
+				synctest.Wait()
+				c.send(echo("c", secret), ping("d", `"`+secret+`"`))
+			},
+			logged: []string{"actor panicked", "DeadLetter", "calls"},
+		},
+		{
+			name: "answers to a connection that is dead",
+			act: func(s *system, domain *fake) {
+				s.connect().send(echo("a", "hold "+secret))
+				synctest.Wait()
+				l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
+				l.tryWrite = func() { panic(internals) }
+				c := s.serve(l)
+				for _, id := range []string{"b", "c"} { // in two batches, for a domain that is busy
+					c.send(echo(id, "hold "+secret))
+					synctest.Wait()
+				}
+				for range 3 { // the first answer kills the connection, so that the second finds it dead
+					domain.release()
+					synctest.Wait()
+				}
+			},
+			logged: []string{"actor panicked", "DeadLetter", "calls"},
+		},
+	}
+	for _, test := range tests {
+		for name, handler := range loggers {
+			t.Run(test.name+", "+name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					domain := newFake()
+					s := startLogging(t, mount(domain), handler)
+					test.act(s, domain)
+					synctest.Wait()
+					log := s.log.String()
+					for _, words := range test.logged {
+						if !strings.Contains(log, words) {
+							t.Errorf("%q was not logged:\n%s", words, log)
+						}
+					}
+					for _, spelling := range spellings(secret) {
+						if strings.Contains(log, spelling) {
+							t.Errorf("the log shows a payload as %q:\n%s", spelling, log)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// spellings are the forms in which bytes show up in a log: as text, as numbers, in base64 wherever they begin.
+func spellings(s string) []string {
+	list := []string{s, strings.Trim(fmt.Sprint([]byte(s)), "[]"), fmt.Sprintf("%x", s)}
+	for shift := range 3 {
+		padded := strings.Repeat(" ", shift) + s
+		padded = padded[:len(padded)/3*3]
+		encoded := base64.StdEncoding.EncodeToString([]byte(padded))
+		list = append(list, encoded[(shift+2)/3*4:])
+	}
+	return list
+}
