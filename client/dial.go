@@ -24,7 +24,7 @@ type dialer struct {
 // (BRIDGE 4.5.2). It returns an *UnreachableError, or the cause of ctx's end.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	d := &dialer{options: o, places: o.places()}
-	spent := fmt.Errorf("no answer within %v", o.patience())
+	spent := fmt.Errorf("%w within %v", ErrNoAnswer, o.patience())
 	patient, cancel := context.WithTimeoutCause(ctx, o.patience(), spent)
 	defer cancel()
 

@@ -191,7 +191,7 @@ func TestDialPatience(t *testing.T) {
 	places := tempPlaces(t)
 	_, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir, Spawn: fake(t, "hang"), Patience: time.Second})
 	var launch *client.LaunchError
-	if !errors.As(err, &launch) || !strings.Contains(err.Error(), "within 1s") {
+	if !errors.As(err, &launch) || !errors.Is(err, client.ErrNoAnswer) || !strings.Contains(err.Error(), "within 1s") {
 		t.Errorf("error %v, want a LaunchError that names the time", err)
 	}
 	noneLeft(t, places)

@@ -10,6 +10,8 @@ import (
 var (
 	// ErrNotRunning: no kernel runs, and Options did not say how to start one.
 	ErrNotRunning = errors.New("no kernel is running")
+	// ErrNoAnswer: patience ran out before there was a connection.
+	ErrNoAnswer = errors.New("no answer")
 	// ErrHungUp: the kernel closed the connection before it had answered everything.
 	ErrHungUp = errors.New("the kernel closed the connection")
 	// ErrClosed: the Client was closed.

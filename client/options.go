@@ -23,7 +23,7 @@ type Options struct {
 
 // Command is the program that becomes a daemon, such as pwos with --mode=daemon.
 type Command struct {
-	Path string
+	Path string   // absolute: the daemon works in another directory
 	Args []string // without the program's own name
 	Env  []string // NAME=value, on top of our own environment
 }

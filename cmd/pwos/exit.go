@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -107,15 +106,14 @@ func codeOf(err error) string {
 // advice says what to do about err; "" where err says so itself.
 func advice(err error) string {
 	var misuse *usageError
-	var launch *client.LaunchError
 	switch {
 	case errors.As(err, &misuse):
 		return fmt.Sprintf("%q says how it is used", misuse.verb+" --help")
 	case errors.Is(err, client.ErrNotRunning):
 		return `start it with "pwosd", or let a call start it, such as "pwos call Syscall.Ping payload=1"`
-	case errors.As(err, &launch) && strings.Contains(err.Error(), "within"):
+	case errors.Is(err, client.ErrNoAnswer):
 		return `if it only needs more time, give it that with --timeout, or start it with "pwosd"`
-	case errors.As(err, &launch):
+	case errors.As(err, new(*client.LaunchError)):
 		return `mend that and try again; "pwosd" shows the kernel's start in the foreground`
 	case errors.Is(err, client.ErrHungUp):
 		return `see kernel.log in the runtime directory for why it ended; the next call starts a new one`

@@ -24,7 +24,6 @@ func TestColdStart(t *testing.T) {
 		})
 	}
 	clients.Wait()
-	// Whoever is a kernel of this place was started with its runtime directory in the environment.
 	if kernels := p.kernels(t); len(kernels) != 1 {
 		t.Errorf("kernels %v run, want one", kernels)
 	}
@@ -34,10 +33,15 @@ func TestColdStart(t *testing.T) {
 	}
 }
 
-// kernels returns the processes that are a kernel of this place: those that hold its lock file open. There is no telling
-// without /proc.
+// kernels returns the processes that are a kernel of this place: those that have its lock file open. Without /proc it is the one
+// that wrote itself into the file, if any.
 func (p place) kernels(t *testing.T) []string {
 	t.Helper()
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		text, err := os.ReadFile(filepath.Join(p.runtimeDir(), "kernel.lock"))
+		must(t, err)
+		return strings.Fields(string(text))
+	}
 	descriptors, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	must(t, err)
 	lock := filepath.Join(p.runtimeDir(), "kernel.lock")

@@ -61,25 +61,14 @@ func TestFlood(t *testing.T) {
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	cmd := p.command(t.Context())
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	must(t, err)
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	answers := bufio.NewReader(out)
-	for i := range 100 {
-		_, err := io.WriteString(in, line(i))
-		must(t, err)
-		got, err := answers.ReadString('\n')
-		must(t, err)
-		if !strings.Contains(got, fmt.Sprintf(`"payload":%d}`, i)) {
-			t.Fatalf("answer %d is %s", i, got)
-		}
+	k := startTalk(t, p)
+	for range 100 {
+		k.say(t)
 	}
-	must(t, in.Close())
-	must(t, cmd.Wait())
+	must(t, k.in.Close())
+	if status := k.end(t); status != 0 {
+		t.Errorf("exit status %d, stderr %q", status, k.stderr.String())
+	}
 	p.pwos(t, "shutdown")
 }
 

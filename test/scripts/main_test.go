@@ -16,7 +16,7 @@ import (
 // five seconds that starting a kernel may take, which a busy machine may need for two processes alone.
 const patience = 2 * time.Minute
 
-// binDir is where TestMain has put the binaries.
+// binDirEnv names the environment variable that says where TestMain has put the binaries.
 const binDirEnv = "PWOS_TEST_BIN"
 
 func TestMain(m *testing.M) {
@@ -57,17 +57,22 @@ func build(dir string) error {
 	if out, err := exec.Command("go", append(args, commands)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
-	return lookAtSources(commands)
-}
-
-// lookAtSources reads the folders that the binaries are made of. `go test` remembers what a test has looked at and runs it
-// again when that changes; what the go command reads on our behalf it would not know of, and call a stale result cached.
-func lookAtSources(commands string) error {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", commands).Output()
 	if err != nil {
 		return fmt.Errorf("list sources: %w", err)
 	}
-	for dir := range strings.FieldsSeq(string(out)) {
+	return os.WriteFile(filepath.Join(dir, "sources"), out, 0o600)
+}
+
+// lookAtSources reads the folders that the binaries are made of. `go test` remembers what a test has looked at and runs it
+// again when that changes; of what the go command reads on our behalf it would not know, and call a stale result cached. It
+// remembers nothing before tests run, so each test has to look.
+func lookAtSources() error {
+	list, err := os.ReadFile(program("sources"))
+	if err != nil {
+		return err
+	}
+	for dir := range strings.FieldsSeq(string(list)) {
 		if _, err := os.ReadDir(dir); err != nil {
 			return err
 		}

@@ -21,6 +21,9 @@ import (
 type place struct{ dir string }
 
 func newPlace() (place, error) {
+	if err := lookAtSources(); err != nil {
+		return place{}, err
+	}
 	dir, err := os.MkdirTemp("", "ps")
 	return place{dir}, err
 }
@@ -30,6 +33,7 @@ func (p place) runtimeDir() string { return filepath.Join(p.dir, "run") }
 // env is the whole environment of a program that lives here.
 func (p place) env() []string {
 	return append([]string{
+		"GORACE=atexit_sleep_ms=10", // each process would else sleep for a second before it ends
 		"HOME=" + filepath.Join(p.dir, "home"),
 		"PATH=" + os.Getenv(binDirEnv) + ":" + os.Getenv("PATH"),
 		"PWOS_RUNTIME_DIR=" + p.runtimeDir(),
@@ -46,13 +50,23 @@ func ciMark() []string {
 	return nil
 }
 
-// leave removes the place. A kernel that still runs there is an error, and ended.
+// leave removes the place. A kernel that still runs there is an error, and ended; so is one that has logged what must not
+// happen.
 func (p place) leave() error {
 	err := p.kill()
 	if errors.Is(err, errNoKernel) {
 		err = nil
 	} else if err == nil {
 		err = errors.New("a kernel was left running")
+	}
+	log, logErr := os.ReadFile(filepath.Join(p.runtimeDir(), "kernel.log"))
+	if logErr != nil && !errors.Is(logErr, fs.ErrNotExist) {
+		err = errors.Join(err, logErr)
+	}
+	for _, bad := range []string{"DATA RACE", "panic", "goroutine "} {
+		if bytes.Contains(log, []byte(bad)) {
+			err = errors.Join(err, fmt.Errorf("the kernel's log has %q:\n%s", bad, log))
+		}
 	}
 	return errors.Join(err, os.RemoveAll(p.dir))
 }

@@ -1,0 +1,96 @@
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/promptware-os/pwos/client"
+	pwos "github.com/promptware-os/pwos/cmd/pwos"
+)
+
+func kernelError(code int) error {
+	return fmt.Errorf("wrapped: %w", &client.KernelError{Type: "A.B", Code: code, Message: "no"})
+}
+
+func unreachable(err error) error {
+	return &client.UnreachableError{Socket: "/run/kernel.sock", Err: err}
+}
+
+// The table of PROTOCOL 8.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name        string
+		err         error
+		interrupted bool
+		want        int
+	}{
+		{"all well", nil, false, 0},
+		{"all well in spite of a late signal", nil, true, 0},
+		{"stdout closed", fmt.Errorf("write output: %w", syscall.EPIPE), false, 0},
+		{"error frames in a stream", pwos.ErrSeen, false, 1},
+		{"the kernel's 400", kernelError(400), false, 1},
+		{"the kernel's 409", kernelError(409), false, 1},
+		{"the kernel's 422", kernelError(422), false, 1},
+		{"the kernel's 500", kernelError(500), false, 1},
+		{"the kernel's 504", kernelError(504), false, 1},
+		{"anything else", io.ErrUnexpectedEOF, false, 1},
+		{"wrong usage", pwos.Usage(io.EOF), false, 2},
+		{"not authenticated", kernelError(401), false, 3},
+		{"denied", kernelError(403), false, 3},
+		{"not found", kernelError(404), false, 4},
+		{"quota", kernelError(429), false, 5},
+		{"not running", unreachable(client.ErrNotRunning), false, 6},
+		{"not to be started", unreachable(&client.LaunchError{Err: io.EOF}), false, 6},
+		{"demo's kernel not to be started", &client.LaunchError{Err: io.EOF}, false, 6},
+		{"hung up", fmt.Errorf("%w: %w", client.ErrHungUp, syscall.EPIPE), false, 6},
+		{"timed out", pwos.TimedOut(), false, 7},
+		{"timed out while starting", &client.LaunchError{Err: pwos.TimedOut()}, false, 7},
+		{"interrupted", io.EOF, true, 130},
+	} {
+		if got := pwos.Status(tt.err, tt.interrupted); got != tt.want {
+			t.Errorf("%s: status %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// Who cannot go on is told how to.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"pwos call --help":     pwos.Usage(io.EOF),
+		"pwosd":                unreachable(client.ErrNotRunning),
+		"--timeout":            pwos.TimedOut(),
+		"kernel.log":           fmt.Errorf("x: %w", client.ErrHungUp),
+		"foreground":           unreachable(&client.LaunchError{Err: io.EOF}),
+		"only needs more time": unreachable(&client.LaunchError{Err: fmt.Errorf("%w within 5s", client.ErrNoAnswer)}),
+		"":                     kernelError(404), // the kernel says it itself
+	} {
+		if got := pwos.Advice(err); !strings.Contains(got, want) || want == "" && got != "" {
+			t.Errorf("advice for %v is %q, want something about %q", err, got, want)
+		}
+	}
+}
+
+func TestCutMode(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ args, mode, rest string }{
+		{"", "", ""},
+		{"status --json", "", "status --json"},
+		{"--mode=daemon", "daemon", ""},
+		{"--mode daemon --log-level debug", "daemon", "--log-level debug"},
+		{"--config x --mode=daemon --log-level debug", "daemon", "--config x --log-level debug"},
+		{"--mode=client status", "client", "status"},
+		{"status --mode", "", "status --mode"},
+		{"call A.B -- --mode=daemon", "", "call A.B -- --mode=daemon"},
+		{"call A.B x=--mode=daemon", "", "call A.B x=--mode=daemon"},
+	} {
+		mode, rest := pwos.CutMode(strings.Fields(tt.args))
+		if mode != tt.mode || strings.Join(rest, " ") != tt.rest {
+			t.Errorf("%q: mode %q, rest %q, want %q, %q", tt.args, mode, rest, tt.mode, tt.rest)
+		}
+	}
+}
