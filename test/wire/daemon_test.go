@@ -1,0 +1,117 @@
+// Package wire_test talks to a whole daemon over its sockets the way that a client in any language would.
+package wire_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience ends a test that waits for what never comes; nothing is measured by it.
+const patience = time.Minute
+
+// running is a daemon in this process.
+type running struct{ dir string }
+
+func start(t *testing.T) *running {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pww") // t.TempDir is too long for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	cfg := config.Default(func(string) string { return "" }, os.Getuid(), dir)
+	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "s")
+	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
+	if err := d.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		if err := d.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return &running{dir: cfg.RuntimeDir}
+}
+
+// sockets are the daemon's sockets, with the dialect that each speaks first.
+func (d *running) sockets() iter.Seq2[string, schema.Dialect] {
+	return func(yield func(string, schema.Dialect) bool) {
+		_ = yield("kernel.sock", schema.OsMessage) && yield("events.sock", schema.OsEvent)
+	}
+}
+
+// client is a connection past the prologue.
+type client struct {
+	t     testing.TB
+	conn  net.Conn
+	lines *schema.LineReader
+}
+
+func (d *running) dial(t *testing.T, socket string) *client {
+	t.Helper()
+	conn, err := net.Dial("unix", filepath.Join(d.dir, socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t: t, conn: conn, lines: schema.NewLineReader(conn, 2*schema.MaxEventLine)}
+	if m := c.next(); m.Type != "Syscall.Authenticate" {
+		t.Fatalf("the first frame is %s", m.Type)
+	}
+	c.send(`{"type":"response","name":"Syscall.Authenticate","payload":null}` + "\n")
+	return c
+}
+
+func (c *client) send(text string) {
+	c.t.Helper()
+	if _, err := c.conn.Write([]byte(text)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// next returns the next answer, which must be a valid message.
+func (c *client) next() schema.Message {
+	c.t.Helper()
+	line, err := c.lines.Next()
+	if err != nil {
+		c.t.Fatalf("read answer: %v", err)
+	}
+	m, fault := schema.Decode(line, schema.OsMessage)
+	if fault != nil {
+		c.t.Fatalf("answer %q: %v", line, fault)
+	}
+	return m
+}
+
+func ping(id, payload string) string {
+	return fmt.Sprintf(`{"kind":"query","type":"Syscall.Ping","data":{"payload":%s},"metadata":{"id":%q,"timestamp":0}}`+"\n", payload, id)
+}
+
+func eventPing(id, payload string) string {
+	return fmt.Sprintf(`{"type":"query","name":"Syscall.Ping","payload":{"payload":%s},"metadata":{"id":%q,"timestamp":0}}`+"\n", payload, id)
+}
