@@ -29,6 +29,12 @@ type Daemon struct {
 	config  config.Config
 	log     *slog.Logger
 	sockets []systemd.Socket // handed over by a service manager
+	domains map[schema.Domain]kernel.Domain
+
+	// stopping is called when Run begins to end.
+	stopping func()
+	patience context.Context // its end is the end of the grace
+	hurry    context.CancelFunc
 
 	lock      *unixsock.Lock
 	endpoints []unixsock.Endpoint
@@ -39,7 +45,13 @@ type Daemon struct {
 
 // New returns a daemon with the given settings. It serves on sockets where a service manager handed some over.
 func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon {
-	return &Daemon{config: cfg, sockets: sockets, log: log, idle: newIdle(time.Duration(cfg.IdleTimeout))}
+	d := &Daemon{
+		config: cfg, sockets: sockets, log: log, stopping: func() {},
+		domains: map[schema.Domain]kernel.Domain{schema.Kernel: self.New()},
+		idle:    newIdle(time.Duration(cfg.IdleTimeout)),
+	}
+	d.patience, d.hurry = context.WithCancel(context.Background())
+	return d
 }
 
 // Open makes the directories, takes the instance lock, and listens (BRIDGE 4.5.3). Clients may connect from here on; they
@@ -59,10 +71,7 @@ func (d *Daemon) Open(ctx context.Context) error {
 	if err := d.listen(ctx, places); err != nil {
 		return running(err)
 	}
-	d.kernel = actors.New(actors.Config{
-		Domains: map[schema.Domain]kernel.Domain{schema.Kernel: self.New()},
-		Log:     d.log,
-	})
+	d.kernel = actors.New(actors.Config{Domains: d.domains, Log: d.log})
 	return nil
 }
 
@@ -98,6 +107,9 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 		} else {
 			ln, bound = bound[0], bound[1:]
 		}
+		if d.config.IdleTimeout > 0 {
+			ln = counted{Listener: ln, idle: d.idle}
+		}
 		d.endpoints = append(d.endpoints, unixsock.Endpoint{Listener: ln, Dialect: door.dialect, MaxLine: door.limit})
 	}
 	return nil
@@ -108,20 +120,24 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 func (d *Daemon) Run(ctx context.Context) error {
 	server := unixsock.NewServer(unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log})
 	served := make(chan error, 1)
+	d.idle.begin()
+	defer d.idle.stop()
 	go func() { served <- server.Serve(context.Background()) }()
 
-	var err error
+	var reason string
 	select {
 	case <-ctx.Done():
-		d.log.Info("shutting down", "reason", "signal")
+		reason = "signal"
 	case <-d.kernel.Stopping():
-		d.log.Info("shutting down", "reason", "kernel")
+		reason = "kernel"
 	case <-d.idle.expired():
-		d.log.Info("shutting down", "reason", "idle")
-	case err = <-served:
+		reason = "idle"
+	case err := <-served:
 		return errors.Join(err, d.kernel.Close())
 	}
-	grace, cancel := context.WithTimeout(context.Background(), Grace)
+	d.log.Info("shutting down", "reason", reason)
+	d.stopping()
+	grace, cancel := context.WithTimeout(d.patience, Grace)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
 		d.log.Warn("connections were closed before they had finished", "error", err)
@@ -129,13 +145,23 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return errors.Join(<-served, d.kernel.Close())
 }
 
+// Hurry ends the grace: connections that have not finished by then are closed. A Daemon that is not ending yet will have
+// none.
+func (d *Daemon) Hurry() { d.hurry() }
+
 // serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator (PROTOCOL 4).
 func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer) {
-	d.idle.enter()
-	defer d.idle.leave()
 	caller := kernel.Caller{PID: kernel.Operator, Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
-	stop := context.AfterFunc(ctx, conn.Interrupt)
-	defer stop()
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		conn.Interrupt()
+	})
+	defer func() {
+		if !stop() {
+			<-interrupted
+		}
+	}()
 	d.log.Debug("connected", "conn", caller.Conn, "peer", peer.PID)
 	d.kernel.Serve(conn, caller)
 	d.log.Debug("disconnected", "conn", caller.Conn)
@@ -143,6 +169,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 
 // Close unlinks the sockets and gives the lock back. Run must have returned, if it was called.
 func (d *Daemon) Close() error {
+	d.hurry()
 	var err error
 	for _, e := range d.endpoints {
 		if closeErr := e.Listener.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {

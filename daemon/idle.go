@@ -1,61 +1,122 @@
 package daemon
 
 import (
+	"net"
 	"sync"
 	"time"
 )
 
-// idle tells when nobody has been connected for a while. A connection that arrives at that very moment either is
-// served before the end, or sees an end of input before any prologue and its client starts the next daemon.
+// idle ends a daemon that nobody has been connected to for a while. It counts connections from accept on, so that a
+// client in its prologue is one. A connection either is counted, and keeps the daemon, or comes after the end was decided
+// and is closed before the first word: then its client knows that nothing was run, and starts the next daemon.
 type idle struct {
 	limit time.Duration // 0: never
-	over  chan struct{}
+	over  chan struct{} // closed when the end is decided
 
 	mu    sync.Mutex
 	conns int
+	ended bool // no connection is let in any more
+	turn  int  // which wait is meant: a timer of an earlier one comes too late
 	timer *time.Timer
 }
 
-func newIdle(limit time.Duration) *idle {
-	i := &idle{limit: limit, over: make(chan struct{})}
-	i.wait()
-	return i
-}
+func newIdle(limit time.Duration) *idle { return &idle{limit: limit, over: make(chan struct{})} }
 
 // expired is closed when the time is up.
 func (i *idle) expired() <-chan struct{} { return i.over }
 
-func (i *idle) enter() {
+// begin starts the time; stop has to follow.
+func (i *idle) begin() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.wait()
+}
+
+// stop lets nobody in any more and forgets the time.
+func (i *idle) stop() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ended = true
+	i.rest()
+}
+
+func (i *idle) enter() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ended {
+		return false
+	}
 	i.conns++
+	i.rest()
+	return true
+}
+
+func (i *idle) leave() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.conns--; i.conns == 0 && !i.ended {
+		i.wait()
+	}
+}
+
+// wait starts the time anew. The caller holds mu.
+func (i *idle) wait() {
+	if i.limit == 0 {
+		return
+	}
+	i.turn++
+	turn := i.turn
+	i.timer = time.AfterFunc(i.limit, func() { i.expire(turn) })
+}
+
+// rest ends a wait. The caller holds mu.
+func (i *idle) rest() {
+	i.turn++
 	if i.timer != nil {
 		i.timer.Stop()
 		i.timer = nil
 	}
 }
 
-func (i *idle) leave() {
+// expire decides the end, unless somebody came while the timer was on its way.
+func (i *idle) expire(turn int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.conns--; i.conns == 0 {
-		i.wait()
+	if i.turn == turn && !i.ended {
+		i.ended = true
+		close(i.over)
 	}
 }
 
-// wait starts the time anew.
-func (i *idle) wait() {
-	if i.limit == 0 {
-		return
-	}
-	var timer *time.Timer
-	timer = time.AfterFunc(i.limit, func() {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		if i.timer == timer && timer != nil { // else somebody came while this was on its way
-			i.timer = nil
-			close(i.over)
+// counted is a listener whose connections idle counts.
+type counted struct {
+	net.Listener
+	idle *idle
+}
+
+// Accept returns the next connection that keeps the daemon.
+func (l counted) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
 		}
-	})
-	i.timer = timer
+		if !l.idle.enter() {
+			_ = conn.Close() // nothing was said that could be lost
+			continue
+		}
+		return &countedConn{UnixConn: conn.(*net.UnixConn), left: sync.OnceFunc(l.idle.leave)}, nil
+	}
+}
+
+// countedConn is a connection until it is closed.
+type countedConn struct {
+	*net.UnixConn
+	left func()
+}
+
+// Close closes the connection; it may be called again.
+func (c *countedConn) Close() error {
+	defer c.left()
+	return c.UnixConn.Close()
 }

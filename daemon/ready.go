@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ReadyVariable names the descriptor on which whoever started the daemon waits for one line: "READY <pid>", "RUNNING"
@@ -23,8 +25,8 @@ func newWaiter(getenv func(string) string) (*waiter, error) {
 		return nil, nil
 	}
 	fd, err := strconv.Atoi(text)
-	if err != nil || fd < 3 {
-		return nil, fmt.Errorf("%s=%s is no inherited descriptor", ReadyVariable, text)
+	if err != nil || fd < 3 || !pipe(fd) {
+		return nil, fmt.Errorf("%s=%s is no inherited pipe", ReadyVariable, text)
 	}
 	syscall.CloseOnExec(fd)
 	return &waiter{pipe: os.NewFile(uintptr(fd), "readiness pipe")}, os.Unsetenv(ReadyVariable)
@@ -44,4 +46,10 @@ func (w *waiter) tell(opened error) {
 	}
 	_, _ = w.pipe.WriteString(line + "\n")
 	_ = w.pipe.Close()
+}
+
+// pipe reports whether fd is open and a pipe: a number gone astray could be any file of ours.
+func pipe(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
 }

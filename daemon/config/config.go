@@ -2,12 +2,14 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,12 +67,28 @@ func Default(getenv func(string) string, uid int, home string) Config {
 
 // Error is a fault of the configuration, with the way out.
 type Error struct {
-	File string
+	File string // "" where it is not from a file
+	Line int    // of the text, from 1; 0 where it is not from a text
+	Key  string // "" where no single setting is at fault
 	Text string
 }
 
-// Error names the file and what is wrong with it.
-func (e *Error) Error() string { return "configuration " + e.File + ": " + e.Text }
+// Error names file, line, setting and what is wrong with it.
+func (e *Error) Error() string {
+	var at string
+	switch {
+	case e.File != "" && e.Line > 0:
+		at = fmt.Sprintf("configuration %s:%d: ", e.File, e.Line)
+	case e.File != "":
+		at = fmt.Sprintf("configuration %s: ", e.File)
+	case e.Line > 0:
+		at = fmt.Sprintf("line %d: ", e.Line)
+	}
+	if e.Key != "" {
+		at += e.Key + ": "
+	}
+	return at + e.Text
+}
 
 // Load reads the file at path over c. A file that is not there sets nothing, unless must says that somebody named it. The
 // environment comes before the file: a directory that a variable names stays.
@@ -83,8 +101,9 @@ func (c *Config) Load(path string, must bool, getenv func(string) string) error 
 		return fmt.Errorf("read configuration: %w", err)
 	}
 	before := *c
-	if err := c.Parse(text); err != nil {
-		return &Error{File: path, Text: err.Error()}
+	if fault := c.parse(text); fault != nil {
+		fault.File = path
+		return fault
 	}
 	if getenv("PWOS_RUNTIME_DIR") != "" {
 		c.RuntimeDir = before.RuntimeDir
@@ -95,56 +114,103 @@ func (c *Config) Load(path string, must bool, getenv func(string) string) error 
 	return nil
 }
 
-// Parse reads TOML over c. What it does not know is an error, which says where it stands and what there is.
+// Parse reads TOML over c, all of it or, with an *Error, nothing. What it does not know is an error, which says where it
+// stands and what there is.
 func (c *Config) Parse(text []byte) error {
-	dec := toml.NewDecoder(strings.NewReader(string(text))).DisallowUnknownFields()
+	if fault := c.parse(text); fault != nil {
+		return fault
+	}
+	return nil
+}
+
+// Set sets the one setting key, which takes a string, as a file would. Its error is an *Error without a line.
+func (c *Config) Set(key, value string) error {
+	var tree any = value
+	words := strings.Split(key, ".")
+	for _, word := range slices.Backward(words) {
+		tree = map[string]any{word: tree}
+	}
+	text, err := toml.Marshal(tree)
+	if err != nil {
+		return &Error{Key: key, Text: err.Error()}
+	}
+	if fault := c.parse(text); fault != nil {
+		fault.Line = 0
+		return fault
+	}
+	return nil
+}
+
+func (c *Config) parse(text []byte) *Error {
 	next := *c
-	if err := dec.Decode(&next); err != nil {
+	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&next); err != nil {
 		return explain(err)
 	}
-	if err := next.Check(); err != nil {
-		return err
+	lines, fault := inspect(text)
+	if fault != nil {
+		return fault
+	}
+	for _, fault := range next.faults() {
+		if line, ok := lines[fault.Key]; ok { // else it is not this text's
+			fault.Line = line
+			return fault
+		}
 	}
 	*c = next
 	return nil
 }
 
 // explain puts a place to what the TOML library found.
-func explain(err error) error {
+func explain(err error) *Error {
 	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(unknown.Errors) > 0 {
 		first := &unknown.Errors[0]
-		row, column := first.Position()
-		return fmt.Errorf("line %d, column %d: no setting is named %q: there are %s",
-			row, column, strings.Join(first.Key(), "."), strings.Join(keys(), ", "))
+		line, _ := first.Position()
+		return noSuch(join(first.Key()), line)
 	}
+	fault := &Error{Text: strings.TrimPrefix(err.Error(), "toml: ")}
 	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
-		row, column := at.Position()
-		return fmt.Errorf("line %d, column %d: %s", row, column, strings.TrimPrefix(at.Error(), "toml: "))
+		fault.Line, _ = at.Position()
+		fault.Key = join(at.Key())
 	}
-	return err
-}
-
-// keys are the settings that there are.
-func keys() []string {
-	return []string{"runtime_dir", "state_dir", "idle_timeout", "log.level", "log.format", "limits.line_bytes"}
+	return fault
 }
 
 // maxLineBytes keeps a typing error from becoming a memory bound.
 const maxLineBytes = 64 << 20
 
-// Check reports settings that cannot be meant.
+// Check reports the first setting that cannot be meant, as an *Error.
 func (c *Config) Check() error {
-	switch {
-	case !filepath.IsAbs(c.RuntimeDir):
-		return fmt.Errorf("runtime_dir %q must be an absolute path", c.RuntimeDir)
-	case !filepath.IsAbs(c.StateDir):
-		return fmt.Errorf("state_dir %q must be an absolute path", c.StateDir)
-	case c.Log.Format != "auto" && c.Log.Format != "console" && c.Log.Format != "json":
-		return fmt.Errorf("log.format %q must be auto, console or json", c.Log.Format)
-	case c.Limits.LineBytes < schema.MaxLine || c.Limits.LineBytes > maxLineBytes:
-		return fmt.Errorf("limits.line_bytes %d must be from %d to %d: it can raise the limit, not lower it", c.Limits.LineBytes, schema.MaxLine, maxLineBytes)
-	case c.IdleTimeout < 0:
-		return fmt.Errorf("idle_timeout must not be negative")
+	for _, fault := range c.faults() {
+		return fault
 	}
 	return nil
+}
+
+func (c *Config) faults() (all []*Error) {
+	refuse := func(key, format string, args ...any) {
+		all = append(all, &Error{Key: key, Text: fmt.Sprintf(format, args...)})
+	}
+	if !filepath.IsAbs(c.RuntimeDir) {
+		refuse("runtime_dir", "%q must be an absolute path", c.RuntimeDir)
+	}
+	if !filepath.IsAbs(c.StateDir) {
+		refuse("state_dir", "%q must be an absolute path", c.StateDir)
+	}
+	if c.IdleTimeout < 0 {
+		refuse("idle_timeout", "%v must not be negative", time.Duration(c.IdleTimeout))
+	}
+	switch c.Log.Level {
+	case slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError:
+	default:
+		refuse("log.level", "%v must be debug, info, warn or error", c.Log.Level)
+	}
+	switch c.Log.Format {
+	case "auto", "console", "json":
+	default:
+		refuse("log.format", "%q must be auto, console or json", c.Log.Format)
+	}
+	if n := c.Limits.LineBytes; n < schema.MaxLine || n > maxLineBytes {
+		refuse("limits.line_bytes", "%d must be from %d to %d: it can raise the limit, not lower it", n, schema.MaxLine, maxLineBytes)
+	}
+	return all
 }

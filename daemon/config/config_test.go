@@ -42,18 +42,30 @@ func TestParse(t *testing.T) {
 		{name: "log", text: "[log]\nlevel = 'warn'\nformat = 'json'", want: func(c *config.Config) { c.Log.Level, c.Log.Format = 4, "json" }},
 		{name: "larger lines", text: "limits.line_bytes = 65536", want: func(c *config.Config) { c.Limits.LineBytes = 65536 }},
 
-		{name: "unknown key", text: "\nlimits.line_byte = 1", says: `line 2, column 1: no setting is named "limits.line_byte": there are runtime_dir,`},
-		{name: "unknown table", text: "[limit]\nx = 1", says: `no setting is named "limit`},
+		{name: "unknown key", text: "\nlimits.line_byte = 1", says: `line 2: limits.line_byte: no setting has this name: there are idle_timeout, limits.line_bytes,`},
+		{name: "unknown table", text: "[limit]\nx = 1", says: "line 1: limit: no setting has this name"},
 		{name: "not TOML", text: "log = [", says: "line 1"},
 		{name: "twice", text: "state_dir = '/a'\nstate_dir = '/b'", says: "line 2"},
 		{name: "wrong type", text: "limits.line_bytes = 'many'", says: "line 1"},
-		{name: "smaller lines", text: "limits.line_bytes = 16383", says: "it can raise the limit, not lower it"},
+		{name: "smaller lines", text: "limits.line_bytes = 16383", says: "line 1: limits.line_bytes: 16383 must be from 16384 to 67108864: it can raise the limit, not lower it"},
 		{name: "huge lines", text: "limits.line_bytes = 9223372036854775807", says: "must be from 16384 to 67108864"},
-		{name: "relative directory", text: "state_dir = 'x'", says: `state_dir "x" must be an absolute path`},
+		{name: "relative directory", text: "state_dir = 'x'", says: `line 1: state_dir: "x" must be an absolute path`},
 		{name: "no duration", text: "idle_timeout = 'soon'", says: `"soon" is no duration, such as 10m`},
 		{name: "negative duration", text: "idle_timeout = '-1s'", says: `"-1s" is no duration`},
 		{name: "no format", text: "log.format = 'xml'", says: "must be auto, console or json"},
 		{name: "no level", text: "log.level = 'loud'", says: "loud"},
+		{name: "level between levels", text: "\n[log]\nlevel = 'info+1'", says: "line 3: log.level: INFO+1 must be debug, info, warn or error"},
+
+		{name: "duration without a unit", text: "idle_timeout = 60", says: "line 1: idle_timeout: takes a string"},
+		{name: "level by number", text: "[log]\nlevel = 4", says: "line 2: log.level: takes a string"},
+		{name: "number in quotes", text: "limits = { line_bytes = '32768' }", says: "line 1"},
+		{name: "other case", text: "state_dir = '/a'\nState_Dir = '/b'", says: "line 2: State_Dir: no setting has this name"},
+		{name: "table in other case", text: "[LOG]\nlevel = 'warn'", says: "line 1: LOG: no setting has this name"},
+		{name: "dotted name in quotes", text: `"log.level" = 'warn'`, says: "no setting has this name"},
+		{name: "table twice over", text: "[[log]]\nlevel = 'warn'", says: "line 1"},
+		{name: "table for a setting", text: "idle_timeout = {}", says: "line 1"},
+		{name: "list for a setting", text: "idle_timeout = ['1m']", says: "line 1"},
+		{name: "setting for a table", text: "log = 'warn'", says: "line 1"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,6 +116,17 @@ func TestLoad(t *testing.T) {
 	if err := c.Load(file, true, env()); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("error %v, want one that names %s", err, file)
 	}
+	if err := os.WriteFile(file, []byte("# fine\nlimits.line_bytes = 20000"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.RuntimeDir = "not/the/file's/fault"
+	if err := c.Load(file, true, env()); err != nil {
+		t.Errorf("the file is blamed for another's fault: %v", err)
+	}
+	var fault *config.Error
+	if err := c.Check(); !errors.As(err, &fault) || fault.Key != "runtime_dir" || fault.File != "" {
+		t.Errorf("error %v, want one about runtime_dir and no file", err)
+	}
 }
 
 // TestExample keeps the example file to what the defaults are.
@@ -141,4 +164,31 @@ func FuzzConfig(f *testing.F) {
 			t.Errorf("accepted settings that cannot be meant: %v", err)
 		}
 	})
+}
+
+func TestSet(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ key, value, says string }{
+		{key: "state_dir", value: "/a \"b\"\n\u001b/\u00e9"},
+		{key: "log.level", value: "warn"},
+		{key: "log.level", value: "loud", says: "loud"},
+		{key: "log.level", says: "level"},
+		{key: "runtime_dir", says: `runtime_dir: "" must be an absolute path`},
+		{key: "log.colour", value: "red", says: "log.colour: no setting has this name"},
+	}
+	for _, tt := range tests {
+		c := defaults()
+		err := c.Set(tt.key, tt.value)
+		if tt.says != "" {
+			var fault *config.Error
+			if !errors.As(err, &fault) || !strings.Contains(err.Error(), tt.says) || fault.Line != 0 {
+				t.Errorf("%s = %q: error %v, want one that says %q", tt.key, tt.value, err, tt.says)
+			}
+		} else if err != nil {
+			t.Errorf("%s = %q: error %v", tt.key, tt.value, err)
+		}
+		if tt.key == "state_dir" && c.StateDir != tt.value {
+			t.Errorf("got %q, want %q", c.StateDir, tt.value)
+		}
+	}
 }

@@ -1,0 +1,48 @@
+package daemon_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/transport/systemd"
+)
+
+// A socket that was handed over is served and stays when the daemon ends; one that was not is bound beside it, and goes.
+func TestActivatedSocket(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	cfg := settingsIn(dir)
+	handed := filepath.Join(dir, "handed.sock")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: handed, Net: "unix"})
+	must(t, err)
+	d := daemon.New(cfg, []systemd.Socket{{Name: systemd.KernelName, Listener: ln}}, discard())
+	must(t, d.Open(bounded(t)))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ran := make(chan error, 1)
+	go func() { ran <- d.Run(ctx) }()
+
+	events := filepath.Join(cfg.RuntimeDir, "events.sock")
+	must(t, os.Chmod(handed, 0o600))
+	for _, path := range []string{handed, events} {
+		p := dial(t, path)
+		p.send(pings(1))
+		p.wantPing(0)
+	}
+	if _, err := os.Lstat(filepath.Join(cfg.RuntimeDir, "kernel.sock")); !os.IsNotExist(err) {
+		t.Errorf("it bound kernel.sock although it was handed one: %v", err)
+	}
+	cancel()
+	must(t, await(t, ran, "the daemon's end"))
+	must(t, d.Close())
+	if _, err := os.Lstat(handed); err != nil {
+		t.Errorf("it took away what is the manager's: %v", err)
+	}
+	if _, err := os.Lstat(events); !os.IsNotExist(err) {
+		t.Errorf("it left its own socket: %v", err)
+	}
+}

@@ -1,0 +1,131 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// keys are the settings that there are, with the type of their values in the file.
+func keys() map[string]unstable.Kind {
+	return map[string]unstable.Kind{
+		"runtime_dir":       unstable.String,
+		"state_dir":         unstable.String,
+		"idle_timeout":      unstable.String,
+		"log.level":         unstable.String,
+		"log.format":        unstable.String,
+		"limits.line_bytes": unstable.Integer,
+	}
+}
+
+// inspector walks the syntax tree of a text that has been decoded. The library's strict mode lets pass Log.LEVEL for
+// log.level, even beside it, and 60 for a duration, which would be nanoseconds; and it forgets the line of a value that
+// turns out to be wrong only later.
+type inspector struct {
+	parser unstable.Parser
+	known  map[string]unstable.Kind
+	lines  map[string]int
+}
+
+// inspect returns the line of each setting in text.
+func inspect(text []byte) (lines map[string]int, fault *Error) {
+	in := inspector{known: keys(), lines: make(map[string]int)}
+	in.parser.Reset(text)
+	var table []string
+	for in.parser.NextExpression() {
+		e := in.parser.Expression()
+		switch e.Kind {
+		case unstable.KeyValue:
+			fault = in.entry(table, e)
+		case unstable.Table:
+			table, fault = in.heading(e)
+		default:
+			fault = &Error{Line: in.line(e), Text: "there are no lists of tables here"}
+		}
+		if fault != nil {
+			return nil, fault
+		}
+	}
+	return in.lines, nil
+}
+
+func (in *inspector) heading(e *unstable.Node) ([]string, *Error) {
+	name := words(nil, e)
+	if key := join(name); !in.holds(key) {
+		return nil, noSuch(key, in.line(e))
+	}
+	return name, nil
+}
+
+// entry looks at one name with its value, and at what is in the value where that is a table.
+func (in *inspector) entry(table []string, e *unstable.Node) *Error {
+	name := words(table, e)
+	key, value := join(name), e.Value()
+	if value.Kind == unstable.InlineTable && in.holds(key) {
+		for it := value.Children(); it.Next(); {
+			if fault := in.entry(name, it.Node()); fault != nil {
+				return fault
+			}
+		}
+		return nil
+	}
+	kind, ok := in.known[key]
+	if !ok {
+		return noSuch(key, in.line(e))
+	}
+	if value.Kind != kind {
+		return &Error{Line: in.line(e), Key: key, Text: map[unstable.Kind]string{
+			unstable.String: "takes a string", unstable.Integer: "takes an integer",
+		}[kind]}
+	}
+	in.lines[key] = in.line(e)
+	return nil
+}
+
+// holds reports whether key is a table of settings.
+func (in *inspector) holds(key string) bool {
+	for known := range in.known {
+		if strings.HasPrefix(known, key+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// line returns where the name of e stands.
+func (in *inspector) line(e *unstable.Node) int {
+	name := e.Key()
+	name.Next()
+	return 1 + bytes.Count(in.parser.Data()[:name.Node().Raw.Offset], []byte("\n"))
+}
+
+// words returns table with the name of e, a setting or a table, after it.
+func words(table []string, e *unstable.Node) []string {
+	name := slices.Clone(table)
+	for it := e.Key(); it.Next(); {
+		name = append(name, string(it.Node().Data))
+	}
+	return name
+}
+
+// join writes a name as one key. A word that is none of ours stays in quotes: "log.level" is not log.level.
+func join(name []string) string {
+	plain := func(c rune) bool { return c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+	var parts []string
+	for _, word := range name {
+		if strings.ContainsFunc(word, func(c rune) bool { return !plain(c) }) {
+			word = fmt.Sprintf("%q", word)
+		}
+		parts = append(parts, word)
+	}
+	return strings.Join(parts, ".")
+}
+
+func noSuch(key string, line int) *Error {
+	return &Error{Line: line, Key: key, Text: "no setting has this name: there are " +
+		strings.Join(slices.Sorted(maps.Keys(keys())), ", ")}
+}

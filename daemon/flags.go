@@ -1,0 +1,99 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// settings puts together flags, environment and file, in this order of precedence (PROTOCOL 1). done says that the flags
+// asked for a text and nothing else.
+func settings(args []string, getenv func(string) string, stdout io.Writer) (cfg config.Config, done bool, err error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "/"
+	}
+	cfg = config.Default(getenv, os.Getuid(), home)
+	var file string
+	var version bool
+	flags := pflag.NewFlagSet("pwosd", pflag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&file, "config", "", "configuration file (default "+unixsock.ConfigFile(getenv, home)+")")
+	flags.String("runtime-dir", "", "directory of the sockets (default "+cfg.RuntimeDir+")")
+	flags.String("state-dir", "", "directory of what outlives a restart (default "+cfg.StateDir+")")
+	flags.String("idle-timeout", "", "end after nobody was connected for that long, such as 10m (default: stay)")
+	flags.String("log-level", "", "debug, info, warn or error (default info)")
+	flags.String("log-format", "", "auto, console or json (default auto: console at a terminal)")
+	flags.BoolVar(&version, "version", false, "print the version and exit")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, pflag.ErrHelp):
+		fmt.Fprint(stdout, usage, flags.FlagUsages())
+		return cfg, true, nil
+	case err != nil:
+		return cfg, false, fmt.Errorf("%w (pwosd --help lists the flags)", err)
+	case flags.NArg() > 0:
+		return cfg, false, fmt.Errorf("unexpected argument %q (pwosd --help lists the flags)", flags.Arg(0))
+	case version:
+		fmt.Fprintln(stdout, "pwosd", Version())
+		return cfg, true, nil
+	}
+	if err := load(&cfg, file, flags.Changed("config"), getenv, home); err != nil {
+		return cfg, false, err
+	}
+	if err := override(&cfg, flags); err != nil {
+		return cfg, false, err
+	}
+	return cfg, false, cfg.Check()
+}
+
+// load reads the configuration file: the one that a flag or the environment names has to be there.
+func load(cfg *config.Config, file string, flag bool, getenv func(string) string, home string) error {
+	named := flag || getenv("PWOS_CONFIG") != ""
+	if !flag {
+		file = unixsock.ConfigFile(getenv, home)
+	}
+	return cfg.Load(file, named, getenv)
+}
+
+// override sets what the flags say. A directory may be relative here, where there is somebody's working directory.
+func override(cfg *config.Config, flags *pflag.FlagSet) (err error) {
+	keys := map[string]string{
+		"runtime-dir": "runtime_dir", "state-dir": "state_dir", "idle-timeout": "idle_timeout",
+		"log-level": "log.level", "log-format": "log.format",
+	}
+	flags.Visit(func(f *pflag.Flag) {
+		key, ok := keys[f.Name]
+		if !ok || err != nil {
+			return
+		}
+		value := f.Value.String()
+		if value != "" && (key == "runtime_dir" || key == "state_dir") {
+			value, err = filepath.Abs(value)
+		}
+		if err == nil {
+			err = cfg.Set(key, value)
+		}
+		if fault, ok := errors.AsType[*config.Error](err); ok {
+			fault.Key = "--" + f.Name
+		}
+	})
+	return err
+}
+
+const usage = `pwosd is the kernel: it serves agents and the pwos command line on a Unix socket.
+
+Usage:
+  pwosd [flags]
+
+A client starts it by itself when there is none. It ends in good order on SIGTERM, on
+SIGINT, and on "pwos shutdown".
+
+Flags:
+`

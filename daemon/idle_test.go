@@ -1,0 +1,110 @@
+package daemon_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+func idleAfter(d time.Duration) func(*config.Config) {
+	return func(c *config.Config) { c.IdleTimeout = config.Duration(d) }
+}
+
+func TestIdleDaemonEnds(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]time.Duration{"soon": 20 * time.Millisecond, "at once": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, idleAfter(limit))
+			must(t, await(t, r.ended, "the idle daemon's end"))
+			r.wantGone(t)
+		})
+	}
+}
+
+// A connection keeps the daemon, though it says nothing for longer than the timeout; the last one's end starts the time.
+func TestConnectionsKeepTheDaemon(t *testing.T) {
+	t.Parallel()
+	const limit = 300 * time.Millisecond
+	r := start(t, idleAfter(limit))
+	first, last := dial(t, r.KernelSocket), dial(t, r.EventsSocket)
+	for _, p := range []*peer{first, last} {
+		p.send(pings(1))
+		p.wantPing(0)
+	}
+	must(t, first.nc.Close())
+	select {
+	case err := <-r.ended:
+		t.Fatalf("it ended (%v) with a connection open", err)
+	case <-time.After(3 * limit):
+	}
+	last.send(pings(1))
+	last.wantPing(0)
+	must(t, last.nc.Close())
+	must(t, await(t, r.ended, "the idle daemon's end"))
+}
+
+// A client that has been spoken to is served: the time to answer the prologue is its own.
+func TestPrologueKeepsTheDaemon(t *testing.T) {
+	t.Parallel()
+	const limit = 300 * time.Millisecond
+	r := start(t, idleAfter(limit))
+	p := connect(t, r.KernelSocket)
+	if m := p.next(); m.Type != "Syscall.Authenticate" {
+		t.Fatalf("it begins with %s", m.Type)
+	}
+	select {
+	case err := <-r.ended:
+		t.Fatalf("it ended (%v) with a connection open", err)
+	case <-time.After(3 * limit):
+	}
+	p.send(`{"kind":"reply","type":"Syscall.Authenticate","data":{}}` + "\n" + pings(1))
+	p.wantPing(0)
+}
+
+// Whoever connects at the moment of the end is answered, or refused before the first word.
+func TestIdleEndLosesNobody(t *testing.T) {
+	t.Parallel()
+	const limit, rounds = 4 * time.Millisecond, 150
+	served := 0
+	for round := range rounds {
+		r := start(t, idleAfter(limit))
+		<-time.After(limit * time.Duration(round) * 3 / 2 / rounds) // not to wait for anything: to aim at the end
+		if connectOrRefused(t, r.KernelSocket) {
+			served++
+		}
+		must(t, await(t, r.ended, "the idle daemon's end"))
+	}
+	t.Logf("%d served, %d refused", served, rounds-served)
+	if served == 0 {
+		t.Error("nobody was served")
+	}
+}
+
+// connectOrRefused reports whether a client was served; one that is neither served nor refused fails the test.
+func connectOrRefused(t *testing.T, path string) bool {
+	t.Helper()
+	nc, err := unixsock.Dial(bounded(t), path)
+	if errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens) {
+		return false
+	}
+	must(t, err)
+	defer nc.Close()
+	must(t, nc.SetDeadline(time.Now().Add(patience)))
+	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
+	must(t, err)
+	p := &peer{t: t, nc: nc, conn: conn}
+	switch m, err := p.read(); {
+	case hungUp(err):
+		return false
+	case err != nil || m.Type != "Syscall.Authenticate":
+		t.Fatalf("it begins with %s %s, %v", m.Type, m.Data, err)
+	}
+	p.send(`{"kind":"reply","type":"Syscall.Authenticate","data":{}}` + "\n" + pings(1))
+	p.wantPing(0)
+	return true
+}

@@ -1,0 +1,87 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// logOf is what a daemon logs while it answers and refuses frames.
+func logOf(t *testing.T, change func(*exec.Cmd), args ...string) string {
+	t.Helper()
+	d := spawn(t, tempDir(t), change, args...).serving(t)
+	p := dial(t, d.KernelSocket)
+	p.send(echoFrame + "top secret\n" + strings.Replace(echoFrame, "message", "massage", 1))
+	for range 3 {
+		p.next()
+	}
+	must(t, p.nc.Close())
+	must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	d.wantExit(t, 0)
+	return d.stderr.String()
+}
+
+func TestLogFormats(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		args []string
+		json bool
+	}{
+		"auto, not at a terminal": {nil, true},
+		"json":                    {[]string{"--log-format=json", "--log-level=debug"}, true},
+		"console":                 {[]string{"--log-format=console", "--log-level=debug"}, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := logOf(t, nil, tt.args...)
+			if !strings.Contains(text, "ready") || !strings.Contains(text, "shutting down") {
+				t.Errorf("the log says neither when it began nor when it ended:\n%s", text)
+			}
+			if strings.Contains(text, "secret") {
+				t.Errorf("a payload is in the log:\n%s", text)
+			}
+			if strings.Contains(text, "\x1b") {
+				t.Errorf("there is colour, and no terminal:\n%q", text)
+			}
+			for line := range strings.Lines(text) {
+				var entry struct{ Level, Time, Message string }
+				err := json.Unmarshal([]byte(line), &entry)
+				if tt.json && (err != nil || entry.Level == "" || entry.Time == "" || entry.Message == "") {
+					t.Errorf("line %q lacks something (%v)", line, err)
+				}
+				if !tt.json && err == nil {
+					t.Errorf("line %q is JSON", line)
+				}
+			}
+		})
+	}
+}
+
+func TestLogLevels(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ has, lacks []string }{
+		"debug": {has: []string{`"connected"`, `"ready"`}},
+		"info":  {has: []string{`"ready"`}, lacks: []string{`"connected"`}},
+		"warn":  {lacks: []string{`"ready"`, `"connected"`}},
+		"error": {lacks: []string{`"ready"`, `"connected"`}},
+	}
+	for level, tt := range tests {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			text := logOf(t, nil, "--log-level="+level)
+			for _, want := range tt.has {
+				if !strings.Contains(text, want) {
+					t.Errorf("the log lacks %s:\n%s", want, text)
+				}
+			}
+			for _, other := range tt.lacks {
+				if strings.Contains(text, other) {
+					t.Errorf("the log has %s:\n%s", other, text)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package daemon_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// process is a daemon as a program of its own.
+type process struct {
+	unixsock.Places
+	cmd    *exec.Cmd
+	ready  *os.File // what it tells who started it
+	stderr *buffer
+	exited chan struct{}
+}
+
+// buffer is written while it is read.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// environment is all that a daemon in dir knows.
+func environment(dir string, more ...string) []string {
+	return append([]string{
+		asProgram + "=1", "GORACE=atexit_sleep_ms=0", "PWOS_READY_FD=3",
+		"HOME=" + dir, "PWOS_RUNTIME_DIR=" + filepath.Join(dir, "r"), "PWOS_STATE_DIR=" + filepath.Join(dir, "s"),
+	}, more...)
+}
+
+// spawn starts a daemon. The test's end kills it if it is still there.
+func spawn(t *testing.T, dir string, change func(*exec.Cmd), args ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	ready, told, err := os.Pipe()
+	must(t, err)
+	t.Cleanup(func() { ready.Close() })
+	p := &process{
+		Places: unixsock.PlacesIn(filepath.Join(dir, "r")),
+		cmd:    exec.Command(self, args...), ready: ready, stderr: &buffer{}, exited: make(chan struct{}),
+	}
+	p.cmd.Env = environment(dir)
+	p.cmd.Stderr = p.stderr
+	p.cmd.ExtraFiles = []*os.File{told}
+	if change != nil {
+		change(p.cmd)
+	}
+	err = p.cmd.Start()
+	must(t, errors.Join(err, told.Close()))
+	go func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // ProcessState tells
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it may have ended long ago
+		<-p.exited
+	})
+	return p
+}
+
+// told is all that the daemon tells who started it: it closes the pipe when it has.
+func (p *process) told(t *testing.T) string {
+	t.Helper()
+	text, err := io.ReadAll(p.ready)
+	must(t, err)
+	return string(text)
+}
+
+// serving waits until the daemon is ready.
+func (p *process) serving(t *testing.T) *process {
+	t.Helper()
+	if text := p.told(t); !strings.HasPrefix(text, "READY ") {
+		t.Fatalf("it said %q\n%s", text, p.stderr)
+	}
+	return p
+}
+
+// wantExit waits for the daemon's end and checks how it ended.
+func (p *process) wantExit(t *testing.T, code int) {
+	t.Helper()
+	await(t, p.exited, "the process's end")
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		t.Errorf("%v, want exit status %d\n%s", p.cmd.ProcessState, code, p.stderr)
+	}
+}

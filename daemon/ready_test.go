@@ -1,0 +1,105 @@
+package daemon_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Who starts a daemon is told in one line how that went, and the pipe is closed behind it.
+func TestReadiness(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		before func(t *testing.T, dir string)
+		args   []string
+		want   string // the first word
+		says   string
+		code   int
+	}{
+		{name: "ready", want: "READY"},
+		{name: "unsafe directory", want: "FAILED", says: "is open to group or others", code: 1, before: func(t *testing.T, dir string) {
+			must(t, os.Mkdir(filepath.Join(dir, "r"), 0o700))
+			must(t, os.Chmod(filepath.Join(dir, "r"), 0o777))
+		}},
+		{name: "path too long", args: []string{"--runtime-dir=DIR/" + strings.Repeat("x", 120)}, want: "FAILED", says: "PWOS_RUNTIME_DIR", code: 1},
+		{name: "wrong flag", args: []string{"--no-such"}, want: "FAILED", says: "no-such", code: 2},
+		{name: "wrong value", args: []string{"--idle-timeout=soon"}, want: "FAILED", says: "soon", code: 2},
+		{name: "configuration that is not there", args: []string{"--config=/no/such"}, want: "FAILED", says: "/no/such", code: 2},
+		{name: "wrong configuration", want: "FAILED", says: "config.toml:2: colour", code: 2, before: func(t *testing.T, dir string) {
+			must(t, os.MkdirAll(filepath.Join(dir, ".config", "pwos"), 0o700))
+			must(t, os.WriteFile(filepath.Join(dir, ".config", "pwos", "config.toml"), []byte("\ncolour = 'red'\n"), 0o600))
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := tempDir(t)
+			if tt.before != nil {
+				tt.before(t, dir)
+			}
+			var args []string
+			for _, arg := range tt.args {
+				args = append(args, strings.Replace(arg, "DIR", dir, 1))
+			}
+			d := spawn(t, dir, nil, args...)
+			text := d.told(t)
+			line, rest, _ := strings.Cut(text, "\n")
+			word, reason, _ := strings.Cut(line, " ")
+			if word != tt.want || rest != "" || !strings.HasSuffix(text, "\n") || !strings.Contains(reason, tt.says) {
+				t.Fatalf("it said %q, want one line: %s … %s\n%s", text, tt.want, tt.says, d.stderr)
+			}
+			if tt.code != 0 {
+				d.wantExit(t, tt.code)
+				if !strings.Contains(d.stderr.String(), tt.says) {
+					t.Errorf("its message is %q, want %q in it", d.stderr, tt.says)
+				}
+				return
+			}
+			if want := fmt.Sprint(d.cmd.Process.Pid); reason != want {
+				t.Errorf("its process is %s, want %s", reason, want)
+			}
+			for _, path := range []string{d.KernelSocket, d.EventsSocket} {
+				p := dial(t, path)
+				p.send(pings(1))
+				p.wantPing(0)
+			}
+			must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+			d.wantExit(t, 0)
+		})
+	}
+}
+
+// A number that names nothing to write to is wrong usage: writing there could hit anything.
+func TestReadinessOnNothing(t *testing.T) {
+	t.Parallel()
+	for _, fd := range []string{"x", "-1", "2", "77", "99999999999999999999"} {
+		t.Run(fd, func(t *testing.T) {
+			t.Parallel()
+			d := spawn(t, tempDir(t), func(c *exec.Cmd) { c.Env = append(c.Env, "PWOS_READY_FD="+fd) })
+			d.wantExit(t, 2)
+			if says := d.stderr.String(); !strings.Contains(says, "PWOS_READY_FD") {
+				t.Errorf("its message is %q", says)
+			}
+		})
+	}
+}
+
+// Who does not ask is told nothing.
+func TestNobodyWaits(t *testing.T) {
+	t.Parallel()
+	d := spawn(t, tempDir(t), func(c *exec.Cmd) { c.Env = append(c.Env, "PWOS_READY_FD=") })
+	eventually(t, "the socket", func() bool {
+		_, err := os.Lstat(d.KernelSocket)
+		return err == nil
+	})
+	must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	d.wantExit(t, 0)
+	if text := d.told(t); text != "" {
+		t.Errorf("it said %q", text)
+	}
+}

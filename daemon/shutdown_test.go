@@ -1,0 +1,117 @@
+package daemon_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// inFlight is how many frames the tests have under way at the end. Together they fit into one read of the daemon's, so
+// that the first answer shows that all were received.
+const inFlight = 200
+
+// What was received is answered, whatever ends the daemon, and the places are given back.
+func TestShutdownAnswersWhatWasReceived(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(t *testing.T, r *running){
+		"context": func(_ *testing.T, r *running) { r.stop() },
+		"syscall": func(t *testing.T, r *running) {
+			other := dial(t, r.KernelSocket)
+			other.send(shutdownFrame)
+			if m := other.next(); m.Kind != schema.Reply || string(m.Data) != `{"success":true}` {
+				t.Errorf("shutdown got %s %s", m.Kind, m.Data)
+			}
+			other.wantEnd()
+		},
+	}
+	for name, end := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, nil)
+			busy, quiet := dial(t, r.KernelSocket), dial(t, r.EventsSocket)
+			quiet.send(pings(1))
+			quiet.wantPing(0) // so it is past the prologue on the daemon's side as well
+			busy.send(pings(inFlight))
+			busy.wantPing(0)
+			end(t, r)
+			for i := 1; i < inFlight; i++ {
+				busy.wantPing(i)
+			}
+			busy.wantEnd()
+			quiet.wantEnd()
+			must(t, await(t, r.ended, "the daemon's end"))
+			r.wantGone(t)
+		})
+	}
+}
+
+// wantGone checks that a daemon left its directory as it has to, and that nobody is locked out of it.
+func (r *running) wantGone(t *testing.T) {
+	t.Helper()
+	for _, path := range []string{r.KernelSocket, r.EventsSocket} {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there (%v)", path, err)
+		}
+	}
+	// A program that another test is just starting holds all our descriptors for a moment.
+	var lock *unixsock.Lock
+	eventually(t, "the lock", func() (free bool) {
+		var err error
+		lock, err = unixsock.AcquireLock(r.Lock)
+		if err != nil && !errors.Is(err, unixsock.ErrLocked) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	must(t, lock.Release())
+}
+
+// Frames around the one that ends the kernel, in one write: all are answered, in their order.
+func TestShutdownAmongOtherFrames(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	p := dial(t, r.KernelSocket)
+	p.send(pings(50) + shutdownFrame + pings(50))
+	for i := range 50 {
+		p.wantPing(i)
+	}
+	if m := p.next(); m.Meta.Causation != "end" || m.Kind != schema.Reply {
+		t.Errorf("got %s %s, want the answer to the shutdown", m.Kind, m.Data)
+	}
+	for i := range 50 {
+		p.wantPing(i)
+	}
+	p.wantEnd()
+	must(t, await(t, r.ended, "the daemon's end"))
+}
+
+// A client that does not read its answers holds up the end for the grace and no longer.
+func TestShutdownCutsWhoDoesNotRead(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	p := dial(t, r.KernelSocket)
+	stuff(t, p)
+	begin := time.Now()
+	r.stop()
+	must(t, await(t, r.ended, "the daemon's end"))
+	if took := time.Since(begin); took < daemon.Grace-time.Second || took > daemon.Grace+20*time.Second {
+		t.Errorf("it took %v, want %v", took, daemon.Grace)
+	}
+	r.wantGone(t)
+}
+
+// A daemon that was opened and never run gives everything back too.
+func TestCloseWithoutRun(t *testing.T) {
+	t.Parallel()
+	cfg := settingsIn(tempDir(t))
+	d := daemon.New(cfg, nil, discard())
+	must(t, d.Open(bounded(t)))
+	must(t, d.Close())
+	r := &running{Places: unixsock.PlacesIn(cfg.RuntimeDir)}
+	r.wantGone(t)
+}

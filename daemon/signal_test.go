@@ -1,0 +1,133 @@
+package daemon_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/daemon"
+)
+
+func TestSignalAnswersWhatWasReceived(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			d := spawn(t, tempDir(t), nil).serving(t)
+			p := dial(t, d.KernelSocket)
+			p.send(pings(inFlight))
+			p.wantPing(0)
+			must(t, d.cmd.Process.Signal(signal))
+			for i := 1; i < inFlight; i++ {
+				p.wantPing(i)
+			}
+			p.wantEnd()
+			d.wantExit(t, 0)
+			(&running{Places: d.Places}).wantGone(t)
+		})
+	}
+}
+
+// Who does not read its answers makes the first signal wait; the second does not.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	d := spawn(t, tempDir(t), nil).serving(t)
+	p := dial(t, d.KernelSocket)
+	stuff(t, p)
+	must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	eventually(t, "the first signal's effect", func() bool {
+		_, err := os.Lstat(d.KernelSocket)
+		return errors.Is(err, os.ErrNotExist)
+	})
+	must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	begin := time.Now()
+	d.wantExit(t, 0)
+	if took := time.Since(begin); took > daemon.Grace/2 {
+		t.Errorf("it took %v", took)
+	}
+	(&running{Places: d.Places}).wantGone(t)
+}
+
+// stuff sends frames whose answers nobody reads, until the daemon takes no more.
+func stuff(t *testing.T, p *peer) {
+	t.Helper()
+	must(t, p.nc.SetWriteDeadline(time.Now().Add(time.Second)))
+	for frames := []byte(pings(100)); ; {
+		if _, err := p.nc.Write(frames); errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A log that nobody reads any more is no reason to end.
+func TestLogReaderGoesAway(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	must(t, err)
+	d := spawn(t, tempDir(t), func(c *exec.Cmd) { c.Stderr = w }, "--log-level=debug").serving(t)
+	must(t, errors.Join(w.Close(), r.Close()))
+	for range 3 { // each is logged
+		p := dial(t, d.KernelSocket)
+		p.send(pings(1))
+		p.wantPing(0)
+		must(t, p.nc.Close())
+	}
+	must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	d.wantExit(t, 0)
+}
+
+// The service manager hears STOPPING when the end begins, whatever the reason, and not when it is over.
+func TestServiceManagerIsTold(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		args []string
+		end  func(t *testing.T, d *process)
+	}{
+		"signal":  {end: func(t *testing.T, d *process) { must(t, d.cmd.Process.Signal(syscall.SIGTERM)) }},
+		"syscall": {end: func(t *testing.T, d *process) { dial(t, d.KernelSocket).send(shutdownFrame) }},
+		"idle":    {args: []string{"--idle-timeout=1ms"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := tempDir(t)
+			address := filepath.Join(dir, "n")
+			manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
+			must(t, err)
+			defer manager.Close()
+			must(t, manager.SetDeadline(time.Now().Add(patience)))
+			heard := func(want string) {
+				t.Helper()
+				text := make([]byte, 400)
+				n, err := manager.Read(text)
+				must(t, err)
+				if !strings.Contains("\n"+string(text[:n])+"\n", "\n"+want+"\n") {
+					t.Errorf("told %q, want %s", text[:n], want)
+				}
+			}
+			d := spawn(t, dir, func(c *exec.Cmd) { c.Env = append(c.Env, "NOTIFY_SOCKET="+address) }, tt.args...).serving(t)
+			heard("READY=1")
+			if tt.end == nil {
+				heard("STOPPING=1")
+				d.wantExit(t, 0)
+				return
+			}
+			stuff(t, dial(t, d.KernelSocket)) // so that the end takes its time
+			tt.end(t, d)
+			heard("STOPPING=1")
+			select {
+			case <-d.exited:
+				t.Error("told when it was over")
+			default:
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package daemon_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// peer is one connection to a daemon.
+type peer struct {
+	t    testing.TB
+	nc   *net.UnixConn
+	conn *unixsock.Conn
+}
+
+// connect connects to the socket at path, and leaves the prologue to the caller.
+func connect(t testing.TB, path string) *peer {
+	t.Helper()
+	nc, err := unixsock.Dial(bounded(t), path)
+	must(t, err)
+	t.Cleanup(func() { nc.Close() })
+	must(t, nc.SetDeadline(time.Now().Add(patience)))
+	conn, err := unixsock.NewConn(nc, schema.OsMessage, 8<<20)
+	must(t, err)
+	return &peer{t: t, nc: nc, conn: conn}
+}
+
+// dial is connect with the prologue done.
+func dial(t testing.TB, path string) *peer {
+	t.Helper()
+	p := connect(t, path)
+	must(t, unixsock.ClientPrologue(bounded(t), p.conn, unixsock.AnswerOpen))
+	return p
+}
+
+// pings are n frames with payloads counted from 0.
+func pings(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `{"kind":"query","type":"Syscall.Ping","data":{"payload":%d},"metadata":{"id":"p%[1]d","timestamp":0}}`+"\n", i)
+	}
+	return b.String()
+}
+
+const shutdownFrame = `{"kind":"command","type":"Syscall.Shutdown","data":{},"metadata":{"id":"end","timestamp":0}}` + "\n"
+
+func (p *peer) send(text string) {
+	p.t.Helper()
+	_, err := p.nc.Write([]byte(text))
+	must(p.t, err)
+}
+
+// next returns the next answer.
+func (p *peer) next() schema.Message {
+	p.t.Helper()
+	m, err := p.read()
+	must(p.t, err)
+	return m
+}
+
+func (p *peer) read() (schema.Message, error) {
+	line, err := p.conn.Next()
+	if err != nil {
+		return schema.Message{}, err
+	}
+	m, fault := schema.Decode(line, schema.OsMessage)
+	if fault != nil {
+		return m, fmt.Errorf("decode answer %q: %w", line, fault)
+	}
+	return m, nil
+}
+
+// wantPing checks that the next answer is that of ping i.
+func (p *peer) wantPing(i int) {
+	p.t.Helper()
+	m := p.next()
+	if want := fmt.Sprintf(`{"payload":%d}`, i); m.Kind != schema.Reply || string(m.Data) != want {
+		p.t.Fatalf("got %s %s, want the answer to ping %d", m.Kind, m.Data, i)
+	}
+}
+
+// wantEnd checks that nothing follows but the end of the connection.
+func (p *peer) wantEnd() {
+	p.t.Helper()
+	if m, err := p.read(); !hungUp(err) {
+		p.t.Errorf("got %s %s, %v; want the connection's end", m.Kind, m.Data, err)
+	}
+}
+
+// hungUp reports whether err is how the end of a connection looks: unread input makes a reset of it.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
