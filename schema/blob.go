@@ -26,7 +26,7 @@ func DecodeBlobPointer(raw []byte, field string) (BlobPointer, *Error) {
 		dst := p.member(string(name))
 		switch {
 		case dst == nil:
-			fault = invalid(field, "has the unknown member %q", name)
+			fault = invalid(field, "has the unknown member %q", clip(string(name)))
 		case value[0] != '"':
 			fault = invalid(field+"."+string(name), "must be a string")
 		default:
@@ -98,7 +98,7 @@ func control(r rune) bool { return r < ' ' || r == 0x7f }
 // Append appends p in canonical form: the members in the order of the fields, empty ones left out, no white space. Two
 // pointers are the same if and only if their canonical forms are.
 func (p *BlobPointer) Append(dst []byte) []byte {
-	dst = appendMember(dst, `{"scheme":`, p.Scheme)
+	dst = appendString(append(dst, `{"scheme":`...), p.Scheme)
 	dst = appendMember(dst, `,"path":`, p.Path)
 	dst = appendMember(dst, `,"authority":`, p.Authority)
 	dst = appendMember(dst, `,"query":`, p.Query)

@@ -11,6 +11,7 @@ import (
 
 // invalid is a data fault at the named member (PROTOCOL 3: it names the member).
 func invalid(field, format string, args ...any) *Error {
+	field = clip(field)
 	return &Error{Class: InvalidInput, Field: field, Message: "Invalid input: " + field + " " + fmt.Sprintf(format, args...)}
 }
 
@@ -43,7 +44,7 @@ func (t *Type) decode(dst reflect.Value, raw []byte, at string) *Error {
 		return nil
 	case number:
 		f, ok := parseNumber(raw)
-		if !ok || f < t.min || f > t.max {
+		if !ok || !t.holds(f, raw) {
 			return invalid(place(at), "must be a finite number%s", t.bounds())
 		}
 		dst.SetFloat(f)
@@ -165,6 +166,16 @@ func (t *Type) known() string {
 		list[i] = f.name
 	}
 	return "it takes " + strings.Join(list, ", ")
+}
+
+// holds reports whether the number raw, which is f when rounded, lies within the bounds as the JSON Schema shows them.
+// Rounding keeps the order, so that digits decide only where f falls on a bound.
+func (t *Type) holds(f float64, raw []byte) bool {
+	if f != t.min && f != t.max {
+		return t.min < f && f < t.max
+	}
+	exact := parseDecimal(raw)
+	return exact.compare(decimalOf(t.min)) >= 0 && exact.compare(decimalOf(t.max)) <= 0
 }
 
 // bounds says the limits that are not simply those of the number format.

@@ -122,7 +122,7 @@ func typeFault(raw []byte, member string) *Error {
 
 // syntaxFault says why line is not strict JSON, for people: the first fault with its place.
 func syntaxFault(line []byte) string {
-	if len(bytes.TrimSpace(line)) == 0 {
+	if skipSpace(line, 0) == len(line) {
 		return "empty line"
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(line))
@@ -130,7 +130,7 @@ func syntaxFault(line []byte) string {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			return "it ends in the middle of a value"
 		}
-		return strings.TrimPrefix(err.Error(), "jsontext: ")
+		return clip(strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
-	return "trailing data after the object"
+	return "trailing data after the first value"
 }

@@ -8,14 +8,9 @@ import (
 )
 
 // AppendMessage appends m as one line in its own dialect, its '\n' included. Data must be one valid JSON value on one
-// line; a nil Data is written as null, absent metadata is left out.
+// line; no Data is written as null, absent metadata is left out.
 func AppendMessage(dst []byte, m *Message) []byte {
-	dst = appendHead(dst, m.Dialect, m.Kind, m.Type)
-	if m.Data == nil {
-		dst = append(dst, "null"...)
-	} else {
-		dst = append(dst, m.Data...)
-	}
+	dst = appendData(appendHead(dst, m.Dialect, m.Kind, m.Type), m.Data)
 	if m.Meta.Present {
 		dst = append(dst, `,"metadata":{"id":`...)
 		dst = appendString(dst, m.Meta.ID)
@@ -29,10 +24,10 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	return append(dst, "}\n"...)
 }
 
-// AppendReply appends the successful answer to req with the given data, its '\n' included (MESSAGE 4.2.4).
+// AppendReply appends the successful answer to req with the given data, its '\n' included (MESSAGE 4.2.4). Data is as in
+// AppendMessage.
 func AppendReply(dst []byte, req *Message, data []byte, st *Stamp) []byte {
-	dst = appendHead(dst, req.Dialect, Reply, req.Type)
-	dst = append(dst, data...)
+	dst = appendData(appendHead(dst, req.Dialect, Reply, req.Type), data)
 	return appendTail(dst, req, st)
 }
 
@@ -71,14 +66,15 @@ func appendEventError(dst []byte, e *Error) []byte {
 	dst = append(dst, `,"code":"`...)
 	dst = append(dst, e.EventCode()...)
 	dst = append(dst, '"')
-	if e.Field != "" || e.Cause != nil {
+	atField := e.Field != "" || e.Class == SchemaViolation // EVENT 4.6.2: a violation has details; "" is the whole message
+	if atField || e.Cause != nil {
 		dst = append(dst, `,"details":{`...)
-		if e.Field != "" {
+		if atField {
 			dst = append(dst, `"field":`...)
 			dst = appendString(dst, e.Field)
 		}
 		if e.Cause != nil {
-			if e.Field != "" {
+			if atField {
 				dst = append(dst, ',')
 			}
 			dst = append(dst, `"cause":`...)
@@ -93,15 +89,23 @@ func appendHead(dst []byte, d Dialect, k Kind, typ string) []byte {
 	if d == OsEvent {
 		dst = append(dst, `{"type":"`...)
 		dst = append(dst, k.word(d)...)
-		dst = append(dst, `","name":"`...)
-		dst = append(dst, typ...)
-		return append(dst, `","payload":`...)
+		dst = append(dst, `","name":`...)
+		dst = appendString(dst, typ)
+		return append(dst, `,"payload":`...)
 	}
 	dst = append(dst, `{"kind":"`...)
 	dst = append(dst, k.word(d)...)
-	dst = append(dst, `","type":"`...)
-	dst = append(dst, typ...)
-	return append(dst, `","data":`...)
+	dst = append(dst, `","type":`...)
+	dst = appendString(dst, typ) // a client may try to send any type
+	return append(dst, `,"data":`...)
+}
+
+// appendData appends a message's data; what has none says null.
+func appendData(dst, data []byte) []byte {
+	if len(data) == 0 {
+		return append(dst, "null"...)
+	}
+	return append(dst, data...)
 }
 
 // appendTail ends an answer: its own id and time, what it answers, and the audit record that proves it.
@@ -139,10 +143,7 @@ func AppendString(dst []byte, s string) []byte { return appendString(dst, s) }
 func appendString(dst []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			quoted, err := jsontext.AppendQuote(dst, s)
-			if err != nil { // bad UTF-8: the text was written with its replacement
-				return quoted
-			}
+			quoted, _ := jsontext.AppendQuote(dst, s) // the error says that bad UTF-8 was replaced
 			return quoted
 		}
 	}

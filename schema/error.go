@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Class is the situation that an error reports; it alone decides the codes that both dialects show (PROTOCOL 3).
@@ -66,6 +67,19 @@ func Errorf(class Class, format string, args ...any) *Error {
 // violation is an envelope fault at the named member (PROTOCOL 3: the message begins "Schema validation failed:").
 func violation(field, format string, args ...any) *Error {
 	return &Error{Class: SchemaViolation, Field: field, Message: "Schema validation failed: " + fmt.Sprintf(format, args...)}
+}
+
+// clip shortens what a client wrote for the message that repeats it: an answer must fit a line.
+func clip(s string) string {
+	const most = 256 // bytes
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
 }
 
 // Error returns the message followed by the messages of its causes.

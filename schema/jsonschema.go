@@ -1,6 +1,9 @@
 package schema
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+)
 
 // AppendJSONSchema appends t as a JSON Schema (draft 2020-12, of which it uses what draft 7 has too): a description for
 // every member that has one, `required` and `additionalProperties: false` for every object (MESSAGE 4.8).
@@ -83,10 +86,15 @@ func (t *Type) appendTextBounds(dst []byte) []byte {
 }
 
 func (t *Type) appendNumberBounds(dst []byte) []byte {
+	dst = appendFloat(append(dst, `,"minimum":`...), t.min)
+	return appendFloat(append(dst, `,"maximum":`...), t.max)
+}
+
+// appendFloat writes no 300 digits for a bound that is only the number format's own.
+func appendFloat(dst []byte, f float64) []byte {
 	format := byte('f')
-	if t.shape == number && t.max == maxFloat {
+	if math.Abs(f) > 1<<63 {
 		format = 'e'
 	}
-	dst = strconv.AppendFloat(append(dst, `,"minimum":`...), t.min, format, -1, 64)
-	return strconv.AppendFloat(append(dst, `,"maximum":`...), t.max, format, -1, 64)
+	return strconv.AppendFloat(dst, f, format, -1, 64)
 }

@@ -6,11 +6,11 @@ package schema
 func (m *Message) Request() (*Syscall, any, *Error) {
 	n := m.Dialect.names()
 	if m.Kind != Command && m.Kind != Query {
-		return nil, nil, violation(n.kind, "a client sends commands, queries and events, not a %s", m.Kind.word(m.Dialect))
+		return nil, nil, violation(n.kind, "a client may send command, query or event, not %s", m.Kind.word(m.Dialect))
 	}
 	row, ok := Lookup(m.Type)
 	if !ok {
-		return nil, nil, Errorf(UnknownSyscall, "Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, m.Type)
+		return nil, nil, Errorf(UnknownSyscall, "Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, clip(m.Type))
 	}
 	if m.Kind != row.Kind {
 		return nil, nil, violation(n.kind, "%s is a %s, not a %s", row.Type, row.Kind.word(m.Dialect), m.Kind.word(m.Dialect))

@@ -1,0 +1,172 @@
+package schema_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// MESSAGE 4.8, PROTOCOL 5: what every row of the syscall table has.
+func TestEachRowIsComplete(t *testing.T) {
+	t.Parallel()
+	rows := schema.Syscalls()
+	if !slices.IsSortedFunc(rows, func(a, b schema.Syscall) int { return strings.Compare(a.Type, b.Type) }) {
+		t.Error("the table is not sorted")
+	}
+	for i := range rows {
+		row := &rows[i]
+		if i > 0 && rows[i-1].Type == row.Type {
+			t.Errorf("%s is there twice", row.Type)
+		}
+		if !schema.ValidType(row.Type) || row.Domain == "" || len(row.Description) < 10 || !strings.HasSuffix(row.Description, ".") {
+			t.Errorf("%s: domain %q, description %q", row.Type, row.Domain, row.Description)
+		}
+		if row.Kind != schema.Command && row.Kind != schema.Query {
+			t.Errorf("%s is a %s", row.Type, row.Kind)
+		}
+		if found, ok := schema.Lookup(row.Type); !ok || found != row {
+			t.Errorf("Lookup(%s) = %v, %t", row.Type, found, ok)
+		}
+		if row.AliasOf == "" {
+			continue
+		}
+		if other, ok := schema.Lookup(row.AliasOf); !ok || other.AliasOf != "" || other.Kind != row.Kind || other.Domain != row.Domain || other.Grant != row.Grant {
+			t.Errorf("%s is another name of %s: %+v", row.Type, row.AliasOf, other)
+		}
+	}
+	for _, typ := range []string{"", "Syscall", "syscall.ping", "Syscall.Ping ", "Syscall.Register"} {
+		if row, ok := schema.Lookup(typ); ok {
+			t.Errorf("Lookup(%q) = %+v", typ, row)
+		}
+	}
+}
+
+// MESSAGE 4.8 #2-#5: each schema of each row compiles in draft 7 and later; every input is described, what is required is
+// listed, nothing else is allowed.
+func TestEachSchemaIsStrict(t *testing.T) {
+	t.Parallel()
+	for _, row := range schema.Syscalls() {
+		t.Run(row.Type, func(t *testing.T) {
+			t.Parallel()
+			for side, typ := range map[string]*schema.Type{"input": row.Input, "output": row.Output} {
+				for _, draft := range drafts {
+					compile(t, typ, draft)
+				}
+				s := schemaOf(t, typ)
+				if s["type"] != "object" {
+					t.Errorf("%s is no object", side)
+				}
+				checkStrict(t, side, s)
+			}
+		})
+	}
+	for name, typ := range shapes() {
+		checkStrict(t, name, schemaOf(t, typ))
+	}
+}
+
+func checkStrict(t *testing.T, at string, s map[string]any) {
+	t.Helper()
+	for _, below := range []string{"items", "additionalProperties"} {
+		if inner, ok := s[below].(map[string]any); ok {
+			checkStrict(t, at+"[]", inner)
+		}
+	}
+	if s["type"] == "integer" {
+		const safe = 1<<53 - 1 // beyond it readers round
+		if s["minimum"].(float64) < -safe || s["maximum"].(float64) > safe {
+			t.Errorf("%s: bounds %v and %v", at, s["minimum"], s["maximum"])
+		}
+	}
+	properties, fixed := s["properties"].(map[string]any)
+	if !fixed {
+		return
+	}
+	required, ok := s["required"].([]any)
+	if !ok || s["additionalProperties"] != false || len(properties) > 64 {
+		t.Errorf("%s: required %v, additionalProperties %v, %d properties", at, s["required"], s["additionalProperties"], len(properties))
+	}
+	for _, name := range required {
+		if _, ok := properties[name.(string)]; !ok {
+			t.Errorf("%s requires %s, which it does not have", at, name)
+		}
+	}
+	for name, property := range properties {
+		inner := property.(map[string]any)
+		if doc, _ := inner["description"].(string); len(doc) < 5 || !strings.HasSuffix(doc, ".") {
+			t.Errorf("%s.%s: description %q", at, name, doc)
+		}
+		checkStrict(t, at+"."+name, inner)
+	}
+}
+
+// MESSAGE 4.8 #1 and #6, EVENT 4.8: what Syscall.Describe answers for each row, in both dialects, and that it fits its own schema.
+func TestAppendDescription(t *testing.T) {
+	t.Parallel()
+	describe, _ := schema.Lookup("Syscall.Describe")
+	output := compile(t, describe.Output, jsonschema.Draft2020)
+	rows := schema.Syscalls()
+	for i := range rows {
+		row := &rows[i]
+		for _, d := range dialects {
+			want := map[string]any{
+				"name": row.Type, in(d, "@kind"): row.Kind.String(), "description": row.Description,
+				"input": schemaOf(t, row.Input), "output": schemaOf(t, row.Output),
+			}
+			text := row.AppendDescription(nil, d)
+			var got map[string]any
+			if err := json.Unmarshal(text, &got); err != nil || !schema.Valid(text) {
+				t.Fatalf("%s: %v", text, err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, %v: %s", row.Type, d, diff)
+			}
+			if d != schema.OsMessage {
+				continue
+			}
+			doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := output.Validate(doc); err != nil {
+				t.Errorf("%s: %v", row.Type, err)
+			}
+			line := schema.AppendReply(nil, &schema.Message{Type: "Syscall.Describe"}, text, stampOf(schema.Proof{}))
+			if len(line) > schema.MaxLine {
+				t.Errorf("%s: the answer has %d bytes, and a line %d", row.Type, len(line), schema.MaxLine)
+			}
+		}
+	}
+}
+
+// MESSAGE D #1: Echo is described as there, in other words.
+func TestEchoIsDescribedAsInTheSpec(t *testing.T) {
+	t.Parallel()
+	row, _ := schema.Lookup("Syscall.Echo")
+	text := func(name string) string {
+		return fmt.Sprintf(`{"type":"object","properties":{"%s":{"type":"string"}},"required":["%[1]s"],"additionalProperties":false}`, name)
+	}
+	for name, typ := range map[string]*schema.Type{"message": row.Input, "echo": row.Output} {
+		s := schemaOf(t, typ)
+		delete(s["properties"].(map[string]any)[name].(map[string]any), "description")
+		got, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a, b any
+		if json.Unmarshal(got, &a) != nil || json.Unmarshal([]byte(text(name)), &b) != nil || !cmp.Equal(a, b) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if row.Kind != schema.Command {
+		t.Error("Echo is no command")
+	}
+}

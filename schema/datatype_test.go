@@ -1,0 +1,103 @@
+package schema_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// The JSON Schema of each shape and bound, word for word (MESSAGE 4.8 #1-#5).
+func TestJSONSchemaGolden(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		typ  *schema.Type
+		want string
+	}{
+		"none": {schema.TypeOf[shapeNone](), `{"type":"object","properties":{},"required":[],"additionalProperties":false}`},
+		"inner": {schema.TypeOf[shapeInner](), `{"type":"object","properties":{` +
+			`"name":{"type":"string","minLength":1,"maxLength":3,"description":"A name."},` +
+			`"score":{"type":"number","minimum":-1.5,"maximum":1e+21,"description":"A score."},` +
+			`"tags":{"type":"array","items":{"type":"string","enum":["a","bb","ccc"]},"description":"Tags."}` +
+			`},"required":["name"],"additionalProperties":false}`},
+		"embedded": {schema.TypeOf[struct{ shapeCommon }](), `{"type":"object","properties":{` +
+			`"pid":{"type":"integer","minimum":0,"maximum":9007199254740991,"description":"The process."},` +
+			`"tick":{"type":"integer","minimum":0,"maximum":9007199254740991,"description":"The tick."}` +
+			`},"required":[],"additionalProperties":false}`},
+		"unbounded": {schema.TypeOf[numberBox](), `{"type":"object","properties":{` +
+			`"n":{"type":"number","minimum":-1.7976931348623157e+308,"maximum":1.7976931348623157e+308}` +
+			`},"required":["n"],"additionalProperties":false}`},
+		"one_bound": {
+			schema.TypeOf[struct {
+				N float64 `json:"n" max:"0.5"`
+			}](),
+			`{"type":"object","properties":{"n":{"type":"number","minimum":-1.7976931348623157e+308,"maximum":0.5}},"required":["n"],"additionalProperties":false}`,
+		},
+		"dictionary": {schema.TypeOf[map[string]bool](), `{"type":"object","additionalProperties":{"type":"boolean"}}`},
+		"anything":   {schema.TypeOf[schema.Value](), `{}`},
+		"anything_described": {
+			schema.TypeOf[struct {
+				V schema.Value `json:"v" doc:"Say \"x\"."`
+			}](),
+			`{"type":"object","properties":{"v":{"description":"Say \"x\"."}},"required":["v"],"additionalProperties":false}`,
+		},
+	} {
+		if got := string(tc.typ.AppendJSONSchema([]byte("x"))); got != "x"+tc.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tc.want)
+		}
+	}
+}
+
+// What has no place on the wire is found when the table is built, not when a request comes.
+func TestTypeOfPanics(t *testing.T) {
+	t.Parallel()
+	type namedString string
+	for name, build := range map[string]func() *schema.Type{
+		"channel":         schema.TypeOf[chan int],
+		"int":             schema.TypeOf[int],
+		"uint64":          schema.TypeOf[uint64],
+		"float32":         schema.TypeOf[float32],
+		"bytes":           schema.TypeOf[[]byte],
+		"interface":       schema.TypeOf[any],
+		"pointer":         schema.TypeOf[*string],
+		"function":        schema.TypeOf[func()],
+		"numbered_names":  schema.TypeOf[map[int64]string],
+		"pointer_in_list": schema.TypeOf[[]*int64],
+		"no_name":         schema.TypeOf[struct{ A string }],
+		"no_name_option": schema.TypeOf[struct {
+			A string `json:",omitzero"`
+		}],
+		"bad_bound": schema.TypeOf[struct {
+			A int64 `json:"a" min:"few"`
+		}],
+	} {
+		func() {
+			defer func() {
+				if text, _ := recover().(string); !strings.HasPrefix(text, "schema: ") {
+					t.Errorf("%s: %q", name, text)
+				}
+			}()
+			build()
+		}()
+	}
+	schema.TypeOf[map[namedString]namedString]() // these are texts
+}
+
+// A Value is JSON that other packages marshal as it is.
+func TestValue(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[string]string{"": "null", "1e400": "1e400", `{"a":[]}`: `{"a":[]}`} {
+		if got, err := schema.Value(v).MarshalJSON(); string(got) != want || err != nil {
+			t.Errorf("%q: %s, %v", v, got, err)
+		}
+	}
+	raw := []byte(`[1,2]`)
+	v := schema.Value("a longer one before")
+	if err := v.UnmarshalJSON(raw); err != nil || string(v) != `[1,2]` {
+		t.Errorf("%s, %v", v, err)
+	}
+	raw[1] = '9'
+	if string(v) != `[1,2]` {
+		t.Error("it aliases what it was read from")
+	}
+}

@@ -1,0 +1,87 @@
+package schema_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// depth returns how many arrays and objects the valid text opens at once.
+func depth(text []byte) int {
+	dec, most := jsontext.NewDecoder(bytes.NewReader(text)), 0
+	for {
+		if _, err := dec.ReadToken(); err != nil {
+			return most
+		}
+		most = max(most, dec.StackDepth())
+	}
+}
+
+// FuzzDecode: any line gives a message, or one error that can be sent (MESSAGE 9.2 #1 and #5, EVENT 9.2 #1). The verdict on
+// JSON is the library's and the depth's; what was read is read again from what is written of it.
+func FuzzDecode(f *testing.F) {
+	for _, c := range readCorpus(f) {
+		f.Add([]byte(ping(schema.OsMessage, c.text)), false)
+		f.Add([]byte(c.text), true)
+	}
+	for _, d := range dialects {
+		for _, fault := range append(envelopeFaults(), metadataFaults()...) {
+			f.Add([]byte(in(d, fault.frame)), d == schema.OsEvent)
+		}
+	}
+	f.Add([]byte(ping(schema.OsEvent, strings.Repeat("[", 63)+strings.Repeat("]", 63))), false)
+	f.Fuzz(func(t *testing.T, line []byte, event bool) {
+		fallback := schema.OsMessage
+		if event {
+			fallback = schema.OsEvent
+		}
+		m, err := schema.Decode(line, fallback)
+		strict := jsontext.Value(line).IsValid() && depth(line) <= schema.MaxDepth
+		if strict != schema.Valid(line) || strict == (err != nil && err.Class == schema.InvalidJSON) {
+			t.Fatalf("strict JSON: %t, Valid: %t, Decode: %v", strict, schema.Valid(line), err)
+		}
+		if err != nil {
+			checkFault(t, &m, err)
+			return
+		}
+		if !schema.ValidType(m.Type) || m.Kind.String() == "" || !schema.Valid(m.Data) || m.Meta.Present && m.Meta.ID == "" || m.Meta.Timestamp < 0 {
+			t.Fatalf("decoded %+v", m)
+		}
+		if _, _, fault := m.Request(); fault != nil {
+			checkFault(t, &m, fault)
+		}
+		if bytes.IndexByte(m.Data, '\n') >= 0 {
+			return // not from a line reader
+		}
+		again := schema.AppendMessage(nil, &m)
+		checkLine(t, again)
+		m2, err := schema.Decode(again, fallback)
+		if err != nil {
+			t.Fatalf("%s: %v", again, err)
+		}
+		if diff := cmp.Diff(m, m2); diff != "" {
+			t.Fatal(diff)
+		}
+		if third := schema.AppendMessage(nil, &m2); !bytes.Equal(again, third) {
+			t.Fatalf("%s became %s", again, third)
+		}
+	})
+}
+
+func checkFault(t *testing.T, m *schema.Message, err *schema.Error) {
+	t.Helper()
+	if err.Message == "" || err.Code() < 400 || err.Code() > 599 || err.EventCode() == "" {
+		t.Fatalf("%+v", err)
+	}
+	answer := schema.AppendError(nil, m, err, stampOf(schema.Proof{}))
+	checkLine(t, answer)
+	got, fault := schema.Decode(answer, m.Dialect)
+	if fault != nil || got.Dialect != m.Dialect || got.Kind != schema.Failure || got.Meta.Causation != m.Meta.ID || got.Meta.Correlation != m.Meta.Correlation {
+		t.Fatalf("answer %s: %v", answer, fault)
+	}
+}

@@ -1,0 +1,133 @@
+package schema_test
+
+import (
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// A maker writes documents for a JSON Schema of the kind that AppendJSONSchema makes: most fit, and some go wrong in one of
+// the ways that clients go wrong.
+type maker struct{ t *rapid.T }
+
+// oneIn is true once in n times.
+func (m maker) oneIn(n int) bool { return rapid.IntRange(1, n).Draw(m.t, "one in") == n }
+
+func (m maker) value(s map[string]any) string {
+	if m.oneIn(30) {
+		return values().Draw(m.t, "another value")
+	}
+	switch s["type"] {
+	case "string":
+		return m.text(s)
+	case "integer", "number":
+		return m.number(s)
+	case "boolean":
+		return rapid.SampledFrom([]string{"true", "false"}).Draw(m.t, "boolean")
+	case "array":
+		items := make([]string, rapid.IntRange(0, 3).Draw(m.t, "items"))
+		for i := range items {
+			items[i] = m.value(s["items"].(map[string]any))
+		}
+		return "[" + strings.Join(items, ",") + "]"
+	case "object":
+		if _, ok := s["properties"]; ok {
+			return m.object(s)
+		}
+		return m.dictionary(s["additionalProperties"].(map[string]any))
+	}
+	return values().Draw(m.t, "any value")
+}
+
+func (m maker) object(s map[string]any) string {
+	properties, required := s["properties"].(map[string]any), s["required"].([]any)
+	var members []string
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if !slices.Contains(required, any(name)) && rapid.Bool().Draw(m.t, "left out") || m.oneIn(40) {
+			continue
+		}
+		members = append(members, m.name(name)+":"+m.value(properties[name].(map[string]any)))
+	}
+	if m.oneIn(15) {
+		names := []string{"", "x", "Name", "PID", "name ", "nam", "\x00"}
+		name := rapid.SampledFrom(names).Draw(m.t, "unknown")
+		members = append(members, m.name(name)+":"+values().Draw(m.t, "of unknown"))
+	}
+	return "{" + strings.Join(rapid.Permutation(members).Draw(m.t, "order"), ",") + "}"
+}
+
+func (m maker) dictionary(elem map[string]any) string {
+	names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"", "a", "A", "b.c", "é", "\n", "name", "type"}), 0, 3, rapid.ID).Draw(m.t, "names")
+	for i, name := range names {
+		names[i] = m.name(name) + ":" + m.value(elem)
+	}
+	return "{" + strings.Join(names, ",") + "}"
+}
+
+// name writes a member's name, now and then with an escape.
+func (m maker) name(s string) string {
+	if s != "" && s[0] < 0x80 && m.oneIn(10) {
+		return `"\u00` + hex(s[0]) + strings.TrimPrefix(string(schema.AppendString(nil, s[1:])), `"`)
+	}
+	return string(schema.AppendString(nil, s))
+}
+
+// text has a length around the bounds, counted in characters however each is written.
+func (m maker) text(s map[string]any) string {
+	if words, ok := s["enum"].([]any); ok {
+		near := []string{"", "LOW", "low ", "hig", "a bb", "very"}
+		for range 2 * len(near) {
+			near = append(near, rapid.SampledFrom(words).Draw(m.t, "word").(string))
+		}
+		return m.name(rapid.SampledFrom(near).Draw(m.t, "near word"))
+	}
+	var lengths []int
+	for _, bound := range []string{"minLength", "maxLength"} {
+		if n, ok := s[bound].(float64); ok {
+			lengths = append(lengths, max(0, int(n)-1), int(n), int(n), int(n)+1)
+		}
+	}
+	length := rapid.SampledFrom(append(lengths, 2, 3)).Draw(m.t, "length")
+	written := `"`
+	for range length {
+		written += rapid.SampledFrom([]string{"a", "é", "€", "\U0001f600", `\ud83d\ude00`, `\n`, `\u0000`, `\"`, "e\u0301"[1:], "\u2028"}).Draw(m.t, "character")
+	}
+	return written + `"`
+}
+
+// number lies on a bound, beside it, or anywhere, written in one of the many ways.
+func (m maker) number(s map[string]any) string {
+	var centres []string
+	for _, bound := range []string{"minimum", "maximum"} {
+		centres = append(centres, strconv.FormatFloat(s[bound].(float64), 'e', -1, 64))
+	}
+	centre, _ := new(big.Rat).SetString(rapid.SampledFrom(append(centres, "0", "1", "-1", "7", "5e-1", "1e15")).Draw(m.t, "centre"))
+	steps := []string{"0", "0", "0", "0", "1", "-1", "1/2", "-1/2", "1/1000000000000000000000", "-1/1000000000000000000000"}
+	step, _ := new(big.Rat).SetString(rapid.SampledFrom(steps).Draw(m.t, "step"))
+	exact := centre.Add(centre, step)
+	digits := strings.TrimRight(exact.FloatString(40), "0")
+	digits = strings.TrimSuffix(digits, ".")
+	if digits == "-" || digits == "" {
+		digits = "0"
+	}
+	switch rapid.IntRange(0, 7).Draw(m.t, "way") {
+	case 0:
+		if !strings.Contains(digits, ".") {
+			digits += ".0"
+		}
+		return digits + rapid.SampledFrom([]string{"", "000", "e0", "E+00", "e-0"}).Draw(m.t, "suffix")
+	case 1:
+		shift := rapid.SampledFrom([]int{1, 2, 17, 300}).Draw(m.t, "shift")
+		power := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(shift)), nil))
+		return exact.Mul(exact, power).FloatString(40) + "e-" + strconv.Itoa(shift)
+	case 2:
+		return rapid.SampledFrom([]string{"-0", "0e300", "-0.0E-300", "1e-400", "-1e-400", "1e400", "-1e400", "1e300", "123456789012345678901234567890"}).Draw(m.t, "odd")
+	}
+	return digits
+}

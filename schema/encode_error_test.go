@@ -1,0 +1,106 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// MESSAGE 4.2.5 #3, MESSAGE 4.2.6 #1-#5, MESSAGE 4.7.2 #3-#4, EVENT 4.2.5 #3-#4, EVENT 4.7.2 #3 and #5-#6, EVENT 4.7.3: what
+// stands in the data of an error, by class, and nothing else.
+func TestEncodeErrorOfEachClass(t *testing.T) {
+	t.Parallel()
+	for _, tc := range classes {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			e := &schema.Error{Class: tc.class, Message: "it went wrong", Field: "metadata.id"}
+			for _, d := range dialects {
+				want := map[string]any{"code": float64(tc.code), "message": "it went wrong"}
+				if d == schema.OsEvent {
+					want = map[string]any{"code": tc.word, "message": "it went wrong", "details": map[string]any{"field": "metadata.id"}}
+				}
+				if diff := cmp.Diff(want, errorData(t, d, e)); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+// EVENT 4.6.2 #6: a violation always has details; the empty field is the whole message. Other errors have them where
+// there is something to say.
+func TestEncodeErrorDetails(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		e    *schema.Error
+		want string
+	}{
+		"violation_of_the_whole": {&schema.Error{Class: schema.SchemaViolation, Message: "m"}, `{"message":"m","code":"SCHEMA_VIOLATION","details":{"field":""}}`},
+		"nothing_to_say":         {&schema.Error{Class: schema.Internal, Message: "m"}, `{"message":"m","code":"INTERNAL_ERROR"}`},
+		"field":                  {&schema.Error{Class: schema.InvalidInput, Message: "m", Field: `a."b"`}, `{"message":"m","code":"INVALID_INPUT","details":{"field":"a.\"b\""}}`},
+		"cause":                  {&schema.Error{Class: schema.Upstream, Message: "m", Cause: schema.Errorf(schema.Timeout, "c")}, `{"message":"m","code":"INTERNAL_ERROR","details":{"cause":{"message":"c","code":"TIMEOUT"}}}`},
+		"field_and_cause": {
+			&schema.Error{Class: schema.InvalidInput, Message: "m", Field: "f", Cause: schema.Errorf(schema.NotFound, "c")},
+			`{"message":"m","code":"INVALID_INPUT","details":{"field":"f","cause":{"message":"c","code":"NOT_FOUND"}}}`,
+		},
+	} {
+		m := decode(t, string(schema.AppendError(nil, &schema.Message{Dialect: schema.OsEvent}, tc.e, stampOf(schema.Proof{}))), schema.OsEvent)
+		if string(m.Data) != tc.want {
+			t.Errorf("%s: %s, want %s", name, m.Data, tc.want)
+		}
+	}
+}
+
+// MESSAGE 4.2.6 #3-#5, MESSAGE 4.7.2 #5: causes nest.
+func TestEncodeErrorCauses(t *testing.T) {
+	t.Parallel()
+	e := &schema.Error{Class: schema.Internal, Message: "seal", Cause: &schema.Error{
+		Class: schema.Upstream, Message: "vault", Cause: &schema.Error{Class: schema.NotFound, Message: "no key"},
+	}}
+	want := `{"code":500,"message":"seal","cause":{"code":502,"message":"vault","cause":{"code":404,"message":"no key"}}}`
+	if got := string(schema.AppendErrorData(nil, e)); got != want {
+		t.Errorf("OsMessage: %s", got)
+	}
+	errorData(t, schema.OsMessage, e)
+	errorData(t, schema.OsEvent, e)
+
+	deep := e
+	for range 20 { // as deep as an OsEvent can carry: two levels each
+		deep = &schema.Error{Class: schema.Internal, Message: "again", Cause: deep}
+	}
+	errorData(t, schema.OsMessage, deep)
+	errorData(t, schema.OsEvent, deep)
+}
+
+// errorData encodes e as an answer, checks the line, and returns its data.
+func errorData(t *testing.T, d schema.Dialect, e *schema.Error) map[string]any {
+	t.Helper()
+	line := schema.AppendError(nil, &schema.Message{Dialect: d, Kind: schema.Query, Type: "Memory.Get"}, e, stampOf(schema.Proof{}))
+	checkLine(t, line)
+	m := decode(t, string(line), d)
+	if m.Kind != schema.Failure || m.Type != "Memory.Get" {
+		t.Errorf("%s is no error about Memory.Get", line)
+	}
+	var data map[string]any
+	if err := json.Unmarshal(m.Data, &data); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := data["stack"]; ok || strings.Contains(string(line), "goroutine") {
+		t.Errorf("shows a stack: %s", line)
+	}
+	return data
+}
+
+// checkLine checks that line is one frame: strict JSON, one '\n', at the end (BRIDGE 4.2.2 #4, MESSAGE 4.3.1, EVENT 4.3.1).
+func checkLine(t rapid.TB, line []byte) {
+	t.Helper()
+	text, ok := strings.CutSuffix(string(line), "\n")
+	if !ok || strings.Contains(text, "\n") || !schema.Valid([]byte(text)) {
+		t.Errorf("not one line of strict JSON: %q", line)
+	}
+}

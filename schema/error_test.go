@@ -1,0 +1,119 @@
+package schema_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// classes is the table of PROTOCOL 3; the zero Class is the one that promises least.
+var classes = []struct {
+	name  string
+	class schema.Class
+	code  int
+	word  string
+}{
+	{"internal", schema.Internal, 500, "INTERNAL_ERROR"},
+	{"invalid_json", schema.InvalidJSON, 400, "INVALID_JSON"},
+	{"schema_violation", schema.SchemaViolation, 422, "SCHEMA_VIOLATION"},
+	{"line_too_long", schema.LineTooLong, 413, "LINE_TOO_LONG"},
+	{"unknown_syscall", schema.UnknownSyscall, 404, "NOT_FOUND"},
+	{"invalid_input", schema.InvalidInput, 422, "INVALID_INPUT"},
+	{"not_found", schema.NotFound, 404, "NOT_FOUND"},
+	{"unauthenticated", schema.Unauthenticated, 401, "UNAUTHORIZED"},
+	{"forbidden", schema.Forbidden, 403, "UNAUTHORIZED"},
+	{"conflict", schema.Conflict, 409, "CONFLICT"},
+	{"quota_exceeded", schema.QuotaExceeded, 429, "QUOTA_EXCEEDED"},
+	{"upstream", schema.Upstream, 502, "INTERNAL_ERROR"},
+	{"timeout", schema.Timeout, 504, "TIMEOUT"},
+	{"unavailable", schema.Unavailable, 503, "UNAVAILABLE"},
+	{"insufficient", schema.Insufficient, 507, "INSUFFICIENT_RESOURCES"},
+}
+
+// MESSAGE 4.2.6 #1, MESSAGE C #8, EVENT 4.7.3: each class has both codes, and no class is left out of the table.
+func TestErrorCodes(t *testing.T) {
+	t.Parallel()
+	for i, tc := range classes {
+		e := schema.Errorf(tc.class, "%s", tc.name)
+		if e.Code() != tc.code || e.EventCode() != tc.word || e.Message != tc.name {
+			t.Errorf("%s: %d, %s, %q", tc.name, e.Code(), e.EventCode(), e.Message)
+		}
+		if int(tc.class) != i {
+			t.Errorf("%s stands at %d", tc.name, tc.class)
+		}
+	}
+	if new(schema.Error).Code() != 500 {
+		t.Error("a forgotten class is not internal")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("there are more classes than this table has")
+		}
+	}()
+	schema.Errorf(schema.Class(len(classes)), "").Code()
+}
+
+func TestErrorChain(t *testing.T) {
+	t.Parallel()
+	root := schema.Errorf(schema.NotFound, "key not found")
+	mid := &schema.Error{Class: schema.Upstream, Message: "vault did not answer", Cause: root}
+	top := &schema.Error{Class: schema.Internal, Message: "seal", Cause: mid}
+	if got := top.Error(); got != "seal: vault did not answer: key not found" {
+		t.Errorf("Error() = %q", got)
+	}
+	if !errors.Is(top, root) || errors.Is(root, top) || root.Unwrap() != nil {
+		t.Error("the chain is broken")
+	}
+	var err error = root
+	if got := errors.Unwrap(err); got != nil {
+		t.Errorf("an error without a cause unwraps to %#v", got)
+	}
+}
+
+// MESSAGE 4.7.1 #2, MESSAGE 8.2, EVENT 8.2: only what was made for a client is shown to one.
+func TestAsError(t *testing.T) {
+	t.Parallel()
+	shown := schema.Errorf(schema.Conflict, "already there")
+	for name, err := range map[string]error{
+		"itself":  shown,
+		"wrapped": fmt.Errorf("store key %s: %w", secret, shown),
+		"joined":  errors.Join(io.ErrClosedPipe, shown),
+	} {
+		if got := schema.AsError(err); got != shown {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for name, err := range map[string]error{
+		"library": io.ErrUnexpectedEOF,
+		"path":    fmt.Errorf("open /home/%s/key: %w", secret, io.EOF),
+		"nil":     nil,
+	} {
+		got := schema.AsError(err)
+		if got.Class != schema.Internal || got.Code() != 500 || got.Cause != nil || got.Field != "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if strings.Contains(got.Error(), secret) || strings.Contains(got.Error(), "EOF") || got.Message == "" {
+			t.Errorf("%s: shows %q", name, got.Message)
+		}
+	}
+}
+
+// MESSAGE 4.3.2 #2, PROTOCOL 3: the fixed text, for the limit that the connection has.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int]string{
+		schema.MaxLine: "16KB", schema.MaxEventLine: "1MB", 4 << 20: "4MB", 1 << 10: "1KB", 1536 << 10: "1536KB", 20_000: "20000 bytes", 16: "16 bytes",
+	} {
+		e := schema.TooLong(limit)
+		if e.Class != schema.LineTooLong || e.Message != "Message exceeds maximum line length of "+want {
+			t.Errorf("TooLong(%d) = %+v", limit, e)
+		}
+	}
+	if schema.MaxLine != 16_384 || schema.MaxEventLine != 1_048_576 {
+		t.Error("other limits than MESSAGE 4.3.2 and EVENT 4.3.2")
+	}
+}

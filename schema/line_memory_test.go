@@ -1,0 +1,137 @@
+package schema_test
+
+import (
+	"io"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// endless gives so many bytes and no newline, then a line. Half way it stops to measure what is held.
+type endless struct {
+	left, half int
+	tail       string
+	measure    func()
+	most       int // the longest buffer that it was handed
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	e.most = max(e.most, len(p))
+	if e.left > 0 {
+		if e.left < e.half {
+			e.half = 0
+			e.measure()
+		}
+		n := min(len(p), e.left)
+		e.left -= n
+		clear(p[:n])
+		return n, nil
+	}
+	if e.tail == "" {
+		return 0, io.EOF
+	}
+	n := copy(p, e.tail)
+	e.tail = e.tail[n:]
+	return n, nil
+}
+
+type endlessFiller struct{ endless }
+
+func (e *endlessFiller) Fill(get func() []byte, _ func([]byte)) ([]byte, error) {
+	buf := get()
+	n, err := e.Read(buf)
+	return buf[:n], err
+}
+
+// heap returns the bytes that are in use, all that nobody holds given back.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // a pool keeps what it holds for one more cycle
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// MESSAGE 8.3 #1, MESSAGE C #16, EVENT 8.3 #1, PROTOCOL 2: 32 MiB without a newline are one error and hold no more than a
+// buffer; the next line is read. It measures the heap of the process, so nothing runs beside it.
+func TestLineReaderSkipsInConstantMemory(t *testing.T) {
+	const size, chunk = 32 << 20, 2 * schema.MaxLine
+	for _, limit := range []int{schema.MaxLine, schema.MaxEventLine} {
+		var held int64
+		before := heap()
+		text := endless{left: size, half: size / 2, tail: "\nnext\n", measure: func() { held = heap() - before }}
+		plain, fill := text, &endlessFiller{text}
+		for src, most := range map[io.Reader]*int{&plain: &plain.most, fill: &fill.most} {
+			r := schema.NewLineReader(src, limit)
+			if _, err := r.Next(); err != schema.ErrLineTooLong {
+				t.Fatalf("limit %d: %v", limit, err)
+			}
+			line, err := r.Next()
+			if string(line) != "next" || err != nil {
+				t.Fatalf("limit %d: %q, %v after the long line", limit, line, err)
+			}
+			if _, err := r.Next(); err != io.EOF {
+				t.Fatalf("limit %d: %v at the end", limit, err)
+			}
+			if *most > limit+chunk {
+				t.Errorf("limit %d: a buffer of %d bytes", limit, *most)
+			}
+			if held == 0 || held > chunk+64<<10 { // what the limit made it grow was given back
+				t.Errorf("limit %d: %d bytes are held half way", limit, held)
+			}
+			held = 0
+		}
+	}
+}
+
+// waiter gives one line, then waits, as a socket does.
+type waiter struct {
+	line    string
+	waiting *sync.WaitGroup
+	end     chan struct{}
+}
+
+func (w *waiter) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func (w *waiter) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
+	if w.line == "" {
+		put(get()) // there was nothing after all
+		w.waiting.Done()
+		<-w.end
+		return nil, io.EOF
+	}
+	buf := get()
+	n := copy(buf, w.line)
+	w.line = ""
+	return buf[:n], nil
+}
+
+// PROTOCOL 2 and the bound of 20 KB for an idle connection: a reader that waits for a Filler holds no buffer.
+func TestLineReaderHoldsNothingWhileItWaits(t *testing.T) {
+	const readers = 400
+	before := heap()
+	var waiting, done sync.WaitGroup
+	waiting.Add(readers)
+	end := make(chan struct{})
+	for range readers {
+		done.Go(func() {
+			r := schema.NewLineReader(&waiter{line: "first\n", waiting: &waiting, end: end}, schema.MaxLine)
+			line, err := r.Next()
+			if string(line) != "first" || err != nil {
+				t.Errorf("%q, %v", line, err)
+			}
+			if _, err := r.Next(); err != io.EOF {
+				t.Error(err)
+			}
+		})
+	}
+	waiting.Wait()
+	after := heap()
+	close(end)
+	done.Wait()
+	if each := (after - before) / readers; each > 4<<10 {
+		t.Errorf("each waiting reader holds %d bytes", each)
+	}
+}

@@ -1,0 +1,97 @@
+package schema_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// BRIDGE 4.6.2, MESSAGE 8.5 #2, MESSAGE C #3-#4, EVENT 4.7.3: what a well-formed frame can still ask for in vain. Member names are
+// those of `in`.
+func TestRequestRefuses(t *testing.T) {
+	t.Parallel()
+	const unknown = ": register a handler and retry (Syscall.List names what there is)"
+	for _, tc := range []struct {
+		name, kind, typ, data string
+		class                 schema.Class
+		field, message        string
+	}{
+		{"stray_reply", "@reply", "Syscall.Ping", `{}`, schema.SchemaViolation, "@kind", "Schema validation failed: a client may send command, query or event, not @reply"},
+		{"stray_error", "error", "Syscall.Ping", `{}`, schema.SchemaViolation, "@kind", "Schema validation failed: a client may send command, query or event, not error"},
+		{"unknown", "command", "Nobody.Home", `{}`, schema.UnknownSyscall, "", "Unsupported @type Nobody.Home" + unknown},
+		{"unknown_query", "query", "Syscall.Register", `null`, schema.UnknownSyscall, "", "Unsupported @type Syscall.Register" + unknown},
+		{"unknown_case", "query", "Syscall.PING", `{}`, schema.UnknownSyscall, "", "Unsupported @type Syscall.PING" + unknown},
+		{"query_as_command", "command", "Syscall.Ping", `{"payload":1}`, schema.SchemaViolation, "@kind", "Schema validation failed: Syscall.Ping is a query, not a command"},
+		{"command_as_query", "query", "Syscall.Echo", `{"message":""}`, schema.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},
+		{"kind_before_data", "query", "Syscall.Echo", `{"message":1}`, schema.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},
+		{"data_missing_member", "query", "Syscall.Ping", `{}`, schema.InvalidInput, "payload", "Invalid input: payload is missing"},
+		{"data_null", "query", "Syscall.Ping", `null`, schema.InvalidInput, "payload", "Invalid input: payload is missing"},
+		{"data_wrong_kind", "command", "Syscall.Echo", `{"message":7}`, schema.InvalidInput, "message", "Invalid input: message must be a string"},
+		{"data_no_object", "command", "Syscall.Echo", `["` + secret + `"]`, schema.InvalidInput, "data", "Invalid input: data must be an object"},
+		{"data_string", "command", "Syscall.Echo", `"` + secret + `"`, schema.InvalidInput, "data", "Invalid input: data must be an object"},
+		{
+			"data_unknown_member", "command", "Syscall.Echo", `{"message":"","Message":"` + secret + `"}`,
+			schema.InvalidInput, "Message", "Invalid input: Message is not a member of this syscall's data: it takes message",
+		},
+		{"data_takes_none", "query", "Syscall.List", `{"all":true}`, schema.InvalidInput, "all", "Invalid input: all is not a member of this syscall's data: it takes none"},
+		{"data_empty", "query", "Syscall.Describe", `{"name":""}`, schema.InvalidInput, "name", "Invalid input: name must not be empty"},
+	} {
+		eachDialect(t, tc.name, func(t *testing.T, d schema.Dialect) {
+			m := decode(t, in(d, `{"@kind":"`+tc.kind+`","@type":"`+tc.typ+`","@data":`)+tc.data+`,"metadata":`+metadata+`}`, d)
+			row, data, err := m.Request()
+			if err == nil || row != nil || data != nil {
+				t.Fatalf("row %v, data %v, error %v", row, data, err)
+			}
+			if err.Class != tc.class || err.Field != in(d, tc.field) || err.Message != in(d, tc.message) {
+				t.Errorf("class %d at %q: %s\nwant  %d at %q: %s", err.Class, err.Field, err.Message, tc.class, in(d, tc.field), in(d, tc.message))
+			}
+			if strings.Contains(err.Message, secret) {
+				t.Errorf("repeats the value: %s", err.Message)
+			}
+		})
+	}
+}
+
+func TestRequestDecodesData(t *testing.T) {
+	t.Parallel()
+	eachDialect(t, "ping", func(t *testing.T, d schema.Dialect) {
+		m := decode(t, ping(d, `{ "payload" : [ 1e400 , -0 ] }`), d)
+		row, data, err := m.Request()
+		if err != nil || row.Type != "Syscall.Ping" || row.Domain != schema.Kernel {
+			t.Fatalf("row %+v, error %v", row, err)
+		}
+		if got := string(data.(*schema.PingInput).Payload); got != `[ 1e400 , -0 ]` {
+			t.Errorf("payload %s", got)
+		}
+	})
+	eachDialect(t, "echo", func(t *testing.T, d schema.Dialect) {
+		m := decode(t, in(d, `{"@kind":"command","@type":"Syscall.Echo","@data":{"m\u0065ssage":"\u0000\ud83d\ude00"},"metadata":`)+metadata+`}`, d)
+		_, data, err := m.Request()
+		if err != nil || data.(*schema.EchoInput).Message != "\x00\U0001f600" {
+			t.Errorf("data %+v, error %v", data, err)
+		}
+	})
+	eachDialect(t, "null_is_an_empty_object", func(t *testing.T, d schema.Dialect) {
+		m := decode(t, in(d, `{"@kind":"query","@type":"Syscall.List","@data":null,"metadata":`)+metadata+`}`, d)
+		if _, _, err := m.Request(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// However long a name or a member is, the message about it fits a line (MESSAGE 4.3.2 #1).
+func TestRequestFaultsAreShort(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("Zz", 4000)
+	for _, frame := range []string{
+		`{"kind":"query","type":"Nobody.` + long + `","data":{},"metadata":` + metadata + `}`,
+		ping(schema.OsMessage, `{"payload":1,"`+long+`":2}`),
+	} {
+		m := decode(t, frame, schema.OsMessage)
+		_, _, err := m.Request()
+		if err == nil || len(err.Message)+len(err.Field) > 1000 || !strings.Contains(err.Message, "…") {
+			t.Errorf("%v", err)
+		}
+	}
+}
