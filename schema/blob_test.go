@@ -20,11 +20,13 @@ func TestDecodeBlobPointer(t *testing.T) {
 		{"file", `{"scheme":"file","path":"/tmp/x"}`, schema.BlobPointer{Scheme: "file", Path: "/tmp/x"}, `{"scheme":"file","path":"/tmp/x"}`},
 		{
 			"order_and_space", " { \"path\" : \"/tmp/x\" ,\t\"scheme\":\"file\"\r} ",
-			schema.BlobPointer{Scheme: "file", Path: "/tmp/x"}, `{"scheme":"file","path":"/tmp/x"}`,
+			schema.BlobPointer{Scheme: "file", Path: "/tmp/x"},
+			`{"scheme":"file","path":"/tmp/x"}`,
 		},
 		{
 			"escapes", `{"sch\u0065me":"f\u0069le","path":"\/\u00e9\ud83d\ude00\""}`,
-			schema.BlobPointer{Scheme: "file", Path: "/é\U0001f600\""}, "{\"scheme\":\"file\",\"path\":\"/é\U0001f600\\\"\"}",
+			schema.BlobPointer{Scheme: "file", Path: "/é\U0001f600\""},
+			"{\"scheme\":\"file\",\"path\":\"/é\U0001f600\\\"\"}",
 		},
 		{"empty_members", `{"scheme":"file","path":"/x","authority":"","query":"","fragment":""}`, schema.BlobPointer{Scheme: "file", Path: "/x"}, `{"scheme":"file","path":"/x"}`},
 		{"root", `{"scheme":"file","path":"/"}`, schema.BlobPointer{Scheme: "file", Path: "/"}, `{"scheme":"file","path":"/"}`},
@@ -36,11 +38,13 @@ func TestDecodeBlobPointer(t *testing.T) {
 		},
 		{
 			"https_least", `{"scheme":"https","authority":"[::1]","path":"/"}`,
-			schema.BlobPointer{Scheme: "https", Authority: "[::1]", Path: "/"}, `{"scheme":"https","path":"/","authority":"[::1]"}`,
+			schema.BlobPointer{Scheme: "https", Authority: "[::1]", Path: "/"},
+			`{"scheme":"https","path":"/","authority":"[::1]"}`,
 		},
 		{
 			"data", `{"scheme":"data","path":"text/plain;base64,aGk="}`,
-			schema.BlobPointer{Scheme: "data", Path: "text/plain;base64,aGk="}, `{"scheme":"data","path":"text/plain;base64,aGk="}`,
+			schema.BlobPointer{Scheme: "data", Path: "text/plain;base64,aGk="},
+			`{"scheme":"data","path":"text/plain;base64,aGk="}`,
 		},
 		{"data_least", `{"scheme":"data","path":","}`, schema.BlobPointer{Scheme: "data", Path: ","}, `{"scheme":"data","path":","}`},
 	} {

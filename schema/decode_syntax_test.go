@@ -83,7 +83,9 @@ func TestDecodeSyntaxFaultIsShort(t *testing.T) {
 // PROTOCOL 2: 64 arrays and objects may be open at once, the envelope counted. Brackets in strings are text.
 func TestDecodeDepth(t *testing.T) {
 	t.Parallel()
-	nested := func(open, inner, shut string, n int) string { return strings.Repeat(open, n) + inner + strings.Repeat(shut, n) }
+	nested := func(open, inner, shut string, n int) string {
+		return strings.Repeat(open, n) + inner + strings.Repeat(shut, n)
+	}
 	const most = schema.MaxDepth - 1 // in data, inside the envelope
 	for _, tc := range []struct {
 		name   string
