@@ -11,8 +11,8 @@
 //   - Decoding is strict and total: any line gives a Message or exactly one *Error that names the fault, and a
 //     Message that came with an error still carries what an answer needs (dialect, type, id, correlation).
 //   - Data passes through exactly as it was written: numbers, escapes, inner white space, order of members.
-//   - The same input gives the same verdict everywhere. Nothing here keeps state, reads a clock or does I/O, but for
-//     LineReader, which reads from the source it was handed.
+//   - The same input gives the same verdict everywhere. Nothing here keeps state or does I/O, but for LineReader,
+//     which reads from the source it was handed, and Stamper, which makes ids.
 //
 // # What it does not promise
 //

@@ -140,3 +140,24 @@ func TestLineReadersDoNotDisturbEachOther(t *testing.T) {
 		}
 	}
 }
+
+// So does a last line that no newline ends, which is all that its buffer holds.
+func TestLastLineStays(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		first := schema.NewLineReader(strings.NewReader("first"), schema.MaxLine)
+		line, err := first.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := schema.NewLineReader(strings.NewReader("other\nother"), schema.MaxLine)
+		for range 3 {
+			if _, err = second.Next(); string(line) != "first" {
+				t.Fatalf("the line became %s", line)
+			}
+		}
+		if err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+}

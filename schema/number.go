@@ -57,7 +57,7 @@ type decimal struct {
 }
 
 func parseDecimal(raw []byte) decimal {
-	const far = 1 << 40 // no digits of a line bring an exponent back from there
+	const far = 1 << 30 // no digits of a line bring an exponent back from there
 	negative := raw[0] == '-'
 	if negative {
 		raw = raw[1:]
