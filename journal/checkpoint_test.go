@@ -1,0 +1,188 @@
+package journal_test
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+)
+
+// checkpoints reads the checkpoints on a disk, and fails where one is not good.
+func checkpoints(t *testing.T, disk *faultfs.Disk) []journal.Checkpoint {
+	t.Helper()
+	var all []journal.Checkpoint
+	for text := range strings.Lines(string(disk.Image()[dir+"/checkpoints"])) {
+		cp, err := journal.ParseCheckpoint([]byte(strings.TrimSuffix(text, "\n")))
+		check(t, err)
+		check(t, cp.Verify())
+		all = append(all, cp)
+	}
+	return all
+}
+
+func seqs(all []journal.Checkpoint) string {
+	var s []uint64
+	for _, cp := range all {
+		s = append(s, cp.Seq)
+	}
+	return fmt.Sprint(s)
+}
+
+// Checkpoints come when they are due, at rotation, at Close, and at the start after a crash; never twice for one entry.
+func TestCheckpointsAreWritten(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	key := newHostKey(1)
+	opt := journal.Options{Dir: dir, FS: disk, Signer: key, CheckpointEvery: 6, Now: clock}
+	l, _ := open(t, opt)
+	for range 6 {
+		grow(t, l, 3)
+		if due := l.CheckpointDue(); due != (l.Synced()%6 == 0) {
+			t.Errorf("after %d entries: due %v", l.Synced(), due)
+		}
+		check(t, l.Checkpoint())
+	}
+	if got := seqs(checkpoints(t, disk)); got != "[6 12 18]" {
+		t.Errorf("while running: got %v", got)
+	}
+	grow(t, l, 1)
+	check(t, l.Close())
+	opt.SegmentBytes = 1
+	l, _ = open(t, opt)
+	grow(t, l, 6)
+	if got := seqs(checkpoints(t, disk)); got != "[6 12 18 19 22]" {
+		t.Errorf("after close and rotation: got %v", got)
+	}
+	disk.Kill()
+	l, _ = open(t, opt)
+	check(t, l.Close())
+	all := checkpoints(t, disk)
+	if got := seqs(all); got != "[6 12 18 19 22 25]" {
+		t.Errorf("after a crash: got %v", got)
+	}
+	last := all[len(all)-1]
+	if last.Key != key.Public() || last.Time != clock().UnixMilli() {
+		t.Errorf("got %+v", last)
+	}
+	text := fmt.Sprintf("pwos-checkpoint@v1\n25\n%s\n%d\n", last.Hash, last.Time)
+	if !ed25519.Verify(key.key.Public().(ed25519.PublicKey), []byte(text), last.Sig) {
+		t.Error("the signature is not over the documented text")
+	}
+}
+
+// A checkpoint is never of an entry that is not durable, and an entry is never held up by a checkpoint.
+func TestCheckpointOfSyncedEntriesOnly(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	l, _ := open(t, journal.Options{Dir: dir, FS: disk, Signer: newHostKey(1), CheckpointEvery: 1})
+	l.Append(entry(1, 0))
+	check(t, l.Flush())
+	check(t, l.Checkpoint())
+	if n := len(checkpoints(t, disk)); n != 0 || l.CheckpointDue() {
+		t.Errorf("%d checkpoints before the entry was synced", n)
+	}
+}
+
+func TestCheckpointTrouble(t *testing.T) {
+	t.Parallel()
+	var told []error
+	key := newHostKey(1)
+	fsys := faultfs.NewFailing(faultfs.NewDisk(), faultfs.Fault{})
+	l, _ := open(t, journal.Options{
+		Dir: dir, FS: fsys, Signer: key, CheckpointEvery: 3,
+		Trouble: func(err error) { told = append(told, err) },
+	})
+	want := func(what string, n int, due bool) {
+		t.Helper()
+		if len(told) != n || l.CheckpointDue() != due {
+			t.Errorf("%s: told of %v, due %v", what, told, l.CheckpointDue())
+		}
+	}
+	grow(t, l, 3)
+	key.err = errors.New("no key")
+	if err := l.Checkpoint(); !errors.Is(err, key.err) {
+		t.Errorf("got %v", err)
+	}
+	want("after a failed signature", 1, false)
+	grow(t, l, 3)
+	key.err = nil
+	fsys.Arm(faultfs.Fault{N: 1, Err: syscall.ENOSPC, Short: true})
+	if err := l.Checkpoint(); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, journal.ErrStopped) {
+		t.Errorf("got %v", err)
+	}
+	want("after a failed write", 2, false)
+	if left := fsys.FS.(*faultfs.Disk).Image()[checkpointsPath]; len(left) > 0 {
+		t.Errorf("a failed write left %q behind", left)
+	}
+	grow(t, l, 3)
+	want("three entries later", 2, true)
+	check(t, l.Checkpoint())
+	if got := seqs(checkpoints(t, fsys.FS.(*faultfs.Disk))); got != "[9]" {
+		t.Errorf("got checkpoints %v", got)
+	}
+	grow(t, l, 3)
+	key.key = newHostKey(2).key // signs with a key that it does not show
+	if err := l.Checkpoint(); err == nil {
+		t.Error("a wrong signature was written down")
+	}
+	grow(t, l, 3)
+	fsys.Arm(faultfs.Fault{N: 2, Err: syscall.EIO})
+	key.key = newHostKey(1).key
+	if err := l.Checkpoint(); !errors.Is(err, journal.ErrStopped) {
+		t.Errorf("failed fsync: got %v, want ErrStopped", err)
+	}
+}
+
+func TestParseCheckpointIsStrict(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	l, _ := open(t, journal.Options{Dir: dir, FS: disk, Signer: newHostKey(1)})
+	grow(t, l, 1)
+	check(t, l.Close())
+	cp := checkpoints(t, disk)[0]
+	good := string(cp.AppendLine(nil))
+	for name, change := range map[string][2]string{
+		"space":        {`,"time"`, `, "time"`},
+		"seq zero":     {`"seq":1`, `"seq":0`},
+		"after":        {`"}`, `"}x`},
+		"sig":          {`==`, `=`},
+		"sig in lines": {`==`, `==\u000a`},
+	} {
+		if _, err := journal.ParseCheckpoint([]byte(strings.Replace(good, change[0], change[1], 1))); err == nil {
+			t.Errorf("%s: read", name)
+		}
+	}
+	for name, change := range map[string][2]string{
+		"seq":        {`"seq":1`, `"seq":2`},
+		"hash":       {`"hash":"`, `"hash":"00`},
+		"time":       {`"time":1`, `"time":2`},
+		"key":        {newHostKey(1).Public(), newHostKey(2).Public()},
+		"key type":   {`ssh-ed25519 `, `ssh-rsa `},
+		"key cut":    {newHostKey(1).Public(), `ssh-ed25519 AAAA`},
+		"key no b64": {newHostKey(1).Public(), `ssh-ed25519 !`},
+	} {
+		text := strings.Replace(good, change[0], change[1], 1)
+		if text == good {
+			t.Fatalf("%s: nothing changed", name)
+		}
+		if cp, err := journal.ParseCheckpoint([]byte(text)); err == nil && cp.Verify() == nil {
+			t.Errorf("%s: verified", name)
+		}
+	}
+}
+
+func FuzzParseCheckpoint(f *testing.F) {
+	cp := journal.Checkpoint{Head: journal.Head{Seq: 7}, Time: 5, Key: "ssh-ed25519 AAAA", Sig: []byte("sig")}
+	f.Add(cp.AppendLine(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		cp, err := journal.ParseCheckpoint(b)
+		if err == nil && string(cp.AppendLine(nil)) != string(b) {
+			t.Fatalf("read  %s\nwrote %s", b, cp.AppendLine(nil))
+		}
+	})
+}

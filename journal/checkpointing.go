@@ -1,0 +1,73 @@
+package journal
+
+import (
+	"fmt"
+	"io"
+)
+
+// CheckpointDue says whether Options.CheckpointEvery entries were synced since the last checkpoint, or since the last try.
+func (l *Log) CheckpointDue() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.opt.Signer != nil && l.dead == nil && l.synced.Seq >= l.checkDue
+}
+
+// Checkpoint signs the last synced entry and writes that down, durably, if a checkpoint is due. An error other than
+// ErrStopped leaves the journal as good as it was: the next try is due after as many entries again.
+func (l *Log) Checkpoint() error { return l.checkpoint(uint64(l.opt.CheckpointEvery)) }
+
+// checkpoint writes one if at least after entries were synced since the last.
+func (l *Log) checkpoint(after uint64) error {
+	if l.opt.Signer == nil {
+		return nil
+	}
+	l.checkMu.Lock()
+	defer l.checkMu.Unlock()
+	l.mu.Lock()
+	h, dead := l.synced, l.dead
+	due := h.Seq > l.checked && (h.Seq >= l.checked+after)
+	if due {
+		// Set before it is known how this try ends, so that one that fails is not followed by one at each fsync.
+		l.checkDue = h.Seq + uint64(l.opt.CheckpointEvery)
+	}
+	l.mu.Unlock()
+	if dead != nil || !due {
+		return dead
+	}
+	err := l.writeCheckpoint(h)
+	if err != nil {
+		l.opt.Trouble(err)
+	}
+	return err
+}
+
+// writeCheckpoint appends the checkpoint of h, with checkMu held. h is durable already, so no power cut can leave a
+// checkpoint that speaks of a lost entry.
+func (l *Log) writeCheckpoint(h Head) error {
+	c, err := signCheckpoint(l.opt.Signer, l.key, h, l.opt.Now().UnixMilli())
+	if err != nil {
+		return err
+	}
+	l.checkBuf = append(c.AppendLine(l.checkBuf[:0]), '\n')
+	n, err := l.checks.WriteAt(l.checkBuf, l.checkSize)
+	if err == nil && n < len(l.checkBuf) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		err = fmt.Errorf("write checkpoint: %w", err)
+		// As in takeBack: what is left of this line must not be mixed with the next by a power cut.
+		if cut := l.checks.Truncate(l.checkSize); cut != nil {
+			return l.stop(fmt.Errorf("%w; take it back: %w", err, cut))
+		}
+		if sync := l.checks.Sync(); sync != nil {
+			return l.stop(fmt.Errorf("%w; take it back: %w", err, sync))
+		}
+		return err
+	}
+	if err := l.checks.Sync(); err != nil {
+		return l.stop(fmt.Errorf("sync checkpoints: %w", err))
+	}
+	l.checkSize += int64(n)
+	l.checked = h.Seq
+	return nil
+}

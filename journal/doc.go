@@ -1,0 +1,45 @@
+// Package journal keeps the append-only, hash-chained log that every other file of pwos can be made anew from.
+//
+// It is PROTOCOL 7 on disk: segments of NDJSON, one entry a line, each line naming the SHA-256 of the line before it. A
+// Log has one owner, who appends; a Committer beside it makes what was appended durable, many entries to one fsync.
+// Verify checks a journal without a kernel; a Reader walks it, also while it grows.
+//
+// # Files
+//
+//	00000000000000000001.ndjson   a segment, named after its first seq; all but the last are complete and synced
+//	checkpoints                   signed heads, one a line; only of entries that were synced before
+//	head                          the last synced seq and hash, rewritten in place after each fsync, itself unsynced
+//
+// Only the segments hold the record. The head mark is a lower bound: a process that is killed leaves it exact, a power
+// cut may leave an older one or none. It lets a start tell a write that never finished from a loss of what had been
+// promised, which the lines alone cannot do: nothing in a chain protects its own last line.
+//
+// # What it promises
+//
+//   - Order: entries are on disk in the order of Append, seq counts from 1 without a gap across segments. A crash
+//     leaves a prefix of what was appended, never a later entry without an earlier one.
+//   - Durability: what Sync says it covers survives power loss on a file system whose fsync tells the truth. The
+//     directory is synced before the first entry of a new segment can be covered.
+//   - A failed Flush leaves the file as it was before (cut back and synced), drops the entries that it could not write,
+//     and the log goes on when there is room again. A failed fsync, or a cut that fails, stops the log for good
+//     (ErrStopped): the kernel of the operating system may have thrown the data away, so no fsync is tried twice. The
+//     next Open writes again whatever the head mark does not vouch for.
+//   - Open accepts no damage in silence. It checks every line of the last segment (and of the one before, while the last
+//     has no entry), and the joints between older segments: their first and last lines, against each other and against
+//     each checkpoint and head mark there. Older segments in full are Verify's business, or a Reader's, which checks the
+//     chain as it goes. Bytes after the last line end are cut and reported; so is everything from a line with NUL bytes
+//     on, because only a block that was allocated and never written holds those. Either is refused where a checkpoint or
+//     the head mark says that the entry had been synced. Any other damage is a *DamageError.
+//   - Shutdown: Close writes and syncs what was appended, then signs a checkpoint of it. The Committer is closed first.
+//
+// # What it does not promise
+//
+//   - That an entry whose Flush or Sync failed is gone: it is not in this process's journal after a failed Flush, but
+//     after ErrStopped the next Open may find it whole.
+//   - That damage above what the head mark and the checkpoints vouch for is seen for what it is. After a power cut that
+//     took the latest mark, a synced entry there that was torn later looks like a write that never finished, and the very
+//     last line, which no other line protects, may have been altered without a trace.
+//   - That a cut tail is noticed by anybody who has only these files, if checkpoints and head mark were cut with it: that
+//     takes a copy of a checkpoint kept elsewhere (VerifyOptions.Known).
+//   - Secrecy, or protection from a process that may write the files while the log is open.
+package journal

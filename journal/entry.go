@@ -1,0 +1,115 @@
+package journal
+
+import (
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"unicode/utf8"
+)
+
+// MaxLine is the longest line of a journal in bytes, '\n' not counted.
+const MaxLine = 16 << 20
+
+// lineOverhead is more than all that a line holds beside its four texts.
+const lineOverhead = 512
+
+// An Entry is one syscall that got past decoding, with what came of it (PROTOCOL 7).
+type Entry struct {
+	Time      int64  // Unix milliseconds
+	Tick      int64  // the kernel's tick
+	PID       int64  // the caller
+	Origin    string // who the message said it came from
+	Conn      string // the connection that it came in on
+	Request   []byte // the message, one JSON value on one line, secrets redacted; nil is written as null
+	Outcome   []byte // what came of it, in the same form
+	LatencyUS int64  // microseconds
+}
+
+var (
+	errRequest = errors.New("request is not one JSON value on one line")
+	errOutcome = errors.New("outcome is not one JSON value on one line")
+	errTooLong = errors.New("entry is longer than a line may be")
+)
+
+// Check says whether Append would take e: Request and Outcome must each be one strict JSON value (RFC 8259, nested at
+// most 128 deep, without a line feed and without white space around it), and all of it must fit MaxLine.
+func (e *Entry) Check() error {
+	if e.Request != nil && skipValue(e.Request, 0, 0) != len(e.Request) {
+		return errRequest
+	}
+	if e.Outcome != nil && skipValue(e.Outcome, 0, 0) != len(e.Outcome) {
+		return errOutcome
+	}
+	// A byte of a string takes at most six in JSON.
+	if len(e.Request)+len(e.Outcome)+6*(len(e.Origin)+len(e.Conn)) > MaxLine-lineOverhead {
+		return errTooLong
+	}
+	return nil
+}
+
+// appendLine appends e as the line of entry seq, without its '\n'. parseLine reads exactly what this writes.
+func appendLine(dst []byte, seq uint64, prev *Hash, e *Entry) []byte {
+	dst = append(dst, `{"seq":`...)
+	dst = strconv.AppendUint(dst, seq, 10)
+	dst = append(dst, `,"prev":"`...)
+	dst = hex.AppendEncode(dst, prev[:])
+	dst = append(dst, `","time":`...)
+	dst = strconv.AppendInt(dst, e.Time, 10)
+	dst = append(dst, `,"tick":`...)
+	dst = strconv.AppendInt(dst, e.Tick, 10)
+	dst = append(dst, `,"pid":`...)
+	dst = strconv.AppendInt(dst, e.PID, 10)
+	dst = append(dst, `,"origin":`...)
+	dst = appendString(dst, e.Origin)
+	dst = append(dst, `,"conn":`...)
+	dst = appendString(dst, e.Conn)
+	dst = append(dst, `,"request":`...)
+	dst = appendRaw(dst, e.Request)
+	dst = append(dst, `,"outcome":`...)
+	dst = appendRaw(dst, e.Outcome)
+	dst = append(dst, `,"latency_us":`...)
+	dst = strconv.AppendInt(dst, e.LatencyUS, 10)
+	return append(dst, '}')
+}
+
+func appendRaw(dst, raw []byte) []byte {
+	if raw == nil {
+		return append(dst, "null"...)
+	}
+	return append(dst, raw...)
+}
+
+// appendString appends s as a JSON string in its one canonical form: \" and \\, \u00xx for control characters, U+FFFD
+// for bytes that are not UTF-8, everything else as it is.
+func appendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if plainByte[c] {
+			i++
+			continue
+		}
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r != utf8.RuneError || n > 1 {
+				i += n
+				continue
+			}
+		}
+		dst = append(dst, s[start:i]...)
+		switch {
+		case c >= utf8.RuneSelf:
+			dst = utf8.AppendRune(dst, utf8.RuneError)
+		case c < ' ':
+			dst = append(dst, `\u00`...)
+			dst = append(dst, hexDigits[c>>4], hexDigits[c&15])
+		default:
+			dst = append(dst, '\\', c)
+		}
+		i++
+		start = i
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}

@@ -1,0 +1,56 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrStopped says that the log can no longer be written: an fsync failed, or a failed write could not be taken
+	// back. What Sync had covered before stays covered; only a new Open goes on. It wraps the cause.
+	ErrStopped = errors.New("journal stopped")
+
+	// ErrClosed says that Close was called.
+	ErrClosed = errors.New("journal closed")
+
+	// ErrLocked says that another process, or another Log of this one, has the journal open.
+	ErrLocked = errors.New("journal is in use by another kernel")
+)
+
+// A DamageError names a place where a journal is not what was written to it. No start goes over one.
+type DamageError struct {
+	File   string // path of the file
+	Line   int64  // line in File, from 1; 0 where it was not counted
+	Offset int64  // bytes from the start of File
+	Seq    uint64 // the entry that stands or should stand there; 0 where unknown
+	Reason string // what contradicts what
+	Remedy string // what a human can do about it; empty in a Report
+}
+
+func (e *DamageError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "journal damaged: %s", e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, " line %d", e.Line)
+	}
+	fmt.Fprintf(&b, " (byte %d", e.Offset)
+	if e.Seq > 0 {
+		fmt.Fprintf(&b, ", entry %d", e.Seq)
+	}
+	fmt.Fprintf(&b, "): %s", e.Reason)
+	if e.Remedy != "" {
+		fmt.Fprintf(&b, "; %s", e.Remedy)
+	}
+	return b.String()
+}
+
+// Remedies. They are given for the file that the error names.
+const (
+	remedySegment = `restore the file from a copy, or look at the whole extent with "pwos audit verify" first: ` +
+		`what follows this place cannot be trusted without the copy`
+	remedyLost = `restore the segment from a copy; to go on without the lost entries, move "head" and "checkpoints" ` +
+		`out of the journal directory: they are the proof of the loss, keep them`
+	remedyCheckpoints = `restore the file from a copy, or move it out of the journal directory: ` +
+		`the next start begins a new one, but nothing vouches for the entries before it`
+)

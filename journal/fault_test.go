@@ -1,0 +1,233 @@
+package journal_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+)
+
+// faults are the ways in which one operation fails in TestEachOperationFailsOnce.
+var faults = []faultfs.Fault{
+	{Err: syscall.EIO},
+	{Err: syscall.ENOSPC, Short: true},
+	{Err: syscall.EIO, Short: true, Lies: true},
+	{Err: syscall.ENOSPC, Short: true, Then: 1},
+	{Err: syscall.EIO, Short: true, Then: 2},
+}
+
+// Each operation of a few workloads is made to fail, one at a time, with and without one right after it: entries whose
+// Flush failed never come back, those that Sync had covered never go, and a start without faults succeeds, whether the
+// power went as well or not.
+func TestEachOperationFailsOnce(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	hits := map[string]int{}
+	t.Run("seeds", func(t *testing.T) {
+		for seed := range uint64(faultSeeds) {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				for _, fault := range faults {
+					// The first run, where none fails, shows how many operations there are.
+					for n, last := 0, 1; n <= last; n++ {
+						fault.N = n
+						w := newWorkload(seed, faultfs.NewDisk())
+						w.faults, w.cutEvery = faultfs.NewFailing(nil, fault), 32
+						w.run()
+						if w.err != nil {
+							t.Fatalf("%v at operation %d (%s): %v", fault.Err, n, w.faults.Hit(), w.err)
+						}
+						if n == 0 {
+							last = w.faults.Count()
+							continue
+						}
+						mu.Lock()
+						hits[w.faults.Hit()]++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+	})
+	wantHits(t, hits, "mkdir readdir open create read write sync syncdir lock size")
+}
+
+// Each operation of a start that has something to cut everywhere is made to fail: the next one finds the same entries.
+func TestEachOperationOfARecoveryFailsOnce(t *testing.T) {
+	t.Parallel()
+	torn := signedJournal(t)
+	torn[segmentPath(37)] = append(torn[segmentPath(37)], entry(41, 10).Request...)
+	torn[checkpointsPath] = append(torn[checkpointsPath], `{"seq":41`...)
+	torn[headPath] = append(torn[headPath], 'x')
+	r := rand.New(rand.NewPCG(1, 1))
+	hits := map[string]int{}
+	for _, fault := range faults {
+		for n, last := 0, 1; n <= last; n++ {
+			fault.N = n
+			disk := faultfs.FromImage(torn)
+			fsys := faultfs.NewFailing(disk, fault)
+			_, _, err := journal.Open(journal.Options{Dir: dir, FS: fsys, Signer: newHostKey(1)})
+			if n == 0 {
+				check(t, err)
+				last = fsys.Count()
+				continue
+			}
+			hits[fsys.Hit()]++
+			disk = disk.Crash(r, faultfs.Outcome(n%faultfs.Outcomes))
+			l, rec, err := journal.Open(journal.Options{Dir: dir, FS: disk, Signer: newHostKey(1)})
+			if err != nil || rec.Head.Seq != 40 {
+				t.Errorf("%v at operation %d (%s): got %+v, %v", fault.Err, n, fsys.Hit(), rec, err)
+				continue
+			}
+			grow(t, l, 2)
+			check(t, l.Close())
+			report := verify(t, disk.Crash(r, faultfs.LoseAll), dir, journal.VerifyOptions{})
+			if !report.OK() || report.Vouched != 42 {
+				t.Errorf("%v at operation %d (%s): got %+v", fault.Err, n, fsys.Hit(), report)
+			}
+		}
+	}
+	wantHits(t, hits, "readdir open create read write truncate sync syncdir lock size")
+}
+
+func wantHits(t *testing.T, hits map[string]int, kinds string) {
+	t.Helper()
+	for _, kind := range strings.Fields(kinds) {
+		if hits[kind] == 0 {
+			t.Errorf("no %s failed", kind)
+		}
+	}
+	t.Log(hits)
+}
+
+// A full disk refuses entries for as long as it is full, and the journal goes on as if they had never been tried.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	fsys := faultfs.NewFailing(disk, faultfs.Fault{})
+	l, _ := open(t, journal.Options{Dir: dir, FS: fsys})
+	grow(t, l, 5)
+	before := segments(disk.Image())
+	for range 3 {
+		fsys.Arm(faultfs.Fault{N: 1, Err: syscall.ENOSPC, Short: true})
+		if seq := l.Append(entry(6, 700)); seq != 6 {
+			t.Fatalf("appended entry 6 as %d", seq)
+		}
+		l.Append(entry(7, 10))
+		err := l.Flush()
+		if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, journal.ErrStopped) {
+			t.Fatalf("flush on a full disk: got %v", err)
+		}
+		if l.Written() != 5 || segments(disk.Image()) != before {
+			t.Fatal("a refused entry left something behind")
+		}
+	}
+	grow(t, l, 5)
+	check(t, l.Close())
+	_, rec := open(t, journal.Options{Dir: dir, FS: disk})
+	if rec.Head.Seq != 10 || rec.Cut != nil {
+		t.Errorf("got %+v, want ten entries", rec)
+	}
+}
+
+// A segment that could not be begun may have left its file behind. Nothing goes into the old one any more, even if it
+// would fit: the file's name would be wrong then.
+func TestFailedRotation(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	fsys := faultfs.NewFailing(disk, faultfs.Fault{})
+	l, _ := open(t, journal.Options{Dir: dir, FS: fsys, SegmentBytes: 2000})
+	grow(t, l, 3)
+	for seq := uint64(4); seq < 10; seq++ {
+		l.Append(entry(seq, 10))
+	}
+	fsys.Arm(faultfs.Fault{N: 2, Err: syscall.ENOSPC}) // the operation after the fsync of the old segment
+	if err := l.Flush(); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, journal.ErrStopped) || fsys.Hit() != "create" {
+		t.Fatalf("flush: got %v after %q failed", err, fsys.Hit())
+	}
+	grow(t, l, 1)
+	check(t, l.Close())
+	_, rec := open(t, journal.Options{Dir: dir, FS: disk})
+	if rec.Head.Seq != 4 || rec.Segments != 2 {
+		t.Errorf("got %+v, want four entries in two segments", rec)
+	}
+}
+
+// After a failed fsync nothing is written or synced again, and what was covered before is still said to be.
+func TestFailedSyncStops(t *testing.T) {
+	t.Parallel()
+	fsys := faultfs.NewFailing(faultfs.NewDisk(), faultfs.Fault{})
+	l, _ := open(t, journal.Options{Dir: dir, FS: fsys})
+	grow(t, l, 3)
+	l.Append(entry(4, 0))
+	check(t, l.Flush())
+	fsys.Arm(faultfs.Fault{N: 1, Err: syscall.EIO})
+	for range 2 {
+		through, err := l.Sync()
+		if through != 3 || !errors.Is(err, journal.ErrStopped) || !errors.Is(err, syscall.EIO) {
+			t.Fatalf("sync: got %d, %v", through, err)
+		}
+	}
+	l.Append(entry(5, 0))
+	for name, err := range map[string]error{"flush": l.Flush(), "checkpoint": l.Checkpoint(), "close": l.Close()} {
+		if name != "checkpoint" && !errors.Is(err, journal.ErrStopped) {
+			t.Errorf("%s: got %v, want ErrStopped", name, err)
+		}
+	}
+	if n := fsys.Count(); n != 1 {
+		t.Errorf("%d operations after the fsync that failed", n-1)
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+}
+
+// An fsync that fails beside a write that fails is not tried again to take the write back.
+func TestFailedSyncBesideFailedWrite(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	fsys := faultfs.NewFailing(disk, faultfs.Fault{})
+	l, _ := open(t, journal.Options{Dir: dir, FS: fsys})
+	l.Append(entry(1, 0))
+	check(t, l.Flush())
+	disk.Hook = func(op faultfs.Op) {
+		if op.Kind != faultfs.Write {
+			return
+		}
+		if _, err := l.Sync(); !errors.Is(err, journal.ErrStopped) {
+			t.Errorf("sync: got %v, want ErrStopped", err)
+		}
+	}
+	fsys.Arm(faultfs.Fault{N: 1, Then: 1, Err: syscall.EIO, Short: true})
+	l.Append(entry(2, 0))
+	if err := l.Flush(); !errors.Is(err, journal.ErrStopped) {
+		t.Errorf("flush: got %v, want ErrStopped", err)
+	}
+	if n := fsys.Count(); n != 3 {
+		t.Errorf("%d operations, want the write, the fsync and the cut", n)
+	}
+}
+
+// A failed write that cannot be taken back stops the log.
+func TestFailedCutStops(t *testing.T) {
+	t.Parallel()
+	for then, kind := range map[int]string{1: "truncate", 2: "sync"} {
+		fsys := faultfs.NewFailing(faultfs.NewDisk(), faultfs.Fault{})
+		l, _ := open(t, journal.Options{Dir: dir, FS: fsys})
+		grow(t, l, 3)
+		fsys.Arm(faultfs.Fault{N: 1, Then: then, Err: syscall.ENOSPC, Short: true})
+		l.Append(entry(4, 0))
+		if err := l.Flush(); !errors.Is(err, journal.ErrStopped) || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%s failed: got %v, want ErrStopped", kind, err)
+		}
+		if n := fsys.Count(); n != 1+then {
+			t.Errorf("%s failed: %d operations, want %d", kind, n, 1+then)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package faultfs
+
+import (
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+)
+
+// sector is the unit in bytes that a disk writes whole or not at all.
+const sector = 512
+
+// Outcome is what a power cut does to what was not synced.
+type Outcome uint8
+
+const (
+	// LoseAll loses all of it.
+	LoseAll Outcome = iota
+	// KeepAll loses none: a process was killed, not the machine.
+	KeepAll
+	// Prefix keeps, of each file, the first so many changes, the last of them up to any byte.
+	Prefix
+	// Sectors keeps any of the sectors of any of the changes, in any order; where the file grew past one that is not kept,
+	// it reads as NULs.
+	Sectors
+
+	Outcomes = 4 // how many there are
+)
+
+// Crash returns the disk that is found after the power was cut now. The disk itself goes on as if nothing had happened.
+func (d *Disk) Crash(r *rand.Rand, how Outcome) *Disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	after := NewDisk()
+	after.NoSync, after.NoSyncDir = d.NoSync, d.NoSyncDir
+	lost := func(durable bool) bool {
+		return !durable && (how == LoseAll || how != KeepAll && r.IntN(2) == 0)
+	}
+	// Sorted, so that one seed is one outcome.
+	for _, dir := range slices.Sorted(maps.Keys(d.dirs)) {
+		if !lost(d.dirs[dir]) {
+			after.dirs[dir] = true
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(d.names)) {
+		n := d.names[path]
+		if !after.dirs[filepath.Dir(path)] || lost(d.durable[path] == n) {
+			continue
+		}
+		data := n.crash(r, how)
+		after.names[path] = &inode{data: data, disk: slices.Clone(data)}
+	}
+	after.durable = maps.Clone(after.names)
+	return after
+}
+
+func (n *inode) crash(r *rand.Rand, how Outcome) []byte {
+	disk := slices.Clone(n.disk)
+	switch how {
+	case KeepAll:
+		return slices.Clone(n.data)
+	case Prefix:
+		return n.prefix(r, disk)
+	case Sectors:
+		return n.sectors(r, disk)
+	default:
+		return disk
+	}
+}
+
+func (n *inode) prefix(r *rand.Rand, disk []byte) []byte {
+	if len(n.log) == 0 {
+		return disk
+	}
+	last := r.IntN(len(n.log) + 1)
+	for _, c := range n.log[:last] {
+		disk = c.apply(disk)
+	}
+	if last == len(n.log) {
+		return disk
+	}
+	torn := n.log[last]
+	if len(torn.data) == 0 {
+		return disk
+	}
+	return put(disk, torn.off, torn.data[:r.IntN(len(torn.data))])
+}
+
+func (n *inode) sectors(r *rand.Rand, disk []byte) []byte {
+	// Some cuts keep nearly everything, some nearly nothing: the first show lone holes, the second lone islands.
+	keep := r.Float64()
+	for _, c := range n.log {
+		if c.data == nil {
+			if r.Float64() < keep {
+				disk = resize(disk, c.off)
+			}
+			continue
+		}
+		for start := 0; start < len(c.data); {
+			end := min(len(c.data), start+sector-int((c.off+int64(start))%sector))
+			if r.Float64() < keep {
+				disk = put(disk, c.off+int64(start), c.data[start:end])
+			}
+			start = end
+		}
+	}
+	// The length may be written without any of what it spans.
+	if len(n.data) > len(disk) && r.IntN(4) == 0 {
+		disk = resize(disk, int64(len(n.data)))
+	}
+	return disk
+}

@@ -1,0 +1,206 @@
+// Package faultfs offers the file layers that break on purpose under a journal's tests.
+package faultfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/promptware-os/pwos/journal"
+)
+
+// A Disk is a file system in memory that knows which of its bytes and names a power cut would leave. Nothing is durable
+// before Sync (contents) and SyncDir (names) say so; Crash makes the disk that the next boot finds.
+//
+// It knows regular files below directories of one level, which is all that a journal uses.
+type Disk struct {
+	// Hook, where not nil, is called before each operation that changes something takes effect, an Op at a time: each
+	// call is a point at which the power may go. It may read and write the disk, and Crash it.
+	Hook func(Op)
+
+	// NoSync and NoSyncDir make Sync and SyncDir claim what they do not do.
+	NoSync, NoSyncDir bool
+
+	mu      sync.Mutex
+	dirs    map[string]bool   // whether the name is durable
+	names   map[string]*inode // as the running system sees them
+	durable map[string]*inode // as a power cut leaves them
+	locks   map[string]bool
+}
+
+// An Op is an operation that changes the disk.
+type Op struct {
+	Kind Kind
+	Path string
+}
+
+// Kind tells operations apart.
+type Kind uint8
+
+// The operations that change a Disk.
+const (
+	Mkdir Kind = iota + 1
+	Create
+	Write
+	Truncate
+	Sync
+	SyncDir
+)
+
+var _ journal.FS = (*Disk)(nil)
+
+// NewDisk returns an empty disk with the directory "/".
+func NewDisk() *Disk {
+	return &Disk{
+		dirs:  map[string]bool{"/": true},
+		names: map[string]*inode{}, durable: map[string]*inode{}, locks: map[string]bool{},
+	}
+}
+
+func (d *Disk) hook(k Kind, path string) {
+	if d.Hook != nil {
+		d.Hook(Op{k, path})
+	}
+}
+
+// Mkdir implements journal.FS.
+func (d *Disk) Mkdir(name string) error {
+	d.hook(Mkdir, name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.dirs[name]; ok {
+		return fmt.Errorf("mkdir %s: %w", name, fs.ErrExist)
+	}
+	if _, ok := d.dirs[filepath.Dir(name)]; !ok {
+		return fmt.Errorf("mkdir %s: %w", name, fs.ErrNotExist)
+	}
+	d.dirs[name] = false
+	return nil
+}
+
+// ReadDir implements journal.FS.
+func (d *Disk) ReadDir(name string) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.dirs[name]; !ok {
+		return nil, fmt.Errorf("read %s: %w", name, fs.ErrNotExist)
+	}
+	var names []string
+	for path := range d.names {
+		if filepath.Dir(path) == name {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Open implements journal.FS.
+func (d *Disk) Open(name string) (journal.File, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.names[name]
+	if n == nil {
+		return nil, fmt.Errorf("open %s: %w", name, fs.ErrNotExist)
+	}
+	return &file{d: d, n: n, path: name}, nil
+}
+
+// Create implements journal.FS.
+func (d *Disk) Create(name string) (journal.File, error) {
+	d.mu.Lock()
+	n := d.names[name]
+	_, parent := d.dirs[filepath.Dir(name)]
+	d.mu.Unlock()
+	if n == nil {
+		if !parent {
+			return nil, fmt.Errorf("create %s: %w", name, fs.ErrNotExist)
+		}
+		d.hook(Create, name)
+		n = &inode{}
+		d.mu.Lock()
+		d.names[name] = n
+		d.mu.Unlock()
+	}
+	return &file{d: d, n: n, path: name, write: true}, nil
+}
+
+// SyncDir implements journal.FS.
+func (d *Disk) SyncDir(name string) error {
+	d.hook(SyncDir, name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.NoSyncDir {
+		return nil
+	}
+	for dir := range d.dirs {
+		if filepath.Dir(dir) == name {
+			d.dirs[dir] = true
+		}
+	}
+	for path, n := range d.names {
+		if filepath.Dir(path) == name {
+			d.durable[path] = n
+		}
+	}
+	return nil
+}
+
+// Lock implements journal.FS.
+func (d *Disk) Lock(dir string) (io.Closer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.locks[dir] {
+		return nil, journal.ErrLocked
+	}
+	d.locks[dir] = true
+	return unlock{d, dir}, nil
+}
+
+type unlock struct {
+	d   *Disk
+	dir string
+}
+
+func (u unlock) Close() error {
+	u.d.mu.Lock()
+	defer u.d.mu.Unlock()
+	delete(u.d.locks, u.dir)
+	return nil
+}
+
+// Kill ends the running process: its locks are gone, what it wrote is still there, and no more durable than before.
+func (d *Disk) Kill() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.locks)
+}
+
+// Image returns the contents of all files as the running system sees them, by path.
+func (d *Disk) Image() map[string][]byte {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := make(map[string][]byte, len(d.names))
+	for path, n := range d.names {
+		m[path] = slices.Clone(n.data)
+	}
+	return m
+}
+
+// FromImage returns a disk that holds these files, all of them durable.
+func FromImage(files map[string][]byte) *Disk {
+	d := NewDisk()
+	for path, data := range files {
+		d.dirs[filepath.Dir(path)] = true
+		d.names[path] = &inode{data: slices.Clone(data), disk: slices.Clone(data)}
+	}
+	d.durable = maps.Clone(d.names)
+	return d
+}
+
+var errReadOnly = errors.New("file is open for reading only")

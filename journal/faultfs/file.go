@@ -1,0 +1,134 @@
+package faultfs
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"github.com/promptware-os/pwos/journal"
+)
+
+// An inode is a file's contents, twice: as the running system reads them, and as the platter holds them. log leads from
+// the second to the first.
+type inode struct {
+	data []byte
+	disk []byte
+	log  []change
+}
+
+// A change is a write of data at off, or, where data is nil, a truncation to off.
+type change struct {
+	off  int64
+	data []byte
+}
+
+func (c change) apply(b []byte) []byte {
+	if c.data == nil {
+		return resize(b, c.off)
+	}
+	return put(b, c.off, c.data)
+}
+
+func resize(b []byte, size int64) []byte {
+	if size <= int64(len(b)) {
+		return b[:size]
+	}
+	return append(b, make([]byte, size-int64(len(b)))...)
+}
+
+func put(b []byte, off int64, data []byte) []byte {
+	b = resize(b, max(int64(len(b)), off+int64(len(data))))
+	copy(b[off:], data)
+	return b
+}
+
+type file struct {
+	d     *Disk
+	n     *inode
+	path  string
+	write bool
+}
+
+var _ journal.File = (*file)(nil)
+
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if off >= int64(len(f.n.data)) {
+		return 0, io.EOF
+	}
+	n := copy(p, f.n.data[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (f *file) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.change(Write, change{off: off, data: slices.Clone(p)}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (f *file) Truncate(size int64) error { return f.change(Truncate, change{off: size}) }
+
+func (f *file) change(k Kind, c change) error {
+	if !f.write {
+		return fmt.Errorf("write %s: %w", f.path, errReadOnly)
+	}
+	f.d.hook(k, f.path)
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	f.n.data = c.apply(f.n.data)
+	f.n.log = append(f.n.log, c)
+	return nil
+}
+
+// Sync covers what was written before it was called: not what the hook writes, which runs while it is under way.
+func (f *file) Sync() error {
+	f.d.mu.Lock()
+	covers := len(f.n.log)
+	f.d.mu.Unlock()
+	f.d.hook(Sync, f.path)
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.d.NoSync {
+		return nil
+	}
+	for _, c := range f.n.log[:covers] {
+		f.n.disk = c.apply(f.n.disk)
+	}
+	f.n.log = slices.Clone(f.n.log[covers:])
+	return nil
+}
+
+// LoseUnsynced does to the file what Linux does when an fsync fails: what was written stays readable, but is held to be
+// clean, so that no later Sync writes it out. Lengths are not data and are kept.
+func (f *file) LoseUnsynced() {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	size := int64(len(f.n.disk))
+	var lengths []change
+	for _, c := range f.n.log {
+		if end := c.off + int64(len(c.data)); c.data == nil || end > size {
+			lengths = append(lengths, change{off: end})
+			size = end
+		}
+	}
+	f.n.log = lengths
+}
+
+func (f *file) Size() (int64, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	return int64(len(f.n.data)), nil
+}
+
+func (f *file) Close() error {
+	if f.n == nil {
+		return fmt.Errorf("close %s: %w", f.path, fs.ErrClosed)
+	}
+	return nil
+}

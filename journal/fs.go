@@ -1,0 +1,36 @@
+package journal
+
+import "io"
+
+// FS is all that a journal asks of a file system. Files are read and written at offsets only, so that no hidden position
+// survives a failed write. Errors wrap those of io/fs (ErrNotExist, ErrExist) and the system's (ENOSPC, EIO).
+type FS interface {
+	// Mkdir makes one directory, mode 0700; its parent must be there.
+	Mkdir(name string) error
+
+	// ReadDir returns the base names in a directory, in any order.
+	ReadDir(name string) ([]string, error)
+
+	// Open opens a file that exists, for reading.
+	Open(name string) (File, error)
+
+	// Create opens a file for reading and writing, mode 0600, and makes it, empty, where it is not there.
+	Create(name string) (File, error)
+
+	// SyncDir makes the names in a directory durable.
+	SyncDir(name string) error
+
+	// Lock takes the directory for this caller until the Closer is closed or the process dies, or returns ErrLocked.
+	Lock(dir string) (io.Closer, error)
+}
+
+// File is an open file of an FS. Sync may run beside WriteAt; it covers what was written before it began.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+
+	Size() (int64, error)
+	Truncate(size int64) error
+	Sync() error
+}

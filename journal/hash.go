@@ -1,0 +1,49 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+)
+
+// A Hash is the SHA-256 of an entry's line, its '\n' not counted. The zero Hash stands before the first entry.
+type Hash [sha256.Size]byte
+
+const hexHashLen = 2 * sha256.Size
+
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// A Head is a place in the chain: an entry and the hash of its line. The zero Head stands before the first entry.
+type Head struct {
+	Seq  uint64
+	Hash Hash
+}
+
+func hashLine(line []byte) Hash { return sha256.Sum256(line) }
+
+// decodeHash takes the canonical form only, so that reading and writing a line are inverse to each other.
+func decodeHash(h *Hash, s []byte) bool {
+	if len(s) != hexHashLen {
+		return false
+	}
+	// One test at the end instead of 64: a digit's value is below 16, anything else is above.
+	bad := byte(0)
+	for i := range h {
+		hi, lo := hexValue[s[2*i]], hexValue[s[2*i+1]]
+		bad |= hi | lo
+		h[i] = hi<<4 | lo&0x0f
+	}
+	return bad < 0x10
+}
+
+const hexDigits = "0123456789abcdef"
+
+// hexValue maps lower-case digits to their values, all else to a value above 15.
+var hexValue = func() (t [256]byte) {
+	for i := range t {
+		t[i] = 0xff
+	}
+	for v, c := range []byte(hexDigits) {
+		t[c] = byte(v)
+	}
+	return t
+}()

@@ -1,0 +1,189 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// keepBuffer is how much of the write buffer outlives a flush, in bytes: a burst does not stay in memory for good.
+const keepBuffer = 4 << 20
+
+// A Log is a journal open for writing.
+//
+// Append, Flush and Close belong to one owner, a goroutine or an actor, and are not locked against each other. Sync,
+// Checkpoint, CheckpointDue, Written and Synced may run beside them, and beside each other, on any goroutine.
+type Log struct {
+	opt  Options
+	key  string // canonical line of the signer's key
+	lock io.Closer
+
+	// The owner's alone.
+	buf     []byte // lines appended and not yet written, each with its '\n'
+	head    Head   // of the last line appended
+	written Head   // of the last line written
+	size    int64  // of the segment, up to and including that line
+	seg     File
+	full    bool // the segment is to be written no more
+	closed  bool
+
+	// syncMu is held for as long as an fsync of a segment runs, and while segments change: whoever holds it knows that all
+	// older segments are durable. It is taken before mu, and never with checkMu held.
+	syncMu  sync.Mutex
+	mark    File
+	markBuf []byte
+
+	mu      sync.Mutex // held for a few assignments, never for I/O
+	target  File       // the segment, for Sync
+	flushed Head       // written, for Sync
+	synced  Head
+	dead    error // why the log stopped
+
+	checkMu   sync.Mutex
+	checks    File // nil where there is no signer
+	checkSize int64
+	checkBuf  []byte
+	checked   uint64 // the last entry with a checkpoint
+	checkDue  uint64 // the entry from which on another is due; under mu
+}
+
+// Append takes an entry into the chain and the write buffer and returns its seq. It does no I/O and, the buffer once
+// grown, allocates nothing. The seq is void if the Flush that follows fails.
+//
+// It panics where e.Check fails: such a line could not be read back, and whoever made it has a fault that no journal
+// should carry on with.
+func (l *Log) Append(e *Entry) (seq uint64) {
+	if err := e.Check(); err != nil {
+		panic(fmt.Errorf("append entry: %w", err))
+	}
+	seq = l.head.Seq + 1
+	start := len(l.buf)
+	l.buf = appendLine(l.buf, seq, &l.head.Hash, e)
+	l.head = Head{Seq: seq, Hash: hashLine(l.buf[start:])}
+	l.buf = append(l.buf, '\n')
+	return seq
+}
+
+// Flush writes all that was appended with one write. Where it fails, none of it is in the journal: the entries are
+// dropped, the next Append gets the seq of the first of them, and a later Flush may succeed, unless the error is
+// ErrStopped. A full segment makes it wait for one fsync or two.
+func (l *Log) Flush() error {
+	if err := l.stopCause(); err != nil {
+		l.drop()
+		return err
+	}
+	if len(l.buf) == 0 {
+		return nil
+	}
+	if l.full || l.size > 0 && l.size+int64(len(l.buf)) > l.opt.SegmentBytes {
+		if err := l.rotate(); err != nil {
+			l.drop()
+			return err
+		}
+	}
+	n, err := l.seg.WriteAt(l.buf, l.size)
+	if err == nil && n < len(l.buf) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		l.drop()
+		return l.takeBack(fmt.Errorf("write journal: %w", err))
+	}
+	l.size += int64(n)
+	l.written = l.head
+	l.clear()
+	l.mu.Lock()
+	l.flushed = l.written
+	l.mu.Unlock()
+	return nil
+}
+
+// drop forgets what was appended and not written.
+func (l *Log) drop() {
+	l.head = l.written
+	l.clear()
+}
+
+func (l *Log) clear() {
+	if cap(l.buf) > keepBuffer {
+		l.buf = nil
+	}
+	l.buf = l.buf[:0]
+}
+
+// takeBack cuts off what a failed write left behind, and makes the cut durable before anything is written in its place:
+// blocks of the failed write and of the next could else be mixed by a power cut.
+func (l *Log) takeBack(cause error) error {
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	if err := l.seg.Truncate(l.size); err != nil {
+		return l.stop(fmt.Errorf("%w; take it back: %w", cause, err))
+	}
+	if _, err := l.syncSegment(); err != nil {
+		return err
+	}
+	return cause
+}
+
+// Close writes and syncs what was appended, signs a checkpoint of it and lets the files go. It may be called again and
+// does nothing then. Nothing else may be running: close the Committer first.
+func (l *Log) Close() error {
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	err := l.Flush()
+	if err == nil {
+		_, err = l.Sync()
+	}
+	if err == nil {
+		err = l.checkpoint(1)
+	}
+	if err == nil && l.Synced() > 0 {
+		err = l.mark.Sync()
+	}
+	_ = l.stop(ErrClosed)
+	return errors.Join(err, l.release())
+}
+
+// release closes every file.
+func (l *Log) release() error {
+	var err error
+	for _, c := range []io.Closer{l.seg, l.mark, l.checks, l.lock} {
+		if c != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	return err
+}
+
+// Written is the seq of the last entry that a reader of the files can see.
+func (l *Log) Written() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flushed.Seq
+}
+
+// Synced is the seq of the last entry that is durable.
+func (l *Log) Synced() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.synced.Seq
+}
+
+// stop makes every later call fail and returns what they will say. The first cause stays.
+func (l *Log) stop(cause error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dead == nil {
+		l.dead = fmt.Errorf("%w: %w", ErrStopped, cause)
+	}
+	return l.dead
+}
+
+func (l *Log) stopCause() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}

@@ -1,0 +1,69 @@
+package journal
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"strconv"
+)
+
+// The head mark is one line of fixed length: seq as 20 digits, the hash, and a CRC-32C of both in hexadecimal. It fits a
+// sector, is overwritten in place, and is believed only with its sum, so a torn one is no mark rather than a wrong one.
+const (
+	markName    = "head"
+	markTextLen = segmentDigits + 1 + hexHashLen + 1
+	markLen     = markTextLen + 8 + 1
+)
+
+// appendMark appends the line of h.
+func appendMark(dst []byte, h Head) []byte {
+	start := len(dst)
+	// Leading zeros give every mark the same length, so that none leaves the end of a longer one behind.
+	var digits [segmentDigits]byte
+	s := strconv.AppendUint(digits[:0], h.Seq, 10)
+	for range segmentDigits - len(s) {
+		dst = append(dst, '0')
+	}
+	dst = append(dst, s...)
+	dst = append(dst, ' ')
+	dst = hex.AppendEncode(dst, h.Hash[:])
+	dst = append(dst, ' ')
+	sum := crc32.Checksum(dst[start:], crc32.MakeTable(crc32.Castagnoli))
+	for shift := 28; shift >= 0; shift -= 4 {
+		dst = append(dst, hexDigits[sum>>shift&15])
+	}
+	return append(dst, '\n')
+}
+
+// parseMark reads exactly what appendMark writes: it writes what it read again, and compares, the sum included.
+func parseMark(b []byte) (Head, bool) {
+	if len(b) != markLen {
+		return Head{}, false
+	}
+	seq, err := strconv.ParseUint(string(b[:segmentDigits]), 10, 64)
+	h := Head{Seq: seq}
+	if err != nil || !decodeHash(&h.Hash, b[segmentDigits+1:markTextLen-1]) {
+		return Head{}, false
+	}
+	return h, string(appendMark(nil, h)) == string(b)
+}
+
+// readMark returns the zero Head where there is no mark, or none to be believed; note says which.
+func readMark(f File) (h Head, note string, err error) {
+	b := make([]byte, markLen+1) // one more, so that a file that is too long does not pass
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Head{}, "", fmt.Errorf("read head mark: %w", err)
+	}
+	if n == 0 {
+		// Made by a start, and no fsync since.
+		return Head{}, "", nil
+	}
+	h, ok := parseMark(b[:n])
+	if !ok {
+		return Head{}, "head mark is torn or damaged and was not used", nil
+	}
+	return h, "", nil
+}

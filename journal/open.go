@@ -1,0 +1,164 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+)
+
+// Open recovers the journal in o.Dir and opens it for writing. It returns a *DamageError where the files contradict each
+// other, ErrLocked where somebody else writes there.
+//
+// It makes all that it found durable before it returns: an entry that the process before wrote and never synced is an
+// entry like any other from here on. A crash at any point of it leaves a journal that opens with the same entries.
+func Open(o Options) (*Log, *Recovery, error) {
+	o, key, err := o.withDefaults()
+	if err != nil {
+		return nil, nil, fmt.Errorf("open journal: %w", err)
+	}
+	if err := makeDir(o); err != nil {
+		return nil, nil, fmt.Errorf("open journal: %w", err)
+	}
+	lock, err := o.FS.Lock(o.Dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open journal: %w", err)
+	}
+	// From here on nobody else changes the files, so what is examined is what is repaired.
+	l := &Log{opt: o, key: key, lock: lock}
+	rec, err := l.restore()
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("open journal: %w", err), l.release())
+	}
+	return l, rec, nil
+}
+
+// makeDir syncs the parent each time: who made the directory may have died before.
+func makeDir(o Options) error {
+	if err := o.FS.Mkdir(o.Dir); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return o.FS.SyncDir(filepath.Dir(o.Dir))
+}
+
+// restore examines the files, then repairs them and opens each.
+func (l *Log) restore() (*Recovery, error) {
+	x, err := examine(l.opt.FS, l.opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.openSegment(x); err != nil {
+		return nil, err
+	}
+	if err := l.openMark(); err != nil {
+		return nil, err
+	}
+	if err := l.openChecks(x); err != nil {
+		return nil, err
+	}
+	// The names, and whatever names the process before had made, become durable before anything is promised.
+	if err := l.opt.FS.SyncDir(l.opt.Dir); err != nil {
+		return nil, fmt.Errorf("sync journal directory: %w", err)
+	}
+	l.head, l.written, l.flushed, l.synced = x.head, x.head, x.head, x.head
+	// The mark may move now and not before: a start that was cut short has promised nothing.
+	if x.head.Seq > 0 {
+		l.writeMark(x.head)
+	}
+	// Trouble has been told of an error that does not stop the log.
+	if err := l.checkpoint(1); err != nil && l.stopCause() != nil {
+		return nil, err
+	}
+	return &x.rec, nil
+}
+
+// openSegment opens the last segment, or makes the first, and leaves nothing in it that is not an entry and not on disk.
+func (l *Log) openSegment(x *examiner) (err error) {
+	if len(x.firsts) == 0 {
+		l.seg, err = createSegment(l.opt, 1)
+		l.target = l.seg
+		x.rec.Segments = 1
+		return err
+	}
+	l.seg, err = l.opt.FS.Create(segmentPath(l.opt.Dir, x.firsts[len(x.firsts)-1]))
+	if err != nil {
+		return fmt.Errorf("open segment: %w", err)
+	}
+	l.target, l.size = l.seg, x.size
+	// The cut is durable with the fsync below, before anything is written after it: see takeBack.
+	if x.rec.Cut != nil {
+		if err := l.seg.Truncate(x.size); err != nil {
+			return fmt.Errorf("cut torn write: %w", err)
+		}
+	}
+	if err := rewrite(l.seg, x.vouched, x.size); err != nil {
+		return fmt.Errorf("write unsynced entries again: %w", err)
+	}
+	if err := l.seg.Sync(); err != nil {
+		return fmt.Errorf("sync segment: %w", err)
+	}
+	return nil
+}
+
+// rewrite writes the bytes from start to end over themselves. After an fsync that failed, the operating system may hold
+// pages that it calls clean and that never reached the disk; only writing them again makes the next fsync carry them.
+func rewrite(f File, start, end int64) error {
+	buf := make([]byte, min(1<<20, max(0, end-start)))
+	for off := start; off < end; off += int64(len(buf)) {
+		buf = buf[:min(int64(len(buf)), end-off)]
+		if n, err := f.ReadAt(buf, off); n < len(buf) {
+			return err
+		}
+		if _, err := f.WriteAt(buf, off); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openMark does not touch what the mark says: it is still the bound for the next start if this one does not finish.
+func (l *Log) openMark() (err error) {
+	if l.mark, err = l.opt.FS.Create(filepath.Join(l.opt.Dir, markName)); err != nil {
+		return fmt.Errorf("open head mark: %w", err)
+	}
+	size, err := l.mark.Size()
+	if err == nil && size > markLen {
+		err = l.mark.Truncate(markLen)
+	}
+	if err != nil {
+		return fmt.Errorf("open head mark: %w", err)
+	}
+	return nil
+}
+
+// openChecks opens the checkpoints where there is a key to sign with, and makes the file before there is an entry: that it
+// is missing tells Verify something.
+func (l *Log) openChecks(x *examiner) (err error) {
+	l.checked, l.checkSize = x.lastCheck.Seq, x.checkpointed
+	l.checkDue = l.checked + uint64(l.opt.CheckpointEvery)
+	if l.key == "" {
+		return nil
+	}
+	if x.lastCheck.Seq > 0 && x.lastCheck.Key != l.key {
+		x.rec.Notes = append(x.rec.Notes, "the last checkpoint was signed with another key: "+x.lastCheck.Key)
+	}
+	if l.checks, err = l.opt.FS.Create(filepath.Join(l.opt.Dir, checkpointsName)); err != nil {
+		return fmt.Errorf("open checkpoints: %w", err)
+	}
+	if x.rec.CheckpointCut > 0 {
+		if err := l.checks.Truncate(l.checkSize); err != nil {
+			return fmt.Errorf("cut torn checkpoint: %w", err)
+		}
+	}
+	// As with the segment: what is there is built upon only once it is surely on disk, and only the last line may not be.
+	if err := rewrite(l.checks, x.lastCheckAt, l.checkSize); err != nil {
+		return fmt.Errorf("write last checkpoint again: %w", err)
+	}
+	if err := l.checks.Sync(); err != nil {
+		return fmt.Errorf("sync checkpoints: %w", err)
+	}
+	return nil
+}
+
+var _ io.Closer = (*Log)(nil)

@@ -1,0 +1,76 @@
+package journal_test
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/promptware-os/pwos/journal/faultfs"
+)
+
+// crashPoints is how many power cuts TestPowerLoss makes at least. PWOS_CRASH_POINTS sets another number.
+func crashPoints(t *testing.T) int64 {
+	s := os.Getenv("PWOS_CRASH_POINTS")
+	if s == "" {
+		return standardCrashPoints
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		t.Fatalf("PWOS_CRASH_POINTS: %v", err)
+	}
+	return n
+}
+
+// The power goes at each operation of random workloads, and at operations of the recoveries after: each time the journal
+// opens, and holds a prefix of what was appended that reaches at least to the last entry that Sync had covered.
+func TestPowerLoss(t *testing.T) {
+	t.Parallel()
+	want := crashPoints(t)
+	var points atomic.Int64
+	t.Run("workloads", func(t *testing.T) {
+		for part := range uint64(4) {
+			t.Run(strconv.FormatUint(part, 10), func(t *testing.T) {
+				t.Parallel()
+				for seed := part; points.Load() < want; seed += 4 {
+					w := newWorkload(seed, faultfs.NewDisk())
+					w.run()
+					points.Add(w.points)
+					if w.err != nil {
+						t.Fatalf("seed %d: %v", seed, w.err)
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d crash points", points.Load())
+}
+
+// A test of the test: with an fsync that does nothing, of files or of directories, the same workloads show a loss.
+func TestPowerLossIsSeen(t *testing.T) {
+	t.Parallel()
+	for name, lie := range map[string]func(*faultfs.Disk){
+		"file":      func(d *faultfs.Disk) { d.NoSync = true },
+		"directory": func(d *faultfs.Disk) { d.NoSyncDir = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var points int64
+			for seed := range uint64(50) {
+				disk := faultfs.NewDisk()
+				lie(disk)
+				w := newWorkload(seed, disk)
+				w.run()
+				points += w.points
+				if w.err != nil {
+					t.Logf("seen after %d crash points: %v", points, w.err)
+					return
+				}
+			}
+			t.Fatalf("%d crash points and no loss was seen", points)
+		})
+	}
+}
+
+var errLost = errors.New("a promise was broken")

@@ -1,0 +1,21 @@
+package journal_test
+
+import (
+	"testing"
+	"time"
+)
+
+// A stopwatch times what a benchmark does beside what it measures.
+type stopwatch struct {
+	began time.Time
+	total time.Duration
+}
+
+func (s *stopwatch) start() { s.began = time.Now() }
+func (s *stopwatch) stop()  { s.total += time.Since(s.began) }
+
+// report gives the stopwatch's time an operation, and how many times as long the benchmark's own took.
+func (s *stopwatch) report(b *testing.B) {
+	b.ReportMetric(float64(s.total.Nanoseconds())/float64(b.N), "bare-ns/op")
+	b.ReportMetric(float64(b.Elapsed())/float64(s.total), "x")
+}
