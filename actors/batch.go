@@ -3,6 +3,7 @@ package actors
 import (
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -22,6 +23,11 @@ type batch struct {
 	calls   []kernel.Call
 	size    int // bytes read for these calls: with their number, the credits to give back
 	replyTo *actor.PID
+	alone   bool      // nothing else of the connection is under way beside it
+	step    bool      // the kernel's own call: its domain is told when it has been applied, nobody is answered
+	until   time.Time // when a waiting call is decided for the last time
+	decided bool      // every outcome is filled in, though the batch is the audit log's own
+	epoch   uint64    // which life of the journal it was decided in
 }
 
 // answers is a batch on its way back, every outcome filled in.
@@ -45,6 +51,6 @@ func (a *answers) LogValue() slog.Value { return (*batch)(a).LogValue() }
 // recycle ends the life of b.
 func (b *batch) recycle() {
 	clear(b.calls)
-	b.calls, b.size, b.replyTo = b.calls[:0], 0, nil
+	*b = batch{calls: b.calls[:0]}
 	batches.Put(b)
 }

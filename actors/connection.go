@@ -22,6 +22,7 @@ type connection struct {
 	current     schema.Domain
 	watched     map[schema.Domain]bool // domains that will tell when they die
 	ended       bool                   // the reader has sent its last batch
+	gone        bool                   // nobody waits for answers
 	done        chan<- struct{}        // closed when the actor has stopped
 }
 
@@ -41,6 +42,9 @@ func newConnection(k *Kernel, link Link, done chan<- struct{}) *connection {
 // endOfInput follows the last batch of a connection.
 type endOfInput struct{}
 
+// gone follows it once nobody is there any more to wait for an answer, or has to be hurried.
+type gone struct{}
+
 // flushed tells that a write which had to wait is over.
 type flushed struct{ err error }
 
@@ -56,6 +60,11 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.writer.resume(m.err)
 	case endOfInput:
 		c.ended = true
+	case gone:
+		c.gone = true
+		if len(c.outstanding) > 0 && c.outstanding[0].alone {
+			ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
+		}
 	case *actor.Terminated:
 		c.domainDied(m.Who)
 	case *actor.Started:
@@ -77,7 +86,7 @@ func (c *connection) Receive(ctx actor.Context) {
 func (c *connection) dispatch(ctx actor.Context) {
 	for len(c.waiting) > 0 {
 		b := c.waiting[0]
-		if len(c.outstanding) > 0 && b.domain != c.current {
+		if len(c.outstanding) > 0 && (b.domain != c.current || b.alone || c.outstanding[0].alone) {
 			return
 		}
 		c.waiting[0] = nil
@@ -121,6 +130,9 @@ func (c *connection) send(ctx actor.Context, b *batch) {
 	if !c.watched[b.domain] {
 		c.watched[b.domain] = true
 		ctx.Watch(pid)
+	}
+	if c.gone && b.alone {
+		b.calls[0].Final = true
 	}
 	c.current = b.domain
 	c.outstanding = append(c.outstanding, b)

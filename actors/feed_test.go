@@ -63,6 +63,10 @@ func (f domainFunc) Decide(call *kernel.Call) (kernel.Result, error) {
 
 func (domainFunc) Apply(*kernel.Call) {}
 
+func (domainFunc) Snapshot() func(func([]byte) error) error { return stateless{}.Snapshot() }
+func (domainFunc) Reset()                                   {}
+func (domainFunc) Restore([]byte) error                     { return nil }
+
 // checkCauses compares the causes of the answers, in their order.
 func checkCauses(t tb, want []string, answers []answer) {
 	t.Helper()

@@ -2,6 +2,8 @@ package actors_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"strconv"
@@ -10,6 +12,8 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -26,6 +30,9 @@ type tb interface {
 type system struct {
 	t       tb
 	kernel  *actors.Kernel
+	disk    *faultfs.Disk
+	files   *faultfs.Failing
+	tokens  *tokens
 	log     logBuffer
 	clients []*client
 	closed  func() error
@@ -40,8 +47,18 @@ func startWith(t tb, domains map[schema.Domain]kernel.Domain) *system {
 
 func startLogging(t tb, domains map[schema.Domain]kernel.Domain, handler func(io.Writer) slog.Handler) *system {
 	s := &system{t: t}
-	s.kernel = actors.New(actors.Config{Domains: domains, Log: slog.New(handler(&s.log))})
-	s.closed = sync.OnceValue(s.kernel.Close)
+	s.disk = faultfs.NewDisk()
+	s.files = faultfs.NewFailing(s.disk, faultfs.Fault{})
+	record, _, err := journal.Open(journal.Options{Dir: "/journal", FS: s.files})
+	if err != nil {
+		t.Fatalf("open journal: %v", err)
+	}
+	s.tokens = &tokens{}
+	s.kernel = actors.New(actors.Config{
+		Domains: domains, Journal: record, Dir: "/journal", Keys: actors.NewKeys(), Tokens: s.tokens, Processes: nobody{},
+		Restore: s.restore, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
+	})
+	s.closed = sync.OnceValue(func() error { return errors.Join(s.kernel.Close(), record.Close()) })
 	t.Cleanup(func() {
 		for _, d := range domains {
 			if f, ok := d.(*fake); ok {
@@ -59,6 +76,34 @@ func startLogging(t tb, domains map[schema.Domain]kernel.Domain, handler func(io
 	})
 	return s
 }
+
+// restore makes a domain's state anew of what the disk holds.
+func (s *system) restore(name schema.Domain, d kernel.Domain) error {
+	d.Reset()
+	r := journal.NewReader(s.files, "/journal", journal.ReaderOptions{})
+	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, func(*kernel.Call) {})
+	return errors.Join(err, r.Close())
+}
+
+// tokens is a view of tokens that tests fill; until they do, everybody may do everything.
+type tokens struct {
+	mu   sync.Mutex
+	held map[int64]*kernel.Token
+}
+
+func (v *tokens) Token(pid int64) *kernel.Token {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.held == nil {
+		return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: []string{"*"}}}
+	}
+	return v.held[pid]
+}
+
+// nobody is a process table without processes.
+type nobody struct{}
+
+func (nobody) Process(int64) *schema.Descriptor { return nil }
 
 func mount(domain kernel.Domain) map[schema.Domain]kernel.Domain {
 	return map[schema.Domain]kernel.Domain{schema.Kernel: domain}

@@ -6,48 +6,91 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Config is what a Kernel is made of.
+// Config is what a Kernel is made of. The domains' states are made already: restored and replayed.
 type Config struct {
-	Domains map[schema.Domain]kernel.Domain
-	Log     *slog.Logger
+	Domains   map[schema.Domain]kernel.Domain
+	Tokens    kernel.Tokens
+	Processes kernel.Processes
+	Journal   *journal.Log
+	Dir       string        // where the journal is
+	Keys      *Keys         // idempotency keys of the last 24 hours
+	Origin    string        // of the operator and whom it spawns
+	Tick      int64         // where the journal ended
+	Interval  time.Duration // of a tick; 0: the clock is moved by hand only
+	Log       *slog.Logger
+
+	// Restore makes the state of a domain anew from what is on disk.
+	Restore func(name schema.Domain, state kernel.Domain) error
 }
 
-// Kernel is the root of the actors: it starts the domains, serves connections, and takes everything down in order.
+// Kernel is the root of the actors: it starts the domains and the audit log, serves connections, and takes everything
+// down in order.
 type Kernel struct {
-	log     *slog.Logger
-	system  *actor.ActorSystem
-	root    *actor.RootContext
-	workers *workers
-	domains map[schema.Domain]*actor.PID
+	log       *slog.Logger
+	system    *actor.ActorSystem
+	root      *actor.RootContext
+	workers   *workers
+	domains   map[schema.Domain]*actor.PID
+	audit     *actor.PID
+	committer *journal.Committer
+
+	journalDir string
+	restore    func(name schema.Domain, state kernel.Domain) error
+	tokens     kernel.Tokens
+	processes  kernel.Processes
+	origin     string
+	clock      clock
+	keys       *Keys
+	ids        ids
+	refusing   atomic.Bool // the journal cannot be written
 
 	stopping chan struct{} // closed when the kernel is to end
 	once     sync.Once
 	failure  atomic.Pointer[error] // the first, whoever asked for the end before
+	ticking  sync.WaitGroup
 }
 
 // New starts the domains. Close ends them.
 func New(cfg Config) *Kernel {
 	k := &Kernel{
-		log:      cfg.Log,
-		workers:  newWorkers(),
-		domains:  make(map[schema.Domain]*actor.PID, len(cfg.Domains)),
-		stopping: make(chan struct{}),
+		log:        cfg.Log,
+		workers:    newWorkers(),
+		domains:    make(map[schema.Domain]*actor.PID, len(cfg.Domains)),
+		journalDir: cfg.Dir,
+		restore:    cfg.Restore,
+		tokens:     cfg.Tokens,
+		processes:  cfg.Processes,
+		origin:     cfg.Origin,
+		keys:       cfg.Keys,
+		stopping:   make(chan struct{}),
 	}
+	k.clock.reach(cfg.Tick)
 	k.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Log.With("component", "actors") }),
 		actor.WithDeadLetterRequestLogging(false),
 	)
 	k.root = k.system.Root.Copy().WithGuardian(&supervisor{kernel: k})
+	a := newAudit(k, cfg.Journal)
+	k.audit = k.spawn("domain/audit", a, always)
+	k.domains[schema.Audit] = k.audit
+	k.committer = journal.NewCommitter(cfg.Journal, func(through uint64, err error) {
+		k.root.Send(k.audit, durable{through, err})
+	})
 	for name, state := range cfg.Domains {
-		d := &domain{kernel: k, state: state, log: cfg.Log.With("domain", string(name))}
+		d := &domain{kernel: k, name: name, state: state, log: cfg.Log.With("domain", string(name))}
 		k.domains[name] = k.spawn("domain/"+string(name), d, always)
+	}
+	if cfg.Interval > 0 {
+		k.ticking.Go(func() { k.clock.run(cfg.Interval, k.stopping) })
 	}
 	return k
 }
@@ -73,8 +116,26 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 	r := reader{link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
 	r.run()
 	k.root.Send(pid, endOfInput{})
+	link.AwaitHangup()
+	select {
+	case <-done:
+	default:
+		k.root.Send(pid, gone{})
+	}
 	<-done
 	conn.writer.busy.Wait()
+}
+
+// Recover runs the commands that recovery owes, before anybody is served.
+func (k *Kernel) Recover(steps []kernel.Step) {
+	for _, step := range steps {
+		b, err := k.stepBatch(nil, &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step)
+		if err != nil {
+			k.requestShutdown(fmt.Errorf("recover: %w", err))
+			return
+		}
+		k.root.Send(k.domains[b.domain], b)
+	}
 }
 
 // Stopping is closed when the kernel is to end: somebody asked for it, or a domain failed.
@@ -88,20 +149,30 @@ func (k *Kernel) requestShutdown(err error) {
 	k.once.Do(func() { close(k.stopping) })
 }
 
-// Close stops the domains once they have handled what was sent to them, and returns what made the kernel fail, if
-// anything did. Every Serve must have returned. It must be called once.
+// Close stops the domains and then the audit log, each once it has handled what was sent to it, and returns what made
+// the kernel fail, if anything did. Every Serve must have returned. It must be called once. The journal stays open.
 func (k *Kernel) Close() error {
 	k.requestShutdown(nil)
+	k.ticking.Wait()
 	var errs []error
 	for name, pid := range k.domains {
-		if err := k.root.PoisonFuture(pid).Wait(); err != nil {
-			errs = append(errs, fmt.Errorf("stop domain %s: %w", name, err))
+		if name != schema.Audit {
+			errs = append(errs, k.poison(pid))
 		}
 	}
+	k.committer.Close()
+	errs = append(errs, k.poison(k.audit))
 	k.system.Shutdown()
 	k.workers.close()
 	if failure := k.failure.Load(); failure != nil {
 		errs = append(errs, *failure)
 	}
 	return errors.Join(errs...)
+}
+
+func (k *Kernel) poison(pid *actor.PID) error {
+	if err := k.root.PoisonFuture(pid).Wait(); err != nil {
+		return fmt.Errorf("stop %s: %w", pid.Id, err)
+	}
+	return nil
 }

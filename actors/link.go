@@ -20,6 +20,9 @@ type Link interface {
 	Dialect() schema.Dialect
 	// LineLimit is the longest line in bytes.
 	LineLimit() int
+	// AwaitHangup waits, after Next has returned its final error, until the peer has gone altogether and not only ended
+	// its side, or until Interrupt or Close.
+	AwaitHangup()
 	// Interrupt makes Next return what was received already, and then an error.
 	Interrupt()
 	// Close ends both directions; waiting reads and writes return.

@@ -75,6 +75,15 @@ func (l *link) Dialect() schema.Dialect { return l.dialect }
 
 func (l *link) LineLimit() int { return l.limit }
 
+// AwaitHangup waits for Close or Interrupt: this link's peer never vanishes otherwise.
+func (l *link) AwaitHangup() {
+	l.in.mu.Lock()
+	defer l.in.mu.Unlock()
+	for l.in.cut == nil {
+		l.in.changed.Wait()
+	}
+}
+
 // Interrupt leaves what was sent but not received yet where it is, as a read deadline does.
 func (l *link) Interrupt() { l.in.cutOff(os.ErrDeadlineExceeded) }
 

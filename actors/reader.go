@@ -59,10 +59,11 @@ func (r *reader) run() {
 // gather adds call to the batch, after sending what it cannot join.
 func (r *reader) gather(call *kernel.Call, size int) {
 	to := way(call)
-	if b := r.batch; len(b.calls) == maxBatch || (len(b.calls) > 0 && b.domain != to) {
+	alone := call.Syscall != nil && call.Syscall.Alone
+	if b := r.batch; len(b.calls) == maxBatch || (len(b.calls) > 0 && (b.domain != to || b.alone || alone)) {
 		r.send()
 	}
-	r.batch.domain = to
+	r.batch.domain, r.batch.alone = to, alone
 	r.batch.calls = append(r.batch.calls, *call)
 	r.batch.size += size
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/kernel"
-	"github.com/promptware-os/pwos/kernel/self"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -29,7 +28,8 @@ type Daemon struct {
 	config  config.Config
 	log     *slog.Logger
 	sockets []systemd.Socket // handed over by a service manager
-	domains map[schema.Domain]kernel.Domain
+	// replace is called with the state machines before the kernel is made of them.
+	replace func(map[schema.Domain]kernel.Domain)
 
 	// stopping is called when Run begins to end.
 	stopping func()
@@ -38,7 +38,9 @@ type Daemon struct {
 
 	lock      *unixsock.Lock
 	endpoints []unixsock.Endpoint
+	state     *state
 	kernel    *actors.Kernel
+	ran       bool // Run closes the kernel
 	idle      *idle
 	conns     atomic.Uint64 // numbers the connections
 }
@@ -47,7 +49,7 @@ type Daemon struct {
 func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon {
 	d := &Daemon{
 		config: cfg, sockets: sockets, log: log, stopping: func() {},
-		domains: map[schema.Domain]kernel.Domain{schema.Kernel: self.New()},
+		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    newIdle(time.Duration(cfg.IdleTimeout)),
 	}
 	d.patience, d.hurry = context.WithCancel(context.Background())
@@ -71,7 +73,25 @@ func (d *Daemon) Open(ctx context.Context) error {
 	if err := d.listen(ctx, places); err != nil {
 		return running(err)
 	}
-	d.kernel = actors.New(actors.Config{Domains: d.domains, Log: d.log})
+	// After the probe that comes with listening, so that two daemons never meet at the journal.
+	return d.boot(ctx)
+}
+
+// boot makes the kernel of what the journal says, and takes away what a crash has left to nobody.
+func (d *Daemon) boot(ctx context.Context) error {
+	s, err := openState(ctx, &d.config, d.log)
+	if err != nil {
+		return err
+	}
+	d.state = s
+	d.replace(s.domains)
+	d.kernel = actors.New(actors.Config{
+		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(),
+		Journal: s.journal, Dir: s.dir, Keys: s.keys, Restore: s.restore,
+		Origin: d.config.Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval),
+		Log: d.log,
+	})
+	d.kernel.Recover(s.orphans())
 	return nil
 }
 
@@ -118,6 +138,7 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 // Run serves until ctx ends, the kernel is told to end or fails, nobody was connected for the idle timeout, or a
 // listener breaks. It finishes what was received and returns when every goroutine has ended, with why it had to.
 func (d *Daemon) Run(ctx context.Context) error {
+	d.ran = true
 	server := unixsock.NewServer(unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log})
 	served := make(chan error, 1)
 	d.idle.begin()
@@ -175,6 +196,12 @@ func (d *Daemon) Close() error {
 		if closeErr := e.Listener.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {
 			err = errors.Join(err, fmt.Errorf("close listener: %w", closeErr))
 		}
+	}
+	if d.state != nil {
+		if !d.ran {
+			err = errors.Join(err, d.kernel.Close())
+		}
+		err = errors.Join(err, d.state.close())
 	}
 	if d.lock != nil {
 		err = errors.Join(err, d.lock.Release())

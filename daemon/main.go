@@ -58,6 +58,8 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 		manager(getenv, log, systemd.Ready, systemd.Status("serving "+cfg.RuntimeDir))
 		d.stopping = func() { manager(getenv, log, systemd.Stopping) }
 		err = d.Run(ctx)
+	} else if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // told to end while the journal was read: an orderly end as any other
 	}
 	if err = errors.Join(err, d.Close()); err != nil {
 		log.Error("ended", "error", err)

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/promptware-os/pwos/schema"
 )
@@ -22,13 +23,21 @@ type Call struct {
 	Message schema.Message
 	Syscall *schema.Syscall // nil for a frame that never became a call
 	Input   any             // the data, decoded as Syscall.Input says
-	Time    int64           // when the domain took it up: Unix epoch, milliseconds
+
+	// What the shell adds before it asks the domain, and what the journal keeps.
+	PID    int64  // the process that the call acts as: the caller, or whom the operator names
+	Token  *Token // the token of PID, nil where it has none; the operator acting as itself needs none
+	Origin string // whose stored things the call sees
+	Tick   int64  // the kernel's tick
+	Time   int64  // Unix epoch, milliseconds
+	Final  bool   // the call has waited as long as it may: it must be given an outcome now
 
 	// The outcome: one of the two.
 	Data []byte
 	Err  *schema.Error
 
-	Proof schema.Proof
+	Repeated bool // the outcome is that of an earlier call with the same idempotency key; nothing ran
+	Proof    schema.Proof
 }
 
 // LogValue names the call without its data: a payload in a log is a leak.
@@ -43,15 +52,23 @@ func (c *Call) LogValue() slog.Value {
 
 // Result is what Decide computes.
 type Result struct {
-	Data     []byte // the reply's data, one JSON value
-	Shutdown bool   // the kernel is to end in good order once the answer is on its way
+	Data []byte // the reply's data, one JSON value
+
+	// Steps are commands that must have taken effect, in this order, before the call itself is applied. They are the
+	// kernel's own: they are journaled with the call as their cause, need no token, and must not fail.
+	Steps []Step
+
+	// Wait says that the call has no outcome yet: it is decided again when an applied call wakes its PID, and for the
+	// last time after Wait, when it must have one. Zero is an outcome.
+	Wait time.Duration
+
+	Wakes    []int64 // PIDs whose waiting calls are worth deciding again once this call is applied
+	Tick     int64   // the clock is to move on to this tick; 0 leaves it alone
+	Shutdown bool    // the kernel is to end in good order once the answer is on its way
 }
 
-// Domain is a deterministic state machine that owns some rows of the syscall table. See the package comment.
-type Domain interface {
-	// Decide computes the outcome of call, whose syscall is one of the domain's. An error that is no *schema.Error is
-	// shown to the caller as an internal error without its text.
-	Decide(call *Call) (Result, error)
-	// Apply changes the state as the successfully decided call demands.
-	Apply(call *Call)
+// Step is one command of the kernel to one of its domains.
+type Step struct {
+	Type  string // a row of the syscall table
+	Input any    // as that row decodes it
 }

@@ -61,7 +61,7 @@ func TestEachSchemaIsStrict(t *testing.T) {
 					compile(t, typ, draft)
 				}
 				s := schemaOf(t, typ)
-				if s["type"] != "object" {
+				if s["type"] != "object" && (side == "input" || len(s) > 1) { // an answer may be any value, as Memory.Get's
 					t.Errorf("%s is no object", side)
 				}
 				checkStrict(t, side, s)

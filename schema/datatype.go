@@ -3,6 +3,7 @@ package schema
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -43,12 +44,13 @@ const (
 //
 // Struct tags: `json:"name"` names the member; with ",omitzero" it is optional, else required. `doc` is its description.
 // `min` and `max` bound a number, `minlen` and `maxlen` the characters of a string, `enum` lists the allowed strings,
-// separated by spaces. Embedded structs add their members.
+// separated by spaces, `secret` keeps the value out of journal and logs. Embedded structs add their members.
 type Type struct {
 	goType reflect.Type
 	shape  shape
 	doc    string
 
+	secret bool    // of an object: it has a secret field
 	fields []field // of an object, in the order of the struct
 	elem   *Type   // of an array or a dictionary
 
@@ -61,6 +63,7 @@ type field struct {
 	name     string
 	index    []int
 	required bool
+	secret   bool // never in the journal or a log
 	pointer  bool
 	typ      *Type
 }
@@ -94,6 +97,7 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 		d.shape, d.elem = dictionary, describe(t.Elem(), innerTag(tag))
 	case t.Kind() == reflect.Struct:
 		d.shape, d.fields = object, structFields(t, nil)
+		d.secret = slices.ContainsFunc(d.fields, func(f field) bool { return f.secret })
 	default:
 		panic(fmt.Sprintf("schema: %v has no place on the wire", t))
 	}
@@ -124,6 +128,7 @@ func structFields(t reflect.Type, at []int) []field {
 			ft = ft.Elem()
 		}
 		f.typ = describe(ft, sf.Tag)
+		_, f.secret = sf.Tag.Lookup("secret")
 		fields = append(fields, f)
 	}
 	return fields

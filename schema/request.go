@@ -9,7 +9,7 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 		return nil, nil, violation(n.kind, "a client may send command, query or event, not %s", m.Kind.word(m.Dialect))
 	}
 	row, ok := Lookup(m.Type)
-	if !ok {
+	if !ok || row.Internal {
 		return nil, nil, Errorf(UnknownSyscall, "Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, clip(m.Type))
 	}
 	if m.Kind != row.Kind {

@@ -27,17 +27,20 @@ const (
 // Syscall is one row of the syscall table: everything about a syscall but its meaning.
 type Syscall struct {
 	Type        string
-	Kind        Kind // Command or Query
+	Code        string // CAP's name, such as SYS_ALLOC, where it has one
+	Kind        Kind   // Command or Query
 	Domain      Domain
 	Grant       Grant
 	Description string
 	Input       *Type
 	Output      *Type
 	AliasOf     string // the row is another name of this one, and is not listed
+	Alone       bool   // it may take long: no other frame of its connection is under way beside it
+	Internal    bool   // a command of the kernel to itself: nobody can call it
 }
 
 func rows() []Syscall {
-	return []Syscall{
+	return slices.Concat(capabilityRows(), processRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), []Syscall{
 		{
 			Type: "Syscall.Ping", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[PingInput](), Output: TypeOf[PingOutput](),
 			Description: "Returns the payload unchanged: shows that the kernel answers.",
@@ -62,7 +65,7 @@ func rows() []Syscall {
 			Type: "Syscall.Shutdown", Kind: Command, Domain: Kernel, Grant: OperatorOnly, Input: TypeOf[ShutdownInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
 		},
-	}
+	})
 }
 
 type index struct {

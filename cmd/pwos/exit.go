@@ -63,6 +63,7 @@ func (a *app) report(err error, interrupted bool) int {
 
 func status(err error, interrupted bool) int {
 	var kernel *client.KernelError
+	var own *verdict
 	switch {
 	case err == nil:
 		return exitOK
@@ -72,6 +73,8 @@ func status(err error, interrupted bool) int {
 		return exitTimeout
 	case errors.As(err, new(*usageError)):
 		return exitUsage
+	case errors.As(err, &own):
+		return own.status
 	case errors.As(err, &kernel):
 		return kernelStatus(kernel.Code)
 	case errors.As(err, new(*client.UnreachableError)), errors.As(err, new(*client.LaunchError)), errors.Is(err, client.ErrHungUp):

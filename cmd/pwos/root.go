@@ -22,7 +22,7 @@ At a terminal and with no verb it shows where the kernel is and what to try next
 
 Exit status: 0 all well, 1 an error message was seen, 2 wrong usage, 3 denied,
 4 not found, 5 quota exceeded, 6 no kernel could be reached or started, 7 timed
-out, 130 interrupted.`,
+out, 10 the journal is not what was written, 130 interrupted.`,
 		Example: `  echo '{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"m1","timestamp":0}}' | pwos
   pwos call Syscall.Echo message=hello
   pwos describe
@@ -50,6 +50,7 @@ out, 130 interrupted.`,
 	cmd.SetErr(a.stderr)
 	cmd.AddCommand(
 		newCall(a), newDescribe(a), newStatus(a), newShutdown(a), newVersion(a), newDemo(a), newBench(a), newCompletion(),
+		newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a), newAudit(a),
 	)
 	return root{cmd}
 }

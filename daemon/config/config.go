@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,29 @@ type Config struct {
 	IdleTimeout Duration `toml:"idle_timeout"` // 0: stay
 	Log         Log      `toml:"log"`
 	Limits      Limits   `toml:"limits"`
+
+	Origin    string             `toml:"origin"`    // of the operator, and of whom it spawns
+	Resources map[string]float64 `toml:"resources"` // pools, with their capacity
+	Clock     Clock              `toml:"clock"`
+	Ipc       Ipc                `toml:"ipc"`
+}
+
+// Clock is how the kernel's tick moves.
+type Clock struct {
+	Interval Duration `toml:"interval"` // of a tick; 0: by hand only
+}
+
+// Ipc is what processes may say to each other.
+type Ipc struct {
+	Mailbox int    `toml:"mailbox"` // most messages of one
+	Deny    []Deny `toml:"deny"`    // governance: messages that fit all that a rule names are not delivered
+}
+
+// Deny is one rule of governance.
+type Deny struct {
+	Intent      *string `toml:"intent"`
+	SenderPID   *int64  `toml:"sender_pid"`
+	ReceiverPID *int64  `toml:"receiver_pid"`
 }
 
 // Log is what is logged, and how.
@@ -62,6 +86,9 @@ func Default(getenv func(string) string, uid int, home string) Config {
 		StateDir:   unixsock.StateDir(getenv, home),
 		Log:        Log{Level: slog.LevelInfo, Format: "auto"},
 		Limits:     Limits{LineBytes: schema.MaxLine},
+		Origin:     "https://pwos.local/",
+		Clock:      Clock{Interval: Duration(time.Second)},
+		Ipc:        Ipc{Mailbox: 50},
 	}
 }
 
@@ -211,6 +238,17 @@ func (c *Config) faults() (all []*Error) {
 	}
 	if n := c.Limits.LineBytes; n < schema.MaxLine || n > maxLineBytes {
 		refuse("limits.line_bytes", "%d must be from %d to %d: it can raise the limit, not lower it", n, schema.MaxLine, maxLineBytes)
+	}
+	if c.Ipc.Mailbox < 1 {
+		refuse("ipc.mailbox", "%d must be at least 1", c.Ipc.Mailbox)
+	}
+	if c.Origin == "" {
+		refuse("origin", "must not be empty")
+	}
+	for name, capacity := range c.Resources {
+		if name == "" || !(capacity >= 0) || math.IsInf(capacity, 0) {
+			refuse("resources."+name, "%v must be a finite number of at least 0, under a name", capacity)
+		}
 	}
 	return all
 }

@@ -42,7 +42,7 @@ func TestParse(t *testing.T) {
 		{name: "log", text: "[log]\nlevel = 'warn'\nformat = 'json'", want: func(c *config.Config) { c.Log.Level, c.Log.Format = 4, "json" }},
 		{name: "larger lines", text: "limits.line_bytes = 65536", want: func(c *config.Config) { c.Limits.LineBytes = 65536 }},
 
-		{name: "unknown key", text: "\nlimits.line_byte = 1", says: `line 2: limits.line_byte: no setting has this name: there are idle_timeout, limits.line_bytes,`},
+		{name: "unknown key", text: "\nlimits.line_byte = 1", says: `line 2: limits.line_byte: no setting has this name: there are clock.interval, idle_timeout,`},
 		{name: "unknown table", text: "[limit]\nx = 1", says: "line 1: limit: no setting has this name"},
 		{name: "not TOML", text: "log = [", says: "line 1"},
 		{name: "twice", text: "state_dir = '/a'\nstate_dir = '/b'", says: "line 2"},
@@ -137,7 +137,7 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := defaults()
-	got.Log, got.Limits = config.Log{}, config.Limits{} // what the file does not set would show
+	got.Log, got.Limits, got.Clock, got.Ipc, got.Origin = config.Log{}, config.Limits{}, config.Clock{}, config.Ipc{}, "" // what the file does not set would show
 	if err := got.Parse(text); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,23 @@ func keys() map[string]unstable.Kind {
 		"log.level":         unstable.String,
 		"log.format":        unstable.String,
 		"limits.line_bytes": unstable.Integer,
+		"origin":            unstable.String,
+		"clock.interval":    unstable.String,
+		"ipc.mailbox":       unstable.Integer,
+
+		"ipc.deny.intent":       unstable.String,
+		"ipc.deny.sender_pid":   unstable.Integer,
+		"ipc.deny.receiver_pid": unstable.Integer,
+
+		pools + "<name>": unstable.Float,
 	}
 }
+
+// pools begins the key of every resource pool; the rest is the pool's name.
+const pools = "resources."
+
+// denials is the one list of tables.
+const denials = "ipc.deny"
 
 // inspector walks the syntax tree of a text that has been decoded. The library's strict mode lets pass Log.LEVEL for
 // log.level, even beside it, and 60 for a duration, which would be nanoseconds; and it forgets the line of a value that
@@ -43,8 +58,10 @@ func inspect(text []byte) (lines map[string]int, fault *Error) {
 			fault = in.entry(table, e)
 		case unstable.Table:
 			table, fault = in.heading(e)
-		default:
-			fault = &Error{Line: in.line(e), Text: "there are no lists of tables here"}
+		case unstable.ArrayTable:
+			if table, fault = in.heading(e); fault == nil && join(table) != denials {
+				fault = &Error{Line: in.line(e), Key: join(table), Text: "is not a list of tables"}
+			}
 		}
 		if fault != nil {
 			return nil, fault
@@ -74,12 +91,15 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 		return nil
 	}
 	kind, ok := in.known[key]
+	if strings.HasPrefix(key, pools) && len(name) == 2 {
+		kind, ok = unstable.Float, true
+	}
 	if !ok {
 		return noSuch(key, in.line(e))
 	}
-	if value.Kind != kind {
+	if value.Kind != kind && (kind != unstable.Float || value.Kind != unstable.Integer) {
 		return &Error{Line: in.line(e), Key: key, Text: map[unstable.Kind]string{
-			unstable.String: "takes a string", unstable.Integer: "takes an integer",
+			unstable.String: "takes a string", unstable.Integer: "takes an integer", unstable.Float: "takes a number",
 		}[kind]}
 	}
 	in.lines[key] = in.line(e)

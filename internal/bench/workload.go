@@ -19,10 +19,19 @@ type Workload struct {
 func Workloads() []Workload {
 	ping := newFrame(`{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"`,
 		`","timestamp":1735000000000}}`)
+	set := newFrame(`{"kind":"command","type":"Memory.Set","data":{"key":"bench/key","value":"xxx"},"metadata":{"id":"`,
+		`","timestamp":1735000000000}}`)
+	get := newFrame(`{"kind":"query","type":"Memory.Get","data":{"key":"bench/key"},"metadata":{"id":"`,
+		`","timestamp":1735000000000}}`)
 	return []Workload{
 		{Name: "ping-1", Description: "Syscall.Ping, 1 connection, one at a time", Connections: 1, Outstanding: 1, frame: ping},
 		{Name: "ping-16", Description: "Syscall.Ping, 16 connections, one at a time each", Connections: 16, Outstanding: 1, frame: ping},
 		{Name: "ping-x64", Description: "Syscall.Ping, 1 connection, 64 outstanding", Connections: 1, Outstanding: 64, frame: ping},
+		{Name: "set-1", Description: "Memory.Set, durable, 1 connection, one at a time", Connections: 1, Outstanding: 1, frame: set},
+		{Name: "set-16", Description: "Memory.Set, durable, 16 connections, one at a time each", Connections: 16, Outstanding: 1, frame: set},
+		{Name: "set-64", Description: "Memory.Set, durable, 64 connections, one at a time each", Connections: 64, Outstanding: 1, frame: set},
+		{Name: "set-x64", Description: "Memory.Set, durable, 1 connection, 64 outstanding", Connections: 1, Outstanding: 64, frame: set},
+		{Name: "get-16", Description: "Memory.Get, 16 connections, one at a time each", Connections: 16, Outstanding: 1, frame: get},
 	}
 }
 
@@ -74,7 +83,7 @@ func echoed() check {
 	return func(line []byte, n uint64) bool {
 		putNumber(want, n)
 		m, fault := schema.Decode(line, schema.OsMessage)
-		return fault == nil && m.Kind == schema.Query && m.Meta.ID == string(want)
+		return fault == nil && (m.Kind == schema.Query || m.Kind == schema.Command) && m.Meta.ID == string(want)
 	}
 }
 

@@ -2,7 +2,9 @@
 package self
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -22,25 +24,41 @@ func (*Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 	case *schema.EchoInput:
 		return reply(append(schema.AppendString([]byte(`{"echo":`), in.Message), '}'))
 	case *schema.ListInput:
-		return reply(list(call.Caller))
+		return reply(list(call))
 	case *schema.DescribeInput:
 		return describe(in.Name, call.Message.Dialect)
+	case *schema.ClockGetInput:
+		return reply(clock(call.Tick))
+	case *schema.ClockAdvanceInput:
+		return kernel.Result{Data: clock(call.Tick + in.Ticks), Tick: call.Tick + in.Ticks}, nil
 	case *schema.ShutdownInput:
-		return shutdown(call.Caller)
+		return kernel.Result{Data: []byte(`{"success":true}`), Shutdown: true}, nil
 	}
 	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
 }
 
-// Apply has nothing to change.
+// Apply has nothing to change: the clock is the shell's.
 func (*Domain) Apply(*kernel.Call) {}
+
+// Snapshot writes nothing.
+func (*Domain) Snapshot() func(write func(chunk []byte) error) error {
+	return func(func([]byte) error) error { return nil }
+}
+
+// Reset has nothing to forget.
+func (*Domain) Reset() {}
+
+// Restore refuses every chunk: none was written.
+func (*Domain) Restore([]byte) error { return errors.New("restore kernel domain: it has no state") }
 
 func reply(data []byte) (kernel.Result, error) { return kernel.Result{Data: data}, nil }
 
 // list names what the caller may call.
-func list(caller kernel.Caller) []byte {
+func list(call *kernel.Call) []byte {
 	data := []byte(`{"syscalls":[`)
-	for _, row := range schema.Syscalls() {
-		if row.AliasOf != "" || !allowed(caller, &row) {
+	for i := range schema.Syscalls() {
+		row := &schema.Syscalls()[i]
+		if row.AliasOf != "" || row.Internal || kernel.Authorize(call.PID, call.Token, row, call.Tick) != nil {
 			continue
 		}
 		if data[len(data)-1] != '[' {
@@ -51,22 +69,14 @@ func list(caller kernel.Caller) []byte {
 	return append(data, "]}"...)
 }
 
-// allowed is the authority that needs no token.
-func allowed(caller kernel.Caller, row *schema.Syscall) bool {
-	return caller.PID == kernel.Operator || row.Grant == schema.Everyone
+func clock(tick int64) []byte {
+	return append(strconv.AppendInt([]byte(`{"tick":`), tick, 10), '}')
 }
 
 func describe(name string, d schema.Dialect) (kernel.Result, error) {
 	row, ok := schema.Lookup(name)
-	if !ok {
+	if !ok || row.Internal {
 		return kernel.Result{}, schema.Errorf(schema.NotFound, "no syscall is named %q: Syscall.List names them all", name)
 	}
 	return reply(row.AppendDescription(nil, d))
-}
-
-func shutdown(caller kernel.Caller) (kernel.Result, error) {
-	if caller.PID != kernel.Operator {
-		return kernel.Result{}, schema.Errorf(schema.Forbidden, "pid %d may not call Syscall.Shutdown: only the operator ends the kernel", caller.PID)
-	}
-	return kernel.Result{Data: []byte(`{"success":true}`), Shutdown: true}, nil
 }

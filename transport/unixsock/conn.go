@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -144,6 +146,19 @@ func (c *Conn) Write(p []byte) (int, error) { return c.stream.Write(p) }
 
 // SetDeadline bounds reading and writing; the zero time is no bound.
 func (c *Conn) SetDeadline(t time.Time) error { return c.stream.SetDeadline(t) }
+
+// AwaitHangup waits until the peer has gone altogether, and not only ended its side, or until Interrupt or Close. Next must
+// have returned its final error.
+func (c *Conn) AwaitHangup() {
+	_ = c.raw.Read(hungUp) // its error is that of Interrupt or Close
+}
+
+// hungUp reports whether both directions of fd are over; false has the poller wait for a change and try again.
+func hungUp(fd uintptr) bool {
+	fds := []unix.PollFd{{Fd: int32(fd)}} // POLLHUP is always asked for
+	n, err := unix.Poll(fds, 0)
+	return err != nil && err != unix.EINTR || n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+}
 
 // Interrupt makes Next return what was received already, and then an error.
 func (c *Conn) Interrupt() { _ = c.stream.SetReadDeadline(time.Unix(1, 0)) }

@@ -1,0 +1,246 @@
+package actors
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// audit is the actor of the audit log. Every finished batch comes by here: its calls are appended to the journal, and
+// its answers are released once that which they reveal cannot be lost any more.
+//
+// A batch with a command waits until it is on disk. One of queries waits until it is written, and until the commands
+// that it may have seen are on disk: those of its own domain, and those of the registries that every domain looks at.
+// All that is appended while an fsync runs shares the next one.
+type audit struct {
+	kernel *Kernel
+	log    *slog.Logger
+	record recorder
+
+	journal *journal.Log
+	epoch   uint64
+
+	fresh     []*batch // appended, not written yet
+	held      []hold   // written, not released yet
+	scheduled bool     // a flush is on its way
+	syncing   bool
+	synced    uint64
+	asking    sync.WaitGroup           // goroutines that read the journal for an answer
+	commands  map[schema.Domain]uint64 // seq of the last command of each domain
+	metrics   *metrics
+}
+
+func newAudit(k *Kernel, log *journal.Log) *audit {
+	return &audit{
+		kernel: k, log: k.log.With("domain", "audit"), journal: log,
+		synced: log.Synced(), commands: make(map[schema.Domain]uint64), metrics: newMetrics(),
+	}
+}
+
+// hold is a batch whose answers wait until seq is on disk.
+type hold struct {
+	batch *batch
+	seq   uint64
+}
+
+// flush has everything that is queued before it appended and written together.
+type flush struct{}
+
+// durable is the committer's report: through is on disk.
+type durable struct {
+	through uint64
+	err     error
+}
+
+// Receive handles what domains and the committer send.
+func (a *audit) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *batch:
+		if m.domain == schema.Audit && !m.decided {
+			a.answerAll(ctx, m)
+			return
+		}
+		a.append(ctx, m)
+	case flush:
+		a.scheduled = false
+		a.flush(ctx)
+	case durable:
+		a.durable(ctx, m)
+	}
+}
+
+// append puts the calls of b into the journal's buffer.
+func (a *audit) append(ctx actor.Context, b *batch) {
+	if b.epoch != a.epoch && b.domain != schema.Audit {
+		a.refuse(ctx, b) // decided on a state that has been thrown away
+		return
+	}
+	for i := range b.calls {
+		call := &b.calls[i]
+		a.metrics.count(call)
+		var repeats uint64
+		if call.Repeated {
+			repeats = a.kernel.keys.seq(call)
+		}
+		seq := a.journal.Append(a.record.entry(call, repeats))
+		if !call.Repeated {
+			a.kernel.keys.number(call, seq)
+		}
+		call.Proof = schema.Proof{Seq: seq, PID: call.PID, Tick: call.Tick, LatencyUS: call.Proof.LatencyUS}
+	}
+	a.fresh = append(a.fresh, b)
+	if !a.scheduled {
+		a.scheduled = true
+		ctx.Send(ctx.Self(), flush{})
+	}
+}
+
+// flush writes what was appended, and releases what need not wait for the disk.
+func (a *audit) flush(ctx actor.Context) {
+	if len(a.fresh) == 0 {
+		return
+	}
+	if err := a.journal.Flush(); err != nil {
+		a.failed(ctx, err)
+		return
+	}
+	if a.kernel.refusing.CompareAndSwap(true, false) {
+		a.log.Info("journal can be written again: commands are accepted")
+	}
+	for _, b := range a.fresh {
+		a.hold(b)
+	}
+	a.fresh = a.fresh[:0]
+	a.release(ctx)
+}
+
+// hold notes what b has to wait for.
+func (a *audit) hold(b *batch) {
+	last := b.calls[len(b.calls)-1].Proof.Seq
+	for i := range b.calls {
+		if b.calls[i].Syscall.Kind == schema.Command {
+			a.commands[b.domain] = b.calls[i].Proof.Seq
+		}
+	}
+	need := max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process])
+	a.held = append(a.held, hold{batch: b, seq: min(need, last)})
+}
+
+// release sends back every batch that waits for nothing any more, and has the rest synced.
+func (a *audit) release(ctx actor.Context) {
+	kept := a.held[:0]
+	for _, h := range a.held {
+		if h.seq > a.synced {
+			kept = append(kept, h)
+			continue
+		}
+		a.answer(ctx, h.batch)
+	}
+	clear(a.held[len(kept):])
+	a.held = kept
+	if len(a.held) > 0 && !a.syncing {
+		a.syncing = true
+		a.kernel.committer.Request()
+	}
+}
+
+// answer sends b back to its connection; the kernel's own calls have nobody to answer to.
+func (a *audit) answer(ctx actor.Context, b *batch) {
+	if b.step {
+		b.recycle()
+		return
+	}
+	ctx.Send(b.replyTo, (*answers)(b))
+}
+
+// durable takes the report of a sync. After a failed one nobody knows what is on disk: the kernel stops.
+func (a *audit) durable(ctx actor.Context, m durable) {
+	a.syncing = false
+	a.synced = max(a.synced, m.through)
+	if m.err != nil {
+		a.stop(ctx, m.err)
+		return
+	}
+	a.release(ctx)
+}
+
+// failed takes back what could not be written. Where commands are among it, every domain has applied what is not there:
+// their callers get 503, and the domains make their states anew from the journal. Otherwise nothing is lost but the
+// record: the answers go out without one. Either way commands are refused until something can be written again.
+func (a *audit) failed(ctx actor.Context, err error) {
+	if errors.Is(err, journal.ErrStopped) {
+		a.stop(ctx, err)
+		return
+	}
+	lost := a.fresh
+	a.fresh = nil
+	if a.kernel.refusing.CompareAndSwap(false, true) {
+		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
+	}
+	if !slices.ContainsFunc(lost, (*batch).applied) {
+		for _, b := range lost {
+			b.withoutProof()
+			a.answer(ctx, b)
+		}
+		return
+	}
+	a.epoch++
+	for _, pid := range a.kernel.domains {
+		ctx.Send(pid, rebuild{a.epoch})
+	}
+	for _, b := range lost {
+		a.refuse(ctx, b)
+	}
+}
+
+// applied reports whether a command of b has changed its domain's state.
+func (b *batch) applied() bool {
+	return slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return c.Syscall.Kind == schema.Command && c.Err == nil })
+}
+
+func (b *batch) withoutProof() {
+	for i := range b.calls {
+		b.calls[i].Proof = schema.Proof{}
+	}
+}
+
+// stop ends the kernel: what is not known to be on disk is not acknowledged.
+func (a *audit) stop(ctx actor.Context, err error) {
+	a.kernel.refusing.Store(true)
+	a.kernel.requestShutdown(err)
+	a.epoch++
+	lost := a.fresh
+	for _, h := range a.held {
+		lost = append(lost, h.batch)
+	}
+	a.fresh, a.held = nil, nil
+	for _, b := range lost {
+		a.refuse(ctx, b)
+	}
+}
+
+// refuse answers b with 503: as far as anybody can see, its calls were never made.
+func (a *audit) refuse(ctx actor.Context, b *batch) {
+	b.withoutProof()
+	for i := range b.calls {
+		call := &b.calls[i]
+		a.kernel.keys.forget(call)
+		call.Data = nil
+		call.Err = errNoJournal()
+	}
+	a.answer(ctx, b)
+}
+
+func errNoJournal() *schema.Error {
+	return schema.Errorf(schema.Unavailable, "the journal cannot be written: nothing was done; try again once its disk has room")
+}
+
+// rebuild has a domain make its state anew from the journal.
+type rebuild struct{ epoch uint64 }

@@ -1,0 +1,149 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// answerAll answers the audit log's own queries. What has to read the journal does so on a goroutine of its own; the
+// batch comes back when it is done, to be journaled itself.
+func (a *audit) answerAll(ctx actor.Context, b *batch) {
+	b.decided = true
+	for i := range b.calls {
+		call := &b.calls[i]
+		begun := time.Now()
+		call.Time = begun.UnixMilli()
+		if err := a.kernel.admit(call); err != nil {
+			call.Err = err
+		} else if in, ok := call.Input.(*schema.AuditMetricsInput); ok && in != nil {
+			call.Data, call.Err = shown(schema.Marshal(a.metrics.output()))
+		} else {
+			a.ask(ctx, b, call, begun) // such a call is alone in its batch
+			return
+		}
+		call.Proof.LatencyUS = microseconds(begun)
+	}
+	a.append(ctx, b)
+}
+
+// ask answers a call that reads the journal.
+func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.Time) {
+	self, root, log, dir := ctx.Self(), a.kernel.root, a.journal, a.kernel.journalDir
+	a.asking.Go(func() {
+		until, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			select {
+			case <-a.kernel.stopping:
+				cancel()
+			case <-until.Done():
+			}
+		}()
+		switch in := call.Input.(type) {
+		case *schema.AuditLogInput:
+			call.Data, call.Err = shown(entries(until, log, dir, in))
+		case *schema.AuditVerifyInput:
+			call.Data, call.Err = shown(verify(until, dir))
+		default:
+			call.Err = schema.Errorf(schema.Internal, "%s has no meaning", call.Message.Type)
+		}
+		call.Proof.LatencyUS = microseconds(begun)
+		root.Send(self, b)
+	})
+}
+
+// shown makes an outcome of data and err.
+func shown(data []byte, err error) ([]byte, *schema.Error) {
+	if err != nil {
+		return nil, schema.AsError(err)
+	}
+	return data, nil
+}
+
+// entries is what Audit.Log answers: as many entries as fit the limit and a line.
+func entries(ctx context.Context, log *journal.Log, dir string, in *schema.AuditLogInput) ([]byte, error) {
+	var since int64
+	limit := int64(50)
+	if in.SinceSeq != nil {
+		since = *in.SinceSeq
+	}
+	if in.Limit != nil {
+		limit = *in.Limit
+	}
+	if _, err := log.Sync(); err != nil { // so that the proof of every answer that has left is found
+		return nil, fmt.Errorf("sync journal: %w", err)
+	}
+	r := journal.NewReader(nil, dir, journal.ReaderOptions{From: uint64(since) + 1, Limit: log.Synced})
+	defer r.Close() // read only
+	out := schema.AuditLogOutput{Entries: []schema.AuditEntry{}}
+	size := 0
+	for int64(len(out.Entries)) < limit {
+		record, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return schema.Marshal(&out)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read journal: %w", err)
+		}
+		if in.PID != nil && record.PID != *in.PID {
+			continue
+		}
+		entry, err := auditEntry(record)
+		if err != nil {
+			return nil, err
+		}
+		text, err := schema.Marshal(entry)
+		if err != nil {
+			return nil, err
+		}
+		if size += len(text) + 1; size > kernel.MaxData && len(out.Entries) > 0 {
+			break
+		}
+		out.Entries = append(out.Entries, *entry)
+	}
+	out.Next = out.Entries[len(out.Entries)-1].Seq
+	return schema.Marshal(&out)
+}
+
+// auditEntry is a record in the form of CAP's SyscallResult.
+func auditEntry(record *journal.Record) (*schema.AuditEntry, error) {
+	call, err := recall(record)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
+	}
+	code := call.Syscall.Code
+	if code == "" {
+		code = call.Syscall.Type
+	}
+	e := &schema.AuditEntry{
+		Success: call.Err == nil, SyscallCode: code, PID: call.PID, Tick: call.Tick, Payload: schema.Value(call.Data),
+		LatencyUS: record.LatencyUS, Seq: int64(record.Seq), Type: call.Message.Type, Time: call.Time,
+		ID: call.Message.Meta.ID, Correlation: call.Message.Meta.Correlation, Causation: call.Message.Meta.Causation,
+	}
+	if call.Err != nil {
+		e.Error = call.Err.Error()
+	}
+	return e, nil
+}
+
+// verify is what Audit.Verify answers.
+func verify(ctx context.Context, dir string) ([]byte, error) {
+	report, err := journal.Verify(ctx, nil, dir, journal.VerifyOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("verify journal: %w", err)
+	}
+	out := schema.AuditVerifyOutput{OK: report.OK(), Entries: int64(report.Entries), Head: report.Head.Hash.String()}
+	if !report.OK() {
+		out.Broken = report.Findings[0].Error()
+	}
+	return schema.Marshal(&out)
+}

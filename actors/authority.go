@@ -1,0 +1,37 @@
+package actors
+
+import (
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// admit gives a call what it needs to be decided: on whose behalf it is made and at which tick, with the token to judge
+// it by. It refuses an agent that names another process, or a tick that has not come (PROTOCOL 5, 6), and who may not
+// call the syscall at all (CAP 2, 5).
+func (k *Kernel) admit(call *kernel.Call) *schema.Error {
+	call.PID = call.Caller.PID
+	operator := call.Caller.PID == kernel.Operator
+	if in, ok := call.Input.(schema.Targeted); ok {
+		on := in.On()
+		if on.PID != nil && *on.PID != call.PID {
+			if !operator {
+				return schema.Errorf(schema.Forbidden, "pid %d may not act as pid %d: leave out pid, or name your own", call.PID, *on.PID)
+			}
+			call.PID = *on.PID
+		}
+		if on.Tick != nil {
+			if operator {
+				k.clock.reach(*on.Tick)
+			} else if now := k.clock.now(); *on.Tick > now {
+				return kernel.Invalid("tick", "must not lie ahead of the kernel's, which is %d", now)
+			}
+		}
+	}
+	call.Tick = k.clock.now()
+	call.Token = k.tokens.Token(call.PID)
+	call.Origin = k.origin
+	if p := k.processes.Process(call.PID); p != nil {
+		call.Origin = p.Origin
+	}
+	return kernel.Authorize(call.PID, call.Token, call.Syscall, call.Tick)
+}

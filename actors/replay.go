@@ -1,0 +1,75 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Replay applies the journal's commands to the domains that own them, and calls seen for every entry; of a query it is
+// given the tick only. It is how a state is made: nothing else reads the journal back into the kernel.
+func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]kernel.Domain, seen func(*kernel.Call)) error {
+	for {
+		record, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("replay journal: %w", err)
+		}
+		if query(record) {
+			seen(&kernel.Call{Tick: record.Tick})
+			continue
+		}
+		call, err := recall(record)
+		if err != nil {
+			return fmt.Errorf("replay entry %d: %w", record.Seq, err)
+		}
+		if call.Err == nil && call.Syscall.Kind == schema.Command && !call.Repeated {
+			if d, ok := domains[call.Syscall.Domain]; ok {
+				d.Apply(call)
+			}
+		}
+		seen(call)
+	}
+}
+
+// query reports whether an entry is of a query, which changed nothing: most of a journal need not be decoded.
+func query(record *journal.Record) bool {
+	return bytes.HasPrefix(record.Request, []byte(`{"kind":"query",`)) || bytes.HasPrefix(record.Request, []byte(`{"type":"query",`))
+}
+
+// recall makes the call again that an entry tells of.
+func recall(record *journal.Record) (*kernel.Call, error) {
+	msg, fault := schema.Decode(record.Request, schema.OsMessage)
+	if fault != nil {
+		return nil, fmt.Errorf("decode request: %w", fault)
+	}
+	row, ok := schema.Lookup(msg.Type)
+	if !ok {
+		return nil, fmt.Errorf("no syscall is named %s: the journal was written by a newer kernel", msg.Type)
+	}
+	call := &kernel.Call{
+		Caller:  kernel.Caller{Conn: record.Conn},
+		Message: msg, Syscall: row,
+		PID: record.PID, Origin: record.Origin, Tick: record.Tick, Time: record.Time,
+		Proof: schema.Proof{Seq: record.Seq, PID: record.PID, Tick: record.Tick, LatencyUS: record.LatencyUS},
+	}
+	outcome, fault := schema.DecodeOutcome(record.Outcome)
+	if fault != nil {
+		return nil, fmt.Errorf("decode outcome: %w", fault)
+	}
+	call.Data, call.Err, call.Repeated = outcome.Data, outcome.Err, outcome.Repeats != 0
+	if call.Err == nil && row.Kind == schema.Command {
+		if call.Input, fault = row.Input.Decode(msg.Data); fault != nil {
+			return nil, fmt.Errorf("decode data: %w", fault)
+		}
+	}
+	return call, nil
+}

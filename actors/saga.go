@@ -1,0 +1,86 @@
+package actors
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// step takes the saga under way further: its next step, or, when all are done, the call itself. A step that fails fails
+// the call; what its earlier steps did belongs to nobody alive then, and is taken away as after a crash.
+func (d *domain) step(ctx actor.Context, failed *schema.Error) {
+	s := d.busy
+	call := &s.batch.calls[s.at]
+	for failed == nil && len(s.result.Steps) > 0 {
+		next := s.result.Steps[0]
+		s.result.Steps = s.result.Steps[1:]
+		b, err := d.kernel.stepBatch(ctx.Self(), call, next)
+		if err != nil {
+			failed = err
+			break
+		}
+		if b.domain != d.name {
+			ctx.Send(d.kernel.domains[b.domain], b)
+			return // stepDone goes on from here
+		}
+		failed = d.ownStep(ctx, b)
+	}
+	d.busy = nil
+	if failed != nil {
+		d.fail(call, fmt.Errorf("step of %s: %w", call.Message.Type, failed))
+	} else {
+		d.finish(ctx, call, &s.result)
+	}
+	call.Proof.LatencyUS += microseconds(s.begun)
+	d.run(ctx, s.batch, s.at+1)
+}
+
+// ownStep runs a step that is this domain's own, at once.
+func (d *domain) ownStep(ctx actor.Context, b *batch) *schema.Error {
+	call := &b.calls[0]
+	result, err := d.outcome(call, b)
+	if err != nil {
+		d.fail(call, err)
+	} else {
+		d.finish(ctx, call, &result)
+	}
+	call.Proof.LatencyUS = 1
+	failed := call.Err
+	b.epoch = d.epoch
+	ctx.Send(d.kernel.audit, b)
+	d.publish() // the next step's domain has to see it
+	return failed
+}
+
+// stepBatch makes the kernel's own call of a step, with the call that it is for as its cause.
+func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.Step) (*batch, *schema.Error) {
+	row, ok := schema.Lookup(step.Type)
+	if !ok {
+		return nil, schema.Errorf(schema.Internal, "no syscall is named %s", step.Type)
+	}
+	data, err := schema.Marshal(step.Input)
+	if err != nil {
+		return nil, schema.AsError(err)
+	}
+	b := newBatch()
+	b.domain, b.replyTo, b.step = row.Domain, replyTo, true
+	b.calls = append(b.calls, kernel.Call{
+		Caller:  kernel.Caller{PID: kernel.Operator, Conn: cause.Caller.Conn},
+		Syscall: row,
+		Input:   step.Input,
+		Origin:  cause.Origin,
+		Time:    time.Now().UnixMilli(),
+		Message: schema.Message{
+			Kind: row.Kind, Type: row.Type, Data: data,
+			Meta: schema.Metadata{
+				Present: true, ID: k.ids.next(), Timestamp: time.Now().UnixMilli(),
+				Correlation: cause.Message.Meta.Correlation, Causation: cause.Message.Meta.ID,
+			},
+		},
+	})
+	return b, nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/journal"
+)
+
+// verifyFlags are the flags of `pwos audit verify`.
+type verifyFlags struct{ keys, checkpoints string }
+
+func newAuditVerify(a *app) *cobra.Command {
+	var f verifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify [DIR]",
+		Short: "check a journal without a kernel",
+		Long: `verify reads a whole journal with its checkpoints and reports whether it is what was
+written. It needs no kernel, changes nothing, and may run while one writes. DIR is the
+journal's directory (default: journal in the state directory of the environment).
+
+What such a check cannot see is said on stderr. --checkpoints and --keys let it see
+more: they name files that were kept where nobody could change them with the journal,
+a copy of the file "checkpoints", and the kernel's public keys.
+
+Exit status: 0 nothing contradicts the record, 4 there is no journal, 10 something does
+(the report names each place).`,
+		Example: `  pwos audit verify
+  pwos audit verify /backup/journal --checkpoints /safe/checkpoints --keys /safe/host_key.pub
+  pwos audit verify --json | jq .findings`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var dir string
+			var err error
+			if len(args) == 1 {
+				dir = args[0]
+			} else if dir, err = journalDir(); err != nil {
+				return err
+			}
+			options, err := f.options()
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return a.auditVerify(cmd.Context(), dir, options)
+		},
+	}
+	cmd.Flags().StringVar(&f.checkpoints, "checkpoints", "", "file of checkpoints that were kept elsewhere")
+	cmd.Flags().StringVar(&f.keys, "keys", "", "file of public keys, a line each, that checkpoints may be signed with")
+	return cmd
+}
+
+// options reads the files that the flags name; its errors are wrong usage.
+func (f *verifyFlags) options() (o journal.VerifyOptions, err error) {
+	err = eachLine(f.keys, func(line string) error {
+		o.Keys = append(o.Keys, line)
+		return nil
+	})
+	if err != nil {
+		return o, err
+	}
+	return o, eachLine(f.checkpoints, func(line string) error {
+		cp, err := journal.ParseCheckpoint([]byte(line))
+		o.Known = append(o.Known, cp)
+		return err
+	})
+}
+
+// eachLine calls do with the lines of a file, without empty ones; without a file it does nothing. A file with nothing in
+// it would make a check weaker than it was asked for.
+func eachLine(file string, do func(line string) error) error {
+	if file == "" {
+		return nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return fmt.Errorf("%s has nothing in it", file)
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if err := do(line); err != nil {
+			return fmt.Errorf("%s line %d: %w", file, n, err)
+		}
+	}
+	return nil
+}
+
+func (a *app) auditVerify(ctx context.Context, dir string, options journal.VerifyOptions) error {
+	ctx, cancel := a.bound(ctx, 0)
+	defer cancel()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("find journal: %w", err)
+	}
+	report, err := journal.Verify(ctx, nil, dir, options)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, fs.ErrNotExist), err == nil && report.OK() && report.Segments == 0:
+		return &verdict{exitNotFound, fmt.Errorf("there is no journal in %s: give its directory, or set PWOS_STATE_DIR", dir)}
+	case err != nil:
+		return err
+	}
+	if err := a.printReport(dir, report); err != nil {
+		return err
+	}
+	for _, limit := range report.Limits() {
+		a.say("%s", limit)
+	}
+	if report.OK() {
+		return nil
+	}
+	more := ""
+	if n := len(report.Findings) + report.Omitted - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return &verdict{exitIntegrity, fmt.Errorf("%w%s", report.Findings[0], more)}
+}

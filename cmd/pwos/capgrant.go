@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// grantFlags are the flags of `pwos cap grant`.
+type grantFlags struct {
+	quotas  []string
+	expires numberFlag
+	add     bool
+}
+
+func newCapGrant(a *app) *cobra.Command {
+	var f grantFlags
+	cmd := &cobra.Command{
+		Use:   "grant PID SYSCALL...",
+		Short: "say what a process may call and hold",
+		Long: `grant says what a process may call, in place of all that it was granted before. A
+SYSCALL is a type such as Memory.Set, a code such as SYS_ALLOC, Domain.* for all of
+a domain, or * for all but what only the operator may; "pwos describe" lists the
+types. The token is printed.
+
+--add keeps what is there and adds to it: syscalls join, a quota replaces the one of
+the same resource, and the expiry stays unless another is given. It reads the token
+first and then replaces it; of two that add at once, one may be lost.
+
+Exit status: 0 granted, 1 no resource or syscall of that name, 3 more than the
+granter holds, 4 no such process.`,
+		Example: `  pwos cap grant 7 Memory.Get Memory.Set
+  pwos cap grant 7 SYS_ALLOC SYS_RELEASE --quota gpu=2 --quota tokens=1000 --expires-at-tick 3600
+  pwos cap grant 7 --add 'Ipc.*'`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := f.input(cmd, args)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return a.grant(cmd.Context(), in, f.add)
+		},
+	}
+	cmd.Flags().StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again")
+	cmd.Flags().BoolVar(&f.add, "add", false, "add to what the process was granted before")
+	f.expires.add(cmd, "expires-at-tick", "last tick at which the grant holds (default: it does not expire)")
+	return cmd
+}
+
+// input is what the command line grants; its errors are wrong usage.
+func (f *grantFlags) input(cmd *cobra.Command, args []string) (*schema.GrantInput, error) {
+	pid, err := pidOf(args[0], 1)
+	if err != nil {
+		return nil, err
+	}
+	in := &schema.GrantInput{PID: pid, AllowedSyscalls: args[1:]}
+	if in.ResourceQuotas, err = quotasOf(f.quotas); err != nil {
+		return nil, err
+	}
+	if in.ExpiresAtTick, err = f.expires.given(cmd, "expires-at-tick", 0); err != nil {
+		return nil, err
+	}
+	nothing := in.ResourceQuotas == nil && in.ExpiresAtTick == nil
+	if len(in.AllowedSyscalls) == 0 && (!f.add || nothing) {
+		return nil, errors.New(`name at least one SYSCALL; "pwos cap revoke" takes all away`)
+	}
+	return in, nil
+}
+
+func (a *app) grant(ctx context.Context, in *schema.GrantInput, add bool) error {
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		if add {
+			if err := addTo(ctx, c, in); err != nil {
+				return err
+			}
+		}
+		data, err := invoke(ctx, c, "Capability.Grant", in)
+		if err != nil {
+			return err
+		}
+		return a.printToken(data)
+	})
+}
+
+// addTo completes in by what its process holds already.
+func addTo(ctx context.Context, c *client.Client, in *schema.GrantInput) error {
+	data, err := tokenOf(ctx, c, in.PID)
+	if err != nil || data == nil { // where there is nothing, nothing is kept
+		return err
+	}
+	token, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", data)
+	if err != nil {
+		return err
+	}
+	in.AllowedSyscalls = append(token.AllowedSyscalls, in.AllowedSyscalls...) // the kernel names each once
+	quotas := token.ResourceQuotas
+	maps.Copy(quotas, in.ResourceQuotas)
+	in.ResourceQuotas = quotas
+	if in.ExpiresAtTick == nil {
+		in.ExpiresAtTick = token.ExpiresAtTick
+	}
+	return nil
+}

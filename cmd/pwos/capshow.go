@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func newCapShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [PID]",
+		Short: "show what processes were granted, and what they hold",
+		Long: `show prints a process's token: what it may call, how much of each resource it may
+hold, and how much it holds. Without a PID it shows all living processes that have
+one, a line of JSON each where stdout is no terminal.
+
+Exit status: 4 where the named process has no token.`,
+		Example: `  pwos cap show
+  pwos cap show 7
+  pwos cap show 7 --json`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.showTokens(cmd.Context())
+			}
+			pid, err := pidOf(args[0], 1)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				data, err := invoke(ctx, c, "Capability.Get", &schema.CapabilityGetInput{PID: &pid})
+				if err != nil {
+					return err
+				}
+				return a.printToken(data)
+			})
+		},
+	}
+}
+
+// printToken writes one token, that of Capability.Grant or that of Capability.Get.
+func (a *app) printToken(data schema.Value) error {
+	if a.wantsJSON() {
+		return a.printLine(data)
+	}
+	members, _ := objectOf(data)
+	if members["held"] == nil {
+		data = append(slices.Clone(data[:len(data)-1]), `,"held":{}}`...)
+	}
+	token, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", data)
+	if err != nil {
+		return err
+	}
+	t := new(table)
+	t.row("pid", fmt.Sprint(token.PID))
+	t.row("may call", strings.Join(token.AllowedSyscalls, " "))
+	t.row("expires", expiry(token.ExpiresAtTick))
+	for _, resource := range resourcesOf(&token) {
+		t.row("quota of "+escaped(resource), quotaText(&token, resource))
+	}
+	return t.write(a.stdout)
+}
+
+func (a *app) showTokens(ctx context.Context) error {
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		processes, err := listProcesses(ctx, c, nil)
+		if err != nil {
+			return err
+		}
+		t := new(table)
+		t.header("pid", "expires", "quotas", "may call")
+		for _, p := range processes {
+			data, err := p.token(ctx, c)
+			if err != nil {
+				return err
+			}
+			if data == nil {
+				continue
+			}
+			if a.wantsJSON() {
+				if err := a.printLine(data); err != nil {
+					return err
+				}
+				continue
+			}
+			token, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", data)
+			if err != nil {
+				return err
+			}
+			t.row(fmt.Sprint(token.PID), expiry(token.ExpiresAtTick), quotaTexts(&token), strings.Join(token.AllowedSyscalls, " "))
+		}
+		return t.write(a.stdout)
+	})
+}
+
+// tokenOf returns what Capability.Get says of pid, nil where it has no token.
+func tokenOf(ctx context.Context, c *client.Client, pid int64) (schema.Value, error) {
+	data, err := invoke(ctx, c, "Capability.Get", &schema.CapabilityGetInput{PID: &pid})
+	if kernel := (*client.KernelError)(nil); errors.As(err, &kernel) && kernel.Code == 404 {
+		return nil, nil
+	}
+	return data, err
+}
+
+func expiry(tick *int64) string {
+	if tick == nil {
+		return "never"
+	}
+	return fmt.Sprintf("after tick %d", *tick)
+}
+
+// resourcesOf names what a token has a quota of, or its holder holds in spite of it.
+func resourcesOf(token *schema.CapabilityGetOutput) []string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(token.ResourceQuotas)), maps.Keys(token.Held))
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// quotaText is what is held of a resource, and the limit.
+func quotaText(token *schema.CapabilityGetOutput, resource string) string {
+	return units(token.Held[resource]) + "/" + units(token.ResourceQuotas[resource])
+}
+
+func quotaTexts(token *schema.CapabilityGetOutput) string {
+	var texts []string
+	for _, resource := range resourcesOf(token) {
+		texts = append(texts, escaped(resource)+" "+quotaText(token, resource))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,24 @@
+package main
+
+import "github.com/promptware-os/pwos/schema"
+
+// What the tests of the verbs look at.
+var (
+	PIDOf     = pidOf
+	QuotasOf  = quotasOf
+	SendData  = sendData
+	MemData   = memSetData
+	ErrStatus = func(code int, err error) error { return &verdict{code, err} }
+)
+
+// TreeOf lists processes as ps does, each with its depth.
+func TreeOf(list []schema.Descriptor) (pids []int64, depths []int) {
+	var processes []process
+	for _, d := range list {
+		processes = append(processes, process{Descriptor: d})
+	}
+	for _, p := range treeOf(processes) {
+		pids, depths = append(pids, p.PID), append(depths, p.depth)
+	}
+	return pids, depths
+}

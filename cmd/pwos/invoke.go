@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// withKernel connects, starting a kernel where none runs, and does what a verb does with the connection. The whole takes no
+// longer than --timeout, or than otherwise where that is not given; 0 is no limit.
+func (a *app) withKernel(ctx context.Context, otherwise time.Duration, do func(context.Context, *client.Client) error) (err error) {
+	ctx, cancel := a.bound(ctx, otherwise)
+	defer cancel()
+	c, err := a.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, c)
+	return do(ctx, c)
+}
+
+// invoke calls a syscall of the table with the given input, one of schema's types or a schema.Value that is sent as it
+// stands, and returns the data of its reply.
+func invoke(ctx context.Context, c *client.Client, typ string, input any) (schema.Value, error) {
+	answer, err := request(ctx, c, schema.Message{Type: typ}, input)
+	return answer.Data, err
+}
+
+// request is invoke for who has something to say in the metadata, or wants to see the answer's.
+func request(ctx context.Context, c *client.Client, m schema.Message, input any) (schema.Message, error) {
+	row, ok := schema.Lookup(m.Type)
+	if !ok {
+		return schema.Message{}, fmt.Errorf("call %s: this pwos does not know it", m.Type)
+	}
+	m.Kind = row.Kind
+	if data, ok := input.(schema.Value); ok {
+		m.Data = data
+		return c.Do(ctx, m)
+	}
+	var err error
+	if m.Data, err = schema.Marshal(input); err != nil {
+		return schema.Message{}, fmt.Errorf("call %s: %w", m.Type, err)
+	}
+	return c.Do(ctx, m)
+}
+
+// answerAs reads the data of a reply to a syscall.
+func answerAs[T any](typ string, data schema.Value) (T, error) {
+	value, ok := valueOf[T](data)
+	if !ok {
+		return value, fmt.Errorf("read answer to %s: it has another form than this pwos knows: %.200s", typ, data)
+	}
+	return value, nil
+}
+
+// invokeAs is invoke for who looks into the answer.
+func invokeAs[T any](ctx context.Context, c *client.Client, typ string, input any) (T, error) {
+	data, err := invoke(ctx, c, typ, input)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return answerAs[T](typ, data)
+}
+
+// show is all that many verbs do: one call, and its answer on stdout.
+func (a *app) show(ctx context.Context, typ string, input any) error {
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		data, err := invoke(ctx, c, typ, input)
+		if err != nil {
+			return err
+		}
+		return a.printValue(data)
+	})
+}
+
+// group makes a command of nothing but verbs.
+func group(use, short, long, example string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Example: example,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(cmd, fmt.Errorf("%q is no verb of %s", args[0], cmd.CommandPath()))
+			}
+			return usage(cmd, fmt.Errorf("%s needs a verb", cmd.CommandPath()))
+		},
+	}
+	cmd.AddCommand(verbs...)
+	return cmd
+}

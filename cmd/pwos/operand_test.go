@@ -1,0 +1,92 @@
+package main_test
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	pwos "github.com/promptware-os/pwos/cmd/pwos"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestPIDOf(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		"1": 1, "42": 42, "0": -1, "-1": -1, "": -1, "1.0": -1, "scout": -1, "1e3": -1, "9223372036854775808": -1,
+	} {
+		got, err := pwos.PIDOf(text, 1)
+		if want < 0 && err == nil || want > 0 && got != want {
+			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
+		}
+	}
+	if pid, err := pwos.PIDOf("0", 0); pid != 0 || err != nil {
+		t.Errorf("0 where the operator may be meant: %d, %v", pid, err)
+	}
+}
+
+func TestQuotasOf(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		given string // separated by spaces
+		want  map[string]float64
+		fails bool
+	}{
+		{"", nil, false},
+		{"gpu=2", map[string]float64{"gpu": 2}, false},
+		{"gpu=0 tokens=1e3 a=0.5", map[string]float64{"gpu": 0, "tokens": 1000, "a": 0.5}, false},
+		{"gpu", nil, true},
+		{"=1", nil, true},
+		{"gpu=", nil, true},
+		{"gpu=-1", nil, true},
+		{"gpu=inf", nil, true},
+		{"gpu=1e999", nil, true},
+		{"gpu=0x10", nil, true},
+		{"gpu=1 gpu=2", nil, true},
+		{"a=b=1", nil, true},
+	} {
+		got, err := pwos.QuotasOf(strings.Fields(tt.given))
+		if (err != nil) != tt.fails || !maps.Equal(got, tt.want) {
+			t.Errorf("%q: %v, %v, want %v", tt.given, got, err, tt.want)
+		}
+	}
+}
+
+// What a verb has found itself has its own exit status, however it is wrapped.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	err := errors.Join(pwos.ErrStatus(10, errors.New("damaged")), errors.New("and more"))
+	if got := pwos.Status(err, false); got != 10 {
+		t.Errorf("status %d, want 10", got)
+	}
+}
+
+// Values go out byte for byte, and the data is what the syscall takes.
+func TestData(t *testing.T) {
+	t.Parallel()
+	pid, tick := int64(7), int64(0)
+	intent, priority := `a "b"`, "URGENT"
+	const odd = `{ "\u0041" : [1.50, 1e2] }`
+	for want, got := range map[string]struct {
+		typ  string
+		data schema.Value
+	}{
+		`{"key":"a/b","value":` + odd + `}`:        {"Memory.Set", pwos.MemData("a/b", schema.Value(odd), nil)},
+		`{"key":"k","value":null,"pid":7}`:         {"Memory.Set", pwos.MemData("k", schema.Value("null"), &pid)},
+		`{"receiver_pid":0,"payload":` + odd + `}`: {"Syscall.SendMsg", pwos.SendData(&schema.SendMsgInput{Payload: schema.Value(odd)})},
+		`{"receiver_pid":3,"payload":1,"intent":"a \"b\"","priority":"URGENT","pid":7,"expires_at_tick":0}`: {
+			"Syscall.SendMsg", pwos.SendData(&schema.SendMsgInput{
+				Target: schema.Target{PID: &pid}, ReceiverPID: 3, Payload: schema.Value("1"),
+				Intent: &intent, Priority: &priority, ExpiresAtTick: &tick,
+			}),
+		},
+	} {
+		if string(got.data) != want {
+			t.Errorf("data %s, want %s", got.data, want)
+		}
+		row, _ := schema.Lookup(got.typ)
+		if _, fault := row.Input.Decode(got.data); fault != nil {
+			t.Errorf("%s does not take %s: %v", got.typ, got.data, fault)
+		}
+	}
+}

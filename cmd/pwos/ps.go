@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// psFlags are the flags of `pwos ps`.
+type psFlags struct {
+	state string
+	all   bool
+}
+
+// terminated is the state of processes that have ended (PROTOCOL 6).
+const terminated = "TERMINATED"
+
+func newPs(a *app) *cobra.Command {
+	var f psFlags
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "list the processes, with what they hold",
+		Long: `ps lists the processes that have not ended, children below their parents, with the
+tick of their birth and what each holds of its quotas (held/limit).
+
+Where stdout is no terminal, each process is a line of JSON: what Process.List says
+of it, and its quotas as they are now. No processes: nothing is printed.`,
+		Example: `  pwos ps
+  pwos ps --all
+  pwos ps --state BLOCKED --json`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if states := []string{"CREATED", "READY", "RUNNING", "BLOCKED", terminated}; f.state != "" && !slices.Contains(states, strings.ToUpper(f.state)) {
+				return usage(cmd, fmt.Errorf("--state is one of %s, not %q", strings.Join(states, ", "), f.state))
+			}
+			return a.ps(cmd.Context(), f)
+		},
+	}
+	cmd.Flags().StringVar(&f.state, "state", "", "only processes in this state, such as READY or TERMINATED")
+	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "ended processes too, as far as the kernel remembers them")
+	return cmd
+}
+
+func (a *app) ps(ctx context.Context, f psFlags) error {
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		var state *string
+		if f.state != "" {
+			wanted := strings.ToUpper(f.state)
+			state = &wanted
+		}
+		processes, err := listProcesses(ctx, c, state)
+		if err != nil {
+			return err
+		}
+		if state == nil && !f.all {
+			processes = slices.DeleteFunc(processes, func(p process) bool { return p.State == terminated })
+		}
+		t := new(table)
+		t.header("pid", "agent", "state", "priority", "birth tick", "quotas")
+		for _, n := range treeOf(processes) {
+			token, err := n.token(ctx, c)
+			if err != nil {
+				return err
+			}
+			if a.wantsJSON() {
+				if err := a.printLine(n.line(token)); err != nil {
+					return err
+				}
+				continue
+			}
+			quotas := ""
+			if token != nil {
+				out, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", token)
+				if err != nil {
+					return err
+				}
+				quotas = quotaTexts(&out)
+			}
+			t.row(fmt.Sprint(n.PID), n.indent()+escaped(n.AgentID), n.State, n.Priority, fmt.Sprint(n.BirthTick), quotas)
+		}
+		return t.write(a.stdout)
+	})
+}

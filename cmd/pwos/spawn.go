@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// spawnFlags are the flags of `pwos spawn`.
+type spawnFlags struct {
+	intent, role, priority string
+	allow, quotas          []string
+	expires, parent        numberFlag
+}
+
+func newSpawn(a *app) *cobra.Command {
+	var f spawnFlags
+	cmd := &cobra.Command{
+		Use:   "spawn AGENT_ID",
+		Short: "add a process to the kernel's table",
+		Long: `spawn adds a process: an agent with a PID, a capability and a mailbox of its own. It
+starts no program. Its PID and name are printed.
+
+Without --allow it is granted the default: the ten syscalls of the capability model
+and 200 units of each resource, cut down to what its parent holds.
+
+Exit status: 3 more than the parent may give, 1 no resource or syscall of that name.`,
+		Example: `  pwos spawn scout
+  pwos spawn scout --intent 'look ahead' --priority HIGH --allow 'Memory.*,SYS_SEND_MSG' --quota gpu=2
+  pwos spawn helper --parent 7`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := f.input(cmd, args[0])
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return a.show(cmd.Context(), "Syscall.Spawn", in)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.intent, "intent", "", "what it is for, in words")
+	flags.StringVar(&f.role, "role", "", "its part in a larger task, in words")
+	flags.StringVar(&f.priority, "priority", "", "LOW, NORMAL, HIGH or URGENT (default NORMAL)")
+	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas")
+	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again; needs --allow")
+	f.expires.add(cmd, "expires-at-tick", "last tick at which its grant holds (default: it does not expire); needs --allow")
+	f.parent.add(cmd, "parent", "process that spawns it (default 0, the operator)")
+	return cmd
+}
+
+// input is what the command line spawns; its errors are wrong usage.
+func (f *spawnFlags) input(cmd *cobra.Command, agent string) (*schema.SpawnInput, error) {
+	in := &schema.SpawnInput{
+		ChildAgentID: agent,
+		Intent:       textGiven(cmd, "intent", f.intent),
+		Role:         textGiven(cmd, "role", f.role),
+		Priority:     textGiven(cmd, "priority", f.priority),
+	}
+	if agent == "" {
+		return nil, errors.New("AGENT_ID must not be empty")
+	}
+	if err := checkPriority(in.Priority); err != nil {
+		return nil, err
+	}
+	var err error
+	if in.PID, err = f.parent.given(cmd, "parent", 0); err != nil {
+		return nil, err
+	}
+	grant := schema.SpawnCapability{AllowedSyscalls: f.allow}
+	if grant.ResourceQuotas, err = quotasOf(f.quotas); err != nil {
+		return nil, err
+	}
+	if grant.ExpiresAtTick, err = f.expires.given(cmd, "expires-at-tick", 0); err != nil {
+		return nil, err
+	}
+	switch {
+	case cmd.Flags().Changed("allow"):
+		in.Capabilities = &grant
+	case grant.ResourceQuotas != nil || grant.ExpiresAtTick != nil:
+		return nil, errors.New("--quota and --expires-at-tick are part of a grant: say with --allow what it may call")
+	}
+	return in, nil
+}

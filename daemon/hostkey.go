@@ -1,0 +1,68 @@
+package daemon
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// hostKey is the kernel's own key: it signs the journal's checkpoints.
+type hostKey struct{ signer ssh.Signer }
+
+// openHostKey reads the host key of the state directory, or makes one at the first start: an OpenSSH private key, so that
+// ssh-keygen can show it.
+func openHostKey(dir string) (*hostKey, error) {
+	path := filepath.Join(dir, "host_key")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = makeHostKey(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open host key: %w", err)
+	}
+	signer, err := ssh.ParsePrivateKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("read host key %s: %w", path, err)
+	}
+	return &hostKey{signer}, nil
+}
+
+// makeHostKey writes a fresh key under another name first: a crash leaves a whole key or none.
+func makeHostKey(path string) ([]byte, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "pwos kernel")
+	if err != nil {
+		return nil, err
+	}
+	text := pem.EncodeToMemory(block)
+	fresh := path + ".new"
+	if err := os.WriteFile(fresh, text, 0o600); err != nil {
+		return nil, err
+	}
+	return text, os.Rename(fresh, path)
+}
+
+// Public returns the key as a line of authorized_keys.
+func (k *hostKey) Public() string {
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(k.signer.PublicKey())))
+}
+
+// Sign returns the raw ed25519 signature of data.
+func (k *hostKey) Sign(data []byte) ([]byte, error) {
+	sig, err := k.signer.Sign(rand.Reader, data)
+	if err != nil {
+		return nil, err
+	}
+	return sig.Blob, nil
+}

@@ -1,0 +1,163 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/delta"
+	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/kernel/resource"
+	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// state is the kernel's state as the journal has it: what a start makes, and what a running kernel makes anew when its
+// journal has lost what a domain had applied.
+type state struct {
+	dir     string // the journal's
+	log     *slog.Logger
+	journal *journal.Log
+
+	domains   map[schema.Domain]kernel.Domain
+	processes *process.Domain
+	tokens    *capability.Registry
+	ledger    *resource.Ledger
+	mailboxes *ipc.Domain
+
+	keys *actors.Keys
+	tick int64
+}
+
+// openState opens the journal and replays it.
+func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *state, err error) {
+	key, err := openHostKey(cfg.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	s = &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, keys: actors.NewKeys()}
+	s.journal, err = s.openJournal(key)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.journal.Close())
+		}
+	}()
+	if err := s.makeDomains(cfg); err != nil {
+		return nil, err
+	}
+	return s, s.replay(ctx)
+}
+
+func (s *state) openJournal(key *hostKey) (*journal.Log, error) {
+	j, recovery, err := journal.Open(journal.Options{
+		Dir: s.dir, Signer: key,
+		Trouble: func(err error) { s.log.Warn("journal trouble", "error", err) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	if cut := recovery.Cut; cut != nil {
+		s.log.Warn("journal ended in a write that never finished: it was cut off; nobody had been told that it was done",
+			"file", filepath.Base(cut.File), "bytes", cut.Bytes, "after", cut.After)
+	}
+	for _, note := range recovery.Notes {
+		s.log.Warn("journal recovery", "note", note)
+	}
+	return j, nil
+}
+
+// makeDomains makes the state machines, empty, with the views that they have of each other.
+func (s *state) makeDomains(cfg *config.Config) error {
+	pools := make([]string, 0, len(cfg.Resources))
+	for name := range cfg.Resources {
+		pools = append(pools, name)
+	}
+	slices.Sort(pools)
+	s.processes = process.New(pools)
+	view := s.processes.Processes()
+	s.tokens = capability.New(pools, view)
+	s.mailboxes = ipc.New(ipc.Options{Capacity: cfg.Ipc.Mailbox, Rules: governance(cfg.Ipc.Deny)})
+	var err error
+	if s.ledger, err = resource.New(cfg.Resources, s.tokens, view); err != nil {
+		return err
+	}
+	parameters, err := schema.Marshal(&parameterBlock{Origin: cfg.Origin, Version: Version()})
+	if err != nil {
+		return err
+	}
+	keyed, err := memory.New(parameters, view)
+	if err != nil {
+		return err
+	}
+	s.domains = map[schema.Domain]kernel.Domain{
+		schema.Kernel: self.New(), schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
+		schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
+	}
+	return nil
+}
+
+func governance(deny []config.Deny) []ipc.Rule {
+	rules := make([]ipc.Rule, len(deny))
+	for i, d := range deny {
+		rules[i] = ipc.Rule{Intent: d.Intent, SenderPID: d.SenderPID, ReceiverPID: d.ReceiverPID}
+	}
+	return rules
+}
+
+// parameterBlock is proc/cmdline (ABI 5).
+type parameterBlock struct {
+	Origin  string `json:"origin"`
+	Version string `json:"version"`
+}
+
+// replay makes every domain's state of the whole journal.
+func (s *state) replay(ctx context.Context) error {
+	reader := journal.NewReader(nil, s.dir, journal.ReaderOptions{Limit: s.journal.Written})
+	err := actors.Replay(ctx, reader, s.domains, func(call *kernel.Call) {
+		s.keys.Recall(call)
+		s.tick = max(s.tick, call.Tick)
+	})
+	if err = errors.Join(err, reader.Close()); err != nil {
+		return err
+	}
+	for _, d := range s.domains {
+		if p, ok := d.(kernel.Publisher); ok {
+			p.Publish()
+		}
+	}
+	return nil
+}
+
+// restore makes one domain's state anew.
+func (s *state) restore(name schema.Domain, d kernel.Domain) error {
+	d.Reset()
+	reader := journal.NewReader(nil, s.dir, journal.ReaderOptions{Limit: s.journal.Written})
+	err := actors.Replay(context.Background(), reader, map[schema.Domain]kernel.Domain{name: d}, func(*kernel.Call) {})
+	return errors.Join(err, reader.Close())
+}
+
+// orphans are the commands that take away what a crash has left to processes that are not alive.
+func (s *state) orphans() []kernel.Step {
+	return process.Orphans(s.processes.Alive, s.tokens.Holders(), s.ledger.Holders(), s.mailboxes.Mailboxes())
+}
+
+// close syncs the journal and signs its head.
+func (s *state) close() error {
+	if err := s.journal.Close(); err != nil {
+		return fmt.Errorf("close journal: %w", err)
+	}
+	return nil
+}

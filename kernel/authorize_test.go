@@ -1,0 +1,52 @@
+package kernel_test
+
+import (
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestAuthorize: the three checks of CAP 2 that need no more than a token, and who is exempt.
+func TestAuthorize(t *testing.T) {
+	t.Parallel()
+	all := token(7, nil, nil, "*")
+	until5 := token(7, nil, new(int64(5)), "Memory.Set")
+	tests := []struct {
+		name  string
+		pid   int64
+		token *kernel.Token
+		typ   string
+		tick  int64
+		want  string // empty: it may
+	}{
+		{"operator", 0, nil, "Memory.Set", 0, ""},
+		{"operator shuts down", 0, nil, "Syscall.Shutdown", 0, ""},
+		{"everyone's without a token", 7, nil, "Syscall.Ping", 0, ""},
+		{"everyone's with an expired one", 7, until5, "Syscall.Ping", 9, ""},
+		{"granted", 7, until5, "Memory.Set", 5, ""},
+		{"all granted", 7, all, "Syscall.Alloc", 0, ""},
+		{"no token", 7, nil, "Memory.Set", 0, `pid 7 may not call Memory.Set: grant it with "pwos cap grant 7 Memory.Set"`},
+		{"not allowed", 7, until5, "Memory.Get", 5, `pid 7 may not call Memory.Get: grant it with "pwos cap grant 7 Memory.Get"`},
+		{
+			"expired", 7, until5, "Memory.Set", 6,
+			`pid 7 may not call Memory.Set: its token expired after tick 5, and it is tick 6: grant it with "pwos cap grant 7 Memory.Set"`,
+		},
+		{
+			"expired comes before not allowed", 7, until5, "Memory.Get", 8,
+			`pid 7 may not call Memory.Get: its token expired after tick 5, and it is tick 8: grant it with "pwos cap grant 7 Memory.Get"`,
+		},
+		{"the operator's own", 7, all, "Syscall.Shutdown", 0, "pid 7 may not call Syscall.Shutdown: only the operator may"},
+		{"the kernel's own", 7, all, "Capability.Strip", 0, "pid 7 may not call Capability.Strip: it is the kernel's own"},
+		{"the kernel's own, operator", 0, nil, "Resource.Free", 0, "pid 0 may not call Resource.Free: it is the kernel's own"},
+	}
+	for _, tt := range tests {
+		err := kernel.Authorize(tt.pid, tt.token, lookup(t, tt.typ), tt.tick)
+		switch {
+		case tt.want == "" && err != nil:
+			t.Errorf("%s: denied: %v", tt.name, err)
+		case tt.want != "" && (err == nil || err.Message != tt.want || err.Class != schema.Forbidden):
+			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package capability
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// revoke answers Capability.Revoke. That there is no token to take away is an answer, not an error, even where the process
+// has ended; that there never was such a process is one.
+func (r *Registry) revoke(call *kernel.Call, pid int64) (kernel.Result, error) {
+	_, held := r.tokens[pid]
+	if !held && r.processes.Process(pid) == nil {
+		return kernel.Result{}, unknown(pid)
+	}
+	if err := r.authority(call, "revoke the token of", pid); err != nil {
+		return kernel.Result{}, err
+	}
+	return answer(schema.RevokeOutput{PID: pid, Revoked: held})
+}
+
+// expired returns the PIDs whose token holds no longer at tick, ascending, and no more of them than an answer has room
+// for: what Capability.RevokeExpired does not name it does not revoke.
+func (r *Registry) expired(tick int64) []int64 {
+	var pids []int64
+	for pid, token := range r.tokens {
+		if token.Expired(tick) {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	room := kernel.MaxData - len(`{"revoked":[]}`)
+	for i, pid := range pids {
+		if room -= len(strconv.FormatInt(pid, 10)) + len(","); room < 0 {
+			return pids[:i]
+		}
+	}
+	return pids
+}

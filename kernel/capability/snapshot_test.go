@@ -1,0 +1,122 @@
+package capability_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/capability"
+)
+
+// filled is a registry with a token for each PID from 1 to n.
+func filled(t testing.TB, n int64) *capability.Registry {
+	t.Helper()
+	r := capability.New(pools(), nil)
+	for pid := int64(1); pid <= n; pid++ {
+		r.Apply(endowed(t, pid))
+	}
+	return r
+}
+
+// endowed is a decided call that gives pid a token.
+func endowed(t testing.TB, pid int64) *kernel.Call {
+	t.Helper()
+	call := request(t, operator, "Capability.Endow", `{"pid":1,"allowed_syscalls":[]}`)
+	call.Data = fmt.Appendf(nil, `{"pid":%d,"allowed_syscalls":["Memory.*","SYS_ALLOC"],"resource_quotas":{"gpu":0.1}}`, pid)
+	return call
+}
+
+func TestSnapshotIsOfItsMoment(t *testing.T) {
+	t.Parallel()
+	r := filled(t, 3)
+	before := snapshot(t, r)
+	write := r.Snapshot()
+	must(t, r, operator, "Capability.Strip", `{"pids":[1,2]}`, `{"success":true}`)
+	endow(t, r, "", 3, 4)
+	var late []byte
+	if err := write(func(chunk []byte) error { late = append(append(late, chunk...), '\n'); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(before, late) {
+		t.Errorf("snapshot %s, want %s", late, before)
+	}
+}
+
+// TestSnapshotChunks: a large state comes in chunks, each of which can be written and read by itself.
+func TestSnapshotChunks(t *testing.T) {
+	t.Parallel()
+	const many = 2500
+	r, again := filled(t, many), capability.New(nil, nil)
+	chunks := 0
+	if err := r.Snapshot()(func(chunk []byte) error { chunks++; return again.Restore(bytes.Clone(chunk)) }); err != nil {
+		t.Fatal(err)
+	}
+	if chunks != 3 || len(again.Holders()) != many {
+		t.Errorf("%d chunks restore %d tokens", chunks, len(again.Holders()))
+	}
+	again.Publish()
+	for pid := int64(1); pid <= many; pid++ {
+		if got := again.Token(pid); got == nil || got.PID != pid {
+			t.Fatalf("after one Publish the view shows %v for %d", got, pid)
+		}
+	}
+	if !bytes.Equal(snapshot(t, r), snapshot(t, again)) {
+		t.Error("restored to another state")
+	}
+}
+
+func TestSnapshotTellsOfAFailedWrite(t *testing.T) {
+	t.Parallel()
+	full := errors.New("disk full")
+	if err := filled(t, 1).Snapshot()(func([]byte) error { return full }); !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReset(t *testing.T) {
+	t.Parallel()
+	r := filled(t, 3)
+	r.Publish()
+	r.Reset()
+	if r.Token(2) == nil {
+		t.Error("the view changes before it is published")
+	}
+	if got := snapshot(t, r); len(got) != 0 || len(r.Holders()) != 0 {
+		t.Errorf("after a reset it holds %s", got)
+	}
+	endow(t, r, "", 2)
+	r.Publish()
+	if r.Token(1) != nil || r.Token(2) == nil || r.Token(3) != nil {
+		t.Error("the view shows tokens from before the reset")
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
+	for _, chunk := range []string{``, `[`, `{}`, `[{"pid":1}]`, `[{"pid":1,"allowed_syscalls":[],"resource_quotas":{"gpu":"1"}}]`} {
+		if err := capability.New(nil, nil).Restore([]byte(chunk)); err == nil {
+			t.Errorf("%s: restored", chunk)
+		}
+	}
+}
+
+// FuzzRestore: what a damaged snapshot holds is refused or read; what was read is written again the same way.
+func FuzzRestore(f *testing.F) {
+	f.Add([]byte(`[{"pid":1,"allowed_syscalls":["*"],"resource_quotas":{"gpu":0.1},"expires_at_tick":5}]`))
+	f.Add([]byte(`[{"pid":0,"allowed_syscalls":[],"resource_quotas":{}},{"pid":0,"allowed_syscalls":[],"resource_quotas":{}}]`))
+	f.Fuzz(func(t *testing.T, chunk []byte) {
+		r := capability.New(nil, nil)
+		if r.Restore(chunk) != nil {
+			return
+		}
+		state, again := snapshot(t, r), capability.New(nil, nil)
+		if err := r.Snapshot()(again.Restore); err != nil {
+			t.Fatalf("restore %s: %v", state, err)
+		}
+		if !bytes.Equal(state, snapshot(t, again)) {
+			t.Errorf("%s becomes %s", state, snapshot(t, again))
+		}
+	})
+}

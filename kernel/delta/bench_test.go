@@ -1,0 +1,129 @@
+package delta_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/delta"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// long is how many deltas the memories of the benchmarks hold.
+const long = 100_000
+
+// committing returns calls that each change two of a thousand members and one of ten sums.
+func committing() []kernel.Call {
+	calls := make([]kernel.Call, 1000)
+	for i := range calls {
+		in := &schema.CommitDeltaInput{
+			Changes: map[string]schema.Value{
+				fmt.Sprintf("k%03d", i):           schema.Value(fmt.Sprintf(`{"n":%d,"at":"home"}`, i)),
+				fmt.Sprintf("k%03d", (i+500)%999): schema.Value(`null`),
+			},
+			ResourceChanges: map[string]float64{fmt.Sprint("r", i%10): 0.5},
+		}
+		calls[i] = kernel.Call{PID: 1, Origin: home, Input: in}
+	}
+	return calls
+}
+
+func remembering(b *testing.B, n int) *delta.Domain {
+	b.Helper()
+	d := delta.New(table{process(1, "ada", home)})
+	calls := committing()
+	for i := range n {
+		commitOne(b, d, &calls[i%len(calls)], int64(i))
+	}
+	return d
+}
+
+func commitOne(b *testing.B, d *delta.Domain, call *kernel.Call, tick int64) {
+	call.Tick = tick
+	result, err := d.Decide(call)
+	if err != nil {
+		b.Fatal(err)
+	}
+	call.Data = result.Data
+	d.Apply(call)
+}
+
+func BenchmarkCommit(b *testing.B) {
+	for _, n := range []int{0, long} {
+		b.Run(fmt.Sprintf("on %d", n), func(b *testing.B) {
+			d, calls := remembering(b, n), committing()
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				commitOne(b, d, &calls[i%len(calls)], int64(n+i))
+				i++
+			}
+		})
+	}
+}
+
+func BenchmarkGetState(b *testing.B) {
+	d := remembering(b, long)
+	early, middle := int64(long/100), int64(long/2+3000)
+	for name, tick := range map[string]*int64{"now": nil, "early": &early, "middle": &middle} {
+		b.Run(name, func(b *testing.B) {
+			call := &kernel.Call{PID: 1, Origin: home, Input: &schema.GetStateInput{AtTick: tick}}
+			for b.Loop() {
+				if _, err := d.Decide(call); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkRollback drops one delta and commits another: the worst that an agent can make of it.
+func BenchmarkRollback(b *testing.B) {
+	d, calls := remembering(b, long), committing()
+	drop := &kernel.Call{Origin: home, Input: &schema.DeltaDropInput{AgentID: "ada", ToTick: long - 1}}
+	for b.Loop() {
+		commitOne(b, d, &calls[0], long)
+		d.Apply(drop)
+	}
+}
+
+func BenchmarkSnapshot(b *testing.B) {
+	d := remembering(b, long)
+	for b.Loop() {
+		if err := d.Snapshot()(func(chunk []byte) error {
+			b.SetBytes(int64(len(chunk)))
+			return nil
+		}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRestore restores long deltas, and folds them for the first answer.
+func BenchmarkRestore(b *testing.B) {
+	var chunks [][]byte
+	if err := remembering(b, long).Snapshot()(func(chunk []byte) error {
+		chunks = append(chunks, chunk)
+		return nil
+	}); err != nil {
+		b.Fatal(err)
+	}
+	for _, answer := range []bool{false, true} {
+		b.Run(fmt.Sprintf("answering %v", answer), func(b *testing.B) {
+			for b.Loop() {
+				d := delta.New(table{process(1, "ada", home)})
+				for _, chunk := range chunks {
+					if err := d.Restore(chunk); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if !answer {
+					continue
+				}
+				if _, err := d.Decide(&kernel.Call{PID: 1, Origin: home, Input: &schema.GetStateInput{}}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,47 @@
+package kernel
+
+import "github.com/promptware-os/pwos/schema"
+
+// Domain is a deterministic state machine that owns some rows of the syscall table. See the package comment.
+type Domain interface {
+	// Decide computes the outcome of call, whose syscall is one of the domain's. It changes nothing. An error that is no
+	// *schema.Error is shown to the caller as an internal error without its text. It may be asked again for a call that
+	// waits.
+	Decide(call *Call) (Result, error)
+
+	// Apply changes the state as a successfully decided command demands: a pure function of the state and of what the
+	// journal keeps of the call (Input, PID, Origin, Tick, Time, Data). It cannot fail and reads nothing else: not the
+	// token, not the views.
+	Apply(call *Call)
+
+	// Snapshot returns a function that writes the present state as chunks of bytes. The function may be called later, on
+	// another goroutine, and at most once; it writes the state as it was when Snapshot was called. Snapshot itself must
+	// be quick.
+	Snapshot() func(write func(chunk []byte) error) error
+
+	// Reset returns to the empty state.
+	Reset()
+
+	// Restore adds a chunk of a snapshot, in the order in which they were written, to an empty state.
+	Restore(chunk []byte) error
+}
+
+// Publisher is a domain that others have a view of. What it applied becomes visible to them when the shell calls Publish:
+// after each batch that it applied, once the batch is on its way to the journal, so that whatever others decide on the
+// strength of it stands behind it there. Decide of the domain itself sees its own state at once. After Reset, Restore or
+// a replay one Publish makes the view complete.
+type Publisher interface {
+	Publish()
+}
+
+// Tokens is a view of the capability registry. It is safe for concurrent use and never waits.
+type Tokens interface {
+	// Token returns the token of pid, nil where it has none. Tokens are immutable.
+	Token(pid int64) *Token
+}
+
+// Processes is a view of the process table. It is safe for concurrent use and never waits.
+type Processes interface {
+	// Process returns the descriptor of pid, nil where there never was one. Descriptors are immutable.
+	Process(pid int64) *schema.Descriptor
+}

@@ -1,0 +1,94 @@
+package kernel
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// DefaultQuota is how many units of a resource a default grant allows (CAP 3).
+const DefaultQuota = 200.0
+
+// DefaultGrant is the grant of a process of which nobody said what it may do: the ten syscalls of CAP 1, and
+// DefaultQuota of each of the given resources (CAP 3).
+func DefaultGrant(pid int64, resources []string) *schema.GrantInput {
+	grant := &schema.GrantInput{
+		PID: pid,
+		AllowedSyscalls: []string{
+			"SYS_ALLOC", "SYS_CHECKPOINT", "SYS_COMMIT_DELTA", "SYS_GET_STATE", "SYS_QUERY",
+			"SYS_RELEASE", "SYS_ROLLBACK", "SYS_SEND_MSG", "SYS_SPAWN", "SYS_TERMINATE",
+		},
+		ResourceQuotas: make(map[string]float64, len(resources)),
+	}
+	for _, resource := range resources {
+		grant.ResourceQuotas[resource] = DefaultQuota
+	}
+	return grant
+}
+
+// NewToken returns the token that a grant asks for, in canonical form: what is allowed sorted and named once, nothing
+// nil. Names that mean nothing are refused, since a grant that silently does nothing costs its holder a denial later:
+// pools are the resources that there are.
+func NewToken(grant *schema.GrantInput, pools []string) (*Token, *schema.Error) {
+	t := &Token{schema.Token{
+		PID:             grant.PID,
+		AllowedSyscalls: append([]string{}, grant.AllowedSyscalls...),
+		ResourceQuotas:  make(map[string]float64, len(grant.ResourceQuotas)),
+	}}
+	for i, pattern := range grant.AllowedSyscalls {
+		if why := meaningless(pattern); why != "" {
+			return nil, Invalid(fmt.Sprintf("allowed_syscalls[%d]", i), "is %q: %s", pattern, why)
+		}
+	}
+	slices.Sort(t.AllowedSyscalls)
+	t.AllowedSyscalls = slices.Compact(t.AllowedSyscalls)
+	for _, resource := range slices.Sorted(maps.Keys(grant.ResourceQuotas)) {
+		if !slices.Contains(pools, resource) {
+			return nil, Invalid("resource_quotas."+resource, "names no resource: %s", Pools(pools))
+		}
+		t.ResourceQuotas[resource] = grant.ResourceQuotas[resource] + 0 // turns -0 into 0
+	}
+	if grant.ExpiresAtTick != nil {
+		last := *grant.ExpiresAtTick
+		t.ExpiresAtTick = &last
+	}
+	return t, nil
+}
+
+// meaningless says why a pattern can be no part of a grant, nothing where it can.
+func meaningless(pattern string) string {
+	if pattern == everything {
+		return ""
+	}
+	if wild(pattern) {
+		prefix := strings.TrimSuffix(pattern, "*")
+		if slices.ContainsFunc(schema.Syscalls(), func(row schema.Syscall) bool {
+			return !row.Internal && strings.HasPrefix(row.Type, prefix)
+		}) {
+			return ""
+		}
+		return "no syscall begins with " + prefix
+	}
+	switch row, ok := Named(pattern); {
+	case !ok:
+		return "no syscall has this type or code: Syscall.List names them, Domain.* stands for all of a domain, * for all"
+	case row.Grant == schema.OperatorOnly:
+		return "only the operator may call it, whatever is granted"
+	}
+	return ""
+}
+
+// Pools says which resources there are, for who named another.
+func Pools(pools []string) string {
+	const most = 20 // enough to find a misspelling, little enough to read
+	switch {
+	case len(pools) == 0:
+		return "the configuration has no resource pools"
+	case len(pools) > most:
+		return fmt.Sprintf("there are %s and %d more", strings.Join(pools[:most], ", "), len(pools)-most)
+	}
+	return "there are " + strings.Join(pools, ", ")
+}

@@ -1,0 +1,142 @@
+package kernel_test
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestNewTokenIsCanonical(t *testing.T) {
+	t.Parallel()
+	grant := &schema.GrantInput{
+		PID:             7,
+		AllowedSyscalls: []string{"SYS_QUERY", "Memory.*", "*", "Memory.*", "Syscall.Query", "Sys.Describe"},
+		ResourceQuotas:  map[string]float64{"gpu": 2.5, "cpu": math.Copysign(0, -1)},
+		ExpiresAtTick:   new(int64(9)),
+	}
+	got, err := kernel.NewToken(grant, []string{"cpu", "gpu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := token(7, map[string]float64{"gpu": 2.5, "cpu": 0}, new(int64(9)), "*", "Memory.*", "SYS_QUERY", "Sys.Describe", "Syscall.Query")
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if math.Signbit(got.ResourceQuotas["cpu"]) {
+		t.Error("a quota of -0 stays -0")
+	}
+	*grant.ExpiresAtTick, grant.AllowedSyscalls[2], grant.ResourceQuotas["gpu"] = 1, "x", 1
+	if !reflect.DeepEqual(got, want) {
+		t.Error("the token changes with the grant that it was made from")
+	}
+}
+
+func TestNewTokenIsNeverNil(t *testing.T) {
+	t.Parallel()
+	got, err := kernel.NewToken(&schema.GrantInput{PID: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, token(1, map[string]float64{}, nil, []string{}...)) || got.AllowedSyscalls == nil {
+		t.Errorf("got %#v", got)
+	}
+}
+
+func TestNewTokenRefuses(t *testing.T) {
+	t.Parallel()
+	many := make([]string, 25)
+	for i := range many {
+		many[i] = fmt.Sprintf("p%02d", i)
+	}
+	const unknown = ": no syscall has this type or code: Syscall.List names them, Domain.* stands for all of a domain, * for all"
+	tests := []struct {
+		pattern, resource string
+		pools             []string
+		field, message    string
+	}{
+		{pattern: "Memory.Sett", field: "allowed_syscalls[1]", message: `is "Memory.Sett"` + unknown},
+		{pattern: "SYS_ALOC", field: "allowed_syscalls[1]", message: `is "SYS_ALOC"` + unknown},
+		{pattern: "Memory*", field: "allowed_syscalls[1]", message: `is "Memory*"` + unknown},
+		{pattern: "Memory", field: "allowed_syscalls[1]", message: `is "Memory"` + unknown},
+		{pattern: "", field: "allowed_syscalls[1]", message: `is ""` + unknown},
+		{pattern: "**", field: "allowed_syscalls[1]", message: `is "**"` + unknown},
+		{pattern: "Mem.*", field: "allowed_syscalls[1]", message: `is "Mem.*": no syscall begins with Mem.`},
+		{pattern: "*.*", field: "allowed_syscalls[1]", message: `is "*.*": no syscall begins with *.`},
+		{pattern: "Resource.*", field: "allowed_syscalls[1]", message: `is "Resource.*": no syscall begins with Resource.`},
+		{pattern: "Capability.Endow", field: "allowed_syscalls[1]", message: `is "Capability.Endow"` + unknown},
+		{
+			pattern: "Syscall.Shutdown", field: "allowed_syscalls[1]",
+			message: `is "Syscall.Shutdown": only the operator may call it, whatever is granted`,
+		},
+
+		{resource: "gpux", pools: []string{"cpu", "gpu"}, field: "resource_quotas.gpux", message: "names no resource: there are cpu, gpu"},
+		{resource: "gpu", field: "resource_quotas.gpu", message: "names no resource: the configuration has no resource pools"},
+		{
+			resource: "gpu", pools: many, field: "resource_quotas.gpu",
+			message: "names no resource: there are p00, p01, p02, p03, p04, p05, p06, p07, p08, p09, p10, p11, p12, p13, p14, p15, p16, p17, p18, p19 and 5 more",
+		},
+	}
+	for _, tt := range tests {
+		grant := &schema.GrantInput{PID: 7, AllowedSyscalls: []string{"Memory.Set"}}
+		if tt.resource != "" {
+			grant.ResourceQuotas = map[string]float64{tt.resource: 1}
+		} else {
+			grant.AllowedSyscalls = append(grant.AllowedSyscalls, tt.pattern)
+		}
+		want := schema.Error{Class: schema.InvalidInput, Field: tt.field, Message: "Invalid input: " + tt.field + " " + tt.message}
+		if got, err := kernel.NewToken(grant, tt.pools); got != nil || err == nil || *err != want {
+			t.Errorf("%q %q: got %v, %v, want %v", tt.pattern, tt.resource, got, err, want.Message)
+		}
+	}
+}
+
+// TestDefaultGrant: CAP 3 gives all that CAP 1 lists, and nothing else.
+func TestDefaultGrant(t *testing.T) {
+	t.Parallel()
+	pools := []string{"cpu", "gpu"}
+	got, err := kernel.NewToken(kernel.DefaultGrant(7, pools), pools)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]float64{"cpu": 200, "gpu": 200}; !reflect.DeepEqual(got.ResourceQuotas, want) || got.PID != 7 || got.ExpiresAtTick != nil {
+		t.Errorf("got %v", got)
+	}
+	codes := 0
+	for _, row := range schema.Syscalls() {
+		if got.Allows(&row) != (row.Code != "") {
+			t.Errorf("%s, code %q: allowed %v", row.Type, row.Code, got.Allows(&row))
+		}
+		if row.Code != "" {
+			codes++
+		}
+	}
+	if codes != 10 || len(got.AllowedSyscalls) != 10 {
+		t.Errorf("%d codes, %d granted, want ten", codes, len(got.AllowedSyscalls))
+	}
+}
+
+// TestNewTokenOfItsOwn: a token asks for itself: what is canonical stays as it is.
+func TestNewTokenOfItsOwn(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		grant := &schema.GrantInput{PID: 1, AllowedSyscalls: patterns().Draw(t, "allowed")}
+		first, err := kernel.NewToken(grant, nil)
+		if err != nil {
+			return // an internal or an operator's row was drawn
+		}
+		grant.AllowedSyscalls = first.AllowedSyscalls
+		second, err := kernel.NewToken(grant, nil)
+		if err != nil || !reflect.DeepEqual(first, second) {
+			t.Fatalf("%v becomes %v, %v", first, second, err)
+		}
+		if err := first.Covers(second); err != nil {
+			t.Fatalf("a token does not cover itself: %v", err)
+		}
+	})
+}

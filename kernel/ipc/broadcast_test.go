@@ -1,0 +1,133 @@
+package ipc_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// crowd has mailboxes 2, 3, 5 and 7: 3 is full, 7 is denied the intent "x", and nothing may go from 9 to anybody.
+func crowd(t fatal) *shell {
+	s := newShell(t, ipc.Options{Capacity: 1, Rules: []ipc.Rule{
+		{Intent: of("x"), ReceiverPID: of(int64(7))}, {SenderPID: of(int64(9))},
+	}}, 7, 3, 5, 2)
+	s.send(2, 3, `"before"`)
+	return s
+}
+
+// TestBroadcast: every mailbox but the sender's, ascending; who is denied is on neither list.
+func TestBroadcast(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		from int64
+		data string
+		want string
+		to   []int64
+	}{
+		{"process", 5, `{"payload":1}`, `{"delivered":[2,7],"mailbox_full":[3]}`, []int64{2, 7}},
+		{"operator", 0, `{"payload":1}`, `{"delivered":[2,5,7],"mailbox_full":[3]}`, []int64{2, 5, 7}},
+		{"denied one", 2, `{"payload":1,"intent":"x"}`, `{"delivered":[5],"mailbox_full":[3]}`, []int64{5}},
+		{"denied all", 9, `{"payload":1}`, `{"delivered":[],"mailbox_full":[]}`, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := crowd(t)
+			if got := s.must(c.from, "Ipc.Broadcast", c.data); got != c.want {
+				t.Errorf("got %s", got)
+			}
+			s.expect(t, c.to)
+		})
+	}
+}
+
+// expect checks who was woken, and that those and nobody else have got a message of number 2.
+func (s *shell) expect(t *testing.T, to []int64) {
+	t.Helper()
+	if !slices.Equal(s.last.Wakes, to) {
+		t.Errorf("wakes %v", s.last.Wakes)
+	}
+	s.check()
+	for _, pid := range []int64{2, 3, 5, 7} {
+		got := s.messages(s.must(pid, "Ipc.Receive", `{"max":9}`))
+		if slices.Contains(to, pid) != (len(got) == 1 && got[0].MsgID == 2 && got[0].ReceiverPID == pid) {
+			t.Errorf("pid %d received %+v", pid, got)
+		}
+	}
+	s.check()
+}
+
+// TestSendToAll: receiver 0 is a broadcast with an answer of its own.
+func TestSendToAll(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		from int64
+		data string
+		want string
+		to   []int64
+	}{
+		{"some", 5, `{"receiver_pid":0,"payload":1,"priority":"URGENT","expires_at_tick":9}`, `{"receiver_pid":0,"status":"DELIVERED","msg_id":2}`, []int64{2, 7}},
+		{"expired", 5, `{"receiver_pid":0,"payload":1,"expires_at_tick":0}`, `{"receiver_pid":0,"status":"EXPIRED","msg_id":2,"reason":"it expired after tick 0, and it is tick 1"}`, nil},
+		{"denied all", 9, `{"receiver_pid":0,"payload":1}`, `{"receiver_pid":0,"status":"BLOCKED_BY_GOVERNANCE","msg_id":2,"reason":"governance denies it to all 4 processes, rule 2 of the configuration first"}`, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := crowd(t)
+			s.tick = 1
+			if got := s.must(c.from, "Syscall.SendMsg", c.data); got != c.want {
+				t.Errorf("got %s", got)
+			}
+			s.expect(t, c.to)
+		})
+	}
+}
+
+// TestSendToAllFails: where nobody took the message, and for another reason than that it was denied.
+func TestSendToAllFails(t *testing.T) {
+	t.Parallel()
+	const data = `{"receiver_pid":0,"payload":1}`
+	s := newShell(t, ipc.Options{Capacity: 1}, 1)
+	if _, err := s.run(1, "Syscall.SendMsg", data); err == nil || err.Class != schema.NotFound {
+		t.Errorf("nobody else: %v", err)
+	}
+	s.send(1, 1, "1")
+	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Class != schema.QuotaExceeded || !strings.HasPrefix(err.Message, "MAILBOX_FULL: all 1 mailboxes") {
+		t.Errorf("all full: %v", err)
+	}
+	if got := s.must(1, "Ipc.Broadcast", `{"payload":1}`); got != `{"delivered":[],"mailbox_full":[]}` {
+		t.Errorf("broadcast to nobody: %s", got)
+	}
+	s.check()
+}
+
+// TestStaleAddress: a broadcast that a crash cut short leaves nothing to the next message.
+func TestStaleAddress(t *testing.T) {
+	t.Parallel()
+	for typ, data := range map[string]string{
+		"Ipc.Broadcast": `{"payload":1}`, "Syscall.SendMsg": `{"receiver_pid":2,"payload":1}`,
+	} {
+		t.Run(typ, func(t *testing.T) {
+			t.Parallel()
+			s := newShell(t, ipc.Options{Rules: []ipc.Rule{{ReceiverPID: of(int64(1))}}}, 1, 2)
+			s.internal("Ipc.Address", 1)
+			s.check()
+			s.must(kernel.Operator, typ, data)
+			s.check()
+			if after := snapshot(t, s.domain); bytes.Contains(after, []byte("addressed")) {
+				t.Errorf("the step is kept: %s", after)
+			}
+			got := [][]string{s.payloads(1, `{}`), s.payloads(2, `{}`)}
+			if diff := cmp.Diff([][]string{{}, {"1"}}, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,132 @@
+// Package ipc keeps the mailboxes through which processes talk (PROTOCOL 6).
+package ipc
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tidwall/btree"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// DefaultCapacity is how many messages a mailbox holds unless configured otherwise (PROTOCOL 6).
+const DefaultCapacity = 50
+
+// What becomes of a message (PROTOCOL 6). One that finds the mailbox full is an error.
+const (
+	delivered = "DELIVERED"
+	expired   = "EXPIRED"
+	blocked   = "BLOCKED_BY_GOVERNANCE"
+)
+
+// Options are what the configuration says about mailboxes. They decide what is sent from now on, never what a replay
+// makes of what was sent before.
+type Options struct {
+	Capacity int    // most messages of a mailbox; 0 is DefaultCapacity
+	Rules    []Rule // governance, asked in this order
+}
+
+// Domain is the state machine of the mailboxes.
+type Domain struct {
+	capacity int
+	rules    []Rule
+	forms    forms
+
+	boxes     *btree.Map[int64, mailbox] // by PID
+	last      int64                      // number of the newest message
+	addressed []int64                    // who gets the next broadcast: its step has been applied, it has not; else nil
+}
+
+// forms describe what the domain reads back of what it has written.
+type forms struct{ received, chunk *schema.Type }
+
+var _ kernel.Domain = (*Domain)(nil)
+
+// New returns a domain without mailboxes.
+func New(options Options) *Domain {
+	if options.Capacity == 0 {
+		options.Capacity = DefaultCapacity
+	}
+	d := &Domain{
+		capacity: options.Capacity,
+		rules:    slices.Clone(options.Rules),
+		forms:    forms{received: schema.TypeOf[counted](), chunk: schema.TypeOf[chunk]()},
+	}
+	d.Reset()
+	return d
+}
+
+// Reset implements kernel.Domain.
+func (d *Domain) Reset() {
+	d.boxes = btree.NewMap[int64, mailbox](0)
+	d.last = 0
+	d.addressed = nil
+}
+
+// Mailboxes returns the PIDs that have one, ascending: recovery takes away what belongs to nobody alive.
+func (d *Domain) Mailboxes() []int64 { return d.boxes.Keys() }
+
+// Decide answers the syscalls of schema.Ipc.
+func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
+	switch in := call.Input.(type) {
+	case *schema.SendMsgInput:
+		if in.ReceiverPID == everybody {
+			return d.sendAll(call, in)
+		}
+		return d.send(call, in)
+	case *schema.BroadcastInput:
+		return d.broadcast(call, in)
+	case *schema.ReceiveInput:
+		return d.receive(call, in)
+	case *schema.MailboxInput:
+		result := kernel.Result{Data: []byte(`{"success":true}`)}
+		if call.Syscall.Type == typeClose {
+			result.Wakes = in.PIDs // whoever waits there has to be told
+		}
+		return result, nil
+	}
+	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
+}
+
+// Apply changes the mailboxes as the answers say. What was delivered depended on the configuration of its day, so it is
+// taken from there and from the steps, not worked out again.
+func (d *Domain) Apply(call *kernel.Call) {
+	switch in := call.Input.(type) {
+	case *schema.SendMsgInput:
+		d.sent(call, in)
+	case *schema.BroadcastInput:
+		d.last++
+		d.deliver(call.Tick, newMessage(call, d.last, in.Intent, in.Payload), d.addressed)
+		d.addressed = nil
+	case *schema.ReceiveInput:
+		d.received(call, in)
+	case *schema.MailboxInput:
+		d.apply(call.Syscall.Type, in.PIDs)
+	}
+}
+
+// The kernel's own commands, which share their data type.
+const (
+	typeOpen    = "Ipc.Open"
+	typeClose   = "Ipc.Close"
+	typeAddress = "Ipc.Address"
+)
+
+func (d *Domain) apply(typ string, pids []int64) {
+	switch typ {
+	case typeAddress:
+		d.addressed = pids
+	case typeOpen:
+		for _, pid := range pids {
+			if _, ok := d.boxes.Get(pid); !ok {
+				d.boxes.Set(pid, mailbox{})
+			}
+		}
+	case typeClose:
+		for _, pid := range pids {
+			d.boxes.Delete(pid)
+		}
+	}
+}

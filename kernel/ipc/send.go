@@ -1,0 +1,81 @@
+package ipc
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// send answers Syscall.SendMsg to one process. A message that is too late or not allowed is an answer, not an error, and
+// the sender learns that before it learns whether there is room: sending it again would not help (PROTOCOL 6).
+func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (kernel.Result, error) {
+	box, ok := d.boxes.Get(in.ReceiverPID)
+	if !ok {
+		return kernel.Result{}, schema.Errorf(schema.NotFound,
+			"pid %d has no mailbox: it has ended, or never was; Process.List shows who is there", in.ReceiverPID)
+	}
+	if past(in.ExpiresAtTick, call.Tick) {
+		return d.undelivered(in, expired, late(call, in)), nil
+	}
+	if rule := d.denied(said(in.Intent), call.PID, in.ReceiverPID); rule > 0 {
+		return d.undelivered(in, blocked, fmt.Sprintf("governance rule %d of the configuration denies it", rule)), nil
+	}
+	if box.full(call.Tick, d.capacity) {
+		return kernel.Result{}, schema.Errorf(schema.QuotaExceeded,
+			"MAILBOX_FULL: the mailbox of pid %d holds %d messages, as many as it may: send again once it has received some", in.ReceiverPID, d.capacity)
+	}
+	return kernel.Result{Data: append(d.reply(in, delivered), '}'), Wakes: []int64{in.ReceiverPID}}, nil
+}
+
+func late(call *kernel.Call, in *schema.SendMsgInput) string {
+	return fmt.Sprintf("it expired after tick %d, and it is tick %d", *in.ExpiresAtTick, call.Tick)
+}
+
+// deliveredMember is how the answer of a delivery is told from another: reasons are the domain's own words, and hold no
+// such thing.
+const deliveredMember = `"status":"` + delivered + `"`
+
+// reply begins the answer of Syscall.SendMsg. The message has a number whatever becomes of it.
+func (d *Domain) reply(in *schema.SendMsgInput, status string) []byte {
+	data := append(make([]byte, 0, 96), `{"receiver_pid":`...)
+	data = strconv.AppendInt(data, in.ReceiverPID, 10)
+	data = append(append(append(data, `,"status":"`...), status...), `","msg_id":`...)
+	return strconv.AppendInt(data, d.last+1, 10)
+}
+
+func (d *Domain) undelivered(in *schema.SendMsgInput, status, reason string) kernel.Result {
+	data := append(d.reply(in, status), `,"reason":`...)
+	return kernel.Result{Data: append(schema.AppendString(data, reason), '}')}
+}
+
+// sent applies Syscall.SendMsg.
+func (d *Domain) sent(call *kernel.Call, in *schema.SendMsgInput) {
+	d.last++
+	addressed := d.addressed
+	d.addressed = nil
+	if !bytes.Contains(call.Data, []byte(deliveredMember)) {
+		return
+	}
+	m := newMessage(call, d.last, in.Intent, in.Payload)
+	m.expires = in.ExpiresAtTick
+	if in.Priority != nil {
+		m.priority = *in.Priority
+	}
+	if in.ReceiverPID == everybody {
+		d.deliver(call.Tick, m, addressed)
+		return
+	}
+	d.deliver(call.Tick, m, []int64{in.ReceiverPID})
+}
+
+// deliver puts m, which all of them share, into the mailboxes of the receivers, after what has expired there is dropped.
+func (d *Domain) deliver(tick int64, m *message, receivers []int64) {
+	for _, pid := range receivers {
+		if box, ok := d.boxes.Get(pid); ok {
+			d.boxes.Set(pid, box.without(tick, nil, 0).with(m))
+		}
+	}
+}

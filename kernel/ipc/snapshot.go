@@ -1,0 +1,105 @@
+package ipc
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// chunkSize is how many bytes a chunk of a snapshot has at least, except the first and the last. A mailbox is not cut in
+// two, so one chunk may be as large as a mailbox full of the longest messages.
+const chunkSize = 64 << 10
+
+// chunk is a part of a snapshot: a first one with what is not in a mailbox, then the mailboxes by ascending PID.
+type chunk struct {
+	Last      *int64  `json:"last,omitzero"`
+	Addressed []int64 `json:"addressed,omitzero"`
+	Boxes     []box   `json:"boxes,omitzero"`
+}
+
+// box is one mailbox, in the order in which it is read.
+type box struct {
+	PID      int64                `json:"pid"`
+	Messages []schema.MailMessage `json:"messages"`
+}
+
+// Snapshot implements kernel.Domain. The same state always gives the same bytes. They are written by hand: payloads must
+// come back exactly as they were sent.
+func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
+	head := strconv.AppendInt([]byte(`{"last":`), d.last, 10)
+	if len(d.addressed) > 0 {
+		head = appendPIDs(append(head, `,"addressed":`...), d.addressed)
+	}
+	head = append(head, '}')
+	boxes := d.boxes.Copy()
+	return func(write func(chunk []byte) error) error {
+		if err := write(head); err != nil {
+			return err
+		}
+		const open = `{"boxes":[`
+		var err error
+		part := []byte(open)
+		boxes.Scan(func(pid int64, b mailbox) bool {
+			if len(part) > len(open) {
+				part = append(part, ',')
+			}
+			if part = b.append(part, pid); len(part) >= chunkSize {
+				err = write(append(part, "]}"...))
+				part = append(make([]byte, 0, len(part)), open...) // the writer may keep the one before
+			}
+			return err == nil
+		})
+		if err == nil && len(part) > len(open) {
+			err = write(append(part, "]}"...))
+		}
+		return err
+	}
+}
+
+func (b mailbox) append(dst []byte, pid int64) []byte {
+	dst = strconv.AppendInt(append(dst, `{"pid":`...), pid, 10)
+	dst = append(dst, `,"messages":[`...)
+	first := true
+	for _, list := range [...][]*message{b.urgent, b.normal} {
+		for _, m := range list {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = m.append(dst, pid)
+		}
+	}
+	return append(dst, "]}"...)
+}
+
+// Restore implements kernel.Domain.
+func (d *Domain) Restore(raw []byte) error {
+	if !schema.Valid(raw) {
+		return fmt.Errorf("restore mailboxes: chunk of %d bytes is not JSON", len(raw))
+	}
+	data, fault := d.forms.chunk.Decode(raw)
+	if fault != nil {
+		return fmt.Errorf("restore mailboxes: %w", fault)
+	}
+	c := data.(*chunk)
+	if c.Last != nil {
+		d.last, d.addressed = *c.Last, c.Addressed
+	}
+	for _, b := range c.Boxes {
+		var list mailbox
+		for i := range b.Messages {
+			list = list.with(restored(&b.Messages[i]))
+		}
+		d.boxes.Set(b.PID, list)
+	}
+	return nil
+}
+
+func restored(m *schema.MailMessage) *message {
+	return &message{
+		id: m.MsgID, sender: m.SenderPID, intent: m.Intent, payload: bytes.Clone(m.Payload),
+		priority: m.Priority, sent: m.SentTick, expires: m.ExpiresAtTick,
+	}
+}

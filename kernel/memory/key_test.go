@@ -1,0 +1,115 @@
+package memory_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("k", 1024)
+	for _, tc := range []struct{ written, stored, fault string }{
+		{written: "notes/1", stored: "/notes/1"},
+		{written: "/notes/1", stored: "/notes/1"},
+		{written: "a", stored: "/a"},
+		{written: "...", stored: "/..."},
+		{written: ".hidden/x..y", stored: "/.hidden/x..y"},
+		{written: "ä/日本 語", stored: "/ä/日本 語"},
+		{written: `quo"te\slash`, stored: `/quo"te\slash`},
+		{written: "proc", stored: "/proc"},
+		{written: "processes/1", stored: "/processes/1"},
+		{written: long, stored: "/" + long},
+		{written: "/" + long, stored: "/" + long},
+		{
+			written: long + "k",
+			fault:   "must have at most 1024 bytes, not 1025: store a long text as the value, under a short key",
+		},
+		{written: "/", fault: empty("/")},
+		{written: "//a", fault: empty("//a")},
+		{written: "a/", fault: empty("a/")},
+		{written: "a//b", fault: empty("a//b")},
+		{written: ".", fault: dots(".", ".")},
+		{written: "a/./b", fault: dots(".", "a/./b")},
+		{written: "/a/..", fault: dots("..", "/a/..")},
+		{written: "proc/../secret", fault: dots("..", "proc/../secret")},
+		{written: "a\x00b", fault: `must not have control characters: "a\x00b"`},
+		{written: "a\nb", fault: `must not have control characters: "a\nb"`},
+		{written: "a\x7f", fault: `must not have control characters: "a\x7f"`},
+		{written: "a\u0085", fault: `must not have control characters: "a\u0085"`},
+	} {
+		t.Run(fmt.Sprintf("%.20q", tc.written), func(t *testing.T) {
+			t.Parallel()
+			d := newDomain(t, nil)
+			key := quote(tc.written)
+			_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+key+`,"value":1}`)
+			if tc.fault != "" {
+				want := "Invalid input: key " + tc.fault
+				wantError(t, err, schema.InvalidInput, want)
+				_, err = run(t, d, 1, home, "Memory.Get", `{"key":`+key+`}`)
+				wantError(t, err, schema.InvalidInput, want)
+				_, err = run(t, d, 1, home, "Memory.Delete", `{"key":`+key+`}`)
+				wantError(t, err, schema.InvalidInput, want)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := run(t, d, 1, home, "Memory.List", `{}`)
+			if want := `{"keys":[` + quote(tc.stored) + `]}`; err != nil || list != want {
+				t.Errorf("list %s, %v, want %s", list, err, want)
+			}
+		})
+	}
+}
+
+func empty(key string) string {
+	return fmt.Sprintf("must not have an empty segment: %q: write it like notes/1, without a slash at the end or two in a row", key)
+}
+
+func dots(segment, key string) string {
+	return fmt.Sprintf("must not have a segment %q: %q: keys are whole names, nothing is resolved", segment, key)
+}
+
+func quote(s string) string { return string(schema.AppendString(nil, s)) }
+
+// FuzzKey checks the rules of PROTOCOL 5 on any key, and that one that is taken is one key however it is written.
+func FuzzKey(f *testing.F) {
+	for _, key := range []string{"notes/1", "/notes/1", "//", "a/../b", "proc/x", "vault/x", "\x00", "a/", strings.Repeat("é", 513)} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, key string) {
+		if key == "" || !utf8.ValidString(key) {
+			return
+		}
+		d := newDomain(t, nil)
+		_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+quote(key)+`,"value":"pwenc:v1:"}`)
+		plain := strings.TrimPrefix(key, "/")
+		good := len(plain) <= 1024 && !strings.ContainsFunc(plain, unicode.IsControl)
+		for _, segment := range strings.Split(plain, "/") {
+			good = good && segment != "" && segment != "." && segment != ".."
+		}
+		switch {
+		case !good:
+			if fault := schema.AsError(err); err == nil || fault.Class != schema.InvalidInput || fault.Field != "key" {
+				t.Errorf("%q: %v, want a fault of the key", key, err)
+			}
+		case strings.HasPrefix(plain, "proc/"):
+			if err == nil || schema.AsError(err).Class != schema.Forbidden {
+				t.Errorf("%q: %v, want it to be read-only", key, err)
+			}
+		case err != nil:
+			t.Errorf("%q: %v", key, err)
+		default:
+			for _, spelling := range []string{plain, "/" + plain} {
+				if got, err := run(t, d, 1, home, "Memory.Get", `{"key":`+quote(spelling)+`}`); err != nil || got != `"pwenc:v1:"` {
+					t.Errorf("%q: %s, %v", spelling, got, err)
+				}
+			}
+		}
+	})
+}

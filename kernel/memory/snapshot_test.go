@@ -1,0 +1,168 @@
+package memory_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel/memory"
+)
+
+func chunks(t *testing.T, d *memory.Domain) [][]byte {
+	t.Helper()
+	var all [][]byte
+	if err := d.Snapshot()(func(chunk []byte) error {
+		all = append(all, chunk)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestSnapshotInChunks(t *testing.T) {
+	t.Parallel()
+	d := newDomain(t, nil)
+	for i := range 3000 {
+		store(t, d, fmt.Sprintf("k/%05d", i), `"`+strings.Repeat("v", 1000)+`"`)
+	}
+	call := request(t, 1, other, "Memory.Set", `{"key":"x","value":1}`)
+	apply(d, call)
+	all := chunks(t, d)
+	if len(all) != 3 {
+		t.Errorf("%d chunks", len(all))
+	}
+	restored := newDomain(t, nil)
+	for i, chunk := range all {
+		if len(chunk) > 1<<20+2000 {
+			t.Errorf("chunk %d has %d bytes", i, len(chunk))
+		}
+		if err := restored.Restore(chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(snapshot(t, d), snapshot(t, restored)) {
+		t.Error("the restored state is another one")
+	}
+	for i := range all { // nothing of a chunk is kept
+		clear(all[i])
+	}
+	if !bytes.Equal(snapshot(t, d), snapshot(t, restored)) {
+		t.Error("the restored state changes with the chunk that it came from")
+	}
+	if err := restored.Restore(chunks(t, d)[1]); !errors.Is(err, memory.ErrSnapshot) {
+		t.Errorf("a chunk given twice: %v", err)
+	}
+}
+
+// TestSnapshotIsOfItsMoment writes a snapshot while the state goes on changing: the race detector watches.
+func TestSnapshotIsOfItsMoment(t *testing.T) {
+	t.Parallel()
+	d := newDomain(t, nil)
+	for i := range 2000 {
+		store(t, d, fmt.Sprintf("k/%d", i), "1")
+	}
+	want := snapshot(t, d)
+	write, writeLater := d.Snapshot(), d.Snapshot()
+	var got, later bytes.Buffer
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		if err := write(func(chunk []byte) error {
+			got.Write(chunk)
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	for i := range 2000 {
+		store(t, d, fmt.Sprintf("k/%d", i), "22")
+		store(t, d, fmt.Sprintf("new/%d", i), "3")
+		if i%2 == 0 {
+			apply(d, request(t, 1, home, "Memory.Delete", fmt.Sprintf(`{"key":"k/%d"}`, i)))
+		}
+	}
+	writing.Wait()
+	if err := writeLater(func(chunk []byte) error {
+		later.Write(chunk)
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if !bytes.Equal(want, got.Bytes()) || !bytes.Equal(want, later.Bytes()) {
+		t.Error("the snapshot shows what came after it")
+	}
+}
+
+func TestSnapshotEndsWithTheWriter(t *testing.T) {
+	t.Parallel()
+	full := errors.New("disk full")
+	d := newDomain(t, nil)
+	for i := range 3000 {
+		store(t, d, fmt.Sprintf("k/%d", i), `"`+strings.Repeat("v", 1000)+`"`)
+	}
+	for at := range 3 {
+		n := 0
+		err := d.Snapshot()(func([]byte) error {
+			if n++; n > at {
+				return full
+			}
+			return nil
+		})
+		if !errors.Is(err, full) || n != at+1 {
+			t.Errorf("write %d fails: %v after %d writes", at, err, n)
+		}
+	}
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
+	d := newDomain(t, nil)
+	store(t, d, "a", "1")
+	store(t, d, "b", "2")
+	good := chunks(t, d)[0]
+	for name, chunk := range map[string][]byte{
+		"no entries":     {0},
+		"count too high": append([]byte{0, 9}, good...),
+		"out of order":   []byte("\x01o\x02\x01b\x011\x01a\x012"),
+		"repeated":       []byte("\x01o\x02\x01a\x011\x01a\x012"),
+		"no key":         []byte("\x01o\x01\x00\x011"),
+		"no value":       []byte("\x01o\x01\x01a\x00"),
+		"in proc":        []byte("\x01o\x01\x06proc/x\x011"),
+		"huge length":    []byte("\x01o\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01a"),
+		"endless number": bytes.Repeat([]byte{0xff}, 12),
+	} {
+		if err := newDomain(t, nil).Restore(chunk); !errors.Is(err, memory.ErrSnapshot) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for cut := 1; cut < len(good); cut++ {
+		if err := newDomain(t, nil).Restore(good[:cut]); !errors.Is(err, memory.ErrSnapshot) {
+			t.Errorf("cut after %d bytes: %v", cut, err)
+		}
+	}
+}
+
+// FuzzRestore checks that a chunk is refused or gives a state that snapshots and restores to itself.
+func FuzzRestore(f *testing.F) {
+	f.Add([]byte(""))
+	f.Add([]byte("\x01o\x02\x01a\x011\x01b\x012"))
+	f.Add([]byte("\x01o\x01\x01b\x011\x01n\x01\x01a\x012\x01o\x01\x01c\x013"))
+	f.Add([]byte("\x01o\x02\x01b\x011\x01a\x012"))
+	f.Fuzz(func(t *testing.T, chunk []byte) {
+		d := newDomain(t, nil)
+		if err := d.Restore(chunk); err != nil {
+			return
+		}
+		once := snapshot(t, d)
+		again := newDomain(t, nil)
+		if err := again.Restore(once); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(once, snapshot(t, again)) {
+			t.Errorf("%q restores to %q", once, snapshot(t, again))
+		}
+	})
+}

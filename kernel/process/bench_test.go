@@ -1,0 +1,91 @@
+package process_test
+
+import (
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/schema"
+)
+
+const many = 10_000
+
+// table returns a domain with many living processes.
+func table(b *testing.B) *process.Domain {
+	d := process.New(pools)
+	spawnMany(b, d, many, func(pid int64) int64 { return pid / 2 })
+	return d
+}
+
+func BenchmarkView(b *testing.B) {
+	view := table(b).Processes()
+	b.RunParallel(func(pb *testing.PB) {
+		for pid := int64(1); pb.Next(); pid = pid%many + 1 {
+			if view.Process(pid) == nil {
+				b.Error("no process")
+			}
+		}
+	})
+}
+
+// BenchmarkSpawnAndTerminate measures both with what they publish.
+func BenchmarkSpawnAndTerminate(b *testing.B) {
+	d := table(b)
+	in := &schema.SpawnInput{ChildAgentID: "a"}
+	b.ReportAllocs()
+	for next := int64(many + 1); b.Loop(); next++ {
+		call := &kernel.Call{Input: in, Origin: home}
+		result, err := d.Decide(call)
+		if err != nil {
+			b.Fatal(err)
+		}
+		d.Apply(&kernel.Call{Input: result.Steps[0].Input})
+		d.Apply(call)
+		d.Publish()
+		result, err = d.Decide(&kernel.Call{Input: &schema.TerminateInput{TargetPID: next}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		d.Apply(&kernel.Call{Input: result.Steps[0].Input})
+		d.Publish()
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	d := table(b)
+	call := &kernel.Call{Input: &schema.ProcessGetInput{PID: many}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := d.Decide(call); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkList(b *testing.B) {
+	d := table(b)
+	call := &kernel.Call{Input: &schema.ProcessListInput{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := d.Decide(call); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSnapshot measures what holds up the domain; BenchmarkRestore what a start costs.
+func BenchmarkSnapshot(b *testing.B) {
+	d := table(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		d.Snapshot()
+	}
+}
+
+func BenchmarkRestore(b *testing.B) {
+	d := table(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		restore(b, d)
+	}
+}

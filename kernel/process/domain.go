@@ -1,0 +1,122 @@
+// Package process keeps the process table: who was spawned by whom, in which state (PROTOCOL 6).
+package process
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// States of a process (PROTOCOL 6). A logical agent runs nowhere: it is ready from its first day to its last.
+const (
+	ready      = "READY"
+	terminated = "TERMINATED"
+)
+
+// Domain is the state machine of the processes.
+type Domain struct {
+	pools []string // names of the resources that a default grant covers, ascending
+	form  *schema.Type
+
+	table    *table
+	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
+	view     *Processes
+}
+
+var (
+	_ kernel.Domain    = (*Domain)(nil)
+	_ kernel.Publisher = (*Domain)(nil)
+)
+
+// New returns an empty process table. A process of which nobody says what it may do is granted of the given pools, the
+// resources of the configuration.
+func New(pools []string) *Domain {
+	d := &Domain{
+		pools: slices.Compact(slices.Sorted(slices.Values(pools))),
+		form:  schema.TypeOf[chunk](),
+		view:  &Processes{},
+	}
+	d.Reset()
+	d.Publish()
+	return d
+}
+
+// Processes returns the view that others have of the table. It is complete from the first Publish after a change on.
+func (d *Domain) Processes() *Processes { return d.view }
+
+// Alive reports whether pid has not ended, at once, unlike the view. It belongs to whoever may call Decide.
+func (d *Domain) Alive(pid int64) bool { return d.table.alive(pid) }
+
+// Reset implements kernel.Domain.
+func (d *Domain) Reset() {
+	d.table = newTable()
+	d.prepared = nil
+}
+
+// Decide answers the syscalls of schema.Process.
+func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
+	switch in := call.Input.(type) {
+	case *schema.SpawnInput:
+		return d.spawn(call, in)
+	case *schema.TerminateInput:
+		return d.terminate(call, in)
+	case *schema.ProcessListInput:
+		return d.list(in)
+	case *schema.ProcessGetInput:
+		return d.get(in.PID)
+	case *schema.ProcessPrepareInput, *schema.ProcessExitInput:
+		return kernel.Result{Data: []byte(`{"success":true}`)}, nil
+	}
+	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
+}
+
+// Apply changes the table. Syscall.Terminate has nothing to change itself: its step Process.Exit did.
+func (d *Domain) Apply(call *kernel.Call) {
+	switch in := call.Input.(type) {
+	case *schema.ProcessPrepareInput:
+		d.prepared = in
+	case *schema.SpawnInput:
+		d.born(call, in)
+	case *schema.ProcessExitInput:
+		for _, pid := range in.PIDs {
+			d.exit(pid, call.Tick)
+		}
+	}
+}
+
+// list answers Process.List with all there is, which may be more than a line has room for: PROTOCOL gives it no cursor.
+func (d *Domain) list(in *schema.ProcessListInput) (kernel.Result, error) {
+	out := schema.ProcessListOutput{Processes: []schema.Descriptor{}}
+	d.table.processes.Scan(func(_ int64, p *schema.Descriptor) bool {
+		if in.State == nil || *in.State == p.State {
+			out.Processes = append(out.Processes, *p)
+		}
+		return true
+	})
+	return answer(&out)
+}
+
+// get answers Process.Get.
+func (d *Domain) get(pid int64) (kernel.Result, error) {
+	p := d.table.Process(pid)
+	if p == nil {
+		return kernel.Result{}, unknown(pid)
+	}
+	return answer(p)
+}
+
+func unknown(pid int64) *schema.Error {
+	return schema.Errorf(schema.NotFound, "no process has pid %d: Process.List shows who is there", pid)
+}
+
+func answer(data any) (kernel.Result, error) {
+	raw, err := schema.Marshal(data)
+	return kernel.Result{Data: raw}, err
+}
+
+func appendPID(dst []byte, member string, pid int64) []byte {
+	return strconv.AppendInt(append(dst, member...), pid, 10)
+}

@@ -1,0 +1,117 @@
+package process_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestList: processes by PID, and those in a state.
+func TestList(t *testing.T) {
+	t.Parallel()
+	s := family(t)
+	s.terminate(2)
+	row, _ := schema.Lookup("Process.List")
+	for _, c := range []struct {
+		data string
+		want []int64
+	}{
+		{`{}`, []int64{1, 2, 3, 4, 5}},
+		{`{"state":"READY"}`, []int64{1, 3, 5}},
+		{`{"state":"TERMINATED"}`, []int64{2, 4}},
+		{`{"state":"RUNNING"}`, nil},
+	} {
+		got, err := s.run(kernel.Operator, "Process.List", c.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, fault := row.Output.Decode([]byte(got))
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		var pids []int64
+		for _, p := range out.(*schema.ProcessListOutput).Processes {
+			pids = append(pids, p.PID)
+		}
+		if !slices.Equal(pids, c.want) {
+			t.Errorf("%s: %v", c.data, pids)
+		}
+	}
+	if _, err := s.run(3, "Process.Get", `{"pid":6}`); err == nil || err.Class != schema.NotFound {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNoMeaning: a call of another domain is an error, not an answer.
+func TestNoMeaning(t *testing.T) {
+	t.Parallel()
+	if result, err := process.New(nil).Decide(&kernel.Call{Input: &schema.PingInput{}}); err == nil {
+		t.Errorf("got %+v", result)
+	}
+}
+
+// TestRestoreRefuses: a chunk that is none is an error.
+func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
+	for _, chunk := range []string{
+		``, `{`, `[]`, `{"next":1}{}`, `{"next":"1"}`, `{"strange":1}`,
+		`{"processes":[{"pid":1,"agent_id":"a","parent_pid":0,"state":"READY","priority":"","intent":"","role":"","resource_quota":{},"birth_tick":0,"origin":""}]}`,
+	} {
+		if err := process.New(nil).Restore([]byte(chunk)); err == nil {
+			t.Errorf("%s is taken", chunk)
+		}
+	}
+}
+
+// TestSnapshotIsOfItsMoment: it shows the state as it was, and ends when the writer fails.
+func TestSnapshotIsOfItsMoment(t *testing.T) {
+	t.Parallel()
+	d := process.New(nil)
+	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
+	want, later := snapshot(t, d), d.Snapshot()
+	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
+	d.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{1, 2, 3}}})
+	var got []byte
+	if err := later(func(chunk []byte) error { got = append(got, chunk...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Error("a later change is in an earlier snapshot")
+	}
+	full := errors.New("disk full")
+	for allowed := range 3 {
+		left := allowed
+		err := d.Snapshot()(func([]byte) error {
+			if left--; left < 0 {
+				return full
+			}
+			return nil
+		})
+		if !errors.Is(err, full) || left != -1 {
+			t.Errorf("after %d chunks: %v, %d", allowed, err, left)
+		}
+	}
+}
+
+// FuzzRestore: whatever is taken as a snapshot gives a state whose own snapshot gives it again.
+func FuzzRestore(f *testing.F) {
+	f.Add([]byte(`{"next":3,"ended":[2],"prepared":{"pid":3,"resource_quota":{"gpu":1.5}}}`))
+	f.Add([]byte(`{"next":3,"processes":[{"pid":2,"agent_id":"a","parent_pid":1,"state":"TERMINATED","priority":"LOW","intent":"i",` +
+		`"role":"r","resource_quota":{},"birth_tick":1,"exit_tick":2,"blocked_until_tick":3,"origin":"o"}]}`))
+	f.Fuzz(func(t *testing.T, chunk []byte) {
+		d, again := process.New(nil), process.New(nil)
+		if d.Restore(chunk) != nil {
+			return
+		}
+		if err := d.Snapshot()(again.Restore); err != nil {
+			t.Fatal(err)
+		}
+		if want, got := snapshot(t, d), snapshot(t, again); string(got) != string(want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}

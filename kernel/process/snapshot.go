@@ -1,0 +1,75 @@
+package process
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// chunkProcesses is how many descriptors a chunk of a snapshot holds.
+const chunkProcesses = 256
+
+// chunk is a part of a snapshot: a first one without descriptors, then all descriptors by ascending PID.
+type chunk struct {
+	Next      int64                       `json:"next,omitzero"`
+	Ended     []int64                     `json:"ended,omitzero"`
+	Prepared  *schema.ProcessPrepareInput `json:"prepared,omitzero"`
+	Processes []schema.Descriptor         `json:"processes,omitzero"`
+}
+
+// Snapshot implements kernel.Domain. The same state always gives the same bytes.
+func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
+	head := &chunk{Next: d.table.next, Ended: slices.Clone(d.table.ended), Prepared: d.prepared}
+	processes := d.table.processes.Copy()
+	return func(write func(chunk []byte) error) error {
+		if err := put(head, write); err != nil {
+			return err
+		}
+		var err error
+		part := &chunk{}
+		processes.Scan(func(_ int64, p *schema.Descriptor) bool {
+			part.Processes = append(part.Processes, *p)
+			if len(part.Processes) == chunkProcesses {
+				err = put(part, write)
+				part.Processes = part.Processes[:0]
+			}
+			return err == nil
+		})
+		if err == nil && len(part.Processes) > 0 {
+			err = put(part, write)
+		}
+		return err
+	}
+}
+
+func put(c *chunk, write func(chunk []byte) error) error {
+	raw, err := schema.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return write(raw)
+}
+
+// Restore implements kernel.Domain.
+func (d *Domain) Restore(raw []byte) error {
+	if !schema.Valid(raw) {
+		return fmt.Errorf("restore processes: chunk of %d bytes is not JSON", len(raw))
+	}
+	data, fault := d.form.Decode(raw)
+	if fault != nil {
+		return fmt.Errorf("restore processes: %w", fault)
+	}
+	c := data.(*chunk)
+	d.view.all()
+	if c.Next > 0 {
+		d.table.next, d.table.ended, d.prepared = c.Next, c.Ended, c.Prepared
+	}
+	for i := range c.Processes {
+		if p := &c.Processes[i]; p.PID < 1 || p.PID >= d.table.next {
+			return fmt.Errorf("restore processes: pid %d lies outside of 1 to %d", p.PID, d.table.next-1)
+		}
+		d.table.put(&c.Processes[i])
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package process
+
+import (
+	"strings"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// spawn answers Syscall.Spawn. The child's PID is known before it is there: nothing else of this domain is decided
+// until the steps are done. Should one fail, the same PID goes to the next child: no process ever had it.
+func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (kernel.Result, error) {
+	if call.PID != kernel.Operator && !d.table.alive(call.PID) {
+		return kernel.Result{}, schema.Errorf(schema.Conflict, "pid %d cannot spawn: it has ended, or never was", call.PID)
+	}
+	child := d.table.next
+	grant, err := d.grant(call, child, in.Capabilities)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	data := appendPID(nil, `{"child_pid":`, child)
+	data = schema.AppendString(append(data, `,"child_agent_id":`...), in.ChildAgentID)
+	return kernel.Result{
+		Data: append(data, '}'),
+		Steps: []kernel.Step{
+			{Type: "Process.Prepare", Input: &schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}},
+			{Type: "Capability.Endow", Input: grant},
+			{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{child}}},
+		},
+	}, nil
+}
+
+// grant says what a child may do: what its parent asks for, where the parent holds all of that, else what every process
+// gets, as far as the parent holds it (PROTOCOL 5).
+func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapability) (*schema.GrantInput, *schema.Error) {
+	operator := call.PID == kernel.Operator
+	if !operator && call.Token == nil {
+		return nil, schema.Errorf(schema.Forbidden, `pid %d cannot spawn: it has no token to give from: grant it one with "pwos cap grant %d SYS_SPAWN"`, call.PID, call.PID)
+	}
+	if asked == nil {
+		grant := kernel.DefaultGrant(child, d.pools)
+		if !operator {
+			cut(grant, call.Token)
+		}
+		return grant, nil
+	}
+	token, err := kernel.NewToken(&schema.GrantInput{
+		PID:             child,
+		AllowedSyscalls: asked.AllowedSyscalls,
+		ResourceQuotas:  asked.ResourceQuotas,
+		ExpiresAtTick:   asked.ExpiresAtTick,
+	}, d.pools)
+	if err != nil {
+		const at = "capabilities."
+		err.Message = strings.Replace(err.Message, err.Field, at+err.Field, 1)
+		err.Field = at + err.Field
+		return nil, err
+	}
+	if !operator {
+		if err := call.Token.Covers(token); err != nil {
+			return nil, err
+		}
+	}
+	return &schema.GrantInput{
+		PID:             child,
+		AllowedSyscalls: token.AllowedSyscalls,
+		ResourceQuotas:  token.ResourceQuotas,
+		ExpiresAtTick:   token.ExpiresAtTick,
+	}, nil
+}
+
+// cut takes out of a default grant what the spawner does not hold itself.
+func cut(grant *schema.GrantInput, holder *kernel.Token) {
+	held := make([]string, 0, len(grant.AllowedSyscalls))
+	for _, code := range grant.AllowedSyscalls {
+		if row, ok := kernel.Named(code); ok && holder.Allows(row) {
+			held = append(held, code)
+		}
+	}
+	grant.AllowedSyscalls = held
+	for resource, quota := range grant.ResourceQuotas {
+		if most := min(quota, holder.Quota(resource)); most > 0 {
+			grant.ResourceQuotas[resource] = most
+		} else {
+			delete(grant.ResourceQuotas, resource)
+		}
+	}
+	grant.ExpiresAtTick = holder.ExpiresAtTick
+}
+
+// born applies Syscall.Spawn.
+func (d *Domain) born(call *kernel.Call, in *schema.SpawnInput) {
+	child := &schema.Descriptor{
+		PID:           d.table.next,
+		AgentID:       in.ChildAgentID,
+		ParentPID:     call.PID,
+		State:         ready,
+		Priority:      said(in.Priority, "NORMAL"),
+		Intent:        said(in.Intent, ""),
+		Role:          said(in.Role, ""),
+		ResourceQuota: map[string]float64{},
+		BirthTick:     call.Tick,
+		Origin:        call.Origin,
+	}
+	// A spawn that a crash cut short may have left its note behind, for the same PID; the one that was made for this
+	// process came after it.
+	if d.prepared != nil && d.prepared.PID == child.PID && d.prepared.ResourceQuota != nil {
+		child.ResourceQuota = d.prepared.ResourceQuota
+	}
+	d.prepared = nil
+	d.table.add(child)
+	d.view.touch(child.PID)
+}
+
+func said(s *string, otherwise string) string {
+	if s == nil {
+		return otherwise
+	}
+	return *s
+}

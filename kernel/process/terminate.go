@@ -1,0 +1,63 @@
+package process
+
+import (
+	"fmt"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// terminate answers Syscall.Terminate. The processes end first, so that none of them can spawn, or be granted anything,
+// while what they leave behind is cleared away; a crash in between leaves the rest to Orphans.
+func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (kernel.Result, error) {
+	target := d.table.Process(in.TargetPID)
+	if target == nil {
+		return kernel.Result{}, unknown(in.TargetPID)
+	}
+	result := kernel.Result{Data: append(appendPID(nil, `{"target_pid":`, in.TargetPID), '}')}
+	if !d.table.known(in.TargetPID) {
+		return result, nil // whose descendant it was is forgotten; ending it again does nothing
+	}
+	if own := in.TargetPID == call.PID || kernel.Descends(d.table, in.TargetPID, call.PID); call.PID != kernel.Operator && !own {
+		return kernel.Result{}, schema.Errorf(schema.Forbidden,
+			"pid %d may not terminate pid %d: a process ends itself and its descendants, the operator ends any", call.PID, in.TargetPID)
+	}
+	if target.State == terminated {
+		return result, nil
+	}
+	reason := said(in.Reason, fmt.Sprintf("terminated by pid %d", call.PID))
+	result.Steps = steps(d.table.subtree(in.TargetPID), reason)
+	return result, nil
+}
+
+// steps are the commands that end processes and clear away what they leave behind.
+func steps(pids []int64, reason string) []kernel.Step {
+	return append(
+		[]kernel.Step{{Type: "Process.Exit", Input: &schema.ProcessExitInput{PIDs: pids, Reason: reason}}},
+		sweep(pids, pids, pids)...)
+}
+
+// sweep are the commands that take tokens, what is held, and mailboxes away from processes.
+func sweep(tokens, holders, mailboxes []int64) []kernel.Step {
+	var steps []kernel.Step
+	if len(tokens) > 0 {
+		steps = append(steps, kernel.Step{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: tokens}})
+	}
+	if len(holders) > 0 {
+		steps = append(steps, kernel.Step{Type: "Resource.Free", Input: &schema.ResourceFreeInput{PIDs: holders}})
+	}
+	if len(mailboxes) > 0 {
+		steps = append(steps, kernel.Step{Type: "Ipc.Close", Input: &schema.MailboxInput{PIDs: mailboxes}})
+	}
+	return steps
+}
+
+// exit applies Process.Exit to one process. No child outlives its parent: descendants that are still alive go with it,
+// which happens only where a program ends by itself.
+func (d *Domain) exit(pid, tick int64) {
+	for _, pid := range d.table.subtree(pid) {
+		forgotten := d.table.end(pid, tick)
+		d.view.touch(pid)
+		d.view.touch(forgotten)
+	}
+}

@@ -1,0 +1,171 @@
+package process_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func (s *shell) terminate(pid int64) []kernel.Step {
+	s.t.Helper()
+	got, err := s.run(kernel.Operator, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid))
+	if want := fmt.Sprintf(`{"target_pid":%d}`, pid); err != nil || got != want {
+		s.t.Fatalf("%s, %v", got, err)
+	}
+	return s.steps
+}
+
+// family spawns 1 with the children 2 and 3, 2 with the child 4, and a stranger 5.
+func family(t fatal) *shell {
+	s := newShell(t)
+	for _, parent := range []int64{0, 1, 1, 2, 0} {
+		s.spawn(parent)
+	}
+	return s
+}
+
+// TestTerminate: the whole subtree ends, children first, and what it leaves behind is cleared away.
+func TestTerminate(t *testing.T) {
+	t.Parallel()
+	s := family(t)
+	s.tick = 8
+	if _, err := s.run(kernel.Operator, "Syscall.Terminate", `{"target_pid":1,"reason":"done"}`); err != nil {
+		t.Fatal(err)
+	}
+	pids := []int64{4, 3, 2, 1}
+	want := []kernel.Step{
+		{Type: "Process.Exit", Input: &schema.ProcessExitInput{PIDs: pids, Reason: "done"}},
+		{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: pids}},
+		{Type: "Resource.Free", Input: &schema.ResourceFreeInput{PIDs: pids}},
+		{Type: "Ipc.Close", Input: &schema.MailboxInput{PIDs: pids}},
+	}
+	if diff := cmp.Diff(want, s.steps); diff != "" {
+		t.Fatal(diff)
+	}
+	for _, pid := range pids {
+		if p := s.get(pid); p.State != "TERMINATED" || p.ExitTick == nil || *p.ExitTick != 8 || p.AgentID != "a" {
+			t.Errorf("%+v", p)
+		}
+	}
+	if p := s.get(5); p.State != "READY" || p.ExitTick != nil {
+		t.Errorf("%+v", p)
+	}
+	s.tick = 9
+	if steps := s.terminate(1); steps != nil {
+		t.Errorf("twice: steps %+v", steps)
+	}
+	if p := s.get(1); *p.ExitTick != 8 {
+		t.Errorf("twice: %+v", p)
+	}
+	if next := s.spawn(kernel.Operator); next != 6 {
+		t.Errorf("next pid %d", next)
+	}
+	s.check()
+}
+
+// TestTerminateAuthority: an agent ends itself and its descendants, nobody else.
+func TestTerminateAuthority(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pid, target int64
+		class       schema.Class // Internal: it may
+		ends        []int64
+	}{
+		{1, 1, schema.Internal, []int64{4, 3, 2, 1}},
+		{1, 2, schema.Internal, []int64{4, 2}},
+		{1, 4, schema.Internal, []int64{4}},
+		{2, 4, schema.Internal, []int64{4}},
+		{4, 2, schema.Forbidden, nil},
+		{2, 3, schema.Forbidden, nil},
+		{1, 5, schema.Forbidden, nil},
+		{5, 1, schema.Forbidden, nil},
+		{1, 6, schema.NotFound, nil},
+		{0, 6, schema.NotFound, nil},
+		{0, 5, schema.Internal, []int64{5}},
+	} {
+		t.Run(fmt.Sprintf("%d ends %d", c.pid, c.target), func(t *testing.T) {
+			t.Parallel()
+			s := family(t)
+			_, err := s.run(c.pid, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, c.target))
+			if c.ends == nil {
+				if err == nil || err.Class != c.class {
+					t.Fatalf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, pid := range s.pids() {
+				if ended := s.get(pid).State == "TERMINATED"; ended != slices.Contains(c.ends, pid) {
+					t.Errorf("pid %d: ended is %v", pid, ended)
+				}
+			}
+		})
+	}
+}
+
+// TestExitTakesDescendants: even where the command names but the parent, no child outlives it.
+func TestExitTakesDescendants(t *testing.T) {
+	t.Parallel()
+	s := family(t)
+	s.apply(s.request(kernel.Operator, "Process.Exit", []byte(`{"pids":[2,2,99],"reason":"crashed"}`)), []byte(`{"success":true}`))
+	s.domain.Publish()
+	for pid, state := range map[int64]string{1: "READY", 2: "TERMINATED", 3: "READY", 4: "TERMINATED"} {
+		if got := s.get(pid).State; got != state {
+			t.Errorf("pid %d is %s", pid, got)
+		}
+	}
+	s.check()
+}
+
+// TestDeepAndWide: a chain of 100,000 and a parent of 100,000 end without recursion, and in a time that does not square.
+func TestDeepAndWide(t *testing.T) {
+	t.Parallel()
+	const n = 100_000
+	for name, parent := range map[string]func(pid int64) int64{
+		"chain": func(pid int64) int64 { return pid - 1 },
+		"star":  func(pid int64) int64 { return min(pid-1, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := process.New(nil)
+			spawnMany(t, d, n, parent)
+			row, _ := schema.Lookup("Syscall.Terminate")
+			result, err := d.Decide(&kernel.Call{Syscall: row, PID: 1, Input: &schema.TerminateInput{TargetPID: 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			exit := result.Steps[0].Input.(*schema.ProcessExitInput)
+			if len(exit.PIDs) != n || exit.PIDs[0] != n || exit.PIDs[n-1] != 1 {
+				t.Fatalf("%d end, from %d to %d", len(exit.PIDs), exit.PIDs[0], exit.PIDs[len(exit.PIDs)-1])
+			}
+			d.Apply(&kernel.Call{Syscall: row, Input: exit, Tick: 1})
+			d.Publish()
+			for pid := int64(1); pid <= n; pid++ {
+				if d.Processes().Process(pid).State != "TERMINATED" || d.Alive(pid) {
+					t.Fatalf("pid %d lives", pid)
+				}
+			}
+		})
+	}
+}
+
+// spawnMany applies n spawns without a capability.
+func spawnMany(t fatal, d *process.Domain, n int64, parent func(pid int64) int64) {
+	t.Helper()
+	row, ok := schema.Lookup("Syscall.Spawn")
+	if !ok {
+		t.Fatal("no Syscall.Spawn")
+	}
+	for pid := int64(1); pid <= n; pid++ {
+		d.Apply(&kernel.Call{Syscall: row, PID: parent(pid), Input: &schema.SpawnInput{ChildAgentID: "a"}, Origin: home})
+	}
+	d.Publish()
+}

@@ -1,0 +1,153 @@
+package process_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestViewFollowsPublish: others see a change when it is published, the domain at once.
+func TestViewFollowsPublish(t *testing.T) {
+	t.Parallel()
+	s := family(t)
+	view := s.domain.Processes()
+	s.apply(s.request(kernel.Operator, "Process.Exit", []byte(`{"pids":[5],"reason":""}`)), nil)
+	if s.domain.Alive(5) || view.Process(5).State != "READY" {
+		t.Errorf("before: alive %v, seen %+v", s.domain.Alive(5), view.Process(5))
+	}
+	s.domain.Publish()
+	if view.Process(5).State != "TERMINATED" {
+		t.Errorf("after: seen %+v", view.Process(5))
+	}
+	for _, pid := range []int64{-1, 0, 6, 1 << 40} {
+		if p := view.Process(pid); p != nil {
+			t.Errorf("pid %d: %+v", pid, p)
+		}
+	}
+	restored := restore(t, s.domain)
+	for _, pid := range s.pids() {
+		if diff := cmp.Diff(view.Process(pid), restored.Processes().Process(pid)); diff != "" {
+			t.Errorf("restored pid %d: %s", pid, diff)
+		}
+	}
+	s.domain.Reset()
+	if view.Process(1) == nil {
+		t.Error("reset was seen before it was published")
+	}
+	s.domain.Publish()
+	if p := view.Process(1); p != nil {
+		t.Errorf("after reset: %+v", p)
+	}
+	if next := s.spawn(kernel.Operator); next != 1 {
+		t.Errorf("after reset: next pid %d", next)
+	}
+}
+
+// TestForgotten: the table keeps what ended last; of the others it says that they have ended.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	const more = 1000
+	s := newShell(t)
+	spawnMany(t, s.domain, process.Remembered+more, func(int64) int64 { return 0 })
+	for pid := int64(1); pid <= process.Remembered+more; pid++ {
+		if pid == 300 {
+			continue // lives on amid the dead
+		}
+		s.domain.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
+		s.domain.Publish()
+	}
+	for name, view := range map[string]*process.Processes{"live": s.domain.Processes(), "restored": restore(t, s.domain).Processes()} {
+		for pid := int64(1); pid <= process.Remembered+more; pid++ {
+			p := view.Process(pid)
+			state, known := "TERMINATED", pid > more || pid == 300
+			if pid == 300 {
+				state = "READY"
+			}
+			if p == nil || p.State != state || (p.AgentID == "a") != known {
+				t.Fatalf("%s pid %d: %+v", name, pid, p)
+			}
+		}
+		if p := view.Process(process.Remembered + more + 1); p != nil {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if steps := s.terminate(7); steps != nil {
+		t.Errorf("steps for the forgotten: %+v", steps)
+	}
+	if _, err := s.run(300, "Syscall.Terminate", `{"target_pid":7}`); err != nil || s.steps != nil {
+		t.Errorf("an agent ends the forgotten: %v, steps %+v", err, s.steps)
+	}
+	got, err := s.run(kernel.Operator, "Process.Get", `{"pid":7}`)
+	want := `{"pid":7,"agent_id":"","parent_pid":0,"state":"TERMINATED","priority":"","intent":"","role":"","resource_quota":{},"birth_tick":0,"origin":""}`
+	if err != nil || got != want {
+		t.Errorf("%s, %v", got, err)
+	}
+	if next := s.spawn(kernel.Operator); next != process.Remembered+more+1 {
+		t.Errorf("next pid %d", next)
+	}
+}
+
+// TestForgottenAtPageEnd: a page of the view that nobody is left of goes, but not the one that the next process comes to.
+func TestForgottenAtPageEnd(t *testing.T) {
+	t.Parallel()
+	const page = 256
+	s := newShell(t)
+	const spawned = (process.Remembered/page+2)*page - 1
+	spawnMany(t, s.domain, spawned, func(int64) int64 { return 0 })
+	for pid := int64(1); pid < process.Remembered+page; pid++ {
+		s.domain.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{pid}}})
+		s.domain.Publish()
+	}
+	if next := s.spawn(kernel.Operator); next != spawned+1 || s.get(next).State != "READY" {
+		t.Errorf("next pid %d: %+v", next, s.get(next))
+	}
+}
+
+// TestViewUnderChange: readers never find a gap, nor a process that came back to life. The race detector watches.
+func TestViewUnderChange(t *testing.T) {
+	t.Parallel()
+	d := process.New(nil)
+	view := d.Processes()
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			ended := map[int64]bool{}
+			for last := int64(0); ; {
+				for pid := int64(1); ; pid++ {
+					p := view.Process(pid)
+					if p == nil {
+						if pid <= last {
+							t.Errorf("pid %d is gone, %d was seen", pid, last)
+						}
+						break
+					}
+					last = max(last, pid)
+					if ended[pid] && p.State != "TERMINATED" {
+						t.Errorf("pid %d came back", pid)
+					}
+					ended[pid] = p.State == "TERMINATED"
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for pid := int64(1); pid <= 2000; pid++ {
+		d.Apply(&kernel.Call{Input: &schema.SpawnInput{ChildAgentID: "a"}})
+		if pid%3 == 0 {
+			d.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{pid / 3}}})
+		}
+		d.Publish()
+	}
+	close(stop)
+	readers.Wait()
+}

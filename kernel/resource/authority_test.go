@@ -1,0 +1,116 @@
+package resource_test
+
+import (
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestGet(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.alloc(2, "gpu", "0.5")
+	b.alloc(3, "cpu", "1")
+	b.tokens[3].ResourceQuotas = map[string]float64{"gpu": 1, "ada": 1} // it holds what it has no quota of any more
+	b.tokens[3].ExpiresAtTick = new(int64(9))
+	const (
+		second = `{"pid":2,"allowed_syscalls":["*"],"resource_quotas":{"cpu":1,"gpu":5},"held":{"cpu":0,"gpu":0.5}}`
+		third  = `{"pid":3,"allowed_syscalls":["*"],"resource_quotas":{"ada":1,"gpu":1},"expires_at_tick":9,"held":{"ada":0,"cpu":1,"gpu":0}}`
+	)
+	b.tokens.grant(4, nil)
+	b.must(2, "Capability.Get", `{}`, second)
+	b.must(2, "Capability.Get", `null`, second)
+	b.must(2, "Capability.Get", `{"pid":2}`, second)
+	b.must(2, "Capability.Get", `{"pid":3}`, third)
+	b.must(1, "Capability.Get", `{"pid":3}`, third)
+	b.must(0, "Capability.Get", `{"pid":3}`, third)
+	b.must(4, "Capability.Get", `{}`, `{"pid":4,"allowed_syscalls":["*"],"resource_quotas":{},"held":{}}`)
+}
+
+func TestGetRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.refused(0, "Capability.Get", `{}`, schema.NotFound, "pid 0 is the operator: it has no token and needs none; name a pid")
+	b.refused(0, "Capability.Get", `{"pid":4}`, schema.NotFound, `pid 4 has no token: grant it one with "pwos cap grant 4 SYSCALL..."`)
+	for pid, data := range map[int64]string{2: `{"pid":1}`, 3: `{"pid":1}`} {
+		b.refused(pid, "Capability.Get", data, schema.Forbidden,
+			map[int64]string{2: "pid 2", 3: "pid 3"}[pid]+" may not see what pid 1 may do: it is none of its descendants")
+	}
+	b.refused(1, "Capability.Get", `{"pid":4}`, schema.Forbidden, "pid 1 may not see what pid 4 may do: it is none of its descendants")
+	b.refused(1, "Capability.Get", `{"pid":0}`, schema.Forbidden, "pid 1 may not see what pid 0 may do: it is none of its descendants")
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	const allowed = `{"allowed":true}`
+	no := func(reason string) string { return `{"allowed":false,"reason":"` + reason + `"}` }
+	tests := []struct{ data, want string }{
+		{`{"pid":0,"syscall":"Syscall.Shutdown"}`, allowed},
+		{`{"pid":0,"syscall":"SYS_ALLOC","resource_id":"gpu","amount":5}`, allowed},
+		{`{"pid":1,"syscall":"Memory.Set"}`, allowed},
+		{`{"pid":1,"syscall":"SYS_SPAWN"}`, allowed},
+		{`{"pid":9,"syscall":"Syscall.Ping"}`, allowed},
+		{`{"pid":1,"syscall":"Syscall.Shutdown"}`, no("pid 1 may not call Syscall.Shutdown: only the operator may")},
+		{`{"pid":9,"syscall":"Memory.Set"}`, no(`pid 9 may not call Memory.Set: grant it with \"pwos cap grant 9 Memory.Set\"`)},
+		{`{"pid":4,"syscall":"SYS_ALLOC"}`, no(`pid 4 may not call Syscall.Alloc: grant it with \"pwos cap grant 4 Syscall.Alloc\"`)},
+		{
+			`{"pid":3,"syscall":"Memory.Set"}`,
+			no(`pid 3 may not call Memory.Set: its token expired after tick 5, and it is tick 6: grant it with \"pwos cap grant 3 Memory.Set\"`),
+		},
+
+		{`{"pid":1,"syscall":"Syscall.Alloc"}`, allowed},
+		{`{"pid":1,"syscall":"Syscall.Alloc","resource_id":"gpu"}`, allowed},
+		{`{"pid":1,"syscall":"Syscall.Alloc","resource_id":"gpu","amount":2}`, allowed},
+		{
+			`{"pid":1,"syscall":"SYS_ALLOC","resource_id":"gpu","amount":2.5}`,
+			no("quota of gpu exceeded: pid 1 may hold 5, holds 3 and asked for 2.5: release some, or have a larger quota granted"),
+		},
+		{
+			`{"pid":2,"syscall":"Syscall.Alloc","resource_id":"gpu","amount":6}`,
+			no("pool gpu is exhausted: 3 of its 8 are held, 5 are available and 6 were asked for: ask for less, or again once others have released"),
+		},
+		{`{"pid":1,"syscall":"SYS_ALLOC","resource_id":"gpux"}`, no(`no resource is named \"gpux\": there are cpu, gpu`)},
+		{`{"pid":1,"syscall":"Syscall.Release","resource_id":"gpu","amount":3}`, allowed},
+		{
+			`{"pid":1,"syscall":"SYS_RELEASE","resource_id":"gpu","amount":4}`,
+			no("pid 1 holds 3 of gpu and cannot release 4: release no more than it holds"),
+		},
+		{`{"pid":1,"syscall":"Syscall.Query","resource_id":"gpu"}`, allowed},
+		{`{"pid":1,"syscall":"SYS_QUERY","resource_id":"gpux"}`, no(`no resource is named \"gpux\": there are cpu, gpu`)},
+		{`{"pid":1,"syscall":"Memory.Set","resource_id":"gpux","amount":99}`, allowed}, // it takes none
+		{
+			`{"pid":4,"syscall":"Syscall.Alloc","resource_id":"gpux"}`, // capability comes before quota
+			no(`pid 4 may not call Syscall.Alloc: grant it with \"pwos cap grant 4 Syscall.Alloc\"`),
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.data, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.alloc(1, "gpu", "3")
+			b.tokens.grant(2, map[string]float64{"gpu": 99})
+			b.tokens[3].ExpiresAtTick = new(int64(5))
+			b.tick = 6
+			before := snapshot(t, b.ledger)
+			b.must(0, "Capability.Check", tt.data, tt.want)
+			if got := snapshot(t, b.ledger); string(got) != string(before) {
+				t.Errorf("a check left %s", got)
+			}
+		})
+	}
+}
+
+func TestCheckRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.must(1, "Capability.Check", `{"pid":1,"syscall":"SYS_QUERY"}`, `{"allowed":true}`)
+	b.must(1, "Capability.Check", `{"pid":3,"syscall":"SYS_QUERY"}`, `{"allowed":true}`)
+	b.refused(3, "Capability.Check", `{"pid":1,"syscall":"SYS_QUERY"}`, schema.Forbidden,
+		"pid 3 may not see what pid 1 may do: it is none of its descendants")
+	for _, name := range []string{"Memory.Put", "SYS_NOTHING", "Memory.*", "*", "Resource.Free"} {
+		b.refused(0, "Capability.Check", `{"pid":1,"syscall":"`+name+`"}`, schema.UnknownSyscall,
+			`no syscall has the type or code "`+name+`": Syscall.List names them all`)
+	}
+	b.refused(0, "Capability.Check", `{"pid":1,"syscall":"SYS_ALLOC","amount":1}`, schema.InvalidInput,
+		"Invalid input: resource_id is missing: amount is of a resource")
+}

@@ -1,0 +1,189 @@
+package resource_test
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/resource"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// family is a process table: 1 spawned 2, which spawned 3; 4 stands alone.
+type family struct{}
+
+func (family) Process(pid int64) *schema.Descriptor {
+	parents := map[int64]int64{1: 0, 2: 1, 3: 2, 4: 0}
+	parent, ok := parents[pid]
+	if !ok {
+		return nil
+	}
+	return &schema.Descriptor{PID: pid, ParentPID: parent, State: "READY"}
+}
+
+// tokens is a view of capabilities that the test has made up.
+type tokens map[int64]*kernel.Token
+
+func (t tokens) Token(pid int64) *kernel.Token { return t[pid] }
+
+// grant gives pid a token of everything, with these quotas.
+func (t tokens) grant(pid int64, quotas map[string]float64) *kernel.Token {
+	t[pid] = &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: []string{"*"}, ResourceQuotas: quotas}}
+	return t[pid]
+}
+
+// bench is a ledger with what it looks at.
+type bench struct {
+	t      testing.TB
+	ledger *resource.Ledger
+	tokens tokens
+	tick   int64
+}
+
+// newBench has a gpu pool of 8 and a cpu pool of 1, and grants 1, 2 and 3 up to 5 of gpu and 1 of cpu.
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	b := &bench{t: t, tokens: tokens{}}
+	for _, pid := range []int64{1, 2, 3} {
+		b.tokens.grant(pid, map[string]float64{"gpu": 5, "cpu": 1})
+	}
+	b.ledger = newLedger(t, map[string]float64{"gpu": 8, "cpu": 1}, b.tokens)
+	return b
+}
+
+func newLedger(t testing.TB, pools map[string]float64, view kernel.Tokens) *resource.Ledger {
+	t.Helper()
+	l, err := resource.New(pools, view, family{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// run does what the shell does with a message: it decodes, authorizes, decides and applies. It fails the test where
+// deciding changes the state, where a failed call gives data, or where the answer does not fit its JSON Schema.
+func (b *bench) run(pid int64, typ, data string) (string, error) {
+	b.t.Helper()
+	call := request(b.t, pid, typ, data)
+	call.Token, call.Tick = b.tokens.Token(pid), b.tick
+	if !call.Syscall.Internal {
+		if err := kernel.Authorize(pid, call.Token, call.Syscall, b.tick); err != nil {
+			return "", err
+		}
+	}
+	before := snapshot(b.t, b.ledger)
+	result, err := b.ledger.Decide(call)
+	if !bytes.Equal(before, snapshot(b.t, b.ledger)) {
+		b.t.Fatalf("%s %s: Decide changed the state", typ, data)
+	}
+	if err != nil {
+		if result.Data != nil {
+			b.t.Fatalf("%s %s: both an error and data %s", typ, data, result.Data)
+		}
+		return "", err
+	}
+	validate(b.t, call.Syscall, result.Data)
+	call.Data = bytes.Clone(result.Data)
+	apply(b.ledger, call)
+	return string(result.Data), nil
+}
+
+// apply applies a command, and then overwrites what it was decoded from, as the next line of a connection does.
+func apply(l *resource.Ledger, call *kernel.Call) {
+	if call.Syscall.Kind != schema.Command {
+		return
+	}
+	l.Apply(call)
+	for i := range call.Message.Data {
+		call.Message.Data[i] = '#'
+	}
+}
+
+func request(t testing.TB, pid int64, typ, data string) *kernel.Call {
+	t.Helper()
+	row, ok := schema.Lookup(typ)
+	if !ok {
+		t.Fatalf("no syscall %s", typ)
+	}
+	raw := []byte(data)
+	in, fault := row.Input.Decode(raw)
+	if fault != nil {
+		t.Fatalf("%s %s: %v", typ, data, fault)
+	}
+	return &kernel.Call{
+		Syscall: row, Input: in, PID: pid,
+		Message: schema.Message{Kind: row.Kind, Type: typ, Data: raw},
+	}
+}
+
+func snapshot(t testing.TB, l *resource.Ledger) []byte {
+	t.Helper()
+	var all []byte
+	if err := l.Snapshot()(func(chunk []byte) error {
+		all = append(append(all, chunk...), '\n')
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+var compiled sync.Map // *jsonschema.Schema by syscall type
+
+// validate checks an answer against its row's JSON Schema.
+func validate(t testing.TB, row *schema.Syscall, data []byte) {
+	t.Helper()
+	known, ok := compiled.Load(row.Type)
+	if !ok {
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(row.Output.AppendJSONSchema(nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := jsonschema.NewCompiler()
+		if err := c.AddResource("output.json", doc); err != nil {
+			t.Fatal(err)
+		}
+		known, _ = compiled.LoadOrStore(row.Type, c.MustCompile("output.json"))
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatalf("%s answers %s: %v", row.Type, data, err)
+	}
+	if err := known.(*jsonschema.Schema).Validate(value); err != nil {
+		t.Fatalf("%s answers %s: %v", row.Type, data, err)
+	}
+}
+
+// must runs a call that has to succeed with this answer.
+func (b *bench) must(pid int64, typ, data, want string) {
+	b.t.Helper()
+	if got, err := b.run(pid, typ, data); err != nil || got != want {
+		b.t.Fatalf("%s %s as %d: got %s, %v, want %s", typ, data, pid, got, err, want)
+	}
+}
+
+// alloc gives pid what it has to get.
+func (b *bench) alloc(pid int64, of, amount string) {
+	b.t.Helper()
+	if _, err := b.run(pid, "Syscall.Alloc", `{"resource_id":"`+of+`","amount":`+amount+`}`); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// refused runs a call that has to fail with this error and change nothing.
+func (b *bench) refused(pid int64, typ, data string, class schema.Class, message string) {
+	b.t.Helper()
+	before := snapshot(b.t, b.ledger)
+	got, err := b.run(pid, typ, data)
+	shown, ok := errors.AsType[*schema.Error](err)
+	if !ok || shown.Class != class || shown.Message != message {
+		b.t.Errorf("%s %s as %d: got %s, %v, want class %d: %s", typ, data, pid, got, err, class, message)
+	}
+	if !bytes.Equal(before, snapshot(b.t, b.ledger)) {
+		b.t.Errorf("%s %s as %d: refused, yet the state changed", typ, data, pid)
+	}
+}

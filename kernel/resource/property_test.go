@@ -1,0 +1,210 @@
+package resource_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/resource"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// model is the ledger as plainly as it can be said: thousandths of units, in integers.
+type model map[at]int64
+
+type at struct {
+	pid int64
+	of  string
+}
+
+func (m model) total(of string) (sum int64) {
+	for k, amount := range m {
+		if k.of == of {
+			sum += amount
+		}
+	}
+	return sum
+}
+
+// thousandths is how the model writes an amount; all that the machine draws are whole thousandths.
+func thousandths(units float64) int64 { return int64(math.Round(units * 1000)) }
+
+func units() *rapid.Generator[float64] {
+	return rapid.OneOf(
+		rapid.SampledFrom([]float64{0, 0.1, 0.2, 0.3, 0.7, 1, 2.5, 8}),
+		rapid.Map(rapid.IntRange(0, 9000), func(n int) float64 { return float64(n) / 1000 }),
+	)
+}
+
+// machine runs random calls on a ledger beside the model.
+type machine struct {
+	*bench
+	capacity map[string]float64
+	model    model
+	journal  []*kernel.Call
+	denied   map[schema.Class]int
+}
+
+func newMachine(t *testing.T, capacity map[string]float64) *machine {
+	m := &machine{bench: newBench(t), capacity: capacity, model: model{}, denied: map[schema.Class]int{}}
+	m.ledger = newLedger(t, capacity, m.tokens)
+	return m
+}
+
+var names = []string{"cpu", "gpu", "gone"} // gone is no pool
+
+// grant changes or takes away somebody's token.
+func (m *machine) grant(r *rapid.T) {
+	pid := rapid.Int64Range(1, 4).Draw(r, "pid")
+	if rapid.IntRange(0, 5).Draw(r, "revoke") == 0 {
+		delete(m.tokens, pid)
+		return
+	}
+	t := m.tokens.grant(pid, rapid.MapOfN(rapid.SampledFrom(names), units(), 1, 3).Draw(r, "quotas"))
+	t.ExpiresAtTick = rapid.Ptr(rapid.Int64Range(0, 20), true).Draw(r, "expires")
+}
+
+// book allocates or releases. Capability.Check has to foretell what happens, word for word.
+func (m *machine) book(r *rapid.T) {
+	typ := rapid.SampledFrom([]string{"Syscall.Alloc", "Syscall.Alloc", "Syscall.Release"}).Draw(r, "type")
+	k := at{rapid.Int64Range(0, 4).Draw(r, "pid"), rapid.SampledFrom(names).Draw(r, "of")}
+	amount := units().Draw(r, "amount")
+
+	check := fmt.Sprintf(`{"pid":%d,"syscall":%q,"resource_id":%q,"amount":%v}`, k.pid, typ, k.of, amount)
+	foretold, err := m.run(0, "Capability.Check", check)
+	if err != nil {
+		r.Fatal(err)
+	}
+	data := fmt.Sprintf(`{"resource_id":%q,"amount":%v}`, k.of, amount)
+	_, err = m.run(k.pid, typ, data)
+	want := `{"allowed":true}`
+	if err != nil {
+		shown, ok := errors.AsType[*schema.Error](err)
+		if !ok {
+			r.Fatal(err)
+		}
+		m.denied[shown.Class]++
+		want = string(schema.AppendString([]byte(`{"allowed":false,"reason":`), shown.Message)) + "}"
+	} else {
+		m.journal = append(m.journal, request(m.t, k.pid, typ, data))
+	}
+	if foretold != want {
+		r.Fatalf("%s: a check says %s, the call %s", check, foretold, want)
+	}
+	if class := m.judge(typ, k, thousandths(amount)); (class == 0) != (err == nil) || (err != nil && schema.AsError(err).Class != class) {
+		r.Fatalf("%s %s as %d: got %v, want class %d", typ, data, k.pid, err, class)
+	}
+}
+
+// judge says what has to come of a call, 0 where it has to succeed, and takes it over.
+func (m *machine) judge(typ string, k at, amount int64) schema.Class {
+	token := m.tokens[k.pid]
+	if k.pid != 0 && (token == nil || token.Expired(m.tick)) {
+		return schema.Forbidden
+	}
+	capacity, pool := m.capacity[k.of]
+	switch {
+	case !pool: // and nobody holds anything of it
+		return schema.NotFound
+	case typ == "Syscall.Release" && amount > m.model[k]:
+		return schema.Conflict
+	case typ == "Syscall.Release":
+		m.model[k] -= amount
+		return 0
+	case k.pid != 0 && m.model[k]+amount > thousandths(token.ResourceQuotas[k.of]):
+		return schema.QuotaExceeded
+	case m.model.total(k.of)+amount > thousandths(capacity):
+		return schema.Insufficient
+	}
+	m.model[k] += amount
+	return 0
+}
+
+func (m *machine) free(r *rapid.T) {
+	pids := rapid.SliceOfN(rapid.Int64Range(0, 4), 0, 2).Draw(r, "pids")
+	raw, err := schema.Marshal(&schema.ResourceFreeInput{PIDs: pids})
+	if err != nil {
+		r.Fatal(err)
+	}
+	m.must(0, "Resource.Free", string(raw), `{"success":true}`)
+	m.journal = append(m.journal, request(m.t, 0, "Resource.Free", string(raw)))
+	for k := range m.model {
+		if slices.Contains(pids, k.pid) {
+			delete(m.model, k)
+		}
+	}
+}
+
+func (m *machine) passTime(r *rapid.T) { m.tick += rapid.Int64Range(0, 3).Draw(r, "ticks") }
+
+// check compares what is held with the model, and with the capacity.
+func (m *machine) check(r *rapid.T) {
+	for of, capacity := range m.capacity {
+		total := m.model.total(of)
+		if total > thousandths(capacity) {
+			r.Fatalf("%d thousandths of %s are held, of %v", total, of, capacity)
+		}
+		available := fmt.Sprintf(`{"available":%v,"capacity":%v,`, float64(thousandths(capacity)-total)/1000, capacity)
+		got, err := m.run(0, "Syscall.Query", `{"resource_id":"`+of+`"}`)
+		if err != nil || !bytes.HasPrefix([]byte(got), []byte(available)) {
+			r.Fatalf("got %s, %v, want %s", got, err, available)
+		}
+	}
+	for pid := range int64(5) {
+		var want []resource.Holding
+		for _, of := range names {
+			if amount := m.model[at{pid, of}]; amount > 0 {
+				want = append(want, resource.Holding{PID: pid, ResourceID: of, Amount: fmt.Sprint(float64(amount) / 1000)})
+			}
+		}
+		slices.SortFunc(want, func(a, b resource.Holding) int { return bytes.Compare([]byte(a.ResourceID), []byte(b.ResourceID)) })
+		if got := m.ledger.Holdings(pid); !slices.Equal(got, want) {
+			r.Fatalf("%d holds %v, want %v", pid, got, want)
+		}
+		if _, holds := slices.BinarySearch(m.ledger.Holders(), pid); holds != (len(want) > 0) {
+			r.Fatalf("%v are holders; %d holds %v", m.ledger.Holders(), pid, want)
+		}
+	}
+}
+
+// TestModel: whatever is called, nobody is given more than its quota, no pool gives more than its capacity, a check
+// foretells the call, and both a replay and a restored snapshot give the same state, whatever the configuration and the
+// tokens are by then.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	denied := map[schema.Class]int{}
+	rapid.Check(t, func(r *rapid.T) {
+		m := newMachine(t, map[string]float64{"gpu": 8, "cpu": units().Draw(r, "capacity")})
+		m.denied = denied
+		steps := []func(*rapid.T){m.book, m.book, m.book, m.book, m.grant, m.free, m.passTime}
+		for range rapid.IntRange(1, 50).Draw(r, "calls") {
+			rapid.SampledFrom(steps).Draw(r, "step")(r)
+			m.check(r)
+		}
+		state := snapshot(t, m.ledger)
+		replayed := newLedger(t, nil, nil)
+		for _, call := range m.journal {
+			apply(replayed, call)
+		}
+		restored := newLedger(t, nil, nil)
+		if err := m.ledger.Snapshot()(restored.Restore); err != nil {
+			r.Fatal(err)
+		}
+		for _, other := range []*resource.Ledger{replayed, restored} {
+			if !bytes.Equal(state, snapshot(t, other)) {
+				r.Fatalf("state %s, made again %s", state, snapshot(t, other))
+			}
+		}
+	})
+	for _, class := range []schema.Class{schema.Forbidden, schema.NotFound, schema.Conflict, schema.QuotaExceeded, schema.Insufficient} {
+		if denied[class] == 0 {
+			t.Errorf("no call ever failed with class %d: not all was tested", class)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package kernel_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func token(pid int64, quotas map[string]float64, expires *int64, allowed ...string) *kernel.Token {
+	return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: allowed, ResourceQuotas: quotas, ExpiresAtTick: expires}}
+}
+
+func lookup(t testing.TB, typ string) *schema.Syscall {
+	t.Helper()
+	row, ok := schema.Lookup(typ)
+	if !ok {
+		t.Fatalf("no syscall %s", typ)
+	}
+	return row
+}
+
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		expires *int64
+		tick    int64
+		want    bool
+	}{
+		{nil, 0, false},
+		{nil, 1 << 52, false},
+		{new(int64(0)), 0, false},
+		{new(int64(0)), 1, true},
+		{new(int64(5)), 4, false},
+		{new(int64(5)), 5, false},
+		{new(int64(5)), 6, true},
+	}
+	for _, tt := range tests {
+		if got := token(1, nil, tt.expires).Expired(tt.tick); got != tt.want {
+			t.Errorf("expires %v, tick %d: expired %v", tt.expires, tt.tick, got)
+		}
+	}
+}
+
+func TestAllows(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		pattern, typ string
+		want         bool
+	}{
+		{"*", "Memory.Set", true},
+		{"*", "Syscall.Alloc", true},
+		{"Memory.Set", "Memory.Set", true},
+		{"Memory.Set", "Memory.Get", false},
+		{"Memory.*", "Memory.Get", true},
+		{"Memory.*", "Syscall.Alloc", false},
+		{"Mem.*", "Memory.Get", false},
+		{"SYS_ALLOC", "Syscall.Alloc", true},
+		{"SYS_ALLOC", "Syscall.Release", false},
+		{"Syscall.Alloc", "Syscall.Alloc", true},
+		{"Syscall.*", "Syscall.Alloc", true},
+		{"memory.set", "Memory.Set", false},
+		{"", "Memory.Set", false}, // a row without a code is not named by no code
+		{".*", "Memory.Set", false},
+	}
+	for _, tt := range tests {
+		if got := token(1, nil, nil, "SYS_QUERY", tt.pattern).Allows(lookup(t, tt.typ)); got != tt.want {
+			t.Errorf("%q allows %s: %v", tt.pattern, tt.typ, got)
+		}
+	}
+	if token(1, nil, nil).Allows(lookup(t, "Syscall.Ping")) {
+		t.Error("an empty token allows something")
+	}
+}
+
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"Syscall.Alloc": "Syscall.Alloc", "SYS_ALLOC": "Syscall.Alloc", "Memory.Set": "Memory.Set",
+		"Capability.Endow": "", "": "", "SYS_NOTHING": "", "Memory.*": "", "*": "",
+	} {
+		row, ok := kernel.Named(name)
+		if ok != (want != "") || (ok && row.Type != want) {
+			t.Errorf("%q names %v, %v", name, row, ok)
+		}
+	}
+}
+
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	const pid = 7
+	own := func(allowed ...string) *kernel.Token { return token(pid, nil, nil, allowed...) }
+	gpu := func(units float64) map[string]float64 { return map[string]float64{"gpu": units} }
+	tests := []struct {
+		name       string
+		own, other *kernel.Token
+		want       string // the error, empty where it is covered
+	}{
+		{"the same", own("Memory.Set"), own("Memory.Set"), ""},
+		{"nothing", own(), own(), ""},
+		{"by *", own("*"), own("*", "Memory.*", "SYS_ALLOC", "Memory.Set"), ""},
+		{"by domain", own("Memory.*"), own("Memory.Set", "Memory.*"), ""},
+		{"code by type", own("Syscall.Alloc"), own("SYS_ALLOC"), ""},
+		{"type by code", own("SYS_ALLOC"), own("Syscall.Alloc"), ""},
+		{"everyone's", own(), own("Syscall.Ping"), ""},
+		{"another type", own("Memory.Get"), own("Memory.Set"), "pid 7 may not grant Memory.Set: it does not hold it itself"},
+		{"wider", own("Memory.Get"), own("Memory.*"), "pid 7 may not grant Memory.*: it does not hold it itself"},
+		{"widest", own("Memory.*", "Syscall.*"), own("*"), "pid 7 may not grant *: it does not hold it itself"},
+		{"all of a domain but not the domain", own("Memory.Get", "Memory.Set", "Memory.Delete", "Memory.List"), own("Memory.*"), "pid 7 may not grant Memory.*: it does not hold it itself"},
+		{"a name that is gone", own("*"), own("Gone.By"), ""},
+		{"a name that is gone, not held", own("Memory.*"), own("Gone.By"), "pid 7 may not grant Gone.By: it does not hold it itself"},
+
+		{"quota", token(pid, gpu(2), nil), token(8, gpu(2), nil), ""},
+		{"quota of nothing", token(pid, nil, nil), token(8, gpu(0), nil), ""},
+		{"larger quota", token(pid, gpu(2), nil), token(8, gpu(2.5), nil), "pid 7 may not grant a quota of 2.5 of gpu: its own is 2"},
+		{"huge quota", token(pid, gpu(1e6), nil), token(8, gpu(1e7), nil), "pid 7 may not grant a quota of 10000000 of gpu: its own is 1000000"},
+		{"quota not held", token(pid, nil, nil), token(8, gpu(1), nil), "pid 7 may not grant a quota of 1 of gpu: its own is 0"},
+		{
+			"first of several", token(pid, nil, nil), token(8, map[string]float64{"b": 1, "a": 1, "c": 1}, nil),
+			"pid 7 may not grant a quota of 1 of a: its own is 0",
+		},
+
+		{"sooner", token(pid, nil, new(int64(9))), token(8, nil, new(int64(8))), ""},
+		{"as late", token(pid, nil, new(int64(9))), token(8, nil, new(int64(9))), ""},
+		{"bounded by the unbounded", token(pid, nil, nil), token(8, nil, new(int64(9))), ""},
+		{
+			"later", token(pid, nil, new(int64(9))), token(8, nil, new(int64(10))),
+			"pid 7 may not grant beyond tick 9, the last of its own token: set expires_at_tick to that or less",
+		},
+		{
+			"for ever", token(pid, nil, new(int64(9))), token(8, nil, nil),
+			"pid 7 may not grant beyond tick 9, the last of its own token: set expires_at_tick to that or less",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := tt.own.Covers(tt.other)
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tt.want != "" && (err == nil || err.Message != tt.want || err.Class != schema.Forbidden):
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// patterns are what grants are made of.
+func patterns() *rapid.Generator[[]string] {
+	all := []string{"*"}
+	for _, row := range schema.Syscalls() {
+		all = append(all, row.Type, row.Type[:slices.Index([]byte(row.Type), '.')]+".*")
+		if row.Code != "" {
+			all = append(all, row.Code)
+		}
+	}
+	return rapid.SliceOfN(rapid.SampledFrom(all), 0, 6)
+}
+
+// TestCoversIsASubset: who holds what another token covers can do nothing that the other's holder cannot, at any tick.
+func TestCoversIsASubset(t *testing.T) {
+	t.Parallel()
+	amount := rapid.SampledFrom([]float64{0, 0.1, 1, 200})
+	quotas := rapid.MapOf(rapid.SampledFrom([]string{"cpu", "gpu"}), amount)
+	expiry := rapid.Ptr(rapid.Int64Range(0, 4), true)
+	covered := 0
+	rapid.Check(t, func(t *rapid.T) {
+		own := token(1, quotas.Draw(t, "own quotas"), expiry.Draw(t, "own expiry"), patterns().Draw(t, "own")...)
+		other := token(2, quotas.Draw(t, "quotas"), expiry.Draw(t, "expiry"), patterns().Draw(t, "other")...)
+		if rapid.Bool().Draw(t, "likely") { // two random tokens seldom fit
+			other.AllowedSyscalls = slices.DeleteFunc(other.AllowedSyscalls, func(p string) bool { return own.Covers(token(2, nil, own.ExpiresAtTick, p)) != nil })
+		}
+		if own.Covers(other) != nil {
+			return
+		}
+		covered++
+		for tick := range int64(6) {
+			for _, row := range schema.Syscalls() {
+				if kernel.Authorize(1, other, &row, tick) == nil && kernel.Authorize(1, own, &row, tick) != nil {
+					t.Fatalf("%v covers %v, which alone may call %s at tick %d", own, other, row.Type, tick)
+				}
+			}
+		}
+		for _, resource := range []string{"cpu", "gpu"} {
+			if other.Quota(resource) > own.Quota(resource) {
+				t.Fatalf("%v covers %v, which has more %s", own, other, resource)
+			}
+		}
+	})
+	if covered == 0 {
+		t.Error("no token covered another: nothing was tested")
+	}
+}
+
+func BenchmarkAllows(b *testing.B) {
+	t, err := kernel.NewToken(kernel.DefaultGrant(1, nil), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	row := lookup(b, "Memory.Set")
+	b.ReportAllocs()
+	for b.Loop() {
+		if t.Allows(row) {
+			b.Fatal("allowed")
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package schema
+
+// Audit is the domain of the audit log.
+const Audit Domain = "audit"
+
+// AuditLogInput is the data of Audit.Log.
+type AuditLogInput struct {
+	PID      *int64 `json:"pid,omitzero" min:"0" doc:"Only calls of this process."`
+	SinceSeq *int64 `json:"since_seq,omitzero" min:"0" doc:"Only entries after this one: next of the reply before. Default: from the first."`
+	Limit    *int64 `json:"limit,omitzero" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come where the line would be too long."`
+}
+
+// AuditLogOutput is what Audit.Log answers.
+type AuditLogOutput struct {
+	Entries []AuditEntry `json:"entries" doc:"Entries of the journal, oldest first."`
+	Next    int64        `json:"next,omitzero" doc:"There may be more: since_seq of the next page."`
+}
+
+// AuditEntry is one syscall, with what came of it (CAP 4).
+type AuditEntry struct {
+	Success     bool   `json:"success" doc:"Whether it succeeded."`
+	SyscallCode string `json:"syscall_code" doc:"CAP's code, or the type of a syscall that has none."`
+	PID         int64  `json:"pid" doc:"Process that the call was made as."`
+	Tick        int64  `json:"tick" doc:"The kernel's tick at the call."`
+	Payload     Value  `json:"payload" doc:"What a command answered; of a query nothing is kept."`
+	Error       string `json:"error,omitzero" doc:"Why it failed."`
+	LatencyUS   int64  `json:"latency_us" doc:"How long it took, microseconds."`
+	Seq         int64  `json:"seq" doc:"Number of the entry."`
+	Type        string `json:"type" doc:"Type of the message."`
+	Time        int64  `json:"time" doc:"When: Unix epoch, milliseconds."`
+	ID          string `json:"id" doc:"Id of the message."`
+	Correlation string `json:"correlation,omitzero" doc:"Its correlation."`
+	Causation   string `json:"causation,omitzero" doc:"What caused it."`
+}
+
+// AuditMetricsInput is the data of Audit.Metrics.
+type AuditMetricsInput struct{}
+
+// AuditMetricsOutput is what Audit.Metrics answers (CAP 6), counted since the kernel started.
+type AuditMetricsOutput struct {
+	TotalCalls   int64                   `json:"total_calls" doc:"Syscalls in all."`
+	DeniedCalls  int64                   `json:"denied_calls" doc:"Refused by capability or quota."`
+	ByCode       map[string]int64        `json:"by_code" doc:"Syscalls by CAP's code, or by type where there is none."`
+	DeniedByCode map[string]int64        `json:"denied_by_code" doc:"Refusals, likewise."`
+	AvgLatencyUS float64                 `json:"avg_latency_us" doc:"Mean latency, microseconds."`
+	Latency      map[string]LatencyQuant `json:"latency" doc:"Quantiles by type."`
+}
+
+// LatencyQuant is how long the calls of one type took, right to within an eighth.
+type LatencyQuant struct {
+	P50US int64 `json:"p50_us" doc:"Half of them took no longer, microseconds."`
+	P99US int64 `json:"p99_us" doc:"99 of 100 took no longer, microseconds."`
+}
+
+// AuditVerifyInput is the data of Audit.Verify.
+type AuditVerifyInput struct{}
+
+// AuditVerifyOutput is what Audit.Verify answers.
+type AuditVerifyOutput struct {
+	OK      bool   `json:"ok" doc:"Whether the journal is what was written."`
+	Entries int64  `json:"entries" doc:"Entries that were checked."`
+	Head    string `json:"head" doc:"SHA-256 of the last entry's line, hexadecimal."`
+	Broken  string `json:"broken,omitzero" doc:"Where it is broken, and how."`
+}
+
+func auditRows() []Syscall {
+	return []Syscall{
+		{
+			Type: "Audit.Log", Kind: Query, Domain: Audit, Alone: true, Input: TypeOf[AuditLogInput](), Output: TypeOf[AuditLogOutput](),
+			Description: "Returns entries of the audit log.",
+		},
+		{
+			Type: "Audit.Metrics", Kind: Query, Domain: Audit, Input: TypeOf[AuditMetricsInput](), Output: TypeOf[AuditMetricsOutput](),
+			Description: "Counts syscalls and refusals, and says how long syscalls took, since the kernel started.",
+		},
+		{
+			Type: "Audit.Verify", Kind: Query, Domain: Audit, Alone: true, Input: TypeOf[AuditVerifyInput](), Output: TypeOf[AuditVerifyOutput](),
+			Description: "Checks the whole journal: the chain, and the signed checkpoints.",
+		},
+	}
+}

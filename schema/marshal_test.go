@@ -1,0 +1,25 @@
+package schema_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestMarshal(t *testing.T) {
+	t.Parallel()
+	in := &schema.CommitDeltaInput{
+		Changes:         map[string]schema.Value{"b": schema.Value(`1.50`), "a": schema.Value(`[ null ]`), "é\n": nil},
+		ResourceChanges: map[string]float64{"y": 0.1, "x": -2},
+	}
+	const want = `{"changes":{"a":[null],"b":1.50,"é\n":null},"resource_changes":{"x":-2,"y":0.1}}`
+	for range 10 { // maps are walked in another order each time
+		if got, err := schema.Marshal(in); err != nil || string(got) != want {
+			t.Fatalf("%s, %v, want %s", got, err, want)
+		}
+	}
+	if got, err := schema.Marshal(math.Inf(1)); err == nil {
+		t.Errorf("an infinite number is written as %s", got)
+	}
+}

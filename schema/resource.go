@@ -1,0 +1,71 @@
+package schema
+
+// Resource is the domain of the pools and of who holds what of them.
+const Resource Domain = "resource"
+
+// AllocInput is the data of Syscall.Alloc and of Syscall.Release.
+type AllocInput struct {
+	Target
+	ResourceID string  `json:"resource_id" minlen:"1" doc:"Name of a pool of the configuration."`
+	Amount     float64 `json:"amount" min:"0" doc:"Units of the resource."`
+}
+
+// AllocOutput is what Syscall.Alloc answers.
+type AllocOutput struct {
+	ResourceID string  `json:"resource_id" doc:"Name of the pool."`
+	Amount     float64 `json:"amount" doc:"Units that this call reserved."`
+	Reserved   float64 `json:"reserved" doc:"Units that the process now holds of it in all."`
+}
+
+// ReleaseOutput is what Syscall.Release answers.
+type ReleaseOutput struct {
+	ResourceID string  `json:"resource_id" doc:"Name of the pool."`
+	Amount     float64 `json:"amount" doc:"Units that this call gave back."`
+}
+
+// ResourceQueryInput is the data of Syscall.Query.
+type ResourceQueryInput struct {
+	Target
+	ResourceID string `json:"resource_id" minlen:"1" doc:"Name of a pool of the configuration."`
+}
+
+// ResourceQueryOutput is what Syscall.Query answers.
+type ResourceQueryOutput struct {
+	Available   float64 `json:"available" doc:"Units that nobody holds."`
+	Capacity    float64 `json:"capacity" doc:"Units of the pool in all."`
+	Utilization float64 `json:"utilization" doc:"Share of the pool that is held, 0 to 1."`
+}
+
+// ResourceFreeInput is the data of the kernel's own Resource.Free: a process is gone, what it held goes back.
+type ResourceFreeInput struct {
+	PIDs []int64 `json:"pids" doc:"Processes that hold nothing from now on."`
+}
+
+func resourceRows() []Syscall {
+	return []Syscall{
+		{
+			Type: "Syscall.Alloc", Code: "SYS_ALLOC", Kind: Command, Domain: Resource, Input: TypeOf[AllocInput](), Output: TypeOf[AllocOutput](),
+			Description: "Reserves units of a resource for the caller, within its quota and what the pool has left.",
+		},
+		{
+			Type: "Syscall.Release", Code: "SYS_RELEASE", Kind: Command, Domain: Resource, Input: TypeOf[AllocInput](), Output: TypeOf[ReleaseOutput](),
+			Description: "Gives units of a resource that the caller holds back to the pool.",
+		},
+		{
+			Type: "Syscall.Query", Code: "SYS_QUERY", Kind: Query, Domain: Resource, Input: TypeOf[ResourceQueryInput](), Output: TypeOf[ResourceQueryOutput](),
+			Description: "Says how much of a resource is available.",
+		},
+		{
+			Type: "Capability.Get", Kind: Query, Domain: Resource, Input: TypeOf[CapabilityGetInput](), Output: TypeOf[CapabilityGetOutput](),
+			Description: "Shows a process's token, and what it holds of each of its quotas. An agent sees its own and its descendants'.",
+		},
+		{
+			Type: "Capability.Check", Kind: Query, Domain: Resource, Input: TypeOf[CheckInput](), Output: TypeOf[CheckOutput](),
+			Description: "Says whether a call would pass capability and quota now, and why not. Runs nothing. An agent asks about itself and its descendants.",
+		},
+		{
+			Type: "Resource.Free", Kind: Command, Domain: Resource, Input: TypeOf[ResourceFreeInput](), Output: TypeOf[SuccessOutput](), Internal: true,
+			Description: "The kernel gives back what processes held that are gone.",
+		},
+	}
+}

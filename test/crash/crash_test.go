@@ -1,0 +1,139 @@
+// Package crash_test holds the real daemon, killed under writing clients, to what it has acknowledged.
+package crash_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/journal"
+)
+
+const (
+	clients = 16
+	rounds  = 20 // kills of one journal
+)
+
+// TestKill kills the daemon at random moments, during its start among them. PWOS_LONG=1 does it 1,000 times.
+func TestKill(t *testing.T) {
+	chapters := 1
+	if os.Getenv("PWOS_LONG") != "" {
+		chapters = 1000 / rounds
+	}
+	for i := range chapters {
+		t.Run(fmt.Sprint("journal", i), func(t *testing.T) { chapter(t, uint64(i)) })
+	}
+}
+
+// chapter is the life of one journal.
+func chapter(t *testing.T, seed uint64) {
+	chance := rand.New(rand.NewPCG(seed, 3))
+	p := newPlace(t)
+	d := p.launch(t)
+	t.Cleanup(func() { d.kill(t) })
+	d.await(t)
+	writers := spawnWriters(t, p)
+	for round := range rounds {
+		inStart := chance.IntN(4) == 0
+		if !inStart {
+			load(t, writers, func() { wait(time.Duration(chance.Int64N(int64(250 * time.Millisecond)))); d.kill(t) })
+		} else {
+			d.kill(t)
+			d = p.launch(t)
+			wait(time.Duration(chance.Int64N(int64(30 * time.Millisecond))))
+			d.kill(t)
+		}
+		verify(t, p, round)
+		d = p.launch(t)
+		d.await(t)
+		each(t, writers, (*writer).check)
+		distinct(t, writers)
+		if t.Failed() {
+			t.Fatalf("round %d, seed %d", round, seed)
+		}
+	}
+	total := 0
+	for _, w := range writers {
+		total += w.acked
+	}
+	t.Logf("%d kills, %d commands", rounds, total)
+	if total < rounds*clients {
+		t.Errorf("only %d commands: the kills hit nothing", total)
+	}
+}
+
+// wait lets a random time pass: the moment of the kill is the test's input, nothing is waited for.
+func wait(d time.Duration) { <-time.After(d) }
+
+func spawnWriters(t *testing.T, p *place) []*writer {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.end(nil)
+	writers := make([]*writer, clients)
+	for i := range writers {
+		var out struct {
+			ChildPID int64 `json:"child_pid"`
+		}
+		data := fmt.Sprintf(`{"child_agent_id":"writer-%d","capabilities":{"allowed_syscalls":["*"],"resource_quotas":{"gpu":1000000000}}}`, i)
+		if err := c.call("command", "Syscall.Spawn", data, &out); err != nil {
+			t.Fatal(err)
+		}
+		writers[i] = &writer{place: p, pid: out.ChildPID, ids: make(map[int64]int)}
+	}
+	return writers
+}
+
+// load has all writers write until the kernel is gone.
+func load(t *testing.T, writers []*writer, kill func()) {
+	t.Helper()
+	var killed sync.WaitGroup
+	killed.Go(kill)
+	each(t, writers, (*writer).write)
+	killed.Wait()
+}
+
+// each runs do for all writers at once.
+func each(t *testing.T, writers []*writer, do func(*writer) error) {
+	t.Helper()
+	var all sync.WaitGroup
+	for _, w := range writers {
+		all.Go(func() {
+			if err := do(w); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// verify checks the journal as the kill has left it.
+func verify(t *testing.T, p *place, round int) {
+	t.Helper()
+	report, err := journal.Verify(t.Context(), nil, p.journal(), journal.VerifyOptions{})
+	if err != nil {
+		t.Fatalf("round %d: %v", round, err)
+	}
+	for _, f := range report.Findings {
+		t.Errorf("round %d: %v", round, f)
+	}
+}
+
+// distinct checks that no two messages of whatever sender have one id.
+func distinct(t *testing.T, writers []*writer) {
+	t.Helper()
+	owner := make(map[int64]int64)
+	for _, w := range writers {
+		for id := range w.ids {
+			if other, ok := owner[id]; ok {
+				t.Errorf("message id %d: of pid %d and of pid %d", id, other, w.pid)
+			}
+			owner[id] = w.pid
+		}
+	}
+}

@@ -1,0 +1,37 @@
+package kernel_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestReceiverGoesAway closes connections that wait: what is sent later is for who asks later.
+func TestReceiverGoesAway(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	c := d.dial(t)
+	pid := c.spawn(0, messenger)
+	for i := range 10 {
+		gone := d.dial(t)
+		gone.send("Ipc.Receive", fmt.Sprintf(`{"pid":%d,"wait_ms":600000}`, pid), "")
+		if err := gone.conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		c.ended(int64(2*i + 1))
+		c.call("Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":%d}`, pid, i), nil)
+		if got := c.receive(pid, ""); got != fmt.Sprint(i) {
+			t.Fatalf("round %d: received %q", i, got)
+		}
+	}
+}
+
+// ended waits until so many receives have ended: the kernel counts one that nobody waits for any more when it gives it up.
+func (c *client) ended(n int64) {
+	c.t.Helper()
+	for deadline := time.Now().Add(patience); c.metrics().ByCode["Ipc.Receive"] < n; {
+		if time.Now().After(deadline) {
+			c.t.Fatal("the kernel still waits for a connection that has gone")
+		}
+	}
+}

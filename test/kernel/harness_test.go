@@ -1,0 +1,109 @@
+// Package kernel_test holds a whole kernel to its contract over its sockets: authority, quotas, memory, messages, the record.
+package kernel_test
+
+import (
+	"bufio"
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience ends a test that waits for what never comes; nothing is measured by it.
+const patience = time.Minute
+
+// running is a daemon in this process, whose clock moves by hand only.
+type running struct {
+	cfg  config.Config
+	stop func()
+}
+
+func start(t *testing.T, edit ...func(*config.Config)) *running {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pwk") // t.TempDir is too long for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	cfg := config.Default(func(string) string { return "" }, os.Getuid(), dir)
+	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "s")
+	cfg.Clock.Interval = 0
+	cfg.Resources = map[string]float64{"gpu": 8, "ram": 1000}
+	for _, e := range edit {
+		e(&cfg)
+	}
+	d := &running{cfg: cfg}
+	d.begin(t)
+	t.Cleanup(func() { d.stop() })
+	return d
+}
+
+// begin starts a daemon on the state there is.
+func (d *running) begin(t *testing.T) {
+	t.Helper()
+	kernel := daemon.New(d.cfg, nil, slog.New(slog.DiscardHandler))
+	if err := kernel.Open(t.Context()); err != nil {
+		_ = kernel.Close()
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- kernel.Run(ctx) }()
+	d.stop = func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		if err := kernel.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		d.stop = func() {}
+	}
+}
+
+// restart ends the daemon in good order, and starts another on what it left.
+func (d *running) restart(t *testing.T) {
+	t.Helper()
+	d.stop()
+	d.begin(t)
+}
+
+// client is a connection past the prologue.
+type client struct {
+	t      testing.TB
+	conn   net.Conn
+	lines  *bufio.Reader
+	last   int
+	shapes map[string]*shape
+}
+
+func (d *running) dial(t testing.TB) *client { return d.dialOn(t, "kernel.sock") }
+
+func (d *running) dialOn(t testing.TB, socket string) *client {
+	t.Helper()
+	conn, err := net.Dial("unix", filepath.Join(d.cfg.RuntimeDir, socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	c := &client{t: t, conn: conn, lines: bufio.NewReaderSize(conn, 2*schema.MaxLine), shapes: make(map[string]*shape)}
+	if a := c.next(); a.Type != "Syscall.Authenticate" && a.Name != "Syscall.Authenticate" {
+		t.Fatalf("the first frame is %+v", a)
+	}
+	c.write(`{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\n")
+	return c
+}
