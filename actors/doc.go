@@ -1,14 +1,17 @@
 // Package actors is the concurrency of the kernel: who runs when, on whose behalf, in which order.
 //
 // Nothing here knows what a syscall means. A frame goes one way: the reader of its connection decodes it, the
-// connection's actor sends it to the actor of its domain, and the answer comes back the same way. Nobody waits for
-// anybody inside a handler.
+// connection's actor sends it to the actor of its domain, that forwards it decided to the audit log, and the answer comes
+// back from there once what it reveals cannot be lost. Nobody waits for anybody inside a handler.
 //
 // # What it promises
 //
 //   - Frames of a connection take effect in their order, and answers leave in that order. Frames for one domain are
 //     pipelined; a frame for another domain waits until those before it are answered.
 //   - Each frame that calls for an answer gets exactly one, also when its syscall panics or its domain dies.
+//   - A command's answer leaves only when its entry is on disk, a query's when its own is written and those of the commands
+//     that it may have seen are on disk.
+//   - A call that waits holds up nobody else, and stops waiting when its connection is gone or the kernel ends.
 //   - A connection holds at most its window (128 frames, 256 KiB of input, or one larger frame). Its reader stops when
 //     the window is full, so a client that does not read is not read from, and bothers nobody else.
 //   - Serve returns when every answer is flushed or the link is broken; Close returns when every goroutine has ended.
