@@ -56,6 +56,9 @@ func Run(ctx context.Context, w Workload, c Config) (Result, error) {
 		connect: func(ctx context.Context) (net.Conn, error) { return unixsock.Dial(ctx, c.Echo) },
 		check:   echoed,
 	}
+	if err := w.prepare(ctx, kernel); err != nil {
+		return Result{}, fmt.Errorf("prepare %s: %w", w.Name, err)
+	}
 	for round := range c.Rounds {
 		order := []*server{kernel, echo}
 		if round%2 == 1 {
@@ -68,6 +71,20 @@ func Run(ctx context.Context, w Workload, c Config) (Result, error) {
 		}
 	}
 	return Result{Work: w, Kernel: kernel.side(), Echo: echo.side()}, nil
+}
+
+// prepare sends the kernel what the work needs.
+func (w Workload) prepare(ctx context.Context, kernel *server) error {
+	if w.before.line == nil {
+		return nil
+	}
+	conn, err := kernel.connect(ctx)
+	if err != nil {
+		return err
+	}
+	once := newDriver(conn, Workload{Outstanding: 1, frame: w.before}, kernel.check())
+	once.run(time.Time{})
+	return errors.Join(once.err, conn.Close())
 }
 
 // dialKernel connects and goes through the prologue, so that the connection is good for messages. The kernel sends nothing of its

@@ -13,6 +13,7 @@ type Workload struct {
 	Connections int // at once
 	Outstanding int // messages of one connection without an answer
 	frame       frame
+	before      frame // sent to the kernel once, first: what the work needs to be there
 }
 
 // Workloads returns what there is to measure.
@@ -31,7 +32,7 @@ func Workloads() []Workload {
 		{Name: "set-16", Description: "Memory.Set, durable, 16 connections, one at a time each", Connections: 16, Outstanding: 1, frame: set},
 		{Name: "set-64", Description: "Memory.Set, durable, 64 connections, one at a time each", Connections: 64, Outstanding: 1, frame: set},
 		{Name: "set-x64", Description: "Memory.Set, durable, 1 connection, 64 outstanding", Connections: 1, Outstanding: 64, frame: set},
-		{Name: "get-16", Description: "Memory.Get, 16 connections, one at a time each", Connections: 16, Outstanding: 1, frame: get},
+		{Name: "get-16", Description: "Memory.Get, 16 connections, one at a time each", Connections: 16, Outstanding: 1, frame: get, before: set},
 	}
 }
 
