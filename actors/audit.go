@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -13,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// audit is the actor of the audit log. Every finished batch comes by here: its calls are appended to the journal, and
-// its answers are released once that which they reveal cannot be lost any more.
+// audit is the actor of the audit log. Every finished batch comes by here, several in one message: their calls are appended to the journal, and
+// their answers are released once that which they reveal cannot be lost any more.
 //
 // A batch with a command waits until it is on disk. One of queries waits until it is written, and until the commands
 // that it may have seen are on disk: those of its own domain, and those of the registries that every domain looks at.
@@ -32,9 +31,10 @@ type audit struct {
 	scheduled bool     // a flush is on its way
 	syncing   bool
 	synced    uint64
-	asking    sync.WaitGroup           // goroutines that read the journal for an answer
 	commands  map[schema.Domain]uint64 // seq of the last command of each domain
 	metrics   *metrics
+
+	rebuilding map[schema.Domain]bool // registries that have yet to make their state anew
 }
 
 func newAudit(k *Kernel, log *journal.Log) *audit {
@@ -67,12 +67,27 @@ func (a *audit) Receive(ctx actor.Context) {
 			a.answerAll(ctx, m)
 			return
 		}
-		a.append(ctx, m)
+		for b := m; b != nil; {
+			next := b.next
+			b.next = nil
+			a.append(ctx, b)
+			b = next
+		}
 	case flush:
 		a.scheduled = false
 		a.flush(ctx)
 	case durable:
 		a.durable(ctx, m)
+	case rebuilt:
+		if m.epoch == a.epoch {
+			a.rebuilt(ctx, m.domain)
+		}
+	case *actor.Terminated:
+		for name := range a.rebuilding {
+			if a.kernel.domains[name] == m.Who {
+				a.rebuilt(ctx, name)
+			}
+		}
 	}
 }
 
@@ -187,13 +202,24 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	if !slices.ContainsFunc(lost, (*batch).applied) {
 		for _, b := range lost {
 			b.withoutProof()
+			for i := range b.calls {
+				a.kernel.keys.forget(&b.calls[i]) // an outcome without an entry is nobody's to refer to
+			}
 			a.answer(ctx, b)
 		}
 		return
 	}
 	a.epoch++
-	for _, pid := range a.kernel.domains {
-		ctx.Send(pid, rebuild{a.epoch})
+	a.rebuilding = make(map[schema.Domain]bool)
+	for _, name := range []schema.Domain{schema.Capability, schema.Process} {
+		if pid, ok := a.kernel.domains[name]; ok {
+			a.rebuilding[name] = true
+			ctx.Watch(pid)
+		}
+	}
+	a.tell(ctx, rebuild{a.epoch})
+	if len(a.rebuilding) == 0 {
+		a.tell(ctx, resume{a.epoch})
 	}
 	for _, b := range lost {
 		a.refuse(ctx, b)
@@ -202,7 +228,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 
 // applied reports whether a command of b has changed its domain's state.
 func (b *batch) applied() bool {
-	return slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return c.Syscall.Kind == schema.Command && c.Err == nil })
+	return slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return c.Syscall.Kind == schema.Command && c.Err == nil && !c.Repeated })
 }
 
 func (b *batch) withoutProof() {
@@ -222,25 +248,61 @@ func (a *audit) stop(ctx actor.Context, err error) {
 	}
 	a.fresh, a.held = nil, nil
 	for _, b := range lost {
-		a.refuse(ctx, b)
+		a.refuseWith(ctx, b, errUncertain)
 	}
 }
 
 // refuse answers b with 503: as far as anybody can see, its calls were never made.
-func (a *audit) refuse(ctx actor.Context, b *batch) {
+func (a *audit) refuse(ctx actor.Context, b *batch) { a.refuseWith(ctx, b, errNoJournal) }
+
+func (a *audit) refuseWith(ctx actor.Context, b *batch, why func() *schema.Error) {
 	b.withoutProof()
 	for i := range b.calls {
 		call := &b.calls[i]
 		a.kernel.keys.forget(call)
 		call.Data = nil
-		call.Err = errNoJournal()
+		call.Err = why()
 	}
 	a.answer(ctx, b)
+}
+
+func errUncertain() *schema.Error {
+	return schema.Errorf(schema.Unavailable, "the journal's disk failed, and the kernel stops: whether this was done shows at its next start")
 }
 
 func errNoJournal() *schema.Error {
 	return schema.Errorf(schema.Unavailable, "the journal cannot be written: nothing was done; try again once its disk has room")
 }
 
-// rebuild has a domain make its state anew from the journal.
+// rebuild has a domain make its state anew from the journal, and hold calls until resume: what the registries show is
+// what was lost until all of them are done.
 type rebuild struct{ epoch uint64 }
+
+// rebuilt says that it has.
+type rebuilt struct {
+	domain schema.Domain
+	epoch  uint64
+}
+
+// resume has a domain go on.
+type resume struct{ epoch uint64 }
+
+// rebuilt notes that a registry shows nothing any more that was lost.
+func (a *audit) rebuilt(ctx actor.Context, name schema.Domain) {
+	if !a.rebuilding[name] {
+		return
+	}
+	delete(a.rebuilding, name)
+	if len(a.rebuilding) == 0 {
+		a.tell(ctx, resume{a.epoch})
+	}
+}
+
+// tell sends a message to every domain.
+func (a *audit) tell(ctx actor.Context, message any) {
+	for name, pid := range a.kernel.domains {
+		if name != schema.Audit {
+			ctx.Send(pid, message)
+		}
+	}
+}

@@ -22,7 +22,9 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 		call := &b.calls[i]
 		begun := time.Now()
 		call.Time = begun.UnixMilli()
-		if err := a.kernel.admit(call); err != nil {
+		if len(a.rebuilding) > 0 {
+			call.Err = errNoJournal() // nobody can say who may ask
+		} else if err := a.kernel.admit(call); err != nil {
 			call.Err = err
 		} else if in, ok := call.Input.(*schema.AuditMetricsInput); ok && in != nil {
 			call.Data, call.Err = shown(schema.Marshal(a.metrics.output()))
@@ -38,16 +40,16 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 // ask answers a call that reads the journal.
 func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.Time) {
 	self, root, log, dir := ctx.Self(), a.kernel.root, a.journal, a.kernel.journalDir
-	a.asking.Go(func() {
+	a.kernel.asking.Go(func() {
 		until, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		go func() {
+		a.kernel.asking.Go(func() {
 			select {
 			case <-a.kernel.stopping:
 				cancel()
 			case <-until.Done():
 			}
-		}()
+		})
 		switch in := call.Input.(type) {
 		case *schema.AuditLogInput:
 			call.Data, call.Err = shown(entries(until, log, dir, in))

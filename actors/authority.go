@@ -10,28 +10,38 @@ import (
 // call the syscall at all (CAP 2, 5).
 func (k *Kernel) admit(call *kernel.Call) *schema.Error {
 	call.PID = call.Caller.PID
-	operator := call.Caller.PID == kernel.Operator
-	if in, ok := call.Input.(schema.Targeted); ok {
-		on := in.On()
-		if on.PID != nil && *on.PID != call.PID {
-			if !operator {
-				return schema.Errorf(schema.Forbidden, "pid %d may not act as pid %d: leave out pid, or name your own", call.PID, *on.PID)
-			}
-			call.PID = *on.PID
-		}
-		if on.Tick != nil {
-			if operator {
-				k.clock.reach(*on.Tick)
-			} else if now := k.clock.now(); *on.Tick > now {
-				return kernel.Invalid("tick", "must not lie ahead of the kernel's, which is %d", now)
-			}
-		}
-	}
+	refused := k.actAs(call)
 	call.Tick = k.clock.now()
 	call.Token = k.tokens.Token(call.PID)
 	call.Origin = k.origin
 	if p := k.processes.Process(call.PID); p != nil {
 		call.Origin = p.Origin
 	}
+	if refused != nil {
+		return refused
+	}
 	return kernel.Authorize(call.PID, call.Token, call.Syscall, call.Tick)
+}
+
+// actAs takes the process and the tick that the call names.
+func (k *Kernel) actAs(call *kernel.Call) *schema.Error {
+	in, ok := call.Input.(schema.Targeted)
+	if !ok {
+		return nil
+	}
+	on, operator := in.On(), call.Caller.PID == kernel.Operator
+	if on.PID != nil && *on.PID != call.PID {
+		if !operator {
+			return schema.Errorf(schema.Forbidden, "pid %d may not act as pid %d: leave out pid, or name your own", call.PID, *on.PID)
+		}
+		call.PID = *on.PID
+	}
+	if on.Tick != nil {
+		if operator {
+			k.clock.reach(*on.Tick)
+		} else if now := k.clock.now(); *on.Tick > now {
+			return kernel.Invalid("tick", "must not lie ahead of the kernel's, which is %d", now)
+		}
+	}
+	return nil
 }

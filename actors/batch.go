@@ -11,9 +11,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// maxBatch bounds a batch. Answers leave when their batch is done, so a burst is answered in parts that the client can
-// work on while the next part runs; and no connection holds a domain for long.
-const maxBatch = 16
+// maxBatch bounds a batch, so that no connection holds a domain for long. Commands that come together share one fsync
+// only if they share a batch.
+const maxBatch = 64
 
 // batch is a run of consecutive frames of one connection that go the same way: all to one domain, or all answered by
 // the connection itself (domain local), because they never became calls. It has one owner at a time: the reader fills
@@ -25,13 +25,18 @@ type batch struct {
 	replyTo *actor.PID
 	alone   bool      // nothing else of the connection is under way beside it
 	step    bool      // the kernel's own call: its domain is told when it has been applied, nobody is answered
+	saga    *saga     // of a step: the call that it is for
 	until   time.Time // when a waiting call is decided for the last time
 	decided bool      // every outcome is filled in, though the batch is the audit log's own
+	next    *batch    // finished after this one, and sent to the audit log with it
 	epoch   uint64    // which life of the journal it was decided in
 }
 
 // answers is a batch on its way back, every outcome filled in.
 type answers batch
+
+// split tells a connection that head, the first calls of rest, will come back on its own, before rest.
+type split struct{ head, rest *batch }
 
 // local marks a batch that no domain sees.
 const local schema.Domain = ""

@@ -47,6 +47,16 @@ func (c *client) next() answer {
 	return parse(c.t, line)
 }
 
+// take waits for the next n answers.
+func (c *client) take(n int) []answer {
+	c.t.Helper()
+	list := make([]answer, n)
+	for i := range list {
+		list[i] = c.next()
+	}
+	return list
+}
+
 // rest waits until Serve has returned and returns all answers that are left.
 func (c *client) rest() []answer {
 	c.t.Helper()

@@ -1,10 +1,12 @@
 package actors
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -56,6 +58,10 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.waiting = append(c.waiting, m)
 	case *answers:
 		c.answered((*batch)(m))
+	case split:
+		if i := slices.Index(c.outstanding, m.rest); i >= 0 {
+			c.outstanding = slices.Insert(c.outstanding, i, m.head)
+		}
 	case flushed:
 		c.writer.resume(m.err)
 	case endOfInput:
@@ -127,9 +133,11 @@ func (c *connection) write(b *batch) {
 // send hands b to its domain.
 func (c *connection) send(ctx actor.Context, b *batch) {
 	pid := c.kernel.domains[b.domain]
-	if !c.watched[b.domain] {
-		c.watched[b.domain] = true
-		ctx.Watch(pid)
+	for _, name := range []schema.Domain{b.domain, schema.Audit} { // both owe the answer
+		if !c.watched[name] {
+			c.watched[name] = true
+			ctx.Watch(c.kernel.domains[name])
+		}
 	}
 	if c.gone && b.alone {
 		b.calls[0].Final = true
@@ -146,20 +154,30 @@ func (c *connection) domainDied(pid *actor.PID) {
 			delete(c.watched, name) // who calls it again watches it again, and is told at once
 		}
 	}
-	if c.kernel.domains[c.current] != pid {
+	if c.kernel.domains[c.current] != pid && c.kernel.audit != pid {
 		return
 	}
 	for _, b := range c.outstanding {
+		// The batch is not ours: the domain may have passed it on. So it is neither changed nor used again.
+		lost := newBatch()
+		lost.size = b.size
 		for i := range b.calls {
-			b.calls[i].Err = schema.Errorf(schema.Internal, "the kernel failed while %s was under way: it may or may not have happened", b.calls[i].Message.Type)
+			msg := b.calls[i].Message
+			lost.calls = append(lost.calls, kernel.Call{
+				Message: msg,
+				Err:     schema.Errorf(schema.Internal, "the kernel failed while %s was under way: it may or may not have happened", msg.Type),
+			})
 		}
-		c.write(b)
+		c.write(lost)
 	}
 	c.outstanding = nil
 }
 
 // stopped lets go of everybody who waits for this connection, or would remember it.
 func (c *connection) stopped(ctx actor.Context) {
+	if len(c.outstanding) > 0 && c.outstanding[0].alone { // the connection failed, and nobody waits any more
+		ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
+	}
 	for name := range c.watched {
 		ctx.Unwatch(c.kernel.domains[name])
 	}

@@ -22,9 +22,16 @@ type domain struct {
 	log    *slog.Logger
 	epoch  uint64 // which life of the journal the state belongs to
 
-	queue  []*batch // batches that stand behind a call with steps
-	busy   *saga    // that call
-	parked []*parked
+	finished handover
+
+	held    bool      // the state is new, but the registries' may not be yet
+	rebuilt uint64    // the life of the journal that it was made of; 0 where that failed
+	late    *stepDone // came meanwhile
+
+	queue   []*batch               // batches that stand behind a call with steps
+	busy    *saga                  // that call
+	watched map[schema.Domain]bool // domains of steps, which will tell when they die
+	parked  []*parked
 }
 
 // saga is a call whose steps are under way.
@@ -33,30 +40,44 @@ type saga struct {
 	at     int // the call's place in the batch
 	result kernel.Result
 	begun  time.Time
+	epoch  uint64        // the life of the journal in which it began
+	awaits schema.Domain // whose step is under way
 }
 
 // stepDone tells the domain of a saga that its step has been applied, or why it could not be.
-type stepDone struct{ err *schema.Error }
+type stepDone struct {
+	saga *saga
+	err  *schema.Error
+}
 
 // Receive runs what came in, as far as it goes.
 func (d *domain) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *batch:
-		if d.busy != nil {
+		if d.busy != nil || d.held {
 			d.queue = append(d.queue, m)
 			return
 		}
 		d.run(ctx, m, 0)
+	case handOver:
+		d.gather(ctx, m.yielded)
 	case stepDone:
-		d.step(ctx, m.err)
+		d.stepDone(ctx, m)
+	case *actor.Terminated:
+		d.otherDied(ctx, m.Who)
+	case *actor.Stopped:
+		d.stopped(ctx)
+		return
 	case *parked:
 		d.unpark(ctx, m)
 	case hangUp:
 		d.hangUp(ctx, m.conn)
 	case rebuild:
-		d.rebuild(m.epoch)
+		d.rebuild(ctx, m.epoch)
+	case resume:
+		d.resume(ctx, m.epoch)
 	}
-	for d.busy == nil && len(d.queue) > 0 {
+	for d.busy == nil && !d.held && len(d.queue) > 0 {
 		b := d.queue[0]
 		d.queue = d.queue[1:]
 		d.run(ctx, b, 0)
@@ -80,7 +101,11 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 			d.park(ctx, b, result.Wait)
 			return
 		case len(result.Steps) > 0:
-			d.busy = &saga{batch: b, at: i, result: result, begun: begun}
+			if i > 0 {
+				d.split(ctx, b, i)
+				i = 0
+			}
+			d.busy = &saga{batch: b, at: i, result: result, begun: begun, epoch: d.epoch}
 			d.step(ctx, nil)
 			return
 		default:
@@ -125,7 +150,7 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, error) {
 
 func (d *domain) fail(call *kernel.Call, err error) {
 	call.Err = schema.AsError(err)
-	d.settle(call)
+	d.kernel.keys.settle(call)
 	if call.Err.Class == schema.Internal {
 		d.log.Error("syscall failed", "call", call, "error", err)
 	}
@@ -134,7 +159,7 @@ func (d *domain) fail(call *kernel.Call, err error) {
 // finish gives a call its successful outcome.
 func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Result) {
 	call.Data = result.Data
-	d.settle(call)
+	d.kernel.keys.settle(call)
 	if call.Repeated {
 		return
 	}
@@ -151,47 +176,55 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	d.wake(ctx, result.Wakes)
 }
 
-// settle gives the call's idempotency key its outcome. A refusal is none: the call was not run, and may be tried again
-// once it is allowed.
-func (d *domain) settle(call *kernel.Call) {
-	if call.Repeated || call.Message.Meta.IdempotencyKey == "" || call.Syscall.Kind != schema.Command {
-		return
-	}
-	switch {
-	case call.Err != nil && call.Err.Class == schema.Forbidden:
-		d.kernel.keys.forgetUnsettled(call)
-	default:
-		d.kernel.keys.settle(call)
-	}
-}
-
 // rebuild makes the state anew from the journal, which has lost what the state had applied.
-func (d *domain) rebuild(epoch uint64) {
+func (d *domain) rebuild(ctx actor.Context, epoch uint64) {
+	d.held, d.rebuilt = true, epoch
 	if err := d.kernel.restore(d.name, d.state); err != nil {
 		d.kernel.requestShutdown(fmt.Errorf("rebuild domain %s: %w", d.name, err))
-		return
+		d.rebuilt = 0 // the audit log goes on to refuse what is decided here
+	} else {
+		d.publish()
 	}
-	d.epoch = epoch
-	d.publish()
+	ctx.Send(d.kernel.audit, rebuilt{d.name, epoch})
 }
 
-// publish lets the other domains see what was applied.
-func (d *domain) publish() {
-	if p, ok := d.state.(kernel.Publisher); ok {
-		p.Publish()
+// resume goes on with what came in since.
+func (d *domain) resume(ctx actor.Context, epoch uint64) {
+	if d.rebuilt != epoch && d.rebuilt != 0 {
+		return // there is another rebuild after this one
+	}
+	d.held = false
+	if d.rebuilt == epoch {
+		d.epoch = epoch
+	}
+	if late := d.late; late != nil {
+		d.late = nil
+		d.stepDone(ctx, *late)
 	}
 }
 
-// forward sends a finished batch to the audit log, and lets the other domains see what it changed. In this order: what
-// they decide on the strength of it then stands behind it in the journal.
-func (d *domain) forward(ctx actor.Context, b *batch) {
-	b.epoch = d.epoch
-	step, replyTo, err := b.step, b.replyTo, b.calls[0].Err
-	ctx.Send(d.kernel.audit, b)
-	d.publish()
-	if step && replyTo != nil {
-		ctx.Send(replyTo, stepDone{err})
+// stepDone goes on with the saga whose step is done, once the domain may.
+func (d *domain) stepDone(ctx actor.Context, m stepDone) {
+	switch {
+	case m.saga != d.busy: // it has failed meanwhile
+	case d.held:
+		d.late = &m
+	default:
+		d.step(ctx, m.err)
 	}
+}
+
+// split forwards the first n calls of b, so that they stand in the journal before the steps of the one behind them, as
+// they were applied. The connection is told that the batch it waits for has become two.
+func (d *domain) split(ctx actor.Context, b *batch, n int) {
+	head := newBatch()
+	head.domain, head.replyTo = b.domain, b.replyTo
+	head.calls = append(head.calls, b.calls[:n]...)
+	left := copy(b.calls, b.calls[n:])
+	clear(b.calls[left:])
+	b.calls = b.calls[:left]
+	ctx.Send(b.replyTo, split{head: head, rest: b})
+	d.forward(ctx, head)
 }
 
 // decide asks the state machine. A panic is that caller's failure alone, since Decide changes nothing.

@@ -37,6 +37,9 @@ func (m *mailbox) Room() int {
 	return cap(m.user)
 }
 
+// Reach moves the kernel's clock on, as time does.
+func (k *Kernel) Reach(tick int64) { k.clock.reach(tick) }
+
 func (w *workers) Close() { w.close() }
 
 func (c *credits) Take(size int) bool     { return c.take(size) }
@@ -75,4 +78,11 @@ func (f *Feed) End() {
 	f.kernel.root.Send(f.pid, endOfInput{})
 	<-f.done
 	f.conn.writer.busy.Wait()
+}
+
+// AnswerLate sends an answer to a connection as its domain does, though it may have died meanwhile.
+func AnswerLate(k *Kernel, conn, data string) {
+	b := newBatch()
+	b.calls = append(b.calls, kernel.Call{Data: []byte(data), Message: schema.Message{Data: []byte(data)}})
+	k.root.Send(actor.NewPID(k.system.Address(), "connection/"+conn), (*answers)(b))
 }

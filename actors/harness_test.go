@@ -32,10 +32,14 @@ type system struct {
 	kernel  *actors.Kernel
 	disk    *faultfs.Disk
 	files   *faultfs.Failing
+	room    *room
 	tokens  *tokens
 	log     logBuffer
 	clients []*client
-	closed  func() error
+	stopped func() error // closes the kernel
+	closed  func() error // and the journal
+
+	restoring func(schema.Domain) // where set, called before a domain's state is made anew
 }
 
 // start runs a kernel of one domain, whose syscalls are all there are.
@@ -46,19 +50,25 @@ func startWith(t tb, domains map[schema.Domain]kernel.Domain) *system {
 }
 
 func startLogging(t tb, domains map[schema.Domain]kernel.Domain, handler func(io.Writer) slog.Handler) *system {
-	s := &system{t: t}
-	s.disk = faultfs.NewDisk()
+	return startOn(t, faultfs.NewDisk(), domains, actors.NewKeys(), handler)
+}
+
+// startOn runs a kernel on what disk holds already, as far as domains and keys know of it.
+func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler) *system {
+	s := &system{t: t, disk: disk}
 	s.files = faultfs.NewFailing(s.disk, faultfs.Fault{})
-	record, _, err := journal.Open(journal.Options{Dir: "/journal", FS: s.files})
+	s.room = &room{FS: s.files}
+	record, _, err := journal.Open(journal.Options{Dir: "/journal", FS: s.room})
 	if err != nil {
 		t.Fatalf("open journal: %v", err)
 	}
 	s.tokens = &tokens{}
 	s.kernel = actors.New(actors.Config{
-		Domains: domains, Journal: record, Dir: "/journal", Keys: actors.NewKeys(), Tokens: s.tokens, Processes: nobody{},
+		Domains: domains, Journal: record, Dir: "/journal", Keys: keys, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
 	})
-	s.closed = sync.OnceValue(func() error { return errors.Join(s.kernel.Close(), record.Close()) })
+	s.stopped = sync.OnceValue(s.kernel.Close)
+	s.closed = sync.OnceValue(func() error { return errors.Join(s.stopped(), record.Close()) })
 	t.Cleanup(func() {
 		for _, d := range domains {
 			if f, ok := d.(*fake); ok {
@@ -79,6 +89,9 @@ func startLogging(t tb, domains map[schema.Domain]kernel.Domain, handler func(io
 
 // restore makes a domain's state anew of what the disk holds.
 func (s *system) restore(name schema.Domain, d kernel.Domain) error {
+	if s.restoring != nil {
+		s.restoring(name)
+	}
 	d.Reset()
 	r := journal.NewReader(s.files, "/journal", journal.ReaderOptions{})
 	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, func(*kernel.Call) {})
@@ -98,6 +111,18 @@ func (v *tokens) Token(pid int64) *kernel.Token {
 		return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: []string{"*"}}}
 	}
 	return v.held[pid]
+}
+
+// set gives pid a token, or takes it away.
+func (v *tokens) set(pid int64, token *kernel.Token) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.held[pid] = token
+}
+
+// allowed is a token of pid for what the patterns name.
+func allowed(pid int64, patterns ...string) *kernel.Token {
+	return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: patterns}}
 }
 
 // nobody is a process table without processes.

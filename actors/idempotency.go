@@ -17,12 +17,18 @@ const keyLife = 24 * time.Hour
 type Keys struct {
 	mu    sync.Mutex
 	known map[callerKey]*keyed
-	order []callerKey // oldest first
+	order []used // oldest first; a key that was given back and used again is in it twice
 }
 
 type callerKey struct {
 	pid int64
 	key string
+}
+
+// used is when a key was claimed.
+type used struct {
+	key  callerKey
+	time int64
 }
 
 type keyed struct {
@@ -55,14 +61,15 @@ func (k *Keys) claim(call *kernel.Call) (first *keyed, err *schema.Error) {
 		return old, nil
 	}
 	k.known[id] = &keyed{body: body, time: call.Time}
-	k.order = append(k.order, id)
+	k.order = append(k.order, used{id, call.Time})
+	call.Claimed = true
 	return nil, nil
 }
 
 // settle notes the outcome of a call that claimed its key. A failure of the kernel's own is no outcome: the command may
 // be tried again.
 func (k *Keys) settle(call *kernel.Call) {
-	if call.Message.Meta.IdempotencyKey == "" {
+	if !call.Claimed {
 		return
 	}
 	id := callerKey{call.PID, call.Message.Meta.IdempotencyKey}
@@ -72,7 +79,7 @@ func (k *Keys) settle(call *kernel.Call) {
 	if known == nil {
 		return
 	}
-	if call.Err != nil && call.Err.Code() >= 500 {
+	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden) {
 		delete(k.known, id)
 		return
 	}
@@ -81,7 +88,7 @@ func (k *Keys) settle(call *kernel.Call) {
 
 // number notes which entry of the journal a key's first call became.
 func (k *Keys) number(call *kernel.Call, seq uint64) {
-	if call.Message.Meta.IdempotencyKey == "" {
+	if !call.Claimed {
 		return
 	}
 	k.mu.Lock()
@@ -117,7 +124,7 @@ func (k *Keys) Recall(call *kernel.Call) {
 
 // forget takes a key back whose call came to nothing.
 func (k *Keys) forget(call *kernel.Call) {
-	if call.Message.Meta.IdempotencyKey == "" {
+	if !call.Claimed {
 		return
 	}
 	k.mu.Lock()
@@ -125,25 +132,14 @@ func (k *Keys) forget(call *kernel.Call) {
 	delete(k.known, callerKey{call.PID, call.Message.Meta.IdempotencyKey})
 }
 
-// forgetUnsettled is forget for a call whose key has no outcome yet; another call's outcome stays.
-func (k *Keys) forgetUnsettled(call *kernel.Call) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	id := callerKey{call.PID, call.Message.Meta.IdempotencyKey}
-	if known := k.known[id]; known != nil && !known.done {
-		delete(k.known, id)
-	}
-}
-
 // expire forgets keys that are older than keyLife.
 func (k *Keys) expire(now int64) {
-	for len(k.order) > 0 {
-		known := k.known[k.order[0]]
-		if known != nil && now-known.time < keyLife.Milliseconds() {
-			return
-		}
-		delete(k.known, k.order[0])
+	for len(k.order) > 0 && now-k.order[0].time >= keyLife.Milliseconds() {
+		oldest := k.order[0]
 		k.order = k.order[1:]
+		if known := k.known[oldest.key]; known != nil && known.time == oldest.time {
+			delete(k.known, oldest.key)
+		}
 	}
 }
 

@@ -57,6 +57,7 @@ type Kernel struct {
 	once     sync.Once
 	failure  atomic.Pointer[error] // the first, whoever asked for the end before
 	ticking  sync.WaitGroup
+	asking   sync.WaitGroup // goroutines that read the journal for an answer
 }
 
 // New starts the domains. Close ends them.
@@ -162,6 +163,7 @@ func (k *Kernel) Close() error {
 	}
 	k.committer.Close()
 	errs = append(errs, k.poison(k.audit))
+	k.asking.Wait() // not in the audit log's own handler, which may run on one of them
 	k.system.Shutdown()
 	k.workers.close()
 	if failure := k.failure.Load(); failure != nil {

@@ -18,6 +18,7 @@ type link struct {
 
 	taken    atomic.Int64 // lines that were handed out
 	tryWrite func()       // called by TryWrite first, where it is set
+	breaks   func()       // called by the first Interrupt, where it is set
 }
 
 var (
@@ -85,7 +86,13 @@ func (l *link) AwaitHangup() {
 }
 
 // Interrupt leaves what was sent but not received yet where it is, as a read deadline does.
-func (l *link) Interrupt() { l.in.cutOff(os.ErrDeadlineExceeded) }
+func (l *link) Interrupt() {
+	if breaks := l.breaks; breaks != nil {
+		l.breaks = nil
+		breaks()
+	}
+	l.in.cutOff(os.ErrDeadlineExceeded)
+}
 
 func (l *link) Close() error {
 	l.in.cutOff(net.ErrClosed)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -55,20 +56,13 @@ func TestLogHoldsNoPayload(t *testing.T) {
 		},
 		{
 			name: "answers to a connection that is dead",
-			act: func(s *system, domain *fake) {
-				s.connect().send(echo("a", "hold "+secret))
-				synctest.Wait()
+			act: func(s *system, _ *fake) {
 				l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
 				l.tryWrite = func() { panic(internals) }
-				c := s.serve(l)
-				for _, id := range []string{"b", "c"} { // in two batches, for a domain that is busy
-					c.send(echo(id, "hold "+secret))
-					synctest.Wait()
-				}
-				for range 3 { // the first answer kills the connection, so that the second finds it dead
-					domain.release()
-					synctest.Wait()
-				}
+				s.serve(l).send(echo("a", secret))
+				synctest.Wait() // the answer kills the connection
+				actors.AnswerLate(s.kernel, "c-1", secret)
+				synctest.Wait()
 			},
 			logged: []string{"actor panicked", "DeadLetter", "calls"},
 		},

@@ -65,10 +65,10 @@ func (m *metrics) output() *schema.AuditMetricsOutput {
 	return out
 }
 
-// histogram counts values in buckets that grow with them: four to each power of two, so that a quantile is right to
+// histogram counts values in buckets that grow with them: eight to each power of two, so that a quantile is right to
 // within an eighth.
 type histogram struct {
-	buckets [4 * 40]int64
+	buckets [8 * 40]int64
 	total   int64
 }
 
@@ -88,21 +88,21 @@ func (h *histogram) quantile(q float64) int64 {
 	return 0
 }
 
-// bucket is the index for v: its highest bit, and the two bits after it.
+// bucket is the index for v: its highest bit, and the three bits after it.
 func bucket(v int64) int {
-	if v < 4 {
+	if v < 8 {
 		return int(max(v, 0))
 	}
 	high := bits.Len64(uint64(v)) - 1
-	i := 4*(high-1) + int(v>>(high-2))&3
-	return min(i, 4*40-1)
+	i := 8*(high-2) + int(v>>(high-3))&7
+	return min(i, 8*40-1)
 }
 
 // upper is the largest value of a bucket.
 func upper(i int) int64 {
-	if i < 4 {
+	if i < 8 {
 		return int64(i)
 	}
-	high := i/4 + 1
-	return (int64(4+i%4)+1)<<(high-2) - 1
+	high := i/8 + 2
+	return (int64(8+i%8)+1)<<(high-3) - 1
 }

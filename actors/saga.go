@@ -15,6 +15,9 @@ import (
 func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 	s := d.busy
 	call := &s.batch.calls[s.at]
+	if s.epoch != d.epoch && failed == nil {
+		failed = errNoJournal() // what its steps did so far may be lost, and this state is another
+	}
 	for failed == nil && len(s.result.Steps) > 0 {
 		next := s.result.Steps[0]
 		s.result.Steps = s.result.Steps[1:]
@@ -24,6 +27,9 @@ func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 			break
 		}
 		if b.domain != d.name {
+			b.saga, s.awaits = s, b.domain
+			d.watch(ctx, b.domain)
+			d.handOver(ctx) // what the step may have to see
 			ctx.Send(d.kernel.domains[b.domain], b)
 			return // stepDone goes on from here
 		}
@@ -39,6 +45,31 @@ func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 	d.run(ctx, s.batch, s.at+1)
 }
 
+// watch has the named domain tell when it dies, or that it is dead.
+func (d *domain) watch(ctx actor.Context, name schema.Domain) {
+	if d.watched == nil {
+		d.watched = make(map[schema.Domain]bool)
+	}
+	if !d.watched[name] {
+		d.watched[name] = true
+		ctx.Watch(d.kernel.domains[name])
+	}
+}
+
+// otherDied fails the saga that waits for a step of a domain which is dead.
+func (d *domain) otherDied(ctx actor.Context, pid *actor.PID) {
+	for name := range d.watched {
+		if d.kernel.domains[name] != pid {
+			continue
+		}
+		delete(d.watched, name)
+		if d.busy != nil && d.busy.awaits == name {
+			d.stepDone(ctx, stepDone{d.busy, schema.Errorf(schema.Internal,
+				"the kernel failed while %s was under way: it may or may not have happened", d.busy.batch.calls[d.busy.at].Message.Type)})
+		}
+	}
+}
+
 // ownStep runs a step that is this domain's own, at once.
 func (d *domain) ownStep(ctx actor.Context, b *batch) *schema.Error {
 	call := &b.calls[0]
@@ -50,9 +81,9 @@ func (d *domain) ownStep(ctx actor.Context, b *batch) *schema.Error {
 	}
 	call.Proof.LatencyUS = 1
 	failed := call.Err
-	b.epoch = d.epoch
-	ctx.Send(d.kernel.audit, b)
-	d.publish() // the next step's domain has to see it
+	b.replyTo = nil // who waits is right here
+	d.forward(ctx, b)
+	d.handOver(ctx) // the next step's domain has to see it
 	return failed
 }
 

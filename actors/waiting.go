@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"log/slog"
 	"slices"
 	"time"
 
@@ -14,6 +15,9 @@ type parked struct {
 	batch *batch
 	timer *time.Timer
 }
+
+// LogValue names the call without its data.
+func (p *parked) LogValue() slog.Value { return p.batch.LogValue() }
 
 // hangUp tells a domain that a connection's peer has gone: nobody waits there any more.
 type hangUp struct{ conn string }
@@ -71,7 +75,19 @@ func (d *domain) hangUp(ctx actor.Context, conn string) {
 		}
 		p.timer.Stop()
 		call.Err = schema.Errorf(schema.Unavailable, "%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
+		d.kernel.keys.settle(call)
 		d.forward(ctx, p.batch)
 		return true
 	})
+}
+
+// stopped ends all waiting: nobody is there any more to be answered.
+func (d *domain) stopped(ctx actor.Context) {
+	for _, p := range d.parked {
+		p.timer.Stop()
+	}
+	d.parked = nil
+	for name := range d.watched {
+		ctx.Unwatch(d.kernel.domains[name])
+	}
 }

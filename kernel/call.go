@@ -36,6 +36,7 @@ type Call struct {
 	Data []byte
 	Err  *schema.Error
 
+	Claimed  bool // the call is the first with its idempotency key: what comes of it is the key's outcome
 	Repeated bool // the outcome is that of an earlier call with the same idempotency key; nothing ran
 	Proof    schema.Proof
 }

@@ -1,0 +1,205 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// book is a domain whose state is the list of the commands that it has applied, by the word that each carries. A query
+// is answered with the list, a command with its place in it. A test may have it answer otherwise.
+type book struct {
+	stateless
+
+	// decide, where set, is asked first; ok is false where it leaves the answer to the book.
+	decide func(call *kernel.Call, pages []string) (result kernel.Result, ok bool, err error)
+	apply  func(call *kernel.Call) // where set, called by Apply first
+
+	mu    sync.Mutex
+	pages []string
+}
+
+func (b *book) Decide(call *kernel.Call) (kernel.Result, error) {
+	pages := b.read()
+	if b.decide != nil {
+		if result, ok, err := b.decide(call, pages); ok || err != nil {
+			return result, err
+		}
+	}
+	if call.Syscall.Kind == schema.Query {
+		return kernel.Result{Data: []byte(`"` + strings.Join(pages, " ") + `"`)}, nil
+	}
+	return kernel.Result{Data: []byte(strconv.Itoa(len(pages) + 1))}, nil
+}
+
+func (b *book) Apply(call *kernel.Call) {
+	if b.apply != nil {
+		b.apply(call)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pages = append(b.pages, word(call))
+}
+
+func (b *book) Reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pages = nil
+}
+
+// read returns the state.
+func (b *book) read() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.pages)
+}
+
+// word is what tells a command from others of its type.
+func word(call *kernel.Call) string {
+	switch in := call.Input.(type) {
+	case *schema.MemorySetInput:
+		return in.Key
+	case *schema.SpawnInput:
+		return in.ChildAgentID
+	case *schema.ProcessPrepareInput:
+		return "prepare-" + strconv.FormatInt(in.PID, 10)
+	case *schema.MailboxInput:
+		return "open-" + strconv.FormatInt(in.PIDs[0], 10)
+	case *schema.GrantInput:
+		return "grant-" + strconv.FormatInt(in.PID, 10)
+	}
+	return text(call)
+}
+
+// library is a kernel with a book for each of the domains that matter to the journal: two that nobody looks at, and the
+// registries that everybody does.
+type library map[schema.Domain]*book
+
+func newLibrary() library {
+	return library{
+		schema.Kernel: {}, schema.Memory: {}, schema.Ipc: {}, schema.Capability: {}, schema.Process: {},
+	}
+}
+
+func (l library) domains() map[schema.Domain]kernel.Domain {
+	m := make(map[schema.Domain]kernel.Domain, len(l))
+	for name, b := range l {
+		m[name] = b
+	}
+	return m
+}
+
+// pages is the state of all books.
+func (l library) pages() map[schema.Domain][]string {
+	m := make(map[schema.Domain][]string, len(l))
+	for name, b := range l {
+		if pages := b.read(); len(pages) > 0 {
+			m[name] = pages
+		}
+	}
+	return m
+}
+
+// The frames that a library understands.
+
+func set(id, key string) string { return command(id, "Memory.Set", `{"key":"`+key+`","value":1}`) }
+
+func get(id string) string { return query(id, "Memory.Get", `{"key":"k"}`) }
+
+func spawn(id, name string) string {
+	return command(id, "Syscall.Spawn", `{"child_agent_id":"`+name+`"}`)
+}
+
+func processes(id string) string { return query(id, "Process.List", `{}`) }
+
+func grant(id string, pid int) string {
+	return command(id, "Capability.Grant", `{"pid":`+strconv.Itoa(pid)+`,"allowed_syscalls":["*"]}`)
+}
+
+func receive(id string, more string) string { return command(id, "Ipc.Receive", `{`+more+`}`) }
+
+func sendMsg(id, payload string) string {
+	return command(id, "Syscall.SendMsg", `{"receiver_pid":7,"payload":`+payload+`}`)
+}
+
+func command(id, typ, data string) string {
+	return frame(schema.OsMessage, schema.Command, typ, data, id)
+}
+
+func query(id, typ, data string) string {
+	return frame(schema.OsMessage, schema.Query, typ, data, id)
+}
+
+// entry is an entry of the journal, as a test compares it.
+type entry struct {
+	Seq     uint64
+	Type    string
+	PID     int64
+	Tick    int64
+	ID      string // of the message
+	Outcome string
+
+	conn    string
+	origin  string
+	time    int64
+	latency int64
+	request string
+	call    schema.Message
+}
+
+// entries reads the journal as the files have it now.
+func (s *system) entries() []entry {
+	s.t.Helper()
+	r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
+	defer func() { _ = r.Close() }()
+	var list []entry
+	for {
+		record, err := r.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return list
+		}
+		if err != nil {
+			s.t.Fatalf("read journal: %v", err)
+		}
+		m, fault := schema.Decode(slices.Clone(record.Request), schema.OsMessage)
+		if fault != nil {
+			s.t.Fatalf("decode entry %d: %v", record.Seq, fault)
+		}
+		list = append(list, entry{
+			Seq: record.Seq, Type: m.Type, PID: record.PID, Tick: record.Tick, ID: m.Meta.ID,
+			Outcome: string(record.Outcome), conn: record.Conn, origin: record.Origin, time: record.Time,
+			latency: record.LatencyUS, request: string(record.Request), call: m,
+		})
+	}
+}
+
+// journaled are the ids of the messages in the journal, in its order.
+func (s *system) journaled() []string {
+	s.t.Helper()
+	var ids []string
+	for _, e := range s.entries() {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// replayed is the state that the next start would make of the journal.
+func (s *system) replayed() map[schema.Domain][]string {
+	s.t.Helper()
+	fresh := newLibrary()
+	r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
+	defer func() { _ = r.Close() }()
+	if err := actors.Replay(context.Background(), r, fresh.domains(), func(*kernel.Call) {}); err != nil {
+		s.t.Fatalf("replay: %v", err)
+	}
+	return fresh.pages()
+}

@@ -1,0 +1,146 @@
+package actors_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestRecord shows what the journal keeps of a call, and that the answer names the entry that proves it.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	event := strings.NewReplacer(`"kind":"command","type":"Memory.Set","data"`, `"type":"command","name":"Memory.Set","payload"`)
+	tests := []struct {
+		name    string
+		frame   string
+		outcome string
+	}{
+		{name: "command", frame: set("a", "x"), outcome: `{"kind":"reply","data":1}`},
+		{name: "legacy command", frame: event.Replace(set("a", "x")), outcome: `{"kind":"reply","data":1}`},
+		{name: "query", frame: get("a"), outcome: `{"kind":"reply"}`},
+		{name: "refused command", frame: set("a", "409"), outcome: `{"kind":"error","data":{"code":409,"message":"refused after 0"}}`},
+		{name: "denied query", frame: query("a", "Audit.Metrics", "{}"), outcome: `{"kind":"error","data":{"code":403,"message":"pid 7 may not call Audit.Metrics: grant it with \"pwos cap grant 7 Audit.Metrics\""}}`},
+		{name: "failed command", frame: set("a", "fail"), outcome: `{"kind":"error","data":{"code":500,"message":"internal error: see the kernel's log"}}`},
+		{
+			name:    "numbers and strings as they were written",
+			frame:   command("a", "Memory.Set", `{"key":"x","value":[1.50,1e3,"\u00e9"]}`),
+			outcome: `{"kind":"reply","data":1}`,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				books := newLibrary()
+				books[schema.Memory].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+					time.Sleep(42 * time.Microsecond)
+					if word(call) == "fail" {
+						return kernel.Result{}, true, fmt.Errorf("%s", internals)
+					}
+					return refusing(call, pages)
+				}
+				s := startWith(t, books.domains())
+				s.kernel.Reach(3)
+				s.tokens.held = map[int64]*kernel.Token{7: allowed(7, "Memory.*")}
+				c := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
+				before := time.Now().UnixMilli()
+				c.sendRaw(test.frame + "\n")
+				line, err := c.lines.Next()
+				if err != nil {
+					t.Fatalf("read answer: %v", err)
+				}
+				e := s.entries()[0]
+				if e.request != test.frame {
+					t.Errorf("request:\n got %s\nwant %s", e.request, test.frame)
+				}
+				if e.Outcome != test.outcome {
+					t.Errorf("outcome:\n got %s\nwant %s", e.Outcome, test.outcome)
+				}
+				got := fmt.Sprint(e.Seq, e.PID, e.Tick, e.origin, e.conn, e.time)
+				if want := fmt.Sprint(1, 7, 3, "https://test.local/", "c-1", before); got != want {
+					t.Errorf("seq, pid, tick, origin, conn and time are %s, want %s", got, want)
+				}
+				if strings.Contains(test.frame, "Memory") && e.latency != 42 {
+					t.Errorf("latency %d µs, want 42", e.latency)
+				}
+				proof := fmt.Sprintf(`"kernel":{"seq":1,"pid":7,"tick":3,"latency_us":%d}`, e.latency)
+				if !strings.Contains(string(line), proof) {
+					t.Errorf("answer %s: no %s", line, proof)
+				}
+			})
+		})
+	}
+}
+
+// TestNoRecord shows that what never became a call has neither an entry nor a proof.
+func TestNoRecord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := startWith(t, newLibrary().domains())
+		c := s.connect()
+		c.send("no JSON", query("a", "Nobody.Knows", "{}"), command("b", "Memory.Set", "{}"), command("c", "Ipc.Open", `{"pids":[1]}`))
+		synctest.Wait()
+		out := string(c.link.out.drain())
+		if n := strings.Count(out, `"kind":"error"`); n != 4 || strings.Contains(out, `"kernel":`) {
+			t.Errorf("%d errors, want 4 without a proof:\n%s", n, out)
+		}
+		if entries := s.entries(); len(entries) != 0 {
+			t.Errorf("journal: %v", entries)
+		}
+	})
+}
+
+// TestSecretsStayOut shows that what a syscall's data marks as secret reaches its domain and its caller, and nothing that
+// is kept: neither the journal nor the log.
+func TestSecretsStayOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		type vaultInput struct {
+			Label  string `json:"label"`
+			Phrase string `json:"phrase" secret:"true"`
+		}
+		row := &schema.Syscall{Type: "Vault.Open", Kind: schema.Query, Domain: schema.Memory, Input: schema.TypeOf[vaultInput]()}
+		books := newLibrary()
+		var told string
+		books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+			told = call.Input.(*vaultInput).Phrase
+			return kernel.Result{Data: schema.AppendString(nil, told)}, true, nil
+		}
+		s := startWith(t, books.domains())
+		l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
+		feed := s.kernel.NewFeed(l, "feed")
+		m, fault := schema.Decode([]byte(query("a", row.Type, `{"label":"l","phrase":"`+secret+`"}`)), schema.OsMessage)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		input, fault := row.Input.Decode(m.Data)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		feed.Send(schema.Memory, kernel.Call{Caller: kernel.Caller{Conn: "feed"}, Message: m, Syscall: row, Input: input})
+		feed.End()
+		synctest.Wait()
+		if out := string(l.out.drain()); told != secret || !strings.Contains(out, `"data":"`+secret+`"`) {
+			t.Errorf("the domain was told %q, the caller %s", told, out)
+		}
+		want := query("a", row.Type, `{"label":"l","phrase":"[redacted]"}`)
+		if diff := cmp.Diff(want, s.entries()[0].request); diff != "" {
+			t.Errorf("request (-want +got):\n%s", diff)
+		}
+		for path, data := range s.disk.Image() {
+			if strings.Contains(string(data), secret) {
+				t.Errorf("%s holds the secret: %s", path, data)
+			}
+		}
+		if strings.Contains(s.log.String(), secret) {
+			t.Errorf("the log holds the secret:\n%s", s.log.String())
+		}
+	})
+}

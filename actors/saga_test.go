@@ -1,0 +1,202 @@
+package actors_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// spawning has the process book take three steps for a spawn: one of its own, and one in each of two other books. The
+
+// number of the child is the number of spawns before it, and one more.
+func spawning(books library) {
+	books[schema.Process].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+		if call.Syscall.Type != "Syscall.Spawn" {
+			return kernel.Result{}, false, nil
+		}
+		child := int64(1)
+		for _, page := range pages {
+			if !strings.HasPrefix(page, "prepare") {
+				child++
+			}
+		}
+		return kernel.Result{Data: []byte(`{}`), Steps: []kernel.Step{
+			{Type: "Process.Prepare", Input: &schema.ProcessPrepareInput{PID: child}},
+			{Type: "Capability.Endow", Input: &schema.GrantInput{PID: child, AllowedSyscalls: []string{"*"}}},
+			{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{child}}},
+		}}, true, nil
+	}
+}
+
+// correlated is a spawn of a flow of messages.
+func correlated(id, name string) string {
+	m := schema.Message{Kind: schema.Command, Type: "Syscall.Spawn", Data: []byte(`{"child_agent_id":"` + name + `"}`)}
+	m.Meta = schema.Metadata{Present: true, ID: id, Timestamp: 1, Correlation: "flow", Causation: "earlier"}
+	return strings.TrimSuffix(string(schema.AppendMessage(nil, &m)), "\n")
+}
+
+// TestSteps shows what a call with steps leaves behind: each step in its domain and in the journal before the call, in
+
+// their order, made by the kernel, and caused by the call.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		spawning(books)
+		s := startWith(t, books.domains())
+		agent := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
+		agent.send(correlated("a", "child"))
+		expect(t, agent, "a {}")
+
+		type made struct {
+			Type, Causation, Correlation string
+			PID                          int64
+			Conn                         string
+		}
+		want := []made{
+			{"Process.Prepare", "a", "flow", 0, "c-1"},
+			{"Capability.Endow", "a", "flow", 0, "c-1"},
+			{"Ipc.Open", "a", "flow", 0, "c-1"},
+			{"Syscall.Spawn", "earlier", "flow", 7, "c-1"},
+		}
+		var got []made
+		ids := map[string]bool{}
+		for _, e := range s.entries() {
+			got = append(got, made{e.Type, e.call.Meta.Causation, e.call.Meta.Correlation, e.PID, e.conn})
+			ids[e.ID] = true
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("journal (-want +got):\n%s", diff)
+		}
+		if len(ids) != len(got) || ids[""] {
+			t.Errorf("ids %v, want one of its own for each entry", ids)
+		}
+		pages := map[schema.Domain][]string{
+			schema.Process: {"prepare-1", "child"}, schema.Capability: {"grant-1"}, schema.Ipc: {"open-1"},
+		}
+		if diff := cmp.Diff(pages, books.pages()); diff != "" {
+			t.Errorf("state (-want +got):\n%s", diff)
+		}
+		checkReplay(t, s, books)
+		if err := s.end(); err != nil {
+			t.Errorf("close kernel: %v", err)
+		}
+	})
+}
+
+// TestStepsAreOnDisk shows that the answer to a call with steps waits until all of them are on disk, which takes one
+
+// fsync of its own at most.
+func TestStepsAreOnDisk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		spawning(books)
+		s := startWith(t, books.domains())
+		gate := s.holdSyncs()
+		c, d := s.connect(), s.connect()
+		c.send(spawn("a", "child"))
+		expectNothing(t, c)
+		d.send(query("b", "Process.Get", `{"pid":1}`))
+		expectNothing(t, d)
+		gate.open()
+		expect(t, c, "a {}")
+		expect(t, d, `b "prepare-1 child"`)
+		if n := gate.begun.Load(); n > 2 {
+			t.Errorf("%d fsyncs for one call with its steps", n)
+		}
+	})
+}
+
+// TestCallsBehindSteps holds up a step, and shows that calls of the same domain, from any connection, wait for the whole
+
+// call and run in their order then, and that other domains are served meanwhile.
+func TestCallsBehindSteps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		spawning(books)
+		held := make(chan struct{})
+		books[schema.Capability].apply = func(*kernel.Call) { <-held }
+		s := startWith(t, books.domains())
+		a, b, c, d := s.connect(), s.connect(), s.connect(), s.connect()
+		a.send(spawn("a", "one"))
+		synctest.Wait()
+		b.send(processes("b"), command("b2", "Syscall.Terminate", `{"target_pid":1}`))
+		synctest.Wait()
+		c.send(processes("c"))
+		d.send(set("d", "x"), ping("d2", "1"))
+		expect(t, d, "d 1", `d2 ""`)
+		expectNothing(t, a)
+		expectNothing(t, b)
+		expectNothing(t, c)
+		close(held)
+		expect(t, a, "a {}")
+		expect(t, b, `b "prepare-1 one"`, "b2 3")
+		expect(t, c, `c "prepare-1 one Syscall.Terminate"`)
+		checkReplay(t, s, books)
+	})
+}
+
+// TestPipelinedSteps has one connection send several calls with steps at once. The journal tells of everything in the
+
+// order in which it was applied, so that the state can be made again.
+func TestPipelinedSteps(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		frames []string
+	}{
+		{"spawns alone", []string{spawn("a", "one"), spawn("b", "two"), spawn("c", "three")}},
+		{"behind a command", []string{command("a", "Syscall.Terminate", `{"target_pid":9}`), spawn("b", "one"), processes("c")}},
+		{"around a command", []string{spawn("a", "one"), command("b", "Syscall.Terminate", `{"target_pid":1}`), spawn("c", "two")}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				books := newLibrary()
+				spawning(books)
+				s := startWith(t, books.domains())
+				c := s.connect()
+				c.send(test.frames...)
+				synctest.Wait()
+				checkCauses(t, []string{"a", "b", "c"}, c.pending())
+				checkReplay(t, s, books)
+			})
+		})
+	}
+}
+
+// TestStepIsLost has the entry of a step come to nothing because the disk is full: the call that it is for cannot have
+
+// TestStepsDomainDies shows that a call is answered also where the domain of its step dies meanwhile, and that the kernel
+
+// TestRecovery shows that the steps which recovery owes are done before anybody is served, and journaled as the kernel's.
+func TestRecovery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		s := startWith(t, books.domains())
+		s.kernel.Recover([]kernel.Step{
+			{Type: "Ipc.Close", Input: &schema.MailboxInput{PIDs: []int64{3}}},
+			{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{3}}},
+		})
+		c := s.connect()
+		c.send(ping("a", "1"))
+		expect(t, c, `a ""`)
+		var got []string
+		for _, e := range s.entries() {
+			got = append(got, e.Type+" "+e.conn)
+		}
+		if diff := cmp.Diff([]string{"Ipc.Close recovery", "Capability.Strip recovery", "Syscall.Ping c-1"}, got); diff != "" {
+			t.Errorf("journal (-want +got):\n%s", diff)
+		}
+		checkReplay(t, s, books)
+	})
+}

@@ -1,0 +1,134 @@
+package actors_test
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestStepFails shows that a call whose step fails fails as well, and is not applied; what follows it is.
+func TestStepFails(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		domain schema.Domain
+		step   string
+		err    error
+		code   string
+	}{
+		{"elsewhere", schema.Ipc, "Ipc.Open", schema.Errorf(schema.Conflict, "refused"), "409"},
+		{"its own", schema.Process, "Process.Prepare", schema.Errorf(schema.Conflict, "refused"), "409"},
+		{"a panic", schema.Capability, "Capability.Endow", nil, "500"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				books := newLibrary()
+				spawning(books)
+				broken := true
+				usual := books[test.domain].decide
+				books[test.domain].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+					if broken && call.Syscall.Type == test.step {
+						if test.err == nil {
+							panic(internals)
+						}
+						return kernel.Result{}, true, test.err
+					}
+					if usual != nil {
+						return usual(call, pages)
+					}
+					return kernel.Result{}, false, nil
+				}
+				s := startWith(t, books.domains())
+				c := s.connect()
+				c.send(spawn("a", "one"))
+				expect(t, c, "a "+test.code)
+				if pages := books[schema.Process].read(); slices.Contains(pages, "one") {
+					t.Errorf("applied though a step failed: %v", pages)
+				}
+				failed := slices.IndexFunc(s.entries(), func(e entry) bool { return e.Type == test.step })
+				last := s.entries()[len(s.entries())-1]
+				if failed < 0 || last.ID != "a" || !strings.Contains(last.Outcome, `"kind":"error"`) {
+					t.Errorf("journal: %v, want the failed step and the failed call", s.entries())
+				}
+				broken = false
+				c.send(spawn("b", "two"))
+				expect(t, c, "b {}")
+				checkReplay(t, s, books)
+				if err := s.end(); err != nil {
+					t.Errorf("close kernel: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// happened either, however far it has come.
+func TestStepIsLost(t *testing.T) {
+	t.Parallel()
+	for n, step := range []string{"Process.Prepare", "Capability.Endow", "Ipc.Open", "Syscall.Spawn"} {
+		t.Run(step, func(t *testing.T) {
+			t.Parallel()
+			if step != "Syscall.Spawn" {
+			}
+			synctest.Test(t, func(t *testing.T) {
+				books := newLibrary()
+				spawning(books)
+				s := startWith(t, books.domains())
+				writes := 0
+				s.disk.Hook = func(op faultfs.Op) {
+					if op.Kind == faultfs.Write && strings.HasSuffix(op.Path, ".ndjson") {
+						if writes++; writes == n {
+							s.room.full(syscall.ENOSPC) // for the next write
+						}
+					}
+				}
+				if n == 0 {
+					s.room.full(syscall.ENOSPC)
+				}
+				s.room.once()
+				c := s.connect()
+				c.send(spawn("a", "one"))
+				expect(t, c, "a 503")
+				if s.room.refused() != 1 {
+					t.Fatalf("%d writes failed, want one", s.room.refused())
+				}
+				if pages := books[schema.Process].read(); slices.Contains(pages, "one") {
+					t.Errorf("applied though a step was lost: %v", pages)
+				}
+				checkReplay(t, s, books)
+				c.send(ping("b", "1"), set("c", "x"))
+				expect(t, c, `b ""`, "c 1")
+				checkReplay(t, s, books)
+			})
+		})
+	}
+}
+
+// ends then.
+func TestStepsDomainDies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		spawning(books)
+		books[schema.Capability].apply = func(*kernel.Call) { panic(internals) }
+		s := startWith(t, books.domains())
+		c, d := s.connect(), s.connect()
+		c.send(spawn("a", "one"))
+		synctest.Wait()
+		d.send(processes("b"))
+		<-s.kernel.Stopping()
+		expect(t, c, "a 500")
+		expect(t, d, `b "prepare-1"`)
+		if err := s.end(); err == nil || !strings.Contains(err.Error(), internals) {
+			t.Errorf("close kernel: %v, want the panic", err)
+		}
+	})
+}

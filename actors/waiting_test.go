@@ -1,0 +1,190 @@
+package actors_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// mailboxes has the ipc book let a receiver wait for a message, for as long as the receiver says. A message wakes the
+
+// process that it is for.
+func mailboxes(books library) {
+	books[schema.Ipc].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+		switch in := call.Input.(type) {
+		case *schema.SendMsgInput:
+			return kernel.Result{Data: []byte("true"), Wakes: []int64{in.ReceiverPID}}, true, nil
+		case *schema.ReceiveInput:
+			if len(pages) == 0 && *in.WaitMS > 0 && !call.Final {
+				return kernel.Result{Wait: time.Duration(*in.WaitMS) * time.Millisecond}, true, nil
+			}
+			return kernel.Result{Data: []byte(`["` + strings.Join(pages, " ") + `"]`)}, true, nil
+		}
+		return kernel.Result{}, false, nil
+	}
+}
+
+// minute is a receive that waits for a minute in the name of process 7, for which sendMsg sends.
+func minute(id string) string { return receive(id, `"pid":7,"wait_ms":60000`) }
+
+func startMailboxes(t *testing.T) (*system, library) {
+	t.Helper()
+	books := newLibrary()
+	mailboxes(books)
+	return startWith(t, books.domains()), books
+}
+
+// TestWoken shows that a call which waits is answered when something comes for its process, and not before; that it holds
+
+// up nobody meanwhile; and that it is journaled once, with what it answered, after what woke it.
+func TestWoken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, books := startMailboxes(t)
+		waiter, second, sender := s.connect(), s.connect(), s.connect()
+		waiter.send(minute("a"), ping("a2", "1"))
+		synctest.Wait()
+		second.send(minute("b"))
+		synctest.Wait()
+		sender.send(receive("c", `"pid":8,"wait_ms":0`), get("d"), query("e", "Process.List", "{}"))
+		expect(t, sender, `c [""]`, `d ""`, `e ""`)
+		expectNothing(t, waiter)
+		if diff := cmp.Diff([]string{"c", "d", "e"}, s.journaled()); diff != "" {
+			t.Errorf("journal while a call waits (-want +got):\n%s", diff)
+		}
+
+		before := time.Now()
+		sender.send(sendMsg("f", `"hello"`))
+		expect(t, sender, "f true")
+		synctest.Wait()
+		got := append(waiter.pending(), second.pending()...)
+		checkCauses(t, []string{"a", "a2", "b"}, got)
+		if waited := time.Since(before); waited != 0 {
+			t.Errorf("woken after %s", waited)
+		}
+		if ids := s.journaled(); strings.Join(ids[3:], " ") != "f a b a2" {
+			t.Errorf("journal: %v, want the message before those that it woke", ids)
+		}
+		checkReplay(t, s, books)
+		if err := s.end(); err != nil {
+			t.Errorf("close kernel: %v", err)
+		}
+	})
+}
+
+// TestNotWoken shows that what comes for another process wakes nobody.
+func TestNotWoken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startMailboxes(t)
+		waiter, sender := s.connect(), s.connect()
+		waiter.send(receive("a", `"pid":8,"wait_ms":60000`))
+		synctest.Wait()
+		sender.send(sendMsg("b", "1"))
+		expect(t, sender, "b true")
+		expectNothing(t, waiter)
+	})
+}
+
+// TestWaitEnds shows that a call waits as long as it asked for, counted from its beginning also where it was woken in
+// vain, and has its last word then.
+func TestWaitEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		finals := 0
+		books[schema.Ipc].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+			if in, ok := call.Input.(*schema.SendMsgInput); ok {
+				return kernel.Result{Data: []byte("true"), Wakes: []int64{in.ReceiverPID}}, true, nil
+			}
+			if call.Final {
+				finals++
+				return kernel.Result{Data: []byte("[]")}, true, nil
+			}
+			return kernel.Result{Wait: time.Minute}, true, nil
+		}
+		s := startWith(t, books.domains())
+		waiter, sender := s.connect(), s.connect()
+		begun := time.Now()
+		waiter.send(minute("a"))
+		for range 5 {
+			time.Sleep(11 * time.Second)
+			sender.send(sendMsg("b", "1")) // each of them wakes it in vain
+			expect(t, sender, "b true")
+			expectNothing(t, waiter)
+		}
+		if got := waiter.next(); got.String() != "a []" {
+			t.Errorf("answer %s", got)
+		}
+		if waited := time.Since(begun); waited != time.Minute {
+			t.Errorf("waited %s, want a minute", waited)
+		}
+		if finals != 1 {
+			t.Errorf("decided for the last time %d times", finals)
+		}
+	})
+}
+
+// TestWaiterHangsUp shows that a call whose connection is gone stops waiting: Serve returns at once, nothing is applied,
+
+// TestShutdownEndsWaiting interrupts a connection as the end of the kernel does: the call that waits is told so, what was
+
+// TestWaitingBehindSteps shows that a waiting call times out, and is interrupted, as well while its domain is busy with
+
+// another call's steps.
+func TestWaitingBehindSteps(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		act  func(s *system, waiter *client)
+		want []string
+	}{
+		{"time is up", func(*system, *client) { time.Sleep(2 * time.Minute) }, []string{`a ["open-1 Ipc.Broadcast"]`}},
+		{"interrupted", func(_ *system, c *client) { c.link.Interrupt() }, []string{"a 503"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				books := newLibrary()
+				mailboxes(books)
+				held := make(chan struct{})
+				books[schema.Capability].apply = func(*kernel.Call) { <-held }
+				usual := books[schema.Ipc].decide
+				books[schema.Ipc].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
+					if _, ok := call.Input.(*schema.BroadcastInput); ok {
+						return kernel.Result{Data: []byte("{}"), Steps: []kernel.Step{
+							{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{1}}},
+							{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{1}}},
+						}}, true, nil
+					}
+					return usual(call, pages)
+				}
+				s := startWith(t, books.domains())
+				waiter, busy := s.connect(), s.connect()
+				waiter.send(minute("a"))
+				synctest.Wait()
+				busy.send(command("b", "Ipc.Broadcast", `{"payload":1}`))
+				synctest.Wait()
+				test.act(s, waiter)
+				synctest.Wait()
+				close(held)
+				expect(t, busy, "b {}")
+				expect(t, waiter, test.want...)
+				if err := s.end(); err != nil {
+					t.Errorf("close kernel: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestLostMessage has the message that wakes a waiting call come to nothing, because the disk is full: the waiting call
+
+// TestWaiterDies has a connection fail while its call waits: nobody is left to receive what it waits for, so it must not
