@@ -1,0 +1,122 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/store"
+)
+
+// A million keys of 100 bytes, in chunks of one key and in chunks of 64 KiB.
+func BenchmarkSnapshot(b *testing.B) {
+	const keys, size = 1_000_000, 100
+	for _, chunk := range []int{size, 64 << 10} {
+		data := make([]byte, chunk)
+		for i := range data {
+			data[i] = byte(i * 7)
+		}
+		write := func(put func([]byte) error) error {
+			for n := 0; n < keys*size; n += chunk {
+				if err := put(data); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		path := newPath(b)
+		s := open(b, path, store.Options{})
+		b.Run(fmt.Sprintf("Save/chunk=%d", chunk), func(b *testing.B) {
+			b.SetBytes(keys * size)
+			b.ReportAllocs()
+			for b.Loop() {
+				check(b, s.Save(ctx(), "memory", head(1), 1, write))
+			}
+		})
+		b.Run(fmt.Sprintf("Load/chunk=%d", chunk), func(b *testing.B) {
+			b.SetBytes(keys * size)
+			b.ReportAllocs()
+			for b.Loop() {
+				check(b, s.Load(ctx(), "memory", func([]byte) error { return nil }))
+			}
+		})
+		check(b, s.Close())
+		info, err := os.Stat(path)
+		check(b, err)
+		b.Logf("chunk=%d: file of %d bytes for %d of the state", chunk, info.Size(), keys*size)
+	}
+}
+
+// What the index costs beside reading the journal, and what it takes on disk.
+func BenchmarkIndex(b *testing.B) {
+	const entries = 50 * store.RunEntries
+	k := newKernel(b)
+	k.grow(b, entries)
+	each := func(b *testing.B) {
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/entries, "ns/entry")
+	}
+	b.Run("read only", func(b *testing.B) {
+		for b.Loop() {
+			r := journal.NewReader(nil, k.dir, journal.ReaderOptions{})
+			for {
+				if _, err := r.Next(ctx()); errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					b.Fatal(err)
+				}
+			}
+			check(b, r.Close())
+		}
+		each(b)
+	})
+	var size int64
+	b.Run("read and index", func(b *testing.B) {
+		for b.Loop() {
+			path := newPath(b)
+			s := open(b, path, store.Options{})
+			followAll(b, s, k)
+			check(b, s.Close())
+			info, err := os.Stat(path)
+			check(b, err)
+			size = info.Size()
+		}
+		each(b)
+		b.ReportMetric(float64(size)/entries*1e6/1e6, "MB/Mentries")
+	})
+
+	s := open(b, newPath(b), store.Options{})
+	followAll(b, s, k)
+	pid := int64(77)
+	for name, f := range map[string]store.Filter{
+		"correlation": {Correlation: "c-123456"},
+		"pid":         {PID: &pid},
+		"all":         {},
+	} {
+		b.Run("Ranges/"+name, func(b *testing.B) {
+			for b.Loop() {
+				_, err := s.Ranges(ctx(), f, 1, 1000)
+				check(b, err)
+			}
+			each(b)
+		})
+	}
+}
+
+func followAll(b *testing.B, s *store.Store, k *kernel) {
+	b.Helper()
+	follow(b, s, k, store.FollowerOptions{})
+	wantMark(b, s, k.log.Synced())
+}
+
+// What a start pays for a store that is empty.
+func BenchmarkOpen(b *testing.B) {
+	path := newPath(b)
+	for b.Loop() {
+		s, err := store.Open(path, store.Options{})
+		check(b, err)
+		check(b, s.Close())
+	}
+}

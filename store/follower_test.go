@@ -1,0 +1,275 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/store"
+)
+
+// clock is time that passes only when it is told to: step at each look, and by what is slept.
+type clock struct {
+	mu    sync.Mutex
+	now   time.Time
+	step  time.Duration
+	slept []time.Duration
+	tick  func(time.Duration) // told of each sleep
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(c.step)
+	return c.now
+}
+
+func (c *clock) Sleep(_ context.Context, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	c.slept = append(c.slept, d)
+	if c.tick != nil {
+		c.tick(d)
+	}
+}
+
+const poll = 12345 * time.Second // a sleep of that length is one for want of work
+
+// follow runs a Follower until it has nothing to do, and returns its clock.
+func follow(tb testing.TB, s *store.Store, k *kernel, o store.FollowerOptions) *clock {
+	tb.Helper()
+	until, cancel := context.WithCancel(ctx())
+	defer cancel()
+	c := &clock{step: time.Millisecond}
+	c.tick = func(d time.Duration) {
+		if d == poll && len(c.slept) > 1 && c.slept[len(c.slept)-2] != poll || len(c.slept) > 1000 {
+			cancel()
+		}
+		if len(c.slept) > 2 && slices.Equal(c.slept[len(c.slept)-3:], []time.Duration{poll, poll, poll}) {
+			cancel()
+		}
+	}
+	o.Dir, o.Limit, o.Poll, o.Now, o.Sleep = k.dir, k.log.Synced, poll, c.Now, c.Sleep
+	check(tb, store.NewFollower(s, o).Run(until))
+	return c
+}
+
+func wantMark(tb testing.TB, s *store.Store, seq uint64) {
+	tb.Helper()
+	mark, err := s.Watermark(ctx())
+	check(tb, err)
+	if mark.Seq != seq {
+		tb.Fatalf("watermark %d, want %d", mark.Seq, seq)
+	}
+}
+
+// A Follower indexes every whole run of the journal, across segments and restarts, and what it indexes is found.
+func TestFollower(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	path := newPath(t)
+	var told troubles
+	o := store.Options{Holds: store.InJournal(nil, k.dir, nil), Trouble: told.tell}
+	s := open(t, path, o)
+	k.grow(t, store.RunEntries-1)
+	follow(t, s, k, store.FollowerOptions{Trouble: told.tell})
+	wantMark(t, s, 0)
+	k.grow(t, 1)
+	follow(t, s, k, store.FollowerOptions{Trouble: told.tell})
+	wantMark(t, s, store.RunEntries)
+	check(t, s.Close())
+	s = open(t, path, o)
+	k.grow(t, store.RunEntries+20)
+	follow(t, s, k, store.FollowerOptions{Trouble: told.tell})
+	wantMark(t, s, 2*store.RunEntries)
+	told.want(t, nil)
+
+	pid := int64(5)
+	tail := store.Range{First: 2*store.RunEntries + 1, Last: store.OpenEnd}
+	wild := func(more ...store.Range) []store.Range {
+		for seq := uint64(997); seq <= 2*store.RunEntries; seq += 997 {
+			first := (seq-1)/256*256 + 1
+			more = append(more, store.Range{First: first, Last: first + 255})
+		}
+		slices.SortFunc(more, func(a, b store.Range) int { return int(a.First) - int(b.First) })
+		return append(slices.Compact(more), tail)
+	}
+	cases := map[string]struct {
+		filter store.Filter
+		want   []store.Range
+	}{
+		"pid":         {store.Filter{PID: &pid}, []store.Range{{4865, 6144}, tail}},
+		"old dialect": {store.Filter{Type: "Memory.Get"}, wild(store.Range{First: 5889, Last: 6144})},
+		"correlation": {store.Filter{Correlation: "c-7500"}, wild(store.Range{First: 7425, Last: 7680})},
+	}
+	for name, c := range cases {
+		// Neighbouring blocks come as one range; the comparison takes them apart.
+		got, err := s.Ranges(ctx(), c.filter, 1, 100)
+		check(t, err)
+		if got := blocks(got); !slices.Equal(got, blocks(c.want)) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func blocks(ranges []store.Range) (all []store.Range) {
+	for _, r := range ranges {
+		for r.Last != store.OpenEnd && r.First < r.Last {
+			all = append(all, store.Range{First: r.First, Last: r.First + 255})
+			r.First += 256
+		}
+		if r.Last == store.OpenEnd {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// After each block of entries the Follower rests for nine times as long as it took: by its clock, a millisecond.
+func TestFollowerRests(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	k.grow(t, 2*store.RunEntries)
+	c := follow(t, open(t, newPath(t), store.Options{}), k, store.FollowerOptions{})
+	rests := 0
+	for _, d := range c.slept {
+		switch d {
+		case 9 * time.Millisecond:
+			rests++
+		case poll:
+		default:
+			t.Errorf("slept %v", d)
+		}
+	}
+	if want := 2 * store.RunEntries / 256; rests != want {
+		t.Fatalf("%d rests, want %d", rests, want)
+	}
+}
+
+// An index of another journal, or of one that lost its end, is dropped and made anew, also while the Store is open.
+func TestFollowerOfAnotherJournal(t *testing.T) {
+	t.Parallel()
+	for _, runs := range []int{1, 2, 3} {
+		t.Run(fmt.Sprint(runs, " runs"), func(t *testing.T) {
+			t.Parallel()
+			s := open(t, newPath(t), store.Options{})
+			fill(t, s, journalOf(2*store.RunEntries))
+			k := newKernel(t)
+			k.grow(t, runs*store.RunEntries)
+			var told troubles
+			follow(t, s, k, store.FollowerOptions{Trouble: told.tell})
+			if runs == 2 { // the journal has nothing behind the watermark that could contradict it: Open's check does
+				wantMark(t, s, 2*store.RunEntries)
+				return
+			}
+			told.want(t, store.ErrForeign)
+			wantMark(t, s, uint64(runs*store.RunEntries))
+			mark, err := s.Watermark(ctx())
+			check(t, err)
+			held, err := store.InJournal(nil, k.dir, nil)(mark)
+			check(t, err)
+			if !held {
+				t.Fatal("the new index is not of the new journal")
+			}
+		})
+	}
+}
+
+// A disk without room does not stop the Follower: it tries again.
+func TestFollowerWithoutRoom(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	k.grow(t, store.RunEntries)
+	s := open(t, newPath(t), store.Options{})
+	pages, err := s.Pages()
+	check(t, err)
+	check(t, s.LimitPages(pages))
+	var told troubles
+	until, cancel := context.WithCancel(ctx())
+	defer cancel()
+	c := &clock{tick: func(time.Duration) {
+		switch mark, err := s.Watermark(ctx()); {
+		case err != nil || mark.Seq == store.RunEntries:
+			cancel()
+		case len(told.all()) == 2:
+			if err := s.LimitPages(0); err != nil {
+				t.Error(err)
+			}
+		}
+	}}
+	check(t, store.NewFollower(s, store.FollowerOptions{
+		Dir: k.dir, Limit: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
+	}).Run(until))
+	if len(told.all()) != 2 {
+		t.Fatalf("told %v", told.all())
+	}
+	wantMark(t, s, store.RunEntries)
+}
+
+// An index that is dropped under a Follower is made anew.
+func TestFollowerAfterDrop(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	k.grow(t, 2*store.RunEntries)
+	s := open(t, newPath(t), store.Options{})
+	dropped := false
+	limit := func() uint64 {
+		if mark, err := s.Watermark(ctx()); err == nil && mark.Seq == store.RunEntries && !dropped {
+			dropped = true
+			check(t, s.DropIndex(ctx()))
+		}
+		return k.log.Synced()
+	}
+	var told troubles
+	until, cancel := context.WithCancel(ctx())
+	defer cancel()
+	c := &clock{tick: func(d time.Duration) {
+		if mark, err := s.Watermark(ctx()); err != nil || mark.Seq == 2*store.RunEntries {
+			cancel()
+		}
+	}}
+	check(t, store.NewFollower(s, store.FollowerOptions{
+		Dir: k.dir, Limit: limit, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
+	}).Run(until))
+	told.want(t, store.ErrOrder)
+	wantMark(t, s, 2*store.RunEntries)
+}
+
+func TestFollowerEnds(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	k.grow(t, store.RunEntries)
+	s := open(t, newPath(t), store.Options{})
+
+	// With the real clock, and a limit that lets it do nothing.
+	until, cancel := context.WithCancel(ctx())
+	done := make(chan error, 1)
+	go func() {
+		done <- store.NewFollower(s, store.FollowerOptions{Dir: k.dir, Limit: func() uint64 { return 0 }}).Run(until)
+	}()
+	cancel()
+	check(t, <-done)
+
+	// A journal that is damaged is not gone over.
+	segment := k.dir + "/00000000000000000001.ndjson"
+	data, err := os.ReadFile(segment)
+	check(t, err)
+	data[len(data)/2] ^= 1
+	check(t, os.WriteFile(segment, data, 0o600))
+	err = store.NewFollower(s, store.FollowerOptions{Dir: k.dir}).Run(ctx())
+	var damage *journal.DamageError
+	if !errors.As(err, &damage) {
+		t.Fatalf("got %v, want a DamageError", err)
+	}
+	wantMark(t, s, 0)
+
+	check(t, s.Close())
+	wantError(t, store.NewFollower(s, store.FollowerOptions{Dir: k.dir}).Run(ctx()), store.ErrClosed)
+}

@@ -1,0 +1,158 @@
+package store_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/store"
+)
+
+// otherProcess names the store that a second process of this test is to open and hold.
+const otherProcess = "PWOS_STORE_TEST_HOLD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(otherProcess); path != "" {
+		os.Exit(hold(path))
+	}
+	if path := os.Getenv(limitedProcess); path != "" {
+		os.Exit(overfill(path))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// hold opens a store, says what came of it on stdout, and lives until stdin ends.
+func hold(path string) int {
+	s, err := store.Open(path, store.Options{})
+	switch {
+	case errors.Is(err, store.ErrLocked):
+		fmt.Println("locked")
+		return 0
+	case err != nil:
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("open")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	if err := s.Close(); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// troubles collects what a Store tells.
+type troubles struct {
+	mu   sync.Mutex
+	told []error
+}
+
+func (t *troubles) tell(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told = append(t.told, err)
+}
+
+func (t *troubles) all() []error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.told)
+}
+
+// want fails the test unless exactly one trouble was told, of that kind; nil wants none.
+func (t *troubles) want(tb testing.TB, kind error) {
+	tb.Helper()
+	told := t.all()
+	switch {
+	case kind == nil && len(told) > 0:
+		tb.Fatalf("told %v, want nothing", told)
+	case kind != nil && (len(told) != 1 || !errors.Is(told[0], kind)):
+		tb.Fatalf("told %v, want one %v", told, kind)
+	}
+}
+
+func newPath(tb testing.TB) string {
+	tb.Helper()
+	return filepath.Join(tb.TempDir(), "store.db")
+}
+
+func open(tb testing.TB, path string, o store.Options) *store.Store {
+	tb.Helper()
+	s, err := store.Open(path, o)
+	check(tb, err)
+	tb.Cleanup(func() { check(tb, s.Close()) })
+	return s
+}
+
+func check(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func wantError(tb testing.TB, err, kind error) {
+	tb.Helper()
+	if !errors.Is(err, kind) {
+		tb.Fatalf("got error %v, want %v", err, kind)
+	}
+}
+
+// head is the entry seq of a journal that needs no more than to be named.
+func head(seq uint64) journal.Head {
+	return journal.Head{Seq: seq, Hash: sha256.Sum256(fmt.Append(nil, seq))}
+}
+
+func ctx() context.Context { return context.Background() }
+
+// puts returns a writer of these chunks.
+func puts(chunks ...[]byte) func(func([]byte) error) error {
+	return func(put func([]byte) error) error {
+		for _, c := range chunks {
+			if err := put(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// load returns copies of the chunks of a snapshot.
+func load(s *store.Store, name string) (chunks [][]byte, err error) {
+	err = s.Load(ctx(), name, func(c []byte) error {
+		chunks = append(chunks, slices.Clone(c))
+		return nil
+	})
+	return chunks, err
+}
+
+// state is n chunks of the given size that say whose they are.
+func state(owner string, n, size int) [][]byte {
+	chunks := make([][]byte, n)
+	for i := range chunks {
+		chunks[i] = fmt.Appendf(nil, "%s %0*d", owner, size, i)
+	}
+	return chunks
+}
+
+func equal(a, b [][]byte) bool { return slices.EqualFunc(a, b, slices.Equal) }
+
+// beside lists the directory of path.
+func beside(tb testing.TB, path string) (names []string) {
+	tb.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	check(tb, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}

@@ -1,0 +1,260 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/store"
+)
+
+// What was saved is loaded: the same chunks with the same boundaries, also after the file was closed and opened again.
+func TestSnapshotRoundTrip(t *testing.T) {
+	t.Parallel()
+	cases := map[string][][]byte{
+		"none":        nil,
+		"empty chunk": {{}},
+		"empty among": {[]byte("a"), {}, {}, []byte("b")},
+		"tiny":        state("tiny", 10_000, 3),
+		"part":        {bytes.Repeat([]byte("x"), 256<<10)},
+		"around part": {bytes.Repeat([]byte("x"), 256<<10-11), []byte("y"), bytes.Repeat([]byte("z"), 256<<10-10), []byte("y")},
+		"parts":       state("many", 3000, 1000),
+		"long":        {[]byte("before"), bytes.Repeat([]byte("0123456789abcdef"), 4<<20), []byte("after")},
+	}
+	for name, chunks := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := newPath(t)
+			s := open(t, path, store.Options{})
+			check(t, s.Save(ctx(), "memory", head(7), 3, puts(chunks...)))
+			want := []store.SnapshotInfo{{Name: "memory", At: head(7), Tick: 3, Chunks: int64(len(chunks))}}
+			for _, c := range chunks {
+				want[0].Bytes += int64(len(c))
+			}
+			for range 2 {
+				got, err := load(s, "memory")
+				check(t, err)
+				if !equal(got, chunks) {
+					t.Fatalf("%d chunks come back otherwise than the %d that were saved", len(got), len(chunks))
+				}
+				infos, err := s.Snapshots(ctx())
+				check(t, err)
+				if diff := cmp.Diff(want, infos); diff != "" {
+					t.Fatal(diff)
+				}
+				check(t, s.Close())
+				s = open(t, path, store.Options{})
+			}
+		})
+	}
+}
+
+// Each name has one snapshot, the last that was saved; dropping leaves none.
+func TestSnapshotNames(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), store.Options{})
+	for i, name := range []string{"memory", "keys", "", "memory", "Zürich / \x00?"} {
+		check(t, s.Save(ctx(), name, head(uint64(i)+1), int64(i), puts(state(fmt.Sprint(i), 2, 1)...)))
+	}
+	want := []store.SnapshotInfo{
+		{Name: "", At: head(3), Tick: 2, Chunks: 2, Bytes: 6},
+		{Name: "Zürich / \x00?", At: head(5), Tick: 4, Chunks: 2, Bytes: 6},
+		{Name: "keys", At: head(2), Tick: 1, Chunks: 2, Bytes: 6},
+		{Name: "memory", At: head(4), Tick: 3, Chunks: 2, Bytes: 6},
+	}
+	infos, err := s.Snapshots(ctx())
+	check(t, err)
+	if diff := cmp.Diff(want, infos); diff != "" {
+		t.Fatal(diff)
+	}
+	for _, info := range want {
+		got, err := load(s, info.Name)
+		check(t, err)
+		if !equal(got, state(fmt.Sprint(info.Tick), 2, 1)) {
+			t.Fatalf("snapshot %q holds %q", info.Name, got)
+		}
+	}
+	_, err = load(s, "Memory")
+	wantError(t, err, store.ErrNoSnapshot)
+	check(t, s.DropSnapshots(ctx()))
+	_, err = load(s, "memory")
+	wantError(t, err, store.ErrNoSnapshot)
+}
+
+// A Save that does not come to its end leaves the snapshot before, and the Store works on.
+func TestSaveThatFails(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	chunks := state("new", 40, 100_000) // more than the cache holds, so that much of it is in the log already
+	ended, end := context.WithCancel(ctx())
+	end()
+	during, cancel := context.WithCancel(ctx())
+	last, cancelLast := context.WithCancel(ctx())
+	unnoticed, cancelUnnoticed := context.WithCancel(ctx())
+	cases := map[string]struct {
+		ctx   context.Context
+		write func(put func([]byte) error) error
+		want  error
+	}{
+		"write returns an error": {ctx(), func(put func([]byte) error) error { return errors.Join(puts(chunks...)(put), boom) }, boom},
+		"context ends":           {during, func(put func([]byte) error) error { cancel(); return puts(chunks...)(put) }, context.Canceled},
+		"context ends, error ignored": {unnoticed, func(put func([]byte) error) error {
+			cancelUnnoticed()
+			_ = puts(chunks...)(put)
+			return nil
+		}, context.Canceled},
+		"context ends at the end": {last, func(put func([]byte) error) error { cancelLast(); return nil }, context.Canceled},
+		"context ended before":    {ended, puts(chunks...), context.Canceled},
+		"chunk is too long":       {ctx(), func(put func([]byte) error) error { _ = put(make([]byte, store.MaxChunk+1)); return nil }, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, newPath(t), store.Options{})
+			check(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
+			err := s.Save(c.ctx, "memory", head(2), 2, c.write)
+			if err == nil || c.want != nil && !errors.Is(err, c.want) {
+				t.Fatalf("got error %v, want %v", err, c.want)
+			}
+			wantOld(t, s)
+			check(t, s.Save(ctx(), "memory", head(2), 2, puts(chunks...)))
+			got, err := load(s, "memory")
+			check(t, err)
+			if !equal(got, chunks) {
+				t.Fatal("the Save after the one that failed was lost")
+			}
+		})
+	}
+}
+
+func TestSaveThatPanics(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), store.Options{})
+	check(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
+	func() {
+		defer func() {
+			if recover() != "boom" {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		_ = s.Save(ctx(), "memory", head(2), 2, func(put func([]byte) error) error { panic("boom") })
+	}()
+	wantOld(t, s)
+	check(t, s.Save(ctx(), "memory", head(2), 2, puts()))
+}
+
+// wantOld wants the snapshot that the tests of this file save first.
+func wantOld(tb testing.TB, s *store.Store) {
+	tb.Helper()
+	got, err := load(s, "memory")
+	check(tb, err)
+	if !equal(got, state("old", 3, 5)) {
+		tb.Fatalf("the old snapshot is gone: %d chunks", len(got))
+	}
+	infos, err := s.Snapshots(ctx())
+	check(tb, err)
+	if len(infos) != 1 || infos[0].At != head(1) {
+		tb.Fatalf("snapshots: %v", infos)
+	}
+}
+
+// The error of restore ends Load, and the Store works on.
+func TestRestoreThatFails(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), store.Options{})
+	check(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
+	boom, calls := errors.New("boom"), 0
+	err := s.Load(ctx(), "memory", func([]byte) error { calls++; return boom })
+	wantError(t, err, boom)
+	if calls != 1 {
+		t.Fatalf("restore was called %d times", calls)
+	}
+	cancelled, cancel := context.WithCancel(ctx())
+	cancel()
+	wantError(t, s.Load(cancelled, "memory", func([]byte) error { return nil }), context.Canceled)
+	wantOld(t, s)
+}
+
+// Saves of one name at once leave one of the states, whole; those who read meanwhile see one of them too.
+func TestSavesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), store.Options{})
+	states := make([][][]byte, 4)
+	for i := range states {
+		states[i] = state(fmt.Sprint("state ", i), 5+i, 100_000)
+	}
+	check(t, s.Save(ctx(), "memory", head(1), 0, puts(states[0]...)))
+	var wg sync.WaitGroup
+	for i := range states {
+		wg.Go(func() {
+			for range 3 {
+				if err := s.Save(ctx(), "memory", head(1), int64(i), puts(states[i]...)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() {
+			for range 10 {
+				got, err := load(s, "memory")
+				if err != nil || len(got) < 5 || !equal(got, states[len(got)-5]) {
+					t.Errorf("read %d chunks, %v", len(got), err)
+				}
+				if _, err := s.Ranges(ctx(), store.Filter{Type: "Memory.Set"}, 1, 10); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	infos, err := s.Snapshots(ctx())
+	check(t, err)
+	got, err := load(s, "memory")
+	check(t, err)
+	if len(infos) != 1 || !equal(got, states[infos[0].Tick]) {
+		t.Fatalf("%v, %d chunks", infos, len(got))
+	}
+}
+
+// While a Save is under way, readers are answered, and see what was there before.
+func TestReadDuringSave(t *testing.T) {
+	t.Parallel()
+	s := open(t, newPath(t), store.Options{})
+	check(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
+	under, done := make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer close(done)
+		<-under
+		wantOldOrTell(t, s)
+	})
+	err := s.Save(ctx(), "memory", head(2), 2, func(put func([]byte) error) error {
+		if err := puts(state("new", 100, 100_000)...)(put); err != nil {
+			return err
+		}
+		close(under)
+		<-done
+		return nil
+	})
+	wg.Wait()
+	check(t, err)
+}
+
+func wantOldOrTell(t *testing.T, s *store.Store) {
+	got, err := load(s, "memory")
+	if err != nil || !equal(got, state("old", 3, 5)) {
+		t.Errorf("read %d chunks, %v", len(got), err)
+	}
+	found, err := s.Ranges(ctx(), store.Filter{}, 1, 10)
+	if err != nil || len(found) != 1 {
+		t.Errorf("ranges %v, %v", found, err)
+	}
+	mark, err := s.Watermark(ctx())
+	if err != nil || mark != (journal.Head{}) {
+		t.Errorf("watermark %v, %v", mark, err)
+	}
+}
