@@ -2,6 +2,7 @@ package delta
 
 import (
 	"encoding/binary"
+	"slices"
 	"sort"
 )
 
@@ -36,9 +37,10 @@ func (l ledger) upTo(tick int64) int {
 	return sort.Search(len(l.log), func(i int) bool { return l.log[i].tick > tick })
 }
 
-// cut returns the ledger with the first n deltas alone. The room behind them is not used again: copies still read it.
+// cut returns the ledger with the first n deltas alone, in an array of its own: the others are not kept, and copies still
+// read the one before.
 func (l ledger) cut(n int) ledger {
-	return ledger{last: l.last, log: l.log[:n:n]}
+	return ledger{last: l.last, log: slices.Clip(slices.Clone(l.log[:n]))}
 }
 
 // appendText appends a text with its length in front.
