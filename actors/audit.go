@@ -32,6 +32,7 @@ type audit struct {
 	syncing   bool
 	synced    uint64
 	commands  map[schema.Domain]uint64 // seq of the last command of each domain
+	shown     map[schema.Domain]uint64 // what each domain has published
 	metrics   *metrics
 
 	rebuilding map[schema.Domain]bool // registries that have yet to make their state anew
@@ -40,7 +41,8 @@ type audit struct {
 func newAudit(k *Kernel, log *journal.Log) *audit {
 	return &audit{
 		kernel: k, log: k.log.With("domain", "audit"), journal: log,
-		synced: log.Synced(), commands: make(map[schema.Domain]uint64), metrics: newMetrics(),
+		synced: log.Synced(), commands: make(map[schema.Domain]uint64),
+		shown: make(map[schema.Domain]uint64), metrics: newMetrics(),
 	}
 }
 
@@ -78,6 +80,9 @@ func (a *audit) Receive(ctx actor.Context) {
 		a.flush(ctx)
 	case durable:
 		a.durable(ctx, m)
+	case published:
+		a.shown[m.domain] = m.count
+		a.release(ctx)
 	case rebuilt:
 		if m.epoch == a.epoch {
 			a.rebuilt(ctx, m.domain)
@@ -150,17 +155,18 @@ func (a *audit) hold(b *batch) {
 
 // release sends back every batch that waits for nothing any more, and has the rest synced.
 func (a *audit) release(ctx actor.Context) {
-	kept := a.held[:0]
+	kept, unsynced := a.held[:0], false
 	for _, h := range a.held {
-		if h.seq > a.synced {
+		if h.seq > a.synced || h.batch.publication > a.shown[h.batch.domain] {
 			kept = append(kept, h)
+			unsynced = unsynced || h.seq > a.synced
 			continue
 		}
 		a.answer(ctx, h.batch)
 	}
 	clear(a.held[len(kept):])
 	a.held = kept
-	if len(a.held) > 0 && !a.syncing {
+	if unsynced && !a.syncing {
 		a.syncing = true
 		a.kernel.committer.Request()
 	}

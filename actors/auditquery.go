@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -27,7 +28,7 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 		} else if err := a.kernel.admit(call); err != nil {
 			call.Err = err
 		} else if in, ok := call.Input.(*schema.AuditMetricsInput); ok && in != nil {
-			call.Data, call.Err = shown(schema.Marshal(a.metrics.output()))
+			call.Data, call.Err = a.present(schema.Marshal(a.metrics.output()))
 		} else {
 			a.ask(ctx, b, call, begun) // such a call is alone in its batch
 			return
@@ -52,9 +53,9 @@ func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.T
 		})
 		switch in := call.Input.(type) {
 		case *schema.AuditLogInput:
-			call.Data, call.Err = shown(entries(until, log, dir, in))
+			call.Data, call.Err = a.present(entries(until, log, dir, in))
 		case *schema.AuditVerifyInput:
-			call.Data, call.Err = shown(verify(until, dir))
+			call.Data, call.Err = a.present(verify(until, dir))
 		default:
 			call.Err = schema.Errorf(schema.Internal, "%s has no meaning", call.Message.Type)
 		}
@@ -63,12 +64,16 @@ func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.T
 	})
 }
 
-// shown makes an outcome of data and err.
-func shown(data []byte, err error) ([]byte, *schema.Error) {
-	if err != nil {
-		return nil, schema.AsError(err)
+// present makes an outcome of data and err, which its caller learns only so far as it is made for callers.
+func (a *audit) present(data []byte, err error) ([]byte, *schema.Error) {
+	if err == nil {
+		return data, nil
 	}
-	return data, nil
+	shown := schema.AsError(err)
+	if shown.Class == schema.Internal {
+		a.log.Error("audit query failed", "error", err)
+	}
+	return nil, shown
 }
 
 // entries is what Audit.Log answers: as many entries as fit the limit and a line.
@@ -127,7 +132,7 @@ func auditEntry(record *journal.Record) (*schema.AuditEntry, error) {
 		code = call.Syscall.Type
 	}
 	e := &schema.AuditEntry{
-		Success: call.Err == nil, SyscallCode: code, PID: call.PID, Tick: call.Tick, Payload: schema.Value(call.Data),
+		Success: call.Err == nil, SyscallCode: code, PID: call.PID, Tick: call.Tick, Payload: slices.Clone(schema.Value(call.Data)), // the record is the reader's
 		LatencyUS: record.LatencyUS, Seq: int64(record.Seq), Type: call.Message.Type, Time: call.Time,
 		ID: call.Message.Meta.ID, Correlation: call.Message.Meta.Correlation, Causation: call.Message.Meta.Causation,
 	}

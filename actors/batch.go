@@ -29,7 +29,9 @@ type batch struct {
 	until   time.Time // when a waiting call is decided for the last time
 	decided bool      // every outcome is filled in, though the batch is the audit log's own
 	next    *batch    // finished after this one, and sent to the audit log with it
-	epoch   uint64    // which life of the journal it was decided in
+
+	publication uint64 // it is answered once others can see what was handed over up to this count; 0: at once
+	epoch       uint64 // which life of the journal it was decided in
 }
 
 // answers is a batch on its way back, every outcome filled in.

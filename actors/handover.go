@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
 )
 
 // handover is what a domain has finished and the audit log does not have yet: a list through batch.next, oldest first.
@@ -13,6 +14,7 @@ import (
 type handover struct {
 	first, last *batch
 	due         bool   // a message that sends it is on its way
+	count       uint64 // how often it was sent
 	conn        string // who made the last call
 	crowded     bool   // and the one before was somebody else's
 }
@@ -52,7 +54,8 @@ func (d *domain) gather(ctx actor.Context, yielded bool) {
 }
 
 // handOver sends what is finished to the audit log, and lets the other domains see what it changed. In this order: what
-// they decide on the strength of it then stands behind it in the journal.
+// they decide on the strength of it then stands behind it in the journal. The answers wait for both: who has been told of
+// a revocation finds it in force.
 func (d *domain) handOver(ctx actor.Context) {
 	first := d.finished.first
 	if first == nil {
@@ -60,11 +63,27 @@ func (d *domain) handOver(ctx actor.Context) {
 	}
 	d.finished.first, d.finished.last = nil, nil
 	steps := stepsOf(first) // the audit log may be done with the batches before Send returns
-	ctx.Send(d.kernel.audit, first)
-	d.publish()
+	publisher, ok := d.state.(kernel.Publisher)
+	if !ok {
+		ctx.Send(d.kernel.audit, first)
+	} else {
+		d.finished.count++
+		for b := first; b != nil; b = b.next {
+			b.publication = d.finished.count
+		}
+		ctx.Send(d.kernel.audit, first)
+		publisher.Publish()
+		ctx.Send(d.kernel.audit, published{d.name, d.finished.count})
+	}
 	for _, s := range steps {
 		ctx.Send(s.saga, s.done)
 	}
+}
+
+// published is a domain's report that the others can see what it handed over up to this count.
+type published struct {
+	domain schema.Domain
+	count  uint64
 }
 
 // finishedStep is the report to the domain whose call a step was for.

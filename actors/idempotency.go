@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"sync"
 	"time"
@@ -66,8 +67,9 @@ func (k *Keys) claim(call *kernel.Call) (first *keyed, err *schema.Error) {
 	return nil, nil
 }
 
-// settle notes the outcome of a call that claimed its key. A failure of the kernel's own is no outcome: the command may
-// be tried again.
+// settle notes the outcome of a call that claimed its key. A failure of the kernel's own is no outcome, nor is a refusal:
+// the command may be tried again. Neither is a failure whose body the journal does not keep: a next start could not tell
+// whether another call has the same.
 func (k *Keys) settle(call *kernel.Call) {
 	if !call.Claimed {
 		return
@@ -79,7 +81,7 @@ func (k *Keys) settle(call *kernel.Call) {
 	if known == nil {
 		return
 	}
-	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden) {
+	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden || call.Syscall.Input.Redacts(call.Input, true)) {
 		delete(k.known, id)
 		return
 	}
@@ -117,6 +119,7 @@ func (k *Keys) Recall(call *kernel.Call) {
 		return // it was never run
 	}
 	if _, err := k.claim(call); err == nil {
+		call.Data = bytes.Clone(call.Data) // the call is the reader's, and gone with the next
 		k.settle(call)
 		k.number(call, call.Proof.Seq)
 	}

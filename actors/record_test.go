@@ -104,7 +104,7 @@ func TestSecretsStayOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type vaultInput struct {
 			Label  string `json:"label"`
-			Phrase string `json:"phrase" secret:"true"`
+			Phrase string `json:"phrase" secret:"always"`
 		}
 		row := &schema.Syscall{Type: "Vault.Open", Kind: schema.Query, Domain: schema.Memory, Input: schema.TypeOf[vaultInput]()}
 		books := newLibrary()

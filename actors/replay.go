@@ -66,8 +66,9 @@ func recall(record *journal.Record) (*kernel.Call, error) {
 		return nil, fmt.Errorf("decode outcome: %w", fault)
 	}
 	call.Data, call.Err, call.Repeated = outcome.Data, outcome.Err, outcome.Repeats != 0
-	if call.Err == nil && row.Kind == schema.Command {
-		if call.Input, fault = row.Input.Decode(msg.Data); fault != nil {
+	if row.Kind == schema.Command {
+		call.Input, fault = row.Input.Decode(msg.Data)
+		if fault != nil && call.Err == nil { // of a call that failed the data may be redacted
 			return nil, fmt.Errorf("decode data: %w", fault)
 		}
 	}

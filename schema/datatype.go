@@ -3,7 +3,6 @@ package schema
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,13 +43,14 @@ const (
 //
 // Struct tags: `json:"name"` names the member; with ",omitzero" it is optional, else required. `doc` is its description.
 // `min` and `max` bound a number, `minlen` and `maxlen` the characters of a string, `enum` lists the allowed strings,
-// separated by spaces, `secret` keeps the value out of journal and logs. Embedded structs add their members.
+// separated by spaces. `secret:"always"` keeps the value out of journal and logs, `secret:"failed"` that of a call which
+// failed, where its data is Confidential: a replay does not need it. Embedded structs add their members.
 type Type struct {
 	goType reflect.Type
 	shape  shape
 	doc    string
 
-	secret bool    // of an object: it has a secret field
+	secret secrecy // of an object: the strictest of its fields
 	fields []field // of an object, in the order of the struct
 	elem   *Type   // of an array or a dictionary
 
@@ -63,10 +63,19 @@ type field struct {
 	name     string
 	index    []int
 	required bool
-	secret   bool // never in the journal or a log
+	secret   secrecy
 	pointer  bool
 	typ      *Type
 }
+
+// secrecy says when a value is kept out of journal and logs.
+type secrecy uint8
+
+const (
+	open secrecy = iota
+	secretIfFailed
+	secretAlways
+)
 
 // maxSafe is the largest integer that every JSON reader represents exactly (RFC 8259, section 6).
 const maxSafe = 1<<53 - 1
@@ -97,7 +106,9 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 		d.shape, d.elem = dictionary, describe(t.Elem(), innerTag(tag))
 	case t.Kind() == reflect.Struct:
 		d.shape, d.fields = object, structFields(t, nil)
-		d.secret = slices.ContainsFunc(d.fields, func(f field) bool { return f.secret })
+		for _, f := range d.fields {
+			d.secret = max(d.secret, f.secret)
+		}
 	default:
 		panic(fmt.Sprintf("schema: %v has no place on the wire", t))
 	}
@@ -128,10 +139,23 @@ func structFields(t reflect.Type, at []int) []field {
 			ft = ft.Elem()
 		}
 		f.typ = describe(ft, sf.Tag)
-		_, f.secret = sf.Tag.Lookup("secret")
+		f.secret = secrecyOf(sf)
 		fields = append(fields, f)
 	}
 	return fields
+}
+
+func secrecyOf(sf reflect.StructField) secrecy {
+	switch tag := sf.Tag.Get("secret"); tag {
+	case "":
+		return open
+	case "failed":
+		return secretIfFailed
+	case "always":
+		return secretAlways
+	default:
+		panic(fmt.Sprintf("schema: %s has secret %q, want always or failed", sf.Name, tag))
+	}
 }
 
 func bound(tag reflect.StructTag, key string, otherwise float64) float64 {

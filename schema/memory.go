@@ -1,5 +1,7 @@
 package schema
 
+import "strings"
+
 // Memory is the domain of the key-value store.
 const Memory Domain = "memory"
 
@@ -13,7 +15,12 @@ type MemoryGetInput struct {
 type MemorySetInput struct {
 	Target
 	Key   string `json:"key" minlen:"1" doc:"Key, such as notes/1: segments separated by slashes, at most 1024 bytes. A leading slash makes no difference."`
-	Value Value  `json:"value" doc:"Any JSON value. Under vault/ only a sealed string, which begins with pwenc:v1:."`
+	Value Value  `json:"value" secret:"failed" doc:"Any JSON value. Under vault/ only a sealed string, which begins with pwenc:v1:."`
+}
+
+// Confidential reports whether the value may be a secret that its caller forgot to seal (PROTOCOL 5).
+func (in *MemorySetInput) Confidential() bool {
+	return strings.HasPrefix(strings.TrimLeft(in.Key, "/"), "vault/")
 }
 
 // MemoryDeleteInput is the data of Memory.Delete.

@@ -14,6 +14,7 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 	if o.Err != nil {
 		dst = append(dst, `{"kind":"error","data":`...)
 		dst = AppendErrorData(dst, o.Err)
+		dst = appendClass(dst, o.Err)
 	} else {
 		dst = append(dst, `{"kind":"reply"`...)
 		if kind != Query {
@@ -26,8 +27,19 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 	return append(dst, '}')
 }
 
-// DecodeOutcome reads what AppendOutcome wrote. Of an error the code says less than its class did: the class is the first
-// of that code. Data aliases raw.
+// appendClass keeps what the data of an OsMessage error does not tell, so that the same outcome can be given again in the
+// other dialect: the class where it is not the first of its code, the member at fault.
+func appendClass(dst []byte, e *Error) []byte {
+	if classOf(e.Code()) != e.Class {
+		dst = strconv.AppendUint(append(dst, `,"class":`...), uint64(e.Class), 10)
+	}
+	if e.Field != "" {
+		dst = appendString(append(dst, `,"field":`...), e.Field)
+	}
+	return dst
+}
+
+// DecodeOutcome reads what AppendOutcome wrote. Data aliases raw.
 func DecodeOutcome(raw []byte) (Outcome, *Error) {
 	var o Outcome
 	if !Valid(raw) || raw[0] != '{' {
@@ -35,12 +47,18 @@ func DecodeOutcome(raw []byte) (Outcome, *Error) {
 	}
 	var failed bool
 	var data []byte
+	var class int64
+	var field string
 	members(raw, func(name, value []byte) bool {
 		switch string(name) {
 		case "kind":
 			failed = string(value) == `"error"`
 		case "data":
 			data = value
+		case "class":
+			class, _ = parseInteger(value)
+		case "field":
+			field = string(unquote(value))
 		case "repeats":
 			if seq, ok := parseInteger(value); ok && seq > 0 {
 				o.Repeats = uint64(seq)
@@ -53,8 +71,14 @@ func DecodeOutcome(raw []byte) (Outcome, *Error) {
 		return o, nil
 	}
 	var fault *Error
-	o.Err, fault = DecodeErrorData(data)
-	return o, fault
+	if o.Err, fault = DecodeErrorData(data); fault != nil {
+		return o, fault
+	}
+	o.Err.Field = field
+	if class > 0 && class < int64(len(codes)) && codes[class].status == o.Err.Code() {
+		o.Err.Class = Class(class)
+	}
+	return o, nil
 }
 
 // DecodeErrorData reads the data of an OsMessage error, such as AppendErrorData writes.

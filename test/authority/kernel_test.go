@@ -1,0 +1,190 @@
+package authority_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/delta"
+	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/kernel/resource"
+	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// config is what a kernel under test is made with.
+type config struct {
+	pools   map[string]float64
+	mailbox int // messages a mailbox holds
+	breach  breach
+}
+
+// breach breaks the kernel on purpose, where its functions are set: each takes what the kernel would have used.
+type breach struct {
+	tokens func(kernel.Tokens) kernel.Tokens
+	domain func(schema.Domain, kernel.Domain) kernel.Domain
+	frame  func([]byte) []byte // a line on its way to the kernel
+}
+
+// domains are the state machines, wired to each other as the daemon wires them.
+type domains struct {
+	all       map[schema.Domain]kernel.Domain
+	processes *process.Domain
+	tokens    *capability.Registry
+	ledger    *resource.Ledger
+	mailboxes *ipc.Domain
+}
+
+func newDomains(cfg *config) (*domains, error) {
+	d := &domains{}
+	pools := slices.Sorted(maps.Keys(cfg.pools))
+	d.processes = process.New(pools)
+	view := d.processes.Processes()
+	d.tokens = capability.New(pools, view)
+	d.mailboxes = ipc.New(ipc.Options{Capacity: cfg.mailbox})
+	var err error
+	if d.ledger, err = resource.New(cfg.pools, d.tokens, view); err != nil {
+		return nil, err
+	}
+	keyed, err := memory.New(schema.Value(`{}`), view)
+	if err != nil {
+		return nil, err
+	}
+	d.all = map[schema.Domain]kernel.Domain{
+		schema.Kernel: self.New(), schema.Process: d.processes, schema.Capability: d.tokens, schema.Resource: d.ledger,
+		schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: d.mailboxes,
+	}
+	return d, nil
+}
+
+// snapshot is the whole state, each domain's as it writes it.
+func (d *domains) snapshot() (map[schema.Domain][]byte, error) {
+	state := make(map[schema.Domain][]byte, len(d.all))
+	for name, domain := range d.all {
+		var all []byte
+		err := domain.Snapshot()(func(chunk []byte) error {
+			all = append(append(all, chunk...), '\n')
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("snapshot %s: %w", name, err)
+		}
+		state[name] = all
+	}
+	return state, nil
+}
+
+// differ names the first domain whose state is not the same, nothing where all are.
+func differ(a, b map[schema.Domain][]byte) error {
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		if !bytes.Equal(a[name], b[name]) {
+			return fmt.Errorf("state of %s: %s, then %s", name, a[name], b[name])
+		}
+	}
+	return nil
+}
+
+// system is a kernel whose journal lies on a disk in memory.
+type system struct {
+	cfg     *config
+	kernel  *actors.Kernel
+	journal *journal.Log
+	disk    *faultfs.Disk
+	live    *domains
+	serving []*client
+	conns   atomic.Int64
+}
+
+const journalDir = "/journal"
+
+// boot starts a kernel on an empty disk. Who boots must shut down.
+func boot(cfg *config) (*system, error) {
+	s := &system{cfg: cfg, disk: faultfs.NewDisk()}
+	var err error
+	if s.journal, _, err = journal.Open(journal.Options{Dir: journalDir, FS: s.disk}); err != nil {
+		return nil, err
+	}
+	if s.live, err = newDomains(cfg); err != nil {
+		return nil, errors.Join(err, s.journal.Close())
+	}
+	tokens, run := kernel.Tokens(s.live.tokens), maps.Clone(s.live.all)
+	if cfg.breach.tokens != nil {
+		tokens = cfg.breach.tokens(tokens)
+	}
+	if cfg.breach.domain != nil {
+		for name, d := range run {
+			run[name] = cfg.breach.domain(name, d)
+		}
+	}
+	s.kernel = actors.New(actors.Config{
+		Domains: run, Tokens: tokens, Processes: s.live.processes.Processes(),
+		Journal: s.journal, Dir: journalDir, Keys: actors.NewKeys(), Origin: origin,
+		Restore: func(schema.Domain, kernel.Domain) error { return errors.New("nothing here loses what was written") },
+		Log:     slog.New(slog.DiscardHandler),
+	})
+	return s, nil
+}
+
+const origin = "https://test.local/"
+
+// connect serves a connection on behalf of pid. Clients are made one after the other, and used by one goroutine each.
+func (s *system) connect(pid int64) *client {
+	c := &client{link: newLink(), served: make(chan struct{}), frame: s.cfg.breach.frame}
+	caller := kernel.Caller{PID: pid, Conn: "c-" + strconv.FormatInt(s.conns.Add(1), 10)}
+	s.serving = append(s.serving, c)
+	go func() {
+		defer close(c.served)
+		s.kernel.Serve(c.link, caller)
+	}()
+	return c
+}
+
+// shutDown ends all connections and the kernel, and leaves the journal on the disk.
+func (s *system) shutDown() error {
+	for _, c := range s.serving {
+		c.link.finish()
+	}
+	for _, c := range s.serving {
+		<-c.served
+	}
+	return errors.Join(s.kernel.Close(), s.journal.Close())
+}
+
+// replay makes the state anew of the journal alone, in domains that have seen nothing else, and compares it whole with the
+// live one. It calls seen as actors.Replay does. The kernel must have been shut down.
+func (s *system) replay(seen func(*kernel.Call)) (*domains, error) {
+	anew, err := newDomains(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	reader := journal.NewReader(s.disk, journalDir, journal.ReaderOptions{})
+	err = actors.Replay(context.Background(), reader, anew.all, seen)
+	if err = errors.Join(err, reader.Close()); err != nil {
+		return nil, err
+	}
+	live, err := s.live.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	again, err := anew.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	if err := differ(live, again); err != nil {
+		return nil, fmt.Errorf("replayed: %w", err)
+	}
+	return anew, nil
+}

@@ -1,0 +1,104 @@
+package authority_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// callers is how many connections call at once.
+const callers = 64
+
+// start boots a kernel for a test of many callers. Its end is the test's: done shuts down, and the state that a replay
+// gives must be the live one.
+func start(t *testing.T, cfg *config) (s *system, done func()) {
+	t.Helper()
+	s, err := boot(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := false
+	done = func() {
+		if down {
+			return
+		}
+		down = true
+		if err := s.shutDown(); err != nil {
+			t.Errorf("shut down: %v", err)
+		}
+	}
+	t.Cleanup(done)
+	return s, done
+}
+
+// must makes a call that has to succeed.
+func (c *client) must(t *testing.T, typ, data string) answer {
+	t.Helper()
+	a, err := c.ask(request{typ: typ, data: data})
+	if err != nil || a.code != 0 {
+		t.Fatalf("%s %s: %s, %v", typ, data, a, err)
+	}
+	return a
+}
+
+// spawn adds a process below the operator, whose connection c is.
+func (c *client) spawn(t *testing.T, capabilities string) int64 {
+	t.Helper()
+	a := c.must(t, "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a","capabilities":%s}`, capabilities))
+	out, err := read[schema.SpawnOutput]("Syscall.Spawn", a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.ChildPID
+}
+
+// entry is a command of the journal with its outcome.
+type entry struct {
+	seq     uint64
+	pid     int64
+	typ     string
+	key     string
+	input   any
+	outcome schema.Outcome
+}
+
+// entries returns the commands of the journal that ran or were refused, in order, steps and repeats too.
+func (s *system) entries() (list []entry, err error) {
+	r := journal.NewReader(s.disk, journalDir, journal.ReaderOptions{})
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for {
+		record, err := r.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		m, fault := schema.Decode(record.Request, schema.OsMessage)
+		if fault != nil {
+			return nil, fault
+		}
+		row, ok := schema.Lookup(m.Type)
+		if !ok || row.Kind != schema.Command {
+			continue
+		}
+		e := entry{seq: record.Seq, pid: record.PID, typ: m.Type, key: m.Meta.IdempotencyKey}
+		// The record is valid until the next one is read.
+		if e.outcome, fault = schema.DecodeOutcome(append([]byte(nil), record.Outcome...)); fault != nil {
+			return nil, fault
+		}
+		if e.input, fault = row.Input.Decode(append([]byte(nil), m.Data...)); fault != nil {
+			return nil, fault
+		}
+		list = append(list, e)
+	}
+}
+
+// inTenths is an amount that was written with at most one digit behind the point.
+func inTenths(units float64) tenths { return tenths(math.Round(units * 10)) }

@@ -1,0 +1,199 @@
+package authority_test
+
+import (
+	"bytes"
+	"maps"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// tries is how many sequences a broken kernel may get through. Most breaches are noticed in the first 20, the rarest in
+// some 200.
+const tries = 2000
+
+// TestMutations breaks one rule at a time: the property must notice each, in a sequence that the kernel as it is passes.
+func TestMutations(t *testing.T) {
+	t.Parallel()
+	for _, m := range mutations() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			drawn, broken := sequences(), house()
+			broken.breach = m.breach
+			for i := range tries {
+				steps := drawn.Example(i)
+				if err := sequence(broken, steps, &tally{}); err == nil {
+					continue
+				}
+				if err := sequence(house(), steps, &tally{}); err != nil {
+					t.Fatalf("the kernel as it is: %v", err)
+				}
+				t.Logf("noticed in sequence %d", i+1)
+				return
+			}
+			t.Errorf("%d sequences did not notice", tries)
+		})
+	}
+}
+
+type mutation struct {
+	name   string
+	breach breach
+}
+
+func mutations() []mutation {
+	return []mutation{
+		{"a revoked token holds", breach{tokens: func(v kernel.Tokens) kernel.Tokens {
+			last := map[int64]*kernel.Token{} // sequences are of one call at a time
+			return viewOf(func(pid int64) *kernel.Token {
+				if t := v.Token(pid); t != nil {
+					last[pid] = t
+				}
+				return last[pid]
+			})
+		}}},
+		{"an expired token holds", changed(func(t *schema.Token) { t.ExpiresAtTick = nil })},
+		{"a token expires a tick late", changed(func(t *schema.Token) {
+			if t.ExpiresAtTick != nil {
+				later := *t.ExpiresAtTick + 1
+				t.ExpiresAtTick = &later
+			}
+		})},
+		{"a token allows everything", changed(func(t *schema.Token) { t.AllowedSyscalls = []string{"*"} })},
+		{"a quota is a tenth too large", changed(func(t *schema.Token) {
+			t.ResourceQuotas = maps.Clone(t.ResourceQuotas)
+			for resource := range t.ResourceQuotas {
+				t.ResourceQuotas[resource] += 0.1
+			}
+		})},
+		{"a child may be given anything", in(schema.Process, decides(unlimited))},
+		{"anything may be granted", in(schema.Capability, decides(unlimited))},
+		{"anybody may be granted to", in(schema.Capability, decides(asOperator))},
+		{"anybody may be ended", in(schema.Process, decides(func(call *kernel.Call) {
+			if _, ok := call.Input.(*schema.TerminateInput); ok {
+				asOperator(call)
+			}
+		}))},
+		{"a quota is not looked at", in(schema.Resource, decides(func(call *kernel.Call) {
+			if call.Syscall.Type == "Syscall.Alloc" {
+				unlimited(call)
+			}
+		}))},
+		{"a refused allocation is booked", in(schema.Resource, func(d kernel.Domain) kernel.Domain {
+			return &mutant{Domain: d, decide: func(call *kernel.Call) (kernel.Result, error) {
+				result, err := d.Decide(call)
+				if err != nil && call.Syscall.Type == "Syscall.Alloc" {
+					d.Apply(call)
+				}
+				return result, err
+			}}
+		})},
+		{"the dead keep what they hold", in(schema.Resource, skips("Resource.Free"))},
+		{"the dead keep their tokens", in(schema.Capability, skips("Capability.Strip"))},
+		{"the dead keep their mailboxes", in(schema.Ipc, skips("Ipc.Close"))},
+		{"a state is not what the journal says", in(schema.Delta, func(d kernel.Domain) kernel.Domain {
+			return &mutant{Domain: d, apply: func(call *kernel.Call) {
+				late := *call
+				late.Tick++ // no answer of a sequence shows it
+				d.Apply(&late)
+			}}
+		})},
+		{"a key is not looked at", breach{frame: func(frames []byte) []byte {
+			return bytes.ReplaceAll(frames, []byte(`"idempotencyKey"`), []byte(`"nothingAtAll"`))
+		}}},
+	}
+}
+
+// viewOf is a view of tokens as a function.
+type viewOf func(pid int64) *kernel.Token
+
+func (f viewOf) Token(pid int64) *kernel.Token { return f(pid) }
+
+// changed has every token look different from what it is.
+func changed(change func(*schema.Token)) breach {
+	return breach{tokens: func(v kernel.Tokens) kernel.Tokens {
+		return viewOf(func(pid int64) *kernel.Token {
+			t := v.Token(pid)
+			if t == nil {
+				return nil
+			}
+			other := *t
+			change(&other.Token)
+			return &other
+		})
+	}}
+}
+
+// mutant is a domain that decides or applies in another way, where that is set.
+type mutant struct {
+	kernel.Domain
+	decide func(*kernel.Call) (kernel.Result, error)
+	apply  func(*kernel.Call)
+	shown  func() // called before it is published
+}
+
+func (m *mutant) Decide(call *kernel.Call) (kernel.Result, error) {
+	if m.decide != nil {
+		return m.decide(call)
+	}
+	return m.Domain.Decide(call)
+}
+
+func (m *mutant) Apply(call *kernel.Call) {
+	if m.apply != nil {
+		m.apply(call)
+		return
+	}
+	m.Domain.Apply(call)
+}
+
+func (m *mutant) Publish() {
+	if m.shown != nil {
+		m.shown()
+	}
+	if p, ok := m.Domain.(kernel.Publisher); ok {
+		p.Publish()
+	}
+}
+
+// in breaks one domain.
+func in(name schema.Domain, mutate func(kernel.Domain) kernel.Domain) breach {
+	return breach{domain: func(at schema.Domain, d kernel.Domain) kernel.Domain {
+		if at == name {
+			return mutate(d)
+		}
+		return d
+	}}
+}
+
+// decides has a domain decide another call than the one that was made.
+func decides(change func(*kernel.Call)) func(kernel.Domain) kernel.Domain {
+	return func(d kernel.Domain) kernel.Domain {
+		return &mutant{Domain: d, decide: func(call *kernel.Call) (kernel.Result, error) {
+			other := *call
+			change(&other)
+			return d.Decide(&other)
+		}}
+	}
+}
+
+// skips has a domain leave a command unapplied.
+func skips(typ string) func(kernel.Domain) kernel.Domain {
+	return func(d kernel.Domain) kernel.Domain {
+		return &mutant{Domain: d, apply: func(call *kernel.Call) {
+			if call.Syscall.Type != typ {
+				d.Apply(call)
+			}
+		}}
+	}
+}
+
+// unlimited has a call judged by a token that holds everything.
+func unlimited(call *kernel.Call) {
+	call.Token = &kernel.Token{Token: schema.Token{
+		PID: call.PID, AllowedSyscalls: []string{"*"}, ResourceQuotas: map[string]float64{"gpu": 1000, "ram": 1000},
+	}}
+}
+
+func asOperator(call *kernel.Call) { call.PID = kernel.Operator }

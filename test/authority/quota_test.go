@@ -1,0 +1,136 @@
+package authority_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+const (
+	holders     = 16 // processes, with callers/holders connections each
+	holderQuota = tenths(33)
+	poolSize    = tenths(250) // less than all quotas together
+)
+
+// TestConcurrentQuota has 64 callers take from one pool and give back, four for each process. At no entry of the journal
+// does a process hold more than its quota or all together more than there is; every refusal was due; and what is held in
+// the end is to the digit what the callers were told.
+func TestConcurrentQuota(t *testing.T) {
+	t.Parallel()
+	calls := 120
+	if testing.Short() {
+		calls = 40
+	}
+	s, done := start(t, &config{pools: map[string]float64{"ram": poolSize.units()}, mailbox: 50})
+	op := s.connect(operator)
+	held := make([]tenths, callers) // by each caller's own account
+	refused := make([]map[int]int, callers)
+	var all sync.WaitGroup
+	for range holders {
+		op.spawn(t, fmt.Sprintf(`{"allowed_syscalls":["SYS_ALLOC","SYS_RELEASE"],"resource_quotas":{"ram":%s}}`, holderQuota))
+	}
+	for i := range callers {
+		c := s.connect(int64(1 + i%holders))
+		refused[i] = map[int]int{}
+		all.Go(func() { held[i] = trade(t, c, uint64(i), calls, refused[i]) })
+	}
+	all.Wait()
+
+	want, sum := map[int64]tenths{}, tenths(0)
+	for i, amount := range held {
+		want[int64(1+i%holders)] += amount
+		sum += amount
+	}
+	for pid, amount := range want {
+		out, err := read[schema.CapabilityGetOutput]("Capability.Get", op.must(t, "Capability.Get", fmt.Sprintf(`{"pid":%d}`, pid)))
+		if err != nil || out.Held["ram"] != amount.units() {
+			t.Errorf("pid %d holds %v, %v, its callers were told %s", pid, out, err, amount)
+		}
+	}
+	out, err := read[schema.ResourceQueryOutput]("Syscall.Query", op.must(t, "Syscall.Query", `{"resource_id":"ram"}`))
+	if err != nil || out.Available != (poolSize-sum).units() {
+		t.Errorf("%v available, %v, want %s", out, err, poolSize-sum)
+	}
+	done()
+	if _, err := s.replay(func(*kernel.Call) {}); err != nil {
+		t.Error(err)
+	}
+	walkQuota(t, s, want)
+	total := map[int]int{}
+	for _, codes := range refused {
+		for code, n := range codes {
+			total[code] += n
+		}
+	}
+	if total[429] == 0 || total[507] == 0 {
+		t.Errorf("refusals %v: quota and pool were never both short", total)
+	}
+}
+
+// trade takes and gives back at random, and returns what it holds by what it was told.
+func trade(t *testing.T, c *client, seed uint64, calls int, refused map[int]int) (mine tenths) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range calls {
+		typ, amount := "Syscall.Alloc", tenths(1+random.IntN(9))
+		if mine > 0 && random.IntN(5) < 2 {
+			typ, amount = "Syscall.Release", min(amount, mine)
+		}
+		a, err := c.ask(request{typ: typ, data: fmt.Sprintf(`{"resource_id":"ram","amount":%s}`, amount)})
+		switch {
+		case err != nil:
+			t.Error(err)
+			return mine
+		case a.code != 0 && (typ == "Syscall.Release" || (a.code != 429 && a.code != 507)):
+			t.Errorf("%s of %s, holding %s: %s", typ, amount, mine, a)
+		case a.code != 0:
+			refused[a.code]++
+		case typ == "Syscall.Release":
+			mine -= amount
+		default:
+			mine += amount
+		}
+	}
+	return mine
+}
+
+// walkQuota follows the books through the journal, entry by entry.
+func walkQuota(t *testing.T, s *system, want map[int64]tenths) {
+	t.Helper()
+	entries, err := s.entries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, total := map[int64]tenths{}, tenths(0)
+	for _, e := range entries {
+		in, ok := e.input.(*schema.AllocInput)
+		if !ok {
+			continue
+		}
+		amount := inTenths(in.Amount)
+		if e.typ == "Syscall.Release" {
+			amount = -amount
+		}
+		if e.outcome.Err != nil {
+			code := e.outcome.Err.Code()
+			overQuota, overPool := held[e.pid]+amount > holderQuota, total+amount > poolSize
+			if (code == 429 && !overQuota) || (code == 507 && !overPool) {
+				t.Errorf("entry %d: pid %d holds %s, %s in all, and was refused %s with %d", e.seq, e.pid, held[e.pid], total, amount, code)
+			}
+			continue
+		}
+		held[e.pid] += amount
+		total += amount
+		if held[e.pid] < 0 || held[e.pid] > holderQuota || total > poolSize {
+			t.Fatalf("entry %d: pid %d holds %s of %s, all hold %s of %s", e.seq, e.pid, held[e.pid], holderQuota, total, poolSize)
+		}
+	}
+	for pid, amount := range want {
+		if held[pid] != amount {
+			t.Errorf("by the journal pid %d holds %s, want %s", pid, held[pid], amount)
+		}
+	}
+}

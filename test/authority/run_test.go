@@ -1,0 +1,163 @@
+package authority_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// run is a sequence under way: a kernel beside the model.
+type run struct {
+	sys   *system
+	model *model
+	conns map[int64]*client
+	seen  *tally
+	last  *plan // that carried an idempotency key
+	trace []string
+}
+
+// sequence runs steps on a kernel of its own and holds it to the model: each answer, what a refused call leaves alone,
+// the state in the end, and what a replay of the journal makes of it. Its error names what differs, after the whole story.
+func sequence(cfg *config, steps []step, seen *tally) error {
+	sys, err := boot(cfg)
+	if err != nil {
+		return err
+	}
+	pools := make(map[string]tenths, len(cfg.pools))
+	for name, units := range cfg.pools {
+		pools[name] = tenths(units * 10)
+	}
+	r := &run{sys: sys, model: newModel(pools, cfg.mailbox), conns: map[int64]*client{}, seen: seen}
+	err = r.steps(steps)
+	if err == nil {
+		err = r.compare()
+	}
+	if down := sys.shutDown(); err == nil {
+		err = down
+	}
+	if err == nil {
+		err = r.replay()
+	}
+	if err != nil {
+		return fmt.Errorf("%w, after:\n%s", err, strings.Join(r.trace, "\n"))
+	}
+	return nil
+}
+
+func (r *run) conn(pid int64) *client {
+	c := r.conns[pid]
+	if c == nil {
+		c = r.sys.connect(pid)
+		r.conns[pid] = c
+	}
+	return c
+}
+
+func (r *run) steps(list []step) error {
+	for i := range list {
+		var err error
+		if s := &list[i]; s.op == opAgain {
+			err = r.again()
+		} else {
+			err = r.take(r.model.plan(s))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take makes a call for the first time. A key that was used before makes it another story (PROTOCOL 7): the first outcome
+// again for the same body, a conflict for another, and nothing runs.
+func (r *run) take(p *plan) error {
+	if p.key == "" || len(p.barred) > 0 {
+		return r.ask(p, append(p.barred, p.refused...), nil)
+	}
+	r.last = p
+	id := keyOf{p.who, p.key}
+	if old, ok := r.model.keys[id]; ok {
+		if old.body != p.typ+p.data {
+			return r.ask(p, []int{409}, nil)
+		}
+		return r.ask(p, nil, &old.answer)
+	}
+	return r.ask(p, p.refused, nil)
+}
+
+// again makes the last call that carried a key once more, to the letter.
+func (r *run) again() error {
+	if r.last == nil {
+		return nil
+	}
+	p := *r.last
+	p.op = opAgain
+	id := keyOf{p.who, p.key}
+	old, ok := r.model.keys[id]
+	switch {
+	case !r.model.may(p.who, p.typ):
+		return r.ask(&p, []int{403}, nil)
+	case ok && old.body == p.typ+p.data:
+		return r.ask(&p, nil, &old.answer)
+	case ok:
+		return r.ask(&p, []int{409}, nil)
+	}
+	return nil // it was refused before, and may fare otherwise now
+}
+
+// ask makes a call that must fail with one of the faults, or be answered as another was, or succeed as planned.
+func (r *run) ask(p *plan, faults []int, as *answer) error {
+	still := len(faults) > 0 || as != nil
+	var before, after map[schema.Domain][]byte
+	var err error
+	if still {
+		if before, err = r.sys.live.snapshot(); err != nil {
+			return err
+		}
+	}
+	a, err := r.conn(p.conn).ask(p.request)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.request, err)
+	}
+	r.trace = append(r.trace, fmt.Sprintf("  %d as %d: %s -> %s", p.conn, p.who, p.request, a))
+	r.seen.add(p.op, a.code)
+	switch {
+	case as != nil:
+		if a.code != as.code || a.text != as.text || string(a.data) != string(as.data) {
+			return fmt.Errorf("answered %s the second time, %s the first", a, as)
+		}
+	case len(faults) > 0:
+		if !slices.Contains(faults, a.code) {
+			return fmt.Errorf("want one of the errors %v", faults)
+		}
+	case a.code != 0:
+		return fmt.Errorf("want %s", p.want)
+	case !strings.HasPrefix(string(a.data), p.want) || (!p.open && len(a.data) != len(p.want)):
+		return fmt.Errorf("want %s", p.want)
+	default:
+		p.apply()
+	}
+	if p.key != "" && as == nil && len(p.barred) == 0 && p.op != opAgain {
+		r.remember(p, a)
+	}
+	if !still {
+		return nil
+	}
+	if after, err = r.sys.live.snapshot(); err != nil {
+		return err
+	}
+	if err := differ(before, after); err != nil {
+		return fmt.Errorf("nothing was to change: %w", err)
+	}
+	return nil
+}
+
+// remember keeps the outcome of a key's first call. A denial and a failure are none: nothing ran.
+func (r *run) remember(p *plan, a answer) {
+	id := keyOf{p.who, p.key}
+	if _, ok := r.model.keys[id]; !ok && a.code != 403 && a.code < 500 {
+		r.model.keys[id] = first{p.typ + p.data, a}
+	}
+}

@@ -1,0 +1,92 @@
+package authority_test
+
+import (
+	"flag"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// fewSequences is how many sequences a plain run of the tests takes; PWOS_SEQUENCES=100000 takes as many as that.
+const fewSequences = 400
+
+// shards run side by side.
+const shards = 4
+
+func house() *config {
+	return &config{pools: map[string]float64{"gpu": 1, "ram": 5}, mailbox: 2}
+}
+
+// TestSequences: whatever the operator and its agents do, each answer is the one that the rules of authority demand, a
+// refused call and a repeated one change nothing, the kernel ends in the model's state, and the journal gives it again.
+func TestSequences(t *testing.T) {
+	n := fewSequences
+	if text := os.Getenv("PWOS_SEQUENCES"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 1 {
+			t.Fatalf("PWOS_SEQUENCES is %q, want a number above 0", text)
+		}
+	}
+	each := (n + shards - 1) / shards
+	for name, value := range map[string]string{
+		"rapid.checks": strconv.Itoa(each), "rapid.nofailfile": "true", // a failure shows its steps, and its seed
+	} {
+		if err := flag.Set(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Parallel()
+	seen := &tally{}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			seen.report(t, n)
+		}
+	})
+	for shard := range shards {
+		t.Run(strconv.Itoa(shard), func(t *testing.T) {
+			t.Parallel()
+			drawn := sequences() // a generator is for one goroutine
+			rapid.Check(t, func(r *rapid.T) {
+				seen.runs.Add(1)
+				if err := sequence(house(), drawn.Draw(r, "steps"), seen); err != nil {
+					r.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// tally counts what came of each command, so that sequences that test nothing are noticed.
+type tally struct {
+	runs  atomic.Int64 // sequences
+	mu    sync.Mutex
+	count [ops]map[int]int // by code; 0: it succeeded
+}
+
+func (y *tally) add(op, code int) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.count[op] == nil {
+		y.count[op] = map[int]int{}
+	}
+	y.count[op][code]++
+}
+
+// report fails where fewer sequences ran than were asked for, as happens without a word when the test's deadline is near, or
+// where a command never succeeded, or was never denied, in as many as should show both.
+func (y *tally) report(t *testing.T, n int) {
+	t.Logf("%d sequences", y.runs.Load())
+	if int(y.runs.Load()) < n && !testing.Short() {
+		t.Errorf("%d sequences of %d ran: give the test more time", y.runs.Load(), n)
+	}
+	for op, codes := range y.count {
+		t.Logf("command %d: %v", op, codes)
+		if n >= fewSequences && !testing.Short() && (codes[0] == 0 || codes[403] == 0) {
+			t.Errorf("command %d never both succeeded and was denied in %d sequences: %v", op, n, codes)
+		}
+	}
+}

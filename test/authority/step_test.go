@@ -1,0 +1,125 @@
+package authority_test
+
+import (
+	"pgregory.net/rapid"
+)
+
+// step is one command of a sequence, drawn before anything has run: who there is to name is made of its numbers when its
+// turn comes, so that a sequence stays one when others are taken out of it.
+type step struct {
+	op     int
+	by, on int   // who calls, whom it is about; taken modulo the processes there are
+	as     int   // ownName, through the operator, or under another's name
+	offer  offer // what is granted
+	pool   int
+	amount tenths
+	ticks  int64 // how far the clock moves, or what tick the call names
+	key    int   // idempotency key; 0: none
+}
+
+// How a call says who makes it.
+const (
+	itself       = iota // on its own connection
+	byOperator          // the operator's connection names it
+	underAnother        // its own connection names somebody else
+)
+
+// offer is a grant to be made. What a process holds itself is offered more often than chance would: it must be granted.
+type offer struct {
+	like    int // ownGrant, less, or as drawn
+	none    bool
+	allowed []string
+	quotas  map[string]tenths
+	expires *int64
+}
+
+const (
+	drawn = iota
+	ownGrant
+	less
+)
+
+// noPool is a resource that the configuration does not have.
+const noPool = "tpu"
+
+var (
+	patterns = []string{
+		"*", "Syscall.*", "Memory.*", "Capability.*", "SYS_ALLOC", "Syscall.Alloc", "SYS_RELEASE", "SYS_SPAWN", "Syscall.Spawn",
+		"SYS_TERMINATE", "SYS_SEND_MSG", "SYS_COMMIT_DELTA", "Memory.Set", "Capability.Grant", "Capability.Revoke",
+		"Capability.RevokeExpired", "Capability.Check", "Clock.Advance",
+	}
+	poolNames = []string{"gpu", "ram", noPool}
+	amounts   = []tenths{0, 1, 2, 3, 7, 10, 25}
+	quotas    = []tenths{0, 1, 3, 10, 30, defaultQuota}
+	agents    = []string{"a", "b"}
+)
+
+// weights say how often a step is which command.
+var weights = []struct{ op, weight int }{
+	{opSpawn, 4},
+	{opGrant, 4},
+	{opGrantDefault, 2},
+	{opRevoke, 2},
+	{opRevokeExpired, 1},
+	{opTerminate, 2},
+	{opAlloc, 6},
+	{opRelease, 3},
+	{opSendMsg, 3},
+	{opSet, 2},
+	{opCommitDelta, 2},
+	{opAdvance, 2},
+	{opCheck, 2},
+	{opAgain, 3},
+}
+
+func weighted() []int {
+	var ops []int
+	for _, w := range weights {
+		for range w.weight {
+			ops = append(ops, w.op)
+		}
+	}
+	return ops
+}
+
+// sequences draws steps: first some that make processes worth talking about, then 7 to 17 of any kind.
+func sequences() *rapid.Generator[[]step] {
+	op, small := rapid.SampledFrom(weighted()), rapid.IntRange(0, 7)
+	how := rapid.SampledFrom([]int{itself, itself, itself, itself, byOperator, byOperator, underAnother})
+	like := rapid.SampledFrom([]int{drawn, drawn, ownGrant, less})
+	pool := rapid.SampledFrom([]int{0, 0, 0, 0, 1, 1, 1, 1, 2})
+	amount, quota := rapid.SampledFrom(amounts), rapid.SampledFrom(quotas)
+	expires := rapid.Ptr(rapid.Int64Range(0, 6), true)
+	allowed := rapid.SliceOfN(rapid.SampledFrom(patterns), 1, 4)
+	granted := rapid.MapOfN(rapid.SampledFrom([]string{"gpu", "gpu", "gpu", "ram", "ram", "ram", noPool}), quota, 0, 2)
+	ticks, key := rapid.Int64Range(0, 3), rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2})
+	first := rapid.Custom(func(t *rapid.T) step {
+		return step{op: opSpawn, by: small.Draw(t, "by"), offer: offer{
+			allowed: []string{"*"}, quotas: map[string]tenths{"gpu": quota.Draw(t, "gpu"), "ram": quota.Draw(t, "ram")},
+		}}
+	})
+	any := rapid.Custom(func(t *rapid.T) step {
+		s := step{op: op.Draw(t, "op"), by: small.Draw(t, "by")}
+		switch s.op {
+		case opSpawn, opGrant:
+			s.offer = offer{like: like.Draw(t, "like"), expires: expires.Draw(t, "expires")}
+			if s.offer.like == drawn {
+				s.offer.allowed, s.offer.quotas = allowed.Draw(t, "allowed"), granted.Draw(t, "quotas")
+			}
+			s.offer.none = s.op == opSpawn && small.Draw(t, "none") == 0
+		case opAdvance:
+			s.ticks = ticks.Draw(t, "ticks")
+			return s
+		case opAgain, opRevokeExpired:
+			return s
+		}
+		s.on, s.as = small.Draw(t, "on"), how.Draw(t, "as")
+		s.pool, s.amount = pool.Draw(t, "pool"), amount.Draw(t, "amount")
+		s.ticks, s.key = ticks.Draw(t, "ticks"), key.Draw(t, "key")
+		return s
+	})
+	prelude, rest := rapid.SliceOfN(first, 1, 3), rapid.SliceOfN(any, 7, 17)
+	return rapid.Custom(func(t *rapid.T) []step {
+		return append(prelude.Draw(t, "first"), rest.Draw(t, "rest")...)
+	})
+}

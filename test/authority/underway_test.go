@@ -1,0 +1,76 @@
+package authority_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestKeyUnderWay tries other calls with the key of a spawn that is under way: one that is denied, and one of another body.
+// Neither may take the key away: when the spawn is done, a repetition of it gets its outcome, and runs nothing.
+func TestKeyUnderWay(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		call  request
+		code  int
+		after bool // made when the spawn is done, not while it is under way
+	}{
+		{"denied", request{typ: "Memory.Set", data: `{"key":"k","value":1}`}, 403, false},
+		{"another body", request{typ: "Syscall.CommitDelta", data: `{"changes":{"n":1}}`}, 409, false},
+		{"a tick to come", request{typ: "Syscall.CommitDelta", data: `{"changes":{"n":1},"tick":9}`}, 422, false},
+		{"denied, after it", request{typ: "Memory.Set", data: `{"key":"k","value":1}`}, 403, true},
+		{"another body, after it", request{typ: "Syscall.CommitDelta", data: `{"changes":{"n":1}}`}, 409, true},
+		{"a tick to come, after it", request{typ: "Syscall.CommitDelta", data: `{"changes":{"n":1},"tick":9}`}, 422, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var armed atomic.Bool
+				endow := make(chan struct{})
+				s, done := start(t, &config{mailbox: 50, breach: in(schema.Capability, func(d kernel.Domain) kernel.Domain {
+					return &mutant{Domain: d, decide: func(call *kernel.Call) (kernel.Result, error) {
+						if armed.Load() {
+							<-endow
+						}
+						return d.Decide(call)
+					}}
+				})})
+				pid := s.connect(operator).spawn(t, `{"allowed_syscalls":["Syscall.*"]}`)
+				agent, beside := s.connect(pid), s.connect(pid)
+				spawn := request{typ: "Syscall.Spawn", data: `{"child_agent_id":"b"}`, key: "k"}
+				armed.Store(true)
+				first := make(chan answer, 1)
+				go func() {
+					a, err := agent.ask(spawn)
+					if err != nil {
+						t.Error(err)
+					}
+					first <- a
+				}()
+				synctest.Wait()
+				if test.after {
+					close(endow)
+					synctest.Wait()
+				}
+				test.call.key = spawn.key
+				if a, err := beside.ask(test.call); err != nil || a.code != test.code {
+					t.Errorf("%s: %s, %v, want error %d", test.call, a, err, test.code)
+				}
+				if !test.after {
+					close(endow)
+				}
+				one := <-first
+				if again, err := agent.ask(spawn); err != nil || one.code != 0 || string(again.data) != string(one.data) {
+					t.Errorf("the first time %s, the second %s, %v", one, again, err)
+				}
+				done()
+				ranOnce(t, s, 1)
+			})
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package kernel_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// minimal is data that each syscall which needs a capability takes, of an agent that is process 1 and whose child is 2.
+func minimal() map[string]string {
+	return map[string]string{
+		"Audit.Log": `{}`, "Audit.Metrics": `{}`, "Audit.Verify": `{}`,
+		"Capability.Check": `{"pid":1,"syscall":"SYS_ALLOC"}`, "Capability.Get": `{}`,
+		"Capability.Grant": `{"pid":2,"allowed_syscalls":["Memory.Get"]}`, "Capability.GrantDefault": `{"pid":2}`,
+		"Capability.Revoke": `{"pid":2}`, "Capability.RevokeExpired": `{}`,
+		"Clock.Advance": `{"ticks":1}`, "Clock.Get": `{}`,
+		"Ipc.Broadcast": `{"payload":1}`, "Ipc.Receive": `{}`,
+		"Memory.Delete": `{"key":"a"}`, "Memory.Get": `{"key":"a"}`, "Memory.List": `{}`, "Memory.Set": `{"key":"a","value":1}`,
+		"Process.Get": `{"pid":1}`, "Process.List": `{}`,
+		"Syscall.Alloc": `{"resource_id":"gpu","amount":1}`, "Syscall.Checkpoint": `{}`, "Syscall.CommitDelta": `{}`,
+		"Syscall.GetState": `{}`, "Syscall.Query": `{"resource_id":"gpu"}`, "Syscall.Release": `{"resource_id":"gpu","amount":0}`,
+		"Syscall.Rollback": `{"to_tick":0}`, "Syscall.SendMsg": `{"receiver_pid":2,"payload":1}`,
+		"Syscall.Spawn": `{"child_agent_id":"a"}`, "Syscall.Terminate": `{"target_pid":2}`,
+	}
+}
+
+// TestAgentAtTheGate gives an agent a connection of its own, on which it may speak either dialect. Without a token it can
+// do the four harmless things and nothing else, whatever the domain; what only the operator may, and what is the kernel's
+// own, it cannot do with all the tokens there are. It can be nobody else, and lives in no other time.
+func TestAgentAtTheGate(t *testing.T) {
+	t.Parallel()
+	p := assemble(t)
+	operator := p.connect(0)
+	pid := operator.spawn(0, `{"allowed_syscalls":["*"],"resource_quotas":{"gpu":4}}`)
+	operator.spawn(pid, `{"allowed_syscalls":["Memory.Get"]}`)
+	agent := p.connect(pid)
+	denied := func(dialect schema.Dialect, typ, data, text string) {
+		t.Helper()
+		want := codes{schema.OsMessage: 403.0, schema.OsEvent: "UNAUTHORIZED"}[dialect]
+		if f := agent.failure(agent.speak(dialect, typ, data, "")); f.Code != want || !strings.Contains(f.Message, text) {
+			t.Errorf("%s %s as an %s: %+v, want %v with %q", typ, data, dialect, f, want, text)
+		}
+	}
+	for _, dialect := range dialects() {
+		denied(dialect, "Syscall.Shutdown", `{}`, "only the operator may")
+		denied(dialect, "Memory.Get", `{"pid":0,"key":"a"}`, "may not act as pid 0")
+		denied(dialect, "Memory.Get", `{"pid":2,"key":"a"}`, "may not act as pid 2")
+		if f := agent.failure(agent.speak(dialect, "Memory.List", `{"tick":1}`, "")); !strings.Contains(f.Message, "ahead of the kernel's") {
+			t.Errorf("a tick to come as an %s: %+v", dialect, f)
+		}
+		for _, row := range schema.Syscalls() {
+			if !row.Internal {
+				continue
+			}
+			// The operator is told the same: nobody can tell it from a name that is none.
+			for _, c := range []*client{agent, operator} {
+				f := c.failure(c.speak(dialect, row.Type, `{}`, ""))
+				if f.Code != (codes{schema.OsMessage: 404.0, schema.OsEvent: "NOT_FOUND"}[dialect]) {
+					t.Errorf("%s as an %s: %+v", row.Type, dialect, f)
+				}
+			}
+		}
+	}
+
+	operator.call("Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, pid), nil)
+	before := operator.everything([]int64{pid, 2})
+	for _, row := range schema.Syscalls() {
+		if row.Grant != schema.ByCapability || row.Internal {
+			continue
+		}
+		data, ok := minimal()[row.Type]
+		if !ok {
+			t.Errorf("no data is known here for %s", row.Type)
+		}
+		for _, dialect := range dialects() {
+			denied(dialect, row.Type, data, fmt.Sprintf("pid %d may not call %s", pid, row.Type))
+		}
+	}
+	if after := operator.everything([]int64{pid, 2}); !slices.Equal(before, after) {
+		t.Errorf("after denials: %v, before: %v", after, before)
+	}
+	var out struct {
+		Syscalls []string `json:"syscalls"`
+	}
+	agent.call("Syscall.List", `{}`, &out)
+	for typ, data := range map[string]string{
+		"Syscall.Ping": `{"payload":1}`, "Syscall.Echo": `{"message":"m"}`, "Syscall.Describe": `{"name":"Memory.Set"}`,
+	} {
+		for _, dialect := range dialects() {
+			if a := agent.speak(dialect, typ, data, ""); a.Kind != "reply" {
+				t.Errorf("%s without a token as an %s: %s", typ, dialect, a.Data)
+			}
+		}
+	}
+	if got, want := fmt.Sprint(out.Syscalls), "[Syscall.Describe Syscall.Echo Syscall.List Syscall.Ping]"; got != want {
+		t.Errorf("it may call %s, want %s", got, want)
+	}
+}
+
+// TestAgentWithOneRight grants an agent one syscall at a time, by its type: that one gets through the gate, in either
+// dialect, and is recorded as the agent's; its neighbour does not.
+func TestAgentWithOneRight(t *testing.T) {
+	t.Parallel()
+	p := assemble(t)
+	operator := p.connect(0)
+	pid := operator.spawn(0, `{"allowed_syscalls":["*"]}`)
+	operator.spawn(pid, `{"allowed_syscalls":["*"]}`)
+	agent := p.connect(pid)
+	for typ, data := range minimal() {
+		operator.call("Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":[%q]}`, pid, typ), nil)
+		other := "Memory.List"
+		if typ == other {
+			other = "Memory.Get"
+		}
+		for _, dialect := range dialects() {
+			a := agent.speak(dialect, typ, data, "")
+			if k := a.Metadata.Kernel; k == nil || k.PID != pid || k.LatencyUS < 1 || strings.Contains(string(a.Data), "may not call "+typ) {
+				t.Errorf("%s, granted, as an %s: %s, proof %+v", typ, dialect, a.Data, k)
+			}
+			f := agent.failure(agent.speak(dialect, other, minimal()[other], ""))
+			if !strings.Contains(f.Message, "may not call "+other) {
+				t.Errorf("%s beside %s as an %s: %+v", other, typ, dialect, f)
+			}
+		}
+	}
+}
+
+// TestFullDiskOverTheWire has the journal's disk be full for one write: the command is refused in either dialect and has
+// not happened, and what comes after goes on from there.
+func TestFullDiskOverTheWire(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range dialects() {
+		t.Run(dialect.String(), func(t *testing.T) {
+			t.Parallel()
+			p := assemble(t)
+			c := p.connect(0)
+			c.call("Memory.Set", `{"key":"a","value":1}`, nil)
+			p.files.Arm(faultfs.Fault{N: 1, Err: syscall.ENOSPC})
+			want := codes{schema.OsMessage: 503.0, schema.OsEvent: "UNAVAILABLE"}[dialect]
+			f := c.failure(c.speak(dialect, "Memory.Set", `{"key":"a","value":2}`, ""))
+			if f.Code != want || !strings.Contains(f.Message, "journal cannot be written") || p.files.Hit() != "write" {
+				t.Errorf("got %+v after a failed %q, want %v", f, p.files.Hit(), want)
+			}
+			if a := c.ask("Memory.Get", `{"key":"a"}`); string(a.Data) != "1" {
+				t.Errorf("value %s, want the one before", a.Data)
+			}
+			c.call("Memory.Set", `{"key":"a","value":3}`, nil)
+			if a := c.call("Memory.Get", `{"key":"a"}`, nil); string(a.Data) != "3" {
+				t.Errorf("value %s, want the one after", a.Data)
+			}
+		})
+	}
+}

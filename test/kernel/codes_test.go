@@ -1,0 +1,97 @@
+package kernel_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// refusal is a call that cannot be made in the world of process 1 and its child 2, whose token ends with tick 3.
+type refusal struct {
+	name      string
+	typ, data string
+	code      float64 // of the OsMessage error
+	word      string  // of the OsEvent error
+	texts     []string
+}
+
+func refusalRows() []refusal {
+	const denied, full = "UNAUTHORIZED", "QUOTA_EXCEEDED"
+	return []refusal{
+		{"no token", "Memory.Get", `{"pid":9,"key":"a"}`, 403, denied, []string{"pid 9 may not call Memory.Get", "pwos cap grant 9 Memory.Get"}},
+		{"not allowed", "Syscall.Alloc", `{"pid":3,"resource_id":"gpu","amount":1}`, 403, denied, []string{"pid 3 may not call Syscall.Alloc"}},
+		{"expired", "Syscall.SendMsg", `{"pid":2,"receiver_pid":1,"payload":1}`, 403, denied, []string{"expired after tick 3", "it is tick 5"}},
+		{"read-only", "Memory.Set", `{"key":"proc/system/summary","value":1}`, 403, denied, []string{"read-only", "proc/system/summary"}},
+		{"read-only, to remove", "Memory.Delete", `{"key":"/proc/cmdline"}`, 403, denied, []string{"read-only", "proc/cmdline"}},
+		{"kernel's own", "Process.Exit", `{"pids":[1],"reason":"x"}`, 404, "NOT_FOUND", []string{"Process.Exit"}},
+		{"no such key", "Memory.Get", `{"key":"/notes/123"}`, 404, "NOT_FOUND", []string{"Key not found: /notes/123"}},
+		{"no such key, to remove", "Memory.Delete", `{"key":"/notes/123"}`, 404, "NOT_FOUND", []string{"Key not found: /notes/123"}},
+		{"no such process", "Process.Get", `{"pid":9}`, 404, "NOT_FOUND", []string{"pid 9"}},
+		{"no such resource", "Syscall.Query", `{"resource_id":"cake"}`, 404, "NOT_FOUND", []string{"cake"}},
+		{"plain text in the vault", "Memory.Set", `{"key":"vault/a/token","value":"plain"}`, 422, "INVALID_INPUT", []string{"pwenc:v1:", "vault/a/token"}},
+		{"more than is held", "Syscall.Release", `{"pid":1,"resource_id":"gpu","amount":3}`, 409, "CONFLICT", []string{"gpu", "holds 1.5"}},
+		{"ended", "Capability.Grant", `{"pid":4,"allowed_syscalls":["*"]}`, 409, "CONFLICT", []string{"pid 4 has ended"}},
+		{"beyond the quota", "Syscall.Alloc", `{"pid":1,"resource_id":"gpu","amount":3}`, 429, full, []string{"gpu", "may hold 4", "holds 1.5", "asked for 3"}},
+		{"mailbox full", "Syscall.SendMsg", `{"receiver_pid":2,"payload":2}`, 429, full, []string{"MAILBOX_FULL", "pid 2", "1 messages"}},
+		{"pool exhausted", "Syscall.Alloc", `{"resource_id":"gpu","amount":7}`, 507, "INSUFFICIENT_RESOURCES", []string{"gpu is exhausted", "6.5 are available", "7 were asked for"}},
+	}
+}
+
+// TestCodes makes calls that the kernel refuses, in both dialects: each gets the code of its situation, a text that names
+// what is concerned, and its id as the cause. Nothing that can be read has changed.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	c := start(t, smallMailboxes).dial(t)
+	pids := append(c.world(), c.spawn(0, `{"allowed_syscalls":["Memory.*"]}`), c.spawn(0, `{"allowed_syscalls":["*"]}`))
+	c.call("Syscall.Terminate", `{"target_pid":4}`, nil)
+	c.call("Clock.Advance", `{"ticks":5}`, nil)
+	before := strings.Join(c.everything(pids), "\n")
+	for _, row := range refusalRows() {
+		for _, dialect := range dialects() {
+			want := codes{schema.OsMessage: row.code, schema.OsEvent: row.word}[dialect]
+			f := c.failure(c.speak(dialect, row.typ, row.data, ""))
+			if f.Code != want {
+				t.Errorf("%s as an %s: %v %q, want %v", row.name, dialect, f.Code, f.Message, want)
+			}
+			for _, text := range row.texts {
+				if !strings.Contains(f.Message, text) {
+					t.Errorf("%s as an %s: %q lacks %q", row.name, dialect, f.Message, text)
+				}
+			}
+		}
+	}
+	if after := strings.Join(c.everything(pids), "\n"); after != before {
+		t.Errorf("state after refusals:\n%s\nbefore:\n%s", after, before)
+	}
+}
+
+// TestStoppedWaiting ends the kernel under a receive that waits: its caller is told so.
+func TestStoppedWaiting(t *testing.T) {
+	t.Parallel()
+	for dialect, receive := range map[schema.Dialect]string{
+		schema.OsMessage: `{"kind":"command","type":"Ipc.Receive","data":{"pid":1,"wait_ms":600000},"metadata":{"id":"r","timestamp":1}}`,
+		schema.OsEvent:   `{"type":"command","name":"Ipc.Receive","payload":{"pid":1,"wait_ms":600000},"metadata":{"id":"r","timestamp":1}}`,
+	} {
+		t.Run(dialect.String(), func(t *testing.T) {
+			t.Parallel()
+			d := start(t)
+			c := d.dial(t)
+			c.spawn(0, messenger)
+			// In one write, so that the first answer shows that both were received.
+			c.write(`{"type":"query","name":"Syscall.Ping","payload":{"payload":1}}` + "\n" + receive + "\n")
+			if a := c.next(); a.Type != "response" {
+				t.Fatalf("ping: %+v", a)
+			}
+			d.stop()
+			a := c.next()
+			if dialect == schema.OsEvent {
+				a.Kind, a.Data = a.Type, a.Payload
+			}
+			want := codes{schema.OsMessage: 503.0, schema.OsEvent: "UNAVAILABLE"}[dialect]
+			if f := c.failure(a); f.Code != want || !strings.Contains(f.Message, "shutting down") || a.Metadata.Causation != "r" {
+				t.Errorf("got %+v, want %v", f, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package kernel_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// effect is a command of the kernel, with a call whose answer shows it.
+type effect struct {
+	typ, data string
+	ask       string // the call that shows it
+	with      string // its data
+	want      string // what its answer holds after the command, and not before
+}
+
+// effects has every command that changes something. They are made one after the other, in the world of 1 and its
+// child 2, whose token ends with tick 3, and of 3, which is a stranger to both.
+func effects() []effect {
+	return []effect{
+		{"Ipc.Receive", `{"pid":2}`, "Syscall.SendMsg", `{"receiver_pid":2,"payload":"fits"}`, `DELIVERED`},
+		{"Memory.Set", `{"key":"new","value":"set"}`, "Memory.Get", `{"key":"new"}`, `"set"`},
+		{"Memory.Delete", `{"key":"new"}`, "Memory.Get", `{"key":"new"}`, `Key not found`},
+		{"Syscall.Alloc", `{"pid":1,"resource_id":"gpu","amount":1}`, "Capability.Get", `{"pid":1}`, `"held":{"gpu":2.5}`},
+		{"Syscall.Release", `{"pid":1,"resource_id":"gpu","amount":2}`, "Capability.Get", `{"pid":1}`, `"held":{"gpu":0.5}`},
+		{"Syscall.Spawn", `{"pid":1,"child_agent_id":"new"}`, "Process.List", `{}`, `"agent_id":"new"`},
+		{"Clock.Advance", `{"ticks":5}`, "Clock.Get", `{}`, `{"tick":5}`},
+		{"Capability.RevokeExpired", `{}`, "Capability.Get", `{"pid":2}`, `has no token`},
+		{"Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Get"]}`, "Capability.Get", `{"pid":2}`, `["Memory.Get"]`},
+		{"Capability.GrantDefault", `{"pid":2}`, "Capability.Get", `{"pid":2}`, `"SYS_ALLOC"`},
+		{"Capability.Revoke", `{"pid":2}`, "Capability.Get", `{"pid":2}`, `has no token`},
+		{"Syscall.CommitDelta", `{"pid":1,"changes":{"mood":"wild"}}`, "Syscall.GetState", `{"pid":1}`, `"mood":"wild"`},
+		{"Syscall.Rollback", `{"pid":1,"to_tick":4}`, "Syscall.GetState", `{"pid":1}`, `"mood":"calm"`},
+		{"Syscall.Checkpoint", `{"pid":1}`, "Syscall.Checkpoint", `{"pid":1}`, `"checkpoint_id":4`},
+		{"Syscall.SendMsg", `{"receiver_pid":1,"payload":"sent"}`, "Ipc.Receive", `{"pid":1,"max":9}`, `"sent"`},
+		{"Ipc.Broadcast", `{"payload":"all"}`, "Ipc.Receive", `{"pid":1,"max":9}`, `"all"`},
+		{"Syscall.Terminate", `{"target_pid":2}`, "Process.Get", `{"pid":2}`, `"state":"TERMINATED"`},
+	}
+}
+
+// smallMailboxes hold one message, so that a sender notices when it has been taken.
+func smallMailboxes(cfg *config.Config) { cfg.Ipc.Mailbox = 1 }
+
+// TestCommandsChangeState makes every command that the kernel lists, in either dialect: what it is there for can be read
+// afterwards and could not before. Echo says back what it is told and Shutdown ends the kernel, so there is nothing to read.
+func TestCommandsChangeState(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range dialects() {
+		t.Run(dialect.String(), func(t *testing.T) {
+			t.Parallel()
+			c := start(t, smallMailboxes).dial(t)
+			c.world()
+			c.spawn(0, `{"allowed_syscalls":["*"]}`)
+			made := map[string]bool{"Syscall.Echo": true, "Syscall.Shutdown": true}
+			for _, e := range effects() {
+				made[e.typ] = true
+				if a := c.ask(e.ask, e.with); strings.Contains(string(a.Data), e.want) {
+					t.Errorf("before %s: %s answers %s", e.typ, e.ask, a.Data)
+				}
+				if a := c.speak(dialect, e.typ, e.data, ""); a.Kind != "reply" {
+					t.Fatalf("%s %s: %s", e.typ, e.data, a.Data)
+				}
+				if a := c.ask(e.ask, e.with); !strings.Contains(string(a.Data), e.want) {
+					t.Errorf("after %s: %s answers %s, want %s", e.typ, e.ask, a.Data, e.want)
+				}
+			}
+			for _, typ := range c.listed(schema.Command) {
+				if !made[typ] {
+					t.Errorf("%s is a command whose effect is not looked for here", typ)
+				}
+			}
+		})
+	}
+}

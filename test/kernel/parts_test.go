@@ -1,0 +1,123 @@
+package kernel_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/delta"
+	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/kernel/resource"
+	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// parts is a kernel put together by the test of what the daemon puts together, for what the daemon has no door to: a
+// connection that is an agent's, and a disk that fails.
+type parts struct {
+	running
+	t       *testing.T
+	place   string // of the journal
+	kernel  *actors.Kernel
+	files   *faultfs.Failing
+	servers []func()
+}
+
+func assemble(t *testing.T) *parts {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pwk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	place := filepath.Join(dir, "journal")
+	p := &parts{t: t, place: place, running: running{cfg: config.Config{RuntimeDir: dir}}, files: faultfs.NewFailing(journal.OSFS{}, faultfs.Fault{})}
+	log, _, err := journal.Open(journal.Options{Dir: place, FS: p.files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	processes := process.New([]string{"gpu"})
+	view := processes.Processes()
+	tokens := capability.New([]string{"gpu"}, view)
+	ledger, err := resource.New(map[string]float64{"gpu": 8}, tokens, view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyed, err := memory.New(schema.Value(`{}`), view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.kernel = actors.New(actors.Config{
+		Domains: map[schema.Domain]kernel.Domain{
+			schema.Kernel: self.New(), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
+			schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: ipc.New(ipc.Options{Capacity: 50}),
+		},
+		Tokens: tokens, Processes: view, Journal: log, Dir: place, Keys: actors.NewKeys(),
+		Origin: "https://test.local/", Log: slog.New(slog.DiscardHandler), Restore: p.restore,
+	})
+	t.Cleanup(func() {
+		for _, stop := range p.servers {
+			stop()
+		}
+		if err := errors.Join(p.kernel.Close(), log.Close()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return p
+}
+
+func (p *parts) restore(name schema.Domain, d kernel.Domain) error {
+	d.Reset()
+	r := journal.NewReader(p.files, p.place, journal.ReaderOptions{})
+	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, func(*kernel.Call) {})
+	return errors.Join(err, r.Close())
+}
+
+// connect opens a socket whose connections are pid's, and dials it.
+func (p *parts) connect(pid int64) *client {
+	p.t.Helper()
+	socket := fmt.Sprintf("%d-%d.sock", pid, len(p.servers))
+	listener, err := net.Listen("unix", filepath.Join(p.cfg.RuntimeDir, socket))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	server := unixsock.NewServer(unixsock.ServerConfig{
+		Endpoints: []unixsock.Endpoint{{Listener: listener, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
+		Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+			interrupted := make(chan struct{})
+			stop := context.AfterFunc(ctx, func() { defer close(interrupted); conn.Interrupt() })
+			p.kernel.Serve(conn, kernel.Caller{PID: pid, Conn: socket})
+			if !stop() {
+				<-interrupted
+			}
+		},
+	})
+	var served sync.WaitGroup
+	served.Go(func() {
+		if err := server.Serve(context.Background()); err != nil {
+			p.t.Errorf("serve: %v", err)
+		}
+	})
+	p.servers = append(p.servers, func() {
+		if err := server.Shutdown(context.Background()); err != nil {
+			p.t.Errorf("shut down: %v", err)
+		}
+		served.Wait()
+	})
+	return p.dialOn(p.t, socket)
+}

@@ -1,0 +1,121 @@
+package kernel_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// questions has data for every query, of process 1, whose child is 2.
+func questions() map[string][]string {
+	return map[string][]string{
+		"Audit.Log":        {`{"limit":3}`, `{"pid":1,"limit":1}`},
+		"Audit.Metrics":    {`{}`},
+		"Audit.Verify":     {`{}`},
+		"Capability.Check": {`{"pid":1,"syscall":"SYS_ALLOC","resource_id":"gpu","amount":2}`, `{"pid":2,"syscall":"Memory.Set"}`},
+		"Capability.Get":   {`{"pid":1}`, `{"pid":9}`},
+		"Clock.Get":        {`{}`},
+		"Memory.Get":       {`{"key":"k/1"}`, `{"key":"k/9"}`, `{"pid":1,"key":"proc/self/status"}`, `{"key":"proc/meminfo"}`},
+		"Memory.List":      {`{}`, `{"prefix":"k","limit":1}`},
+		"Process.Get":      {`{"pid":2}`, `{"pid":9}`},
+		"Process.List":     {`{}`, `{"state":"READY"}`},
+		"Syscall.Describe": {`{"name":"Memory.Set"}`},
+		"Syscall.GetState": {`{"pid":1}`, `{"target_pid":1,"at_tick":0}`, `{"target_pid":2}`},
+		"Syscall.List":     {`{}`},
+		"Syscall.Ping":     {`{"payload":[1.50]}`},
+		"Syscall.Query":    {`{"pid":1,"resource_id":"gpu"}`, `{"resource_id":"cake"}`},
+	}
+}
+
+// world gives a kernel something of everything.
+func (c *client) world() []int64 {
+	c.t.Helper()
+	parent := c.spawn(0, `{"allowed_syscalls":["*"],"resource_quotas":{"gpu":4}}`)
+	child := c.spawn(parent, `{"allowed_syscalls":["SYS_SEND_MSG","Ipc.*"],"expires_at_tick":3}`)
+	for typ, data := range map[string]string{
+		"Memory.Set":         `{"key":"k/1","value":{"a":1.50}}`,
+		"Syscall.Alloc":      `{"pid":1,"resource_id":"gpu","amount":1.5}`,
+		"Syscall.SendMsg":    `{"receiver_pid":2,"payload":"for 2"}`,
+		"Syscall.Checkpoint": `{"pid":1}`,
+	} {
+		c.call(typ, data, nil)
+	}
+	c.call("Syscall.CommitDelta", `{"pid":1,"changes":{"mood":"calm"},"resource_changes":{"joy":0.5}}`, nil)
+	return []int64{parent, child}
+}
+
+// leavings take what is in the mailboxes, and one of each number that the kernel gives out.
+func (c *client) leavings() (all []string) {
+	c.t.Helper()
+	for _, call := range [][2]string{
+		{"Ipc.Receive", `{"pid":1,"max":9}`},
+		{"Ipc.Receive", `{"pid":2,"max":9}`},
+		{"Syscall.SendMsg", `{"receiver_pid":1,"payload":0}`},
+		{"Syscall.CommitDelta", `{"pid":1}`},
+		{"Syscall.Checkpoint", `{"pid":1}`},
+		{"Syscall.Spawn", `{"child_agent_id":"last"}`},
+	} {
+		all = append(all, fmt.Sprintf("%s %s: %s", call[0], call[1], c.call(call[0], call[1], nil).Data))
+	}
+	return all
+}
+
+// TestQueriesChangeNothing asks every question that the kernel lists, in both dialects, twice. Its answer is the same
+// each time, whichever way it is asked; all that can be read stays as it was, and a kernel that was asked nothing goes
+// on in the same way.
+func TestQueriesChangeNothing(t *testing.T) {
+	t.Parallel()
+	c, unasked := start(t).dial(t), start(t).dial(t)
+	pids, _ := c.world(), unasked.world()
+	before := c.everything(pids)
+	known := questions()
+	for _, typ := range c.listed(schema.Query) {
+		if len(known[typ]) == 0 {
+			t.Errorf("no question is known here for %s", typ)
+		}
+		for _, data := range known[typ] {
+			first := c.ask(typ, data)
+			for _, dialect := range append(dialects(), dialects()...) {
+				again := c.speak(dialect, typ, data, "")
+				if got, want := sameWords(c, again), sameWords(c, first); got != want {
+					t.Errorf("%s %s as an %s: got %s, first %s", typ, data, dialect, got, want)
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff(before, c.everything(pids)); diff != "" {
+		t.Errorf("what can be read, before and after (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(unasked.leavings(), c.leavings()); diff != "" {
+		t.Errorf("what comes after (-unasked +asked):\n%s", diff)
+	}
+}
+
+// sameWords is what an answer says where both dialects must say the same: of an error its message, of a description all
+// but the name of one member. Metrics, and the length of the journal, grow by being asked for.
+func sameWords(c *client, a answer) string {
+	switch {
+	case a.Kind == "error":
+		return "error: " + c.failure(a).Message
+	case a.Type == "Audit.Metrics", a.Type == "Audit.Verify":
+		return a.Kind
+	case a.Type == "Syscall.Describe":
+		return a.Kind + strings.Replace(string(a.Data), `,"type":"command",`, `,"kind":"command",`, 1)
+	}
+	return a.Kind + string(a.Data)
+}
+
+// TestQueryMovesTheClock shows the one thing that a question can change: the operator's own tick, with which it drives
+// the kernel.
+func TestQueryMovesTheClock(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial(t)
+	c.call("Memory.List", `{"tick":7}`, nil)
+	if a := c.call("Clock.Get", `{}`, nil); string(a.Data) != `{"tick":7}` {
+		t.Errorf("clock: %s", a.Data)
+	}
+}

@@ -1,0 +1,49 @@
+package kernel_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// letter is data with a member that nobody but its reader may see.
+type letter struct {
+	To   string       `json:"to" doc:"Who reads it."`
+	Key  string       `json:"key" secret:"always" doc:"What it is sealed with."`
+	Body schema.Value `json:"body" secret:"always" doc:"What it says."`
+}
+
+// TestRedact has a type leave its secrets out of what is recorded: all else stays as it was written, and of the secrets
+// their names alone.
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	form := schema.TypeOf[letter]()
+	for data, want := range map[string]string{
+		`{"to":"a","key":"hidden","body":{"hidden":[1]}}`: `{"to":"a","key":"[redacted]","body":"[redacted]"}`,
+		`{"body":"hidden", "to":"\u0061","key":""}`:       `{"body":"[redacted]","to":"\u0061","key":"[redacted]"}`,
+		`{"k\u0065y":"hidden","to":"a","body":1}`:         `{"key":"[redacted]","to":"a","body":"[redacted]"}`,
+	} {
+		if _, fault := form.Decode([]byte(data)); fault != nil {
+			t.Fatalf("%s: %v", data, fault)
+		}
+		if got := string(form.Redact([]byte(data), nil, false)); got != want {
+			t.Errorf("%s: got %s, want %s", data, got, want)
+		}
+		if got := form.Redact([]byte(data), nil, false); strings.Contains(string(got), "hidden") {
+			t.Errorf("%s shows its secret: %s", data, got)
+		}
+	}
+}
+
+// TestSealedAsIs stores what is sealed already: it is no secret, and the record is what it is made anew from.
+func TestSealedAsIs(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	c := d.dial(t)
+	c.call("Memory.Set", `{"key":"vault/k","value":"pwenc:v1:abc"}`, nil)
+	d.restart(t)
+	if a := d.dial(t).ask("Memory.Get", `{"key":"vault/k"}`); string(a.Data) != `"pwenc:v1:abc"` {
+		t.Errorf("got %s", a.Data)
+	}
+}

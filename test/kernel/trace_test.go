@@ -1,0 +1,133 @@
+package kernel_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// traced is what an entry of Audit.Log says of where it comes from.
+type traced struct {
+	Seq         int64  `json:"seq"`
+	Time        int64  `json:"time"`
+	Type        string `json:"type"`
+	ID          string `json:"id"`
+	Correlation string `json:"correlation"`
+	Causation   string `json:"causation"`
+}
+
+// wholeLog reads the audit log to its end, page by page.
+func (c *client) wholeLog() (all []traced) {
+	c.t.Helper()
+	for since := int64(0); ; {
+		var page struct {
+			Entries []traced `json:"entries"`
+			Next    int64    `json:"next"`
+		}
+		c.call("Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":7}`, since), &page)
+		all = append(all, page.Entries...)
+		if since = page.Next; since == 0 {
+			return all
+		}
+	}
+}
+
+// sagas are the calls that other domains have a part in, and between them every command that the kernel gives itself.
+func sagas() [][2]string {
+	return [][2]string{
+		{"Syscall.Spawn", `{"child_agent_id":"a","capabilities":{"allowed_syscalls":["*"],"resource_quotas":{"gpu":2}}}`},
+		{"Syscall.Spawn", `{"pid":1,"child_agent_id":"b"}`},
+		{"Syscall.Spawn", `{"pid":2,"child_agent_id":"c"}`},
+		{"Syscall.Alloc", `{"pid":1,"resource_id":"gpu","amount":1}`},
+		{"Ipc.Broadcast", `{"payload":1}`},
+		{"Clock.Advance", `{"ticks":1}`},
+		{"Syscall.CommitDelta", `{"pid":1}`},
+		{"Syscall.Rollback", `{"pid":1,"to_tick":0}`},
+		{"Syscall.SendMsg", `{"pid":1,"receiver_pid":0,"payload":2}`},
+		{"Syscall.Terminate", `{"target_pid":1}`},
+	}
+}
+
+// TestTrace follows what calls set off in other domains back to the calls, through the audit log. Each of the kernel's
+// own commands carries the correlation of the call that it is for and names it as its cause; that call is in the log too,
+// and began no later. It stands behind them there, since its entry holds what came of it.
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range dialects() {
+		t.Run(dialect.String(), func(t *testing.T) {
+			t.Parallel()
+			d := start(t)
+			c := d.dial(t)
+			causes := make(map[string]string) // correlation of each call by its id
+			for i, call := range sagas() {
+				correlation := fmt.Sprint("work-", i)
+				a := c.speak(dialect, call[0], call[1], fmt.Sprintf(`,"correlation":%q`, correlation))
+				if a.Kind != "reply" || a.Metadata.Correlation != correlation {
+					t.Fatalf("%s %s: %s, correlation %q", call[0], call[1], a.Data, a.Metadata.Correlation)
+				}
+				causes[a.Metadata.Causation] = correlation
+			}
+			d.restart(t)
+			log := d.dial(t).wholeLog()
+			byID := make(map[string]traced)
+			for _, e := range log {
+				byID[e.ID] = e
+			}
+			steps := checkSteps(t, log, byID, causes)
+			for _, row := range schema.Syscalls() {
+				if row.Internal && steps[row.Type] == 0 {
+					t.Errorf("no call has set off %s: it was not looked at", row.Type)
+				}
+			}
+		})
+	}
+}
+
+// checkSteps looks at the kernel's own commands in a log, and counts them by type.
+func checkSteps(t *testing.T, log []traced, byID map[string]traced, causes map[string]string) map[string]int {
+	t.Helper()
+	count := make(map[string]int)
+	for _, step := range log {
+		row, _ := schema.Lookup(step.Type)
+		if row == nil || !row.Internal {
+			continue
+		}
+		count[step.Type]++
+		cause, ok := byID[step.Causation]
+		if !ok || causes[step.Causation] == "" {
+			t.Errorf("%d %s: its cause %q is no call of ours in the log", step.Seq, step.Type, step.Causation)
+			continue
+		}
+		if step.Correlation != causes[step.Causation] || cause.Correlation != step.Correlation {
+			t.Errorf("%d %s: correlation %q, of its cause %q", step.Seq, step.Type, step.Correlation, cause.Correlation)
+		}
+		if cause.Time > step.Time || step.ID == "" || byID[step.ID] != step {
+			t.Errorf("%d %s of time %d: its cause is of time %d; its id %q", step.Seq, step.Type, step.Time, cause.Time, step.ID)
+		}
+	}
+	return count
+}
+
+// TestTraceOfNothing has a call without metadata, as the older dialect may send it: the kernel makes up neither a cause
+// nor a correlation for what the call sets off.
+func TestTraceOfNothing(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial(t)
+	c.write(`{"type":"command","name":"Syscall.Spawn","payload":{"child_agent_id":"a"}}` + "\n")
+	if a := c.next(); a.Type != "response" || a.Metadata.Causation != "" || a.Metadata.Correlation != "" {
+		t.Errorf("answer: %+v", a)
+	}
+	steps := 0
+	for _, e := range c.wholeLog() {
+		if row, _ := schema.Lookup(e.Type); row != nil && row.Internal {
+			steps++
+			if e.Causation != "" || e.Correlation != "" {
+				t.Errorf("%s: causation %q, correlation %q", e.Type, e.Causation, e.Correlation)
+			}
+		}
+	}
+	if steps == 0 {
+		t.Error("a spawn without steps")
+	}
+}

@@ -1,0 +1,39 @@
+package wire_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestDescribe asks for each syscall by both names of the question, in both dialects, over both sockets. The answers are
+// the same but for one member, which each dialect calls by its own name (MESSAGE 4.8, EVENT 4.8).
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	for socket := range d.sockets() {
+		c := d.dial(t, socket)
+		for _, row := range schema.Syscalls() {
+			if row.Internal {
+				continue
+			}
+			want := row.AppendDescription(nil, schema.OsMessage)
+			event := bytes.Replace(want, []byte(`,"kind":"`), []byte(`,"type":"`), 1)
+			if !bytes.HasPrefix(want, fmt.Appendf(nil, `{"name":%q,"kind":%q,"description":"`, row.Type, row.Kind)) {
+				t.Errorf("%s: description begins %.200s", row.Type, want)
+			}
+			for _, question := range []string{"Syscall.Describe", "Sys.Describe"} {
+				c.send(fmt.Sprintf(`{"kind":"query","type":%q,"data":{"name":%q},"metadata":{"id":"m","timestamp":0}}`+"\n", question, row.Type))
+				c.send(fmt.Sprintf(`{"type":"query","name":%q,"payload":{"name":%q}}`+"\n", question, row.Type))
+				if m := c.next(); m.Kind != schema.Reply || m.Type != question || !bytes.Equal(m.Data, want) {
+					t.Errorf("%s of %s: %s %.300s", question, row.Type, m.Kind, m.Data)
+				}
+				if m := c.next(); m.Kind != schema.Reply || m.Dialect != schema.OsEvent || m.Type != question || !bytes.Equal(m.Data, event) {
+					t.Errorf("%s of %s as an OsEvent: %s %.300s", question, row.Type, m.Kind, m.Data)
+				}
+			}
+		}
+	}
+}
