@@ -52,7 +52,8 @@ func chapter(t *testing.T, seed uint64) {
 		each(t, writers, (*writer).check)
 		distinct(t, writers)
 		if t.Failed() {
-			t.Fatalf("round %d, seed %d", round, seed)
+			d.kill(t) // what it said is whole then
+			t.Fatalf("round %d, seed %d: the daemon said\n%.4000s", round, seed, d.stderr.String())
 		}
 	}
 	total := 0

@@ -1,0 +1,93 @@
+// Package redis_test measures the kernel beside Redis, each with every write on disk before it is acknowledged.
+//
+// Where redis-server and redis-benchmark are on PATH,
+//
+//	PWOS_LONG=1 go test ./test/redis -run TestCompare -v -count=1 -timeout 30m
+//
+// prints a table. Both serve a Unix socket, on the same file system, in turns: what disturbs one disturbs the other too.
+// Redis runs with appendonly yes, appendfsync always and without snapshots. The keys and values are those of pwos bench.
+// Without PWOS_LONG it is one short round, which shows that everything works and measures nothing.
+//
+// Each side is driven by its own tool, pwos bench and redis-benchmark. They differ in one thing: with 64 outstanding on one
+// connection, redis-benchmark sends 64 and waits for all, pwos bench sends another for each answer.
+package redis_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+// work is a load that both get.
+type work struct {
+	name        string // of pwos bench
+	command     []string
+	connections int
+	pipeline    int
+}
+
+// side is what came of a round.
+type side struct {
+	rate     float64 // answers a second
+	p50, p99 time.Duration
+}
+
+// TestCompare prints how many answers a second both give. It fails where one does not work, never for what it measured.
+func TestCompare(t *testing.T) {
+	rounds, duration := 1, 50*time.Millisecond
+	if os.Getenv("PWOS_LONG") != "" {
+		rounds, duration = 7, time.Second
+	}
+	r := startRedis(t)
+	k := startKernel(t)
+	set, get := []string{"SET", "bench/key", "xxx"}, []string{"GET", "bench/key"}
+	all := []work{
+		{"set-1", set, 1, 1}, {"set-16", set, 16, 1}, {"set-64", set, 64, 1}, {"set-x64", set, 1, 64}, {"get-16", get, 16, 1},
+	}
+	ours, theirs := make([][]side, len(all)), make([][]side, len(all))
+	var sync, datasync []side
+	for round := range rounds {
+		sync = append(sync, syncRate(t, duration, (*os.File).Sync))
+		datasync = append(datasync, syncRate(t, duration, syncData))
+		for i, w := range all {
+			turns := []func(){
+				func() { ours[i] = append(ours[i], k.bench(t, w, duration)) },
+				func() { theirs[i] = append(theirs[i], r.bench(t, w, duration)) },
+			}
+			if round%2 == 1 {
+				slices.Reverse(turns)
+			}
+			for _, turn := range turns {
+				turn()
+			}
+		}
+	}
+	text := new(strings.Builder)
+	out := tabwriter.NewWriter(text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(out, "work\tpwos/s\tlowest\thighest\tredis/s\tlowest\thighest\tratio\tpwos p50\tp99\tredis p50\tp99\t")
+	for i, w := range all {
+		o, r := median(ours[i]), median(theirs[i])
+		fmt.Fprintf(out, "%s\t%s\t%s\t%.2f\t%v\t%v\t%v\t%v\t\n", w.name, rates(ours[i]), rates(theirs[i]), o.rate/r.rate, o.p50, o.p99, r.p50, r.p99)
+	}
+	fmt.Fprintf(out, "fsync\t%s\t\t\t\t\t\t\t\t\t\n", rates(sync))
+	fmt.Fprintf(out, "fdatasync\t%s\t\t\t\t\t\t\t\t\t\n", rates(datasync))
+	if err := out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d rounds of %v each, medians; %s; fsync and fdatasync: one writer appends %d bytes and syncs\n%s", rounds, duration, r.version, entry, text)
+}
+
+// median is the round in the middle, by rate.
+func median(all []side) side {
+	return slices.SortedFunc(slices.Values(all), func(a, b side) int { return int(a.rate - b.rate) })[len(all)/2]
+}
+
+// rates are three columns of the table.
+func rates(all []side) string {
+	by := func(a, b side) int { return int(a.rate - b.rate) }
+	return fmt.Sprintf("%.0f\t%.0f\t%.0f", median(all).rate, slices.MinFunc(all, by).rate, slices.MaxFunc(all, by).rate)
+}

@@ -1,0 +1,40 @@
+package redis_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// entry is how many bytes are appended at a time: about what a small write takes in a log.
+const entry = 200
+
+// syncRate appends and syncs for the given time. It is the disk's share: what one writer at a time can have at most.
+func syncRate(t *testing.T, duration time.Duration, sync func(*os.File) error) side {
+	t.Helper()
+	f, err := os.Create(filepath.Join(shortDir(t), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	line := append(bytes.Repeat([]byte("x"), entry-1), '\n')
+	var took []time.Duration
+	begin := time.Now()
+	for last := begin; last.Sub(begin) < duration; {
+		if _, err := f.Write(line); err != nil {
+			t.Fatal(err)
+		}
+		if err := sync(f); err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		took = append(took, now.Sub(last))
+		last = now
+	}
+	elapsed := time.Since(begin)
+	slices.Sort(took)
+	return side{float64(len(took)) / elapsed.Seconds(), took[len(took)/2], took[len(took)*99/100]}
+}

@@ -1,0 +1,126 @@
+package redis_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience ends a test that waits for what never comes; nothing is measured by it.
+const patience = 30 * time.Second
+
+// redis is a server of our own, in a directory of its own.
+type redis struct {
+	socket  string
+	version string
+	rates   map[string]float64 // of the round before, by work: how many requests make a round of a given time
+}
+
+func startRedis(t *testing.T) *redis {
+	t.Helper()
+	for _, program := range []string{"redis-server", "redis-benchmark"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("nothing to compare with: %v", err)
+		}
+	}
+	version, err := exec.Command("redis-server", "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := shortDir(t)
+	r := &redis{socket: filepath.Join(dir, "redis.sock"), version: strings.TrimSpace(string(version)), rates: make(map[string]float64)}
+	cmd := exec.Command("redis-server", "--port", "0", "--unixsocket", r.socket, "--dir", dir, "--daemonize", "no",
+		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--auto-aof-rewrite-percentage", "0")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it says that it was killed
+	})
+	for limit := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+		if conn, err := net.Dial("unix", r.socket); err == nil {
+			_ = conn.Close()
+			return r
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("redis-server does not listen:\n%s", said.String())
+		}
+	}
+}
+
+// bench runs redis-benchmark for about that long, as far as the round before tells.
+func (r *redis) bench(t *testing.T, w work, duration time.Duration) side {
+	t.Helper()
+	count := max(int(r.rates[w.name]*duration.Seconds()), 200)
+	args := append([]string{
+		"-s", r.socket, "-c", strconv.Itoa(w.connections), "-P", strconv.Itoa(w.pipeline), "-n", strconv.Itoa(count), "--csv", "--precision", "3",
+	}, w.command...)
+	out, err := exec.Command("redis-benchmark", args...).Output()
+	if err != nil {
+		t.Fatalf("redis-benchmark: %v\n%s", err, out)
+	}
+	got, err := readCSV(string(out))
+	if err != nil {
+		t.Fatalf("redis-benchmark: %v\n%s", err, out)
+	}
+	first := r.rates[w.name] == 0
+	r.rates[w.name] = got.rate
+	if first && duration >= time.Second {
+		return r.bench(t, w, duration) // so few requests measure nothing
+	}
+	return got
+}
+
+// readCSV reads the one row below the heading.
+func readCSV(text string) (side, error) {
+	var s side
+	if at := strings.Index(text, `"test"`); at > 0 {
+		text = text[at:] // after a warning
+	}
+	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(rows) != 2 {
+		return s, fmt.Errorf("%d rows, want a heading and one row: %w", len(rows), err)
+	}
+	milliseconds := func(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
+	for i, name := range rows[0] {
+		v, err := strconv.ParseFloat(rows[1][i], 64)
+		switch {
+		case name == "test":
+		case err != nil:
+			return s, err
+		case name == "rps":
+			s.rate = v
+		case name == "p50_latency_ms":
+			s.p50 = milliseconds(v)
+		case name == "p99_latency_ms":
+			s.p99 = milliseconds(v)
+		}
+	}
+	if s.rate <= 0 {
+		return s, fmt.Errorf("no rate")
+	}
+	return s, nil
+}
+
+// shortDir is a directory whose path is short, unlike t.TempDir's, for the sockets' sake. All that is compared lies below
+// the same one, so on the same file system.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pwr")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}

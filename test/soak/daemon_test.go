@@ -1,0 +1,101 @@
+package soak_test
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// mostMemory is how many bytes the daemon's resident memory may grow by. Go's collector lets garbage become as much as what
+// is in use, and gives pages back late: a leak of 16 bytes a call shows from about a million calls on.
+func mostMemory(calls int64) int { return 16<<20 + 2*int(mostGrowth(calls)) }
+
+// TestSoakDaemon makes the calls to the real daemon, which is stopped in good order on the way, and once killed under them.
+// Its descriptors have to be those of the beginning, its memory within the bound.
+func TestSoakDaemon(t *testing.T) {
+	p := newPlace(t)
+	d := p.launch(t)
+	idle := d.footprint(t, 0).descriptors // nobody has connected yet
+	all := crew(t, p)
+	fill(t, p)
+	d.stop(t)
+	d = p.launch(t)
+	work(t, all, calls()/10)
+	each(t, all, (*agent).settle)
+	first := d.footprint(t, idle)
+	t.Logf("in the beginning: %v", first)
+	from, until := made(all), made(all)
+	for i, share := range shares {
+		switch i {
+		case 0:
+		case 2:
+			killed(t, all, d)
+			d = p.launch(t)
+			orphans(t, p)
+			each(t, all, (*agent).settle) // what was cut short
+		default:
+			d.stop(t)
+			d = p.launch(t)
+		}
+		until = max(until, made(all)) + share*calls()/10
+		work(t, all, until)
+		each(t, all, (*agent).settle)
+		now := d.footprint(t, first.descriptors)
+		t.Logf("after %d calls: %v", made(all)-from, now)
+		if grown, most := now.memory-first.memory, mostMemory(made(all)-from); now.descriptors != first.descriptors || grown > most {
+			t.Errorf("%v, then %v: want the same descriptors, and at most %d KiB more memory", first, now, most>>10)
+		}
+	}
+	d.stop(t)
+	t.Logf("journal of %s", p.verify(t))
+}
+
+// killed kills the daemon while the agents make calls. What they get until then has to be right.
+func killed(t *testing.T, all []*agent, d *program) {
+	t.Helper()
+	var dead sync.WaitGroup
+	enough := made(all) + calls()/20
+	dead.Go(func() {
+		for made(all) < enough-calls()/40 { // in the middle of it
+			runtime.Gosched()
+		}
+		_ = d.end(syscall.SIGKILL) // it says that it was killed
+	})
+	each(t, all, func(a *agent) error {
+		err := a.work(enough)
+		if wrong := new(wrongError); errors.As(err, &wrong) {
+			return err
+		}
+		return nil // the connection broke
+	})
+	dead.Wait()
+}
+
+// orphans ends the children that a kill has left without the agent that had spawned them.
+func orphans(t *testing.T, p *place) {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.end(nil)
+	var list struct {
+		Processes []struct {
+			PID     int64  `json:"pid"`
+			AgentID string `json:"agent_id"`
+		} `json:"processes"`
+	}
+	if err := c.call("Process.List", `{"state":"READY"}`, &list); err != nil {
+		t.Fatal(err)
+	}
+	for _, child := range list.Processes {
+		if child.AgentID == "child" {
+			if err := c.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, child.PID), nil); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

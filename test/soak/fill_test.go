@@ -1,0 +1,37 @@
+package soak_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel/process"
+)
+
+// fill ends as many processes as the kernel remembers. From then on each that ends has another forgotten, and the table of
+// the processes grows no more.
+func fill(t *testing.T, p *place) {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.end(nil)
+	var root struct {
+		PID int64 `json:"child_pid"`
+	}
+	if err := c.call("Syscall.Spawn", `{"child_agent_id":"root","capabilities":{"allowed_syscalls":["*"]}}`, &root); err != nil {
+		t.Fatal(err)
+	}
+	const batch = 100
+	for range process.Remembered / batch {
+		for range batch {
+			c.ask(0, "Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"child","capabilities":{"allowed_syscalls":["SYS_ALLOC"]}}`, root.PID))
+		}
+		if _, err := c.flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, root.PID), nil); err != nil {
+		t.Fatal(err)
+	}
+}

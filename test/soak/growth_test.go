@@ -1,0 +1,94 @@
+package soak_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// growth is something of which a kernel can be made to have ever more.
+type growth struct {
+	what string
+	line func(c *conn, i int) // queues what makes one more, the i-th
+	undo func(c *conn)        // takes it all away, where that can be done
+	most int64                // bytes that each may leave behind, in the end; 0: it stays by design, and is only measured
+}
+
+// TestGrowth measures what stays in memory, each. What stays by design is bounded by what clients choose to keep; all else
+// has to go.
+func TestGrowth(t *testing.T) {
+	n := 2_000
+	if os.Getenv("PWOS_LONG") != "" {
+		n = 50_000
+	}
+	p := newPlace(t)
+	d := p.start(t)
+	t.Cleanup(func() { d.stop(t) })
+	crew(t, p)
+	fill(t, p)
+	d.stop(t)
+	d = p.start(t)
+	for _, g := range growths() {
+		grow(t, p, g, 0, n/10) // what is made once, for the first of its kind, does not count
+		before := p.quiet(t, p.read(t)).heap
+		grow(t, p, g, n/10, n)
+		each := (p.quiet(t, p.read(t)).heap - before) / int64(n-n/10)
+		if g.undo == nil {
+			t.Logf("%s: %d bytes each", g.what, each)
+		} else {
+			took := each
+			grow(t, p, growth{line: func(c *conn, _ int) { g.undo(c) }}, 0, 1)
+			each = (p.quiet(t, p.read(t)).heap - before) / int64(n-n/10)
+			t.Logf("%s: %d bytes each, %d when taken away", g.what, took, each)
+		}
+		if g.most > 0 && each > g.most+noise/int64(n) {
+			t.Errorf("%s: %d bytes each stay, want at most %d", g.what, each, g.most)
+		}
+	}
+}
+
+// grow makes more of it, on one connection.
+func grow(t *testing.T, p *place, g growth, from, to int) {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := from; i < to && err == nil; i++ {
+		if g.line(c, i); i%50 == 49 || i == to-1 {
+			_, err = c.flush()
+		}
+	}
+	if err := c.end(err); err != nil {
+		t.Fatalf("%s: %v", g.what, err)
+	}
+}
+
+func growths() []growth {
+	// The process is the first agent's, which is allowed all of this.
+	const pid = 1
+	return []growth{
+		{what: "a query", line: func(c *conn, _ int) { c.ask(0, "Syscall.Ping", `{"payload":1}`) }, most: 8},
+		{what: "a command", line: func(c *conn, _ int) { c.ask(0, "Memory.Set", `{"key":"a","value":1}`) }, most: 8},
+		{what: "an error", line: func(c *conn, i int) { c.ask(404, fmt.Sprintf("Nobody.Knows%d", i), `{}`) }, most: 8},
+		{what: "a key of 10 bytes with a value of 10", line: func(c *conn, i int) {
+			c.ask(0, "Memory.Set", fmt.Sprintf(`{"key":"grow/%05d","value":"%08d"}`, i, i))
+		}},
+		{what: "an idempotency key of 8 bytes, for 24 hours", line: func(c *conn, i int) {
+			c.askWith(0, "Memory.Set", `{"key":"a","value":1}`, fmt.Sprintf(`,"idempotencyKey":"key%05d"`, i))
+		}},
+		{what: "a delta", line: func(c *conn, i int) {
+			c.ask(0, "Syscall.CommitDelta", fmt.Sprintf(`{"pid":%d,"changes":{"k":%d}}`, pid, i))
+		}, undo: func(c *conn) { // what was rolled back goes with the next commit
+			for range 2 {
+				c.ask(0, "Syscall.Rollback", fmt.Sprintf(`{"pid":%d,"to_tick":0}`, pid))
+				c.ask(0, "Syscall.CommitDelta", fmt.Sprintf(`{"pid":%d,"changes":{"k":1}}`, pid))
+			}
+		}, most: 8},
+		{what: "an agent whose only delta was rolled back", line: func(c *conn, i int) {
+			c.ask(0, "Syscall.CommitDelta", fmt.Sprintf(`{"agent_id":"grow-%05d","changes":{"k":%d}}`, i, i))
+			c.ask(0, "Syscall.Rollback", fmt.Sprintf(`{"agent_id":"grow-%05d","to_tick":0}`, i))
+		}},
+		{what: "a checkpoint", line: func(c *conn, _ int) { c.ask(0, "Syscall.Checkpoint", fmt.Sprintf(`{"pid":%d}`, pid)) }, most: 8},
+	}
+}

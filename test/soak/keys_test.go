@@ -1,0 +1,50 @@
+package soak_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+)
+
+// TestKeyAfterRestart repeats a keyed command after a restart that had more to read than fits a buffer: the answer is the
+// first one, whatever was read after it.
+func TestKeyAfterRestart(t *testing.T) {
+	p := newPlace(t)
+	d := p.launch(t)
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const key = `,"idempotencyKey":"the only"`
+	want := ""
+	for i := range 100 {
+		for j := range 50 {
+			c.ask(0, "Memory.Set", fmt.Sprintf(`{"key":"k","value":%d}`, j))
+		}
+		if i == 50 { // with as much before it as after it
+			c.askWith(0, "Syscall.Spawn", `{"child_agent_id":"once"}`, key)
+		}
+		answer, err := c.flush()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 50 {
+			want = string(answer)
+		}
+	}
+	if err := c.end(nil); err != nil {
+		t.Fatal(err)
+	}
+	d.stop(t)
+	d = p.launch(t)
+	if c, err = p.dial(); err != nil {
+		t.Fatal(err)
+	}
+	defer c.end(nil)
+	c.askWith(0, "Syscall.Spawn", `{"child_agent_id":"once"}`, key)
+	again, err := c.flush()
+	_ = d.end(syscall.SIGKILL) // what it says is read below
+	if err != nil || string(again) != want {
+		t.Errorf("again: %s, %v; first %s\n%.600s", again, err, want, d.stderr.String())
+	}
+}

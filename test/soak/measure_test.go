@@ -1,0 +1,79 @@
+package soak_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// reading is what this process holds.
+type reading struct {
+	heap        int64 // bytes in use, without what the actor library's table takes
+	goroutines  int   // but for parked workers, which the kernel keeps until its end
+	workers     int
+	descriptors int
+}
+
+func (r reading) String() string {
+	return fmt.Sprintf("heap %d KiB, %d goroutines and %d workers, %d descriptors", r.heap>>10, r.goroutines, r.workers, r.descriptors)
+}
+
+// read takes a reading. What only waits to be collected does not count.
+func (p *place) read(t *testing.T) reading {
+	t.Helper()
+	for range 3 { // what a pool holds lives through the first two
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	workers := parked()
+	return reading{int64(m.HeapAlloc) - table(p.connections.Load()), runtime.NumGoroutine() - workers, workers, descriptors(t, os.Getpid())}
+}
+
+// table is how many bytes the actor library's table of names takes after that many connections, for each of which there is an
+// actor. It consists of so many small maps that most connections are the first in theirs; a map keeps its room when
+// the name has gone. So it grows with the connections at first, and never beyond all maps' room, 9.4 MB.
+func table(connections int64) int64 {
+	const maps, room = 1024 * 32, 288
+	return int64(maps * room * (1 - math.Exp(-float64(connections)/maps)))
+}
+
+// parked counts the kernel's workers.
+func parked() int {
+	text := make([]byte, 1<<20)
+	for {
+		if n := runtime.Stack(text, true); n < len(text) {
+			return strings.Count(string(text[:n]), "actors.(*workers).Schedule")
+		}
+		text = make([]byte, 2*len(text))
+	}
+}
+
+// descriptors counts the open files of a process.
+func descriptors(t *testing.T, pid int) int {
+	t.Helper()
+	names, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		t.Skip("needs /proc") // not Linux
+	}
+	return len(names)
+}
+
+// quiet waits until the goroutines and descriptors of connections that were just closed are gone: until there are no more
+// than in a reading from before. What is there in the end it returns.
+func (p *place) quiet(t *testing.T, before reading) reading {
+	t.Helper()
+	now := p.read(t)
+	for limit := time.Now().Add(patience / 4); now.goroutines > before.goroutines || now.descriptors > before.descriptors; now = p.read(t) {
+		if time.Now().After(limit) {
+			t.Errorf("%v, want no more goroutines or descriptors than in %v", now, before)
+			return now
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	return now
+}

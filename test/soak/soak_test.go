@@ -1,0 +1,133 @@
+// Package soak_test holds what the kernel takes of the machine after very many calls of every kind, with restarts in
+// between, to what it took before them.
+package soak_test
+
+import (
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// calls returns how many calls a soak makes: PWOS_LONG=1 makes a million of them.
+func calls() int64 {
+	if os.Getenv("PWOS_LONG") != "" {
+		return 1_000_000
+	}
+	return 40_000
+}
+
+// noise is how many bytes two readings of the same may differ by: what buffers happen to have grown to.
+const noise = 128 << 10
+
+// mostGrowth is how many bytes of heap a number of calls may leave behind. A leak of 16 bytes a call would be more.
+func mostGrowth(calls int64) int64 { return noise + 8*calls }
+
+// shares are the tenths of the calls that kernels make, one after the other on what the one before left. The first is long
+// enough to show what a running kernel leaks; all of them together show what a journal adds to the next kernel's
+// state, and what a kernel leaves behind in its process.
+var shares = [...]int64{6, 1, 1, 1, 1}
+
+// TestSoak makes the calls to a kernel in this process. At every reading the agents have brought the kernel to the same
+// state, so goroutines and descriptors have to be those of the beginning, and the heap within the bound.
+func TestSoak(t *testing.T) {
+	p := newPlace(t)
+	empty := p.read(t)
+	d := p.start(t)
+	t.Cleanup(func() { d.stop(t) })
+	all := crew(t, p)
+	fill(t, p)
+	d.stop(t)
+	d = p.start(t) // what the filling left behind in a running kernel is not the subject
+	work(t, all, calls()/10)
+	first := settle(t, p, all, p.read(t))
+	t.Logf("in the beginning: %v", first)
+
+	begin, from, until := time.Now(), made(all), made(all)
+	last := first
+	for i, share := range shares {
+		if i > 0 {
+			d.stop(t)
+			bare := p.quiet(t, empty)
+			again := time.Now()
+			d = p.start(t)
+			t.Logf("started again in %v; heap without a kernel: %d KiB", time.Since(again), bare.heap>>10)
+		}
+		until += share * calls() / 10
+		work(t, all, until)
+		last = settle(t, p, all, first)
+		t.Logf("after %d calls: %v", made(all)-from, last)
+		bounded(t, first, last, made(all)-from)
+	}
+	t.Logf("%d calls in %v; journal of %s", made(all)-from, time.Since(begin), p.verify(t))
+	leak(t, p, last, made(all)-from)
+	d.stop(t)
+	p.quiet(t, empty)
+}
+
+// bounded compares two readings of kernels that hold the same.
+func bounded(t *testing.T, before, after reading, calls int64) {
+	t.Helper()
+	if grown := after.heap - before.heap; grown > mostGrowth(calls) {
+		t.Errorf("the heap grew by %d bytes in %d calls, want at most %d", grown, calls, mostGrowth(calls))
+	}
+	if after.goroutines != before.goroutines || after.descriptors != before.descriptors {
+		t.Errorf("%v, then %v", before, after)
+	}
+}
+
+// leak keeps 16 bytes a call, which the bound has to notice: it is the test of the test.
+func leak(t *testing.T, p *place, before reading, calls int64) {
+	t.Helper()
+	kept := make([]*[16]byte, 0, calls)
+	room := p.read(t).heap - before.heap // for the slice, which is no part of the leak
+	for range calls {
+		kept = append(kept, new([16]byte))
+	}
+	if grown := p.read(t).heap - room - before.heap; grown <= mostGrowth(calls) {
+		t.Errorf("a leak of 16 bytes a call makes the heap grow by %d bytes only: the bound of %d does not notice", grown, mostGrowth(calls))
+	}
+	runtime.KeepAlive(kept)
+}
+
+func crew(t *testing.T, p *place) []*agent {
+	t.Helper()
+	all, err := enlist(p, new(atomic.Int64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func made(all []*agent) int64 { return all[0].calls.Load() }
+
+// work has all agents make calls until that many were made.
+func work(t *testing.T, all []*agent, until int64) {
+	t.Helper()
+	each(t, all, func(a *agent) error { return a.work(until) })
+}
+
+// settle brings the kernel to its state of rest, and takes a reading once no connection is left.
+func settle(t *testing.T, p *place, all []*agent, before reading) reading {
+	t.Helper()
+	each(t, all, (*agent).settle)
+	return p.quiet(t, before)
+}
+
+// each runs do for all agents at once.
+func each(t *testing.T, all []*agent, do func(*agent) error) {
+	t.Helper()
+	var busy sync.WaitGroup
+	for _, a := range all {
+		busy.Go(func() {
+			if err := do(a); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if busy.Wait(); t.Failed() {
+		t.FailNow()
+	}
+}
