@@ -1,0 +1,142 @@
+package host_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+// BenchmarkSpawn is the time from the order to the end of a program that does nothing, beside what os/exec needs for the
+// same with the same three pipes. "at-once" keeps all processors busy.
+func BenchmarkSpawn(b *testing.B) {
+	h := open(b)
+	dir := b.TempDir()
+	ways := map[string]func() error{
+		"host": func() error {
+			p, err := h.Start(b.Context(), host.Command{Argv: []string{"/bin/true"}, Dir: dir, PID: 1})
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(io.Discard, p.Conn())
+			<-p.Done()
+			return firstOf(err, p.Conn().Close())
+		},
+		"os-exec": func() error {
+			cmd := exec.Command("/bin/true")
+			cmd.Dir = dir
+			_, err := cmd.StdinPipe()
+			if err != nil {
+				return err
+			}
+			cmd.Stdout, cmd.Stderr = struct{ io.Writer }{io.Discard}, struct{ io.Writer }{io.Discard}
+			return cmd.Run()
+		},
+	}
+	for _, name := range []string{"host", "os-exec"} {
+		b.Run(name+"/one", func(b *testing.B) {
+			for b.Loop() {
+				check(b, ways[name]())
+			}
+		})
+		b.Run(name+"/at-once", func(b *testing.B) {
+			b.SetParallelism(8)
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if err := ways[name](); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// BenchmarkMemory is what an agent that waits costs: the program itself, and what the daemon and the guard hold for it,
+// in kilobytes of memory that nobody else shares or its part of what is shared.
+func BenchmarkMemory(b *testing.B) {
+	const many = 500
+	dir := b.TempDir()
+	b.Run("host", func(b *testing.B) {
+		h := open(b)
+		for b.Loop() {
+			before := pss(b, os.Getpid())
+			var sum int
+			for range many {
+				p := start(b, h, host.Command{Argv: []string{"/bin/cat"}, Dir: dir})
+				sum += pss(b, p.OSPID())
+			}
+			b.ReportMetric(float64(sum)/many, "program-kB")
+			b.ReportMetric(float64(pss(b, os.Getpid())-before)/many, "daemon-kB/agent")
+			b.ReportMetric(float64(pss(b, guardOf(os.Getpid()))), "guard-kB")
+			b.ReportMetric(float64(threads(b)), "threads")
+			for _, p := range h.Processes() {
+				p.Kill()
+				<-p.Done()
+			}
+		}
+	})
+	b.Run("os-exec", func(b *testing.B) {
+		for b.Loop() {
+			before := pss(b, os.Getpid())
+			var sum int
+			var ends []func()
+			for range many {
+				cmd := exec.Command("/bin/cat")
+				in, err := cmd.StdinPipe()
+				check(b, err)
+				cmd.Stdout, cmd.Stderr = struct{ io.Writer }{io.Discard}, struct{ io.Writer }{io.Discard}
+				check(b, cmd.Start())
+				done := make(chan error)
+				go func() { done <- cmd.Wait() }() // somebody has to wait for each
+				ends = append(ends, func() { check(b, in.Close()); check(b, <-done) })
+				sum += pss(b, cmd.Process.Pid)
+			}
+			b.ReportMetric(float64(sum)/many, "program-kB")
+			b.ReportMetric(float64(pss(b, os.Getpid())-before)/many, "daemon-kB/agent")
+			b.ReportMetric(float64(threads(b)), "threads")
+			for _, end := range ends {
+				end()
+			}
+		}
+	})
+}
+
+// pss is a process's part of the memory in use, in kB.
+func pss(b *testing.B, pid int) int {
+	return field(b, fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Pss:")
+}
+
+// threads counts this process's threads.
+func threads(b *testing.B) int { return field(b, "/proc/self/status", "Threads:") }
+
+// field reads a number from one of the kernel's tables.
+func field(b *testing.B, path, name string) (n int) {
+	b.Helper()
+	f, err := os.Open(path)
+	check(b, err)
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), name); ok {
+			_, err := fmt.Sscan(rest, &n)
+			check(b, err)
+			return n
+		}
+	}
+	b.Fatalf("%s has no %s", path, name)
+	return 0
+}

@@ -1,0 +1,135 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// Conn is the kernel's end of a program's channel. Read returns io.EOF when the program, and everything that it handed
+// its output to, has closed it. Write returns an error that wraps syscall.EPIPE when nobody can read any more; it raises no
+// signal.
+type Conn interface {
+	io.ReadWriteCloser
+	// CloseWrite ends what the program reads: it sees the end of the file and may go on writing.
+	CloseWrite() error
+	// SetReadDeadline and SetWriteDeadline are those of net.Conn.
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+}
+
+// pipes is the channel over standard input and output. Neither file is embedded: it would bring methods, WriteString for
+// one, that go the wrong way.
+type pipes struct {
+	out     *os.File // what the program writes
+	in      *os.File
+	closeIn func() error
+}
+
+// Read implements io.Reader.
+func (p *pipes) Read(b []byte) (int, error) { return p.out.Read(b) }
+
+// Write implements io.Writer.
+func (p *pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
+
+// CloseWrite implements Conn.
+func (p *pipes) CloseWrite() error { return p.closeIn() }
+
+// SetReadDeadline implements Conn.
+func (p *pipes) SetReadDeadline(t time.Time) error { return p.out.SetReadDeadline(t) }
+
+// SetWriteDeadline implements Conn.
+func (p *pipes) SetWriteDeadline(t time.Time) error { return p.in.SetWriteDeadline(t) }
+
+// Close closes both directions. Twice is fine.
+func (p *pipes) Close() error {
+	err := errors.Join(p.closeIn(), p.out.Close())
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// ends are the descriptors of a program that is about to be started.
+type ends struct {
+	conn  Conn
+	log   *os.File   // what the program writes to standard error
+	files []*os.File // the program's, by number
+	extra []*os.File // to be closed with them
+}
+
+// openEnds makes the descriptors for a channel.
+func openEnds(channel Channel) (e *ends, err error) {
+	e = &ends{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.closeAll())
+		}
+	}()
+	logEnd, err := e.pipe(&e.log)
+	if err != nil {
+		return e, err
+	}
+	if channel == ChannelFD3 {
+		conn, theirs, err := socketPair()
+		if err != nil {
+			return e, fmt.Errorf("open channel: %w", err)
+		}
+		e.conn, e.extra = conn, append(e.extra, theirs)
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			return e, fmt.Errorf("open channel: %w", err)
+		}
+		e.extra = append(e.extra, null)
+		e.files = []*os.File{null, logEnd, logEnd, theirs}
+		return e, nil
+	}
+	p := &pipes{}
+	stdout, err := e.pipe(&p.out)
+	if err != nil {
+		return e, err
+	}
+	stdin, in, err := os.Pipe()
+	if err != nil {
+		return e, errors.Join(fmt.Errorf("open channel: %w", err), p.out.Close())
+	}
+	p.in, p.closeIn = in, sync.OnceValue(in.Close)
+	e.conn, e.extra = p, append(e.extra, stdin)
+	e.files = []*os.File{stdin, stdout, logEnd}
+	return e, nil
+}
+
+// pipe makes a pipe that the program writes to, whose reading end is ours.
+func (e *ends) pipe(ours **os.File) (theirs *os.File, err error) {
+	*ours, theirs, err = os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("open channel: %w", err)
+	}
+	e.extra = append(e.extra, theirs)
+	return theirs, nil
+}
+
+// closeTheirs closes the program's ends in this process, so that their last holder is the program.
+func (e *ends) closeTheirs() error {
+	var errs []error
+	for _, f := range e.extra {
+		errs = append(errs, f.Close())
+	}
+	e.extra = nil
+	return errors.Join(errs...)
+}
+
+// closeAll closes both sides.
+func (e *ends) closeAll() error {
+	err := e.closeTheirs()
+	if e.log != nil {
+		err = errors.Join(err, e.log.Close())
+	}
+	if e.conn != nil {
+		err = errors.Join(err, e.conn.Close())
+	}
+	return err
+}

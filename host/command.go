@@ -1,0 +1,215 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Channel says over which descriptors a program speaks with the kernel.
+type Channel string
+
+// The channels.
+const (
+	// ChannelStdio is standard input and output, as two pipes: a program may open /dev/stdout again, which fails on
+	// a socket. Standard error goes to the log.
+	ChannelStdio Channel = "stdio"
+	// ChannelFD3 is descriptor 3, one end of a socket pair. Standard input is empty; output and error go to the log.
+	ChannelFD3 Channel = "fd3"
+)
+
+// Mode says how much a program is confined.
+type Mode string
+
+// The modes of the sandbox.
+const (
+	// SandboxDefault confines as far as the system can; Process.Sandbox says how far that was.
+	SandboxDefault Mode = "default"
+	// SandboxStrict refuses to start where writes outside the working directory cannot be refused.
+	SandboxStrict Mode = "strict"
+	// SandboxOff does not confine. Privileges are dropped all the same.
+	SandboxOff Mode = "off"
+)
+
+// Limits bounds what a program uses. Zero means no limit. Those on CPU time, memory and open files bind each process by
+// itself, not their sum; see the package comment.
+type Limits struct {
+	CPUSeconds  int64 // processor time of one process, in seconds
+	MemoryBytes int64 // private writable memory of one process, in bytes
+	OpenFiles   int64 // open descriptors of one process; at least 8
+	WallSeconds int64 // time from the start, in seconds, whatever the program does
+	// Processes is how many processes the agent may have at once. It is looked at five times a second; the whole agent is
+	// killed when it has more. Not enforced outside Linux.
+	Processes int64
+}
+
+// LogOptions says where a program's standard error goes. The zero value discards it.
+type LogOptions struct {
+	// Path is the log file, made 0600. Older ones are Path.1 and so on. It must not lie below the working directory,
+	// where the program could rewrite it.
+	Path string
+	// MaxBytes bounds each file; 0 means 1 MiB.
+	MaxBytes int64
+	// Files is how many there are, the current one included; 0 means 2.
+	Files int
+}
+
+// Command is a program to be started.
+type Command struct {
+	// Argv is the program and its arguments. A name without a slash is looked up in PATH, one with a slash is taken
+	// from Dir.
+	Argv []string
+	// Env is added to the clean environment and overrides it, but for PWOS_PID, PWOS_AGENT_ID and PWOS_FD.
+	Env map[string]string
+	// Dir is the working directory, absolute. It must exist and be the program's own: it may write there.
+	Dir     string
+	Channel Channel // "" means stdio
+	Limits  Limits
+	Sandbox Mode // "" means default
+	PID     int64
+	AgentID string
+	Log     LogOptions
+}
+
+// Bounds of settings. A seconds value beyond a century would overflow a timer.
+const (
+	maxSeconds  = 100 * 365 * 24 * 60 * 60
+	leastFiles  = 8
+	logBytes    = 1 << 20
+	logFiles    = 2
+	maxLogFiles = 100
+)
+
+// normal returns the command with its defaults filled in, or an error that wraps ErrCommand.
+func (c Command) normal() (Command, error) {
+	if c.Channel == "" {
+		c.Channel = ChannelStdio
+	}
+	if c.Sandbox == "" {
+		c.Sandbox = SandboxDefault
+	}
+	if c.Log.MaxBytes == 0 {
+		c.Log.MaxBytes = logBytes
+	}
+	if c.Log.Files == 0 {
+		c.Log.Files = logFiles
+	}
+	if why := c.wrong(); why != "" {
+		return c, fmt.Errorf("%w: %s", ErrCommand, why)
+	}
+	c.Dir = filepath.Clean(c.Dir)
+	if c.Log.Path == "" {
+		return c, nil
+	}
+	inside, err := below(c.Log.Path, c.Dir)
+	if err != nil {
+		return c, err
+	}
+	if inside {
+		return c, fmt.Errorf("%w: the log %s lies in the working directory, where the program could rewrite it", ErrCommand, c.Log.Path)
+	}
+	return c, nil
+}
+
+// wrong says what cannot be meant, or nothing.
+func (c Command) wrong() string {
+	switch {
+	case len(c.Argv) == 0 || c.Argv[0] == "":
+		return "no program is named"
+	case strings.ContainsRune(strings.Join(c.Argv, ""), 0):
+		return "an argument contains NUL"
+	case !filepath.IsAbs(c.Dir) || strings.ContainsRune(c.Dir, 0):
+		return fmt.Sprintf("working directory %q is not an absolute path", c.Dir)
+	case strings.ContainsRune(c.AgentID, 0):
+		return "agent id contains NUL"
+	case c.Channel != ChannelStdio && c.Channel != ChannelFD3:
+		return fmt.Sprintf("channel %q is not one of stdio, fd3", c.Channel)
+	case c.Sandbox != SandboxDefault && c.Sandbox != SandboxStrict && c.Sandbox != SandboxOff:
+		return fmt.Sprintf("sandbox %q is not one of default, strict, off", c.Sandbox)
+	case c.Log.MaxBytes < 0 || c.Log.Files < 0 || c.Log.Files > maxLogFiles:
+		return "bounds of the log are out of range"
+	}
+	for name, value := range c.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return fmt.Sprintf("environment variable %q cannot be set", name)
+		}
+	}
+	return c.Limits.wrong()
+}
+
+// wrong says which limit is out of range, or nothing.
+func (l Limits) wrong() string {
+	for _, v := range []struct {
+		name        string
+		value, most int64
+	}{
+		{"cpu_seconds", l.CPUSeconds, maxSeconds},
+		{"memory_bytes", l.MemoryBytes, math.MaxInt64},
+		{"open_files", l.OpenFiles, math.MaxInt32},
+		{"wall_seconds", l.WallSeconds, maxSeconds},
+		{"processes", l.Processes, math.MaxInt32},
+	} {
+		if v.value < 0 || v.value > v.most {
+			return fmt.Sprintf("limit %s is out of range: %d", v.name, v.value)
+		}
+	}
+	if l.OpenFiles != 0 && l.OpenFiles < leastFiles {
+		return fmt.Sprintf("limit open_files is less than %d, with which no program starts", leastFiles)
+	}
+	return ""
+}
+
+// wall is the limit as a duration; 0 is none.
+func (l Limits) wall() time.Duration { return time.Duration(l.WallSeconds) * time.Second }
+
+// below reports whether a path lies in dir once symbolic links are followed. The path's folder must exist.
+func below(path, dir string) (bool, error) {
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return false, fmt.Errorf("find the log's folder: %w", err)
+	}
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false, fmt.Errorf("find working directory: %w", errors.Join(ErrNotFound, err))
+	}
+	rel, err := filepath.Rel(root, folder)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../"), nil
+}
+
+// tmp is the program's directory for temporary files.
+func (c Command) tmp() string { return filepath.Join(c.Dir, ".tmp") }
+
+// environ returns the program's environment: nothing of the daemon's but PATH and LANG, so that no secret of the
+// operator's shell is handed on. HOME is the working directory, the one place where a confined program may write.
+func (c Command) environ() []string {
+	env := map[string]string{
+		"PATH": or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "LANG": or(os.Getenv("LANG"), "C.UTF-8"),
+		"HOME": c.Dir, "TMPDIR": c.tmp(),
+	}
+	for name, value := range c.Env {
+		env[name] = value
+	}
+	env["PWOS_PID"], env["PWOS_AGENT_ID"] = strconv.FormatInt(c.PID, 10), c.AgentID
+	delete(env, "PWOS_FD")
+	if c.Channel == ChannelFD3 {
+		env["PWOS_FD"] = "3"
+	}
+	list := make([]string, 0, len(env))
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+// or returns the text, or what stands in for an empty one.
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}

@@ -1,0 +1,83 @@
+package host_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+// bound is how long a test waits for what has to come.
+const bound = 30 * time.Second
+
+// open opens a host that is closed with the test.
+func open(t testing.TB) *host.Host {
+	t.Helper()
+	h, err := host.New(host.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close(context.Background(), 0) })
+	return h
+}
+
+// shell is a command that runs a script.
+func shell(t testing.TB, script string, args ...string) host.Command {
+	t.Helper()
+	return host.Command{
+		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, args...), Dir: t.TempDir(), PID: 7, AgentID: "worker",
+	}
+}
+
+// helper is a command that runs one of this binary's helper programs.
+func helper(t testing.TB, args ...string) host.Command {
+	t.Helper()
+	self, err := os.Executable()
+	check(t, err)
+	return host.Command{Argv: append([]string{self}, args...), Dir: t.TempDir(), PID: 7, AgentID: "worker"}
+}
+
+// start starts a command that has to start.
+func start(t testing.TB, h *host.Host, c host.Command) *host.Process {
+	t.Helper()
+	p, err := h.Start(t.Context(), c)
+	check(t, err)
+	t.Cleanup(func() { check(t, p.Conn().Close()) })
+	return p
+}
+
+// wait returns the end of a program.
+func wait(t testing.TB, p *host.Process) host.Exit {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	exit, err := p.Wait(ctx)
+	check(t, err)
+	return exit
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits for a condition.
+func until(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(bound)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", bound, what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func u64(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,54 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+// TestStartContext: a start that nobody waits for any more leaves nothing.
+func TestStartContext(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p, err := h.Start(ctx, shell(t, "sleep 1000"))
+	if p != nil || !errors.Is(err, context.Canceled) || len(h.Processes()) != 0 {
+		t.Errorf("got %v, %v", p, err)
+	}
+}
+
+// TestCloseDuringStart: a host that closes while programs start leaves none of them.
+func TestCloseDuringStart(t *testing.T) {
+	t.Parallel()
+	h, err := host.New(host.Options{})
+	check(t, err)
+	results := make(chan error)
+	const many = 20
+	for range many {
+		c := shell(t, "trap '' TERM; sleep 1000")
+		go func() {
+			p, err := h.Start(context.Background(), c)
+			if err == nil {
+				<-p.Done()
+				err = p.Conn().Close()
+			}
+			results <- err
+		}()
+	}
+	until(t, "a program that runs", func() bool { return len(h.Processes()) > 0 })
+	h.Close(t.Context(), 0)
+	for range many {
+		if err := <-results; err != nil && !errors.Is(err, host.ErrClosed) {
+			var start *host.StartError
+			if !errors.As(err, &start) {
+				t.Error(err)
+			}
+		}
+	}
+	if left := h.Processes(); len(left) != 0 {
+		t.Errorf("%d are left", len(left))
+	}
+}

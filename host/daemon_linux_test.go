@@ -1,0 +1,154 @@
+package host_test
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+// hosting is a daemon in a process of its own, with two agents whose descendants are nobody's children.
+type hosting struct {
+	cmd      *exec.Cmd
+	instance string
+	agents   []int
+	guard    int
+	orphan   int
+}
+
+// startDaemon starts one.
+func startDaemon(t *testing.T) *hosting {
+	t.Helper()
+	self, err := os.Executable()
+	check(t, err)
+	dir := t.TempDir()
+	d := &hosting{instance: dir, cmd: exec.Command(self, "t-daemon", dir, dir)}
+	out, err := d.cmd.StdoutPipe()
+	check(t, err)
+	check(t, d.cmd.Start())
+	t.Cleanup(func() {
+		_ = d.cmd.Process.Kill()
+		_ = d.cmd.Wait()
+		// Where the test failed, what it should have ended may be left.
+		h, err := host.New(host.Options{Instance: dir})
+		check(t, err)
+		h.Close(context.Background(), 0)
+	})
+	lines := bufio.NewScanner(out)
+	for len(d.agents) < 2 {
+		if !lines.Scan() {
+			t.Fatal("the daemon ended")
+		}
+		pid, err := strconv.Atoi(lines.Text())
+		if err != nil {
+			t.Fatal(lines.Text())
+		}
+		d.agents = append(d.agents, pid)
+	}
+	d.orphan = readPID(t, filepath.Join(dir, "orphan"))
+	readPID(t, filepath.Join(dir, "orphan.clings"))
+	d.guard = guardOf(d.cmd.Process.Pid)
+	if d.guard == 0 {
+		t.Fatal("there is no guard")
+	}
+	return d
+}
+
+// guardOf finds the guard among a process's children.
+func guardOf(parent int) int {
+	for _, pid := range numbers() {
+		text, err := os.ReadFile("/proc/" + itoa(pid) + "/cmdline")
+		if _, p := stat(pid); err == nil && p == parent && strings.HasPrefix(string(text), "pwos-host-guard\x00") {
+			return pid
+		}
+	}
+	return 0
+}
+
+// gone waits until none of the processes is left.
+func gone(t *testing.T, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		until(t, "the end of process "+itoa(pid), func() bool { return !alive(pid) })
+	}
+}
+
+// TestNoShim: a program that hosts and forgot Shim is told so, instead of starting itself for ever.
+func TestNoShim(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	check(t, err)
+	cmd := exec.Command(self, "t-daemon", "", t.TempDir())
+	// The environment of a guard is its own: it is the helper of that name that has to do without.
+	cmd.Args[1] = "pwos-host-guard"
+	cmd.Env = append(os.Environ(), "PWOS_TEST_NO_SHIM=1", "PWOS_HOST_CHILD=1")
+	out, err := cmd.Output()
+	if err == nil || !strings.Contains(string(out), "does not call host.Shim") {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// TestDaemonKilled: no agent, nor what it started and orphaned, outlives a daemon that is killed.
+func TestDaemonKilled(t *testing.T) {
+	t.Parallel()
+	for i := range 5 {
+		t.Run(itoa(i), func(t *testing.T) {
+			d := startDaemon(t)
+			check(t, d.cmd.Process.Kill())
+			gone(t, append(d.agents, d.orphan, d.guard)...)
+		})
+	}
+}
+
+// TestGuardIgnores: what a terminal or a service manager sends to all does not end the guard before the daemon.
+func TestGuardIgnores(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		check(t, syscall.Kill(d.guard, sig))
+	}
+	check(t, d.cmd.Process.Kill())
+	gone(t, append(d.agents, d.orphan, d.guard)...)
+}
+
+// TestGuardKilledToo: with daemon and guard killed at once, an agent dies with the daemon, and the next start of the same
+// kernel kills what it orphaned, and what refused to die; another kernel's start does not.
+func TestGuardKilledToo(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t)
+	check(t, d.cmd.Process.Signal(syscall.SIGSTOP)) // so that it cannot start another
+	check(t, syscall.Kill(d.guard, syscall.SIGKILL))
+	check(t, d.cmd.Process.Kill())
+	gone(t, d.agents[0])
+	open(t) // another kernel
+	if !alive(d.orphan) || !alive(d.agents[1]) {
+		t.Fatal("they ended without help, so that this proves nothing")
+	}
+	h, err := host.New(host.Options{Instance: d.instance})
+	check(t, err)
+	defer h.Close(context.Background(), 0)
+	if alive(d.orphan) || alive(d.agents[1]) {
+		t.Error("they are left")
+	}
+}
+
+// TestGuardReplaced: a guard that was killed has a successor, which does its work.
+func TestGuardReplaced(t *testing.T) {
+	t.Parallel()
+	d := startDaemon(t)
+	check(t, syscall.Kill(d.guard, syscall.SIGKILL))
+	next := 0
+	until(t, "another guard", func() bool {
+		next = guardOf(d.cmd.Process.Pid)
+		return next != 0 && next != d.guard
+	})
+	check(t, d.cmd.Process.Kill())
+	gone(t, append(d.agents, d.orphan, next)...)
+}

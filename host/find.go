@@ -1,0 +1,85 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// find returns the absolute path of a command's program. os/exec's LookPath would look in the daemon's PATH and
+// directory; here the program's own count.
+func (c Command) find(environ []string) (string, error) {
+	info, err := os.Stat(c.Dir)
+	if err != nil {
+		return "", fmt.Errorf("working directory: %w", class(err))
+	}
+	if !info.IsDir() {
+		return "", fmt.Errorf("working directory %s: %w: not a directory", c.Dir, ErrNotFound)
+	}
+	name := c.Argv[0]
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(c.Dir, name)
+		}
+		return name, executable(name)
+	}
+	found := fmt.Errorf("%s in PATH: %w", name, ErrNotFound)
+	for _, dir := range filepath.SplitList(value(environ, "PATH")) {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(c.Dir, dir)
+		}
+		path := filepath.Join(dir, name)
+		err := executable(path)
+		if err == nil {
+			return path, nil
+		}
+		// A file that is there and cannot be run says more than that others are not there.
+		if !errors.Is(err, ErrNotFound) && errors.Is(found, ErrNotFound) {
+			found = err
+		}
+	}
+	return "", found
+}
+
+// executable refuses what execve is bound to refuse, with a better reason.
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return class(err)
+	case info.IsDir():
+		return fmt.Errorf("%s: %w: a directory", path, ErrNotExecutable)
+	case info.Mode()&0o111 == 0:
+		return fmt.Errorf("%s: %w: no execute permission", path, ErrNotExecutable)
+	}
+	return nil
+}
+
+// value returns the value of an environment variable in a list, or nothing.
+func value(environ []string, name string) string {
+	for _, pair := range environ {
+		if v, ok := strings.CutPrefix(pair, name+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// class wraps the system's error with the class it belongs to.
+func class(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.ENOEXEC), errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("%w: %w", ErrNotExecutable, err)
+	case errors.Is(err, syscall.E2BIG):
+		return fmt.Errorf("%w: %w", ErrTooLong, err)
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return fmt.Errorf("%w: %w", ErrResources, err)
+	}
+	return err
+}

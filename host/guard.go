@@ -1,0 +1,141 @@
+package host
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// guard is the main of the guard: a process that outlives the daemon by as long as it takes to kill what the daemon
+// hosted. Its standard input is a pipe that only the daemon holds; that it ends is how the guard learns of the daemon's
+// death, however that came about.
+func guard(words []string) int {
+	if len(words) != 1 {
+		return 2
+	}
+	own, err := strconv.ParseUint(words[0], 10, 64)
+	if err != nil {
+		return 2
+	}
+	debug.SetGCPercent(20) // it lives long and does nothing
+	// It has to outlive a Ctrl-C, a logout, and a service manager that asks every process politely.
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGUSR1,
+		syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU)
+	_, _ = os.Stdout.WriteString(ready) // a daemon that is dead by now does not hear it, and needs the guard the more
+	o := newOrphans(mark(own))
+	buffer := make([]byte, 512)
+	for {
+		n, err := os.Stdin.Read(buffer)
+		o.told(buffer[:n])
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return 1
+		}
+	}
+	o.end()
+	return 0
+}
+
+// Pauses between two starts of a guard that keeps ending.
+const (
+	firstGuardPause = 10 * time.Millisecond
+	lastGuardPause  = 5 * time.Second
+	// guardPatience is how long a guard may take to come to itself, on a machine that has other things to do.
+	guardPatience = time.Minute
+)
+
+// startGuard starts a guard and, once that says that it is ready, makes its pipe the host's.
+func (h *Host) startGuard() (*watched, error) {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	word, said, err := os.Pipe()
+	if err != nil {
+		closeFile(theirs)
+		closeFile(ours)
+		return nil, err
+	}
+	defer closeFile(word)
+	w, err := h.forks.fork(&forkCall{
+		argv: []string{guardArg, guardArg, strconv.FormatUint(uint64(h.own), 10)},
+		env:  []string{"GOMAXPROCS=1", childVar + "=1"}, dir: "/", files: []*os.File{theirs, said, said},
+	})
+	closeFile(theirs)
+	closeFile(said)
+	if err != nil {
+		closeFile(ours)
+		return nil, err
+	}
+	first := make([]byte, len(ready))
+	err = word.SetReadDeadline(time.Now().Add(guardPatience))
+	if err == nil {
+		_, err = io.ReadFull(word, first)
+	}
+	if err != nil || string(first) != ready {
+		closeFile(ours)
+		_ = syscall.Kill(w.pid, syscall.SIGKILL)
+		w.wait()
+		w.reap()
+		return nil, errors.Join(errNoShim, err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		closeFile(ours) // the guard sees it and ends
+	} else {
+		h.guardPipe = ours
+		h.tellAll()
+	}
+	return w, nil
+}
+
+// keepGuard starts a guard whenever there is none, until the host closes.
+func (h *Host) keepGuard(w *watched) {
+	defer h.workers.Done()
+	pause := firstGuardPause
+	for w != nil {
+		w.wait()
+		w.reap()
+		w = nil
+		h.dropGuard()
+		for w == nil {
+			select {
+			case <-h.closing:
+				return
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, lastGuardPause)
+			w, _ = h.startGuard() // tried until it works; Guarded shows that there is none
+		}
+	}
+}
+
+// dropGuard closes the pipe of a guard that ended, or that is to end.
+func (h *Host) dropGuard() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.guardPipe != nil {
+		closeFile(h.guardPipe)
+		h.guardPipe = nil
+	}
+}
+
+// Guarded reports whether the guard runs, which kills what is hosted when the daemon dies without a word. One that ended is
+// replaced at once; while there is none, the death of the daemon kills only the first process of each agent, and the
+// next start of the same kernel the others.
+func (h *Host) Guarded() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.guardPipe != nil
+}
+
+// closeFile closes a file that nothing was written to.
+func closeFile(f *os.File) { _ = f.Close() }

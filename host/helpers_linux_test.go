@@ -1,0 +1,288 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+// helpers are the programs that this binary is when its first argument names one.
+func helpers() map[string]func([]string) int {
+	return map[string]func([]string) int{
+		"t-orphan": orphan, "t-orphan-2": orphan2, "t-idle": idle, "t-daemon": daemon,
+		"t-files": openFiles, "t-memory": takeMemory, "t-write": writeFiles, "t-send": sendSignal, "t-limit": setLimit,
+		"t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling,
+		"pwos-host-guard": noShim, "pwos-host-shim": noShim,
+	}
+}
+
+// said prints what came of something.
+func said(what string, err error) {
+	if err != nil {
+		fmt.Printf("%s: %v\n", what, err)
+		return
+	}
+	fmt.Printf("%s: ok\n", what)
+}
+
+// again starts a helper in a session of its own that nobody waits for.
+func again(args ...string) (*os.Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.StartProcess("/proc/self/exe", append([]string{"helper"}, args...), &os.ProcAttr{
+		Files: []*os.File{null, null, null}, Sys: &syscall.SysProcAttr{Setsid: true},
+	})
+}
+
+// orphan forks twice, each time into a new session, so that t-idle is nobody's child. "stay" and "cling" go on, "go" ends.
+func orphan(args []string) int {
+	p, err := again("t-orphan-2", args[0])
+	if err != nil {
+		return 1
+	}
+	if _, err := p.Wait(); err != nil {
+		return 1
+	}
+	switch args[1] {
+	case "cling": // what it was given to die with the daemon, it throws away
+		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0)
+		return idle([]string{args[0] + ".clings"})
+	case "stay":
+		return idle(nil)
+	}
+	return 0
+}
+
+func orphan2(args []string) int {
+	if _, err := again("t-idle", args[0]); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// idle writes its number to a file and does nothing, whatever it is told short of KILL.
+func idle(args []string) int {
+	if len(args) > 0 {
+		number := strconv.Itoa(os.Getpid())
+		if err := os.WriteFile(args[0]+".part", []byte(number), 0o600); err != nil {
+			return 1
+		}
+		if err := os.Rename(args[0]+".part", args[0]); err != nil {
+			return 1
+		}
+	}
+	time.Sleep(time.Hour)
+	return 0
+}
+
+// daemon hosts an agent, says so, and waits to be killed.
+func daemon(args []string) int {
+	h, err := host.New(host.Options{Instance: args[0]})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	dir := args[1]
+	for _, how := range []string{"stay", "cling"} {
+		p, err := h.Start(context.Background(), host.Command{
+			Argv: []string{"/proc/self/exe", "t-orphan", filepath.Join(dir, "orphan"), how}, Dir: dir, PID: 1,
+		})
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println(p.OSPID())
+	}
+	time.Sleep(time.Hour)
+	return 0
+}
+
+// openFiles opens files until it cannot.
+func openFiles([]string) int {
+	for n := 0; ; n++ {
+		if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
+			said(fmt.Sprintf("opened at most %d", 10*(n/10+1)), err)
+			return 0
+		}
+	}
+}
+
+// takeMemory maps memory of its own until it cannot.
+func takeMemory([]string) int {
+	const step = 1 << 20
+	for n := 0; n < 4096; n++ {
+		b, err := unix.Mmap(-1, 0, step, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			said("memory", err)
+			return 0
+		}
+		b[0] = 1
+	}
+	return 1
+}
+
+// writeFiles does to each path what a word before it says.
+func writeFiles(args []string) int {
+	for i := 0; i+1 < len(args); i += 2 {
+		what, path := args[i], args[i+1]
+		said(what, write(what, path))
+	}
+	return 0
+}
+
+func write(what, path string) error {
+	switch what {
+	case "write":
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+		if err == nil {
+			_, err = f.WriteString("x")
+		}
+		return err
+	case "truncate":
+		return os.Truncate(path, 0)
+	case "mkdir":
+		return os.Mkdir(path, 0o700)
+	case "remove":
+		return os.Remove(path)
+	case "link":
+		return os.Link(path, path+".linked")
+	case "symlink":
+		return os.Symlink("/", path)
+	case "rename":
+		return os.Rename(path, path+".moved")
+	case "read":
+		_, err := os.ReadFile(path)
+		return err
+	case "adopt": // bring a file from outside in
+		return os.Rename(path, filepath.Base(path))
+	}
+	return os.ErrInvalid
+}
+
+// sendSignal signals a process.
+func sendSignal(args []string) int {
+	pid, _ := strconv.Atoi(args[0])
+	said("signal", unix.Kill(pid, 0))
+	return 0
+}
+
+// trace attaches to a process, as a debugger would to become it.
+func trace(args []string) int {
+	pid, _ := strconv.Atoi(args[0])
+	said("trace", unix.PtraceSeize(pid))
+	_, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	said("environ", err)
+	return 0
+}
+
+// setLimit tries to wear the mark of another, or of nobody.
+func setLimit(args []string) int {
+	n, _ := strconv.ParseUint(args[1], 10, 64)
+	if len(args) > 2 { // who spoils it may not live to say so
+		if err := os.WriteFile(args[2], []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+			return 1
+		}
+	}
+	which := map[string]int{"locks": unix.RLIMIT_LOCKS, "rss": unix.RLIMIT_RSS}[args[0]]
+	said("limit", unix.Prlimit(0, which, &unix.Rlimit{Cur: n, Max: n}, nil))
+	if len(args) > 2 {
+		return idle(nil)
+	}
+	return 0
+}
+
+// connect connects to a socket and holds the connection.
+func connect(args []string) int {
+	conn, err := net.Dial("unix", args[0])
+	if err != nil {
+		said("connect", err)
+		return 1
+	}
+	defer conn.Close()
+	_, _ = io.Copy(io.Discard, conn)
+	return 0
+}
+
+// bomb is what it is called: each process starts others, in sessions of their own, and lives on. It has an end, for the
+// case that nobody stops it.
+func bomb(args []string) int {
+	depth, _ := strconv.Atoi(args[0])
+	for range 4 {
+		if depth > 0 {
+			_, _ = again("t-bomb", strconv.Itoa(depth-1))
+		}
+	}
+	return idle(nil)
+}
+
+// noShim is what a program does that forgot to call Shim: it hosts once more.
+func noShim([]string) int {
+	_, err := host.New(host.Options{})
+	said("host", err)
+	return 1
+}
+
+// sibling makes t-idle a child of its own parent, which is the daemon.
+func sibling(args []string) int {
+	if _, err := os.StartProcess("/proc/self/exe", []string{"helper", "t-idle", args[0]}, &os.ProcAttr{
+		Sys: &syscall.SysProcAttr{Cloneflags: unix.CLONE_PARENT},
+	}); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return idle(nil)
+}
+
+// echoFD3 answers on the channel that PWOS_FD names.
+func echoFD3([]string) int {
+	fd, err := strconv.Atoi(os.Getenv("PWOS_FD"))
+	if err != nil {
+		return 1
+	}
+	channel := os.NewFile(uintptr(fd), "channel")
+	fmt.Println("on stdout")
+	fmt.Fprintln(os.Stderr, "on stderr")
+	n, err := io.Copy(os.Stdout, os.Stdin)
+	if err != nil || n != 0 {
+		return 2
+	}
+	if _, err := io.Copy(channel, channel); err != nil {
+		return 3
+	}
+	return 0
+}
+
+// lonely ends its first thread and lives on in another: /proc calls it a zombie.
+func lonely(args []string) int {
+	go idle(args)
+	// The goroutine that runs main is on the first thread, as TestMain's is locked to it nowhere: whichever thread this
+	// is, the first is ended by the one that finds itself there.
+	for range 64 {
+		go func() {
+			for {
+				if unix.Gettid() == os.Getpid() {
+					unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	}
+	for {
+		if unix.Gettid() == os.Getpid() {
+			unix.RawSyscall(unix.SYS_EXIT, 0, 0, 0)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"syscall"
+)
+
+// logger writes what a program says on standard error into files whose sum is bounded. It never makes the program wait
+// for a disk that does not take it: what cannot be written is counted and dropped.
+type logger struct {
+	options LogOptions
+	file    *os.File // nil where there is none to write to
+	size    int64
+	mid     bool // the last byte written was not the end of a line
+	dropped atomic.Int64
+}
+
+// openLog opens the log for appending, or returns one that discards.
+func openLog(o LogOptions) (*logger, error) {
+	l := &logger{options: o}
+	if o.Path == "" {
+		return l, nil
+	}
+	return l, l.open()
+}
+
+// open opens the current file. What an earlier run left half said gets its line end first.
+func (l *logger) open() error {
+	file, err := os.OpenFile(l.options.Path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return fmt.Errorf("open agent log: %w", err)
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", l.options.Path)
+	}
+	if err == nil {
+		err = file.Chmod(0o600)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("open agent log: %w", err), file.Close())
+	}
+	l.file, l.size, l.mid = file, info.Size(), false
+	last := []byte{'\n'}
+	if _, err := file.ReadAt(last, l.size-1); l.size > 0 && err == nil && last[0] != '\n' {
+		l.mid = true
+		l.endLine()
+	}
+	return nil
+}
+
+// drain copies until the last holder of the other end has closed it.
+func (l *logger) drain(from io.Reader) {
+	buffer := make([]byte, 4<<10) // one for each agent; a pipe holds the rest
+	for {
+		n, err := from.Read(buffer)
+		l.write(buffer[:n])
+		if err != nil {
+			break
+		}
+	}
+	l.endLine()
+	l.close()
+}
+
+// close closes the current file. What was not written was counted.
+func (l *logger) close() {
+	if l.file != nil {
+		closeFile(l.file)
+		l.file = nil
+	}
+}
+
+// write appends, and begins a new file where the bound is reached: between two lines if there is an end of line in what
+// was read, else in the middle of one.
+func (l *logger) write(b []byte) {
+	for len(b) > 0 && l.options.Path != "" {
+		room := max(l.options.MaxBytes-l.size, 0)
+		n := int64(len(b))
+		if n > room {
+			n = int64(bytes.LastIndexByte(b[:room], '\n') + 1)
+			if n == 0 && l.size == 0 {
+				n = room
+			}
+		}
+		l.put(b[:n])
+		b = b[n:]
+		if len(b) > 0 && !l.rotate() {
+			l.dropped.Add(int64(len(b)))
+			return
+		}
+	}
+}
+
+// put appends to the current file.
+func (l *logger) put(b []byte) {
+	if l.file == nil || len(b) == 0 {
+		l.dropped.Add(int64(len(b)))
+		return
+	}
+	n, err := l.file.Write(b)
+	l.size += int64(n)
+	if n > 0 {
+		l.mid = b[n-1] != '\n'
+	}
+	if err != nil {
+		l.dropped.Add(int64(len(b) - n))
+	}
+}
+
+// endLine ends a line that was cut off.
+func (l *logger) endLine() {
+	if l.mid {
+		l.put([]byte{'\n'})
+	}
+}
+
+// rotate makes every file one older and begins a new one. It reports whether there is one to write to.
+func (l *logger) rotate() bool {
+	path := l.options.Path
+	l.close()
+	for i := l.options.Files - 1; i > 0; i-- {
+		older, newer := fmt.Sprintf("%s.%d", path, i), path
+		if i > 1 {
+			newer = fmt.Sprintf("%s.%d", path, i-1)
+		}
+		if err := os.Rename(newer, older); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return false // better nothing new than a file that grows without bound
+		}
+	}
+	if l.options.Files == 1 {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return false
+		}
+	}
+	return l.open() == nil
+}

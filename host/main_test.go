@@ -1,0 +1,34 @@
+package host_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+// TestMain is three programs: the host's shim and guard, the helper programs of the tests, and the tests.
+func TestMain(m *testing.M) {
+	if os.Getenv("PWOS_TEST_NO_SHIM") == "" {
+		host.Shim()
+	}
+	if len(os.Args) > 1 {
+		if helper, ok := helpers()[os.Args[1]]; ok {
+			os.Exit(helper(os.Args[2:]))
+		}
+	}
+	code := m.Run()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		code = 1
+	}
+	// Every host was closed, so that no test may have left a child, a zombie included.
+	if left := children(); len(left) > 0 {
+		fmt.Fprintln(os.Stderr, "processes are left:", left)
+		code = 1
+	}
+	os.Exit(code)
+}

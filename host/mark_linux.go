@@ -1,0 +1,138 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// hard returns a hard limit of a process; 0 is the caller.
+func hard(pid, resource int) (uint64, error) {
+	var limit unix.Rlimit
+	if err := unix.Prlimit(pid, resource, nil, &limit); err != nil {
+		return 0, err
+	}
+	return limit.Max, nil
+}
+
+// limitsOf returns the two limits that may carry a mark. The error is ESRCH where the process is gone, EPERM where it is
+// another user's.
+func limitsOf(pid int) (locks, rss uint64, err error) {
+	if locks, err = hard(pid, unix.RLIMIT_LOCKS); err != nil {
+		return 0, 0, err
+	}
+	rss, err = hard(pid, unix.RLIMIT_RSS)
+	return locks, rss, err
+}
+
+// wear marks the calling process for good.
+func (m mark) wear() error {
+	locks, rss := m.limits()
+	// In this order: until RLIMIT_LOCKS is set there is no mark, and half a mark is one that was tampered with.
+	if err := unix.Prlimit(0, unix.RLIMIT_RSS, &unix.Rlimit{Cur: rss, Max: rss}, nil); err != nil {
+		return fmt.Errorf("set limit: %w", err)
+	}
+	if err := unix.Prlimit(0, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: locks, Max: locks}, nil); err != nil {
+		return fmt.Errorf("set limit: %w", err)
+	}
+	// A 32-bit kernel takes such values for infinity and says nothing.
+	gotLocks, gotRSS, err := limitsOf(0)
+	if err != nil {
+		return err
+	}
+	if got, ok := readMark(gotLocks, gotRSS); !ok || got != m {
+		return fmt.Errorf("%w: the kernel does not keep 64-bit limits", ErrUnsupported)
+	}
+	return nil
+}
+
+// census finds marked processes. Askers that come while a search runs share the next one, so that a thousand agents that
+// end at once cost a few searches, not a thousand.
+type census struct {
+	mu      sync.Mutex
+	waiting *round
+	running sync.Mutex
+}
+
+// round is one search.
+type round struct {
+	done  chan struct{}
+	found map[mark][]int
+	err   error
+}
+
+// fresh returns the processes of every mark, from a search that began after the call.
+func (c *census) fresh() (map[mark][]int, error) {
+	c.mu.Lock()
+	r := c.waiting
+	lead := r == nil
+	if lead {
+		r = &round{done: make(chan struct{})}
+		c.waiting = r
+	}
+	c.mu.Unlock()
+	if !lead {
+		<-r.done
+		return r.found, r.err
+	}
+	c.running.Lock()
+	defer c.running.Unlock()
+	c.mu.Lock()
+	c.waiting = nil
+	c.mu.Unlock()
+	r.found, r.err = marked()
+	close(r.done)
+	return r.found, r.err
+}
+
+// marked searches /proc once. A process that a fork brings meanwhile may be missing: whoever wants none left asks until
+// there is none.
+func marked() (map[mark][]int, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	names, err := dir.Readdirnames(-1)
+	if err := errors.Join(err, dir.Close()); err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	found := map[mark][]int{}
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if m, ok := markOf(pid); ok {
+			found[m] = append(found[m], pid)
+		}
+	}
+	return found, nil
+}
+
+// markOf returns the mark of a process, spoiled where it has one no more. It has none where it is gone, another user's, or
+// nobody's agent.
+func markOf(pid int) (mark, bool) {
+	locks, err := hard(pid, unix.RLIMIT_LOCKS)
+	if err != nil || locks == unix.RLIM_INFINITY { // nearly all
+		return 0, false
+	}
+	rss, err := hard(pid, unix.RLIMIT_RSS)
+	if err != nil {
+		return 0, false
+	}
+	if m, ok := readMark(locks, rss); ok {
+		return m, true
+	}
+	// Only user 0 sees limits of other users' processes; those are not its to judge.
+	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return 0, false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return spoiled, ok && int(stat.Uid) == os.Geteuid()
+}

@@ -1,0 +1,148 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// supported says what is missing here, if anything.
+func supported() error {
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return fmt.Errorf("%w: pidfd_open, which came with Linux 5.3: %w", ErrUnsupported, err)
+	}
+	closeFD(fd)
+	locks, rss, err := limitsOf(0)
+	if err != nil {
+		return err
+	}
+	if _, ok := readMark(locks, rss); ok {
+		return fmt.Errorf("%w: this process is itself an agent's", ErrUnsupported)
+	}
+	if locks != unix.RLIM_INFINITY || rss != unix.RLIM_INFINITY {
+		return fmt.Errorf("%w: the limits on file locks and resident memory, which do nothing, must be unlimited (ulimit -x, ulimit -m)", ErrUnsupported)
+	}
+	return nil
+}
+
+// settle kills what earlier incarnations of an instance left, and chooses a new one.
+func settle(instance uint64) (mark, error) {
+	found, err := marked()
+	if err != nil {
+		return 0, err
+	}
+	// The guard of the last one may still be at work, on the marks of that one alone: ours must be others.
+	used := map[uint64]bool{}
+	for m := range found {
+		if m.instance() == instance {
+			used[m.incarnation()] = true
+		}
+	}
+	sweepAll(func(m mark) bool { return m.instance() == instance })
+	for {
+		if n := rand.Uint64() & mostIncarnation; !used[n] {
+			return newMark(instance, n, 0), nil
+		}
+	}
+}
+
+// killSpoiled kills those of the processes found that have spoiled their marks.
+func (h *Host) killSpoiled(found map[mark][]int) {
+	for _, pid := range found[spoiled] {
+		if kill(pid, func(mark) bool { return false }) {
+			h.tampered.Add(1)
+		}
+	}
+}
+
+// sweepAll kills every process whose mark wants says, or is spoiled.
+func sweepAll(wants func(mark) bool) {
+	sweep(func() ([]int, error) {
+		found, err := marked()
+		var all []int
+		for m, pids := range found {
+			if m == spoiled || wants(m) {
+				all = append(all, pids...)
+			}
+		}
+		return all, err
+	}, wants, 0)
+}
+
+// list returns the processes that carry the agent's mark, the ended ones that were not reaped included, and those whose
+// mark is spoiled, which may be the agent's.
+func (p *Process) list() ([]int, error) {
+	found, err := p.host.search.fresh()
+	return slices.Concat(found[p.mark], found[spoiled]), err
+}
+
+// is reports whether a mark is the agent's.
+func (p *Process) is(m mark) bool { return m == p.mark }
+
+// killOthers kills what the agent's first process, which has ended, left behind. It returns how many there were.
+func (p *Process) killOthers() int { return sweep(p.list, p.is, p.watched.pid) }
+
+// others counts the agent's processes apart from the first that have not ended.
+func (p *Process) others() int {
+	pids, err := p.list()
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, pid := range pids {
+		if pid != p.watched.pid && signalMarked(pid, 0, p.is) {
+			n++
+		}
+	}
+	return n
+}
+
+// signalOthers signals those of the agent's processes that have left its group.
+func (p *Process) signalOthers(sig syscall.Signal) {
+	pids, err := p.list()
+	if err != nil {
+		return // the grace ends with a kill that does not give up
+	}
+	for _, pid := range pids {
+		if group, err := unix.Getpgid(pid); err == nil && group != p.OSPID() {
+			signalMarked(pid, sig, p.is)
+		}
+	}
+}
+
+// signalMarked signals a process if it carries such a mark, and reports whether it does and has not ended.
+func signalMarked(pid int, sig syscall.Signal, wants func(mark) bool) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false
+	}
+	defer closeFD(fd)
+	if m, ok := markOf(pid); !ok || !wants(m) || ended(fd) {
+		return false
+	}
+	err = unix.PidfdSendSignal(fd, sig, nil, 0)
+	return !errors.Is(err, unix.ESRCH)
+}
+
+// orphans is what a guard knows. Marks tell it all.
+type orphans struct{ own mark }
+
+func newOrphans(own mark) *orphans { return &orphans{own} }
+
+// told hears of processes; marks say it better.
+func (*orphans) told([]byte) {}
+
+// end kills whatever the dead daemon hosted.
+func (o *orphans) end() { sweepAll(func(m mark) bool { return m.host() == o.own }) }
+
+// tell would tell the guard that a process came or went.
+func (*Host) tell(*Process) {}
+
+// tellAll would tell a new guard of all processes.
+func (*Host) tellAll() {}

@@ -1,0 +1,117 @@
+//go:build unix && !linux
+
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// census finds marked processes, of which there are none.
+type census struct{}
+
+func (*census) fresh() (map[mark][]int, error) { return map[mark][]int{}, nil }
+
+func supported() error { return nil }
+
+// settle has no leftovers that it could find.
+func settle(instance uint64) (mark, error) { return newMark(instance, 0, 0), nil }
+
+// killSpoiled has no marks to look at.
+func (*Host) killSpoiled(map[mark][]int) {}
+
+// killOthers can only reach the group, which its caller has killed.
+func (*Process) killOthers() int { return 0 }
+
+func (*Process) others() int { return 0 }
+
+func (*Process) signalOthers(syscall.Signal) {}
+
+// landlockABI is for Linux.
+func landlockABI() int { return 0 }
+
+// gaps lists what is not enforced on this system.
+func gaps(int) []string {
+	return []string{
+		"agents can write wherever the daemon's user can: this system has no sandbox that a program can put itself into",
+		"agents can trace and signal, and so become, any process of the daemon's user, the operator's included",
+		"a process that an agent puts into a session of its own is not found: it outlives the agent, and passes for the operator's",
+		"the number of processes of an agent is not bounded",
+		"agents can read what the daemon's user can read, and use the network",
+	}
+}
+
+// Owner returns the agent in whose session a process is, or nil. A process that left its session is not recognised.
+func (h *Host) Owner(osPID int) (*Process, error) {
+	session, err := unix.Getsid(osPID)
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", osPID, ErrGone)
+	}
+	for _, p := range h.Processes() {
+		if p.OSPID() == session {
+			return p, nil
+		}
+	}
+	return nil, nil
+}
+
+// Peer is not supported: the systems have no common way to ask a socket for its peer's number.
+func (*Host) Peer(syscall.RawConn) (*Process, error) {
+	return nil, fmt.Errorf("look at peer: %w", ErrUnsupported)
+}
+
+// tell tells the guard that an agent's group came or went. h.mu is held.
+func (h *Host) tell(p *Process) {
+	pid := p.OSPID()
+	if h.guardPipe == nil || pid == 0 {
+		return
+	}
+	sign := "-"
+	if h.agents[p.mark] == p {
+		sign = "+"
+	}
+	_, _ = fmt.Fprintf(h.guardPipe, "%s%d\n", sign, pid) // a guard that is gone is replaced, and told anew
+}
+
+// tellAll tells a new guard. h.mu is held.
+func (h *Host) tellAll() {
+	for _, p := range h.agents {
+		h.tell(p)
+	}
+}
+
+// orphans is what a guard knows: the groups that it was told of.
+type orphans struct {
+	groups map[int]bool
+	rest   []byte
+}
+
+func newOrphans(mark) *orphans { return &orphans{groups: map[int]bool{}} }
+
+// told takes what the daemon wrote, whose lines may come in parts.
+func (o *orphans) told(b []byte) {
+	o.rest = append(o.rest, b...)
+	for {
+		line, rest, ok := bytes.Cut(o.rest, []byte{'\n'})
+		if !ok {
+			return
+		}
+		o.rest = rest
+		if n, err := strconv.Atoi(string(line)); err == nil && n != 0 {
+			o.groups[max(n, -n)] = n > 0
+		}
+	}
+}
+
+// end kills the groups.
+func (o *orphans) end() {
+	for group, runs := range o.groups {
+		if runs {
+			_ = syscall.Kill(-group, syscall.SIGKILL)
+		}
+	}
+}

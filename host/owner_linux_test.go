@@ -1,0 +1,203 @@
+package host_test
+
+import (
+	"errors"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+// listen makes a socket like the kernel's.
+func listen(t *testing.T) *net.UnixListener {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pwos") // t.TempDir can be too long for a socket
+	check(t, err)
+	t.Cleanup(func() { check(t, os.RemoveAll(dir)) })
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
+	check(t, err)
+	t.Cleanup(func() { check(t, l.Close()) })
+	return l
+}
+
+// accept takes a connection and asks whose it is.
+func accept(t *testing.T, h *host.Host, l *net.UnixListener, before func()) (*host.Process, error) {
+	t.Helper()
+	conn, err := l.AcceptUnix()
+	check(t, err)
+	t.Cleanup(func() { check(t, conn.Close()) })
+	before()
+	raw, err := conn.SyscallConn()
+	check(t, err)
+	return h.Peer(raw)
+}
+
+// TestPeer: whoever of an agent's connects to the socket is that agent; the operator, and nobody else, is nobody's.
+func TestPeer(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	self, err := os.Executable()
+	check(t, err)
+	other := start(t, h, shell(t, "read x"))
+	for name, script := range map[string]string{
+		"itself":          `exec "$0" t-connect "$1"`,
+		"a child":         `"$0" t-connect "$1"; :`,
+		"another session": `setsid "$0" t-connect "$1"; :`,
+		"an orphan":       `(setsid sh -c 'setsid "$0" t-connect "$1" & ' "$0" "$1" &); while :; do sleep 1000; done`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := listen(t)
+			c := shell(t, "")
+			c.Argv = []string{"/bin/sh", "-c", script, self, l.Addr().String()}
+			p := start(t, h, c)
+			owner, err := accept(t, h, l, func() {})
+			if owner != p || err != nil || owner == other {
+				t.Errorf("it is %v's, %v", owner, err)
+			}
+			check(t, p.Terminate(t.Context(), 0))
+		})
+	}
+	l := listen(t)
+	conn, err := net.Dial("unix", l.Addr().String())
+	check(t, err)
+	defer conn.Close()
+	if owner, err := accept(t, h, l, func() {}); owner != nil || err != nil {
+		t.Errorf("the operator is %v, %v", owner, err)
+	}
+}
+
+// TestPeerGone: a peer that has ended is nobody, not even the operator: its number may be another's by now.
+func TestPeerGone(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	l := listen(t)
+	p := start(t, h, helper(t, "t-connect", l.Addr().String()))
+	owner, err := accept(t, h, l, func() { check(t, p.Terminate(t.Context(), 0)) })
+	if owner != nil || !errors.Is(err, host.ErrGone) {
+		t.Errorf("got %v, %v", owner, err)
+	}
+}
+
+// TestOwnerOfOthers: what is not ours is not taken for it.
+func TestOwnerOfOthers(t *testing.T) {
+	t.Parallel()
+	h, other := open(t), open(t)
+	for _, pid := range []int{1, os.Getpid(), os.Getppid()} {
+		if owner, err := h.Owner(pid); owner != nil || err != nil {
+			t.Errorf("process %d is %v's, %v", pid, owner, err)
+		}
+	}
+	if owner, err := h.Owner(math.MaxInt32); owner != nil || !errors.Is(err, host.ErrGone) {
+		t.Errorf("nobody is %v's, %v", owner, err)
+	}
+	p := start(t, other, shell(t, "read x"))
+	if owner, err := h.Owner(p.OSPID()); owner != nil || !errors.Is(err, host.ErrStranger) {
+		t.Errorf("another host's agent is %v's, %v", owner, err)
+	}
+}
+
+// TestTamper: a mark can be spoiled, which shows, and kills; it cannot be raised, not by user 0 nor in a namespace where
+// the program is user 0.
+func TestTamper(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	for name, value := range map[string]uint64{"spoil": 1000, "zero": 0} {
+		for _, which := range []string{"locks", "rss"} {
+			// In a session of its own, with nobody for a parent, where nothing but the mark leads to it.
+			c := shell(t, `(setsid "$0" t-limit "$1" "$2" pid &); while :; do sleep 1000; done`)
+			c.Argv = append(c.Argv[:3], helper(t).Argv[0], which, u64(value))
+			p := start(t, h, c)
+			pid := readPID(t, filepath.Join(c.Dir, "pid"))
+			// The agent's, then tampered with, then gone. What it may never be is nobody's, which would be the operator's.
+			until(t, "its end", func() bool {
+				if owner, err := h.Owner(pid); owner != p && !errors.Is(err, host.ErrTampered) && !errors.Is(err, host.ErrGone) {
+					t.Errorf("%s %s: it is %v's, %v", name, which, owner, err)
+				}
+				return !alive(pid)
+			})
+			if !alive(p.OSPID()) {
+				t.Error("its agent ended too")
+			}
+			check(t, p.Terminate(t.Context(), 0))
+		}
+	}
+	p := start(t, h, shell(t, "read x"))
+	locks, rss := host.MarkOf(p)
+	for _, try := range [][]string{
+		{"locks", u64(math.MaxUint64)},
+		{"rss", u64(math.MaxUint64)},
+		{"locks", u64(locks + 1<<30)},
+		{"rss", u64(rss + 1<<30)},
+	} {
+		c := helper(t, append([]string{"t-limit"}, try...)...)
+		if got := output(t, h, c); got != "limit: operation not permitted\n" {
+			t.Errorf("%v: %q", try, got)
+		}
+		c.Argv = append([]string{"unshare", "--user", "--map-root-user"}, c.Argv...)
+		if got := output(t, h, c); strings.Contains(got, "ok") {
+			t.Errorf("%v in a namespace: %q", try, got)
+		}
+	}
+}
+
+// TestSibling: a process that an agent makes the daemon's own child is still the agent's, and is buried.
+func TestSibling(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	c := helper(t, "t-sibling", "pid")
+	p := start(t, h, c)
+	pid := readPID(t, filepath.Join(c.Dir, "pid"))
+	if _, parent := stat(pid); parent != os.Getpid() || !p.Has(pid) {
+		t.Errorf("its parent is %d, it is the agent's: %v", parent, p.Has(pid))
+	}
+	check(t, p.Terminate(t.Context(), 0))
+	if state, _ := stat(pid); state != 0 {
+		t.Errorf("process %d is left in state %c", pid, state)
+	}
+}
+
+// TestNested: a program that is hosted cannot host: its agents could not be told from itself.
+func TestNested(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if got := output(t, open(t), helper(t, "t-daemon", "nested", dir)); !strings.Contains(got, host.ErrUnsupported.Error()) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestMarks: from one mark no other can be reached by lowering limits, and none is taken for another.
+func TestMarks(t *testing.T) {
+	t.Parallel()
+	part := rapid.Uint64()
+	rapid.Check(t, func(t *rapid.T) {
+		make := func(name string) host.Mark {
+			return host.NewMark(host.InstanceOf(rapid.String().Draw(t, name)), part.Draw(t, name)&(1<<15-1), part.Draw(t, name))
+		}
+		a, b := make("a"), make("b")
+		locks, rss := a.Limits()
+		if m, ok := host.ReadMark(locks, rss); !ok || m != a {
+			t.Fatalf("%x is read as %x, %v", a, m, ok)
+		}
+		otherLocks, otherRSS := b.Limits()
+		if a != b && (otherLocks <= locks) == (otherRSS <= rss) {
+			t.Fatalf("%x can become %x", a, b)
+		}
+		if lower := part.Draw(t, "lower"); lower < locks {
+			if _, ok := host.ReadMark(lower, rss); ok {
+				t.Fatal("a spoiled mark is a mark")
+			}
+		}
+	})
+	for _, pair := range [][2]uint64{{math.MaxUint64, math.MaxUint64}, {0, 0}, {1 << 62, 0}, {math.MaxUint64, 1 << 62}} {
+		if m, ok := host.ReadMark(pair[0], pair[1]); ok {
+			t.Errorf("%v is read as %x", pair, m)
+		}
+	}
+}

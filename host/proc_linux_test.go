@@ -1,0 +1,63 @@
+package host_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// stat returns the state and the parent of a process; state is 0 where there is none.
+func stat(pid int) (state byte, parent int) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // names with such a bracket are not made here
+	fields := strings.Fields(rest)
+	parent, _ = strconv.Atoi(fields[1])
+	return fields[0][0], parent
+}
+
+// alive reports whether a process is there and is more than a zombie.
+func alive(pid int) bool {
+	state, _ := stat(pid)
+	return state != 0 && state != 'Z' && state != 'X'
+}
+
+// numbers lists all processes.
+func numbers() (pids []int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// children lists this process's children, zombies included.
+func children() (list []string) {
+	for _, pid := range numbers() {
+		if state, parent := stat(pid); parent == os.Getpid() {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			list = append(list, fmt.Sprintf("%d %c %q", pid, state, text))
+		}
+	}
+	return list
+}
+
+// readPID waits for a number in a file.
+func readPID(t testing.TB, path string) int {
+	t.Helper()
+	var pid int
+	until(t, "a number in "+path, func() bool {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+		return err == nil
+	})
+	return pid
+}

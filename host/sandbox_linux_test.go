@@ -1,0 +1,147 @@
+package host_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+// level is the level of Landlock here; below it, what a test proves cannot be enforced.
+func level(t *testing.T, least int) {
+	t.Helper()
+	var have int
+	if _, err := fmt.Sscanf(host.SandboxLevel(), "landlock:v%d", &have); have < least {
+		t.Skipf("this kernel has %s (%v), the promise needs landlock:v%d", host.SandboxLevel(), err, least)
+	}
+}
+
+// TestSandbox: inside its directory a program may do everything, outside it may change nothing, in either mode.
+func TestSandbox(t *testing.T) {
+	t.Parallel()
+	level(t, 3)
+	h := open(t)
+	for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxStrict, ""} {
+		outside, shared := t.TempDir(), t.TempDir()
+		file := filepath.Join(outside, "file")
+		check(t, os.WriteFile(file, []byte("mine"), 0o600))
+		check(t, os.Symlink(file, filepath.Join(shared, "way-out")))
+		inside := []string{
+			"write", "new", "truncate", "new", "mkdir", "folder", "rename", "folder", "symlink", "soft", "link", "new",
+			"remove", "soft", "write", ".tmp/x", "rename", ".tmp/x", "read", file, "write", "/dev/null", "write", "/dev/zero",
+		}
+		if got := writes(t, h, mode, shared, inside); strings.Count(got, ": ok\n") != len(inside)/2 {
+			t.Errorf("%q inside: %s", mode, got)
+		}
+		refused := []string{
+			"write", file, "truncate", file, "write", filepath.Join(outside, "new"), "mkdir", filepath.Join(outside, "sub"),
+			"remove", file, "rename", file, "link", file, "symlink", filepath.Join(outside, "soft"), "adopt", file,
+			"write", "way-out", "truncate", "way-out", "write", "/proc/self/root" + file, "write", "/proc/self/oom_score_adj",
+		}
+		if got := writes(t, h, mode, shared, refused); strings.Contains(got, ": ok\n") || strings.Count(got, "\n") != len(refused)/2 {
+			t.Errorf("%q outside: %s", mode, got)
+		}
+		if text, err := os.ReadFile(file); err != nil || string(text) != "mine" {
+			t.Errorf("%q: the file holds %q, %v", mode, text, err)
+		}
+		if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
+			t.Errorf("%q: outside there are %v, %v", mode, entries, err)
+		}
+	}
+}
+
+// writes runs the helper in a mode.
+func writes(t *testing.T, h *host.Host, mode host.Mode, dir string, what []string) string {
+	t.Helper()
+	c := helper(t, append([]string{"t-write"}, what...)...)
+	c.Dir, c.Sandbox = dir, mode
+	p := start(t, h, c)
+	if p.Sandbox() != host.SandboxLevel() {
+		t.Errorf("level is %s, want %s", p.Sandbox(), host.SandboxLevel())
+	}
+	return all(t, p)
+}
+
+// TestSandboxOff: without it a program writes where its user may, and its level says so.
+func TestSandboxOff(t *testing.T) {
+	t.Parallel()
+	outside := filepath.Join(t.TempDir(), "file")
+	c := helper(t, "t-write", "write", outside)
+	c.Sandbox = host.SandboxOff
+	p := start(t, open(t), c)
+	if got := all(t, p); got != "write: ok\n" || p.Sandbox() != "off" {
+		t.Errorf("got %q at %s", got, p.Sandbox())
+	}
+}
+
+// TestSandboxLevels: what each mode comes to on kernels of every age. Strict starts nowhere where a file outside could be
+// changed.
+func TestSandboxLevels(t *testing.T) {
+	t.Parallel()
+	for abi := 0; abi <= 9; abi++ {
+		want := "none"
+		if abi > 0 {
+			want = fmt.Sprintf("landlock:v%d", abi)
+		}
+		if got, err := host.DecideSandbox(host.SandboxDefault, abi); got != want || err != nil {
+			t.Errorf("default at %d: %q, %v", abi, got, err)
+		}
+		got, err := host.DecideSandbox(host.SandboxStrict, abi)
+		if refused := errors.Is(err, host.ErrSandbox); refused != (abi < 3) || !refused && got != want {
+			t.Errorf("strict at %d: %q, %v", abi, got, err)
+		}
+		if got, err := host.DecideSandbox(host.SandboxOff, abi); got != "off" || err != nil {
+			t.Errorf("off at %d: %q, %v", abi, got, err)
+		}
+		if abi > 0 && len(host.GapsAt(abi)) > len(host.GapsAt(abi-1)) {
+			t.Errorf("level %d leaves more open than %d", abi, abi-1)
+		}
+	}
+	if gaps := host.GapsAt(0); !strings.Contains(gaps[0], "can write wherever") {
+		t.Errorf("the worst is not said first: %q", gaps)
+	}
+}
+
+// TestSandboxOlder: the rules that older kernels get are rules that this one takes, and each refuses what it claims.
+func TestSandboxOlder(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	for abi := 1; abi <= 6; abi++ {
+		level(t, abi)
+		outside := filepath.Join(t.TempDir(), "file")
+		check(t, os.WriteFile(outside, []byte("mine"), 0o600))
+		c := helper(t, "t-write", "write", "inside", "write", outside, "remove", outside, "read", outside, "truncate", outside)
+		p, err := host.StartAt(t.Context(), h, c, abi)
+		check(t, err)
+		t.Cleanup(func() { check(t, p.Conn().Close()) })
+		got := strings.Split(all(t, p), "\n")
+		for i, ok := range []bool{true, false, false, true, abi < 3} {
+			if strings.HasSuffix(got[i], ": ok") != ok {
+				t.Errorf("level %d: %s, want %v", abi, got[i], ok)
+			}
+		}
+	}
+}
+
+// TestSandboxOthers: a program can neither signal nor trace the daemon, nor another agent.
+func TestSandboxOthers(t *testing.T) {
+	t.Parallel()
+	level(t, 1)
+	h := open(t)
+	other := start(t, h, shell(t, "read x"))
+	for _, pid := range []int{os.Getpid(), other.OSPID()} {
+		if got := output(t, h, helper(t, "t-trace", itoa(pid))); strings.Contains(got, ": ok") || strings.Count(got, "\n") != 2 {
+			t.Errorf("trace %d: %q", pid, got)
+		}
+	}
+	level(t, 6)
+	for _, pid := range []int{os.Getpid(), other.OSPID()} {
+		if got := output(t, h, helper(t, "t-send", itoa(pid))); got != "signal: operation not permitted\n" {
+			t.Errorf("signal %d: %q", pid, got)
+		}
+	}
+}

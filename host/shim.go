@@ -1,0 +1,160 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// The hidden first arguments with which a program that hosts is started by itself.
+const (
+	shimArg  = "pwos-host-shim"
+	guardArg = "pwos-host-guard"
+)
+
+// childVar is set for what the host starts, until it has become something else: a program that forgot to call Shim is
+// found out by it before it starts itself again and again. ready is what both say when they have come to themselves.
+const (
+	childVar = "PWOS_HOST_CHILD"
+	ready    = "."
+)
+
+// errNoShim says what to do about it.
+var errNoShim = fmt.Errorf("%w: this program does not call host.Shim first", ErrUnsupported)
+
+// Shim has to be the first call of main in every program that hosts, and of TestMain in every test that does. Started
+// by the host, it does not return: it becomes the agent's program, or the guard. Started by anybody else, it returns at
+// once.
+//
+// Go can run nothing between fork and exec, so what has to be done there is done here: after the fork, in a process of
+// its own, before the program's first instruction.
+func Shim() {
+	if len(os.Args) < 2 {
+		return
+	}
+	switch os.Args[1] {
+	case shimArg:
+		debug.SetGCPercent(-1)
+		runtime.LockOSThread() // what is taken here is taken from a thread; it is the one that execs
+		os.Exit(become(os.Args[2:]))
+	case guardArg:
+		os.Exit(guard(os.Args[2:]))
+	}
+}
+
+// order is what the shim is told. It travels as words, the environment as the environment and the directory as the
+// directory: there is nothing to decode wrongly.
+type order struct {
+	parent  int    // the daemon; a shim whose parent is another has lost it
+	mark    mark   // 0: none, where the system has no marks
+	abi     int    // Landlock level to enforce; 0: none
+	status  int    // descriptor for what goes wrong; it closes when the program runs
+	cpu     int64  // limits as in Limits
+	memory  int64  //
+	files   int64  //
+	dir     string // where writing is allowed
+	program string // absolute path
+	argv    []string
+}
+
+// words encodes the order.
+func (o order) words() []string {
+	list := make([]string, 0, 9+len(o.argv))
+	for _, n := range []int64{int64(o.parent), int64(o.mark), int64(o.abi), int64(o.status), o.cpu, o.memory, o.files} {
+		list = append(list, strconv.FormatInt(n, 10))
+	}
+	return append(append(list, o.dir, o.program), o.argv...)
+}
+
+// readOrder decodes what words encoded.
+func readOrder(words []string) (o order, err error) {
+	const numbers, texts = 7, 2
+	if len(words) < numbers+texts+1 {
+		return o, fmt.Errorf("%d words are too few", len(words))
+	}
+	var n [numbers]int64
+	for i := range n {
+		if n[i], err = strconv.ParseInt(words[i], 10, 64); err != nil {
+			return o, err
+		}
+	}
+	return order{
+		parent: int(n[0]), mark: mark(n[1]), abi: int(n[2]), status: int(n[3]),
+		cpu: n[4], memory: n[5], files: n[6],
+		dir: words[numbers], program: words[numbers+1], argv: words[numbers+texts:],
+	}, nil
+}
+
+// become turns this process into the program. It returns only when that fails, with the exit code.
+func become(words []string) int {
+	const failed = 126
+	o, err := readOrder(words)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "this is a part of pwos that it starts by itself:", err)
+		return 2
+	}
+	// Signals that the daemon's own parent had ignored would stay ignored; what has a handler is reset by execve.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGCHLD)
+	status := os.NewFile(uintptr(o.status), "status")
+	stage, err := o.carry(status)
+	var errno syscall.Errno
+	errors.As(err, &errno)
+	if _, err := fmt.Fprintf(status, "%s %d %v", stage, int(errno), err); err != nil { // the daemon is gone
+		return failed + 1
+	}
+	return failed
+}
+
+// carry applies everything and execs. It returns the stage that failed.
+func (o order) carry(status *os.File) (string, error) {
+	if err := o.bind(); err != nil {
+		return "fork", err
+	}
+	if err := o.wear(); err != nil {
+		return "mark", err
+	}
+	if err := o.confine(); err != nil {
+		return "sandbox", err
+	}
+	environ := slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, childVar+"=") })
+	if _, err := status.WriteString(ready); err != nil {
+		return "fork", err
+	}
+	// The limits come last: they hold for what is left of this process too.
+	if err := o.limit(); err != nil {
+		return "limits", err
+	}
+	return "exec", syscall.Exec(o.program, o.argv, environ)
+}
+
+// readStatus turns what the shim wrote into an error. That it was ready, and no more, means that the program runs.
+func readStatus(text []byte) (stage string, err error) {
+	rest, wasReady := strings.CutPrefix(string(text), ready)
+	switch {
+	case wasReady && rest == "":
+		return "", nil
+	case rest == "":
+		return "fork", errors.New("ended before the program ran (or this program does not call host.Shim first)")
+	}
+	parts := strings.SplitN(rest, " ", 3)
+	if len(parts) < 3 {
+		return "fork", fmt.Errorf("shim said %q", text)
+	}
+	number, err := strconv.Atoi(parts[1])
+	switch {
+	case err != nil:
+		return "fork", fmt.Errorf("shim said %q", text)
+	case number == 0:
+		return parts[0], fmt.Errorf("%w: %s", ErrUnsupported, parts[2])
+	case parts[0] == "exec":
+		return parts[0], syscall.Errno(number)
+	}
+	return parts[0], fmt.Errorf("%s: %w", parts[2], syscall.Errno(number))
+}

@@ -1,0 +1,106 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// bind ties this process to the daemon's life, and takes every descriptor from it but those it was given.
+func (o order) bind() error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("bind to the daemon's life: %w", err)
+	}
+	// A daemon that died before that call sends nothing.
+	if parent := os.Getppid(); parent != o.parent {
+		return fmt.Errorf("parent is %d, not the daemon: %w", parent, unix.ESRCH)
+	}
+	// The daemon's own are close-on-exec; what a library or the daemon's parent left open may not be. The status
+	// descriptor is the one above the program's.
+	err := unix.CloseRange(uint(o.status), ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	// Linux before 5.11.
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("close descriptors: %w", err)
+	}
+	for _, entry := range open {
+		var fd int
+		if _, err := fmt.Sscan(entry.Name(), &fd); err == nil && fd >= o.status {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// wear takes all privileges from this process and marks it. Without the first the second would not hold: a privileged
+// process may raise a limit again.
+func (o order) wear() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("forgo new privileges: %w", err)
+	}
+	if err := o.mark.wear(); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("drop ambient capabilities: %w", err)
+	}
+	// With no new privileges, not even user 0 gets back at execve what it does not hold before.
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	// When memory runs out, an agent goes before the daemon. Where this is refused nothing is lost.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
+	return nil
+}
+
+// confine enforces the sandbox.
+func (o order) confine() error {
+	if o.abi == 0 {
+		return nil
+	}
+	return confine(o.abi, o.dir)
+}
+
+// limit sets the resource limits.
+//
+// RLIMIT_DATA bounds memory rather than RLIMIT_AS: it counts what a program can write to and nobody else sees, while
+// RLIMIT_AS counts address space, of which Go, Node and Java reserve many gigabytes that they never use. It does not
+// count shared memory, and counts stacks of threads in full. RLIMIT_NPROC is not among them: it counts all processes of a
+// user, whoever's agents they are, and none of user 0's; the host counts for itself.
+func (o order) limit() error {
+	for _, l := range []struct {
+		resource   int
+		soft, hard int64
+		set        bool
+	}{
+		{unix.RLIMIT_CORE, 0, 0, true},
+		// A second more until KILL, for those that want to say something when XCPU comes.
+		{unix.RLIMIT_CPU, o.cpu, o.cpu + 1, o.cpu > 0},
+		{unix.RLIMIT_NOFILE, o.files, o.files, o.files > 0},
+		{unix.RLIMIT_DATA, o.memory, o.memory, o.memory > 0},
+	} {
+		if !l.set {
+			continue
+		}
+		if err := lower(l.resource, uint64(l.soft), uint64(l.hard)); err != nil {
+			return fmt.Errorf("set limit %d to %d: %w", l.resource, l.soft, err)
+		}
+	}
+	return nil
+}
+
+// lower sets a limit, or leaves it where what is in force is less already.
+func lower(resource int, soft, most uint64) error {
+	now, err := hard(0, resource)
+	if err != nil {
+		return err
+	}
+	return unix.Prlimit(0, resource, &unix.Rlimit{Cur: min(soft, now), Max: min(most, now)}, nil)
+}

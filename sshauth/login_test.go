@@ -1,0 +1,280 @@
+package sshauth_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
+)
+
+// TestLogin: a key of each accepted type gets in, and the first login pins the kernel's key.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"ed25519", "ecdsa256", "ecdsa384", "rsa3072"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, name)
+			for first := true; ; first = false {
+				c := w.challenge(t)
+				answer := w.answer(t, c)
+				if answer.Fresh != first || answer.Host != w.host.Key() || answer.Key != vectorKey(t, name) {
+					t.Errorf("got %+v", answer)
+				}
+				key := must(c.Verify(answer.Data))(t)
+				if key.Key != answer.Key || key.Agent != nil || key.Line != 1 {
+					t.Errorf("let in as %+v", key)
+				}
+				if !first {
+					break
+				}
+			}
+			if known := must(w.login.Known.Lookup(socket))(t); known != w.host.Key() {
+				t.Errorf("known is %v", known)
+			}
+		})
+	}
+}
+
+// TestAnswerIsForOneConnection is the attack list of replay and relay: an answer that is good where it was made is none
+// anywhere else.
+func TestAnswerIsForOneConnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ed25519")
+	c := w.challenge(t)
+	good := w.answer(t, c).Data
+
+	t.Run("another connection", func(t *testing.T) {
+		t.Parallel()
+		_, err := w.challenge(t).Verify(good)
+		refused(t, err, sshauth.BadSignature)
+	})
+	t.Run("a connection that is gone", func(t *testing.T) {
+		t.Parallel()
+		gone := w.challenge(t)
+		answer := w.answer(t, gone).Data
+		gone.Cancel()
+		_, err := gone.Verify(answer)
+		refused(t, err, sshauth.Spent)
+	})
+	t.Run("twice", func(t *testing.T) {
+		t.Parallel()
+		once := w.challenge(t)
+		answer := w.answer(t, once).Data
+		must(once.Verify(answer))(t)
+		_, err := once.Verify(answer)
+		refused(t, err, sshauth.Spent)
+	})
+	t.Run("after a wrong one", func(t *testing.T) {
+		t.Parallel()
+		once := w.challenge(t)
+		_, err := once.Verify([]byte("{}"))
+		refused(t, err, sshauth.Malformed)
+		_, err = once.Verify(w.answer(t, once).Data)
+		refused(t, err, sshauth.Spent)
+	})
+	t.Run("too late", func(t *testing.T) {
+		t.Parallel()
+		for _, shift := range []time.Duration{sshauth.Window + time.Millisecond, -sshauth.Window - time.Millisecond} {
+			now := noon
+			slow := newWorld(t, "ed25519")
+			slow.verifier.Now = func() time.Time { return now }
+			late := slow.challenge(t)
+			answer := slow.answer(t, late).Data
+			now = noon.Add(shift)
+			_, err := late.Verify(answer)
+			refused(t, err, sshauth.Late)
+		}
+	})
+}
+
+// TestSignatureBindsEverything: a signature of a text that differs in any one line is refused, whichever end sees it
+// otherwise.
+func TestSignatureBindsEverything(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ed25519")
+	signer := identity(t, keyFile(t, "ed25519"))
+	for _, c := range []struct {
+		name   string
+		change func(*sshauth.Binding)
+		role   sshauth.Role
+	}{
+		{"challenge", func(b *sshauth.Binding) { b.Challenge[31] ^= 1 }, sshauth.Client},
+		{"host key", func(b *sshauth.Binding) { b.HostKey = vectorKey(t, "ecdsa256") }, sshauth.Client},
+		{"socket", func(b *sshauth.Binding) { b.Socket = "/run/user/1000/pwos/events.sock" }, sshauth.Client},
+		{"pid", func(b *sshauth.Binding) { b.PID++ }, sshauth.Client},
+		{"uid", func(b *sshauth.Binding) { b.UID = 0 }, sshauth.Client},
+		{"time", func(b *sshauth.Binding) { b.Issued = b.Issued.Add(time.Millisecond) }, sshauth.Client},
+		{"role", func(*sshauth.Binding) {}, sshauth.Host},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			challenge := w.challenge(t)
+			b := bindingOf(t, challenge)
+			must(challenge.Verify(answerWith(t, signer, sshauth.Namespace, must(b.Text(sshauth.Client))(t))))(t)
+
+			challenge = w.challenge(t)
+			b = bindingOf(t, challenge)
+			c.change(b)
+			_, err := challenge.Verify(answerWith(t, signer, sshauth.Namespace, must(b.Text(c.role))(t)))
+			e := refused(t, err, sshauth.BadSignature)
+			if e.Fingerprint != signer.Key().Fingerprint() {
+				t.Errorf("the error names the key %q", e.Fingerprint)
+			}
+			if code := schema.AsError(err).Code(); code != 401 {
+				t.Errorf("on the wire it is %d", code)
+			}
+		})
+	}
+}
+
+// TestOtherSignatures: what a key signed for another purpose, or in another form, is no login.
+func TestOtherSignatures(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ed25519")
+	w.keys += vector(t, "ecdsa256.pub") + vector(t, "rsa3072.pub")
+	file := identity(t, keyFile(t, "ed25519"))
+	text := func(c *sshauth.Challenge) []byte { return must(bindingOf(t, c).Text(sshauth.Client))(t) }
+	named := func(key sshauth.PublicKey, armor string) []byte { return answerText(t, key.String(), armor) }
+	for _, c := range []struct {
+		name   string
+		answer func(*sshauth.Challenge) []byte
+		reason sshauth.Reason
+	}{
+		{"the host's namespace", func(c *sshauth.Challenge) []byte { return answerWith(t, file, sshauth.HostNamespace, text(c)) }, sshauth.WrongNamespace},
+		{"a file's namespace", func(c *sshauth.Challenge) []byte { return answerWith(t, file, "file", text(c)) }, sshauth.WrongNamespace},
+		{"a later version's", func(c *sshauth.Challenge) []byte { return answerWith(t, file, "pwos-auth@v2", text(c)) }, sshauth.WrongNamespace},
+		{"a git commit's", func(*sshauth.Challenge) []byte { return named(file.Key(), vector(t, "git-commit.sig")) }, sshauth.WrongNamespace},
+		{"another text", func(*sshauth.Challenge) []byte { return named(file.Key(), vector(t, "ed25519.sig")) }, sshauth.BadSignature},
+		{"a stranger's", func(c *sshauth.Challenge) []byte {
+			return answerWith(t, newSigner(t, "ed25519"), sshauth.Namespace, text(c))
+		}, sshauth.UnknownKey},
+		{"by another key than named", func(c *sshauth.Challenge) []byte {
+			return named(vectorKey(t, "ecdsa256"), armorOf(t, file, sshauth.Namespace, text(c)))
+		}, sshauth.WrongKey},
+		{"a stranger's, under an authorized name", func(c *sshauth.Challenge) []byte {
+			return named(file.Key(), armorOf(t, newSigner(t, "ed25519"), sshauth.Namespace, text(c)))
+		}, sshauth.WrongKey},
+		{"the raw text, without SSHSIG", func(c *sshauth.Challenge) []byte {
+			b := blobOf(file.Key())
+			b.raw = rawOf(t, keyFile(t, "ed25519"), text(c), "")
+			return named(file.Key(), b.armor())
+		}, sshauth.BadSignature},
+		{"the raw challenge", func(c *sshauth.Challenge) []byte {
+			b, binding := blobOf(file.Key()), bindingOf(t, c)
+			b.raw = rawOf(t, keyFile(t, "ed25519"), binding.Challenge[:], "")
+			return named(file.Key(), b.armor())
+		}, sshauth.BadSignature},
+		{"sha1 over rsa", func(c *sshauth.Challenge) []byte {
+			b := blobOf(vectorKey(t, "rsa3072"))
+			b.raw = rawOf(t, keyFile(t, "rsa3072"), b.signed(text(c)), "ssh-rsa")
+			return named(vectorKey(t, "rsa3072"), b.armor())
+		}, sshauth.WrongHash},
+		{"another hash named", func(c *sshauth.Challenge) []byte {
+			b := blobOf(file.Key())
+			b.raw = rawOf(t, keyFile(t, "ed25519"), b.signed(text(c)), "")
+			b.hash = "sha256"
+			return named(file.Key(), b.armor())
+		}, sshauth.BadSignature},
+		{"md5", func(*sshauth.Challenge) []byte {
+			b := blobOf(file.Key())
+			b.hash = "md5"
+			return named(file.Key(), b.armor())
+		}, sshauth.WrongHash},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			challenge := w.challenge(t)
+			_, err := challenge.Verify(c.answer(challenge))
+			if refused(t, err, c.reason).Fingerprint == "" {
+				t.Error("the error names no key")
+			}
+		})
+	}
+}
+
+// TestAnswersThatAreNone: what is no answer at all is refused, and says what one is.
+func TestAnswersThatAreNone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ed25519")
+	key, armor := strings.TrimSpace(vector(t, "ed25519.pub")), vector(t, "ed25519.sig")
+	for name, answer := range map[string]string{
+		"empty":            ``,
+		"no JSON":          `{`,
+		"null":             `null`,
+		"no members":       `{}`,
+		"no signature":     fmt.Sprintf(`{"public_key":%q}`, key),
+		"one more member":  fmt.Sprintf(`{"public_key":%q,"signature":%q,"time":1}`, key, armor),
+		"a member twice":   fmt.Sprintf(`{"public_key":%q,"signature":%q,"signature":%q}`, key, armor, armor),
+		"another case":     fmt.Sprintf(`{"Public_Key":%q,"signature":%q}`, key, armor),
+		"no key":           fmt.Sprintf(`{"public_key":"","signature":%q}`, armor),
+		"two keys":         fmt.Sprintf(`{"public_key":%q,"signature":%q}`, key+"\n"+key, armor),
+		"an option":        fmt.Sprintf(`{"public_key":%q,"signature":%q}`, `no-touch-required `+key, armor),
+		"another type":     fmt.Sprintf(`{"public_key":%q,"signature":%q}`, "ssh-rsa"+strings.TrimPrefix(key, "ssh-ed25519"), armor),
+		"no armor":         fmt.Sprintf(`{"public_key":%q,"signature":"AAAA"}`, key),
+		"a huge signature": fmt.Sprintf(`{"public_key":%q,"signature":%q}`, key, strings.Repeat("A", 1<<20)),
+		"deep":             strings.Repeat("[", 1000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := w.challenge(t).Verify([]byte(answer))
+			refused(t, err, sshauth.Malformed)
+		})
+	}
+}
+
+// TestNobodyGetsInWithoutKeys: a file that cannot be read is no reason to let anybody in, nor to say where it lies.
+func TestNobodyGetsInWithoutKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ed25519")
+	w.verifier.Keys = func() (*sshauth.AuthorizedKeys, error) { return nil, errors.New("open /secret/place") }
+	c := w.challenge(t)
+	_, err := c.Verify(w.answer(t, c).Data)
+	if e := refused(t, err, sshauth.NoKeys); strings.Contains(e.Message, "/secret") {
+		t.Errorf("%q names a path", e.Message)
+	}
+}
+
+// TestChallengesDiffer: no two have the same random bytes, and each has the form that PROTOCOL 4 gives it.
+func TestChallengesDiffer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ed25519")
+	seen := map[[sshauth.ChallengeSize]byte]bool{}
+	for range 100 {
+		b := bindingOf(t, w.challenge(t))
+		if seen[b.Challenge] {
+			t.Fatal("a challenge came twice")
+		}
+		seen[b.Challenge] = true
+	}
+	if _, err := w.verifier.Challenge(context.Background(), socket, 0, uid); err == nil {
+		t.Error("a client of no PID is offered a challenge")
+	}
+}
+
+// TestProofIsNoJournalSignature: the host key signs the journal raw, and that signature is no proof.
+func TestProofIsNoJournalSignature(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ed25519")
+	raw := newKey(t, "ed25519")
+	w.host = must(sshauth.NewSigner(raw, "host"))(t)
+	w.verifier.Host = w.host
+	c := w.challenge(t)
+	text := must(bindingOf(t, c).Text(sshauth.Host))(t)
+	sig := must(raw.Sign(nil, text))(t)
+	if !ed25519.Verify(raw.PublicKey().Marshal()[19:], text, sig.Blob) {
+		t.Fatal("the test signs nothing")
+	}
+	b := blobOf(w.host.Key())
+	b.namespace, b.raw = sshauth.HostNamespace, wire(sig)
+	o := offerOf(t, c)
+	o["host_signature"] = base64.StdEncoding.EncodeToString(b.bytes())
+	_, err := w.login.Answer(t.Context(), jsonOf(t, o), c.Issued())
+	refused(t, err, sshauth.HostUnproven)
+}

@@ -1,0 +1,117 @@
+package sshauth
+
+import (
+	"encoding/base64"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// What the frames of a prologue carry as data (PROTOCOL 4).
+type (
+	offerData struct {
+		Scheme        string `json:"scheme" enum:"none signature"`
+		Challenge     string `json:"challenge,omitzero" maxlen:"64"`
+		HostKey       string `json:"host_key,omitzero" maxlen:"6144"`
+		HostSignature string `json:"host_signature,omitzero" maxlen:"8192"`
+	}
+	answerData struct {
+		PublicKey string `json:"public_key" maxlen:"6400"`
+		Signature string `json:"signature" maxlen:"8192"`
+	}
+)
+
+const (
+	schemeNone      = "none"
+	schemeSignature = "signature"
+
+	// maxFrameData bounds the data of either frame in bytes, whatever a line may hold.
+	maxFrameData = 24 << 10
+)
+
+// decodeData reads a frame's data strictly: no member twice, none unknown.
+func decodeData[T any](data []byte) (*T, *schema.Error) {
+	if len(data) > maxFrameData || !schema.Valid(data) {
+		return nil, schema.Errorf(schema.InvalidJSON, "it is too long or no JSON")
+	}
+	v, fault := schema.TypeOf[T]().Decode(data)
+	if fault != nil {
+		return nil, fault
+	}
+	return v.(*T), nil
+}
+
+// parseOffer reads what a daemon offers. The challenge and the host key are taken in the one form that they have, so
+// that what is bound is what was sent.
+func parseOffer(data []byte) (o *offerData, b *Binding, proof *Signature, err error) {
+	o, fault := decodeData[offerData](data)
+	if fault != nil {
+		return nil, nil, nil, refuse(Malformed, "the daemon's offer cannot be read: is it a pwos daemon of the same version?").because(fault)
+	}
+	if o.Scheme == schemeNone {
+		if *o != (offerData{Scheme: schemeNone}) {
+			return nil, nil, nil, refuse(Malformed, "the daemon asks for nothing, with a challenge: it is no pwos daemon")
+		}
+		return o, nil, nil, nil
+	}
+	b = &Binding{}
+	raw, decodeErr := base64.StdEncoding.Strict().DecodeString(o.Challenge)
+	if decodeErr != nil || len(raw) != ChallengeSize || base64.StdEncoding.EncodeToString(raw) != o.Challenge {
+		return nil, nil, nil, refuse(Malformed, "the daemon's challenge is not %d bytes in base64: nothing was signed", ChallengeSize)
+	}
+	b.Challenge = [ChallengeSize]byte(raw)
+	key, _, keyFault := parseKeyLine(o.HostKey)
+	if keyFault != nil || key.String() != o.HostKey {
+		return nil, nil, nil, refuse(HostUnproven, "the daemon's host key cannot be read: nothing was signed").because(asError(keyFault))
+	}
+	b.HostKey = key
+	blob, decodeErr := base64.StdEncoding.Strict().DecodeString(o.HostSignature)
+	if decodeErr != nil {
+		return nil, nil, nil, refuse(HostUnproven, "the daemon did not prove that it holds its host key: nothing was signed").of(key)
+	}
+	proof, sigFault := parseSignature(blob)
+	if sigFault != nil {
+		return nil, nil, nil, refuse(HostUnproven, "the daemon's proof of its host key cannot be read: nothing was signed").of(key).because(sigFault)
+	}
+	return o, b, proof, nil
+}
+
+// parseAnswer reads what a client answers: the key that it names, and a signature that says to be by that key.
+func parseAnswer(data []byte) (*Signature, *Error) {
+	a, fault := decodeData[answerData](data)
+	if fault != nil {
+		return nil, refuse(Malformed, "the answer's data has to be {\"public_key\":\"ssh-ed25519 …\",\"signature\":\"-----BEGIN SSH SIGNATURE-----…\"}").because(fault)
+	}
+	key, _, err := parseKeyLine(a.PublicKey)
+	if err != nil {
+		return nil, err
+	}
+	sig, err := parseArmored(a.Signature)
+	if err != nil {
+		if err.Fingerprint == "" {
+			err.of(key)
+		}
+		return nil, err
+	}
+	if sig.Key != key {
+		return nil, refuse(WrongKey, "the signature is by the key %s, not by the one that was named: name the key that signs",
+			sig.Key.Fingerprint()).of(key)
+	}
+	return sig, nil
+}
+
+// marshalData writes a frame's data.
+func marshalData(v any) []byte {
+	data, err := schema.Marshal(v)
+	if err != nil {
+		panic("sshauth: a struct of strings that is no JSON: " + err.Error())
+	}
+	return data
+}
+
+// asError is err as an error that is nil where err is.
+func asError(err *Error) error {
+	if err == nil {
+		return nil
+	}
+	return err
+}
