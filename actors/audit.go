@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -30,10 +31,13 @@ type audit struct {
 	held      []hold   // written, not released yet
 	scheduled bool     // a flush is on its way
 	syncing   bool
+	syncEvery time.Duration // not 0: answers do not wait for the disk, which follows that soon
 	synced    uint64
 	commands  map[schema.Domain]uint64 // seq of the last command of each domain
 	shown     map[schema.Domain]uint64 // what each domain has published
 	metrics   *metrics
+	tick      int64 // of the last entry
+	snapshots snapshotting
 
 	rebuilding map[schema.Domain]bool // registries that have yet to make their state anew
 }
@@ -80,6 +84,11 @@ func (a *audit) Receive(ctx actor.Context) {
 		a.flush(ctx)
 	case durable:
 		a.durable(ctx, m)
+	case snapshotOf:
+		a.addSnapshot(m)
+		a.saveSnapshots(ctx)
+	case snapshotsSaved:
+		a.snapshotsSaved(m)
 	case published:
 		a.shown[m.domain] = m.count
 		a.release(ctx)
@@ -113,6 +122,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		if !call.Repeated {
 			a.kernel.keys.number(call, seq)
 		}
+		a.tick = max(a.tick, call.Tick)
 		call.Proof = schema.Proof{Seq: seq, PID: call.PID, Tick: call.Tick, LatencyUS: call.Proof.LatencyUS}
 	}
 	a.fresh = append(a.fresh, b)
@@ -139,6 +149,7 @@ func (a *audit) flush(ctx actor.Context) {
 	}
 	a.fresh = a.fresh[:0]
 	a.release(ctx)
+	a.beginSnapshots(ctx)
 }
 
 // hold notes what b has to wait for.
@@ -150,6 +161,9 @@ func (a *audit) hold(b *batch) {
 		}
 	}
 	need := max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process])
+	if a.syncEvery > 0 {
+		need = 0
+	}
 	a.held = append(a.held, hold{batch: b, seq: min(need, last)})
 }
 
@@ -166,9 +180,14 @@ func (a *audit) release(ctx actor.Context) {
 	}
 	clear(a.held[len(kept):])
 	a.held = kept
-	if unsynced && !a.syncing {
+	switch {
+	case a.syncing:
+	case unsynced:
 		a.syncing = true
 		a.kernel.committer.Request()
+	case a.syncEvery > 0 && a.journal.Written() > a.synced:
+		a.syncing = true
+		time.AfterFunc(a.syncEvery, a.kernel.committer.Request)
 	}
 }
 
@@ -190,6 +209,7 @@ func (a *audit) durable(ctx actor.Context, m durable) {
 		return
 	}
 	a.release(ctx)
+	a.saveSnapshots(ctx)
 }
 
 // failed takes back what could not be written. Where commands are among it, every domain has applied what is not there:
@@ -202,6 +222,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 	lost := a.fresh
 	a.fresh = nil
+	a.dropSnapshots()
 	if a.kernel.refusing.CompareAndSwap(false, true) {
 		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
 	}

@@ -2,9 +2,7 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -40,7 +38,7 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 
 // ask answers a call that reads the journal.
 func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.Time) {
-	self, root, log, dir := ctx.Self(), a.kernel.root, a.journal, a.kernel.journalDir
+	self, root := ctx.Self(), a.kernel.root
 	a.kernel.asking.Go(func() {
 		until, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -53,9 +51,9 @@ func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.T
 		})
 		switch in := call.Input.(type) {
 		case *schema.AuditLogInput:
-			call.Data, call.Err = a.present(entries(until, log, dir, in))
+			call.Data, call.Err = a.present(a.search(until, in))
 		case *schema.AuditVerifyInput:
-			call.Data, call.Err = a.present(verify(until, dir))
+			call.Data, call.Err = a.present(a.verify(until))
 		default:
 			call.Err = schema.Errorf(schema.Internal, "%s has no meaning", call.Message.Type)
 		}
@@ -74,51 +72,6 @@ func (a *audit) present(data []byte, err error) ([]byte, *schema.Error) {
 		a.log.Error("audit query failed", "error", err)
 	}
 	return nil, shown
-}
-
-// entries is what Audit.Log answers: as many entries as fit the limit and a line.
-func entries(ctx context.Context, log *journal.Log, dir string, in *schema.AuditLogInput) ([]byte, error) {
-	var since int64
-	limit := int64(50)
-	if in.SinceSeq != nil {
-		since = *in.SinceSeq
-	}
-	if in.Limit != nil {
-		limit = *in.Limit
-	}
-	if _, err := log.Sync(); err != nil { // so that the proof of every answer that has left is found
-		return nil, fmt.Errorf("sync journal: %w", err)
-	}
-	r := journal.NewReader(nil, dir, journal.ReaderOptions{From: uint64(since) + 1, Limit: log.Synced})
-	defer r.Close() // read only
-	out := schema.AuditLogOutput{Entries: []schema.AuditEntry{}}
-	size := 0
-	for int64(len(out.Entries)) < limit {
-		record, err := r.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return schema.Marshal(&out)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read journal: %w", err)
-		}
-		if in.PID != nil && record.PID != *in.PID {
-			continue
-		}
-		entry, err := auditEntry(record)
-		if err != nil {
-			return nil, err
-		}
-		text, err := schema.Marshal(entry)
-		if err != nil {
-			return nil, err
-		}
-		if size += len(text) + 1; size > kernel.MaxData && len(out.Entries) > 0 {
-			break
-		}
-		out.Entries = append(out.Entries, *entry)
-	}
-	out.Next = out.Entries[len(out.Entries)-1].Seq
-	return schema.Marshal(&out)
 }
 
 // auditEntry is a record in the form of CAP's SyscallResult.
@@ -143,8 +96,8 @@ func auditEntry(record *journal.Record) (*schema.AuditEntry, error) {
 }
 
 // verify is what Audit.Verify answers.
-func verify(ctx context.Context, dir string) ([]byte, error) {
-	report, err := journal.Verify(ctx, nil, dir, journal.VerifyOptions{})
+func (a *audit) verify(ctx context.Context) ([]byte, error) {
+	report, err := journal.Verify(ctx, a.kernel.files, a.kernel.journalDir, journal.VerifyOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("verify journal: %w", err)
 	}

@@ -198,7 +198,7 @@ func (s *system) replayed() map[schema.Domain][]string {
 	fresh := newLibrary()
 	r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
 	defer func() { _ = r.Close() }()
-	if err := actors.Replay(context.Background(), r, fresh.domains(), func(*kernel.Call) {}); err != nil {
+	if err := actors.Replay(context.Background(), r, fresh.domains(), nil, func(*kernel.Call) {}); err != nil {
 		s.t.Fatalf("replay: %v", err)
 	}
 	return fresh.pages()

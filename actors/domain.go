@@ -72,6 +72,8 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.unpark(ctx, m)
 	case hangUp:
 		d.hangUp(ctx, m.conn)
+	case takeSnapshot:
+		d.snapshot(ctx, m.epoch)
 	case rebuild:
 		d.rebuild(ctx, m.epoch)
 	case resume:

@@ -94,7 +94,7 @@ func (s *system) restore(name schema.Domain, d kernel.Domain) error {
 	}
 	d.Reset()
 	r := journal.NewReader(s.files, "/journal", journal.ReaderOptions{})
-	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, func(*kernel.Call) {})
+	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, nil, func(*kernel.Call) {})
 	return errors.Join(err, r.Close())
 }
 

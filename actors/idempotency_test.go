@@ -259,7 +259,7 @@ func (s *system) restart() (*system, library) {
 	books := newLibrary()
 	keys := actors.NewKeys()
 	r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
-	if err := actors.Replay(context.Background(), r, books.domains(), keys.Recall); err != nil {
+	if err := actors.Replay(context.Background(), r, books.domains(), nil, keys.Recall); err != nil {
 		s.t.Fatalf("replay: %v", err)
 	}
 	_ = r.Close()

@@ -17,16 +17,21 @@ import (
 
 // Config is what a Kernel is made of. The domains' states are made already: restored and replayed.
 type Config struct {
-	Domains   map[schema.Domain]kernel.Domain
-	Tokens    kernel.Tokens
-	Processes kernel.Processes
-	Journal   *journal.Log
-	Dir       string        // where the journal is
-	Keys      *Keys         // idempotency keys of the last 24 hours
-	Origin    string        // of the operator and whom it spawns
-	Tick      int64         // where the journal ended
-	Interval  time.Duration // of a tick; 0: the clock is moved by hand only
-	Log       *slog.Logger
+	Domains       map[schema.Domain]kernel.Domain
+	Tokens        kernel.Tokens
+	Processes     kernel.Processes
+	Journal       *journal.Log
+	Dir           string        // where the journal is
+	Snapshots     *Snapshots    // nil: none are taken
+	SnapshotEvery uint64        // entries between two
+	SyncEvery     time.Duration // 0: a command is answered once it is on disk; else once it is written, and synced that soon
+	Made          uint64        // the entry that every snapshot is of; 0 where they differ, or one is missing
+	FS            journal.FS    // what Dir is in; nil means journal.OSFS
+	Keys          *Keys         // idempotency keys of the last 24 hours
+	Origin        string        // of the operator and whom it spawns
+	Tick          int64         // where the journal ended
+	Interval      time.Duration // of a tick; 0: the clock is moved by hand only
+	Log           *slog.Logger
 
 	// Restore makes the state of a domain anew from what is on disk.
 	Restore func(name schema.Domain, state kernel.Domain) error
@@ -41,9 +46,12 @@ type Kernel struct {
 	workers   *workers
 	domains   map[schema.Domain]*actor.PID
 	audit     *actor.PID
+	auditor   *audit                          // for when it has ended
+	states    map[schema.Domain]kernel.Domain // likewise
 	committer *journal.Committer
 
 	journalDir string
+	files      journal.FS
 	restore    func(name schema.Domain, state kernel.Domain) error
 	tokens     kernel.Tokens
 	processes  kernel.Processes
@@ -67,6 +75,7 @@ func New(cfg Config) *Kernel {
 		workers:    newWorkers(),
 		domains:    make(map[schema.Domain]*actor.PID, len(cfg.Domains)),
 		journalDir: cfg.Dir,
+		files:      cfg.FS,
 		restore:    cfg.Restore,
 		tokens:     cfg.Tokens,
 		processes:  cfg.Processes,
@@ -74,6 +83,7 @@ func New(cfg Config) *Kernel {
 		keys:       cfg.Keys,
 		stopping:   make(chan struct{}),
 	}
+	k.states = cfg.Domains
 	k.clock.reach(cfg.Tick)
 	k.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Log.With("component", "actors") }),
@@ -81,6 +91,10 @@ func New(cfg Config) *Kernel {
 	)
 	k.root = k.system.Root.Copy().WithGuardian(&supervisor{kernel: k})
 	a := newAudit(k, cfg.Journal)
+	a.tick = cfg.Tick
+	a.snapshots = snapshotting{store: cfg.Snapshots, begun: cfg.Made, every: cfg.SnapshotEvery, due: cfg.Journal.Head().Seq + cfg.SnapshotEvery}
+	a.syncEvery = cfg.SyncEvery
+	k.auditor = a
 	k.audit = k.spawn("domain/audit", a, always)
 	k.domains[schema.Audit] = k.audit
 	k.committer = journal.NewCommitter(cfg.Journal, func(through uint64, err error) {
@@ -161,15 +175,34 @@ func (k *Kernel) Close() error {
 			errs = append(errs, k.poison(pid))
 		}
 	}
+	k.asking.Wait() // they report to the audit log
 	k.committer.Close()
 	errs = append(errs, k.poison(k.audit))
-	k.asking.Wait() // not in the audit log's own handler, which may run on one of them
 	k.system.Shutdown()
 	k.workers.close()
 	if failure := k.failure.Load(); failure != nil {
 		errs = append(errs, *failure)
 	}
 	return errors.Join(errs...)
+}
+
+// SaveSnapshots saves the state of every part, so that the next start has nothing to replay. It is for a kernel that Close
+// ended without an error.
+func (k *Kernel) SaveSnapshots() error {
+	a := k.auditor
+	if _, err := a.journal.Sync(); err != nil {
+		return fmt.Errorf("save snapshots: %w", err)
+	}
+	at := a.journal.Head()
+	if a.snapshots.store == nil || at.Seq == a.snapshots.begun {
+		return nil
+	}
+	for name, state := range k.states {
+		if err := a.snapshots.store.save(name, at, a.tick, state.Snapshot()); err != nil {
+			return err
+		}
+	}
+	return a.snapshots.store.save(KeysPart, at, a.tick, k.keys.Snapshot())
 }
 
 func (k *Kernel) poison(pid *actor.PID) error {

@@ -12,9 +12,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Replay applies the journal's commands to the domains that own them, and calls seen for every entry; of a query it is
-// given the tick only. It is how a state is made: nothing else reads the journal back into the kernel.
-func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]kernel.Domain, seen func(*kernel.Call)) error {
+// Replay applies the journal's commands to the domains that own them, but for those that a domain's state is made of
+// already, and calls seen for every entry; of a query it is given the tick only. It is how a state is made: nothing else
+// reads the journal back into the kernel.
+func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]Position, seen func(*kernel.Call)) error {
 	for {
 		record, err := r.Next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -32,7 +33,7 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 			return fmt.Errorf("replay entry %d: %w", record.Seq, err)
 		}
 		if call.Err == nil && call.Syscall.Kind == schema.Command && !call.Repeated {
-			if d, ok := domains[call.Syscall.Domain]; ok {
+			if d, ok := domains[call.Syscall.Domain]; ok && record.Seq > made[call.Syscall.Domain].Seq {
 				d.Apply(call)
 			}
 		}

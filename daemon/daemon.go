@@ -87,12 +87,25 @@ func (d *Daemon) boot(ctx context.Context) error {
 	d.replace(s.domains)
 	d.kernel = actors.New(actors.Config{
 		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(),
-		Journal: s.journal, Dir: s.dir, Keys: s.keys, Restore: s.restore,
+		Journal: s.journal, Dir: s.dir, Keys: s.keys, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
+		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
 		Origin: d.config.Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval),
 		Log: d.log,
 	})
+	if every := syncEvery(d.config.Journal); every > 0 {
+		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every)
+	}
+	d.log.Info("state made of the journal", "entries", s.journal.Written(), "replayed", s.replayed)
 	d.kernel.Recover(s.orphans())
 	return nil
+}
+
+// syncEvery is how long an answered command may not be on disk; 0: it always is.
+func syncEvery(j config.Journal) time.Duration {
+	if j.Sync == config.Interval {
+		return time.Duration(j.SyncInterval)
+	}
+	return 0
 }
 
 // listen binds the sockets that no service manager handed over.
@@ -154,7 +167,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	case <-d.idle.expired():
 		reason = "idle"
 	case err := <-served:
-		return errors.Join(err, d.kernel.Close())
+		return errors.Join(err, d.end())
 	}
 	d.log.Info("shutting down", "reason", reason)
 	d.stopping()
@@ -163,7 +176,18 @@ func (d *Daemon) Run(ctx context.Context) error {
 	if err := server.Shutdown(grace); err != nil {
 		d.log.Warn("connections were closed before they had finished", "error", err)
 	}
-	return errors.Join(<-served, d.kernel.Close())
+	return errors.Join(<-served, d.end())
+}
+
+// end stops the kernel, and saves its state for the next start where it can be vouched for.
+func (d *Daemon) end() error {
+	if err := d.kernel.Close(); err != nil {
+		return err
+	}
+	if err := d.kernel.SaveSnapshots(); err != nil {
+		d.log.Warn("the next start replays more of the journal", "error", err)
+	}
+	return nil
 }
 
 // Hurry ends the grace: connections that have not finished by then are closed. A Daemon that is not ending yet will have

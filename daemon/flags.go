@@ -29,6 +29,7 @@ func settings(args []string, getenv func(string) string, stdout io.Writer) (cfg 
 	flags.String("runtime-dir", "", "directory of the sockets (default "+cfg.RuntimeDir+")")
 	flags.String("state-dir", "", "directory of what outlives a restart (default "+cfg.StateDir+")")
 	flags.String("idle-timeout", "", "end after nobody was connected for that long, such as 10m (default: stay)")
+	flags.String("sync", "", "always: answer a command once it is on disk; interval: once it is written (default always)")
 	flags.String("log-level", "", "debug, info, warn or error (default info)")
 	flags.String("log-format", "", "auto, console or json (default auto: console at a terminal)")
 	flags.BoolVar(&version, "version", false, "print the version and exit")
@@ -66,6 +67,7 @@ func load(cfg *config.Config, file string, flag bool, getenv func(string) string
 func override(cfg *config.Config, flags *pflag.FlagSet) (err error) {
 	keys := map[string]string{
 		"runtime-dir": "runtime_dir", "state-dir": "state_dir", "idle-timeout": "idle_timeout",
+		"sync":      "journal.sync",
 		"log-level": "log.level", "log-format": "log.format",
 	}
 	flags.Visit(func(f *pflag.Flag) {

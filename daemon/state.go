@@ -35,8 +35,12 @@ type state struct {
 	ledger    *resource.Ledger
 	mailboxes *ipc.Domain
 
-	keys *actors.Keys
-	tick int64
+	keys      *actors.Keys
+	tick      int64
+	replayed  uint64       // entries that were read to make the state
+	store     *projections // nil where it cannot be had
+	snapshots *actors.Snapshots
+	made      uint64 // the entry that every snapshot is of, 0 where they differ
 }
 
 // openState opens the journal and replays it.
@@ -52,9 +56,10 @@ func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *st
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.journal.Close())
+			err = errors.Join(err, s.close())
 		}
 	}()
+	s.openProjections(cfg)
 	if err := s.makeDomains(cfg); err != nil {
 		return nil, err
 	}
@@ -94,7 +99,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	if s.ledger, err = resource.New(cfg.Resources, s.tokens, view); err != nil {
 		return err
 	}
-	parameters, err := schema.Marshal(&parameterBlock{Origin: cfg.Origin, Version: Version()})
+	parameters, err := schema.Marshal(&parameterBlock{Origin: cfg.Origin, Version: Version(), Sync: string(cfg.Journal.Sync)})
 	if err != nil {
 		return err
 	}
@@ -121,32 +126,7 @@ func governance(deny []config.Deny) []ipc.Rule {
 type parameterBlock struct {
 	Origin  string `json:"origin"`
 	Version string `json:"version"`
-}
-
-// replay makes every domain's state of the whole journal.
-func (s *state) replay(ctx context.Context) error {
-	reader := journal.NewReader(nil, s.dir, journal.ReaderOptions{Limit: s.journal.Written})
-	err := actors.Replay(ctx, reader, s.domains, func(call *kernel.Call) {
-		s.keys.Recall(call)
-		s.tick = max(s.tick, call.Tick)
-	})
-	if err = errors.Join(err, reader.Close()); err != nil {
-		return err
-	}
-	for _, d := range s.domains {
-		if p, ok := d.(kernel.Publisher); ok {
-			p.Publish()
-		}
-	}
-	return nil
-}
-
-// restore makes one domain's state anew.
-func (s *state) restore(name schema.Domain, d kernel.Domain) error {
-	d.Reset()
-	reader := journal.NewReader(nil, s.dir, journal.ReaderOptions{Limit: s.journal.Written})
-	err := actors.Replay(context.Background(), reader, map[schema.Domain]kernel.Domain{name: d}, func(*kernel.Call) {})
-	return errors.Join(err, reader.Close())
+	Sync    string `json:"sync"`
 }
 
 // orphans are the commands that take away what a crash has left to processes that are not alive.
@@ -154,8 +134,11 @@ func (s *state) orphans() []kernel.Step {
 	return process.Orphans(s.processes.Alive, s.tokens.Holders(), s.ledger.Holders(), s.mailboxes.Mailboxes())
 }
 
-// close syncs the journal and signs its head.
+// close lets the projections go, syncs the journal and signs its head.
 func (s *state) close() error {
+	if err := s.store.close(); err != nil { // which costs a replay and no more
+		s.log.Warn("close projections", "error", err)
+	}
 	if err := s.journal.Close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}

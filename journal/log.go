@@ -158,6 +158,9 @@ func (l *Log) release() error {
 	return err
 }
 
+// Head is the last entry appended, which the next Flush writes: for the owner.
+func (l *Log) Head() Head { return l.head }
+
 // Written is the seq of the last entry that a reader of the files can see.
 func (l *Log) Written() uint64 {
 	l.mu.Lock()

@@ -5,7 +5,12 @@ const Audit Domain = "audit"
 
 // AuditLogInput is the data of Audit.Log.
 type AuditLogInput struct {
-	PID      *int64 `json:"pid,omitzero" min:"0" doc:"Only calls of this process."`
+	PID         *int64  `json:"pid,omitzero" min:"0" doc:"Only calls of this process."`
+	Type        *string `json:"type,omitzero" minlen:"1" doc:"Only calls of this syscall, such as Memory.Set."`
+	Correlation *string `json:"correlation,omitzero" minlen:"1" doc:"Only calls with this correlation."`
+	SinceTime   *int64  `json:"since_time,omitzero" min:"0" doc:"Only calls at or after: Unix epoch, milliseconds."`
+	UntilTime   *int64  `json:"until_time,omitzero" min:"0" doc:"Only calls at or before: Unix epoch, milliseconds."`
+
 	SinceSeq *int64 `json:"since_seq,omitzero" min:"0" doc:"Only entries after this one: next of the reply before. Default: from the first."`
 	Limit    *int64 `json:"limit,omitzero" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come where the line would be too long."`
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -10,7 +12,11 @@ import (
 )
 
 // auditLogFlags are the flags of `pwos audit log`.
-type auditLogFlags struct{ pid, since, limit numberFlag }
+type auditLogFlags struct {
+	pid, since, limit numberFlag
+	typ, correlation  string
+	after, before     string
+}
 
 func newAuditLog(a *app) *cobra.Command {
 	var f auditLogFlags
@@ -22,6 +28,8 @@ is no terminal. It asks for page after page until --limit, or until the end; eac
 page is a call too, with an entry of its own.`,
 		Example: `  pwos audit log --limit 20
   pwos audit log --pid 7 --since 1000
+  pwos audit log --type Memory.Set --after 15m
+  pwos audit log --after 2026-11-21T08:00:00Z --before 2026-11-21T09:00:00Z
   pwos audit log | jq -c 'select(.success | not)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,13 +44,41 @@ page is a call too, with an entry of its own.`,
 			if in.Limit, err = f.limit.given(cmd, "limit", 1); err != nil {
 				return usage(cmd, err)
 			}
+			in.Type, in.Correlation = textGiven(cmd, "type", f.typ), textGiven(cmd, "correlation", f.correlation)
+			if in.SinceTime, err = moment(cmd, "after", f.after, time.Now()); err != nil {
+				return usage(cmd, err)
+			}
+			if in.UntilTime, err = moment(cmd, "before", f.before, time.Now()); err != nil {
+				return usage(cmd, err)
+			}
 			return a.auditLog(cmd.Context(), in)
 		},
 	}
 	f.pid.add(cmd, "pid", "only calls of this process; 0 is the operator")
 	f.since.add(cmd, "since", "only entries after the one of this number")
+	cmd.Flags().StringVar(&f.typ, "type", "", "only calls of this syscall, such as Memory.Set")
+	cmd.Flags().StringVar(&f.correlation, "correlation", "", "only calls with this correlation")
+	cmd.Flags().StringVar(&f.after, "after", "", "only calls from then on: a time such as 2026-11-21T08:00:00Z, or how long ago, such as 15m")
+	cmd.Flags().StringVar(&f.before, "before", "", "only calls up to then, likewise")
 	f.limit.add(cmd, "limit", "most entries to print (default: all)")
 	return cmd
+}
+
+// moment is the time that a flag gives, in milliseconds since the Unix epoch; nil where it was not given.
+func moment(cmd *cobra.Command, name, value string, now time.Time) (*int64, error) {
+	if !cmd.Flags().Changed(name) {
+		return nil, nil
+	}
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		ago, notAgo := time.ParseDuration(value)
+		if notAgo != nil || ago < 0 {
+			return nil, fmt.Errorf("--%s %q is neither a time such as 2026-11-21T08:00:00Z nor a duration such as 15m", name, value)
+		}
+		at = now.Add(-ago)
+	}
+	ms := max(0, at.UnixMilli())
+	return &ms, nil
 }
 
 // auditLog follows the pages of the log until it ends, or until in.Limit entries were printed.

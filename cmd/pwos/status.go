@@ -37,6 +37,7 @@ type kernelInfo struct {
 	eventsSocket string
 	syscalls     int
 	ping         time.Duration
+	sync         string // when a command is answered; "" where it may not be asked for
 }
 
 // inspect asks the running kernel.
@@ -57,7 +58,30 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 		return s, err
 	}
 	places := c.Places()
-	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping}, nil
+	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping, readSync(ctx, c)}, nil
+}
+
+// readSync asks the parameter block, which a caller may be denied.
+func readSync(ctx context.Context, c *client.Client) string {
+	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/cmdline"})
+	if err != nil {
+		return ""
+	}
+	parameters, _ := objectOf(data)
+	sync, _ := textOf(parameters["sync"])
+	return sync
+}
+
+// durability says what an answer to a command promises.
+func durability(sync string) string {
+	switch sync {
+	case "always":
+		return "a command is on disk before it is answered"
+	case "interval":
+		return "interval: a power cut takes what was answered last"
+	default:
+		return sync
+	}
 }
 
 // measurePing is the time of one round trip.
@@ -75,6 +99,7 @@ func (a *app) printStatus(s kernelInfo) error {
 			text("socket", s.socket).
 			text("events_socket", s.eventsSocket).
 			integer("syscalls", int64(s.syscalls)).
+			text("sync", s.sync).
 			integer("ping_us", s.ping.Microseconds()).close())
 	}
 	t := new(table)
@@ -82,6 +107,7 @@ func (a *app) printStatus(s kernelInfo) error {
 	t.row("socket", escaped(s.socket))
 	t.row("older dialect", escaped(s.eventsSocket))
 	t.row("syscalls", strconv.Itoa(s.syscalls))
+	t.row("durability", durability(s.sync))
 	t.row("answers in", s.ping.Round(time.Microsecond).String())
 	return t.write(a.stdout)
 }

@@ -32,7 +32,25 @@ type Config struct {
 	Resources map[string]float64 `toml:"resources"` // pools, with their capacity
 	Clock     Clock              `toml:"clock"`
 	Ipc       Ipc                `toml:"ipc"`
+	Journal   Journal            `toml:"journal"`
 }
+
+// Journal is how the record is kept.
+type Journal struct {
+	Sync          Sync     `toml:"sync"`
+	SyncInterval  Duration `toml:"sync_interval"`  // with interval: how much a power cut may take
+	SnapshotEvery int      `toml:"snapshot_every"` // entries: what a start after a crash replays at most, more or less
+}
+
+// Sync is when a command is answered (PROTOCOL 7).
+type Sync string
+
+// Always answers a command once it is on disk, Interval once it is written: a power cut then takes what was answered since
+// the last fsync. A kernel that is killed loses nothing either way.
+const (
+	Always   Sync = "always"
+	Interval Sync = "interval"
+)
 
 // Clock is how the kernel's tick moves.
 type Clock struct {
@@ -89,6 +107,7 @@ func Default(getenv func(string) string, uid int, home string) Config {
 		Origin:     "https://pwos.local/",
 		Clock:      Clock{Interval: Duration(time.Second)},
 		Ipc:        Ipc{Mailbox: 50},
+		Journal:    Journal{Sync: Always, SyncInterval: Duration(100 * time.Millisecond), SnapshotEvery: 200_000},
 	}
 }
 
@@ -238,6 +257,15 @@ func (c *Config) faults() (all []*Error) {
 	}
 	if n := c.Limits.LineBytes; n < schema.MaxLine || n > maxLineBytes {
 		refuse("limits.line_bytes", "%d must be from %d to %d: it can raise the limit, not lower it", n, schema.MaxLine, maxLineBytes)
+	}
+	if c.Journal.Sync != Always && c.Journal.Sync != Interval {
+		refuse("journal.sync", "%q must be always or interval", c.Journal.Sync)
+	}
+	if c.Journal.SyncInterval <= 0 {
+		refuse("journal.sync_interval", "%v must be more than nothing", time.Duration(c.Journal.SyncInterval))
+	}
+	if c.Journal.SnapshotEvery < 1 {
+		refuse("journal.snapshot_every", "%d must be at least 1", c.Journal.SnapshotEvery)
 	}
 	if c.Ipc.Mailbox < 1 {
 		refuse("ipc.mailbox", "%d must be at least 1", c.Ipc.Mailbox)

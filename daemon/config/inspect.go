@@ -23,6 +23,10 @@ func keys() map[string]unstable.Kind {
 		"clock.interval":    unstable.String,
 		"ipc.mailbox":       unstable.Integer,
 
+		"journal.sync":           unstable.String,
+		"journal.sync_interval":  unstable.String,
+		"journal.snapshot_every": unstable.Integer,
+
 		"ipc.deny.intent":       unstable.String,
 		"ipc.deny.sender_pid":   unstable.Integer,
 		"ipc.deny.receiver_pid": unstable.Integer,

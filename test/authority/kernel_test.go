@@ -171,7 +171,7 @@ func (s *system) replay(seen func(*kernel.Call)) (*domains, error) {
 		return nil, err
 	}
 	reader := journal.NewReader(s.disk, journalDir, journal.ReaderOptions{})
-	err = actors.Replay(context.Background(), reader, anew.all, seen)
+	err = actors.Replay(context.Background(), reader, anew.all, nil, seen)
 	if err = errors.Join(err, reader.Close()); err != nil {
 		return nil, err
 	}

@@ -37,6 +37,8 @@ interval = "0s"
 mailbox = 1000000
 [resources]
 gpu = 1000000000
+[journal]
+snapshot_every = 200
 `
 
 // place is what a daemon leaves behind when it is killed.

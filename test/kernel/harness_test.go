@@ -26,6 +26,7 @@ const patience = time.Minute
 // running is a daemon in this process, whose clock moves by hand only.
 type running struct {
 	cfg  config.Config
+	log  slog.Handler // nil: none
 	stop func()
 }
 
@@ -52,7 +53,11 @@ func start(t *testing.T, edit ...func(*config.Config)) *running {
 // begin starts a daemon on the state there is.
 func (d *running) begin(t *testing.T) {
 	t.Helper()
-	kernel := daemon.New(d.cfg, nil, slog.New(slog.DiscardHandler))
+	log := slog.DiscardHandler
+	if d.log != nil {
+		log = d.log
+	}
+	kernel := daemon.New(d.cfg, nil, slog.New(log))
 	if err := kernel.Open(t.Context()); err != nil {
 		_ = kernel.Close()
 		t.Fatal(err)
@@ -75,7 +80,14 @@ func (d *running) begin(t *testing.T) {
 // restart ends the daemon in good order, and starts another on what it left.
 func (d *running) restart(t *testing.T) {
 	t.Helper()
+	d.restartAfter(t, func() {})
+}
+
+// restartAfter does what a change on disk between two lives needs done.
+func (d *running) restartAfter(t *testing.T, change func()) {
+	t.Helper()
 	d.stop()
+	change()
 	d.begin(t)
 }
 

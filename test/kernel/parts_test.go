@@ -84,7 +84,7 @@ func assemble(t *testing.T) *parts {
 func (p *parts) restore(name schema.Domain, d kernel.Domain) error {
 	d.Reset()
 	r := journal.NewReader(p.files, p.place, journal.ReaderOptions{})
-	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, func(*kernel.Call) {})
+	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, nil, func(*kernel.Call) {})
 	return errors.Join(err, r.Close())
 }
 

@@ -3,10 +3,14 @@ package kernel_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/daemon/config"
 )
 
 // TestRestart runs random commands, and asks for everything there is before and after restarts: the answers are the same. So
@@ -16,9 +20,11 @@ func TestRestart(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) {
 			t.Parallel()
-			replayed, live := life(t, seed, true), life(t, seed, false)
-			if diff := cmp.Diff(live, replayed); diff != "" {
-				t.Errorf("live and replayed (-live +replayed):\n%s", diff)
+			live := life(t, seed, nil)
+			for name, change := range betweenLives() {
+				if diff := cmp.Diff(live, life(t, seed, change)); diff != "" {
+					t.Errorf("%s: live and restarted (-live +restarted):\n%s", name, diff)
+				}
 			}
 			if len(live) == 0 || !strings.Contains(strings.Join(live, "\n"), `"payload":`) {
 				t.Error("no message was left to compare")
@@ -27,22 +33,64 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// life is what a kernel answers in the end, mailboxes last.
-func life(t *testing.T, seed uint64, restarts bool) []string {
+// betweenLives is what may become of the projections while no kernel runs: none of it may show.
+func betweenLives() map[string]func(t *testing.T, file string, life int) {
+	keep := func(t *testing.T, from, to string) {
+		t.Helper()
+		data, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return map[string]func(t *testing.T, file string, life int){
+		"snapshots": func(*testing.T, string, int) {},
+		"no snapshots": func(t *testing.T, file string, _ int) {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"old snapshots": func(t *testing.T, file string, life int) {
+			if life == 0 {
+				keep(t, file, file+".old")
+			} else {
+				keep(t, file+".old", file)
+			}
+		},
+		"damaged snapshots": func(t *testing.T, file string, life int) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := 4096 + life; at < len(data); at += 1777 {
+				data[at] ^= 0x10
+			}
+			if err := os.WriteFile(file, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+}
+
+// life is what a kernel answers in the end, mailboxes last. It is restarted where change says what becomes of its
+// projections meanwhile.
+func life(t *testing.T, seed uint64, change func(t *testing.T, file string, life int)) []string {
 	t.Helper()
-	d := start(t)
+	d := start(t, func(c *config.Config) { c.Journal.SnapshotEvery = 10 })
 	c := d.dial(t)
 	pids := []int64{c.spawn(0, `{"allowed_syscalls":["*"],"resource_quotas":{"gpu":3}}`)}
 	chance := rand.New(rand.NewPCG(seed, 5))
-	for range 3 {
+	for n := range 3 {
 		for range 60 {
 			pids = c.scramble(chance, pids)
 		}
-		if !restarts {
+		if change == nil {
 			continue
 		}
 		before := c.everything(pids)
-		d.restart(t)
+		d.restartAfter(t, func() { change(t, filepath.Join(d.cfg.StateDir, "projections.db"), n) })
 		c = d.dial(t)
 		if diff := cmp.Diff(before, c.everything(pids)); diff != "" {
 			t.Errorf("before and after a restart (-before +after):\n%s", diff)

@@ -1,0 +1,147 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/store"
+)
+
+// auditSearch is one Audit.Log: it reads the parts of the journal that can hold what is asked for, and keeps what is.
+type auditSearch struct {
+	audit  *audit
+	in     *schema.AuditLogInput
+	filter store.Filter
+	limit  int
+	size   int // of what was found, as JSON
+	out    schema.AuditLogOutput
+}
+
+// errEnough ends a search whose page is full.
+var errEnough = errors.New("page is full")
+
+// search is what Audit.Log answers: as many entries as fit the limit and a line.
+func (a *audit) search(ctx context.Context, in *schema.AuditLogInput) ([]byte, error) {
+	if _, err := a.journal.Sync(); err != nil { // so that the proof of every answer that has left is found
+		return nil, errNoJournal()
+	}
+	s := auditSearch{audit: a, in: in, limit: 50, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
+	if in.Limit != nil {
+		s.limit = int(*in.Limit)
+	}
+	s.filter = store.Filter{PID: in.PID, SinceTime: in.SinceTime, UntilTime: in.UntilTime}
+	if in.Type != nil {
+		s.filter.Type = *in.Type
+	}
+	if in.Correlation != nil {
+		s.filter.Correlation = *in.Correlation
+	}
+	switch err := s.run(ctx); {
+	case errors.Is(err, errEnough):
+		s.out.Next = s.out.Entries[len(s.out.Entries)-1].Seq
+	case err != nil:
+		return nil, err
+	}
+	return schema.Marshal(&s.out)
+}
+
+// run reads range after range.
+func (s *auditSearch) run(ctx context.Context) error {
+	from := uint64(1)
+	if s.in.SinceSeq != nil {
+		from = uint64(*s.in.SinceSeq) + 1
+	}
+	for {
+		ranges, err := s.ranges(ctx, from)
+		if err != nil {
+			return err
+		}
+		for _, r := range ranges {
+			if err := s.read(ctx, r); err != nil || r.Last == store.OpenEnd {
+				return err
+			}
+			from = r.Last + 1
+		}
+	}
+}
+
+// ranges asks the index. What it cannot tell is read.
+func (s *auditSearch) ranges(ctx context.Context, from uint64) ([]store.Range, error) {
+	all := []store.Range{{First: from, Last: store.OpenEnd}}
+	snapshots := s.audit.snapshots.store
+	if snapshots == nil || s.filter == (store.Filter{}) {
+		return all, nil
+	}
+	ranges, err := snapshots.Store.Ranges(ctx, s.filter, from, rangesAtOnce)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err == nil && len(ranges) > 0:
+		return ranges, nil
+	case errors.Is(err, store.ErrDamaged):
+		err = errors.Join(err, snapshots.Store.DropIndex(ctx))
+	}
+	s.audit.log.Warn("index of the journal was not used: the journal is read instead", "error", err)
+	return all, nil
+}
+
+// rangesAtOnce is how many parts of the journal the index is asked for at a time.
+const rangesAtOnce = 64
+
+// read keeps the entries of a range that are asked for.
+func (s *auditSearch) read(ctx context.Context, r store.Range) error {
+	k := s.audit.kernel
+	reader := journal.NewReader(k.files, k.journalDir, journal.ReaderOptions{
+		From: r.First, Limit: func() uint64 { return min(r.Last, s.audit.journal.Synced()) },
+	})
+	defer reader.Close() // read only
+	for {
+		record, err := reader.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read journal: %w", err)
+		}
+		if !s.timely(record) {
+			continue
+		}
+		if err := s.keep(record); err != nil {
+			return err
+		}
+	}
+}
+
+// timely looks at what can be told without decoding the entry.
+func (s *auditSearch) timely(r *journal.Record) bool {
+	return (s.in.PID == nil || r.PID == *s.in.PID) &&
+		(s.in.SinceTime == nil || r.Time >= *s.in.SinceTime) && (s.in.UntilTime == nil || r.Time <= *s.in.UntilTime)
+}
+
+// keep takes an entry into the page, if it is one that is asked for.
+func (s *auditSearch) keep(record *journal.Record) error {
+	entry, err := auditEntry(record)
+	if err != nil {
+		return err
+	}
+	if s.in.Type != nil && entry.Type != *s.in.Type || s.in.Correlation != nil && entry.Correlation != *s.in.Correlation {
+		return nil
+	}
+	text, err := schema.Marshal(entry)
+	if err != nil {
+		return err
+	}
+	if s.size += len(text) + 1; s.size > kernel.MaxData && len(s.out.Entries) > 0 {
+		return errEnough
+	}
+	s.out.Entries = append(s.out.Entries, *entry)
+	if len(s.out.Entries) == s.limit {
+		return errEnough
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package actors
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// errKeyChunk says that a chunk is not what snapshot wrote.
+var errKeyChunk = errors.New("chunk of idempotency keys cannot be read")
+
+// snapshot returns a function that writes the keys whose entry is not after through: a chunk each, the one that was used
+// first before the others.
+func (k *Keys) snapshot(through uint64) func(write func(chunk []byte) error) error {
+	type record struct {
+		callerKey
+		keyed
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []record
+	for id, known := range k.known {
+		if known.done && known.seq > 0 && known.seq <= through {
+			list = append(list, record{id, *known})
+		}
+	}
+	return func(write func(chunk []byte) error) error {
+		slices.SortFunc(list, func(a, b record) int {
+			return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
+		})
+		var chunk []byte
+		for i := range list {
+			r := &list[i]
+			chunk = binary.AppendVarint(chunk[:0], r.pid)
+			chunk = binary.AppendVarint(chunk, r.time)
+			chunk = binary.AppendUvarint(chunk, r.seq)
+			chunk = append(chunk, r.body[:]...)
+			chunk = binary.AppendUvarint(chunk, uint64(len(r.key)))
+			chunk = append(chunk, r.key...)
+			chunk = schema.AppendOutcome(chunk, schema.Command, &schema.Outcome{Data: r.data, Err: r.err})
+			if err := write(chunk); err != nil {
+				return fmt.Errorf("snapshot keys: %w", err)
+			}
+		}
+		return nil
+	}
+}
+
+// Snapshot implements Part for a kernel that has ended.
+func (k *Keys) Snapshot() func(write func(chunk []byte) error) error { return k.snapshot(^uint64(0)) }
+
+// Reset forgets all keys.
+func (k *Keys) Reset() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.known)
+	k.order = nil
+}
+
+// Restore adds a chunk of a snapshot, in the order in which they were written.
+func (k *Keys) Restore(chunk []byte) error {
+	var numbers [3]int64
+	for i := range numbers {
+		n, size := binary.Varint(chunk)
+		if i == 2 {
+			var u uint64
+			u, size = binary.Uvarint(chunk)
+			n = int64(u)
+		}
+		if size <= 0 {
+			return errKeyChunk
+		}
+		numbers[i], chunk = n, chunk[size:]
+	}
+	known := &keyed{time: numbers[1], done: true, seq: uint64(numbers[2])}
+	if len(chunk) < sha256.Size {
+		return errKeyChunk
+	}
+	chunk = chunk[copy(known.body[:], chunk):]
+	length, size := binary.Uvarint(chunk)
+	if size <= 0 || length > uint64(len(chunk)-size) {
+		return errKeyChunk
+	}
+	key := string(chunk[size : size+int(length)])
+	outcome, fault := schema.DecodeOutcome(slices.Clone(chunk[size+int(length):]))
+	if fault != nil {
+		return fmt.Errorf("%w: %w", errKeyChunk, fault)
+	}
+	known.data, known.err = outcome.Data, outcome.Err
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	id := callerKey{numbers[0], key}
+	k.known[id] = known
+	k.order = append(k.order, used{id, known.time})
+	return nil
+}

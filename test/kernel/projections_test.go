@@ -1,0 +1,110 @@
+package kernel_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestStartReadsWhatIsNew looks at how many entries a start replays: none after an orderly stop, all of them where the
+// projections are gone.
+func TestStartReadsWhatIsNew(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	c := d.dial(t)
+	for n := range 20 {
+		c.call("Memory.Set", fmt.Sprintf(`{"key":"k/%d","value":%d}`, n, n), nil)
+	}
+	replayed := func(change func()) string {
+		t.Helper()
+		var log bytes.Buffer
+		d.log = slog.NewTextHandler(&log, nil)
+		d.restartAfter(t, change)
+		d.stop() // what it said is whole then
+		found := regexp.MustCompile(`replayed=(\d+)`).FindStringSubmatch(log.String())
+		if found == nil {
+			t.Fatalf("the log does not tell:\n%s", log.String())
+		}
+		d.begin(t)
+		return found[1]
+	}
+	if n := replayed(func() {}); n != "0" {
+		t.Errorf("after an orderly stop %s entries were replayed", n)
+	}
+	gone := func() {
+		files, err := filepath.Glob(filepath.Join(d.cfg.StateDir, "projections.db*"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("projections: %v, %v", files, err)
+		}
+		for _, f := range files {
+			if err := os.Remove(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n, err := strconv.Atoi(replayed(gone)); err != nil || n < 20 {
+		t.Errorf("without projections %d entries were replayed, want 20 at least (%v)", n, err)
+	}
+	if got := d.dial(t).ask("Memory.Get", `{"key":"k/7"}`); string(got.Data) != "7" {
+		t.Errorf("k/7 is %s", got.Data)
+	}
+}
+
+// TestAuditLogFilters asks for entries by each thing that they can be asked for by, in a journal that the index covers in
+// part, and gets what reading all of it and looking gives.
+func TestAuditLogFilters(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	c := d.dial(t)
+	pid := c.spawn(0, `{"allowed_syscalls":["Memory.Set"]}`)
+	for n := range 300 {
+		c.call("Memory.Set", fmt.Sprintf(`{"key":"k","value":%d,"pid":%d}`, n, int64(n%2)*pid), nil)
+		if n%100 == 0 {
+			c.askWith("Syscall.Echo", `{"message":"x"}`, fmt.Sprintf(`,"correlation":"flow-%d"`, n))
+		}
+	}
+	count := func(members string) int {
+		t.Helper()
+		found, since := 0, 0
+		for {
+			var page struct {
+				Entries []struct{ Seq int } `json:"entries"`
+				Next    int                 `json:"next"`
+			}
+			c.call("Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":70%s}`, since, members), &page)
+			found += len(page.Entries)
+			if since = page.Next; since == 0 {
+				return found
+			}
+		}
+	}
+	var first, last struct {
+		Entries []struct{ Time int64 } `json:"entries"`
+	}
+	c.call("Audit.Log", `{"type":"Memory.Set","limit":1}`, &first)
+	c.call("Audit.Log", `{"correlation":"flow-200"}`, &last)
+	if len(first.Entries) != 1 || len(last.Entries) != 1 {
+		t.Fatalf("first %v, last %v", first, last)
+	}
+	for members, want := range map[string]int{
+		`,"type":"Memory.Set"`:                                                     300,
+		`,"type":"Memory.Set","pid":` + fmt.Sprint(pid):                            150,
+		`,"type":"Syscall.Echo"`:                                                   3,
+		`,"correlation":"flow-100"`:                                                1,
+		`,"correlation":"nobody"`:                                                  0,
+		`,"type":"Memory.Set","until_time":1`:                                      0,
+		`,"type":"Memory.Set","since_time":99999999999999`:                         0,
+		fmt.Sprintf(`,"type":"Memory.Set","since_time":%d`, first.Entries[0].Time): 300,
+		fmt.Sprintf(`,"type":"Syscall.Echo","since_time":%d,"until_time":%d`, first.Entries[0].Time, last.Entries[0].Time): 3,
+	} {
+		if got := count(members); got != want {
+			t.Errorf("%s: %d entries, want %d", strings.TrimPrefix(members, ","), got, want)
+		}
+	}
+}
