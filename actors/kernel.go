@@ -65,7 +65,7 @@ type Kernel struct {
 	once     sync.Once
 	failure  atomic.Pointer[error] // the first, whoever asked for the end before
 	ticking  sync.WaitGroup
-	asking   sync.WaitGroup // goroutines that read the journal for an answer
+	asking   sync.WaitGroup // goroutines of the audit log: they read for an answer, or save what a start reads
 }
 
 // New starts the domains. Close ends them.
@@ -175,9 +175,9 @@ func (k *Kernel) Close() error {
 			errs = append(errs, k.poison(pid))
 		}
 	}
-	k.asking.Wait() // they report to the audit log
 	k.committer.Close()
 	errs = append(errs, k.poison(k.audit))
+	k.asking.Wait() // only the audit log begins them, and it has ended
 	k.system.Shutdown()
 	k.workers.close()
 	if failure := k.failure.Load(); failure != nil {
