@@ -15,6 +15,7 @@ import (
 
 // program is the real daemon.
 type program struct {
+	place  *place
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
 }
@@ -27,7 +28,7 @@ func (p *place) launch(t *testing.T) *program {
 		t.Fatal(err)
 	}
 	defer ready.Close()
-	d := &program{cmd: exec.Command(pwosd)}
+	d := &program{place: p, cmd: exec.Command(pwosd)}
 	d.cmd.Env = []string{
 		"HOME=" + p.dir, "PWOS_RUNTIME_DIR=" + p.path("r"), "PWOS_STATE_DIR=" + p.path("s"),
 		"PWOS_CONFIG=" + p.path("config.toml"), "PWOS_READY_FD=3",
@@ -73,14 +74,14 @@ func (f footprint) String() string {
 // takes the fewest that it sees: just after its start the daemon closes one or two more.
 func (d *program) footprint(t *testing.T, want int) footprint {
 	t.Helper()
-	f := footprint{descriptors: descriptors(t, d.cmd.Process.Pid)}
+	f := footprint{descriptors: d.place.descriptors(t, d.cmd.Process.Pid)}
 	for limit := time.Now().Add(patience / 4); want > 0 && f.descriptors > want && time.Now().Before(limit); {
 		<-time.After(10 * time.Millisecond)
-		f.descriptors = descriptors(t, d.cmd.Process.Pid)
+		f.descriptors = d.place.descriptors(t, d.cmd.Process.Pid)
 	}
 	for i := 0; i < 20 && want == 0; i++ {
 		<-time.After(10 * time.Millisecond)
-		f.descriptors = min(f.descriptors, descriptors(t, d.cmd.Process.Pid))
+		f.descriptors = min(f.descriptors, d.place.descriptors(t, d.cmd.Process.Pid))
 	}
 	f.memory, f.threads = d.status(t, "RssAnon:")<<10, d.status(t, "Threads:")
 	return f
