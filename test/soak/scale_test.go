@@ -1,0 +1,164 @@
+package soak_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// many returns how many keys the scale test sets: PWOS_LONG=1 sets a million, and then half a million more.
+func many() int {
+	if os.Getenv("PWOS_LONG") != "" {
+		return 1_000_000
+	}
+	return 30_000
+}
+
+// TestScale sets very many keys and starts the real daemon on them: after an orderly end, after kill -9, and without what
+// the projections keep. Each time every key is there. What it takes is told, and only what does not depend on the
+// machine is judged.
+func TestScale(t *testing.T) {
+	p := newPlace(t)
+	d := p.launch(t)
+	n := many()
+	empty := d.footprint(t, 0).memory
+	p.load(t, 0, n)
+	t.Logf("%d bytes a key of the running daemon", (d.footprint(t, 0).memory-empty)/n)
+	d.stop(t)
+	t.Logf("%d bytes of journal a command; projections of %d MB", p.bytes(t, "s/journal")/n, p.bytes(t, "s/projections.db*")>>20)
+
+	for _, start := range []struct {
+		after  string
+		before func()
+		replay func(entries, replayed int) bool
+	}{
+		{"an orderly end", func() {}, func(_, replayed int) bool { return replayed == 0 }},
+		{"kill -9", func() {
+			d = p.launch(t)
+			p.load(t, 0, 1)
+			_ = d.end(syscall.SIGKILL)
+		}, func(entries, replayed int) bool { return replayed > 0 && replayed < entries }},
+		{
+			"an orderly end, without projections", func() { p.remove(t, "s/projections.db*") },
+			func(entries, replayed int) bool { return replayed == entries },
+		},
+	} {
+		start.before()
+		begun := time.Now()
+		d = p.launch(t)
+		p.has(t, n-1)
+		t.Logf("after %s: %v to the first reply", start.after, time.Since(begun).Round(time.Millisecond))
+		for k := 0; k < n; k += max(1, n/1000) {
+			p.has(t, k)
+		}
+		t.Logf("%d bytes a key", (d.footprint(t, 0).memory-empty)/n)
+		d.stop(t)
+		if entries, replayed := d.replayed(t); !start.replay(entries, replayed) {
+			t.Errorf("after %s: %d of %d entries were replayed", start.after, replayed, entries)
+		}
+	}
+
+	d = p.launch(t)
+	before := d.footprint(t, 0).memory
+	p.load(t, n, n+n/2)
+	t.Logf("half as many again: %d bytes a key", (d.footprint(t, 0).memory-before)/(n/2))
+	d.stop(t)
+}
+
+// replayed is what a daemon that has ended said of its start: how many entries the journal had, and how many were read.
+func (d *program) replayed(t *testing.T) (entries, replayed int) {
+	t.Helper()
+	match := regexp.MustCompile(`"entries":(\d+),"replayed":(\d+)`).FindStringSubmatch(d.stderr.String())
+	if match == nil {
+		t.Fatalf("the daemon says nothing of the journal:\n%s", d.stderr.String())
+	}
+	if _, err := fmt.Sscan(match[1]+" "+match[2], &entries, &replayed); err != nil {
+		t.Fatal(err)
+	}
+	return entries, replayed
+}
+
+// value is a key's: a hundred bytes or so.
+func value(k int) string { return fmt.Sprintf("%d %s", k, strings.Repeat("all work and no play ", 4)) }
+
+// load sets the keys from one to another, on one connection.
+func (p *place) load(t *testing.T, from, to int) {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	for k := from; k < to && err == nil; k++ {
+		if c.ask(0, "Memory.Set", fmt.Sprintf(`{"key":"notes/%d","value":%q}`, k, value(k))); k%100 == 99 || k == to-1 {
+			_, err = c.flush()
+		}
+		if k%10_000 == 0 {
+			err = c.SetDeadline(time.Now().Add(patience))
+		}
+	}
+	if err := c.end(err); err != nil {
+		t.Fatal(err)
+	}
+	if to-from > 1 {
+		t.Logf("%d keys set in %v", to-from, time.Since(begun).Round(time.Millisecond))
+	}
+}
+
+// has reads a key and holds its value to what it was set to.
+func (p *place) has(t *testing.T, k int) {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := c.end(c.call("Memory.Get", fmt.Sprintf(`{"key":"notes/%d"}`, k), &got)); err != nil || got != value(k) {
+		t.Fatalf("key %d is %q, %v", k, got, err)
+	}
+}
+
+// bytes is the size of the files that the pattern names, and of those below them.
+func (p *place) bytes(t *testing.T, pattern string) int {
+	t.Helper()
+	names, err := filepath.Glob(p.path(pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0
+	for _, name := range names {
+		err = filepath.WalkDir(name, func(_ string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			info, err := entry.Info()
+			if err == nil {
+				sum += int(info.Size())
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sum
+}
+
+func (p *place) remove(t *testing.T, pattern string) {
+	t.Helper()
+	names, err := filepath.Glob(p.path(pattern))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("nothing is called %s: %v", pattern, err)
+	}
+	for _, name := range names {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
