@@ -42,6 +42,9 @@ type system struct {
 	restoring func(schema.Domain) // where set, called before a domain's state is made anew
 }
 
+// syncing is what lets answers go before they are on disk, which is that long after.
+type syncing time.Duration
+
 // start runs a kernel of one domain, whose syscalls are all there are.
 func start(t tb, domain kernel.Domain) *system { return startWith(t, mount(domain)) }
 
@@ -54,7 +57,7 @@ func startLogging(t tb, domains map[schema.Domain]kernel.Domain, handler func(io
 }
 
 // startOn runs a kernel on what disk holds already, as far as domains and keys know of it.
-func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler) *system {
+func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler, every ...syncing) *system {
 	s := &system{t: t, disk: disk}
 	s.files = faultfs.NewFailing(s.disk, faultfs.Fault{})
 	s.room = &room{FS: s.files}
@@ -63,8 +66,13 @@ func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, 
 		t.Fatalf("open journal: %v", err)
 	}
 	s.tokens = &tokens{}
+	var late time.Duration
+	for _, d := range every {
+		late = time.Duration(d)
+	}
 	s.kernel = actors.New(actors.Config{
-		Domains: domains, Journal: record, Dir: "/journal", Keys: keys, Tokens: s.tokens, Processes: nobody{},
+		SyncEvery: late,
+		Domains:   domains, Journal: record, Dir: "/journal", Keys: keys, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
 	})
 	s.stopped = sync.OnceValue(s.kernel.Close)

@@ -93,7 +93,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		Log: d.log,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
-		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every)
+		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
 	}
 	d.log.Info("state made of the journal", "entries", s.journal.Written(), "replayed", s.replayed)
 	d.kernel.Recover(s.orphans())

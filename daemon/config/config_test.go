@@ -42,6 +42,13 @@ func TestParse(t *testing.T) {
 		{name: "log", text: "[log]\nlevel = 'warn'\nformat = 'json'", want: func(c *config.Config) { c.Log.Level, c.Log.Format = 4, "json" }},
 		{name: "larger lines", text: "limits.line_bytes = 65536", want: func(c *config.Config) { c.Limits.LineBytes = 65536 }},
 
+		{name: "journal", text: "[journal]\nsync = 'interval'\nsync_interval = '1s'\nsnapshot_every = 1", want: func(c *config.Config) {
+			c.Journal = config.Journal{Sync: config.Interval, SyncInterval: config.Duration(time.Second), SnapshotEvery: 1}
+		}},
+		{name: "other durability", text: "[journal]\nsync = 'never'", says: `line 2: journal.sync: "never" must be always or interval`},
+		{name: "no time to sync", text: "[journal]\nsync_interval = '0s'", says: "line 2: journal.sync_interval: 0s must be more than nothing"},
+		{name: "no snapshots", text: "[journal]\nsnapshot_every = 0", says: "line 2: journal.snapshot_every: "},
+
 		{name: "unknown key", text: "\nlimits.line_byte = 1", says: `line 2: limits.line_byte: no setting has this name: there are clock.interval, idle_timeout,`},
 		{name: "unknown table", text: "[limit]\nx = 1", says: "line 1: limit: no setting has this name"},
 		{name: "not TOML", text: "log = [", says: "line 1"},
@@ -136,8 +143,7 @@ func TestExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := defaults()
-	got.Log, got.Limits, got.Clock, got.Ipc, got.Origin = config.Log{}, config.Limits{}, config.Clock{}, config.Ipc{}, "" // what the file does not set would show
+	got := config.Config{RuntimeDir: defaults().RuntimeDir, StateDir: defaults().StateDir} // what the file does not set shows
 	if err := got.Parse(text); err != nil {
 		t.Fatal(err)
 	}
