@@ -124,6 +124,7 @@ func TestGuardKilledToo(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	check(t, d.cmd.Process.Signal(syscall.SIGSTOP)) // so that it cannot start another
+	until(t, "the stop of every thread", func() bool { return stopped(d.cmd.Process.Pid) })
 	check(t, syscall.Kill(d.guard, syscall.SIGKILL))
 	check(t, d.cmd.Process.Kill())
 	gone(t, d.agents[0])

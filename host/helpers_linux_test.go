@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -57,7 +58,9 @@ func orphan(args []string) int {
 	}
 	switch args[1] {
 	case "cling": // what it was given to die with the daemon, it throws away
-		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0)
+		if !onMain || unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) != nil {
+			return 1
+		}
 		return idle([]string{args[0] + ".clings"})
 	case "stay":
 		return idle(nil)
@@ -86,6 +89,10 @@ func idle(args []string) int {
 	time.Sleep(time.Hour)
 	return 0
 }
+
+// onMain keeps what a helper does first on the thread that was executed: the signal of a parent's death is a thread's, and
+// only that thread can throw it away.
+var onMain = func() bool { runtime.LockOSThread(); return true }()
 
 // daemon hosts an agent, says so, and waits to be killed.
 func daemon(args []string) int {

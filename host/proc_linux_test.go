@@ -20,6 +20,18 @@ func stat(pid int) (state byte, parent int) {
 	return fields[0][0], parent
 }
 
+// stopped reports whether every thread of a process has stopped. A signal that stops is sent, not yet obeyed.
+func stopped(pid int) bool {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, thread := range threads {
+		tid, _ := strconv.Atoi(thread.Name())
+		if state, _ := stat(tid); state != 'T' {
+			return false
+		}
+	}
+	return err == nil
+}
+
 // alive reports whether a process is there and is more than a zombie.
 func alive(pid int) bool {
 	state, _ := stat(pid)
