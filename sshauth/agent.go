@@ -37,8 +37,11 @@ func (a *agentKeys) ask(ctx context.Context, patience time.Duration, question fu
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(patient, "unix", a.socket)
 	if err != nil {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case patient.Err() != nil:
+			return silent(patience, err)
 		}
 		return refuse(AgentSilent, "no ssh-agent answers at SSH_AUTH_SOCK: start one, or name a key file with --identity").because(err)
 	}
@@ -60,10 +63,15 @@ func (a *agentKeys) ask(ctx context.Context, patience time.Duration, question fu
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case patient.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded):
-		return refuse(AgentSilent, "the ssh-agent did not answer within %v: touch the key or confirm when asked, restart the agent, or name a key file with --identity",
-			patience).because(err)
+		return silent(patience, err)
 	}
 	return err
+}
+
+// silent is the error of an agent that did not answer in the time that it was given.
+func silent(patience time.Duration, err error) error {
+	return refuse(AgentSilent, "the ssh-agent did not answer within %v: touch the key or confirm when asked, restart the agent, or name a key file with --identity",
+		patience).because(err)
 }
 
 // list returns a signer for each key of the agent that is accepted. A locked agent has none.

@@ -23,7 +23,8 @@ type AuthorizedKey struct {
 	Line    int       // from 1
 	NoTouch bool      // no-touch-required: a security key need not be touched
 	Expires time.Time // expiry-time, the last moment of the key; zero: it does not expire
-	// Agent is what the key's holder may do. Nil: it is the operator, who may do everything.
+	// Agent is what the key's holder may do. Nil: it is the operator, who may do everything. Only a line without options, but
+	// for no-touch-required, is the operator's.
 	Agent *AgentGrant
 }
 

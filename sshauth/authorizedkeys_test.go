@@ -26,6 +26,7 @@ func TestKeysOptions(t *testing.T) {
 	t.Parallel()
 	key := strings.TrimSpace(vector(t, "ed25519.pub"))
 	utc := func(text string) time.Time { return must(time.Parse(time.RFC3339, text))(t) }
+	nothing := &sshauth.AgentGrant{Quotas: map[string]float64{}}
 	for _, c := range []struct {
 		line string
 		want sshauth.AuthorizedKey
@@ -33,12 +34,12 @@ func TestKeysOptions(t *testing.T) {
 		{key, sshauth.AuthorizedKey{}},
 		{"\t " + key + " \t", sshauth.AuthorizedKey{}},
 		{"no-touch-required " + key, sshauth.AuthorizedKey{NoTouch: true}},
-		{`expiry-time="20300102" ` + key, sshauth.AuthorizedKey{Expires: utc("2030-01-02T00:00:00Z")}},
-		{`expiry-time="203001020304" ` + key, sshauth.AuthorizedKey{Expires: utc("2030-01-02T03:04:00Z")}},
-		{`expiry-time="20300102030405Z" ` + key, sshauth.AuthorizedKey{Expires: utc("2030-01-02T03:04:05Z")}},
+		{`expiry-time="20300102" ` + key, sshauth.AuthorizedKey{Expires: utc("2030-01-02T00:00:00Z"), Agent: nothing}},
+		{`expiry-time="203001020304" ` + key, sshauth.AuthorizedKey{Expires: utc("2030-01-02T03:04:00Z"), Agent: nothing}},
+		{`expiry-time="20300102030405Z" ` + key, sshauth.AuthorizedKey{Expires: utc("2030-01-02T03:04:05Z"), Agent: nothing}},
 		{
 			`no-touch-required,expiry-time="20300102Z" ` + key,
-			sshauth.AuthorizedKey{NoTouch: true, Expires: utc("2030-01-02T00:00:00Z")},
+			sshauth.AuthorizedKey{NoTouch: true, Expires: utc("2030-01-02T00:00:00Z"), Agent: nothing},
 		},
 		{`allow="Memory.*,Syscall.SendMsg" ` + key, sshauth.AuthorizedKey{
 			Agent: &sshauth.AgentGrant{Allow: []string{"Memory.*", "Syscall.SendMsg"}, Quotas: map[string]float64{}},

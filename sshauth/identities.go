@@ -30,8 +30,8 @@ type Candidates struct {
 	Skipped []string
 }
 
-// Find looks for keys. No passphrase is asked for yet. It returns an *Error where there is none to sign with, or ctx's
-// cause.
+// Find looks for keys. No passphrase is asked for yet. It returns an *Error where there is none to sign with, which wraps
+// the agent's where that is the reason, or ctx's cause.
 func (i *Identities) Find(ctx context.Context) (*Candidates, error) {
 	var agentErr error
 	var held []*Signer
@@ -63,7 +63,7 @@ func (i *Identities) Find(ctx context.Context) (*Candidates, error) {
 		}
 	}
 	if len(c.Signers) == 0 {
-		return nil, noIdentity(c.Skipped)
+		return nil, noIdentity(c.Skipped).because(agentErr)
 	}
 	return c, nil
 }
@@ -81,7 +81,7 @@ func (i *Identities) named(held []*Signer, agentErr error) (*Candidates, error) 
 	if signer == nil {
 		c.skip(badKeyFile(i.Identity, "holds no private key that can be used from a file, and the ssh-agent does not have it").of(key))
 		c.skip(agentErr)
-		return nil, noIdentity(c.Skipped).of(key)
+		return nil, noIdentity(c.Skipped).of(key).because(agentErr)
 	}
 	c.Signers = []*Signer{signer}
 	return c, nil

@@ -169,6 +169,7 @@ func (k *AuthorizedKey) setExpiry(value string, zone *time.Location) string {
 	if n == 8 || n == 12 || n == 14 {
 		if t, err := time.ParseInLocation(form[:n], digits, zone); err == nil && t.Year() >= 1970 {
 			k.Expires = t
+			k.agent() // a key that is lent for a time is nobody's who may do everything
 			return ""
 		}
 	}

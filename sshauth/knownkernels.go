@@ -17,6 +17,7 @@ import (
 // KnownKernels is the file in which clients remember which kernel answers at a socket: a line each, the key's type and base64,
 // then the socket's name up to the end of the line. What is in it decides whom a client trusts, so a file or a
 // directory that somebody else may write is refused, and so is a line that cannot be read.
+// With no Path no kernel is known, and none can be remembered.
 type KnownKernels struct{ Path string }
 
 // KnownKernel is one of its lines.
@@ -30,9 +31,11 @@ const lockTime = 5 * time.Second
 
 // List returns the lines of the file, none where it is not there. The error is a *FileError or one of the file system.
 func (k KnownKernels) List() ([]KnownKernel, error) {
-	if err := judgeDirOf(k.Path); errors.Is(err, fs.ErrNotExist) {
+	// First of all: who has never met a kernel that has a key may keep his directories as he likes.
+	if _, err := os.Lstat(k.Path); k.Path == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	} else if err != nil {
+	}
+	if err := judgeDirOf(k.Path); err != nil {
 		return nil, err
 	}
 	text, _, _, err := readOnce(k.Path)
@@ -119,11 +122,14 @@ func without(known []KnownKernel, socket string) []KnownKernel {
 // hostChanged is the error that a person has to understand.
 func hostChanged(socket string, old, now PublicKey) *Error {
 	return refuse(HostChanged, "the kernel at %s has another host key than before (%s, it was %s): its state directory was made anew, or another program answers in its place. "+
-		"Nothing was signed. If you know why, accept it with \"pwos auth trust\"", socket, now.Fingerprint(), old.Fingerprint()).of(now)
+		"Nothing was signed. If you know why, drop the old key with \"pwos auth trust --forget\"", socket, now.Fingerprint(), old.Fingerprint()).of(now)
 }
 
 // update replaces the file by what change makes of it, whole or not at all, one client at a time.
 func (k KnownKernels) update(ctx context.Context, change func([]KnownKernel) ([]KnownKernel, error)) error {
+	if k.Path == "" {
+		return errors.New("write known kernels: there is no place for them: set HOME or PWOS_CONFIG")
+	}
 	dir := filepath.Dir(k.Path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write known kernels: %w", err)

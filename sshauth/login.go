@@ -19,6 +19,9 @@ type Login struct {
 	// Prefer, where set, picks the key to try first of several, such as one that authorized_keys names; a connection lets
 	// only one be tried.
 	Prefer func(PublicKey) bool
+	// Pick, where set, gives the key to sign with, in place of Identities and Prefer: whoever logs in again and again finds
+	// its keys once.
+	Pick func(context.Context) (*Signer, error)
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -77,6 +80,20 @@ func (l *Login) Answer(ctx context.Context, offer []byte, issued time.Time) (*An
 	return &Answer{Data: data, Key: signer.key, From: signer.source, Host: binding.HostKey, Fresh: fresh}, nil
 }
 
+// Host returns the host key of the kernel that made the offer, whether it is the one that is known or not, once it has
+// proven that it holds that key. The zero key: it is in open mode, and has none to show. Nothing is signed or remembered.
+func (l *Login) Host(offer []byte, issued time.Time) (PublicKey, error) {
+	o, binding, proof, err := parseOffer(offer)
+	if err != nil || o.Scheme == schemeNone {
+		return PublicKey{}, err
+	}
+	binding.Socket, binding.PID, binding.UID, binding.Issued = l.Socket, l.PID, l.UID, issued
+	if err := l.checkProof(binding, proof); err != nil {
+		return PublicKey{}, err
+	}
+	return binding.HostKey, nil
+}
+
 // checkProof refuses a daemon that does not hold its host key, or whose proof was made for another connection: one that
 // was recorded, or that a program between the two hands on.
 func (l *Login) checkProof(b *Binding, proof *Signature) error {
@@ -99,6 +116,9 @@ func (l *Login) checkProof(b *Binding, proof *Signature) error {
 
 // pick returns the key to sign with.
 func (l *Login) pick(ctx context.Context) (*Signer, error) {
+	if l.Pick != nil {
+		return l.Pick(ctx)
+	}
 	found, err := l.Identities.Find(ctx)
 	if err != nil {
 		return nil, err

@@ -109,14 +109,14 @@ func TestOpenSSHReadsOurs(t *testing.T) {
 	}
 }
 
-// runScript lets testdata/sign.sh answer a prologue of the world. It returns the answer's data, or what the script says.
+// runScript lets examples/sign.sh answer a prologue of the world. It returns the answer's data, or what the script says.
 func runScript(t testing.TB, c *sshauth.Challenge, dialect schema.Dialect, env []string, args ...string) (data []byte, says string) {
 	t.Helper()
 	frame := schema.AppendMessage(nil, &schema.Message{
 		Dialect: dialect, Kind: schema.Command, Type: "Syscall.Authenticate", Data: c.Data(),
 		Meta: schema.Metadata{Present: true, ID: "0197-fresh", Timestamp: c.Issued().UnixMilli()},
 	})
-	cmd := exec.Command("sh", append([]string{filepath.Join("testdata", "sign.sh")}, args...)...)
+	cmd := exec.Command("sh", append([]string{filepath.Join("..", "examples", "sign.sh")}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdin = bytes.NewReader(frame)
 	var errors bytes.Buffer

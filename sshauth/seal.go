@@ -58,37 +58,46 @@ func Enroll(ctx context.Context, signer *Signer) (*Sealer, error) {
 func (s *Sealer) Key() PublicKey { return s.signer.key }
 
 // KeyID names the key as sealed values do, "ssh-fp:SHA256:…".
-func (s *Sealer) KeyID() string { return keyIDText(s.id()) }
+func (s *Sealer) KeyID() string { return keyIDText(s.signer.key.id()) }
 
-func (s *Sealer) id() [sha256.Size]byte { return sha256.Sum256([]byte(s.signer.key.blob)) }
+func (k PublicKey) id() [sha256.Size]byte { return sha256.Sum256([]byte(k.blob)) }
 
 // Seal seals a plaintext of at most MaxPlaintext bytes. aad, of at most MaxAAD bytes, goes with the value in the clear and
 // cannot be changed; nil for none, which every implementation of the format can open. The plaintext stays the caller's
 // to clear.
 func (s *Sealer) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
-	if len(plaintext) > MaxPlaintext || len(aad) > MaxAAD {
-		return "", refuse(Unsealable, "at most %d bytes can be sealed, with at most %d in the clear: seal a key for what is longer", MaxPlaintext, MaxAAD)
+	if err := sealable(plaintext, aad); err != nil {
+		return "", err
 	}
 	aead, err := s.cipher(ctx, s.algorithms()[0])
 	if err != nil {
 		return "", err
 	}
+	return s.signer.key.seal(aead, plaintext, aad), nil
+}
+
+// sealable refuses what is too long to be sealed.
+func sealable(plaintext, aad []byte) error {
+	if len(plaintext) > MaxPlaintext || len(aad) > MaxAAD {
+		return refuse(Unsealable, "at most %d bytes can be sealed, with at most %d in the clear: seal a key for what is longer", MaxPlaintext, MaxAAD)
+	}
+	return nil
+}
+
+// seal seals with the sealing key of k.
+func (k PublicKey) seal(aead cipher.AEAD, plaintext, aad []byte) string {
 	nonce := make([]byte, nonceSize)
 	_, _ = rand.Read(nonce) // it never fails: the program ends first
-	sealed := &Sealed{keyID: s.id(), nonce: nonce, aad: aad, text: aead.Seal(nil, nonce, plaintext, aad)}
-	return sealed.String(), nil
+	sealed := &Sealed{keyID: k.id(), nonce: nonce, aad: aad, text: aead.Seal(nil, nonce, plaintext, aad)}
+	return sealed.String()
 }
 
 // Open opens a sealed value and returns its plaintext, which the caller clears after use, and its aad. The error is an
 // *Error that says nothing of what is inside, one of the signer's, or ctx's cause.
 func (s *Sealer) Open(ctx context.Context, text string) (plaintext, aad []byte, err error) {
-	sealed, err := ParseSealed(text)
+	sealed, err := s.signer.key.sealed(text)
 	if err != nil {
 		return nil, nil, err
-	}
-	if sealed.keyID != s.id() {
-		return nil, nil, refuse(OtherSeal, "the value was sealed by the key %s, not by %s: open it with that key",
-			sealed.Fingerprint(), s.signer.key.Fingerprint()).of(s.signer.key)
 	}
 	for i, algorithm := range s.algorithms() {
 		aead, err := s.cipher(ctx, algorithm)
@@ -102,7 +111,25 @@ func (s *Sealer) Open(ctx context.Context, text string) (plaintext, aad []byte, 
 			return plaintext, sealed.aad, nil
 		}
 	}
-	return nil, nil, refuse(BrokenSeal, "the sealed value was changed after it was sealed: take it from where it came from").of(s.signer.key)
+	return nil, nil, s.signer.key.brokenSeal()
+}
+
+// sealed reads a value that has to be one of k's.
+func (k PublicKey) sealed(text string) (*Sealed, error) {
+	sealed, err := ParseSealed(text)
+	if err != nil {
+		return nil, err
+	}
+	if sealed.keyID != k.id() {
+		return nil, refuse(OtherSeal, "the value was sealed by the key %s, not by %s: open it with that key",
+			sealed.Fingerprint(), k.Fingerprint()).of(k)
+	}
+	return sealed, nil
+}
+
+// brokenSeal is the error of a value that k has sealed, and that does not open.
+func (k PublicKey) brokenSeal() error {
+	return refuse(BrokenSeal, "the sealed value was changed after it was sealed: take it from where it came from").of(k)
 }
 
 // algorithms are those by which a value may have been sealed; ours is the first. The format does not say which signature
