@@ -14,6 +14,9 @@ func (k *Kernel) admit(call *kernel.Call) *schema.Error {
 	call.Tick = k.clock.now()
 	call.Token = k.tokens.Token(call.PID)
 	call.Origin = k.origin
+	if call.Caller.Origin != "" {
+		call.Origin = call.Caller.Origin
+	}
 	if p := k.processes.Process(call.PID); p != nil {
 		call.Origin = p.Origin
 	}

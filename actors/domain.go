@@ -70,6 +70,8 @@ func (d *domain) Receive(ctx actor.Context) {
 		return
 	case *parked:
 		d.unpark(ctx, m)
+	case wakeUp:
+		d.wakeAll()
 	case hangUp:
 		d.hangUp(ctx, m.conn)
 	case takeSnapshot:

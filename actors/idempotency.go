@@ -45,9 +45,11 @@ type keyed struct {
 func NewKeys() *Keys { return &Keys{known: make(map[callerKey]*keyed)} }
 
 // claim returns the first outcome of the call's key, where it has one and was used before; otherwise it notes the key
-// as used by this call. Another body under the same key is a conflict.
+// as used by this call. Another body under the same key is a conflict. A command with a secret in it has no key: the journal
+// keeps no more of its body than of another's, so that after a restart neither could be told from the other. It runs each time,
+// which it has to be fit for.
 func (k *Keys) claim(call *kernel.Call) (first *keyed, err *schema.Error) {
-	if call.Message.Meta.IdempotencyKey == "" {
+	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input.Redacts(call.Input, false) {
 		return nil, nil
 	}
 	id := callerKey{call.PID, call.Message.Meta.IdempotencyKey}

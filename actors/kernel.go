@@ -66,6 +66,7 @@ type Kernel struct {
 	failure  atomic.Pointer[error] // the first, whoever asked for the end before
 	ticking  sync.WaitGroup
 	asking   sync.WaitGroup // goroutines of the audit log: they read for an answer, or save what a start reads
+	own      atomic.Uint64  // numbers the calls of Do
 }
 
 // New starts the domains. Close ends them.

@@ -61,6 +61,22 @@ func (d *domain) wake(_ actor.Context, pids []int64) {
 	})
 }
 
+// wakeUp has all waiting calls of a domain decided again.
+type wakeUp struct{}
+
+// WakeUp has the waiting calls of a domain decided again, because what they wait for is no call's doing. It may be called
+// until Close.
+func (k *Kernel) WakeUp(name schema.Domain) { k.root.Send(k.domains[name], wakeUp{}) }
+
+// wakeAll is WakeUp, before anything that comes in later.
+func (d *domain) wakeAll() {
+	for _, p := range d.parked {
+		p.timer.Stop()
+		d.queue = append(d.queue, p.batch)
+	}
+	d.parked = nil
+}
+
 // hangUp ends the waiting of a connection's calls. One that has not come to its turn yet will not wait.
 func (d *domain) hangUp(ctx actor.Context, conn string) {
 	for _, b := range d.queue {

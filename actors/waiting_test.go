@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,6 +75,39 @@ func TestWoken(t *testing.T) {
 		checkReplay(t, s, books)
 		if err := s.end(); err != nil {
 			t.Errorf("close kernel: %v", err)
+		}
+	})
+}
+
+// TestWakeUp shows that what comes from outside, and is no call's doing, has all waiting calls of its domain decided again,
+// whoever they are of, and holds up none that comes later.
+func TestWakeUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		var come atomic.Bool
+		books[schema.Ipc].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+			if !come.Load() && !call.Final {
+				return kernel.Result{Wait: time.Minute}, true, nil
+			}
+			return kernel.Result{Data: []byte("true")}, true, nil
+		}
+		s := startWith(t, books.domains())
+		first, second := s.connect(), s.connect()
+		first.send(minute("a"))
+		second.send(receive("b", `"pid":8,"wait_ms":60000`))
+		synctest.Wait()
+		s.kernel.WakeUp(schema.Ipc) // in vain
+		s.kernel.WakeUp(schema.Memory)
+		expectNothing(t, first)
+		expectNothing(t, second)
+		before := time.Now()
+		come.Store(true)
+		s.kernel.WakeUp(schema.Ipc)
+		expect(t, first, "a true")
+		expect(t, second, "b true")
+		if waited := time.Since(before); waited != 0 {
+			t.Errorf("woken after %s", waited)
 		}
 	})
 }

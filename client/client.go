@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -18,6 +19,8 @@ type Client struct {
 	conn   *unixsock.Conn
 	places unixsock.Places
 	pid    int
+	login  *login
+	as     int64 // who we are to the kernel
 
 	mu      sync.Mutex
 	use     use
@@ -56,6 +59,28 @@ func (c *Client) PID() int { return c.pid }
 
 // Places returns what lies in the kernel's runtime directory.
 func (c *Client) Places() unixsock.Places { return c.places }
+
+// Identity is who a Client is to its kernel.
+type Identity struct {
+	PID  int64             // 0: the operator
+	Key  sshauth.PublicKey // that was shown; zero where the kernel asked for none (open mode)
+	From string            // where its private part is: "ssh-agent" or a file's path
+	Host sshauth.PublicKey // of the kernel; zero in open mode
+}
+
+// Identity returns who the kernel takes us for.
+func (c *Client) Identity() Identity {
+	c.login.mu.Lock()
+	defer c.login.mu.Unlock()
+	a := c.login.answer
+	return Identity{PID: c.as, Key: a.Key, From: a.From, Host: a.Host}
+}
+
+// Greet takes another connection to the same kernel through the prologue, with the key that got this one in.
+func (c *Client) Greet(ctx context.Context, conn *unixsock.Conn) error {
+	_, err := c.login.greet(ctx, conn)
+	return err
+}
 
 // Call sends one message and returns its answer; see Do.
 func (c *Client) Call(ctx context.Context, kind schema.Kind, typ string, data []byte) (schema.Message, error) {

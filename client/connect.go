@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"time"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -19,15 +21,15 @@ func (d *dialer) connect(ctx context.Context) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := greet(ctx, nc)
+	c, err := d.greet(ctx, nc)
 	if err != nil {
 		return nil, errors.Join(err, nc.Close())
 	}
-	c.places = d.places
+	c.places, c.login = d.places, d.login
 	return c, nil
 }
 
-func greet(ctx context.Context, nc *net.UnixConn) (*Client, error) {
+func (d *dialer) greet(ctx context.Context, nc *net.UnixConn) (*Client, error) {
 	peer, err := unixsock.PeerOf(nc)
 	if err != nil {
 		return nil, err
@@ -36,8 +38,76 @@ func greet(ctx context.Context, nc *net.UnixConn) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unixsock.ClientPrologue(ctx, conn, unixsock.AnswerOpen); err != nil {
-		return nil, err
+	asked, err := d.login.greet(ctx, conn)
+	if err != nil {
+		return nil, d.login.judge(err)
 	}
-	return newClient(conn, peer.PID), nil
+	c := newClient(conn, peer.PID)
+	if !asked {
+		return c, nil
+	}
+	if c.as, err = confirm(ctx, conn); err != nil {
+		return nil, d.loginFailed(err)
+	}
+	return c, nil
+}
+
+// loginFailed says what the failure of a confirmation means.
+func (d *dialer) loginFailed(err error) error {
+	refusal, ok := errors.AsType[*KernelError](err)
+	if !ok || refusal.Code != 401 {
+		return err
+	}
+	if over := d.login.refused(refusal); over != nil {
+		return over
+	}
+	return fmt.Errorf("%w: %w", errNextKey, refusal)
+}
+
+// errNextKey: the kernel refused a key, and there is another to show it.
+var errNextKey = errors.New("the kernel refused a key")
+
+// confirm makes sure that the kernel took the signature that it was sent, with a ping, and returns the PID that we are
+// there. The kernel has to say no, but says nothing where it means yes.
+func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
+	undo := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails when closed: nobody waits then
+	defer func() {
+		if !undo() {
+			err = context.Cause(ctx)
+		}
+	}()
+	st := schema.NewStamper().Next(time.Now())
+	ping := schema.Message{
+		Kind: schema.Query, Type: "Syscall.Ping", Data: []byte(`{"payload":null}`),
+		Meta: schema.Metadata{Present: true, ID: string(st.ID[:]), Timestamp: time.Now().UnixMilli()},
+	}
+	// A kernel that has hung up already left its reason to be read.
+	_, writeErr := conn.Write(schema.AppendMessage(nil, &ping))
+	line, err := conn.Next()
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("wait for the kernel to accept the key: %w", err), writeErr)
+	}
+	m, fault := schema.Decode(line, schema.OsMessage)
+	switch {
+	case fault != nil:
+		return 0, fmt.Errorf("read answer to a login: %w", fault)
+	case m.Kind == schema.Failure && m.Meta.Causation != ping.Meta.ID:
+		return 0, newKernelError(&m)
+	}
+	return pidIn(line), nil
+}
+
+// pidIn reads from an answer whose record it names: metadata.kernel.pid (PROTOCOL 3).
+func pidIn(line []byte) int64 {
+	member := func(object schema.Value, name string) schema.Value {
+		if decoded, err := schema.TypeOf[map[string]schema.Value]().Decode(object); err == nil {
+			return (*decoded.(*map[string]schema.Value))[name]
+		}
+		return nil
+	}
+	pid, err := schema.TypeOf[int64]().Decode(member(member(member(line, "metadata"), "kernel"), "pid"))
+	if err != nil {
+		return 0
+	}
+	return *pid.(*int64)
 }

@@ -17,16 +17,19 @@ import (
 type dialer struct {
 	options Options
 	places  unixsock.Places
-	last    error // of the latest attempt: what to report when patience runs out
+	login   *login
+	started *Daemon // by us, and not released yet: it does not let us in so far
+	last    error   // of the latest attempt: what to report when patience runs out
 }
 
 // Dial connects to the kernel that o names, starts it first if need be and o says how, and goes through the prologue
-// (BRIDGE 4.5.2). It returns an *UnreachableError, or the cause of ctx's end.
+// (BRIDGE 4.5.2). It returns an *UnreachableError, a *LoginError, or the cause of ctx's end.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	d := &dialer{options: o, places: o.places()}
 	spent := fmt.Errorf("%w within %v", ErrNoAnswer, o.patience())
-	patient, cancel := context.WithTimeoutCause(ctx, o.patience(), spent)
-	defer cancel()
+	patient := newPatience(ctx, o.patience(), spent)
+	defer patient.done()
+	d.login = &login{keys: o.Keys, socket: d.places.KernelSocket, rest: patient.rest}
 
 	c, err := backoff.Retry(patient,
 		func() (*Client, error) {
@@ -37,11 +40,15 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 			return c, err
 		},
 		backoff.WithBackOff(pace()), backoff.WithMaxElapsedTime(0)) // patient ends it
+	err = d.settle(err)
 	switch {
 	case err == nil:
+		d.login.rest = nil
 		return c, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case errors.As(err, new(*LoginError)):
+		return nil, err
 	case patient.Err() == nil || errors.As(err, new(*LaunchError)):
 		// err says it all
 	case d.last != nil:
@@ -86,10 +93,17 @@ func absent(err error) bool {
 	return errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens)
 }
 
-// judge marks err as permanent unless it is one that passes: somebody else is starting a daemon or is one already, or a
-// daemon hung up before its prologue, as it does when it is shutting down.
+// judge marks err as permanent unless it is one that passes: somebody else is starting a daemon or is one already, a
+// daemon hung up before its prologue, as it does when it is shutting down, or there is another key to show.
 func judge(err error) error {
+	if errors.As(err, new(*LoginError)) { // whatever lies behind it, such as an ssh-agent that hung up
+		return backoff.Permanent(err)
+	}
+	if said, ok := errors.AsType[*KernelError](err); ok && said.Code == 503 { // shutting down, or too many wait to log in
+		return err
+	}
 	passes := absent(err) || errors.Is(err, unixsock.ErrLocked) || errors.Is(err, errLocked) || errors.Is(err, errRunning) ||
+		errors.Is(err, errNextKey) ||
 		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	if passes {
 		return err
@@ -127,9 +141,24 @@ func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if c, err = d.connect(ctx); err != nil {
-		return nil, errors.Join(err, daemon.abort())
+	d.started = daemon
+	c, err = d.connect(ctx)
+	if errors.Is(err, errNextKey) {
+		return nil, err
 	}
-	daemon.release()
-	return c, nil
+	return c, d.settle(err)
+}
+
+// settle lets go of the daemon that we have started, if we have, and ends it where err says that it was for nothing.
+func (d *dialer) settle(err error) error {
+	daemon := d.started
+	d.started = nil
+	switch {
+	case daemon == nil:
+	case err != nil:
+		return errors.Join(err, daemon.abort())
+	default:
+		daemon.release()
+	}
+	return err
 }

@@ -8,7 +8,11 @@
 //
 //   - Any number of clients that find no daemon start one between them. Who starts it is told when it is ready; the
 //     others find it. A Dial that fails leaves no daemon behind that it started (BRIDGE 4.5.2).
-//   - Whatever Dial returns in the end, it returns within its patience: five seconds unless asked otherwise.
+//   - A kernel that wants to know who connects is shown a key, the next one where it refuses that, each for that connection
+//     alone; a Client that Dial returns is let in. Nothing is signed for a kernel that does not prove to be the one that was
+//     met before (BRIDGE 4.2.5).
+//   - Whatever Dial returns in the end, it returns within its patience: five seconds unless asked otherwise, not
+//     counting the time that whoever holds a key takes to sign.
 //   - Do may be called from many goroutines. Messages are sent in the order of the calls, without waiting for answers.
 //   - Stream passes on every byte of a frame, in both directions and at the same time, so that neither a kernel that answers
 //     before the input ends nor one that waits for it can stall it. A lost answer is an error.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/promptware-os/pwos/sshauth"
 )
 
 // Why there is no answer. Each is wrapped by the error that says more.
@@ -54,3 +56,31 @@ func (e *LaunchError) Error() string {
 
 // Unwrap returns the reason.
 func (e *LaunchError) Unwrap() error { return e.Err }
+
+// LoginError says that there is a kernel but no way in: it refused every key that it was shown, or nothing was shown to it,
+// because it is not the kernel that it was or because there is no key.
+type LoginError struct {
+	Socket  string
+	Offered []Offer  // in the order in which the kernel refused them
+	Skipped []string // why other keys were not shown, a sentence each
+	Err     error    // the kernel's last refusal, or why nothing was shown
+}
+
+// Error names the keys that were offered, and what the kernel accepts.
+func (e *LoginError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "log in to the kernel at %s: %v", e.Socket, e.Err)
+	for i, o := range e.Offered {
+		b.WriteString([]string{"; offered: ", ", "}[min(i, 1)] + o.String())
+	}
+	for i, why := range e.Skipped {
+		b.WriteString([]string{"; not offered: ", "; "}[min(i, 1)] + why)
+	}
+	if errors.Is(e.Err, &sshauth.Error{Reason: sshauth.NoIdentity}) {
+		b.WriteString("; it accepts the keys of its authorized_keys: " + sshauth.AcceptedTypes)
+	}
+	return b.String()
+}
+
+// Unwrap returns the reason.
+func (e *LoginError) Unwrap() error { return e.Err }

@@ -17,7 +17,9 @@ type Options struct {
 	RuntimeDir string
 	// Spawn starts a daemon where none runs; nil: Dial returns ErrNotRunning instead.
 	Spawn *Command
-	// Patience bounds the whole of Dial; 0: DefaultPatience.
+	// Keys say what to show a kernel that wants to know who connects.
+	Keys Keys
+	// Patience bounds the whole of Dial, but for the time that whoever holds the key takes to sign; 0: DefaultPatience.
 	Patience time.Duration
 }
 

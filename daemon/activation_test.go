@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
@@ -45,4 +46,28 @@ func TestActivatedSocket(t *testing.T) {
 	if _, err := os.Lstat(events); !os.IsNotExist(err) {
 		t.Errorf("it left its own socket: %v", err)
 	}
+}
+
+// At a socket that was handed over keys are asked for too, and it is called by its path, as clients call it.
+func TestActivatedSocketAsksForAKey(t *testing.T) {
+	t.Parallel()
+	dir := tempDir(t)
+	key := newKey(t)
+	h := &house{config: settingsIn(dir), known: sshauth.KnownKernels{Path: filepath.Join(dir, "known_kernels")}}
+	h.config.AuthorizedKeys = filepath.Join(dir, "authorized_keys")
+	h.authorize(t, key.Key().String())
+	handed := filepath.Join(dir, "handed.sock")
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: handed, Net: "unix"})
+	must(t, err)
+	d := daemon.New(h.config, []systemd.Socket{{Name: systemd.KernelName, Listener: ln}}, discard())
+	must(t, d.Open(bounded(t)))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ran := make(chan error, 1)
+	go func() { ran <- d.Run(ctx) }()
+	h.login(t, key, handed).want("query", "Syscall.Ping", `{"payload":1}`, "1")
+	h.login(t, newKey(t), handed).wantRefused("not in the daemon's authorized_keys")
+	cancel()
+	must(t, await(t, ran, "the daemon's end"))
+	must(t, d.Close())
 }

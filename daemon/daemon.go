@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -40,7 +41,8 @@ type Daemon struct {
 	endpoints []unixsock.Endpoint
 	state     *state
 	kernel    *actors.Kernel
-	ran       bool // Run closes the kernel
+	keyed     *keyed // nil in open mode
+	ran       bool   // Run closes the kernel
 	idle      *idle
 	conns     atomic.Uint64 // numbers the connections
 }
@@ -95,8 +97,18 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
 	}
+	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
 	d.log.Info("state made of the journal", "entries", s.journal.Written(), "replayed", s.replayed)
+	agents := newAgents(s, d.kernel, d.config.Origin)
 	d.kernel.Recover(s.orphans())
+	if d.config.AuthorizedKeys == "" {
+		return nil
+	}
+	keyed, err := newKeyed(&d.config, s, agents, d.kernel.Note, d.log)
+	if err != nil {
+		return err
+	}
+	d.keyed = keyed
 	return nil
 }
 
@@ -143,7 +155,17 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 		if d.config.IdleTimeout > 0 {
 			ln = counted{Listener: ln, idle: d.idle}
 		}
-		d.endpoints = append(d.endpoints, unixsock.Endpoint{Listener: ln, Dialect: door.dialect, MaxLine: door.limit})
+		e := unixsock.Endpoint{Listener: ln, Dialect: door.dialect, MaxLine: door.limit}
+		d.endpoints = append(d.endpoints, e)
+		if d.config.AuthorizedKeys == "" {
+			continue
+		}
+		if door.inherited != nil {
+			door.path = ln.Addr().String()
+		}
+		if d.endpoints[len(d.endpoints)-1].Socket, err = sshauth.SocketName(door.path); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -152,7 +174,11 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 // listener breaks. It finishes what was received and returns when every goroutine has ended, with why it had to.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.ran = true
-	server := unixsock.NewServer(unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log})
+	config := unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log}
+	if d.keyed != nil {
+		config.Authenticator = d.keyed
+	}
+	server := unixsock.NewServer(config)
 	served := make(chan error, 1)
 	d.idle.begin()
 	defer d.idle.stop()
@@ -181,6 +207,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // end stops the kernel, and saves its state for the next start where it can be vouched for.
 func (d *Daemon) end() error {
+	d.state.identity.close()
+	if d.keyed != nil {
+		d.keyed.refusals.close()
+	}
 	if err := d.kernel.Close(); err != nil {
 		return err
 	}
@@ -194,9 +224,10 @@ func (d *Daemon) end() error {
 // none.
 func (d *Daemon) Hurry() { d.hurry() }
 
-// serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator (PROTOCOL 4).
+// serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator, and so is who
+// shows an operator's key (PROTOCOL 4).
 func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer) {
-	caller := kernel.Caller{PID: kernel.Operator, Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
+	caller := kernel.Caller{PID: peer.Identity.Agent, Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
@@ -207,6 +238,9 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 			<-interrupted
 		}
 	}()
+	if key := peer.Identity.Key; key != nil {
+		d.log.Info("logged in", "conn", caller.Conn, "key", key.Key.Fingerprint(), "line", key.Line, "pid", caller.PID, "peer", peer.PID)
+	}
 	d.log.Debug("connected", "conn", caller.Conn, "peer", peer.PID)
 	d.kernel.Serve(conn, caller)
 	d.log.Debug("disconnected", "conn", caller.Conn)
@@ -223,6 +257,7 @@ func (d *Daemon) Close() error {
 	}
 	if d.state != nil {
 		if !d.ran {
+			d.state.identity.close()
 			err = errors.Join(err, d.kernel.Close())
 		}
 		err = errors.Join(err, d.state.close())

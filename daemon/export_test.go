@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"log/slog"
+
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -9,3 +11,15 @@ import (
 func (d *Daemon) SetDomain(name schema.Domain, state kernel.Domain) {
 	d.replace = func(domains map[schema.Domain]kernel.Domain) { domains[name] = state }
 }
+
+// Refusals is what records refused logins.
+type Refusals struct{ refusals }
+
+// NewRefusals hands each record to note.
+func NewRefusals(log *slog.Logger, note func(kernel.Step)) *Refusals {
+	return &Refusals{refusals{log: log, note: note}}
+}
+
+// Refused and Close reach its methods.
+func (r *Refusals) Refused(one *schema.LoginFailedInput) { r.refused(one) }
+func (r *Refusals) Close()                               { r.close() }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -28,6 +29,7 @@ func settings(args []string, getenv func(string) string, stdout io.Writer) (cfg 
 	flags.StringVar(&file, "config", "", "configuration file (default "+unixsock.ConfigFile(getenv, home)+")")
 	flags.String("runtime-dir", "", "directory of the sockets (default "+cfg.RuntimeDir+")")
 	flags.String("state-dir", "", "directory of what outlives a restart (default "+cfg.StateDir+")")
+	flags.String("authorized-keys", "", "let in the keys of this file alone (default: the file authorized_keys beside the configuration, where it is there)")
 	flags.String("idle-timeout", "", "end after nobody was connected for that long, such as 10m (default: stay)")
 	flags.String("sync", "", "always: answer a command once it is on disk; interval: once it is written (default always)")
 	flags.String("log-level", "", "debug, info, warn or error (default info)")
@@ -51,6 +53,14 @@ func settings(args []string, getenv func(string) string, stdout io.Writer) (cfg 
 	if err := override(&cfg, flags); err != nil {
 		return cfg, false, err
 	}
+	if cfg.AuthorizedKeys == "" {
+		if !flags.Changed("config") {
+			file = unixsock.ConfigFile(getenv, home)
+		}
+		if cfg.AuthorizedKeys, err = keysBeside(file); err != nil {
+			return cfg, false, err
+		}
+	}
 	return cfg, false, cfg.Check()
 }
 
@@ -63,11 +73,28 @@ func load(cfg *config.Config, file string, flag bool, getenv func(string) string
 	return cfg.Load(file, named, getenv)
 }
 
+// keysBeside returns the path of the authorized keys beside the configuration file, empty where there are none. Whether they
+// may be used is not asked here: what cannot be looked at, or leads nowhere, must not leave the door open.
+func keysBeside(file string) (string, error) {
+	path, err := filepath.Abs(unixsock.AuthorizedKeys(file))
+	if err != nil {
+		return "", fmt.Errorf("find authorized keys: %w", err)
+	}
+	_, err = os.Lstat(path)
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	}
+	return "", fmt.Errorf("find authorized keys: %w", err)
+}
+
 // override sets what the flags say. A directory may be relative here, where there is somebody's working directory.
 func override(cfg *config.Config, flags *pflag.FlagSet) (err error) {
 	keys := map[string]string{
-		"runtime-dir": "runtime_dir", "state-dir": "state_dir", "idle-timeout": "idle_timeout",
-		"sync":      "journal.sync",
+		"sync":        "journal.sync",
+		"runtime-dir": "runtime_dir", "state-dir": "state_dir", "idle-timeout": "idle_timeout", "authorized-keys": "authorized_keys",
 		"log-level": "log.level", "log-format": "log.format",
 	}
 	flags.Visit(func(f *pflag.Flag) {
@@ -76,7 +103,7 @@ func override(cfg *config.Config, flags *pflag.FlagSet) (err error) {
 			return
 		}
 		value := f.Value.String()
-		if value != "" && (key == "runtime_dir" || key == "state_dir") {
+		if value != "" && (key == "runtime_dir" || key == "state_dir" || key == "authorized_keys") {
 			value, err = filepath.Abs(value)
 		}
 		if err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/kernel/delta"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
@@ -29,6 +30,7 @@ type state struct {
 	log     *slog.Logger
 	journal *journal.Log
 
+	pools     []string // names of the resources, ascending
 	domains   map[schema.Domain]kernel.Domain
 	processes *process.Domain
 	tokens    *capability.Registry
@@ -40,7 +42,10 @@ type state struct {
 	replayed  uint64       // entries that were read to make the state
 	store     *projections // nil where it cannot be had
 	snapshots *actors.Snapshots
-	made      uint64 // the entry that every snapshot is of, 0 where they differ
+	made      uint64    // the entry that every snapshot is of, 0 where they differ
+	identity  *identity // what the kernel seals with
+
+	host *hostKey
 }
 
 // openState opens the journal and replays it.
@@ -49,14 +54,15 @@ func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *st
 	if err != nil {
 		return nil, err
 	}
-	s = &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, keys: actors.NewKeys()}
+	made := &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys()}
+	s = made // which a failure takes back
 	s.journal, err = s.openJournal(key)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.close())
+			err = errors.Join(err, made.close())
 		}
 	}()
 	s.openProjections(cfg)
@@ -91,6 +97,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 		pools = append(pools, name)
 	}
 	slices.Sort(pools)
+	s.pools = pools
 	s.processes = process.New(pools)
 	view := s.processes.Processes()
 	s.tokens = capability.New(pools, view)
@@ -107,9 +114,11 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	s.identity = newIdentity(&cfg.Crypto, s.log)
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: self.New(), schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
+		schema.Crypto: crypto.New(s.identity),
 	}
 	return nil
 }
@@ -138,6 +147,9 @@ func (s *state) orphans() []kernel.Step {
 func (s *state) close() error {
 	if err := s.store.close(); err != nil { // which costs a replay and no more
 		s.log.Warn("close projections", "error", err)
+	}
+	if s.identity != nil {
+		s.identity.close()
 	}
 	if err := s.journal.Close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)

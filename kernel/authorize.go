@@ -15,6 +15,9 @@ func Authorize(pid int64, token *Token, row *schema.Syscall, tick int64) *schema
 	case token != nil && token.Expired(tick):
 		return schema.Errorf(schema.Forbidden, `pid %d may not call %s: its token expired after tick %d, and it is tick %d: grant it with "pwos cap grant %d %s"`,
 			pid, row.Type, *token.ExpiresAtTick, tick, pid, row.Type)
+	case token != nil && row.Grant == schema.ByName && !token.Allows(row):
+		return schema.Errorf(schema.Forbidden, `pid %d may not call %s, which has to be granted by its name, as no pattern includes it: grant it with "pwos cap grant %d %s"`,
+			pid, row.Type, pid, row.Type)
 	case token == nil || !token.Allows(row):
 		return schema.Errorf(schema.Forbidden, `pid %d may not call %s: grant it with "pwos cap grant %d %s"`, pid, row.Type, pid, row.Type)
 	}

@@ -12,8 +12,9 @@ const Operator int64 = 0
 
 // Caller is who sends on a connection. It is fixed when the connection is made.
 type Caller struct {
-	PID  int64
-	Conn string // the connection's name in logs and journal, such as c-5
+	PID    int64
+	Conn   string // the connection's name in logs and journal, such as c-5
+	Origin string // whose stored things the operator sees as itself; empty: those of the configuration
 }
 
 // Call is one frame on its way through the kernel. It has one owner at a time: the connection makes it, the domain

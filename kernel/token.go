@@ -18,7 +18,8 @@ func (t *Token) Expired(tick int64) bool {
 	return t.ExpiresAtTick != nil && tick > *t.ExpiresAtTick
 }
 
-// Allows reports whether the token names the syscall: by type, by code, by domain or by *.
+// Allows reports whether the token names the syscall: by type, by code, by domain or by *. A syscall that is granted by
+// name alone is not meant by the last two.
 func (t *Token) Allows(row *schema.Syscall) bool {
 	for _, pattern := range t.AllowedSyscalls {
 		if matches(pattern, row) {
@@ -29,16 +30,18 @@ func (t *Token) Allows(row *schema.Syscall) bool {
 }
 
 func matches(pattern string, row *schema.Syscall) bool {
-	if pattern == everything || pattern == row.Type {
+	switch {
+	case pattern == row.Type:
 		return true
-	}
-	if wild(pattern) {
-		return strings.HasPrefix(row.Type, pattern[:len(pattern)-1])
+	case pattern == everything:
+		return row.Grant != schema.ByName
+	case wild(pattern):
+		return row.Grant != schema.ByName && strings.HasPrefix(row.Type, pattern[:len(pattern)-1])
 	}
 	return pattern == row.Code && row.Code != ""
 }
 
-// everything is the pattern of all syscalls but the operator's own.
+// everything is the pattern of all syscalls but the operator's own and those that are granted by name.
 const everything = "*"
 
 // wild reports whether the pattern stands for a whole domain of names, such as Memory.*
@@ -69,15 +72,19 @@ func (t *Token) Covers(other *Token) *schema.Error {
 }
 
 // covers reports whether t holds all that the pattern stands for, whatever syscalls a later kernel adds: a pattern of a
-// whole domain is covered by the same or by *, not by naming all that the domain has today.
+// whole domain is covered by the same or by *, not by naming all that the domain has today. A syscall that is granted by
+// name is covered by its name alone: else who may not call it could have a child that may.
 func (t *Token) covers(pattern string) bool {
+	row, known := Named(pattern)
+	if known && row.Grant == schema.ByName {
+		return t.Allows(row)
+	}
 	for _, own := range t.AllowedSyscalls {
 		if own == everything || own == pattern {
 			return true
 		}
 	}
-	row, ok := Named(pattern)
-	return ok && (row.Grant == schema.Everyone || t.Allows(row))
+	return known && (row.Grant == schema.Everyone || t.Allows(row))
 }
 
 // Named finds a syscall by its type or its code. The kernel's own commands are not found: nobody can call them.

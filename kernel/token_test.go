@@ -65,6 +65,10 @@ func TestAllows(t *testing.T) {
 		{"memory.set", "Memory.Set", false},
 		{"", "Memory.Set", false}, // a row without a code is not named by no code
 		{".*", "Memory.Set", false},
+		{"*", "Crypto.Open", false}, // which has to be named
+		{"Crypto.*", "Crypto.Open", false},
+		{"Crypto.Open", "Crypto.Open", true},
+		{"Crypto.*", "Crypto.Seal", true},
 	}
 	for _, tt := range tests {
 		if got := token(1, nil, nil, "SYS_QUERY", tt.pattern).Allows(lookup(t, tt.typ)); got != tt.want {
@@ -105,6 +109,10 @@ func TestCovers(t *testing.T) {
 		{"by domain", own("Memory.*"), own("Memory.Set", "Memory.*"), ""},
 		{"code by type", own("Syscall.Alloc"), own("SYS_ALLOC"), ""},
 		{"type by code", own("SYS_ALLOC"), own("Syscall.Alloc"), ""},
+		{"what has to be named, by its name", own("Crypto.Open"), own("Crypto.Open"), ""},
+		{"what has to be named, by *", own("*"), own("Crypto.Open"), "pid 7 may not grant Crypto.Open: it does not hold it itself"},
+		{"what has to be named, by domain", own("Crypto.*"), own("Crypto.Open"), "pid 7 may not grant Crypto.Open: it does not hold it itself"},
+		{"the rest of its domain", own("*"), own("Crypto.*", "Crypto.Seal"), ""},
 		{"everyone's", own(), own("Syscall.Ping"), ""},
 		{"another type", own("Memory.Get"), own("Memory.Set"), "pid 7 may not grant Memory.Set: it does not hold it itself"},
 		{"wider", own("Memory.Get"), own("Memory.*"), "pid 7 may not grant Memory.*: it does not hold it itself"},

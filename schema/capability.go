@@ -6,7 +6,7 @@ const Capability Domain = "capability"
 // GrantInput is the data of Capability.Grant.
 type GrantInput struct {
 	PID             int64              `json:"pid" min:"1" doc:"Process to grant to. What it was granted before is replaced."`
-	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call: types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, or * for all but what only the operator may."`
+	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call: types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, or * for all but what only the operator may. Crypto.Open has to be named: no pattern includes it."`
 	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which the grant holds. Default: it does not expire."`
 }

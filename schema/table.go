@@ -22,6 +22,8 @@ const (
 	Everyone
 	// OperatorOnly: no token is enough.
 	OperatorOnly
+	// ByName: a token is needed that names the syscall itself; a pattern of its domain, or of all, does not.
+	ByName
 )
 
 // Syscall is one row of the syscall table: everything about a syscall but its meaning.
@@ -40,7 +42,7 @@ type Syscall struct {
 }
 
 func rows() []Syscall {
-	return slices.Concat(capabilityRows(), processRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), []Syscall{
+	return slices.Concat(capabilityRows(), processRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), cryptoRows(), loginRows(), []Syscall{
 		{
 			Type: "Syscall.Ping", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[PingInput](), Output: TypeOf[PingOutput](),
 			Description: "Returns the payload unchanged: shows that the kernel answers.",

@@ -21,6 +21,7 @@ type app struct {
 	runtimeDir string
 	timeout    time.Duration
 	noSpawn    bool
+	identity   string
 }
 
 func newApp(stdin, stdout, stderr *os.File) *app {
@@ -84,7 +85,7 @@ func (a *app) dialRunning(ctx context.Context) (*client.Client, error) {
 
 // options are those that the flags ask for. Who says how long to wait means starting a kernel as well.
 func (a *app) options() (client.Options, error) {
-	options := client.Options{RuntimeDir: a.runtimeDir, Patience: a.timeout}
+	options := client.Options{RuntimeDir: a.runtimeDir, Patience: a.timeout, Keys: a.keys()}
 	if a.runtimeDir != "" {
 		dir, err := filepath.Abs(a.runtimeDir)
 		if err != nil {
@@ -93,6 +94,15 @@ func (a *app) options() (client.Options, error) {
 		options.RuntimeDir = dir
 	}
 	return options, nil
+}
+
+// keys are those that the flags ask for, with the passphrase asked for where there is a terminal.
+func (a *app) keys() client.Keys {
+	keys := client.Keys{Identity: a.identity, Notice: func(text string) { a.say("%s", text) }}
+	if canAsk() {
+		keys.Passphrase = askPassphrase
+	}
+	return keys
 }
 
 // daemonCommand is this program as a daemon.

@@ -103,6 +103,7 @@ func (a *app) bench(ctx context.Context, work []bench.Workload, f benchFlags) (e
 		}
 		r, err := bench.Run(ctx, w, bench.Config{
 			Kernel: c.Places().KernelSocket, Echo: echo.Socket, Duration: f.duration, Rounds: f.rounds,
+			Greet: c.Greet,
 		})
 		if err != nil {
 			return err

@@ -26,7 +26,8 @@ func newCapGrant(a *app) *cobra.Command {
 		Long: `grant says what a process may call, in place of all that it was granted before. A
 SYSCALL is a type such as Memory.Set, a code such as SYS_ALLOC, Domain.* for all of
 a domain, or * for all but what only the operator may; "pwos describe" lists the
-types. The token is printed.
+types. Crypto.Open has to be named: neither of the last two includes it. The token is
+printed.
 
 --add keeps what is there and adds to it: syscalls join, a quota replaces the one of
 the same resource, and the expiry stays unless another is given. It reads the token

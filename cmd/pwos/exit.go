@@ -77,6 +77,8 @@ func status(err error, interrupted bool) int {
 		return own.status
 	case errors.As(err, &kernel):
 		return kernelStatus(kernel.Code)
+	case errors.As(err, new(*client.LoginError)):
+		return exitDenied
 	case errors.As(err, new(*client.UnreachableError)), errors.As(err, new(*client.LaunchError)), errors.Is(err, client.ErrHungUp):
 		return exitUnreachable
 	case errors.Is(err, syscall.EPIPE): // the reader of stdout has seen enough
@@ -120,6 +122,8 @@ func advice(err error) string {
 		return `mend that and try again; "pwosd" shows the kernel's start in the foreground`
 	case errors.Is(err, client.ErrHungUp):
 		return `see kernel.log in the runtime directory for why it ended; the next call starts a new one`
+	case errors.As(err, new(*client.LoginError)):
+		return `"pwos auth status" shows which keys there are to show, and whether the kernel is the one that it was`
 	case errors.Is(err, errTimeout):
 		return `--timeout gives it more time; "pwos status" tells whether the kernel answers`
 	}

@@ -20,9 +20,9 @@ answer is one line. Where no kernel runs yet, it starts one.
 With piped input and no verb it streams: stdin to the kernel, answers to stdout.
 At a terminal and with no verb it shows where the kernel is and what to try next.
 
-Exit status: 0 all well, 1 an error message was seen, 2 wrong usage, 3 denied,
-4 not found, 5 quota exceeded, 6 no kernel could be reached or started, 7 timed
-out, 10 the journal is not what was written, 130 interrupted.`,
+Exit status: 0 all well, 1 an error message was seen, 2 wrong usage, 3 denied or not
+let in, 4 not found, 5 quota exceeded, 6 no kernel could be reached or started, 7 timed
+out, 10 the journal or a sealed value is not what was written, 130 interrupted.`,
 		Example: `  echo '{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"m1","timestamp":0}}' | pwos
   pwos call Syscall.Echo message=hello
   pwos describe
@@ -43,6 +43,7 @@ out, 10 the journal is not what was written, 130 interrupted.`,
 	flags.StringVar(&a.runtimeDir, "runtime-dir", "", "the kernel's runtime directory (default: $PWOS_RUNTIME_DIR and so on)")
 	flags.DurationVar(&a.timeout, "timeout", 0, "give up after this long, such as 500ms or 2m (default 30s; streams: never)")
 	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel where none runs")
+	flags.StringVar(&a.identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
 	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
 	cmd.SetIn(a.stdin)
@@ -50,7 +51,7 @@ out, 10 the journal is not what was written, 130 interrupted.`,
 	cmd.SetErr(a.stderr)
 	cmd.AddCommand(
 		newCall(a), newDescribe(a), newStatus(a), newShutdown(a), newVersion(a), newDemo(a), newBench(a), newCompletion(),
-		newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a), newAudit(a),
+		newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a), newSeal(a), newUnseal(a), newAudit(a), newAuth(a),
 	)
 	return root{cmd}
 }

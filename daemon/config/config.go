@@ -25,14 +25,23 @@ type Config struct {
 	RuntimeDir  string   `toml:"runtime_dir"`
 	StateDir    string   `toml:"state_dir"`
 	IdleTimeout Duration `toml:"idle_timeout"` // 0: stay
-	Log         Log      `toml:"log"`
-	Limits      Limits   `toml:"limits"`
+	// AuthorizedKeys is the file whose keys are let in. Empty: open mode.
+	AuthorizedKeys string `toml:"authorized_keys"`
+	Log            Log    `toml:"log"`
+	Limits         Limits `toml:"limits"`
 
 	Origin    string             `toml:"origin"`    // of the operator, and of whom it spawns
 	Resources map[string]float64 `toml:"resources"` // pools, with their capacity
 	Clock     Clock              `toml:"clock"`
 	Ipc       Ipc                `toml:"ipc"`
 	Journal   Journal            `toml:"journal"`
+	Crypto    Crypto             `toml:"crypto"`
+}
+
+// Crypto is what the kernel seals with.
+type Crypto struct {
+	Identity    string `toml:"identity"` // path of a private key file, or of a public key that the ssh-agent holds; "": any of the agent's
+	AgentSocket string `toml:"-"`        // of the ssh-agent, from the environment; "": there is none
 }
 
 // Journal is how the record is kept.
@@ -108,6 +117,7 @@ func Default(getenv func(string) string, uid int, home string) Config {
 		Clock:      Clock{Interval: Duration(time.Second)},
 		Ipc:        Ipc{Mailbox: 50},
 		Journal:    Journal{Sync: Always, SyncInterval: Duration(100 * time.Millisecond), SnapshotEvery: 200_000},
+		Crypto:     Crypto{AgentSocket: getenv("SSH_AUTH_SOCK")},
 	}
 }
 
@@ -242,6 +252,9 @@ func (c *Config) faults() (all []*Error) {
 	if !filepath.IsAbs(c.StateDir) {
 		refuse("state_dir", "%q must be an absolute path", c.StateDir)
 	}
+	if c.AuthorizedKeys != "" && !filepath.IsAbs(c.AuthorizedKeys) {
+		refuse("authorized_keys", "%q must be an absolute path", c.AuthorizedKeys)
+	}
 	if c.IdleTimeout < 0 {
 		refuse("idle_timeout", "%v must not be negative", time.Duration(c.IdleTimeout))
 	}
@@ -269,6 +282,9 @@ func (c *Config) faults() (all []*Error) {
 	}
 	if c.Ipc.Mailbox < 1 {
 		refuse("ipc.mailbox", "%d must be at least 1", c.Ipc.Mailbox)
+	}
+	if path := c.Crypto.Identity; path != "" && !filepath.IsAbs(path) {
+		refuse("crypto.identity", "%q must be an absolute path", path)
 	}
 	if c.Origin == "" {
 		refuse("origin", "must not be empty")

@@ -16,12 +16,15 @@ func keys() map[string]unstable.Kind {
 		"runtime_dir":       unstable.String,
 		"state_dir":         unstable.String,
 		"idle_timeout":      unstable.String,
+		"authorized_keys":   unstable.String,
 		"log.level":         unstable.String,
 		"log.format":        unstable.String,
 		"limits.line_bytes": unstable.Integer,
 		"origin":            unstable.String,
 		"clock.interval":    unstable.String,
 		"ipc.mailbox":       unstable.Integer,
+
+		"crypto.identity": unstable.String,
 
 		"journal.sync":           unstable.String,
 		"journal.sync_interval":  unstable.String,

@@ -19,6 +19,8 @@ type Config struct {
 	Echo     string
 	Duration time.Duration // of one round of one server
 	Rounds   int           // of each server
+	// Greet takes a connection through the kernel's prologue. Nil: as in open mode.
+	Greet func(context.Context, *unixsock.Conn) error
 }
 
 // Side is what one server achieved.
@@ -49,7 +51,7 @@ type server struct {
 // end.
 func Run(ctx context.Context, w Workload, c Config) (Result, error) {
 	kernel := &server{
-		connect: func(ctx context.Context) (net.Conn, error) { return dialKernel(ctx, c.Kernel) },
+		connect: func(ctx context.Context) (net.Conn, error) { return dialKernel(ctx, c) },
 		check:   replied,
 	}
 	echo := &server{
@@ -89,13 +91,17 @@ func (w Workload) prepare(ctx context.Context, kernel *server) error {
 
 // dialKernel connects and goes through the prologue, so that the connection is good for messages. The kernel sends nothing of its
 // own after that, so nothing is lost in the reader that the prologue needed.
-func dialKernel(ctx context.Context, socket string) (net.Conn, error) {
-	nc, err := unixsock.Dial(ctx, socket)
+func dialKernel(ctx context.Context, c Config) (net.Conn, error) {
+	nc, err := unixsock.Dial(ctx, c.Kernel)
 	if err != nil {
 		return nil, err
 	}
 	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.Greet != nil:
+		err = c.Greet(ctx, conn)
+	default:
 		err = unixsock.ClientPrologue(ctx, conn, unixsock.AnswerOpen)
 	}
 	if err != nil {

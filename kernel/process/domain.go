@@ -50,6 +50,16 @@ func (d *Domain) Processes() *Processes { return d.view }
 // Alive reports whether pid has not ended, at once, unlike the view. It belongs to whoever may call Decide.
 func (d *Domain) Alive(pid int64) bool { return d.table.alive(pid) }
 
+// Living calls see for each process that has not ended, by ascending PID. It belongs to whoever may call Decide.
+func (d *Domain) Living(see func(*schema.Descriptor)) {
+	d.table.processes.Scan(func(_ int64, p *schema.Descriptor) bool {
+		if p.State != terminated {
+			see(p)
+		}
+		return true
+	})
+}
+
 // Reset implements kernel.Domain.
 func (d *Domain) Reset() {
 	d.table = newTable()

@@ -31,6 +31,12 @@ func (*Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		return reply(clock(call.Tick))
 	case *schema.ClockAdvanceInput:
 		return kernel.Result{Data: clock(call.Tick + in.Ticks), Tick: call.Tick + in.Ticks}, nil
+	case *schema.LoginFailedInput:
+		data, err := schema.Marshal(in) // the audit log shows outcomes, so this is where it shows
+		if err != nil {
+			return kernel.Result{}, err
+		}
+		return reply(data)
 	case *schema.ShutdownInput:
 		return kernel.Result{Data: []byte(`{"success":true}`), Shutdown: true}, nil
 	}

@@ -60,7 +60,7 @@ func packages() []Package {
 		{
 			Path:   "client",
 			May:    []string{"schema", "transport/unixsock", "sshauth", "internal/..."},
-			Tests:  []string{"daemon"},
+			Tests:  []string{"daemon", "daemon/config"},
 			Reason: "a Go program that talks to a kernel must not link one",
 		},
 		{
@@ -94,8 +94,8 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema", "journal", "journal/*", "daemon", "examples", "internal/..."},
-			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, daemon is for --mode=daemon",
+			May:    []string{"client", "schema", "sshauth", "journal", "journal/*", "daemon", "examples", "internal/..."},
+			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
 		},
 		{
 			Path:   "internal/...",

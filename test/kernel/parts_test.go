@@ -17,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/kernel/delta"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
@@ -36,6 +37,13 @@ type parts struct {
 	kernel  *actors.Kernel
 	files   *faultfs.Failing
 	servers []func()
+}
+
+// keyless is a kernel's identity without a key.
+type keyless struct{}
+
+func (keyless) Sealer() (crypto.Sealer, error) {
+	return nil, schema.Errorf(schema.InvalidInput, "there is no key")
 }
 
 func assemble(t *testing.T) *parts {
@@ -66,6 +74,7 @@ func assemble(t *testing.T) *parts {
 		Domains: map[schema.Domain]kernel.Domain{
 			schema.Kernel: self.New(), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
 			schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: ipc.New(ipc.Options{Capacity: 50}),
+			schema.Crypto: crypto.New(keyless{}),
 		},
 		Tokens: tokens, Processes: view, Journal: log, Dir: place, Keys: actors.NewKeys(),
 		Origin: "https://test.local/", Log: slog.New(slog.DiscardHandler), Restore: p.restore,

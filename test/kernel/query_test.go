@@ -19,6 +19,8 @@ func questions() map[string][]string {
 		"Capability.Check": {`{"pid":1,"syscall":"SYS_ALLOC","resource_id":"gpu","amount":2}`, `{"pid":2,"syscall":"Memory.Set"}`},
 		"Capability.Get":   {`{"pid":1}`, `{"pid":9}`},
 		"Clock.Get":        {`{}`},
+		"Crypto.Derive":    {`{}`, `{"kid":"ssh-fp:none"}`},
+		"Crypto.Open":      {`{"value":"pwenc:v1:e30"}`},
 		"Memory.Get":       {`{"key":"k/1"}`, `{"key":"k/9"}`, `{"pid":1,"key":"proc/self/status"}`, `{"key":"proc/meminfo"}`},
 		"Memory.List":      {`{}`, `{"prefix":"k","limit":1}`},
 		"Process.Get":      {`{"pid":2}`, `{"pid":9}`},

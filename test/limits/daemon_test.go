@@ -48,11 +48,18 @@ type daemon struct {
 
 func start(t *testing.T) *daemon {
 	t.Helper()
+	return startIn(t, func(string) {})
+}
+
+// startIn is start with something put into the daemon's home before.
+func startIn(t *testing.T, prepare func(home string)) *daemon {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "pwl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	prepare(dir)
 	ready, told, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,9 @@ const patience = 2 * time.Minute
 const binDirEnv = "PWOS_TEST_BIN"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(connectEnv) != "" {
+		os.Exit(connectMain(os.Args[len(os.Args)-1]))
+	}
 	code, err := runWithBinaries(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,11 +1,14 @@
 package scripts_test
 
 import (
+	"net"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -18,6 +21,7 @@ import (
 //	terminal N ARGS...      the same with a terminal for stdin and stdout; `stdout` looks at what it showed
 //	lines N                 the last command wrote N lines to stdout
 //	kill-kernel             end the kernel with SIGKILL
+//	await-kernel            wait until one that the script has started listens
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 ".",
@@ -29,10 +33,11 @@ func TestScripts(t *testing.T) {
 			"pwos": func(ts *testscript.TestScript, neg bool, args []string) {
 				runPwos(ts, neg, append([]string{"0"}, args...))
 			},
-			"exits":       runPwos,
-			"terminal":    runAtTerminal,
-			"lines":       countLines,
-			"kill-kernel": killKernel,
+			"exits":        runPwos,
+			"terminal":     runAtTerminal,
+			"lines":        countLines,
+			"kill-kernel":  killKernel,
+			"await-kernel": awaitKernel,
 		},
 	})
 }
@@ -94,6 +99,23 @@ func countLines(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if got := strings.Count(ts.ReadFile("stdout"), "\n"); got != want {
 		ts.Fatalf("%d lines, want %d", got, want)
+	}
+}
+
+func awaitKernel(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: await-kernel")
+	}
+	socket := filepath.Join(placeOf(ts).runtimeDir(), "kernel.sock")
+	for limit := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			ts.Check(conn.Close())
+			return
+		}
+		if time.Now().After(limit) {
+			ts.Fatalf("no kernel listens: %v", err)
+		}
 	}
 }
 

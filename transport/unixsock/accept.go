@@ -56,7 +56,7 @@ func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
 		return
 	}
 	s.remember(nc)
-	s.tasks.Go(func() { s.serve(ctx, nc, conn, v, peer) })
+	s.tasks.Go(func() { s.serve(ctx, nc, conn, v, peer, e.Socket) })
 }
 
 // usher waits until the gate has a place. That the accept loop waits with it is the point: those behind stay in the

@@ -13,7 +13,7 @@ import (
 
 // serve leads one connection through the prologue to the handler, on the goroutine that is the connection's own from
 // here to its end.
-func (s *Server) serve(ctx context.Context, nc net.Conn, conn *Conn, v *visitor, peer Peer) {
+func (s *Server) serve(ctx context.Context, nc net.Conn, conn *Conn, v *visitor, peer Peer, socket string) {
 	defer s.forget(nc)
 	defer func() {
 		// A fault in one connection's handler is no reason to end every other's.
@@ -21,13 +21,15 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, conn *Conn, v *visitor,
 			s.config.Log.Error("connection handler panicked", "panic", fault, "stack", string(debug.Stack()))
 		}
 	}()
-	key, err := s.admit(conn, v, peer)
+	identity, err := s.admit(ctx, conn, v, peer, socket)
 	switch {
 	case err == nil:
-		peer.Key = key
+		peer.Identity = identity
 		s.config.Handler(ctx, conn, peer)
 	case errors.Is(err, io.EOF):
 		s.config.Log.Debug("connection closed before it authenticated", "pid", peer.PID)
+	case errors.As(err, new(*rejection)): // which is for the Authenticator to record
+		s.config.Log.Debug("connection not authenticated", "pid", peer.PID, "error", err)
 	default:
 		s.config.Log.Info("connection not authenticated", "pid", peer.PID, "error", err)
 	}
@@ -35,18 +37,27 @@ func (s *Server) serve(ctx context.Context, nc net.Conn, conn *Conn, v *visitor,
 
 // admit runs the prologue and gives back the place in the gate. Its error is why the connection has to be closed; what
 // could be said to the client about it has been said.
-func (s *Server) admit(link lines, v *visitor, peer Peer) (key string, err error) {
+func (s *Server) admit(ctx context.Context, link lines, v *visitor, peer Peer, socket string) (Identity, error) {
 	p := prologue{link: link, stamps: schema.NewStamper()}
-	defer func() {
-		thrown := s.gate.leave(v, err == nil)
-		if thrown == nil || err == nil && errors.Is(thrown, errEvicted) {
-			return // its answer came just in time
-		}
-		err = errors.Join(thrown, err, p.farewell(thrown))
-	}()
-	p.offer, err = s.config.Authenticator.Offer(peer)
-	if err != nil {
-		return "", fmt.Errorf("make authentication offer: %w", err)
+	identity, err := s.exchange(ctx, &p, peer, socket)
+	thrown := s.gate.leave(v, err == nil)
+	if wrong := (*rejection)(nil); errors.As(err, &wrong) {
+		// After the place was given back: whoever is held back for a wrong answer keeps nobody waiting.
+		return Identity{}, errors.Join(err, p.reject(ctx, wrong))
+	}
+	if thrown == nil || err == nil && errors.Is(thrown, errEvicted) {
+		return identity, err // its answer came just in time
+	}
+	return Identity{}, errors.Join(thrown, err, p.farewell(thrown))
+}
+
+// exchange runs the prologue.
+func (s *Server) exchange(ctx context.Context, p *prologue, peer Peer, socket string) (_ Identity, err error) {
+	if p.offer, err = s.config.Authenticator.Offer(ctx, peer, socket); err != nil {
+		return Identity{}, fmt.Errorf("make authentication offer: %w", err)
+	}
+	if p.offer.Done != nil {
+		defer p.offer.Done()
 	}
 	return p.run()
 }

@@ -2,6 +2,7 @@ package unixsock
 
 import (
 	"context"
+	"errors"
 	"net"
 
 	"github.com/promptware-os/pwos/schema"
@@ -32,18 +33,22 @@ const (
 
 func NewGate() *Gate { return &Gate{newGate()} }
 
-func RunPrologue(link Lines, offer Offer) (key string, err error) {
+func RunPrologue(link Lines, offer Offer) (Identity, error) {
 	p := prologue{link: link, offer: offer, stamps: schema.NewStamper()}
-	return p.run()
+	identity, err := p.run()
+	if wrong := (*rejection)(nil); errors.As(err, &wrong) {
+		err = errors.Join(err, p.reject(context.Background(), wrong))
+	}
+	return identity, err
 }
 
 // Receive is what happens to a connection between accept and handler.
-func (s *Server) Receive(ctx context.Context, link Lines) (key string, err error) {
+func (s *Server) Receive(ctx context.Context, link Lines) (Identity, error) {
 	v, err := s.gate.enter(ctx, link, 1)
 	if err != nil {
-		return "", err
+		return Identity{}, err
 	}
-	return s.admit(link, v, Peer{})
+	return s.admit(ctx, link, v, Peer{}, "")
 }
 
 // Remember is what happens to a connection that was accepted before the shutdown and received after it.

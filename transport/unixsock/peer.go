@@ -13,7 +13,8 @@ type Peer struct {
 	PID int // 0 where the system does not say
 	UID int
 	GID int
-	Key string // the key that it proved to hold in the prologue; empty in open mode
+
+	Identity Identity // what it proved in the prologue
 }
 
 // ErrNoCredentials says that nobody vouches for the peer: the platform has no way to ask, or the connection is no Unix

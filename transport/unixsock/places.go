@@ -72,3 +72,8 @@ func ConfigFile(getenv func(string) string, home string) string {
 func AuthorizedKeys(configFile string) string {
 	return filepath.Join(filepath.Dir(configFile), "authorized_keys")
 }
+
+// KnownKernels returns the file in which clients remember the host keys of kernels: it lies beside the configuration file.
+func KnownKernels(configFile string) string {
+	return filepath.Join(filepath.Dir(configFile), "known_kernels")
+}

@@ -1,6 +1,7 @@
 package unixsock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -29,38 +30,62 @@ type prologue struct {
 	torn   bool // a line was cut short, so nothing can follow it
 }
 
-// run sends the offer and reads until it is answered (BRIDGE 4.5.4). It returns the key that the answer proves, or why
-// the connection has to be closed: the link's error, io.EOF among them, or Verify's.
-func (p *prologue) run() (key string, err error) {
+// rejection is an answer that Verify refused, and has still to be told so.
+type rejection struct {
+	answer schema.Message
+	err    error
+}
+
+// Error is that of Verify.
+func (r *rejection) Error() string { return r.err.Error() }
+
+// Unwrap returns Verify's error.
+func (r *rejection) Unwrap() error { return r.err }
+
+// run sends the offer and reads until it is answered (BRIDGE 4.5.4). It returns whom the answer proves the client to be, or
+// why the connection has to be closed: the link's error, io.EOF among them, or a *rejection. A wrong answer is the last
+// one, so that nobody can try key after key on one connection.
+func (p *prologue) run() (Identity, error) {
 	if err := p.sendOffer(); err != nil {
-		return "", fmt.Errorf("send prologue: %w", err)
+		return Identity{}, fmt.Errorf("send prologue: %w", err)
 	}
 	for {
 		m, fault, err := p.read()
 		switch {
 		case err != nil:
-			return "", err
+			return Identity{}, err
 		case answersOffer(&m, fault, p.offer.Verify == nil):
-			return p.verify(&m)
+			if p.offer.Verify == nil {
+				return Identity{}, nil
+			}
+			identity, err := p.offer.Verify(m.Data)
+			if err != nil {
+				return Identity{}, &rejection{answer: m, err: err}
+			}
+			return identity, nil
 		case fault == nil:
 			fault = schema.Errorf(schema.Unauthenticated,
 				"not authenticated: send a reply of type %s before anything else", authenticate)
 		}
 		if err := p.refuse(&m, fault); err != nil {
-			return "", fmt.Errorf("send refusal: %w", err)
+			return Identity{}, fmt.Errorf("send refusal: %w", err)
 		}
 	}
 }
 
 // sendOffer says the first word, in the socket's dialect: the client has not shown one yet.
 func (p *prologue) sendOffer() error {
+	issued := p.offer.Issued
+	if issued.IsZero() {
+		issued = time.Now()
+	}
 	st := p.stamps.Next(time.Now())
 	p.out = schema.AppendMessage(p.out[:0], &schema.Message{
 		Dialect: p.link.Dialect(),
 		Kind:    schema.Command,
 		Type:    authenticate,
 		Data:    p.offer.Data,
-		Meta:    schema.Metadata{Present: true, ID: string(st.ID[:]), Timestamp: st.Time},
+		Meta:    schema.Metadata{Present: true, ID: string(st.ID[:]), Timestamp: issued.UnixMilli()},
 	})
 	return p.flush()
 }
@@ -85,23 +110,32 @@ func (p *prologue) read() (schema.Message, *schema.Error, error) {
 	return m, fault, nil
 }
 
-// verify judges the data of an answer. A wrong one ends the connection, so that nobody can try key after key on it.
-func (p *prologue) verify(m *schema.Message) (key string, err error) {
-	if p.offer.Verify == nil {
-		return "", nil
-	}
-	key, err = p.offer.Verify(m.Data)
-	if err == nil {
-		return key, nil
-	}
-	return "", errors.Join(err, p.refuse(m, schema.AsError(err)))
-}
-
 // refuse answers m with one error.
 func (p *prologue) refuse(m *schema.Message, fault *schema.Error) error {
 	st := p.stamps.Next(time.Now())
 	p.out = schema.AppendError(p.out[:0], m, fault, &st)
 	return p.flush()
+}
+
+// rejectTime bounds the write of a refusal: it fits into the buffer of a client that reads.
+const rejectTime = time.Second
+
+// reject tells a client why its answer was refused, after the time that Hold wants or when ctx ends.
+func (p *prologue) reject(ctx context.Context, r *rejection) error {
+	if p.offer.Hold != nil {
+		delay, release := p.offer.Hold()
+		held := time.NewTimer(delay)
+		select {
+		case <-held.C:
+		case <-ctx.Done():
+		}
+		held.Stop()
+		release()
+	}
+	if err := p.link.SetDeadline(time.Now().Add(rejectTime)); err != nil {
+		return err
+	}
+	return p.refuse(&r.answer, schema.AsError(r.err))
 }
 
 // farewellTime bounds the last write to a connection that is sent away: it is told why if it has room for that.

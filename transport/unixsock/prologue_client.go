@@ -13,12 +13,12 @@ import (
 var ErrNoPrologue = errors.New("the other end does not speak the pwos prologue")
 
 // ClientPrologue is the client's side of the exchange (BRIDGE 4.5.2): it reads the daemon's first frame, lets answer
-// turn that frame's data, the offer, into the data of the reply, and sends it in the daemon's dialect. Nothing comes
-// back for a good answer. The end of ctx interrupts it.
+// turn that frame's data, the offer, and the time in its metadata into the data of the reply, and sends it in the daemon's
+// dialect. Nothing comes back for a good answer. The end of ctx interrupts it, but for answer.
 //
 // It returns an error that wraps ErrNoPrologue where the other end is no kernel, io.EOF where it closed first, so that a
 // client may try again, or answer's own error.
-func ClientPrologue(ctx context.Context, conn *Conn, answer func(offer []byte) ([]byte, error)) error {
+func ClientPrologue(ctx context.Context, conn *Conn, answer AnswerFunc) error {
 	stop := watch(ctx, conn)
 	err := exchange(conn, answer)
 	if stopErr := stop(); stopErr != nil {
@@ -30,17 +30,20 @@ func ClientPrologue(ctx context.Context, conn *Conn, answer func(offer []byte) (
 	return nil
 }
 
+// AnswerFunc makes the data of the reply to an offer that was issued at the given time.
+type AnswerFunc = func(offer []byte, issued time.Time) ([]byte, error)
+
 // AnswerOpen is the answer of a client that has no key to show: an empty object, whatever the offer.
-func AnswerOpen([]byte) ([]byte, error) { return []byte("{}"), nil }
+func AnswerOpen([]byte, time.Time) ([]byte, error) { return []byte("{}"), nil }
 
 // exchange reads the offer and sends the answer. The reply carries metadata although open mode does not ask for it: a
 // daemon with keys does.
-func exchange(link lines, answer func(offer []byte) ([]byte, error)) error {
+func exchange(link lines, answer AnswerFunc) error {
 	offer, err := readOffer(link)
 	if err != nil {
 		return err
 	}
-	data, err := answer(offer.Data)
+	data, err := answer(offer.Data, time.UnixMilli(offer.Meta.Timestamp))
 	if err != nil {
 		return err
 	}

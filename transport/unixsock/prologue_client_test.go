@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -17,12 +18,16 @@ func TestClientAnswersInTheDaemonsDialect(t *testing.T) {
 	for input, dialect := range map[string]schema.Dialect{prologueMessage: schema.OsMessage, prologueEvent: schema.OsEvent} {
 		link := newScript(schema.OsMessage, input)
 		var offered string
-		must(t, unixsock.Exchange(link, func(offer []byte) ([]byte, error) {
-			offered = string(offer)
+		var at time.Time
+		must(t, unixsock.Exchange(link, func(offer []byte, issued time.Time) ([]byte, error) {
+			offered, at = string(offer), issued
 			return []byte(`{"signature":"x"}`), nil
 		}))
 		if offered != `{"scheme":"none"}` {
 			t.Errorf("offered %s", offered)
+		}
+		if first, _ := schema.Decode([]byte(strings.TrimSpace(input)), dialect); at.UnixMilli() != first.Meta.Timestamp {
+			t.Errorf("it was issued at %v, the frame says %d", at, first.Meta.Timestamp)
 		}
 		said := link.frames(t)
 		if m := said[0]; len(said) != 1 || m.Dialect != dialect || m.Kind != schema.Reply ||
@@ -37,7 +42,7 @@ func TestClientTalksToKernelsOnly(t *testing.T) {
 	noKey := errors.New("no key")
 	tests := []struct {
 		name, input string
-		answer      func([]byte) ([]byte, error)
+		answer      unixsock.AnswerFunc
 		want        error
 	}{
 		{"closed at once", "", unixsock.AnswerOpen, io.EOF},
@@ -45,7 +50,7 @@ func TestClientTalksToKernelsOnly(t *testing.T) {
 		{"another frame", pingMessage, unixsock.AnswerOpen, unixsock.ErrNoPrologue},
 		{"reply of the right type", replyMessage, unixsock.AnswerOpen, unixsock.ErrNoPrologue},
 		{"endless line", strings.Repeat("x", 1<<20), unixsock.AnswerOpen, unixsock.ErrNoPrologue},
-		{"no answer to give", prologueMessage, func([]byte) ([]byte, error) { return nil, noKey }, noKey},
+		{"no answer to give", prologueMessage, func([]byte, time.Time) ([]byte, error) { return nil, noKey }, noKey},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

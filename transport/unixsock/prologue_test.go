@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -100,7 +101,7 @@ func TestPrologueInOpenMode(t *testing.T) {
 			t.Run(tt.name+" to "+dialect.String(), func(t *testing.T) {
 				t.Parallel()
 				link := newScript(dialect, tt.input)
-				offer, err := unixsock.OpenMode{}.Offer(unixsock.Peer{})
+				offer, err := unixsock.OpenMode{}.Offer(t.Context(), unixsock.Peer{}, "")
 				must(t, err)
 				_, err = unixsock.RunPrologue(link, offer)
 				if tt.admitted && err != nil || !tt.admitted && !errors.Is(err, io.EOF) {
@@ -167,37 +168,45 @@ func TestRefusalsSayWhatTheyAnswer(t *testing.T) {
 func TestPrologueWithAKey(t *testing.T) {
 	t.Parallel()
 	wrong := schema.Errorf(schema.Unauthenticated, "the signature is wrong")
+	somebody := unixsock.Identity{Key: &sshauth.AuthorizedKey{Line: 3}, Agent: 7}
+	nobody := unixsock.Identity{}
 	offer := unixsock.Offer{
-		Data: []byte(`{"scheme":"signature","challenge":"MTIz"}`),
-		Verify: func(answer []byte) (string, error) {
+		Data:   []byte(`{"scheme":"signature","challenge":"MTIz"}`),
+		Issued: time.UnixMilli(1_735_000_000_123),
+		Verify: func(answer []byte) (unixsock.Identity, error) {
 			switch string(answer) {
 			case `"good"`:
-				return "ssh-ed25519 AAAA", nil
+				return somebody, nil
 			case `"broken"`:
-				return "", errors.New("read /home/u/.ssh/secret: permission denied")
+				return nobody, errors.New("read /home/u/.ssh/secret: permission denied")
 			}
-			return "", wrong
+			return nobody, wrong
 		},
 	}
 	answer := func(data string) string { return strings.Replace(replyMessage, "{}", data, 1) }
 	tests := []struct {
-		name, input, key, want string
-		fails                  error
+		name, input string
+		identity    unixsock.Identity
+		want        string
+		fails       error
 	}{
-		{"good", answer(`"good"`), "ssh-ed25519 AAAA", "", nil},
-		{"wrong", answer(`"bad"`) + "\n" + answer(`"good"`), "", "m401", wrong},
-		{"its own dialect", strings.Replace(replyEvent, "{}", `"good"`, 1), "ssh-ed25519 AAAA", "", nil},
-		{"without metadata", `{"kind":"reply","type":"Syscall.Authenticate","data":"good"}`, "", "m422", io.EOF},
-		{"a command is no answer", strings.Replace(answer(`"good"`), "reply", "command", 1), "", "m401", io.EOF},
-		{"another frame first", pingMessage + "\n" + answer(`"good"`), "ssh-ed25519 AAAA", "m401", nil},
+		{"good", answer(`"good"`), somebody, "", nil},
+		{"wrong", answer(`"bad"`) + "\n" + answer(`"good"`), nobody, "m401", wrong},
+		{"its own dialect", strings.Replace(replyEvent, "{}", `"good"`, 1), somebody, "", nil},
+		{"without metadata", `{"kind":"reply","type":"Syscall.Authenticate","data":"good"}`, nobody, "m422", io.EOF},
+		{"a command is no answer", strings.Replace(answer(`"good"`), "reply", "command", 1), nobody, "m401", io.EOF},
+		{"another frame first", pingMessage + "\n" + answer(`"good"`), somebody, "m401", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			link := newScript(schema.OsMessage, tt.input)
-			key, err := unixsock.RunPrologue(link, offer)
-			if key != tt.key || !errors.Is(err, tt.fails) {
-				t.Errorf("got %q, %v, want %q, %v", key, err, tt.key, tt.fails)
+			identity, err := unixsock.RunPrologue(link, offer)
+			if identity != tt.identity || !errors.Is(err, tt.fails) {
+				t.Errorf("got %+v, %v, want %+v, %v", identity, err, tt.identity, tt.fails)
+			}
+			if first := link.frames(t)[0]; first.Meta.Timestamp != 1_735_000_000_123 {
+				t.Errorf("the offer's time is %d, not that of its issue", first.Meta.Timestamp)
 			}
 			var got []string
 			for _, m := range link.frames(t)[1:] {

@@ -229,7 +229,7 @@ func TestServerOutlivesAPanic(t *testing.T) {
 
 type brokenAuthenticator struct{}
 
-func (brokenAuthenticator) Offer(unixsock.Peer) (unixsock.Offer, error) {
+func (brokenAuthenticator) Offer(context.Context, unixsock.Peer, string) (unixsock.Offer, error) {
 	return unixsock.Offer{}, errors.New("no host key")
 }
 

@@ -1,6 +1,7 @@
 package unixsock_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -133,10 +134,10 @@ func TestSentAwayClientIsTold(t *testing.T) {
 // slowVerifier is a daemon's check of a signature that takes its time.
 type slowVerifier func()
 
-func (v slowVerifier) Offer(unixsock.Peer) (unixsock.Offer, error) {
-	return unixsock.Offer{Data: []byte(`{}`), Verify: func([]byte) (string, error) {
+func (v slowVerifier) Offer(context.Context, unixsock.Peer, string) (unixsock.Offer, error) {
+	return unixsock.Offer{Data: []byte(`{}`), Verify: func([]byte) (unixsock.Identity, error) {
 		v()
-		return "key", nil
+		return unixsock.Identity{}, nil
 	}}, nil
 }
 

@@ -1,0 +1,85 @@
+package actors
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Note journals one of the kernel's own commands, which no call is the cause of. It does not wait: the entry stands
+// before that of any call which is made later. It may be called until Close.
+func (k *Kernel) Note(step kernel.Step) {
+	b, err := k.stepBatch(nil, &kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: k.origin}, step)
+	if err != nil {
+		k.log.Error("note not journaled", "type", step.Type, "error", err)
+		return
+	}
+	k.root.Send(k.domains[b.domain], b)
+}
+
+// Do makes one call as the operator, whose stored things are those of origin (empty: the kernel's own), and waits for
+// its answer as any client does: a command's effect is on disk by then, and others see it. It returns the reply's data,
+// or the *schema.Error that a client would get.
+func (k *Kernel) Do(origin, typ string, input any) ([]byte, error) {
+	row, ok := schema.Lookup(typ)
+	if !ok {
+		return nil, fmt.Errorf("make call: no syscall is named %s", typ)
+	}
+	data, err := schema.Marshal(input)
+	if err != nil {
+		return nil, fmt.Errorf("make call: %w", err)
+	}
+	line := schema.AppendMessage(nil, &schema.Message{
+		Kind: row.Kind, Type: row.Type, Data: data,
+		Meta: schema.Metadata{Present: true, ID: k.ids.next(), Timestamp: time.Now().UnixMilli()},
+	})
+	link := newOwnLink(line)
+	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
+	k.Serve(link, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin})
+	return link.answer()
+}
+
+// ownLink is a link whose other end has said one line, and keeps what comes back. Serve's goroutine reads it after the
+// last write, so nothing guards it.
+type ownLink struct {
+	in   *schema.LineReader
+	out  bytes.Buffer
+	quit chan struct{} // closed when the connection has stopped
+}
+
+var _ Link = (*ownLink)(nil)
+
+func newOwnLink(line []byte) *ownLink {
+	return &ownLink{in: schema.NewLineReader(bytes.NewReader(line), len(line)), quit: make(chan struct{})}
+}
+
+// Next and the rest implement Link.
+func (l *ownLink) Next() ([]byte, error)          { return l.in.Next() }
+func (l *ownLink) TryNext() ([]byte, bool, error) { return nil, false, nil }
+func (l *ownLink) TryWrite(p []byte) (int, error) { return l.out.Write(p) }
+func (l *ownLink) Write(p []byte) (int, error)    { return l.out.Write(p) }
+func (l *ownLink) Dialect() schema.Dialect        { return schema.OsMessage }
+func (l *ownLink) LineLimit() int                 { return schema.MaxLine }
+func (l *ownLink) AwaitHangup()                   { <-l.quit }
+func (l *ownLink) Interrupt()                     { close(l.quit) }
+func (l *ownLink) Close() error                   { return nil }
+
+// answer is the one that came.
+func (l *ownLink) answer() ([]byte, error) {
+	m, fault := schema.Decode(bytes.TrimSpace(l.out.Bytes()), schema.OsMessage)
+	switch {
+	case fault != nil:
+		return nil, schema.Errorf(schema.Internal, "the kernel did not answer its own call")
+	case m.Kind == schema.Failure:
+		refused, fault := schema.DecodeErrorData(m.Data)
+		if fault != nil {
+			return nil, fault
+		}
+		return nil, refused
+	}
+	return m.Data, nil
+}

@@ -1,0 +1,277 @@
+package client_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// keyed is a kernel in signature mode, and a client's own place.
+type keyed struct {
+	places unixsock.Places
+	dir    string
+	known  sshauth.KnownKernels
+	stop   func()
+}
+
+// writeKey makes a key file, with a passphrase where that is not empty, and returns its public line.
+func writeKey(t testing.TB, path, passphrase string) string {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "test")
+	if passphrase != "" {
+		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, "test", []byte(passphrase))
+	}
+	must(t, err)
+	must(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+	public, err := ssh.NewPublicKey(private.Public())
+	must(t, err)
+	return string(ssh.MarshalAuthorizedKey(public))
+}
+
+// startKeyed runs a kernel that lets in the lines, or whom it is without a line: everybody.
+func startKeyed(t *testing.T, lines ...string) *keyed {
+	t.Helper()
+	places := tempPlaces(t)
+	k := &keyed{places: places, dir: filepath.Dir(places.Dir)}
+	k.known.Path = filepath.Join(k.dir, "known_kernels")
+	k.run(t, "state", lines...)
+	return k
+}
+
+// run starts a kernel there, with its state of that name.
+func (k *keyed) run(t *testing.T, state string, lines ...string) {
+	t.Helper()
+	cfg := config.Config{
+		RuntimeDir: k.places.Dir, StateDir: filepath.Join(k.dir, state), Origin: "https://test.local/",
+		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
+	}
+	if len(lines) > 0 {
+		cfg.AuthorizedKeys = filepath.Join(k.dir, "authorized_keys")
+		must(t, os.WriteFile(cfg.AuthorizedKeys, []byte(strings.Join(lines, "")), 0o600))
+	}
+	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
+	must(t, d.Open(bounded(t)))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
+	k.stop = sync.OnceFunc(func() {
+		cancel()
+		must(t, <-ended)
+	})
+	t.Cleanup(k.stop)
+}
+
+func (k *keyed) options(identity string) client.Options {
+	return client.Options{RuntimeDir: k.places.Dir, Patience: patience, Keys: client.Keys{Identity: identity, Known: k.known}}
+}
+
+// dialAs connects with a key, and closes the connection with the test.
+func (k *keyed) dialAs(t testing.TB, o client.Options) (*client.Client, error) {
+	t.Helper()
+	c, err := client.Dial(bounded(t), o)
+	if err == nil {
+		t.Cleanup(func() { must(t, c.Close()) })
+	}
+	return c, err
+}
+
+// refusedLogin is the *LoginError that err has to be, for the reason unless that is empty.
+func refusedLogin(t testing.TB, err error, reason sshauth.Reason) *client.LoginError {
+	t.Helper()
+	e, ok := errors.AsType[*client.LoginError](err)
+	if !ok || reason != "" && !errors.Is(err, &sshauth.Error{Reason: reason}) {
+		t.Fatalf("got %v, want a login refused for %q", err, reason)
+	}
+	return e
+}
+
+// A client shows its key, knows whom it is taken for, remembers the kernel and says so once; both ways to use it work.
+func TestDialWithAKey(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	mine, agents := filepath.Join(dir, "mine"), filepath.Join(dir, "agents")
+	k := startKeyed(t, writeKey(t, mine, ""), `allow="Memory.*" `+writeKey(t, agents, ""))
+	var notices []string
+	for range 2 {
+		for path, pid := range map[string]int64{mine: 0, agents: 1} {
+			o := k.options(path)
+			o.Keys.Notice = func(text string) { notices = append(notices, text) }
+			c, err := k.dialAs(t, o)
+			must(t, err)
+			if who := c.Identity(); who.PID != pid || who.From != path || who.Host.IsZero() || who.Key.IsZero() {
+				t.Errorf("it is taken for %+v", who)
+			}
+			answer, err := c.Call(bounded(t), schema.Command, "Memory.Set", []byte(`{"key":"a","value":1}`))
+			if err != nil || string(answer.Data) != `{"success":true}` {
+				t.Errorf("got %s, %v", answer.Data, err)
+			}
+			s, err := k.dialAs(t, o)
+			must(t, err)
+			var out strings.Builder
+			tally, err := s.Stream(bounded(t), strings.NewReader(`{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"p","timestamp":0}}`+"\n"), &out)
+			if err != nil || tally != (client.Tally{Answers: 1}) || strings.Count(out.String(), "\n") != 1 {
+				t.Errorf("streamed %s, %+v, %v", out.String(), tally, err)
+			}
+		}
+	}
+	if len(notices) != 1 || !strings.Contains(notices[0], k.places.KernelSocket) || !strings.Contains(notices[0], "SHA256:") {
+		t.Errorf("it said %q", notices)
+	}
+}
+
+// Of several keys the next is shown when one is refused; a failure names those that were, and what the kernel accepts.
+func TestDialTriesKeys(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("SSH_AUTH_SOCK", "")
+	t.Setenv("PWOS_IDENTITY", "")
+	t.Setenv("PWOS_CONFIG", "")
+	t.Setenv("XDG_CONFIG_HOME", "")
+	must(t, os.Mkdir(filepath.Join(dir, ".ssh"), 0o700))
+	first := writeKey(t, filepath.Join(dir, ".ssh", "id_ed25519"), "")
+	second := writeKey(t, filepath.Join(dir, ".ssh", "id_rsa"), "") // whatever its file is called
+	k := startKeyed(t, second)
+	c, err := k.dialAs(t, k.options(""))
+	must(t, err)
+	if who := c.Identity(); who.From != filepath.Join(dir, ".ssh", "id_rsa") {
+		t.Errorf("it showed %+v", who)
+	}
+	if conn := extra(t, k); conn != nil {
+		must(t, c.Greet(bounded(t), conn)) // with the key that did, not the first
+	}
+
+	must(t, os.WriteFile(filepath.Join(k.dir, "authorized_keys"), []byte("# nobody\n"), 0o600))
+	_, err = k.dialAs(t, k.options(""))
+	e := refusedLogin(t, err, "")
+	if len(e.Offered) != 2 {
+		t.Errorf("it offered %v", e.Offered)
+	}
+	var refusal *client.KernelError
+	if !errors.As(err, &refusal) || refusal.Code != 401 {
+		t.Errorf("got %v", err)
+	}
+	for _, line := range []string{first, second} {
+		key, _, err := sshauth.ParsePublicKey(line)
+		must(t, err)
+		if text := e.Error(); !strings.Contains(text, key.Fingerprint()+" (ssh-ed25519, from ") || !strings.Contains(text, sshauth.AcceptedTypes) {
+			t.Errorf("the error is %q", text)
+		}
+	}
+
+	must(t, errors.Join(os.Remove(filepath.Join(dir, ".ssh", "id_rsa")), os.Remove(filepath.Join(dir, ".ssh", "id_ed25519"))))
+	_, err = k.dialAs(t, k.options(""))
+	if e := refusedLogin(t, err, sshauth.NoIdentity); !strings.Contains(e.Error(), "ssh-keygen") || !strings.Contains(e.Error(), sshauth.AcceptedTypes) {
+		t.Errorf("the error is %q", e)
+	}
+	t.Setenv("PWOS_IDENTITY", filepath.Join(dir, "named"))
+	must(t, os.WriteFile(filepath.Join(k.dir, "authorized_keys"), []byte(writeKey(t, filepath.Join(dir, "named"), "")), 0o600))
+	_, err = k.dialAs(t, k.options(""))
+	must(t, err)
+}
+
+// extra is another connection to the kernel, its prologue not done.
+func extra(t testing.TB, k *keyed) *unixsock.Conn {
+	t.Helper()
+	nc, err := unixsock.Dial(bounded(t), k.places.KernelSocket)
+	must(t, err)
+	t.Cleanup(func() { nc.Close() })
+	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
+	must(t, err)
+	return conn
+}
+
+// A passphrase is asked for once, however many connections there are.
+func TestDialAsksForAPassphrase(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	k := startKeyed(t, writeKey(t, path, "open sesame"))
+	asked := 0
+	o := k.options(path)
+	o.Keys.Passphrase = func(_ context.Context, of string) ([]byte, error) {
+		if asked++; of != path {
+			t.Errorf("asked for that of %s", of)
+		}
+		return []byte("open sesame"), nil
+	}
+	c, err := k.dialAs(t, o)
+	must(t, err)
+	must(t, c.Greet(bounded(t), extra(t, k)))
+	if asked != 1 {
+		t.Errorf("it asked %d times", asked)
+	}
+	o.Keys.Passphrase = nil
+	_, err = k.dialAs(t, o)
+	refusedLogin(t, err, sshauth.BadKeyFile)
+}
+
+// serveAgent is an ssh-agent on a socket, whose connections handle serves, until the test ends.
+func serveAgent(t *testing.T, handle func(net.Conn)) (socket string) {
+	t.Helper()
+	dir := filepath.Dir(tempPlaces(t).Dir)
+	ln, err := net.Listen("unix", filepath.Join(dir, "agent.sock"))
+	must(t, err)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				handle(conn)
+				_ = conn.Close()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = ln.Close()
+		serving.Wait()
+	})
+	return ln.Addr().String()
+}
+
+// An agent with any number of keys costs a bounded number of connections, and what was not shown is said.
+func TestDialStopsTryingKeys(t *testing.T) {
+	keys := agent.NewKeyring()
+	for range 9 {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		must(t, err)
+		must(t, keys.Add(agent.AddedKey{PrivateKey: private}))
+	}
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("PWOS_IDENTITY", "")
+	t.Setenv("SSH_AUTH_SOCK", serveAgent(t, func(conn net.Conn) { _ = agent.ServeAgent(keys, conn) }))
+	k := startKeyed(t, "# nobody\n")
+	_, err := k.dialAs(t, k.options(""))
+	if e := refusedLogin(t, err, ""); len(e.Offered) != 6 || len(e.Skipped) != 3 || !strings.Contains(e.Error(), "name it with --identity") || e.Offered[0].From != "ssh-agent" {
+		t.Errorf("it offered %d keys: %v", len(e.Offered), e)
+	}
+	// One that hangs up is no kernel that does, which would be waited for.
+	t.Setenv("SSH_AUTH_SOCK", serveAgent(t, func(net.Conn) {}))
+	o := k.options("")
+	o.Patience = time.Hour
+	_, err = k.dialAs(t, o)
+	refusedLogin(t, err, "")
+}

@@ -1,0 +1,93 @@
+package client_test
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// Another kernel in the place of a known one, one that asks for no key any more, and something in between get no signature.
+func TestDialKnowsItsKernel(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	line := writeKey(t, path, "")
+	k := startKeyed(t, line)
+	o := k.options(path)
+	_, err := k.dialAs(t, o)
+	must(t, err)
+	key, err := client.HostKey(bounded(t), o)
+	must(t, err)
+	k.stop()
+
+	k.run(t, "another", line)
+	_, err = k.dialAs(t, o)
+	if e := refusedLogin(t, err, sshauth.HostChanged); len(e.Offered) != 0 || !strings.Contains(e.Error(), "pwos auth trust --forget") || !strings.Contains(e.Error(), key.Fingerprint()) {
+		t.Errorf("the error is %q", e)
+	}
+	if other, err := client.HostKey(bounded(t), o); err != nil || other == key || other.IsZero() {
+		t.Errorf("its key is %v, %v", other, err)
+	}
+	k.stop()
+
+	k.run(t, "open")
+	_, err = k.dialAs(t, o)
+	refusedLogin(t, err, sshauth.Downgraded)
+	if open, err := client.HostKey(bounded(t), o); err != nil || !open.IsZero() {
+		t.Errorf("its key is %v, %v", open, err)
+	}
+	name, err := o.SocketName()
+	must(t, err)
+	must(t, k.known.Forget(t.Context(), name))
+	_, err = k.dialAs(t, o)
+	must(t, err)
+}
+
+// A relay between client and kernel is seen by the client, whatever it passes on.
+func TestDialThroughARelay(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	k := startKeyed(t, writeKey(t, path, ""))
+	between := tempPlaces(t)
+	must(t, unixsock.EnsurePrivateDir(between.Dir))
+	ln, err := net.Listen("unix", between.KernelSocket)
+	must(t, err)
+	var relaying sync.WaitGroup
+	relaying.Go(func() {
+		client, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		kernel, err := net.Dial("unix", k.places.KernelSocket)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		relaying.Go(func() {
+			_, _ = io.Copy(client, kernel)
+			_ = client.Close()
+		})
+		said, _ := io.ReadAll(client)
+		if len(said) > 0 {
+			t.Errorf("the client told the relay %s", said)
+		}
+		_ = kernel.Close()
+	})
+	t.Cleanup(func() {
+		_ = ln.Close()
+		relaying.Wait()
+	})
+	o := k.options(path)
+	o.RuntimeDir = between.Dir
+	_, err = k.dialAs(t, o)
+	refusedLogin(t, err, sshauth.HostUnproven)
+	if known, err := k.known.List(); err != nil || len(known) != 0 {
+		t.Errorf("it remembers %v, %v", known, err)
+	}
+}

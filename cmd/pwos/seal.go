@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+)
+
+const sealHelp = `The key is an SSH key of your own, ed25519 or rsa: one that the ssh-agent holds, else a file
+in ~/.ssh; --identity or PWOS_IDENTITY names another. No kernel is asked. A kernel with the
+same key opens the value by Crypto.Open, and what its Crypto.Seal gives is opened here.
+
+Exit status: 3 there is no key for it, or its holder refuses; 7 the ssh-agent is silent;
+10 the value is not what was sealed.`
+
+func newSeal(a *app) *cobra.Command {
+	var aad string
+	var line bool
+	cmd := &cobra.Command{
+		Use:   "seal",
+		Short: "seal a secret with your own key",
+		Long: `seal reads a secret from stdin, byte for byte, and prints it sealed: a line of text that
+may be stored and shown, and is what the kernel's vault/ takes. It is another one each time.
+
+` + sealHelp,
+		Example: `  printf %s "$TOKEN" | pwos seal
+  pwos seal --aad vault/token --line < token.txt
+  pwos mem set vault/token "$(pwos seal < token.txt)"`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := a.bound(cmd.Context(), 0)
+			defer cancel()
+			secret, err := a.readStdin(ctx)
+			if err != nil {
+				return err
+			}
+			defer clear(secret)
+			plaintext := secret
+			if line {
+				plaintext = bytes.TrimSuffix(bytes.TrimSuffix(plaintext, []byte("\n")), []byte("\r"))
+			}
+			value, err := a.keys().Seal(ctx, plaintext, []byte(aad))
+			if err != nil {
+				return sealVerdict(err)
+			}
+			return a.printText(value)
+		},
+	}
+	cmd.Flags().StringVar(&aad, "aad", "", "text that goes with the value in the clear and cannot be changed, such as its key")
+	cmd.Flags().BoolVar(&line, "line", false, "leave out one line end at the end of stdin")
+	return cmd
+}
+
+func newUnseal(a *app) *cobra.Command {
+	var aad string
+	cmd := &cobra.Command{
+		Use:   "unseal [VALUE]",
+		Short: "open what was sealed with your own key",
+		Long: `unseal opens a sealed value, given as an argument or on stdin, and prints the secret, byte
+for byte. A JSON string will do, as "pwos mem get" prints it.
+
+` + sealHelp,
+		Example: `  pwos unseal pwenc:v1:eyJ2...
+  pwos mem get vault/token | pwos unseal
+  pwos unseal --aad vault/token < token.sealed`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := a.bound(cmd.Context(), 0)
+			defer cancel()
+			value, err := a.sealedValue(ctx, args)
+			if err != nil {
+				return err
+			}
+			plaintext, carried, err := a.keys().Open(ctx, value)
+			if err != nil {
+				return sealVerdict(err)
+			}
+			defer clear(plaintext)
+			if cmd.Flags().Changed("aad") && string(carried) != aad {
+				return &verdict{exitIntegrity, errors.New("the value carries another aad: it is the value of something else")}
+			}
+			return a.printSecret(plaintext)
+		},
+	}
+	cmd.Flags().StringVar(&aad, "aad", "", "what the value has to carry in the clear")
+	return cmd
+}
+
+// sealedValue is the argument, or what is on stdin.
+func (a *app) sealedValue(ctx context.Context, args []string) (string, error) {
+	text := strings.Join(args, "")
+	if len(args) == 0 {
+		read, err := a.readStdin(ctx)
+		if err != nil {
+			return "", err
+		}
+		text = string(read)
+	}
+	text = strings.TrimSpace(text)
+	if content, ok := textOf([]byte(text)); ok {
+		return content, nil
+	}
+	return text, nil
+}
+
+// printSecret writes what was sealed as it was; at a terminal as it can be read, since it may be anybody's.
+func (a *app) printSecret(plaintext []byte) error {
+	if a.stdoutTerminal() {
+		if !utf8.Valid(plaintext) {
+			return errors.New("what was sealed is no text: send it to a file")
+		}
+		return a.printText(shownLines(string(plaintext)))
+	}
+	if _, err := a.stdout.Write(plaintext); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// shownLines is a text as it looks at a terminal, without the end of its last line.
+func shownLines(text string) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i, line := range lines {
+		lines[i] = escaped(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sealVerdict gives an error of sealing or opening its exit status.
+func sealVerdict(err error) error {
+	fault, ok := errors.AsType[*client.SealError](err)
+	if !ok {
+		return err
+	}
+	status := map[client.SealFault]int{
+		client.NoSealKey: exitDenied, client.SealBroken: exitIntegrity, client.AgentSilent: exitTimeout, client.SealTooLong: exitError,
+	}[fault.Fault]
+	return &verdict{status, err}
+}

@@ -1,0 +1,193 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
+)
+
+// agents are the processes of the keys that are an agent's and not the operator's: one a key, spawned at its first login
+// and the same at each later one, as long as it lives.
+type agents struct {
+	kernel    *actors.Kernel
+	processes kernel.Processes
+	tokens    kernel.Tokens
+	pools     []string // there are
+	origin    string   // of whom no line gives another
+
+	mu    sync.Mutex
+	known map[string]keyAgent // by fingerprint
+}
+
+// keyAgent is the process of a key, and what its line granted at the latest login; nil: that was before this start.
+type keyAgent struct {
+	pid   int64
+	grant *sshauth.AgentGrant
+}
+
+// keyIntent begins the intent of a key's process; the fingerprint follows. With the operator as its parent, which no agent
+// can be, it tells whose the process is after a restart, whatever its agent_id.
+const keyIntent = "key:"
+
+// newAgents finds the processes of keys that the state has. Nobody may call the domains yet.
+func newAgents(s *state, k *actors.Kernel, origin string) *agents {
+	a := &agents{
+		kernel: k, processes: s.processes.Processes(), tokens: s.tokens, pools: s.pools, origin: origin,
+		known: make(map[string]keyAgent),
+	}
+	s.processes.Living(func(p *schema.Descriptor) {
+		if fingerprint, ok := strings.CutPrefix(p.Intent, keyIntent); ok && p.ParentPID == kernel.Operator {
+			a.known[fingerprint] = keyAgent{pid: p.PID}
+		}
+	})
+	return a
+}
+
+// grantError says that a key's line grants what nobody can be granted. It is shown to the key's holder.
+type grantError struct {
+	fingerprint string
+	err         *schema.Error
+}
+
+// Error names the key and what is wrong with its line.
+func (e *grantError) Error() string { return e.shown().Message }
+
+// Unwrap returns the error as it goes over the wire.
+func (e *grantError) Unwrap() error { return e.shown() }
+
+func (e *grantError) shown() *schema.Error {
+	return schema.Errorf(schema.Unauthenticated, "the line of the key %s in authorized_keys is no grant: %s", e.fingerprint, e.err.Message)
+}
+
+// of returns the process of a key, with the token that its line grants. The error is a *grantError, or the kernel's.
+func (a *agents) of(key *sshauth.AuthorizedKey) (pid int64, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fingerprint := key.Key.Fingerprint()
+	// Before the process that it has is touched.
+	if fault := a.check(key); fault != nil {
+		return 0, &grantError{fingerprint, fault}
+	}
+	agent, ok := a.known[fingerprint]
+	if ok && !a.alive(agent.pid) {
+		ok = false
+	}
+	if ok && !a.same(agent.pid, key) {
+		// Neither its name nor its origin can be changed. What it holds is not to be another agent's.
+		reason := "its key is another agent's now"
+		if _, err := a.kernel.Do("", "Syscall.Terminate", &schema.TerminateInput{TargetPID: agent.pid, Reason: &reason}); err != nil {
+			return 0, fmt.Errorf("end agent of a key: %w", err)
+		}
+		ok = false
+	}
+	if ok {
+		err = a.renew(agent, key)
+	} else {
+		agent.pid, err = a.spawn(key)
+	}
+	if fault := (*schema.Error)(nil); errors.As(err, &fault) && fault.Class == schema.InvalidInput {
+		return 0, &grantError{fingerprint, fault}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("make agent of a key: %w", err)
+	}
+	a.known[fingerprint] = keyAgent{agent.pid, key.Agent}
+	return agent.pid, nil
+}
+
+func (a *agents) alive(pid int64) bool {
+	p := a.processes.Process(pid)
+	return p != nil && p.State != "TERMINATED"
+}
+
+// same reports whether the process is still the agent that the key's line names.
+func (a *agents) same(pid int64, key *sshauth.AuthorizedKey) bool {
+	p := a.processes.Process(pid)
+	return p.AgentID == agentID(key) && p.Origin == a.originOf(key)
+}
+
+// agentID is the name that the line gives, else one that tells the key.
+func agentID(key *sshauth.AuthorizedKey) string {
+	if key.Agent.Name != "" {
+		return key.Agent.Name
+	}
+	return keyIntent + key.Key.Fingerprint()
+}
+
+func (a *agents) originOf(key *sshauth.AuthorizedKey) string {
+	if key.Agent.Origin != "" {
+		return key.Agent.Origin
+	}
+	return a.origin
+}
+
+// check says what is wrong with the grant of a key's line, nil where that is nothing.
+func (a *agents) check(key *sshauth.AuthorizedKey) *schema.Error {
+	if key.Agent == nil {
+		return nil
+	}
+	_, fault := kernel.NewToken(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, a.pools)
+	return fault
+}
+
+// spawn makes the process of a key, as the operator.
+func (a *agents) spawn(key *sshauth.AuthorizedKey) (int64, error) {
+	intent := keyIntent + key.Key.Fingerprint()
+	data, err := a.kernel.Do(a.originOf(key), "Syscall.Spawn", &schema.SpawnInput{
+		ChildAgentID: agentID(key),
+		Intent:       &intent,
+		Capabilities: &schema.SpawnCapability{AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas},
+	})
+	if err != nil {
+		return 0, err
+	}
+	row, _ := schema.Lookup("Syscall.Spawn")
+	out, fault := row.Output.Decode(data)
+	if fault != nil {
+		return 0, fault
+	}
+	return out.(*schema.SpawnOutput).ChildPID, nil
+}
+
+// allowed is what a line allows; nothing is a list too.
+func allowed(key *sshauth.AuthorizedKey) []string {
+	return append([]string{}, key.Agent.Allow...)
+}
+
+// renew grants the process of a key what its line says, where the line says something else than at the login before. A
+// grant or a revocation of the operator's stays until then. Whether a line changed while no daemon ran is told by the
+// token; one that was taken away is not given back on that ground.
+func (a *agents) renew(agent keyAgent, key *sshauth.AuthorizedKey) error {
+	grant := &schema.GrantInput{PID: agent.pid, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}
+	if agent.grant != nil {
+		if reflect.DeepEqual(agent.grant, key.Agent) {
+			return nil
+		}
+	} else {
+		want, fault := kernel.NewToken(grant, a.pools)
+		if fault != nil {
+			return fault
+		}
+		held := a.tokens.Token(agent.pid)
+		if held == nil || equal(held, want) {
+			return nil
+		}
+	}
+	_, err := a.kernel.Do("", "Capability.Grant", grant)
+	return err
+}
+
+// equal reports whether two tokens of a process say the same.
+func equal(a, b *kernel.Token) bool {
+	return slices.Equal(a.AllowedSyscalls, b.AllowedSyscalls) && maps.Equal(a.ResourceQuotas, b.ResourceQuotas) &&
+		a.ExpiresAtTick == nil && b.ExpiresAtTick == nil
+}

@@ -1,0 +1,169 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/kernel/crypto"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
+)
+
+const (
+	// enrolTime bounds making the sealing key ready: an agent that lists its keys and signs a few times, with somebody who
+	// touches a key or confirms.
+	enrolTime = time.Minute
+	// enrolAgain is how long a failure is told before the next call has it tried again. So the calls that have waited see how
+	// their own try ended, and callers do not hammer the agent.
+	enrolAgain = time.Second
+)
+
+// identity makes the kernel's sealing key ready from the daemon's SSH key. That may take as long as a person takes to touch
+// a key, so it is done in a goroutine of its own, one at a time, and never on the way of a call. What it makes is kept until
+// the daemon ends.
+type identity struct {
+	from       sshauth.Identities
+	configured bool // crypto.identity names the key
+	log        *slog.Logger
+
+	ctx    context.Context // ends the work
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex
+	ready   func() // tells the calls that wait for it; nil: nobody calls yet
+	held    *sshauth.Held
+	err     error // of the last try
+	ended   time.Time
+	running bool
+}
+
+// newIdentity begins at once where the configuration names a key, so that a fault shows at the start. A key of an agent that
+// merely is there is left alone until somebody seals or opens: it may ask its user each time.
+func newIdentity(cfg *config.Crypto, log *slog.Logger) *identity {
+	i := &identity{
+		from:       sshauth.Identities{Identity: cfg.Identity, AgentSocket: cfg.AgentSocket},
+		configured: cfg.Identity != "", log: log,
+	}
+	i.ctx, i.cancel = context.WithCancel(context.Background())
+	if i.configured {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.begin()
+	}
+	return i
+}
+
+// Sealer returns what seals with the daemon's key, see crypto.Identity.
+func (i *identity) Sealer() (crypto.Sealer, error) {
+	if !i.configured && i.from.AgentSocket == "" {
+		return nil, noSealer(schema.Errorf(schema.NotFound, "no encryption key: crypto.identity is not set, and the daemon was started without SSH_AUTH_SOCK"))
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.held != nil:
+		return i.held, nil
+	case i.running:
+		return nil, crypto.ErrPending
+	case i.err != nil && time.Since(i.ended) < enrolAgain:
+		return nil, noSealer(schema.AsError(i.err))
+	}
+	if !i.begin() {
+		return nil, schema.Errorf(schema.Unavailable, "the kernel is shutting down")
+	}
+	return nil, crypto.ErrPending
+}
+
+// begin has the key made ready in the background, unless close was called. i is locked.
+func (i *identity) begin() bool {
+	if i.ctx.Err() != nil {
+		return false
+	}
+	i.running = true
+	i.work.Go(func() {
+		ctx, cancel := context.WithTimeoutCause(i.ctx, enrolTime,
+			schema.Errorf(schema.Timeout, "the ssh-agent did not answer within %v", enrolTime))
+		defer cancel()
+		held, err := i.enrol(ctx) // ended by ctx, it says why
+		i.mu.Lock()
+		i.held, i.err, i.ended, i.running = held, err, time.Now(), false
+		ready := i.ready
+		i.mu.Unlock()
+		if ready != nil {
+			ready() // which asks for the Sealer, perhaps on this goroutine
+		}
+	})
+	return true
+}
+
+// enrol derives the sealing key of the first key that can seal.
+func (i *identity) enrol(ctx context.Context) (*sshauth.Held, error) {
+	found, err := i.from.Find(ctx)
+	if err != nil {
+		i.log.Warn("no sealing key", "error", err)
+		return nil, blamed(err)
+	}
+	var refusals error
+	for _, signer := range found.Signers {
+		sealer, err := sshauth.Enroll(ctx, signer)
+		if err == nil {
+			var held *sshauth.Held
+			if held, err = sealer.Hold(ctx); err == nil {
+				i.log.Info("sealing key ready", "kid", held.KeyID(), "from", signer.Source())
+				return held, nil
+			}
+		}
+		refusals = err
+		i.log.Warn("key does not seal", "key", signer.Key().Fingerprint(), "error", err)
+		if ctx.Err() != nil || !errors.Is(err, &sshauth.Error{Reason: sshauth.Unsealable}) {
+			break // an agent that refuses one key or is silent is not asked for all the others
+		}
+	}
+	return nil, refusals
+}
+
+// blamed is the error of there being no key as the agent's, where it did not say which it has: that passes.
+func blamed(err error) error {
+	for reason, class := range map[sshauth.Reason]schema.Class{
+		sshauth.AgentSilent: schema.Timeout, sshauth.AgentRefused: schema.Upstream,
+	} {
+		if errors.Is(err, &sshauth.Error{Reason: reason}) {
+			return schema.Errorf(class, "%s", err.Error())
+		}
+	}
+	return err
+}
+
+// wake sets what tells the calls that wait. It is not called any more once close has returned.
+func (i *identity) wake(ready func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.ready = ready
+}
+
+// close ends the work and waits for it. It may be called again.
+func (i *identity) close() {
+	i.mu.Lock()
+	i.cancel() // under the lock, so that no work begins after the wait for it
+	i.mu.Unlock()
+	i.work.Wait()
+}
+
+// noSealer is the error of a call that needs a key where there is none. It is the caller's to mend (422) unless the agent
+// was asked and failed.
+func noSealer(cause *schema.Error) *schema.Error {
+	class := schema.InvalidInput
+	if cause.Class == schema.Timeout || cause.Class == schema.Upstream || cause.Class == schema.Unavailable {
+		class = cause.Class
+	}
+	return &schema.Error{
+		Class:   class,
+		Message: `the kernel has no key to seal with: set crypto.identity in its configuration to an ed25519 or rsa key, or start it with an ssh-agent that holds one, and restart it`,
+		Cause:   cause,
+	}
+}

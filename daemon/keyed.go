@@ -1,0 +1,124 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// keyed is signature mode (PROTOCOL 4): who holds a key of authorized_keys is let in, and nobody else, whatever becomes of
+// that file while the daemon runs.
+type keyed struct {
+	log      *slog.Logger
+	source   *sshauth.Source
+	verifier sshauth.Verifier
+	failures sshauth.Failures
+	agents   *agents
+	refusals refusals
+	logged   atomic.Pointer[sshauth.AuthorizedKeys] // whose refused lines are in the log
+}
+
+var _ unixsock.Authenticator = (*keyed)(nil)
+
+// newKeyed reads the authorized keys for the first time: a daemon that could let nobody in says so at its start.
+func newKeyed(cfg *config.Config, s *state, agents *agents, note func(kernel.Step), log *slog.Logger) (*keyed, error) {
+	host, err := sshauth.NewSigner(s.host.signer, "host key")
+	if err != nil {
+		return nil, fmt.Errorf("use host key: %w", err)
+	}
+	k := &keyed{log: log, source: sshauth.NewSource(cfg.AuthorizedKeys, time.Now), agents: agents, refusals: refusals{log: log, note: note}}
+	k.verifier = sshauth.Verifier{Host: host, Keys: k.keys, Now: time.Now}
+	keys, err := k.keys()
+	if err != nil {
+		return nil, err
+	}
+	log.Info("signature mode", "authorized_keys", cfg.AuthorizedKeys, "keys", len(keys.Keys()), "host_key", host.Key().Fingerprint())
+	if len(keys.Keys()) == 0 {
+		log.Warn("nobody can log in: no line of the authorized keys lets anybody in", "authorized_keys", cfg.AuthorizedKeys)
+	}
+	return k, nil
+}
+
+// keys returns the keys that are authorized now, and logs the lines that are refused whenever they have changed.
+func (k *keyed) keys() (*sshauth.AuthorizedKeys, error) {
+	keys, err := k.source.Load()
+	if err != nil {
+		return nil, fmt.Errorf("signature mode: %w", err)
+	}
+	if k.logged.Swap(keys) != keys {
+		for _, line := range keys.Refused() {
+			k.log.Warn("line of authorized keys refused", "line", line.Line, "key", line.Fingerprint, "reason", line.Reason)
+		}
+		for _, key := range keys.Keys() {
+			if fault := k.agents.check(key); fault != nil {
+				k.log.Warn("line of authorized keys refused", "line", key.Line, "key", key.Key.Fingerprint(), "reason", fault.Message)
+			}
+		}
+	}
+	return keys, nil
+}
+
+// Offer implements unixsock.Authenticator.
+func (k *keyed) Offer(ctx context.Context, peer unixsock.Peer, socket string) (unixsock.Offer, error) {
+	challenge, err := k.verifier.Challenge(ctx, socket, peer.PID, peer.UID)
+	if err != nil {
+		return unixsock.Offer{}, err
+	}
+	return unixsock.Offer{
+		Data:   challenge.Data(),
+		Issued: challenge.Issued(),
+		Verify: func(answer []byte) (unixsock.Identity, error) {
+			identity, err := k.judge(challenge, answer)
+			if err != nil {
+				k.failed(peer, err)
+				return unixsock.Identity{}, err
+			}
+			k.failures.Succeeded(peer.UID)
+			return identity, nil
+		},
+		Hold: func() (time.Duration, func()) { return k.failures.Failed(peer.UID, time.Now()) },
+		Done: challenge.Cancel,
+	}, nil
+}
+
+// judge says whom an answer proves the client to be.
+func (k *keyed) judge(challenge *sshauth.Challenge, answer []byte) (unixsock.Identity, error) {
+	key, err := challenge.Verify(answer)
+	if err != nil {
+		return unixsock.Identity{}, err
+	}
+	identity := unixsock.Identity{Key: key, Agent: kernel.Operator}
+	if key.Agent != nil {
+		if identity.Agent, err = k.agents.of(key); err != nil {
+			return unixsock.Identity{}, err
+		}
+	}
+	return identity, nil
+}
+
+// failed records a login that was refused: in the journal what anybody may know, in the log what lies behind it too.
+func (k *keyed) failed(peer unixsock.Peer, err error) {
+	record := &schema.LoginFailedInput{Reason: "internal error", UID: int64(peer.UID), OSPID: int64(peer.PID)}
+	attrs := []any{"error", err}
+	var refused *sshauth.Error
+	var grant *grantError
+	switch {
+	case errors.As(err, &refused):
+		record.Reason, record.Fingerprint = string(refused.Reason), refused.Fingerprint
+		if refused.Err != nil {
+			attrs = append(attrs, "cause", refused.Err)
+		}
+	case errors.As(err, &grant):
+		record.Reason, record.Fingerprint = "refused grant", grant.fingerprint
+	}
+	k.refusals.refused(record, attrs...)
+}

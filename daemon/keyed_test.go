@@ -1,0 +1,169 @@
+package daemon_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// newKey is a fresh key that logs in.
+func newKey(t testing.TB) *sshauth.Signer {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	raw, err := ssh.NewSignerFromSigner(private)
+	must(t, err)
+	key, err := sshauth.NewSigner(raw, "test")
+	must(t, err)
+	return key
+}
+
+// house is a daemon in signature mode, with what its clients remember.
+type house struct {
+	*running
+	config config.Config
+	known  sshauth.KnownKernels
+}
+
+// startKeyed runs a daemon that lets in the lines.
+func startKeyed(t *testing.T, lines ...string) *house {
+	t.Helper()
+	dir := tempDir(t)
+	h := &house{config: settingsIn(dir), known: sshauth.KnownKernels{Path: filepath.Join(dir, "c", "known_kernels")}}
+	h.config.AuthorizedKeys = filepath.Join(dir, "authorized_keys")
+	h.config.Origin = "https://test.local/"
+	h.config.Resources = map[string]float64{"gpu": 4}
+	h.authorize(t, lines...)
+	h.running = run(t, h.config)
+	return h
+}
+
+func (h *house) authorize(t testing.TB, lines ...string) {
+	t.Helper()
+	must(t, os.WriteFile(h.config.AuthorizedKeys, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+}
+
+// restart ends the daemon and runs it anew.
+func (h *house) restart(t *testing.T) {
+	t.Helper()
+	h.stop()
+	must(t, await(t, h.ended, "the daemon's end"))
+	h.running = run(t, h.config)
+}
+
+// sign answers offers with key, as a client at path.
+func (h *house) sign(t testing.TB, key *sshauth.Signer, path string) unixsock.AnswerFunc {
+	t.Helper()
+	return func(offer []byte, issued time.Time) ([]byte, error) {
+		name, err := sshauth.SocketName(path)
+		if err != nil {
+			return nil, err
+		}
+		login := sshauth.Login{
+			Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Known: h.known, Now: time.Now,
+			Pick: func(context.Context) (*sshauth.Signer, error) { return key, nil },
+		}
+		answer, err := login.Answer(t.Context(), offer, issued)
+		if err != nil {
+			return nil, err
+		}
+		return answer.Data, nil
+	}
+}
+
+// login is a connection that shows a key.
+func (h *house) login(t testing.TB, key *sshauth.Signer, path string) *peer {
+	t.Helper()
+	p := connect(t, path)
+	must(t, unixsock.ClientPrologue(bounded(t), p.conn, h.sign(t, key, path)))
+	return p
+}
+
+// ask sends one message and returns its answer.
+func (p *peer) ask(kind, typ, data string) schema.Message {
+	p.t.Helper()
+	p.send(fmt.Sprintf(`{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"q","timestamp":0}}`+"\n", kind, typ, data))
+	return p.next()
+}
+
+// want checks that the answer is a reply with that in its data.
+func (p *peer) want(kind, typ, data, in string) {
+	p.t.Helper()
+	if m := p.ask(kind, typ, data); m.Kind != schema.Reply || !strings.Contains(string(m.Data), in) {
+		p.t.Errorf("%s %s: got %s %s, want %s", typ, data, m.Kind, m.Data, in)
+	}
+}
+
+// wantDenied checks that the answer is an error of that code.
+func (p *peer) wantDenied(kind, typ, data string, code int) {
+	p.t.Helper()
+	if m := p.ask(kind, typ, data); m.Kind != schema.Failure || !strings.Contains(string(m.Data), fmt.Sprintf(`"code":%d`, code)) {
+		p.t.Errorf("%s %s: got %s %s, want %d", typ, data, m.Kind, m.Data, code)
+	}
+}
+
+// wantRefused checks that one error says why nobody was let in, and that nothing follows it, not even the outcome of what was
+// sent behind the answer.
+func (p *peer) wantRefused(why string) {
+	p.t.Helper()
+	m := p.next()
+	if m.Kind != schema.Failure || !strings.Contains(string(m.Data), why) ||
+		!strings.Contains(string(m.Data), "401") && !strings.Contains(string(m.Data), "UNAUTHORIZED") {
+		p.t.Errorf("got %s %s, want it refused for %s", m.Kind, m.Data, why)
+	}
+	p.wantEnd()
+}
+
+// An operator's key is the operator, on either socket and from the first frame on; success is silent.
+func TestOperatorsKey(t *testing.T) {
+	t.Parallel()
+	key := newKey(t)
+	h := startKeyed(t, key.Key().String()+" me")
+	for _, path := range []string{h.KernelSocket, h.EventsSocket} {
+		p := h.login(t, key, path)
+		p.want("query", "Syscall.Ping", `{"payload":1}`, `{"payload":1}`)
+		p.want("command", "Clock.Advance", `{"ticks":1}`, `"tick":`)
+	}
+	if known, err := h.known.List(); err != nil || len(known) != 2 {
+		t.Errorf("its kernel is remembered as %v, %v; want one a socket", known, err)
+	}
+}
+
+// The offer is what PROTOCOL 4 says, in the socket's dialect, and its challenges are made once each.
+func TestOfferOfSignatureMode(t *testing.T) {
+	t.Parallel()
+	h := startKeyed(t, newKey(t).Key().String())
+	seen := map[string]bool{}
+	for path, dialect := range map[string]schema.Dialect{h.KernelSocket: schema.OsMessage, h.EventsSocket: schema.OsEvent} {
+		for range 2 {
+			offer := connect(t, path).next()
+			if offer.Dialect != dialect || offer.Kind != schema.Command || offer.Type != "Syscall.Authenticate" {
+				t.Errorf("%s begins with %v %s %s", path, offer.Dialect, offer.Kind, offer.Type)
+			}
+			for _, member := range []string{`"scheme":"signature"`, `"challenge":"`, `"host_key":"ssh-ed25519 `, `"host_signature":"`} {
+				if !strings.Contains(string(offer.Data), member) {
+					t.Errorf("its data %s lacks %s", offer.Data, member)
+				}
+			}
+			_, rest, _ := strings.Cut(string(offer.Data), `"challenge":"`)
+			challenge, _, _ := strings.Cut(rest, `"`)
+			if len(challenge) != 44 || seen[challenge] {
+				t.Errorf("the challenge %s is short, or was there before", challenge)
+			}
+			seen[challenge] = true
+		}
+	}
+}

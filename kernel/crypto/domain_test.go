@@ -1,0 +1,178 @@
+package crypto_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/crypto"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// shaky is a sealer whose seals can be read by anybody, and an identity that has it, or says why not.
+type shaky struct{ err error }
+
+func (s shaky) Sealer() (crypto.Sealer, error) { return s, s.err }
+
+func (shaky) Seal(plaintext, aad []byte) (string, error) {
+	if string(plaintext) == "fails" {
+		return "", errors.New("no more ink")
+	}
+	return "pwenc:v1:" + string(aad) + "|" + string(plaintext), nil
+}
+
+func (shaky) Open(value string) (plaintext, aad []byte, err error) {
+	clear, text, ok := strings.Cut(strings.TrimPrefix(value, "pwenc:v1:"), "|")
+	if !ok {
+		return nil, nil, schema.Errorf(schema.InvalidInput, "broken")
+	}
+	return []byte(text), []byte(clear), nil
+}
+
+func (shaky) KeyID() string     { return "ssh-fp:SHA256:x" }
+func (shaky) Algorithm() string { return "A256GCM" }
+
+// decide asks a domain, as the shell does.
+func decide(t *testing.T, identity crypto.Identity, typ, data string, final bool) (kernel.Result, error) {
+	t.Helper()
+	row, ok := schema.Lookup(typ)
+	if !ok {
+		t.Fatalf("no syscall %s", typ)
+	}
+	in, fault := row.Input.Decode([]byte(data))
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	return crypto.New(identity).Decide(&kernel.Call{Message: schema.Message{Type: typ}, Syscall: row, Input: in, Final: final})
+}
+
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ typ, data, want string }{
+		{"Crypto.Seal", `{"plaintext":"a"}`, `{"value":"pwenc:v1:|a","kid":"ssh-fp:SHA256:x"}`},
+		{"Crypto.Seal", `{"plaintext":"","aad":"k\u000a"}`, `{"value":"pwenc:v1:k\n|","kid":"ssh-fp:SHA256:x"}`},
+		{"Crypto.Open", `{"value":"pwenc:v1:|a\"\u0001"}`, `{"plaintext":"a\"\u0001"}`},
+		{"Crypto.Open", `{"value":"pwenc:v1:k|a","aad":"k"}`, `{"plaintext":"a"}`},
+		{"Crypto.Open", `{"value":"pwenc:v1:k|a"}`, `{"plaintext":"a"}`},
+		{"Crypto.Derive", `{}`, `{"kid":"ssh-fp:SHA256:x","alg":"A256GCM"}`},
+		{"Crypto.Derive", `{"kid":"ssh-fp:SHA256:x"}`, `{"kid":"ssh-fp:SHA256:x","alg":"A256GCM"}`},
+	} {
+		got, err := decide(t, shaky{}, tt.typ, tt.data, false)
+		if err != nil || string(got.Data) != tt.want {
+			t.Errorf("%s %s: got %s, %v, want %s", tt.typ, tt.data, got.Data, err, tt.want)
+		}
+		if _, fault := mustLookup(t, tt.typ).Output.Decode(got.Data); fault != nil {
+			t.Errorf("%s answers what its schema does not have: %v", tt.typ, fault)
+		}
+	}
+}
+
+func mustLookup(t *testing.T, typ string) *schema.Syscall {
+	t.Helper()
+	row, ok := schema.Lookup(typ)
+	if !ok {
+		t.Fatalf("no syscall %s", typ)
+	}
+	return row
+}
+
+// TestRefusals: each says what to do, and none repeats what it was given.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("Hidden7Words", 1000)
+	for _, tt := range []struct {
+		typ, data string
+		class     schema.Class
+		text      string
+	}{
+		{"Crypto.Seal", `{"plaintext":"` + long + `"}`, schema.InvalidInput, "at most 8000"},
+		{"Crypto.Seal", `{"plaintext":"` + strings.Repeat(`\u0001`, 2500) + `Hidden7Words"}`, schema.InvalidInput, "fit a line"},
+		{"Crypto.Seal", `{"plaintext":"Hidden7Words","aad":"` + strings.Repeat("a", 1025) + `"}`, schema.InvalidInput, "at most 1024"},
+		{"Crypto.Open", `{"value":"Hidden7Words"}`, schema.InvalidInput, "broken"},
+		{"Crypto.Open", `{"value":"pwenc:v1:k|Hidden7Words","aad":"other"}`, schema.InvalidInput, "something else"},
+		{"Crypto.Open", `{"value":"pwenc:v1:|` + strings.Repeat("Hidden7Words", 1300) + `"}`, schema.InvalidInput, "pwos unseal"},
+		{"Crypto.Derive", `{"kid":"ssh-fp:SHA256:y"}`, schema.NotFound, "ssh-fp:SHA256:x"},
+	} {
+		got, err := decide(t, shaky{}, tt.typ, tt.data, false)
+		fault := schema.AsError(err)
+		if err == nil || got.Data != nil || fault.Class != tt.class || !strings.Contains(fault.Message, tt.text) {
+			t.Errorf("%s %.60s: got %.60s, %v, want %v with %q", tt.typ, tt.data, got.Data, err, tt.class, tt.text)
+		}
+		if err != nil && strings.Contains(err.Error(), "Hidden7Words") {
+			t.Errorf("%s: the error repeats what it was given: %v", tt.typ, err)
+		}
+	}
+	if _, err := decide(t, shaky{}, "Crypto.Seal", `{"plaintext":"fails"}`, false); err == nil || schema.AsError(err).Class != schema.Internal {
+		t.Errorf("got %v of a sealer that fails", err)
+	}
+}
+
+// TestPending: while the key is being made ready a call waits, and is told why when it has waited long enough.
+func TestPending(t *testing.T) {
+	t.Parallel()
+	for typ, data := range map[string]string{
+		"Crypto.Seal": `{"plaintext":"a"}`, "Crypto.Open": `{"value":"a"}`, "Crypto.Derive": `{}`,
+	} {
+		waits, err := decide(t, shaky{crypto.ErrPending}, typ, data, false)
+		if err != nil || waits.Wait <= 0 {
+			t.Errorf("%s: got %+v, %v", typ, waits, err)
+		}
+		_, err = decide(t, shaky{crypto.ErrPending}, typ, data, true)
+		if fault := schema.AsError(err); fault.Class != schema.Timeout || !strings.Contains(fault.Message, "try again") {
+			t.Errorf("%s: got %v", typ, err)
+		}
+		none := schema.Errorf(schema.InvalidInput, "no key")
+		if _, err := decide(t, shaky{none}, typ, data, false); !errors.Is(err, none) {
+			t.Errorf("%s: got %v", typ, err)
+		}
+	}
+}
+
+// TestHasNoState: there is nothing to snapshot, and what is restored all the same is refused.
+func TestHasNoState(t *testing.T) {
+	t.Parallel()
+	d := crypto.New(shaky{})
+	d.Apply(&kernel.Call{})
+	var chunks [][]byte
+	if err := d.Snapshot()(func(chunk []byte) error { chunks = append(chunks, chunk); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([][]byte(nil), chunks); diff != "" {
+		t.Error(diff)
+	}
+	d.Reset()
+	if err := d.Restore([]byte("x")); err == nil {
+		t.Error("it takes a state")
+	}
+}
+
+// TestSecretsAreTagged: the record keeps neither what is to be sealed, nor what was to be opened and did not open. What goes
+// along in the clear, and a sealed value, it keeps.
+func TestSecretsAreTagged(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		typ, data string
+		failed    bool
+		want      string
+	}{
+		{"Crypto.Seal", `{"plaintext":"a","aad":"b"}`, false, `{"plaintext":"[redacted]","aad":"b"}`},
+		{"Crypto.Seal", `{"plaintext":"a","aad":"b"}`, true, `{"plaintext":"[redacted]","aad":"b"}`},
+		{"Crypto.Open", `{"value":"a"}`, true, `{"value":"[redacted]"}`},
+		{"Crypto.Open", `{"value":"a"}`, false, `{"value":"a"}`},
+	} {
+		row := mustLookup(t, tt.typ)
+		in, fault := row.Input.Decode([]byte(tt.data))
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		if got := string(row.Input.Redact([]byte(tt.data), in, tt.failed)); got != tt.want {
+			t.Errorf("%s %s, failed %v: the record has %s, want %s", tt.typ, tt.data, tt.failed, got, tt.want)
+		}
+	}
+	if row := mustLookup(t, "Crypto.Open"); row.Kind != schema.Query || row.Grant != schema.ByName {
+		t.Error("Crypto.Open has to be a query, of whose outcome the record keeps no data, and granted by name")
+	}
+}

@@ -1,0 +1,254 @@
+package kernel_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
+)
+
+// sealed is what Crypto.Seal answers.
+type sealed struct {
+	Value string `json:"value"`
+	KeyID string `json:"kid"`
+}
+
+// open is what Crypto.Open answers to a value.
+func (c *client) open(value string) (plaintext string) {
+	c.t.Helper()
+	var out struct {
+		Plaintext string `json:"plaintext"`
+	}
+	c.call("Crypto.Open", fmt.Sprintf(`{"value":%q}`, value), &out)
+	return out.Plaintext
+}
+
+// TestSealAndOpen seals a text, keeps it under vault/, and has it back after a restart. No file of the kernel has seen it.
+func TestSealAndOpen(t *testing.T) {
+	t.Parallel()
+	const secret = "correct horse battery staple"
+	d := start(t, sealing(t))
+	c := d.dial(t)
+	var first, second sealed
+	c.call("Crypto.Seal", `{"plaintext":"`+secret+`"}`, &first)
+	c.call("Crypto.Seal", `{"plaintext":"`+secret+`","aad":"vault/horse"}`, &second)
+	for _, s := range []sealed{first, second} {
+		if !strings.HasPrefix(s.Value, "pwenc:v1:") || !strings.HasPrefix(s.KeyID, "ssh-fp:SHA256:") {
+			t.Errorf("got %+v", s)
+		}
+	}
+	var key struct {
+		KeyID string `json:"kid"`
+		Alg   string `json:"alg"`
+	}
+	c.call("Crypto.Derive", fmt.Sprintf(`{"kid":%q}`, first.KeyID), &key)
+	if key.KeyID != first.KeyID || key.Alg != "A256GCM" {
+		t.Errorf("it seals with %+v, and said %+v", key, first)
+	}
+	c.refused(404, "Crypto.Derive", `{"kid":"ssh-fp:SHA256:other"}`, first.KeyID)
+	c.call("Memory.Set", fmt.Sprintf(`{"key":"vault/horse","value":%q}`, second.Value), nil)
+
+	d.restart(t)
+	c = d.dial(t)
+	var kept string
+	c.call("Memory.Get", `{"key":"vault/horse"}`, &kept)
+	for _, value := range []string{first.Value, kept} {
+		if got := c.open(value); got != secret {
+			t.Errorf("opened as %q", got)
+		}
+	}
+	c.call("Crypto.Open", fmt.Sprintf(`{"value":%q,"aad":"vault/horse"}`, kept), nil)
+	c.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q,"aad":"vault/cow"}`, kept), "value of something else")
+	c.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q,"aad":"vault/cow"}`, first.Value), "value of something else")
+	d.stop()
+	for _, dir := range []string{d.cfg.StateDir, d.cfg.RuntimeDir} {
+		if err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if bytes.Contains(text, []byte(secret)) {
+				t.Errorf("%s has the secret", path)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSealRunsAgain repeats a seal under one idempotency key: it is another value each time, as the secret is nowhere to be
+// compared with, and both open.
+func TestSealRunsAgain(t *testing.T) {
+	t.Parallel()
+	c := start(t, sealing(t)).dial(t)
+	values := make(map[string]bool)
+	for _, text := range []string{"one", "one", "two"} {
+		a := c.askWith("Crypto.Seal", `{"plaintext":"`+text+`"}`, `,"idempotencyKey":"k"`)
+		var s sealed
+		if err := json.Unmarshal(a.Data, &s); err != nil || a.Kind != "reply" {
+			t.Fatalf("%s: %s", text, a.Data)
+		}
+		if got := c.open(s.Value); got != text {
+			t.Errorf("sealed %q, opened as %q", text, got)
+		}
+		values[s.Value] = true
+	}
+	if len(values) != 3 {
+		t.Errorf("%d values of three seals", len(values))
+	}
+}
+
+// TestSealedValuesTravel opens in the kernel what was sealed outside of it with the same key, and the other way round.
+func TestSealedValuesTravel(t *testing.T) {
+	t.Parallel()
+	path := sealingKey(t)
+	found, err := (&sshauth.Identities{Identity: path}).Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside, err := sshauth.Enroll(t.Context(), found.Signers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, withIdentity(path)).dial(t)
+	for _, text := range []string{"", "a", "\u2028 \"\\\t\x01 ö 𝄞", strings.Repeat("x", 8000)} {
+		value, err := outside.Seal(t.Context(), []byte(text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.open(value); got != text {
+			t.Errorf("%.40q opens in the kernel as %.40q", text, got)
+		}
+		data, err := json.Marshal(map[string]string{"plaintext": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s sealed
+		c.call("Crypto.Seal", string(data), &s)
+		if got, _, err := outside.Open(t.Context(), s.Value); err != nil || string(got) != text {
+			t.Errorf("%.40q opens outside as %.40q, %v", text, got, err)
+		}
+		c.call("Memory.Set", fmt.Sprintf(`{"key":"vault/k","value":%q}`, s.Value), nil)
+	}
+	binary, err := outside.Seal(t.Context(), []byte("\xff\xfe"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q}`, binary), "pwos unseal")
+	c.refused(422, "Crypto.Seal", fmt.Sprintf(`{"plaintext":%q}`, strings.Repeat("x", 8001)), "at most 8000")
+	other := start(t, sealing(t)).dial(t)
+	value, err := outside.Seal(t.Context(), []byte("a"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q}`, value), "sealed by the key "+outside.Key().Fingerprint())
+}
+
+// TestOpenIsGrantedByName: no pattern lets an agent open, it cannot hand on what it does not hold, and one that was named
+// can. Sealing needs no more than any other syscall.
+func TestOpenIsGrantedByName(t *testing.T) {
+	t.Parallel()
+	c := start(t, sealing(t)).dial(t)
+	var s sealed
+	c.call("Crypto.Seal", `{"plaintext":"a"}`, &s)
+	all := c.spawn(0, `{"allowed_syscalls":["*","Crypto.*"]}`)
+	named := c.spawn(0, `{"allowed_syscalls":["*","Crypto.Open"]}`)
+	openAs := func(pid int64) string { return fmt.Sprintf(`{"pid":%d,"value":%q}`, pid, s.Value) }
+
+	c.refused(403, "Crypto.Open", openAs(all), "granted by its name", fmt.Sprintf("pwos cap grant %d Crypto.Open", all))
+	c.call("Crypto.Seal", fmt.Sprintf(`{"pid":%d,"plaintext":"b"}`, all), nil)
+	c.call("Crypto.Derive", fmt.Sprintf(`{"pid":%d}`, all), nil)
+	var check struct {
+		Allowed bool `json:"allowed"`
+	}
+	for pid, want := range map[int64]bool{all: false, named: true} {
+		c.call("Capability.Check", fmt.Sprintf(`{"pid":%d,"syscall":"Crypto.Open"}`, pid), &check)
+		if check.Allowed != want {
+			t.Errorf("Capability.Check says %v of pid %d", check.Allowed, pid)
+		}
+	}
+	c.call("Crypto.Open", openAs(named), nil)
+	c.call("Crypto.Open", openAs(0), nil)
+
+	c.refused(403, "Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"x","capabilities":{"allowed_syscalls":["Crypto.Open"]}}`, all), "Crypto.Open")
+	child := c.spawn(named, `{"allowed_syscalls":["Crypto.Open"]}`)
+	c.call("Crypto.Open", openAs(child), nil)
+	heir := c.spawn(named, `{"allowed_syscalls":["*"]}`)
+	c.refused(403, "Crypto.Open", openAs(heir), "granted by its name")
+	c.call("Capability.GrantDefault", fmt.Sprintf(`{"pid":%d}`, heir), nil)
+	c.refused(403, "Crypto.Open", openAs(heir))
+}
+
+// TestOpenIsListedByName: an agent's list of what it may call has Crypto.Open only where that was named.
+func TestOpenIsListedByName(t *testing.T) {
+	t.Parallel()
+	p := assemble(t)
+	operator := p.connect(0)
+	for capability, want := range map[string]bool{
+		`{"allowed_syscalls":["*"]}`: false, `{"allowed_syscalls":["Crypto.*"]}`: false, `{"allowed_syscalls":["Crypto.*","Crypto.Open"]}`: true,
+	} {
+		a := p.connect(operator.spawn(0, capability)).call("Syscall.List", `{}`, nil)
+		if got := strings.Contains(string(a.Data), `"Crypto.Open"`); got != want || !strings.Contains(string(a.Data), `"Crypto.Seal"`) {
+			t.Errorf("%s lists %s", capability, a.Data)
+		}
+	}
+}
+
+// TestNoKeyToSealWith asks a kernel for what it has no key for. The error says how it gets one, and nests the reason.
+func TestNoKeyToSealWith(t *testing.T) {
+	t.Parallel()
+	c := start(t).dial(t)
+	for typ, data := range map[string]string{
+		"Crypto.Seal": `{"plaintext":"sekret"}`, "Crypto.Open": `{"value":"sekret"}`, "Crypto.Derive": `{}`,
+	} {
+		for _, dialect := range dialects() {
+			a := c.speak(dialect, typ, data, "")
+			f := c.failure(a)
+			want := codes{schema.OsMessage: 422.0, schema.OsEvent: "INVALID_INPUT"}[dialect]
+			if f.Code != want || !strings.Contains(f.Message, "crypto.identity") || !strings.Contains(f.Message, "ssh-agent") ||
+				!strings.Contains(string(a.Data), "SSH_AUTH_SOCK") || strings.Contains(string(a.Data), "sekret") {
+				t.Errorf("%s as an %s: %s", typ, dialect, a.Data)
+			}
+		}
+	}
+	// As MESSAGE, appendix B, example 4 has it.
+	var f struct {
+		Code  int `json:"code"`
+		Cause struct {
+			Code    int    `json:"code"`
+			Message string `json:"message"`
+		} `json:"cause"`
+	}
+	a := c.ask("Crypto.Seal", `{"plaintext":"secret"}`)
+	if err := json.Unmarshal(a.Data, &f); err != nil || f.Code != 422 || f.Cause.Code != 404 || f.Cause.Message == "" {
+		t.Errorf("%s, %v", a.Data, err)
+	}
+}
+
+// TestSecondExample sends the second example of the messages' and of the events' appendix: a seal with a member that it
+// does not have. The error has the code of that, and the request as its cause, and nothing of the secret.
+func TestSecondExample(t *testing.T) {
+	t.Parallel()
+	c := start(t, sealing(t)).dialOn(t, "events.sock")
+	const data = `{"plaintext":"secret","key":"invalid"}`
+	c.write(`{"kind":"command","type":"Crypto.Seal","data":` + data + `,"metadata":{"id":"msg-789","timestamp":1735000002000}}` + "\n")
+	a := c.next()
+	if f := c.fault(a); a.Kind != "error" || a.Type != "Crypto.Seal" || f.Code != 422 || a.Metadata.Causation != "msg-789" ||
+		strings.Contains(string(a.Data), "secret") || strings.Contains(string(a.Data), "invalid\"") {
+		t.Errorf("OsMessage: %s, %+v", a.Data, a.Metadata)
+	}
+	c.write(`{"type":"command","name":"Crypto.Seal","payload":` + data + `,"metadata":{"id":"evt-789","timestamp":1735000002000}}` + "\n")
+	var f failure
+	a = c.next()
+	if err := json.Unmarshal(a.Payload, &f); err != nil || a.Type != "error" || a.Name != "Crypto.Seal" || f.Code != "INVALID_INPUT" ||
+		a.Metadata.Causation != "evt-789" || strings.Contains(string(a.Payload), "secret") {
+		t.Errorf("OsEvent: %s, %+v", a.Payload, a.Metadata)
+	}
+}

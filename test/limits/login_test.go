@@ -1,0 +1,172 @@
+package limits_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	pwos "github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+const (
+	badLogins = 10_000
+	// flooders is how many of them are under way at once: as many as there are places for who has not logged in yet.
+	flooders = unixsock.AuthWaiting
+)
+
+// newKey makes a key and returns its private file's text and its public line.
+func newKey(t *testing.T) (signer *sshauth.Signer, file []byte, line string) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := ssh.NewSignerFromSigner(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if signer, err = sshauth.NewSigner(raw, "test"); err != nil {
+		t.Fatal(err)
+	}
+	return signer, pem.EncodeToMemory(block), signer.Key().String() + "\n"
+}
+
+// Ten thousand bad logins, as fast as they are answered, keep no good one waiting, though they come from the same process:
+// a refusal is held back where it takes nobody's place. Nor do they fill the journal.
+func TestBadLogins(t *testing.T) {
+	good, file, line := newKey(t)
+	stranger, _, _ := newKey(t)
+	var home string
+	d := startIn(t, func(dir string) {
+		home = dir
+		config := filepath.Join(dir, ".config", "pwos")
+		err := errors.Join(os.MkdirAll(config, 0o700),
+			os.WriteFile(filepath.Join(config, "authorized_keys"), []byte(line), 0o600),
+			os.WriteFile(filepath.Join(dir, "key"), file, 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	socket := filepath.Join(d.dir, "kernel.sock")
+	kinds := []func([]byte) []byte{
+		func([]byte) []byte { return []byte(`{}`) },
+		func(offer []byte) []byte { return signedWith(t, stranger, offer) },
+		func(offer []byte) []byte { return signedWith(t, good, offer) }, // of another text than it has to be
+	}
+	var next atomic.Int64
+	var flood sync.WaitGroup
+	for range flooders {
+		flood.Go(func() {
+			for n := next.Add(1); n <= badLogins; n = next.Add(1) {
+				if err := badLogin(socket, kinds[int(n)%len(kinds)]); err != nil {
+					t.Errorf("bad login %d: %v", n, err)
+					return
+				}
+			}
+		})
+	}
+	options := pwos.Options{RuntimeDir: d.dir, Patience: time.Minute, Keys: pwos.Keys{
+		Identity: filepath.Join(home, "key"), Known: sshauth.KnownKernels{Path: filepath.Join(home, "known_kernels")},
+	}}
+	var took []time.Duration
+	for next.Load() < badLogins && !t.Failed() {
+		begin := time.Now()
+		c, err := pwos.Dial(t.Context(), options)
+		if err != nil {
+			t.Errorf("a good login: %v", err)
+			break
+		}
+		took = append(took, time.Since(begin))
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	flood.Wait()
+	slices.Sort(took)
+	if len(took) < 10 {
+		t.Fatalf("only %d good logins meanwhile: the flood was too short to tell", len(took))
+	}
+	// Not the slowest of all: the machine may stop for longer than that.
+	slow, slowest := took[len(took)*99/100], took[len(took)-1]
+	t.Logf("%d bad logins, %d good ones meanwhile: median %v, 99 of 100 within %v, slowest %v", badLogins, len(took), took[len(took)/2], slow, slowest)
+	if slow > time.Second {
+		t.Errorf("one of a hundred good logins took %v or more", slow)
+	}
+
+	c, err := pwos.Dial(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	answer, err := c.Call(t.Context(), schema.Query, "Audit.Log", []byte(`{"type":"Kernel.LoginFailed","limit":1000}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(answer.Data), `"Kernel.LoginFailed"`); n < 10 || n > 200 {
+		t.Errorf("the journal has %d records of them", n)
+	}
+}
+
+// signedWith is an answer that signs the offer itself.
+func signedWith(t *testing.T, key *sshauth.Signer, offer []byte) []byte {
+	sig, err := key.Sign(context.Background(), sshauth.Namespace, offer)
+	if err != nil {
+		t.Error(err)
+		return []byte(`{}`)
+	}
+	data, err := schema.Marshal(map[string]string{"public_key": key.Key().String(), "signature": sig.Armor()})
+	if err != nil {
+		t.Error(err)
+	}
+	return data
+}
+
+// badLogin answers a prologue badly, and waits for the refusal and the end.
+func badLogin(socket string, answer func([]byte) []byte) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	nc, err := unixsock.Dial(ctx, socket)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, nc.Close()) }()
+	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
+	if err != nil {
+		return err
+	}
+	if err := unixsock.ClientPrologue(ctx, conn, func(offer []byte, _ time.Time) ([]byte, error) { return answer(offer), nil }); err != nil {
+		return err
+	}
+	line, err := conn.Next()
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(line), `"code":401`) {
+		return errors.New("it was told " + string(line))
+	}
+	if _, err := conn.Next(); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		return errors.New("the connection was not closed")
+	}
+	return nil
+}
