@@ -41,6 +41,9 @@ func Shim() {
 	}
 	switch os.Args[1] {
 	case shimArg:
+		// A thread that Go starts gets a processor first. Where there is one, and this goroutine runs on it, none is being
+		// started: under the limit of memory that would end this process.
+		runtime.GOMAXPROCS(1)
 		debug.SetGCPercent(-1)
 		runtime.LockOSThread() // what is taken here is taken from a thread; it is the one that execs
 		os.Exit(become(os.Args[2:]))
@@ -127,8 +130,12 @@ func (o order) carry(status *os.File) (string, error) {
 	if _, err := status.WriteString(ready); err != nil {
 		return "fork", err
 	}
-	// The limits come last: they hold for what is left of this process too.
+	// The limits come last: they hold for what is left of this process too. That of memory is the very last. This process
+	// may be above it already, and Go ends it where it cannot have a thread or a page more.
 	if err := o.limit(); err != nil {
+		return "limits", err
+	}
+	if err := o.limitMemory(); err != nil {
 		return "limits", err
 	}
 	return "exec", syscall.Exec(o.program, o.argv, environ)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,12 +69,30 @@ func (o order) confine() error {
 	return confine(o.abi, o.dir)
 }
 
-// limit sets the resource limits.
+// limitMemory sets the limit of memory, in a way that gives the scheduler no occasion to start a thread.
 //
 // RLIMIT_DATA bounds memory rather than RLIMIT_AS: it counts what a program can write to and nobody else sees, while
 // RLIMIT_AS counts address space, of which Go, Node and Java reserve many gigabytes that they never use. It does not
 // count shared memory, and counts stacks of threads in full. RLIMIT_NPROC is not among them: it counts all processes of a
 // user, whoever's agents they are, and none of user 0's; the host counts for itself.
+func (o order) limitMemory() error {
+	if o.memory == 0 {
+		return nil
+	}
+	now, err := hard(0, unix.RLIMIT_DATA)
+	if err != nil {
+		return err
+	}
+	value := min(uint64(o.memory), now)
+	limit := &unix.Rlimit{Cur: value, Max: value}
+	_, _, errno := unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_DATA, uintptr(unsafe.Pointer(limit)), 0, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("set limit of memory to %d: %w", o.memory, errno)
+	}
+	return nil
+}
+
+// limit sets the resource limits but that of memory.
 func (o order) limit() error {
 	for _, l := range []struct {
 		resource   int
@@ -84,7 +103,6 @@ func (o order) limit() error {
 		// A second more until KILL, for those that want to say something when XCPU comes.
 		{unix.RLIMIT_CPU, o.cpu, o.cpu + 1, o.cpu > 0},
 		{unix.RLIMIT_NOFILE, o.files, o.files, o.files > 0},
-		{unix.RLIMIT_DATA, o.memory, o.memory, o.memory > 0},
 	} {
 		if !l.set {
 			continue

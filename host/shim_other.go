@@ -26,6 +26,9 @@ func (order) wear() error { return nil }
 
 func (order) confine() error { return nil }
 
+// limitMemory sets nothing: limit has.
+func (order) limitMemory() error { return nil }
+
 // limit sets the resource limits.
 func (o order) limit() error {
 	for resource, value := range map[int]int64{
