@@ -19,6 +19,14 @@ func TestLayers(t *testing.T) {
 		{"store", "schema", "actors"},
 		{"host", "schema", "kernel"},
 		{"sshauth", "schema", "actors"},
+		{"fetch", "schema", "blob"},
+		{"blob", "schema", "fetch"},
+		{"uri", "", "schema"},
+		{"rootfs", "uri", "schema"},
+		{"ingest", "rootfs", "host"},
+		{"ingest", "sshauth", "kernel"},
+		{"usercall", "host", "ingest"},
+		{"usercall", "uri", "actors"},
 		{"transport/unixsock", "sshauth", "kernel"},
 		{"transport/unixsock", "schema", "actors"},
 		{"transport/systemd", "internal/clock", "schema"},
@@ -46,7 +54,7 @@ func TestLayers(t *testing.T) {
 			}
 			if c.never != "" {
 				only(t, load(t, map[string]string{file: source(c.from, module+"/"+c.never)}),
-					file, ":4:", module+"/"+c.never, c.from[:4])
+					file, ":4:", module+"/"+c.never, c.from[:min(4, len(c.from))])
 			}
 		})
 	}

@@ -14,10 +14,10 @@ func standard(path string) bool {
 // standard returns the rule that an import of the standard library breaks, if it does.
 func (t *Tables) standard(f *File, path string) (rule, reason string) {
 	for _, d := range t.Denied {
-		if !below(d.Path, path) || !fitsAny(d.In, f.Dir) || d.Tests && f.Test {
+		if !below(d.Path, path) || !fitsAny(d.In, f.Dir) || fitsAny(d.But, f.Dir) || d.Tests && f.Test {
 			continue
 		}
-		return fmt.Sprintf("%s is closed to %s", d.Path, everyone(d.In)), d.Reason
+		return fmt.Sprintf("%s is closed to %s", d.Path, everyone(d.In, d.But)), d.Reason
 	}
 	return "", ""
 }
@@ -42,9 +42,13 @@ func (t *Tables) library(f *File, path string) (rule, reason string) {
 	return fmt.Sprintf("%s is imported only by %s", row.Path, strings.Join(row.Only, ", ")), row.Reason
 }
 
-func everyone(patterns []string) string {
-	if len(patterns) == 1 && patterns[0] == "..." {
-		return "all"
+func everyone(patterns, but []string) string {
+	who := strings.Join(patterns, ", ")
+	if who == "..." {
+		who = "all"
 	}
-	return strings.Join(patterns, ", ")
+	if len(but) > 0 {
+		who += " but " + strings.Join(but, ", ")
+	}
+	return who
 }

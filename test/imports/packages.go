@@ -43,6 +43,35 @@ func packages() []Package {
 			Reason: "who holds a key is decided apart from what the holder may do",
 		},
 		{
+			Path:   "fetch",
+			May:    []string{"schema"},
+			Reason: "an exchange over the network is an effect; who may have one is decided above",
+		},
+		{
+			Path:   "blob",
+			May:    []string{"schema"},
+			Reason: "files of data know their origin and their reference, not which syscall they belong to",
+		},
+		{
+			Path:   "uri",
+			Reason: "what a name means hangs on nothing but the name and on what is mounted",
+		},
+		{
+			Path:   "rootfs",
+			May:    []string{"uri"},
+			Reason: "opening a file knows where it lies, not what it is for",
+		},
+		{
+			Path:   "ingest",
+			May:    []string{"schema", "uri", "rootfs", "sshauth"},
+			Reason: "the phases return values; what a process becomes by them is decided above",
+		},
+		{
+			Path:   "usercall",
+			May:    []string{"schema", "uri", "rootfs", "host"},
+			Reason: "running a tool is an effect; who may run it is decided above",
+		},
+		{
 			Path:   "transport/unixsock",
 			May:    []string{"schema", "sshauth", "internal/..."},
 			Reason: "the socket carries lines; a client links it without a kernel",
@@ -54,7 +83,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "actors",
-			May:    []string{"schema", "kernel", "kernel/*", "journal", "journal/*", "store", "host", "internal/..."},
+			May:    []string{"schema", "kernel", "kernel/*", "journal", "journal/*", "store", "host", "uri", "ingest", "usercall", "internal/..."},
 			Reason: "the concurrency shell serves any transport and is driven by tests without one",
 		},
 		{
@@ -66,7 +95,7 @@ func packages() []Package {
 		{
 			Path: "daemon",
 			May: []string{
-				"schema", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth",
+				"schema", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "ingest", "usercall",
 				"transport/*", "actors", "daemon/config", "internal/...",
 			},
 			Tests:  []string{"client"},

@@ -31,8 +31,8 @@ type Library struct {
 type Denied struct {
 	// Path is an import path; what lies below it is meant too.
 	Path string
-	// In lists patterns of our packages that may not import it.
-	In []string
+	// In lists patterns of our packages that may not import it, But those of them that may.
+	In, But []string
 	// Tests lets test files import it all the same.
 	Tests  bool
 	Reason string

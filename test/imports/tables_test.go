@@ -30,7 +30,7 @@ func TestTables(t *testing.T) {
 	for _, d := range house.Denied {
 		reasoned(t, d.Path, d.Reason)
 		paths = append(paths, d.Path)
-		patterns = append(patterns, d.In...)
+		patterns = append(append(patterns, d.In...), d.But...)
 	}
 	unique(t, rows)
 	unique(t, paths)

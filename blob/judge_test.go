@@ -1,0 +1,86 @@
+package blob_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// A link that is there only while the name is looked at is told by the file's ctime, though the file has one name whenever
+// its links are counted. Without that a swap at the right moments would lead out.
+func TestLinkForAMoment(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	outside, name := filepath.Join(base, "outside"), filepath.Join(base, "name")
+	must(t, os.WriteFile(outside, []byte("secret"), 0o600))
+	f, err := os.Open(outside)
+	must(t, err)
+	defer f.Close()
+	before, err := f.Stat()
+	must(t, err)
+	later := time.Now().Add(time.Minute)
+	must(t, blob.Agree(later, before, before, before))
+
+	// File systems count time in steps: it goes on until a step has passed, as settle has it for those who look.
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		must(t, os.Link(outside, name))
+		named, err := os.Lstat(name)
+		must(t, err)
+		must(t, os.Remove(name))
+		after, err := f.Stat()
+		must(t, err)
+		if err := blob.Agree(later, before, named, after); err != nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("a link that came and went was not seen")
+		}
+	}
+	if err := blob.Agree(time.Now().Add(-time.Minute), before, before, before); err == nil {
+		t.Error("a file that was changed after all looking began was taken")
+	}
+}
+
+// A file that was changed a moment ago is waited for once, and where that is not done it is a conflict, which says to wait.
+func TestYoung(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "blobs")
+	patient := open(t, blob.Options{Dir: dir})
+	name := filepath.Join(dir, "young")
+	must(t, os.WriteFile(name, []byte("young"), 0o600))
+	if text, err := read(t, patient, own, file(name)); err != nil || text != "young" {
+		t.Errorf("%q, %v", text, err)
+	}
+	must(t, patient.Close())
+	hasty := open(t, blob.Options{Dir: dir})
+	blob.Impatient(hasty)
+	conflict := false
+	for deadline := time.Now().Add(30 * time.Second); !conflict && time.Now().Before(deadline); {
+		must(t, os.WriteFile(name, []byte("younger"), 0o600))
+		if _, err := hasty.Open(own, file(name)); err != nil { // this process may have been stopped in between
+			want(t, err, schema.Conflict, "try again")
+			conflict = true
+		}
+	}
+	if !conflict {
+		t.Error("no file is too young")
+	}
+}
+
+// A file of another user's is no blob, whatever lets us read it.
+func TestForeignOwner(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "blobs")
+	s := open(t, blob.Options{Dir: dir})
+	name := filepath.Join(dir, "theirs")
+	must(t, os.WriteFile(name, []byte("text"), 0o644))
+	if err := os.Chown(name, os.Geteuid()+1, -1); err != nil {
+		t.Skip("files cannot be given away here:", err)
+	}
+	_, err := s.Open(own, file(name))
+	want(t, err, schema.Forbidden)
+}

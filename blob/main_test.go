@@ -1,0 +1,112 @@
+package blob_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The origins of the tests. own is the kernel's.
+const (
+	own   = "https://own.local/"
+	other = "https://other.local/"
+	third = "https://third.local/"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clock is a time that the test moves.
+type clock struct{ at atomic.Int64 }
+
+func newClock() *clock {
+	c := &clock{}
+	c.at.Store(time.Now().UnixNano())
+	return c
+}
+
+func (c *clock) now() time.Time          { return time.Unix(0, c.at.Load()) }
+func (c *clock) advance(d time.Duration) { c.at.Add(int64(d)) }
+
+// open makes a store in a directory of the test, and closes it at the end.
+func open(t testing.TB, o blob.Options) *blob.Store {
+	t.Helper()
+	if o.Dir == "" {
+		o.Dir = filepath.Join(t.TempDir(), "blobs")
+	}
+	o.Origin = own
+	s, err := blob.New(o)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s
+}
+
+func put(t testing.TB, s *blob.Store, origin, text string) blob.Blob {
+	t.Helper()
+	b, err := s.Put(origin, strings.NewReader(text))
+	must(t, err)
+	return b
+}
+
+// read returns what a reference names, with the error of opening it.
+func read(t testing.TB, s *blob.Store, origin string, p schema.BlobPointer) (string, error) {
+	t.Helper()
+	r, err := s.Open(origin, p)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(r)
+	must(t, errors.Join(err, r.Close(), r.Close()))
+	if int64(len(text)) != r.Size() {
+		t.Errorf("%d bytes of %d", len(text), r.Size())
+	}
+	return string(text), nil
+}
+
+// want fails unless err is of the class and says all of what it must.
+func want(t testing.TB, err error, class schema.Class, says ...string) {
+	t.Helper()
+	shown, ok := errors.AsType[*schema.Error](err)
+	if !ok {
+		t.Fatalf("error %v, want one of class %d", err, class)
+	}
+	if shown.Class != class {
+		t.Errorf("class %d, want %d: %v", shown.Class, class, err)
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%q does not say %q", err, s)
+		}
+	}
+}
+
+// tree lists the files below a directory.
+func tree(t testing.TB, dir string) []string {
+	t.Helper()
+	var all []string
+	must(t, filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		if err == nil && name != dir {
+			all = append(all, name[len(dir)+1:])
+		}
+		return err
+	}))
+	return all
+}
+
+func file(p string) schema.BlobPointer { return schema.BlobPointer{Scheme: "file", Path: p} }

@@ -1,0 +1,197 @@
+package blob_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// A reference of another origin is not found, in the very words that one to nothing gets.
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "blobs")
+	s := open(t, blob.Options{Dir: dir})
+	blobs := map[string]schema.BlobPointer{}
+	for _, origin := range []string{own, other, third} {
+		blobs[origin] = put(t, s, origin, "of "+origin).Pointer
+	}
+	for _, asks := range []string{own, other, third, "none", ""} {
+		nothing := blobs[other]
+		nothing.Path = nothing.Path[:len(nothing.Path)-1]
+		_, absent := s.Open(asks, nothing)
+		want(t, absent, schema.NotFound)
+		for owner, p := range blobs {
+			text, err := read(t, s, asks, p)
+			if asks == owner {
+				if err != nil || text != "of "+owner {
+					t.Errorf("%q, %v", text, err)
+				}
+				continue
+			}
+			if err == nil || err.Error() != absent.Error() {
+				t.Errorf("%s asks for what is %s's: %q, %v; for nothing: %v", asks, owner, text, err, absent)
+			}
+			_, err = s.Retain(asks, p)
+			want(t, err, schema.NotFound)
+			_, err = s.Read(asks, p, 1000)
+			want(t, err, schema.NotFound)
+		}
+		// Nor can the folder be asked for.
+		_, err := s.Open(asks, file(filepath.Dir(blobs[other].Path)))
+		if err == nil || err.Error() != absent.Error() {
+			t.Errorf("%s asks for a folder: %v", asks, err)
+		}
+	}
+}
+
+// What a reference may not be. Nothing of it is opened, and no message repeats it.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	dir := filepath.Join(base, "blobs")
+	s := open(t, blob.Options{Dir: dir, FileBytes: 10})
+	write := func(name, text string) string {
+		t.Helper()
+		must(t, os.WriteFile(name, []byte(text), 0o600))
+		return name
+	}
+	secret := write(filepath.Join(base, "hush"), "secret")
+	beside := dir + "-hush"
+	must(t, os.Mkdir(beside, 0o700))
+	write(filepath.Join(beside, "x"), "secret")
+	at := func(name string) string { return filepath.Join(dir, name) }
+	real := write(at("real"), "text")
+	must(t, os.Symlink("real", at("hush-in")))
+	must(t, os.Symlink(secret, at("hush-out")))
+	must(t, os.Symlink("../hush", at("hush-up")))
+	must(t, os.Symlink("hush-loop", at("hush-loop")))
+	must(t, os.Symlink("none", at("hush-dangling")))
+	must(t, os.Link(secret, at("hush-hard")))
+	must(t, os.Mkdir(at("hush-dir"), 0o700))
+	must(t, syscall.Mkfifo(at("hush-pipe"), 0o600))
+	write(at("hush-large"), strings.Repeat("a", 11))
+	write(at("hush-closed"), "")
+	write(at(".hush"), "hidden")
+	write(at("hush-dir/x"), "nested")
+	if text, err := read(t, s, own, file(real)); err != nil || text != "text" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	for name, tc := range map[string]struct {
+		p     schema.BlobPointer
+		class schema.Class
+	}{
+		"outside":       {file(secret), schema.Forbidden},
+		"beside":        {file(filepath.Join(beside, "x")), schema.Forbidden},
+		"directory":     {file(dir), schema.Forbidden},
+		"root":          {file("/"), schema.Forbidden},
+		"device":        {file("/dev/zero"), schema.Forbidden},
+		"proc":          {file("/proc/self/environ"), schema.Forbidden},
+		"up":            {file(dir + "/../hush"), schema.InvalidInput},
+		"dot":           {file(dir + "/./real"), schema.InvalidInput},
+		"slashes":       {file(dir + "//real"), schema.InvalidInput},
+		"slash":         {file(dir + "/real/"), schema.InvalidInput},
+		"nul":           {file(dir + "/real\x00hush"), schema.InvalidInput},
+		"relative":      {file("hush"), schema.Forbidden},
+		"empty":         {file(""), schema.InvalidInput},
+		"authority":     {schema.BlobPointer{Scheme: "file", Path: real, Authority: "hush"}, schema.InvalidInput},
+		"query":         {schema.BlobPointer{Scheme: "file", Path: real, Query: "hush"}, schema.InvalidInput},
+		"fragment":      {schema.BlobPointer{Scheme: "file", Path: real, Fragment: "hush"}, schema.InvalidInput},
+		"https":         {schema.BlobPointer{Scheme: "https", Path: real, Authority: "hush"}, schema.InvalidInput},
+		"none":          {schema.BlobPointer{Path: real}, schema.InvalidInput},
+		"data":          {schema.BlobPointer{Scheme: "data", Path: ",hush"}, schema.InvalidInput},
+		"missing":       {file(at("hush-none")), schema.NotFound},
+		"hidden":        {file(at(".hush")), schema.NotFound},
+		"nested":        {file(at("hush-dir/x")), schema.NotFound},
+		"long":          {file(at(strings.Repeat("hush", 100))), schema.NotFound},
+		"below a file":  {file(at("real/x")), schema.NotFound},
+		"link in":       {file(at("hush-in")), schema.Forbidden},
+		"link out":      {file(at("hush-out")), schema.Forbidden},
+		"link up":       {file(at("hush-up")), schema.Forbidden},
+		"loop":          {file(at("hush-loop")), schema.Forbidden},
+		"dangling":      {file(at("hush-dangling")), schema.NotFound},
+		"hard link":     {file(at("hush-hard")), schema.Forbidden},
+		"folder":        {file(at("hush-dir")), schema.Forbidden},
+		"pipe":          {file(at("hush-pipe")), schema.Forbidden},
+		"large":         {file(at("hush-large")), schema.InvalidInput},
+		"other's name":  {file(at("o-" + strings.Repeat("0", 32))), schema.NotFound},
+		"other's below": {file(at("o-" + strings.Repeat("0", 32) + "/x")), schema.NotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, err := range []error{second(s.Open(own, tc.p)), second(s.Retain(own, tc.p))} {
+				want(t, err, tc.class)
+				if strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "secret") {
+					t.Errorf("repeats it: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A folder that is a link to another origin's gives nothing of it, and takes nothing.
+func TestFolderIsNoLink(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "blobs")
+	s := open(t, blob.Options{Dir: dir})
+	theirs := put(t, s, other, "theirs").Pointer
+	mine := put(t, s, third, "mine").Pointer
+	folder := filepath.Dir(mine.Path)
+	must(t, os.RemoveAll(folder))
+	must(t, os.Symlink(filepath.Base(filepath.Dir(theirs.Path)), folder))
+	_, err := s.Open(third, file(filepath.Join(folder, filepath.Base(theirs.Path))))
+	want(t, err, schema.Forbidden)
+	_, err = s.Create(third)
+	want(t, err, schema.Forbidden)
+	if text, err := read(t, s, other, theirs); err != nil || text != "theirs" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// What a blob had when it was opened is what is read of it, though somebody goes on writing.
+func TestGrowing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "blobs")
+	s := open(t, blob.Options{Dir: dir})
+	name := filepath.Join(dir, "growing")
+	must(t, os.WriteFile(name, []byte("abc"), 0o600))
+	r, err := s.Open(own, file(name))
+	must(t, err)
+	must(t, os.WriteFile(name, []byte("abcdef"), 0o600))
+	buf := make([]byte, 10)
+	if n, _ := r.Read(buf); n != 3 || r.Size() != 3 {
+		t.Errorf("%d bytes of %d", n, r.Size())
+	}
+	must(t, r.Close())
+}
+
+// Read takes files and data, up to what the caller can use.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	s := open(t, blob.Options{})
+	p := put(t, s, own, "abcde").Pointer
+	for _, tc := range []struct {
+		p    schema.BlobPointer
+		most int64
+		want string
+	}{
+		{p, 5, "abcde"},
+		{p, 4, ""},
+		{schema.BlobPointer{Scheme: "data", Path: ",a%62c"}, 3, "abc"},
+		{schema.BlobPointer{Scheme: "data", Path: ",a%62c"}, 2, ""},
+		{schema.BlobPointer{Scheme: "https", Path: "/", Authority: "example.com"}, 5, ""},
+	} {
+		data, err := s.Read(own, tc.p, tc.most)
+		if tc.want == "" {
+			want(t, err, schema.InvalidInput)
+		} else if err != nil || string(data) != tc.want {
+			t.Errorf("%q, %v, want %q", data, err, tc.want)
+		}
+	}
+}

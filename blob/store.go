@@ -1,0 +1,203 @@
+package blob
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Options are the settings of a Store; 0 stands for the default.
+type Options struct {
+	Dir       string           // <runtime>/blobs, absolute; made 0700 where it is missing
+	Origin    string           // the kernel's own: its blobs lie in Dir itself
+	FileBytes int64            // of one blob: 64 MiB
+	DirBytes  int64            // of all: 1 GiB
+	DirFiles  int              // of all: 65,536
+	TTL       time.Duration    // for which a blob is kept that nobody uses: 1 h
+	Now       func() time.Time // nil: time.Now
+}
+
+// Store is the directory. Its methods may be called at the same time.
+type Store struct {
+	dir    string
+	origin string
+	limits Options
+	now    func() time.Time
+	root   *os.Root
+	settle time.Duration // how long Open waits for a file that was changed just now
+
+	mu      sync.Mutex
+	closed  bool
+	entries map[string]entry // what is known of the directory, by path below it
+	uses    map[string]int   // how many hold a blob, by path; none of them is removed
+	writing map[string]bool  // paths of files that are being written
+	used    Usage
+}
+
+// entry is a file that counts against the quota.
+type entry struct {
+	size int64
+	at   time.Time // when it was last of use
+	id   identity  // of what the store has written; the zero identity for another program's
+}
+
+// Usage is what the directory holds, as far as the store knows: files that others put there count from the first Sweep, or
+// Open of them, on.
+type Usage struct {
+	Files int
+	Bytes int64
+}
+
+// New opens the store and removes what an earlier one left behind: files that were never finished, and what is older than
+// the time to live. There must be one store for a directory (the instance lock sees to that).
+func New(o Options) (*Store, error) {
+	o.FileBytes = cmp.Or(o.FileBytes, 64<<20)
+	o.DirBytes = cmp.Or(o.DirBytes, 1<<30)
+	o.DirFiles = cmp.Or(o.DirFiles, 1<<16)
+	o.TTL = cmp.Or(o.TTL, time.Hour)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if !filepath.IsAbs(o.Dir) {
+		return nil, fmt.Errorf("open blobs: %q is not an absolute path", o.Dir)
+	}
+	o.Dir = filepath.Clean(o.Dir)
+	root, err := openPrivate(o.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open blobs: %w", err)
+	}
+	s := &Store{
+		dir: o.Dir, origin: o.Origin, limits: o, now: o.Now, root: root, settle: settle + time.Millisecond,
+		entries: map[string]entry{}, uses: map[string]int{}, writing: map[string]bool{},
+	}
+	_, err = s.sweep(true)
+	if err = errors.Join(err, s.clear()); err != nil {
+		return nil, errors.Join(fmt.Errorf("clear blobs: %w", err), root.Close())
+	}
+	return s, nil
+}
+
+// openPrivate opens a directory that nobody else may look into, and makes it where there is none.
+func openPrivate(dir string) (*os.Root, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := root.Stat(".")
+	named, lerr := os.Lstat(dir)
+	if err = errors.Join(err, lerr); err == nil {
+		switch {
+		case !named.IsDir() || !os.SameFile(opened, named):
+			err = fmt.Errorf("%s is a symbolic link: remove it", dir)
+		case !ours(opened):
+			err = fmt.Errorf("%s belongs to another user", dir)
+		case opened.Mode().Perm()&0o077 != 0:
+			err = fmt.Errorf("%s is open to group or others (mode %04o): look at what is in it, then chmod it to 0700", dir, opened.Mode().Perm())
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return root, nil
+}
+
+// Close ends the store; blobs stay where they are. Readers and writers that are open go on, and must be closed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return s.root.Close()
+}
+
+// Usage returns what counts against the quota, unfinished blobs included.
+func (s *Store) Usage() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
+// reserve takes from the quota what is about to be written, or says that it is exhausted, not how much others hold of it.
+func (s *Store) reserve(files int, bytes int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return errClosed()
+	case files > 0 && s.used.Files+files > s.limits.DirFiles:
+		return full("there are as many blobs as may be, %d", s.limits.DirFiles)
+	case s.used.Bytes+bytes > s.limits.DirBytes:
+		return full("blobs may hold %d bytes together, which leaves no room for %d more", s.limits.DirBytes, bytes)
+	}
+	s.used.Files += files
+	s.used.Bytes += bytes
+	return nil
+}
+
+func (s *Store) unreserve(files int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used.Files -= files
+	s.used.Bytes -= bytes
+}
+
+// learn puts a file into the books, or what is new of it. It is called with the lock held.
+func (s *Store) learn(path string, size int64, at time.Time) {
+	old, known := s.entries[path]
+	if !known {
+		s.used.Files++
+		old.at = at
+	}
+	s.used.Bytes += size - old.size
+	old.size = size
+	s.entries[path] = old
+}
+
+// forget takes a file from the books. It is called with the lock held.
+func (s *Store) forget(path string) {
+	if e, known := s.entries[path]; known {
+		s.used.Files--
+		s.used.Bytes -= e.size
+		delete(s.entries, path)
+	}
+}
+
+// hold keeps a blob from being removed until release.
+func (s *Store) hold(path string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed()
+	}
+	s.uses[path]++
+	return nil
+}
+
+// release ends a hold. The blob's age counts from now on.
+func (s *Store) release(path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.uses[path]--; s.uses[path] == 0 {
+		delete(s.uses, path)
+	}
+	if e, known := s.entries[path]; known {
+		e.at = s.now()
+		s.entries[path] = e
+	}
+}
+
+func errClosed() *schema.Error {
+	return schema.Errorf(schema.Unavailable, "the kernel is shutting down")
+}

@@ -1,0 +1,162 @@
+package blob
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// found is a file of the directory, as it was when it was looked at.
+type found struct {
+	path string
+	info fs.FileInfo
+}
+
+// Sweep removes what nobody uses and what is older than the time to live, and learns of what others have put there or taken
+// away. It returns what was removed. Age counts from when a blob was committed, or last opened and closed again; for the
+// files of others, and of an earlier start, from when they were last changed.
+func (s *Store) Sweep() (Usage, error) {
+	removed, err := s.sweep(false)
+	if err != nil {
+		return removed, fmt.Errorf("sweep blobs: %w", err)
+	}
+	return removed, nil
+}
+
+// sweep is Sweep. At the start of a store nothing can be in use, so files that were never finished go, whatever their age.
+func (s *Store) sweep(start bool) (removed Usage, err error) {
+	s.mu.Lock()
+	closed := s.closed
+	s.mu.Unlock()
+	if closed {
+		return removed, errClosed()
+	}
+	files, err := s.scan()
+	if err != nil {
+		return removed, err
+	}
+	seen := make(map[string]bool, len(files))
+	for _, f := range files {
+		seen[f.path] = true
+		bytes, gone, ferr := s.visit(f, start)
+		if err = errors.Join(err, ferr); gone {
+			removed.Files++
+			removed.Bytes += bytes
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.entries {
+		if !seen[name] { // gone, or committed meanwhile
+			if _, lerr := s.root.Lstat(name); errors.Is(lerr, fs.ErrNotExist) {
+				s.forget(name)
+			}
+		}
+	}
+	return removed, err
+}
+
+// visit brings the books up to date with one file, and removes it if its time is over.
+func (s *Store) visit(f found, start bool) (bytes int64, gone bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	unfinished := strings.HasPrefix(path.Base(f.path), newPrefix)
+	if s.writing[f.path] {
+		return 0, false, nil
+	}
+	at := f.info.ModTime()
+	if at.After(now) {
+		at = now // another clock's time
+	}
+	if f.info.Mode().IsRegular() && !unfinished {
+		s.learn(f.path, f.info.Size(), at)
+		at, bytes = s.entries[f.path].at, f.info.Size()
+	}
+	if s.uses[f.path] > 0 || now.Sub(at) <= s.limits.TTL && !(start && unfinished) {
+		return 0, false, nil
+	}
+	switch err := s.root.Remove(f.path); {
+	case errors.Is(err, fs.ErrNotExist):
+		s.forget(f.path)
+		return 0, false, nil
+	case err != nil:
+		return 0, false, err
+	}
+	s.forget(f.path)
+	return bytes, true, nil
+}
+
+// clear removes the folders that are empty, which can be done as long as nobody writes.
+func (s *Store) clear() error {
+	files, err := list(s.root, "")
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if f.info.IsDir() && isFolder(f.path) {
+			_ = s.root.Remove(f.path) // it is not empty
+		}
+	}
+	return nil
+}
+
+// scan lists the files of the directory and of its folders.
+func (s *Store) scan() ([]found, error) {
+	files, err := list(s.root, "")
+	if err != nil {
+		return nil, err
+	}
+	var all []found
+	for _, f := range files {
+		if !f.info.IsDir() {
+			all = append(all, f)
+			continue
+		}
+		if !isFolder(f.path) {
+			continue // nothing of ours
+		}
+		dir, err := s.folder(f.path)
+		if err != nil {
+			continue // another program has put something else there
+		}
+		within, err := list(dir.Root, f.path)
+		dir.close()
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range within {
+			if !f.info.IsDir() {
+				all = append(all, f)
+			}
+		}
+	}
+	return all, nil
+}
+
+// list returns what lies right below a root.
+func list(root *os.Root, at string) ([]found, error) {
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	names, err := dir.Readdirnames(-1)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return nil, err
+	}
+	var all []found
+	for _, name := range names {
+		info, err := root.Lstat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		all = append(all, found{path.Join(at, name), info})
+	}
+	return all, nil
+}

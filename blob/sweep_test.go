@@ -1,0 +1,253 @@
+package blob_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// sweep checks what a sweep removes.
+func sweep(t *testing.T, s *blob.Store, files int, bytes int64) {
+	t.Helper()
+	removed, err := s.Sweep()
+	must(t, err)
+	if removed != (blob.Usage{Files: files, Bytes: bytes}) {
+		t.Errorf("removed %+v, want %d files, %d bytes", removed, files, bytes)
+	}
+}
+
+// A blob is removed once it is older than the time to live and nobody holds it, and not before.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := open(t, blob.Options{TTL: time.Hour, Now: c.now})
+	first, held, opened := put(t, s, own, "first").Pointer, put(t, s, other, "held").Pointer, put(t, s, own, "opened").Pointer
+	release, err := s.Retain(other, held)
+	must(t, err)
+	r, err := s.Open(own, opened)
+	must(t, err)
+	c.advance(30 * time.Minute)
+	later := put(t, s, other, "later").Pointer
+	c.advance(30 * time.Minute)
+	sweep(t, s, 0, 0)
+	if u := s.Usage(); u != (blob.Usage{Files: 4, Bytes: 20}) {
+		t.Errorf("%+v", u)
+	}
+
+	c.advance(1)
+	sweep(t, s, 1, 5)
+	_, err = s.Open(own, first)
+	want(t, err, schema.NotFound)
+	c.advance(30 * time.Minute)
+	sweep(t, s, 1, 5)
+	_, err = s.Open(other, later)
+	want(t, err, schema.NotFound)
+	if u := s.Usage(); u != (blob.Usage{Files: 2, Bytes: 10}) {
+		t.Errorf("%+v", u)
+	}
+
+	// What was held is as young as its last use.
+	release()
+	release()
+	must(t, r.Close())
+	c.advance(time.Hour)
+	sweep(t, s, 0, 0)
+	if text, err := read(t, s, other, held); err != nil || text != "held" {
+		t.Errorf("%q, %v", text, err)
+	}
+	c.advance(1)
+	sweep(t, s, 1, 6)
+	c.advance(time.Hour)
+	sweep(t, s, 1, 4)
+	if u := s.Usage(); u != (blob.Usage{}) {
+		t.Errorf("%+v", u)
+	}
+}
+
+// What is being written is nobody's leftover, however long that takes.
+func TestSweepUnfinished(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := open(t, blob.Options{TTL: time.Hour, Now: c.now})
+	for _, origin := range []string{own, other} {
+		w, err := s.Create(origin)
+		must(t, err)
+		_, err = w.Write([]byte("abc"))
+		must(t, err)
+		c.advance(24 * time.Hour)
+		sweep(t, s, 0, 0)
+		b, err := w.Commit()
+		must(t, err)
+		if text, err := read(t, s, origin, b.Pointer); err != nil || text != "abc" {
+			t.Errorf("%q, %v", text, err)
+		}
+		c.advance(24 * time.Hour)
+		sweep(t, s, 1, 3)
+	}
+}
+
+// Two holds are two: the first release removes nothing.
+func TestRetainTwice(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	s := open(t, blob.Options{TTL: time.Hour, Now: c.now})
+	p := put(t, s, own, "abc").Pointer
+	one, err := s.Retain(own, p)
+	must(t, err)
+	two, err := s.Retain(own, p)
+	must(t, err)
+	one()
+	one()
+	c.advance(2 * time.Hour)
+	sweep(t, s, 0, 0)
+	two()
+	c.advance(2 * time.Hour)
+	sweep(t, s, 1, 3)
+}
+
+// What others put into the directory counts from the next sweep on, and is removed like the rest; what they take away is
+// given back to the quota.
+func TestSweepLearns(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	dir := filepath.Join(t.TempDir(), "blobs")
+	s := open(t, blob.Options{Dir: dir, TTL: time.Hour, Now: c.now, DirBytes: 20})
+	kept := put(t, s, other, "mine").Pointer
+	dropped := filepath.Join(dir, "dropped")
+	must(t, os.WriteFile(dropped, make([]byte, 16), 0o600))
+	sweep(t, s, 0, 0)
+	_, err := s.Put(own, strings.NewReader("a"))
+	want(t, err, schema.Insufficient)
+	must(t, os.Truncate(dropped, 15))
+	sweep(t, s, 0, 0)
+	gone := put(t, s, own, "a").Pointer
+	must(t, os.Remove(gone.Path))
+	must(t, os.Remove(kept.Path))
+	sweep(t, s, 0, 0)
+	if u := s.Usage(); u != (blob.Usage{Files: 1, Bytes: 15}) {
+		t.Errorf("%+v", u)
+	}
+	c.advance(2 * time.Hour)
+	sweep(t, s, 1, 15)
+}
+
+// What is no blob is removed when it is old, never followed, and never a folder of somebody's.
+func TestSweepStrangers(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	base := t.TempDir()
+	dir := filepath.Join(base, "blobs")
+	s := open(t, blob.Options{Dir: dir, TTL: time.Hour, Now: c.now})
+	outside := filepath.Join(base, "outside")
+	must(t, os.Mkdir(outside, 0o700))
+	must(t, os.WriteFile(filepath.Join(outside, "x"), nil, 0o600))
+	must(t, os.Symlink(outside, filepath.Join(dir, "link")))
+	must(t, os.Symlink(outside, filepath.Join(dir, "o-"+strings.Repeat("0", 32))))
+	must(t, os.MkdirAll(filepath.Join(dir, "somebody's"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, "somebody's", "x"), nil, 0o600))
+	c.advance(2 * time.Hour)
+	sweep(t, s, 2, 0)
+	if diff := cmp.Diff([]string{"somebody's", "somebody's/x"}, tree(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"x"}, tree(t, outside)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A new start removes what a crash has left half done, whatever its age, and what is stale; the rest can be read as before.
+func TestNewStart(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "blobs")
+	s := open(t, blob.Options{Dir: dir})
+	fresh := map[string]schema.BlobPointer{own: put(t, s, own, "fresh").Pointer, other: put(t, s, other, "fresh").Pointer}
+	stale := map[string]schema.BlobPointer{own: put(t, s, own, "stale").Pointer, third: put(t, s, third, "stale").Pointer}
+	old := time.Now().Add(-2 * time.Hour)
+	for _, p := range stale {
+		must(t, os.Chtimes(p.Path, old, old))
+	}
+	// What a process that was killed would have left: files that were begun, one of them just now.
+	for _, name := range []string{".new-AAAA", filepath.Base(filepath.Dir(fresh[other].Path)) + "/.new-BBBB"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
+	}
+	ahead := filepath.Join(dir, "ahead")
+	must(t, os.WriteFile(ahead, []byte("ahead"), 0o600))
+	must(t, os.Chtimes(ahead, time.Now().Add(1000*time.Hour), time.Now().Add(1000*time.Hour)))
+	must(t, s.Close())
+
+	c := newClock()
+	s = open(t, blob.Options{Dir: dir, TTL: time.Hour, Now: c.now})
+	for origin, p := range fresh {
+		if text, err := read(t, s, origin, p); err != nil || text != "fresh" {
+			t.Errorf("%q, %v", text, err)
+		}
+	}
+	for origin, p := range stale {
+		_, err := s.Open(origin, p)
+		want(t, err, schema.NotFound)
+	}
+	left := []string{"ahead"}
+	for _, p := range fresh {
+		left = append(left, p.Path[len(dir)+1:])
+	}
+	left = append(left, filepath.Base(filepath.Dir(fresh[other].Path)))
+	slices.Sort(left)
+	if diff := cmp.Diff(left, tree(t, dir)); diff != "" {
+		t.Error(diff)
+	}
+	if u := s.Usage(); u != (blob.Usage{Files: 3, Bytes: 15}) {
+		t.Errorf("%+v", u)
+	}
+	// A time that lies ahead does not keep a file for ever.
+	c.advance(2 * time.Hour)
+	sweep(t, s, 3, 15)
+}
+
+// A sweep in the middle of everything removes nothing that is young, being written or held, and the books stay right.
+func TestSweepMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := open(t, blob.Options{})
+	stop := make(chan struct{})
+	var sweeper, all sync.WaitGroup
+	sweeper.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if removed, err := s.Sweep(); err != nil || removed != (blob.Usage{}) {
+					t.Errorf("removed %+v, %v", removed, err)
+				}
+			}
+		}
+	})
+	for _, origin := range []string{own, own, other, third} {
+		all.Go(func() {
+			for range 50 {
+				b, err := s.Put(origin, strings.NewReader("abc"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if text, err := read(t, s, origin, b.Pointer); err != nil || text != "abc" {
+					t.Errorf("%q, %v", text, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	sweeper.Wait()
+	if u := s.Usage(); u != (blob.Usage{Files: 200, Bytes: 600}) {
+		t.Errorf("%+v", u)
+	}
+}

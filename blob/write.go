@@ -1,0 +1,173 @@
+package blob
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Blob is what was written.
+type Blob struct {
+	Pointer schema.BlobPointer
+	Size    int64
+	Digest  [sha256.Size]byte // SHA-256 of what was written
+}
+
+// Writer writes one blob. It must be ended by Commit or by Abort, and has one user at a time.
+type Writer struct {
+	store *Store
+	dir   folder
+	in    string // the folder's name
+	name  string
+	f     *os.File
+	sum   hash.Hash
+	size  int64
+	err   error // what ended it
+}
+
+// errEnded is the state of a writer after Commit or Abort.
+var errEnded = errors.New("the blob was ended")
+
+// Create begins a blob of an origin. Errors wrap a *schema.Error where a client may see them: Insufficient where there is no
+// room.
+func (s *Store) Create(origin string) (*Writer, error) {
+	if err := s.reserve(1, 0); err != nil {
+		return nil, err
+	}
+	w := &Writer{store: s, in: s.folderOf(origin), name: rand.Text(), sum: sha256.New()}
+	if err := w.open(); err != nil {
+		s.unreserve(1, 0)
+		return nil, explain("create blob", err)
+	}
+	return w, nil
+}
+
+func (w *Writer) open() error {
+	s := w.store
+	if w.in != "" {
+		if err := s.root.Mkdir(w.in, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	var err error
+	if w.dir, err = s.folder(w.in); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.writing[w.temp()] = true
+	s.mu.Unlock()
+	if w.f, err = w.dir.OpenFile(newPrefix+w.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		w.ended()
+		return err
+	}
+	return nil
+}
+
+func (w *Writer) temp() string { return path.Join(w.in, newPrefix+w.name) }
+
+// Write appends to the blob. Once it has failed the blob cannot be committed. A blob over its limit, a quota that is
+// exhausted and a full disk are Insufficient.
+func (w *Writer) Write(p []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	n, err := w.write(p)
+	if err != nil {
+		w.err = err
+	}
+	return n, err
+}
+
+func (w *Writer) write(p []byte) (int, error) {
+	if most := w.store.limits.FileBytes; w.size+int64(len(p)) > most {
+		return 0, schema.Errorf(schema.Insufficient, "a blob holds at most %d bytes: ask for less, or raise the limit of the kernel", most)
+	}
+	if err := w.store.reserve(0, int64(len(p))); err != nil {
+		return 0, err
+	}
+	w.size += int64(len(p)) // what was not written is given back with the rest, by Abort
+	n, err := w.f.Write(p)
+	w.sum.Write(p[:n])
+	return n, explain("write blob", err)
+}
+
+// Commit ends the blob and gives it its name; only then it can be referred to. Where it fails, and where a Write has failed,
+// nothing is left of it.
+func (w *Writer) Commit() (Blob, error) {
+	if w.err != nil {
+		err := w.err
+		w.Abort()
+		return Blob{}, err
+	}
+	s := w.store
+	b := Blob{Pointer: s.pointer(w.in, w.name), Size: w.size}
+	w.sum.Sum(b.Digest[:0])
+	info, err := w.f.Stat()
+	if err = errors.Join(err, w.f.Close()); err == nil {
+		err = w.publish(identify(info))
+	}
+	if err != nil {
+		w.err = err
+		w.Abort()
+		return Blob{}, explain("commit blob", err)
+	}
+	w.err = errEnded
+	w.dir.close()
+	return b, nil
+}
+
+// publish renames the file and puts it into the books in one step, as Sweep sees it.
+func (w *Writer) publish(id identity) error {
+	s := w.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed()
+	}
+	if err := w.dir.Rename(newPrefix+w.name, w.name); err != nil {
+		return err
+	}
+	delete(s.writing, w.temp())
+	s.entries[path.Join(w.in, w.name)] = entry{size: w.size, at: s.now(), id: id}
+	return nil
+}
+
+// Abort drops the blob. After Commit, or a second time, it does nothing.
+func (w *Writer) Abort() {
+	if w.err == errEnded { //nolint:errorlint // the very value that says so
+		return
+	}
+	w.err = errEnded
+	_ = w.f.Close()                      // it is dropped
+	_ = w.dir.Remove(newPrefix + w.name) // what cannot be removed now is swept later
+	w.store.unreserve(1, w.size)
+	w.ended()
+}
+
+// ended lets go of the folder, and of the name as one that is being written.
+func (w *Writer) ended() {
+	w.dir.close()
+	w.store.mu.Lock()
+	delete(w.store.writing, w.temp())
+	w.store.mu.Unlock()
+}
+
+// Put writes a blob of an origin from r, to its end.
+func (s *Store) Put(origin string, r io.Reader) (Blob, error) {
+	w, err := s.Create(origin)
+	if err != nil {
+		return Blob{}, err
+	}
+	defer w.Abort()
+	if _, err := io.Copy(w, r); err != nil {
+		return Blob{}, err
+	}
+	return w.Commit()
+}

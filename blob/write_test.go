@@ -1,0 +1,235 @@
+package blob_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+
+	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// A blob is what was written, in a file of its own that nobody else may read, under a reference that schema takes as it is.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "blobs")
+	s := open(t, blob.Options{Dir: dir})
+	for _, origin := range []string{own, other, "", "../../x"} {
+		w, err := s.Create(origin)
+		must(t, err)
+		for _, part := range []string{"a", "", "bc"} {
+			_, err = io.WriteString(w, part)
+			must(t, err)
+		}
+		for _, name := range tree(t, dir) {
+			if _, err := s.Open(origin, file(filepath.Join(dir, name))); !strings.Contains(name, "o-") || strings.Contains(name, "/") {
+				want(t, err, schema.NotFound)
+			}
+		}
+		b, err := w.Commit()
+		must(t, err)
+		w.Abort()
+		if b.Size != 3 || b.Digest != sha256.Sum256([]byte("abc")) {
+			t.Errorf("%+v", b)
+		}
+		again, fault := schema.DecodeBlobPointer(b.Pointer.Append(nil), "bodyRef")
+		if fault != nil || again != b.Pointer || !strings.HasPrefix(b.Pointer.Path, dir+"/") {
+			t.Errorf("%+v became %+v, %v", b.Pointer, again, fault)
+		}
+		if text, err := read(t, s, origin, b.Pointer); err != nil || text != "abc" {
+			t.Errorf("%q, %v", text, err)
+		}
+		info, err := os.Lstat(b.Pointer.Path)
+		must(t, err)
+		if info.Mode() != 0o600 {
+			t.Errorf("mode %v", info.Mode())
+		}
+		must(t, os.Remove(b.Pointer.Path))
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// The same content twice is two blobs, so that nobody learns what others have.
+func TestNamesSayNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, blob.Options{})
+	if a, b := put(t, s, own, "x"), put(t, s, own, "x"); a.Pointer == b.Pointer {
+		t.Error("one reference for two blobs")
+	}
+}
+
+// What is not finished leaves nothing, neither a file nor a part of the quota.
+func TestAbort(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "blobs")
+	s := open(t, blob.Options{Dir: dir, FileBytes: 10})
+	empty := func() {
+		t.Helper()
+		if u, left := s.Usage(), tree(t, dir); u != (blob.Usage{}) || len(left) > 0 {
+			t.Errorf("%+v, %q", u, left)
+		}
+	}
+	w, err := s.Create(own)
+	must(t, err)
+	_, err = io.WriteString(w, "abc")
+	must(t, err)
+	w.Abort()
+	w.Abort()
+	empty()
+	if _, err := w.Write(nil); err == nil {
+		t.Error("wrote to what was aborted")
+	}
+	if _, err := w.Commit(); err == nil {
+		t.Error("committed what was aborted")
+	}
+
+	torn := errors.New("torn")
+	if _, err := s.Put(own, io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(torn))); !errors.Is(err, torn) {
+		t.Errorf("%v, want %v", err, torn)
+	}
+	empty()
+
+	w, err = s.Create(own)
+	must(t, err)
+	_, err = io.WriteString(w, strings.Repeat("a", 10))
+	must(t, err)
+	_, err = io.WriteString(w, "b")
+	want(t, err, schema.Insufficient, "at most 10 bytes")
+	_, err = io.WriteString(w, "")
+	want(t, err, schema.Insufficient)
+	_, err = w.Commit()
+	want(t, err, schema.Insufficient)
+	empty()
+	put(t, s, own, strings.Repeat("a", 10))
+}
+
+// The quota is used to its last byte and to its last file, and no further, however many write at the same time.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	const bytes, files, writers = 10_000, 50, 16
+	s := open(t, blob.Options{DirBytes: bytes, DirFiles: files})
+	var most, committed atomic.Int64
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			r := rand.New(rand.NewPCG(1, uint64(i)))
+			for range 100 {
+				b, err := s.Put([]string{own, other}[i%2], iotest.OneByteReader(strings.NewReader(strings.Repeat("a", r.IntN(400)))))
+				if err == nil {
+					committed.Add(b.Size)
+				} else {
+					want(t, err, schema.Insufficient, "raise the limit")
+				}
+				u := s.Usage()
+				if u.Bytes > bytes || u.Files > files {
+					t.Errorf("%+v are over the quota", u)
+				}
+				most.Store(max(most.Load(), u.Bytes))
+			}
+		})
+	}
+	all.Wait()
+	if u := s.Usage(); u.Bytes != committed.Load() || u.Bytes > bytes || u.Files > files {
+		t.Errorf("%+v, %d bytes were committed", u, committed.Load())
+	}
+	left := bytes - s.Usage().Bytes
+	if s.Usage().Files < files {
+		_, err := s.Put(own, strings.NewReader(strings.Repeat("a", int(left)+1)))
+		want(t, err, schema.Insufficient)
+		put(t, s, own, strings.Repeat("a", int(left)))
+		if u := s.Usage(); u.Bytes != bytes {
+			t.Errorf("%+v, want all", u)
+		}
+	}
+}
+
+// Exactly as many as there is room for succeed, at whatever moment they come.
+func TestQuotaExact(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		limits blob.Options
+		size   int
+	}{
+		"files": {blob.Options{DirFiles: 7}, 3},
+		"bytes": {blob.Options{DirBytes: 7 * 1000}, 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, tc.limits)
+			var fit atomic.Int64
+			var all sync.WaitGroup
+			for range 50 {
+				all.Go(func() {
+					_, err := s.Put(own, strings.NewReader(strings.Repeat("a", tc.size)))
+					if err == nil {
+						fit.Add(1)
+						return
+					}
+					want(t, err, schema.Insufficient)
+				})
+			}
+			all.Wait()
+			if u := s.Usage(); fit.Load() != 7 || u.Files != 7 || u.Bytes != int64(7*tc.size) {
+				t.Errorf("%d fit, %+v", fit.Load(), u)
+			}
+		})
+	}
+}
+
+// A store that is closed says so. What was open can be closed.
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	s := open(t, blob.Options{})
+	b := put(t, s, own, "abc")
+	r, err := s.Open(own, b.Pointer)
+	must(t, err)
+	w, err := s.Create(other)
+	must(t, err)
+	must(t, s.Close())
+	must(t, s.Close())
+	_, err = w.Commit()
+	want(t, err, schema.Unavailable)
+	if text, err := io.ReadAll(r); err != nil || string(text) != "abc" {
+		t.Errorf("%q, %v", text, err)
+	}
+	must(t, r.Close())
+	_, err = s.Create(own)
+	want(t, err, schema.Unavailable)
+	_, err = s.Open(own, b.Pointer)
+	want(t, err, schema.Unavailable)
+	_, err = s.Retain(own, b.Pointer)
+	want(t, err, schema.Unavailable)
+	_, err = s.Sweep()
+	want(t, err, schema.Unavailable)
+}
+
+// A directory that others could change or look into is refused.
+func TestUnsafeDirectory(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	real := filepath.Join(base, "real")
+	must(t, os.Mkdir(real, 0o700))
+	link := filepath.Join(base, "link")
+	must(t, os.Symlink(real, link))
+	wide := filepath.Join(base, "wide")
+	must(t, os.Mkdir(wide, 0o700))
+	must(t, os.Chmod(wide, 0o750))
+	plain := filepath.Join(base, "plain")
+	must(t, os.WriteFile(plain, nil, 0o600))
+	for _, dir := range []string{link, wide, plain, filepath.Join(base, "none", "blobs"), "blobs", ""} {
+		if s, err := blob.New(blob.Options{Dir: dir}); err == nil {
+			t.Errorf("%q was taken", dir)
+			_ = s.Close()
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// Options are the settings of a Fetcher. The zero value opens no address that is not public.
+type Options struct {
+	// Allow opens destinations that are refused otherwise, such as 10.1.0.0/16.
+	Allow []netip.Prefix
+	// AllowHosts are names whose addresses may be loopback, private or shared ones. It opens no link-local address, where
+	// clouds keep credentials, nor any other: Allow does.
+	AllowHosts []Host
+	// Resolver looks names up; nil: the system's.
+	Resolver Resolver
+	// RootCAs are the authorities that servers are verified against; nil: the system's.
+	RootCAs *x509.CertPool
+	// UserAgent is sent where the request names none; empty: pwos.
+	UserAgent string
+	Limits    Limits
+
+	// dial connects to an address that was judged; nil: the system does.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Resolver looks up the addresses of a name; *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Limits bound one call; 0 stands for the default.
+type Limits struct {
+	Timeout    time.Duration // in all, where the request says nothing: 5 s (MESSAGE appendix D)
+	MaxTimeout time.Duration // in all, the most that a request may ask for: 30 s (MESSAGE appendix D)
+	Header     time.Duration // from the start of a request to the end of the answer's header, for each redirect anew: 10 s
+	Idle       time.Duration // between two pieces of the body: 10 s
+
+	RequestBytes int64 // of a request's body: 16 MiB
+	WireBytes    int64 // of an answer's body as it is sent: 32 MiB
+	BodyBytes    int64 // of an answer's body unpacked: 32 MiB
+	HeaderBytes  int64 // of a header, each way: 32 KiB
+	InlineBytes  int   // of a body that Response.Body holds, as it would stand in a line of JSON: 8 KiB
+
+	Redirects  int // followed: 5
+	Concurrent int // calls at a time; more wait, which is part of their time: 64
+}
+
+func (l Limits) orDefault() Limits {
+	l.Timeout = cmp.Or(l.Timeout, 5*time.Second)
+	l.MaxTimeout = cmp.Or(l.MaxTimeout, 30*time.Second)
+	l.Header = cmp.Or(l.Header, 10*time.Second)
+	l.Idle = cmp.Or(l.Idle, 10*time.Second)
+	l.RequestBytes = cmp.Or(l.RequestBytes, 16<<20)
+	l.WireBytes = cmp.Or(l.WireBytes, 32<<20)
+	l.BodyBytes = cmp.Or(l.BodyBytes, 32<<20)
+	l.HeaderBytes = cmp.Or(l.HeaderBytes, 32<<10)
+	l.InlineBytes = cmp.Or(l.InlineBytes, 8<<10)
+	l.Redirects = cmp.Or(l.Redirects, 5)
+	l.Concurrent = cmp.Or(l.Concurrent, 64)
+	return l
+}
+
+// Fetcher performs requests, any number at the same time.
+type Fetcher struct {
+	options Options
+	limits  Limits
+	slots   chan struct{} // holds a value for each call that runs
+}
+
+// New returns a Fetcher with the given settings.
+func New(o Options) *Fetcher {
+	o.Allow, o.AllowHosts = slices.Clone(o.Allow), slices.Clone(o.AllowHosts)
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
+	o.UserAgent = cmp.Or(o.UserAgent, "pwos")
+	limits := o.Limits.orDefault()
+	return &Fetcher{options: o, limits: limits, slots: make(chan struct{}, limits.Concurrent)}
+}

@@ -1,0 +1,55 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"time"
+)
+
+// Request is what Http.Fetch asks for (MESSAGE appendix D).
+type Request struct {
+	Method  string // GET, POST, PUT, DELETE or PATCH; empty: GET
+	URL     string
+	Headers map[string]string // a value that begins with pwenc:v1: is opened by the policy just before it is sent
+	Body    *Body             // POST and PUT need one; GET leaves it out
+	Timeout time.Duration     // in all; 0: Limits.Timeout
+	Policy  Policy
+
+	// Spill is asked, once, for where to put a body that Response.Body does not hold. What it returns is written to from
+	// its first byte on; whether it is kept is for the caller, who learns from Do's error that it is not whole. Without it
+	// such a body is an error. An error of it or of its Write is returned wrapped.
+	Spill func() (io.Writer, error)
+}
+
+// Policy is what the caller may do. The zero value allows nothing.
+type Policy struct {
+	Hosts     []Host // whom it may talk to, on each redirect too
+	PlainHTTP bool   // http: as well as https:
+	// Open opens a sealed value; nil: the caller may not use any. Its result is sent over https: alone and stands in no
+	// error. Its error is returned wrapped.
+	Open func(ctx context.Context, sealed string) (string, error)
+}
+
+// Body is a request's body, which may be read more than once: each redirect that keeps it opens it again.
+type Body struct {
+	Size int64 // in bytes; what Open returns must have as many
+	Open func() (io.ReadCloser, error)
+}
+
+// Bytes is a body in memory. It must not be changed until Do has returned.
+func Bytes(b []byte) *Body {
+	return &Body{Size: int64(len(b)), Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }}
+}
+
+// Response is what a server answered, whatever its status.
+type Response struct {
+	Status int
+	// Headers have names in lower case. Values of one name are joined by a comma; those of set-cookie, which may hold
+	// commas, by a newline, which no value holds.
+	Headers map[string]string
+	Body    []byte // the whole body, UTF-8, unless it was spilled
+	Spilled bool   // the body was written to Request.Spill: it is long, or is no text
+	Size    int64  // of the body in bytes, unpacked
+	URL     string // what answered, after redirects; it may hold what the caller or the server has put there
+}
