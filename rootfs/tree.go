@@ -1,0 +1,147 @@
+package rootfs
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/promptware-os/pwos/uri"
+)
+
+// Why a file is not read. No error shows where on the machine root lies.
+var (
+	// ErrNotFound: there is no such file. A 404 on the wire.
+	ErrNotFound = errors.New("there is no such file below root")
+	// ErrRefused: it is there, but a link leads out of root, or the system does not let us read it. A 403.
+	ErrRefused = errors.New("the file cannot be read: it leads out of root, or is closed to the kernel")
+	// ErrNotRegular: a directory, a pipe, a socket or a device. A 422.
+	ErrNotRegular = errors.New("it is no regular file")
+	// ErrTooLarge: it has more bytes than may be read. A 413 or 507, as the caller has it.
+	ErrTooLarge = errors.New("the file is too large")
+	// ErrRemote: the name means something that has to be fetched.
+	ErrRemote = errors.New("it does not lie below root")
+)
+
+// File is what was read.
+type File struct {
+	Data   []byte
+	Digest string // of Data, see Digest
+	// Executable reports that its owner may execute it.
+	Executable bool
+}
+
+// Digest returns the SHA-256 of data the way subresource integrity writes it, "sha256-" and base64: what was read once can
+// be asked for again by it.
+func Digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// Tree reads below the directories of one space. It may be used by many goroutines.
+type Tree struct {
+	roots map[string]*os.Root
+}
+
+// Open opens the directories of a space. They are held until Close: one that is renamed or replaced stays what it was.
+func Open(space *uri.Space) (*Tree, error) {
+	t := &Tree{roots: make(map[string]*os.Root)}
+	for _, dir := range space.Dirs() {
+		if t.roots[dir] != nil {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open root: %w", err), t.Close())
+		}
+		t.roots[dir] = root
+	}
+	return t, nil
+}
+
+// Close closes the directories. Reads that are under way end as they would have.
+func (t *Tree) Close() error {
+	var err error
+	for _, root := range t.roots {
+		err = errors.Join(err, root.Close())
+	}
+	return err
+}
+
+// Read returns the file at p, which must be one of the space that the tree was opened for. A file of more than most bytes is
+// ErrTooLarge, also where it grows while it is read; no more than most bytes and one are held.
+func (t *Tree) Read(p uri.Place, most int64) (File, error) {
+	f, err := t.read(p, most)
+	if err != nil {
+		return File{}, fmt.Errorf("read %s: %w", p.URI, err)
+	}
+	return f, nil
+}
+
+func (t *Tree) read(p uri.Place, most int64) (File, error) {
+	root := t.roots[p.Dir]
+	switch {
+	case p.Remote() || root == nil:
+		return File{}, ErrRemote
+	case p.Folder:
+		return File{}, ErrNotRegular
+	}
+	f, info, err := open(root, p.Name)
+	if err != nil {
+		return File{}, err
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	if info.Size() > most {
+		return File{}, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, info.Size(), most)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return File{}, refusal(err)
+	}
+	if int64(len(data)) > most {
+		return File{}, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
+	}
+	return File{Data: data, Digest: Digest(data), Executable: info.Mode()&0o100 != 0}, nil
+}
+
+// open opens a regular file. It looks before it opens, since opening a device may do something, and again after that, since
+// the file may be another by then; not to block is for the pipe that came in between.
+func open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, nil, refusal(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, ErrNotRegular
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, nil, refusal(err)
+	}
+	info, err = f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrNotRegular
+	} else if err != nil {
+		err = refusal(err)
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// refusal is the class of an error of the system. Its text goes no further: it may show where root lies, or where a
+// link leads.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
+		return ErrNotFound
+	default:
+		return ErrRefused
+	}
+}

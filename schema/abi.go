@@ -1,0 +1,180 @@
+package schema
+
+import (
+	"strings"
+	"sync"
+)
+
+// ShortName is one row of the ABI's names: what pwosSyscall calls a syscall of the kernel (ABI 4, PROTOCOL 5).
+//
+// Names without a slash are the kernel's, all of them, those of no row too: nothing else looks them up, so nothing can take or
+// shadow one. Names with a slash are user space and are never looked up here.
+type ShortName struct {
+	Name   string
+	Action string // the first argument of a name that stands for several syscalls, such as get of memory
+	Type   string
+	// Args are the members of data that arguments stand for, in their order; the first Needs of them must be given.
+	Args  []string
+	Needs int
+}
+
+func shortNames() []ShortName {
+	return []ShortName{
+		{Name: "ping", Type: "Syscall.Ping", Args: []string{"payload"}, Needs: 1},
+		{Name: "echo", Type: "Syscall.Echo", Args: []string{"message"}, Needs: 1},
+		{Name: "list", Type: "Syscall.List"},
+		{Name: "describe", Type: "Syscall.Describe", Args: []string{"name"}, Needs: 1},
+		{Name: "shutdown", Type: "Syscall.Shutdown"},
+
+		{Name: "memory", Action: "get", Type: "Memory.Get", Args: []string{"key"}, Needs: 1},
+		{Name: "memory", Action: "set", Type: "Memory.Set", Args: []string{"key", "value"}, Needs: 2},
+		{Name: "memory", Action: "delete", Type: "Memory.Delete", Args: []string{"key"}, Needs: 1},
+		{Name: "memory", Action: "list", Type: "Memory.List", Args: []string{"prefix", "limit", "cursor"}},
+
+		{Name: "resolve", Type: "FileSystem.Resolve", Args: []string{"uri", "base"}, Needs: 1},
+		{Name: "ingest", Type: "Kernel.Ingest", Args: []string{"uri", "integrity"}, Needs: 1},
+		{Name: "hydrate", Type: "FileSystem.Hydrate", Args: []string{"uri"}},
+		{Name: "fetch", Type: "Http.Fetch", Args: []string{"url"}, Needs: 1},
+		{Name: "seal", Type: "Crypto.Seal", Args: []string{"plaintext", "aad"}, Needs: 1},
+		{Name: "open", Type: "Crypto.Open", Args: []string{"value", "aad"}, Needs: 1},
+		{Name: "derive", Type: "Crypto.Derive", Args: []string{"kid"}},
+
+		{Name: "spawn", Type: "Syscall.Spawn", Args: []string{"child_agent_id", "intent"}, Needs: 1},
+		{Name: "terminate", Type: "Syscall.Terminate", Args: []string{"target_pid", "reason"}, Needs: 1},
+		{Name: "state", Type: "Syscall.GetState", Args: []string{"target_pid", "at_tick"}},
+		{Name: "process", Type: "Process.Get", Args: []string{"pid"}, Needs: 1},
+		{Name: "processes", Type: "Process.List", Args: []string{"state"}},
+		{Name: "alloc", Type: "Syscall.Alloc", Args: []string{"resource_id", "amount"}, Needs: 2},
+		{Name: "release", Type: "Syscall.Release", Args: []string{"resource_id", "amount"}, Needs: 2},
+		{Name: "query", Type: "Syscall.Query", Args: []string{"resource_id"}, Needs: 1},
+		{Name: "commit", Type: "Syscall.CommitDelta", Args: []string{"changes"}, Needs: 1},
+		{Name: "rollback", Type: "Syscall.Rollback", Args: []string{"to_tick", "agent_id"}, Needs: 1},
+		{Name: "checkpoint", Type: "Syscall.Checkpoint", Args: []string{"agent_id"}},
+		{Name: "send", Type: "Syscall.SendMsg", Args: []string{"receiver_pid", "payload", "intent"}, Needs: 2},
+		{Name: "receive", Type: "Ipc.Receive", Args: []string{"max", "intent", "wait_ms"}},
+		{Name: "broadcast", Type: "Ipc.Broadcast", Args: []string{"payload", "intent"}, Needs: 1},
+
+		{Name: "grant", Type: "Capability.Grant", Args: []string{"pid", "allowed_syscalls"}, Needs: 2},
+		{Name: "revoke", Type: "Capability.Revoke", Args: []string{"pid"}, Needs: 1},
+		{Name: "check", Type: "Capability.Check", Args: []string{"pid", "syscall", "resource_id", "amount"}, Needs: 2},
+		{Name: "capability", Type: "Capability.Get", Args: []string{"pid"}},
+		{Name: "audit", Type: "Audit.Log", Args: []string{"pid", "since_seq", "limit"}},
+		{Name: "metrics", Type: "Audit.Metrics"},
+		{Name: "verify", Type: "Audit.Verify"},
+		{Name: "clock", Type: "Clock.Get"},
+		{Name: "advance", Type: "Clock.Advance", Args: []string{"ticks"}, Needs: 1},
+	}
+}
+
+type abiIndex struct {
+	rows   []ShortName
+	byName map[string][]*ShortName // by name; several where the first argument is an action
+}
+
+// abi is built once; it never changes.
+var abi = sync.OnceValue(func() *abiIndex {
+	x := &abiIndex{rows: shortNames(), byName: make(map[string][]*ShortName)}
+	for i := range x.rows {
+		row := &x.rows[i]
+		x.byName[row.Name] = append(x.byName[row.Name], row)
+	}
+	return x
+})
+
+// ShortNames returns the ABI's names. The table is shared: nobody changes it.
+func ShortNames() []ShortName { return abi().rows }
+
+// UserSpace reports whether name is one of user space: it has a slash (ABI 4). All others are the kernel's.
+func UserSpace(name string) bool { return strings.Contains(name, "/") }
+
+// ShortCall returns what pwosSyscall(name, ...args) means: a syscall and its data. Each argument is one valid JSON value.
+//
+// An object in place of an optional argument, as the last one, gives further members by their names; null there leaves the
+// argument out. A name that is not the kernel's is UnknownSyscall; arguments that are missing, too many, or given twice are
+// InvalidInput. What else the data must be is checked by the syscall itself, and so is the capability of the caller: there is
+// no other check for who comes this way.
+func ShortCall(name string, args []Value) (typ string, data []byte, fault *Error) {
+	rows := abi().byName[name]
+	if len(rows) == 0 {
+		return "", nil, Errorf(UnknownSyscall, "no such syscall: %q. Names without a slash are the kernel's, such as ping, memory and "+
+			"describe; what lies below root is called by its path, such as os/tools/name", clip(name))
+	}
+	row := rows[0]
+	if row.Action != "" {
+		if row, fault = action(rows, args); fault != nil {
+			return "", nil, fault
+		}
+		args = args[1:]
+	}
+	data, fault = row.data(args)
+	return row.Type, data, fault
+}
+
+// action finds the row that the first argument names.
+func action(rows []*ShortName, args []Value) (*ShortName, *Error) {
+	known := make([]string, len(rows))
+	for i, row := range rows {
+		if len(args) > 0 && args[0][0] == '"' && string(unquote(args[0])) == row.Action {
+			return row, nil
+		}
+		known[i] = row.Action
+	}
+	return nil, invalid("args[0]", "must be one of %s", strings.Join(known, ", "))
+}
+
+// data makes the data of the syscall from its arguments.
+func (s *ShortName) data(args []Value) ([]byte, *Error) {
+	var options Value
+	if n := len(args); n > s.Needs && args[n-1][0] == '{' {
+		options, args = args[n-1], args[:n-1]
+	}
+	if len(args) > len(s.Args) {
+		return nil, invalid("args", "has %d values: %s takes %s", len(args), s.Name, s.usage())
+	}
+	if len(args) < s.Needs {
+		return nil, invalid(s.Args[len(args)], "is missing: %s takes %s", s.Name, s.usage())
+	}
+	given := make(map[string]bool, len(args))
+	out := []byte{'{'}
+	add := func(name string, value Value) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(appendString(out, name), ':'), value...)
+		given[name] = true
+	}
+	for i, value := range args {
+		if i < s.Needs || string(value) != "null" {
+			add(s.Args[i], value)
+		}
+	}
+	var fault *Error
+	if options != nil {
+		members(options, func(name, value []byte) bool {
+			if given[string(name)] {
+				fault = invalid(string(name), "is given twice: as an argument and by its name")
+				return false
+			}
+			add(string(name), value)
+			return true
+		})
+	}
+	if fault != nil {
+		return nil, fault
+	}
+	return append(out, '}'), nil
+}
+
+// usage shows the arguments, for who gave others.
+func (s *ShortName) usage() string {
+	if len(s.Args) == 0 {
+		return "no arguments, or one object of members"
+	}
+	list := make([]string, len(s.Args))
+	for i, name := range s.Args {
+		if list[i] = name; i >= s.Needs {
+			list[i] = "[" + name + "]"
+		}
+	}
+	return strings.Join(list, " ") + ", then perhaps an object of further members"
+}

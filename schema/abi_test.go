@@ -1,0 +1,232 @@
+package schema_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// coming are the syscalls that short names stand for and that the table of syscalls does not have yet.
+func coming() []string {
+	return []string{
+		"FileSystem.Resolve", "FileSystem.Hydrate", "Kernel.Ingest", "Http.Fetch",
+	}
+}
+
+func raws(texts ...string) []schema.Value {
+	list := make([]schema.Value, len(texts))
+	for i, t := range texts {
+		list[i] = schema.Value(t)
+	}
+	return list
+}
+
+// TestShortCall calls each row the way it is meant, and has the syscall decode what comes of it.
+func TestShortCall(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name string
+		args []schema.Value
+		typ  string
+		data string
+	}{
+		{"ping", raws(`{"a":1}`), "Syscall.Ping", `{"payload":{"a":1}}`},
+		{"ping", raws(`null`), "Syscall.Ping", `{"payload":null}`},
+		{"echo", raws(`"x"`), "Syscall.Echo", `{"message":"x"}`},
+		{"list", nil, "Syscall.List", `{}`},
+		{"list", raws(`{}`), "Syscall.List", `{}`},
+		{"describe", raws(`"Memory.Set"`), "Syscall.Describe", `{"name":"Memory.Set"}`},
+		{"shutdown", nil, "Syscall.Shutdown", `{}`},
+		{"memory", raws(`"get"`, `"k"`), "Memory.Get", `{"key":"k"}`},
+		{"memory", raws(`"\u0067et"`, `"k"`, `{"pid":3}`), "Memory.Get", `{"key":"k","pid":3}`},
+		{"memory", raws(`"set"`, `"k"`, `{"a":1}`), "Memory.Set", `{"key":"k","value":{"a":1}}`},
+		{"memory", raws(`"set"`, `"k"`, `null`), "Memory.Set", `{"key":"k","value":null}`},
+		{"memory", raws(`"set"`, `"k"`, `1`, `{"pid":3,"tick":4}`), "Memory.Set", `{"key":"k","value":1,"pid":3,"tick":4}`},
+		{"memory", raws(`"delete"`, `"k"`), "Memory.Delete", `{"key":"k"}`},
+		{"memory", raws(`"list"`), "Memory.List", `{}`},
+		{"memory", raws(`"list"`, `"a/"`, `null`, `"c"`), "Memory.List", `{"prefix":"a/","cursor":"c"}`},
+		{"resolve", raws(`"./a"`, `"os:///b"`), "FileSystem.Resolve", `{"uri":"./a","base":"os:///b"}`},
+		{"resolve", raws(`"./a"`, `null`), "FileSystem.Resolve", `{"uri":"./a"}`},
+		{"ingest", raws(`"a/b"`, `"sha256-x"`), "Kernel.Ingest", `{"uri":"a/b","integrity":"sha256-x"}`},
+		{"hydrate", nil, "FileSystem.Hydrate", `{}`},
+		{"fetch", raws(`"https://h.example/"`, `{"method":"POST","body":"x"}`), "Http.Fetch", `{"url":"https://h.example/","method":"POST","body":"x"}`},
+		{"seal", raws(`"x"`), "Crypto.Seal", `{"plaintext":"x"}`},
+		{"open", raws(`"pwenc:v1:x"`), "Crypto.Open", `{"value":"pwenc:v1:x"}`},
+		{"derive", nil, "Crypto.Derive", `{}`},
+		{"spawn", raws(`"w"`, `{"intent":"work","priority":"HIGH"}`), "Syscall.Spawn", `{"child_agent_id":"w","intent":"work","priority":"HIGH"}`},
+		{"terminate", raws(`7`, `"done"`), "Syscall.Terminate", `{"target_pid":7,"reason":"done"}`},
+		{"state", nil, "Syscall.GetState", `{}`},
+		{"state", raws(`null`, `5`), "Syscall.GetState", `{"at_tick":5}`},
+		{"process", raws(`7`), "Process.Get", `{"pid":7}`},
+		{"processes", raws(`"READY"`), "Process.List", `{"state":"READY"}`},
+		{"alloc", raws(`"gpu"`, `1.5`), "Syscall.Alloc", `{"resource_id":"gpu","amount":1.5}`},
+		{"release", raws(`"gpu"`, `1.50`), "Syscall.Release", `{"resource_id":"gpu","amount":1.50}`},
+		{"query", raws(`"gpu"`), "Syscall.Query", `{"resource_id":"gpu"}`},
+		{"commit", raws(`{"a":1}`, `{"outcome":"ok"}`), "Syscall.CommitDelta", `{"changes":{"a":1},"outcome":"ok"}`},
+		{"rollback", raws(`3`), "Syscall.Rollback", `{"to_tick":3}`},
+		{"checkpoint", nil, "Syscall.Checkpoint", `{}`},
+		{"send", raws(`7`, `{"a":1}`, `"greet"`, `{"priority":"URGENT"}`), "Syscall.SendMsg", `{"receiver_pid":7,"payload":{"a":1},"intent":"greet","priority":"URGENT"}`},
+		{"receive", raws(`10`), "Ipc.Receive", `{"max":10}`},
+		{"broadcast", raws(`[1]`), "Ipc.Broadcast", `{"payload":[1]}`},
+		{"grant", raws(`7`, `["*"]`, `{"resource_quotas":{"gpu":1}}`), "Capability.Grant", `{"pid":7,"allowed_syscalls":["*"],"resource_quotas":{"gpu":1}}`},
+		{"revoke", raws(`7`), "Capability.Revoke", `{"pid":7}`},
+		{"check", raws(`7`, `"SYS_ALLOC"`, `"gpu"`, `1`), "Capability.Check", `{"pid":7,"syscall":"SYS_ALLOC","resource_id":"gpu","amount":1}`},
+		{"capability", nil, "Capability.Get", `{}`},
+		{"audit", raws(`null`, `10`), "Audit.Log", `{"since_seq":10}`},
+		{"metrics", nil, "Audit.Metrics", `{}`},
+		{"verify", nil, "Audit.Verify", `{}`},
+		{"clock", nil, "Clock.Get", `{}`},
+		{"advance", raws(`1`), "Clock.Advance", `{"ticks":1}`},
+	}
+	called := make(map[string]bool)
+	for _, c := range cases {
+		typ, data, fault := schema.ShortCall(c.name, c.args)
+		if fault != nil || typ != c.typ || string(data) != c.data {
+			t.Errorf("%s %s: %s %s, %v, want %s %s", c.name, c.args, typ, data, fault, c.typ, c.data)
+			continue
+		}
+		called[typ] = true
+		if row, ok := schema.Lookup(typ); ok {
+			if _, fault := row.Input.Decode(data); fault != nil {
+				t.Errorf("%s %s: %v", c.name, c.args, fault)
+			}
+		}
+	}
+	for _, row := range schema.ShortNames() {
+		if !called[row.Type] {
+			t.Errorf("no case calls %s %s", row.Name, row.Action)
+		}
+	}
+}
+
+// TestShortCallRefuses: names that are nobody's, and arguments that do not fit.
+func TestShortCallRefuses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		args  []schema.Value
+		class schema.Class
+		says  string
+	}{
+		{"", nil, schema.UnknownSyscall, `""`},
+		{"nothing", nil, schema.UnknownSyscall, "nothing"},
+		{"Ping", nil, schema.UnknownSyscall, "Ping"},
+		{"Syscall.Ping", nil, schema.UnknownSyscall, "Syscall.Ping"},
+		{"ping ", nil, schema.UnknownSyscall, "ping "},
+		{"os/ping", nil, schema.UnknownSyscall, "os/ping"},
+		{"./ping", nil, schema.UnknownSyscall, "./ping"},
+		{"ping", nil, schema.InvalidInput, "payload"},
+		{"ping", raws(`1`, `2`), schema.InvalidInput, "2 values"},
+		{"list", raws(`1`), schema.InvalidInput, "no arguments"},
+		{"memory", nil, schema.InvalidInput, "get, set, delete, list"},
+		{"memory", raws(`"drop"`), schema.InvalidInput, "get, set, delete, list"},
+		{"memory", raws(`{"action":"get"}`), schema.InvalidInput, "get, set"},
+		{"memory", raws(`"set"`, `"k"`), schema.InvalidInput, "value"},
+		{"memory", raws(`"get"`, `"k"`, `{"key":"j"}`), schema.InvalidInput, "twice"},
+		{"spawn", raws(`"a"`, `"b"`, `"c"`), schema.InvalidInput, "[intent]"},
+		{strings.Repeat("x", 5000), nil, schema.UnknownSyscall, "xxx"},
+	} {
+		typ, data, fault := schema.ShortCall(c.name, c.args)
+		if fault == nil || fault.Class != c.class || !strings.Contains(fault.Message, c.says) || len(fault.Message) > 1024 {
+			t.Errorf("%.40q %s: %s %s, %v", c.name, c.args, typ, data, fault)
+		}
+	}
+}
+
+// TestShortNamesFit holds the names against the table of syscalls: each stands for one that can be called, its arguments are
+// members there, those that the syscall requires and only they have to be given, and one that may be left out is never an
+// object, which would be taken for members.
+func TestShortNamesFit(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]bool)
+	for _, s := range schema.ShortNames() {
+		if key := s.Name + " " + s.Action; seen[key] {
+			t.Errorf("%s is there twice", key)
+		} else {
+			seen[key] = true
+		}
+		if schema.UserSpace(s.Name) || s.Name != strings.ToLower(s.Name) || schema.ValidType(s.Name) {
+			t.Errorf("%q is no short name", s.Name)
+		}
+		row, ok := schema.Lookup(s.Type)
+		if !ok {
+			if !slices.Contains(coming(), s.Type) {
+				t.Errorf("%s stands for %s, which there is not", s.Name, s.Type)
+			}
+			continue
+		}
+		if row.Internal || row.AliasOf != "" || s.Type == "Syscall.Call" {
+			t.Errorf("%s stands for %s, which nobody calls", s.Name, s.Type)
+		}
+		for i, member := range s.Args {
+			_, fault := row.Input.Decode([]byte(`{"` + member + `":{}}`))
+			object := fault == nil || strings.Contains(fault.Message, "is missing") && fault.Field != member
+			if fault != nil && strings.Contains(fault.Message, "is not a member") {
+				t.Errorf("%s: %s has no member %s", s.Name, s.Type, member)
+			}
+			if i >= s.Needs && object {
+				t.Errorf("%s: the optional %s may be an object", s.Name, member)
+			}
+		}
+		// With what is needed alone, the syscall misses nothing.
+		if s.Type == "Syscall.CommitDelta" {
+			continue // a delta without changes is possible, and not by this name
+		}
+		if _, fault := row.Input.Decode([]byte(`{}`)); (fault != nil) != (s.Needs > 0) {
+			t.Errorf("%s needs %d, and %s without any says: %v", s.Name, s.Needs, s.Type, fault)
+		}
+	}
+}
+
+// TestShortCallIsJSON: what comes of any arguments is one strict object, or a fault.
+func TestShortCallIsJSON(t *testing.T) {
+	t.Parallel()
+	arg := rapid.SampledFrom([]string{`null`, `1`, `"a"`, `"get"`, `"set"`, `{}`, `{"pid":1}`, `{"key":1,"\u0061":2}`, `[]`, `true`})
+	rapid.Check(t, func(t *rapid.T) {
+		row := rapid.SampledFrom(schema.ShortNames()).Draw(t, "row")
+		args := raws(rapid.SliceOfN(arg, 0, 6).Draw(t, "args")...)
+		_, data, fault := schema.ShortCall(row.Name, args)
+		if fault == nil && (!schema.Valid(data) || data[0] != '{') {
+			t.Fatalf("%s %s: %s", row.Name, args, data)
+		}
+	})
+}
+
+// TestJSONRPC: the one response of each outcome, byte for byte.
+func TestJSONRPC(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string][]byte{
+		`{"jsonrpc":"2.0","result":{"a":1.0},"id":1}`: schema.AppendRPCResult(nil, []byte(`{"a":1.0}`)),
+		`{"jsonrpc":"2.0","result":null,"id":1}`:      schema.AppendRPCResult(nil, nil),
+		`{"jsonrpc":"2.0","error":{"code":-32601,"message":"no such syscall","data":{"code":404,"message":"no such syscall"}},"id":1}`: schema.AppendRPCError(
+			nil, schema.Errorf(schema.UnknownSyscall, "no such syscall")),
+		`{"jsonrpc":"2.0","error":{"code":-32000,"message":"a","data":{"code":502,"message":"a","cause":{"code":504,"message":"\"b\""}}},"id":1}`: schema.AppendRPCError(
+			nil, &schema.Error{Class: schema.Upstream, Message: "a", Cause: schema.Errorf(schema.Timeout, `"b"`)}),
+	} {
+		if string(got) != want+"\n" || !schema.Valid(got) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestRPCCode: each class of error has the code of PROTOCOL 8.
+func TestRPCCode(t *testing.T) {
+	t.Parallel()
+	special := map[schema.Class]int{
+		schema.InvalidJSON: schema.RPCParse, schema.UnknownSyscall: schema.RPCMethod,
+		schema.InvalidInput: schema.RPCParams, schema.SchemaViolation: schema.RPCParams,
+	}
+	for class := schema.Internal; class <= schema.Insufficient; class++ {
+		want, ok := special[class]
+		if !ok {
+			want = schema.RPCFailure
+		}
+		if got := schema.RPCCode(schema.Errorf(class, "x")); got != want {
+			t.Errorf("class %d: %d, want %d", class, got, want)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package schema
+
+// ToolManifest is what a user-space syscall says of itself, in the file beside it or when it is asked to describe itself.
+type ToolManifest struct {
+	Name        string `json:"name,omitzero" maxlen:"256" doc:"Name for people. Default: the last segment of its path."`
+	Description string `json:"description" minlen:"1" maxlen:"4096" doc:"What it does."`
+	Input       Value  `json:"input,omitzero" doc:"JSON Schema of its input. Default: any JSON value."`
+	Output      Value  `json:"output,omitzero" doc:"JSON Schema of its output. Default: any JSON value."`
+}
+
+// DecodeToolManifest reads a manifest strictly. Raw values alias raw. The error is an InvalidInput or an InvalidJSON.
+func DecodeToolManifest(raw []byte) (*ToolManifest, *Error) {
+	if !Valid(raw) {
+		return nil, Errorf(InvalidJSON, "the tool's manifest is not one strict JSON value")
+	}
+	in, fault := TypeOf[ToolManifest]().Decode(raw)
+	if fault != nil {
+		return nil, fault
+	}
+	m := in.(*ToolManifest)
+	for name, value := range map[string]Value{"input": m.Input, "output": m.Output} {
+		if len(value) > 0 && value[0] != '{' {
+			return nil, invalid(name, "must be a JSON Schema: an object")
+		}
+	}
+	return m, nil
+}

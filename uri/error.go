@@ -1,0 +1,47 @@
+package uri
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Why a name means nothing. Each is the caller's fault: a 422 on the wire.
+var (
+	ErrEmpty        = errors.New("the name is empty")
+	ErrScheme       = errors.New("only os:///… and https://… can be named, or a path")
+	ErrAboveRoot    = errors.New("the name leads above root")
+	ErrEncoding     = errors.New("a percent-encoding is broken, or stands for what must be written plainly or not at all")
+	ErrCharacter    = errors.New("a character cannot stand in a name")
+	ErrEmptySegment = errors.New("a segment of the path is empty")
+	ErrHost         = errors.New("the host is no DNS name and no IP address in canonical form")
+	ErrTooLong      = errors.New("the name or a segment of it is too long")
+	ErrOrigin       = errors.New("the origin has no letter and no digit in it")
+	ErrTarget       = errors.New("root, or what is mounted, must be an absolute directory or an https: address")
+	ErrMounted      = errors.New("two mounts have the same prefix")
+)
+
+// NameError is a name that means nothing.
+type NameError struct {
+	Name string // as it was given, cut short
+	Err  error  // one of the errors above
+}
+
+// Error returns the name and what is wrong with it.
+func (e *NameError) Error() string { return fmt.Sprintf("resolve %q: %v", e.Name, e.Err) }
+
+// Unwrap returns what is wrong.
+func (e *NameError) Unwrap() error { return e.Err }
+
+// refuse returns the error about name. It clips, since an answer has to fit a line.
+func refuse(name string, err error) error {
+	const most = 128 // bytes
+	if len(name) > most {
+		end := most
+		for end > most-utf8.UTFMax && !utf8.RuneStart(name[end]) {
+			end--
+		}
+		name = name[:end] + "…"
+	}
+	return &NameError{Name: name, Err: err}
+}

@@ -1,0 +1,98 @@
+package uri
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxSegment bounds one decoded segment of an os: name, in bytes: what file systems take.
+const MaxSegment = 255
+
+// path is a way down from a root: names, none of which is empty or a dot segment.
+type path struct {
+	segments []string
+	dir      bool // it ends in a slash, or is the root itself
+}
+
+// walk takes the reference text from the segments on, which are not changed. read turns each segment that is no dot
+// segment into what it stands for.
+func walk(from []string, text string, empty bool, read func(string) (string, error)) (path, error) {
+	p := path{segments: slices.Clone(from), dir: true}
+	if text == "" {
+		return p, nil
+	}
+	parts := strings.Split(text, "/")
+	for i, part := range parts {
+		last := i == len(parts)-1
+		switch {
+		case part == "" && last, part == ".":
+			p.dir = true
+		case part == "" && !empty:
+			return path{}, ErrEmptySegment
+		case part == "..":
+			if len(p.segments) == 0 {
+				return path{}, ErrAboveRoot
+			}
+			p.segments = p.segments[:len(p.segments)-1]
+			p.dir = true
+		default:
+			name, err := read(part)
+			if err != nil {
+				return path{}, err
+			}
+			p.segments = append(p.segments, name)
+			p.dir = false
+		}
+	}
+	return p, nil
+}
+
+// folder returns the segments of the folder that a reference beside p starts from.
+func (p path) folder() []string {
+	if p.dir || len(p.segments) == 0 {
+		return p.segments
+	}
+	return p.segments[:len(p.segments)-1]
+}
+
+// decode reads one segment of an os: name.
+func decode(segment string) (string, error) {
+	if strings.ContainsAny(segment, "?#") {
+		return "", ErrCharacter
+	}
+	var b strings.Builder
+	for i := 0; i < len(segment); i++ {
+		c := segment[i]
+		if c == '%' {
+			var ok bool
+			if c, ok = hex(segment[i+1:]); !ok || plain(c) || c < ' ' || strings.IndexByte("/\\%\x7f", c) >= 0 {
+				return "", ErrEncoding
+			}
+			i += 2
+		}
+		b.WriteByte(c)
+	}
+	name := b.String()
+	switch {
+	case !utf8.ValidString(name):
+		return "", ErrEncoding
+	case !readable(name), name[0] == ' ', name[len(name)-1] == ' ':
+		return "", ErrCharacter
+	case len(name) > MaxSegment:
+		return "", ErrTooLong
+	}
+	return name, nil
+}
+
+// uri returns the canonical os: name of p.
+func (p path) uri() string {
+	out := []byte("os://")
+	for _, s := range p.segments {
+		out = appendEncoded(append(out, '/'), s)
+	}
+	if p.dir {
+		out = append(out, '/')
+	}
+	return string(out)
+}

@@ -1,0 +1,214 @@
+package uri
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// MaxLength bounds a name in bytes, as it is given and in canonical form.
+const MaxLength = 2048
+
+// Mount puts another place into the names below root.
+type Mount struct {
+	Prefix string // such as os:///lib/vendor, never root itself
+	Target string // an absolute directory, or an https: address that stands for a folder
+}
+
+// Place is what a name means.
+type Place struct {
+	// URI is the name in canonical form: os:///…, or https://… where it was that or lies in a mount of one.
+	URI string
+	// Dir is the directory, root or a mount, that holds the resource; "" where it has to be fetched.
+	Dir string
+	// Name is the way from Dir down, with slashes, decoded, never leading out of it; "." is Dir itself.
+	Name string
+	// Folder reports that the name ends in a slash: no file can be meant.
+	Folder bool
+}
+
+// Remote reports whether the resource has to be fetched.
+func (p Place) Remote() bool { return p.Dir == "" }
+
+// Space is what can be named: a root with what is mounted in it. It never changes.
+type Space struct {
+	mounts []mounted // the longest prefix first; the last is root
+}
+
+type mounted struct {
+	prefix []string
+	dir    string
+	web    *web
+}
+
+// New returns the space of a root, which is an absolute directory or an https: address, and of mounts.
+func New(root string, mounts ...Mount) (*Space, error) {
+	s := &Space{}
+	if err := s.mount(nil, root); err != nil {
+		return nil, err
+	}
+	for _, m := range mounts {
+		name, err := parse(m.Prefix, nil)
+		if err != nil {
+			return nil, err
+		}
+		if name.web != nil || len(name.path.segments) == 0 {
+			return nil, fmt.Errorf("mount at %q: %w", m.Prefix, ErrScheme)
+		}
+		if err := s.mount(name.path.segments, m.Target); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(s.mounts, func(a, b mounted) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
+	return s, nil
+}
+
+func (s *Space) mount(prefix []string, target string) error {
+	if slices.ContainsFunc(s.mounts, func(m mounted) bool { return slices.Equal(m.prefix, prefix) }) {
+		return fmt.Errorf("mount at %q: %w", path{segments: prefix}.uri(), ErrMounted)
+	}
+	m := mounted{prefix: prefix}
+	if filepath.IsAbs(target) && !strings.ContainsRune(target, 0) {
+		m.dir = filepath.Clean(target)
+		s.mounts = append(s.mounts, m)
+		return nil
+	}
+	name, err := parse(target, nil)
+	if err != nil || name.web == nil || name.web.query != "" {
+		return fmt.Errorf("mount %q: %w", target, ErrTarget)
+	}
+	name.web.path.dir = true
+	m.web = name.web
+	s.mounts = append(s.mounts, m)
+	return nil
+}
+
+// Dirs returns the directories of the space, root's among them, in no order.
+func (s *Space) Dirs() []string {
+	var dirs []string
+	for _, m := range s.mounts {
+		if m.dir != "" {
+			dirs = append(dirs, m.dir)
+		}
+	}
+	return dirs
+}
+
+// Resolve returns what name means beside base; base is itself a name, "" where there is none. What a name is, and what
+// is refused, is said at the top of the package. The error is a *NameError.
+func (s *Space) Resolve(name, base string) (Place, error) {
+	var beside *target
+	if base != "" {
+		b, err := parse(base, nil)
+		if err != nil {
+			return Place{}, err
+		}
+		beside = &b
+	}
+	t, err := parse(name, beside)
+	if err != nil {
+		return Place{}, err
+	}
+	p := s.place(t)
+	if len(p.URI) > MaxLength {
+		return Place{}, refuse(name, ErrTooLong)
+	}
+	return p, nil
+}
+
+// place finds the mount that t lies in.
+func (s *Space) place(t target) Place {
+	if t.web != nil {
+		return Place{URI: t.web.uri(), Folder: t.web.path.dir}
+	}
+	segments := t.path.segments
+	i := slices.IndexFunc(s.mounts, func(m mounted) bool {
+		return len(m.prefix) <= len(segments) && slices.Equal(m.prefix, segments[:len(m.prefix)])
+	})
+	m := &s.mounts[i] // root holds what nothing else does
+	below := segments[len(m.prefix):]
+	if m.web == nil {
+		return Place{URI: t.path.uri(), Dir: m.dir, Name: cmp.Or(strings.Join(below, "/"), "."), Folder: t.path.dir}
+	}
+	w := *m.web
+	w.path.segments = slices.Clone(w.path.segments)
+	for _, name := range below {
+		w.path.segments = append(w.path.segments, string(appendEncoded(nil, name)))
+	}
+	w.path.dir = t.path.dir || len(below) == 0
+	return Place{URI: w.uri(), Folder: w.path.dir}
+}
+
+// target is a name before it is known where it lies: one of a web address and a way down from os:/// .
+type target struct {
+	web  *web
+	path path
+}
+
+// parse reads a name that stands beside another one, or alone.
+func parse(name string, beside *target) (target, error) {
+	t, err := read(name, beside)
+	if err != nil {
+		return target{}, refuse(name, err)
+	}
+	return t, nil
+}
+
+func read(name string, beside *target) (target, error) {
+	switch {
+	case name == "":
+		return target{}, ErrEmpty
+	case len(name) > MaxLength:
+		return target{}, ErrTooLong
+	}
+	if beside == nil {
+		beside = &target{path: path{dir: true}}
+	}
+	scheme, rest := splitScheme(name)
+	switch scheme {
+	case "os":
+		below, ok := strings.CutPrefix(rest, "///")
+		if !ok {
+			return target{}, ErrScheme
+		}
+		return down(nil, below)
+	case "https":
+		w, err := parseWeb(rest)
+		return target{web: &w}, err
+	case "":
+	default:
+		return target{}, ErrScheme
+	}
+	first, _, _ := strings.Cut(name, "/")
+	switch {
+	case strings.HasPrefix(name, "//"):
+		return target{}, ErrScheme
+	case first == "" && beside.web != nil:
+		w, err := beside.web.to(name[1:], nil)
+		return target{web: &w}, err
+	case first == "":
+		return down(nil, name[1:])
+	case first != "." && first != "..":
+		return down(nil, strings.TrimPrefix(name, "os/"))
+	case beside.web != nil:
+		w, err := beside.web.to(name, beside.web.path.folder())
+		return target{web: &w}, err
+	}
+	return down(beside.path.folder(), name)
+}
+
+func down(from []string, text string) (target, error) {
+	p, err := walk(from, text, false, decode)
+	return target{path: p}, err
+}
+
+// splitScheme returns the scheme in lower case, and what stands behind its colon.
+func splitScheme(name string) (scheme, rest string) {
+	i := strings.IndexAny(name, ":/?#")
+	if i <= 0 || name[i] != ':' {
+		return "", name
+	}
+	return strings.ToLower(name[:i]), name[i+1:]
+}

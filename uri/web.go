@@ -1,0 +1,154 @@
+package uri
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// web is an https: address in canonical form.
+type web struct {
+	host  string // with its port, unless that is 443
+	path  path   // segments stay encoded
+	query string // with its question mark
+}
+
+// parseWeb reads what stands behind https: .
+func parseWeb(text string) (web, error) {
+	rest, ok := strings.CutPrefix(text, "//")
+	if !ok {
+		return web{}, ErrScheme
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	host, err := canonicalHost(rest[:end])
+	if err != nil {
+		return web{}, err
+	}
+	return web{host: host}.to(strings.TrimPrefix(rest[end:], "/"), nil)
+}
+
+// to returns the address that the reference names when it is taken from the given segments of w's host.
+func (w web) to(reference string, from []string) (web, error) {
+	if strings.Contains(reference, "#") {
+		return web{}, ErrCharacter
+	}
+	text, query, asked := strings.Cut(reference, "?")
+	p, err := walk(from, text, true, webSegment)
+	if err != nil {
+		return web{}, err
+	}
+	w.path, w.query = p, ""
+	if asked {
+		if query, err = recode(query, "/?"); err != nil {
+			return web{}, err
+		}
+		w.query = "?" + query
+	}
+	return w, nil
+}
+
+// webSegment returns one segment of an address in canonical form. It stays encoded: what an encoded slash means is the server's.
+func webSegment(segment string) (string, error) {
+	text, err := recode(segment, "")
+	if err == nil && (text == "." || text == "..") {
+		return "", ErrEncoding // it was encoded, or walk had seen it
+	}
+	return text, err
+}
+
+// recode encodes what has to be encoded, decodes what has not, and writes encodings in capitals (RFC 3986 6.2.2). more are
+// characters that may stay as they are besides those of a segment.
+func recode(text, more string) (string, error) {
+	if !readable(text) || strings.Contains(text, " ") {
+		return "", ErrCharacter
+	}
+	var out []byte
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '%':
+			b, ok := hex(text[i+1:])
+			if !ok || b < ' ' || b == 0x7f {
+				return "", ErrEncoding
+			}
+			i += 2
+			if plain(b) {
+				out = append(out, b)
+			} else {
+				out = append(out, '%', digits[b>>4], digits[b&15])
+			}
+		case strings.IndexByte(more, c) >= 0:
+			out = append(out, c)
+		default:
+			out = appendEncoded(out, text[i:i+1])
+		}
+	}
+	return string(out), nil
+}
+
+// uri returns the address as text.
+func (w web) uri() string {
+	var b strings.Builder
+	b.WriteString("https://" + w.host)
+	for _, s := range w.path.segments {
+		b.WriteString("/" + s)
+	}
+	if w.path.dir {
+		b.WriteByte('/')
+	}
+	return b.String() + w.query
+}
+
+// canonicalHost returns host and port in lower case, without the port that https: has anyway.
+func canonicalHost(text string) (string, error) {
+	host, port := text, ""
+	if i := strings.LastIndexByte(text, ':'); i > strings.LastIndexByte(text, ']') {
+		host, port = text[:i], text[i+1:]
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+			return "", ErrHost
+		}
+	}
+	host = strings.ToLower(host)
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		inner, ok = strings.CutSuffix(inner, "]")
+		ip, err := netip.ParseAddr(inner)
+		if !ok || err != nil || !ip.Is6() || ip.Zone() != "" || strings.Contains(inner, "%") {
+			return "", ErrHost
+		}
+		host = "[" + ip.String() + "]"
+	} else if !dnsName(host) {
+		return "", ErrHost
+	}
+	if port != "" && port != "443" {
+		host += ":" + port
+	}
+	return host, nil
+}
+
+// dnsName reports whether host is a DNS name in ASCII, or an IPv4 address as it is commonly written. A last label of digits
+// alone, or that begins with 0x, would be read as an address by some and as a name by others.
+func dnsName(host string) bool {
+	const longest, longestLabel = 253, 63
+	if host == "" || len(host) > longest {
+		return false
+	}
+	labels := strings.Split(host, ".")
+	for _, l := range labels {
+		odd := strings.ContainsFunc(l, func(r rune) bool {
+			return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
+		})
+		if l == "" || len(l) > longestLabel || odd || l[0] == '-' || l[len(l)-1] == '-' {
+			return false
+		}
+	}
+	last := labels[len(labels)-1]
+	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+		ip, err := netip.ParseAddr(host)
+		return err == nil && ip.String() == host
+	}
+	return true
+}
