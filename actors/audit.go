@@ -38,6 +38,7 @@ type audit struct {
 	metrics   *metrics
 	tick      int64 // of the last entry
 	snapshots snapshotting
+	owed      []*batch // lost, and to be made again once the journal can be written
 
 	rebuilding map[schema.Domain]bool // registries that have yet to make their state anew
 }
@@ -82,6 +83,8 @@ func (a *audit) Receive(ctx actor.Context) {
 	case flush:
 		a.scheduled = false
 		a.flush(ctx)
+	case owe:
+		a.owed = append(a.owed, m.batch)
 	case durable:
 		a.durable(ctx, m)
 	case snapshotOf:
@@ -112,6 +115,9 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		return
 	}
 	for i := range b.calls {
+		if b.unrecorded() {
+			break
+		}
 		call := &b.calls[i]
 		a.metrics.count(call)
 		var repeats uint64
@@ -141,7 +147,11 @@ func (a *audit) flush(ctx actor.Context) {
 		a.failed(ctx, err)
 		return
 	}
-	if a.kernel.refusing.CompareAndSwap(true, false) {
+	recorded := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() })
+	if recorded {
+		a.settle(ctx)
+	}
+	if recorded && a.kernel.refusing.CompareAndSwap(true, false) {
 		a.log.Info("journal can be written again: commands are accepted")
 	}
 	for _, b := range a.fresh {
@@ -155,6 +165,9 @@ func (a *audit) flush(ctx actor.Context) {
 // hold notes what b has to wait for.
 func (a *audit) hold(b *batch) {
 	last := b.calls[len(b.calls)-1].Proof.Seq
+	if b.unrecorded() {
+		last = a.journal.Head().Seq
+	}
 	for i := range b.calls {
 		if b.calls[i].Syscall.Kind == schema.Command {
 			a.commands[b.domain] = b.calls[i].Proof.Seq
@@ -191,13 +204,41 @@ func (a *audit) release(ctx actor.Context) {
 	}
 }
 
-// answer sends b back to its connection; the kernel's own calls have nobody to answer to.
+// answer sends b back to its connection, by way of the agents where something is to be done first; the kernel's own calls
+// have nobody to answer to.
 func (a *audit) answer(ctx actor.Context, b *batch) {
+	if b.note != nil {
+		ctx.Send(b.note, noted{b.calls[0].Tick, b.calls[0].Err})
+	}
+	if a.effects(ctx, b) {
+		return
+	}
 	if b.step {
 		b.recycle()
 		return
 	}
 	ctx.Send(b.replyTo, (*answers)(b))
+}
+
+// effects has done what the calls of b need done outside the kernel, and reports whether their answers wait for it.
+func (a *audit) effects(ctx actor.Context, b *batch) bool {
+	var list []effect
+	for i := range b.calls {
+		if call := &b.calls[i]; call.Effect != nil && call.Err == nil {
+			list = append(list, effect{call.Effect, kernel.Call{
+				Caller: call.Caller, Origin: call.Origin, Message: schema.Message{Meta: call.Message.Meta},
+			}})
+		}
+	}
+	if list == nil {
+		return false
+	}
+	if b.step {
+		ctx.Send(a.kernel.agents, effects{list: list})
+		return false
+	}
+	ctx.Send(a.kernel.agents, effects{list, b}) // whose it is from here on
+	return true
 }
 
 // durable takes the report of a sync. After a failed one nobody knows what is on disk: the kernel stops.
@@ -287,8 +328,15 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func() *schema.Error
 	for i := range b.calls {
 		call := &b.calls[i]
 		a.kernel.keys.forget(call)
-		call.Data = nil
-		call.Err = why()
+		call.Data, call.Lasting = nil, nil
+		if !b.owed {
+			call.Err = why()
+		}
+	}
+	if b.owed {
+		b.due = false
+		a.owed = append(a.owed, b)
+		return
 	}
 	a.answer(ctx, b)
 }

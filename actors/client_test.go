@@ -112,7 +112,7 @@ func parse(t tb, line []byte) answer {
 	}
 	a := answer{Message: m}
 	switch m.Kind {
-	case schema.Reply:
+	case schema.Reply, schema.Event:
 	case schema.Failure:
 		var data struct {
 			Code    json.RawMessage `json:"code"`
@@ -123,7 +123,7 @@ func parse(t tb, line []byte) answer {
 		}
 		a.Code, a.Text = strings.Trim(string(data.Code), `"`), data.Message
 	default:
-		t.Errorf("answer %s: a kernel sends replies and errors", line)
+		t.Errorf("answer %s: a kernel sends replies, errors and events", line)
 	}
 	return a
 }

@@ -23,9 +23,11 @@ type connection struct {
 	outstanding []*batch // sent to current, not answered yet, oldest first
 	current     schema.Domain
 	watched     map[schema.Domain]bool // domains that will tell when they die
-	ended       bool                   // the reader has sent its last batch
-	gone        bool                   // nobody waits for answers
-	done        chan<- struct{}        // closed when the actor has stopped
+	following   []*subscription
+	endings     map[endingKey]ending
+	ended       bool            // the reader has sent its last batch
+	gone        bool            // nobody waits for answers
+	done        chan<- struct{} // closed when the actor has stopped
 }
 
 func newConnection(k *Kernel, link Link, done chan<- struct{}) *connection {
@@ -57,7 +59,11 @@ func (c *connection) Receive(ctx actor.Context) {
 		m.replyTo = ctx.Self()
 		c.waiting = append(c.waiting, m)
 	case *answers:
-		c.answered((*batch)(m))
+		if m.follow != nil {
+			c.followed((*batch)(m))
+		} else {
+			c.answered((*batch)(m))
+		}
 	case split:
 		if i := slices.Index(c.outstanding, m.rest); i >= 0 {
 			c.outstanding = slices.Insert(c.outstanding, i, m.head)
@@ -83,7 +89,9 @@ func (c *connection) Receive(ctx actor.Context) {
 	}
 	c.dispatch(ctx)
 	c.writer.flush()
-	if c.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 && c.writer.idle() {
+	c.follow(ctx)
+	c.writer.flush() // it may have had something to say itself
+	if c.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 && len(c.following) == 0 && c.writer.idle() {
 		ctx.Stop(ctx.Self())
 	}
 }
@@ -106,16 +114,21 @@ func (c *connection) dispatch(ctx actor.Context) {
 	c.waiting = nil // so that its array does not creep
 }
 
-// answered takes back the oldest outstanding batch: a domain answers in order.
+// answered takes back an outstanding batch. A domain answers in order, but for calls that need something done outside the
+// kernel: the answers behind one of those wait.
 func (c *connection) answered(b *batch) {
-	if len(c.outstanding) == 0 || c.outstanding[0] != b {
+	if !slices.Contains(c.outstanding, b) {
 		return // answered already, when its domain died
 	}
-	c.outstanding = c.outstanding[1:]
+	b.answered = true
+	for len(c.outstanding) > 0 && c.outstanding[0].answered {
+		first := c.outstanding[0]
+		c.outstanding = c.outstanding[1:]
+		c.write(first)
+	}
 	if len(c.outstanding) == 0 {
 		c.outstanding = nil
 	}
-	c.write(b)
 }
 
 // write encodes the answers of a batch.
@@ -125,6 +138,7 @@ func (c *connection) write(b *batch) {
 		stamp := c.stamps.Next(now)
 		stamp.Proof = b.calls[i].Proof
 		c.writer.append(&b.calls[i], &stamp)
+		c.lasting(&b.calls[i])
 	}
 	c.writer.owe(len(b.calls), b.size)
 	b.recycle()
@@ -132,19 +146,23 @@ func (c *connection) write(b *batch) {
 
 // send hands b to its domain.
 func (c *connection) send(ctx actor.Context, b *batch) {
-	pid := c.kernel.domains[b.domain]
-	for _, name := range []schema.Domain{b.domain, schema.Audit} { // both owe the answer
-		if !c.watched[name] {
-			c.watched[name] = true
-			ctx.Watch(c.kernel.domains[name])
-		}
-	}
+	c.watch(ctx, b.domain)
 	if c.gone && b.alone {
 		b.calls[0].Final = true
 	}
 	c.current = b.domain
 	c.outstanding = append(c.outstanding, b)
-	ctx.Send(pid, b)
+	ctx.Send(c.kernel.domains[b.domain], b)
+}
+
+// watch has the named domain and the audit log, who both owe an answer, tell when they die.
+func (c *connection) watch(ctx actor.Context, domain schema.Domain) {
+	for _, name := range []schema.Domain{domain, schema.Audit} {
+		if !c.watched[name] {
+			c.watched[name] = true
+			ctx.Watch(c.kernel.domains[name])
+		}
+	}
 }
 
 // domainDied answers what a dead domain still owed, so that no client waits for ever.
@@ -154,10 +172,15 @@ func (c *connection) domainDied(pid *actor.PID) {
 			delete(c.watched, name) // who calls it again watches it again, and is told at once
 		}
 	}
+	c.lost(pid)
 	if c.kernel.domains[c.current] != pid && c.kernel.audit != pid {
 		return
 	}
 	for _, b := range c.outstanding {
+		if b.answered {
+			c.write(b)
+			continue
+		}
 		// The batch is not ours: the domain may have passed it on. So it is neither changed nor used again.
 		lost := newBatch()
 		lost.size = b.size
@@ -177,6 +200,10 @@ func (c *connection) domainDied(pid *actor.PID) {
 func (c *connection) stopped(ctx actor.Context) {
 	if len(c.outstanding) > 0 && c.outstanding[0].alone { // the connection failed, and nobody waits any more
 		ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
+	}
+	c.unfollow(ctx)
+	for key := range c.endings {
+		c.end(key)
 	}
 	for name := range c.watched {
 		ctx.Unwatch(c.kernel.domains[name])

@@ -12,6 +12,12 @@
 //   - A command's answer leaves only when its entry is on disk, a query's when its own is written and those of the commands
 //     that it may have seen are on disk.
 //   - A call that waits holds up nobody else, and stops waiting when its connection is gone or the kernel ends.
+//   - What a connection subscribed to is pushed on it as long as it lasts, and not past what its peer reads: the next is
+//     asked for when all before is written. A push leaves when its answer would. A subscription ends with a word, or with
+//     its connection, and what it had is given back then, or as soon as that can be journaled.
+//   - What a call needs done outside the kernel is begun once its entry is on disk, and the call is answered once it is done.
+//     A program's channel is served once its start is on disk; its end is journaled once nothing of it is left and, unless it was
+//     told to end, all that it said was heard. StopPrograms leaves no program.
 //   - A connection holds at most its window (128 frames, 256 KiB of input, or one larger frame). Its reader stops when
 //     the window is full, so a client that does not read is not read from, and bothers nobody else.
 //   - Serve returns when every answer is flushed or the link is broken; Close returns when every goroutine has ended.

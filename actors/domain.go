@@ -31,7 +31,9 @@ type domain struct {
 	queue   []*batch               // batches that stand behind a call with steps
 	busy    *saga                  // that call
 	watched map[schema.Domain]bool // domains of steps, which will tell when they die
-	parked  []*parked
+	parked  map[int64][]*parked    // by the PID of their call, in the order in which they began to wait
+
+	watching []*batch // queries that follow: whatever the domain applies may be news to them
 }
 
 // saga is a call whose steps are under way.
@@ -65,13 +67,15 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.stepDone(ctx, m)
 	case *actor.Terminated:
 		d.otherDied(ctx, m.Who)
+	case *actor.Stopping:
+		d.handOver(ctx) // the message that would have done it comes too late
 	case *actor.Stopped:
 		d.stopped(ctx)
 		return
 	case *parked:
 		d.unpark(ctx, m)
 	case wakeUp:
-		d.wakeAll()
+		d.wakeAll(ctx)
 	case hangUp:
 		d.hangUp(ctx, m.conn)
 	case takeSnapshot:
@@ -91,6 +95,14 @@ func (d *domain) Receive(ctx actor.Context) {
 // run runs the calls of b from the given one on, and forwards b when all have an outcome. It returns early when one has
 // steps to be done first, or waits.
 func (d *domain) run(ctx actor.Context, b *batch, from int) {
+	if b.follow != nil && b.follow.over.Load() {
+		d.giveUp(ctx, b)
+		return
+	}
+	if b.owed && !b.due && d.kernel.refusing.Load() {
+		ctx.Send(d.kernel.audit, owe{b}) // to apply it would only have every state made anew
+		return
+	}
 	for i := from; i < len(b.calls); i++ {
 		call := &b.calls[i]
 		begun := time.Now()
@@ -101,6 +113,9 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 		switch {
 		case err != nil:
 			d.fail(call, err)
+		case result.Wait > 0 && b.follow != nil:
+			d.rest(b)
+			return
 		case result.Wait > 0 && !call.Final:
 			d.park(ctx, b, result.Wait)
 			return
@@ -123,9 +138,12 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 // outcome is what comes of a call: that of its first run, where its idempotency key was used before, else what the state
 // machine decides, where the caller may call it.
 func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, error) {
-	if b.step {
+	switch {
+	case b.step:
 		call.Tick = d.kernel.clock.now()
 		return d.decide(call)
+	case b.follow != nil:
+		return d.goOn(call, b.follow)
 	}
 	if err := d.kernel.admit(call); err != nil {
 		return kernel.Result{}, err
@@ -162,17 +180,19 @@ func (d *domain) fail(call *kernel.Call, err error) {
 
 // finish gives a call its successful outcome.
 func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Result) {
-	call.Data = result.Data
+	call.Data, call.Effect = result.Data, result.Effect
 	d.kernel.keys.settle(call)
 	if call.Repeated {
 		return
 	}
+	call.Lasting = result.Lasting
 	if result.Tick > call.Tick {
 		d.kernel.clock.reach(result.Tick)
 		call.Tick = result.Tick
 	}
 	if call.Syscall.Kind == schema.Command {
 		d.state.Apply(call)
+		d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
 	}
 	if result.Shutdown {
 		d.kernel.requestShutdown(nil)

@@ -57,7 +57,12 @@ func startLogging(t tb, domains map[schema.Domain]kernel.Domain, handler func(io
 }
 
 // startOn runs a kernel on what disk holds already, as far as domains and keys know of it.
-func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler, every ...syncing) *system {
+func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler) *system {
+	return startHosting(t, disk, domains, keys, handler, actors.Hosting{})
+}
+
+// startHosting is startOn with programs that are run as hosting says.
+func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler, hosting actors.Hosting, every ...syncing) *system {
 	s := &system{t: t, disk: disk}
 	s.files = faultfs.NewFailing(s.disk, faultfs.Fault{})
 	s.room = &room{FS: s.files}
@@ -73,7 +78,7 @@ func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, 
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
 		Domains:   domains, Journal: record, Dir: "/journal", Keys: keys, Tokens: s.tokens, Processes: nobody{},
-		Restore: s.restore, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
+		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
 	})
 	s.stopped = sync.OnceValue(s.kernel.Close)
 	s.closed = sync.OnceValue(func() error { return errors.Join(s.stopped(), record.Close()) })

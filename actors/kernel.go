@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -31,6 +33,7 @@ type Config struct {
 	Origin        string        // of the operator and whom it spawns
 	Tick          int64         // where the journal ended
 	Interval      time.Duration // of a tick; 0: the clock is moved by hand only
+	Hosting       Hosting
 	Log           *slog.Logger
 
 	// Restore makes the state of a domain anew from what is on disk.
@@ -61,6 +64,11 @@ type Kernel struct {
 	ids        ids
 	refusing   atomic.Bool // the journal cannot be written
 
+	hosting *hosting
+	agents  *actor.PID     // has done what calls need done outside the kernel
+	ended   chan struct{}  // closed when it has ended every program
+	tasks   sync.WaitGroup // its goroutines
+
 	stopping chan struct{} // closed when the kernel is to end
 	once     sync.Once
 	failure  atomic.Pointer[error] // the first, whoever asked for the end before
@@ -82,6 +90,8 @@ func New(cfg Config) *Kernel {
 		processes:  cfg.Processes,
 		origin:     cfg.Origin,
 		keys:       cfg.Keys,
+		hosting:    newHosting(cfg.Hosting),
+		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),
 	}
 	k.states = cfg.Domains
@@ -105,6 +115,7 @@ func New(cfg Config) *Kernel {
 		d := &domain{kernel: k, name: name, state: state, log: cfg.Log.With("domain", string(name))}
 		k.domains[name] = k.spawn("domain/"+string(name), d, always)
 	}
+	k.agents = k.spawn("domain/agents", newAgents(k), never)
 	if cfg.Interval > 0 {
 		k.ticking.Go(func() { k.clock.run(cfg.Interval, k.stopping) })
 	}
@@ -154,6 +165,27 @@ func (k *Kernel) Recover(steps []kernel.Step) {
 	}
 }
 
+// Rehost goes on with the programs of the kernel's last life: it notes the ends that nobody saw, and starts again what is to
+// be started again. It comes after Recover.
+func (k *Kernel) Rehost(programs []process.Hosted) {
+	for _, p := range programs {
+		k.root.Send(k.agents, resumed{p})
+	}
+}
+
+// StopPrograms ends every program, and returns when nothing of them is left and that is noted. The end of ctx is the end of
+// their grace. No program is started any more.
+func (k *Kernel) StopPrograms(ctx context.Context) {
+	k.root.Send(k.agents, endAll{})
+	select {
+	case <-k.ended:
+	case <-ctx.Done():
+		k.root.Send(k.agents, endAll{hurry: true})
+		<-k.ended
+	}
+	k.tasks.Wait()
+}
+
 // Stopping is closed when the kernel is to end: somebody asked for it, or a domain failed.
 func (k *Kernel) Stopping() <-chan struct{} { return k.stopping }
 
@@ -170,7 +202,8 @@ func (k *Kernel) requestShutdown(err error) {
 func (k *Kernel) Close() error {
 	k.requestShutdown(nil)
 	k.ticking.Wait()
-	var errs []error
+	k.StopPrograms(context.Background())
+	errs := []error{k.poison(k.agents)}
 	for name, pid := range k.domains {
 		if name != schema.Audit {
 			errs = append(errs, k.poison(pid))

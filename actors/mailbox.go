@@ -39,6 +39,9 @@ func newMailbox(inline func(message any) bool) actor.MailboxProducer {
 // always runs an actor where its messages are posted.
 func always(any) bool { return true }
 
+// never runs an actor on a worker, so that whoever posts goes on.
+func never(any) bool { return false }
+
 // fromReader runs a connection's actor on its reader's goroutine, which has nothing else to do until it is done, and
 // not on a domain's, which has.
 func fromReader(message any) bool {

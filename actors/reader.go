@@ -59,13 +59,19 @@ func (r *reader) run() {
 // gather adds call to the batch, after sending what it cannot join.
 func (r *reader) gather(call *kernel.Call, size int) {
 	to := way(call)
-	alone := call.Syscall != nil && call.Syscall.Alone
+	alone := call.Syscall != nil && (call.Syscall.Alone || slow(call.Input))
 	if b := r.batch; len(b.calls) == maxBatch || (len(b.calls) > 0 && (b.domain != to || b.alone || alone)) {
 		r.send()
 	}
 	r.batch.domain, r.batch.alone = to, alone
 	r.batch.calls = append(r.batch.calls, *call)
 	r.batch.size += size
+}
+
+// slow reports whether a call takes long because of what it asks for.
+func slow(input any) bool {
+	in, ok := input.(interface{ TakesLong() bool })
+	return ok && in.TakesLong()
 }
 
 func (r *reader) send() {

@@ -13,7 +13,7 @@ import (
 const interval = 100 * time.Millisecond
 
 func startLate(t *testing.T) *system {
-	return startOn(t, faultfs.NewDisk(), newLibrary().domains(), actors.NewKeys(), textLog, syncing(interval))
+	return startHosting(t, faultfs.NewDisk(), newLibrary().domains(), actors.NewKeys(), textLog, actors.Hosting{}, syncing(interval))
 }
 
 // TestSyncInterval: with an interval, a command is answered before it is on disk, and what it did may be seen; it is on

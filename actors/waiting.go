@@ -2,6 +2,7 @@ package actors
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 // parked is a batch of one call that waits for something to happen in its domain.
 type parked struct {
 	batch *batch
-	timer *time.Timer
+	pid   int64       // its call's; when a timer's message comes late, the batch is somebody else's
+	timer *time.Timer // nil: it waits without end
 }
 
 // LogValue names the call without its data.
@@ -30,13 +32,39 @@ func (d *domain) park(ctx actor.Context, b *batch, wait time.Duration) {
 	p := &parked{batch: b}
 	self, root := ctx.Self(), d.kernel.root
 	p.timer = time.AfterFunc(time.Until(b.until), func() { root.Send(self, p) })
-	d.parked = append(d.parked, p)
+	d.keep(p)
+}
+
+// keep notes a parked batch.
+func (d *domain) keep(p *parked) {
+	if d.parked == nil {
+		d.parked = make(map[int64][]*parked)
+	}
+	p.pid = p.batch.calls[0].PID
+	d.parked[p.pid] = append(d.parked[p.pid], p)
+}
+
+// take takes the parked batches of a process out that are picked.
+func (d *domain) take(pid int64, pick func(*parked) bool) (taken []*parked) {
+	left := slices.DeleteFunc(d.parked[pid], func(p *parked) bool {
+		if !pick(p) {
+			return false
+		}
+		if p.timer != nil {
+			p.timer.Stop()
+		}
+		taken = append(taken, p)
+		return true
+	})
+	if d.parked[pid] = left; len(left) == 0 {
+		delete(d.parked, pid)
+	}
+	return taken
 }
 
 // unpark decides a call whose time is up.
 func (d *domain) unpark(ctx actor.Context, p *parked) {
-	if i := slices.Index(d.parked, p); i >= 0 {
-		d.parked = slices.Delete(d.parked, i, i+1)
+	for range d.take(p.pid, func(one *parked) bool { return one == p }) {
 		p.batch.calls[0].Final = true
 		d.queue = append(d.queue, p.batch)
 	}
@@ -44,21 +72,14 @@ func (d *domain) unpark(ctx actor.Context, p *parked) {
 
 // wake has the waiting calls of the given processes decided again, before anything that comes in later.
 func (d *domain) wake(_ actor.Context, pids []int64) {
-	if len(pids) == 0 || len(d.parked) == 0 {
+	if len(d.parked) == 0 {
 		return
 	}
-	woken := make(map[int64]bool, len(pids))
 	for _, pid := range pids {
-		woken[pid] = true
-	}
-	d.parked = slices.DeleteFunc(d.parked, func(p *parked) bool {
-		if !woken[p.batch.calls[0].PID] {
-			return false
+		for _, p := range d.take(pid, func(*parked) bool { return true }) {
+			d.queue = append(d.queue, p.batch)
 		}
-		p.timer.Stop()
-		d.queue = append(d.queue, p.batch)
-		return true
-	})
+	}
 }
 
 // wakeUp has all waiting calls of a domain decided again.
@@ -69,13 +90,7 @@ type wakeUp struct{}
 func (k *Kernel) WakeUp(name schema.Domain) { k.root.Send(k.domains[name], wakeUp{}) }
 
 // wakeAll is WakeUp, before anything that comes in later.
-func (d *domain) wakeAll() {
-	for _, p := range d.parked {
-		p.timer.Stop()
-		d.queue = append(d.queue, p.batch)
-	}
-	d.parked = nil
-}
+func (d *domain) wakeAll(ctx actor.Context) { d.wake(ctx, slices.Sorted(maps.Keys(d.parked))) }
 
 // hangUp ends the waiting of a connection's calls. One that has not come to its turn yet will not wait.
 func (d *domain) hangUp(ctx actor.Context, conn string) {
@@ -84,25 +99,34 @@ func (d *domain) hangUp(ctx actor.Context, conn string) {
 			b.calls[0].Final = true
 		}
 	}
-	d.parked = slices.DeleteFunc(d.parked, func(p *parked) bool {
-		call := &p.batch.calls[0]
-		if call.Caller.Conn != conn {
-			return false
+	for pid := range d.parked {
+		for _, p := range d.take(pid, func(p *parked) bool { return p.batch.calls[0].Caller.Conn == conn }) {
+			d.giveUp(ctx, p.batch)
 		}
-		p.timer.Stop()
-		call.Err = schema.Errorf(schema.Unavailable, "%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
-		d.kernel.keys.settle(call)
-		d.forward(ctx, p.batch)
-		return true
-	})
+	}
+	for _, b := range d.unwatch(func(b *batch) bool { return b.calls[0].Caller.Conn == conn }) {
+		d.giveUp(ctx, b)
+	}
+}
+
+// giveUp ends the waiting of a call.
+func (d *domain) giveUp(ctx actor.Context, b *batch) {
+	if b.follow != nil {
+		ctx.Send(b.replyTo, (*answers)(b)) // nothing came of it, and nothing is to be recorded
+		return
+	}
+	call := &b.calls[0]
+	call.Err = schema.Errorf(schema.Unavailable, "%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
+	d.kernel.keys.settle(call)
+	d.forward(ctx, b)
 }
 
 // stopped ends all waiting: nobody is there any more to be answered.
 func (d *domain) stopped(ctx actor.Context) {
-	for _, p := range d.parked {
-		p.timer.Stop()
+	for pid := range d.parked {
+		d.take(pid, func(*parked) bool { return true })
 	}
-	d.parked = nil
+	d.watching = nil
 	for name := range d.watched {
 		ctx.Unwatch(d.kernel.domains[name])
 	}

@@ -44,6 +44,14 @@ func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) {
 	}
 }
 
+// push encodes an event.
+func (w *writer) push(d schema.Dialect, e *kernel.Event, stamp *schema.Stamp) {
+	if w.buf == nil {
+		w.buf = buffers.Get().(*[]byte)
+	}
+	*w.buf = schema.AppendEvent(*w.buf, d, e.Type, e.Data, schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}, stamp)
+}
+
 // owe notes the credits that the next flush gives back.
 func (w *writer) owe(frames, bytes int) {
 	w.frames += frames

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sshauth"
@@ -44,6 +46,7 @@ type Daemon struct {
 	keyed     *keyed // nil in open mode
 	ran       bool   // Run closes the kernel
 	idle      *idle
+	programs  *programs
 	conns     atomic.Uint64 // numbers the connections
 }
 
@@ -54,6 +57,7 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    newIdle(time.Duration(cfg.IdleTimeout)),
 	}
+	d.programs = &programs{instance: cfg.StateDir, limit: cfg.Limits.LineBytes, log: log}
 	d.patience, d.hurry = context.WithCancel(context.Background())
 	return d
 }
@@ -87,11 +91,21 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	d.state = s
 	d.replace(s.domains)
+	left := s.processes.Hosted() // while the state is nobody's
+	if len(left) > 0 {
+		_, err := d.programs.host() // which ends what the last kernel left running
+		if errors.Is(err, host.ErrUnsupported) {
+			d.log.Error("programs of agents cannot be started again", "error", err)
+		} else if err != nil {
+			return fmt.Errorf("end what the last kernel left running: %w", err)
+		}
+	}
+	d.programs.forget(filepath.Join(d.config.StateDir, "agents"), s.processes.Known)
 	d.kernel = actors.New(actors.Config{
 		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(),
 		Journal: s.journal, Dir: s.dir, Keys: s.keys, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
 		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
-		Origin: d.config.Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval),
+		Origin: d.config.Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
 		Log: d.log,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
@@ -101,14 +115,12 @@ func (d *Daemon) boot(ctx context.Context) error {
 	d.log.Info("state made of the journal", "entries", s.journal.Written(), "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)
 	d.kernel.Recover(s.orphans())
-	if d.config.AuthorizedKeys == "" {
-		return nil
+	if d.config.AuthorizedKeys != "" {
+		if d.keyed, err = newKeyed(&d.config, s, agents, d.kernel.Note, d.log); err != nil {
+			return err
+		}
 	}
-	keyed, err := newKeyed(&d.config, s, agents, d.kernel.Note, d.log)
-	if err != nil {
-		return err
-	}
-	d.keyed = keyed
+	d.kernel.Rehost(left)
 	return nil
 }
 
@@ -174,7 +186,7 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 // listener breaks. It finishes what was received and returns when every goroutine has ended, with why it had to.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.ran = true
-	config := unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log}
+	config := unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log, Identify: d.programs.identify}
 	if d.keyed != nil {
 		config.Authenticator = d.keyed
 	}
@@ -197,6 +209,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	d.log.Info("shutting down", "reason", reason)
 	d.stopping()
+	d.kernel.StopPrograms(d.patience) // first: they may be connected, and others may wait for them
 	grace, cancel := context.WithTimeout(d.patience, Grace)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
@@ -225,9 +238,12 @@ func (d *Daemon) end() error {
 func (d *Daemon) Hurry() { d.hurry() }
 
 // serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator, and so is who
-// shows an operator's key (PROTOCOL 4).
+// shows an operator's key, but for the programs of agents (PROTOCOL 4).
 func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer) {
 	caller := kernel.Caller{PID: peer.Identity.Agent, Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
+	if peer.Agent != kernel.Operator {
+		caller.PID = peer.Agent
+	}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
@@ -249,6 +265,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 // Close unlinks the sockets and gives the lock back. Run must have returned, if it was called.
 func (d *Daemon) Close() error {
 	d.hurry()
+	defer d.programs.close()
 	var err error
 	for _, e := range d.endpoints {
 		if closeErr := e.Listener.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {

@@ -47,40 +47,33 @@ func settings(args []string, getenv func(string) string, stdout io.Writer) (cfg 
 		fmt.Fprintln(stdout, "pwosd", Version())
 		return cfg, true, nil
 	}
-	if err := load(&cfg, file, flags.Changed("config"), getenv, home); err != nil {
+	named := flags.Changed("config")
+	if !named {
+		file = unixsock.ConfigFile(getenv, home)
+	}
+	if cfg.File, err = filepath.Abs(file); err != nil {
+		return cfg, false, fmt.Errorf("find configuration: %w", err)
+	}
+	// The one that a flag or the environment names has to be there.
+	if err := cfg.Load(cfg.File, named || getenv("PWOS_CONFIG") != "", getenv); err != nil {
 		return cfg, false, err
 	}
 	if err := override(&cfg, flags); err != nil {
 		return cfg, false, err
 	}
 	if cfg.AuthorizedKeys == "" {
-		if !flags.Changed("config") {
-			file = unixsock.ConfigFile(getenv, home)
-		}
-		if cfg.AuthorizedKeys, err = keysBeside(file); err != nil {
+		if cfg.AuthorizedKeys, err = keysBeside(cfg.File); err != nil {
 			return cfg, false, err
 		}
 	}
 	return cfg, false, cfg.Check()
 }
 
-// load reads the configuration file: the one that a flag or the environment names has to be there.
-func load(cfg *config.Config, file string, flag bool, getenv func(string) string, home string) error {
-	named := flag || getenv("PWOS_CONFIG") != ""
-	if !flag {
-		file = unixsock.ConfigFile(getenv, home)
-	}
-	return cfg.Load(file, named, getenv)
-}
-
 // keysBeside returns the path of the authorized keys beside the configuration file, empty where there are none. Whether they
 // may be used is not asked here: what cannot be looked at, or leads nowhere, must not leave the door open.
 func keysBeside(file string) (string, error) {
-	path, err := filepath.Abs(unixsock.AuthorizedKeys(file))
-	if err != nil {
-		return "", fmt.Errorf("find authorized keys: %w", err)
-	}
-	_, err = os.Lstat(path)
+	path := unixsock.AuthorizedKeys(file)
+	_, err := os.Lstat(path)
 	switch {
 	case err == nil:
 		return path, nil

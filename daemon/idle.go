@@ -59,6 +59,16 @@ func (i *idle) leave() {
 	}
 }
 
+// occupied counts the agents with programs as one connection. Where the end was decided before, the kernel is about to end
+// them.
+func (i *idle) occupied(on bool) {
+	if on {
+		i.enter()
+		return
+	}
+	i.leave()
+}
+
 // wait starts the time anew. The caller holds mu.
 func (i *idle) wait() {
 	if i.limit == 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
@@ -106,7 +107,10 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	if s.ledger, err = resource.New(cfg.Resources, s.tokens, view); err != nil {
 		return err
 	}
-	parameters, err := schema.Marshal(&parameterBlock{Origin: cfg.Origin, Version: Version(), Sync: string(cfg.Journal.Sync)})
+	parameters, err := schema.Marshal(&parameterBlock{
+		Origin: cfg.Origin, Version: Version(), Sync: string(cfg.Journal.Sync),
+		Sandbox: host.SandboxLevel(), Gaps: host.Gaps(),
+	})
 	if err != nil {
 		return err
 	}
@@ -136,11 +140,16 @@ type parameterBlock struct {
 	Origin  string `json:"origin"`
 	Version string `json:"version"`
 	Sync    string `json:"sync"`
+	Sandbox string `json:"sandbox"` // what a default sandbox enforces here; none: nothing
+	// Gaps is what it does not keep a program from.
+	Gaps []string `json:"sandbox_gaps"`
 }
 
-// orphans are the commands that take away what a crash has left to processes that are not alive.
+// orphans are the commands that take away what a crash has left to processes that are not alive, and what the life before
+// had left to its connections.
 func (s *state) orphans() []kernel.Step {
-	return process.Orphans(s.processes.Alive, s.tokens.Holders(), s.ledger.Holders(), s.mailboxes.Mailboxes())
+	dead := process.Orphans(s.processes.Alive, s.tokens.Holders(), s.ledger.Holders(), s.mailboxes.Mailboxes())
+	return append(dead, s.mailboxes.Abandoned()...)
 }
 
 // close lets the projections go, syncs the journal and signs its head.

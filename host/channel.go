@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -19,6 +20,8 @@ type Conn interface {
 	// SetReadDeadline and SetWriteDeadline are those of net.Conn.
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
+	// RawConns returns the two directions for whoever reads or writes without waiting; they are one for a socket.
+	RawConns() (in, out syscall.RawConn, err error)
 }
 
 // pipes is the channel over standard input and output. Neither file is embedded: it would bring methods, WriteString for
@@ -34,6 +37,15 @@ func (p *pipes) Read(b []byte) (int, error) { return p.out.Read(b) }
 
 // Write implements io.Writer.
 func (p *pipes) Write(b []byte) (int, error) { return p.in.Write(b) }
+
+// RawConns implements Conn.
+func (p *pipes) RawConns() (in, out syscall.RawConn, err error) {
+	if in, err = p.out.SyscallConn(); err != nil {
+		return nil, nil, err
+	}
+	out, err = p.in.SyscallConn()
+	return in, out, err
+}
 
 // CloseWrite implements Conn.
 func (p *pipes) CloseWrite() error { return p.closeIn() }

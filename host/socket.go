@@ -39,6 +39,12 @@ func socketPair() (Conn, *os.File, error) {
 	return s, os.NewFile(uintptr(fds[1]), "channel"), nil
 }
 
+// RawConns implements Conn.
+func (s *socket) RawConns() (in, out syscall.RawConn, err error) {
+	raw, err := s.SyscallConn()
+	return raw, raw, err
+}
+
 // CloseWrite implements Conn.
 func (s *socket) CloseWrite() error { return s.shut() }
 

@@ -37,6 +37,9 @@ type Call struct {
 	Data []byte
 	Err  *schema.Error
 
+	Effect  *Effect  // what it needs done outside the kernel before it is answered; nil: nothing
+	Lasting *Lasting // what goes on after the answer; nil: nothing
+
 	Claimed  bool // the call is the first with its idempotency key: what comes of it is the key's outcome
 	Repeated bool // the outcome is that of an earlier call with the same idempotency key; nothing ran
 	Proof    schema.Proof
@@ -61,13 +64,44 @@ type Result struct {
 	Steps []Step
 
 	// Wait says that the call has no outcome yet: it is decided again when an applied call wakes its PID, and for the
-	// last time after Wait, when it must have one. Zero is an outcome.
+	// last time after Wait, when it must have one; one that follows waits without end. Zero is an outcome.
 	Wait time.Duration
+
+	Effect *Effect // what is to be done outside the kernel once the call is on disk, before it is answered
 
 	Wakes    []int64 // PIDs whose waiting calls are worth deciding again once this call is applied
 	Tick     int64   // the clock is to move on to this tick; 0 leaves it alone
 	Shutdown bool    // the kernel is to end in good order once the answer is on its way
+
+	Lasting *Lasting // what goes on after the answer; nil: nothing
 }
+
+// Lasting is what a call leaves behind with its connection.
+type Lasting struct {
+	// Follow is a command or query of the kernel's own that the connection goes on with, on behalf of the call's PID, for as
+	// long as it lasts: a subscription. It may wait without end, and is asked again when an applied call wakes its PID, a
+	// query after every command of its domain. Its outcome has events, which are pushed, and the next Follow. An error ends
+	// it. A query is not journaled: it says again what the journal has.
+	Follow *Step
+
+	// Events are what an outcome of Follow has to tell.
+	Events []Event
+
+	// End is a command of the kernel's own that is run once the connection has ended, or Follow has. Of several with the same
+	// type and PID the last counts.
+	End *Step
+}
+
+// Event is a message of the kernel that nobody asked for (MESSAGE 4.2.3).
+type Event struct {
+	Type        string // in the past tense
+	Data        []byte // one JSON value
+	Causation   string // the message that brought it about
+	Correlation string
+}
+
+// Forever is the Wait of a call that follows.
+const Forever = time.Duration(1<<63 - 1)
 
 // Step is one command of the kernel to one of its domains.
 type Step struct {

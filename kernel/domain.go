@@ -10,8 +10,8 @@ type Domain interface {
 	Decide(call *Call) (Result, error)
 
 	// Apply changes the state as a successfully decided command demands: a pure function of the state and of what the
-	// journal keeps of the call (Input, PID, Origin, Tick, Time, Data). It cannot fail and reads nothing else: not the
-	// token, not the views.
+	// journal keeps of the call (Input, PID, Origin, Tick, Time, Data, the message's metadata, the connection's name). It
+	// cannot fail and reads nothing else: not the token, not the views.
 	Apply(call *Call)
 
 	// Snapshot returns a function that writes the present state as chunks of bytes. The function may be called later, on

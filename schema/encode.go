@@ -31,6 +31,13 @@ func AppendReply(dst []byte, req *Message, data []byte, st *Stamp) []byte {
 	return appendTail(dst, req, st)
 }
 
+// AppendEvent appends an event of the kernel's, its '\n' included (MESSAGE 4.2.3). Of meta its causation and its correlation
+// are written. Data is as in AppendMessage.
+func AppendEvent(dst []byte, d Dialect, typ string, data []byte, meta Metadata, st *Stamp) []byte {
+	dst = appendData(appendHead(dst, d, Event, typ), data)
+	return appendTail(dst, &Message{Meta: Metadata{ID: meta.Causation, Correlation: meta.Correlation}}, st)
+}
+
 // AppendError appends the error that answers req, its '\n' included (MESSAGE 4.2.5, EVENT 4.2.5).
 func AppendError(dst []byte, req *Message, e *Error, st *Stamp) []byte {
 	typ := req.Type

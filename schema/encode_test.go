@@ -52,6 +52,12 @@ func TestEncodeGolden(t *testing.T) {
 		{"reply_to_no_metadata", func(dst []byte, d schema.Dialect) []byte {
 			return schema.AppendReply(dst, request(d, schema.Metadata{}), nil, stampOf(schema.Proof{}))
 		}, `{"@kind":"@reply","@type":"Memory.Set","@data":null,` + stamped + `}}`},
+		{"event", func(dst []byte, d schema.Dialect) []byte {
+			return schema.AppendEvent(dst, d, "Process.Exited", []byte(`{"pid":7}`), full, stampOf(schema.Proof{}))
+		}, `{"@kind":"event","@type":"Process.Exited","@data":{"pid":7},` + stamped + `,"correlation":"flow-1","causation":"m-0"}}`},
+		{"event_with_proof", func(dst []byte, d schema.Dialect) []byte {
+			return schema.AppendEvent(dst, d, "Ipc.MessageDelivered", nil, schema.Metadata{ID: "none of it"}, stampOf(proof))
+		}, `{"@kind":"event","@type":"Ipc.MessageDelivered","@data":null,` + stamped + `,"kernel":{"seq":12,"pid":7,"tick":3,"latency_us":14}}}`},
 		{"error_with_proof", func(dst []byte, d schema.Dialect) []byte {
 			return schema.AppendError(dst, request(d, full), failure, stampOf(proof))
 		}, `{"@kind":"error","@type":"Memory.Set","@data":@failure,` + stamped + `,"correlation":"flow-1","causation":"m-1","kernel":{"seq":12,"pid":7,"tick":3,"latency_us":14}}}`},

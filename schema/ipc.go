@@ -14,6 +14,14 @@ func ipcRows() []Syscall {
 			Description: "Takes messages out of the caller's mailbox, urgent ones first, else in the order in which they came. It can wait for the first.",
 		},
 		{
+			Type: "Ipc.Subscribe", Kind: Command, Domain: Ipc, Input: TypeOf[MailSubscribeInput](), Output: TypeOf[MailSubscribeOutput](),
+			Description: "Has what is in the caller's mailbox, and what comes into it, pushed on this connection as events Ipc.MessageDelivered, as long as it lasts.",
+		},
+		{
+			Type: "Ipc.Ack", Kind: Command, Domain: Ipc, Input: TypeOf[MailAckInput](), Output: TypeOf[MailAckOutput](),
+			Description: "Says that messages which were delivered with ack have been dealt with. What is not acknowledged when its connection ends is delivered again.",
+		},
+		{
 			Type: "Ipc.Broadcast", Kind: Command, Domain: Ipc, Input: TypeOf[BroadcastInput](), Output: TypeOf[BroadcastOutput](),
 			Description: "Puts a message into every mailbox but the sender's, and says who got it.",
 		},
@@ -28,6 +36,14 @@ func ipcRows() []Syscall {
 		{
 			Type: "Ipc.Address", Kind: Command, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Notes who gets the broadcast that is about to be made.",
+		},
+		{
+			Type: "Ipc.Deliver", Kind: Command, Domain: Ipc, Internal: true, Input: TypeOf[MailDeliverInput](), Output: TypeOf[ReceiveOutput](),
+			Description: "Takes messages out of a mailbox in order to push them to its subscriber.",
+		},
+		{
+			Type: "Ipc.Return", Kind: Command, Domain: Ipc, Internal: true, Input: TypeOf[MailReturnInput](), Output: TypeOf[SuccessOutput](),
+			Description: "Ends what a connection had of mailboxes: it is their subscriber no longer, and what it has not acknowledged is to be delivered again.",
 		},
 	}
 }
@@ -69,6 +85,7 @@ type ReceiveInput struct {
 	Max    *int64  `json:"max,omitzero" min:"1" max:"1000" doc:"Most messages to take, 1 to 1000. Default 1. Fewer come where the line would be too long."`
 	Intent *string `json:"intent,omitzero" maxlen:"256" doc:"Only messages of this intent."`
 	WaitMS *int64  `json:"wait_ms,omitzero" min:"0" max:"600000" doc:"How long to wait for a first message, in milliseconds, 0 to 600000. Default 0."`
+	Ack    *bool   `json:"ack,omitzero" doc:"Keep each message, as one of those that the mailbox holds, until Ipc.Ack names it; deliver it again when this connection ends before. Default false."`
 }
 
 // ReceiveOutput is what Ipc.Receive answers.
@@ -86,6 +103,44 @@ type MailMessage struct {
 	Priority      string `json:"priority" doc:"How urgent it is."`
 	SentTick      int64  `json:"sent_tick" doc:"Tick at which it was sent."`
 	ExpiresAtTick *int64 `json:"expires_at_tick,omitzero" doc:"Last tick at which it may be received."`
+	Redelivered   bool   `json:"redelivered,omitzero" doc:"It was delivered before, and not acknowledged."`
+	Causation     string `json:"causation,omitzero" doc:"Id of the message that sent it."`
+	Correlation   string `json:"correlation,omitzero" doc:"Id of the workflow that the sending belongs to."`
+}
+
+// MailSubscribeInput is the data of Ipc.Subscribe.
+type MailSubscribeInput struct {
+	Target
+	Ack *bool `json:"ack,omitzero" doc:"Keep each message until Ipc.Ack names it, and deliver it again when this connection ends before. Default false."`
+}
+
+// MailSubscribeOutput is what Ipc.Subscribe answers.
+type MailSubscribeOutput struct {
+	ReceiverPID int64 `json:"receiver_pid" doc:"Process whose mailbox is followed."`
+	Ack         bool  `json:"ack" doc:"Whether messages have to be acknowledged."`
+}
+
+// MailAckInput is the data of Ipc.Ack.
+type MailAckInput struct {
+	Target
+	MsgIDs []int64 `json:"msg_ids" min:"1" doc:"Numbers of the messages."`
+}
+
+// MailAckOutput is what Ipc.Ack answers.
+type MailAckOutput struct {
+	Acknowledged []int64 `json:"acknowledged" doc:"Those that waited for it, in the order in which they were named. Any other was acknowledged before, or was not delivered with ack."`
+}
+
+// MailDeliverInput is the data of the kernel's own Ipc.Deliver.
+type MailDeliverInput struct {
+	Max int64 `json:"max" doc:"Most messages to take."`
+	Ack bool  `json:"ack" doc:"Whether they are to be acknowledged."`
+}
+
+// MailReturnInput is the data of the kernel's own Ipc.Return.
+type MailReturnInput struct {
+	PIDs []int64 `json:"pids" doc:"Processes whose mailbox is meant."`
+	Conn string  `json:"conn" doc:"The connection that has ended; empty: all have."`
 }
 
 // MailboxInput is the data of the kernel's own Ipc.Open, Ipc.Close and Ipc.Address.

@@ -7,11 +7,11 @@ func processRows() []Syscall {
 	return []Syscall{
 		{
 			Type: "Syscall.Spawn", Code: "SYS_SPAWN", Kind: Command, Domain: Process, Input: TypeOf[SpawnInput](), Output: TypeOf[SpawnOutput](),
-			Description: "Adds a process under the caller, ready to run, with a capability and a mailbox of its own.",
+			Description: "Adds a process under the caller, with a capability and a mailbox of its own. With a command it is answered once the program runs, or could not be started: the descriptor says which.",
 		},
 		{
 			Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Kind: Command, Domain: Process, Input: TypeOf[TerminateInput](), Output: TypeOf[TerminateOutput](),
-			Description: "Ends a process and its descendants: their tokens, what they held and their mailboxes go. Ending one twice is fine.",
+			Description: "Ends a process and its descendants: their tokens, what they held, their mailboxes and their programs go. It is answered when they are gone. Ending one twice is fine.",
 		},
 		{
 			Type: "Process.List", Kind: Query, Domain: Process, Input: TypeOf[ProcessListInput](), Output: TypeOf[ProcessListOutput](),
@@ -22,12 +22,28 @@ func processRows() []Syscall {
 			Description: "Describes a process.",
 		},
 		{
+			Type: "Process.Subscribe", Kind: Query, Domain: Process, Input: TypeOf[ProcessSubscribeInput](), Output: TypeOf[ProcessSubscribeOutput](),
+			Description: "Has what happens to a process and its descendants from now on pushed on this connection, as events such as Process.Exited, as long as it lasts.",
+		},
+		{
+			Type: "Process.Watch", Kind: Query, Domain: Process, Internal: true, Input: TypeOf[ProcessWatchInput](), Output: TypeOf[SuccessOutput](),
+			Description: "Finds what has happened to processes since, in order to push it to who follows them.",
+		},
+		{
 			Type: "Process.Prepare", Kind: Command, Domain: Process, Internal: true, Input: TypeOf[ProcessPrepareInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Notes what the process that is about to be spawned is granted.",
 		},
 		{
 			Type: "Process.Exit", Kind: Command, Domain: Process, Internal: true, Input: TypeOf[ProcessExitInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Notes that processes have ended.",
+		},
+		{
+			Type: "Process.NoteStart", Kind: Command, Domain: Process, Internal: true, Input: TypeOf[ProcessStartInput](), Output: TypeOf[SuccessOutput](),
+			Description: "Notes that the program of a process runs.",
+		},
+		{
+			Type: "Process.NoteEnd", Kind: Command, Domain: Process, Internal: true, Input: TypeOf[ProcessEndInput](), Output: TypeOf[SuccessOutput](),
+			Description: "Notes that nothing of a process's program is left, and what becomes of the process.",
 		},
 	}
 }
@@ -40,6 +56,7 @@ type SpawnInput struct {
 	Role         *string          `json:"role,omitzero" maxlen:"256" doc:"Its part in a larger task, in words."`
 	Priority     *string          `json:"priority,omitzero" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent its work is. Default NORMAL."`
 	Capabilities *SpawnCapability `json:"capabilities,omitzero" doc:"What it may do: no more than the spawner. Default: the default grant, cut down to what the spawner holds."`
+	Program
 }
 
 // SpawnCapability is what a spawner grants to its child.
@@ -94,6 +111,7 @@ type Descriptor struct {
 	ExitTick         *int64             `json:"exit_tick,omitzero" doc:"Tick at which it ended."`
 	BlockedUntilTick *int64             `json:"blocked_until_tick,omitzero" doc:"Tick until which it is blocked."`
 	Origin           string             `json:"origin" doc:"Whose stored things it sees."`
+	Hosted
 }
 
 // ProcessListInput is the data of Process.List.

@@ -11,7 +11,10 @@ import (
 	"github.com/promptware-os/pwos/internal/bench"
 )
 
-func main() { os.Exit(start(os.Args[1:])) }
+func main() {
+	daemon.Shim() // before anything else: a program of an agent begins here
+	os.Exit(start(os.Args[1:]))
+}
 
 // start finds out what this process is to be, and returns its exit status (PROTOCOL 8).
 func start(args []string) int {

@@ -7,4 +7,7 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 )
 
-func main() { os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr)) }
+func main() {
+	daemon.Shim() // before anything else: a program of an agent begins here
+	os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+}

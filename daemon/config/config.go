@@ -25,6 +25,7 @@ type Config struct {
 	RuntimeDir  string   `toml:"runtime_dir"`
 	StateDir    string   `toml:"state_dir"`
 	IdleTimeout Duration `toml:"idle_timeout"` // 0: stay
+	File        string   `toml:"-"`            // this configuration's path, whether it is there or not; "": none is meant
 	// AuthorizedKeys is the file whose keys are let in. Empty: open mode.
 	AuthorizedKeys string `toml:"authorized_keys"`
 	Log            Log    `toml:"log"`
@@ -36,12 +37,19 @@ type Config struct {
 	Ipc       Ipc                `toml:"ipc"`
 	Journal   Journal            `toml:"journal"`
 	Crypto    Crypto             `toml:"crypto"`
+	Agents    Agents             `toml:"agents"`
 }
 
 // Crypto is what the kernel seals with.
 type Crypto struct {
 	Identity    string `toml:"identity"` // path of a private key file, or of a public key that the ssh-agent holds; "": any of the agent's
 	AgentSocket string `toml:"-"`        // of the ssh-agent, from the environment; "": there is none
+}
+
+// Agents is how the programs of agents are treated.
+type Agents struct {
+	Grace        Duration `toml:"grace"`         // between TERM and KILL
+	RestartDelay Duration `toml:"restart_delay"` // before the first restart; each further one doubles it
 }
 
 // Journal is how the record is kept.
@@ -118,6 +126,7 @@ func Default(getenv func(string) string, uid int, home string) Config {
 		Ipc:        Ipc{Mailbox: 50},
 		Journal:    Journal{Sync: Always, SyncInterval: Duration(100 * time.Millisecond), SnapshotEvery: 200_000},
 		Crypto:     Crypto{AgentSocket: getenv("SSH_AUTH_SOCK")},
+		Agents:     Agents{Grace: Duration(5 * time.Second), RestartDelay: Duration(time.Second)},
 	}
 }
 

@@ -30,6 +30,9 @@ func keys() map[string]unstable.Kind {
 		"journal.sync_interval":  unstable.String,
 		"journal.snapshot_every": unstable.Integer,
 
+		"agents.grace":         unstable.String,
+		"agents.restart_delay": unstable.String,
+
 		"ipc.deny.intent":       unstable.String,
 		"ipc.deny.sender_pid":   unstable.Integer,
 		"ipc.deny.receiver_pid": unstable.Integer,

@@ -80,6 +80,14 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		return d.broadcast(call, in)
 	case *schema.ReceiveInput:
 		return d.receive(call, in)
+	case *schema.MailSubscribeInput:
+		return d.subscribe(call, in)
+	case *schema.MailAckInput:
+		return d.acknowledge(call, in)
+	case *schema.MailDeliverInput:
+		return d.push(call, in)
+	case *schema.MailReturnInput:
+		return d.giveBack(in), nil
 	case *schema.MailboxInput:
 		result := kernel.Result{Data: []byte(`{"success":true}`)}
 		if call.Syscall.Type == typeClose {
@@ -102,6 +110,14 @@ func (d *Domain) Apply(call *kernel.Call) {
 		d.addressed = nil
 	case *schema.ReceiveInput:
 		d.received(call, in)
+	case *schema.MailSubscribeInput:
+		d.subscribed(call)
+	case *schema.MailAckInput:
+		d.dealtWith(call, in)
+	case *schema.MailDeliverInput:
+		d.taken(call, nil, d.count(call, in.Max), in.Ack)
+	case *schema.MailReturnInput:
+		d.givenBack(in)
 	case *schema.MailboxInput:
 		d.apply(call.Syscall.Type, in.PIDs)
 	}

@@ -32,6 +32,8 @@ type shell struct {
 	domain  *ipc.Domain
 	tick    int64
 	final   bool
+	conn    string // of the calls
+	id      string // likewise, of their message
 
 	journal []*kernel.Call // applied commands, their data as it was written
 	last    kernel.Result
@@ -116,7 +118,8 @@ func (s *shell) request(pid int64, typ string, data []byte) *kernel.Call {
 	}
 	return &kernel.Call{
 		Syscall: row, Input: in, PID: pid, Tick: s.tick, Final: s.final,
-		Message: schema.Message{Kind: row.Kind, Type: typ, Data: data},
+		Caller:  kernel.Caller{Conn: s.conn},
+		Message: schema.Message{Kind: row.Kind, Type: typ, Data: data, Meta: schema.Metadata{ID: s.id}},
 	}
 }
 

@@ -6,17 +6,24 @@ type mailbox struct {
 	urgent []*message // received before the others
 	normal []*message
 	mortal bool // a message may expire; where none does, there is no need to look at each
+
+	flight     []flown // delivered and to be acknowledged, in the order of delivery
+	subscriber string  // the connection that it is pushed to; empty: none
 }
 
-// full reports whether there is no room for one more at tick: expired messages take none (PROTOCOL 6).
+// full reports whether there is no room for one more at tick: expired messages take none (PROTOCOL 6), those that are to be
+// acknowledged do.
 func (b mailbox) full(tick int64, capacity int) bool {
-	if len(b.urgent)+len(b.normal) < capacity {
+	if len(b.flight)+len(b.urgent)+len(b.normal) < capacity {
 		return false
 	}
 	if !b.mortal {
 		return true
 	}
-	n := 0
+	n := len(b.flight)
+	if n >= capacity {
+		return true
+	}
 	b.each(tick, nil, func(*message) bool {
 		n++
 		return n < capacity
@@ -50,7 +57,8 @@ func (b mailbox) with(m *message) mailbox {
 func (b mailbox) without(tick int64, intent *string, n int) mailbox {
 	if !b.mortal && intent == nil {
 		first := min(n, len(b.urgent))
-		return mailbox{urgent: skip(b.urgent, first), normal: skip(b.normal, n-first)}
+		b.urgent, b.normal = skip(b.urgent, first), skip(b.normal, n-first)
+		return b
 	}
 	gone := func(m *message) bool {
 		if past(m.expires, tick) {
@@ -62,9 +70,9 @@ func (b mailbox) without(tick int64, intent *string, n int) mailbox {
 		n--
 		return true
 	}
-	left := mailbox{urgent: remove(b.urgent, gone), normal: remove(b.normal, gone)}
-	left.mortal = b.mortal && len(left.urgent)+len(left.normal) > 0
-	return left
+	b.urgent, b.normal = remove(b.urgent, gone), remove(b.normal, gone)
+	b.mortal = b.mortal && len(b.urgent)+len(b.normal) > 0
+	return b
 }
 
 // skip returns list without its first n messages. An empty one lets go of the array.

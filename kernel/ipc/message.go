@@ -19,6 +19,10 @@ type message struct {
 	priority string
 	sent     int64  // tick
 	expires  *int64 // last tick at which it may be received; nil: none is the last
+
+	redelivered bool // it was delivered before, and not acknowledged
+	causation   string
+	correlation string
 }
 
 // newMessage makes a message of normal priority that does not expire. The payload is copied: the call's belongs to a
@@ -26,6 +30,7 @@ type message struct {
 func newMessage(call *kernel.Call, id int64, intent *string, payload []byte) *message {
 	return &message{
 		id: id, sender: call.PID, intent: said(intent), payload: bytes.Clone(payload), priority: "NORMAL", sent: call.Tick,
+		causation: call.Message.Meta.ID, correlation: call.Message.Meta.Correlation,
 	}
 }
 
@@ -54,6 +59,15 @@ func (m *message) append(dst []byte, receiver int64) []byte {
 	dst = strconv.AppendInt(append(dst, `,"sent_tick":`...), m.sent, 10)
 	if m.expires != nil {
 		dst = strconv.AppendInt(append(dst, `,"expires_at_tick":`...), *m.expires, 10)
+	}
+	if m.redelivered {
+		dst = append(dst, `,"redelivered":true`...)
+	}
+	if m.causation != "" {
+		dst = schema.AppendString(append(dst, `,"causation":`...), m.causation)
+	}
+	if m.correlation != "" {
+		dst = schema.AppendString(append(dst, `,"correlation":`...), m.correlation)
 	}
 	return append(dst, '}')
 }

@@ -19,6 +19,9 @@ type model struct {
 	tick  int
 	last  int
 	boxes map[int64][]letter // nil: no mailbox
+
+	flight     map[int64][]letter // delivered and to be acknowledged
+	subscriber map[int64]string
 }
 
 type letter struct {
@@ -27,6 +30,9 @@ type letter struct {
 	intent  string
 	urgent  bool
 	expires int // -1: never
+
+	conn        string // that it is in flight to
+	redelivered bool
 }
 
 func (m *model) dead(l letter) bool { return l.expires >= 0 && m.tick > l.expires }
@@ -55,7 +61,7 @@ func (m *model) offer(l letter, to int64) string {
 		return "EXPIRED"
 	case l.intent == "secret" && l.sender == 1 || l.sender == 2 && to == 3: // as rules says
 		return "BLOCKED_BY_GOVERNANCE"
-	case len(m.readable(to, "any")) >= modelCapacity:
+	case len(m.readable(to, "any"))+len(m.flight[to]) >= modelCapacity:
 		return "MAILBOX_FULL"
 	}
 	return "DELIVERED"
@@ -69,13 +75,31 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t, ipc.Options{Capacity: modelCapacity, Rules: rules}, 1, 2, 3)
-		m := &model{boxes: map[int64][]letter{1: {}, 2: {}, 3: {}}}
+		m := &model{boxes: map[int64][]letter{1: {}, 2: {}, 3: {}}, flight: map[int64][]letter{}, subscriber: map[int64]string{}}
+		conn := func(name string) string { return rapid.SampledFrom([]string{"c-1", "c-2"}).Draw(t, name) }
 		pid := func(name string) int64 { return rapid.Int64Range(1, 4).Draw(t, name) }
 		t.Repeat(map[string]func(*rapid.T){
 			"send":      func(*rapid.T) { m.send(t, s, pid("sender")%4, pid("receiver")) },
 			"send all":  func(*rapid.T) { m.sendAll(t, s, pid("sender")%4) },
 			"broadcast": func(*rapid.T) { m.broadcast(t, s, pid("sender")%4) },
-			"receive":   func(*rapid.T) { m.receive(t, s, pid("receiver")) },
+			"receive": func(*rapid.T) {
+				s.conn = conn("conn")
+				m.receive(t, s, pid("receiver"), rapid.Bool().Draw(t, "ack"))
+			},
+			"subscribe": func(*rapid.T) {
+				s.conn = conn("conn")
+				m.subscribe(t, s, pid("pid"))
+			},
+			"deliver": func(*rapid.T) {
+				s.conn = conn("conn")
+				m.push(t, s, pid("pid"), rapid.Bool().Draw(t, "ack"))
+			},
+			"ack": func(*rapid.T) {
+				m.ack(t, s, pid("pid"), rapid.SliceOfN(rapid.IntRange(1, m.last+1), 1, 3).Draw(t, "ids"))
+			},
+			"return": func(*rapid.T) {
+				m.giveBack(s, rapid.SampledFrom([]string{"c-1", "c-2", ""}).Draw(t, "conn"), pid("pid"), pid("other"))
+			},
 			"tick": func(*rapid.T) {
 				s.tick += rapid.Int64Range(0, 2).Draw(t, "ticks")
 				m.tick = int(s.tick)
@@ -89,6 +113,8 @@ func TestModel(t *testing.T) {
 				pid := pid("pid")
 				s.internal("Ipc.Close", pid)
 				delete(m.boxes, pid)
+				delete(m.flight, pid)
+				delete(m.subscriber, pid)
 			},
 			"crash":   func(*rapid.T) { s.internal("Ipc.Address", 1, 2, 3, 4) }, // a broadcast that got no further
 			"restart": func(*rapid.T) { s.domain = s.restored() },
@@ -186,12 +212,12 @@ func (m *model) broadcast(t *rapid.T, s *shell, from int64) {
 	m.deliver(l, found["DELIVERED"]...)
 }
 
-func (m *model) receive(t *rapid.T, s *shell, pid int64) {
+func (m *model) receive(t *rapid.T, s *shell, pid int64, ack bool) {
 	intent := rapid.SampledFrom([]string{"any", "", "a"}).Draw(t, "intent")
 	most := rapid.IntRange(1, 4).Draw(t, "max")
-	data := fmt.Sprintf(`{"max":%d}`, most)
+	data := fmt.Sprintf(`{"max":%d,"ack":%t}`, most, ack)
 	if intent != "any" {
-		data = fmt.Sprintf(`{"max":%d,"intent":%q}`, most, intent)
+		data = fmt.Sprintf(`{"max":%d,"ack":%t,"intent":%q}`, most, ack, intent)
 	}
 	got, err := s.run(pid, "Ipc.Receive", data)
 	if m.boxes[pid] == nil {
@@ -201,16 +227,26 @@ func (m *model) receive(t *rapid.T, s *shell, pid int64) {
 		return
 	}
 	want := m.readable(pid, intent)
-	want = want[:min(most, len(want))]
+	m.took(t, s, got, pid, want[:min(most, len(want))], ack)
+}
+
+// took checks that the answer shows what is wanted, and takes that out of the mailbox.
+func (m *model) took(t *rapid.T, s *shell, got string, pid int64, want []letter, ack bool) {
 	messages := s.messages(got)
 	if len(messages) != len(want) {
 		t.Fatalf("received %s, want %+v", got, want)
 	}
 	for i, l := range want {
 		r := messages[i]
-		if int(r.MsgID) != l.id || r.SenderPID != l.sender || r.ReceiverPID != pid || r.Intent != l.intent || (r.Priority == "URGENT") != l.urgent {
+		if int(r.MsgID) != l.id || r.SenderPID != l.sender || r.ReceiverPID != pid || r.Intent != l.intent ||
+			(r.Priority == "URGENT") != l.urgent || r.Redelivered != l.redelivered {
 			t.Fatalf("received %s, want %+v", got, want)
 		}
 	}
 	m.boxes[pid] = slices.DeleteFunc(m.boxes[pid], func(l letter) bool { return slices.Contains(want, l) })
+	for _, l := range want {
+		if l.conn = s.conn; ack {
+			m.flight[pid] = append(m.flight[pid], l)
+		}
+	}
 }

@@ -19,17 +19,39 @@ type counted struct {
 // receive answers Ipc.Receive from the mailbox of the process that the call acts as. A call that waits is decided again
 // whenever something is put into that mailbox, of whatever intent, and when the mailbox is closed.
 func (d *Domain) receive(call *kernel.Call, in *schema.ReceiveInput) (kernel.Result, error) {
+	box, err := d.box(call)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	data, n := box.take(call, in.Intent, most(in))
+	if n == 0 && in.WaitMS != nil && *in.WaitMS > 0 && !call.Final {
+		return kernel.Result{Wait: time.Duration(*in.WaitMS) * time.Millisecond}, nil
+	}
+	result := kernel.Result{Data: data}
+	if n > 0 && yes(in.Ack) {
+		result.Lasting = &kernel.Lasting{End: back(call)}
+	}
+	return result, nil
+}
+
+// box is the mailbox of the process that a call acts as.
+func (d *Domain) box(call *kernel.Call) (mailbox, error) {
 	box, ok := d.boxes.Get(call.PID)
 	switch {
 	case call.PID == kernel.Operator:
-		return kernel.Result{}, schema.Errorf(schema.NotFound, "the operator has no mailbox: name a process with pid")
+		return box, schema.Errorf(schema.NotFound, "the operator has no mailbox: name a process with pid")
 	case !ok:
-		return kernel.Result{}, schema.Errorf(schema.NotFound, "pid %d has no mailbox: it has ended, or never was", call.PID)
+		return box, schema.Errorf(schema.NotFound, "pid %d has no mailbox: it has ended, or never was", call.PID)
 	}
+	return box, nil
+}
+
+// take writes the answer that holds the next messages, at most limit of them, and says how many they are.
+func (b mailbox) take(call *kernel.Call, intent *string, limit int64) (data []byte, n int64) {
 	const tail = len(`]}`)
-	data, n := []byte(nothing[:len(nothing)-tail]), int64(0)
-	box.each(call.Tick, in.Intent, func(m *message) bool {
-		if n == most(in) {
+	data = []byte(nothing[:len(nothing)-tail])
+	b.each(call.Tick, intent, func(m *message) bool {
+		if n == limit {
 			return false
 		}
 		before := len(data)
@@ -44,11 +66,10 @@ func (d *Domain) receive(call *kernel.Call, in *schema.ReceiveInput) (kernel.Res
 		n++
 		return true
 	})
-	if n == 0 && in.WaitMS != nil && *in.WaitMS > 0 && !call.Final {
-		return kernel.Result{Wait: time.Duration(*in.WaitMS) * time.Millisecond}, nil
-	}
-	return kernel.Result{Data: append(data, "]}"...)}, nil
+	return append(data, "]}"...), n
 }
+
+func yes(b *bool) bool { return b != nil && *b }
 
 func most(in *schema.ReceiveInput) int64 {
 	if in.Max == nil {
@@ -60,17 +81,29 @@ func most(in *schema.ReceiveInput) int64 {
 // received applies Ipc.Receive: as many messages go as the answer holds, and what has expired. How many had room in it was
 // decided by the limits of its day; which ones they are follows from the order.
 func (d *Domain) received(call *kernel.Call, in *schema.ReceiveInput) {
-	if box, ok := d.boxes.Get(call.PID); ok {
-		d.boxes.Set(call.PID, box.without(call.Tick, in.Intent, d.taken(call, in)))
-	}
+	d.taken(call, in.Intent, d.count(call, most(in)), yes(in.Ack))
 }
 
-// taken says how many messages the answer holds. One that Decide cannot have written stops the kernel.
-func (d *Domain) taken(call *kernel.Call, in *schema.ReceiveInput) int {
+// taken takes the next n messages out of a mailbox; those that are to be acknowledged are in flight from then on.
+func (d *Domain) taken(call *kernel.Call, intent *string, n int, ack bool) {
+	box, ok := d.boxes.Get(call.PID)
+	if !ok {
+		return
+	}
+	if ack {
+		box = box.fly(call.Tick, intent, n, call.Caller.Conn)
+	} else {
+		box = box.without(call.Tick, intent, n)
+	}
+	d.boxes.Set(call.PID, box)
+}
+
+// count says how many messages the answer holds, of limit at most. One that Decide cannot have written stops the kernel.
+func (d *Domain) count(call *kernel.Call, limit int64) int {
 	if string(call.Data) == nothing {
 		return 0
 	}
-	if most(in) == 1 {
+	if limit == 1 {
 		return 1
 	}
 	out, err := d.forms.received.Decode(call.Data)

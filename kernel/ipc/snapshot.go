@@ -21,8 +21,16 @@ type chunk struct {
 
 // box is one mailbox, in the order in which it is read.
 type box struct {
-	PID      int64                `json:"pid"`
-	Messages []schema.MailMessage `json:"messages"`
+	PID        int64                `json:"pid"`
+	Messages   []schema.MailMessage `json:"messages"`
+	Subscriber string               `json:"subscriber,omitzero"`
+	Flight     []flight             `json:"flight,omitzero"`
+}
+
+// flight is a message that is to be acknowledged.
+type flight struct {
+	Conn    string             `json:"conn"`
+	Message schema.MailMessage `json:"message"`
 }
 
 // Snapshot implements kernel.Domain. The same state always gives the same bytes. They are written by hand: payloads must
@@ -71,7 +79,19 @@ func (b mailbox) append(dst []byte, pid int64) []byte {
 			dst = m.append(dst, pid)
 		}
 	}
-	return append(dst, "]}"...)
+	dst = append(dst, ']')
+	if b.subscriber != "" {
+		dst = schema.AppendString(append(dst, `,"subscriber":`...), b.subscriber)
+	}
+	for i, f := range b.flight {
+		dst = append(dst, [...]string{`,"flight":[`, `,`}[min(i, 1)]...)
+		dst = schema.AppendString(append(dst, `{"conn":`...), f.conn)
+		dst = append(f.append(append(dst, `,"message":`...), pid), '}')
+	}
+	if len(b.flight) > 0 {
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
 }
 
 // Restore implements kernel.Domain.
@@ -92,6 +112,10 @@ func (d *Domain) Restore(raw []byte) error {
 		for i := range b.Messages {
 			list = list.with(restored(&b.Messages[i]))
 		}
+		list.subscriber = b.Subscriber
+		for i := range b.Flight {
+			list.flight = append(list.flight, flown{restored(&b.Flight[i].Message), b.Flight[i].Conn})
+		}
 		d.boxes.Set(b.PID, list)
 	}
 	return nil
@@ -101,5 +125,6 @@ func restored(m *schema.MailMessage) *message {
 	return &message{
 		id: m.MsgID, sender: m.SenderPID, intent: m.Intent, payload: bytes.Clone(m.Payload),
 		priority: m.Priority, sent: m.SentTick, expires: m.ExpiresAtTick,
+		redelivered: m.Redelivered, causation: m.Causation, correlation: m.Correlation,
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// States of a process (PROTOCOL 6). A logical agent runs nowhere: it is ready from its first day to its last.
+// States of a process (PROTOCOL 6). An agent without a program runs nowhere: it is ready from its first day
+// to its last.
 const (
 	ready      = "READY"
 	terminated = "TERMINATED"
@@ -24,6 +25,7 @@ type Domain struct {
 	table    *table
 	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
 	view     *Processes
+	events   events
 }
 
 var (
@@ -60,10 +62,14 @@ func (d *Domain) Living(see func(*schema.Descriptor)) {
 	})
 }
 
+// Known reports whether anything but its PID is remembered of pid. It belongs to whoever may call Decide.
+func (d *Domain) Known(pid int64) bool { return d.table.known(pid) }
+
 // Reset implements kernel.Domain.
 func (d *Domain) Reset() {
 	d.table = newTable()
 	d.prepared = nil
+	d.events = events{}
 }
 
 // Decide answers the syscalls of schema.Process.
@@ -77,8 +83,20 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		return d.list(in)
 	case *schema.ProcessGetInput:
 		return d.get(in.PID)
-	case *schema.ProcessPrepareInput, *schema.ProcessExitInput:
-		return kernel.Result{Data: []byte(`{"success":true}`)}, nil
+	case *schema.ProcessSubscribeInput:
+		return d.subscribe(call, in)
+	case *schema.ProcessWatchInput:
+		return d.look(in)
+	case *schema.ProcessPrepareInput:
+		return done(), nil
+	case *schema.ProcessExitInput:
+		result := done()
+		result.Effect = d.stop(in.PIDs)
+		return result, nil
+	case *schema.ProcessStartInput:
+		return d.noteStart(in)
+	case *schema.ProcessEndInput:
+		return d.noteEnd(in), nil
 	}
 	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
 }
@@ -92,9 +110,14 @@ func (d *Domain) Apply(call *kernel.Call) {
 		d.born(call, in)
 	case *schema.ProcessExitInput:
 		for _, pid := range in.PIDs {
-			d.exit(pid, call.Tick)
+			d.exit(call, pid)
 		}
+	case *schema.ProcessStartInput:
+		d.started(in)
+	case *schema.ProcessEndInput:
+		d.stopped(call.Tick, in)
 	}
+	d.happened(call)
 }
 
 // list answers Process.List with all there is, which may be more than a line has room for: PROTOCOL gives it no cursor.

@@ -10,18 +10,21 @@ import (
 // chunkProcesses is how many descriptors a chunk of a snapshot holds.
 const chunkProcesses = 256
 
-// chunk is a part of a snapshot: a first one without descriptors, then all descriptors by ascending PID.
+// chunk is a part of a snapshot: a first one without descriptors, then all descriptors by ascending PID, then the programs.
 type chunk struct {
 	Next      int64                       `json:"next,omitzero"`
 	Ended     []int64                     `json:"ended,omitzero"`
 	Prepared  *schema.ProcessPrepareInput `json:"prepared,omitzero"`
+	Events    int64                       `json:"events,omitzero"` // how many there have been
 	Processes []schema.Descriptor         `json:"processes,omitzero"`
+	PID       int64                       `json:"pid,omitzero"`
+	Program   *program                    `json:"program,omitzero"` // of PID
 }
 
 // Snapshot implements kernel.Domain. The same state always gives the same bytes.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
-	head := &chunk{Next: d.table.next, Ended: slices.Clone(d.table.ended), Prepared: d.prepared}
-	processes := d.table.processes.Copy()
+	head := &chunk{Next: d.table.next, Ended: slices.Clone(d.table.ended), Prepared: d.prepared, Events: d.events.count}
+	processes, programs := d.table.processes.Copy(), d.table.programs.Copy()
 	return func(write func(chunk []byte) error) error {
 		if err := put(head, write); err != nil {
 			return err
@@ -39,6 +42,12 @@ func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 		if err == nil && len(part.Processes) > 0 {
 			err = put(part, write)
 		}
+		programs.Scan(func(pid int64, p *program) bool {
+			if err == nil {
+				err = put(&chunk{PID: pid, Program: p}, write)
+			}
+			return err == nil
+		})
 		return err
 	}
 }
@@ -63,6 +72,7 @@ func (d *Domain) Restore(raw []byte) error {
 	c := data.(*chunk)
 	d.view.all()
 	if c.Next > 0 {
+		d.events.count = c.Events
 		d.table.next, d.table.ended, d.prepared = c.Next, c.Ended, c.Prepared
 	}
 	for i := range c.Processes {
@@ -70,6 +80,9 @@ func (d *Domain) Restore(raw []byte) error {
 			return fmt.Errorf("restore processes: pid %d lies outside of 1 to %d", p.PID, d.table.next-1)
 		}
 		d.table.put(&c.Processes[i])
+	}
+	if c.Program != nil {
+		d.table.programs.Set(c.PID, c.Program)
 	}
 	return nil
 }

@@ -13,6 +13,9 @@ func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (kernel.Result,
 	if call.PID != kernel.Operator && !d.table.alive(call.PID) {
 		return kernel.Result{}, schema.Errorf(schema.Conflict, "pid %d cannot spawn: it has ended, or never was", call.PID)
 	}
+	if err := d.checkProgram(call, &in.Program); err != nil {
+		return kernel.Result{}, err
+	}
 	child := d.table.next
 	grant, err := d.grant(call, child, in.Capabilities)
 	if err != nil {
@@ -21,13 +24,22 @@ func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (kernel.Result,
 	data := appendPID(nil, `{"child_pid":`, child)
 	data = schema.AppendString(append(data, `,"child_agent_id":`...), in.ChildAgentID)
 	return kernel.Result{
-		Data: append(data, '}'),
+		Data:   append(data, '}'),
+		Effect: start(call, child, in),
 		Steps: []kernel.Step{
 			{Type: "Process.Prepare", Input: &schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}},
 			{Type: "Capability.Endow", Input: grant},
 			{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{child}}},
 		},
 	}, nil
+}
+
+// start is what a child with a program needs done outside.
+func start(call *kernel.Call, child int64, in *schema.SpawnInput) *kernel.Effect {
+	if in.Command == nil {
+		return nil
+	}
+	return &kernel.Effect{Start: &kernel.Program{PID: child, AgentID: in.ChildAgentID, Origin: call.Origin, Spec: in.Program}}
 }
 
 // grant says what a child may do: what its parent asks for, where the parent holds all of that, else what every process
@@ -108,6 +120,7 @@ func (d *Domain) born(call *kernel.Call, in *schema.SpawnInput) {
 		child.ResourceQuota = d.prepared.ResourceQuota
 	}
 	d.prepared = nil
+	d.host(child, &in.Program)
 	d.table.add(child)
 	d.view.touch(child.PID)
 }

@@ -20,6 +20,7 @@ type table struct {
 	processes *btree.Map[int64, *schema.Descriptor]
 	children  *btree.BTreeG[edge] // of living processes
 	ended     []int64             // remembered, in the order in which they ended
+	programs  *btree.Map[int64, *program]
 }
 
 // edge leads from a living parent to a living child. In an ordered tree children of one parent lie side by side, and
@@ -34,6 +35,7 @@ func newTable() *table {
 		next:      1,
 		processes: btree.NewMap[int64, *schema.Descriptor](0),
 		children:  btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}),
+		programs:  btree.NewMap[int64, *program](0),
 	}
 }
 
@@ -84,6 +86,7 @@ func (t *table) end(pid, tick int64) int64 {
 	last.State, last.ExitTick, last.BlockedUntilTick = terminated, &tick, nil
 	t.processes.Set(pid, &last)
 	t.children.Delete(edge{p.ParentPID, pid})
+	t.programs.Delete(pid)
 	t.ended = append(t.ended, pid)
 	if len(t.ended) <= Remembered {
 		return 0

@@ -23,10 +23,12 @@ func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (kernel
 			"pid %d may not terminate pid %d: a process ends itself and its descendants, the operator ends any", call.PID, in.TargetPID)
 	}
 	if target.State == terminated {
+		result.Effect = d.stop([]int64{in.TargetPID}) // its program may still be on its way out
 		return result, nil
 	}
 	reason := said(in.Reason, fmt.Sprintf("terminated by pid %d", call.PID))
-	result.Steps = steps(d.table.subtree(in.TargetPID), reason)
+	pids := d.table.subtree(in.TargetPID)
+	result.Steps, result.Effect = steps(pids, reason), d.stop(pids)
 	return result, nil
 }
 
@@ -54,9 +56,10 @@ func sweep(tokens, holders, mailboxes []int64) []kernel.Step {
 
 // exit applies Process.Exit to one process. No child outlives its parent: descendants that are still alive go with it,
 // which happens only where a program ends by itself.
-func (d *Domain) exit(pid, tick int64) {
+func (d *Domain) exit(call *kernel.Call, pid int64) {
 	for _, pid := range d.table.subtree(pid) {
-		forgotten := d.table.end(pid, tick)
+		forgotten := d.table.end(pid, call.Tick)
+		d.note(call, schema.ProcessTerminated, pid)
 		d.view.touch(pid)
 		d.view.touch(forgotten)
 	}

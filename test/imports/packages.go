@@ -112,6 +112,11 @@ func packages() []Package {
 			Reason: "examples are for readers; a program may carry them, they carry no program",
 		},
 		{
+			Path:   "examples/...",
+			May:    []string{"schema"},
+			Reason: "an agent is told apart from others by nothing but what it says on its channel",
+		},
+		{
 			Path:   "internal/bench",
 			May:    []string{"schema", "transport/unixsock", "client"},
 			Reason: "the load comes from outside, over the wire, as any client's",

@@ -61,7 +61,7 @@ func (c *client) leavings() (all []string) {
 		{"Syscall.Checkpoint", `{"pid":1}`},
 		{"Syscall.Spawn", `{"child_agent_id":"last"}`},
 	} {
-		all = append(all, fmt.Sprintf("%s %s: %s", call[0], call[1], c.call(call[0], call[1], nil).Data))
+		all = append(all, fmt.Sprintf("%s %s: %s", call[0], call[1], sending.ReplaceAll(c.call(call[0], call[1], nil).Data, nil)))
 	}
 	return all
 }
@@ -76,6 +76,9 @@ func TestQueriesChangeNothing(t *testing.T) {
 	before := c.everything(pids)
 	known := questions()
 	for _, typ := range c.listed(schema.Query) {
+		if typ == "Process.Subscribe" {
+			continue // what it brings about comes unasked (TestProcessesFollowed)
+		}
 		if len(known[typ]) == 0 {
 			t.Errorf("no question is known here for %s", typ)
 		}

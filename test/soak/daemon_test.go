@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/promptware-os/pwos/kernel/process"
 )
 
 // mostMemory is how many bytes the daemon's resident memory may grow by. Go's collector lets garbage become as much as what
@@ -23,6 +25,7 @@ func TestSoakDaemon(t *testing.T) {
 	fill(t, p)
 	d.stop(t)
 	d = p.launch(t)
+	live(t, p, process.Recent)
 	work(t, all, calls()/10)
 	each(t, all, (*agent).settle)
 	first := d.footprint(t, idle)

@@ -9,7 +9,10 @@ import (
 
 // fill ends as many processes as the kernel remembers. From then on each that ends has another forgotten, and the table of
 // the processes grows no more.
-func fill(t *testing.T, p *place) {
+func fill(t *testing.T, p *place) { t.Helper(); live(t, p, process.Remembered) }
+
+// live has so many processes begin and end. Half as many as the kernel keeps events of processes make it keep no more.
+func live(t *testing.T, p *place, n int) {
 	t.Helper()
 	c, err := p.dial()
 	if err != nil {
@@ -23,7 +26,7 @@ func fill(t *testing.T, p *place) {
 		t.Fatal(err)
 	}
 	const batch = 100
-	for range process.Remembered / batch {
+	for range n / batch {
 		for range batch {
 			c.ask(0, "Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"child","capabilities":{"allowed_syscalls":["SYS_ALLOC"]}}`, root.PID))
 		}

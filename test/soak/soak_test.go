@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/kernel/process"
 )
 
 // calls returns how many calls a soak makes: PWOS_LONG=1 makes a million of them.
@@ -41,6 +43,7 @@ func TestSoak(t *testing.T) {
 	fill(t, p)
 	d.stop(t)
 	d = p.start(t) // what the filling left behind in a running kernel is not the subject
+	live(t, p, process.Recent)
 	work(t, all, calls()/10)
 	first := settle(t, p, all, p.read(t))
 	t.Logf("in the beginning: %v", first)

@@ -1,6 +1,7 @@
 package unixsock
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -12,11 +13,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Conn is a channel of lines over a stream that the runtime's poller knows: a Unix socket or a pipe. One goroutine may
-// read while another writes.
+// Conn is a channel of lines over a stream that the runtime's poller knows: a Unix socket, a pipe, or a pair of pipes. One
+// goroutine may read while another writes.
 type Conn struct {
-	stream  stream
-	raw     syscall.RawConn
+	stream  duplex
+	in, out syscall.RawConn
 	lines   *schema.LineReader
 	dialect schema.Dialect
 	limit   int
@@ -25,13 +26,17 @@ type Conn struct {
 	writing attempt
 }
 
-// stream is what net.UnixConn and os.File have in common.
-type stream interface {
+// duplex is what a channel needs but for its two raw directions.
+type duplex interface {
 	io.ReadWriteCloser
-	syscall.Conn
-	SetDeadline(time.Time) error
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
+}
+
+// stream is what net.UnixConn and os.File have in common.
+type stream interface {
+	duplex
+	syscall.Conn
 }
 
 var (
@@ -47,11 +52,30 @@ func NewConn(s stream, dialect schema.Dialect, limit int) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{stream: s, raw: raw, dialect: dialect, limit: limit}
+	return newConn(s, raw, raw, dialect, limit), nil
+}
+
+// Paired is a stream whose directions are two: what a program reads and what it writes.
+type Paired interface {
+	duplex
+	RawConns() (in, out syscall.RawConn, err error)
+}
+
+// NewPairedConn is NewConn over such a stream. AwaitHangup has no meaning there: whoever wrote may still read.
+func NewPairedConn(s Paired, dialect schema.Dialect, limit int) (*Conn, error) {
+	in, out, err := s.RawConns()
+	if err != nil {
+		return nil, err
+	}
+	return newConn(s, in, out, dialect, limit), nil
+}
+
+func newConn(s duplex, in, out syscall.RawConn, dialect schema.Dialect, limit int) *Conn {
+	c := &Conn{stream: s, in: in, out: out, dialect: dialect, limit: limit}
 	c.reading.try = c.reading.read
 	c.writing.try = c.writing.write
 	c.lines = schema.NewLineReader(c, limit)
-	return c, nil
+	return c
 }
 
 // Dialect is the dialect to answer in where a frame shows none.
@@ -85,7 +109,7 @@ type attempt struct {
 func (c *Conn) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 	r := &c.reading
 	r.get, r.put, r.buf, r.n, r.err = get, put, nil, 0, nil
-	if err := c.raw.Read(r.try); err != nil {
+	if err := c.in.Read(r.try); err != nil {
 		return nil, err
 	}
 	switch {
@@ -117,7 +141,7 @@ func (r *attempt) read(fd uintptr) bool {
 func (c *Conn) TryWrite(p []byte) (int, error) {
 	w := &c.writing
 	w.buf, w.n, w.err = p, 0, nil
-	err := c.raw.Write(w.try)
+	err := c.out.Write(w.try)
 	w.buf = nil
 	if err == nil && w.err != nil && w.err != syscall.EAGAIN {
 		err = os.NewSyscallError("write", w.err)
@@ -145,12 +169,14 @@ func (w *attempt) write(fd uintptr) bool {
 func (c *Conn) Write(p []byte) (int, error) { return c.stream.Write(p) }
 
 // SetDeadline bounds reading and writing; the zero time is no bound.
-func (c *Conn) SetDeadline(t time.Time) error { return c.stream.SetDeadline(t) }
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.stream.SetReadDeadline(t), c.stream.SetWriteDeadline(t))
+}
 
 // AwaitHangup waits until the peer has gone altogether, and not only ended its side, or until Interrupt or Close. Next must
 // have returned its final error.
 func (c *Conn) AwaitHangup() {
-	_ = c.raw.Read(hungUp) // its error is that of Interrupt or Close
+	_ = c.in.Read(hungUp) // its error is that of Interrupt or Close
 }
 
 // hungUp reports whether both directions of fd are over; false has the poller wait for a change and try again.

@@ -15,6 +15,9 @@ type Peer struct {
 	GID int
 
 	Identity Identity // what it proved in the prologue
+	// Agent is the process of the kernel whose program it belongs to, where Identify of the Server's settings finds that
+	// out; 0: no program that the kernel hosts. What it proves besides does not count.
+	Agent int64
 }
 
 // ErrNoCredentials says that nobody vouches for the peer: the platform has no way to ask, or the connection is no Unix

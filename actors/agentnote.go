@@ -1,0 +1,154 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Reasons of an end that the host does not know (PROTOCOL 5).
+const (
+	reasonNotStarted = "not started"
+	reasonShutdown   = "shutdown"
+)
+
+// write has a step journaled; noted tells when it is on disk.
+func (a *agent) write(ctx actor.Context, step kernel.Step) {
+	a.note = step
+	if a.deaf {
+		a.noted(ctx, noted{tick: a.kernel.clock.now()})
+		return
+	}
+	b, err := a.kernel.stepBatch(nil, &a.cause, step)
+	if err != nil {
+		a.noted(ctx, noted{err: err})
+		return
+	}
+	b.note = ctx.Self()
+	a.cause.Message.Meta = b.calls[0].Message.Meta // the next note follows from this one
+	ctx.Send(a.kernel.domains[b.domain], b)
+}
+
+// Pauses between tries to write a note while the journal cannot be written.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// noted goes on when a note is on disk. One that the full disk does not take is written again, unless the kernel ends:
+// the next start finds that it is missing.
+func (a *agent) noted(ctx actor.Context, m noted) {
+	if m.err != nil && m.err.Class == schema.Unavailable && !a.stop.shutdown && !a.deaf {
+		a.wake(ctx, min(firstRetry<<min(a.tries, 20), lastRetry))
+		a.tries++
+		return
+	}
+	a.tries = 0
+	switch {
+	case a.phase == notingRun && m.err != nil: // the process has ended meanwhile
+		a.phase, a.stop.ordered = running, true
+		a.terminate(ctx)
+		a.ended(ctx)
+	case a.phase == notingRun:
+		a.serve(ctx)
+	case a.phase == notingEnd:
+		if m.err != nil {
+			a.kernel.log.Error("end of a program not journaled", "pid", a.program.PID, "error", m.err)
+		}
+		a.afterEnd(ctx, m.tick)
+	}
+}
+
+func (a *agent) noteEnd(ctx actor.Context, in *schema.ProcessEndInput) {
+	if r := a.run; r != nil && r.process != nil && !r.connected {
+		_ = r.process.Conn().Close()
+	}
+	a.phase = notingEnd
+	a.write(ctx, kernel.Step{Type: "Process.NoteEnd", Input: in})
+}
+
+// afterEnd starts the program again when its time comes, or lets it go.
+func (a *agent) afterEnd(ctx actor.Context, tick int64) {
+	in := a.note.Input.(*schema.ProcessEndInput)
+	if !in.Restart || a.stop.ordered || a.stop.shutdown {
+		a.leave(ctx)
+		return
+	}
+	ctx.Send(a.parent, settled{a.program.PID})
+	a.program.Faults, a.program.Quick = in.Faults, in.Quick
+	a.until = tick + in.BlockedTicks
+	a.pause(ctx)
+}
+
+// end is how a run of the program ended, and what that means.
+func (a *agent) end() *schema.ProcessEndInput {
+	exit := a.run.exit
+	in := a.blank(string(exit.Reason), exit.String())
+	if exit.Signal != 0 {
+		signal := int64(exit.Signal)
+		in.Signal = &signal
+	} else {
+		code := int64(exit.Code)
+		in.Code = &code
+	}
+	switch {
+	case a.stop.ordered:
+	case a.stop.shutdown && exit.Reason == host.ReasonOrdered:
+		in.Reason, in.Restart = reasonShutdown, a.restart() == host.RestartAlways
+	default:
+		a.decide(in, exit.Cause(), exit.Ran)
+	}
+	return in
+}
+
+// notStarted is the end of a run that never was. A program that could not be started at first is not tried again: whoever
+// asked for it is there to be told.
+func (a *agent) notStarted(err error) *schema.ProcessEndInput {
+	in := a.blank(reasonNotStarted, err.Error())
+	if a.stop.ordered || a.runs == 1 && a.from == nil {
+		return in
+	}
+	a.decide(in, host.CauseFailed, 0)
+	return in
+}
+
+// unknownEnd is the end of a run in the kernel's last life that nobody saw. It is no fault of the program's.
+func (a *agent) unknownEnd(h *process.Hosted) *schema.ProcessEndInput {
+	in := a.blank(process.Unknown, "the kernel died meanwhile")
+	in.Restart = !h.Ended() && a.restart() != host.RestartNever
+	return in
+}
+
+func (a *agent) blank(reason, why string) *schema.ProcessEndInput {
+	return &schema.ProcessEndInput{PID: a.program.PID, Reason: reason, Why: &why, Faults: a.program.Faults, Quick: a.program.Quick}
+}
+
+// decide fills in what the table of faults says.
+func (a *agent) decide(in *schema.ProcessEndInput, cause host.Cause, ran time.Duration) {
+	p := a.program
+	record, d := a.kernel.hosting.Policy(a.restart()).Decide(
+		host.Record{Faults: int(p.Faults), Quick: int(p.Quick), Restarts: int(p.Restarts)}, cause, ran)
+	in.Faults, in.Quick, in.Restart = int64(record.Faults), int64(record.Quick), d.Restart
+	if d.Restart {
+		in.BlockedTicks = d.BlockedTicks
+	}
+	if d.Fault != host.FaultNone {
+		fault, why := string(d.Fault), *in.Why+"; "+d.Why
+		in.Fault, in.Why = &fault, &why
+	}
+	a.rest = d.Delay
+}
+
+// restart is the policy that the program was spawned with; the schema lets no other pass.
+func (a *agent) restart() host.Restart {
+	r, err := host.ParseRestart(text(a.program.Spec.Restart))
+	if err != nil {
+		return host.RestartNever
+	}
+	return r
+}

@@ -1,0 +1,227 @@
+package actors
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// following is what a domain has to know of a subscription: on whose behalf the connection goes on.
+type following struct {
+	call kernel.Call // the subscription's, without its data
+	over atomic.Bool // nobody wants to hear more: what has not been decided yet must not be
+}
+
+// subscription is a call that goes on after its answer (kernel.Lasting). The connection asks its domain for more whenever
+// all that it has pushed before is written, one question at a time: so what a peer does not read stays where it is kept,
+// and only what one answer holds is under way.
+type subscription struct {
+	*following
+	next     kernel.Step
+	end      *endingKey // what its end brings about; nil: nothing
+	underway bool
+}
+
+// maxFollowing bounds the subscriptions of a connection, and with them its memory.
+const maxFollowing = 64
+
+// ending is a command that a connection's end brings about.
+type ending struct {
+	cause kernel.Call
+	step  kernel.Step
+}
+
+// endingKey tells endings apart: of those with one key, the last counts.
+type endingKey struct {
+	typ string
+	pid int64
+}
+
+// lasting notes what goes on after an answered call.
+func (c *connection) lasting(call *kernel.Call) {
+	l := call.Lasting
+	if l == nil || call.Err != nil {
+		return
+	}
+	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, PID: call.PID, Origin: call.Origin}
+	cause.Message = schema.Message{Dialect: call.Message.Dialect, Type: call.Message.Type, Meta: call.Message.Meta}
+	var key *endingKey
+	if l.End != nil {
+		if c.endings == nil {
+			c.endings = make(map[endingKey]ending)
+		}
+		key = &endingKey{l.End.Type, call.PID}
+		c.endings[*key] = ending{cause, *l.End}
+	}
+	if l.Follow == nil {
+		return
+	}
+	s := &subscription{following: &following{call: cause}, next: *l.Follow, end: key}
+	if len(c.following) == maxFollowing {
+		c.unsubscribed(s, schema.Errorf(schema.QuotaExceeded, "a connection has at most %d subscriptions, and this one has as many: open another", maxFollowing))
+		return
+	}
+	c.following = append(c.following, s)
+}
+
+// follow asks for more where all that came before is written. A peer that has ended its side, and has been answered all
+// that it asked for, gets no more.
+func (c *connection) follow(ctx actor.Context) {
+	if len(c.following) == 0 {
+		return
+	}
+	if c.gone || c.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 {
+		c.unfollow(ctx)
+		return
+	}
+	if !c.writer.idle() || c.writer.err != nil {
+		return
+	}
+	for _, s := range slices.Clone(c.following) {
+		if !s.underway {
+			c.ask(ctx, s)
+		}
+	}
+}
+
+// ask sends a subscription's question.
+func (c *connection) ask(ctx actor.Context, s *subscription) {
+	b, err := c.kernel.stepBatch(ctx.Self(), &s.call, s.next)
+	if err != nil {
+		c.unsubscribed(s, err)
+		return
+	}
+	b.step, b.follow = false, s.following
+	b.calls[0].PID = s.call.PID
+	s.underway = true
+	c.watch(ctx, b.domain)
+	ctx.Send(c.kernel.domains[b.domain], b)
+}
+
+// followed takes the outcome of a question.
+func (c *connection) followed(b *batch) {
+	i := slices.IndexFunc(c.following, func(s *subscription) bool { return s.following == b.follow })
+	if i < 0 {
+		return // its domain has died meanwhile
+	}
+	s, call := c.following[i], &b.calls[0]
+	s.underway = false
+	switch l := call.Lasting; {
+	case call.Err != nil:
+		c.unsubscribed(s, call.Err)
+	case l == nil: // it was given up
+		c.forget(s)
+	default:
+		c.push(s, call.Proof, l.Events)
+		if s.over.Load() || l.Follow == nil {
+			c.forget(s)
+		} else {
+			s.next = *l.Follow
+		}
+	}
+	b.recycle()
+}
+
+// push writes events in the dialect in which they were subscribed to.
+func (c *connection) push(s *subscription, proof schema.Proof, events []kernel.Event) {
+	now := time.Now()
+	for i := range events {
+		stamp := c.stamps.Next(now)
+		stamp.Proof = proof
+		c.writer.push(s.call.Message.Dialect, &events[i], &stamp)
+	}
+}
+
+// unsubscribed ends a subscription whose question failed, and tells the peer why.
+func (c *connection) unsubscribed(s *subscription, why *schema.Error) {
+	c.forget(s)
+	meta := s.call.Message.Meta
+	c.push(s, schema.Proof{}, []kernel.Event{{
+		Type:        strings.TrimSuffix(s.call.Message.Type, "Subscribe") + "Unsubscribed",
+		Data:        schema.AppendErrorData(nil, why),
+		Causation:   meta.ID,
+		Correlation: meta.Correlation,
+	}})
+	if s.end != nil {
+		c.end(*s.end)
+	}
+}
+
+func (c *connection) forget(s *subscription) {
+	c.following = slices.DeleteFunc(c.following, func(one *subscription) bool { return one == s })
+}
+
+// unfollow ends all subscriptions. One whose question is under way is over once that has come back: there may be something
+// in the answer that is nowhere else any more.
+func (c *connection) unfollow(ctx actor.Context) {
+	asked := make(map[schema.Domain]string)
+	c.following = slices.DeleteFunc(c.following, func(s *subscription) bool {
+		if !s.over.Swap(true) && s.underway {
+			asked[s.call.Syscall.Domain] = s.call.Caller.Conn
+		}
+		return !s.underway
+	})
+	for name, conn := range asked {
+		ctx.Send(c.kernel.domains[name], hangUp{conn})
+	}
+}
+
+// lost forgets the subscriptions whose question a dead domain, or the audit log, still owed an answer.
+func (c *connection) lost(pid *actor.PID) {
+	c.following = slices.DeleteFunc(c.following, func(s *subscription) bool {
+		return s.underway && (c.kernel.domains[s.call.Syscall.Domain] == pid || c.kernel.audit == pid)
+	})
+}
+
+// end runs what the end of a subscription, or of the connection, brings about.
+func (c *connection) end(key endingKey) {
+	e := c.endings[key]
+	delete(c.endings, key)
+	b, err := c.kernel.stepBatch(nil, &e.cause, e.step)
+	if err != nil {
+		c.kernel.log.Error("connection left something behind", "call", &e.cause, "error", err)
+		return
+	}
+	b.owed = true
+	c.kernel.root.Send(c.kernel.domains[b.domain], b)
+}
+
+// goOn decides a question of a subscription: for as long as who subscribed may still do that.
+func (d *domain) goOn(call *kernel.Call, f *following) (kernel.Result, error) {
+	call.Tick = d.kernel.clock.now()
+	if err := kernel.Authorize(call.PID, d.kernel.tokens.Token(call.PID), f.call.Syscall, call.Tick); err != nil {
+		return kernel.Result{}, err
+	}
+	if call.Syscall.Kind == schema.Command && d.kernel.refusing.Load() {
+		return kernel.Result{}, errNoJournal()
+	}
+	return d.decide(call)
+}
+
+// rest keeps the question of a subscription that there is no news for: a command's until its PID is woken, a query's until
+// anything changes.
+func (d *domain) rest(b *batch) {
+	if b.calls[0].Syscall.Kind == schema.Query {
+		d.watching = append(d.watching, b)
+		return
+	}
+	d.keep(&parked{batch: b})
+}
+
+// unwatch takes the resting queries out that are picked.
+func (d *domain) unwatch(pick func(*batch) bool) (taken []*batch) {
+	d.watching = slices.DeleteFunc(d.watching, func(b *batch) bool {
+		if !pick(b) {
+			return false
+		}
+		taken = append(taken, b)
+		return true
+	})
+	return taken
+}

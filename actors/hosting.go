@@ -1,0 +1,169 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Hosting is how the programs of agents are run. Of the zero value every program is one that could not be started.
+type Hosting struct {
+	// Host returns what runs programs. It is first called when there is one to be run.
+	Host func() (*host.Host, error)
+	// Connect leads a program through the prologue and returns its channel, or an error where it ended before.
+	Connect func(*host.Process) (Link, error)
+	// Dir holds a folder for each process with a program.
+	Dir string
+	// Private are the kernel's own directories: no agent works in one of them, nor in one that they lie in.
+	Private []string
+	// Trusted are the files that the kernel believes, whether they are there or not: no agent works in a directory that one
+	// of them lies below.
+	Trusted []string
+	// Grace is the time between TERM and KILL.
+	Grace time.Duration
+	// Policy says what becomes of an agent whose program ended; nil means host.DefaultPolicy.
+	Policy func(host.Restart) host.Policy
+	// Occupied is told when there begin to be agents with programs, and when there are none any more; it may be nil.
+	Occupied func(bool)
+}
+
+// startTime bounds a start: what takes longer is taken for failed.
+const startTime = 30 * time.Second
+
+// hosting is what the agents have in common: their goroutines, and how many may start at once.
+type hosting struct {
+	Hosting
+	starts chan struct{}
+}
+
+func newHosting(h Hosting) *hosting {
+	if h.Policy == nil {
+		h.Policy = host.DefaultPolicy
+	}
+	if h.Occupied == nil {
+		h.Occupied = func(bool) {}
+	}
+	return &hosting{Hosting: h, starts: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
+}
+
+// start starts a program, in its turn.
+func (h *hosting) start(p *kernel.Program) (*host.Process, error) {
+	if h.Host == nil {
+		return nil, errors.New("this kernel hosts no programs")
+	}
+	h.starts <- struct{}{}
+	defer func() { <-h.starts }()
+	programs, err := h.Host()
+	if err != nil {
+		return nil, err
+	}
+	command, err := h.command(p)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	return programs.Start(ctx, command)
+}
+
+// LogName is the file in a process's folder that its program's standard error goes to.
+const LogName = "stderr.log"
+
+// command is what the host is asked for. The log lies beside the working directory, out of the program's reach.
+func (h *hosting) command(p *kernel.Program) (host.Command, error) {
+	folder := filepath.Join(h.Dir, strconv.FormatInt(p.PID, 10))
+	c := host.Command{
+		Argv: p.Spec.Command, Env: p.Spec.Env, Dir: filepath.Join(folder, "work"),
+		Channel: host.Channel(text(p.Spec.Channel)), Sandbox: host.Mode(text(p.Spec.Sandbox)), Limits: limits(p.Spec.Limits),
+		PID: p.PID, AgentID: p.AgentID, Log: host.LogOptions{Path: filepath.Join(folder, LogName)},
+	}
+	own := c.Dir
+	if p.Spec.Cwd != nil {
+		c.Dir, own = *p.Spec.Cwd, folder
+		if err := h.apart(c.Dir); err != nil {
+			return c, err
+		}
+	}
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		return c, fmt.Errorf("make directory of agent %d: %w", p.PID, errors.Unwrap(err)) // the path is nobody's business
+	}
+	return c, nil
+}
+
+// errPrivate refuses a working directory in which an agent could rewrite the journal, or take the place of the kernel.
+var errPrivate = errors.New("the working directory lies in one of the kernel's own, or holds it or the kernel's configuration: choose another")
+
+// apart refuses a working directory that is not apart from the kernel's own. One that cannot be found is left to the host.
+func (h *hosting) apart(dir string) error {
+	place, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil
+	}
+	for _, private := range h.Private {
+		own, err := filepath.EvalSymlinks(private)
+		if err != nil {
+			return fmt.Errorf("find the kernel's own directories: %w", errors.Unwrap(err))
+		}
+		if within(place, own) || within(own, place) {
+			return errPrivate
+		}
+	}
+	for _, file := range h.Trusted {
+		if within(canonical(file), place) {
+			return errPrivate
+		}
+	}
+	return nil
+}
+
+// canonical follows the symlinks in a path, as far as it exists.
+func canonical(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil || filepath.Dir(path) == path {
+		return real
+	}
+	return filepath.Join(canonical(filepath.Dir(path)), filepath.Base(path))
+}
+
+// within reports whether a path is dir, or lies in it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}
+
+func limits(l *schema.Limits) (limits host.Limits) {
+	if l == nil {
+		return limits
+	}
+	for _, limit := range []struct {
+		to   *int64
+		from *int64
+	}{
+		{&limits.CPUSeconds, l.CPUSeconds},
+		{&limits.MemoryBytes, l.MemoryBytes},
+		{&limits.OpenFiles, l.OpenFiles},
+		{&limits.WallSeconds, l.WallSeconds},
+		{&limits.Processes, l.Processes},
+	} {
+		if limit.from != nil {
+			*limit.to = *limit.from
+		}
+	}
+	return limits
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,136 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// Shim has to be the first call of main in every program that runs a Daemon, and of TestMain in every test that has one
+// run programs: see host.Shim.
+func Shim() { host.Shim() }
+
+// programs runs the programs of agents. It is opened for the first of them: a kernel without any starts no guard and looks at
+// no processes.
+type programs struct {
+	instance string
+	limit    int
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	closed bool
+	opened atomic.Pointer[host.Host]
+}
+
+// host opens the host, or returns the one that is open.
+func (p *programs) host() (*host.Host, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.opened.Load(); h != nil {
+		return h, nil
+	}
+	if p.closed {
+		return nil, host.ErrClosed
+	}
+	h, err := host.New(host.Options{Instance: p.instance})
+	if err != nil {
+		return nil, err
+	}
+	p.opened.Store(h)
+	level := host.SandboxLevel()
+	if level == "none" {
+		p.log.Warn("AGENTS ARE NOT CONFINED: this system has no sandbox for them; sandbox=strict refuses to start", "sandbox", level)
+	}
+	p.log.Info("programs of agents are hosted", "sandbox", level, "not_enforced", host.Gaps())
+	return h, nil
+}
+
+// close takes down whatever is left.
+func (p *programs) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if h := p.opened.Load(); h != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // the kernel has ended them in good order before; what is left gets no grace
+		h.Close(ctx, 0)
+	}
+}
+
+// identify finds out who is at the other end of a connection: a process of a hosted program, or of anything that it
+// started, is that agent, and who cannot be told is nobody (PROTOCOL 4).
+func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
+	peer, err := unixsock.PeerOf(conn)
+	h := p.opened.Load()
+	if err != nil || h == nil {
+		return peer, err
+	}
+	raw, err := conn.(syscall.Conn).SyscallConn() // PeerOf has looked
+	if err != nil {
+		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
+	}
+	owner, err := h.Peer(raw)
+	if err != nil {
+		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
+	}
+	if owner != nil {
+		peer.Agent = owner.PID()
+	}
+	return peer, nil
+}
+
+// hosting is how the kernel has programs run.
+func (d *Daemon) hosting() actors.Hosting {
+	return actors.Hosting{
+		Host: d.programs.host, Connect: d.programs.connect, Dir: filepath.Join(d.config.StateDir, "agents"),
+		Private: []string{d.config.StateDir, d.config.RuntimeDir}, Trusted: trusted(d.config),
+		Grace: time.Duration(d.config.Agents.Grace), Policy: policy(d.config.Agents), Occupied: d.idle.occupied,
+	}
+}
+
+// trusted are the files that say who is the operator, and what the kernel does.
+func trusted(cfg config.Config) []string {
+	files := []string{cfg.File, unixsock.AuthorizedKeys(cfg.File), cfg.AuthorizedKeys, cfg.Crypto.Identity}
+	return slices.DeleteFunc(files, func(path string) bool { return !filepath.IsAbs(path) })
+}
+
+// policy is the host's own, with the pauses of the configuration.
+func policy(a config.Agents) func(host.Restart) host.Policy {
+	return func(r host.Restart) host.Policy {
+		p := host.DefaultPolicy(r)
+		p.MinDelay = time.Duration(a.RestartDelay)
+		p.MaxDelay = max(p.MinDelay, p.MaxDelay)
+		return p
+	}
+}
+
+// forget removes the folders of agents that the kernel has forgotten.
+func (p *programs) forget(dir string, remembered func(pid int64) bool) {
+	folders, err := os.ReadDir(dir)
+	if err != nil {
+		return // there never was an agent
+	}
+	for _, f := range folders {
+		pid, err := strconv.ParseInt(f.Name(), 10, 64)
+		if err != nil || remembered(pid) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, f.Name())); err != nil {
+			p.log.Warn("folder of an agent that is forgotten", "pid", pid, "error", err)
+		}
+	}
+}

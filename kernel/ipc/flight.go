@@ -1,0 +1,92 @@
+package ipc
+
+import "slices"
+
+// flown is a message that was delivered and is to be acknowledged.
+type flown struct {
+	*message
+	conn string // to which it was delivered
+}
+
+// fly returns the mailbox with the first n messages that are received at tick in flight to a connection.
+func (b mailbox) fly(tick int64, intent *string, n int, conn string) mailbox {
+	left := b.without(tick, intent, n)
+	b.each(tick, intent, func(m *message) bool {
+		if n == 0 {
+			return false
+		}
+		n--
+		left.flight = append(left.flight, flown{m, conn}) // behind the end that older copies know
+		return true
+	})
+	return left
+}
+
+// acknowledged returns the mailbox without a message that was delivered with ack, wherever that is now: it may have come
+// back since, if it has not expired there. It returns false where there is none.
+func (b mailbox) acknowledged(tick, id int64) (mailbox, bool) {
+	if i := slices.IndexFunc(b.flight, func(f flown) bool { return f.id == id }); i >= 0 {
+		b.flight = dropFlown(b.flight, i)
+		return b, true
+	}
+	found := false
+	gone := func(m *message) bool {
+		hit := m.redelivered && m.id == id && !past(m.expires, tick)
+		found = found || hit
+		return hit
+	}
+	b.urgent, b.normal = remove(b.urgent, gone), remove(b.normal, gone)
+	return b, found
+}
+
+// dropFlown returns list without its i-th element. Mostly that is the first; else what stays is copied.
+func dropFlown(list []flown, i int) []flown {
+	switch {
+	case len(list) == 1:
+		return nil
+	case i == 0:
+		return list[1:]
+	}
+	return slices.Concat(list[:i], list[i+1:])
+}
+
+// back returns the mailbox after a connection has ended: what was in flight to it stands where it stood before, to be
+// delivered again. No name stands for every connection.
+func (b mailbox) back(conn string) mailbox {
+	ended := func(of string) bool { return conn == "" || of == conn }
+	if ended(b.subscriber) {
+		b.subscriber = ""
+	}
+	var kept []flown
+	var urgents, normals []*message
+	for _, f := range b.flight {
+		if !ended(f.conn) {
+			kept = append(kept, f)
+			continue
+		}
+		again := *f.message
+		again.redelivered = true
+		b.mortal = b.mortal || again.expires != nil
+		if again.priority == urgent {
+			urgents = append(urgents, &again)
+		} else {
+			normals = append(normals, &again)
+		}
+	}
+	b.flight = kept
+	b.urgent, b.normal = inOrder(b.urgent, urgents), inOrder(b.normal, normals)
+	return b
+}
+
+// inOrder returns the messages of both lists in the order in which they were sent.
+func inOrder(list, more []*message) []*message {
+	if len(more) == 0 {
+		return list
+	}
+	all := slices.Concat(more, list)
+	slices.SortFunc(all, func(a, b *message) int { return int(a.id - b.id) })
+	return all
+}
+
+// held reports whether a connection has something of the mailbox that its end takes back.
+func (b mailbox) held() bool { return b.subscriber != "" || len(b.flight) > 0 }

@@ -1,0 +1,181 @@
+package ipc_test
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestDeliver: a message is pushed as Ipc.Receive would show it, because of the sending, in the sending's workflow. That is
+// kept across a restart, and shown to who receives.
+func TestDeliver(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{}, 1)
+	s.id = "m-1"
+	s.send(3, 1, `"first"`)
+	s.id = ""
+	s.send(3, 1, `"second"`)
+	s.domain = s.restored()
+	const first = `{"msg_id":1,"sender_pid":3,"receiver_pid":1,"intent":"","payload":"first","priority":"NORMAL","sent_tick":0,"causation":"m-1"}`
+	const second = `{"msg_id":2,"sender_pid":3,"receiver_pid":1,"intent":"","payload":"second","priority":"NORMAL","sent_tick":0}`
+	if got := s.must(1, "Ipc.Deliver", `{"max":9,"ack":true}`); got != `{"messages":[`+first+","+second+`]}` {
+		t.Errorf("delivered %s", got)
+	}
+	want := []kernel.Event{
+		{Type: "Ipc.MessageDelivered", Data: []byte(first), Causation: "m-1"}, {Type: "Ipc.MessageDelivered", Data: []byte(second)},
+	}
+	if got := s.last.Lasting; !reflect.DeepEqual(got.Events, want) {
+		t.Errorf("pushed %s", got.Events)
+	}
+	if next := s.last.Lasting.Follow; next.Type != "Ipc.Deliver" || !next.Input.(*schema.MailDeliverInput).Ack {
+		t.Errorf("what follows is %+v", next)
+	}
+	s.check()
+}
+
+// TestDeliverWaits: where there is nothing to be pushed, the question rests until something comes, however long.
+func TestDeliverWaits(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{}, 1)
+	if s.final = true; s.must(1, "Ipc.Deliver", `{"max":9,"ack":false}`) != "" || s.last.Wait != kernel.Forever {
+		t.Errorf("got %+v", s.last)
+	}
+	s.send(2, 1, "1")
+	if !slices.Equal(s.last.Wakes, []int64{1}) {
+		t.Errorf("woken: %v", s.last.Wakes)
+	}
+	s.internal("Ipc.Close", 1)
+	if _, err := s.run(1, "Ipc.Deliver", `{"max":9,"ack":false}`); err == nil || err.Class != schema.NotFound {
+		t.Errorf("a mailbox that is gone: %v", err)
+	}
+}
+
+// TestDeliverIsBounded: one push takes a bounded number of messages, and no more than a line holds.
+func TestDeliverIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{Capacity: 1000}, 1)
+	s.must(1, "Ipc.Subscribe", `{}`)
+	raw, err := schema.Marshal(s.last.Lasting.Follow.Input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		s.send(2, 1, "1")
+	}
+	s.must(1, "Ipc.Deliver", string(raw))
+	if n := len(s.last.Lasting.Events); n < 2 || n > 64 {
+		t.Errorf("%d at once", n)
+	}
+	long := `"` + strings.Repeat("x", kernel.MaxData/3) + `"`
+	for range 9 {
+		s.must(2, "Syscall.SendMsg", `{"receiver_pid":1,"priority":"URGENT","payload":`+long+`}`)
+	}
+	if got := s.must(1, "Ipc.Deliver", string(raw)); len(got) > kernel.MaxData || len(s.last.Lasting.Events) != 2 {
+		t.Errorf("%d bytes in %d events", len(got), len(s.last.Lasting.Events))
+	}
+}
+
+// TestSubscriberIsNamed: who subscribes gets what is there and what comes until its connection ends, as the kernel is told
+// to see to; another is refused until then. What the calls leave to do is for the connection that they were made on.
+func TestSubscriberIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{}, 1, 2)
+	s.conn = "c-1"
+	back := &kernel.Step{Type: "Ipc.Return", Input: &schema.MailReturnInput{PIDs: []int64{1}, Conn: "c-1"}}
+	if got := s.must(1, "Ipc.Subscribe", `{"ack":true}`); got != `{"receiver_pid":1,"ack":true}` || !reflect.DeepEqual(s.last.Lasting.End, back) {
+		t.Errorf("got %s, %+v", got, s.last.Lasting)
+	}
+	s.send(2, 1, "1")
+	s.must(1, "Ipc.Receive", `{}`)
+	if s.last.Lasting != nil {
+		t.Errorf("a receive leaves %+v", s.last.Lasting)
+	}
+	s.send(2, 1, "2")
+	s.must(1, "Ipc.Receive", `{"ack":true}`)
+	if s.last.Lasting == nil || s.last.Lasting.Follow != nil || !reflect.DeepEqual(s.last.Lasting.End, back) {
+		t.Errorf("a receive with ack leaves %+v", s.last.Lasting)
+	}
+	s.must(1, "Ipc.Receive", `{"ack":true}`)
+	if s.last.Lasting != nil {
+		t.Errorf("a receive of nothing leaves %+v", s.last.Lasting)
+	}
+	s.conn = "c-2"
+	if _, err := s.run(1, "Ipc.Subscribe", `{}`); err == nil || err.Class != schema.Conflict || !strings.Contains(err.Message, "c-1") {
+		t.Errorf("a second subscriber: %v", err)
+	}
+	s.must(0, "Ipc.Return", `{"pids":[1,2,3],"conn":"c-1"}`)
+	if !slices.Contains(s.last.Wakes, 1) {
+		t.Error("nobody is woken for what has come back")
+	}
+	s.must(1, "Ipc.Subscribe", `{}`)
+	s.check()
+}
+
+// TestAbandoned: what a start owes is one command that leaves nothing behind, and none where nothing is.
+func TestAbandoned(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{}, 1, 2, 3)
+	if got := s.domain.Abandoned(); got != nil {
+		t.Errorf("of nothing: %+v", got)
+	}
+	s.conn = "c-1"
+	s.must(1, "Ipc.Subscribe", `{}`)
+	s.send(1, 3, "1")
+	s.must(3, "Ipc.Receive", `{"ack":true}`)
+	s.domain = s.restored()
+	steps := s.domain.Abandoned()
+	if len(steps) != 1 || !reflect.DeepEqual(steps[0].Input, &schema.MailReturnInput{PIDs: []int64{1, 3}}) {
+		t.Fatalf("%+v", steps)
+	}
+	s.must(0, steps[0].Type, `{"pids":[1,3],"conn":""}`)
+	if got := s.domain.Abandoned(); got != nil {
+		t.Errorf("afterwards: %+v", got)
+	}
+	if got := s.payloads(3, `{}`); fmt.Sprint(got) != "[1]" {
+		t.Errorf("received %v", got)
+	}
+	s.check()
+}
+
+// TestSnapshotOfFlight: a snapshot stays what it was while messages fly, come back and are acknowledged.
+func TestSnapshotOfFlight(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{}, 1)
+	s.conn = "c-1"
+	for n := range 9 {
+		s.send(2, 1, fmt.Sprint(n))
+	}
+	var writes []func(func([]byte) error) error
+	var want [][]byte
+	note := func() {
+		writes = append(writes, s.domain.Snapshot())
+		want = append(want, snapshot(t, s.domain))
+	}
+	for _, call := range [][2]string{
+		{"Ipc.Receive", `{"max":4,"ack":true}`},
+		{"Ipc.Ack", `{"msg_ids":[1]}`},
+		{"Ipc.Ack", `{"msg_ids":[3]}`},
+		{"Ipc.Receive", `{"max":2,"ack":true}`},
+		{"Ipc.Return", `{"pids":[1],"conn":"c-1"}`},
+		{"Ipc.Ack", `{"msg_ids":[4,6]}`},
+		{"Ipc.Receive", `{"max":9,"ack":true}`},
+		{"Ipc.Ack", `{"msg_ids":[9,2,5,7]}`},
+	} {
+		note()
+		s.must(1, call[0], call[1])
+	}
+	for i, write := range writes {
+		var got []byte
+		if err := write(func(chunk []byte) error { got = append(got, chunk...); return nil }); err != nil || !bytes.Equal(got, want[i]) {
+			t.Errorf("snapshot %d is %s, was %s, %v", i, got, want[i], err)
+		}
+	}
+	s.check()
+}

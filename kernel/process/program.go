@@ -1,0 +1,251 @@
+package process
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// What a hosted process is while its program does not run, while it does, and in quarantine (PROTOCOL 6).
+const (
+	running = "RUNNING"
+	blocked = "BLOCKED"
+)
+
+// Unknown is the reason of an end that nobody saw: the kernel died before it could note one.
+const Unknown = "unknown"
+
+// program is what a living process runs: how it is started, and what its earlier ends count for. It is immutable.
+type program struct {
+	Spec   schema.Program `json:"spec"`
+	Faults int64          `json:"faults,omitzero"` // in a row
+	Quick  int64          `json:"quick,omitzero"`  // early ends in a row
+}
+
+// Hosted is a process whose program is to be looked after: it is alive, or its program is not known to be gone.
+type Hosted struct {
+	kernel.Program
+	State   string
+	Blocked int64 // the tick until which it is blocked
+	Begun   bool  // some end of its program was noted
+}
+
+// Ended reports whether the process has ended, so that all there is to do for its program is to note that it is gone.
+func (h *Hosted) Ended() bool { return h.State == terminated }
+
+// Ran reports whether its program was last noted as running.
+func (h *Hosted) Ran() bool { return h.State == running }
+
+// Unsettled reports whether what became of its program is not known: it was noted as running, or was to be started for
+// the first time.
+func (h *Hosted) Unsettled() bool { return h.State == running || h.State == ready && !h.Begun }
+
+// Hosted returns the processes with programs, by PID: what recovery has to see to. It belongs to whoever may call Decide.
+func (d *Domain) Hosted() []Hosted {
+	var list []Hosted
+	d.table.processes.Scan(func(pid int64, p *schema.Descriptor) bool {
+		if h := d.hosted(p); h != nil {
+			list = append(list, *h)
+		}
+		return true
+	})
+	return list
+}
+
+func (d *Domain) hosted(p *schema.Descriptor) *Hosted {
+	h := &Hosted{Program: kernel.Program{PID: p.PID, AgentID: p.AgentID, Origin: p.Origin}, State: p.State, Begun: p.Exit != nil}
+	if p.Restarts != nil {
+		h.Restarts = *p.Restarts
+	}
+	if p.BlockedUntilTick != nil {
+		h.Blocked = *p.BlockedUntilTick
+	}
+	if run, ok := d.table.programs.Get(p.PID); ok {
+		h.Spec, h.Faults, h.Quick = run.Spec, run.Faults, run.Quick
+		return h
+	}
+	if p.OSPID != nil {
+		return h
+	}
+	return nil
+}
+
+// stop is what ending processes needs done outside: those of their programs that may be there have to go.
+func (d *Domain) stop(pids []int64) *kernel.Effect {
+	var list []int64
+	for _, pid := range pids {
+		if p, ok := d.table.processes.Get(pid); ok && p.Command != nil {
+			list = append(list, pid)
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	return &kernel.Effect{Stop: list}
+}
+
+// checkProgram refuses a program that cannot be meant, and one that would be held less tightly than its spawner: who may
+// choose where to write, or to be bound by nothing, is not bound (PROTOCOL 5).
+func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *schema.Error {
+	if p.Command == nil {
+		return withoutCommand(p)
+	}
+	if len(p.Command) == 0 || p.Command[0] == "" {
+		return kernel.Invalid("command", "must name a program")
+	}
+	if slices.ContainsFunc(p.Command, nul) {
+		return kernel.Invalid("command", "must not contain the character NUL")
+	}
+	for name, value := range p.Env {
+		if name == "" || strings.Contains(name, "=") || nul(name) || nul(value) {
+			return kernel.Invalid("env", "cannot set a variable %q: a name is not empty and has no =, and neither it nor the value has a NUL", name)
+		}
+	}
+	if p.Cwd != nil && (!strings.HasPrefix(*p.Cwd, "/") || nul(*p.Cwd)) {
+		return kernel.Invalid("cwd", "must be an absolute path")
+	}
+	if call.PID == kernel.Operator {
+		return nil
+	}
+	if p.Cwd != nil {
+		return schema.Errorf(schema.Forbidden, "pid %d may not choose cwd: only the operator may; leave it out, and the program gets a directory of its own", call.PID)
+	}
+	var own schema.Program // of a spawner that is no program itself: nothing is known that it could give up
+	if run, ok := d.table.programs.Get(call.PID); ok {
+		own = run.Spec
+	}
+	if err := looser(call.PID, said(own.Sandbox, "default"), said(p.Sandbox, "default")); err != nil {
+		return err
+	}
+	return beyond(call.PID, own.Limits, p.Limits)
+}
+
+func nul(s string) bool { return strings.ContainsRune(s, 0) }
+
+// withoutCommand refuses what says how to run a program where there is none to run.
+func withoutCommand(p *schema.Program) *schema.Error {
+	for _, option := range []struct {
+		name  string
+		given bool
+	}{
+		{"env", p.Env != nil},
+		{"cwd", p.Cwd != nil},
+		{"restart", p.Restart != nil},
+		{"channel", p.Channel != nil},
+		{"limits", p.Limits != nil},
+		{"sandbox", p.Sandbox != nil},
+	} {
+		if option.given {
+			return kernel.Invalid(option.name, "says how a program is run: name one with command")
+		}
+	}
+	return nil
+}
+
+// looser refuses a sandbox that holds less than the spawner's own.
+func looser(pid int64, own, asked string) *schema.Error {
+	order := []string{"off", "default", "strict"}
+	if slices.Index(order, asked) >= slices.Index(order, own) {
+		return nil
+	}
+	return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox %s: its own is %s", pid, asked, own)
+}
+
+// beyond refuses limits above the spawner's own, and none where it has one.
+func beyond(pid int64, own, asked *schema.Limits) *schema.Error {
+	if own == nil {
+		return nil
+	}
+	if asked == nil {
+		asked = &schema.Limits{}
+	}
+	for _, limit := range []struct {
+		name       string
+		own, asked *int64
+	}{
+		{"cpu_seconds", own.CPUSeconds, asked.CPUSeconds},
+		{"memory_bytes", own.MemoryBytes, asked.MemoryBytes},
+		{"open_files", own.OpenFiles, asked.OpenFiles},
+		{"wall_seconds", own.WallSeconds, asked.WallSeconds},
+		{"processes", own.Processes, asked.Processes},
+	} {
+		if limit.own != nil && (limit.asked == nil || *limit.asked > *limit.own) {
+			return schema.Errorf(schema.Forbidden, "pid %d may not spawn without limits.%s of at most %d, its own", pid, limit.name, *limit.own)
+		}
+	}
+	return nil
+}
+
+// noteStart answers Process.NoteStart. A process that has ended meanwhile has no program any more.
+func (d *Domain) noteStart(in *schema.ProcessStartInput) (kernel.Result, error) {
+	if !d.table.alive(in.PID) {
+		return kernel.Result{}, schema.Errorf(schema.Conflict, "pid %d has ended: its program is not wanted any more", in.PID)
+	}
+	return done(), nil
+}
+
+// noteEnd answers Process.NoteEnd. Where the program is not to be started again, the process and all below it end first.
+func (d *Domain) noteEnd(in *schema.ProcessEndInput) kernel.Result {
+	result := done()
+	if !in.Restart && d.table.alive(in.PID) {
+		result.Steps = steps(d.table.subtree(in.PID), "its program ended: "+in.Reason)
+	}
+	return result
+}
+
+func done() kernel.Result { return kernel.Result{Data: []byte(`{"success":true}`)} }
+
+// host applies the part of Syscall.Spawn that is about a program.
+func (d *Domain) host(child *schema.Descriptor, p *schema.Program) {
+	if p.Command == nil {
+		return
+	}
+	none := int64(0)
+	child.Command, child.Restarts = p.Command, &none
+	d.table.programs.Set(child.PID, &program{Spec: *p})
+}
+
+// started applies Process.NoteStart.
+func (d *Domain) started(in *schema.ProcessStartInput) {
+	d.change(in.PID, func(p *schema.Descriptor) {
+		p.State, p.BlockedUntilTick = running, nil
+		p.OSPID, p.Sandbox = &in.OSPID, &in.Sandbox
+		if in.Again && p.Restarts != nil {
+			n := *p.Restarts + 1
+			p.Restarts = &n
+		}
+	})
+}
+
+// stopped applies Process.NoteEnd. The process may have ended before its program.
+func (d *Domain) stopped(tick int64, in *schema.ProcessEndInput) {
+	d.change(in.PID, func(p *schema.Descriptor) {
+		p.OSPID = nil
+		p.Exit = &schema.Exit{Code: in.Code, Signal: in.Signal, Reason: in.Reason, Fault: in.Fault, Why: in.Why, Tick: tick}
+		if p.State == terminated {
+			return
+		}
+		p.State = ready
+		if in.BlockedTicks > 0 {
+			until := tick + in.BlockedTicks
+			p.State, p.BlockedUntilTick = blocked, &until
+		}
+	})
+	if run, ok := d.table.programs.Get(in.PID); ok {
+		d.table.programs.Set(in.PID, &program{Spec: run.Spec, Faults: in.Faults, Quick: in.Quick})
+	}
+}
+
+// change puts a changed descriptor in the place of a remembered process's.
+func (d *Domain) change(pid int64, edit func(*schema.Descriptor)) {
+	p, ok := d.table.processes.Get(pid)
+	if !ok {
+		return
+	}
+	next := *p
+	edit(&next)
+	d.table.processes.Set(pid, &next)
+	d.view.touch(pid)
+}

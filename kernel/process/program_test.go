@@ -1,0 +1,178 @@
+package process_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// host has pid spawn an agent with a program, and returns its PID.
+func (s *shell) host(pid int64, more string) int64 {
+	s.t.Helper()
+	got, err := s.run(pid, "Syscall.Spawn", `{"child_agent_id":"a","command":["/bin/x"],"capabilities":{"allowed_syscalls":["*"]}`+more+`}`)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var child int64
+	if _, err := fmt.Sscanf(got, `{"child_pid":%d`, &child); err != nil {
+		s.t.Fatalf("%s: %v", got, err)
+	}
+	return child
+}
+
+// note makes one of the kernel's own commands.
+func (s *shell) note(typ, data string) {
+	s.t.Helper()
+	if _, err := s.run(kernel.Operator, typ, data); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// The descriptor follows the program: from the start on RUNNING, in between READY or BLOCKED, and at last TERMINATED. A
+// replay and a snapshot make the same of it.
+func TestDescriptorFollowsTheProgram(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	pid := s.host(kernel.Operator, `,"restart":"always"`)
+	expect := func(when, state string, osPID, restarts int64) *schema.Descriptor {
+		t.Helper()
+		s.check()
+		d := s.get(pid)
+		if d.State != state || (d.OSPID != nil) != (osPID != 0) || osPID != 0 && *d.OSPID != osPID || *d.Restarts != restarts {
+			t.Errorf("%s: %s, os_pid %v, %d restarts; want %s, %d, %d", when, d.State, d.OSPID, *d.Restarts, state, osPID, restarts)
+		}
+		return d
+	}
+	expect("spawned", "READY", 0, 0)
+	s.note("Process.NoteStart", fmt.Sprintf(`{"pid":%d,"os_pid":77,"sandbox":"off","again":false}`, pid))
+	if d := expect("started", "RUNNING", 77, 0); *d.Sandbox != "off" || d.Exit != nil {
+		t.Errorf("started: sandbox %s, exit %+v", *d.Sandbox, d.Exit)
+	}
+	s.tick = 5
+	s.note("Process.NoteEnd", fmt.Sprintf(
+		`{"pid":%d,"code":3,"reason":"exited","fault":"QUARANTINE","restart":true,"blocked_ticks":30,"faults":3,"quick":2}`, pid))
+	d := expect("in quarantine", "BLOCKED", 0, 0)
+	if *d.BlockedUntilTick != 35 || *d.Exit.Code != 3 || *d.Exit.Fault != "QUARANTINE" || d.Exit.Tick != 5 {
+		t.Errorf("blocked until %d, exit %+v", *d.BlockedUntilTick, d.Exit)
+	}
+	if h := s.domain.Hosted(); len(h) != 1 || h[0].Faults != 3 || h[0].Quick != 2 || h[0].Blocked != 35 || h[0].Unsettled() || h[0].Ended() {
+		t.Errorf("recovery sees %+v", h)
+	}
+	s.note("Process.NoteStart", fmt.Sprintf(`{"pid":%d,"os_pid":78,"sandbox":"off","again":true}`, pid))
+	if d := expect("restarted", "RUNNING", 78, 1); d.BlockedUntilTick != nil {
+		t.Error("restarted, and still blocked")
+	}
+	s.note("Process.NoteEnd", fmt.Sprintf(`{"pid":%d,"signal":9,"reason":"signalled","restart":false,"blocked_ticks":0,"faults":4,"quick":3}`, pid))
+	if d := expect("gone", "TERMINATED", 0, 1); *d.Exit.Signal != 9 || d.ExitTick == nil {
+		t.Errorf("gone: %+v", d)
+	}
+	if !slices.ContainsFunc(s.steps, func(step kernel.Step) bool { return step.Type == "Process.Exit" }) {
+		t.Errorf("the end of the program took these steps: %v", s.steps)
+	}
+	if h := s.domain.Hosted(); len(h) != 0 {
+		t.Errorf("recovery sees %+v", h)
+	}
+}
+
+// A process that ends while its program runs keeps its number until that is gone, so that a recovery in between knows of
+// it; a start that is noted too late is refused.
+func TestProcessEndsBeforeItsProgram(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	pid := s.host(kernel.Operator, "")
+	if h := s.domain.Hosted(); len(h) != 1 || !h[0].Unsettled() {
+		t.Errorf("before its start recovery sees %+v", h)
+	}
+	s.note("Process.NoteStart", fmt.Sprintf(`{"pid":%d,"os_pid":77,"sandbox":"off","again":false}`, pid))
+	s.note("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid))
+	s.check()
+	if d := s.get(pid); d.State != "TERMINATED" || d.OSPID == nil {
+		t.Errorf("terminated: %+v", d)
+	}
+	if h := s.domain.Hosted(); len(h) != 1 || !h[0].Ended() {
+		t.Errorf("recovery sees %+v", h)
+	}
+	s.note("Process.NoteEnd", fmt.Sprintf(`{"pid":%d,"signal":15,"reason":"ordered","restart":false,"blocked_ticks":0,"faults":0,"quick":0}`, pid))
+	s.check()
+	if d := s.get(pid); d.OSPID != nil || d.Exit.Reason != "ordered" || len(s.domain.Hosted()) != 0 {
+		t.Errorf("gone: %+v", d)
+	}
+	if _, err := s.run(kernel.Operator, "Process.NoteStart", fmt.Sprintf(`{"pid":%d,"os_pid":78,"sandbox":"off","again":true}`, pid)); err == nil || err.Class != schema.Conflict {
+		t.Errorf("a start after the end: %v", err)
+	}
+}
+
+// What is not done outside the kernel for a call, and what is.
+func TestEffects(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	decide := func(typ, data string) *kernel.Effect {
+		t.Helper()
+		result, err := s.domain.Decide(s.request(kernel.Operator, typ, []byte(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Effect
+	}
+	if e := decide("Syscall.Spawn", `{"child_agent_id":"a"}`); e != nil {
+		t.Errorf("without a program: %+v", e)
+	}
+	e := decide("Syscall.Spawn", `{"child_agent_id":"a","command":["x","y"],"restart":"always"}`)
+	if e == nil || e.Start == nil || e.Start.PID != 1 || e.Start.AgentID != "a" || e.Start.Origin != home || len(e.Start.Spec.Command) != 2 {
+		t.Errorf("with a program: %+v", e)
+	}
+	parent := s.spawn(kernel.Operator)
+	if e := decide("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, parent)); e != nil {
+		t.Errorf("ending one without a program: %+v", e)
+	}
+	hosted := s.host(kernel.Operator, "")
+	child := s.host(hosted, "")
+	if e := decide("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, hosted)); e == nil || !slices.Equal(e.Stop, []int64{child, hosted}) {
+		t.Errorf("ending one with a program, whose child has one: %+v", e)
+	}
+	s.note("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, child))
+	if e := decide("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, child)); e == nil || !slices.Equal(e.Stop, []int64{child}) {
+		t.Errorf("ending it again, while its program may still be on its way out: %+v", e)
+	}
+}
+
+// What is refused of a program: what cannot be meant, and what would be held less tightly than its spawner.
+func TestProgramsRefused(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, own, asked string
+		class            schema.Class
+		says             string
+	}{
+		{"no program", "", `"command":[]`, schema.InvalidInput, "command"},
+		{"empty name", "", `"command":[""]`, schema.InvalidInput, "command"},
+		{"NUL", "", `"command":["a\u0000b"]`, schema.InvalidInput, "NUL"},
+		{"settings without a program", "", `"restart":"always"`, schema.InvalidInput, "restart"},
+		{"limits without a program", "", `"limits":{"open_files":9}`, schema.InvalidInput, "limits"},
+		{"bad variable", "", `"command":["a"],"env":{"A=B":"c"}`, schema.InvalidInput, "env"},
+		{"relative directory", "", `"command":["a"],"cwd":"here"`, schema.InvalidInput, "cwd"},
+		{"an agent's choice of directory", "", `"command":["a"],"cwd":"/"`, schema.Forbidden, "cwd"},
+		{"looser sandbox", "", `"command":["a"],"sandbox":"off"`, schema.Forbidden, "sandbox"},
+		{"looser than strict", `,"sandbox":"strict"`, `"command":["a"]`, schema.Forbidden, "sandbox"},
+		{"no limit where the spawner has one", `,"limits":{"open_files":64}`, `"command":["a"]`, schema.Forbidden, "open_files"},
+		{"limit above the spawner's", `,"limits":{"memory_bytes":64}`, `"command":["a"],"limits":{"memory_bytes":65}`, schema.Forbidden, "memory_bytes"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newShell(t)
+			spawner := kernel.Operator
+			if test.class == schema.Forbidden {
+				spawner = s.host(kernel.Operator, test.own)
+			}
+			_, err := s.run(spawner, "Syscall.Spawn", `{"child_agent_id":"b",`+test.asked+`}`)
+			if err == nil || err.Class != test.class || !strings.Contains(err.Message, test.says) {
+				t.Errorf("got %v, want class %v and %q", err, test.class, test.says)
+			}
+		})
+	}
+}

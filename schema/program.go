@@ -1,0 +1,65 @@
+package schema
+
+// Program is what an agent runs, and how: the part of Syscall.Spawn's data that makes the kernel host it (PROTOCOL 5).
+type Program struct {
+	Command []string          `json:"command,omitzero" doc:"Program and arguments. A name without a slash is looked up in PATH. Without it no program is started."`
+	Env     map[string]string `json:"env,omitzero" maxlen:"8192" doc:"Variables beside PATH, HOME, LANG, TMPDIR, PWOS_PID and PWOS_AGENT_ID. They are journaled, so they are no place for secrets."`
+	Cwd     *string           `json:"cwd,omitzero" minlen:"1" maxlen:"4096" doc:"Working directory, absolute: where it may write. The operator alone names one. Default: a directory of its own."`
+	Restart *string           `json:"restart,omitzero" enum:"never on-failure always" doc:"After which ends the program is started again. Default never."`
+	Channel *string           `json:"channel,omitzero" enum:"stdio fd3" doc:"Where it speaks with the kernel: standard input and output, or descriptor 3. Default stdio."`
+	Limits  *Limits           `json:"limits,omitzero" doc:"Bounds of what the program uses: none above the spawner's own. Default: none."`
+	Sandbox *string           `json:"sandbox,omitzero" enum:"default strict off" doc:"How it is confined: as far as can be; not started where it cannot be; not at all. No less than the spawner. Default: default."`
+}
+
+// TakesLong reports whether a program is to be started: then no other frame of the connection is under way beside the call.
+func (p *Program) TakesLong() bool { return p.Command != nil }
+
+// Limits bounds what a program uses.
+type Limits struct {
+	CPUSeconds  *int64 `json:"cpu_seconds,omitzero" min:"1" max:"3153600000" doc:"Processor time of one process, in seconds."`
+	MemoryBytes *int64 `json:"memory_bytes,omitzero" min:"1" doc:"Private writable memory of one process, in bytes."`
+	OpenFiles   *int64 `json:"open_files,omitzero" min:"8" max:"2147483647" doc:"Open descriptors of one process."`
+	WallSeconds *int64 `json:"wall_seconds,omitzero" min:"1" max:"3153600000" doc:"Time from its start, in seconds."`
+	Processes   *int64 `json:"processes,omitzero" min:"1" max:"2147483647" doc:"Processes that it may have at once."`
+}
+
+// Hosted is the part of a descriptor that only an agent with a program has.
+type Hosted struct {
+	Command  []string `json:"command,omitzero" doc:"Program and arguments, of a hosted agent."`
+	OSPID    *int64   `json:"os_pid,omitzero" doc:"Number of the program's first process in the system, from its start until nothing of it is left."`
+	Restarts *int64   `json:"restarts,omitzero" doc:"How often the program was started again."`
+	Exit     *Exit    `json:"exit,omitzero" doc:"The program's last end."`
+	Sandbox  *string  `json:"sandbox,omitzero" doc:"What confines the program: a level such as landlock:v7, none where the system has none, off."`
+}
+
+// Exit is the end of a program, once nothing of it is left.
+type Exit struct {
+	Code   *int64  `json:"code,omitzero" doc:"Exit code; none where a signal ended it, it was never started, or nobody knows."`
+	Signal *int64  `json:"signal,omitzero" doc:"Number of the signal that ended it."`
+	Reason string  `json:"reason" doc:"exited, signalled, ordered, limit:cpu, limit:wall, limit:processes, not started, shutdown, or unknown: the kernel died meanwhile."`
+	Fault  *string `json:"fault,omitzero" enum:"RECOVERABLE QUARANTINE EXILE" doc:"What the end counts as."`
+	Why    *string `json:"why,omitzero" doc:"The same in words."`
+	Tick   int64   `json:"tick" doc:"Tick at which it was noted."`
+}
+
+// ProcessStartInput is the data of the kernel's own Process.NoteStart.
+type ProcessStartInput struct {
+	PID     int64  `json:"pid" min:"1" doc:"Process whose program runs."`
+	OSPID   int64  `json:"os_pid" doc:"Number of its first process in the system."`
+	Sandbox string `json:"sandbox" doc:"What confines it."`
+	Again   bool   `json:"again" doc:"It is no first start."`
+}
+
+// ProcessEndInput is the data of the kernel's own Process.NoteEnd.
+type ProcessEndInput struct {
+	PID          int64   `json:"pid" min:"1" doc:"Process whose program ended."`
+	Code         *int64  `json:"code,omitzero" doc:"Exit code."`
+	Signal       *int64  `json:"signal,omitzero" doc:"Signal that ended it."`
+	Reason       string  `json:"reason" doc:"Why it ended."`
+	Fault        *string `json:"fault,omitzero" doc:"What that counts as."`
+	Why          *string `json:"why,omitzero" doc:"The same in words."`
+	Restart      bool    `json:"restart" doc:"It is to be started again; else the process ends."`
+	BlockedTicks int64   `json:"blocked_ticks" min:"0" doc:"How many ticks the process is blocked before that."`
+	Faults       int64   `json:"faults" min:"0" doc:"Faults in a row, this one included."`
+	Quick        int64   `json:"quick" min:"0" doc:"Early ends in a row, this one included."`
+}

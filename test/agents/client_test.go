@@ -1,0 +1,213 @@
+package agents_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+)
+
+// client is a connection past the prologue: the operator's, or an agent's own.
+type client struct {
+	out   io.Writer
+	lines *bufio.Reader
+	close func()
+	sent  int
+	renew func() // has the patience with the connection begin anew
+}
+
+// frame is what the kernel says.
+type frame struct {
+	Kind     string          `json:"kind"`
+	Type     string          `json:"type"`
+	Data     json.RawMessage `json:"data"`
+	Metadata struct {
+		ID          string `json:"id"`
+		Correlation string `json:"correlation"`
+		Causation   string `json:"causation"`
+		Kernel      struct {
+			PID int64 `json:"pid"`
+		} `json:"kernel"`
+	} `json:"metadata"`
+}
+
+// kernelError is the data of an error.
+type kernelError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+func (e *kernelError) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Message) }
+
+// greet goes through the prologue.
+func greet(in io.Reader, out io.Writer) (*client, error) {
+	c := &client{out: out, lines: bufio.NewReaderSize(in, 64<<10), close: func() {}, renew: func() {}}
+	first, err := c.next()
+	if err != nil {
+		return nil, err
+	}
+	if first.Type != "Syscall.Authenticate" || string(first.Data) != `{"scheme":"none"}` {
+		return nil, fmt.Errorf("the first frame is %+v", first)
+	}
+	_, err = io.WriteString(out, `{"kind":"reply","type":"Syscall.Authenticate","data":null}`+"\n")
+	return c, err
+}
+
+func dialSocket(path string) (*client, error) {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	renew := func() { _ = conn.SetDeadline(time.Now().Add(patience)) }
+	renew()
+	c, err := greet(conn, conn)
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	c.close, c.renew = func() { _ = conn.Close() }, renew
+	return c, nil
+}
+
+func (p *place) dial(t testing.TB) *client {
+	t.Helper()
+	c, err := dialSocket(p.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.close)
+	return c
+}
+
+func (c *client) next() (f frame, err error) {
+	line, err := c.lines.ReadBytes('\n')
+	if err != nil {
+		return f, err
+	}
+	return f, json.Unmarshal(line, &f)
+}
+
+// send writes a request without waiting for its answer.
+func (c *client) send(kind, typ, data string) error {
+	c.renew()
+	c.sent++
+	_, err := fmt.Fprintf(c.out, `{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"q-%d-%d","timestamp":1}}`+"\n",
+		kind, typ, data, os.Getpid(), c.sent)
+	return err
+}
+
+// call makes a request, and returns its reply or its error.
+func (c *client) call(kind, typ, data string) (frame, error) {
+	if err := c.send(kind, typ, data); err != nil {
+		return frame{}, err
+	}
+	f, err := c.next()
+	if err == nil && f.Kind == "error" {
+		fault := &kernelError{}
+		if err := json.Unmarshal(f.Data, fault); err != nil {
+			return f, err
+		}
+		return f, fault
+	}
+	return f, err
+}
+
+// must makes a call that has to succeed, and decodes its data into out.
+func (c *client) must(t testing.TB, kind, typ, data string, out any) {
+	t.Helper()
+	f, err := c.call(kind, typ, data)
+	if err != nil {
+		t.Fatalf("%s %s: %v", typ, data, err)
+	}
+	if out == nil {
+		return
+	}
+	if err := json.Unmarshal(f.Data, out); err != nil {
+		t.Fatalf("%s: %s: %v", typ, f.Data, err)
+	}
+}
+
+// descriptor is what the tests look at of a process.
+type descriptor struct {
+	PID          int64    `json:"pid"`
+	State        string   `json:"state"`
+	Command      []string `json:"command"`
+	OSPID        *int     `json:"os_pid"`
+	Restarts     *int64   `json:"restarts"`
+	Sandbox      *string  `json:"sandbox"`
+	BlockedUntil *int64   `json:"blocked_until_tick"`
+	Exit         *struct {
+		Code   *int64  `json:"code"`
+		Signal *int64  `json:"signal"`
+		Reason string  `json:"reason"`
+		Fault  *string `json:"fault"`
+		Why    *string `json:"why"`
+	} `json:"exit"`
+}
+
+func (d *descriptor) reason() string {
+	if d.Exit == nil {
+		return ""
+	}
+	return d.Exit.Reason
+}
+
+// spawn has the kernel host a program of this binary. more is further members of the data, each with its comma.
+func (c *client) spawn(t testing.TB, more, program string, args ...string) int64 {
+	t.Helper()
+	command, err := json.Marshal(append([]string{self(t), program}, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out struct {
+		ChildPID int64 `json:"child_pid"`
+	}
+	c.must(t, "command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":%q,"command":%s%s}`, program, command, more), &out)
+	return out.ChildPID
+}
+
+func (c *client) get(t testing.TB, pid int64) (d descriptor) {
+	t.Helper()
+	c.must(t, "query", "Process.Get", fmt.Sprintf(`{"pid":%d}`, pid), &d)
+	return d
+}
+
+// awaitState waits until a process is in a state, and returns what it is then.
+func (c *client) awaitState(t testing.TB, pid int64, state string) (d descriptor) {
+	t.Helper()
+	await(t, fmt.Sprintf("pid %d is to be %s", pid, state), func() bool {
+		d = c.get(t, pid)
+		return d.State == state
+	})
+	return d
+}
+
+// awaitGone waits until a process has ended and its program with it.
+func (c *client) awaitGone(t testing.TB, pid int64) (d descriptor) {
+	t.Helper()
+	await(t, fmt.Sprintf("pid %d is to be gone", pid), func() bool {
+		d = c.get(t, pid)
+		return d.State == "TERMINATED" && d.OSPID == nil && d.Exit != nil
+	})
+	return d
+}
+
+// memory reads a value that an agent has stored, once it is there.
+func (c *client) awaitKey(t testing.TB, key string) (value string) {
+	t.Helper()
+	await(t, "key "+key, func() bool {
+		f, err := c.call("query", "Memory.Get", fmt.Sprintf(`{"key":%q}`, key))
+		if err != nil {
+			return false
+		}
+		if json.Unmarshal(f.Data, &value) != nil {
+			value = string(f.Data)
+		}
+		return true
+	})
+	return value
+}

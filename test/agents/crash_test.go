@@ -1,0 +1,74 @@
+package agents_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// A daemon that is killed, again and again, leaves nothing of its agents running, whatever they had forked; what the next
+// one knows of them is right, and it starts those again whose policy says so.
+func TestDaemonKilled(t *testing.T) {
+	t.Parallel()
+	rounds := 5
+	if os.Getenv("PWOS_LONG") == "1" {
+		rounds = 100
+	}
+	p := newPlace(t)
+	var kept []int64 // agents that come back with every daemon
+	var never int64  // one that does not
+	began := time.Now()
+	for round := range rounds {
+		daemon := p.launch(t)
+		c := p.dial(t)
+		if round > 0 {
+			d := c.awaitState(t, never, "TERMINATED")
+			if d.reason() != "unknown" || d.OSPID != nil || *d.Restarts != 0 {
+				t.Errorf("round %d: a program that is not to be restarted is %+v, %+v", round, d, d.Exit)
+			}
+		} else {
+			for _, restart := range []string{"always", "on-failure"} {
+				kept = append(kept, c.spawn(t, allowAll+fmt.Sprintf(`,"restart":%q`, restart), "forking"))
+			}
+		}
+		never = c.spawn(t, allowAll, "forking")
+		var all []int
+		for _, pid := range kept {
+			d := c.awaitState(t, pid, "RUNNING")
+			if *d.Restarts != int64(round) || round > 0 && d.reason() != "unknown" {
+				t.Errorf("round %d: pid %d was restarted %d times, and last ended as %+v", round, pid, *d.Restarts, d.Exit)
+			}
+			all = append(all, c.awaitForked(t, pid, *d.OSPID)...)
+		}
+		all = append(all, c.awaitForked(t, never, *c.get(t, never).OSPID)...)
+		if slices.ContainsFunc(all, func(osPID int) bool { return !alive(osPID) }) {
+			t.Fatalf("round %d: of %v not all run, so that this proves nothing", round, all)
+		}
+		daemon.kill(t)
+		await(t, "the end of all that the agents had started", func() bool { return !slices.ContainsFunc(all, alive) })
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d rounds in %v", rounds, time.Since(began).Round(time.Millisecond))
+	p.launch(t)
+	var verdict struct {
+		OK bool `json:"ok"`
+	}
+	if p.dial(t).must(t, "query", "Audit.Verify", `{}`, &verdict); !verdict.OK {
+		t.Error("the journal is broken")
+	}
+}
+
+// awaitForked waits until the program whose first process is osPID has forked, and returns all its processes.
+func (c *client) awaitForked(t *testing.T, pid int64, osPID int) (all []int) {
+	t.Helper()
+	await(t, fmt.Sprintf("forks of pid %d", pid), func() bool {
+		text := c.awaitKey(t, fmt.Sprintf("forked/%d", pid))
+		return json.Unmarshal([]byte(text), &all) == nil && len(all) == 4 && all[0] == osPID
+	})
+	return all
+}

@@ -1,0 +1,261 @@
+package agents_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A program that crashes is started again after its pause, with its restarts counted and the crash recorded; the third
+// fault in a row is a quarantine, which the kernel's clock ends.
+func TestCrashesAreAnsweredByTheTable(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	pid := c.spawn(t, allowAll+`,"restart":"on-failure"`, "exit", "3")
+	d := c.awaitState(t, pid, "BLOCKED")
+	if d.reason() != "exited" || d.Exit.Code == nil || *d.Exit.Code != 3 || d.Exit.Fault == nil || *d.Exit.Fault != "QUARANTINE" {
+		t.Errorf("in quarantine the last end is %+v", d.Exit)
+	}
+	if *d.Restarts != 2 || d.BlockedUntil == nil || *d.BlockedUntil != 30 {
+		t.Errorf("restarts %d, blocked until %v, want 2 and 30", *d.Restarts, d.BlockedUntil)
+	}
+	for quarantine, ticks := range []int{30, 60, 120} {
+		d = c.awaitState(t, pid, "BLOCKED")
+		if *d.Restarts != int64(quarantine)+2 {
+			t.Errorf("%d restarts before quarantine %d", *d.Restarts, quarantine+1)
+		}
+		c.must(t, "command", "Clock.Advance", fmt.Sprintf(`{"ticks":%d}`, ticks), nil)
+		await(t, "end of quarantine", func() bool { return *c.get(t, pid).Restarts == int64(quarantine)+3 })
+	}
+	d = c.awaitGone(t, pid)
+	if d.Exit.Fault == nil || *d.Exit.Fault != "EXILE" {
+		t.Errorf("exiled as %+v", d.Exit)
+	}
+	if _, err := c.call("command", "Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"a","value":1}`, pid)); err == nil {
+		t.Error("an exile may still act")
+	}
+}
+
+// A quarantine lasts as many ticks as it was given, across a restart of the kernel too; one who is in it can be ended.
+func TestQuarantineOutlivesTheDaemon(t *testing.T) {
+	t.Parallel()
+	p, daemon := start(t)
+	c := p.dial(t)
+	pid := c.spawn(t, allowAll+`,"restart":"always"`, "exit", "3")
+	c.awaitState(t, pid, "BLOCKED")
+	c.must(t, "command", "Clock.Advance", `{"ticks":29}`, nil)
+	c.awaitGone(t, c.spawn(t, "", "doze")) // longer than the pause that a restart without quarantine takes
+	if d := c.get(t, pid); d.State != "BLOCKED" || *d.Restarts != 2 {
+		t.Errorf("a tick before its end the quarantine is over: %+v", d)
+	}
+	daemon.end(t)
+	p.launch(t)
+	c = p.dial(t)
+	if d := c.get(t, pid); d.State != "BLOCKED" || *d.BlockedUntil != 30 || *d.Restarts != 2 {
+		t.Errorf("after the kernel's restart: %+v", d)
+	}
+	c.must(t, "command", "Clock.Advance", `{"ticks":1}`, nil)
+	await(t, "the next quarantine", func() bool {
+		d := c.get(t, pid)
+		return d.State == "BLOCKED" && *d.Restarts == 3 && *d.BlockedUntil == 90
+	})
+	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
+	if d := c.get(t, pid); d.State != "TERMINATED" || d.reason() != "exited" {
+		t.Errorf("terminated in quarantine: %+v", d)
+	}
+}
+
+// What ends a program, and what that means, by its restart policy.
+func TestEndsAreRecorded(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	for _, test := range []struct {
+		name, more, program, arg string
+		reason, fault            string
+		code, signal             int64
+	}{
+		{"finished", "", "exit", "0", "exited", "", 0, -1},
+		{"finished, on-failure", `,"restart":"on-failure"`, "exit", "0", "exited", "", 0, -1},
+		{"failed", "", "exit", "7", "exited", "RECOVERABLE", 7, -1},
+		{"signalled", "", "signal", "9", "signalled", "RECOVERABLE", -1, 9},
+		{"wall clock", `,"limits":{"wall_seconds":1}`, "idle", "", "limit:wall", "RECOVERABLE", -1, 9},
+		{"too many processes", `,"limits":{"processes":3}`, "bomb", "", "limit:processes", "QUARANTINE", -1, 9},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := c.awaitGone(t, c.spawn(t, allowAll+test.more, test.program, test.arg))
+			e := d.Exit
+			if e.Reason != test.reason || number(e.Code) != test.code || number(e.Signal) != test.signal {
+				t.Errorf("ended as %s, code %d, signal %d; want %s, %d, %d",
+					e.Reason, number(e.Code), number(e.Signal), test.reason, test.code, test.signal)
+			}
+			fault := ""
+			if e.Fault != nil {
+				fault = *e.Fault
+			}
+			if fault != test.fault || *d.Restarts != 0 {
+				t.Errorf("fault %q after %d restarts, want %q", fault, *d.Restarts, test.fault)
+			}
+		})
+	}
+}
+
+func number(n *int64) int64 {
+	if n == nil {
+		return -1
+	}
+	return *n
+}
+
+// A program that cannot be started is an agent that has ended, and says why.
+func TestProgramsThatCannotBeStarted(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	keys := p.path("k")
+	if err := os.Mkdir(keys, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.configure(t, settings+fmt.Sprintf("[crypto]\nidentity = %q\n", filepath.Join(keys, "not/there/yet")))
+	p.launch(t)
+	c := p.dial(t)
+	for _, test := range []struct{ command, more, why string }{
+		{`["no-such-program-anywhere"]`, "", "not found"},
+		{`["/etc/hostname"]`, `,"restart":"always"`, "not executable"},
+		{`["/bin/sh"]`, `,"cwd":"/no/such/place"`, "not found"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.dir), "the kernel's own"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("s/journal")), "the kernel's own"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("r/../r")), "the kernel's own"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, keys), "the kernel's configuration"},
+	} {
+		var out struct {
+			ChildPID int64 `json:"child_pid"`
+		}
+		c.must(t, "command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a","command":%s%s}`, test.command, test.more), &out)
+		d := c.get(t, out.ChildPID) // the answer came when it was known
+		if d.State != "TERMINATED" || d.reason() != "not started" || !strings.Contains(*d.Exit.Why, test.why) {
+			t.Errorf("%s: %s, %+v, want it not started: %s", test.command, d.State, d.Exit, test.why)
+		}
+	}
+}
+
+// Terminate is answered when nothing of an agent is left: what ignores TERM is killed, and with it what it has started,
+// orphans in sessions of their own included.
+func TestTerminateTakesEverything(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	pid := c.spawn(t, allowAll, "stubborn")
+	var orphan, own int
+	fmt.Sscan(c.awaitKey(t, "orphan"), &orphan)
+	fmt.Sscan(c.awaitKey(t, "own"), &own)
+	d := c.get(t, pid)
+	if d.State != "RUNNING" || *d.OSPID != own || !alive(own) || !alive(orphan) || d.Sandbox == nil {
+		t.Fatalf("before: %+v, own %d, orphan %d", d, own, orphan)
+	}
+	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
+	if alive(own) || alive(orphan) {
+		t.Error("answered while something was left")
+	}
+	d = c.get(t, pid)
+	if d.State != "TERMINATED" || d.OSPID != nil || d.reason() != "ordered" || number(d.Exit.Signal) != int64(syscall.SIGKILL) {
+		t.Errorf("after: %+v, %+v", d, d.Exit)
+	}
+	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil) // twice is fine
+}
+
+// The programs of descendants go with a process; an agent may end itself, and be answered.
+func TestTerminateTakesDescendants(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	parent := c.spawn(t, allowAll, "parent", self(t))
+	child := c.awaitKey(t, "child")
+	d := c.get(t, parent)
+	var childPID int64
+	fmt.Sscan(child, &childPID)
+	grown := c.get(t, childPID)
+	if grown.State != "RUNNING" {
+		t.Fatalf("the child is %+v", grown)
+	}
+	c.must(t, "command", "Memory.Set", `{"key":"go","value":1}`, nil) // the parent ends itself
+	d = c.awaitGone(t, parent)
+	if d.reason() != "ordered" {
+		t.Errorf("the parent ended as %+v", d.Exit)
+	}
+	c.awaitGone(t, childPID)
+	if alive(*grown.OSPID) {
+		t.Error("the child's program is left")
+	}
+}
+
+// A shutdown takes all agents down; always comes back with the next start, the others do not.
+func TestShutdownTakesAllDown(t *testing.T) {
+	t.Parallel()
+	p, daemon := start(t)
+	c := p.dial(t)
+	var pids []int64
+	var own []int
+	for _, restart := range []string{"never", "on-failure", "always"} {
+		pid := c.spawn(t, allowAll+fmt.Sprintf(`,"restart":%q`, restart), "idle")
+		pids, own = append(pids, pid), append(own, *c.get(t, pid).OSPID)
+	}
+	daemon.end(t)
+	for _, osPID := range own {
+		if alive(osPID) {
+			t.Errorf("process %d outlived the daemon", osPID)
+		}
+	}
+	p.launch(t)
+	c = p.dial(t)
+	for i, state := range []string{"TERMINATED", "TERMINATED", "RUNNING"} {
+		d := c.awaitState(t, pids[i], state)
+		if d.reason() != "shutdown" {
+			t.Errorf("pid %d ended as %+v", pids[i], d.Exit)
+		}
+	}
+	c.must(t, "query", "Audit.Verify", `{}`, nil)
+}
+
+// The standard error of an agent is kept beside its working directory, where it cannot reach it.
+func TestLogIsKept(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	pid := c.spawn(t, allowAll, "loud", "one\ntwo\n")
+	c.awaitGone(t, pid)
+	if got := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "stderr.log")); got != "one\ntwo\n" {
+		t.Errorf("the log says %q", got)
+	}
+}
+
+// A second signal to the daemon is the end of its agents' grace.
+func TestSecondSignalEndsTheGrace(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.configure(t, strings.Replace(settings, `grace = "300ms"`, `grace = "1h"`, 1))
+	daemon := p.launch(t)
+	c := p.dial(t)
+	c.spawn(t, allowAll, "stubborn")
+	var own int
+	if _, err := fmt.Sscan(c.awaitKey(t, "own"), &own); err != nil {
+		t.Fatal(err)
+	}
+	c.close()
+	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.stderr.String(), "shutting down") })
+	daemon.end(t) // signals once more
+	if alive(own) {
+		t.Error("the agent outlived the daemon")
+	}
+	p.configure(t, settings)
+	p.launch(t)
+	if d := p.dial(t).get(t, 1); d.reason() != "shutdown" || number(d.Exit.Signal) != int64(syscall.SIGKILL) {
+		t.Errorf("it ended as %+v", d.Exit)
+	}
+}

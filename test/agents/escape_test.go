@@ -1,0 +1,92 @@
+package agents_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A program that goes to the kernel's sockets by itself, at whatever distance from the agent, is that agent there: it may
+// not name another process, nor do what only the operator may.
+func TestNobodyBecomesTheOperator(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	c.must(t, "command", "Syscall.Spawn", `{"child_agent_id":"victim"}`, nil) // pid 1
+	for _, how := range []string{"itself", "child", "orphan"} {
+		for _, sandbox := range []string{"default", "off"} {
+			t.Run(how+", sandbox "+sandbox, func(t *testing.T) {
+				pid := c.spawn(t, fmt.Sprintf(`,"sandbox":%q,"capabilities":{"allowed_syscalls":["Syscall.Terminate","Syscall.SendMsg"]}`, sandbox),
+					"intrude", how, p.socket())
+				d := c.awaitGone(t, pid)
+				log := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "stderr.log"))
+				if d.reason() != "exited" || number(d.Exit.Code) != 0 {
+					t.Errorf("ended as %+v\n%s", d.Exit, log)
+				}
+				said := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "intruder"))
+				for _, want := range []string{
+					fmt.Sprintf("ping: pid %d\n", pid),
+					"shutdown: 403 ",
+					fmt.Sprintf("as the operator: 403 pid %d may not act as pid 0", pid),
+					fmt.Sprintf("as another: 403 pid %d may not act as pid 1", pid),
+					fmt.Sprintf("terminate another: 403 pid %d may not terminate pid 1", pid),
+				} {
+					if !strings.Contains(said, want) {
+						t.Errorf("the intruder was not told %q:\n%s", want, said)
+					}
+				}
+			})
+		}
+	}
+	if d := c.get(t, 1); d.State != "READY" {
+		t.Errorf("the victim is %s", d.State)
+	}
+}
+
+// Where the system can confine, an agent writes nothing outside its directory, and signals nobody but its own. The
+// descriptor and the parameter block say what is enforced.
+func TestSandbox(t *testing.T) {
+	t.Parallel()
+	p, daemon := start(t)
+	c := p.dial(t)
+	outside := p.path("outside")
+	pid := c.spawn(t, allowAll, "trespass", outside, fmt.Sprint(daemon.cmd.Process.Pid))
+	level := *c.get(t, pid).Sandbox
+	var parameters struct {
+		Sandbox string `json:"sandbox"`
+	}
+	c.must(t, "query", "Memory.Get", `{"key":"proc/cmdline"}`, &parameters)
+	if parameters.Sandbox != level {
+		t.Errorf("the descriptor says %s, the parameter block %s", level, parameters.Sandbox)
+	}
+	d := c.awaitGone(t, pid)
+	if number(d.Exit.Code) != 0 {
+		t.Fatalf("ended as %+v", d.Exit)
+	}
+	said := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "trespasser"))
+	if level == "none" {
+		if !strings.Contains(daemon.stderr.String(), "AGENTS ARE NOT CONFINED") {
+			t.Error("the system cannot confine, and the log does not say so")
+		}
+		return
+	}
+	if _, err := os.Stat(outside); err == nil || !strings.Contains(said, "write: open "+outside+": permission denied") {
+		t.Errorf("writing outside: %s", said)
+	}
+	if !strings.Contains(said, "signal: operation not permitted") && !strings.Contains(daemon.stderr.String(), "agents can signal processes") {
+		t.Errorf("signalling the daemon: %s", said)
+	}
+}
+
+// What an agent spawns is held no less tightly than itself.
+func TestSpawnerGivesNoMoreThanItHas(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	pid := c.spawn(t, allowAll+`,"limits":{"open_files":64}`, "loosen")
+	if d := c.awaitGone(t, pid); number(d.Exit.Code) != 0 {
+		t.Errorf("ended as %+v\n%s", d.Exit, readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "stderr.log")))
+	}
+}

@@ -1,0 +1,209 @@
+package agents_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// forking has a child, an orphan, and an orphan's orphan, none of which ends when it is told to, and stores their numbers.
+func forking([]string) int {
+	signal.Ignore(syscall.SIGTERM)
+	c, err := channel()
+	if err != nil {
+		return failed(err)
+	}
+	child, err := again("deaf")
+	if err != nil {
+		return failed(err)
+	}
+	numbers := []int{os.Getpid(), child.Pid}
+	for range 2 {
+		text, err := forkTwice("deaf")
+		if err != nil {
+			return failed(err)
+		}
+		n, _ := strconv.Atoi(text)
+		numbers = append(numbers, n)
+	}
+	if err := c.note("forked/"+os.Getenv("PWOS_PID"), numbers); err != nil {
+		return failed(err)
+	}
+	return idle(nil)
+}
+
+// intrude has an intruder come from a given distance, and waits for what it has to say.
+func intrude(args []string) int {
+	how, socket := args[0], args[1]
+	said := "intruder"
+	switch how {
+	case "itself":
+		return intruder([]string{socket, said})
+	case "child":
+		if out, err := exec.Command("/proc/self/exe", "intruder", socket, said).CombinedOutput(); err != nil {
+			return failed(fmt.Errorf("%w: %s", err, out))
+		}
+	case "orphan":
+		if _, err := forkTwice("intruder", socket, said); err != nil {
+			return failed(err)
+		}
+		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			if _, err := os.Stat(said); err == nil {
+				return 0
+			}
+			if time.Now().After(end) {
+				return failed(fmt.Errorf("the orphan said nothing"))
+			}
+		}
+	}
+	return 0
+}
+
+// intruder connects to the kernel's socket and tries to be more than it is.
+func intruder(args []string) int {
+	c, err := dialSocket(args[0])
+	if err != nil {
+		return failed(err)
+	}
+	var said strings.Builder
+	f, err := c.call("query", "Syscall.Ping", `{"payload":1}`)
+	if err != nil {
+		return failed(err)
+	}
+	fmt.Fprintf(&said, "ping: pid %d\n", f.Metadata.Kernel.PID)
+	for _, try := range []struct{ what, kind, typ, data string }{
+		{"shutdown", "command", "Syscall.Shutdown", `{}`},
+		{"as the operator", "command", "Syscall.SendMsg", `{"pid":0,"receiver_pid":1,"payload":1}`},
+		{"as another", "command", "Syscall.SendMsg", `{"pid":1,"receiver_pid":1,"payload":1}`},
+		{"terminate another", "command", "Syscall.Terminate", `{"target_pid":1}`},
+	} {
+		_, err := c.call(try.kind, try.typ, try.data)
+		fmt.Fprintf(&said, "%s: %v\n", try.what, err)
+	}
+	part := args[1] + ".part"
+	if err := os.WriteFile(part, []byte(said.String()), 0o600); err != nil {
+		return failed(err)
+	}
+	if err := os.Rename(part, args[1]); err != nil {
+		return failed(err)
+	}
+	return 0
+}
+
+// trespass writes outside its directory and signals the daemon, and stores what came of it.
+func trespass(args []string) int {
+	daemon, _ := strconv.Atoi(args[1])
+	said := fmt.Sprintf("write: %v\nsignal: %v\n",
+		os.WriteFile(args[0], nil, 0o600), syscall.Kill(daemon, syscall.SIGWINCH))
+	if err := os.WriteFile(filepath.Join(os.Getenv("HOME"), "trespasser"), []byte(said), 0o600); err != nil {
+		return failed(err)
+	}
+	return 0
+}
+
+// loosen tries to spawn what is freer than itself.
+func loosen([]string) int {
+	c, err := channel()
+	if err != nil {
+		return failed(err)
+	}
+	for _, more := range []string{
+		`"sandbox":"off","limits":{"open_files":64}`, `"cwd":"/","limits":{"open_files":64}`, `"limits":{"open_files":65}`, `"restart":"never"`,
+	} {
+		f, err := c.call("command", "Syscall.Spawn", `{"child_agent_id":"freer","command":["/bin/true"],`+more+`}`)
+		if fault, ok := err.(*kernelError); !ok || fault.Code != 403 {
+			return failed(fmt.Errorf("%s: %s, %v", more, f.Data, err))
+		}
+	}
+	f, err := c.call("command", "Syscall.Spawn", `{"child_agent_id":"as tight","command":["/bin/true"],"limits":{"open_files":64}}`)
+	if err != nil {
+		return failed(fmt.Errorf("%s: %w", f.Data, err))
+	}
+	return 0
+}
+
+// flood sends requests as fast as it can, and reads the answers.
+func flood([]string) int {
+	c, err := channel()
+	if err != nil {
+		return failed(err)
+	}
+	go func() {
+		for {
+			if _, err := c.next(); err != nil {
+				return
+			}
+		}
+	}()
+	for {
+		if err := c.send("query", "Syscall.Ping", `{"payload":1}`); err != nil {
+			return failed(err)
+		}
+	}
+}
+
+// unread sends requests without reading an answer.
+func unread([]string) int {
+	c, err := channel()
+	if err != nil {
+		return failed(err)
+	}
+	for {
+		if err := c.send("query", "Syscall.Ping", `{"payload":1}`); err != nil {
+			return failed(err)
+		}
+	}
+}
+
+// garbage prints what is no frame, and reads nothing.
+func garbage([]string) int {
+	line := []byte(strings.Repeat("\x00\xffgarbage", 1000) + "\n")
+	for {
+		if _, err := os.Stdout.Write(line); err != nil {
+			return failed(err)
+		}
+	}
+}
+
+// half prints half a line and stops.
+func half([]string) int {
+	fmt.Print(`{"kind":"reply","type":"Sysc`)
+	return idle(nil)
+}
+
+// shut closes its output and goes on.
+func shut([]string) int {
+	c, err := channel()
+	if err != nil {
+		return failed(err)
+	}
+	if err := c.send("query", "Syscall.Ping", `{"payload":7}`); err != nil {
+		return failed(err)
+	}
+	_ = os.Stdout.Close()
+	if f, err := c.next(); err != nil || string(f.Data) != `{"payload":7}` {
+		return failed(fmt.Errorf("the answer behind the end of output is %s, %v", f.Data, err))
+	}
+	return idle(nil)
+}
+
+// eat takes memory until there is none.
+func eat([]string) int {
+	for all := []byte{1}; ; all = append(all, all...) {
+		fmt.Fprintln(os.Stderr, len(all))
+	}
+}
+
+// silent goes through the prologue and reads no more.
+func silent([]string) int {
+	if _, err := channel(); err != nil {
+		return failed(err)
+	}
+	return idle(nil)
+}

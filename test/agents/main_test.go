@@ -1,0 +1,31 @@
+// Package agents_test holds a kernel to what it promises of the programs that it hosts: real daemons, real programs.
+package agents_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/promptware-os/pwos/daemon"
+)
+
+// TestMain is many programs: the host's shim and guard, the daemon, the agents of the tests, and the tests.
+func TestMain(m *testing.M) {
+	daemon.Shim()
+	if len(os.Args) > 1 {
+		if os.Args[1] == "the-daemon" {
+			os.Exit(daemon.Main(os.Args[2:], os.Getenv, os.Stdout, os.Stderr))
+		}
+		if program, ok := agentPrograms()[os.Args[1]]; ok {
+			os.Exit(program(os.Args[2:]))
+		}
+	}
+	code := m.Run()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		code = 1
+	}
+	os.Exit(code)
+}

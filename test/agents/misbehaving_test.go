@@ -1,0 +1,70 @@
+package agents_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Whatever an agent does to its channel or to itself stays its own problem: beside it another one works, the operator is
+// served, the daemon does not grow, and it can be ended.
+func TestMisbehaviourStaysItsOwnProblem(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		program, more string
+		ends          bool // by itself
+	}{
+		{"flood", "", false},
+		{"unread", "", false},
+		{"unread", `,"channel":"fd3"`, false},
+		{"garbage", "", false},
+		{"half", "", false},
+		{"shut", "", false},
+		{"silent", "", false},
+		{"idle", "", false},
+		{"eat", `,"limits":{"memory_bytes":268435456}`, true},
+	} {
+		t.Run(test.program+test.more, func(t *testing.T) {
+			t.Parallel()
+			p, daemon := start(t)
+			c := p.dial(t)
+			bad := c.spawn(t, allowAll+test.more, test.program)
+			for range 3 {
+				good := c.spawn(t, allowAll, "ping")
+				if d := c.awaitGone(t, good); number(d.Exit.Code) != 0 {
+					t.Errorf("beside it another ended as %+v", d.Exit)
+				}
+			}
+			if test.ends {
+				if d := c.awaitGone(t, bad); d.Exit.Fault == nil || *d.Exit.Fault != "RECOVERABLE" {
+					t.Errorf("it ended as %+v", d.Exit)
+				}
+			} else if d := c.get(t, bad); d.State != "RUNNING" {
+				t.Errorf("it is %s, %+v", d.State, d.Exit)
+			}
+			if used := residentMB(t, daemon.cmd.Process.Pid); used > 200 {
+				t.Errorf("the daemon has come to %d MB", used)
+			}
+			c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, bad), nil)
+			if d := c.awaitGone(t, bad); !test.ends && d.reason() != "ordered" {
+				t.Errorf("it was ended as %+v", d.Exit)
+			}
+		})
+	}
+}
+
+// residentMB is the memory of a process of the system.
+func residentMB(t testing.TB, osPID int) (mb int) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", osPID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(status), "VmRSS:")
+	var kb int
+	if _, err := fmt.Sscan(after, &kb); err != nil {
+		t.Fatal(err)
+	}
+	return kb >> 10
+}

@@ -1,0 +1,114 @@
+package agents_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// entry is one of the audit log.
+type entry struct {
+	Seq       int64  `json:"seq"`
+	Type      string `json:"type"`
+	ID        string `json:"id"`
+	Causation string `json:"causation"`
+	PID       int64  `json:"pid"`
+}
+
+func (c *client) log(t *testing.T) (all []entry) {
+	t.Helper()
+	for since := int64(0); ; {
+		var page struct {
+			Entries []entry `json:"entries"`
+			Next    int64   `json:"next"`
+		}
+		c.must(t, "query", "Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":20}`, since), &page)
+		all = append(all, page.Entries...)
+		if since = page.Next; since == 0 {
+			return all
+		}
+	}
+}
+
+// The life of a program is in the journal, each event with what brought it about.
+func TestLifeIsJournaled(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	c.awaitGone(t, c.spawn(t, allowAll, "exit", "0"))
+	idle := c.spawn(t, allowAll, "idle")
+	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, idle), nil)
+	all := c.log(t)
+	byID := make(map[string]entry)
+	for _, e := range all {
+		byID[e.ID] = e
+	}
+	var chains []string
+	for _, e := range all {
+		if e.Type != "Process.NoteEnd" {
+			continue
+		}
+		chain := e.Type
+		for e.Causation != "" {
+			cause, ok := byID[e.Causation]
+			if !ok {
+				break // the call itself: its id is the client's, not the log's
+			}
+			chain += " < " + cause.Type
+			e = cause
+		}
+		chains = append(chains, chain)
+	}
+	want := []string{
+		"Process.NoteEnd < Process.NoteStart < Syscall.Spawn",
+		"Process.NoteEnd < Process.Exit < Syscall.Terminate",
+	}
+	if !slices.Equal(chains, want) {
+		t.Errorf("the ends came of\n%s\nwant\n%s", strings.Join(chains, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// When a program takes its first step, that it was to be started is on disk; when it says its first word, that it runs is.
+func TestIntentComesFirst(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	for range 5 {
+		pid := c.spawn(t, allowAll, "witness", p.path("s/journal"))
+		if d := c.awaitGone(t, pid); number(d.Exit.Code) != 0 {
+			t.Errorf("the witness ended with %+v\n%s", d.Exit, readFile(t, p.path(fmt.Sprintf("s/agents/%d/stderr.log", pid))))
+		}
+	}
+}
+
+// What an agent has said before its end is heard, though it does not wait for an answer.
+func TestLastWordsAreHeard(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	pid := c.spawn(t, allowAll, "hasty", "200")
+	c.awaitGone(t, pid)
+	if got := c.awaitKey(t, "hasty"); got != "199" {
+		t.Errorf("of 200 things said the last one heard is %s", got)
+	}
+}
+
+// A daemon that ends when nobody is there waits for its agents.
+func TestAgentsAreSomebody(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.configure(t, "idle_timeout = \"50ms\"\n"+settings)
+	daemon := p.launch(t)
+	c := p.dial(t)
+	pid := c.spawn(t, allowAll, "doze")
+	c.close()
+	if err := daemon.cmd.Wait(); err != nil {
+		t.Errorf("the daemon ended with %v\n%s", err, daemon.stderr.String())
+	}
+	p.configure(t, settings)
+	p.launch(t)
+	if d := p.dial(t).get(t, pid); d.reason() != "exited" {
+		t.Errorf("the agent was not waited for: %+v", d.Exit)
+	}
+}

@@ -1,0 +1,181 @@
+package crash_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// message is a message as its receiver sees it.
+type message struct {
+	ID          int64 `json:"msg_id"`
+	Payload     int   `json:"payload"`
+	Redelivered bool  `json:"redelivered"`
+}
+
+// receiver is a process to which one sender sends numbers, 0, 1, 2 and so on, and what takes them there.
+type receiver struct {
+	place *place
+	pid   int64
+	take  func(*receiver, *client, *rand.Rand) error
+
+	sent  int // numbers below were sent, each under a key of its own
+	told  int // numbers below are known to be DELIVERED
+	calls int // receives that have been answered
+	last  int64
+	seen  map[int]int  // how often each number came
+	acked map[int]bool // numbers whose acknowledgement is known to be on record
+
+	mu     sync.Mutex
+	faults []error
+}
+
+// fault notes what must not be. The sender and the receiver both do.
+func (r *receiver) fault(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faults = append(r.faults, fmt.Errorf(format, args...))
+}
+
+// TestDelivery kills the daemon while agents send and receive. What was acknowledged as DELIVERED is received exactly once by
+// who receives under a key, and asks again under it after the kill; at least once by who has it pushed and acknowledges, also
+// where the receiver dies instead, and never again once the acknowledgement was answered; at most once by who has it pushed
+// and does not: between the mailbox and the reader there is nothing to ask then.
+func TestDelivery(t *testing.T) {
+	chance := rand.New(rand.NewPCG(4, 4))
+	p := newPlace(t)
+	d := p.launch(t)
+	t.Cleanup(func() { d.kill(t) })
+	d.await(t)
+	var all []*receiver
+	takes := []func(*receiver, *client, *rand.Rand) error{(*receiver).receive, (*receiver).acknowledge, (*receiver).follow}
+	for i := range 2 * len(takes) {
+		all = append(all, newReceiver(t, p, takes[i%len(takes)]))
+	}
+	const kills = 12
+	for range kills {
+		var load sync.WaitGroup
+		for _, r := range all {
+			own := rand.New(rand.NewPCG(chance.Uint64(), 1))
+			load.Go(func() { r.send(func(int) bool { return true }) })
+			load.Go(func() { r.run(own, false) })
+		}
+		wait(time.Duration(chance.Int64N(int64(250 * time.Millisecond))))
+		d.kill(t)
+		load.Wait()
+		d = p.launch(t)
+		d.await(t)
+	}
+	var end sync.WaitGroup
+	for _, r := range all {
+		end.Go(func() { r.send(func(n int) bool { return n < r.sent }) }) // once more what was left without an answer
+	}
+	end.Wait()
+	for _, r := range all {
+		r.run(chance, true)
+		r.judge(t, kills)
+	}
+}
+
+func newReceiver(t *testing.T, p *place, take func(*receiver, *client, *rand.Rand) error) *receiver {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.end(nil)
+	var out struct {
+		ChildPID int64 `json:"child_pid"`
+	}
+	if err := c.call("command", "Syscall.Spawn", `{"child_agent_id":"receiver","capabilities":{"allowed_syscalls":["*"]}}`, &out); err != nil {
+		t.Fatal(err)
+	}
+	return &receiver{place: p, pid: out.ChildPID, take: take, seen: make(map[int]int), acked: make(map[int]bool)}
+}
+
+// send sends numbers as long as more says so, from the first whose answer is not known, until the connection breaks.
+func (r *receiver) send(more func(n int) bool) {
+	c, err := r.place.dial()
+	if err != nil {
+		return // killed already
+	}
+	defer c.end(nil)
+	for n := r.told; more(n); n++ {
+		r.sent = max(r.sent, n+1)
+		err := c.write(frame("command", "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":%d}`, r.pid, n), fmt.Sprintf("%d-%d", r.pid, n)))
+		if err != nil {
+			return
+		}
+		a, err := c.next()
+		if err != nil {
+			return
+		}
+		if a.Kind != "reply" {
+			r.fault("sending %d: %s", n, a.Data)
+			return
+		}
+		r.told = n + 1
+	}
+}
+
+// errDrained says that the mailbox was empty.
+var errDrained = errors.New("nothing was there")
+
+// run takes messages until the daemon is killed, or all that was sent has come.
+func (r *receiver) run(chance *rand.Rand, drain bool) {
+	for {
+		c, err := r.place.dial()
+		if err != nil {
+			return
+		}
+		for err == nil {
+			if drain {
+				err = c.conn.SetReadDeadline(time.Now().Add(time.Second)) // silence is the end
+			}
+			if err == nil {
+				err = r.take(r, c, chance)
+			}
+			if err == errDrained && !drain {
+				err = nil
+			}
+		}
+		_ = c.end(nil)
+		var late net.Error
+		if quiet := errors.As(err, &late) && late.Timeout(); err != errDied && (!drain || err == errDrained || quiet) {
+			return
+		}
+	}
+}
+
+// errDied is the receiver's own death: it comes back and goes on.
+var errDied = errors.New("the receiver has died")
+
+// judge compares what came with what was acknowledged as delivered.
+func (r *receiver) judge(t *testing.T, kills int) {
+	t.Helper()
+	for _, err := range r.faults {
+		t.Errorf("pid %d: %v", r.pid, err)
+	}
+	lost, again := 0, 0
+	for n := range r.told {
+		switch {
+		case r.seen[n] == 0:
+			lost++
+		case r.seen[n] > 1:
+			again++
+		}
+	}
+	t.Logf("pid %d: %d delivered, %d lost, %d came again, %d acknowledged", r.pid, r.told, lost, again, len(r.acked))
+	switch following := len(r.acked) == 0 && r.calls == 0; {
+	case r.told < kills:
+		t.Errorf("only %d messages were sent: the kills hit nothing", r.told)
+	case following && (again > 0 || lost > kills*32):
+		t.Errorf("pid %d: %d of the messages came again, %d are lost", r.pid, again, lost)
+	case !following && lost > 0, r.calls > 0 && again > 0:
+		t.Errorf("pid %d: %d of the messages are lost, %d came again", r.pid, lost, again)
+	}
+}

@@ -1,0 +1,105 @@
+package unixsock_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// pair is two pipes, as a program's standard input and output are.
+type pair struct{ in, out *os.File }
+
+func (p *pair) Read(b []byte) (int, error)         { return p.in.Read(b) }
+func (p *pair) Write(b []byte) (int, error)        { return p.out.Write(b) }
+func (p *pair) Close() error                       { return errors.Join(p.in.Close(), p.out.Close()) }
+func (p *pair) SetReadDeadline(t time.Time) error  { return p.in.SetReadDeadline(t) }
+func (p *pair) SetWriteDeadline(t time.Time) error { return p.out.SetWriteDeadline(t) }
+
+func (p *pair) RawConns() (in, out syscall.RawConn, err error) {
+	if in, err = p.in.SyscallConn(); err != nil {
+		return nil, nil, err
+	}
+	out, err = p.out.SyscallConn()
+	return in, out, err
+}
+
+// newPair returns a channel over two pipes, and the program's ends.
+func newPair(t *testing.T) (conn *unixsock.Conn, stdin, stdout *os.File) {
+	t.Helper()
+	stdin, in, err := os.Pipe()
+	must(t, err)
+	out, stdout, err := os.Pipe()
+	must(t, err)
+	conn, err = unixsock.NewPairedConn(&pair{in: out, out: in}, schema.OsMessage, schema.MaxLine)
+	must(t, err)
+	t.Cleanup(func() {
+		_ = errors.Join(conn.Close(), stdin.Close(), stdout.Close())
+	})
+	return conn, stdin, stdout
+}
+
+// A program goes through the prologue on its standard input and output, and what it sends behind that is next.
+func TestGreetOverPipes(t *testing.T) {
+	t.Parallel()
+	conn, stdin, stdout := newPair(t)
+	_, err := stdout.WriteString(`{"kind":"query","type":"Syscall.Ping","data":1,"metadata":{"id":"a","timestamp":1}}` + "\n" +
+		`{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\nnext\n")
+	must(t, err)
+	must(t, unixsock.Greet(conn))
+	line, err := conn.Next()
+	must(t, err)
+	if string(line) != "next" {
+		t.Errorf("the line behind the prologue is %q", line)
+	}
+	must(t, conn.Close())
+	said, err := io.ReadAll(stdin)
+	must(t, err)
+	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], `"data":{"scheme":"none"}`) || !strings.Contains(lines[1], `"code":401`) {
+		t.Errorf("the kernel said %q", lines)
+	}
+}
+
+// A full pipe takes what it can without anybody waiting; a program that ends in the prologue ends it.
+func TestPairedConn(t *testing.T) {
+	t.Parallel()
+	conn, stdin, stdout := newPair(t)
+	much := make([]byte, 1<<20)
+	n, err := conn.TryWrite(much)
+	must(t, err)
+	if n == 0 || n == len(much) {
+		t.Errorf("a pipe took %d bytes at once", n)
+	}
+	must(t, stdout.Close())
+	_, err = io.CopyN(io.Discard, stdin, int64(n))
+	must(t, err)
+	if err := unixsock.Greet(conn); !errors.Is(err, io.EOF) {
+		t.Errorf("a program that closed its output: %v", err)
+	}
+	must(t, stdin.Close())
+	if _, err := conn.Write(much); !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("writing to a program that is gone: %v", err)
+	}
+}
+
+// Interrupt ends a wait for input.
+func TestPairedConnInterrupted(t *testing.T) {
+	t.Parallel()
+	conn, _, _ := newPair(t)
+	done := make(chan error)
+	go func() {
+		_, err := conn.Next()
+		done <- err
+	}()
+	conn.Interrupt()
+	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
