@@ -1,4 +1,4 @@
-// Package examples holds conversations with a kernel, for people to read or for `pwos demo` to run.
+// Package examples holds conversations with a kernel, for people to read or for programs to have.
 package examples
 
 import (

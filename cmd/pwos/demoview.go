@@ -1,99 +1,78 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 
-	"github.com/promptware-os/pwos/examples"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// turn is one line of the session with the kernel's answer.
-type turn struct {
-	frame  examples.Frame
-	answer string // empty where none is due
-	failed bool   // the answer is an error
+// text writes for people: with --json, stdout has the story alone. What stdout does not take ends the demo at its end.
+func (d *demo) text(format string, args ...any) {
+	if d.err != nil || d.app.json {
+		return
+	}
+	if _, err := fmt.Fprintf(d.app.stdout, format, args...); err != nil {
+		d.err = fmt.Errorf("write output: %w", err)
+	}
 }
 
-// pair finds the answer to each frame. The order tells: every frame gets one, but for valid events. It refuses answers
-// that are not what the kernel promises.
-func pair(frames []examples.Frame, answers []string) ([]turn, error) {
-	var turns []turn
-	for _, frame := range frames {
-		t := turn{frame: frame}
-		asked, fault := schema.Decode([]byte(frame.Line), schema.OsMessage)
-		if fault != nil || asked.Kind != schema.Event {
-			if len(answers) == 0 {
-				return nil, fmt.Errorf("match answers: the kernel did not answer %s", frame.Line)
-			}
-			t.answer, answers = answers[0], answers[1:]
-			said, fault := schema.Decode([]byte(t.answer), schema.OsMessage)
-			if fault != nil || said.Meta.Causation != asked.Meta.ID {
-				return nil, fmt.Errorf("match answers: %s does not answer %s", t.answer, frame.Line)
-			}
-			t.failed = said.Kind == schema.Failure
-		}
-		turns = append(turns, t)
-	}
-	if len(answers) > 0 {
-		return nil, errors.New("match answers: the kernel said more than it was asked")
-	}
-	return turns, nil
+func (d *demo) heading(text string) { d.text("\n%s\n", d.app.style(bold, text)) }
+
+func (d *demo) line(text string) { d.text("    %s\n", escaped(text)) }
+
+func (d *demo) remark(text string) { d.text("    %s\n", d.app.style(faint, "("+escaped(text)+")")) }
+
+func (d *demo) opening(kernelPID int) {
+	d.text("%s\n", d.app.style(faint, `pwos is a kernel for AI agents. An agent is any program that prints a line of JSON. All that
+it does goes through the kernel: each message is checked against what the agent was granted,
+carried out in order, written down, and answered once.`))
+	d.heading(fmt.Sprintf("A kernel boots in a temporary directory: process %d.", kernelPID))
+	d.heading("It starts two programs, shell scripts of some ten lines. Standard input and output are their way to the kernel.")
 }
 
-func (a *app) showTurns(turns []turn) error {
-	if a.json {
-		return a.printTurns(turns)
-	}
-	_, err := fmt.Fprintf(a.stdout, "%s\n\n", a.style(faint, fmt.Sprintf(
-		"A kernel was booted in a temporary directory and sent %d lines through one pipe. This is what it answered.", len(turns))))
-	for i, t := range turns {
-		if err == nil {
-			_, err = fmt.Fprintf(a.stdout, "%2d  %s\n    %s %s\n    %s\n\n", i+1, a.style(bold, t.frame.Caption),
-				a.style(faint, "->"), brief(t.frame.Line), a.answerLine(t))
+// enter introduces an agent.
+func (d *demo) enter(r *role, born *schema.Descriptor) {
+	d.text("    %-6s pid %d, may call %s; sandbox %s; restart %s\n", r.name, r.pid, strings.Join(r.allow, ", "),
+		escaped(value(born.Sandbox)), r.restart)
+}
+
+// story writes what caused what.
+func (d *demo) story(s *story) error {
+	if d.app.json {
+		for _, scene := range s.scenes {
+			o := object(nil).integer("depth", int64(scene.depth)).text("who", s.who(&scene.AuditEntry)).
+				text("what", s.what(&scene)).raw("entry", scene.raw)
+			if err := d.app.printLine(o.close()); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	if err == nil {
-		_, err = fmt.Fprintln(a.stdout, a.style(faint, "The kernel has shut down, and its directory is gone."))
-	}
-	if err != nil {
-		return fmt.Errorf("write output: %w", err)
+	d.heading("What the kernel wrote down of it. What stands below a line, further in, was caused by it.")
+	for _, scene := range s.scenes {
+		e := &scene.AuditEntry
+		if aside(e) {
+			continue
+		}
+		name := strings.Repeat("  ", min(scene.depth, 8)) + s.who(e) + " " + e.Type
+		what := s.what(&scene)
+		if !e.Success {
+			what = d.app.style(bad, "refused: "+what)
+		}
+		d.text("%5d  %-40s %s\n", e.Seq, name, what)
 	}
 	return nil
 }
 
-func (a *app) answerLine(t turn) string {
-	switch {
-	case t.answer == "":
-		return a.style(faint, "<- (nothing)")
-	case t.failed:
-		return a.style(bad, "<-") + " " + brief(t.answer)
-	}
-	return a.style(good, "<-") + " " + brief(t.answer)
+func (d *demo) verified(proof *schema.AuditVerifyOutput) {
+	d.heading("The record is a chain: each entry holds the hash of the one before it. It is checked now.")
+	d.text("    %s, %d entries, the last one's hash is %.16s...\n", d.app.style(good, "unbroken"), proof.Entries, proof.Head)
 }
 
-// brief is a line with its middle left out where it is long: what it is stands at its beginning, what it answers at its
-// end.
-func brief(line string) string {
-	const most, head, tail = 340, 170, 110
-	runes := []rune(escaped(line))
-	if len(runes) <= most {
-		return string(runes)
-	}
-	return string(runes[:head]) + " ... " + string(runes[len(runes)-tail:])
-}
-
-// printTurns writes the conversation for programs. A request may be anything, so it is a string.
-func (a *app) printTurns(turns []turn) error {
-	for _, t := range turns {
-		answer := t.answer
-		if answer == "" {
-			answer = "null"
-		}
-		o := object(nil).text("shows", t.frame.Caption).text("request", t.frame.Line).raw("answer", []byte(answer))
-		if err := a.printLine(o.close()); err != nil {
-			return err
-		}
-	}
-	return nil
+// curtain ends the demo, once all is gone.
+func (d *demo) curtain() error {
+	d.heading("The agents are gone, the kernel has shut down, and its directory is removed.")
+	d.text(`    Next: "pwos run -- PROGRAM" runs a program as an agent; examples/ has some, docs/agents.md tells how to write one.` + "\n")
+	return d.err
 }

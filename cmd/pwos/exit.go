@@ -51,7 +51,7 @@ func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 // report says on stderr why a verb ended as it did, and what to do next, and returns the exit status.
 func (a *app) report(err error, interrupted bool) int {
 	code := status(err, interrupted)
-	if code == exitOK || code == exitInterrupted || errors.Is(err, errSeen) {
+	if code == exitOK || code == exitInterrupted || errors.Is(err, errSeen) || errors.As(err, new(exitStatus)) {
 		return code
 	}
 	a.say("%v%s", err, codeOf(err))
@@ -64,6 +64,7 @@ func (a *app) report(err error, interrupted bool) int {
 func status(err error, interrupted bool) int {
 	var kernel *client.KernelError
 	var own *verdict
+	var handedOn exitStatus
 	switch {
 	case err == nil:
 		return exitOK
@@ -75,6 +76,8 @@ func status(err error, interrupted bool) int {
 		return exitUsage
 	case errors.As(err, &own):
 		return own.status
+	case errors.As(err, &handedOn):
+		return int(handedOn)
 	case errors.As(err, &kernel):
 		return kernelStatus(kernel.Code)
 	case errors.As(err, new(*client.LoginError)):

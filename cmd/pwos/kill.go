@@ -12,7 +12,8 @@ func newKill(a *app) *cobra.Command {
 		Use:   "kill PID",
 		Short: "end a process and all its descendants",
 		Long: `kill ends a process with all its descendants: their capabilities, what they held and
-their mailboxes go. Ending one that has ended is fine.
+their mailboxes go, and their programs: they are asked to end, and after some seconds
+made to. kill returns when nothing of them is left. Ending one that has ended is fine.
 
 Exit status: 4 there never was such a process.`,
 		Example: `  pwos kill 7

@@ -27,7 +27,8 @@ func newPs(a *app) *cobra.Command {
 		Use:   "ps",
 		Short: "list the processes, with what they hold",
 		Long: `ps lists the processes that have not ended, children below their parents, with the
-tick of their birth and what each holds of its quotas (held/limit).
+tick of their birth, what each holds of its quotas (held/limit), and for agents with
+a program how often that was started again, and its command.
 
 Where stdout is no terminal, each process is a line of JSON: what Process.List says
 of it, and its quotas as they are now. No processes: nothing is printed.`,
@@ -62,7 +63,7 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 			processes = slices.DeleteFunc(processes, func(p process) bool { return p.State == terminated })
 		}
 		t := new(table)
-		t.header("pid", "agent", "state", "priority", "birth tick", "quotas")
+		t.header(psHeader()...)
 		for _, n := range treeOf(processes) {
 			token, err := n.token(ctx, c)
 			if err != nil {
@@ -74,16 +75,72 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 				}
 				continue
 			}
-			quotas := ""
-			if token != nil {
-				out, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", token)
-				if err != nil {
-					return err
-				}
-				quotas = quotaTexts(&out)
+			row, err := n.row(token)
+			if err != nil {
+				return err
 			}
-			t.row(fmt.Sprint(n.PID), n.indent()+escaped(n.AgentID), n.State, n.Priority, fmt.Sprint(n.BirthTick), quotas)
+			t.row(row...)
 		}
 		return t.write(a.stdout)
 	})
+}
+
+func psHeader() []string {
+	return []string{"pid", "agent", "state", "priority", "birth tick", "quotas", "restarts", "command"}
+}
+
+// row is a process as ps shows it to people.
+func (p *process) row(token schema.Value) ([]string, error) {
+	quotas := ""
+	if token != nil {
+		out, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", token)
+		if err != nil {
+			return nil, err
+		}
+		quotas = quotaTexts(&out)
+	}
+	restarts := ""
+	if p.Restarts != nil {
+		restarts = fmt.Sprint(*p.Restarts)
+	}
+	return []string{
+		fmt.Sprint(p.PID), p.indent() + escaped(p.AgentID), stateText(&p.Descriptor), p.Priority, fmt.Sprint(p.BirthTick),
+		quotas, restarts, commandText(p.Command),
+	}, nil
+}
+
+// stateText is the state, and what there is to know about it.
+func stateText(d *schema.Descriptor) string {
+	switch {
+	case d.BlockedUntilTick != nil:
+		return fmt.Sprintf("%s until %d", d.State, *d.BlockedUntilTick)
+	case d.State == terminated && d.Exit != nil:
+		return d.State + ", " + endWord(d.Exit)
+	}
+	return d.State
+}
+
+// endWord is an end in a word or two.
+func endWord(end *schema.Exit) string {
+	switch {
+	case end.Reason != "exited" && end.Reason != "signalled":
+		return escaped(end.Reason)
+	case end.Signal != nil:
+		return fmt.Sprintf("signal %d", *end.Signal)
+	}
+	return fmt.Sprintf("exit %d", value(end.Code))
+}
+
+// commandText is a command as it could be typed, cut off where it is long.
+func commandText(command []string) string {
+	const most = 60
+	words := make([]string, len(command))
+	for i, word := range command {
+		words[i] = quoted(word)
+	}
+	text := []rune(escaped(strings.Join(words, " ")))
+	if len(text) > most {
+		text = append(text[:most-3], []rune("...")...)
+	}
+	return string(text)
 }

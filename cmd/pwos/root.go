@@ -22,7 +22,8 @@ At a terminal and with no verb it shows where the kernel is and what to try next
 
 Exit status: 0 all well, 1 an error message was seen, 2 wrong usage, 3 denied or not
 let in, 4 not found, 5 quota exceeded, 6 no kernel could be reached or started, 7 timed
-out, 10 the journal or a sealed value is not what was written, 130 interrupted.`,
+out, 10 the journal or a sealed value is not what was written, 130 interrupted.
+"pwos run" exits as the program that it ran.`,
 		Example: `  echo '{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"m1","timestamp":0}}' | pwos
   pwos call Syscall.Echo message=hello
   pwos describe
@@ -51,7 +52,8 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.`
 	cmd.SetErr(a.stderr)
 	cmd.AddCommand(
 		newCall(a), newDescribe(a), newStatus(a), newShutdown(a), newVersion(a), newDemo(a), newBench(a), newCompletion(),
-		newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a), newSeal(a), newUnseal(a), newAudit(a), newAuth(a),
+		newRun(a), newLogs(a), newTop(a), newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a),
+		newSeal(a), newUnseal(a), newAudit(a), newAuth(a),
 	)
 	return root{cmd}
 }

@@ -37,7 +37,14 @@ type kernelInfo struct {
 	eventsSocket string
 	syscalls     int
 	ping         time.Duration
-	sync         string // when a command is answered; "" where it may not be asked for
+	parameters
+}
+
+// parameters are what the kernel was started with, as far as it tells; "" and nil where it does not.
+type parameters struct {
+	sync    string   // when a command is answered
+	sandbox string   // what can confine an agent's program
+	gaps    []string // what that does not refuse
 }
 
 // inspect asks the running kernel.
@@ -58,18 +65,20 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 		return s, err
 	}
 	places := c.Places()
-	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping, readSync(ctx, c)}, nil
+	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping, readParameters(ctx, c)}, nil
 }
 
-// readSync asks the parameter block, which a caller may be denied.
-func readSync(ctx context.Context, c *client.Client) string {
+// readParameters asks for the parameter block, which a caller may be denied.
+func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
-		return ""
+		return p
 	}
-	parameters, _ := objectOf(data)
-	sync, _ := textOf(parameters["sync"])
-	return sync
+	members, _ := objectOf(data)
+	p.sync, _ = textOf(members["sync"])
+	p.sandbox, _ = textOf(members["sandbox"])
+	p.gaps, _ = valueOf[[]string](members["sandbox_gaps"])
+	return p
 }
 
 // durability says what an answer to a command promises.
@@ -93,14 +102,18 @@ func measurePing(ctx context.Context, c *client.Client) (time.Duration, error) {
 
 func (a *app) printStatus(s kernelInfo) error {
 	if a.wantsJSON() {
-		return a.printLine(object(nil).
+		o := object(nil).
 			boolean("running", true).
 			integer("pid", int64(s.pid)).
 			text("socket", s.socket).
 			text("events_socket", s.eventsSocket).
 			integer("syscalls", int64(s.syscalls)).
 			text("sync", s.sync).
-			integer("ping_us", s.ping.Microseconds()).close())
+			integer("ping_us", s.ping.Microseconds())
+		if s.sandbox != "" {
+			o = o.text("sandbox", s.sandbox).raw("sandbox_gaps", textList(s.gaps))
+		}
+		return a.printLine(o.close())
 	}
 	t := new(table)
 	t.row("kernel", a.style(good, "running")+", process "+strconv.Itoa(s.pid))
@@ -109,5 +122,11 @@ func (a *app) printStatus(s kernelInfo) error {
 	t.row("syscalls", strconv.Itoa(s.syscalls))
 	t.row("durability", durability(s.sync))
 	t.row("answers in", s.ping.Round(time.Microsecond).String())
+	if s.sandbox != "" {
+		t.row("sandbox", escaped(s.sandbox))
+	}
+	for _, gap := range s.gaps {
+		t.row("not bounded", escaped(gap))
+	}
 	return t.write(a.stdout)
 }

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runWithBinaries builds pwos and pwosd, the way this test was built, and runs the tests.
+// runWithBinaries builds pwos, pwosd and the examples, the way this test was built, and runs the tests.
 func runWithBinaries(m *testing.M) (code int, err error) {
 	dir, err := os.MkdirTemp("", "pwb")
 	if err != nil {
@@ -52,15 +52,16 @@ func runWithBinaries(m *testing.M) (code int, err error) {
 }
 
 func build(dir string) error {
-	const commands = "github.com/promptware-os/pwos/cmd/..."
+	commands := []string{"github.com/promptware-os/pwos/cmd/...", "github.com/promptware-os/pwos/examples/..."}
 	args := []string{"build", "-o", dir + "/"}
 	if raceDetector() {
 		args = append(args, "-race")
 	}
-	if out, err := exec.Command("go", append(args, commands)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", append(args, commands...)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", commands).Output()
+	list := append([]string{"list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}"}, commands...)
+	out, err := exec.Command("go", list...).Output()
 	if err != nil {
 		return fmt.Errorf("list sources: %w", err)
 	}

@@ -1,7 +1,9 @@
 package scripts_test
 
 import (
+	"io/fs"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -52,17 +54,39 @@ func setUp(t *testing.T, env *testscript.Env) error {
 	}
 	env.Values[placeKey{}] = p
 	env.Vars = append(env.Vars, p.env()...)
+	examples, err := examplesDir()
+	if err != nil {
+		return err
+	}
+	env.Vars = append(env.Vars, "EXAMPLES="+examples)
 	env.Defer(func() {
 		if err := p.leave(); err != nil {
-			t.Errorf("%v", err)
+			t.Errorf("%s: %v", filepath.Base(env.WorkDir), err)
 		}
 	})
 	return nil
 }
 
+// examplesDir is the folder of the examples, all of whose files have been looked at: see lookAtSources.
+func examplesDir() (string, error) {
+	dir, err := filepath.Abs(filepath.Join("..", "..", "examples"))
+	if err != nil {
+		return "", err
+	}
+	return dir, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			_, err = os.ReadFile(path)
+		}
+		return err
+	})
+}
+
 func placeOf(ts *testscript.TestScript) place { return ts.Value(placeKey{}).(place) }
 
-func condition(name string) (bool, error) { return name == runtime.GOOS, nil }
+// condition knows [linux] and the like, and [confines]: programs can be kept from writing outside their directory.
+func condition(name string) (bool, error) {
+	return name == runtime.GOOS || name == "confines" && confines(), nil
+}
 
 // expected takes the exit status off args.
 func expected(ts *testscript.TestScript, neg bool, args []string) (want int, rest []string) {

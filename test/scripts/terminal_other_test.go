@@ -9,3 +9,6 @@ import (
 
 // unlockTerminal is known for Linux alone; scripts ask for that with [linux].
 func unlockTerminal(*os.File) (string, error) { return "", errors.ErrUnsupported }
+
+// confines is false: programs are confined on Linux alone.
+func confines() bool { return false }

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Heard is what a life takes from what a kernel says in these pieces: who was started again, whether it is refused, and
+// whether there is news.
+func Heard(pieces ...string) (restarted []schema.Descriptor, refused, news bool) {
+	l := &life{news: make(chan struct{}, 1)}
+	for _, piece := range pieces {
+		if _, err := l.Write([]byte(piece)); err != nil {
+			return nil, false, false
+		}
+	}
+	return l.restarts(), l.refused.Load(), len(l.news) > 0
+}
+
+// LogOf follows the log at path; each call of next returns what has come since the last.
+func LogOf(path string) (next func() (string, error), done func() error) {
+	var b writer
+	l := &agentLog{path: path, out: &b}
+	return func() (string, error) {
+		b = nil
+		err := l.copy()
+		return string(b), err
+	}, l.close
+}
+
+// OldLog opens the older file of a log first, as logs does.
+func OldLog(path string) (string, error) {
+	var b writer
+	l := &agentLog{path: path, out: &b}
+	if _, err := l.open(path + ".1"); err != nil && !os.IsNotExist(err) {
+		return "", err
+	}
+	err := l.copy()
+	if closeErr := l.close(); err == nil {
+		err = closeErr
+	}
+	return string(b), err
+}

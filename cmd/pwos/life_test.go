@@ -1,0 +1,78 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	pwos "github.com/promptware-os/pwos/cmd/pwos"
+)
+
+// Events are read in whatever pieces they come; an answer that is no reply means asking again and again instead.
+func TestHeard(t *testing.T) {
+	t.Parallel()
+	const event = `{"kind":"event","type":"Process.Restarted","data":{"pid":7,"agent_id":"x","parent_pid":0,"state":"RUNNING","priority":"NORMAL",` +
+		`"intent":"","role":"","resource_quota":{},"birth_tick":0,"origin":"o","restarts":2,"exit":{"code":3,"reason":"exited","tick":1}},` +
+		`"metadata":{"id":"e","timestamp":1}}` + "\n"
+	const reply = `{"kind":"reply","type":"Process.Subscribe","data":{"pid":7},"metadata":{"id":"r","timestamp":1}}` + "\n"
+	restarted, refused, news := pwos.Heard(reply+event[:40], event[40:], event)
+	if len(restarted) != 2 || refused || !news {
+		t.Fatalf("it took %d restarts, refused %v, news %v", len(restarted), refused, news)
+	}
+	if d := restarted[0]; d.PID != 7 || *d.Restarts != 2 || *d.Exit.Code != 3 {
+		t.Errorf("it took %+v", d)
+	}
+	for _, line := range []string{
+		`{"kind":"error","type":"Process.Subscribe","data":{"code":404,"message":"no"},"metadata":{"id":"r","timestamp":1}}` + "\n", "nonsense\n",
+	} {
+		if _, refused, news := pwos.Heard(line); !refused || !news {
+			t.Errorf("%q: refused %v, news %v", line, refused, news)
+		}
+	}
+}
+
+// A log is shown once and in order, also where the kernel begins a new file in between.
+func TestLog(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "stderr.log")
+	next, done := pwos.LogOf(path)
+	expect := func(want string) {
+		t.Helper()
+		if got, err := next(); got != want || err != nil {
+			t.Errorf("it shows %q, %v, want %q", got, err, want)
+		}
+	}
+	expect("")
+	appendTo(t, path, "one\n")
+	expect("one\n")
+	expect("")
+	appendTo(t, path, "two\n")
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	expect("two\n") // between two files
+	appendTo(t, path, "three\n")
+	expect("three\n")
+	appendTo(t, path, "four\n")
+	expect("four\n")
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+	if all, err := pwos.OldLog(path); all != "one\ntwo\nthree\nfour\n" || err != nil {
+		t.Errorf("from its beginning it is %q, %v", all, err)
+	}
+}
+
+func appendTo(t *testing.T, path, text string) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = file.WriteString(text)
+	}
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+)
+
+// runFlags are the flags of `pwos run`.
+type runFlags struct {
+	name, restart, channel, sandbox, dir string
+	allow, quotas, limits, env           []string
+	ttl                                  time.Duration
+	ownDir, detach, learn                bool
+}
+
+func newRun(a *app) *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- PROGRAM [ARGS...]",
+		Short: "run a program as an agent",
+		Long: `run has the kernel start a program as an agent. Its standard input and output are its
+channel to the kernel, a line of JSON a message; what it writes to standard error is
+shown here. It may do what --allow says and nothing else.
+
+In the foreground, run ends when the agent does, with its exit status; 128+N means
+that signal N ended it, 127 that it could not be started. Ctrl-C takes the agent down
+with all that it started, and run exits with 130 once they are gone. With -d it prints
+the PID and leaves the agent running: see "pwos ps", "pwos logs", "pwos kill".
+
+PROGRAM is looked for in the PATH of this shell, and works in the current directory,
+the one place where the sandbox lets it write. It does not see this shell's variables:
+name with --env those that it needs. They are in the journal, so name no secrets.
+
+Without --allow it is granted the default: the ten syscalls of the capability model
+and 200 units of each resource. --learn grants everything, and prints afterwards the
+smallest grant that would have done, on stdout, as a command line.`,
+		Example: `  pwos run -- ./agent.sh
+  pwos run --allow 'Memory.*,Ipc.Receive' --quota gpu=2 --ttl 5m -- python3 agent.py
+  pwos run -d --name pong --restart on-failure --limit memory_bytes=256M -- ./pong
+  pwos run --learn -- ./agent.sh`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			options, err := a.options()
+			if err != nil {
+				return err
+			}
+			if options.RuntimeDir == "" {
+				options.RuntimeDir = client.RuntimeDir()
+			}
+			job, err := f.job(cmd, args, options.RuntimeDir)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return a.run(cmd.Context(), job)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // what follows PROGRAM is its own
+	flags.StringVar(&f.name, "name", "", "name of the agent (default: that of the program)")
+	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas; may be given again")
+	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again")
+	flags.DurationVar(&f.ttl, "ttl", 0, "how long its grant holds, in ticks of a second, such as 5m (default: it does not expire)")
+	flags.StringVar(&f.restart, "restart", "", "never, on-failure or always: after which ends it is started again (default never)")
+	flags.StringVar(&f.channel, "channel", "", "stdio or fd3: where it speaks with the kernel (default stdio)")
+	flags.StringVar(&f.sandbox, "sandbox", "", "default, strict or off: as far as can be, not without, not at all (default default)")
+	flags.StringArrayVar(&f.limits, "limit", nil, "cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number; may be given again")
+	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, or NAME for its value here; may be given again")
+	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: the current one)")
+	flags.BoolVar(&f.ownDir, "own-dir", false, "work in a new directory of its own instead")
+	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
+	flags.BoolVar(&f.learn, "learn", false, "grant everything, and print what would have been enough")
+	return cmd
+}

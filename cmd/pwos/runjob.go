@@ -1,0 +1,202 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// job is what `pwos run` is to do. The kernel's clock and pools are not known yet, so its grant is not complete.
+type job struct {
+	input schema.SpawnInput // Capabilities is nil without --allow
+
+	quotas map[string]float64
+	ttl    time.Duration
+	detach bool
+	learn  bool
+
+	compare []string // --allow with --learn: the grant to compare with
+	kept    []string // flags that a learned command line repeats
+	args    []string // the program as it was typed
+}
+
+// job reads the command line; its errors are wrong usage.
+func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*job, error) {
+	j := &job{ttl: f.ttl, detach: f.detach, learn: f.learn, args: args, kept: keptFlags(cmd)}
+	if err := f.contradiction(cmd); err != nil {
+		return nil, err
+	}
+	var err error
+	if j.quotas, err = quotasOf(f.quotas); err != nil {
+		return nil, err
+	}
+	if f.learn {
+		j.compare = f.allow
+	} else if f.allow != nil {
+		j.input.Capabilities = &schema.SpawnCapability{AllowedSyscalls: f.allow}
+	}
+	program := &j.input.Program
+	if program.Env, err = envOf(f.env, os.LookupEnv); err != nil {
+		return nil, err
+	}
+	if program.Limits, err = limitsOf(f.limits); err != nil {
+		return nil, err
+	}
+	program.Restart = textGiven(cmd, "restart", f.restart)
+	program.Channel = textGiven(cmd, "channel", f.channel)
+	program.Sandbox = textGiven(cmd, "sandbox", f.sandbox)
+	if !f.ownDir {
+		state, err := stateDir()
+		if err != nil {
+			return nil, err
+		}
+		dir, err := workDir(f.dir, state, runtimeDir)
+		if err != nil {
+			return nil, err
+		}
+		program.Cwd = &dir
+	}
+	if program.Command, err = commandOf(args); err != nil {
+		return nil, err
+	}
+	j.input.ChildAgentID = f.name
+	if f.name == "" {
+		j.input.ChildAgentID = filepath.Base(args[0])
+	}
+	return j, nil
+}
+
+// contradiction says which flags cannot be meant, or not together.
+func (f *runFlags) contradiction(cmd *cobra.Command) error {
+	for _, flag := range []struct {
+		name, value string
+		values      []string
+	}{
+		{"restart", f.restart, []string{"never", "on-failure", "always"}},
+		{"channel", f.channel, []string{"stdio", "fd3"}},
+		{"sandbox", f.sandbox, []string{"default", "strict", "off"}},
+	} {
+		if cmd.Flags().Changed(flag.name) && !slices.Contains(flag.values, flag.value) {
+			return fmt.Errorf("--%s is one of %s, not %q", flag.name, strings.Join(flag.values, ", "), flag.value)
+		}
+	}
+	switch {
+	case f.learn && f.detach:
+		return errors.New("--learn has to see the end of the program: it does not go with -d")
+	case f.dir != "" && f.ownDir:
+		return errors.New("--dir and --own-dir are two answers to one question")
+	case cmd.Flags().Changed("ttl") && f.ttl < time.Second:
+		return fmt.Errorf("--ttl is at least 1s, not %v", f.ttl)
+	case f.learn && (f.quotas != nil || f.ttl != 0):
+		return errors.New("--learn grants everything: --quota and --ttl do not go with it; --allow says what to compare with")
+	}
+	return nil
+}
+
+// keptFlags are the flags that say how the program is run, as they were given.
+func keptFlags(cmd *cobra.Command) []string {
+	var kept []string
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch list, many := flag.Value.(pflag.SliceValue); {
+		case slices.Contains([]string{"allow", "quota", "ttl", "learn"}, flag.Name) || cmd.InheritedFlags().Lookup(flag.Name) != nil:
+		case many:
+			for _, value := range list.GetSlice() {
+				kept = append(kept, "--"+flag.Name+"="+value)
+			}
+		case flag.Value.Type() == "bool":
+			kept = append(kept, "--"+flag.Name)
+		default:
+			kept = append(kept, "--"+flag.Name+"="+flag.Value.String())
+		}
+	})
+	return kept
+}
+
+// workDir makes a directory absolute; without one it is the current one. It refuses one that the kernel's own places lie in:
+// an agent that may write there could write its own history.
+func workDir(dir string, places ...string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find working directory: %w", err)
+	}
+	if info, err := os.Stat(abs); err != nil {
+		return "", fmt.Errorf("find working directory: %w", err)
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("--dir %s is not a directory", abs)
+	}
+	for _, place := range places {
+		if inside(place, abs) {
+			return "", fmt.Errorf("the agent may write in its working directory, and the kernel keeps its own things in %s, below %s: go elsewhere, or use --dir or --own-dir", place, abs)
+		}
+	}
+	return abs, nil
+}
+
+// inside reports whether path lies in dir, or would. Of a path that does not exist yet the part that does is looked at.
+func inside(path, dir string) bool {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			path = filepath.Join(real, strings.TrimPrefix(filepath.Clean(path), at))
+			break
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// commandOf is args as the kernel can run them: its PATH and its directory are not this shell's, so the program is looked
+// for here. What is not found is sent as it stands, and the kernel says so: it may know more places.
+func commandOf(args []string) ([]string, error) {
+	command := slices.Clone(args)
+	if command[0] == "" {
+		return nil, errors.New("PROGRAM must not be empty")
+	}
+	path, err := exec.LookPath(command[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		if !strings.Contains(command[0], "/") {
+			return command, nil
+		}
+		path = command[0]
+	}
+	if command[0], err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("find program: %w", err)
+	}
+	return command, nil
+}
+
+// envOf reads what --env was given: NAME=value, or the NAME of a variable that lookup knows.
+func envOf(given []string, lookup func(string) (string, bool)) (map[string]string, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	env := make(map[string]string, len(given))
+	for _, text := range given {
+		name, value, found := strings.Cut(text, "=")
+		if name == "" {
+			return nil, fmt.Errorf("--env %q has no name", text)
+		}
+		if !found {
+			if value, found = lookup(name); !found {
+				return nil, fmt.Errorf("--env %s: it is not set here; give it a value with %s=value", name, name)
+			}
+		}
+		env[name] = value
+	}
+	return env, nil
+}

@@ -1,0 +1,15 @@
+package examples
+
+import _ "embed"
+
+//go:embed demo/clerk.sh
+var clerk []byte
+
+//go:embed demo/boss.sh
+var boss []byte
+
+// Clerk returns demo/clerk.sh: it answers questions, and crashes once.
+func Clerk() []byte { return clerk }
+
+// Boss returns demo/boss.sh: it asks one, and tries what it may not.
+func Boss() []byte { return boss }

@@ -1,0 +1,212 @@
+package scripts_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sitting is a pwos at a terminal, with somebody at the keys.
+type sitting struct {
+	cmd    *exec.Cmd
+	ours   *os.File // the end of the keys
+	theirs *os.File // held open, so that what is set on the terminal stays
+	before unix.Termios
+	reader sync.WaitGroup
+
+	mu   sync.Mutex
+	seen strings.Builder
+	news chan struct{}
+}
+
+// sit starts pwos at a terminal of its own.
+func sit(t *testing.T, p place, args ...string) *sitting {
+	t.Helper()
+	ours, theirs, err := openTerminal()
+	must(t, err)
+	s := &sitting{cmd: p.command(t.Context(), args...), ours: ours, theirs: theirs, news: make(chan struct{}, 1)}
+	must(t, unix.IoctlSetWinsize(int(theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 120}))
+	s.before = s.settings(t)
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = theirs, theirs, theirs
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	must(t, s.cmd.Start())
+	s.reader.Go(s.read)
+	return s
+}
+
+func (s *sitting) settings(t *testing.T) unix.Termios {
+	t.Helper()
+	termios, err := unix.IoctlGetTermios(int(s.theirs.Fd()), unix.TCGETS)
+	must(t, err)
+	return *termios
+}
+
+// read keeps what is shown, until nobody has the terminal open any more.
+func (s *sitting) read() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := s.ours.Read(buf)
+		s.mu.Lock()
+		s.seen.Write(buf[:n])
+		s.mu.Unlock()
+		select {
+		case s.news <- struct{}{}:
+		default:
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// await waits until text was shown after the last that was awaited.
+func (s *sitting) await(t *testing.T, text string) {
+	t.Helper()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		s.mu.Lock()
+		all := s.seen.String()
+		_, after, found := strings.Cut(all, text)
+		if found {
+			s.seen.Reset()
+			s.seen.WriteString(after)
+		}
+		s.mu.Unlock()
+		if found {
+			return
+		}
+		select {
+		case <-s.news:
+		case <-late.C:
+			t.Fatalf("%q was not shown, but %q", text, all)
+		}
+	}
+}
+
+func (s *sitting) press(t *testing.T, keys string) {
+	t.Helper()
+	_, err := io.WriteString(s.ours, keys)
+	must(t, err)
+}
+
+// leave waits for the end and checks that the terminal is what it was.
+func (s *sitting) leave(t *testing.T, status int) {
+	t.Helper()
+	_ = s.cmd.Wait() // what matters is the status
+	if got := s.cmd.ProcessState.ExitCode(); got != status {
+		t.Errorf("exit status %d, want %d", got, status)
+	}
+	if after := s.settings(t); after != s.before {
+		t.Errorf("the terminal was %+v, and is %+v", s.before, after)
+	}
+	must(t, s.theirs.Close())
+	s.reader.Wait()
+	must(t, s.ours.Close())
+}
+
+const (
+	ownScreen   = "\x1b[?1049h"
+	usualScreen = "\x1b[?1049l"
+	downKey     = "\x1b[B"
+	ctrlC       = "\x03"
+)
+
+// Keys choose a process, take its grant away, and kill it; nothing is done without a yes. The terminal comes back.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	p.pwos(t, "spawn", "first")
+	p.pwos(t, "spawn", "second")
+	s := sit(t, p, "top")
+	s.await(t, ownScreen)
+	s.await(t, "> 1    first")
+	s.press(t, downKey)
+	s.await(t, "> 2    second")
+	s.press(t, "K")
+	s.await(t, "kill pid 2 and its descendants? y/n")
+	s.press(t, "n")
+	s.await(t, "nothing was done")
+	s.press(t, "R")
+	s.await(t, "take away what pid 2 was granted? y/n")
+	s.press(t, "y")
+	s.await(t, "took the grant away from pid 2")
+	if out, _ := p.command(t.Context(), "cap", "show").Output(); strings.Contains(string(out), `"pid":2`) {
+		t.Errorf("pid 2 still has a grant: %s", out)
+	}
+	s.press(t, "Ky")
+	s.await(t, "killed pid 2")
+	s.await(t, "> 1    first")
+	if out := p.pwos(t, "ps"); strings.Contains(out, "second") || !strings.Contains(out, "first") {
+		t.Errorf("ps lists %s", out)
+	}
+	s.press(t, "q")
+	s.await(t, usualScreen)
+	s.leave(t, 0)
+	p.pwos(t, "shutdown")
+}
+
+// However top ends, the terminal is what it was: by Ctrl-C, which arrives as a key, by a signal, by the kernel's end.
+func TestTopGivesTheTerminalBack(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]struct {
+		by     func(t *testing.T, p place, s *sitting)
+		status int
+	}{
+		"Ctrl-C": {func(t *testing.T, _ place, s *sitting) { s.press(t, ctrlC) }, 0},
+		"SIGTERM": {func(t *testing.T, _ place, s *sitting) {
+			must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+		}, 130},
+		"SIGHUP": {func(t *testing.T, _ place, s *sitting) {
+			must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+		}, 129},
+		"the kernel's death": {func(t *testing.T, p place, _ *sitting) { must(t, p.kill()) }, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := settle(t)
+			p.pwos(t, "spawn", "one")
+			s := sit(t, p, "top", "--every", "100ms")
+			s.await(t, "q quit")
+			end.by(t, p, s)
+			s.await(t, usualScreen)
+			s.leave(t, end.status)
+			if end.status != 6 {
+				p.pwos(t, "shutdown")
+			}
+		})
+	}
+}
+
+// Ctrl-C in the foreground takes the agent down with what it started, and run ends once they are gone.
+func TestRunCtrlC(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	must(t, os.Mkdir(p.dir+"/work", 0o700))
+	s := sit(t, p, "run", "--dir", "work", "--", "sh", "-c", "sleep 1000 & echo begun >&2; wait")
+	s.await(t, "begun")
+	s.press(t, ctrlC)
+	s.leave(t, 130)
+	if out := p.pwos(t, "ps"); out != "" {
+		t.Errorf("something is left: %s", out)
+	}
+	p.pwos(t, "shutdown")
+}
+
+// What an agent writes is drawn, and not obeyed by the terminal.
+func TestRunAtATerminalEscapes(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	must(t, os.Mkdir(p.dir+"/work", 0o700))
+	s := sit(t, p, "run", "--dir", "work", "--", "sh", "-c", `printf '\033[2Jgr\303\274n\ttab\n' >&2`)
+	s.await(t, `\u001b[2Jgrün`)
+	s.leave(t, 0)
+	p.pwos(t, "shutdown")
+}
