@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -113,6 +114,10 @@ func (h *Host) enter(p *Process) error {
 	if h.closed {
 		return ErrClosed
 	}
+	// Only made, never written to: that it may be a link of the agent's does no harm.
+	if err := os.Mkdir(p.command.tmp(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make directory for temporary files: %w", err)
+	}
 	for {
 		h.sequence++
 		p.mark = newMark(h.own.instance(), h.own.incarnation(), h.sequence)
@@ -130,8 +135,21 @@ func (h *Host) leave(p *Process) {
 	h.mu.Lock()
 	delete(h.agents, p.mark)
 	h.tell(p)
+	if !h.works(p.command.Dir) {
+		_ = os.Remove(p.command.tmp()) // which leaves one that is not empty
+	}
 	h.mu.Unlock()
 	h.workers.Done()
+}
+
+// works reports whether an agent has that working directory. h.mu is held.
+func (h *Host) works(dir string) bool {
+	for _, p := range h.agents {
+		if p.command.Dir == dir {
+			return true
+		}
+	}
+	return false
 }
 
 // Tampered is how many processes were killed because they had spoiled their marks.

@@ -65,10 +65,6 @@ func (h *Host) prepare(c Command, abi int) (*Process, error) {
 	if p.level, err = p.command.Sandbox.decide(abi); err != nil {
 		return nil, p.failed("sandbox", err)
 	}
-	// Only made, never written to: that it may be a link of the agent's does no harm.
-	if err = os.Mkdir(p.command.tmp(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return nil, p.failed("find", fmt.Errorf("make directory for temporary files: %w", err))
-	}
 	if p.log, err = openLog(p.command.Log); err != nil {
 		return nil, p.failed("log", err)
 	}

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -260,5 +261,35 @@ func TestStartPlaces(t *testing.T) {
 	c.Argv = []string{"./tool", long, "", "--"}
 	if got, want := output(t, h, c), "3"+filepath.Join(c.Dir, "tool")+long; got != want {
 		t.Errorf("got %.200q, want %.200q", got, want)
+	}
+}
+
+// TestTemporaryFilesGo: the directory for temporary files goes with the last agent that works beside it, unless something
+// is left in it.
+func TestTemporaryFilesGo(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	dir := t.TempDir()
+	there := func() bool { _, err := os.Stat(filepath.Join(dir, ".tmp")); return err == nil }
+	long := shell(t, "exec sleep 1000")
+	long.Dir = dir
+	other, err := h.Start(context.Background(), long)
+	check(t, err)
+	run := func(script string) {
+		c := shell(t, script)
+		c.Dir = dir
+		output(t, h, c)
+	}
+	run(`test -d "$TMPDIR"`)
+	if !there() {
+		t.Error("it went under another agent")
+	}
+	check(t, other.Terminate(context.Background(), 0))
+	if there() {
+		t.Error("it stayed, though it is empty and nobody works beside it")
+	}
+	run(`echo x >"$TMPDIR/kept"`)
+	if !there() {
+		t.Error("it went with what was in it")
 	}
 }
