@@ -36,7 +36,8 @@ type audit struct {
 	commands  map[schema.Domain]uint64 // seq of the last command of each domain
 	shown     map[schema.Domain]uint64 // what each domain has published
 	metrics   *metrics
-	tick      int64 // of the last entry
+	tick      int64  // of the last entry
+	moved     uint64 // the entry that was the first of that tick
 	snapshots snapshotting
 	owed      []*batch // lost, and to be made again once the journal can be written
 
@@ -128,7 +129,9 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		if !call.Repeated {
 			a.kernel.keys.number(call, seq)
 		}
-		a.tick = max(a.tick, call.Tick)
+		if call.Tick > a.tick {
+			a.tick, a.moved = call.Tick, seq
+		}
 		call.Proof = schema.Proof{Seq: seq, PID: call.PID, Tick: call.Tick, LatencyUS: call.Proof.LatencyUS}
 	}
 	a.fresh = append(a.fresh, b)
@@ -173,7 +176,7 @@ func (a *audit) hold(b *batch) {
 			a.commands[b.domain] = b.calls[i].Proof.Seq
 		}
 	}
-	need := max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process])
+	need := max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.moved)
 	if a.syncEvery > 0 {
 		need = 0
 	}

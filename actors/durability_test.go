@@ -29,6 +29,7 @@ func TestNothingUnsyncedIsRevealed(t *testing.T) {
 		{name: "ping after a grant", command: grant("a", 7), then: ping("b", "1"), waits: true, answer: `b ""`},
 		{name: "query after a spawn", command: spawn("a", "s"), then: get("b"), waits: true, answer: `b ""`},
 		{name: "query of the audit log after a grant", command: grant("a", 7), then: query("b", "Audit.Metrics", "{}"), waits: true},
+		{name: "ping after the clock has moved", command: command("a", "Memory.Set", `{"key":"x","value":1,"tick":9}`), then: ping("b", "1"), waits: true, answer: `b ""`},
 		{name: "query of the audit log", command: set("a", "x"), then: query("b", "Audit.Metrics", "{}")},
 	}
 	for _, test := range tests {

@@ -23,6 +23,9 @@ var (
 	NewWorkers = newWorkers
 )
 
+// SetRoom sets how many bytes the keys of a process that is not the operator may take.
+func (k *Keys) SetRoom(n int) { k.most = n }
+
 // FromReaderMessages are the messages that a reader posts, FromOthers what a connection gets from anybody else.
 func FromReaderMessages() []any { return []any{&batch{}, endOfInput{}} }
 

@@ -33,6 +33,7 @@ type system struct {
 	disk    *faultfs.Disk
 	files   *faultfs.Failing
 	room    *room
+	keys    *actors.Keys
 	tokens  *tokens
 	log     logBuffer
 	clients []*client
@@ -63,7 +64,7 @@ func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, 
 
 // startHosting is startOn with programs that are run as hosting says.
 func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler, hosting actors.Hosting, every ...syncing) *system {
-	s := &system{t: t, disk: disk}
+	s := &system{t: t, disk: disk, keys: keys}
 	s.files = faultfs.NewFailing(s.disk, faultfs.Fault{})
 	s.room = &room{FS: s.files}
 	record, _, err := journal.Open(journal.Options{Dir: "/journal", FS: s.room})

@@ -101,7 +101,7 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 }
 
 // errPrivate refuses a working directory in which an agent could rewrite the journal, or take the place of the kernel.
-var errPrivate = errors.New("the working directory lies in one of the kernel's own, or holds it or the kernel's configuration: choose another")
+var errPrivate = errors.New("the working directory lies in one of the kernel's own, or holds it: choose another")
 
 // apart refuses a working directory that is not apart from the kernel's own. One that cannot be found is left to the host.
 func (h *hosting) apart(dir string) error {
@@ -120,7 +120,7 @@ func (h *hosting) apart(dir string) error {
 	}
 	for _, file := range h.Trusted {
 		if within(canonical(file), place) {
-			return errPrivate
+			return fmt.Errorf("the working directory holds %s, which the kernel trusts: choose another", file)
 		}
 	}
 	return nil

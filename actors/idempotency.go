@@ -14,11 +14,13 @@ import (
 const keyLife = 24 * time.Hour
 
 // Keys remembers what came of the commands that carried an idempotency key. The same body goes to the same domain, so a
-// second one never finds the first under way, but for one with another body, which is refused.
+// second one finds the first under way only where that waits for something, and is refused then, as one with another body is.
 type Keys struct {
 	mu    sync.Mutex
 	known map[callerKey]*keyed
-	order []used // oldest first; a key that was given back and used again is in it twice
+	order []used        // oldest first; a key that was given back and used again is in it twice
+	held  map[int64]int // bytes that the keys of a process take
+	most  int           // bytes that those of one that is not the operator may take
 }
 
 type callerKey struct {
@@ -42,29 +44,44 @@ type keyed struct {
 }
 
 // NewKeys returns an empty memory.
-func NewKeys() *Keys { return &Keys{known: make(map[callerKey]*keyed)} }
+func NewKeys() *Keys {
+	return &Keys{known: make(map[callerKey]*keyed), held: make(map[int64]int), most: agentKeys}
+}
 
 // claim returns the first outcome of the call's key, where it has one and was used before; otherwise it notes the key
 // as used by this call. Another body under the same key is a conflict. A command with a secret in it has no key: the journal
 // keeps no more of its body than of another's, so that after a restart neither could be told from the other. It runs each time,
-// which it has to be fit for.
+// which it has to be fit for. Where there is no room for another key, none is claimed.
 func (k *Keys) claim(call *kernel.Call) (first *keyed, err *schema.Error) {
+	return k.claimed(call, k.room)
+}
+
+func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *schema.Error) (first *keyed, err *schema.Error) {
 	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input.Redacts(call.Input, false) {
 		return nil, nil
 	}
 	id := callerKey{call.PID, call.Message.Meta.IdempotencyKey}
+	if len(id.key) > maxKey {
+		return nil, errLongKey(len(id.key))
+	}
 	body := bodyOf(&call.Message)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.expire(call.Time)
 	if old := k.known[id]; old != nil {
-		if old.body != body || !old.done {
-			return nil, schema.Errorf(schema.Conflict, "idempotency key %q was used for another message: take a new key", id.key)
+		switch {
+		case old.body != body:
+			return nil, errOtherBody(id.key)
+		case !old.done:
+			return nil, errUnderWay(id.key)
 		}
+		call.First = old.seq
 		return old, nil
 	}
-	k.known[id] = &keyed{body: body, time: call.Time}
-	k.order = append(k.order, used{id, call.Time})
+	if err := room(id.pid); err != nil {
+		return nil, err
+	}
+	k.put(id, &keyed{body: body, time: call.Time})
 	call.Claimed = true
 	return nil, nil
 }
@@ -84,10 +101,11 @@ func (k *Keys) settle(call *kernel.Call) {
 		return
 	}
 	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden || call.Syscall.Input.Redacts(call.Input, true)) {
-		delete(k.known, id)
+		k.drop(id)
 		return
 	}
 	known.done, known.data, known.err = true, call.Data, call.Err
+	k.held[id.pid] += known.cost()
 }
 
 // number notes which entry of the journal a key's first call became.
@@ -102,14 +120,19 @@ func (k *Keys) number(call *kernel.Call, seq uint64) {
 	}
 }
 
-// seq is the entry of the first call with the key of call.
+// seq is the entry of the first call with the key of call, 0 where that came to nothing.
 func (k *Keys) seq(call *kernel.Call) uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if known := k.known[callerKey{call.PID, call.Message.Meta.IdempotencyKey}]; known != nil {
+	if known := k.known[callerKey{call.PID, call.Message.Meta.IdempotencyKey}]; known != nil && known.seq > 0 {
 		return known.seq
 	}
-	return 0
+	if call.Err != nil {
+		return 0
+	}
+	// Its day has ended since, and the key is forgotten, or another call's. An entry that named no first would be applied at the
+	// next start. A first that succeeded has not been lost: this call would have been refused with it.
+	return call.First
 }
 
 // Recall notes a call of the journal, so that its key holds across a restart.
@@ -117,14 +140,44 @@ func (k *Keys) Recall(call *kernel.Call) {
 	if call.Message.Meta.IdempotencyKey == "" || call.Repeated || call.Syscall.Kind != schema.Command {
 		return // a query's entry has no key here
 	}
-	if call.Err != nil && (call.Err.Class == schema.Forbidden || call.Err.Class == schema.Unauthenticated) {
-		return // it was never run
+	if neverRun(call) {
+		return
 	}
-	if _, err := k.claim(call); err == nil {
+	roomy := func(int64) *schema.Error { return nil } // it was there when the call was made
+	if _, err := k.claimed(call, roomy); err == nil {
 		call.Data = bytes.Clone(call.Data) // the call is the reader's, and gone with the next
 		k.settle(call)
 		k.number(call, call.Proof.Seq)
 	}
+}
+
+// neverRun reports whether a call of the journal was refused before it could claim its key: by who may call what and as
+// whom, by its tick, or because the key was another's. The one that has the key may stand behind it, since it was under way.
+func neverRun(call *kernel.Call) bool {
+	if call.Err == nil {
+		return false
+	}
+	switch call.Err.Class {
+	case schema.Forbidden, schema.Unauthenticated:
+		return true
+	case schema.Conflict:
+		key := call.Message.Meta.IdempotencyKey
+		return call.Err.Message == errOtherBody(key).Message || call.Err.Message == errUnderWay(key).Message
+	case schema.QuotaExceeded:
+		return call.Err.Message == errManyKeys(call.PID).Message
+	case schema.InvalidInput:
+		in, ok := call.Input.(schema.Targeted)
+		return ok && in.On().Tick != nil && *in.On().Tick > call.Tick
+	}
+	return false
+}
+
+func errOtherBody(key string) *schema.Error {
+	return schema.Errorf(schema.Conflict, "idempotency key %q was used for another message: take a new key", key)
+}
+
+func errUnderWay(key string) *schema.Error {
+	return schema.Errorf(schema.Conflict, "the first message with idempotency key %q is still being carried out: wait for its answer", key)
 }
 
 // forget takes a key back whose call came to nothing.
@@ -134,7 +187,7 @@ func (k *Keys) forget(call *kernel.Call) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.known, callerKey{call.PID, call.Message.Meta.IdempotencyKey})
+	k.drop(callerKey{call.PID, call.Message.Meta.IdempotencyKey})
 }
 
 // expire forgets keys that are older than keyLife.
@@ -143,7 +196,7 @@ func (k *Keys) expire(now int64) {
 		oldest := k.order[0]
 		k.order = k.order[1:]
 		if known := k.known[oldest.key]; known != nil && known.time == oldest.time {
-			delete(k.known, oldest.key)
+			k.drop(oldest.key)
 		}
 	}
 }

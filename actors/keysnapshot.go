@@ -59,6 +59,7 @@ func (k *Keys) Reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	clear(k.known)
+	clear(k.held)
 	k.order = nil
 }
 
@@ -94,8 +95,6 @@ func (k *Keys) Restore(chunk []byte) error {
 	known.data, known.err = outcome.Data, outcome.Err
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	id := callerKey{numbers[0], key}
-	k.known[id] = known
-	k.order = append(k.order, used{id, known.time})
+	k.put(callerKey{numbers[0], key}, known)
 	return nil
 }

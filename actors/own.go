@@ -11,8 +11,14 @@ import (
 )
 
 // Note journals one of the kernel's own commands, which no call is the cause of. It does not wait: the entry stands
-// before that of any call which is made later. It may be called until Close.
+// before that of any call which is made later. It may be called until Close. While the journal cannot be written it is
+// dropped: a write that fails with it would have every domain make its state anew, as often as somebody gives cause for a
+// note.
 func (k *Kernel) Note(step kernel.Step) {
+	if k.refusing.Load() {
+		k.log.Warn("note not journaled: the journal cannot be written", "type", step.Type)
+		return
+	}
 	b, err := k.stepBatch(nil, &kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: k.origin}, step)
 	if err != nil {
 		k.log.Error("note not journaled", "type", step.Type, "error", err)

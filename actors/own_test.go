@@ -3,7 +3,9 @@ package actors_test
 import (
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -60,4 +62,37 @@ func TestNote(t *testing.T) {
 	if len(entries) != 2 || entries[0].Type != "Capability.Strip" || entries[0].conn != "kernel" || entries[1].Type != "Capability.Grant" {
 		t.Errorf("journaled: %+v", entries)
 	}
+}
+
+// TestNoteOnAFullDisk shows that what gives cause for notes costs a kernel nothing while its disk is full: anybody who fails
+// to log in does.
+func TestNoteOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		s := startWith(t, books.domains())
+		c := s.connect()
+		s.room.full(syscall.ENOSPC)
+		c.send(set("a", "x"))
+		expect(t, c, "a 503")
+		made := 0
+		s.restoring = func(schema.Domain) { made++ }
+		note := kernel.Step{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{3}}}
+		for range 3 {
+			s.kernel.Note(note)
+			synctest.Wait()
+		}
+		if made != 0 {
+			t.Errorf("states were made anew %d times", made)
+		}
+		s.room.free()
+		c.send(get("b")) // finds out that there is room
+		expect(t, c, `b ""`)
+		s.kernel.Note(note)
+		synctest.Wait()
+		if entries := s.entries(); len(entries) != 2 || entries[1].Type != "Capability.Strip" {
+			t.Errorf("journaled: %+v", entries)
+		}
+		checkReplay(t, s, books)
+	})
 }

@@ -46,11 +46,28 @@ func makeHostKey(path string) ([]byte, error) {
 		return nil, err
 	}
 	text := pem.EncodeToMemory(block)
-	fresh := path + ".new"
-	if err := os.WriteFile(fresh, text, 0o600); err != nil {
+	fresh, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
 		return nil, err
 	}
-	return text, os.Rename(fresh, path)
+	_, err = fresh.Write(text)
+	// On disk before it has its name: after a power cut the name could else be there without the key.
+	if err := errors.Join(err, fresh.Sync(), fresh.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(fresh.Name(), path); err != nil {
+		return nil, err
+	}
+	return text, syncDir(filepath.Dir(path))
+}
+
+// syncDir makes the names in a directory durable: clients remember the key, and the journal's checkpoints are signed by it.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // Public returns the key as a line of authorized_keys.

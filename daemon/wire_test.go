@@ -28,7 +28,7 @@ func connect(t testing.TB, path string) *peer {
 	must(t, err)
 	t.Cleanup(func() { nc.Close() })
 	must(t, nc.SetDeadline(time.Now().Add(patience)))
-	conn, err := unixsock.NewConn(nc, schema.OsMessage, 8<<20)
+	conn, err := unixsock.NewConn(nc, schema.OsMessage, 16<<20)
 	must(t, err)
 	return &peer{t: t, nc: nc, conn: conn}
 }

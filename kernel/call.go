@@ -40,8 +40,9 @@ type Call struct {
 	Effect  *Effect  // what it needs done outside the kernel before it is answered; nil: nothing
 	Lasting *Lasting // what goes on after the answer; nil: nothing
 
-	Claimed  bool // the call is the first with its idempotency key: what comes of it is the key's outcome
-	Repeated bool // the outcome is that of an earlier call with the same idempotency key; nothing ran
+	Claimed  bool   // the call is the first with its idempotency key: what comes of it is the key's outcome
+	Repeated bool   // the outcome is that of an earlier call with the same idempotency key; nothing ran
+	First    uint64 // that call's entry, as far as it was known when this one was decided
 	Proof    schema.Proof
 }
 

@@ -94,11 +94,16 @@ func (m maker) text(s map[string]any) string {
 		}
 	}
 	length := rapid.SampledFrom(append(lengths, 2, 3)).Draw(m.t, "length")
-	written := `"`
-	for range length {
-		written += rapid.SampledFrom([]string{"a", "é", "€", "\U0001f600", `\ud83d\ude00`, `\n`, `\u0000`, `\"`, "e\u0301"[1:], "\u2028"}).Draw(m.t, "character")
+	characters := []string{"a", "é", "€", "\U0001f600", `\ud83d\ude00`, `\n`, `\u0000`, `\"`, "e\u0301"[1:], "\u2028"}
+	drawn := make([]string, min(length, 8)) // which are enough, over and over
+	for i := range drawn {
+		drawn[i] = rapid.SampledFrom(characters).Draw(m.t, "character")
 	}
-	return written + `"`
+	var written strings.Builder
+	for i := range length {
+		written.WriteString(drawn[i%len(drawn)])
+	}
+	return `"` + written.String() + `"`
 }
 
 // number lies on a bound, beside it, or anywhere, written in one of the many ways.

@@ -75,13 +75,14 @@ func badKeyFile(path, problem string) *Error {
 
 // besides reads the public key beside a private one that does not show it.
 func besides(path string) (PublicKey, error) {
-	text, err := os.ReadFile(path + ".pub")
-	if err == nil && len(text) <= maxKeyFile {
+	text, err := readPrivate(path + ".pub")
+	if err == nil {
 		if key, _, fault := parseKeyLine(string(text)); fault == nil {
 			return key, nil
 		}
 	}
-	return PublicKey{}, badKeyFile(path, "cannot be read as a private key").because(err)
+	// err is not wrapped: that this file is missing does not mean that there is no key file.
+	return PublicKey{}, badKeyFile(path, "cannot be read as a private key")
 }
 
 // readPrivate reads a file that has to be a regular one, and closed to others unless it holds a public key.

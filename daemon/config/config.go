@@ -240,8 +240,9 @@ func explain(err error) *Error {
 	return fault
 }
 
-// maxLineBytes keeps a typing error from becoming a memory bound.
-const maxLineBytes = 64 << 20
+// maxLineBytes is what a line of the journal, which has 16 MiB, has room for together with an outcome that quotes the line:
+// a byte can become five there. A call that does not fit ends the kernel, whoever made it.
+const maxLineBytes = 2 << 20
 
 // Check reports the first setting that cannot be meant, as an *Error.
 func (c *Config) Check() error {

@@ -129,7 +129,7 @@ func TestProgramsThatCannotBeStarted(t *testing.T) {
 		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.dir), "the kernel's own"},
 		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("s/journal")), "the kernel's own"},
 		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("r/../r")), "the kernel's own"},
-		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, keys), "the kernel's configuration"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, keys), "which the kernel trusts"},
 	} {
 		var out struct {
 			ChildPID int64 `json:"child_pid"`

@@ -1,0 +1,87 @@
+package actors_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// seven connects as the agent 7.
+func (s *system) seven() *client {
+	return s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
+}
+
+// TestRefusedTickTakesNoKey shows that a call which came before its tick has not used its key, in this life or in the next.
+func TestRefusedTickTakesNoKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startKeyed(t)
+		c := s.seven()
+		ahead := func(id string) string { return command(id, "Memory.Set", `{"key":"x","value":1,"tick":9}`) }
+		c.send(keyed("k", ahead("1")))
+		expect(t, c, "1 422")
+		next, books := s.restart()
+		operator := next.connect()
+		operator.send(command("2", "Memory.Set", `{"key":"y","value":1,"tick":10}`))
+		expect(t, operator, "2 1")
+		d := next.seven()
+		d.send(keyed("k", ahead("3")), keyed("k", ahead("4")))
+		expect(t, d, "3 2", "4 2")
+		checkReplay(t, next, books)
+	})
+}
+
+// TestConflictBeforeTheFirst shows that a conflict with a call under way, which stands before that call in the journal, does
+// not get the key at the next start.
+func TestConflictBeforeTheFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startMailboxes(t)
+		c, d := s.seven(), s.seven()
+		c.send(keyed("k", minute("1")))
+		synctest.Wait()
+		d.send(keyed("k", set("2", "x")))
+		expect(t, d, "2 409")
+		time.Sleep(time.Minute)
+		expect(t, c, `1 [""]`)
+		next, _ := s.restart()
+		e := next.seven()
+		e.send(keyed("k", minute("3")), keyed("k", set("4", "x")))
+		expect(t, e, `3 [""]`, "4 409")
+	})
+}
+
+// TestRepetitionAtTheEndOfTheDay has a repetition wait for the journal while its key expires and is used anew: it is still
+// recorded as one, and no start runs it.
+func TestRepetitionAtTheEndOfTheDay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		s := startWith(t, books.domains())
+		a, b, c := s.connect(), s.connect(), s.connect()
+		a.send(keyed("k", set("1", "x")))
+		expect(t, a, "1 1")
+		time.Sleep(24*time.Hour - 2*time.Millisecond)
+		writing := make(chan struct{})
+		s.disk.Hook = func(op faultfs.Op) {
+			if op.Kind == faultfs.Write && strings.HasSuffix(op.Path, ".ndjson") {
+				<-writing
+			}
+		}
+		b.send(spawn("w", "s")) // whose write takes long
+		synctest.Wait()
+		a.send(keyed("k", set("2", "x")))
+		synctest.Wait()
+		time.Sleep(10 * time.Millisecond)
+		c.send(keyed("k", set("3", "x")))
+		synctest.Wait()
+		close(writing)
+		expect(t, a, "2 1")
+		expect(t, c, "3 2")
+		checkReplay(t, s, books)
+	})
+}

@@ -1,0 +1,37 @@
+package daemon_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// What comes of the longest line that the configuration allows fits a line of the journal, whatever is in it: an entry that does
+// not would end the kernel, and everybody may send one.
+func TestLongestLineIsJournaled(t *testing.T) {
+	t.Parallel()
+	const longest = 2 << 20
+	settings := config.Default(func(string) string { return "" }, 1, "/")
+	settings.Limits.LineBytes = longest
+	must(t, settings.Check())
+	settings.Limits.LineBytes++
+	if err := settings.Check(); err == nil {
+		t.Errorf("a line of %d bytes is allowed, and not tried here", settings.Limits.LineBytes)
+	}
+	r := start(t, func(c *config.Config) { c.Limits.LineBytes = longest })
+	p := dial(t, r.KernelSocket)
+	// Answered again, and quoted in an error: of all bytes that may stand in a line as they are, this one gets longest.
+	for _, text := range []string{strings.Repeat("x", longest-1000), strings.Repeat("\x7f", longest-1000)} {
+		p.want("command", "Syscall.Echo", `{"message":"`+text+`"}`, "echo")
+		for name, said := range map[string]schema.Kind{"correlation": schema.Reply, "idempotencyKey": schema.Failure} {
+			p.send(fmt.Sprintf(`{"kind":"command","type":"Syscall.Echo","data":{"message":"a"},"metadata":{"id":"q","timestamp":0,%q:"%s"}}`+"\n", name, text))
+			if m := p.next(); m.Kind != said {
+				t.Errorf("%s: got %s %.100s", name, m.Kind, m.Data)
+			}
+		}
+	}
+	p.want("query", "Audit.Verify", `{}`, `"ok":true`)
+}

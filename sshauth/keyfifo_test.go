@@ -1,0 +1,28 @@
+package sshauth_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/sshauth"
+)
+
+// A FIFO beside a key file that does not show its public key keeps nobody waiting, neither for ever nor past a signal.
+func TestPublicKeyIsNoFIFO(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "id")
+	if err := os.WriteFile(path, []byte("-----BEGIN SOMETHING-----\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(path+".pub", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys := sshauth.Identities{Identity: path}
+	if _, err := keys.Find(t.Context()); !errors.Is(err, &sshauth.Error{Reason: sshauth.BadKeyFile}) {
+		t.Errorf("got %v", err)
+	}
+}
