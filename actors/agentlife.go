@@ -56,6 +56,11 @@ func (a *agent) started(ctx actor.Context, m started) {
 	a.task(ctx, func() any {
 		<-p.Done()
 		exit, _ := p.Wait(context.Background()) // it has ended: there is nothing to wait for
+		// Whoever was handed an end of its channel has nothing to say in its name, and is not waited for. These fail where the
+		// channel is closed.
+		past := time.Unix(1, 0)
+		_ = p.Conn().SetReadDeadline(past)
+		_ = p.Conn().SetWriteDeadline(past)
 		return exited{exit}
 	})
 	if a.stop.ordered || a.stop.shutdown {

@@ -19,6 +19,7 @@ type agents struct {
 	begun  map[int64]*pending   // spawns whose program is being started
 	going  map[int64][]*pending // calls that wait until a program is gone
 	gone   map[int64]bool       // of those alive: nothing of the program is left, and that is noted
+	ends   int                  // agents that have ended
 	deaf   bool                 // nothing can be journaled any more
 	ending bool
 	ended  chan struct{} // closed when the end is over
@@ -159,6 +160,9 @@ func (m *agents) settle(ctx actor.Context, wait *pending) {
 	}
 }
 
+// forgetEvery is how many agents end between two looks for folders that nobody remembers.
+const forgetEvery = 256
+
 // died notes the end of an agent's actor, or of one without which nothing can be journaled.
 func (m *agents) died(ctx actor.Context, who *actor.PID) {
 	for pid, at := range m.alive {
@@ -172,6 +176,9 @@ func (m *agents) died(ctx actor.Context, who *actor.PID) {
 		delete(m.gone, pid)
 		if len(m.alive) == 0 {
 			m.kernel.hosting.Occupied(false)
+		}
+		if m.ends++; m.ends%forgetEvery == 0 && !m.ending {
+			m.kernel.tasks.Go(m.kernel.hosting.Forget)
 		}
 		m.checkEnd()
 		return

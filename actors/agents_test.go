@@ -167,6 +167,26 @@ func (b brittle) Apply(call *kernel.Call) {
 	b.Domain.Apply(call)
 }
 
+// A kernel that runs for long looks now and then for what it keeps of agents that nobody remembers.
+func TestForgottenAgentsAreLookedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		looks := make(chan struct{}, 9)
+		s := startHosted(t, realDomains(t), actors.Hosting{
+			Dir: t.TempDir(), Host: func() (*host.Host, error) { return nil, errNoHost }, Forget: func() { looks <- struct{}{} },
+		})
+		c := s.connect()
+		for n := 1; n <= 2*actors.ForgetEvery; n++ {
+			c.send(hosted("a", ""))
+			c.next()
+			synctest.Wait()
+			if got, want := len(looks), n/actors.ForgetEvery; got != want {
+				t.Fatalf("after the end of %d agents it looked %d times, want %d", n, got, want)
+			}
+		}
+	})
+}
+
 // An agent's actor that panics is that agent's trouble alone: it stops, the kernel goes on, and ends in good order.
 func TestAgentsPanicIsItsOwn(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ const (
 	Turn         = turn
 	WindowFrames = windowFrames
 	WindowBytes  = windowBytes
+	ForgetEvery  = forgetEvery
 )
 
 var (

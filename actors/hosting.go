@@ -33,6 +33,9 @@ type Hosting struct {
 	Grace time.Duration
 	// Policy says what becomes of an agent whose program ended; nil means host.DefaultPolicy.
 	Policy func(host.Restart) host.Policy
+	// Forget is called when many agents have ended since the last time: there may be folders of some that nobody remembers.
+	// Two calls may overlap; it may be nil.
+	Forget func()
 	// Occupied is told when there begin to be agents with programs, and when there are none any more; it may be nil.
 	Occupied func(bool)
 }
@@ -49,6 +52,9 @@ type hosting struct {
 func newHosting(h Hosting) *hosting {
 	if h.Policy == nil {
 		h.Policy = host.DefaultPolicy
+	}
+	if h.Forget == nil {
+		h.Forget = func() {}
 	}
 	if h.Occupied == nil {
 		h.Occupied = func(bool) {}

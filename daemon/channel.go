@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"os"
 	"sync"
 	"syscall"
 
@@ -22,7 +23,7 @@ type channel struct {
 
 // connect leads a program through the prologue.
 func (p *programs) connect(program *host.Process) (actors.Link, error) {
-	conn, err := unixsock.NewPairedConn(program.Conn(), schema.OsMessage, p.limit)
+	conn, err := unixsock.NewPairedConn(program.Conn(), schema.OsMessage, p.limit, program.Done())
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +46,9 @@ func (c *channel) Write(p []byte) (int, error) {
 }
 
 // unheard makes nothing of a program that does not listen any more: what it has said is heard all the same, to the last
-// line before its end.
+// line before its end. A deadline there is only once it has ended, where somebody else holds its end of the channel.
 func unheard(p []byte, n int, err error) (int, error) {
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return len(p), nil
 	}
 	return n, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -100,7 +99,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			return fmt.Errorf("end what the last kernel left running: %w", err)
 		}
 	}
-	d.programs.forget(filepath.Join(d.config.StateDir, "agents"), s.processes.Known)
+	d.programs.forget(d.agentsDir(), s.processes.Known)
 	d.kernel = actors.New(actors.Config{
 		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(),
 		Journal: s.journal, Dir: s.dir, Keys: s.keys, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,

@@ -72,18 +72,23 @@ func (p *programs) close() {
 }
 
 // identify finds out who is at the other end of a connection: a process of a hosted program, or of anything that it
-// started, is that agent, and who cannot be told is nobody (PROTOCOL 4).
+// started, is that agent, and who cannot be told is nobody (PROTOCOL 4). So is the agent of another kernel: to be the
+// operator here would free it of all that binds it there.
 func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
 	peer, err := unixsock.PeerOf(conn)
-	h := p.opened.Load()
-	if err != nil || h == nil {
+	if err != nil {
 		return peer, err
 	}
 	raw, err := conn.(syscall.Conn).SyscallConn() // PeerOf has looked
 	if err != nil {
 		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
 	}
-	owner, err := h.Peer(raw)
+	var owner *host.Process
+	if h := p.opened.Load(); h != nil {
+		owner, err = h.Peer(raw)
+	} else {
+		err = host.Unhosted(raw)
+	}
 	if err != nil {
 		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
 	}
@@ -95,12 +100,22 @@ func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
 
 // hosting is how the kernel has programs run.
 func (d *Daemon) hosting() actors.Hosting {
+	dir, processes := d.agentsDir(), d.state.processes.Processes()
 	return actors.Hosting{
-		Host: d.programs.host, Connect: d.programs.connect, Dir: filepath.Join(d.config.StateDir, "agents"),
+		Host: d.programs.host, Connect: d.programs.connect, Dir: dir,
 		Private: []string{d.config.StateDir, d.config.RuntimeDir}, Trusted: trusted(d.config),
 		Grace: time.Duration(d.config.Agents.Grace), Policy: policy(d.config.Agents), Occupied: d.idle.occupied,
+		Forget: func() {
+			d.programs.forget(dir, func(pid int64) bool {
+				p := processes.Process(pid)
+				return p == nil || p.AgentID != "" // of a forgotten one the name is gone too
+			})
+		},
 	}
 }
+
+// agentsDir holds a folder for each process with a program.
+func (d *Daemon) agentsDir() string { return filepath.Join(d.config.StateDir, "agents") }
 
 // trusted are the files that say who is the operator, and what the kernel does.
 func trusted(cfg config.Config) []string {

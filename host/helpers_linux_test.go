@@ -21,7 +21,7 @@ import (
 func helpers() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"t-orphan": orphan, "t-orphan-2": orphan2, "t-idle": idle, "t-daemon": daemon,
-		"t-files": openFiles, "t-memory": takeMemory, "t-write": writeFiles, "t-send": sendSignal, "t-limit": setLimit,
+		"t-files": openFiles, "t-memory": takeMemory, "t-write": writeFiles, "t-send": sendSignal, "t-limit": setLimit, "t-frame": frame,
 		"t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling,
 		"pwos-host-guard": noShim, "pwos-host-shim": noShim,
 	}
@@ -114,6 +114,21 @@ func daemon(args []string) int {
 	}
 	time.Sleep(time.Hour)
 	return 0
+}
+
+// frame spoils the mark that each of the given processes would have, and at last its own.
+func frame(args []string) int {
+	for _, arg := range append(args, "0") {
+		pid, err := strconv.Atoi(arg)
+		if err == nil {
+			err = unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{}, nil)
+		}
+		if err != nil {
+			said("limit", err)
+			return 1
+		}
+	}
+	return idle(nil)
 }
 
 // openFiles opens files until it cannot.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -134,5 +135,16 @@ func markOf(pid int) (mark, bool) {
 		return 0, false
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return spoiled, ok && int(stat.Uid) == os.Geteuid()
+	return spoiled, ok && int(stat.Uid) == os.Geteuid() && bound(pid)
+}
+
+// bound reports whether a process has forgone new privileges, as every process of an agent has, for good. An agent can lower
+// the limits of any process of its user, up to what looks like its own mark or a spoiled one; this it can do to none, so that
+// who is not bound is a bystander. Where it cannot be told, a mark counts.
+func bound(pid int) bool {
+	if pid == os.Getpid() {
+		return false
+	}
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	return err != nil || !bytes.Contains(status, []byte("\nNoNewPrivs:\t0\n"))
 }

@@ -123,7 +123,7 @@ func signalMarked(pid int, sig syscall.Signal, wants func(mark) bool) bool {
 		return false
 	}
 	defer closeFD(fd)
-	if m, ok := markOf(pid); !ok || !wants(m) || ended(fd) {
+	if m, ok := markOf(pid); !ok || !wants(m) || !bound(pid) || ended(fd) {
 		return false
 	}
 	err = unix.PidfdSendSignal(fd, sig, nil, 0)

@@ -64,6 +64,9 @@ func (*Host) Peer(syscall.RawConn) (*Process, error) {
 	return nil, fmt.Errorf("look at peer: %w", ErrUnsupported)
 }
 
+// Unhosted has no marks to look at.
+func Unhosted(syscall.RawConn) error { return nil }
+
 // tell tells the guard that an agent's group came or went. h.mu is held.
 func (h *Host) tell(p *Process) {
 	pid := p.OSPID()

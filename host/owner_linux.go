@@ -24,6 +24,8 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 		return nil, fmt.Errorf("look at process %d: %w", osPID, err)
 	case locks == unix.RLIM_INFINITY:
 		return nil, nil // an agent cannot raise it again
+	case !bound(osPID):
+		return nil, nil // an agent has lowered it, which is none itself
 	}
 	m, ok := readMark(locks, rss)
 	if !ok {
@@ -42,16 +44,46 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 //
 // Since Linux 6.5 the socket itself holds on to the process that connected, so that a peer which ended is found out even
 // when its number has passed to another process. Before, the number alone is asked for.
-func (h *Host) Peer(conn syscall.RawConn) (owner *Process, err error) {
-	controlErr := conn.Control(func(fd uintptr) { owner, err = h.peer(int(fd)) })
-	if controlErr != nil {
-		return nil, fmt.Errorf("look at peer: %w", controlErr)
+func (h *Host) Peer(conn syscall.RawConn) (*Process, error) {
+	return peer(conn, h.Owner)
+}
+
+// Unhosted returns an error that wraps ErrStranger or ErrTampered where the process that made the connection is an agent of
+// whatever host. It is for a kernel that hosts nothing, to which the agent of another one of the same user would pass for
+// the operator. A process that is bound as the caller is itself is let pass: an agent may run a kernel of its own.
+func Unhosted(conn syscall.RawConn) error {
+	_, err := peer(conn, stranger)
+	return err
+}
+
+// stranger is Owner for who hosts nothing.
+func stranger(osPID int) (*Process, error) {
+	ownLocks, ownRSS, err := limitsOf(0)
+	if err != nil {
+		return nil, fmt.Errorf("look at own limits: %w", err)
+	}
+	locks, rss, err := limitsOf(osPID)
+	if err == nil && locks == ownLocks && rss == ownRSS {
+		return nil, nil
+	}
+	owner, err := new(Host).Owner(osPID)
+	if errors.Is(err, ErrTampered) && ownLocks != unix.RLIM_INFINITY {
+		return nil, nil // limits that mean nothing are no marks where this process has some itself
 	}
 	return owner, err
 }
 
-// peer is Peer for a descriptor.
-func (h *Host) peer(fd int) (*Process, error) {
+// peer asks who made a connection, and owner whose that process is.
+func peer(conn syscall.RawConn, owner func(osPID int) (*Process, error)) (p *Process, err error) {
+	controlErr := conn.Control(func(fd uintptr) { p, err = peerOf(int(fd), owner) })
+	if controlErr != nil {
+		return nil, fmt.Errorf("look at peer: %w", controlErr)
+	}
+	return p, err
+}
+
+// peerOf is peer for a descriptor.
+func peerOf(fd int, owner func(osPID int) (*Process, error)) (*Process, error) {
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return nil, fmt.Errorf("look at peer: %w", os.NewSyscallError("getsockopt", err))
@@ -62,15 +94,15 @@ func (h *Host) peer(fd int) (*Process, error) {
 	pidfd, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	switch {
 	case errors.Is(err, unix.ENOPROTOOPT):
-		return h.Owner(int(peer.Pid))
+		return owner(int(peer.Pid))
 	case err != nil: // ESRCH, EINVAL: it was reaped before we asked
 		return nil, fmt.Errorf("process %d: %w", peer.Pid, ErrGone)
 	}
 	defer closeFD(pidfd)
-	owner, err := h.Owner(int(peer.Pid))
+	p, err := owner(int(peer.Pid))
 	// Asked in this order: a process that lives now lived when its limits were read, and had that number.
 	if ended(pidfd) {
 		return nil, fmt.Errorf("process %d: %w", peer.Pid, ErrGone)
 	}
-	return owner, err
+	return p, err
 }

@@ -5,7 +5,9 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,6 +75,32 @@ func TestPeer(t *testing.T) {
 	}
 }
 
+// TestUnhosted: who hosts nothing knows an agent all the same, and nobody else for one.
+func TestUnhosted(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	asked := func(l *net.UnixListener) error {
+		conn, err := l.AcceptUnix()
+		check(t, err)
+		defer conn.Close()
+		raw, err := conn.SyscallConn()
+		check(t, err)
+		return host.Unhosted(raw)
+	}
+	l := listen(t)
+	p := start(t, h, helper(t, "t-connect", l.Addr().String()))
+	if err := asked(l); !errors.Is(err, host.ErrStranger) {
+		t.Errorf("the agent: %v", err)
+	}
+	check(t, p.Terminate(t.Context(), 0))
+	conn, err := net.Dial("unix", l.Addr().String())
+	check(t, err)
+	defer conn.Close()
+	if err := asked(l); err != nil {
+		t.Errorf("the operator: %v", err)
+	}
+}
+
 // TestPeerGone: a peer that has ended is nobody, not even the operator: its number may be another's by now.
 func TestPeerGone(t *testing.T) {
 	t.Parallel()
@@ -100,6 +128,30 @@ func TestOwnerOfOthers(t *testing.T) {
 	p := start(t, other, shell(t, "read x"))
 	if owner, err := h.Owner(p.OSPID()); owner != nil || !errors.Is(err, host.ErrStranger) {
 		t.Errorf("another host's agent is %v's, %v", owner, err)
+	}
+}
+
+// TestFrame: an agent that lowers the limits of others, whom it cannot be kept from, does not have them killed or refused for
+// that: it alone goes.
+func TestFrame(t *testing.T) {
+	t.Parallel()
+	if status, err := os.ReadFile("/proc/self/status"); err != nil || !strings.Contains(string(status), "\nNoNewPrivs:\t0\n") {
+		t.Skip("where tests may not gain privileges, nobody can be told from an agent's processes")
+	}
+	h := open(t)
+	bystander := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read x")
+	in, err := bystander.StdinPipe()
+	check(t, err)
+	check(t, bystander.Start())
+	p := start(t, h, helper(t, "t-frame", strconv.Itoa(bystander.Process.Pid)))
+	wait(t, p) // it was looked at, and so was the bystander
+	check(t, p.Terminate(t.Context(), 0))
+	if owner, err := h.Owner(bystander.Process.Pid); owner != nil || err != nil {
+		t.Errorf("the bystander is %v's, %v", owner, err)
+	}
+	check(t, in.Close())
+	if err := bystander.Wait(); bystander.ProcessState.ExitCode() != 1 {
+		t.Errorf("the bystander ended by itself with %v, %v; want code 1, for want of input", bystander.ProcessState, err)
 	}
 }
 

@@ -52,8 +52,8 @@ func Shim() {
 	}
 }
 
-// order is what the shim is told. It travels as words, the environment as the environment and the directory as the
-// directory: there is nothing to decode wrongly.
+// order is what the shim is told. It travels as words: there is nothing to decode wrongly. So does the environment. What an
+// agent says there (LD_PRELOAD, GODEBUG) must not be obeyed by the shim, which is not confined yet.
 type order struct {
 	parent  int    // the daemon; a shim whose parent is another has lost it
 	mark    mark   // 0: none, where the system has no marks
@@ -64,21 +64,22 @@ type order struct {
 	files   int64  //
 	dir     string // where writing is allowed
 	program string // absolute path
+	env     []string
 	argv    []string
 }
 
 // words encodes the order.
 func (o order) words() []string {
-	list := make([]string, 0, 9+len(o.argv))
-	for _, n := range []int64{int64(o.parent), int64(o.mark), int64(o.abi), int64(o.status), o.cpu, o.memory, o.files} {
+	list := make([]string, 0, 10+len(o.env)+len(o.argv))
+	for _, n := range []int64{int64(o.parent), int64(o.mark), int64(o.abi), int64(o.status), o.cpu, o.memory, o.files, int64(len(o.env))} {
 		list = append(list, strconv.FormatInt(n, 10))
 	}
-	return append(append(list, o.dir, o.program), o.argv...)
+	return slices.Concat(list, []string{o.dir, o.program}, o.env, o.argv)
 }
 
 // readOrder decodes what words encoded.
 func readOrder(words []string) (o order, err error) {
-	const numbers, texts = 7, 2
+	const numbers, texts = 8, 2
 	if len(words) < numbers+texts+1 {
 		return o, fmt.Errorf("%d words are too few", len(words))
 	}
@@ -88,10 +89,14 @@ func readOrder(words []string) (o order, err error) {
 			return o, err
 		}
 	}
+	rest := words[numbers+texts:]
+	if n[7] < 0 || n[7] >= int64(len(rest)) {
+		return o, fmt.Errorf("%d words are too few for %d variables", len(words), n[7])
+	}
 	return order{
 		parent: int(n[0]), mark: mark(n[1]), abi: int(n[2]), status: int(n[3]),
 		cpu: n[4], memory: n[5], files: n[6],
-		dir: words[numbers], program: words[numbers+1], argv: words[numbers+texts:],
+		dir: words[numbers], program: words[numbers+1], env: rest[:n[7]], argv: rest[n[7]:],
 	}, nil
 }
 
@@ -126,7 +131,6 @@ func (o order) carry(status *os.File) (string, error) {
 	if err := o.confine(); err != nil {
 		return "sandbox", err
 	}
-	environ := slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, childVar+"=") })
 	if _, err := status.WriteString(ready); err != nil {
 		return "fork", err
 	}
@@ -138,7 +142,7 @@ func (o order) carry(status *os.File) (string, error) {
 	if err := o.limitMemory(); err != nil {
 		return "limits", err
 	}
-	return "exec", syscall.Exec(o.program, o.argv, environ)
+	return "exec", syscall.Exec(o.program, o.argv, o.env)
 }
 
 // readStatus turns what the shim wrote into an error. That it was ready, and no more, means that the program runs.

@@ -93,7 +93,8 @@ func (h *Host) fork(p *Process, e *ends, abi int) (*os.File, error) {
 		return nil, err
 	}
 	o := order{
-		parent: os.Getpid(), mark: p.mark, status: len(e.files), program: p.program, dir: p.command.Dir, argv: p.command.Argv,
+		parent: os.Getpid(), mark: p.mark, status: len(e.files), program: p.program, dir: p.command.Dir,
+		env: p.command.environ(), argv: p.command.Argv,
 		cpu: p.command.Limits.CPUSeconds, memory: p.command.Limits.MemoryBytes, files: p.command.Limits.OpenFiles,
 	}
 	if p.command.Sandbox != SandboxOff {
@@ -101,7 +102,7 @@ func (h *Host) fork(p *Process, e *ends, abi int) (*os.File, error) {
 	}
 	p.started = time.Now()
 	w, err := h.forks.fork(&forkCall{
-		argv: append([]string{shimArg, shimArg}, o.words()...), env: append(p.command.environ(), childVar+"=1"), dir: p.command.Dir,
+		argv: append([]string{shimArg, shimArg}, o.words()...), env: []string{childVar + "=1"}, dir: p.command.Dir,
 		files: append(e.files[:len(e.files):len(e.files)], theirs),
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func kill(pid int, wants func(mark) bool) bool {
 		defer closeFD(fd)
 	}
 	// The descriptor was opened first: if the number has passed to another process since, the signal goes nowhere.
-	if m, ok := markOf(pid); !ok || m != spoiled && !wants(m) {
+	if m, ok := markOf(pid); !ok || m != spoiled && !wants(m) || !bound(pid) {
 		return false
 	}
 	if err != nil { // out of descriptors, which must not keep an agent alive

@@ -90,6 +90,13 @@ func TestCutMode(t *testing.T) {
 		{"status --mode", "", "status --mode"},
 		{"call A.B -- --mode=daemon", "", "call A.B -- --mode=daemon"},
 		{"call A.B x=--mode=daemon", "", "call A.B x=--mode=daemon"},
+		{"run prog --mode=daemon", "", "run prog --mode=daemon"},
+		{"run prog --mode daemon", "", "run prog --mode daemon"},
+		{"--json run prog --mode=daemon", "", "--json run prog --mode=daemon"},
+		{"--runtime-dir r run prog --mode=daemon", "", "--runtime-dir r run prog --mode=daemon"},
+		{"--runtime-dir=r --json --mode=daemon", "daemon", "--runtime-dir=r --json"},
+		{"--no-spawn --timeout 5s --mode=echo", "echo", "--no-spawn --timeout 5s"},
+		{"-- --mode=daemon", "", "-- --mode=daemon"},
 	} {
 		mode, rest := pwos.CutMode(strings.Fields(tt.args))
 		if mode != tt.mode || strings.Join(rest, " ") != tt.rest {

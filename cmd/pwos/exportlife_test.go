@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"os"
 
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -16,6 +18,22 @@ func Heard(pieces ...string) (restarted []schema.Descriptor, refused, news bool)
 		}
 	}
 	return l.restarts(), l.refused.Load(), len(l.news) > 0
+}
+
+// Follow follows all processes of the kernel in a runtime directory until ctx ends or the kernel is gone, and reports whether
+// it is the kernel that is.
+func Follow(ctx context.Context, runtimeDir string) (refused bool, err error) {
+	l, err := followLife(ctx, client.Options{RuntimeDir: runtimeDir}, 0)
+	if err != nil {
+		return false, err
+	}
+	for !l.refused.Load() && ctx.Err() == nil {
+		select {
+		case <-l.news:
+		case <-ctx.Done():
+		}
+	}
+	return l.refused.Load(), l.Close()
 }
 
 // LogOf follows the log at path; each call of next returns what has come since the last.

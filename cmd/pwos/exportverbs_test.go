@@ -22,3 +22,6 @@ func TreeOf(list []schema.Descriptor) (pids []int64, depths []int) {
 	}
 	return pids, depths
 }
+
+// Row is a process as ps shows it to people.
+func Row(d schema.Descriptor) ([]string, error) { return (&process{Descriptor: d}).row(nil) }

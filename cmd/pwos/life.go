@@ -39,7 +39,7 @@ func followLife(ctx context.Context, options client.Options, pid int64) (*life, 
 	l := &life{news: make(chan struct{}, 1), client: c, in: frames}
 	ctx, l.cancel = context.WithCancel(ctx)
 	l.stream.Go(func() {
-		if _, err := c.Stream(ctx, in, l); err != nil && ctx.Err() == nil {
+		if _, err := c.Stream(ctx, letGo{in}, l); err != nil && ctx.Err() == nil {
 			l.refused.Store(true) // the kernel is gone, as the next look finds out
 			l.tell()
 		}
@@ -56,6 +56,13 @@ func followLife(ctx context.Context, options client.Options, pid int64) (*life, 
 	_, _ = frames.Write(frame) // fails where the stream has ended, which has told so
 	return l, nil
 }
+
+// letGo is input that a stream can let go of when the kernel has closed the connection: else it would wait for more of it, and
+// nobody would be told.
+type letGo struct{ *io.PipeReader }
+
+// SetReadDeadline ends reading at once; a stream sets no deadline but one that is past.
+func (l letGo) SetReadDeadline(time.Time) error { return l.Close() }
 
 // Write takes what the kernel says, in pieces that may end anywhere.
 func (l *life) Write(p []byte) (int, error) {

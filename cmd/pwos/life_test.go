@@ -1,9 +1,14 @@
 package main_test
 
 import (
+	"bufio"
+	"context"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 )
@@ -28,6 +33,46 @@ func TestHeard(t *testing.T) {
 		if _, refused, news := pwos.Heard(line); !refused || !news {
 			t.Errorf("%q: refused %v, news %v", line, refused, news)
 		}
+	}
+}
+
+// That the kernel is gone is news, though nothing of it comes any more.
+func TestFollowEndsWithTheKernel(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "pw") // t.TempDir is too long for a socket's path
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	kernel, err := net.Listen("unix", filepath.Join(dir, "kernel.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kernel.Close()
+	served := make(chan error, 1)
+	go func() {
+		conn, err := kernel.Accept()
+		if err != nil {
+			served <- err
+			return
+		}
+		defer conn.Close()
+		_, err = io.WriteString(conn, `{"kind":"command","type":"Syscall.Authenticate","data":{"scheme":"none"},"metadata":{"id":"1","timestamp":1}}`+"\n")
+		lines := bufio.NewReader(conn)
+		for range 2 { // its part of the prologue, and what it asks for
+			if err == nil {
+				_, err = lines.ReadString('\n')
+			}
+		}
+		served <- err
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if gone, err := pwos.Follow(ctx, dir); !gone || err != nil {
+		t.Errorf("the kernel's end is news: %v, %v", gone, err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
@@ -46,5 +47,18 @@ func TestDeepTree(t *testing.T) {
 	pids, depths := pwos.TreeOf(list)
 	if len(pids) != deep || pids[deep-1] != deep || depths[deep-1] != deep-1 {
 		t.Errorf("%d processes, want all %d, the last one deepest", len(pids), deep)
+	}
+}
+
+// No agent keeps others from being seen by what it is called, or by what it runs.
+func TestRowIsBounded(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x\x1b", 128)
+	row, err := pwos.Row(schema.Descriptor{PID: 7, AgentID: long, State: "RUNNING", Hosted: schema.Hosted{Command: []string{long}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(row, "|"); len(text) > 140 || strings.Contains(text, "\x1b") || !strings.HasPrefix(text, `7|x\u001bx`) {
+		t.Errorf("it is shown as %q", text)
 	}
 }

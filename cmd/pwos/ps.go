@@ -104,7 +104,7 @@ func (p *process) row(token schema.Value) ([]string, error) {
 		restarts = fmt.Sprint(*p.Restarts)
 	}
 	return []string{
-		fmt.Sprint(p.PID), p.indent() + escaped(p.AgentID), stateText(&p.Descriptor), p.Priority, fmt.Sprint(p.BirthTick),
+		fmt.Sprint(p.PID), p.indent() + shortened(escaped(p.AgentID), maxName), stateText(&p.Descriptor), p.Priority, fmt.Sprint(p.BirthTick),
 		quotas, restarts, commandText(p.Command),
 	}, nil
 }
@@ -131,16 +131,24 @@ func endWord(end *schema.Exit) string {
 	return fmt.Sprintf("exit %d", value(end.Code))
 }
 
+// maxName is how much of an agent's name is shown, in characters: a longer one would push what it is, and what all others
+// are, out of sight.
+const maxName = 40
+
 // commandText is a command as it could be typed, cut off where it is long.
 func commandText(command []string) string {
-	const most = 60
 	words := make([]string, len(command))
 	for i, word := range command {
 		words[i] = quoted(word)
 	}
-	text := []rune(escaped(strings.Join(words, " ")))
-	if len(text) > most {
-		text = append(text[:most-3], []rune("...")...)
+	return shortened(escaped(strings.Join(words, " ")), 60)
+}
+
+// shortened is text of at most so many characters.
+func shortened(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) > most {
+		runes = append(runes[:most-3], []rune("...")...)
 	}
-	return string(text)
+	return string(runes)
 }

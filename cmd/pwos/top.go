@@ -47,10 +47,11 @@ entry of its own in the journal.`,
 	return cmd
 }
 
-// What is written to a terminal to have the screen, and to give it back.
+// What is written to a terminal to have the screen, and to give it back. Lines do not wrap: how wide a character is only the
+// terminal knows, and a line that became two would put the mark of the chosen process beside another.
 const (
-	takeScreen = "\x1b[?1049h\x1b[?25l" // the alternate screen, without a cursor
-	giveScreen = "\x1b[?25h\x1b[?1049l"
+	takeScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l" // the alternate screen, without a cursor
+	giveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 )
 
 // top has the terminal until the user quits, ctx ends, or the kernel is gone. On every way out the terminal is what it was.

@@ -42,7 +42,7 @@ func (s *screen) table(width int) []string {
 	for _, p := range s.visible() {
 		row, err := p.row(s.tokens[p.PID])
 		if err != nil { // a form that this pwos does not know
-			row = []string{fmt.Sprint(p.PID), escaped(p.AgentID), p.State}
+			row = []string{fmt.Sprint(p.PID), shortened(escaped(p.AgentID), maxName), p.State}
 		}
 		t.row(row...)
 	}

@@ -85,6 +85,7 @@ func TestEndsAreRecorded(t *testing.T) {
 		{"signalled", "", "signal", "9", "signalled", "RECOVERABLE", -1, 9},
 		{"wall clock", `,"limits":{"wall_seconds":1}`, "idle", "", "limit:wall", "RECOVERABLE", -1, 9},
 		{"too many processes", `,"limits":{"processes":3}`, "bomb", "", "limit:processes", "QUARANTINE", -1, 9},
+		{"spoiled mark", "", "spoil", "", "signalled", "RECOVERABLE", -1, 9},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := c.awaitGone(t, c.spawn(t, allowAll+test.more, test.program, test.arg))

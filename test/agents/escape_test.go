@@ -45,6 +45,26 @@ func TestNobodyBecomesTheOperator(t *testing.T) {
 	}
 }
 
+// To the kernel next door, which hosts nothing and has nobody to compare it with, an agent is not the operator either: there it
+// could have itself started again with nothing to bind it.
+func TestNobodyBecomesTheOperatorOfAnotherKernel(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	other, neighbour := start(t)
+	c := p.dial(t)
+	for refused, how := range []string{"itself", "orphan"} {
+		pid := c.spawn(t, "", "intrude", how, other.socket())
+		await(t, "the neighbour is to refuse "+how, func() bool {
+			return strings.Count(neighbour.stderr.String(), "process belongs to an agent of another host") > refused
+		})
+		c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
+		if said, err := os.ReadFile(filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "intruder")); err == nil {
+			t.Errorf("%s, it was told:\n%s", how, said)
+		}
+	}
+	other.dial(t).must(t, "query", "Syscall.Ping", `{"payload":1}`, nil)
+}
+
 // Where the system can confine, an agent writes nothing outside its directory, and signals nobody but its own. The
 // descriptor and the parameter block say what is enforced.
 func TestSandbox(t *testing.T) {

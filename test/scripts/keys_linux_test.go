@@ -115,6 +115,8 @@ func (s *sitting) leave(t *testing.T, status int) {
 const (
 	ownScreen   = "\x1b[?1049h"
 	usualScreen = "\x1b[?1049l"
+	noWrapping  = "\x1b[?7l"
+	wrapping    = "\x1b[?7h"
 	downKey     = "\x1b[B"
 	ctrlC       = "\x03"
 )
@@ -127,6 +129,7 @@ func TestTop(t *testing.T) {
 	p.pwos(t, "spawn", "second")
 	s := sit(t, p, "top")
 	s.await(t, ownScreen)
+	s.await(t, noWrapping) // a line that became two would put the mark beside another process
 	s.await(t, "> 1    first")
 	s.press(t, downKey)
 	s.await(t, "> 2    second")
@@ -148,6 +151,7 @@ func TestTop(t *testing.T) {
 		t.Errorf("ps lists %s", out)
 	}
 	s.press(t, "q")
+	s.await(t, wrapping)
 	s.await(t, usualScreen)
 	s.leave(t, 0)
 	p.pwos(t, "shutdown")

@@ -49,7 +49,7 @@ func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
 		s.close(nc)
 		return
 	}
-	conn, v, err := s.usher(ctx, e, nc, peer.PID)
+	conn, v, err := s.usher(ctx, e, nc, peer)
 	if err != nil {
 		s.config.Log.Debug("connection not received", "error", err)
 		s.close(nc)
@@ -61,7 +61,7 @@ func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
 
 // usher waits until the gate has a place. That the accept loop waits with it is the point: those behind stay in the
 // system's listen queue, where they cost nothing.
-func (s *Server) usher(ctx context.Context, e Endpoint, nc net.Conn, pid int) (*Conn, *visitor, error) {
+func (s *Server) usher(ctx context.Context, e Endpoint, nc net.Conn, peer Peer) (*Conn, *visitor, error) {
 	socket, ok := nc.(stream)
 	if !ok {
 		return nil, nil, fmt.Errorf("%T is no socket", nc)
@@ -70,6 +70,15 @@ func (s *Server) usher(ctx context.Context, e Endpoint, nc net.Conn, pid int) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := s.gate.enter(ctx, conn, pid)
+	v, err := s.gate.enter(ctx, conn, crowdOf(peer))
 	return conn, v, err
+}
+
+// crowdOf is what the gate takes for one process. All that a hosted program starts are: else it could fork itself the places
+// of everybody else.
+func crowdOf(p Peer) int {
+	if p.Agent != 0 {
+		return -int(p.Agent)
+	}
+	return p.PID
 }

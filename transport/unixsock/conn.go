@@ -24,6 +24,9 @@ type Conn struct {
 
 	reading attempt
 	writing attempt
+
+	over <-chan struct{} // closed when nobody is left who may write; nil: input says so itself
+	late int             // bytes read since
 }
 
 // duplex is what a channel needs but for its two raw directions.
@@ -62,12 +65,17 @@ type Paired interface {
 }
 
 // NewPairedConn is NewConn over such a stream. AwaitHangup has no meaning there: whoever wrote may still read.
-func NewPairedConn(s Paired, dialect schema.Dialect, limit int) (*Conn, error) {
+//
+// Once over is closed and then the stream's deadlines are set to a time that is past, what was written by then is read, and
+// input ends, even where somebody else was handed the other end and holds it open.
+func NewPairedConn(s Paired, dialect schema.Dialect, limit int, over <-chan struct{}) (*Conn, error) {
 	in, out, err := s.RawConns()
 	if err != nil {
 		return nil, err
 	}
-	return newConn(s, in, out, dialect, limit), nil
+	c := newConn(s, in, out, dialect, limit)
+	c.over = over
+	return c, nil
 }
 
 func newConn(s duplex, in, out syscall.RawConn, dialect schema.Dialect, limit int) *Conn {
@@ -91,7 +99,13 @@ func (c *Conn) Next() ([]byte, error) { return c.lines.Next() }
 func (c *Conn) TryNext() (line []byte, ok bool, err error) { return c.lines.TryNext() }
 
 // Read implements io.Reader for the line reader.
-func (c *Conn) Read(p []byte) (int, error) { return c.stream.Read(p) }
+func (c *Conn) Read(p []byte) (int, error) {
+	n, err := c.stream.Read(p)
+	if n == 0 && c.cutShort(err) {
+		return c.rest(p)
+	}
+	return n, err
+}
 
 // attempt is one try to read or write without waiting. Its functions are made once a connection, since a closure made
 // for each call would be an allocation for each.
@@ -110,7 +124,12 @@ func (c *Conn) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 	r := &c.reading
 	r.get, r.put, r.buf, r.n, r.err = get, put, nil, 0, nil
 	if err := c.in.Read(r.try); err != nil {
-		return nil, err
+		if !c.cutShort(err) {
+			return nil, err
+		}
+		buf := get()
+		n, err := c.rest(buf)
+		return buf[:n], err
 	}
 	switch {
 	case r.err != nil:
@@ -135,6 +154,41 @@ func (r *attempt) read(fd uintptr) bool {
 	}
 	r.buf = buf[:max(r.n, 0)]
 	return true
+}
+
+// cutShort reports whether reading failed because nobody is left who may write.
+func (c *Conn) cutShort(err error) bool {
+	if c.over == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// mostLate is more than a pipe or a socket holds: what comes behind it is not the peer's any more.
+const mostLate = 1 << 20
+
+// rest reads what the peer has left behind, without waiting for more.
+func (c *Conn) rest(p []byte) (n int, err error) {
+	controlErr := c.in.Control(func(fd uintptr) {
+		for {
+			if n, err = syscall.Read(int(fd), p[:min(len(p), mostLate-c.late)]); err != syscall.EINTR {
+				return
+			}
+		}
+	})
+	if controlErr != nil {
+		return 0, controlErr
+	}
+	if n <= 0 { // the end, or nothing is there; whatever failed, nothing more can be had
+		return 0, io.EOF
+	}
+	c.late += n
+	return n, nil
 }
 
 // TryWrite writes as much of p as the peer takes without waiting; n < len(p) with a nil error means that it is full.

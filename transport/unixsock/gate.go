@@ -35,7 +35,7 @@ var (
 // their victim; a thousand silent ones before it cost it 1000/64 times crowdGrace, 1.6 seconds.
 type gate struct {
 	mu     sync.Mutex
-	crowds map[int]*crowd // by process
+	crowds map[int]*crowd // by process, see crowdOf
 	inside int            // visitors in all crowds
 	left   chan struct{}  // closed and made anew when a place becomes free
 	closed bool

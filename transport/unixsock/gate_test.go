@@ -144,6 +144,22 @@ func TestGateEvictsTheOldest(t *testing.T) {
 	})
 }
 
+// An agent with many processes, each with one silent connection, loses its own places, not those of a process with two.
+func TestGateTakesAnAgentForOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := unixsock.NewGate()
+		honest := silence(t, gate, 2, unixsock.CrowdOf(unixsock.Peer{PID: 7}))
+		var crowd []*clock
+		for i := range unixsock.AuthWaiting {
+			crowd = append(crowd, silence(t, gate, 1, unixsock.CrowdOf(unixsock.Peer{PID: 100 + i, Agent: 7}))...)
+		}
+		if mine, theirs := interrupted(honest), interrupted(crowd); mine != 0 || theirs != 2 {
+			t.Errorf("%d of the honest were interrupted, and %d of the agent's; want 0 and 2", mine, theirs)
+		}
+	})
+}
+
 func TestGateGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -37,7 +37,7 @@ func newPair(t *testing.T) (conn *unixsock.Conn, stdin, stdout *os.File) {
 	must(t, err)
 	out, stdout, err := os.Pipe()
 	must(t, err)
-	conn, err = unixsock.NewPairedConn(&pair{in: out, out: in}, schema.OsMessage, schema.MaxLine)
+	conn, err = unixsock.NewPairedConn(&pair{in: out, out: in}, schema.OsMessage, schema.MaxLine, nil)
 	must(t, err)
 	t.Cleanup(func() {
 		_ = errors.Join(conn.Close(), stdin.Close(), stdout.Close())
@@ -101,5 +101,57 @@ func TestPairedConnInterrupted(t *testing.T) {
 	conn.Interrupt()
 	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// When nobody is left who may write, what was written is read to its end, half a line included, though the other end is open.
+func TestPairedConnIsOver(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"", "a\nbehind it, ha", strings.Repeat("a\n", 20_000) + "ha"} {
+		stdin, in, err := os.Pipe()
+		must(t, err)
+		out, stdout, err := os.Pipe()
+		must(t, err)
+		over := make(chan struct{})
+		conn, err := unixsock.NewPairedConn(&pair{in: out, out: in}, schema.OsMessage, schema.MaxLine, over)
+		must(t, err)
+		_, err = stdout.WriteString(first)
+		must(t, err)
+		if first != "" { // half a line is in the buffer, or more is still in the pipe
+			_, err := conn.Next()
+			must(t, err)
+		}
+		lines := make(chan string)
+		go func() {
+			defer close(lines)
+			for {
+				line, err := conn.Next()
+				if err != nil {
+					lines <- err.Error()
+					return
+				}
+				lines <- string(line)
+			}
+		}()
+		_, err = stdout.WriteString("lf\n")
+		must(t, err)
+		close(over)
+		must(t, errors.Join(in.SetWriteDeadline(time.Unix(1, 0)), out.SetReadDeadline(time.Unix(1, 0))))
+		var last string
+		for line := range lines {
+			if line == io.EOF.Error() {
+				break
+			}
+			last = line
+		}
+		if !strings.HasSuffix(last, "lf") {
+			t.Errorf("behind %d bytes the last line is %q", len(first), last)
+		}
+		for range lines {
+		}
+		if _, err := conn.TryWrite([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("write: %v", err)
+		}
+		must(t, errors.Join(conn.Close(), stdin.Close(), stdout.Close()))
 	}
 }

@@ -1,0 +1,26 @@
+package host_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What an agent says in the environment of a program is for that program. The shim, which runs before there is a mark and a
+// sandbox, does nothing of what it says: a Go program would trace its start here, and one with a loader load what LD_PRELOAD
+// names.
+func TestShimObeysNoVariable(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	c := shell(t, `echo "$GODEBUG"`)
+	c.Env = map[string]string{"GODEBUG": "inittrace=1"}
+	c.Log.Path = filepath.Join(t.TempDir(), "log")
+	if got, want := output(t, h, c), "inittrace=1\n"; got != want {
+		t.Errorf("the program was told %q, want %q", got, want)
+	}
+	logged, err := os.ReadFile(c.Log.Path)
+	check(t, err)
+	if len(logged) > 0 {
+		t.Errorf("the shim said %q", logged)
+	}
+}

@@ -1,0 +1,57 @@
+package agents_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+// A kernel that runs for long does not keep the folders of all agents that ever were: they go, some time after the kernel
+// has forgotten their agents, and others stay.
+func TestFoldersOfForgottenAgentsGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as many processes as the kernel remembers")
+	}
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	folder := func(pid int64) bool {
+		_, err := os.Stat(p.path(fmt.Sprintf("s/agents/%d", pid)))
+		return err == nil
+	}
+	missing := func() (pid int64) {
+		var out struct {
+			ChildPID int64 `json:"child_pid"`
+		}
+		c.must(t, "command", "Syscall.Spawn", `{"child_agent_id":"x","command":["no-such-program-anywhere"]}`, &out)
+		return out.ChildPID
+	}
+	lives := c.spawn(t, "", "idle")
+	first := missing()
+	if !folder(lives) || !folder(first) {
+		t.Fatal("there are no folders")
+	}
+	const remembered, window = 10_000, 50
+	for pid := first + 1; pid <= first+remembered; pid += window {
+		for i := range int64(window) {
+			if err := c.send("command", "Syscall.Spawn", `{"child_agent_id":"x"}`); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.send("command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid+i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 * window {
+			if f, err := c.next(); err != nil || f.Kind != "reply" {
+				t.Fatalf("%s %s, %v", f.Kind, f.Data, err)
+			}
+		}
+	}
+	for range 256 {
+		missing()
+	}
+	await(t, "the folder of a forgotten agent is to go", func() bool { return !folder(first) })
+	if !folder(lives) {
+		t.Error("the folder of a living agent is gone")
+	}
+}
