@@ -98,7 +98,7 @@ func TestOperatorMovesClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := newLibrary()
 		domains := books.domains()
-		domains[schema.Kernel] = self.New()
+		domains[schema.Kernel] = self.New(nil)
 		s := startWith(t, domains)
 		operator, agent := s.connect(), s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
 		clock := func(want int) {

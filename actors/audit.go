@@ -129,6 +129,11 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		if !call.Repeated {
 			a.kernel.keys.number(call, seq)
 		}
+		if end, ok := call.Input.(*schema.EffectEnd); ok {
+			a.kernel.keys.ends(call, end, seq)
+		} else if b.intends() {
+			a.kernel.keys.intends(call, seq)
+		}
 		if call.Tick > a.tick {
 			a.tick, a.moved = call.Tick, seq
 		}
@@ -213,7 +218,14 @@ func (a *audit) answer(ctx actor.Context, b *batch) {
 	if b.note != nil {
 		ctx.Send(b.note, noted{b.calls[0].Tick, b.calls[0].Err})
 	}
-	if a.effects(ctx, b) {
+	switch {
+	case b.ends != nil:
+		a.kernel.runs.ended(b)
+		return
+	case b.intends():
+		a.kernel.runs.begin(b)
+		return
+	case a.effects(ctx, b):
 		return
 	}
 	if b.step {
@@ -272,6 +284,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 	if !slices.ContainsFunc(lost, (*batch).applied) {
 		for _, b := range lost {
+			a.unconcluded(b)
 			b.withoutProof()
 			for i := range b.calls {
 				a.kernel.keys.forget(&b.calls[i]) // an outcome without an entry is nobody's to refer to
@@ -327,12 +340,16 @@ func (a *audit) stop(ctx actor.Context, err error) {
 func (a *audit) refuse(ctx actor.Context, b *batch) { a.refuseWith(ctx, b, errNoJournal) }
 
 func (a *audit) refuseWith(ctx actor.Context, b *batch, why func() *schema.Error) {
+	a.unconcluded(b)
 	b.withoutProof()
 	for i := range b.calls {
 		call := &b.calls[i]
 		a.kernel.keys.forget(call)
 		call.Data, call.Lasting = nil, nil
-		if !b.owed {
+		switch {
+		case b.ends != nil:
+			call.Err = errUnrecorded(b.ends.calls[0].Message.Type)
+		case !b.owed:
 			call.Err = why()
 		}
 	}
@@ -342,6 +359,16 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func() *schema.Error
 		return
 	}
 	a.answer(ctx, b)
+}
+
+// unconcluded takes back what is known of an intent, or of its outcome, whose entry is lost.
+func (a *audit) unconcluded(b *batch) {
+	if b.intends() {
+		a.kernel.keys.unintend(b.calls[0].Proof.Seq)
+	}
+	if end, ok := b.calls[0].Input.(*schema.EffectEnd); ok && b.ends != nil {
+		a.kernel.keys.reopen(&b.ends.calls[0], end)
+	}
 }
 
 func errUncertain() *schema.Error {

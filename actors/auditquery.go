@@ -26,7 +26,7 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 		} else if err := a.kernel.admit(call); err != nil {
 			call.Err = err
 		} else if in, ok := call.Input.(*schema.AuditMetricsInput); ok && in != nil {
-			call.Data, call.Err = a.present(schema.Marshal(a.metrics.output()))
+			call.Data, call.Err = a.present(schema.Marshal(a.metrics.shownTo(call).output()))
 		} else {
 			a.ask(ctx, b, call, begun) // such a call is alone in its batch
 			return
@@ -51,7 +51,7 @@ func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.T
 		})
 		switch in := call.Input.(type) {
 		case *schema.AuditLogInput:
-			call.Data, call.Err = a.present(a.search(until, in))
+			call.Data, call.Err = a.present(a.search(until, call, in))
 		case *schema.AuditVerifyInput:
 			call.Data, call.Err = a.present(a.verify(until))
 		default:

@@ -15,6 +15,7 @@ import (
 // auditSearch is one Audit.Log: it reads the parts of the journal that can hold what is asked for, and keeps what is.
 type auditSearch struct {
 	audit  *audit
+	call   *kernel.Call
 	in     *schema.AuditLogInput
 	filter store.Filter
 	limit  int
@@ -25,12 +26,13 @@ type auditSearch struct {
 // errEnough ends a search whose page is full.
 var errEnough = errors.New("page is full")
 
-// search is what Audit.Log answers: as many entries as fit the limit and a line.
-func (a *audit) search(ctx context.Context, in *schema.AuditLogInput) ([]byte, error) {
+// search is what Audit.Log answers: as many entries as fit the limit and a line. An agent is shown what the processes of its
+// origin did, and nothing else (ABI 6.4): the operator's doings tell of other origins too.
+func (a *audit) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput) ([]byte, error) {
 	if _, err := a.journal.Sync(); err != nil { // so that the proof of every answer that has left is found
 		return nil, errNoJournal()
 	}
-	s := auditSearch{audit: a, in: in, limit: 50, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
+	s := auditSearch{audit: a, call: call, in: in, limit: 50, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
 	if in.Limit != nil {
 		s.limit = int(*in.Limit)
 	}
@@ -119,8 +121,13 @@ func (s *auditSearch) read(ctx context.Context, r store.Range) error {
 
 // timely looks at what can be told without decoding the entry.
 func (s *auditSearch) timely(r *journal.Record) bool {
-	return (s.in.PID == nil || r.PID == *s.in.PID) &&
+	return s.visible(r) && (s.in.PID == nil || r.PID == *s.in.PID) &&
 		(s.in.SinceTime == nil || r.Time >= *s.in.SinceTime) && (s.in.UntilTime == nil || r.Time <= *s.in.UntilTime)
+}
+
+// visible reports whether the caller may know of the entry.
+func (s *auditSearch) visible(r *journal.Record) bool {
+	return s.call.PID == kernel.Operator || r.PID != kernel.Operator && r.Origin == s.call.Origin
 }
 
 // keep takes an entry into the page, if it is one that is asked for.

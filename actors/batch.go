@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"time"
@@ -23,17 +24,19 @@ type batch struct {
 	calls    []kernel.Call
 	size     int // bytes read for these calls: with their number, the credits to give back
 	replyTo  *actor.PID
-	alone    bool       // nothing else of the connection is under way beside it
-	step     bool       // the kernel's own call: its domain is told when it has been applied, nobody is answered
-	follow   *following // what the connection goes on with: one call of the kernel's own, whose outcome is pushed
-	owed     bool       // of a step: it must take effect, and is made again where its entry was lost
-	due      bool       // of one that is owed: the journal can be written again
-	note     *actor.PID // of a step: the agent that wants to know when it is on disk
-	saga     *saga      // of a step: the call that it is for
-	until    time.Time  // when a waiting call is decided for the last time
-	answered bool       // it has come back, and waits for one before it
-	decided  bool       // every outcome is filled in, though the batch is the audit log's own
-	next     *batch     // finished after this one, and sent to the audit log with it
+	alone    bool            // nothing else of the connection is under way beside it
+	step     bool            // the kernel's own call: its domain is told when it has been applied, nobody is answered
+	follow   *following      // what the connection goes on with: one call of the kernel's own, whose outcome is pushed
+	owed     bool            // of a step: it must take effect, and is made again where its entry was lost
+	due      bool            // of one that is owed: the journal can be written again
+	note     *actor.PID      // of a step: the agent that wants to know when it is on disk
+	saga     *saga           // of a step: the call that it is for
+	until    time.Time       // when a waiting call is decided for the last time
+	ends     *batch          // of a step: the intent whose outcome it is
+	ctx      context.Context // of a batch that is alone: it ends with the connection, or with who waits there
+	answered bool            // it has come back, and waits for one before it
+	decided  bool            // every outcome is filled in, though the batch is the audit log's own
+	next     *batch          // finished after this one, and sent to the audit log with it
 
 	publication uint64 // it is answered once others can see what was handed over up to this count; 0: at once
 	epoch       uint64 // which life of the journal it was decided in

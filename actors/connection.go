@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -27,6 +28,8 @@ type connection struct {
 	endings     map[endingKey]ending
 	ended       bool            // the reader has sent its last batch
 	gone        bool            // nobody waits for answers
+	waits       context.Context // of who waits for the answer to a call that takes long; nil: none was made yet
+	giveUp      context.CancelCauseFunc
 	done        chan<- struct{} // closed when the actor has stopped
 }
 
@@ -36,7 +39,7 @@ func newConnection(k *Kernel, link Link, done chan<- struct{}) *connection {
 		kernel:  k,
 		link:    link,
 		credits: window,
-		writer:  writer{link: link, credits: window, root: k.root},
+		writer:  writer{link: link, credits: window, root: k.root, blobs: k.blobs},
 		stamps:  schema.NewStamper(),
 		watched: make(map[schema.Domain]bool, 1),
 		done:    done,
@@ -74,6 +77,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.ended = true
 	case gone:
 		c.gone = true
+		c.hungUp()
 		if len(c.outstanding) > 0 && c.outstanding[0].alone {
 			ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
 		}
@@ -150,9 +154,30 @@ func (c *connection) send(ctx actor.Context, b *batch) {
 	if c.gone && b.alone {
 		b.calls[0].Final = true
 	}
+	if b.alone {
+		b.ctx = c.context()
+	}
 	c.current = b.domain
 	c.outstanding = append(c.outstanding, b)
 	ctx.Send(c.kernel.domains[b.domain], b)
+}
+
+// context is that of calls that take long: it ends with the connection, or once nobody waits there any more.
+func (c *connection) context() context.Context {
+	if c.waits == nil {
+		c.waits, c.giveUp = context.WithCancelCause(context.Background())
+		if c.gone {
+			c.hungUp()
+		}
+	}
+	return c.waits
+}
+
+// hungUp cancels what is being done for this connection outside the kernel.
+func (c *connection) hungUp() {
+	if c.giveUp != nil {
+		c.giveUp(errHungUp)
+	}
 }
 
 // watch has the named domain and the audit log, who both owe an answer, tell when they die.
@@ -198,6 +223,7 @@ func (c *connection) domainDied(pid *actor.PID) {
 
 // stopped lets go of everybody who waits for this connection, or would remember it.
 func (c *connection) stopped(ctx actor.Context) {
+	c.hungUp()
 	if len(c.outstanding) > 0 && c.outstanding[0].alone { // the connection failed, and nobody waits any more
 		ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
 	}

@@ -127,12 +127,19 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 			d.busy = &saga{batch: b, at: i, result: result, begun: begun, epoch: d.epoch}
 			d.step(ctx, nil)
 			return
+		case unanswerable(b, call, &result):
+			d.fail(call, fmt.Errorf("begin %s: its row has no outcome, or is not alone", call.Message.Type))
 		default:
 			d.finish(ctx, call, &result)
 		}
 		call.Proof.LatencyUS += microseconds(begun)
 	}
 	d.forward(ctx, b)
+}
+
+// unanswerable reports whether a call has an effect that nothing would come of: a bug in the syscall table.
+func unanswerable(b *batch, call *kernel.Call, result *kernel.Result) bool {
+	return result.Effect != nil && result.Effect.Run != nil && (!b.alone || b.step || b.follow != nil || call.Syscall.Outcome == "")
 }
 
 // outcome is what comes of a call: that of its first run, where its idempotency key was used before, else what the state

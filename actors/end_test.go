@@ -138,7 +138,7 @@ func TestInterrupt(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, self.New())
+		s := start(t, self.New(nil))
 		c := s.serve(newLink(schema.OsMessage, schema.MaxLine, 1))
 		c.send(ping("a", "1"), frame(schema.OsMessage, schema.Command, "Syscall.Shutdown", "{}", "b"), ping("c", "2"))
 		<-s.kernel.Stopping()
@@ -161,7 +161,7 @@ func TestShutdown(t *testing.T) {
 func TestShutdownRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := start(t, self.New())
+		s := start(t, self.New(nil))
 		agent := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
 		agent.send(frame(schema.OsMessage, schema.Command, "Syscall.Shutdown", "{}", "a"), ping("b", "1"))
 		expect(t, agent, "a 403", `b {"payload":1}`)

@@ -134,7 +134,7 @@ func (c *connection) push(s *subscription, proof schema.Proof, events []kernel.E
 	for i := range events {
 		stamp := c.stamps.Next(now)
 		stamp.Proof = proof
-		c.writer.push(s.call.Message.Dialect, &events[i], &stamp)
+		c.writer.push(&s.call, &events[i], &stamp)
 	}
 }
 

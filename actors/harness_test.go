@@ -78,6 +78,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	}
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
+		Runners:   runnersOf(domains),
 		Domains:   domains, Journal: record, Dir: "/journal", Keys: keys, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
 	})
@@ -110,6 +111,16 @@ func (s *system) restore(name schema.Domain, d kernel.Domain) error {
 	r := journal.NewReader(s.files, "/journal", journal.ReaderOptions{})
 	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, nil, func(*kernel.Call) {})
 	return errors.Join(err, r.Close())
+}
+
+// runnersOf are the runners that domains under test bring along.
+func runnersOf(domains map[schema.Domain]kernel.Domain) map[string]actors.Runner {
+	for _, d := range domains {
+		if f, ok := d.(*fetches); ok {
+			return map[string]actors.Runner{"Http.Fetch": f.run}
+		}
+	}
+	return nil
 }
 
 // tokens is a view of tokens that tests fill; until they do, everybody may do everything.

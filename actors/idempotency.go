@@ -21,6 +21,8 @@ type Keys struct {
 	order []used        // oldest first; a key that was given back and used again is in it twice
 	held  map[int64]int // bytes that the keys of a process take
 	most  int           // bytes that those of one that is not the operator may take
+
+	intents map[uint64]*intent // by their entry: effects without an outcome, with or without a key
 }
 
 type callerKey struct {
@@ -45,7 +47,7 @@ type keyed struct {
 
 // NewKeys returns an empty memory.
 func NewKeys() *Keys {
-	return &Keys{known: make(map[callerKey]*keyed), held: make(map[int64]int), most: agentKeys}
+	return &Keys{known: make(map[callerKey]*keyed), held: make(map[int64]int), most: agentKeys, intents: make(map[uint64]*intent)}
 }
 
 // claim returns the first outcome of the call's key, where it has one and was used before; otherwise it notes the key
@@ -88,9 +90,9 @@ func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *schema.Error) (f
 
 // settle notes the outcome of a call that claimed its key. A failure of the kernel's own is no outcome, nor is a refusal:
 // the command may be tried again. Neither is a failure whose body the journal does not keep: a next start could not tell
-// whether another call has the same.
+// whether another call has the same. An intent has no outcome yet.
 func (k *Keys) settle(call *kernel.Call) {
-	if !call.Claimed {
+	if !call.Claimed || call.Err == nil && call.Effect != nil && call.Effect.Run != nil {
 		return
 	}
 	id := callerKey{call.PID, call.Message.Meta.IdempotencyKey}
@@ -137,13 +139,22 @@ func (k *Keys) seq(call *kernel.Call) uint64 {
 
 // Recall notes a call of the journal, so that its key holds across a restart.
 func (k *Keys) Recall(call *kernel.Call) {
+	if end, ok := call.Input.(*schema.EffectEnd); ok {
+		k.ends(call, end, call.Proof.Seq)
+		return
+	}
+	roomy := func(int64) *schema.Error { return nil } // it was there when the call was made
+	if call.Syscall != nil && call.Syscall.Outcome != "" && call.Err == nil && !call.Repeated {
+		_, _ = k.claimed(call, roomy) // the journal has no other under the same key
+		k.intends(call, call.Proof.Seq)
+		return
+	}
 	if call.Message.Meta.IdempotencyKey == "" || call.Repeated || call.Syscall.Kind != schema.Command {
 		return // a query's entry has no key here
 	}
 	if neverRun(call) {
 		return
 	}
-	roomy := func(int64) *schema.Error { return nil } // it was there when the call was made
 	if _, err := k.claimed(call, roomy); err == nil {
 		call.Data = bytes.Clone(call.Data) // the call is the reader's, and gone with the next
 		k.settle(call)

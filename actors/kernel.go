@@ -34,6 +34,8 @@ type Config struct {
 	Tick          int64         // where the journal ended
 	Interval      time.Duration // of a tick; 0: the clock is moved by hand only
 	Hosting       Hosting
+	Blobs         Blobs             // nil: what does not fit a line is an error
+	Runners       map[string]Runner // by the type of the syscall whose effects they do
 	Log           *slog.Logger
 
 	// Restore makes the state of a domain anew from what is on disk.
@@ -64,6 +66,8 @@ type Kernel struct {
 	ids        ids
 	refusing   atomic.Bool // the journal cannot be written
 
+	blobs   Blobs
+	runs    *runs // effects under way
 	hosting *hosting
 	agents  *actor.PID     // has done what calls need done outside the kernel
 	ended   chan struct{}  // closed when it has ended every program
@@ -90,11 +94,13 @@ func New(cfg Config) *Kernel {
 		processes:  cfg.Processes,
 		origin:     cfg.Origin,
 		keys:       cfg.Keys,
+		blobs:      cfg.Blobs,
 		hosting:    newHosting(cfg.Hosting),
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),
 	}
 	k.states = cfg.Domains
+	k.runs = newRuns(k, cfg.Runners)
 	k.clock.reach(cfg.Tick)
 	k.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Log.With("component", "actors") }),
@@ -140,7 +146,7 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 	done := make(chan struct{})
 	conn := newConnection(k, link, done)
 	pid := k.spawn("connection/"+caller.Conn, conn, fromReader)
-	r := reader{link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
+	r := reader{kernel: k, blobs: k.blobs, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
 	r.run()
 	k.root.Send(pid, endOfInput{})
 	link.AwaitHangup()
@@ -153,8 +159,17 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 	conn.writer.busy.Wait()
 }
 
-// Recover runs the commands that recovery owes, before anybody is served.
+// Recover runs the commands that recovery owes, before anybody is served: first the outcomes of effects that the journal does
+// not tell.
 func (k *Kernel) Recover(steps []kernel.Step) {
+	for _, i := range k.keys.open() {
+		b, err := k.concludes(&i)
+		if err != nil {
+			k.requestShutdown(fmt.Errorf("recover: %w", err))
+			return
+		}
+		k.root.Send(k.domains[b.domain], b)
+	}
 	for _, step := range steps {
 		b, err := k.stepBatch(nil, &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step)
 		if err != nil {
@@ -174,8 +189,9 @@ func (k *Kernel) Rehost(programs []process.Hosted) {
 }
 
 // StopPrograms ends every program, and returns when nothing of them is left and that is noted. The end of ctx is the end of
-// their grace. No program is started any more.
+// their grace. No program is started any more. Effects are cancelled.
 func (k *Kernel) StopPrograms(ctx context.Context) {
+	k.runs.end()
 	k.root.Send(k.agents, endAll{})
 	select {
 	case <-k.ended:
@@ -203,6 +219,7 @@ func (k *Kernel) Close() error {
 	k.requestShutdown(nil)
 	k.ticking.Wait()
 	k.StopPrograms(context.Background())
+	k.runs.alive.Wait()
 	errs := []error{k.poison(k.agents)}
 	for name, pid := range k.domains {
 		if name != schema.Audit {

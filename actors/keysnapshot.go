@@ -29,6 +29,7 @@ func (k *Keys) snapshot(through uint64) func(write func(chunk []byte) error) err
 			list = append(list, record{id, *known})
 		}
 	}
+	open := k.openChunks()
 	return func(write func(chunk []byte) error) error {
 		slices.SortFunc(list, func(a, b record) int {
 			return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
@@ -47,6 +48,11 @@ func (k *Keys) snapshot(through uint64) func(write func(chunk []byte) error) err
 				return fmt.Errorf("snapshot keys: %w", err)
 			}
 		}
+		for _, chunk := range open {
+			if err := write(chunk); err != nil {
+				return fmt.Errorf("snapshot keys: %w", err)
+			}
+		}
 		return nil
 	}
 }
@@ -59,12 +65,16 @@ func (k *Keys) Reset() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	clear(k.known)
+	clear(k.intents)
 	clear(k.held)
 	k.order = nil
 }
 
 // Restore adds a chunk of a snapshot, in the order in which they were written.
 func (k *Keys) Restore(chunk []byte) error {
+	if len(chunk) > 0 && chunk[0] == intentChunk {
+		return k.restoreIntent(chunk[1:])
+	}
 	var numbers [3]int64
 	for i := range numbers {
 		n, size := binary.Varint(chunk)

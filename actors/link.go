@@ -73,6 +73,17 @@ func (c *credits) tryTake(size int) bool {
 	return true
 }
 
+// grow adds to what the last frame has taken, once there is room or all others are answered. It returns false after close.
+func (c *credits) grow(size int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.closed && c.frames > 1 && c.bytes+size > windowBytes {
+		c.space.Wait()
+	}
+	c.bytes += size
+	return !c.closed
+}
+
 func (c *credits) add(size int) {
 	c.frames++
 	c.bytes += size

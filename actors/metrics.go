@@ -13,6 +13,7 @@ type metrics struct {
 	denied  int64
 	latency int64 // sum, microseconds
 	byType  map[string]*typeMetrics
+	origins map[string]*metrics // what processes did, by origin: what an agent is shown; nil in one of these itself
 }
 
 // typeMetrics counts the calls of one syscall.
@@ -23,10 +24,32 @@ type typeMetrics struct {
 	histogram histogram
 }
 
-func newMetrics() *metrics { return &metrics{byType: make(map[string]*typeMetrics)} }
+func newMetrics() *metrics {
+	return &metrics{byType: make(map[string]*typeMetrics), origins: make(map[string]*metrics)}
+}
+
+// shownTo is the part that a call may see: the operator sees all, an agent what the processes of its origin did (ABI 6.4).
+func (m *metrics) shownTo(call *kernel.Call) *metrics {
+	if call.PID == kernel.Operator {
+		return m
+	}
+	return m.of(call.Origin)
+}
+
+func (m *metrics) of(origin string) *metrics {
+	own := m.origins[origin]
+	if own == nil {
+		own = &metrics{byType: make(map[string]*typeMetrics)}
+		m.origins[origin] = own
+	}
+	return own
+}
 
 // count adds a finished call. A denial is a capability's or a quota's refusal (CAP 6).
 func (m *metrics) count(call *kernel.Call) {
+	if m.origins != nil && call.PID != kernel.Operator {
+		m.of(call.Origin).count(call)
+	}
 	t := m.byType[call.Syscall.Type]
 	if t == nil {
 		t = &typeMetrics{row: call.Syscall}

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"strconv"
 	"time"
@@ -31,6 +32,11 @@ func (k *Kernel) Note(step kernel.Step) {
 // its answer as any client does: a command's effect is on disk by then, and others see it. It returns the reply's data,
 // or the *schema.Error that a client would get.
 func (k *Kernel) Do(origin, typ string, input any) ([]byte, error) {
+	return k.DoUntil(context.Background(), origin, typ, input)
+}
+
+// DoUntil is Do for who hangs up when ctx ends: a call that still waits then is answered with an error.
+func (k *Kernel) DoUntil(ctx context.Context, origin, typ string, input any) ([]byte, error) {
 	row, ok := schema.Lookup(typ)
 	if !ok {
 		return nil, fmt.Errorf("make call: no syscall is named %s", typ)
@@ -43,7 +49,7 @@ func (k *Kernel) Do(origin, typ string, input any) ([]byte, error) {
 		Kind: row.Kind, Type: row.Type, Data: data,
 		Meta: schema.Metadata{Present: true, ID: k.ids.next(), Timestamp: time.Now().UnixMilli()},
 	})
-	link := newOwnLink(line)
+	link := newOwnLink(line, ctx.Done())
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
 	k.Serve(link, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin})
 	return link.answer()
@@ -54,13 +60,14 @@ func (k *Kernel) Do(origin, typ string, input any) ([]byte, error) {
 type ownLink struct {
 	in   *schema.LineReader
 	out  bytes.Buffer
-	quit chan struct{} // closed when the connection has stopped
+	quit chan struct{}   // closed when the connection has stopped
+	over <-chan struct{} // closed when nobody waits for the answer; nil: somebody does
 }
 
 var _ Link = (*ownLink)(nil)
 
-func newOwnLink(line []byte) *ownLink {
-	return &ownLink{in: schema.NewLineReader(bytes.NewReader(line), len(line)), quit: make(chan struct{})}
+func newOwnLink(line []byte, over <-chan struct{}) *ownLink {
+	return &ownLink{in: schema.NewLineReader(bytes.NewReader(line), len(line)), quit: make(chan struct{}), over: over}
 }
 
 // Next and the rest implement Link.
@@ -70,9 +77,16 @@ func (l *ownLink) TryWrite(p []byte) (int, error) { return l.out.Write(p) }
 func (l *ownLink) Write(p []byte) (int, error)    { return l.out.Write(p) }
 func (l *ownLink) Dialect() schema.Dialect        { return schema.OsMessage }
 func (l *ownLink) LineLimit() int                 { return schema.MaxLine }
-func (l *ownLink) AwaitHangup()                   { <-l.quit }
 func (l *ownLink) Interrupt()                     { close(l.quit) }
 func (l *ownLink) Close() error                   { return nil }
+
+// AwaitHangup returns when the connection has stopped, or its other end has hung up.
+func (l *ownLink) AwaitHangup() {
+	select {
+	case <-l.quit:
+	case <-l.over:
+	}
+}
 
 // answer is the one that came.
 func (l *ownLink) answer() ([]byte, error) {

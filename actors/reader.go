@@ -12,6 +12,8 @@ import (
 // reader is the goroutine side of a connection: it decodes lines, gathers those that came together and go the same
 // way, and sends them to the connection's actor.
 type reader struct {
+	kernel  *Kernel
+	blobs   Blobs
 	link    Link
 	caller  kernel.Caller
 	credits *credits
@@ -52,7 +54,14 @@ func (r *reader) run() {
 			r.credits.give(1, len(line))
 			continue
 		}
-		r.gather(&call, len(line))
+		size := len(line)
+		if more := len(call.Message.Data) - size; more > 0 { // it has brought something by reference
+			size += more
+			if r.send(); !r.credits.grow(more) {
+				return
+			}
+		}
+		r.gather(&call, size)
 	}
 }
 
@@ -100,6 +109,9 @@ func (r *reader) call(line []byte, tooLong bool) (call kernel.Call, answer bool)
 		return call, false
 	}
 	call.Syscall, call.Input, call.Err = call.Message.Request()
+	if in, ok := call.Input.(schema.Referring); ok && call.Err == nil {
+		call.Err = r.inline(&call, in)
+	}
 	return call, true
 }
 

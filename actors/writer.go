@@ -16,6 +16,7 @@ type writer struct {
 	credits *credits
 	root    *actor.RootContext
 	self    *actor.PID
+	blobs   Blobs          // nil: there are none
 	busy    sync.WaitGroup // the goroutine
 
 	buf     *[]byte // encoded, not given to the link; nil when there is nothing
@@ -39,17 +40,33 @@ func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) {
 	}
 	if call.Err != nil {
 		*w.buf = schema.AppendError(*w.buf, &call.Message, call.Err, stamp)
-	} else {
-		*w.buf = schema.AppendReply(*w.buf, &call.Message, call.Data, stamp)
+		return
+	}
+	begin := len(*w.buf)
+	*w.buf = schema.AppendReply(*w.buf, &call.Message, call.Data, stamp)
+	if over := len(*w.buf) - begin - 1 - w.link.LineLimit(); over > 0 {
+		*w.buf = (*w.buf)[:begin]
+		w.refer(call, stamp, over)
 	}
 }
 
-// push encodes an event.
-func (w *writer) push(d schema.Dialect, e *kernel.Event, stamp *schema.Stamp) {
+// push encodes an event of the subscription that call made. What does not fit a line and cannot be kept beside it is pushed
+// as it is: nobody asks for an event again.
+func (w *writer) push(call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) {
 	if w.buf == nil {
 		w.buf = buffers.Get().(*[]byte)
 	}
-	*w.buf = schema.AppendEvent(*w.buf, d, e.Type, e.Data, schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}, stamp)
+	meta := schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}
+	begin := len(*w.buf)
+	*w.buf = schema.AppendEvent(*w.buf, call.Message.Dialect, e.Type, e.Data, meta, stamp)
+	over := len(*w.buf) - begin - 1 - w.link.LineLimit()
+	if over <= 0 {
+		return
+	}
+	if short, refs, err := w.elsewhere(call.Syscall, e.Data, call.Origin, over); err == nil {
+		stamp.Refs = refs
+		*w.buf = schema.AppendEvent((*w.buf)[:begin], call.Message.Dialect, e.Type, short, meta, stamp)
+	}
 }
 
 // owe notes the credits that the next flush gives back.

@@ -90,7 +90,7 @@ func (c *Client) Call(ctx context.Context, kind schema.Kind, typ string, data []
 // Do sends m, a command or a query, as an OsMessage and returns its answer, whose data is the caller's to keep. An id and
 // a timestamp that m lacks are made. It returns a *KernelError where the kernel answered with an error, the cause of
 // ctx's end, or an error that wraps ErrHungUp, ErrClosed or ErrBusy; the last is the only one which tells that nothing
-// was run.
+// was run. What the kernel kept beside an answer that is too long for a line is read, and stands in its place.
 func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, error) {
 	if m.Kind != schema.Command && m.Kind != schema.Query {
 		return schema.Message{}, fmt.Errorf("send %s: a %s has no answer", m.Type, m.Kind)
@@ -104,7 +104,9 @@ func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, erro
 	}
 	select {
 	case <-k.done:
-		return k.outcome()
+		m, err := k.outcome()
+		follow(&m)
+		return m, err
 	case <-ctx.Done():
 		return schema.Message{}, context.Cause(ctx)
 	}

@@ -30,6 +30,14 @@ func (e *KernelError) Unwrap() error {
 	return e.Cause
 }
 
+// NewKernelError is the error of a kernel that was asked otherwise than over its socket.
+func NewKernelError(typ string, e *schema.Error) *KernelError {
+	if e == nil {
+		return nil
+	}
+	return &KernelError{Type: typ, Code: e.Code(), Message: e.Message, Cause: NewKernelError(typ, e.Cause)}
+}
+
 // errorData is the data of an OsMessage error.
 type errorData struct {
 	Code    int64        `json:"code" min:"400" max:"599"`

@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/uri"
 )
 
 // agents are the processes of the keys that are an agent's and not the operator's: one a key, spawned at its first login
@@ -123,9 +124,10 @@ func agentID(key *sshauth.AuthorizedKey) string {
 	return keyIntent + key.Key.Fingerprint()
 }
 
+// originOf is the origin that the line gives, in its normal form (ABI 6.2), else that of the kernel. check has looked at it.
 func (a *agents) originOf(key *sshauth.AuthorizedKey) string {
-	if key.Agent.Origin != "" {
-		return key.Agent.Origin
+	if origin, err := uri.Origin(key.Agent.Origin, a.origin); err == nil {
+		return origin
 	}
 	return a.origin
 }
@@ -134,6 +136,9 @@ func (a *agents) originOf(key *sshauth.AuthorizedKey) string {
 func (a *agents) check(key *sshauth.AuthorizedKey) *schema.Error {
 	if key.Agent == nil {
 		return nil
+	}
+	if _, err := uri.Origin(key.Agent.Origin, a.origin); err != nil {
+		return kernel.Invalid("origin", "is none: %v", err)
 	}
 	_, fault := kernel.NewToken(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, a.pools)
 	return fault

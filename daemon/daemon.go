@@ -38,15 +38,19 @@ type Daemon struct {
 	patience context.Context // its end is the end of the grace
 	hurry    context.CancelFunc
 
-	lock      *unixsock.Lock
-	endpoints []unixsock.Endpoint
-	state     *state
-	kernel    *actors.Kernel
-	keyed     *keyed // nil in open mode
-	ran       bool   // Run closes the kernel
-	idle      *idle
-	programs  *programs
-	conns     atomic.Uint64 // numbers the connections
+	lock       *unixsock.Lock
+	endpoints  []unixsock.Endpoint
+	state      *state
+	kernel     *actors.Kernel
+	keyed      *keyed // nil in open mode
+	ran        bool   // Run closes the kernel
+	once       bool   // there is one call to make, and no door
+	blobs      *blobs
+	web        *web
+	promptware *promptware
+	idle       *idle
+	programs   *programs
+	conns      atomic.Uint64 // numbers the connections
 }
 
 // New returns a daemon with the given settings. It serves on sockets where a service manager handed some over.
@@ -84,13 +88,29 @@ func (d *Daemon) Open(ctx context.Context) error {
 
 // boot makes the kernel of what the journal says, and takes away what a crash has left to nobody.
 func (d *Daemon) boot(ctx context.Context) error {
+	var err error
+	if d.config.Origin, err = d.config.Principal(); err != nil {
+		return err
+	}
+	if d.blobs, err = openBlobs(&d.config, d.log); err != nil {
+		return err
+	}
 	s, err := openState(ctx, &d.config, d.log)
 	if err != nil {
 		return err
 	}
 	d.state = s
+	if d.web, err = newWeb(&d.config.HTTP, d.blobs.Store, s.identity, d.log); err != nil {
+		return err
+	}
+	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.web.resources, d.log); err != nil {
+		return err
+	}
 	d.replace(s.domains)
 	left := s.processes.Hosted() // while the state is nobody's
+	if d.once {
+		left = nil // the next daemon's to go on with
+	}
 	if len(left) > 0 {
 		_, err := d.programs.host() // which ends what the last kernel left running
 		if errors.Is(err, host.ErrUnsupported) {
@@ -105,7 +125,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		Journal: s.journal, Dir: s.dir, Keys: s.keys, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
 		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
 		Origin: d.config.Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
-		Log: d.log,
+		Log: d.log, Runners: d.runners(), Blobs: d.blobs,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
@@ -274,9 +294,14 @@ func (d *Daemon) Close() error {
 	if d.state != nil {
 		if !d.ran {
 			d.state.identity.close()
-			err = errors.Join(err, d.kernel.Close())
+			if d.kernel != nil {
+				err = errors.Join(err, d.kernel.Close())
+			}
 		}
-		err = errors.Join(err, d.state.close())
+		err = errors.Join(err, d.promptware.close(), d.state.close())
+	}
+	if d.blobs != nil {
+		err = errors.Join(err, d.blobs.close())
 	}
 	if d.lock != nil {
 		err = errors.Join(err, d.lock.Release())

@@ -43,8 +43,8 @@ func TestFailingDomain(t *testing.T) {
 		domain *faulty
 		fails  bool
 	}{
-		"Decide panics": {&faulty{self.New(), "Syscall.Echo", ""}, false},
-		"Apply panics":  {&faulty{self.New(), "", "Syscall.Echo"}, true},
+		"Decide panics": {&faulty{self.New(nil), "Syscall.Echo", ""}, false},
+		"Apply panics":  {&faulty{self.New(nil), "", "Syscall.Echo"}, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -29,6 +30,8 @@ func settings(args []string, getenv func(string) string, stdout io.Writer) (cfg 
 	flags.StringVar(&file, "config", "", "configuration file (default "+unixsock.ConfigFile(getenv, home)+")")
 	flags.String("runtime-dir", "", "directory of the sockets (default "+cfg.RuntimeDir+")")
 	flags.String("state-dir", "", "directory of what outlives a restart (default "+cfg.StateDir+")")
+	flags.String("root", "", "what os:///… means: a directory, or an https: address (default: nothing)")
+	flags.String("origin", "", "whose stored things the operator sees: an address, or a name (default: the root, or https://pwos.local/)")
 	flags.String("authorized-keys", "", "let in the keys of this file alone (default: the file authorized_keys beside the configuration, where it is there)")
 	flags.String("idle-timeout", "", "end after nobody was connected for that long, such as 10m (default: stay)")
 	flags.String("sync", "", "always: answer a command once it is on disk; interval: once it is written (default always)")
@@ -88,6 +91,7 @@ func override(cfg *config.Config, flags *pflag.FlagSet) (err error) {
 	keys := map[string]string{
 		"sync":        "journal.sync",
 		"runtime-dir": "runtime_dir", "state-dir": "state_dir", "idle-timeout": "idle_timeout", "authorized-keys": "authorized_keys",
+		"root": "root", "origin": "origin",
 		"log-level": "log.level", "log-format": "log.format",
 	}
 	flags.Visit(func(f *pflag.Flag) {
@@ -96,7 +100,7 @@ func override(cfg *config.Config, flags *pflag.FlagSet) (err error) {
 			return
 		}
 		value := f.Value.String()
-		if value != "" && (key == "runtime_dir" || key == "state_dir" || key == "authorized_keys") {
+		if value != "" && place(key, value) {
 			value, err = filepath.Abs(value)
 		}
 		if err == nil {
@@ -107,6 +111,17 @@ func override(cfg *config.Config, flags *pflag.FlagSet) (err error) {
 		}
 	})
 	return err
+}
+
+// place reports whether a flag's value is a path of this machine.
+func place(key, value string) bool {
+	switch key {
+	case "runtime_dir", "state_dir", "authorized_keys":
+		return true
+	case "root":
+		return !strings.HasPrefix(strings.ToLower(value), "https:")
+	}
+	return false
 }
 
 const usage = `pwosd is the kernel: it serves agents and the pwos command line on a Unix socket.

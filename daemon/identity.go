@@ -40,6 +40,7 @@ type identity struct {
 	err     error // of the last try
 	ended   time.Time
 	running bool
+	over    chan struct{} // closed when the try that runs is over
 }
 
 // newIdentity begins at once where the configuration names a key, so that a fault shows at the start. A key of an agent that
@@ -79,12 +80,31 @@ func (i *identity) Sealer() (crypto.Sealer, error) {
 	return nil, crypto.ErrPending
 }
 
+// await returns what Sealer does once the key is ready, or why ctx ended before. It is not for the way of a call.
+func (i *identity) await(ctx context.Context) (crypto.Sealer, error) {
+	for {
+		sealer, err := i.Sealer()
+		if !errors.Is(err, crypto.ErrPending) {
+			return sealer, err
+		}
+		i.mu.Lock()
+		over := i.over
+		i.mu.Unlock()
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
 // begin has the key made ready in the background, unless close was called. i is locked.
 func (i *identity) begin() bool {
 	if i.ctx.Err() != nil {
 		return false
 	}
-	i.running = true
+	i.running, i.over = true, make(chan struct{})
+	over := i.over
 	i.work.Go(func() {
 		ctx, cancel := context.WithTimeoutCause(i.ctx, enrolTime,
 			schema.Errorf(schema.Timeout, "the ssh-agent did not answer within %v", enrolTime))
@@ -94,6 +114,7 @@ func (i *identity) begin() bool {
 		i.held, i.err, i.ended, i.running = held, err, time.Now(), false
 		ready := i.ready
 		i.mu.Unlock()
+		close(over)
 		if ready != nil {
 			ready() // which asks for the Sealer, perhaps on this goroutine
 		}

@@ -119,7 +119,7 @@ func (d *Daemon) agentsDir() string { return filepath.Join(d.config.StateDir, "a
 
 // trusted are the files that say who is the operator, and what the kernel does.
 func trusted(cfg config.Config) []string {
-	files := []string{cfg.File, unixsock.AuthorizedKeys(cfg.File), cfg.AuthorizedKeys, cfg.Crypto.Identity}
+	files := []string{cfg.File, unixsock.AuthorizedKeys(cfg.File), cfg.AuthorizedKeys, cfg.TrustedKeys(), cfg.Crypto.Identity}
 	return slices.DeleteFunc(files, func(path string) bool { return !filepath.IsAbs(path) })
 }
 

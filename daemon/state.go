@@ -16,12 +16,15 @@ import (
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/kernel/delta"
+	"github.com/promptware-os/pwos/kernel/http"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/uri"
 )
 
 // state is the kernel's state as the journal has it: what a start makes, and what a running kernel makes anew when its
@@ -47,6 +50,9 @@ type state struct {
 	identity  *identity // what the kernel seals with
 
 	host *hostKey
+
+	space *uri.Space   // what can be named
+	tree  *rootfs.Tree // the files of it
 }
 
 // openState opens the journal and replays it.
@@ -67,6 +73,9 @@ func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *st
 		}
 	}()
 	s.openProjections(cfg)
+	if s.space, s.tree, err = openRoot(cfg); err != nil {
+		return nil, err
+	}
 	if err := s.makeDomains(cfg); err != nil {
 		return nil, err
 	}
@@ -102,13 +111,13 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	s.processes = process.New(pools)
 	view := s.processes.Processes()
 	s.tokens = capability.New(pools, view)
-	s.mailboxes = ipc.New(ipc.Options{Capacity: cfg.Ipc.Mailbox, Rules: governance(cfg.Ipc.Deny)})
+	s.mailboxes = ipc.New(ipc.Options{Capacity: cfg.Ipc.Mailbox, Rules: governance(cfg.Ipc.Deny), Processes: view})
 	var err error
 	if s.ledger, err = resource.New(cfg.Resources, s.tokens, view); err != nil {
 		return err
 	}
 	parameters, err := schema.Marshal(&parameterBlock{
-		Origin: cfg.Origin, Version: Version(), Sync: string(cfg.Journal.Sync),
+		Root: cfg.Root, Origin: cfg.Origin, Init: cfg.Init, Mounts: cfg.Mounts, Version: Version(), Sync: string(cfg.Journal.Sync),
 		Sandbox: host.SandboxLevel(), Gaps: host.Gaps(),
 	})
 	if err != nil {
@@ -120,9 +129,9 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	}
 	s.identity = newIdentity(&cfg.Crypto, s.log)
 	s.domains = map[schema.Domain]kernel.Domain{
-		schema.Kernel: self.New(), schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
+		schema.Kernel: self.New(names{s.space, view}), schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
-		schema.Crypto: crypto.New(s.identity),
+		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(),
 	}
 	return nil
 }
@@ -135,12 +144,15 @@ func governance(deny []config.Deny) []ipc.Rule {
 	return rules
 }
 
-// parameterBlock is proc/cmdline (ABI 5).
+// parameterBlock is proc/cmdline (ABI 5): where everything in the kernel has root and origin from.
 type parameterBlock struct {
-	Origin  string `json:"origin"`
-	Version string `json:"version"`
-	Sync    string `json:"sync"`
-	Sandbox string `json:"sandbox"` // what a default sandbox enforces here; none: nothing
+	Root    string            `json:"root,omitzero"`   // absent: there is none
+	Origin  string            `json:"origin"`          // in its normal form
+	Init    string            `json:"init,omitzero"`   // name of what is to be ingested first
+	Mounts  map[string]string `json:"mounts,omitzero"` // by prefix
+	Version string            `json:"version"`         // of the kernel
+	Sync    string            `json:"sync"`
+	Sandbox string            `json:"sandbox"` // what a default sandbox enforces here; none: nothing
 	// Gaps is what it does not keep a program from.
 	Gaps []string `json:"sandbox_gaps"`
 }
@@ -159,6 +171,11 @@ func (s *state) close() error {
 	}
 	if s.identity != nil {
 		s.identity.close()
+	}
+	if s.tree != nil {
+		if err := s.tree.Close(); err != nil { // it was only read
+			s.log.Warn("close root", "error", err)
+		}
 	}
 	if err := s.journal.Close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)

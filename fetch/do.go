@@ -196,6 +196,9 @@ func (c *call) receive(resp *http.Response, t *target) (*Response, string, error
 	if err := c.collect(body, host, out); err != nil {
 		return nil, "", err
 	}
+	if err := c.ctx.Err(); err != nil { // the server may have seen that its caller leaves, and ended the body for that
+		return nil, "", c.explain(host, err)
+	}
 	return out, "", nil
 }
 

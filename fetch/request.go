@@ -25,6 +25,7 @@ type Request struct {
 // Policy is what the caller may do. The zero value allows nothing.
 type Policy struct {
 	Hosts     []Host // whom it may talk to, on each redirect too
+	AnyHost   bool   // whomever it asks for, on any port
 	PlainHTTP bool   // http: as well as https:
 	// Open opens a sealed value; nil: the caller may not use any. Its result is sent over https: alone and stands in no
 	// error. Its error is returned wrapped.

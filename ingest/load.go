@@ -67,6 +67,12 @@ func (p *Pipeline) load(v *Valid) (*Loaded, error) {
 	return l, p.members(l)
 }
 
+// Recall makes what was loaded before of its front matter, without its content, proof and digest: what Hydrate needs.
+func (p *Pipeline) Recall(uri string, frontMatter []byte) (*Loaded, error) {
+	l := &Loaded{URI: uri, FrontMatter: frontMatter}
+	return l, p.members(l)
+}
+
 // members reads those members of the front matter that the kernel knows.
 func (p *Pipeline) members(l *Loaded) error {
 	top, err := decode[map[string]schema.Value](l.FrontMatter, "front matter")

@@ -91,7 +91,7 @@ func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) 
 		return "; it is signed by " + sig.Key.Fingerprint() + ", which is not trusted", nil
 	}
 	if err := sig.Verify(Namespace, v.fetched.Data, false); err != nil {
-		return "", fmt.Errorf("%w: %w", ErrSignature, err)
+		return "", fmt.Errorf("%w: the key %s has not signed these bits for %s", ErrSignature, sig.Key.Fingerprint(), Namespace)
 	}
 	v.signer = sig.Key.Fingerprint()
 	return "", nil

@@ -45,3 +45,10 @@ type Processes interface {
 	// Process returns the descriptor of pid, nil where there never was one. Descriptors are immutable.
 	Process(pid int64) *schema.Descriptor
 }
+
+// Identities is a view of what the processes have adopted. It is safe for concurrent use and never waits.
+type Identities interface {
+	// Adopted returns the identity of pid, nil where it has none: the base of its relative names (PROTOCOL 5). The operator
+	// has one in each origin; of a process the origin is known. Identities are immutable.
+	Adopted(pid int64, origin string) *schema.Identity
+}

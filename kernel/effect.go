@@ -8,6 +8,25 @@ import "github.com/promptware-os/pwos/schema"
 type Effect struct {
 	Start *Program // a program that is to be started
 	Stop  []int64  // processes of whose programs nothing may be left
+
+	// Run is what the runner of the call's syscall is to do; nil: nothing. The entry of the call is then the intent alone.
+	// What comes of it is the input of the syscall's Outcome, and the answer to that is the answer to the call.
+	Run any
+}
+
+// begun is the outcome of an intent, which nobody but the journal sees.
+var begun = []byte(`{"begun":true}`)
+
+// Begin is the Result of a call that has nothing decided but that its runner is to do what do says.
+func Begin(do any) Result { return Result{Data: begun, Effect: &Effect{Run: do}} }
+
+// End is the Result of an Outcome that has nothing to add to what its runner says.
+func End(in *schema.EffectEnd) (Result, error) {
+	data, fault := in.Result()
+	if fault != nil {
+		return Result{}, fault
+	}
+	return Result{Data: data}, nil
 }
 
 // Program is what a process runs, and what its earlier ends count for.

@@ -55,6 +55,10 @@ func NewToken(grant *schema.GrantInput, pools []string) (*Token, *schema.Error) 
 		last := *grant.ExpiresAtTick
 		t.ExpiresAtTick = &last
 	}
+	var fault *schema.Error
+	if t.HTTP, fault = httpOf(grant.HTTP); fault != nil {
+		return nil, fault
+	}
 	return t, nil
 }
 

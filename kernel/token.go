@@ -68,7 +68,7 @@ func (t *Token) Covers(other *Token) *schema.Error {
 		return schema.Errorf(schema.Forbidden, "pid %d may not grant beyond tick %d, the last of its own token: set expires_at_tick to that or less",
 			t.PID, *t.ExpiresAtTick)
 	}
-	return nil
+	return t.coversHTTP(other.HTTP)
 }
 
 // covers reports whether t holds all that the pattern stands for, whatever syscalls a later kernel adds: a pattern of a

@@ -9,6 +9,7 @@ type GrantInput struct {
 	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call: types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, or * for all but what only the operator may. Crypto.Open has to be named: no pattern includes it."`
 	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which the grant holds. Default: it does not expire."`
+	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch with Http.Fetch. Default: nothing."`
 }
 
 // GrantDefaultInput is the data of Capability.GrantDefault.
@@ -23,6 +24,7 @@ type Token struct {
 	AllowedSyscalls []string           `json:"allowed_syscalls" doc:"What it may call, as it was granted, sorted."`
 	ResourceQuotas  map[string]float64 `json:"resource_quotas" doc:"Most units that it may hold at once, by resource."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" doc:"Last tick at which the token holds; absent: it does not expire."`
+	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch; absent: nothing."`
 }
 
 // RevokeInput is the data of Capability.Revoke.

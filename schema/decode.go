@@ -29,6 +29,11 @@ func Decode(line []byte, fallback Dialect) (Message, *Error) {
 	return m, m.decodeEnvelope(line)
 }
 
+// ValidWithin reports whether text is one strict JSON value with at most depth arrays and objects open at once.
+func ValidWithin(text []byte, depth int) bool {
+	return !tooDeep(text, depth) && jsontext.Value(text).IsValid()
+}
+
 // Valid reports whether text is one strict JSON value within MaxDepth: what may stand as a message's data.
 func Valid(text []byte) bool {
 	return !tooDeep(text, MaxDepth) && jsontext.Value(text).IsValid()

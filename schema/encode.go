@@ -19,6 +19,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 		dst = appendMember(dst, `,"correlation":`, m.Meta.Correlation)
 		dst = appendMember(dst, `,"causation":`, m.Meta.Causation)
 		dst = appendMember(dst, `,"idempotencyKey":`, m.Meta.IdempotencyKey)
+		dst = appendMember(dst, `,"via":`, m.Sent) // for who reads the journal; Decode does not look at it
 		dst = append(dst, '}')
 	}
 	return append(dst, "}\n"...)
@@ -27,7 +28,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 // AppendReply appends the successful answer to req with the given data, its '\n' included (MESSAGE 4.2.4). Data is as in
 // AppendMessage.
 func AppendReply(dst []byte, req *Message, data []byte, st *Stamp) []byte {
-	dst = appendData(appendHead(dst, req.Dialect, Reply, req.Type), data)
+	dst = appendData(appendHead(dst, req.Dialect, Reply, req.sent()), data)
 	return appendTail(dst, req, st)
 }
 
@@ -40,7 +41,7 @@ func AppendEvent(dst []byte, d Dialect, typ string, data []byte, meta Metadata, 
 
 // AppendError appends the error that answers req, its '\n' included (MESSAGE 4.2.5, EVENT 4.2.5).
 func AppendError(dst []byte, req *Message, e *Error, st *Stamp) []byte {
-	typ := req.Type
+	typ := req.sent()
 	if typ == "" {
 		typ = "Validation.Failed"
 	}
@@ -133,6 +134,9 @@ func appendTail(dst []byte, req *Message, st *Stamp) []byte {
 		dst = append(dst, `,"latency_us":`...)
 		dst = strconv.AppendInt(dst, p.LatencyUS, 10)
 		dst = append(dst, '}')
+	}
+	if st.Refs != nil {
+		dst = append(append(dst, `,"refs":`...), st.Refs...)
 	}
 	return append(dst, "}}\n"...)
 }

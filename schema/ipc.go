@@ -51,11 +51,17 @@ func ipcRows() []Syscall {
 // SendMsgInput is the data of Syscall.SendMsg.
 type SendMsgInput struct {
 	Target
-	ReceiverPID   int64   `json:"receiver_pid" min:"0" doc:"Process to send to; 0 sends to every mailbox but the sender's."`
-	Intent        *string `json:"intent,omitzero" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
-	Payload       Value   `json:"payload" doc:"Any JSON value."`
-	Priority      *string `json:"priority,omitzero" enum:"LOW NORMAL HIGH URGENT" doc:"URGENT is received before all others. Default NORMAL."`
-	ExpiresAtTick *int64  `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which it may be received. Default: it does not expire."`
+	ReceiverPID   int64    `json:"receiver_pid" min:"0" doc:"Process to send to; 0 sends to every mailbox but the sender's."`
+	Intent        *string  `json:"intent,omitzero" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
+	Payload       Value    `json:"payload,omitzero" doc:"Any JSON value. Required, unless payloadRef stands in its place."`
+	PayloadRef    *BlobRef `json:"payloadRef,omitzero" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
+	Priority      *string  `json:"priority,omitzero" enum:"LOW NORMAL HIGH URGENT" doc:"URGENT is received before all others. Default NORMAL."`
+	ExpiresAtTick *int64   `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which it may be received. Default: it does not expire."`
+}
+
+// Reference implements Referring.
+func (in *SendMsgInput) Reference() (member string, given bool, ref *BlobRef) {
+	return "payload", in.Payload != nil, in.PayloadRef
 }
 
 // SendMsgOutput is what Syscall.SendMsg answers.
@@ -69,8 +75,14 @@ type SendMsgOutput struct {
 // BroadcastInput is the data of Ipc.Broadcast.
 type BroadcastInput struct {
 	Target
-	Intent  *string `json:"intent,omitzero" maxlen:"256" doc:"What the message is about."`
-	Payload Value   `json:"payload" doc:"Any JSON value."`
+	Intent     *string  `json:"intent,omitzero" maxlen:"256" doc:"What the message is about."`
+	Payload    Value    `json:"payload,omitzero" doc:"Any JSON value. Required, unless payloadRef stands in its place."`
+	PayloadRef *BlobRef `json:"payloadRef,omitzero" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
+}
+
+// Reference implements Referring.
+func (in *BroadcastInput) Reference() (member string, given bool, ref *BlobRef) {
+	return "payload", in.Payload != nil, in.PayloadRef
 }
 
 // BroadcastOutput is what Ipc.Broadcast answers.

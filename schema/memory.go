@@ -14,8 +14,14 @@ type MemoryGetInput struct {
 // MemorySetInput is the data of Memory.Set.
 type MemorySetInput struct {
 	Target
-	Key   string `json:"key" minlen:"1" doc:"Key, such as notes/1: segments separated by slashes, at most 1024 bytes. A leading slash makes no difference."`
-	Value Value  `json:"value" secret:"failed" doc:"Any JSON value. Under vault/ only a sealed string, which begins with pwenc:v1:."`
+	Key      string   `json:"key" minlen:"1" doc:"Key, such as notes/1: segments separated by slashes, at most 1024 bytes. A leading slash makes no difference."`
+	Value    Value    `json:"value,omitzero" secret:"failed" doc:"Any JSON value. Under vault/ only a sealed string, which begins with pwenc:v1:. Required, unless valueRef stands in its place."`
+	ValueRef *BlobRef `json:"valueRef,omitzero" doc:"The value, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes. In place of value."`
+}
+
+// Reference implements Referring.
+func (in *MemorySetInput) Reference() (member string, given bool, ref *BlobRef) {
+	return "value", in.Value != nil, in.ValueRef
 }
 
 // Confidential reports whether the value may be a secret that its caller forgot to seal (PROTOCOL 5).

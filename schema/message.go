@@ -66,6 +66,15 @@ type Message struct {
 	Type    string // Domain.Action (MESSAGE 4.4); `name` in OsEvent
 	Data    []byte // one JSON value, as written; `payload` in OsEvent
 	Meta    Metadata
+	Sent    string // the type that it was sent under, where Type is what that stands for: Syscall.Call; else ""
+}
+
+// sent is the type that an answer repeats.
+func (m *Message) sent() string {
+	if m.Sent != "" {
+		return m.Sent
+	}
+	return m.Type
 }
 
 // Metadata is a message's tracing data (MESSAGE 4.1.2). Empty strings are absent members.
@@ -76,6 +85,7 @@ type Metadata struct {
 	Correlation    string
 	Causation      string
 	IdempotencyKey string // commands only (MESSAGE 10.3)
+	Refs           string // of a kernel's reply: what Type.Refer says of its references
 }
 
 // names are the member names that differ between the dialects.

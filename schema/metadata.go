@@ -40,6 +40,8 @@ func (md *Metadata) decode(raw []byte, d Dialect) *Error {
 			}
 		case "idempotencyKey":
 			note(readText(&md.IdempotencyKey, value, "metadata.idempotencyKey"))
+		case "refs":
+			md.Refs = string(value)
 		}
 		return true
 	})

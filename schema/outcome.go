@@ -30,7 +30,7 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 // appendClass keeps what the data of an OsMessage error does not tell, so that the same outcome can be given again in the
 // other dialect: the class where it is not the first of its code, the member at fault.
 func appendClass(dst []byte, e *Error) []byte {
-	if classOf(e.Code()) != e.Class {
+	if ClassOf(e.Code()) != e.Class {
 		dst = strconv.AppendUint(append(dst, `,"class":`...), uint64(e.Class), 10)
 	}
 	if e.Field != "" {
@@ -92,7 +92,7 @@ func DecodeErrorData(raw []byte) (*Error, *Error) {
 		switch string(name) {
 		case "code":
 			code, _ := parseInteger(value)
-			e.Class = classOf(int(code))
+			e.Class = ClassOf(int(code))
 		case "message":
 			if value[0] == '"' {
 				e.Message = string(unquote(value))
@@ -105,8 +105,8 @@ func DecodeErrorData(raw []byte) (*Error, *Error) {
 	return e, fault
 }
 
-// classOf is the first class with the given status, Internal where there is none.
-func classOf(status int) Class {
+// ClassOf is the first class with the given status, Internal where there is none.
+func ClassOf(status int) Class {
 	for class, c := range codes {
 		if c.status == status {
 			return Class(class)

@@ -64,6 +64,7 @@ type SpawnCapability struct {
 	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call, as in Capability.Grant."`
 	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which the grant holds."`
+	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch with Http.Fetch: no more than the spawner. Default: nothing."`
 }
 
 // SpawnOutput is what Syscall.Spawn answers.
@@ -111,6 +112,7 @@ type Descriptor struct {
 	ExitTick         *int64             `json:"exit_tick,omitzero" doc:"Tick at which it ended."`
 	BlockedUntilTick *int64             `json:"blocked_until_tick,omitzero" doc:"Tick until which it is blocked."`
 	Origin           string             `json:"origin" doc:"Whose stored things it sees."`
+	Identity         *Identity          `json:"identity,omitzero" doc:"The resource that it has adopted, where it has: see Kernel.Ingest. Children begin without one."`
 	Hosted
 }
 

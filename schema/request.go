@@ -2,7 +2,8 @@ package schema
 
 // Request finds what a well-formed message asks for: its row of the syscall table and its data, decoded as the row
 // says. It refuses a reply or an error (PROTOCOL 2), a name that no row has, a command sent as a query or the other way
-// round, and data that does not fit.
+// round, and data that does not fit. Of a Syscall.Call of a short name it makes the message that is behind it (ABI 4): m
+// changes, and the row and the data are that syscall's.
 func (m *Message) Request() (*Syscall, any, *Error) {
 	n := m.Dialect.names()
 	if m.Kind != Command && m.Kind != Query {
@@ -15,9 +16,26 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 	if m.Kind != row.Kind {
 		return nil, nil, violation(n.kind, "%s is a %s, not a %s", row.Type, row.Kind.word(m.Dialect), m.Kind.word(m.Dialect))
 	}
-	in, err := row.Input.Decode(m.Data)
+	in, err := row.input(m.Data)
 	if err != nil {
 		return nil, nil, err
 	}
+	if call, ok := in.(*CallInput); ok && !UserSpace(call.Syscall) {
+		return m.behind(call)
+	}
 	return row, in, nil
+}
+
+// input decodes the data of a request for s.
+func (s *Syscall) input(data []byte) (any, *Error) {
+	in, err := s.Input.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	if r, ok := in.(Referring); ok {
+		if err := Missing(r); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
 }

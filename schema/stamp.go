@@ -13,6 +13,7 @@ type Stamp struct {
 	ID    [36]byte // a UUIDv7 in text form
 	Time  int64    // Unix epoch, milliseconds
 	Proof Proof
+	Refs  []byte // of a reply with references in it: `metadata.refs`, see Type.Refer; nil: it has none
 }
 
 // Proof names the audit record behind an answer: `metadata.kernel` (PROTOCOL 3). Seq 0 means that there is none.

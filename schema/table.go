@@ -39,10 +39,11 @@ type Syscall struct {
 	AliasOf     string // the row is another name of this one, and is not listed
 	Alone       bool   // it may take long: no other frame of its connection is under way beside it
 	Internal    bool   // a command of the kernel to itself: nobody can call it
+	Outcome     string // the command that ends what the call has done outside the kernel, see EffectEnd; such a call is Alone
 }
 
 func rows() []Syscall {
-	return slices.Concat(capabilityRows(), processRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), cryptoRows(), loginRows(), []Syscall{
+	return slices.Concat(capabilityRows(), processRows(), ingestRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), cryptoRows(), loginRows(), httpRows(), fileSystemRows(), []Syscall{
 		{
 			Type: "Syscall.Ping", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[PingInput](), Output: TypeOf[PingOutput](),
 			Description: "Returns the payload unchanged: shows that the kernel answers.",
@@ -62,6 +63,10 @@ func rows() []Syscall {
 		{
 			Type: "Sys.Describe", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[DescribeInput](), Output: TypeOf[DescribeOutput](),
 			Description: "The name of Syscall.Describe in EVENT.", AliasOf: "Syscall.Describe",
+		},
+		{
+			Type: CallType, Kind: Command, Domain: Process, Alone: true, Outcome: "Syscall.Called", Input: TypeOf[CallInput](), Output: TypeOf[Value](),
+			Description: "Calls a syscall by its name of the older contract, and answers what it answers. A short name needs what the syscall behind it needs, and nothing more; a path needs Syscall.Call.",
 		},
 		{
 			Type: "Syscall.Shutdown", Kind: Command, Domain: Kernel, Grant: OperatorOnly, Input: TypeOf[ShutdownInput](), Output: TypeOf[SuccessOutput](),

@@ -25,3 +25,11 @@ func DecodeToolManifest(raw []byte) (*ToolManifest, *Error) {
 	}
 	return m, nil
 }
+
+// ToolDescription is what Syscall.Call answers of a path where it is to describe the tool.
+type ToolDescription struct {
+	ToolManifest
+	URI    string `json:"uri" doc:"The tool, in canonical form."`
+	Digest string `json:"digest" doc:"SHA-256 of its bits."`
+	Kind   string `json:"kind" enum:"module program" doc:"How it runs."`
+}

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Why a name means nothing. Each is the caller's fault: a 422 on the wire.
+// Why a name means nothing. Each is the caller's fault: a 422 on the wire, but for ErrNoRoot, which is a 404.
 var (
 	ErrEmpty        = errors.New("the name is empty")
 	ErrScheme       = errors.New("only os:///… and https://… can be named, or a path")
@@ -19,6 +19,7 @@ var (
 	ErrOrigin       = errors.New("the origin has no letter and no digit in it")
 	ErrTarget       = errors.New("root, or what is mounted, must be an absolute directory or an https: address")
 	ErrMounted      = errors.New("two mounts have the same prefix")
+	ErrNoRoot       = errors.New("no mount holds it, and there is no root")
 )
 
 // NameError is a name that means nothing.

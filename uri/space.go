@@ -43,11 +43,14 @@ type mounted struct {
 	web    *web
 }
 
-// New returns the space of a root, which is an absolute directory or an https: address, and of mounts.
+// New returns the space of a root, which is an absolute directory or an https: address, and of mounts. Without a root (""),
+// names that lie in no mount mean nothing.
 func New(root string, mounts ...Mount) (*Space, error) {
 	s := &Space{}
-	if err := s.mount(nil, root); err != nil {
-		return nil, err
+	if root != "" {
+		if err := s.mount(nil, root); err != nil {
+			return nil, err
+		}
 	}
 	for _, m := range mounts {
 		name, err := parse(m.Prefix, nil)
@@ -111,26 +114,32 @@ func (s *Space) Resolve(name, base string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	p := s.place(t)
+	p, ok := s.place(t)
+	if !ok {
+		return Place{}, refuse(name, ErrNoRoot)
+	}
 	if len(p.URI) > MaxLength {
 		return Place{}, refuse(name, ErrTooLong)
 	}
 	return p, nil
 }
 
-// place finds the mount that t lies in.
-func (s *Space) place(t target) Place {
+// place finds the mount that t lies in, and reports whether there is one.
+func (s *Space) place(t target) (Place, bool) {
 	if t.web != nil {
-		return Place{URI: t.web.uri(), Folder: t.web.path.dir}
+		return Place{URI: t.web.uri(), Folder: t.web.path.dir}, true
 	}
 	segments := t.path.segments
 	i := slices.IndexFunc(s.mounts, func(m mounted) bool {
 		return len(m.prefix) <= len(segments) && slices.Equal(m.prefix, segments[:len(m.prefix)])
 	})
-	m := &s.mounts[i] // root holds what nothing else does
+	if i < 0 { // root would hold what nothing else does
+		return Place{}, false
+	}
+	m := &s.mounts[i]
 	below := segments[len(m.prefix):]
 	if m.web == nil {
-		return Place{URI: t.path.uri(), Dir: m.dir, Name: cmp.Or(strings.Join(below, "/"), "."), Folder: t.path.dir}
+		return Place{URI: t.path.uri(), Dir: m.dir, Name: cmp.Or(strings.Join(below, "/"), "."), Folder: t.path.dir}, true
 	}
 	w := *m.web
 	w.path.segments = slices.Clone(w.path.segments)
@@ -138,7 +147,7 @@ func (s *Space) place(t target) Place {
 		w.path.segments = append(w.path.segments, string(appendEncoded(nil, name)))
 	}
 	w.path.dir = t.path.dir || len(below) == 0
-	return Place{URI: w.uri(), Folder: w.path.dir}
+	return Place{URI: w.uri(), Folder: w.path.dir}, true
 }
 
 // target is a name before it is known where it lies: one of a web address and a way down from os:/// .

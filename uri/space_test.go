@@ -258,7 +258,6 @@ func TestNewRefuses(t *testing.T) {
 		mounts []uri.Mount
 		want   error
 	}{
-		{"", nil, uri.ErrTarget},
 		{"srv/root", nil, uri.ErrTarget},
 		{"http://h.example/", nil, uri.ErrTarget},
 		{"https://h.example/?x", nil, uri.ErrTarget},
@@ -279,5 +278,27 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if p, err := s.Resolve("a/b", ""); err != nil || p.URI != "https://h.example/promptware/a/b" || len(s.Dirs()) != 0 {
 		t.Errorf("below a root on the web: %v, %v, %v", p, err, s.Dirs())
+	}
+}
+
+// TestNoRoot: without a root, what no mount holds means nothing, and all else what it would.
+func TestNoRoot(t *testing.T) {
+	t.Parallel()
+	s, err := uri.New("", uri.Mount{Prefix: "os:///lib", Target: "/srv/lib"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"lib/x": "os:///lib/x", "https://h.example/a": "https://h.example/a", "./lib": "os:///lib"} {
+		if p, err := s.Resolve(name, ""); err != nil || p.URI != want {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+	}
+	for _, name := range []string{"os:///", "os:///x", "libx", "lib/../x", "./x"} {
+		if p, err := s.Resolve(name, ""); !errors.Is(err, uri.ErrNoRoot) {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+	}
+	if dirs := s.Dirs(); len(dirs) != 1 || dirs[0] != "/srv/lib" {
+		t.Errorf("directories %v", dirs)
 	}
 }

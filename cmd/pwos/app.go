@@ -59,7 +59,10 @@ func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 }
 
 // dial connects to the kernel, and starts one where none runs and the user did not say otherwise.
-func (a *app) dial(ctx context.Context) (*client.Client, error) {
+func (a *app) dial(ctx context.Context) (*client.Client, error) { return a.dialWith(ctx, nil) }
+
+// dialWith is dial, with flags for a kernel that is started.
+func (a *app) dialWith(ctx context.Context, args []string) (*client.Client, error) {
 	options, err := a.options()
 	if err != nil {
 		return nil, err
@@ -69,6 +72,7 @@ func (a *app) dial(ctx context.Context) (*client.Client, error) {
 		if err != nil {
 			return nil, err
 		}
+		self.Args = append(self.Args, args...)
 		options.Spawn = &self
 	}
 	return client.Dial(ctx, options)

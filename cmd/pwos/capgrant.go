@@ -16,6 +16,9 @@ type grantFlags struct {
 	quotas  []string
 	expires numberFlag
 	add     bool
+	hosts   []string
+	plain   bool
+	open    bool
 }
 
 func newCapGrant(a *app) *cobra.Command {
@@ -30,13 +33,14 @@ types. Crypto.Open has to be named: neither of the last two includes it. The tok
 printed.
 
 --add keeps what is there and adds to it: syscalls join, a quota replaces the one of
-the same resource, and the expiry stays unless another is given. It reads the token
+the same resource, hosts join, and the expiry stays unless another is given. It reads the token
 first and then replaces it; of two that add at once, one may be lost.
 
 Exit status: 0 granted, 1 no resource or syscall of that name, 3 more than the
 granter holds, 4 no such process.`,
 		Example: `  pwos cap grant 7 Memory.Get Memory.Set
   pwos cap grant 7 SYS_ALLOC SYS_RELEASE --quota gpu=2 --quota tokens=1000 --expires-at-tick 3600
+  pwos cap grant 7 Http.Fetch --host api.example.com --host '*.example.org'
   pwos cap grant 7 --add 'Ipc.*'`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,6 +53,9 @@ granter holds, 4 no such process.`,
 	}
 	cmd.Flags().StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again")
 	cmd.Flags().BoolVar(&f.add, "add", false, "add to what the process was granted before")
+	cmd.Flags().StringArrayVar(&f.hosts, "host", nil, "host that it may fetch from: a name, *.name for all below it, an address, or * for any name; with or without a port; may be given again")
+	cmd.Flags().BoolVar(&f.plain, "http-plain", false, "it may fetch over http: too")
+	cmd.Flags().BoolVar(&f.open, "http-open", false, "sealed header values are opened for it")
 	f.expires.add(cmd, "expires-at-tick", "last tick at which the grant holds (default: it does not expire)")
 	return cmd
 }
@@ -66,7 +73,10 @@ func (f *grantFlags) input(cmd *cobra.Command, args []string) (*schema.GrantInpu
 	if in.ExpiresAtTick, err = f.expires.given(cmd, "expires-at-tick", 0); err != nil {
 		return nil, err
 	}
-	nothing := in.ResourceQuotas == nil && in.ExpiresAtTick == nil
+	if f.hosts != nil || f.plain || f.open {
+		in.HTTP = &schema.HTTPGrant{Hosts: append([]string{}, f.hosts...), Plain: f.plain, Open: f.open}
+	}
+	nothing := in.ResourceQuotas == nil && in.ExpiresAtTick == nil && in.HTTP == nil
 	if len(in.AllowedSyscalls) == 0 && (!f.add || nothing) {
 		return nil, errors.New(`name at least one SYSCALL; "pwos cap revoke" takes all away`)
 	}
@@ -102,6 +112,13 @@ func addTo(ctx context.Context, c *client.Client, in *schema.GrantInput) error {
 	quotas := token.ResourceQuotas
 	maps.Copy(quotas, in.ResourceQuotas)
 	in.ResourceQuotas = quotas
+	switch held := token.HTTP; {
+	case in.HTTP == nil:
+		in.HTTP = held
+	case held != nil:
+		in.HTTP.Hosts = append(held.Hosts, in.HTTP.Hosts...)
+		in.HTTP.Plain, in.HTTP.Open = in.HTTP.Plain || held.Plain, in.HTTP.Open || held.Open
+	}
 	if in.ExpiresAtTick == nil {
 		in.ExpiresAtTick = token.ExpiresAtTick
 	}

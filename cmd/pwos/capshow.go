@@ -63,10 +63,25 @@ func (a *app) printToken(data schema.Value) error {
 	t.row("pid", fmt.Sprint(token.PID))
 	t.row("may call", strings.Join(token.AllowedSyscalls, " "))
 	t.row("expires", expiry(token.ExpiresAtTick))
+	if token.HTTP != nil {
+		t.row("may fetch from", fetchText(token.HTTP))
+	}
 	for _, resource := range resourcesOf(&token) {
 		t.row("quota of "+escaped(resource), quotaText(&token, resource))
 	}
 	return t.write(a.stdout)
+}
+
+// fetchText says what a token's holder may fetch.
+func fetchText(grant *schema.HTTPGrant) string {
+	text := strings.Join(grant.Hosts, " ")
+	if grant.Plain {
+		text += " (http: too)"
+	}
+	if grant.Open {
+		text += " (sealed headers are opened)"
+	}
+	return text
 }
 
 func (a *app) showTokens(ctx context.Context) error {

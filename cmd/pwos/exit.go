@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
 )
 
 // Exit statuses (PROTOCOL 8).
@@ -65,6 +66,7 @@ func status(err error, interrupted bool) int {
 	var kernel *client.KernelError
 	var own *verdict
 	var handedOn exitStatus
+	var here *schema.Error // said here in the kernel's words
 	switch {
 	case err == nil:
 		return exitOK
@@ -86,6 +88,8 @@ func status(err error, interrupted bool) int {
 		return exitUnreachable
 	case errors.Is(err, syscall.EPIPE): // the reader of stdout has seen enough
 		return exitOK
+	case errors.As(err, &here):
+		return kernelStatus(here.Code())
 	}
 	return exitError
 }

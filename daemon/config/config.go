@@ -31,13 +31,38 @@ type Config struct {
 	Log            Log    `toml:"log"`
 	Limits         Limits `toml:"limits"`
 
-	Origin    string             `toml:"origin"`    // of the operator, and of whom it spawns
+	Root   string            `toml:"root"`   // an absolute directory or an https: address; "": there is none
+	Mounts map[string]string `toml:"mounts"` // what else can be named: prefixes such as os:///lib, with an address or directory each
+	Init   string            `toml:"init"`   // the name of what is to be ingested first; the kernel only tells it
+	Origin string            `toml:"origin"` // of the operator, and of whom it spawns, as it is written; see Principal
+
+	Ingest Ingest `toml:"ingest"`
+	Tools  Tools  `toml:"tools"`
+
 	Resources map[string]float64 `toml:"resources"` // pools, with their capacity
 	Clock     Clock              `toml:"clock"`
 	Ipc       Ipc                `toml:"ipc"`
 	Journal   Journal            `toml:"journal"`
 	Crypto    Crypto             `toml:"crypto"`
 	Agents    Agents             `toml:"agents"`
+	HTTP      HTTP               `toml:"http"`
+	Blobs     Blobs              `toml:"blobs"`
+}
+
+// Ingest is what answers for a resource that is taken in (ABI 8).
+type Ingest struct {
+	TrustedKeys string `toml:"trusted_keys"` // file of keys whose signatures count; "": trusted_keys beside this configuration
+	Proof       bool   `toml:"proof"`        // ask for an integrity or a signature, below root too
+	Unpinned    bool   `toml:"unpinned"`     // take from the web what nothing answers for
+}
+
+// Tools are the bounds of a user-space syscall.
+type Tools struct {
+	Programs    bool     `toml:"programs"`     // whether executable files are run too, not modules alone
+	Time        Duration `toml:"time"`         // of one call
+	MemoryBytes int64    `toml:"memory_bytes"` // of a module
+	OutputBytes int64    `toml:"output_bytes"` // of one call
+	AtOnce      int      `toml:"at_once"`      // calls that run at the same time, more wait; 0: as many as half of the processors, one at least
 }
 
 // Crypto is what the kernel seals with.
@@ -121,11 +146,13 @@ func Default(getenv func(string) string, uid int, home string) Config {
 		StateDir:   unixsock.StateDir(getenv, home),
 		Log:        Log{Level: slog.LevelInfo, Format: "auto"},
 		Limits:     Limits{LineBytes: schema.MaxLine},
-		Origin:     "https://pwos.local/",
 		Clock:      Clock{Interval: Duration(time.Second)},
 		Ipc:        Ipc{Mailbox: 50},
 		Journal:    Journal{Sync: Always, SyncInterval: Duration(100 * time.Millisecond), SnapshotEvery: 200_000},
+		Tools:      Tools{Time: Duration(10 * time.Second), MemoryBytes: 64 << 20, OutputBytes: 1 << 20},
 		Crypto:     Crypto{AgentSocket: getenv("SSH_AUTH_SOCK")},
+		HTTP:       HTTP{MaxBodyBytes: 32 << 20},
+		Blobs:      Blobs{TTL: Duration(time.Hour), FileBytes: 64 << 20, DirBytes: 1 << 30, DirFiles: 65536},
 		Agents:     Agents{Grace: Duration(5 * time.Second), RestartDelay: Duration(time.Second)},
 	}
 }
@@ -296,9 +323,9 @@ func (c *Config) faults() (all []*Error) {
 	if path := c.Crypto.Identity; path != "" && !filepath.IsAbs(path) {
 		refuse("crypto.identity", "%q must be an absolute path", path)
 	}
-	if c.Origin == "" {
-		refuse("origin", "must not be empty")
-	}
+	c.placeFaults(refuse)
+	c.outsideFaults(refuse)
+	c.toolFaults(refuse)
 	for name, capacity := range c.Resources {
 		if name == "" || !(capacity >= 0) || math.IsInf(capacity, 0) {
 			refuse("resources."+name, "%v must be a finite number of at least 0, under a name", capacity)

@@ -50,7 +50,7 @@ func TestParse(t *testing.T) {
 		{name: "no snapshots", text: "[journal]\nsnapshot_every = 0", says: "line 2: journal.snapshot_every: "},
 		{name: "sealing key", text: "[crypto]\nidentity = '/k'", want: func(c *config.Config) { c.Crypto.Identity = "/k" }},
 
-		{name: "unknown key", text: "\nlimits.line_byte = 1", says: `line 2: limits.line_byte: no setting has this name: there are agents.grace, agents.restart_delay, authorized_keys, clock.interval, crypto.identity, idle_timeout,`},
+		{name: "unknown key", text: "\nlimits.line_byte = 1", says: `line 2: limits.line_byte: no setting has this name: there are agents.grace, agents.restart_delay, authorized_keys, blobs.dir_bytes, blobs.dir_files, blobs.file_bytes, blobs.ttl, clock.interval, crypto.identity,`},
 		{name: "unknown table", text: "[limit]\nx = 1", says: "line 1: limit: no setting has this name"},
 		{name: "not TOML", text: "log = [", says: "line 1"},
 		{name: "twice", text: "state_dir = '/a'\nstate_dir = '/b'", says: "line 2"},

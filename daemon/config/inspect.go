@@ -13,22 +13,42 @@ import (
 // keys are the settings that there are, with the type of their values in the file.
 func keys() map[string]unstable.Kind {
 	return map[string]unstable.Kind{
-		"runtime_dir":       unstable.String,
-		"state_dir":         unstable.String,
-		"idle_timeout":      unstable.String,
-		"authorized_keys":   unstable.String,
-		"log.level":         unstable.String,
-		"log.format":        unstable.String,
-		"limits.line_bytes": unstable.Integer,
-		"origin":            unstable.String,
-		"clock.interval":    unstable.String,
-		"ipc.mailbox":       unstable.Integer,
+		"runtime_dir":         unstable.String,
+		"state_dir":           unstable.String,
+		"idle_timeout":        unstable.String,
+		"authorized_keys":     unstable.String,
+		"log.level":           unstable.String,
+		"log.format":          unstable.String,
+		"limits.line_bytes":   unstable.Integer,
+		"root":                unstable.String,
+		"init":                unstable.String,
+		"origin":              unstable.String,
+		"ingest.trusted_keys": unstable.String,
+		"ingest.proof":        unstable.Bool,
+		"ingest.unpinned":     unstable.Bool,
+		"tools.programs":      unstable.Bool,
+		"tools.time":          unstable.String,
+		"tools.memory_bytes":  unstable.Integer,
+		"tools.output_bytes":  unstable.Integer,
+		"tools.at_once":       unstable.Integer,
+		"clock.interval":      unstable.String,
+		"ipc.mailbox":         unstable.Integer,
 
 		"crypto.identity": unstable.String,
 
 		"journal.sync":           unstable.String,
 		"journal.sync_interval":  unstable.String,
 		"journal.snapshot_every": unstable.Integer,
+
+		"http.allow":          unstable.Array,
+		"http.allow_hosts":    unstable.Array,
+		"http.ca_file":        unstable.String,
+		"http.max_body_bytes": unstable.Integer,
+
+		"blobs.ttl":        unstable.String,
+		"blobs.file_bytes": unstable.Integer,
+		"blobs.dir_bytes":  unstable.Integer,
+		"blobs.dir_files":  unstable.Integer,
 
 		"agents.grace":         unstable.String,
 		"agents.restart_delay": unstable.String,
@@ -37,12 +57,16 @@ func keys() map[string]unstable.Kind {
 		"ipc.deny.sender_pid":   unstable.Integer,
 		"ipc.deny.receiver_pid": unstable.Integer,
 
-		pools + "<name>": unstable.Float,
+		pools + "<name>":    unstable.Float,
+		mounts + "<prefix>": unstable.String,
 	}
 }
 
 // pools begins the key of every resource pool; the rest is the pool's name.
 const pools = "resources."
+
+// mounts begins the key of every mount; the rest is the names that it holds.
+const mounts = "mounts."
 
 // denials is the one list of tables.
 const denials = "ipc.deny"
@@ -101,8 +125,12 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 		return nil
 	}
 	kind, ok := in.known[key]
-	if strings.HasPrefix(key, pools) && len(name) == 2 {
+	if len(name) == 2 && strings.HasPrefix(key, pools) {
 		kind, ok = unstable.Float, true
+	}
+	if len(name) == 2 && strings.HasPrefix(key, mounts) {
+		kind, ok = unstable.String, true
+		key = mounts + name[1] // as it is told of: a prefix has more than letters in it
 	}
 	if !ok {
 		return noSuch(key, in.line(e))
@@ -110,6 +138,7 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 	if value.Kind != kind && (kind != unstable.Float || value.Kind != unstable.Integer) {
 		return &Error{Line: in.line(e), Key: key, Text: map[unstable.Kind]string{
 			unstable.String: "takes a string", unstable.Integer: "takes an integer", unstable.Float: "takes a number",
+			unstable.Array: "takes a list of strings",
 		}[kind]}
 	}
 	in.lines[key] = in.line(e)

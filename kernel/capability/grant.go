@@ -14,7 +14,7 @@ func (r *Registry) grant(call *kernel.Call, in *schema.GrantInput) (kernel.Resul
 	if err != nil {
 		return kernel.Result{}, err
 	}
-	if err := r.living(in.PID); err != nil {
+	if err := r.living(call, in.PID); err != nil {
 		return kernel.Result{}, err
 	}
 	if err := r.authority(call, "grant to", in.PID); err != nil {
@@ -53,8 +53,8 @@ func (r *Registry) endow(in *schema.GrantInput) (kernel.Result, error) {
 }
 
 // living returns an error unless pid is a process that has not ended.
-func (r *Registry) living(pid int64) *schema.Error {
-	switch p := r.processes.Process(pid); {
+func (r *Registry) living(call *kernel.Call, pid int64) *schema.Error {
+	switch p := kernel.Visible(r.processes, call, pid); {
 	case p == nil:
 		return unknown(pid)
 	case p.State == "TERMINATED":

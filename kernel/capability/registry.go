@@ -59,7 +59,7 @@ func (r *Registry) Decide(call *kernel.Call) (kernel.Result, error) {
 	case *schema.RevokeInput:
 		return r.revoke(call, in.PID)
 	case *schema.RevokeExpiredInput:
-		return answer(schema.RevokeExpiredOutput{Revoked: r.expired(call.Tick)})
+		return answer(schema.RevokeExpiredOutput{Revoked: r.expired(call)})
 	case *schema.StripInput:
 		return answer(schema.SuccessOutput{Success: true})
 	}

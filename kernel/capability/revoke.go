@@ -12,7 +12,7 @@ import (
 // has ended; that there never was such a process is one.
 func (r *Registry) revoke(call *kernel.Call, pid int64) (kernel.Result, error) {
 	_, held := r.tokens[pid]
-	if !held && r.processes.Process(pid) == nil {
+	if kernel.Visible(r.processes, call, pid) == nil && (!held || call.PID != kernel.Operator) {
 		return kernel.Result{}, unknown(pid)
 	}
 	if err := r.authority(call, "revoke the token of", pid); err != nil {
@@ -21,12 +21,13 @@ func (r *Registry) revoke(call *kernel.Call, pid int64) (kernel.Result, error) {
 	return answer(schema.RevokeOutput{PID: pid, Revoked: held})
 }
 
-// expired returns the PIDs whose token holds no longer at tick, ascending, and no more of them than an answer has room
-// for: what Capability.RevokeExpired does not name it does not revoke.
-func (r *Registry) expired(tick int64) []int64 {
+// expired returns the PIDs that the call sees whose token holds no longer, ascending, and no more of them than an answer has
+// room for: what Capability.RevokeExpired does not name it does not revoke.
+func (r *Registry) expired(call *kernel.Call) []int64 {
 	var pids []int64
 	for pid, token := range r.tokens {
-		if token.Expired(tick) {
+		unseen := r.processes.Process(pid) != nil && kernel.Visible(r.processes, call, pid) == nil
+		if token.Expired(call.Tick) && !unseen {
 			pids = append(pids, pid)
 		}
 	}

@@ -23,7 +23,7 @@ type audience struct {
 func (d *Domain) audience(call *kernel.Call, intent string) audience {
 	var a audience
 	d.boxes.Scan(func(pid int64, box mailbox) bool {
-		if pid == call.PID {
+		if pid == call.PID || !d.reaches(call, pid) {
 			return true
 		}
 		switch rule := d.denied(intent, call.PID, pid); {

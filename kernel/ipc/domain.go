@@ -26,13 +26,17 @@ const (
 type Options struct {
 	Capacity int    // most messages of a mailbox; 0 is DefaultCapacity
 	Rules    []Rule // governance, asked in this order
+	// Processes says of which origin a process is: an agent reaches those of its own. Nil: each reaches all. It is read in
+	// Decide alone.
+	Processes kernel.Processes
 }
 
 // Domain is the state machine of the mailboxes.
 type Domain struct {
-	capacity int
-	rules    []Rule
-	forms    forms
+	capacity  int
+	rules     []Rule
+	processes kernel.Processes
+	forms     forms
 
 	boxes     *btree.Map[int64, mailbox] // by PID
 	last      int64                      // number of the newest message
@@ -50,9 +54,10 @@ func New(options Options) *Domain {
 		options.Capacity = DefaultCapacity
 	}
 	d := &Domain{
-		capacity: options.Capacity,
-		rules:    slices.Clone(options.Rules),
-		forms:    forms{received: schema.TypeOf[counted](), chunk: schema.TypeOf[chunk]()},
+		capacity:  options.Capacity,
+		rules:     slices.Clone(options.Rules),
+		processes: options.Processes,
+		forms:     forms{received: schema.TypeOf[counted](), chunk: schema.TypeOf[chunk]()},
 	}
 	d.Reset()
 	return d
@@ -67,6 +72,11 @@ func (d *Domain) Reset() {
 
 // Mailboxes returns the PIDs that have one, ascending: recovery takes away what belongs to nobody alive.
 func (d *Domain) Mailboxes() []int64 { return d.boxes.Keys() }
+
+// reaches reports whether a message of the call can be meant for pid.
+func (d *Domain) reaches(call *kernel.Call, pid int64) bool {
+	return d.processes == nil || call.PID == kernel.Operator || kernel.Visible(d.processes, call, pid) != nil
+}
 
 // Decide answers the syscalls of schema.Ipc.
 func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {

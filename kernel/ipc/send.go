@@ -13,7 +13,7 @@ import (
 // the sender learns that before it learns whether there is room: sending it again would not help (PROTOCOL 6).
 func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (kernel.Result, error) {
 	box, ok := d.boxes.Get(in.ReceiverPID)
-	if !ok {
+	if !ok || !d.reaches(call, in.ReceiverPID) {
 		return kernel.Result{}, schema.Errorf(schema.NotFound,
 			"pid %d has no mailbox: it has ended, or never was; Process.List shows who is there", in.ReceiverPID)
 	}

@@ -24,6 +24,7 @@ type Domain struct {
 
 	table    *table
 	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
+	contexts *contexts
 	view     *Processes
 	events   events
 }
@@ -69,6 +70,7 @@ func (d *Domain) Known(pid int64) bool { return d.table.known(pid) }
 func (d *Domain) Reset() {
 	d.table = newTable()
 	d.prepared = nil
+	d.contexts = newContexts()
 	d.events = events{}
 }
 
@@ -80,9 +82,9 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 	case *schema.TerminateInput:
 		return d.terminate(call, in)
 	case *schema.ProcessListInput:
-		return d.list(in)
+		return d.list(call, in)
 	case *schema.ProcessGetInput:
-		return d.get(in.PID)
+		return d.get(call, in.PID)
 	case *schema.ProcessSubscribeInput:
 		return d.subscribe(call, in)
 	case *schema.ProcessWatchInput:
@@ -97,6 +99,14 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		return d.noteStart(in)
 	case *schema.ProcessEndInput:
 		return d.noteEnd(in), nil
+	case *schema.IngestInput:
+		return d.ingest(call, in)
+	case *schema.HydrateInput:
+		return d.hydrate(call, in)
+	case *schema.CallInput:
+		return d.tool(call, in)
+	case *schema.EffectEnd:
+		return d.ended(call, in)
 	}
 	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
 }
@@ -116,15 +126,19 @@ func (d *Domain) Apply(call *kernel.Call) {
 		d.started(in)
 	case *schema.ProcessEndInput:
 		d.stopped(call.Tick, in)
+	case *schema.EffectEnd:
+		if in.Type == "Kernel.Ingest" {
+			d.adopted(call, in)
+		}
 	}
 	d.happened(call)
 }
 
 // list answers Process.List with all there is, which may be more than a line has room for: PROTOCOL gives it no cursor.
-func (d *Domain) list(in *schema.ProcessListInput) (kernel.Result, error) {
+func (d *Domain) list(call *kernel.Call, in *schema.ProcessListInput) (kernel.Result, error) {
 	out := schema.ProcessListOutput{Processes: []schema.Descriptor{}}
-	d.table.processes.Scan(func(_ int64, p *schema.Descriptor) bool {
-		if in.State == nil || *in.State == p.State {
+	d.table.processes.Scan(func(pid int64, p *schema.Descriptor) bool {
+		if (in.State == nil || *in.State == p.State) && kernel.Visible(d.table, call, pid) != nil {
 			out.Processes = append(out.Processes, *p)
 		}
 		return true
@@ -133,8 +147,8 @@ func (d *Domain) list(in *schema.ProcessListInput) (kernel.Result, error) {
 }
 
 // get answers Process.Get.
-func (d *Domain) get(pid int64) (kernel.Result, error) {
-	p := d.table.Process(pid)
+func (d *Domain) get(call *kernel.Call, pid int64) (kernel.Result, error) {
+	p := kernel.Visible(d.table, call, pid)
 	if p == nil {
 		return kernel.Result{}, unknown(pid)
 	}

@@ -90,7 +90,7 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.ProcessSubscribeInput) 
 	if in.PID != nil {
 		pid = *in.PID
 	}
-	if pid != kernel.Operator && !d.table.known(pid) {
+	if pid != kernel.Operator && (!d.table.known(pid) || kernel.Visible(d.table, call, pid) == nil) {
 		return kernel.Result{}, unknown(pid)
 	}
 	if call.PID != kernel.Operator && pid != call.PID && !kernel.Descends(d.table, pid, call.PID) {

@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/promptware-os/pwos/schema"
 )
@@ -10,7 +11,8 @@ import (
 // chunkProcesses is how many descriptors a chunk of a snapshot holds.
 const chunkProcesses = 256
 
-// chunk is a part of a snapshot: a first one without descriptors, then all descriptors by ascending PID, then the programs.
+// chunk is a part of a snapshot: a first one without descriptors, then all descriptors by ascending PID, then the programs, then
+// what was adopted.
 type chunk struct {
 	Next      int64                       `json:"next,omitzero"`
 	Ended     []int64                     `json:"ended,omitzero"`
@@ -19,12 +21,29 @@ type chunk struct {
 	Processes []schema.Descriptor         `json:"processes,omitzero"`
 	PID       int64                       `json:"pid,omitzero"`
 	Program   *program                    `json:"program,omitzero"` // of PID
+	Context   *keptContext                `json:"context,omitzero"`
+	Operator  map[string]schema.Identity  `json:"operator,omitzero"` // by origin
+}
+
+// keptContext is a content of the context store.
+type keptContext struct {
+	Origin      string `json:"origin"`
+	ID          string `json:"id"`
+	FrontMatter string `json:"front_matter"`
+	Content     string `json:"content"`
+	Holders     int64  `json:"holders"`
 }
 
 // Snapshot implements kernel.Domain. The same state always gives the same bytes.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 	head := &chunk{Next: d.table.next, Ended: slices.Clone(d.table.ended), Prepared: d.prepared, Events: d.events.count}
-	processes, programs := d.table.processes.Copy(), d.table.programs.Copy()
+	processes, programs, kept := d.table.processes.Copy(), d.table.programs.Copy(), d.contexts.kept.Copy()
+	if operator := *d.contexts.operator; len(operator) > 0 {
+		head.Operator = make(map[string]schema.Identity, len(operator))
+		for origin, identity := range operator {
+			head.Operator[origin] = *identity
+		}
+	}
 	return func(write func(chunk []byte) error) error {
 		if err := put(head, write); err != nil {
 			return err
@@ -45,6 +64,13 @@ func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 		programs.Scan(func(pid int64, p *program) bool {
 			if err == nil {
 				err = put(&chunk{PID: pid, Program: p}, write)
+			}
+			return err == nil
+		})
+		kept.Scan(func(at string, c *content) bool {
+			if err == nil {
+				cut := strings.LastIndexByte(at, 0)
+				err = put(&chunk{Context: &keptContext{at[:cut], at[cut+1:], c.frontMatter, c.text, c.holders}}, write)
 			}
 			return err == nil
 		})
@@ -75,6 +101,7 @@ func (d *Domain) Restore(raw []byte) error {
 		d.events.count = c.Events
 		d.table.next, d.table.ended, d.prepared = c.Next, c.Ended, c.Prepared
 	}
+	d.contexts.restore(c)
 	for i := range c.Processes {
 		if p := &c.Processes[i]; p.PID < 1 || p.PID >= d.table.next {
 			return fmt.Errorf("restore processes: pid %d lies outside of 1 to %d", p.PID, d.table.next-1)

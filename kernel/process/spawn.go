@@ -61,6 +61,7 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 		AllowedSyscalls: asked.AllowedSyscalls,
 		ResourceQuotas:  asked.ResourceQuotas,
 		ExpiresAtTick:   asked.ExpiresAtTick,
+		HTTP:            asked.HTTP,
 	}, d.pools)
 	if err != nil {
 		const at = "capabilities."
@@ -78,6 +79,7 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 		AllowedSyscalls: token.AllowedSyscalls,
 		ResourceQuotas:  token.ResourceQuotas,
 		ExpiresAtTick:   token.ExpiresAtTick,
+		HTTP:            token.HTTP,
 	}, nil
 }
 

@@ -10,7 +10,7 @@ import (
 // terminate answers Syscall.Terminate. The processes end first, so that none of them can spawn, or be granted anything,
 // while what they leave behind is cleared away; a crash in between leaves the rest to Orphans.
 func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (kernel.Result, error) {
-	target := d.table.Process(in.TargetPID)
+	target := kernel.Visible(d.table, call, in.TargetPID)
 	if target == nil {
 		return kernel.Result{}, unknown(in.TargetPID)
 	}
@@ -58,6 +58,8 @@ func sweep(tokens, holders, mailboxes []int64) []kernel.Step {
 // which happens only where a program ends by itself.
 func (d *Domain) exit(call *kernel.Call, pid int64) {
 	for _, pid := range d.table.subtree(pid) {
+		p, _ := d.table.processes.Get(pid)
+		d.contexts.release(p.Origin, p.Identity)
 		forgotten := d.table.end(pid, call.Tick)
 		d.note(call, schema.ProcessTerminated, pid)
 		d.view.touch(pid)

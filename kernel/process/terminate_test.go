@@ -138,7 +138,7 @@ func TestDeepAndWide(t *testing.T) {
 			d := process.New(nil)
 			spawnMany(t, d, n, parent)
 			row, _ := schema.Lookup("Syscall.Terminate")
-			result, err := d.Decide(&kernel.Call{Syscall: row, PID: 1, Input: &schema.TerminateInput{TargetPID: 1}})
+			result, err := d.Decide(&kernel.Call{Syscall: row, PID: 1, Origin: home, Input: &schema.TerminateInput{TargetPID: 1}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,7 +15,8 @@ type page [pageSize]atomic.Pointer[schema.Descriptor]
 // Processes is the process table as the other domains see it. Process may be called at any time from anywhere, the rest
 // is the domain's.
 type Processes struct {
-	shown atomic.Pointer[pages]
+	shown    atomic.Pointer[pages]
+	operator atomic.Pointer[identities] // what the operator has adopted
 
 	table   *table  // that was published last; nil, or another than the domain's: anything may have changed since
 	touched []int64 // PIDs whose entry may have changed since
@@ -27,7 +28,10 @@ type pages struct {
 	list []*page // nil where all of a page's processes are forgotten; the page of next is there
 }
 
-var _ kernel.Processes = (*Processes)(nil)
+var (
+	_ kernel.Processes  = (*Processes)(nil)
+	_ kernel.Identities = (*Processes)(nil)
+)
 
 // Process implements kernel.Processes: the descriptor of pid as it was last published. Of a process that ended before
 // the latest Remembered ones only PID and state are given.
@@ -47,6 +51,7 @@ func (v *Processes) Process(pid int64) *schema.Descriptor {
 // Publish implements kernel.Publisher.
 func (d *Domain) Publish() {
 	v := d.view
+	v.operator.Store(d.contexts.operator)
 	if v.table != d.table {
 		v.publishAll(d.table)
 	} else if len(v.touched) > 0 {

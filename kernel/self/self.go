@@ -10,14 +10,16 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Domain has no state: what it answers follows from the call and the syscall table.
-type Domain struct{}
+// Domain has no state: what it answers follows from the call, the syscall table, and what can be named.
+type Domain struct {
+	names kernel.Names // nil: nothing can be named
+}
 
-// New returns the domain.
-func New() *Domain { return &Domain{} }
+// New returns the domain. names is what FileSystem.Resolve asks, nil where nothing can be named.
+func New(names kernel.Names) *Domain { return &Domain{names} }
 
 // Decide answers the syscalls of schema.Kernel.
-func (*Domain) Decide(call *kernel.Call) (kernel.Result, error) {
+func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 	switch in := call.Input.(type) {
 	case *schema.PingInput:
 		return reply(append(append([]byte(`{"payload":`), in.Payload...), '}'))
@@ -27,6 +29,8 @@ func (*Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		return reply(list(call))
 	case *schema.DescribeInput:
 		return describe(in.Name, call.Message.Dialect)
+	case *schema.ResolveInput:
+		return d.resolve(call, in)
 	case *schema.ClockGetInput:
 		return reply(clock(call.Tick))
 	case *schema.ClockAdvanceInput:
@@ -85,4 +89,19 @@ func describe(name string, d schema.Dialect) (kernel.Result, error) {
 		return kernel.Result{}, schema.Errorf(schema.NotFound, "no syscall is named %q: Syscall.List names them all", name)
 	}
 	return reply(row.AppendDescription(nil, d))
+}
+
+func (d *Domain) resolve(call *kernel.Call, in *schema.ResolveInput) (kernel.Result, error) {
+	if d.names == nil {
+		return kernel.Result{}, schema.Errorf(schema.NotFound, "nothing can be named here")
+	}
+	base := d.names.Base(call.PID, call.Origin)
+	if in.Base != nil {
+		base = *in.Base
+	}
+	name, fault := d.names.Resolve(in.URI, base)
+	if fault != nil {
+		return kernel.Result{}, fault
+	}
+	return reply(append(schema.AppendString([]byte(`{"uri":`), name), '}'))
 }

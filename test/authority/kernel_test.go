@@ -64,7 +64,7 @@ func newDomains(cfg *config) (*domains, error) {
 		return nil, err
 	}
 	d.all = map[schema.Domain]kernel.Domain{
-		schema.Kernel: self.New(), schema.Process: d.processes, schema.Capability: d.tokens, schema.Resource: d.ledger,
+		schema.Kernel: self.New(nil), schema.Process: d.processes, schema.Capability: d.tokens, schema.Resource: d.ledger,
 		schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: d.mailboxes,
 	}
 	return d, nil

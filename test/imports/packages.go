@@ -96,14 +96,14 @@ func packages() []Package {
 			Path: "daemon",
 			May: []string{
 				"schema", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "ingest", "usercall",
-				"transport/*", "actors", "daemon/config", "internal/...",
+				"fetch", "blob", "transport/*", "actors", "daemon/config", "internal/...",
 			},
 			Tests:  []string{"client"},
 			Reason: "the one wiring point stands above every layer and below every command",
 		},
 		{
 			Path:   "daemon/config",
-			May:    []string{"schema", "transport/unixsock"},
+			May:    []string{"schema", "transport/unixsock", "uri"},
 			Reason: "settings are values that the wiring hands on; they know defaults and bounds, not what is done with them",
 		},
 		{

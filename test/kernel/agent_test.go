@@ -15,6 +15,8 @@ import (
 func minimal() map[string]string {
 	return map[string]string{
 		"Audit.Log": `{}`, "Audit.Metrics": `{}`, "Audit.Verify": `{}`,
+		"Http.Fetch":         `{"url":"https://a.example/"}`,
+		"FileSystem.Hydrate": `{"uri":"a"}`, "FileSystem.Resolve": `{"uri":"a"}`, "Kernel.Ingest": `{"uri":"a"}`, "Syscall.Call": `{"syscall":"a/b"}`,
 		"Capability.Check": `{"pid":1,"syscall":"SYS_ALLOC"}`, "Capability.Get": `{}`,
 		"Capability.Grant": `{"pid":2,"allowed_syscalls":["Memory.Get"]}`, "Capability.GrantDefault": `{"pid":2}`,
 		"Capability.Revoke": `{"pid":2}`, "Capability.RevokeExpired": `{}`,

@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/kernel/delta"
+	"github.com/promptware-os/pwos/kernel/http"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -72,9 +73,9 @@ func assemble(t *testing.T) *parts {
 	}
 	p.kernel = actors.New(actors.Config{
 		Domains: map[schema.Domain]kernel.Domain{
-			schema.Kernel: self.New(), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
-			schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: ipc.New(ipc.Options{Capacity: 50}),
-			schema.Crypto: crypto.New(keyless{}),
+			schema.Kernel: self.New(nil), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
+			schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: ipc.New(ipc.Options{Capacity: 50, Processes: view}),
+			schema.Crypto: crypto.New(keyless{}), schema.Http: http.New(),
 		},
 		Tokens: tokens, Processes: view, Journal: log, Dir: place, Keys: actors.NewKeys(),
 		Origin: "https://test.local/", Log: slog.New(slog.DiscardHandler), Restore: p.restore,

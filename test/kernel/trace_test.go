@@ -76,7 +76,7 @@ func TestTrace(t *testing.T) {
 			}
 			steps := checkSteps(t, log, byID, causes)
 			for _, row := range schema.Syscalls() {
-				if row.Internal && !pushing[row.Type] && !ofPrograms(row.Type) && steps[row.Type] == 0 && row.Type != "Kernel.LoginFailed" { // which no call sets off
+				if row.Internal && !pushing[row.Type] && !ofPrograms(row.Type) && !endsEffect(row.Type) && steps[row.Type] == 0 && row.Type != "Kernel.LoginFailed" { // which no call sets off
 					t.Errorf("no call has set off %s: it was not looked at", row.Type)
 				}
 			}
@@ -136,4 +136,15 @@ func TestTraceOfNothing(t *testing.T) {
 	if steps == 0 {
 		t.Error("a spawn without steps")
 	}
+}
+
+// endsEffect reports whether a type is that of the outcome of an effect, which stands behind its call and not before it. That
+// it names its cause is held in test/http.
+func endsEffect(typ string) bool {
+	for _, row := range schema.Syscalls() {
+		if row.Outcome == typ {
+			return true
+		}
+	}
+	return false
 }

@@ -60,12 +60,25 @@ func build(dir string) error {
 	if out, err := exec.Command("go", append(args, commands...)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
+	if err := buildTool(dir); err != nil {
+		return err
+	}
 	list := append([]string{"list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}"}, commands...)
 	out, err := exec.Command("go", list...).Output()
 	if err != nil {
 		return fmt.Errorf("list sources: %w", err)
 	}
 	return os.WriteFile(filepath.Join(dir, "sources"), out, 0o600)
+}
+
+// buildTool builds the module of examples/promptware, as its README says.
+func buildTool(dir string) error {
+	cmd := exec.Command("go", "build", "-C", "../../examples/promptware/src/wordcount", "-o", filepath.Join(dir, "wordcount.wasm"), ".")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build wordcount: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // lookAtSources reads the folders that the binaries are made of. `go test` remembers what a test has looked at and runs it

@@ -58,7 +58,7 @@ func setUp(t *testing.T, env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	env.Vars = append(env.Vars, "EXAMPLES="+examples)
+	env.Vars = append(env.Vars, "EXAMPLES="+examples, "BIN="+os.Getenv(binDirEnv))
 	env.Defer(func() {
 		if err := p.leave(); err != nil {
 			t.Errorf("%s: %v", filepath.Base(env.WorkDir), err)

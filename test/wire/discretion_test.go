@@ -12,7 +12,7 @@ import (
 
 // told is what a client may be shown again: it names something, and an error has to say what.
 func told() []string {
-	return []string{"key", "cursor", "name", "syscall", "resource_id", "resources", "allowed_syscalls", "capabilities", "resource_quotas", "agent_id"}
+	return []string{"key", "cursor", "name", "syscall", "resource_id", "resources", "allowed_syscalls", "capabilities", "resource_quotas", "agent_id", "uri", "base"}
 }
 
 // TestErrorsRepeatNoValue puts a value into each member of each syscall, in forms that it does not take and in those that

@@ -1,0 +1,309 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// fetches is a domain whose effects do what their URL says: hold waits until the test releases it or its caller goes, fail is
+// an error, panic panics, junk is no JSON; all else is answered with the URL.
+type fetches struct {
+	stateless
+	released chan struct{}
+
+	mu   sync.Mutex
+	runs []string
+}
+
+func newFetches() *fetches { return &fetches{released: make(chan struct{})} }
+
+func (f *fetches) Decide(call *kernel.Call) (kernel.Result, error) {
+	switch in := call.Input.(type) {
+	case *schema.HTTPFetchInput:
+		return kernel.Begin(in), nil
+	case *schema.EffectEnd:
+		return kernel.End(in)
+	}
+	return kernel.Result{Data: []byte(`{"success":true}`)}, nil
+}
+
+func (f *fetches) Apply(*kernel.Call) {}
+
+func (f *fetches) run(ctx context.Context, job *actors.Job) ([]byte, error) {
+	url := job.Do.(*schema.HTTPFetchInput).URL
+	f.mu.Lock()
+	f.runs = append(f.runs, url)
+	f.mu.Unlock()
+	switch url {
+	case "hold":
+		select {
+		case <-f.released:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	case "fail":
+		return nil, fmt.Errorf("fetch: %w", schema.Errorf(schema.Upstream, "no luck"))
+	case "panic":
+		panic(internals)
+	case "junk":
+		return []byte("{"), nil
+	}
+	return schema.AppendString(nil, url), nil
+}
+
+// count is how many effects were begun.
+func (f *fetches) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.runs)
+}
+
+func fetchOf(id, url string) string {
+	return frame(schema.OsMessage, schema.Command, "Http.Fetch", `{"url":"`+url+`"}`, id)
+}
+
+func startFetches(t *testing.T) (*system, *fetches) {
+	t.Helper()
+	f := newFetches()
+	return startWith(t, map[schema.Domain]kernel.Domain{schema.Http: f}), f
+}
+
+// again is the start after what s left on its disk, recovery included.
+func (s *system) again(keys *actors.Keys) (*system, *fetches) {
+	s.t.Helper()
+	if err := s.end(); err != nil {
+		s.t.Errorf("close kernel: %v", err)
+	}
+	f := newFetches()
+	domains := map[schema.Domain]kernel.Domain{schema.Http: f}
+	if keys == nil {
+		keys = actors.NewKeys()
+		r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
+		if err := actors.Replay(context.Background(), r, domains, nil, keys.Recall); err != nil {
+			s.t.Fatalf("replay: %v", err)
+		}
+		_ = r.Close()
+	}
+	next := startOn(s.t, s.disk, domains, keys, textLog)
+	next.kernel.Recover(nil)
+	return next, f
+}
+
+// says fails unless the next answer of c is to id, of the given code and with all of the words; code "" is a reply.
+func says(t *testing.T, c *client, id, code string, words ...string) {
+	t.Helper()
+	a := c.next()
+	all := a.Text + string(a.Data)
+	for _, word := range words {
+		if !strings.Contains(all, word) {
+			t.Errorf("%s: %s, want %s", a, all, word)
+		}
+	}
+	if a.Meta.Causation != id || a.Code != code {
+		t.Errorf("answer to %s: %s %s %s, want one to %s with code %q", a.Meta.Causation, a.Code, a.Text, a.Data, id, code)
+	}
+}
+
+// TestEffect shows that a call with an effect is answered with its outcome, in its turn, and that replay runs nothing.
+func TestEffect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, f := startFetches(t)
+		c := s.connect()
+		c.send(fetchOf("1", "a"), fetchOf("2", "fail"), fetchOf("3", "panic"), fetchOf("4", "junk"), fetchOf("5", "b"))
+		says(t, c, "1", "", `"a"`)
+		says(t, c, "2", "502", "no luck")
+		says(t, c, "3", "500")
+		says(t, c, "4", "500")
+		says(t, c, "5", "", `"b"`)
+		if f.count() != 5 {
+			t.Errorf("began %v", f.runs)
+		}
+		if log := s.log.String(); !strings.Contains(log, internals) {
+			t.Error("the panic is not in the log")
+		}
+		_, f = s.again(nil)
+		synctest.Wait()
+		if f.count() != 0 {
+			t.Errorf("the next start began %v", f.runs)
+		}
+	})
+}
+
+// TestEffectHoldsUpNobody shows that who waits for an effect holds up what is behind it on its connection, and no other.
+func TestEffectHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, f := startFetches(t)
+		c, d := s.connect(), s.connect()
+		c.send(fetchOf("1", "hold"), fetchOf("2", "b"))
+		synctest.Wait()
+		d.send(fetchOf("3", "c"))
+		says(t, d, "3", "", `"c"`)
+		expectNothing(t, c)
+		close(f.released)
+		says(t, c, "1", "", `"hold"`)
+		says(t, c, "2", "", `"b"`)
+	})
+}
+
+// TestEffectWithoutIntent shows that nothing is begun whose intent is not on disk.
+func TestEffectWithoutIntent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, f := startFetches(t)
+		c := s.connect()
+		s.room.full(syscall.ENOSPC)
+		c.send(keyed("k", fetchOf("1", "a")))
+		says(t, c, "1", "503")
+		s.room.free()
+		if f.count() != 0 {
+			t.Errorf("began %v", f.runs)
+		}
+		c.send(fetchOf("2", "b"))
+		_ = c.next() // the first write tells that there is room
+		c.send(keyed("k", fetchOf("3", "a")))
+		says(t, c, "3", "", `"a"`)
+	})
+}
+
+// TestLostOutcome shows what becomes of an effect whose outcome cannot be journaled: it is unknown, to its caller, to its key,
+// and on record at the next start. It is not done again.
+func TestLostOutcome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, f := startFetches(t)
+		c := s.connect()
+		c.send(keyed("k", fetchOf("1", "hold")))
+		synctest.Wait()
+		s.room.full(syscall.ENOSPC)
+		close(f.released)
+		says(t, c, "1", "503", "counts as unknown")
+		s.room.free()
+		c.send(fetchOf("2", "b"))
+		_ = c.next()
+		c.send(keyed("k", fetchOf("3", "hold")))
+		says(t, c, "3", "500", "outcome unknown")
+		next, f := s.again(nil)
+		d := next.connect()
+		d.send(keyed("k", fetchOf("4", "hold")))
+		says(t, d, "4", "500", "outcome unknown")
+		if f.count() != 0 {
+			t.Errorf("began %v", f.runs)
+		}
+	})
+}
+
+// TestOpenIntent shows that an intent without an outcome gets one at the next start, whether that reads the journal or a
+// snapshot that was taken meanwhile, and at that start alone.
+func TestOpenIntent(t *testing.T) {
+	t.Parallel()
+	for _, from := range []string{"journal", "snapshot"} {
+		t.Run(from, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFetches()
+				keys := actors.NewKeys()
+				s := startOn(t, faultfs.NewDisk(), map[schema.Domain]kernel.Domain{schema.Http: f}, keys, textLog)
+				c := s.connect()
+				c.send(keyed("k", fetchOf("1", "hold")))
+				synctest.Wait()
+				before := faultfs.FromImage(s.disk.Image())
+				write := keys.Snapshot()
+				restored := actors.NewKeys()
+				if err := write(func(chunk []byte) error { return restored.Restore(chunk) }); err != nil {
+					t.Fatal(err)
+				}
+				close(f.released)
+				says(t, c, "1", "", "hold")
+				if err := s.end(); err != nil {
+					t.Errorf("close kernel: %v", err)
+				}
+				s.disk = before // as if it had died then
+				if from == "journal" {
+					restored = nil
+				}
+				for range 2 {
+					next, f := s.again(restored)
+					d := next.connect()
+					d.send(keyed("k", fetchOf("2", "hold")))
+					says(t, d, "2", "500", "outcome unknown")
+					d.send(keyed("k", fetchOf("3", "other")))
+					says(t, d, "3", "409", "another message")
+					if f.count() != 0 {
+						t.Errorf("began %v", f.runs)
+					}
+					s, restored = next, nil
+				}
+				if err := s.end(); err != nil {
+					t.Errorf("close kernel: %v", err)
+				}
+				n := 0
+				for _, text := range s.disk.Image() {
+					n += strings.Count(string(text), `"type":"Http.Fetched"`)
+				}
+				if n != 1 {
+					t.Errorf("%d outcomes are on record", n)
+				}
+			})
+		})
+	}
+}
+
+// TestTurns shows that one process does not take all turns, that who waits in vain has begun nothing, and that a key is free
+// again then.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, f := startFetches(t)
+		for i := range 16 {
+			s.connect().send(fetchOf(fmt.Sprint(i), "hold"))
+		}
+		synctest.Wait()
+		c := s.connect()
+		c.send(keyed("k", fetchOf("late", "hold")))
+		synctest.Wait()
+		if f.count() != 16 {
+			t.Errorf("%d were begun", f.count())
+		}
+		other := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
+		other.send(fetchOf("other", "b"))
+		says(t, other, "other", "", `"b"`)
+		_ = c.link.Close()
+		<-c.done
+		close(f.released)
+		synctest.Wait()
+		d := s.connect()
+		d.send(keyed("k", fetchOf("again", "hold")))
+		says(t, d, "again", "", `"hold"`)
+		if f.count() != 18 {
+			t.Errorf("%d were begun", f.count())
+		}
+	})
+}
+
+// TestEffectsEnd shows that effects are cancelled with the kernel, and their callers told.
+func TestEffectsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startFetches(t)
+		c := s.connect()
+		c.send(fetchOf("1", "hold"))
+		synctest.Wait()
+		s.kernel.StopPrograms(t.Context())
+		says(t, c, "1", "503", "shutting down")
+		c.send(fetchOf("2", "a"))
+		says(t, c, "2", "503", "shutting down")
+	})
+}

@@ -1,0 +1,86 @@
+package actors
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Blobs keeps what does not fit a line (MESSAGE 4.3.2). Its errors wrap a *schema.Error where a client may see them. It is
+// safe for concurrent use; it is called on the goroutines of the connection that needs it.
+type Blobs interface {
+	// Put writes a blob of an origin from r.
+	Put(origin string, r io.Reader) (schema.BlobPointer, error)
+	// Read returns what a reference of an origin names, at most so many bytes.
+	Read(origin string, p schema.BlobPointer, most int64) ([]byte, error)
+}
+
+// MaxInlined is how many bytes a value may have that a call brings by reference: it is put into the call, and so into the
+// journal, as if it had come on the line, so that a replay does not need the blob.
+const MaxInlined = 1_000_000
+
+// inline puts what a call brings by reference into the call. A call without reference is left as it is.
+func (r *reader) inline(call *kernel.Call, in schema.Referring) *schema.Error {
+	member, _, ref := in.Reference()
+	if ref == nil {
+		return nil
+	}
+	if r.blobs == nil {
+		return schema.Errorf(schema.NotFound, "this kernel has no blob directory")
+	}
+	content, err := r.blobs.Read(r.origin(), ref.Pointer(), MaxInlined)
+	if err != nil {
+		return schema.AsError(err)
+	}
+	data, fault := schema.Inline(call.Message.Data, member, content)
+	if fault != nil {
+		return fault
+	}
+	call.Message.Data = data
+	call.Input, fault = call.Syscall.Input.Decode(data)
+	return fault
+}
+
+// origin is whose blobs the caller may refer to.
+func (r *reader) origin() string {
+	if p := r.kernel.processes.Process(r.caller.PID); p != nil {
+		return p.Origin
+	}
+	if r.caller.Origin != "" {
+		return r.caller.Origin
+	}
+	return r.kernel.origin
+}
+
+// refer writes an answer that does not fit a line as one that refers to what is too long. Where that cannot be kept, the
+// answer is an error; what the call did, it has done.
+func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, over int) {
+	short, refs, err := w.elsewhere(call.Syscall, call.Data, call.Origin, over)
+	if err != nil {
+		shown := schema.AsError(err)
+		*w.buf = schema.AppendError(*w.buf, &call.Message, &schema.Error{
+			Class: shown.Class, Message: "the answer does not fit a line, and cannot be kept beside it; the call itself was done", Cause: shown,
+		}, stamp)
+		return
+	}
+	stamp.Refs = refs
+	*w.buf = schema.AppendReply(*w.buf, &call.Message, short, stamp)
+}
+
+// refsRoom is what the metadata says of references, more or less.
+const refsRoom = 256
+
+// elsewhere returns data that is shorter by what it has over, with its largest members put into the blob directory.
+func (w *writer) elsewhere(row *schema.Syscall, data []byte, origin string, over int) (short, refs []byte, err error) {
+	switch {
+	case w.blobs == nil:
+		return nil, nil, schema.Errorf(schema.Insufficient, "this kernel has no blob directory")
+	case row.Domain == schema.Crypto:
+		return nil, nil, schema.Errorf(schema.Insufficient, "what is opened is not written to a file")
+	}
+	return row.Output.Refer(data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
+		return w.blobs.Put(origin, bytes.NewReader(content))
+	})
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// syscallFlags are the flags of `pwos syscall`.
+type syscallFlags struct {
+	root, origin, stateDir string
+	idempotencyKey         string
+	pid                    int64
+}
+
+func newSyscall(a *app) *cobra.Command {
+	var f syscallFlags
+	cmd := &cobra.Command{
+		Use:   "syscall [flags] NAME [ARGS...]",
+		Short: "make one call of the older contract, and print one JSON-RPC 2.0 response",
+		Long: `syscall is pwosSyscall(NAME, ...ARGS) for a command line: it prints exactly one
+JSON-RPC 2.0 response, whatever happens. NAME is a short name of the kernel's, such as
+ping, describe or memory, or the path of a tool: os/tools/name, ./name. An argument that
+is JSON is taken as that, anything else is a string. Flags stand before NAME: all that
+follows it is the call's.
+
+The error's code is -32601 for a name that there is not, -32602 for arguments that do not
+fit, -32700 for an argument that is no text, else -32000; its data is the kernel's error.
+
+Where no kernel runs it starts one, with the --root, --origin and --state-dir that it is
+given. Where none can be started either, it carries the call out itself, on the state
+that the next kernel finds. A kernel that runs keeps the root and origin that it has: to
+ask it for others is an error.`,
+		Example: `  pwos syscall ping 1
+  pwos syscall memory set notes/1 '{"text": "hello"}'
+  pwos syscall describe Memory.Set
+  pwos syscall --root ./my-os resolve os:///agents/scout.md`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.misused(usage(cmd, errors.New("syscall needs the NAME of one")))
+			}
+			in, fault := f.input(cmd, args)
+			if fault != nil {
+				return a.respond(nil, usage(cmd, fault), fault)
+			}
+			data, err := a.syscall(cmd.Context(), &f, in)
+			return a.respond(data, err, rpcFault(err, in))
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return a.misused(usage(cmd, err)) })
+	flags := cmd.Flags()
+	flags.SetInterspersed(false)
+	flags.StringVar(&f.root, "root", "", "what os:///… means, for a kernel that is not running yet: a directory, or an https: address")
+	flags.StringVar(&f.origin, "origin", "", "whose stored things the operator sees, likewise: an address, or a name")
+	flags.StringVar(&f.stateDir, "state-dir", "", "directory of what outlives a restart, likewise")
+	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "runs a command once, however often it is sent with this key")
+	flags.Int64Var(&f.pid, "pid", 0, "the process to act as")
+	return cmd
+}
+
+// input is the data of the call that the command line asks for.
+func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInput, *schema.Error) {
+	in := &schema.CallInput{Syscall: args[0]}
+	for _, arg := range args {
+		if !utf8.ValidString(arg) {
+			return nil, schema.Errorf(schema.InvalidJSON, "%q is not UTF-8", arg)
+		}
+	}
+	for _, arg := range args[1:] {
+		in.Args = append(in.Args, appendArgument(nil, arg))
+	}
+	if cmd.Flags().Changed("pid") {
+		in.PID = &f.pid
+	}
+	return in, nil
+}
+
+// daemonArgs are the flags of a daemon that is started for the call, which works in another directory.
+func (f *syscallFlags) daemonArgs() (args []string, err error) {
+	root, state := f.root, f.stateDir
+	if root != "" && !strings.HasPrefix(strings.ToLower(root), "https:") {
+		root, err = filepath.Abs(root)
+	}
+	if state != "" && err == nil {
+		state, err = filepath.Abs(state)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find directory: %w", err)
+	}
+	for _, flag := range []struct{ name, value string }{{"root", root}, {"origin", f.origin}, {"state-dir", state}} {
+		if flag.value != "" {
+			args = append(args, "--"+flag.name+"="+flag.value)
+		}
+	}
+	return args, nil
+}
+
+// syscall makes the call, on the kernel that runs or can be started, else here (ABI 7).
+func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput) (data []byte, err error) {
+	ctx, cancel := a.bound(ctx, usualTimeout)
+	defer cancel()
+	args, err := f.daemonArgs()
+	if err != nil {
+		return nil, err
+	}
+	c, err := a.dialWith(ctx, args)
+	if errors.As(err, new(*client.UnreachableError)) {
+		return a.once(ctx, f, args, in, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer closeInto(&err, c)
+	if f.root != "" || f.origin != "" {
+		if err := sameParameters(ctx, c, args); err != nil {
+			return nil, err
+		}
+	}
+	m := schema.Message{Type: schema.CallType, Meta: schema.Metadata{IdempotencyKey: f.idempotencyKey}}
+	answer, err := request(ctx, c, m, verbatim(in))
+	return answer.Data, err
+}
+
+// verbatim is a call with its arguments as they were written.
+func verbatim(in *schema.CallInput) schema.Value {
+	o := object(nil).text("syscall", in.Syscall)
+	args := []byte{'['}
+	for i, arg := range in.Args {
+		if i > 0 {
+			args = append(args, ',')
+		}
+		args = append(args, arg...)
+	}
+	o = o.raw("args", append(args, ']'))
+	if in.PID != nil {
+		o = o.integer("pid", *in.PID)
+	}
+	return o.close()
+}
+
+// once is CLI mode (ABI 7.2), for who could not reach a kernel because of unreachable.
+func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *schema.CallInput, unreachable error) ([]byte, error) {
+	if f.idempotencyKey != "" {
+		return nil, fmt.Errorf("%w; --idempotency-key takes a running kernel", unreachable)
+	}
+	data, err := daemon.Once(ctx, args, os.Getenv, a.stderr, in)
+	var fault *schema.Error
+	switch {
+	case err == nil:
+		return data, nil
+	case errors.As(err, &fault):
+		return nil, client.NewKernelError(schema.CallType, fault)
+	}
+	return nil, &verdict{exitUnreachable, fmt.Errorf("%w; and the call cannot be made here: %w", unreachable, err)}
+}
+
+// sameParameters makes sure that a kernel which runs is one of the root and the origin that the flags ask for: nobody gives
+// it others by asking (ABI 6.4).
+func sameParameters(ctx context.Context, c *client.Client, args []string) error {
+	root, origin, err := daemon.Parameters(args, os.Getenv)
+	if err != nil {
+		return err
+	}
+	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/cmdline"})
+	if err != nil {
+		return err
+	}
+	members, _ := objectOf(data)
+	hasRoot, _ := textOf(members["root"])
+	hasOrigin, _ := textOf(members["origin"])
+	if hasRoot != root || hasOrigin != origin {
+		return schema.Errorf(schema.Conflict, "the kernel that runs has the root %q and the origin %q, not %q and %q: leave out --root and --origin, or shut it down first",
+			hasRoot, hasOrigin, root, origin)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// sweepEvery is the time between two looks for blobs that nobody needs any more, where their life is not shorter.
+const sweepEvery = time.Minute
+
+// blobs is the blob directory with what keeps it clean.
+type blobs struct {
+	*blob.Store
+	stop  chan struct{}
+	alive sync.WaitGroup
+}
+
+// openBlobs opens the blob directory. The instance lock must be held.
+func openBlobs(cfg *config.Config, log *slog.Logger) (*blobs, error) {
+	store, err := blob.New(blob.Options{
+		Dir: filepath.Join(cfg.RuntimeDir, "blobs"), Origin: cfg.Origin,
+		FileBytes: cfg.Blobs.FileBytes, DirBytes: cfg.Blobs.DirBytes, DirFiles: cfg.Blobs.DirFiles, TTL: time.Duration(cfg.Blobs.TTL),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open blob directory: %w", err)
+	}
+	b := &blobs{Store: store, stop: make(chan struct{})}
+	every := sweepEvery
+	if ttl := time.Duration(cfg.Blobs.TTL); ttl > 0 {
+		every = min(every, ttl)
+	}
+	b.alive.Go(func() { b.sweep(every, log) })
+	return b, nil
+}
+
+func (b *blobs) sweep(every time.Duration, log *slog.Logger) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-b.stop:
+			return
+		case <-ticker.C:
+			if removed, err := b.Sweep(); err != nil {
+				log.Warn("blobs were not swept", "error", err)
+			} else if removed.Files > 0 {
+				log.Debug("old blobs removed", "files", removed.Files, "bytes", removed.Bytes)
+			}
+		}
+	}
+}
+
+// close ends the sweeping. Blobs stay where they are.
+func (b *blobs) close() error {
+	close(b.stop)
+	b.alive.Wait()
+	if err := b.Close(); err != nil {
+		return fmt.Errorf("close blob directory: %w", err)
+	}
+	return nil
+}
+
+// Put implements actors.Blobs.
+func (b *blobs) Put(origin string, r io.Reader) (schema.BlobPointer, error) {
+	kept, err := b.Store.Put(origin, r)
+	return kept.Pointer, err
+}

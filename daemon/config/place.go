@@ -1,0 +1,74 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/uri"
+)
+
+// noOrigin is the origin of who names neither an origin nor a root.
+const noOrigin = "https://pwos.local/"
+
+// Principal returns the origin in its normal form (ABI 6.2): that of the settings, else their root, else
+// https://pwos.local/. The error is an *Error.
+func (c *Config) Principal() (string, error) {
+	if c.Origin == "" && c.Root == "" {
+		return noOrigin, nil
+	}
+	origin, err := uri.Origin(c.Origin, c.Root)
+	if err != nil {
+		return "", &Error{Key: "origin", Text: fmt.Sprintf("%q: %v", c.Origin, plain(err))}
+	}
+	return origin, nil
+}
+
+// Space returns what can be named. The error is an *Error.
+func (c *Config) Space() (*uri.Space, error) {
+	if c.Root != "" && !filepath.IsAbs(c.Root) && !strings.HasPrefix(strings.ToLower(c.Root), "https:") {
+		return nil, &Error{Key: "root", Text: fmt.Sprintf("%q must be an absolute path or an https: address", c.Root)}
+	}
+	if _, err := uri.New(c.Root); err != nil {
+		return nil, &Error{Key: "root", Text: err.Error()}
+	}
+	var list []uri.Mount
+	for _, prefix := range slices.Sorted(maps.Keys(c.Mounts)) {
+		list = append(list, uri.Mount{Prefix: prefix, Target: c.Mounts[prefix]})
+		if _, err := uri.New("", list...); err != nil {
+			return nil, &Error{Key: mounts + prefix, Text: err.Error()}
+		}
+	}
+	space, err := uri.New(c.Root, list...)
+	if err != nil {
+		return nil, &Error{Key: "mounts", Text: err.Error()}
+	}
+	if c.Init != "" {
+		if _, err := space.Resolve(c.Init, ""); err != nil {
+			return nil, &Error{Key: "init", Text: err.Error()}
+		}
+	}
+	return space, nil
+}
+
+// placeFaults reports what is wrong with origin, root, mounts and init.
+func (c *Config) placeFaults(refuse func(key, format string, args ...any)) {
+	_, badOrigin := c.Principal()
+	_, badSpace := c.Space()
+	for _, err := range []error{badOrigin, badSpace} {
+		if fault := (*Error)(nil); errors.As(err, &fault) {
+			refuse(fault.Key, "%s", fault.Text)
+		}
+	}
+}
+
+// plain is why a name means nothing, without the name.
+func plain(err error) error {
+	if named := (*uri.NameError)(nil); errors.As(err, &named) {
+		return named.Err
+	}
+	return err
+}

@@ -1,0 +1,204 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"hash"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// web does what Http.Fetch asks for.
+type web struct {
+	fetcher  *fetch.Fetcher
+	blobs    *blob.Store
+	identity *identity
+	log      *slog.Logger
+}
+
+func newWeb(cfg *config.HTTP, blobs *blob.Store, identity *identity, log *slog.Logger) (*web, error) {
+	o := fetch.Options{UserAgent: "pwos/" + Version(), Limits: fetch.Limits{WireBytes: cfg.MaxBodyBytes, BodyBytes: cfg.MaxBodyBytes}}
+	for _, text := range cfg.Allow {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("configuration: http.allow: %w", err)
+		}
+		o.Allow = append(o.Allow, prefix)
+	}
+	for _, text := range cfg.AllowHosts {
+		host, err := fetch.ParseHost(text)
+		if err != nil {
+			return nil, fmt.Errorf("configuration: http.allow_hosts: %w", err)
+		}
+		o.AllowHosts = append(o.AllowHosts, host)
+	}
+	if cfg.CAFile != "" {
+		text, err := os.ReadFile(cfg.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("configuration: http.ca_file: %w", err)
+		}
+		if o.RootCAs, err = x509.SystemCertPool(); err != nil {
+			o.RootCAs = x509.NewCertPool()
+		}
+		if !o.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("configuration: http.ca_file: %s holds no certificate", cfg.CAFile)
+		}
+	}
+	return &web{fetcher: fetch.New(o), blobs: blobs, identity: identity, log: log.With("component", "http")}, nil
+}
+
+// fetch is the runner of Http.Fetch.
+func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
+	in := job.Do.(*schema.HTTPFetchInput)
+	policy, err := w.policy(job)
+	if err != nil {
+		return nil, err
+	}
+	req := fetch.Request{URL: in.URL, Headers: in.Headers, Policy: policy}
+	if in.Method != nil {
+		req.Method = *in.Method
+	}
+	if in.Timeout != nil {
+		req.Timeout = time.Duration(*in.Timeout * float64(time.Millisecond))
+	}
+	out := &schema.HTTPFetchOutput{}
+	if err := w.body(job, in, &req, out); err != nil {
+		return nil, err
+	}
+	var spilled *blob.Writer
+	defer func() {
+		if spilled != nil {
+			spilled.Abort()
+		}
+	}()
+	req.Spill = func() (io.Writer, error) {
+		var err error
+		spilled, err = w.blobs.Create(job.Origin)
+		return spilled, err
+	}
+	resp, err := w.fetcher.Do(ctx, req)
+	if err != nil {
+		w.log.Debug("fetch failed", "pid", job.PID, "conn", job.Conn, "id", job.ID)
+		return nil, err
+	}
+	out.Status, out.Headers, out.Size, out.URL = int64(resp.Status), resp.Headers, resp.Size, resp.URL
+	sum := sha256.Sum256(resp.Body)
+	if resp.Spilled {
+		kept, err := spilled.Commit()
+		if err != nil {
+			return nil, err
+		}
+		sum = kept.Digest
+		out.BodyRef = (*schema.BlobRef)(&kept.Pointer)
+	} else {
+		body := string(resp.Body)
+		out.Body = &body
+	}
+	out.Digest = digest(sum[:])
+	return schema.Marshal(out)
+}
+
+// digest writes a SHA-256 as subresource integrity does.
+func digest(sum []byte) string { return "sha256-" + base64.StdEncoding.EncodeToString(sum) }
+
+// policy is what the caller may do: everything as the operator, else what its token says.
+func (w *web) policy(job *actors.Job) (fetch.Policy, error) {
+	if job.PID == kernel.Operator {
+		return fetch.Policy{AnyHost: true, PlainHTTP: true, Open: w.open}, nil
+	}
+	if job.Token == nil || job.Token.HTTP == nil {
+		return fetch.Policy{}, schema.Errorf(schema.Forbidden, "pid %d may fetch from no host", job.PID)
+	}
+	grant := job.Token.HTTP
+	p := fetch.Policy{PlainHTTP: grant.Plain}
+	for _, text := range grant.Hosts {
+		host, err := fetch.ParseHost(text)
+		if err != nil {
+			w.log.Warn("a granted host cannot be read", "pid", job.PID, "host", text)
+			continue // it names nobody
+		}
+		p.Hosts = append(p.Hosts, host)
+	}
+	if grant.Open {
+		p.Open = w.open
+	}
+	return p, nil
+}
+
+// open opens a sealed header value with the kernel's key.
+func (w *web) open(ctx context.Context, sealed string) (string, error) {
+	sealer, err := w.identity.await(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, _, err := sealer.Open(sealed)
+	if err != nil {
+		return "", err
+	}
+	defer clear(text)
+	return string(text), nil
+}
+
+// body gives the request its body. One that comes by reference is read as it is sent, and its digest noted.
+func (w *web) body(job *actors.Job, in *schema.HTTPFetchInput, req *fetch.Request, out *schema.HTTPFetchOutput) error {
+	switch {
+	case in.Body != nil:
+		req.Body = fetch.Bytes([]byte(*in.Body))
+	case in.BodyRef == nil:
+	case in.BodyRef.Scheme == "data":
+		_, data, err := blob.Data(in.BodyRef.Pointer(), schema.MaxEventLine)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		req.Body, out.SentDigest = fetch.Bytes(data), digest(sum[:])
+	default:
+		r, err := w.blobs.Open(job.Origin, in.BodyRef.Pointer())
+		if err != nil {
+			return err
+		}
+		size := r.Size()
+		if err := r.Close(); err != nil {
+			return fmt.Errorf("close blob: %w", err)
+		}
+		req.Body = &fetch.Body{Size: size, Open: func() (io.ReadCloser, error) {
+			again, err := w.blobs.Open(job.Origin, in.BodyRef.Pointer())
+			if err != nil {
+				return nil, err
+			}
+			return &sent{Reader: again, sum: sha256.New(), to: &out.SentDigest}, nil
+		}}
+	}
+	return nil
+}
+
+// sent notes the digest of what was read of a blob, at its end.
+type sent struct {
+	*blob.Reader
+	sum hash.Hash
+	to  *string
+}
+
+func (s *sent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.sum.Write(p[:n])
+	return n, err
+}
+
+func (s *sent) Close() error {
+	*s.to = digest(s.sum.Sum(nil))
+	return s.Reader.Close()
+}

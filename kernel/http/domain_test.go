@@ -1,0 +1,58 @@
+package http_test
+
+import (
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/http"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestDecide: who may not fetch at all, and what cannot be meant, is refused before anything is begun; all else is left to a
+// runner, as it was asked for.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	token := &kernel.Token{Token: schema.Token{PID: 7, HTTP: &schema.HTTPGrant{Hosts: []string{"*"}}}}
+	body, put := "x", "PUT"
+	ref := &schema.BlobRef{Scheme: "data", Path: ",x"}
+	for name, tt := range map[string]struct {
+		pid   int64
+		token *kernel.Token
+		in    schema.HTTPFetchInput
+		class schema.Class
+		begun bool
+	}{
+		"operator":       {in: schema.HTTPFetchInput{URL: "u"}, begun: true},
+		"granted":        {pid: 7, token: token, in: schema.HTTPFetchInput{URL: "u"}, begun: true},
+		"no token":       {pid: 7, in: schema.HTTPFetchInput{URL: "u"}, class: schema.Forbidden},
+		"no hosts":       {pid: 7, token: &kernel.Token{}, in: schema.HTTPFetchInput{URL: "u"}, class: schema.Forbidden},
+		"body":           {in: schema.HTTPFetchInput{URL: "u", Method: &put, Body: &body}, begun: true},
+		"body elsewhere": {in: schema.HTTPFetchInput{URL: "u", Method: &put, BodyRef: ref}, begun: true},
+		"no body":        {in: schema.HTTPFetchInput{URL: "u", Method: &put}, class: schema.InvalidInput},
+		"two bodies":     {in: schema.HTTPFetchInput{URL: "u", Body: &body, BodyRef: ref}, class: schema.InvalidInput},
+		"no reference":   {in: schema.HTTPFetchInput{URL: "u", BodyRef: &schema.BlobRef{Scheme: "file", Path: "x"}}, class: schema.InvalidInput},
+	} {
+		result, err := http.New().Decide(&kernel.Call{PID: tt.pid, Token: tt.token, Input: &tt.in})
+		switch {
+		case tt.begun && (err != nil || result.Effect == nil || result.Effect.Run != &tt.in):
+			t.Errorf("%s: %+v, %v", name, result, err)
+		case !tt.begun && (err == nil || schema.AsError(err).Class != tt.class):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestEnd: the answer is what the runner said.
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	for _, want := range []schema.Outcome{{Data: []byte(`{"status":200}`)}, {Err: schema.Errorf(schema.Timeout, "late")}} {
+		in := &schema.EffectEnd{Outcome: schema.AppendOutcome(nil, schema.Command, &want)}
+		result, err := http.New().Decide(&kernel.Call{Input: in})
+		if string(result.Data) != string(want.Data) || (err == nil) != (want.Err == nil) || err != nil && err.Error() != want.Err.Error() {
+			t.Errorf("%s, %v, want %+v", result.Data, err, want)
+		}
+	}
+	if _, err := http.New().Decide(&kernel.Call{Input: &schema.PingInput{}}); err == nil {
+		t.Error("answered what is none of its own")
+	}
+}

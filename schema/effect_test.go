@@ -1,0 +1,54 @@
+package schema_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestOutcomesOfTheTable: a syscall with an effect is a command that is alone on its connection, and what ends it is a command
+// of the kernel's own that takes an EffectEnd.
+func TestOutcomesOfTheTable(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, row := range schema.Syscalls() {
+		if row.Outcome == "" {
+			continue
+		}
+		found++
+		end, ok := schema.Lookup(row.Outcome)
+		if !row.Alone || row.Kind != schema.Command || !ok || !end.Internal || end.Kind != schema.Command {
+			t.Errorf("%s: %+v ends in %+v", row.Type, row, end)
+			continue
+		}
+		in, fault := end.Input.Decode([]byte(`{"intent":1,"type":"a","pid":0,"ran":true,"outcome":null}`))
+		if _, ok := in.(*schema.EffectEnd); !ok || fault != nil {
+			t.Errorf("%s takes %T, %v", end.Type, in, fault)
+		}
+	}
+	if found == 0 {
+		t.Error("no syscall has an effect")
+	}
+}
+
+// TestEffectEnd: what a runner returned comes back out of the journal as it went in.
+func TestEffectEnd(t *testing.T) {
+	t.Parallel()
+	refused := &schema.Error{Class: schema.Upstream, Message: "no", Cause: &schema.Error{Class: schema.Timeout, Message: "late"}}
+	for _, want := range []schema.Outcome{{Data: []byte(`{"a":1.50}`)}, {Err: refused}} {
+		text, err := schema.Marshal(&schema.EffectEnd{Intent: 7, Type: "Http.Fetch", Ran: true, Outcome: schema.AppendOutcome(nil, schema.Command, &want)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, fault := schema.TypeOf[schema.EffectEnd]().Decode(text)
+		if fault != nil {
+			t.Fatal(fault)
+		}
+		data, failed := in.(*schema.EffectEnd).Result()
+		if diff := cmp.Diff(want, schema.Outcome{Data: data, Err: failed}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}

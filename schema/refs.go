@@ -1,0 +1,225 @@
+package schema
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// Referring is the data of a syscall that takes one large member by reference (PROTOCOL 5).
+type Referring interface {
+	// Reference returns the name of the member, whether it was given, and what was given in its place: nil for nothing.
+	Reference() (member string, given bool, ref *BlobRef)
+}
+
+// refSuffix makes the name of a reference of that of the member that it stands for.
+const refSuffix = "Ref"
+
+// Missing is the fault of data that gives neither a member nor a reference in its place, nil where that is not so.
+func Missing(in Referring) *Error {
+	member, given, ref := in.Reference()
+	switch {
+	case given && ref != nil:
+		return invalid(member+refSuffix, "stands in place of %s: send one of the two", member)
+	case !given && ref == nil:
+		return invalid(member, "is missing")
+	case ref != nil:
+		return ref.Valid(member + refSuffix)
+	}
+	return nil
+}
+
+// Inline returns data, an object, with content, one JSON value, in place of the reference to member.
+func Inline(data []byte, member string, content []byte) ([]byte, *Error) {
+	content = bytes.TrimSpace(content)
+	if !Valid(content) {
+		return nil, invalid(member+refSuffix, "refers to what is not one JSON value: a text has to be written as a JSON string")
+	}
+	out := make([]byte, 0, len(data)+len(content))
+	out = append(out, '{')
+	members(data, func(name, value []byte) bool {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		if string(name) == member+refSuffix {
+			name, value = []byte(member), spaced(content)
+		}
+		out = append(append(appendString(out, string(name)), ':'), value...)
+		return true
+	})
+	out = append(out, '}')
+	if !Valid(slices.Concat([]byte(`{"data":`), out, []byte{'}'})) { // as it will stand in the journal
+		return nil, invalid(member+refSuffix, "refers to a value that is nested too deep")
+	}
+	return out, nil
+}
+
+// spaced replaces line breaks, which in valid JSON stand only between tokens.
+func spaced(value []byte) []byte {
+	if !bytes.ContainsAny(value, "\r\n") {
+		return value
+	}
+	value = bytes.Clone(value)
+	for i, c := range value {
+		if c == '\n' || c == '\r' {
+			value[i] = ' '
+		}
+	}
+	return value
+}
+
+// WholeRef is the name under which a reply's Refs tell of all its data; the reference itself is the data's one member then.
+const WholeRef = "*"
+
+// wholeMember holds the reference to all of the data.
+const wholeMember = "valueRef"
+
+// Refer returns a reply's data with its largest members put elsewhere, as many as it takes for the rest to have at most room
+// bytes, and what the reply's metadata says of them: an object of their names, `text` where what lies there is the text of a
+// string, `json` where it is a JSON value. Data whose members are nobody's to name is put elsewhere as a whole. Where it
+// cannot be made to fit, as where put fails, the error says why.
+func (t *Type) Refer(data []byte, room int, put func(content []byte) (BlobPointer, error)) (short, refs []byte, err error) {
+	if t.shape == anything || len(data) == 0 || data[0] != '{' {
+		p, kind, err := refer(data, put)
+		if err != nil {
+			return nil, nil, err
+		}
+		short = append(p.Append([]byte(`{"`+wholeMember+`":`)), '}')
+		return short, []byte(`{"` + WholeRef + `":"` + kind + `"}`), nil
+	}
+	type part struct {
+		name, value []byte
+		kind        string // empty: it stays
+	}
+	var parts []*part
+	members(data, func(name, value []byte) bool {
+		parts = append(parts, &part{name: name, value: value})
+		return true
+	})
+	bySize := slices.Clone(parts)
+	slices.SortStableFunc(bySize, func(a, b *part) int { return len(b.value) - len(a.value) })
+	refs = []byte{'{'}
+	size := len(data)
+	for _, p := range bySize {
+		const most = 256 // what is this short is not worth a file, whatever there is of it
+		if size <= room || len(p.value) <= most {
+			break
+		}
+		at, kind, err := refer(p.value, put)
+		if err != nil {
+			return nil, nil, err
+		}
+		size -= len(p.value)
+		p.kind, p.value = kind, at.Append(nil)
+		size += len(p.value) + len(refSuffix)
+		if len(refs) > 1 {
+			refs = append(refs, ',')
+		}
+		refs = append(appendString(refs, string(p.name)), `:"`+kind+`"`...)
+	}
+	if size > room {
+		return nil, nil, Errorf(Insufficient, "the answer does not fit a line")
+	}
+	short = []byte{'{'}
+	for _, p := range parts {
+		name := string(p.name)
+		if p.kind != "" {
+			name += refSuffix
+		}
+		if len(short) > 1 {
+			short = append(short, ',')
+		}
+		short = append(append(appendString(short, name), ':'), p.value...)
+	}
+	return append(short, '}'), append(refs, '}'), nil
+}
+
+// refer puts one value elsewhere.
+func refer(value []byte, put func([]byte) (BlobPointer, error)) (p BlobPointer, kind string, err error) {
+	kind = "json"
+	if len(value) > 0 && value[0] == '"' {
+		kind, value = "text", unquote(value)
+	}
+	p, err = put(value)
+	return p, kind, err
+}
+
+// Resolve is the other way of Refer: it returns a reply's data with what get reads in place of the references that its
+// metadata tells of, and of those that t says stand for a text. What get cannot read, and what is no text, stays a reference.
+func (t *Type) Resolve(data, refs []byte, get func(BlobPointer) ([]byte, error)) []byte {
+	kinds := make(map[string]string)
+	if Valid(refs) && refs[0] == '{' {
+		members(refs, func(name, value []byte) bool {
+			kinds[string(name)] = strings.Trim(string(value), `"`)
+			return true
+		})
+	}
+	for _, name := range t.textRefs() {
+		kinds[name] = "text"
+	}
+	if len(kinds) == 0 || len(data) == 0 || data[0] != '{' {
+		return data
+	}
+	out, whole := []byte{'{'}, []byte(nil)
+	members(data, func(name, value []byte) bool {
+		member, isRef := strings.CutSuffix(string(name), refSuffix)
+		kind := kinds[member]
+		if all := kinds[WholeRef]; all != "" && string(name) == wholeMember {
+			kind = all
+		}
+		written := string(name)
+		if isRef && kind != "" {
+			if content := resolve(value, kind, get); content != nil {
+				written, value = member, content
+				if kinds[WholeRef] != "" {
+					whole = content
+				}
+			}
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(appendString(out, written), ':'), value...)
+		return true
+	})
+	if whole != nil {
+		return whole
+	}
+	return append(out, '}')
+}
+
+// resolve reads what a reference stands for, nil where it cannot be.
+func resolve(ref []byte, kind string, get func(BlobPointer) ([]byte, error)) []byte {
+	p, fault := DecodeBlobPointer(ref, refSuffix)
+	if fault != nil {
+		return nil
+	}
+	content, err := get(p)
+	switch {
+	case err != nil:
+		return nil
+	case kind == "text":
+		if quoted := appendString(nil, string(content)); string(unquote(quoted)) == string(content) {
+			return quoted
+		}
+		return nil
+	case !Valid(content):
+		return nil
+	}
+	return content
+}
+
+// textRefs are the members of t's data for whose text it has a reference.
+func (t *Type) textRefs() (names []string) {
+	if t == nil {
+		return nil
+	}
+	for i := range t.fields {
+		if member, ok := strings.CutSuffix(t.fields[i].name, refSuffix); ok {
+			if at := t.find([]byte(member)); at >= 0 && t.fields[at].typ.shape == text {
+				names = append(names, member)
+			}
+		}
+	}
+	return names
+}

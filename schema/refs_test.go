@@ -1,0 +1,100 @@
+package schema_test
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// shelf keeps what is put elsewhere.
+type shelf map[string][]byte
+
+func (s shelf) put(content []byte) (schema.BlobPointer, error) {
+	at := "/" + strconv.Itoa(len(s))
+	s[at] = append([]byte(nil), content...)
+	return schema.BlobPointer{Scheme: "file", Path: at}, nil
+}
+
+func (s shelf) get(p schema.BlobPointer) ([]byte, error) {
+	content, ok := s[p.Path]
+	if !ok {
+		return nil, errors.New("gone")
+	}
+	return content, nil
+}
+
+type shelved struct {
+	A schema.Value `json:"a,omitzero"`
+	B schema.Value `json:"b,omitzero"`
+}
+
+// TestReferAndResolve: whatever is put elsewhere comes back as it was, and what is left fits.
+func TestReferAndResolve(t *testing.T) {
+	t.Parallel()
+	types := []*schema.Type{schema.TypeOf[shelved](), schema.TypeOf[schema.Value]()}
+	value := rapid.OneOf(
+		rapid.Map(rapid.IntRange(0, 3000), func(n int) string { return `"` + strings.Repeat(`é\n`, n) + `"` }),
+		rapid.Map(rapid.IntRange(0, 3000), func(n int) string { return `[1.50` + strings.Repeat(`,{"x":null}`, n) + `]` }),
+		rapid.SampledFrom([]string{"null", "1", `""`, `{"aRef":{"scheme":"file","path":"/0"}}`}),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		s := shelf{}
+		typ := rapid.SampledFrom(types).Draw(t, "type")
+		data := `{"a":` + value.Draw(t, "a") + `,"b":` + value.Draw(t, "b") + `}`
+		room := rapid.IntRange(700, 6000).Draw(t, "room")
+		short, refs, err := typ.Refer([]byte(data), room, s.put)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(short) > room || !schema.Valid(short) || !schema.Valid(refs) {
+			t.Fatalf("%d bytes of %d, %s", len(short), room, refs)
+		}
+		if got := string(typ.Resolve(short, refs, s.get)); got != data && unescaped(got) != unescaped(data) {
+			t.Fatalf("came back as %.300s, was %.300s", got, data)
+		}
+		if got := string(typ.Resolve(short, refs, shelf{}.get)); got != string(short) {
+			t.Fatalf("what cannot be read became %s", got)
+		}
+	})
+}
+
+// unescaped is s with the one escape that a text is put elsewhere without written as it comes back.
+func unescaped(s string) string { return strings.ReplaceAll(s, `\u000a`, `\n`) }
+
+// TestResolveTrustsNobody: a reference in stored data is data.
+func TestResolveTrustsNobody(t *testing.T) {
+	t.Parallel()
+	s := shelf{"/0": []byte("secret")}
+	data := `{"aRef":{"scheme":"file","path":"/0"},"valueRef":{"scheme":"file","path":"/0"}}`
+	for _, refs := range []string{"", `{"b":"text"}`, `{}`, `null`, `nonsense`} {
+		for _, typ := range []*schema.Type{schema.TypeOf[shelved](), schema.TypeOf[schema.Value]()} {
+			if got := string(typ.Resolve([]byte(data), []byte(refs), s.get)); got != data {
+				t.Errorf("%q made %s of it", refs, got)
+			}
+		}
+	}
+	row, _ := schema.Lookup("Http.Fetch") // whose data is the kernel's own
+	if got := string(row.Output.Resolve([]byte(`{"status":200,"bodyRef":{"scheme":"file","path":"/0"}}`), nil, s.get)); got != `{"status":200,"body":"secret"}` {
+		t.Errorf("made %s of it", got)
+	}
+}
+
+// TestInline: content comes to stand where the reference stood, if it is one value that can be read back.
+func TestInline(t *testing.T) {
+	t.Parallel()
+	const data = `{"key":"k","valueRef":{"scheme":"file","path":"/x"},"pid":1}`
+	got, fault := schema.Inline([]byte(data), "value", []byte("\n{\r\n \"a\": 1.50}\n"))
+	if want := `{"key":"k","value":{   "a": 1.50},"pid":1}`; fault != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, fault, want)
+	}
+	for _, content := range []string{"", " ", "x", "1 2", `{"a":1,"a":2}`, "\"\xff\"", strings.Repeat("[", 63) + strings.Repeat("]", 63)} {
+		if _, fault := schema.Inline([]byte(data), "value", []byte(content)); fault == nil || fault.Field != "valueRef" {
+			t.Errorf("%.20q: %v", content, fault)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package http_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/daemon/config"
+)
+
+// put writes a file of the client's own into the blob directory, and returns a reference to it.
+func (p *place) put(name, content string) object {
+	p.t.Helper()
+	at := filepath.Join(p.cfg.RuntimeDir, "blobs", name)
+	must(p.t, os.WriteFile(at, []byte(content), 0o600))
+	return object{"scheme": "file", "path": at}
+}
+
+// TestByReference shows that a value too long for a line is stored by reference, comes back by reference, whole through the
+// client, and is the journal's from then on: it outlives the blob and the daemon.
+func TestByReference(t *testing.T) {
+	t.Parallel()
+	p := start(t, text(""))
+	c := p.dial()
+	long := `{"text":"` + strings.Repeat("long ", 199_990) + `","n":1.50}`
+	done(t, c, "Memory.Set", object{"key": "long", "valueRef": p.put("mine.json", "\n"+long+"\n")})
+	done(t, c, "Memory.Set", object{"key": "short", "valueRef": object{"scheme": "data", "path": "application/json,[1]"}})
+	for range 2 {
+		if got := call(t, c, "Memory.Get", object{"key": "long"}); string(got.Data) != long {
+			t.Errorf("%d bytes came back", len(got.Data))
+		}
+		if got := call(t, c, "Memory.Get", object{"key": "short"}); string(got.Data) != "[1]" {
+			t.Errorf("came back as %s", got.Data)
+		}
+		p.stop()
+		must(t, os.RemoveAll(filepath.Join(p.cfg.RuntimeDir, "blobs")))
+		p.begin()
+		c = p.dial()
+	}
+	r := p.raw()
+	at := r.call("Memory.Get", object{"key": "long"})["valueRef"].(object)["path"].(string)
+	if content, err := os.ReadFile(at); err != nil || string(content) != long {
+		t.Errorf("%s: %d bytes, %v", at, len(content), err)
+	}
+	if refs := r.meta["refs"].(object); refs["*"] != "json" {
+		t.Errorf("the metadata says %v", refs)
+	}
+}
+
+// TestMessagesByReference shows the same of a message's payload.
+func TestMessagesByReference(t *testing.T) {
+	t.Parallel()
+	p := start(t, text(""))
+	c := p.dial()
+	a, b := agent(t, c, nil), agent(t, c, nil)
+	long := strings.Repeat("x", 100_000)
+	quoted, err := json.Marshal(long)
+	must(t, err)
+	ref := p.put("payload", string(quoted))
+	done(t, c, "Syscall.SendMsg", object{"pid": a, "receiver_pid": b, "payloadRef": ref})
+	done(t, c, "Ipc.Broadcast", object{"pid": a, "payloadRef": ref})
+	var n int
+	for range 2 {
+		for _, m := range done(t, c, "Ipc.Receive", object{"pid": b})["messages"].([]any) {
+			n++
+			if m.(object)["payload"] != long {
+				t.Error("the payload is another")
+			}
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d messages came", n)
+	}
+	follower := p.raw()
+	follower.call("Ipc.Subscribe", object{"pid": b})
+	done(t, c, "Syscall.SendMsg", object{"pid": a, "receiver_pid": b, "payloadRef": ref})
+	pushed := follower.read()
+	at, ok := pushed["payloadRef"].(object)
+	if !ok || follower.meta["refs"].(object)["payload"] != "text" {
+		t.Fatalf("pushed %.300v, %v", pushed, follower.meta)
+	}
+	if content, err := os.ReadFile(at["path"].(string)); err != nil || string(content) != long {
+		t.Errorf("%d bytes, %v", len(content), err)
+	}
+}
+
+// TestRepliesThatDoNotFit shows that a line is never longer than the limit, whatever its answer holds.
+func TestRepliesThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	p := start(t, text(""))
+	r := p.raw()
+	payload := strings.Repeat("p", 16_200) // with what an answer has beside it, too long
+	got := r.call("Syscall.Ping", object{"payload": payload})
+	at, ok := got["payloadRef"].(object)
+	if !ok {
+		t.Fatalf("answered %.100v", got)
+	}
+	if content, err := os.ReadFile(at["path"].(string)); err != nil || string(content) != payload {
+		t.Errorf("%d bytes, %v", len(content), err)
+	}
+	if refs := r.meta["refs"].(object); refs["payload"] != "text" {
+		t.Errorf("the metadata says %v", refs)
+	}
+	if got := done(t, p.dial(), "Syscall.Ping", object{"payload": payload}); got["payload"] != payload {
+		t.Error("the client did not read the reference")
+	}
+}
+
+// TestReferencesThatAreRefused shows what is not read: a reference reaches nothing but blobs of its caller's origin.
+func TestReferencesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	p := start(t, text(""))
+	c := p.dial()
+	blobs := filepath.Join(p.cfg.RuntimeDir, "blobs")
+	must(t, os.WriteFile(p.path("outside"), []byte(`"secret"`), 0o600))
+	must(t, os.Symlink(p.path("outside"), filepath.Join(blobs, "link")))
+	must(t, os.Mkdir(filepath.Join(blobs, "folder"), 0o700))
+	good, long := p.put("good", "1"), p.put("long", `"`+strings.Repeat("x", 1_000_000)+`"`)
+	deep := p.put("deep", strings.Repeat("[", 63)+strings.Repeat("]", 63))
+	file := func(path string) object { return object{"scheme": "file", "path": path} }
+	for name, tt := range map[string]struct {
+		data object
+		code int
+	}{
+		"outside":      {object{"valueRef": file(p.path("outside"))}, 403},
+		"a link":       {object{"valueRef": file(filepath.Join(blobs, "link"))}, 403},
+		"a folder":     {object{"valueRef": file(filepath.Join(blobs, "folder"))}, 403},
+		"not there":    {object{"valueRef": file(filepath.Join(blobs, "none"))}, 404},
+		"dots":         {object{"valueRef": file(blobs + "/../../outside")}, 422},
+		"relative":     {object{"valueRef": file("good")}, 422},
+		"https":        {object{"valueRef": object{"scheme": "https", "authority": "example.com", "path": "/"}}, 422},
+		"no pointer":   {object{"valueRef": "good"}, 422},
+		"both":         {object{"valueRef": good, "value": 1}, 422},
+		"neither":      {object{}, 422},
+		"too long":     {object{"valueRef": long}, 422},
+		"too deep":     {object{"valueRef": deep}, 422},
+		"no JSON":      {object{"valueRef": p.put("text", "hello")}, 422},
+		"two values":   {object{"valueRef": p.put("two", "1 2")}, 422},
+		"unsealed":     {object{"key": "vault/x", "valueRef": p.put("plain", `"plain"`)}, 422},
+		"another name": {object{"keyRef": good}, 422},
+	} {
+		if tt.data["key"] == nil {
+			tt.data["key"] = "k"
+		}
+		if a := call(t, c, "Memory.Set", tt.data); a.code != tt.code || strings.Contains(a.text, "secret") {
+			t.Errorf("%s: %d %s, want %d", name, a.code, a.text, tt.code)
+		}
+	}
+	refused(t, call(t, c, "Memory.Get", object{"key": "k"}), 404)
+}
+
+// TestBlobsGo shows that a blob which nobody uses is removed when its time is up.
+func TestBlobsGo(t *testing.T) {
+	t.Parallel()
+	p := start(t, text("%s", strings.Repeat("x", 100_000)), func(c *config.Config) { c.Blobs.TTL = config.Duration(time.Second) })
+	got := p.raw().call("Http.Fetch", object{"url": p.server.URL})
+	at := got["bodyRef"].(object)["path"].(string)
+	await(t, "the blob is removed", func() bool {
+		_, err := os.Stat(at)
+		return os.IsNotExist(err)
+	})
+}
+
+// TestBlobQuota shows that a full directory is the caller's 507, and that the kernel goes on.
+func TestBlobQuota(t *testing.T) {
+	t.Parallel()
+	p := start(t, text("%s", strings.Repeat("x", 100_000)), func(c *config.Config) { c.Blobs.DirBytes = 50_000 })
+	c := p.dial()
+	refused(t, call(t, c, "Http.Fetch", object{"url": p.server.URL}), 507)
+	for range 3 {
+		done(t, c, "Syscall.Ping", object{"payload": strings.Repeat("p", 16_200)})
+	}
+	refused(t, call(t, c, "Syscall.Ping", object{"payload": strings.Repeat("p", 16_200)}), 507, "does not fit a line")
+	done(t, c, "Syscall.Ping", object{"payload": 1})
+}

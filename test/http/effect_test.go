@@ -1,0 +1,225 @@
+package http_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+)
+
+// TestSlowServer shows that a server which says one byte at a time ends its call with 504, and that meanwhile the caller's
+// other connection is served, and the frames behind it on the same one are answered after it.
+func TestSlowServer(t *testing.T) {
+	t.Parallel()
+	p := start(t, func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			fmt.Fprint(w, ".")
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+	slow, c := p.raw(), p.dial()
+	slow.write("Http.Fetch", object{"url": p.server.URL, "timeout": 2000})
+	slow.write("Memory.Set", object{"key": "k", "value": 2})
+	await(t, "the fetch is under way", func() bool { return strings.Contains(p.journal(), `"type":"Http.Fetch"`) })
+	for i := range 20 {
+		done(t, c, "Memory.Set", object{"key": "k", "value": 1})
+		done(t, c, "Syscall.Ping", object{"payload": i})
+	}
+	if strings.Contains(p.journal(), `"type":"Http.Fetched"`) {
+		t.Skip("the machine was too slow to tell")
+	}
+	if got := slow.read(); got["code"] != 504.0 {
+		t.Errorf("answered %v", got)
+	}
+	if got := slow.read(); got["success"] != true {
+		t.Errorf("answered %v", got)
+	}
+	if got := call(t, c, "Memory.Get", object{"key": "k"}); string(got.Data) != "2" {
+		t.Errorf("the frame behind the fetch ran before it: %s", got.Data)
+	}
+}
+
+// hanging is a server that answers nothing until its caller goes.
+type hanging struct{ asked, left atomic.Int64 }
+
+func (h *hanging) serve(_ http.ResponseWriter, r *http.Request) {
+	h.asked.Add(1)
+	<-r.Context().Done()
+	h.left.Add(1)
+}
+
+// TestHangUp shows that a fetch ends with its caller, and that its outcome is on record.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	var h hanging
+	p := start(t, h.serve)
+	r := p.raw()
+	r.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
+	await(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	must(t, r.conn.Close())
+	await(t, "the server is let go", func() bool { return h.left.Load() == 1 })
+	await(t, "the outcome is on record", func() bool {
+		return strings.Contains(p.journal(), "Http.Fetch was stopped: its connection is closed")
+	})
+}
+
+// TestShutdown shows that a fetch ends with the kernel, and its caller is told.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	var h hanging
+	p := start(t, h.serve)
+	r := p.raw()
+	r.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
+	await(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		p.stop()
+	}()
+	if got := r.read(); got["code"] != 503.0 {
+		t.Errorf("answered %v", got)
+	}
+	_ = r.conn.Close()
+	<-stopped
+}
+
+// TestSealedHeader shows that a sealed value is opened for a token that says so alone, and stands open nowhere.
+func TestSealedHeader(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cret-that-nobody-writes-down"
+	var last atomic.Value
+	p := start(t, func(_ http.ResponseWriter, r *http.Request) { last.Store(r.Header.Get("Authorization")) })
+	c := p.dial()
+	sealed := done(t, c, "Crypto.Seal", object{"plaintext": secret})["value"].(string)
+	ask := object{"url": p.server.URL, "headers": object{"authorization": sealed}}
+	may := agent(t, c, object{"hosts": []string{"127.0.0.1:*"}, "open": true})
+	mayNot := agent(t, c, object{"hosts": []string{"127.0.0.1:*"}})
+	ask["pid"] = mayNot
+	refused(t, call(t, c, "Http.Fetch", ask), 403)
+	if last.Load() != nil {
+		t.Errorf("the server was sent %v", last.Load())
+	}
+	ask["pid"] = may
+	done(t, c, "Http.Fetch", ask)
+	if last.Load() != secret {
+		t.Errorf("the server was sent %v", last.Load())
+	}
+	journal := p.journal()
+	if strings.Contains(journal, secret) || !strings.Contains(journal, sealed) {
+		t.Errorf("the journal has the secret: %t, the sealed value: %t", strings.Contains(journal, secret), strings.Contains(journal, sealed))
+	}
+}
+
+// TestKeyedFetch shows that a second fetch under the same key is not made, before and after a restart, be the first one's
+// outcome an answer or an error; and that one under way is not made again either.
+func TestKeyedFetch(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	let := make(chan struct{})
+	p := start(t, func(w http.ResponseWriter, r *http.Request) {
+		n := asked.Add(1)
+		switch r.URL.Path {
+		case "/wait":
+			<-let
+		case "/cut":
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprint(w, n)
+	})
+	c := p.dial()
+	ok, cut := object{"url": p.server.URL}, object{"url": p.server.URL + "/cut"}
+	first := done(t, c, "Http.Fetch", ok, "ok")
+	failed := call(t, c, "Http.Fetch", cut, "cut")
+	refused(t, failed, 502)
+	again := func() {
+		t.Helper()
+		before := asked.Load()
+		if got := done(t, c, "Http.Fetch", ok, "ok"); got["body"] != first["body"] {
+			t.Errorf("answered %v, want %v", got, first)
+		}
+		refused(t, call(t, c, "Http.Fetch", cut, "cut"), 502, failed.text)
+		refused(t, call(t, c, "Http.Fetch", cut, "ok"), 409, "another message")
+		if asked.Load() != before {
+			t.Error("the server was asked again")
+		}
+	}
+	again()
+	p.stop()
+	p.begin()
+	c = p.dial()
+	again()
+
+	answered := make(chan answer)
+	go func() { answered <- call(t, c, "Http.Fetch", object{"url": p.server.URL + "/wait"}, "wait") }()
+	before := asked.Load()
+	await(t, "the server is asked", func() bool { return asked.Load() > before || strings.Contains(p.journal(), "/wait") })
+	refused(t, call(t, p.dial(), "Http.Fetch", object{"url": p.server.URL + "/wait"}, "wait"), 409, "still being carried out")
+	close(let)
+	if a := <-answered; a.code != 0 {
+		t.Errorf("%d %s", a.code, a.text)
+	}
+}
+
+// TestKilled shows what a kill leaves of a fetch: its outcome is unknown, on record, and the answer to its key; and the
+// request is not made again.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	var h hanging
+	p := newPlace(t, h.serve)
+	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[http]\nallow = [\"127.0.0.0/8\"]\nca_file = %q\n", p.path("ca.pem")), 0o600))
+	kill := p.launch()
+	r := p.raw()
+	r.send(fmt.Sprintf(`{"kind":"command","type":"Http.Fetch","data":{"timeout":30000,"url":%q},"metadata":{"id":"mine","timestamp":1,"idempotencyKey":"k"}}`, p.server.URL))
+	await(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	kill()
+	for life := range 2 {
+		kill = p.launch()
+		c := p.dial()
+		refused(t, call(t, c, "Http.Fetch", object{"url": p.server.URL, "timeout": 30000}, "k"), 500, "outcome unknown")
+		if n := h.asked.Load(); n != 1 {
+			t.Errorf("life %d: the server was asked %d times", life, n)
+		}
+		journal := p.journal()
+		if n := strings.Count(journal, `"type":"Http.Fetched"`); n != 1 || !strings.Contains(journal, `"causation":"mine"`) {
+			t.Errorf("life %d: %d outcomes on record", life, n)
+		}
+		kill()
+	}
+}
+
+// launch starts a daemon as a process, and returns how to kill it.
+func (p *place) launch() (kill func()) {
+	p.t.Helper()
+	self, err := os.Executable()
+	must(p.t, err)
+	cmd := exec.Command(self, "--runtime-dir", p.cfg.RuntimeDir, "--state-dir", p.cfg.StateDir, "--config", p.path("config.toml"))
+	cmd.Env = append(os.Environ(), asProgram+"=1", "SSH_AUTH_SOCK=")
+	must(p.t, cmd.Start())
+	var over bool
+	kill = func() {
+		if !over {
+			over = true
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}
+	p.t.Cleanup(kill)
+	await(p.t, "the daemon is ready", func() bool {
+		c, err := client.Dial(p.t.Context(), client.Options{RuntimeDir: p.cfg.RuntimeDir})
+		if err != nil {
+			return false
+		}
+		return c.Close() == nil
+	})
+	return kill
+}

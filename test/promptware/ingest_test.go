@@ -1,0 +1,240 @@
+package promptware_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/rootfs"
+)
+
+// identity is what GetState shows that a process has adopted; "" where nothing.
+func (c *client) identity(pid int) string {
+	c.t.Helper()
+	return member(c.t, c.call("Syscall.GetState", fmt.Sprintf(`{"target_pid":%d}`, pid)), "identity")
+}
+
+// uri is that of what a process has adopted.
+func (c *client) uri(pid int) string {
+	c.t.Helper()
+	if is := c.identity(pid); is != "" {
+		return strings.Trim(member(c.t, is, "uri"), `"`)
+	}
+	return ""
+}
+
+// agent spawns a process that may do all that a pattern can grant, and more where it is given.
+func (c *client) agent(more string) int {
+	c.t.Helper()
+	out := c.call("Syscall.Spawn", `{"child_agent_id":"a","capabilities":{"allowed_syscalls":["*"]`+more+`}}`)
+	var pid int
+	if _, err := fmt.Sscanf(out, `{"child_pid":%d`, &pid); err != nil {
+		c.t.Fatalf("%v: %s", err, out)
+	}
+	return pid
+}
+
+func ingestAs(pid int, uri, more string) string {
+	return fmt.Sprintf(`{"pid":%d,"uri":%q%s}`, pid, uri, more)
+}
+
+// TestIngest: the phases are done in their order and named, the identity is switched, visible, the base of relative names,
+// and lasts; children begin without one.
+func TestIngest(t *testing.T) {
+	t.Parallel()
+	text := "---\nname: one\ntools: [./t]\n---\ncontent\n"
+	p := newPlace(t, "", map[string]string{"a/one.md": text, "a/t": "x", "b.md": "plain"})
+	d := p.start(t)
+	c := p.dial(t)
+	pid := c.agent("")
+	if c.identity(pid) != "" {
+		t.Error("it begins with an identity")
+	}
+	out := c.call("Kernel.Ingest", ingestAs(pid, "os/a/one.md", ""))
+	want := `"phases":["fetch","validate","load","adopt"],"uri":"os:///a/one.md","digest":"` + rootfs.Digest([]byte(text)) + `","proof":"local","content":"content\n"}`
+	if !strings.HasPrefix(out, `{"context_id":"ctx-`) || !strings.HasSuffix(out, want) {
+		t.Errorf("got %s, want %s", out, want)
+	}
+	is := c.identity(pid)
+	if member(t, is, "name") != `"one"` || member(t, is, "context_id") != member(t, out, "context_id") {
+		t.Errorf("it is %s", is)
+	}
+	if got := c.call("Kernel.Ingest", ingestAs(pid, "../b.md", `,"integrity":"`+rootfs.Digest([]byte("plain"))+`"`)); member(t, got, "uri") != `"os:///b.md"` ||
+		member(t, got, "proof") != `"integrity"` {
+		t.Errorf("beside what it was: %s", got)
+	}
+	if child := c.call("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"b","pid":%d}`, pid)); c.identity(pid+1) != "" {
+		t.Errorf("%s has an identity", child)
+	}
+	c.call("Syscall.Call", fmt.Sprintf(`{"syscall":"ingest","args":["os/a/one.md"],"pid":%d}`, pid))
+	hydrated := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, pid))
+	d.end(t, os.Kill)
+	p.put(t, "a/one.md", "other") // what was adopted stays what it was
+	p.start(t)
+	c = p.dial(t)
+	if c.identity(pid) != is {
+		t.Errorf("after a restart it is %s", c.identity(pid))
+	}
+	if again := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, pid)); again != hydrated || !strings.Contains(again, `"uri":"os:///a/t"`) {
+		t.Errorf("after a restart: %s, before %s", again, hydrated)
+	}
+	if got := c.call("Audit.Verify", `{}`); member(t, got, "ok") != "true" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestIngestFailsWhole: whichever phase fails, the process stays what it was, with its content.
+func TestIngestFailsWhole(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "", map[string]string{
+		"one.md": "---\ntools: [t]\n---\none", "t": "x", "broken.md": "---\ntools: 1\n---\n", "signed.md": "s", "signed.md.sig": "no signature",
+		"binary.md": "a\xffb", "big.md": strings.Repeat("x", 1<<20+1), "lost.md": "---\ntools: [nowhere]\n---\n",
+	})
+	must(t, os.Symlink("/etc/passwd", p.path("root/out.md")))
+	p.start(t)
+	c := p.dial(t)
+	pid := c.agent("")
+	c.call("Kernel.Ingest", ingestAs(pid, "one.md", ""))
+	is, has := c.identity(pid), c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, pid))
+	for _, x := range []struct {
+		code            int
+		says, uri, more string
+	}{
+		{404, "fetch: read os:///nothing.md", "nothing.md", ""},
+		{403, "fetch: ", "out.md", ""},
+		{422, "fetch: ", ".", ""},
+		{507, "fetch: ", "big.md", ""},
+		{422, "above root", "../one.md", ""},
+		{422, "validate: ", "one.md", `,"integrity":"sha256-` + strings.Repeat("A", 43) + `="`},
+		{422, "validate: ", "one.md", `,"integrity":"md5-x"`},
+		{403, "validate: ", "signed.md", ""},
+		{422, "load: ", "broken.md", ""},
+		{422, "load: ", "binary.md", ""},
+	} {
+		c.refused(x.code, x.says, "Kernel.Ingest", ingestAs(pid, x.uri, x.more))
+		if got := c.identity(pid); got != is {
+			t.Fatalf("%s: it is %s", x.uri, got)
+		}
+	}
+	c.refused(404, "nowhere", "FileSystem.Hydrate", `{"uri":"lost.md"}`)
+	c.refused(422, "uri", "FileSystem.Hydrate", `{}`)
+	if got := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, pid)); got != has {
+		t.Errorf("it has %s", got)
+	}
+	poor := c.call("Syscall.Spawn", `{"child_agent_id":"b","capabilities":{"allowed_syscalls":["Memory.*"]}}`)
+	var other int
+	_, err := fmt.Sscanf(poor, `{"child_pid":%d`, &other)
+	must(t, err)
+	c.refused(403, "may not call Kernel.Ingest", "Kernel.Ingest", ingestAs(other, "one.md", ""))
+	c.refused(403, "may not call Kernel.Ingest", "Syscall.Call", fmt.Sprintf(`{"syscall":"ingest","args":["one.md"],"pid":%d}`, other))
+	c.refused(403, "may not call Syscall.Call", "Syscall.Call", fmt.Sprintf(`{"syscall":"os/t","pid":%d}`, other))
+}
+
+// TestIngestKilled: a daemon that is killed at any moment of an ingest has done it or has not, and what was answered is done.
+func TestIngestKilled(t *testing.T) {
+	t.Parallel()
+	rounds := 40
+	if testing.Short() {
+		rounds = 8
+	}
+	p := newPlace(t, "[journal]\nsnapshot_every = 20\n", map[string]string{
+		"0.md": "---\ntools: [t0]\n---\n" + strings.Repeat("zero ", 50_000), "1.md": "---\ntools: [t1]\n---\none", "t0": "x", "t1": "y",
+	})
+	d := p.start(t)
+	pid := p.dial(t).agent("")
+	before, done, undone := "", 0, 0
+	for round := range rounds {
+		c := p.dial(t)
+		wanted := fmt.Sprintf("os:///%d.md", round%2)
+		must(t, c.send("Kernel.Ingest", ingestAs(pid, wanted, "")))
+		answered := make(chan bool, 1)
+		go func() {
+			a, err := c.receive()
+			answered <- err == nil && a.code == 0
+		}()
+		<-time.After(time.Duration(round) * 150 * time.Microsecond) // another moment in each round
+		d.end(t, os.Kill)
+		was := <-answered
+		d = p.start(t)
+		c = p.dial(t)
+		now := c.uri(pid)
+		switch {
+		case now != before && now != wanted:
+			t.Fatalf("round %d: it was %q, was to be %q, and is %q", round, before, wanted, now)
+		case was && now != wanted:
+			t.Fatalf("round %d: %q was answered, and it is %q", round, wanted, now)
+		case now == wanted:
+			done++
+		default:
+			undone++
+		}
+		if now != "" {
+			tools := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, pid))
+			if want := fmt.Sprintf(`"uri":"os:///t%s"`, now[len("os:///"):len("os:///")+1]); !strings.Contains(tools, want) {
+				t.Fatalf("round %d: it is %s and its content is another's: %s", round, now, tools)
+			}
+		}
+		before = now
+	}
+	t.Logf("%d done, %d not", done, undone)
+}
+
+// TestIngestKilledWhileItFetches: the phase that can be held is held, and killed.
+func TestIngestKilledWhileItFetches(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 8)
+	held := make(chan struct{})
+	web, settings := server(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		select {
+		case <-held:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(held)
+	p := newPlace(t, settings, map[string]string{"one.md": "one"})
+	d := p.start(t)
+	c := p.dial(t)
+	c.call("Kernel.Ingest", `{"uri":"one.md"}`)
+	pid := c.agent(`,"http":{"hosts":["127.0.0.1:*"]}`)
+	c.call("Kernel.Ingest", ingestAs(pid, "one.md", ""))
+	must(t, c.send("Kernel.Ingest", ingestAs(pid, web+"/v1.2.3/two.md", "")))
+	select {
+	case <-asked:
+	case <-time.After(patience):
+		t.Fatal("nothing is fetched")
+	}
+	if got := p.dial(t).uri(pid); got != "os:///one.md" {
+		t.Errorf("meanwhile it is %s", got)
+	}
+	d.end(t, os.Kill)
+	p.start(t)
+	if got := p.dial(t).uri(pid); got != "os:///one.md" {
+		t.Errorf("after the kill it is %s", got)
+	}
+	if last := p.entries(t, `"type":"Process.Adopted"`); !strings.Contains(last[len(last)-1], `"outcome":{"kind":"error"`) || len(last) != 3 {
+		t.Errorf("the intent has the outcome %s", last)
+	}
+}
+
+// TestIngestLong: content that does not fit a line comes by reference, whole.
+func TestIngestLong(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("a line of text\n", 20_000)
+	p := newPlace(t, "", map[string]string{"long.md": "---\nname: l\n---\n" + content})
+	p.start(t)
+	got := p.dial(t).call("Kernel.Ingest", `{"uri":"long.md"}`)
+	var out struct {
+		Content    *string
+		ContentRef struct{ Path string }
+	}
+	must(t, json.Unmarshal([]byte(got), &out))
+	text, err := os.ReadFile(out.ContentRef.Path)
+	if err != nil || out.Content != nil || !strings.Contains(string(text), "a line of text") || len(text) < len(content) {
+		t.Errorf("%d bytes, %v of %.200s", len(text), err, got)
+	}
+}

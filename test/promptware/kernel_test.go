@@ -1,0 +1,223 @@
+package promptware_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience ends a test that waits for what never comes; nothing is measured by it.
+const patience = time.Minute
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// place is where a daemon lives, one life after the other, with a root and a configuration.
+type place struct{ dir string }
+
+// newPlace makes a place whose root holds the given files, and whose configuration is settings and that root.
+func newPlace(t *testing.T, settings string, files map[string]string) place {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pwp") // t.TempDir is too long for a socket's path
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	p := place{dir}
+	must(t, os.Mkdir(p.path("root"), 0o700))
+	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "root = %q\n%s", p.path("root"), settings), 0o600))
+	for name, text := range files {
+		p.put(t, name, text)
+	}
+	return p
+}
+
+func (p place) path(name string) string { return filepath.Join(p.dir, name) }
+
+// put writes a file below root.
+func (p place) put(t *testing.T, name, text string) {
+	t.Helper()
+	name = p.path("root/" + name)
+	must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	must(t, os.WriteFile(name, []byte(text), 0o600))
+}
+
+// entries are the lines of the journal that have a text in them.
+func (p place) entries(t *testing.T, text string) (lines []string) {
+	t.Helper()
+	files, err := filepath.Glob(p.path("s/journal/*.ndjson"))
+	must(t, err)
+	for _, name := range files {
+		content, err := os.ReadFile(name)
+		must(t, err)
+		for line := range strings.Lines(string(content)) {
+			if strings.Contains(line, text) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// life is one life of a daemon.
+type life struct {
+	cmd    *exec.Cmd
+	exited chan error
+}
+
+func (p place) start(t *testing.T) *life {
+	t.Helper()
+	self, err := os.Executable()
+	must(t, err)
+	output, err := os.OpenFile(p.path("output"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	must(t, err)
+	defer output.Close()
+	d := &life{cmd: exec.Command(self), exited: make(chan error, 1)}
+	d.cmd.Env = []string{
+		asDaemon + "=1", "HOME=" + p.dir, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0",
+		"PWOS_RUNTIME_DIR=" + p.path("r"), "PWOS_STATE_DIR=" + p.path("s"), "PWOS_CONFIG=" + p.path("config.toml"),
+	}
+	d.cmd.Stdout, d.cmd.Stderr = output, output
+	must(t, d.cmd.Start())
+	go func() { d.exited <- d.cmd.Wait() }()
+	t.Cleanup(func() { d.end(t, syscall.SIGKILL) })
+	for limit := time.Now().Add(patience); ; {
+		conn, err := net.Dial("unix", p.path("r/kernel.sock"))
+		if err == nil {
+			must(t, conn.Close())
+			return d
+		}
+		if time.Now().After(limit) || len(d.exited) > 0 {
+			text, _ := os.ReadFile(p.path("output"))
+			t.Fatalf("no daemon: %v\n%s", err, text)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// end sends a signal and waits until the life has ended. Later calls do nothing.
+func (d *life) end(t *testing.T, signal os.Signal) {
+	t.Helper()
+	if d.cmd == nil {
+		return
+	}
+	_ = d.cmd.Process.Signal(signal) // it may have ended already
+	select {
+	case <-d.exited:
+	case <-time.After(patience):
+		t.Errorf("it does not end on %v", signal)
+		_ = d.cmd.Process.Kill()
+		<-d.exited
+	}
+	d.cmd = nil
+}
+
+// client makes one call at a time.
+type client struct {
+	t     *testing.T
+	conn  net.Conn
+	lines *bufio.Reader
+	sent  int
+}
+
+func (p place) dial(t *testing.T) *client {
+	t.Helper()
+	conn, err := net.Dial("unix", p.path("r/kernel.sock"))
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	must(t, conn.SetDeadline(time.Now().Add(patience)))
+	c := &client{t: t, conn: conn, lines: bufio.NewReader(conn)}
+	_, err = c.lines.ReadString('\n')
+	must(t, err)
+	_, err = conn.Write([]byte(`{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\n"))
+	must(t, err)
+	return c
+}
+
+// answer is a reply, or an error, whose code is then not 0.
+type answer struct {
+	code int
+	text string // of an error
+	data string
+}
+
+// send sends a command, or a query where the type says that it is one.
+func (c *client) send(typ, data string) error {
+	kind := "command"
+	if strings.Contains("Syscall.GetState Syscall.Ping FileSystem.Resolve Audit.Verify", typ) {
+		kind = "query"
+	}
+	c.sent++
+	_, err := fmt.Fprintf(c.conn, `{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"m%d","timestamp":0}}`+"\n", kind, typ, data, c.sent)
+	return err
+}
+
+func (c *client) receive() (answer, error) {
+	line, err := c.lines.ReadBytes('\n')
+	if err != nil {
+		return answer{}, err
+	}
+	var m struct {
+		Kind string
+		Data json.RawMessage
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		return answer{}, err
+	}
+	if m.Kind == "reply" {
+		return answer{data: string(m.Data)}, nil
+	}
+	var fault struct {
+		Code    int
+		Message string
+	}
+	err = json.Unmarshal(m.Data, &fault)
+	return answer{code: fault.Code, text: fault.Message}, err
+}
+
+// try makes a call and returns what came of it.
+func (c *client) try(typ, data string) answer {
+	c.t.Helper()
+	must(c.t, c.send(typ, data))
+	a, err := c.receive()
+	must(c.t, err)
+	return a
+}
+
+// call is try for a call that must succeed.
+func (c *client) call(typ, data string) string {
+	c.t.Helper()
+	a := c.try(typ, data)
+	if a.code != 0 {
+		c.t.Fatalf("%s %.200s: %+v", typ, data, a)
+	}
+	return a.data
+}
+
+// refused fails the test unless a call gets this error.
+func (c *client) refused(code int, says, typ, data string) {
+	c.t.Helper()
+	if a := c.try(typ, data); a.code != code || !strings.Contains(a.text, says) {
+		c.t.Errorf("%s %.200s: got %+v, want %d that says %q", typ, data, a, code, says)
+	}
+}
+
+// member is a member of an object, as it is written; "" where it is not there.
+func member(t *testing.T, object, name string) string {
+	t.Helper()
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(object), &m); err != nil {
+		t.Fatalf("%v: %.300s", err, object)
+	}
+	return string(m[name])
+}

@@ -1,0 +1,65 @@
+package promptware_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestProgramsAreStopped: a program, where the configuration allows one, runs as its caller and ends within the limits,
+// with what it has started; what a call has left in its directory is gone, also after a kernel that was killed.
+func TestProgramsAreStopped(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("programs are hosted on Linux")
+	}
+	p := newPlace(t, "[tools]\nprograms = true\ntime = \"2s\"\noutput_bytes = 1000000\n", nil)
+	for name, body := range map[string]string{
+		"who":   `printf '["%s","%s"]' "$PWOS_PID" "$PWOS_AGENT_ID"`,
+		"spin":  `while :; do :; done`,
+		"child": `sleep 1000 & sleep 1000`,
+		"flood": `while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done`,
+		"fail":  `echo oops >&2; exit 3`,
+		"leave": `mkdir -p a/b; echo x > a/b/c; chmod 0 a; echo 1`,
+	} {
+		p.put(t, name, "#!/bin/sh\n"+body+"\n")
+		must(t, os.Chmod(p.path("root/"+name), 0o700))
+	}
+	d := p.start(t)
+	c := p.dial(t)
+	call := func(name string) string { return fmt.Sprintf(`{"syscall":"os/%s"}`, name) }
+	pid := c.agent("")
+	if got := c.call("Syscall.Call", fmt.Sprintf(`{"syscall":"os/who","pid":%d}`, pid)); got != fmt.Sprintf(`["%d","a"]`, pid) {
+		t.Errorf("it ran as %s", got)
+	}
+	c.refused(504, "2s", "Syscall.Call", call("spin"))
+	c.refused(504, "2s", "Syscall.Call", call("child"))
+	c.refused(502, "1000000", "Syscall.Call", call("flood"))
+	c.refused(502, "the tool failed", "Syscall.Call", call("fail"))
+	c.call("Syscall.Call", call("leave"))
+	scratch := func() []os.DirEntry {
+		t.Helper()
+		left, err := os.ReadDir(p.path("s/scratch"))
+		must(t, err)
+		return left
+	}
+	if left := scratch(); len(left) > 0 {
+		t.Errorf("the calls have left %v", left)
+	}
+	must(t, os.MkdirAll(p.path("s/scratch/call-1/a"), 0o700))
+	must(t, os.Chmod(p.path("s/scratch/call-1/a"), 0))
+	d.end(t, syscall.SIGKILL)
+	p.start(t)
+	p.dial(t) // which is answered once the kernel is there
+	if left := scratch(); len(left) > 0 {
+		t.Errorf("the kernel before has left %v", left)
+	}
+	output, err := os.ReadFile(p.path("output"))
+	must(t, err)
+	if !strings.Contains(string(output), "oops") {
+		t.Error("what a tool said when it failed is not in the log")
+	}
+}

@@ -1,0 +1,182 @@
+package promptware_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// bad is a module that does what its input says.
+const bad = `package main
+
+import (
+	"io"
+	"os"
+	"strings"
+)
+
+var kept [][]byte
+
+func deeper(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return deeper(n+1) + n
+}
+
+func main() {
+	in, _ := io.ReadAll(os.Stdin)
+	switch word := strings.Trim(strings.TrimSpace(string(in)), "\""); word {
+	case "spin":
+		for i := 0; ; i++ {
+		}
+	case "grow":
+		for {
+			kept = append(kept, make([]byte, 16<<20))
+		}
+	case "recurse":
+		os.Exit(deeper(1))
+	case "flood":
+		line := []byte(strings.Repeat("x", 1<<16))
+		for range 1 << 14 {
+			os.Stdout.Write(line)
+		}
+	case "prose":
+		os.Stdout.WriteString("no JSON")
+	case "long":
+		os.Stdout.WriteString("{\"text\":\"" + strings.Repeat("y", 100_000) + "\"}")
+	case "deep":
+		os.Stdout.WriteString(strings.Repeat("[", 60) + strings.Repeat("]", 60))
+	default:
+		os.Stdout.Write(in)
+	}
+}
+`
+
+// module builds a Go program as a module at a path below the place's root.
+func (p place) module(t *testing.T, name, source string) {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/bad\n\ngo 1.24\n"), 0o600))
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", dir, "-o", p.path("root/"+name), ".")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false", "GOWORK=off")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+}
+
+func tool(word string) string { return `{"syscall":"os/bad","args":["` + word + `"]}` }
+
+// TestToolsAreStopped: whatever a tool does, its call ends within the limits of the configuration and says why, and another
+// client is answered all the while.
+func TestToolsAreStopped(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "[tools]\ntime = \"4s\"\noutput_bytes = 1000000\n", nil)
+	p.module(t, "bad", bad)
+	d := p.start(t)
+	c, other := p.dial(t), p.dial(t)
+	if got := c.call("Syscall.Call", tool("warm")); got != `"warm"` { // compiles it
+		t.Errorf("got %s", got)
+	}
+	for word, want := range map[string]answer{
+		"spin":    {code: 504, text: "4s"},
+		"grow":    {code: 502, text: "the tool failed"},
+		"recurse": {code: 502}, // or 504: a stack may take long to outgrow its memory
+		"flood":   {code: 502, text: "1000000"},
+		"prose":   {code: 502, text: "not one JSON value"},
+		"deep":    {code: 502, text: "nested deeper"},
+	} {
+		must(t, c.send("Syscall.Call", tool(word)))
+		var ended atomic.Bool
+		var got answer
+		var err error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			got, err = c.receive()
+			ended.Store(true)
+		}()
+		served := 0
+		for !ended.Load() {
+			other.call("Syscall.Ping", `{"payload":1}`)
+			other.call("Memory.Set", `{"key":"a","value":1}`)
+			served++
+		}
+		<-done
+		must(t, err)
+		if word == "recurse" && got.code == 504 {
+			want.code = 504
+		}
+		if got.code != want.code || !strings.Contains(got.text, want.text) || !strings.HasPrefix(got.text, "call os:///bad: ") {
+			t.Errorf("%s: got %+v, want %+v", word, got, want)
+		}
+		if word == "spin" && served < 20 {
+			t.Errorf("%s: the other client made %d rounds meanwhile", word, served)
+		}
+		t.Logf("%s: %d rounds of another client meanwhile", word, served)
+	}
+	// The module is as good as before, and a long answer comes by reference.
+	if got := c.call("Syscall.Call", `{"syscall":"os/bad","args":[1,"b",[]]}`); got != `[1,"b",[]]` {
+		t.Errorf("got %s", got)
+	}
+	if got := c.call("Syscall.Call", tool("long")); !strings.Contains(got, `Ref":{"scheme":"file"`) {
+		t.Errorf("got %.100s", got)
+	}
+	d.end(t, syscall.SIGTERM)
+}
+
+// TestToolsAreRecorded: the journal has the input, what came of it and the digest of what ran, for a call that failed too,
+// and is read back.
+func TestToolsAreRecorded(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "", map[string]string{"script": "#!/bin/sh\n"})
+	must(t, os.Chmod(p.path("root/script"), 0o700))
+	p.module(t, "bad", bad)
+	d := p.start(t)
+	c := p.dial(t)
+	c.call("Syscall.Call", tool("input-7"))
+	c.refused(502, "", "Syscall.Call", tool("prose"))
+	c.refused(404, "os:///missing", "Syscall.Call", `{"syscall":"os/missing"}`)
+	c.refused(403, "programs are not run here", "Syscall.Call", `{"syscall":"os/script"}`)
+	d.end(t, syscall.SIGKILL)
+	var intent, ended, failed bool
+	for _, line := range p.entries(t, `"type":"Syscall.Call`) {
+		digest := strings.Contains(line, `"uri":"os:///bad","digest":"sha256-`)
+		intent = intent || strings.Contains(line, `"type":"Syscall.Call"`) && strings.Contains(line, `"args":["input-7"]`)
+		ended = ended || digest && strings.Contains(line, `"outcome":{"kind":"reply","data":"input-7"}`)
+		failed = failed || digest && strings.Contains(line, `"code":502`)
+	}
+	if !intent || !ended || !failed {
+		t.Errorf("intent %v, outcome %v, failure %v", intent, ended, failed)
+	}
+	p.start(t)
+	if got := p.dial(t).call("Audit.Verify", `{}`); member(t, got, "ok") != "true" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestToolsEndWithTheirCaller: a tool whose caller has gone frees its place, and one that runs when the kernel is told to
+// end does not hold that up.
+func TestToolsEndWithTheirCaller(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "[tools]\ntime = \"10m\"\nat_once = 1\n", nil)
+	p.module(t, "bad", bad)
+	d := p.start(t)
+	first, second := p.dial(t), p.dial(t)
+	must(t, first.send("Syscall.Call", tool("spin")))
+	must(t, second.send("Syscall.Call", tool("waited")))
+	must(t, first.conn.Close())
+	if got, err := second.receive(); err != nil || got.data != `"waited"` {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	must(t, second.send("Syscall.Call", tool("spin")))
+	d.end(t, syscall.SIGTERM)
+	if got, err := second.receive(); err != nil || got.code != 503 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
