@@ -31,22 +31,24 @@ func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 	if !folder(lives) || !folder(first) {
 		t.Fatal("there are no folders")
 	}
-	const remembered, window = 10_000, 50
-	for pid := first + 1; pid <= first+remembered; pid += window {
-		for i := range int64(window) {
-			if err := c.send("command", "Syscall.Spawn", `{"child_agent_id":"x"}`); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.send("command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid+i)); err != nil {
+	const remembered, window = 10_000, 100
+	var root struct {
+		PID int64 `json:"child_pid"`
+	}
+	c.must(t, "command", "Syscall.Spawn", `{"child_agent_id":"root","capabilities":{"allowed_syscalls":["*"]}}`, &root)
+	for range remembered / window {
+		for range window {
+			if err := c.send("command", "Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"x"}`, root.PID)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for range 2 * window {
+		for range window {
 			if f, err := c.next(); err != nil || f.Kind != "reply" {
 				t.Fatalf("%s %s, %v", f.Kind, f.Data, err)
 			}
 		}
 	}
+	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, root.PID), nil) // and all below it
 	for range 256 {
 		missing()
 	}
