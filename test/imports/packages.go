@@ -83,7 +83,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "actors",
-			May:    []string{"schema", "kernel", "kernel/*", "journal", "journal/*", "store", "host", "uri", "ingest", "usercall", "internal/..."},
+			May:    []string{"schema", "kernel", "kernel/*", "journal", "journal/*", "store", "host", "internal/..."},
 			Reason: "the concurrency shell serves any transport and is driven by tests without one",
 		},
 		{
