@@ -1,4 +1,4 @@
-// Program wordcount counts the words of the JSON string on its standard input.
+// Command wordcount counts the words of the JSON string on its standard input.
 package main
 
 import (

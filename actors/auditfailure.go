@@ -1,0 +1,156 @@
+package actors
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// failed takes back what could not be written. Where commands are among it, every domain has applied what is not there:
+// their callers get 503, and the domains make their states anew from the journal. Otherwise nothing is lost but the
+// record: the answers go out without one. Either way commands are refused until something can be written again.
+func (a *audit) failed(ctx actor.Context, err error) {
+	if errors.Is(err, journal.ErrStopped) {
+		a.stop(ctx, err)
+		return
+	}
+	lost := a.fresh
+	a.fresh = nil
+	a.dropSnapshots()
+	if a.kernel.refusing.CompareAndSwap(false, true) {
+		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
+	}
+	if !slices.ContainsFunc(lost, (*batch).applied) {
+		for _, b := range lost {
+			a.unconcluded(b)
+			b.withoutProof()
+			for i := range b.calls {
+				a.kernel.keys.forget(&b.calls[i]) // an outcome without an entry is nobody's to refer to
+			}
+			a.answer(ctx, b)
+		}
+		return
+	}
+	a.epoch++
+	a.rebuilding = make(map[schema.Domain]bool)
+	for _, name := range []schema.Domain{schema.Capability, schema.Process} {
+		if pid, ok := a.kernel.domains[name]; ok {
+			a.rebuilding[name] = true
+			ctx.Watch(pid)
+		}
+	}
+	a.tell(ctx, rebuild{a.epoch})
+	if len(a.rebuilding) == 0 {
+		a.tell(ctx, resume{a.epoch})
+	}
+	for _, b := range lost {
+		a.refuse(ctx, b)
+	}
+}
+
+// applied reports whether a command of b has changed its domain's state.
+func (b *batch) applied() bool {
+	return slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return c.Syscall.Kind == schema.Command && c.Err == nil && !c.Repeated })
+}
+
+func (b *batch) withoutProof() {
+	for i := range b.calls {
+		b.calls[i].Proof = schema.Proof{}
+	}
+}
+
+// stop ends the kernel: what is not known to be on disk is not acknowledged.
+func (a *audit) stop(ctx actor.Context, err error) {
+	a.kernel.refusing.Store(true)
+	a.kernel.requestShutdown(err)
+	a.epoch++
+	lost := a.fresh
+	for _, h := range a.held {
+		lost = append(lost, h.batch)
+	}
+	a.fresh, a.held = nil, nil
+	for _, b := range lost {
+		a.refuseWith(ctx, b, errUncertain)
+	}
+}
+
+// refuse answers b with 503: as far as anybody can see, its calls were never made.
+func (a *audit) refuse(ctx actor.Context, b *batch) { a.refuseWith(ctx, b, errNoJournal) }
+
+func (a *audit) refuseWith(ctx actor.Context, b *batch, why func() *schema.Error) {
+	a.unconcluded(b)
+	b.withoutProof()
+	for i := range b.calls {
+		call := &b.calls[i]
+		a.kernel.keys.forget(call)
+		call.Data, call.Lasting = nil, nil
+		switch {
+		case b.ends != nil:
+			call.Err = errUnrecorded(b.ends.calls[0].Message.Type)
+		case !b.owed:
+			call.Err = why()
+		}
+	}
+	if b.owed {
+		b.due = false
+		a.owed = append(a.owed, b)
+		return
+	}
+	a.answer(ctx, b)
+}
+
+// unconcluded takes back what is known of an intent, or of its outcome, whose entry is lost.
+func (a *audit) unconcluded(b *batch) {
+	if b.intends() {
+		a.kernel.keys.unintend(b.calls[0].Proof.Seq)
+	}
+	if end, ok := b.calls[0].Input.(*schema.EffectEnd); ok && b.ends != nil {
+		a.kernel.keys.reopen(&b.ends.calls[0], end)
+	}
+}
+
+func errUncertain() *schema.Error {
+	return schema.Errorf(schema.Unavailable, "the journal's disk failed, and the kernel stops: whether this was done shows at its next start")
+}
+
+func errNoJournal() *schema.Error {
+	return schema.Errorf(schema.Unavailable, "the journal cannot be written: nothing was done; try again once its disk has room")
+}
+
+// rebuild has a domain make its state anew from the journal, and hold calls until resume: what the registries show is
+// what was lost until all of them are done.
+type rebuild struct{ epoch uint64 }
+
+// rebuilt says that it has.
+type rebuilt struct {
+	domain schema.Domain
+	epoch  uint64
+}
+
+// resume has a domain go on.
+type resume struct{ epoch uint64 }
+
+// rebuilt notes that a registry shows nothing any more that was lost.
+func (a *audit) rebuilt(ctx actor.Context, name schema.Domain) {
+	if !a.rebuilding[name] {
+		return
+	}
+	delete(a.rebuilding, name)
+	if len(a.rebuilding) == 0 {
+		a.tell(ctx, resume{a.epoch})
+	}
+}
+
+// tell sends a message to every domain.
+func (a *audit) tell(ctx actor.Context, message any) {
+	for name, pid := range a.kernel.domains {
+		if name != schema.Audit {
+			ctx.Send(pid, message)
+		}
+	}
+}
