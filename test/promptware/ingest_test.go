@@ -72,7 +72,7 @@ func TestIngest(t *testing.T) {
 	}
 	c.call("Syscall.Call", fmt.Sprintf(`{"syscall":"ingest","args":["os/a/one.md"],"pid":%d}`, pid))
 	hydrated := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, pid))
-	d.end(t, os.Kill)
+	d.End(t, os.Kill)
 	p.put(t, "a/one.md", "other") // what was adopted stays what it was
 	p.start(t)
 	c = p.dial(t)
@@ -157,7 +157,7 @@ func TestIngestKilled(t *testing.T) {
 			answered <- err == nil && a.code == 0
 		}()
 		<-time.After(time.Duration(round) * 150 * time.Microsecond) // another moment in each round
-		d.end(t, os.Kill)
+		d.End(t, os.Kill)
 		was := <-answered
 		d = p.start(t)
 		c = p.dial(t)
@@ -211,7 +211,7 @@ func TestIngestKilledWhileItFetches(t *testing.T) {
 	if got := p.dial(t).uri(pid); got != "os:///one.md" {
 		t.Errorf("meanwhile it is %s", got)
 	}
-	d.end(t, os.Kill)
+	d.End(t, os.Kill)
 	p.start(t)
 	if got := p.dial(t).uri(pid); got != "os:///one.md" {
 		t.Errorf("after the kill it is %s", got)

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/life"
 )
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
@@ -69,57 +69,16 @@ func (p place) entries(t *testing.T, text string) (lines []string) {
 	return lines
 }
 
-// life is one life of a daemon.
-type life struct {
-	cmd    *exec.Cmd
-	exited chan error
-}
-
-func (p place) start(t *testing.T) *life {
+// start begins a life of the daemon, which is this binary again.
+func (p place) start(t *testing.T) *life.Life {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
-	output, err := os.OpenFile(p.path("output"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	must(t, err)
-	defer output.Close()
-	d := &life{cmd: exec.Command(self), exited: make(chan error, 1)}
-	d.cmd.Env = []string{
-		asDaemon + "=1", "HOME=" + p.dir, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0",
-		"PWOS_RUNTIME_DIR=" + p.path("r"), "PWOS_STATE_DIR=" + p.path("s"), "PWOS_CONFIG=" + p.path("config.toml"),
+	d := life.Daemon{
+		Command: []string{self}, Dir: p.dir, Log: p.path("output"),
+		Env: []string{asDaemon + "=1", "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"},
 	}
-	d.cmd.Stdout, d.cmd.Stderr = output, output
-	must(t, d.cmd.Start())
-	go func() { d.exited <- d.cmd.Wait() }()
-	t.Cleanup(func() { d.end(t, syscall.SIGKILL) })
-	for limit := time.Now().Add(patience); ; {
-		conn, err := net.Dial("unix", p.path("r/kernel.sock"))
-		if err == nil {
-			must(t, conn.Close())
-			return d
-		}
-		if time.Now().After(limit) || len(d.exited) > 0 {
-			text, _ := os.ReadFile(p.path("output"))
-			t.Fatalf("no daemon: %v\n%s", err, text)
-		}
-		<-time.After(time.Millisecond)
-	}
-}
-
-// end sends a signal and waits until the life has ended. Later calls do nothing.
-func (d *life) end(t *testing.T, signal os.Signal) {
-	t.Helper()
-	if d.cmd == nil {
-		return
-	}
-	_ = d.cmd.Process.Signal(signal) // it may have ended already
-	select {
-	case <-d.exited:
-	case <-time.After(patience):
-		t.Errorf("it does not end on %v", signal)
-		_ = d.cmd.Process.Kill()
-		<-d.exited
-	}
-	d.cmd = nil
+	return d.Start(t)
 }
 
 // client makes one call at a time.

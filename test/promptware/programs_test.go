@@ -51,7 +51,7 @@ func TestProgramsAreStopped(t *testing.T) {
 	}
 	must(t, os.MkdirAll(p.path("s/scratch/call-1/a"), 0o700))
 	must(t, os.Chmod(p.path("s/scratch/call-1/a"), 0))
-	d.end(t, syscall.SIGKILL)
+	d.End(t, syscall.SIGKILL)
 	p.start(t)
 	p.dial(t) // which is answered once the kernel is there
 	if left := scratch(); len(left) > 0 {

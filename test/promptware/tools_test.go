@@ -127,7 +127,7 @@ func TestToolsAreStopped(t *testing.T) {
 	if got := c.call("Syscall.Call", tool("long")); !strings.Contains(got, `Ref":{"scheme":"file"`) {
 		t.Errorf("got %.100s", got)
 	}
-	d.end(t, syscall.SIGTERM)
+	d.End(t, syscall.SIGTERM)
 }
 
 // TestToolsAreRecorded: the journal has the input, what came of it and the digest of what ran, for a call that failed too,
@@ -143,7 +143,7 @@ func TestToolsAreRecorded(t *testing.T) {
 	c.refused(502, "", "Syscall.Call", tool("prose"))
 	c.refused(404, "os:///missing", "Syscall.Call", `{"syscall":"os/missing"}`)
 	c.refused(403, "programs are not run here", "Syscall.Call", `{"syscall":"os/script"}`)
-	d.end(t, syscall.SIGKILL)
+	d.End(t, syscall.SIGKILL)
 	var intent, ended, failed bool
 	for _, line := range p.entries(t, `"type":"Syscall.Call`) {
 		digest := strings.Contains(line, `"uri":"os:///bad","digest":"sha256-`)
@@ -175,7 +175,7 @@ func TestToolsEndWithTheirCaller(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	must(t, second.send("Syscall.Call", tool("spin")))
-	d.end(t, syscall.SIGTERM)
+	d.End(t, syscall.SIGTERM)
 	if got, err := second.receive(); err != nil || got.code != 503 {
 		t.Errorf("got %+v, %v", got, err)
 	}

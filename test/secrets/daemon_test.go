@@ -11,10 +11,8 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -22,6 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/life"
 )
 
 // asProgram in the environment makes this test binary the daemon: only a process has a stderr, and dies of a signal.
@@ -64,57 +63,16 @@ func newPlace(t *testing.T) place {
 
 func (p place) path(name string) string { return filepath.Join(p.dir, name) }
 
-// process is one life of a daemon.
-type process struct {
-	cmd    *exec.Cmd
-	exited chan error
-}
-
 // start begins a life that says all there is to say, and adds it to the file of output.
-func (p place) start(t *testing.T) *process {
+func (p place) start(t *testing.T) *life.Life {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
-	output, err := os.OpenFile(p.path("output"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	must(t, err)
-	defer output.Close()
-	d := &process{cmd: exec.Command(self, "--log-level=debug", "--log-format=json"), exited: make(chan error, 1)}
-	d.cmd.Env = []string{
-		asProgram + "=1", "GOTRACEBACK=system", "GORACE=atexit_sleep_ms=0", "HOME=" + p.dir,
-		"PWOS_RUNTIME_DIR=" + p.path("r"), "PWOS_STATE_DIR=" + p.path("s"), "PWOS_CONFIG=" + p.path("config.toml"),
+	d := life.Daemon{
+		Command: []string{self, "--log-level=debug", "--log-format=json"}, Dir: p.dir, Log: p.path("output"),
+		Env: []string{asProgram + "=1", "GOTRACEBACK=system", "GORACE=atexit_sleep_ms=0"},
 	}
-	d.cmd.Stdout, d.cmd.Stderr = output, output
-	must(t, d.cmd.Start())
-	go func() { d.exited <- d.cmd.Wait() }()
-	t.Cleanup(func() { d.end(t, syscall.SIGKILL) })
-	for limit := time.Now().Add(patience); ; {
-		conn, err := net.Dial("unix", p.path("r/kernel.sock"))
-		if err == nil {
-			must(t, conn.Close())
-			return d
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("no daemon: %v", err)
-		}
-		<-time.After(time.Millisecond)
-	}
-}
-
-// end sends a signal and waits until the life has ended. Later calls do nothing.
-func (d *process) end(t *testing.T, signal os.Signal) {
-	t.Helper()
-	if d.cmd == nil {
-		return
-	}
-	_ = d.cmd.Process.Signal(signal) // it may have ended already
-	select {
-	case <-d.exited:
-	case <-time.After(patience):
-		t.Errorf("it does not end on %v", signal)
-		_ = d.cmd.Process.Kill()
-		<-d.exited
-	}
-	d.cmd = nil
+	return d.Start(t)
 }
 
 // client is a connection whose answers are gathered while it writes, so that neither side waits for the other.

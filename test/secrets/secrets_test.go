@@ -93,7 +93,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 		t.Errorf("%d secrets in %d ways were answered with %v", used, len(ways), answered)
 	}
 	p.look(t, known, "while it runs")
-	d.end(t, syscall.SIGTERM)
+	d.End(t, syscall.SIGTERM)
 	p.look(t, known, "after its end")
 
 	d = p.start(t) // on snapshots and journal
@@ -105,7 +105,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	}
 	_, err := hold.conn.Write([]byte(`{"kind":"command","type":"Crypto.Seal","data":{"plaintext":` + quote(next())))
 	must(t, err)
-	d.end(t, syscall.SIGQUIT)
+	d.End(t, syscall.SIGQUIT)
 	<-hold.done
 	files := p.look(t, known, "after it was made to dump its goroutines")
 
