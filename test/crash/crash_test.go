@@ -32,28 +32,26 @@ func TestKill(t *testing.T) {
 func chapter(t *testing.T, seed uint64) {
 	chance := rand.New(rand.NewPCG(seed, 3))
 	p := newPlace(t)
-	d := p.launch(t)
-	t.Cleanup(func() { d.kill(t) })
-	d.await(t)
+	d := p.daemon().Start(t)
+	t.Cleanup(func() { d.Kill(t) })
 	writers := spawnWriters(t, p)
 	for round := range rounds {
 		inStart := chance.IntN(4) == 0
 		if !inStart {
-			load(t, writers, func() { wait(time.Duration(chance.Int64N(int64(250 * time.Millisecond)))); d.kill(t) })
+			load(t, writers, func() { wait(time.Duration(chance.Int64N(int64(250 * time.Millisecond)))); d.Kill(t) })
 		} else {
-			d.kill(t)
-			d = p.launch(t)
+			d.Kill(t)
+			d = p.daemon().Launch(t)
 			wait(time.Duration(chance.Int64N(int64(30 * time.Millisecond))))
-			d.kill(t)
+			d.Kill(t)
 		}
 		verify(t, p, round)
-		d = p.launch(t)
-		d.await(t)
+		d = p.daemon().Start(t)
 		each(t, writers, (*writer).check)
 		distinct(t, writers)
 		if t.Failed() {
-			d.kill(t) // what it said is whole then
-			t.Fatalf("round %d, seed %d: the daemon said\n%.4000s", round, seed, d.stderr.String())
+			d.Kill(t) // what it said is whole then
+			t.Fatalf("round %d, seed %d: the daemon said\n%.4000s", round, seed, d.Said())
 		}
 	}
 	total := 0

@@ -1,15 +1,13 @@
 package crash_test
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
+
+	"github.com/promptware-os/pwos/internal/life"
 )
 
 func TestMain(m *testing.M) {
@@ -62,59 +60,4 @@ func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 func (p *place) socket() string          { return p.path("r/kernel.sock") }
 func (p *place) journal() string         { return p.path("s/journal") }
 
-// process is a pwosd that has been started.
-type process struct {
-	cmd    *exec.Cmd
-	ready  *os.File
-	stderr bytes.Buffer
-}
-
-func (p *place) launch(t *testing.T) *process {
-	t.Helper()
-	ready, told, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &process{cmd: exec.Command(pwosd), ready: ready}
-	d.cmd.Env = []string{
-		"HOME=" + p.dir, "PWOS_RUNTIME_DIR=" + p.path("r"), "PWOS_STATE_DIR=" + p.path("s"),
-		"PWOS_CONFIG=" + p.path("config.toml"), "PWOS_READY_FD=3",
-	}
-	d.cmd.ExtraFiles, d.cmd.Stderr = []*os.File{told}, &d.stderr
-	err = d.cmd.Start()
-	_ = told.Close()
-	if err != nil {
-		_ = ready.Close()
-		t.Fatal(err)
-	}
-	return d
-}
-
-// await waits until clients may connect.
-func (d *process) await(t *testing.T) {
-	t.Helper()
-	if err := d.ready.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(d.ready).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, "READY") {
-		d.kill(t)
-		t.Fatalf("pwosd said %q, %v\n%s", line, err, d.stderr.String())
-	}
-}
-
-// kill ends it the hard way, unless it has ended itself: which it must not.
-func (d *process) kill(t *testing.T) {
-	t.Helper()
-	if d.cmd.ProcessState != nil {
-		return
-	}
-	if err := d.cmd.Process.Kill(); err != nil {
-		t.Errorf("kill: %v", err)
-	}
-	_ = d.cmd.Wait() // it says that it was killed
-	_ = d.ready.Close()
-	if status := d.cmd.ProcessState.String(); status != "signal: killed" {
-		t.Errorf("pwosd ended by itself: %s\n%s", status, d.stderr.String())
-	}
-}
+func (p *place) daemon() *life.Daemon { return &life.Daemon{Command: []string{pwosd}, Dir: p.dir} }

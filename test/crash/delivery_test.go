@@ -48,9 +48,8 @@ func (r *receiver) fault(format string, args ...any) {
 func TestDelivery(t *testing.T) {
 	chance := rand.New(rand.NewPCG(4, 4))
 	p := newPlace(t)
-	d := p.launch(t)
-	t.Cleanup(func() { d.kill(t) })
-	d.await(t)
+	d := p.daemon().Start(t)
+	t.Cleanup(func() { d.Kill(t) })
 	var all []*receiver
 	takes := []func(*receiver, *client, *rand.Rand) error{(*receiver).receive, (*receiver).acknowledge, (*receiver).follow}
 	for i := range 2 * len(takes) {
@@ -65,10 +64,9 @@ func TestDelivery(t *testing.T) {
 			load.Go(func() { r.run(own, false) })
 		}
 		wait(time.Duration(chance.Int64N(int64(250 * time.Millisecond))))
-		d.kill(t)
+		d.Kill(t)
 		load.Wait()
-		d = p.launch(t)
-		d.await(t)
+		d = p.daemon().Start(t)
 	}
 	var end sync.WaitGroup
 	for _, r := range all {

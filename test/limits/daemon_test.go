@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/life"
 )
 
 // helperEnv makes the test binary a client that makes one call and exits: a process of its own.
@@ -60,29 +62,10 @@ func startIn(t *testing.T, prepare func(home string)) *daemon {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	prepare(dir)
-	ready, told, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ready.Close()
-	cmd := exec.Command(pwosd)
-	cmd.Env = []string{"HOME=" + dir, "PWOS_RUNTIME_DIR=" + filepath.Join(dir, "r"), "PWOS_STATE_DIR=" + filepath.Join(dir, "s"), "PWOS_READY_FD=3"}
-	cmd.ExtraFiles = []*os.File{told}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_ = told.Close()
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("pwosd: %v", err)
-		}
-	})
-	line, err := bufio.NewReader(ready).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, "READY") {
-		t.Fatalf("pwosd said %q, %v", line, err)
-	}
-	return &daemon{dir: filepath.Join(dir, "r"), pid: cmd.Process.Pid}
+	d := life.Daemon{Command: []string{pwosd}, Dir: dir}
+	l := d.Start(t)
+	t.Cleanup(func() { l.Stop(t) })
+	return &daemon{dir: filepath.Join(dir, "r"), pid: l.PID()}
 }
 
 // memory returns the daemon's resident memory in bytes, without file pages: what it has allocated.

@@ -1,16 +1,14 @@
 package redis_test
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/life"
 )
 
 // kernel is a pwosd of our own, with the pwos that measures it.
@@ -28,30 +26,9 @@ func startKernel(t *testing.T) *kernel {
 	k := &kernel{pwos: filepath.Join(dir, "pwos"), env: []string{
 		"HOME=" + dir, "TMPDIR=" + dir, "PWOS_RUNTIME_DIR=" + filepath.Join(dir, "r"), "PWOS_STATE_DIR=" + filepath.Join(dir, "s"),
 	}}
-	ready, told, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ready.Close()
-	cmd := exec.Command(filepath.Join(dir, "pwosd"))
-	cmd.Env = append(k.env, "PWOS_READY_FD=3")
-	cmd.ExtraFiles = []*os.File{told}
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	err = cmd.Start()
-	_ = told.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("pwosd: %v\n%s", err, said.String())
-		}
-	})
-	if line, err := bufio.NewReader(ready).ReadString('\n'); err != nil || !strings.HasPrefix(line, "READY") {
-		t.Fatalf("pwosd said %q, %v", line, err)
-	}
+	d := life.Daemon{Command: []string{filepath.Join(dir, "pwosd")}, Dir: dir, Env: []string{"TMPDIR=" + dir}}
+	l := d.Start(t)
+	t.Cleanup(func() { l.Stop(t) })
 	return k
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel/process"
@@ -23,7 +22,7 @@ func TestSoakDaemon(t *testing.T) {
 	idle := d.footprint(t, 0).descriptors // nobody has connected yet
 	all := crew(t, p)
 	fill(t, p)
-	d.stop(t)
+	d.Stop(t)
 	d = p.launch(t)
 	live(t, p, process.Recent)
 	work(t, all, calls()/10)
@@ -40,7 +39,7 @@ func TestSoakDaemon(t *testing.T) {
 			orphans(t, p)
 			each(t, all, (*agent).settle) // what was cut short
 		default:
-			d.stop(t)
+			d.Stop(t)
 			d = p.launch(t)
 		}
 		until = max(until, made(all)) + share*calls()/10
@@ -52,7 +51,7 @@ func TestSoakDaemon(t *testing.T) {
 			t.Errorf("%v, then %v: want the same descriptors, and at most %d KiB more memory", first, now, most>>10)
 		}
 	}
-	d.stop(t)
+	d.Stop(t)
 	t.Logf("journal of %s", p.verify(t))
 }
 
@@ -65,7 +64,7 @@ func killed(t *testing.T, all []*agent, d *program) {
 		for made(all) < enough-calls()/40 { // in the middle of it
 			runtime.Gosched()
 		}
-		_ = d.end(syscall.SIGKILL) // it says that it was killed
+		d.Kill(t)
 	})
 	each(t, all, func(a *agent) error {
 		err := a.work(enough)

@@ -2,7 +2,6 @@ package soak_test
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 )
 
@@ -35,7 +34,7 @@ func TestKeyAfterRestart(t *testing.T) {
 	if err := c.end(nil); err != nil {
 		t.Fatal(err)
 	}
-	d.stop(t)
+	d.Stop(t)
 	d = p.launch(t)
 	if c, err = p.dial(); err != nil {
 		t.Fatal(err)
@@ -43,8 +42,8 @@ func TestKeyAfterRestart(t *testing.T) {
 	defer c.end(nil)
 	c.askWith(0, "Syscall.Spawn", `{"child_agent_id":"once"}`, key)
 	again, err := c.flush()
-	_ = d.end(syscall.SIGKILL) // what it says is read below
+	d.Kill(t) // what it says is read below
 	if err != nil || string(again) != want {
-		t.Errorf("again: %s, %v; first %s\n%.600s", again, err, want, d.stderr.String())
+		t.Errorf("again: %s, %v; first %s\n%.600s", again, err, want, d.Said())
 	}
 }

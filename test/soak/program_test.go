@@ -1,66 +1,27 @@
 package soak_test
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/life"
 )
 
 // program is the real daemon.
 type program struct {
-	place  *place
-	cmd    *exec.Cmd
-	stderr bytes.Buffer
+	*life.Life
+	place *place
 }
 
 // launch starts the real daemon on the state there is, and waits until clients may connect.
 func (p *place) launch(t *testing.T) *program {
 	t.Helper()
-	ready, told, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ready.Close()
-	d := &program{place: p, cmd: exec.Command(pwosd)}
-	d.cmd.Env = []string{
-		"HOME=" + p.dir, "PWOS_RUNTIME_DIR=" + p.path("r"), "PWOS_STATE_DIR=" + p.path("s"),
-		"PWOS_CONFIG=" + p.path("config.toml"), "PWOS_READY_FD=3",
-	}
-	d.cmd.ExtraFiles, d.cmd.Stderr = []*os.File{told}, &d.stderr
-	err = d.cmd.Start()
-	_ = told.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.end(syscall.SIGKILL) })
-	if line, err := bufio.NewReader(ready).ReadString('\n'); err != nil || !strings.HasPrefix(line, "READY") {
-		t.Fatalf("pwosd said %q, %v", line, err)
-	}
-	return d
-}
-
-// end sends the signal, unless the daemon has ended, and waits for the end.
-func (d *program) end(signal os.Signal) error {
-	if d.cmd.ProcessState != nil {
-		return nil
-	}
-	_ = d.cmd.Process.Signal(signal) // where it is gone, Wait says so
-	return d.cmd.Wait()
-}
-
-// stop ends the daemon in good order.
-func (d *program) stop(t *testing.T) {
-	t.Helper()
-	if err := d.end(syscall.SIGTERM); err != nil {
-		t.Errorf("pwosd: %v\n%.2000s", err, d.stderr.String())
-	}
+	d := life.Daemon{Command: []string{pwosd}, Dir: p.dir}
+	return &program{d.Start(t), p}
 }
 
 // footprint is what the operating system says that the daemon takes.
@@ -74,14 +35,14 @@ func (f footprint) String() string {
 // takes the fewest that it sees: just after its start the daemon closes one or two more.
 func (d *program) footprint(t *testing.T, want int) footprint {
 	t.Helper()
-	f := footprint{descriptors: d.place.descriptors(t, d.cmd.Process.Pid)}
+	f := footprint{descriptors: d.place.descriptors(t, d.PID())}
 	for limit := time.Now().Add(patience / 4); want > 0 && f.descriptors > want && time.Now().Before(limit); {
 		<-time.After(10 * time.Millisecond)
-		f.descriptors = d.place.descriptors(t, d.cmd.Process.Pid)
+		f.descriptors = d.place.descriptors(t, d.PID())
 	}
 	for i := 0; i < 20 && want == 0; i++ {
 		<-time.After(10 * time.Millisecond)
-		f.descriptors = min(f.descriptors, d.place.descriptors(t, d.cmd.Process.Pid))
+		f.descriptors = min(f.descriptors, d.place.descriptors(t, d.PID()))
 	}
 	f.memory, f.threads = d.status(t, "RssAnon:")<<10, d.status(t, "Threads:")
 	return f
@@ -90,7 +51,7 @@ func (d *program) footprint(t *testing.T, want int) footprint {
 // status reads a number from /proc/<pid>/status.
 func (d *program) status(t *testing.T, name string) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.PID()))
 	if err != nil {
 		t.Fatal(err)
 	}

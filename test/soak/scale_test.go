@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -30,7 +29,7 @@ func TestScale(t *testing.T) {
 	empty := d.footprint(t, 0).memory
 	p.load(t, 0, n)
 	t.Logf("%d bytes a key of the running daemon", (d.footprint(t, 0).memory-empty)/n)
-	d.stop(t)
+	d.Stop(t)
 	t.Logf("%d bytes of journal a command; projections of %d MB", p.bytes(t, "s/journal")/n, p.bytes(t, "s/projections.db*")>>20)
 
 	for _, start := range []struct {
@@ -42,7 +41,7 @@ func TestScale(t *testing.T) {
 		{"kill -9", func() {
 			d = p.launch(t)
 			p.load(t, 0, 1)
-			_ = d.end(syscall.SIGKILL)
+			d.Kill(t)
 		}, func(entries, replayed int) bool { return replayed > 0 && replayed < entries }},
 		{
 			"an orderly end, without projections", func() { p.remove(t, "s/projections.db*") },
@@ -58,7 +57,7 @@ func TestScale(t *testing.T) {
 			p.has(t, k)
 		}
 		t.Logf("%d bytes a key", (d.footprint(t, 0).memory-empty)/n)
-		d.stop(t)
+		d.Stop(t)
 		if entries, replayed := d.replayed(t); !start.replay(entries, replayed) {
 			t.Errorf("after %s: %d of %d entries were replayed", start.after, replayed, entries)
 		}
@@ -68,15 +67,15 @@ func TestScale(t *testing.T) {
 	before := d.footprint(t, 0).memory
 	p.load(t, n, n+n/2)
 	t.Logf("half as many again: %d bytes a key", (d.footprint(t, 0).memory-before)/(n/2))
-	d.stop(t)
+	d.Stop(t)
 }
 
 // replayed is what a daemon that has ended said of its start: how many entries the journal had, and how many were read.
 func (d *program) replayed(t *testing.T) (entries, replayed int) {
 	t.Helper()
-	match := regexp.MustCompile(`"entries":(\d+),"replayed":(\d+)`).FindStringSubmatch(d.stderr.String())
+	match := regexp.MustCompile(`"entries":(\d+),"replayed":(\d+)`).FindStringSubmatch(d.Said())
 	if match == nil {
-		t.Fatalf("the daemon says nothing of the journal:\n%s", d.stderr.String())
+		t.Fatalf("the daemon says nothing of the journal:\n%s", d.Said())
 	}
 	if _, err := fmt.Sscan(match[1]+" "+match[2], &entries, &replayed); err != nil {
 		t.Fatal(err)
