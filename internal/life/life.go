@@ -108,8 +108,29 @@ func (l *Life) Said() string {
 // Stop ends it in good order. It does nothing where it has been ended.
 func (l *Life) Stop(t testing.TB) {
 	t.Helper()
-	if l.end(t, syscall.SIGTERM); l.err != nil && l.killed() == nil {
+	l.end(t, syscall.SIGTERM)
+	l.wellEnded(t)
+}
+
+// Wait waits until it has ended by itself, in good order.
+func (l *Life) Wait(t testing.TB) {
+	t.Helper()
+	l.end(t, nil)
+	l.wellEnded(t)
+}
+
+func (l *Life) wellEnded(t testing.TB) {
+	t.Helper()
+	if l.err != nil && l.killed() == nil {
 		t.Errorf("the daemon ended with %v\n%.4000s", l.err, l.Said())
+	}
+}
+
+// Signal sends it a signal, and waits for nothing.
+func (l *Life) Signal(t testing.TB, signal os.Signal) {
+	t.Helper()
+	if err := l.cmd.Process.Signal(signal); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -132,15 +153,21 @@ func (l *Life) killed() error {
 // End sends it any signal and waits for its end, whatever that is.
 func (l *Life) End(t testing.TB, signal os.Signal) { t.Helper(); l.end(t, signal) }
 
+// end sends a signal, unless that is nil, and waits for the end. A daemon that does not come to it says what it is at.
 func (l *Life) end(t testing.TB, signal os.Signal) {
 	t.Helper()
-	_ = l.cmd.Process.Signal(signal) // it may have ended already
+	if signal != nil {
+		_ = l.cmd.Process.Signal(signal) // it may have ended already
+	}
+	hung := time.AfterFunc(patience, func() { _ = l.cmd.Process.Signal(syscall.SIGQUIT) })
 	select {
 	case <-l.exited:
-	case <-time.After(patience):
-		t.Errorf("the daemon does not end on %v\n%.4000s", signal, l.Said())
+	case <-time.After(patience + patience/4):
 		_ = l.cmd.Process.Kill()
 		<-l.exited
+	}
+	if !hung.Stop() {
+		t.Errorf("the daemon does not end\n%s", l.Said())
 	}
 	_ = l.ready.Close()
 }

@@ -47,7 +47,7 @@ func TestDaemonKilled(t *testing.T) {
 		if slices.ContainsFunc(all, func(osPID int) bool { return !alive(osPID) }) {
 			t.Fatalf("round %d: of %v not all run, so that this proves nothing", round, all)
 		}
-		daemon.kill(t)
+		daemon.Kill(t)
 		await(t, "the end of all that the agents had started", func() bool { return !slices.ContainsFunc(all, alive) })
 		if t.Failed() {
 			return

@@ -1,17 +1,14 @@
 package agents_test
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/life"
 )
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
@@ -51,95 +48,24 @@ func (p *place) configure(t testing.TB, text string) {
 func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 func (p *place) socket() string          { return p.path("r/kernel.sock") }
 
-// process is a daemon that has been started.
-type process struct {
-	cmd    *exec.Cmd
-	ready  *os.File
-	stderr logged
-}
-
 // start runs a daemon at a new place until the test ends.
-func start(t testing.TB) (*place, *process) {
+func start(t testing.TB) (*place, *life.Life) {
 	t.Helper()
 	p := newPlace(t)
 	return p, p.launch(t)
 }
 
-// launch starts a daemon and waits until clients may connect.
-func (p *place) launch(t testing.TB) *process {
+// launch starts a daemon and waits until clients may connect. With the test it ends in good order, if it runs.
+func (p *place) launch(t testing.TB) *life.Life {
 	t.Helper()
-	ready, told, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &process{cmd: exec.Command(self(t), "the-daemon"), ready: ready}
-	d.cmd.Env = []string{
-		"HOME=" + p.dir, "PATH=" + os.Getenv("PATH"), "PWOS_RUNTIME_DIR=" + p.path("r"), "PWOS_STATE_DIR=" + p.path("s"),
-		"PWOS_CONFIG=" + p.path("config.toml"), "PWOS_READY_FD=3",
-	}
-	d.cmd.ExtraFiles, d.cmd.Stderr = []*os.File{told}, &d.stderr
-	err = d.cmd.Start()
-	_ = told.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.end(t) })
-	if err := d.ready.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(d.ready).ReadString('\n')
-	if err != nil || !strings.HasPrefix(line, "READY") {
-		t.Fatalf("the daemon said %q, %v\n%s", line, err, d.stderr.String())
-	}
-	return d
-}
-
-// kill ends the daemon the hard way.
-func (d *process) kill(t testing.TB) {
-	t.Helper()
-	_ = d.cmd.Process.Kill()
-	_ = d.cmd.Wait()
-	if status := d.cmd.ProcessState.String(); status != "signal: killed" {
-		t.Errorf("the daemon ended by itself: %s\n%s", status, d.stderr.String())
-	}
-	_ = d.ready.Close()
-}
-
-// logged is the daemon's log, which grows while it runs.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// end ends the daemon in good order, if it runs.
-func (d *process) end(t testing.TB) {
-	t.Helper()
-	if d.cmd.ProcessState != nil {
-		return
-	}
-	_ = d.cmd.Process.Signal(syscall.SIGTERM)
-	hung := time.AfterFunc(patience, func() { _ = d.cmd.Process.Signal(syscall.SIGQUIT) })
-	err := d.cmd.Wait()
-	hung.Stop()
-	_ = d.ready.Close()
-	if err != nil {
-		t.Errorf("the daemon ended with %v\n%s", err, d.stderr.String())
-	}
-	if t.Failed() {
-		t.Logf("daemon's log:\n%s", d.stderr.String())
-	}
+	d := life.Daemon{Command: []string{self(t), "the-daemon"}, Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
+	l := d.Start(t)
+	t.Cleanup(func() {
+		if l.Stop(t); t.Failed() {
+			t.Logf("daemon's log:\n%s", l.Said())
+		}
+	})
+	return l
 }
 
 // self is this program, which is also every program that the tests start.

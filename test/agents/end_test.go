@@ -52,7 +52,7 @@ func TestQuarantineOutlivesTheDaemon(t *testing.T) {
 	if d := c.get(t, pid); d.State != "BLOCKED" || *d.Restarts != 2 {
 		t.Errorf("a tick before its end the quarantine is over: %+v", d)
 	}
-	daemon.end(t)
+	daemon.Stop(t)
 	p.launch(t)
 	c = p.dial(t)
 	if d := c.get(t, pid); d.State != "BLOCKED" || *d.BlockedUntil != 30 || *d.Restarts != 2 {
@@ -204,7 +204,7 @@ func TestShutdownTakesAllDown(t *testing.T) {
 		pid := c.spawn(t, allowAll+fmt.Sprintf(`,"restart":%q`, restart), "idle")
 		pids, own = append(pids, pid), append(own, *c.get(t, pid).OSPID)
 	}
-	daemon.end(t)
+	daemon.Stop(t)
 	for _, osPID := range own {
 		if alive(osPID) {
 			t.Errorf("process %d outlived the daemon", osPID)
@@ -246,11 +246,9 @@ func TestSecondSignalEndsTheGrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.close()
-	if err := daemon.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	await(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.stderr.String(), "shutting down") })
-	daemon.end(t) // signals once more
+	daemon.Signal(t, syscall.SIGTERM)
+	await(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.Said(), "shutting down") })
+	daemon.Stop(t) // signals once more
 	if alive(own) {
 		t.Error("the agent outlived the daemon")
 	}

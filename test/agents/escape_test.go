@@ -55,7 +55,7 @@ func TestNobodyBecomesTheOperatorOfAnotherKernel(t *testing.T) {
 	for refused, how := range []string{"itself", "orphan"} {
 		pid := c.spawn(t, "", "intrude", how, other.socket())
 		await(t, "the neighbour is to refuse "+how, func() bool {
-			return strings.Count(neighbour.stderr.String(), "process belongs to an agent of another host") > refused
+			return strings.Count(neighbour.Said(), "process belongs to an agent of another host") > refused
 		})
 		c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
 		if said, err := os.ReadFile(filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "intruder")); err == nil {
@@ -72,7 +72,7 @@ func TestSandbox(t *testing.T) {
 	p, daemon := start(t)
 	c := p.dial(t)
 	outside := p.path("outside")
-	pid := c.spawn(t, allowAll, "trespass", outside, fmt.Sprint(daemon.cmd.Process.Pid))
+	pid := c.spawn(t, allowAll, "trespass", outside, fmt.Sprint(daemon.PID()))
 	level := *c.get(t, pid).Sandbox
 	var parameters struct {
 		Sandbox string `json:"sandbox"`
@@ -87,7 +87,7 @@ func TestSandbox(t *testing.T) {
 	}
 	said := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "trespasser"))
 	if level == "none" {
-		if !strings.Contains(daemon.stderr.String(), "AGENTS ARE NOT CONFINED") {
+		if !strings.Contains(daemon.Said(), "AGENTS ARE NOT CONFINED") {
 			t.Error("the system cannot confine, and the log does not say so")
 		}
 		return
@@ -95,7 +95,7 @@ func TestSandbox(t *testing.T) {
 	if _, err := os.Stat(outside); err == nil || !strings.Contains(said, "write: open "+outside+": permission denied") {
 		t.Errorf("writing outside: %s", said)
 	}
-	if !strings.Contains(said, "signal: operation not permitted") && !strings.Contains(daemon.stderr.String(), "agents can signal processes") {
+	if !strings.Contains(said, "signal: operation not permitted") && !strings.Contains(daemon.Said(), "agents can signal processes") {
 		t.Errorf("signalling the daemon: %s", said)
 	}
 }

@@ -19,11 +19,11 @@ func TestManyAgentsTalk(t *testing.T) {
 	c := p.dial(t)
 	c.awaitGone(t, c.spawn(t, allowAll, "exit", "0")) // starts what agents have in common
 	for _, size := range []struct{ agents, messages int }{{2, 200}, {agents, messages}} {
-		before := residentMB(t, daemon.cmd.Process.Pid)
+		before := residentMB(t, daemon.PID())
 		began := time.Now()
 		pids := p.spawnMany(t, size.agents, "chat", fmt.Sprint(size.messages))
 		spawning := time.Since(began)
-		with := residentMB(t, daemon.cmd.Process.Pid)
+		with := residentMB(t, daemon.PID())
 		t.Logf("%d agents spawned in %v (%v each, 8 at once); daemon %d MB before, %d MB with them (%d KB each)",
 			size.agents, spawning.Round(time.Millisecond), (spawning / time.Duration(size.agents)).Round(time.Microsecond),
 			before, with, (with-before)<<10/size.agents)

@@ -43,7 +43,7 @@ func TestMisbehaviourStaysItsOwnProblem(t *testing.T) {
 			} else if d := c.get(t, bad); d.State != "RUNNING" {
 				t.Errorf("it is %s, %+v", d.State, d.Exit)
 			}
-			if used := residentMB(t, daemon.cmd.Process.Pid); used > 200 {
+			if used := residentMB(t, daemon.PID()); used > 200 {
 				t.Errorf("the daemon has come to %d MB", used)
 			}
 			c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, bad), nil)

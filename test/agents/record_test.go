@@ -103,9 +103,7 @@ func TestAgentsAreSomebody(t *testing.T) {
 	c := p.dial(t)
 	pid := c.spawn(t, allowAll, "doze")
 	c.close()
-	if err := daemon.cmd.Wait(); err != nil {
-		t.Errorf("the daemon ended with %v\n%s", err, daemon.stderr.String())
-	}
+	daemon.Wait(t)
 	p.configure(t, settings)
 	p.launch(t)
 	if d := p.dial(t).get(t, pid); d.reason() != "exited" {
