@@ -24,5 +24,5 @@
 //
 // # What it does not promise
 //
-//   - Fairness beyond the mailboxes: a domain takes batches of at most 16 frames in the order in which they arrive.
+//   - Fairness beyond the mailboxes: a domain takes batches of at most 64 frames in the order in which they arrive.
 package actors
