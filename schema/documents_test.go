@@ -12,12 +12,16 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// A maker writes documents for a JSON Schema of the kind that AppendJSONSchema makes: most fit, and some go wrong in one of
-// the ways that clients go wrong.
-type maker struct{ t *rapid.T }
+// A maker writes documents for a JSON Schema of the kind that AppendJSONSchema makes. A careful one writes what fits, which
+// chance would seldom do for a type of many members; any other goes wrong here and there, in one of the ways that clients go
+// wrong.
+type maker struct {
+	t       *rapid.T
+	careful bool
+}
 
-// oneIn is true once in n times.
-func (m maker) oneIn(n int) bool { return rapid.IntRange(1, n).Draw(m.t, "one in") == n }
+// oneIn is true once in n times, never for a careful maker.
+func (m maker) oneIn(n int) bool { return !m.careful && rapid.IntRange(1, n).Draw(m.t, "one in") == n }
 
 func (m maker) value(s map[string]any) string {
 	if m.oneIn(30) {
@@ -82,7 +86,11 @@ func (m maker) name(s string) string {
 func (m maker) text(s map[string]any) string {
 	if words, ok := s["enum"].([]any); ok {
 		near := []string{"", "LOW", "low ", "hig", "a bb", "very"}
-		for range 2 * len(near) {
+		count := 2 * len(near)
+		if m.careful {
+			near = nil
+		}
+		for range count {
 			near = append(near, rapid.SampledFrom(words).Draw(m.t, "word").(string))
 		}
 		return m.name(rapid.SampledFrom(near).Draw(m.t, "near word"))
@@ -93,7 +101,12 @@ func (m maker) text(s map[string]any) string {
 			lengths = append(lengths, max(0, int(n)-1), int(n), int(n), int(n)+1)
 		}
 	}
-	length := rapid.SampledFrom(append(lengths, 2, 3)).Draw(m.t, "length")
+	lengths = slices.DeleteFunc(append(lengths, 2, 3), func(n int) bool {
+		least, isLeast := s["minLength"].(float64)
+		most, isMost := s["maxLength"].(float64)
+		return m.careful && (isLeast && n < int(least) || isMost && n > int(most))
+	})
+	length := rapid.SampledFrom(lengths).Draw(m.t, "length")
 	characters := []string{"a", "é", "€", "\U0001f600", `\ud83d\ude00`, `\n`, `\u0000`, `\"`, "e\u0301"[1:], "\u2028"}
 	drawn := make([]string, min(length, 8)) // which are enough, over and over
 	for i := range drawn {
@@ -108,6 +121,10 @@ func (m maker) text(s map[string]any) string {
 
 // number lies on a bound, beside it, or anywhere, written in one of the many ways.
 func (m maker) number(s map[string]any) string {
+	if m.careful {
+		least, most := s["minimum"].(float64), s["maximum"].(float64)
+		return strconv.FormatFloat(max(least, min(most, float64(rapid.IntRange(0, 9).Draw(m.t, "digit")))), 'f', -1, 64)
+	}
 	var centres []string
 	for _, bound := range []string{"minimum", "maximum"} {
 		centres = append(centres, strconv.FormatFloat(s[bound].(float64), 'e', -1, 64))
