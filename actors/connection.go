@@ -49,7 +49,7 @@ func newConnection(k *Kernel, link Link, done chan<- struct{}) *connection {
 // endOfInput follows the last batch of a connection.
 type endOfInput struct{}
 
-// gone follows it once nobody is there any more to wait for an answer, or has to be hurried.
+// gone is the last message of every connection: nobody is there any more to wait for an answer, or has to be hurried.
 type gone struct{}
 
 // flushed tells that a write which had to wait is over.
@@ -96,8 +96,17 @@ func (c *connection) Receive(ctx actor.Context) {
 	c.follow(ctx)
 	c.writer.flush() // it may have had something to say itself
 	if c.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 && len(c.following) == 0 && c.writer.idle() {
-		ctx.Stop(ctx.Self())
+		c.finish(ctx)
 	}
+}
+
+// finish ends a connection to which no answer is owed. It stays until gone has come, which is sent whatever it does itself.
+func (c *connection) finish(ctx actor.Context) {
+	if c.gone {
+		ctx.Stop(ctx.Self())
+		return
+	}
+	c.link.Interrupt() // so that who waits for the peer to hang up sends it
 }
 
 // dispatch sends on what may be sent without running frames out of order.

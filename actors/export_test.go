@@ -80,6 +80,8 @@ func (f *Feed) Send(domain schema.Domain, calls ...kernel.Call) {
 // End ends the input and waits as Serve does.
 func (f *Feed) End() {
 	f.kernel.root.Send(f.pid, endOfInput{})
+	f.conn.link.AwaitHangup()
+	f.kernel.root.Send(f.pid, gone{})
 	<-f.done
 	f.conn.writer.busy.Wait()
 }

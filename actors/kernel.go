@@ -151,7 +151,7 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 	k.root.Send(pid, endOfInput{})
 	link.AwaitHangup()
 	select {
-	case <-done:
+	case <-done: // by a fault: without one it waits for what comes now
 	default:
 		k.root.Send(pid, gone{})
 	}

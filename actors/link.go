@@ -23,7 +23,7 @@ type Link interface {
 	// AwaitHangup waits, after Next has returned its final error, until the peer has gone altogether and not only ended
 	// its side, or until Interrupt or Close.
 	AwaitHangup()
-	// Interrupt makes Next return what was received already, and then an error.
+	// Interrupt makes Next return what was received already, and then an error. It may be called again.
 	Interrupt()
 	// Close ends both directions; waiting reads and writes return.
 	Close() error

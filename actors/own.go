@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -60,7 +61,8 @@ func (k *Kernel) DoUntil(ctx context.Context, origin, typ string, input any) ([]
 type ownLink struct {
 	in   *schema.LineReader
 	out  bytes.Buffer
-	quit chan struct{}   // closed when the connection has stopped
+	once sync.Once
+	quit chan struct{}   // closed by the first Interrupt
 	over <-chan struct{} // closed when nobody waits for the answer; nil: somebody does
 }
 
@@ -77,10 +79,10 @@ func (l *ownLink) TryWrite(p []byte) (int, error) { return l.out.Write(p) }
 func (l *ownLink) Write(p []byte) (int, error)    { return l.out.Write(p) }
 func (l *ownLink) Dialect() schema.Dialect        { return schema.OsMessage }
 func (l *ownLink) LineLimit() int                 { return schema.MaxLine }
-func (l *ownLink) Interrupt()                     { close(l.quit) }
+func (l *ownLink) Interrupt()                     { l.once.Do(func() { close(l.quit) }) }
 func (l *ownLink) Close() error                   { return nil }
 
-// AwaitHangup returns when the connection has stopped, or its other end has hung up.
+// AwaitHangup returns when the connection has nothing more to say, or its other end has hung up.
 func (l *ownLink) AwaitHangup() {
 	select {
 	case <-l.quit:
