@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -57,7 +58,7 @@ func TestGrantAnswersTheToken(t *testing.T) {
 			t.Parallel()
 			r := newRegistry()
 			must(t, r, tt.from, tt.typ, tt.data, tt.token)
-			if got := string(snapshot(t, r)); got != "["+tt.token+"]\n" {
+			if got := string(domaintest.Snapshot(t, r)); got != "["+tt.token+"]" {
 				t.Errorf("holds %s, want %s", got, tt.token)
 			}
 		})
@@ -71,7 +72,7 @@ func TestGrantReplaces(t *testing.T) {
 		`{"pid":2,"allowed_syscalls":[`+ten+`],"resource_quotas":{"cpu":200,"gpu":200}}`)
 	const less = `{"pid":2,"allowed_syscalls":["Memory.Get"],"resource_quotas":{}}`
 	must(t, r, operator, "Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Get"]}`, less)
-	if got := string(snapshot(t, r)); got != "["+less+"]\n" {
+	if got := string(domaintest.Snapshot(t, r)); got != "["+less+"]" {
 		t.Errorf("holds %s", got)
 	}
 }

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -48,91 +46,16 @@ func agent(pid int64, allowed ...string) caller {
 	}}}
 }
 
-// run does what the shell does with a message: it decodes, decides and applies. It fails the test where deciding changes
-// the state, where a failed call gives data, or where the answer does not fit its JSON Schema.
 func run(t testing.TB, r *capability.Registry, from caller, typ, data string) (string, error) {
 	t.Helper()
-	call := request(t, from, typ, data)
-	before := snapshot(t, r)
-	result, err := r.Decide(call)
-	if !bytes.Equal(before, snapshot(t, r)) {
-		t.Fatalf("%s %s: Decide changed the state", typ, data)
-	}
-	if err != nil {
-		if result.Data != nil {
-			t.Fatalf("%s %s: both an error and data %s", typ, data, result.Data)
-		}
-		return "", err
-	}
-	validate(t, call.Syscall, result.Data)
-	call.Data = bytes.Clone(result.Data)
-	apply(r, call)
-	return string(result.Data), nil
-}
-
-// apply applies a call, and then overwrites what it was decoded from, as the next line of a connection does.
-func apply(r *capability.Registry, call *kernel.Call) {
-	r.Apply(call)
-	for _, raw := range [][]byte{call.Message.Data, call.Data} {
-		for i := range raw {
-			raw[i] = '#'
-		}
-	}
+	return domaintest.Run(t, r, request(t, from, typ, data))
 }
 
 func request(t testing.TB, from caller, typ, data string) *kernel.Call {
 	t.Helper()
-	row, ok := schema.Lookup(typ)
-	if !ok {
-		t.Fatalf("no syscall %s", typ)
-	}
-	raw := []byte(data)
-	in, fault := row.Input.Decode(raw)
-	if fault != nil {
-		t.Fatalf("%s %s: %v", typ, data, fault)
-	}
-	return &kernel.Call{
-		Syscall: row, Input: in, PID: from.pid, Token: from.token, Tick: from.tick,
-		Message: schema.Message{Kind: row.Kind, Type: typ, Data: raw},
-	}
-}
-
-func snapshot(t testing.TB, r *capability.Registry) []byte {
-	t.Helper()
-	var all []byte
-	if err := r.Snapshot()(func(chunk []byte) error {
-		all = append(append(all, chunk...), '\n')
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-var compiled sync.Map // *jsonschema.Schema by syscall type
-
-// validate checks an answer against its row's JSON Schema.
-func validate(t testing.TB, row *schema.Syscall, data []byte) {
-	t.Helper()
-	known, ok := compiled.Load(row.Type)
-	if !ok {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(row.Output.AppendJSONSchema(nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := jsonschema.NewCompiler()
-		if err := c.AddResource("output.json", doc); err != nil {
-			t.Fatal(err)
-		}
-		known, _ = compiled.LoadOrStore(row.Type, c.MustCompile("output.json"))
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatalf("%s answers %s: %v", row.Type, data, err)
-	}
-	if err := known.(*jsonschema.Schema).Validate(value); err != nil {
-		t.Fatalf("%s answers %s: %v", row.Type, data, err)
-	}
+	call := domaintest.Request(t, typ, data)
+	call.PID, call.Token, call.Tick = from.pid, from.token, from.tick
+	return call
 }
 
 // must runs a call that has to succeed with this answer.
@@ -146,13 +69,13 @@ func must(t testing.TB, r *capability.Registry, from caller, typ, data, want str
 // refused runs a call that has to fail with this error and change nothing.
 func refused(t testing.TB, r *capability.Registry, from caller, typ, data string, class schema.Class, message string) {
 	t.Helper()
-	before := snapshot(t, r)
+	before := domaintest.Snapshot(t, r)
 	got, err := run(t, r, from, typ, data)
 	shown, ok := errors.AsType[*schema.Error](err)
 	if !ok || shown.Class != class || shown.Message != message {
 		t.Errorf("%s %s as %d: got %s, %v, want class %d: %s", typ, data, from.pid, got, err, class, message)
 	}
-	if !bytes.Equal(before, snapshot(t, r)) {
+	if !bytes.Equal(before, domaintest.Snapshot(t, r)) {
 		t.Errorf("%s %s as %d: refused, yet the state changed", typ, data, from.pid)
 	}
 }

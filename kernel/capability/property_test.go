@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -183,19 +184,19 @@ func TestModel(t *testing.T) {
 			m.check(r)
 		}
 		granted += m.granted
-		state := snapshot(t, m.reg)
+		state := domaintest.Snapshot(t, m.reg)
 
 		replayed := capability.New(nil, nil)
 		for _, call := range m.journal {
-			apply(replayed, call)
+			domaintest.Apply(replayed, call, call.Data)
 		}
 		restored := capability.New(nil, nil)
 		if err := m.reg.Snapshot()(restored.Restore); err != nil {
 			r.Fatal(err)
 		}
 		for _, other := range []*capability.Registry{replayed, restored} {
-			if !bytes.Equal(state, snapshot(t, other)) {
-				r.Fatalf("state %s, made again %s", state, snapshot(t, other))
+			if !bytes.Equal(state, domaintest.Snapshot(t, other)) {
+				r.Fatalf("state %s, made again %s", state, domaintest.Snapshot(t, other))
 			}
 			m.reg = other
 			m.publish(r)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 )
 
 // filled is a registry with a token for each PID from 1 to n.
@@ -31,12 +32,12 @@ func endowed(t testing.TB, pid int64) *kernel.Call {
 func TestSnapshotIsOfItsMoment(t *testing.T) {
 	t.Parallel()
 	r := filled(t, 3)
-	before := snapshot(t, r)
+	before := domaintest.Snapshot(t, r)
 	write := r.Snapshot()
 	must(t, r, operator, "Capability.Strip", `{"pids":[1,2]}`, `{"success":true}`)
 	endow(t, r, "", 3, 4)
 	var late []byte
-	if err := write(func(chunk []byte) error { late = append(append(late, chunk...), '\n'); return nil }); err != nil {
+	if err := write(func(chunk []byte) error { late = append(late, chunk...); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(before, late) {
@@ -62,7 +63,7 @@ func TestSnapshotChunks(t *testing.T) {
 			t.Fatalf("after one Publish the view shows %v for %d", got, pid)
 		}
 	}
-	if !bytes.Equal(snapshot(t, r), snapshot(t, again)) {
+	if !bytes.Equal(domaintest.Snapshot(t, r), domaintest.Snapshot(t, again)) {
 		t.Error("restored to another state")
 	}
 }
@@ -83,7 +84,7 @@ func TestReset(t *testing.T) {
 	if r.Token(2) == nil {
 		t.Error("the view changes before it is published")
 	}
-	if got := snapshot(t, r); len(got) != 0 || len(r.Holders()) != 0 {
+	if got := domaintest.Snapshot(t, r); len(got) != 0 || len(r.Holders()) != 0 {
 		t.Errorf("after a reset it holds %s", got)
 	}
 	endow(t, r, "", 2)
@@ -111,12 +112,12 @@ func FuzzRestore(f *testing.F) {
 		if r.Restore(chunk) != nil {
 			return
 		}
-		state, again := snapshot(t, r), capability.New(nil, nil)
+		state, again := domaintest.Snapshot(t, r), capability.New(nil, nil)
 		if err := r.Snapshot()(again.Restore); err != nil {
 			t.Fatalf("restore %s: %v", state, err)
 		}
-		if !bytes.Equal(state, snapshot(t, again)) {
-			t.Errorf("%s becomes %s", state, snapshot(t, again))
+		if !bytes.Equal(state, domaintest.Snapshot(t, again)) {
+			t.Errorf("%s becomes %s", state, domaintest.Snapshot(t, again))
 		}
 	})
 }

@@ -1,16 +1,14 @@
 package delta_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/delta"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -38,7 +36,7 @@ type shell struct {
 	rapid.TB
 	domain  *delta.Domain
 	origins table
-	journal []kernel.Call
+	journal domaintest.Journal
 	tick    int64
 }
 
@@ -48,8 +46,7 @@ func newShell(t rapid.TB) *shell {
 	return &shell{TB: t, domain: delta.New(processes), origins: processes}
 }
 
-// run runs one message. It fails the test where deciding changes the state, or where the answer does not fit its JSON
-// Schema.
+// run runs one message.
 func (s *shell) run(pid int64, typ, data string) (string, error) {
 	s.Helper()
 	origin := home
@@ -57,7 +54,7 @@ func (s *shell) run(pid int64, typ, data string) (string, error) {
 		origin = p.Origin
 	}
 	call := s.request(pid, origin, typ, data)
-	result, err := s.decide(call)
+	result, err := domaintest.Decide(s, s.domain, call)
 	if err != nil {
 		return "", err
 	}
@@ -67,86 +64,40 @@ func (s *shell) run(pid int64, typ, data string) (string, error) {
 			s.Fatal(err)
 		}
 		own := s.request(kernel.Operator, origin, step.Type, string(input))
-		done, err := s.decide(own)
+		done, err := domaintest.Decide(s, s.domain, own)
 		if err != nil {
 			s.Fatalf("step %s: %v", step.Type, err)
 		}
-		s.apply(own, done.Data)
+		s.journal.Apply(s.domain, own, done.Data)
 	}
-	s.apply(call, result.Data)
+	s.journal.Apply(s.domain, call, result.Data)
 	return string(result.Data), nil
-}
-
-func (s *shell) decide(call *kernel.Call) (kernel.Result, error) {
-	s.Helper()
-	before := s.snapshot()
-	result, err := s.domain.Decide(call)
-	if !bytes.Equal(before, s.snapshot()) {
-		s.Fatalf("%s %s: Decide changed the state", call.Message.Type, call.Message.Data)
-	}
-	if err == nil {
-		validate(s, call.Syscall, result.Data)
-	}
-	return result, err
 }
 
 func (s *shell) request(pid int64, origin, typ, data string) *kernel.Call {
 	s.Helper()
-	row, ok := schema.Lookup(typ)
-	if !ok {
-		s.Fatalf("no syscall %s", typ)
-	}
-	raw := []byte(data)
-	in, fault := row.Input.Decode(raw)
-	if fault != nil {
-		s.Fatalf("%s %s: %v", typ, data, fault)
-	}
-	return &kernel.Call{
-		Syscall: row, Input: in, PID: pid, Origin: origin, Tick: s.tick,
-		Message: schema.Message{Kind: row.Kind, Type: typ, Data: raw},
-	}
-}
-
-// apply applies a command and journals it. It overwrites the request afterwards, as a connection's next line does.
-func (s *shell) apply(call *kernel.Call, data []byte) {
-	if call.Syscall.Kind != schema.Command {
-		return
-	}
-	entry := *call
-	entry.Message.Data = bytes.Clone(call.Message.Data)
-	entry.Data = bytes.Clone(data)
-	s.journal = append(s.journal, entry)
-
-	call.Data = data
-	s.domain.Apply(call)
-	for i := range call.Message.Data {
-		call.Message.Data[i] = '#'
-	}
+	call := domaintest.Request(s, typ, data)
+	call.PID, call.Origin, call.Tick = pid, origin, s.tick
+	return call
 }
 
 // replay makes the state again from the journal: from what is written there, and without any process table.
 func (s *shell) replay() *shell {
 	s.Helper()
-	again := &shell{TB: s, domain: delta.New(table{}), origins: s.origins}
-	for _, entry := range s.journal {
-		call := again.request(entry.PID, entry.Origin, entry.Message.Type, string(entry.Message.Data))
-		call.Tick, call.Data = entry.Tick, entry.Data
-		again.domain.Apply(call)
-	}
+	again := &shell{TB: s.TB, domain: delta.New(table{}), origins: s.origins}
+	s.journal.Replay(s, again.domain)
 	return again
 }
 
 // restored makes the state again from a snapshot.
 func (s *shell) restored() *shell {
 	s.Helper()
-	again := &shell{TB: s, domain: delta.New(s.origins), origins: s.origins, tick: s.tick}
-	for _, chunk := range s.chunks() {
-		if err := again.domain.Restore(chunk); err != nil {
-			s.Fatal(err)
-		}
-	}
+	again := &shell{TB: s.TB, domain: delta.New(s.origins), origins: s.origins, tick: s.tick}
+	domaintest.Restore(s, s.domain, again.domain)
 	return again
 }
+
+func (s *shell) snapshot() []byte { return domaintest.Snapshot(s, s.domain) }
 
 func (s *shell) chunks() (all [][]byte) {
 	s.Helper()
@@ -158,8 +109,6 @@ func (s *shell) chunks() (all [][]byte) {
 	}
 	return all
 }
-
-func (s *shell) snapshot() []byte { return bytes.Join(s.chunks(), nil) }
 
 // want runs a message and compares its answer.
 func (s *shell) want(pid int64, typ, data, answer string) {
@@ -186,30 +135,4 @@ func (s *shell) answer(pid int64, memory string) string {
 	}
 	return fmt.Sprintf(`{"pid":%d,"agent_id":%q,"parent_pid":0,"state":"READY","priority":"NORMAL","intent":"","role":"",`+
 		`"resource_quota":{},"birth_tick":0,"origin":%q%s}`, pid, p.AgentID, p.Origin, memory)
-}
-
-var compiled sync.Map // *jsonschema.Schema by syscall type
-
-// validate checks an answer against its row's JSON Schema.
-func validate(t rapid.TB, row *schema.Syscall, data []byte) {
-	t.Helper()
-	known, ok := compiled.Load(row.Type)
-	if !ok {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(row.Output.AppendJSONSchema(nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := jsonschema.NewCompiler()
-		if err := c.AddResource("output.json", doc); err != nil {
-			t.Fatal(err)
-		}
-		known, _ = compiled.LoadOrStore(row.Type, c.MustCompile("output.json"))
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatalf("%s answers %s: %v", row.Type, data, err)
-	}
-	if err := known.(*jsonschema.Schema).Validate(value); err != nil {
-		t.Fatalf("%s answers %s: %v", row.Type, data, err)
-	}
 }

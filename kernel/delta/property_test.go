@@ -94,7 +94,7 @@ func TestLongMemory(t *testing.T) {
 				if err != nil {
 					r.Fatal(err)
 				}
-				s.apply(call, result.Data)
+				s.journal.Apply(s.domain, call, result.Data)
 			}
 		}
 		for range rapid.IntRange(1, 2).Draw(r, "rounds") {

@@ -22,7 +22,7 @@ func (s *shell) commit(agent string, n int) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		s.apply(call, result.Data)
+		s.journal.Apply(s.domain, call, result.Data)
 	}
 }
 

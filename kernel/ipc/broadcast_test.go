@@ -9,12 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
 )
 
 // crowd has mailboxes 2, 3, 5 and 7: 3 is full, 7 is denied the intent "x", and nothing may go from 9 to anybody.
-func crowd(t fatal) *shell {
+func crowd(t domaintest.TB) *shell {
 	s := newShell(t, ipc.Options{Capacity: 1, Rules: []ipc.Rule{
 		{Intent: of("x"), ReceiverPID: of(int64(7))}, {SenderPID: of(int64(9))},
 	}}, 7, 3, 5, 2)
@@ -121,7 +122,7 @@ func TestStaleAddress(t *testing.T) {
 			s.check()
 			s.must(kernel.Operator, typ, data)
 			s.check()
-			if after := snapshot(t, s.domain); bytes.Contains(after, []byte("addressed")) {
+			if after := domaintest.Snapshot(t, s.domain); bytes.Contains(after, []byte("addressed")) {
 				t.Errorf("the step is kept: %s", after)
 			}
 			got := [][]string{s.payloads(1, `{}`), s.payloads(2, `{}`)}

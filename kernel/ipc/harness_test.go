@@ -1,33 +1,18 @@
 package ipc_test
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
-	"testing"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// fatal is what both *testing.T and *rapid.T are.
-type fatal interface {
-	Helper()
-	Fatal(args ...any)
-	Fatalf(format string, args ...any)
-}
-
-var _ fatal = (*testing.T)(nil)
-
 // shell does to a domain what the kernel's shell does, and keeps what the journal would.
 type shell struct {
-	t       fatal
+	t       domaintest.TB
 	options ipc.Options
 	domain  *ipc.Domain
 	tick    int64
@@ -35,45 +20,35 @@ type shell struct {
 	conn    string // of the calls
 	id      string // likewise, of their message
 
-	journal []*kernel.Call // applied commands, their data as it was written
+	journal domaintest.Journal
 	last    kernel.Result
 }
 
 // newShell returns a domain with a mailbox for each of the given processes.
-func newShell(t fatal, options ipc.Options, pids ...int64) *shell {
+func newShell(t domaintest.TB, options ipc.Options, pids ...int64) *shell {
 	s := &shell{t: t, options: options, domain: ipc.New(options)}
 	s.internal("Ipc.Open", pids...)
 	return s
 }
 
-// run decodes, decides, and applies a call, its steps first. It fails the test where Decide changes the state, or an
-// answer does not fit its JSON Schema. The answer of a call that waits is empty.
+// run decodes, decides, and applies a call, its steps first. The answer of a call that waits is empty.
 func (s *shell) run(pid int64, typ, data string) (string, *schema.Error) {
 	s.t.Helper()
-	call := s.request(pid, typ, []byte(data))
-	before := snapshot(s.t, s.domain)
-	result, err := s.domain.Decide(call)
-	if !bytes.Equal(before, snapshot(s.t, s.domain)) {
-		s.t.Fatalf("%s %s: Decide changed the state", typ, data)
-	}
+	call := s.request(pid, typ, data)
+	result, err := domaintest.Decide(s.t, s.domain, call)
 	s.last = result
 	if err != nil {
-		var shown *schema.Error
-		if !errors.As(err, &shown) || result.Data != nil {
-			s.t.Fatalf("%s %s: error %v, data %s", typ, data, err, result.Data)
-		}
-		return "", shown
+		return "", domaintest.Shown(s.t, err)
 	}
 	if result.Wait > 0 {
 		return "", nil
 	}
-	validate(s.t, call.Syscall, result.Data)
 	for _, step := range result.Steps {
 		raw, err := schema.Marshal(step.Input)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		own := s.request(kernel.Operator, step.Type, raw)
+		own := s.request(kernel.Operator, step.Type, string(raw))
 		if !own.Syscall.Internal || own.Syscall.Domain != schema.Ipc {
 			s.t.Fatalf("step %s", step.Type)
 		}
@@ -82,10 +57,33 @@ func (s *shell) run(pid int64, typ, data string) (string, *schema.Error) {
 			s.t.Fatal(err)
 		}
 		own.Input = step.Input // live, a step is not decoded again
-		s.apply(own, done.Data)
+		s.journal.Apply(s.domain, own, done.Data)
 	}
-	s.apply(call, result.Data)
+	s.journal.Apply(s.domain, call, result.Data)
 	return string(result.Data), nil
+}
+
+func (s *shell) request(pid int64, typ, data string) *kernel.Call {
+	s.t.Helper()
+	call := domaintest.Request(s.t, typ, data)
+	call.PID, call.Tick, call.Final = pid, s.tick, s.final
+	call.Caller.Conn, call.Message.Meta.ID = s.conn, s.id
+	return call
+}
+
+// check compares the state with that of a fresh domain which replays the journal, under a configuration that lets nothing
+// through, and with that of one which is restored.
+func (s *shell) check() {
+	s.t.Helper()
+	s.journal.Check(s.t, s.domain, ipc.New(ipc.Options{Capacity: 1, Rules: []ipc.Rule{{}}}), ipc.New(s.options))
+}
+
+// restored returns a domain made of a snapshot.
+func (s *shell) restored() *ipc.Domain {
+	s.t.Helper()
+	to := ipc.New(s.options)
+	domaintest.Restore(s.t, s.domain, to)
+	return to
 }
 
 // must is run for what has to succeed.
@@ -104,84 +102,6 @@ func (s *shell) internal(typ string, pids ...int64) {
 	if got := s.must(kernel.Operator, typ, `{"pids":`+list+`}`); got != `{"success":true}` {
 		s.t.Fatal(got)
 	}
-}
-
-func (s *shell) request(pid int64, typ string, data []byte) *kernel.Call {
-	s.t.Helper()
-	row, ok := schema.Lookup(typ)
-	if !ok {
-		s.t.Fatalf("no syscall %s", typ)
-	}
-	in, fault := row.Input.Decode(data)
-	if fault != nil {
-		s.t.Fatalf("%s %s: %v", typ, data, fault)
-	}
-	return &kernel.Call{
-		Syscall: row, Input: in, PID: pid, Tick: s.tick, Final: s.final,
-		Caller:  kernel.Caller{Conn: s.conn},
-		Message: schema.Message{Kind: row.Kind, Type: typ, Data: data, Meta: schema.Metadata{ID: s.id}},
-	}
-}
-
-// apply applies a command, and overwrites the request afterwards, as a connection's next line does.
-func (s *shell) apply(call *kernel.Call, data []byte) {
-	call.Data = data
-	entry := *call
-	entry.Message.Data = slices.Clone(call.Message.Data)
-	s.journal = append(s.journal, &entry)
-	s.domain.Apply(call)
-	for i := range call.Message.Data {
-		call.Message.Data[i] = '#'
-	}
-}
-
-// check compares the state with that of a fresh domain which replays the journal, under a configuration that lets nothing
-// through, and with that of one which is restored.
-func (s *shell) check() {
-	s.t.Helper()
-	want := snapshot(s.t, s.domain)
-	replayed := ipc.New(ipc.Options{Capacity: 1, Rules: []ipc.Rule{{}}})
-	for _, entry := range s.journal {
-		in, fault := entry.Syscall.Input.Decode(entry.Message.Data)
-		if fault != nil {
-			s.t.Fatal(fault)
-		}
-		again := *entry
-		again.Input = in
-		replayed.Apply(&again)
-	}
-	if got := snapshot(s.t, replayed); !bytes.Equal(got, want) {
-		s.t.Fatalf("replayed\n%s\nlive\n%s", got, want)
-	}
-	if got := snapshot(s.t, s.restored()); !bytes.Equal(got, want) {
-		s.t.Fatalf("restored\n%s\nlive\n%s", got, want)
-	}
-}
-
-// restored returns a domain made of a snapshot, whose chunks are overwritten once they are read.
-func (s *shell) restored() *ipc.Domain {
-	s.t.Helper()
-	to := ipc.New(s.options)
-	if err := s.domain.Snapshot()(func(chunk []byte) error {
-		mine := slices.Clone(chunk)
-		defer clear(mine)
-		return to.Restore(mine)
-	}); err != nil {
-		s.t.Fatal(err)
-	}
-	return to
-}
-
-func snapshot(t fatal, d *ipc.Domain) []byte {
-	t.Helper()
-	var chunks [][]byte // kept as they come: a writer may
-	if err := d.Snapshot()(func(chunk []byte) error {
-		chunks = append(chunks, chunk)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return slices.Concat(chunks...)
 }
 
 // send sends a message of which nothing is said but its payload, and expects it to be delivered.
@@ -211,34 +131,4 @@ func (s *shell) messages(data string) []schema.MailMessage {
 		s.t.Fatal(fault)
 	}
 	return out.(*schema.ReceiveOutput).Messages
-}
-
-var compiled sync.Map // *jsonschema.Schema by syscall type
-
-// validate checks an answer against its row's JSON Schema.
-func validate(t fatal, row *schema.Syscall, data []byte) {
-	t.Helper()
-	known, ok := compiled.Load(row.Type)
-	if !ok {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(row.Output.AppendJSONSchema(nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := jsonschema.NewCompiler()
-		if err := c.AddResource("output.json", doc); err != nil {
-			t.Fatal(err)
-		}
-		sch, err := c.Compile("output.json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		known, _ = compiled.LoadOrStore(row.Type, sch)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatalf("%s answers no JSON: %v: %s", row.Type, err, data)
-	}
-	if err := known.(*jsonschema.Schema).Validate(value); err != nil {
-		t.Fatalf("%s answers %s: %v", row.Type, data, err)
-	}
 }

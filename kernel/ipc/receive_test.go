@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -190,7 +191,7 @@ func TestOpenAndClose(t *testing.T) {
 		t.Errorf("after reset: %v", got)
 	}
 	fresh := ipc.New(ipc.Options{})
-	if got, want := snapshot(t, s.domain), snapshot(t, fresh); string(got) != string(want) {
+	if got, want := domaintest.Snapshot(t, s.domain), domaintest.Snapshot(t, fresh); string(got) != string(want) {
 		t.Errorf("after reset: %s", got)
 	}
 }

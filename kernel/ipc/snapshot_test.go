@@ -7,11 +7,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 )
 
 // busy has many mailboxes with a few messages each, more than a chunk holds.
-func busy(t fatal, boxes int64) *shell {
+func busy(t domaintest.TB, boxes int64) *shell {
 	t.Helper()
 	s := &shell{t: t, domain: ipc.New(ipc.Options{})}
 	pids := make([]int64, boxes)
@@ -31,12 +32,12 @@ func busy(t fatal, boxes int64) *shell {
 // quietly is must without looking at the state each time.
 func (s *shell) quietly(pid int64, typ, data string) {
 	s.t.Helper()
-	call := s.request(pid, typ, []byte(data))
+	call := s.request(pid, typ, data)
 	result, err := s.domain.Decide(call)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.apply(call, result.Data)
+	s.journal.Apply(s.domain, call, result.Data)
 }
 
 func (s *shell) internalQuietly(typ string, pids []int64) {
@@ -49,7 +50,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	t.Parallel()
 	const boxes = 2000
 	s := busy(t, boxes)
-	want, later, last := snapshot(t, s.domain), s.domain.Snapshot(), s.domain.Snapshot()
+	want, later, last := domaintest.Snapshot(t, s.domain), s.domain.Snapshot(), s.domain.Snapshot()
 	var got []byte
 	chunks := 0
 	var writer sync.WaitGroup
@@ -128,7 +129,7 @@ func FuzzRestore(f *testing.F) {
 			return
 		}
 		s := &shell{t: t, domain: d}
-		if want, got := snapshot(t, d), snapshot(t, s.restored()); string(got) != string(want) {
+		if want, got := domaintest.Snapshot(t, d), domaintest.Snapshot(t, s.restored()); string(got) != string(want) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})

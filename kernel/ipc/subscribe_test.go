@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -156,7 +157,7 @@ func TestSnapshotOfFlight(t *testing.T) {
 	var want [][]byte
 	note := func() {
 		writes = append(writes, s.domain.Snapshot())
-		want = append(want, snapshot(t, s.domain))
+		want = append(want, domaintest.Snapshot(t, s.domain))
 	}
 	for _, call := range [][2]string{
 		{"Ipc.Receive", `{"max":4,"ack":true}`},

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -49,11 +50,11 @@ func TestKeys(t *testing.T) {
 			_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+key+`,"value":1}`)
 			if tc.fault != "" {
 				want := "Invalid input: key " + tc.fault
-				wantError(t, err, schema.InvalidInput, want)
+				domaintest.WantError(t, err, schema.InvalidInput, want)
 				_, err = run(t, d, 1, home, "Memory.Get", `{"key":`+key+`}`)
-				wantError(t, err, schema.InvalidInput, want)
+				domaintest.WantError(t, err, schema.InvalidInput, want)
 				_, err = run(t, d, 1, home, "Memory.Delete", `{"key":`+key+`}`)
-				wantError(t, err, schema.InvalidInput, want)
+				domaintest.WantError(t, err, schema.InvalidInput, want)
 				return
 			}
 			if err != nil {

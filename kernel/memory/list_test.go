@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -105,7 +106,7 @@ func store(t rapid.TB, d *memory.Domain, key, value string) {
 	if _, err := d.Decide(call); err != nil {
 		t.Fatal(err)
 	}
-	apply(d, call)
+	domaintest.Apply(d, call, call.Data)
 }
 
 // TestPagesStayGood deletes and adds between two pages: no key that was there all the time is missed or repeated.

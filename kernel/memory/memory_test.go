@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -48,12 +49,12 @@ func TestSetReplacesAndDeleteRemoves(t *testing.T) {
 	} {
 		got, err := run(t, d, 3, home, step.typ, step.data)
 		if step.fault != "" {
-			wantError(t, err, schema.NotFound, step.fault)
+			domaintest.WantError(t, err, schema.NotFound, step.fault)
 		} else if err != nil || got != step.want {
 			t.Errorf("%s %s: %s, %v, want %s", step.typ, step.data, got, err, step.want)
 		}
 	}
-	if rest := snapshot(t, d); len(rest) != 0 {
+	if rest := domaintest.Snapshot(t, d); len(rest) != 0 {
 		t.Errorf("an emptied store leaves %q", rest)
 	}
 }
@@ -84,7 +85,7 @@ func TestVaultTakesSealedValuesOnly(t *testing.T) {
 				}
 				return
 			}
-			wantError(t, err, schema.InvalidInput, "Invalid input: value must be a string that begins with pwenc:v1: to be stored under /vault/api:"+
+			domaintest.WantError(t, err, schema.InvalidInput, "Invalid input: value must be a string that begins with pwenc:v1: to be stored under /vault/api:"+
 				" vault/ holds sealed values only; seal it first, or store it under another key")
 			if _, err := run(t, d, 1, home, "Memory.Set", `{"key":"vaults/api","value":`+value+`}`); err != nil {
 				t.Errorf("outside of vault/: %v", err)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -79,19 +80,19 @@ func TestModel(t *testing.T) {
 			}
 			want(r, d, origin, "Memory.Get", `{"key":"proc/meminfo"}`, m.meminfo(origin))
 		}
-		live := snapshot(r, d)
+		live := domaintest.Snapshot(r, d)
 		replayed := newDomain(r, nil)
 		for _, call := range journal {
-			apply(replayed, call)
+			domaintest.Apply(replayed, call, call.Data)
 		}
-		if !bytes.Equal(live, snapshot(r, replayed)) {
+		if !bytes.Equal(live, domaintest.Snapshot(r, replayed)) {
 			r.Fatal("replaying the commands gives another state")
 		}
 		restored := newDomain(r, nil)
 		if err := restored.Restore(live); len(live) > 0 && err != nil {
 			r.Fatal(err)
 		}
-		if !bytes.Equal(live, snapshot(r, restored)) {
+		if !bytes.Equal(live, domaintest.Snapshot(r, restored)) {
 			r.Fatal("restoring a snapshot gives another state")
 		}
 		for _, origin := range []string{home, other, ""} {
@@ -99,7 +100,7 @@ func TestModel(t *testing.T) {
 			want(r, restored, origin, "Memory.List", `{"limit":1000}`, m.keys(origin, ""))
 		}
 		d.Reset()
-		if rest := snapshot(r, d); len(rest) > 0 {
+		if rest := domaintest.Snapshot(r, d); len(rest) > 0 {
 			r.Fatalf("after Reset: %q", rest)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
 )
 
@@ -30,7 +31,7 @@ func TestSnapshotInChunks(t *testing.T) {
 		store(t, d, fmt.Sprintf("k/%05d", i), `"`+strings.Repeat("v", 1000)+`"`)
 	}
 	call := request(t, 1, other, "Memory.Set", `{"key":"x","value":1}`)
-	apply(d, call)
+	domaintest.Apply(d, call, call.Data)
 	all := chunks(t, d)
 	if len(all) != 3 {
 		t.Errorf("%d chunks", len(all))
@@ -44,13 +45,13 @@ func TestSnapshotInChunks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !bytes.Equal(snapshot(t, d), snapshot(t, restored)) {
+	if !bytes.Equal(domaintest.Snapshot(t, d), domaintest.Snapshot(t, restored)) {
 		t.Error("the restored state is another one")
 	}
 	for i := range all { // nothing of a chunk is kept
 		clear(all[i])
 	}
-	if !bytes.Equal(snapshot(t, d), snapshot(t, restored)) {
+	if !bytes.Equal(domaintest.Snapshot(t, d), domaintest.Snapshot(t, restored)) {
 		t.Error("the restored state changes with the chunk that it came from")
 	}
 	if err := restored.Restore(chunks(t, d)[1]); !errors.Is(err, memory.ErrSnapshot) {
@@ -65,7 +66,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	for i := range 2000 {
 		store(t, d, fmt.Sprintf("k/%d", i), "1")
 	}
-	want := snapshot(t, d)
+	want := domaintest.Snapshot(t, d)
 	write, writeLater := d.Snapshot(), d.Snapshot()
 	var got, later bytes.Buffer
 	var writing sync.WaitGroup
@@ -81,7 +82,9 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 		store(t, d, fmt.Sprintf("k/%d", i), "22")
 		store(t, d, fmt.Sprintf("new/%d", i), "3")
 		if i%2 == 0 {
-			apply(d, request(t, 1, home, "Memory.Delete", fmt.Sprintf(`{"key":"k/%d"}`, i)))
+			if _, err := run(t, d, 1, home, "Memory.Delete", fmt.Sprintf(`{"key":"k/%d"}`, i)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	writing.Wait()
@@ -156,13 +159,13 @@ func FuzzRestore(f *testing.F) {
 		if err := d.Restore(chunk); err != nil {
 			return
 		}
-		once := snapshot(t, d)
+		once := domaintest.Snapshot(t, d)
 		again := newDomain(t, nil)
 		if err := again.Restore(once); err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(once, snapshot(t, again)) {
-			t.Errorf("%q restores to %q", once, snapshot(t, again))
+		if !bytes.Equal(once, domaintest.Snapshot(t, again)) {
+			t.Errorf("%q restores to %q", once, domaintest.Snapshot(t, again))
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -87,13 +88,13 @@ func TestAdoptFails(t *testing.T) {
 	s := newShell(t)
 	pid := s.spawn(kernel.Operator)
 	s.adopt(pid, "ctx-1", "os:///a", "text")
-	before := string(snapshot(t, s.domain))
+	before := string(domaintest.Snapshot(t, s.domain))
 	refused := func(pid int64, result string, class schema.Class) {
 		t.Helper()
 		if _, err := s.end(pid, "Kernel.Ingest", "Process.Adopted", result); err == nil || err.Class != class {
 			t.Errorf("got %v", err)
 		}
-		if string(snapshot(t, s.domain)) != before {
+		if string(domaintest.Snapshot(t, s.domain)) != before {
 			t.Error("it changed something")
 		}
 	}
@@ -103,7 +104,7 @@ func TestAdoptFails(t *testing.T) {
 	if _, err := s.run(kernel.Operator, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid)); err != nil {
 		t.Fatal(err)
 	}
-	before = string(snapshot(t, s.domain))
+	before = string(domaintest.Snapshot(t, s.domain))
 	refused(pid, adoption("ctx-2", "os:///b", "{}", "x"), schema.Conflict)
 	for _, typ := range []string{"Kernel.Ingest", "FileSystem.Hydrate"} {
 		if _, err := s.run(pid, typ, `{"uri":"a"}`); err == nil || err.Class != schema.Conflict {
@@ -117,7 +118,7 @@ func TestContextsAreLetGo(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	a, b := s.spawn(kernel.Operator), s.spawn(kernel.Operator)
-	kept := func(id string) int { return strings.Count(string(snapshot(t, s.domain)), `"id":"`+id+`"`) }
+	kept := func(id string) int { return strings.Count(string(domaintest.Snapshot(t, s.domain)), `"id":"`+id+`"`) }
 	s.adopt(a, "ctx-1", "os:///1", "text")
 	s.adopt(b, "ctx-1", "os:///1", "text")
 	s.adopt(b, "ctx-1", "os:///1", "text") // again the same

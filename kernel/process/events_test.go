@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -19,7 +20,7 @@ type follower struct {
 
 func (s *shell) follow(pid int64, data string) *follower {
 	s.t.Helper()
-	result, err := s.domain.Decide(s.request(pid, "Process.Subscribe", []byte(data)))
+	result, err := s.domain.Decide(s.request(pid, "Process.Subscribe", data))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func (s *shell) follow(pid int64, data string) *follower {
 func (f *follower) news() (words []string) {
 	f.s.t.Helper()
 	for {
-		call := f.s.request(kernel.Operator, f.next.Type, marshal(f.s.t, f.next.Input))
+		call := f.s.request(kernel.Operator, f.next.Type, string(marshal(f.s.t, f.next.Input)))
 		result, err := f.s.domain.Decide(call)
 		if err != nil {
 			f.s.t.Fatal(err)
@@ -46,7 +47,7 @@ func (f *follower) news() (words []string) {
 	}
 }
 
-func marshal(t fatal, v any) []byte {
+func marshal(t domaintest.TB, v any) []byte {
 	t.Helper()
 	raw, err := schema.Marshal(v)
 	if err != nil {
@@ -66,9 +67,9 @@ func (s *shell) must(pid int64, typ, data string) {
 // own applies one of the kernel's own commands, with the given cause.
 func (s *shell) own(typ, data, id, cause string) {
 	s.t.Helper()
-	call := s.request(kernel.Operator, typ, []byte(data))
+	call := s.request(kernel.Operator, typ, data)
 	call.Message.Meta.ID, call.Message.Meta.Causation = id, cause
-	s.apply(call, []byte(`{"success":true}`))
+	s.journal.Apply(s.domain, call, []byte(`{"success":true}`))
 }
 
 // TestEvents: what happens to a process, in its order, because of the request behind it; from the subscription on, to who
@@ -119,7 +120,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 	got := slow.news()
 	var missed int
-	result, err := s.domain.Decide(s.request(0, "Process.Watch", []byte(`{"pid":0,"after":1}`)))
+	result, err := s.domain.Decide(s.request(0, "Process.Watch", `{"pid":0,"after":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}

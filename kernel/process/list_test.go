@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -72,7 +73,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	t.Parallel()
 	d := process.New(nil)
 	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
-	want, later := snapshot(t, d), d.Snapshot()
+	want, later := domaintest.Snapshot(t, d), d.Snapshot()
 	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
 	d.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{1, 2, 3}}})
 	var got []byte
@@ -110,7 +111,7 @@ func FuzzRestore(f *testing.F) {
 		if err := d.Snapshot()(again.Restore); err != nil {
 			t.Fatal(err)
 		}
-		if want, got := snapshot(t, d), snapshot(t, again); string(got) != string(want) {
+		if want, got := domaintest.Snapshot(t, d), domaintest.Snapshot(t, again); string(got) != string(want) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})

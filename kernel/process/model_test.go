@@ -42,7 +42,7 @@ func TestModel(t *testing.T) {
 			"tick":      func(*rapid.T) { s.tick += rapid.Int64Range(0, 3).Draw(t, "ticks") },
 			"crash": func(*rapid.T) { // a spawn that got no further than its first step
 				note := fmt.Sprintf(`{"pid":%d,"resource_quota":{"gpu":999}}`, len(m.processes)+1)
-				s.apply(s.request(kernel.Operator, "Process.Prepare", []byte(note)), []byte(`{"success":true}`))
+				s.journal.Apply(s.domain, s.request(kernel.Operator, "Process.Prepare", note), []byte(`{"success":true}`))
 			},
 			"restart": func(*rapid.T) { s.domain = restore(t, s.domain) },
 			"":        func(*rapid.T) { m.compare(t, s) },

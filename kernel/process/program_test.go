@@ -112,7 +112,7 @@ func TestEffects(t *testing.T) {
 	s := newShell(t)
 	decide := func(typ, data string) *kernel.Effect {
 		t.Helper()
-		result, err := s.domain.Decide(s.request(kernel.Operator, typ, []byte(data)))
+		result, err := s.domain.Decide(s.request(kernel.Operator, typ, data))
 		if err != nil {
 			t.Fatal(err)
 		}

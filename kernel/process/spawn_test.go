@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -148,8 +149,8 @@ func TestSpawnTold(t *testing.T) {
 func TestStaleNote(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	note := s.request(kernel.Operator, "Process.Prepare", []byte(`{"pid":1,"resource_quota":{"gpu":7}}`))
-	s.apply(note, []byte(`{"success":true}`))
+	note := s.request(kernel.Operator, "Process.Prepare", `{"pid":1,"resource_quota":{"gpu":7}}`)
+	s.journal.Apply(s.domain, note, []byte(`{"success":true}`))
 	s.check()
 	if child := s.spawnWith(kernel.Operator, `{"allowed_syscalls":["*"],"resource_quotas":{"ram":2}}`); child != 1 {
 		t.Fatalf("child %d", child)
@@ -157,13 +158,13 @@ func TestStaleNote(t *testing.T) {
 	if diff := cmp.Diff(map[string]float64{"ram": 2}, s.get(1).ResourceQuota); diff != "" {
 		t.Error(diff)
 	}
-	s.apply(s.request(kernel.Operator, "Process.Prepare", []byte(`{"pid":9,"resource_quota":{"gpu":7}}`)), nil)
-	s.apply(s.request(kernel.Operator, "Syscall.Spawn", []byte(spawning(""))), nil)
+	s.journal.Apply(s.domain, s.request(kernel.Operator, "Process.Prepare", `{"pid":9,"resource_quota":{"gpu":7}}`), nil)
+	s.journal.Apply(s.domain, s.request(kernel.Operator, "Syscall.Spawn", spawning("")), nil)
 	s.domain.Publish()
 	if quota := s.get(2).ResourceQuota; len(quota) != 0 {
 		t.Errorf("the note for another went to pid 2: %v", quota)
 	}
-	if bytes.Contains(snapshot(t, s.domain), []byte("prepared")) {
+	if bytes.Contains(domaintest.Snapshot(t, s.domain), []byte("prepared")) {
 		t.Error("the note is kept")
 	}
 }

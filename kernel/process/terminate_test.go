@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -22,7 +23,7 @@ func (s *shell) terminate(pid int64) []kernel.Step {
 }
 
 // family spawns 1 with the children 2 and 3, 2 with the child 4, and a stranger 5.
-func family(t fatal) *shell {
+func family(t domaintest.TB) *shell {
 	s := newShell(t)
 	for _, parent := range []int64{0, 1, 1, 2, 0} {
 		s.spawn(parent)
@@ -115,7 +116,7 @@ func TestTerminateAuthority(t *testing.T) {
 func TestExitTakesDescendants(t *testing.T) {
 	t.Parallel()
 	s := family(t)
-	s.apply(s.request(kernel.Operator, "Process.Exit", []byte(`{"pids":[2,2,99],"reason":"crashed"}`)), []byte(`{"success":true}`))
+	s.journal.Apply(s.domain, s.request(kernel.Operator, "Process.Exit", `{"pids":[2,2,99],"reason":"crashed"}`), []byte(`{"success":true}`))
 	s.domain.Publish()
 	for pid, state := range map[int64]string{1: "READY", 2: "TERMINATED", 3: "READY", 4: "TERMINATED"} {
 		if got := s.get(pid).State; got != state {
@@ -158,7 +159,7 @@ func TestDeepAndWide(t *testing.T) {
 }
 
 // spawnMany applies n spawns without a capability.
-func spawnMany(t fatal, d *process.Domain, n int64, parent func(pid int64) int64) {
+func spawnMany(t domaintest.TB, d *process.Domain, n int64, parent func(pid int64) int64) {
 	t.Helper()
 	row, ok := schema.Lookup("Syscall.Spawn")
 	if !ok {

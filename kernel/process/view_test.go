@@ -16,7 +16,7 @@ func TestViewFollowsPublish(t *testing.T) {
 	t.Parallel()
 	s := family(t)
 	view := s.domain.Processes()
-	s.apply(s.request(kernel.Operator, "Process.Exit", []byte(`{"pids":[5],"reason":""}`)), nil)
+	s.journal.Apply(s.domain, s.request(kernel.Operator, "Process.Exit", `{"pids":[5],"reason":""}`), nil)
 	if s.domain.Alive(5) || view.Process(5).State != "READY" {
 		t.Errorf("before: alive %v, seen %+v", s.domain.Alive(5), view.Process(5))
 	}

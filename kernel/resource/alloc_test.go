@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -21,8 +22,8 @@ func TestAllocAndRelease(t *testing.T) {
 	b.must(1, "Syscall.Release", `{"resource_id":"gpu","amount":4.75}`, `{"resource_id":"gpu","amount":4.75}`)
 	b.must(1, "Syscall.Release", `{"resource_id":"gpu","amount":0}`, `{"resource_id":"gpu","amount":0}`)
 	b.must(3, "Syscall.Release", `{"resource_id":"cpu","amount":0}`, `{"resource_id":"cpu","amount":0}`)
-	const left = `[{"pid":1,"resource_id":"gpu","amount":"0.25"},{"pid":2,"resource_id":"gpu","amount":"3"}]` + "\n"
-	if got := string(snapshot(t, b.ledger)); got != left {
+	const left = `[{"pid":1,"resource_id":"gpu","amount":"0.25"},{"pid":2,"resource_id":"gpu","amount":"3"}]`
+	if got := string(domaintest.Snapshot(t, b.ledger)); got != left {
 		t.Errorf("left with %s, want %s", got, left)
 	}
 }
@@ -115,7 +116,7 @@ func TestLessThanIsHeld(t *testing.T) {
 	b.refused(1, "Syscall.Alloc", `{"resource_id":"gpu","amount":0.5}`, schema.QuotaExceeded,
 		"quota of gpu exceeded: pid 1 may hold 3, holds 4 and asked for 0.5: release some, or have a larger quota granted")
 
-	state := snapshot(t, b.ledger)
+	state := domaintest.Snapshot(t, b.ledger)
 	b.ledger = newLedger(t, map[string]float64{"gpu": 5}, b.tokens)
 	if err := b.ledger.Restore(state); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/kernel/domaintest"
 )
 
 // TestTenTenthsAreOne: what floats cannot add up, the ledger does, and nothing is left of it afterwards.
@@ -21,7 +23,7 @@ func TestTenTenthsAreOne(t *testing.T) {
 	for range 10 {
 		b.must(1, "Syscall.Release", `{"resource_id":"cpu","amount":0.1}`, `{"resource_id":"cpu","amount":0.1}`)
 	}
-	if got := snapshot(t, b.ledger); len(got) != 0 {
+	if got := domaintest.Snapshot(t, b.ledger); len(got) != 0 {
 		t.Errorf("left with %s", got)
 	}
 }

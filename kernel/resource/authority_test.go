@@ -3,6 +3,7 @@ package resource_test
 import (
 	"testing"
 
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -91,9 +92,9 @@ func TestCheck(t *testing.T) {
 			b.tokens.grant(2, map[string]float64{"gpu": 99})
 			b.tokens[3].ExpiresAtTick = new(int64(5))
 			b.tick = 6
-			before := snapshot(t, b.ledger)
+			before := domaintest.Snapshot(t, b.ledger)
 			b.must(0, "Capability.Check", tt.data, tt.want)
-			if got := snapshot(t, b.ledger); string(got) != string(before) {
+			if got := domaintest.Snapshot(t, b.ledger); string(got) != string(before) {
 				t.Errorf("a check left %s", got)
 			}
 		})

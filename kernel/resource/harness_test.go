@@ -3,12 +3,10 @@ package resource_test
 import (
 	"bytes"
 	"errors"
-	"sync"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -64,8 +62,7 @@ func newLedger(t testing.TB, pools map[string]float64, view kernel.Tokens) *reso
 	return l
 }
 
-// run does what the shell does with a message: it decodes, authorizes, decides and applies. It fails the test where
-// deciding changes the state, where a failed call gives data, or where the answer does not fit its JSON Schema.
+// run does what the shell does with a message: it decodes, authorizes, decides and applies.
 func (b *bench) run(pid int64, typ, data string) (string, error) {
 	b.t.Helper()
 	call := request(b.t, pid, typ, data)
@@ -75,87 +72,14 @@ func (b *bench) run(pid int64, typ, data string) (string, error) {
 			return "", err
 		}
 	}
-	before := snapshot(b.t, b.ledger)
-	result, err := b.ledger.Decide(call)
-	if !bytes.Equal(before, snapshot(b.t, b.ledger)) {
-		b.t.Fatalf("%s %s: Decide changed the state", typ, data)
-	}
-	if err != nil {
-		if result.Data != nil {
-			b.t.Fatalf("%s %s: both an error and data %s", typ, data, result.Data)
-		}
-		return "", err
-	}
-	validate(b.t, call.Syscall, result.Data)
-	call.Data = bytes.Clone(result.Data)
-	apply(b.ledger, call)
-	return string(result.Data), nil
-}
-
-// apply applies a command, and then overwrites what it was decoded from, as the next line of a connection does.
-func apply(l *resource.Ledger, call *kernel.Call) {
-	if call.Syscall.Kind != schema.Command {
-		return
-	}
-	l.Apply(call)
-	for i := range call.Message.Data {
-		call.Message.Data[i] = '#'
-	}
+	return domaintest.Run(b.t, b.ledger, call)
 }
 
 func request(t testing.TB, pid int64, typ, data string) *kernel.Call {
 	t.Helper()
-	row, ok := schema.Lookup(typ)
-	if !ok {
-		t.Fatalf("no syscall %s", typ)
-	}
-	raw := []byte(data)
-	in, fault := row.Input.Decode(raw)
-	if fault != nil {
-		t.Fatalf("%s %s: %v", typ, data, fault)
-	}
-	return &kernel.Call{
-		Syscall: row, Input: in, PID: pid,
-		Message: schema.Message{Kind: row.Kind, Type: typ, Data: raw},
-	}
-}
-
-func snapshot(t testing.TB, l *resource.Ledger) []byte {
-	t.Helper()
-	var all []byte
-	if err := l.Snapshot()(func(chunk []byte) error {
-		all = append(append(all, chunk...), '\n')
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
-var compiled sync.Map // *jsonschema.Schema by syscall type
-
-// validate checks an answer against its row's JSON Schema.
-func validate(t testing.TB, row *schema.Syscall, data []byte) {
-	t.Helper()
-	known, ok := compiled.Load(row.Type)
-	if !ok {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(row.Output.AppendJSONSchema(nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := jsonschema.NewCompiler()
-		if err := c.AddResource("output.json", doc); err != nil {
-			t.Fatal(err)
-		}
-		known, _ = compiled.LoadOrStore(row.Type, c.MustCompile("output.json"))
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		t.Fatalf("%s answers %s: %v", row.Type, data, err)
-	}
-	if err := known.(*jsonschema.Schema).Validate(value); err != nil {
-		t.Fatalf("%s answers %s: %v", row.Type, data, err)
-	}
+	call := domaintest.Request(t, typ, data)
+	call.PID = pid
+	return call
 }
 
 // must runs a call that has to succeed with this answer.
@@ -177,13 +101,13 @@ func (b *bench) alloc(pid int64, of, amount string) {
 // refused runs a call that has to fail with this error and change nothing.
 func (b *bench) refused(pid int64, typ, data string, class schema.Class, message string) {
 	b.t.Helper()
-	before := snapshot(b.t, b.ledger)
+	before := domaintest.Snapshot(b.t, b.ledger)
 	got, err := b.run(pid, typ, data)
 	shown, ok := errors.AsType[*schema.Error](err)
 	if !ok || shown.Class != class || shown.Message != message {
 		b.t.Errorf("%s %s as %d: got %s, %v, want class %d: %s", typ, data, pid, got, err, class, message)
 	}
-	if !bytes.Equal(before, snapshot(b.t, b.ledger)) {
+	if !bytes.Equal(before, domaintest.Snapshot(b.t, b.ledger)) {
 		b.t.Errorf("%s %s as %d: refused, yet the state changed", typ, data, pid)
 	}
 }

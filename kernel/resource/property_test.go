@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -187,18 +188,18 @@ func TestModel(t *testing.T) {
 			rapid.SampledFrom(steps).Draw(r, "step")(r)
 			m.check(r)
 		}
-		state := snapshot(t, m.ledger)
+		state := domaintest.Snapshot(t, m.ledger)
 		replayed := newLedger(t, nil, nil)
 		for _, call := range m.journal {
-			apply(replayed, call)
+			domaintest.Apply(replayed, call, call.Data)
 		}
 		restored := newLedger(t, nil, nil)
 		if err := m.ledger.Snapshot()(restored.Restore); err != nil {
 			r.Fatal(err)
 		}
 		for _, other := range []*resource.Ledger{replayed, restored} {
-			if !bytes.Equal(state, snapshot(t, other)) {
-				r.Fatalf("state %s, made again %s", state, snapshot(t, other))
+			if !bytes.Equal(state, domaintest.Snapshot(t, other)) {
+				r.Fatalf("state %s, made again %s", state, domaintest.Snapshot(t, other))
 			}
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/resource"
 )
 
@@ -33,13 +34,13 @@ func filled(t testing.TB, n int64) *bench {
 func TestSnapshotIsOfItsMoment(t *testing.T) {
 	t.Parallel()
 	b := filled(t, 3)
-	before := snapshot(t, b.ledger)
+	before := domaintest.Snapshot(t, b.ledger)
 	write := b.ledger.Snapshot()
 	b.must(0, "Resource.Free", `{"pids":[1]}`, `{"success":true}`)
 	b.alloc(2, "gpu", "0.5")
 	b.alloc(0, "gpu", "1")
 	var late []byte
-	if err := write(func(chunk []byte) error { late = append(append(late, chunk...), '\n'); return nil }); err != nil {
+	if err := write(func(chunk []byte) error { late = append(late, chunk...); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(before, late) {
@@ -55,7 +56,7 @@ func TestSnapshotChunks(t *testing.T) {
 	if err := from.ledger.Snapshot()(func(chunk []byte) error { chunks++; return to.ledger.Restore(bytes.Clone(chunk)) }); err != nil {
 		t.Fatal(err)
 	}
-	if chunks != 3 || len(to.ledger.Holders()) != 1250 || !bytes.Equal(snapshot(t, from.ledger), snapshot(t, to.ledger)) {
+	if chunks != 3 || len(to.ledger.Holders()) != 1250 || !bytes.Equal(domaintest.Snapshot(t, from.ledger), domaintest.Snapshot(t, to.ledger)) {
 		t.Errorf("%d chunks restore what %d hold", chunks, len(to.ledger.Holders()))
 	}
 	to.must(0, "Syscall.Query", `{"resource_id":"cpu"}`, `{"available":999999375,"capacity":1000000000,"utilization":0.000000625}`)
@@ -73,7 +74,7 @@ func TestReset(t *testing.T) {
 	t.Parallel()
 	b := filled(t, 3)
 	b.ledger.Reset()
-	if got := snapshot(t, b.ledger); len(got) != 0 || len(b.ledger.Holders()) != 0 || len(b.ledger.Holdings(1)) != 0 {
+	if got := domaintest.Snapshot(t, b.ledger); len(got) != 0 || len(b.ledger.Holders()) != 0 || len(b.ledger.Holdings(1)) != 0 {
 		t.Errorf("after a reset it holds %s", got)
 	}
 	b.must(0, "Syscall.Query", `{"resource_id":"gpu"}`, `{"available":1000000000,"capacity":1000000000,"utilization":0}`)
@@ -103,12 +104,12 @@ func FuzzRestore(f *testing.F) {
 		if b.ledger.Restore(chunk) != nil {
 			return
 		}
-		state, again := snapshot(t, b.ledger), filled(t, 0)
+		state, again := domaintest.Snapshot(t, b.ledger), filled(t, 0)
 		if err := b.ledger.Snapshot()(again.ledger.Restore); err != nil {
 			t.Fatalf("restore %s: %v", state, err)
 		}
-		if !bytes.Equal(state, snapshot(t, again.ledger)) {
-			t.Errorf("%s becomes %s", state, snapshot(t, again.ledger))
+		if !bytes.Equal(state, domaintest.Snapshot(t, again.ledger)) {
+			t.Errorf("%s becomes %s", state, domaintest.Snapshot(t, again.ledger))
 		}
 	})
 }

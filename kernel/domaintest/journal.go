@@ -1,0 +1,64 @@
+package domaintest
+
+import (
+	"bytes"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Journal keeps of each applied command what the kernel's journal keeps. The zero value is empty.
+type Journal struct{ entries []kernel.Call }
+
+// Apply keeps a command and has a domain apply it, as [Apply] does.
+func (j *Journal) Apply(d kernel.Domain, call *kernel.Call, data []byte) {
+	if call.Syscall.Kind == schema.Command {
+		entry := *call
+		entry.Token = nil
+		entry.Message.Data = bytes.Clone(call.Message.Data)
+		entry.Data = bytes.Clone(data)
+		j.entries = append(j.entries, entry)
+	}
+	Apply(d, call, data)
+}
+
+// Replay has a domain apply all that was kept, from what is written there.
+func (j *Journal) Replay(t TB, d kernel.Domain) {
+	t.Helper()
+	for _, entry := range j.entries {
+		call := entry
+		call.Message.Data = bytes.Clone(entry.Message.Data)
+		var fault *schema.Error
+		if call.Input, fault = call.Syscall.Input.Decode(call.Message.Data); fault != nil {
+			t.Fatal(fault)
+		}
+		Apply(d, &call, entry.Data)
+	}
+}
+
+// Check compares a state with the one that a replay makes in an empty domain, and with the one that its own snapshot makes in
+// another, whose chunks are overwritten once they are read.
+func (j *Journal) Check(t TB, live, replayed, restored kernel.Domain) {
+	t.Helper()
+	want := Snapshot(t, live)
+	j.Replay(t, replayed)
+	if got := Snapshot(t, replayed); !bytes.Equal(got, want) {
+		t.Fatalf("replayed\n%s\nlive\n%s", got, want)
+	}
+	Restore(t, live, restored)
+	if got := Snapshot(t, restored); !bytes.Equal(got, want) {
+		t.Fatalf("restored\n%s\nlive\n%s", got, want)
+	}
+}
+
+// Restore makes the state of one domain in another, which is empty.
+func Restore(t TB, from, to kernel.Domain) {
+	t.Helper()
+	if err := from.Snapshot()(func(chunk []byte) error {
+		mine := bytes.Clone(chunk)
+		defer clear(mine)
+		return to.Restore(mine)
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,88 @@
+package domaintest
+
+import (
+	"bytes"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Request decodes a message of the given type. On whose behalf and when it is called is for the caller to add.
+func Request(t TB, typ, data string) *kernel.Call {
+	t.Helper()
+	row, ok := schema.Lookup(typ)
+	if !ok {
+		t.Fatalf("no syscall %s", typ)
+	}
+	raw := []byte(data)
+	input, fault := row.Input.Decode(raw)
+	if fault != nil {
+		t.Fatalf("%s %s: %v", typ, data, fault)
+	}
+	return &kernel.Call{
+		Syscall: row, Input: input,
+		Message: schema.Message{Kind: row.Kind, Type: typ, Data: raw},
+	}
+}
+
+// Decide has a domain decide a call.
+func Decide(t TB, d kernel.Domain, call *kernel.Call) (kernel.Result, error) {
+	t.Helper()
+	before := Snapshot(t, d)
+	result, err := d.Decide(call)
+	if !bytes.Equal(before, Snapshot(t, d)) {
+		t.Fatalf("%s %s: Decide changed the state", call.Message.Type, call.Message.Data)
+	}
+	switch {
+	case err != nil:
+		if result.Data != nil {
+			t.Fatalf("%s %s: both error %v and data %s", call.Message.Type, call.Message.Data, err, result.Data)
+		}
+	case result.Wait > 0, call.Syscall.Outcome != "": // nobody sees an answer of these
+	default:
+		validate(t, call.Syscall, result.Data)
+	}
+	return result, err
+}
+
+// Apply has a domain apply a command that was decided with this answer; a query changes nothing. Afterwards it overwrites
+// what the call was made of, as the next line of a connection does.
+func Apply(d kernel.Domain, call *kernel.Call, data []byte) {
+	if call.Syscall.Kind != schema.Command {
+		return
+	}
+	call.Data = bytes.Clone(data)
+	d.Apply(call)
+	for _, raw := range [][]byte{call.Message.Data, call.Data} {
+		for i := range raw {
+			raw[i] = '#'
+		}
+	}
+}
+
+// Run decides and applies a call that takes no steps, and returns its answer: "" where there was an error.
+func Run(t TB, d kernel.Domain, call *kernel.Call) (string, error) {
+	t.Helper()
+	result, err := Decide(t, d, call)
+	if err != nil {
+		return "", err
+	}
+	if len(result.Steps) > 0 {
+		t.Fatalf("%s %s: steps %v", call.Message.Type, call.Message.Data, result.Steps)
+	}
+	Apply(d, call, result.Data)
+	return string(result.Data), nil
+}
+
+// Snapshot returns the state of a domain, its chunks one behind the other.
+func Snapshot(t TB, d kernel.Domain) []byte {
+	t.Helper()
+	var chunks [][]byte // kept as they come: whoever writes them may
+	if err := d.Snapshot()(func(chunk []byte) error {
+		chunks = append(chunks, chunk)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Join(chunks, nil)
+}
