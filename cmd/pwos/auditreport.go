@@ -29,7 +29,7 @@ func (a *app) printReport(dir string, r *journal.Report) error {
 	if r.TornBytes > 0 {
 		t.row("unfinished", fmt.Sprintf("%d bytes at the end of %s: a kernel may be writing them, or was killed", r.TornBytes, escaped(r.TornFile)))
 	}
-	if err := t.write(a.stdout); err != nil || r.OK() {
+	if err := a.printTable(t); err != nil || r.OK() {
 		return err
 	}
 	t = new(table)
@@ -40,7 +40,7 @@ func (a *app) printReport(dir string, r *journal.Report) error {
 	if err := a.printText(""); err != nil {
 		return err
 	}
-	return t.write(a.stdout)
+	return a.printTable(t)
 }
 
 // orDash is a number of which 0 says that it is not known.

@@ -89,7 +89,7 @@ func (a *app) authKeys(path string) error {
 			return err
 		}
 	}
-	return t.write(a.stdout)
+	return a.printTable(t)
 }
 
 // keyObject is what a line says, as JSON.

@@ -115,7 +115,7 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 	if len(s.skipped) > 0 {
 		t.row("not offered", escaped(strings.Join(s.skipped, "; ")))
 	}
-	return t.write(a.stdout)
+	return a.printTable(t)
 }
 
 // keyObjects is a JSON array of the keys that there are to offer.

@@ -26,13 +26,14 @@ func newBench(a *app) *cobra.Command {
 		Long: `bench drives the running kernel and, beside it in turns, a server that does nothing
 but send each line back over the same kind of socket. Both get the same load from the
 same code, and every answer is checked; so the ratio is what the kernel costs, whatever
-the machine.
+the machine. Each call is an entry of the kernel's journal, and stays there: the whole
+set adds hundreds of megabytes to it, one round of ping-1 and set-1 some ten.
 
 The work:
 ` + workLines() + `
 Rates are the median of the rounds, in answers a second; latencies are over all rounds.`,
 		Example: `  pwos bench
-  pwos bench --only ping-1 --rounds 11
+  pwos bench --only ping-1,set-1 --rounds 1
   pwos bench --json --duration 200ms`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

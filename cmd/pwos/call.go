@@ -112,7 +112,9 @@ func completeType(_ *cobra.Command, args []string, _ string) ([]cobra.Completion
 	}
 	var types []cobra.Completion
 	for _, row := range schema.Syscalls() {
-		types = append(types, cobra.CompletionWithDesc(row.Type, row.Description))
+		if !row.Internal { // what nobody else may call
+			types = append(types, cobra.CompletionWithDesc(row.Type, row.Description))
+		}
 	}
 	return types, cobra.ShellCompDirectiveNoFileComp
 }

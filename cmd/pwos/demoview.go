@@ -17,24 +17,43 @@ func (d *demo) text(format string, args ...any) {
 	}
 }
 
-func (d *demo) heading(text string) { d.text("\n%s\n", d.app.style(bold, text)) }
+// prose is text in lines that are easily read: of the terminal's width, or of the usual one where that is wider.
+func (d *demo) prose(text string) string {
+	width := d.app.width()
+	if width == 0 || width > usualWidth {
+		width = usualWidth
+	}
+	return hang("", text, width)
+}
 
-func (d *demo) line(text string) { d.text("    %s\n", escaped(text)) }
+// usualWidth is how long a line of prose is where there is room, in characters.
+const usualWidth = 94
 
-func (d *demo) remark(text string) { d.text("    %s\n", d.app.style(faint, "("+escaped(text)+")")) }
+// below is text that stands below a heading.
+func (d *demo) below(text string) string { return hang("    ", text, d.app.width()) }
+
+func (d *demo) heading(text string) {
+	d.text("\n%s\n", d.app.style(bold, hang("", text, d.app.width())))
+}
+
+func (d *demo) line(text string) { d.text("%s\n", d.below(escaped(text))) }
+
+func (d *demo) remark(text string) {
+	d.text("%s\n", d.app.style(faint, d.below("("+escaped(text)+")")))
+}
 
 func (d *demo) opening(kernelPID int) {
-	d.text("%s\n", d.app.style(faint, `pwos is a kernel for AI agents. An agent is any program that prints a line of JSON. All that
-it does goes through the kernel: each message is checked against what the agent was granted,
-carried out in order, written down, and answered once.`))
+	d.text("%s\n", d.app.style(faint, d.prose("pwos is a kernel for AI agents. An agent is any program that prints a line of JSON. All that "+
+		"it does goes through the kernel: each message is checked against what the agent was granted, "+
+		"carried out in order, written down, and answered once.")))
 	d.heading(fmt.Sprintf("A kernel boots in a temporary directory: process %d.", kernelPID))
 	d.heading("It starts two programs, shell scripts of some ten lines. Standard input and output are their way to the kernel.")
 }
 
 // enter introduces an agent.
 func (d *demo) enter(r *role, born *schema.Descriptor) {
-	d.text("    %-6s pid %d, may call %s; sandbox %s; restart %s\n", r.name, r.pid, strings.Join(r.allow, ", "),
-		escaped(value(born.Sandbox)), r.restart)
+	d.text("%s\n", hang(fmt.Sprintf("    %-6s ", r.name), fmt.Sprintf("pid %d, may call %s; sandbox %s; restart %s",
+		r.pid, strings.Join(r.allow, ", "), escaped(value(born.Sandbox)), r.restart), d.app.width()))
 }
 
 // story writes what caused what.
@@ -50,18 +69,21 @@ func (d *demo) story(s *story) error {
 		return nil
 	}
 	d.heading("What the kernel wrote down of it. What stands below a line, further in, was caused by it.")
+	t := &table{width: d.app.width()}
 	for _, scene := range s.scenes {
 		e := &scene.AuditEntry
 		if aside(e) {
 			continue
 		}
-		name := strings.Repeat("  ", min(scene.depth, 8)) + s.who(e) + " " + e.Type
 		what := s.what(&scene)
 		if !e.Success {
 			what = d.app.style(bad, "refused: "+what)
 		}
-		d.text("%5d  %-40s %s\n", e.Seq, name, what)
+		t.row(fmt.Sprintf("%5d", e.Seq), strings.Repeat("  ", min(scene.depth, 8))+s.who(e)+" "+e.Type, what)
 	}
+	var text strings.Builder
+	_ = t.write(&text) // a builder takes everything
+	d.text("%s", text.String())
 	return nil
 }
 
@@ -73,6 +95,6 @@ func (d *demo) verified(proof *schema.AuditVerifyOutput) {
 // curtain ends the demo, once all is gone.
 func (d *demo) curtain() error {
 	d.heading("The agents are gone, the kernel has shut down, and its directory is removed.")
-	d.text(`    Next: "pwos run -- PROGRAM" runs a program as an agent; examples/ has some, docs/agents.md tells how to write one.` + "\n")
+	d.line(`Next: "pwos run -- PROGRAM" runs a program as an agent; examples/ has some, docs/agents.md tells how to write one.`)
 	return d.err
 }

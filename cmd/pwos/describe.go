@@ -64,7 +64,7 @@ func (a *app) describe(ctx context.Context, types []string) (err error) {
 		d := memberTexts(raw)
 		t.row(d["name"], d["kind"], d["description"])
 	}
-	return t.write(a.stdout)
+	return a.printTable(t)
 }
 
 // listSyscalls names the syscalls that the kernel lets us call.

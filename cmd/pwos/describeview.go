@@ -16,13 +16,13 @@ func (a *app) printSyscall(raw schema.Value) error {
 	}
 	members, _ := objectOf(raw)
 	texts := memberTexts(raw)
-	_, err := fmt.Fprintf(a.stdout, "%s (%s)\n%s\n", texts["name"], texts["kind"], texts["description"])
+	_, err := fmt.Fprintf(a.stdout, "%s (%s)\n%s\n", texts["name"], texts["kind"], hang("", texts["description"], a.width()))
 	for _, side := range []struct{ title, schema string }{{"Data", "input"}, {"Answer", "output"}} {
 		if err == nil {
 			_, err = fmt.Fprintf(a.stdout, "\n%s:\n", side.title)
 		}
 		if err == nil {
-			err = membersTable(members[side.schema]).write(a.stdout)
+			err = a.printTable(membersTable(members[side.schema]))
 		}
 	}
 	if err != nil {
@@ -31,9 +31,21 @@ func (a *app) printSyscall(raw schema.Value) error {
 	return nil
 }
 
-// membersTable lists the members that a JSON Schema of an object knows, required ones first, in its order.
+// membersTable lists the members that a JSON Schema of an object knows, required ones first, in its order; below each the
+// members that it has itself, further in.
 func membersTable(jsonSchema schema.Value) *table {
 	t := new(table)
+	addMembers(t, "  ", jsonSchema)
+	if described, _ := objectOf(jsonSchema); len(t.rows) == 0 && described["type"] == nil {
+		doc, _ := textOf(described["description"])
+		t.row(strings.TrimRight("  (any JSON value)  "+escaped(doc), " "))
+	} else if len(t.rows) == 0 {
+		t.row("  (nothing)")
+	}
+	return t
+}
+
+func addMembers(t *table, indent string, jsonSchema schema.Value) {
 	described, _ := objectOf(jsonSchema)
 	properties, _ := objectOf(described["properties"])
 	var required []string
@@ -44,22 +56,22 @@ func membersTable(jsonSchema schema.Value) *table {
 		}
 	}
 	for _, name := range required {
-		addMember(t, name, "required", properties[name])
+		addMember(t, indent, name, "required", properties[name])
 		delete(properties, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		addMember(t, name, "optional", properties[name])
+		addMember(t, indent, name, "optional", properties[name])
 	}
-	if len(t.rows) == 0 {
-		t.row("  (nothing)")
-	}
-	return t
 }
 
-func addMember(t *table, name, presence string, jsonSchema schema.Value) {
+func addMember(t *table, indent, name, presence string, jsonSchema schema.Value) {
 	described, _ := objectOf(jsonSchema)
 	doc, _ := textOf(described["description"])
-	t.row("  "+escaped(name), typeName(jsonSchema), presence, strings.TrimSpace(escaped(doc)+limits(described)))
+	t.row(indent+escaped(name), typeName(jsonSchema), presence, strings.TrimSpace(escaped(doc)+limits(described)))
+	if items, ok := described["items"]; ok {
+		jsonSchema = items
+	}
+	addMembers(t, indent+"  ", jsonSchema)
 }
 
 // typeName says what a JSON Schema allows, in a word or two.

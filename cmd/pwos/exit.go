@@ -39,13 +39,19 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usage(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} }
 
-// arguments is a check of cobra's whose refusal is a usageError.
+// arguments is a check of cobra's whose refusal is a usageError, and says what the arguments are instead of how many.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
+		switch err := check(cmd, args); {
+		case err == nil:
+			return nil
+		case len(cmd.ValidArgs) > 0 && len(args) == 1: // it is the wrong word
 			return usage(cmd, err)
+		case len(args) == 1:
+			return usage(cmd, fmt.Errorf("%q does not go with 1 argument", cmd.UseLine()))
+		default:
+			return usage(cmd, fmt.Errorf("%q does not go with %d arguments", cmd.UseLine(), len(args)))
 		}
-		return nil
 	}
 }
 

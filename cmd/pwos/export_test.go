@@ -10,6 +10,7 @@ var (
 	CutMode   = cutMode
 	Shown     = shown
 	ErrSeen   = errSeen
+	Hang      = hang
 )
 
 // TimedOut is the cause of a context that --timeout has ended.

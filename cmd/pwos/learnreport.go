@@ -36,7 +36,11 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 			raw("denied_to_all", counts(l.beyond)).
 			integer("agents", int64(l.agents)).close())
 	}
-	a.say("%s called what needs a grant %d times", agentsText(l.agents), sum(l.calls))
+	if len(l.calls) == 0 {
+		a.say("%s called nothing that needs a grant", agentsText(l.agents))
+	} else {
+		a.say("%s called what needs a grant, %s", agentsText(l.agents), times(sum(l.calls)))
+	}
 	for _, typ := range slices.Sorted(maps.Keys(denied)) {
 		a.say("  %s would have denied %s, %s", what, typ, times(denied[typ]))
 	}

@@ -81,6 +81,9 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 			}
 			t.row(row...)
 		}
+		if len(t.rows) == 0 && !a.wantsJSON() {
+			a.say(`no such processes: "pwos run -d -- PROGRAM" starts one, "pwos ps --all" shows those that have ended`)
+		}
 		return t.write(a.stdout)
 	})
 }

@@ -128,5 +128,5 @@ func (a *app) printStatus(s kernelInfo) error {
 	for _, gap := range s.gaps {
 		t.row("not bounded", escaped(gap))
 	}
-	return t.write(a.stdout)
+	return a.printTable(t)
 }

@@ -11,6 +11,8 @@ import (
 type table struct {
 	head []string
 	rows [][]string
+
+	width int // that the last column is broken to, in characters; 0: it is as wide as it is
 }
 
 func (t *table) header(cells ...string) { t.head = cells }
@@ -19,6 +21,12 @@ func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
 // gap lies between two columns.
 const gap = "  "
+
+// printTable writes t to stdout, broken to the width of the terminal.
+func (a *app) printTable(t *table) error {
+	t.width = a.width()
+	return t.write(a.stdout)
+}
 
 // write writes t, its header in capitals, each column as wide as its widest cell.
 func (t *table) write(w io.Writer) error {
@@ -36,15 +44,13 @@ func (t *table) write(w io.Writer) error {
 	widths := widthsOf(rows)
 	var b strings.Builder
 	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			if i > 0 {
-				line.WriteString(gap)
-			}
-			line.WriteString(cell)
-			line.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)))
+		var lead strings.Builder
+		last := len(row) - 1
+		for i, cell := range row[:last] {
+			lead.WriteString(cell)
+			lead.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)) + gap)
 		}
-		b.WriteString(strings.TrimRight(line.String(), " "))
+		b.WriteString(strings.TrimRight(hang(lead.String(), row[last], t.width), " "))
 		b.WriteByte('\n')
 	}
 	if _, err := io.WriteString(w, b.String()); err != nil {

@@ -19,10 +19,17 @@ func newVersion(a *app) *cobra.Command {
 	}
 }
 
-func (a *app) version() error {
-	version, revision := "unknown", ""
+// version is that of the module that this program was built from.
+func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+func (a *app) version() error {
+	version, revision := version(), ""
+	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" {
 				revision = setting.Value
