@@ -46,10 +46,14 @@ type LaunchError struct {
 	Tail []string // the last lines that it wrote there, oldest first
 }
 
-// Error gives the reason, then the lines, each on a line of its own.
+// Error gives the reason, then the lines, each on a line of its own. A single line that only says the reason again is left
+// out, and the log is named.
 func (e *LaunchError) Error() string {
-	if len(e.Tail) == 0 {
+	switch {
+	case len(e.Tail) == 0:
 		return fmt.Sprintf("start daemon: %v", e.Err)
+	case len(e.Tail) == 1 && strings.Contains(strings.ReplaceAll(e.Tail[0], `\"`, `"`), e.Err.Error()):
+		return fmt.Sprintf("start daemon: %v; its log is %s", e.Err, e.Log)
 	}
 	return fmt.Sprintf("start daemon: %v; the last lines of %s:\n  %s", e.Err, e.Log, strings.Join(e.Tail, "\n  "))
 }

@@ -84,6 +84,21 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
+// Who has no home has no state in the root directory: it is asked for, and one that is named will do.
+func TestNoHome(t *testing.T) {
+	t.Parallel()
+	homeless := func(c *exec.Cmd) { c.Env = append(c.Env, "HOME=", "PWOS_STATE_DIR=", "XDG_STATE_HOME=") }
+	dir := tempDir(t)
+	d := spawn(t, dir, homeless)
+	d.wantExit(t, 2)
+	if says := d.stderr.String(); !strings.Contains(says, "set HOME, or PWOS_STATE_DIR") {
+		t.Errorf("its message is %q", says)
+	}
+	named := spawn(t, dir, homeless, "--state-dir", filepath.Join(dir, "named")).serving(t)
+	must(t, named.cmd.Process.Signal(syscall.SIGTERM))
+	named.wantExit(t, 0)
+}
+
 // A flag wins over the environment, the environment over the file.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()

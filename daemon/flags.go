@@ -18,9 +18,9 @@ import (
 // settings puts together flags, environment and file, in this order of precedence (PROTOCOL 1). done says that the flags
 // asked for a text and nothing else.
 func settings(args []string, getenv func(string) string, stdout io.Writer) (cfg config.Config, done bool, err error) {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "/"
+	home, homeErr := os.UserHomeDir()
+	if homeErr != nil {
+		home = "/" // no state is kept there: see below
 	}
 	cfg = config.Default(getenv, os.Getuid(), home)
 	var file string
@@ -63,6 +63,9 @@ func settings(args []string, getenv func(string) string, stdout io.Writer) (cfg 
 	}
 	if err := override(&cfg, flags); err != nil {
 		return cfg, false, err
+	}
+	if nowhere := unixsock.StateDir(func(string) string { return "" }, home); homeErr != nil && cfg.StateDir == nowhere {
+		return cfg, false, fmt.Errorf("find state directory: %w: set HOME, or PWOS_STATE_DIR", homeErr)
 	}
 	if cfg.AuthorizedKeys == "" {
 		if cfg.AuthorizedKeys, err = keysBeside(cfg.File); err != nil {

@@ -90,7 +90,7 @@ func Pools(pools []string) string {
 	const most = 20 // enough to find a misspelling, little enough to read
 	switch {
 	case len(pools) == 0:
-		return "the configuration has no resource pools"
+		return "the configuration has no resource pools, which stand in its table [resources]"
 	case len(pools) > most:
 		return fmt.Sprintf("there are %s and %d more", strings.Join(pools[:most], ", "), len(pools)-most)
 	}

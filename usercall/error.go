@@ -14,7 +14,7 @@ var (
 	// ErrStart: the program could not be started.
 	ErrStart = errors.New("the program cannot be started")
 	// ErrNoPrograms: the file is executable, and programs are not run here.
-	ErrNoPrograms = errors.New("programs are not run here")
+	ErrNoPrograms = errors.New("programs are not run here: tools.programs = true in the configuration allows them")
 	// ErrTime: it did not end in time.
 	ErrTime = errors.New("the time is over")
 	// ErrOutput: it wrote more than it may.

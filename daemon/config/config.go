@@ -264,7 +264,32 @@ func explain(err error) *Error {
 		fault.Line, _ = at.Position()
 		fault.Key = join(at.Key())
 	}
+	if strings.HasPrefix(fault.Text, "cannot decode TOML ") {
+		fault.Text = "takes " + taken(fault.Text[strings.LastIndexByte(fault.Text, ' ')+1:])
+	} else if level, ok := strings.CutPrefix(fault.Text, "slog: level string "); ok {
+		fault.Text = strings.TrimSuffix(level, ": unknown name") + " must be debug, info, warn or error"
+	}
 	return fault
+}
+
+// taken is what a setting of a Go type takes, in the words of who writes the file.
+func taken(goType string) string {
+	switch goType {
+	case "int":
+		return "an integer"
+	case "float64":
+		return "a number"
+	case "string":
+		return "a string"
+	case "bool":
+		return "true or false"
+	case "[]string":
+		return "a list of strings"
+	}
+	if strings.HasPrefix(goType, "[]") {
+		return "a list of tables"
+	}
+	return "a table"
 }
 
 // maxLineBytes is what a line of the journal, which has 16 MiB, has room for together with an outcome that quotes the line:

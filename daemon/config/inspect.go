@@ -184,7 +184,24 @@ func join(name []string) string {
 	return strings.Join(parts, ".")
 }
 
+// noSuch names what there is instead: in the table that key is of, else the settings outside of tables, and the tables.
 func noSuch(key string, line int) *Error {
+	table, _, _ := strings.Cut(key, ".")
+	inTable, names := make(map[string]bool), make(map[string]bool)
+	for known := range keys() {
+		first, _, dotted := strings.Cut(known, ".")
+		switch {
+		case dotted && first == table:
+			inTable[known] = true
+		case dotted:
+			names["["+first+"]"] = true
+		default:
+			names[known] = true
+		}
+	}
+	if len(inTable) > 0 {
+		names = inTable
+	}
 	return &Error{Line: line, Key: key, Text: "no setting has this name: there are " +
-		strings.Join(slices.Sorted(maps.Keys(keys())), ", ")}
+		strings.Join(slices.Sorted(maps.Keys(names)), ", ")}
 }

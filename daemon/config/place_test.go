@@ -40,7 +40,7 @@ func TestPlace(t *testing.T) {
 		"root = '/r'\n[mounts]\n'lib' = 'srv'":      "line 3: mounts.lib: ",
 		"[mounts]\n'os:///' = '/srv'":               "line 2: mounts.os:///: ",
 		"[mounts]\n'os:///a' = '/a'\n'os/a' = '/b'": "line 2: mounts.os:///a: ",
-		"[mounts]\n'os:///a' = 1":                   `line 2: mounts."os:///a": cannot decode TOML integer into string`,
+		"[mounts]\n'os:///a' = 1":                   `line 2: mounts."os:///a": takes a string`,
 		"mounts = '/a'":                             "mounts",
 		"Root = '/a'":                               "Root: no setting has this name",
 	} {

@@ -24,11 +24,11 @@ type LockedError struct {
 
 // Error names the holder, the lock and what to do.
 func (e *LockedError) Error() string {
-	who := "another daemon"
-	if e.PID != 0 {
-		who = fmt.Sprintf("another daemon (process %d)", e.PID)
+	if e.PID == 0 {
+		return fmt.Sprintf("another daemon holds %s: end it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR to another directory", e.Path)
 	}
-	return fmt.Sprintf("%s holds %s: end it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR to another directory", who, e.Path)
+	return fmt.Sprintf("process %d holds %s: end it with \"pwos shutdown\" (\"kill %[1]d\" where its socket was removed), "+
+		"or set PWOS_RUNTIME_DIR to another directory", e.PID, e.Path)
 }
 
 // Unwrap returns ErrLocked.
