@@ -2,19 +2,11 @@
 package config
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"math"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -155,141 +147,6 @@ func Default(getenv func(string) string, uid int, home string) Config {
 		Blobs:      Blobs{TTL: Duration(time.Hour), FileBytes: 64 << 20, DirBytes: 1 << 30, DirFiles: 65536},
 		Agents:     Agents{Grace: Duration(5 * time.Second), RestartDelay: Duration(time.Second)},
 	}
-}
-
-// Error is a fault of the configuration, with the way out.
-type Error struct {
-	File string // "" where it is not from a file
-	Line int    // of the text, from 1; 0 where it is not from a text
-	Key  string // "" where no single setting is at fault
-	Text string
-}
-
-// Error names file, line, setting and what is wrong with it.
-func (e *Error) Error() string {
-	var at string
-	switch {
-	case e.File != "" && e.Line > 0:
-		at = fmt.Sprintf("configuration %s:%d: ", e.File, e.Line)
-	case e.File != "":
-		at = fmt.Sprintf("configuration %s: ", e.File)
-	case e.Line > 0:
-		at = fmt.Sprintf("line %d: ", e.Line)
-	}
-	if e.Key != "" {
-		at += e.Key + ": "
-	}
-	return at + e.Text
-}
-
-// Load reads the file at path over c. A file that is not there sets nothing, unless must says that somebody named it. The
-// environment comes before the file: a directory that a variable names stays.
-func (c *Config) Load(path string, must bool, getenv func(string) string) error {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && !must {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read configuration: %w", err)
-	}
-	before := *c
-	if fault := c.parse(text); fault != nil {
-		fault.File = path
-		return fault
-	}
-	if getenv("PWOS_RUNTIME_DIR") != "" {
-		c.RuntimeDir = before.RuntimeDir
-	}
-	if getenv("PWOS_STATE_DIR") != "" {
-		c.StateDir = before.StateDir
-	}
-	return nil
-}
-
-// Parse reads TOML over c, all of it or, with an *Error, nothing. What it does not know is an error, which says where it
-// stands and what there is.
-func (c *Config) Parse(text []byte) error {
-	if fault := c.parse(text); fault != nil {
-		return fault
-	}
-	return nil
-}
-
-// Set sets the one setting key, which takes a string, as a file would. Its error is an *Error without a line.
-func (c *Config) Set(key, value string) error {
-	var tree any = value
-	words := strings.Split(key, ".")
-	for _, word := range slices.Backward(words) {
-		tree = map[string]any{word: tree}
-	}
-	text, err := toml.Marshal(tree)
-	if err != nil {
-		return &Error{Key: key, Text: err.Error()}
-	}
-	if fault := c.parse(text); fault != nil {
-		fault.Line = 0
-		return fault
-	}
-	return nil
-}
-
-func (c *Config) parse(text []byte) *Error {
-	next := *c
-	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&next); err != nil {
-		return explain(err)
-	}
-	lines, fault := inspect(text)
-	if fault != nil {
-		return fault
-	}
-	for _, fault := range next.faults() {
-		if line, ok := lines[fault.Key]; ok { // else it is not this text's
-			fault.Line = line
-			return fault
-		}
-	}
-	*c = next
-	return nil
-}
-
-// explain puts a place to what the TOML library found.
-func explain(err error) *Error {
-	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(unknown.Errors) > 0 {
-		first := &unknown.Errors[0]
-		line, _ := first.Position()
-		return noSuch(join(first.Key()), line)
-	}
-	fault := &Error{Text: strings.TrimPrefix(err.Error(), "toml: ")}
-	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
-		fault.Line, _ = at.Position()
-		fault.Key = join(at.Key())
-	}
-	if strings.HasPrefix(fault.Text, "cannot decode TOML ") {
-		fault.Text = "takes " + taken(fault.Text[strings.LastIndexByte(fault.Text, ' ')+1:])
-	} else if level, ok := strings.CutPrefix(fault.Text, "slog: level string "); ok {
-		fault.Text = strings.TrimSuffix(level, ": unknown name") + " must be debug, info, warn or error"
-	}
-	return fault
-}
-
-// taken is what a setting of a Go type takes, in the words of who writes the file.
-func taken(goType string) string {
-	switch goType {
-	case "int":
-		return "an integer"
-	case "float64":
-		return "a number"
-	case "string":
-		return "a string"
-	case "bool":
-		return "true or false"
-	case "[]string":
-		return "a list of strings"
-	}
-	if strings.HasPrefix(goType, "[]") {
-		return "a list of tables"
-	}
-	return "a table"
 }
 
 // maxLineBytes is what a line of the journal, which has 16 MiB, has room for together with an outcome that quotes the line:
