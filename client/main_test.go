@@ -3,16 +3,14 @@ package client_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -21,17 +19,7 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(fakeMode); mode != "" {
 		os.Exit(fakeDaemon(mode))
 	}
-	code := m.Run()
-	// In a kernel that ends, the actor library counts what is still sent to a dead actor, for a second.
-	err := goleak.Find()
-	for limit := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(limit); {
-		err = goleak.Find()
-	}
-	if code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(tidy.Main(m))
 }
 
 // patience bounds what happens within milliseconds unless it never does.
@@ -55,9 +43,7 @@ func bounded(t testing.TB) context.Context {
 // tempPlaces returns places in a directory that is not there yet. Its path is short for the sockets' sake.
 func tempPlaces(t testing.TB) unixsock.Places {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cl")
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	dir := tidy.Dir(t)
 	return unixsock.PlacesIn(filepath.Join(dir, "run"))
 }
 

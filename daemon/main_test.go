@@ -2,17 +2,15 @@ package daemon_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -25,17 +23,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 	}
-	code := m.Run()
-	// Where an actor has died, the library counts what is still sent to it, for a second.
-	err := goleak.Find()
-	for limit := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(limit); {
-		err = goleak.Find()
-	}
-	if code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(tidy.Main(m))
 }
 
 // patience bounds what happens within milliseconds unless it never does.
@@ -81,10 +69,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 // tempDir is a directory whose path is short, unlike t.TempDir's, for the sockets' sake.
 func tempDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pd")
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	return dir
+	return tidy.Dir(t)
 }
 
 // running is a daemon inside the test.

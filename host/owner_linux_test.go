@@ -14,14 +14,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 // listen makes a socket like the kernel's.
 func listen(t *testing.T) *net.UnixListener {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwos") // t.TempDir can be too long for a socket
-	check(t, err)
-	t.Cleanup(func() { check(t, os.RemoveAll(dir)) })
+	dir := tidy.Dir(t)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
 	check(t, err)
 	t.Cleanup(func() { check(t, l.Close()) })

@@ -1,7 +1,6 @@
 package sshauth_test
 
 import (
-	"errors"
 	"net"
 	"os"
 	"os/exec"
@@ -12,12 +11,14 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 // serveAgent lets handle serve each connection to a socket, whose path it returns. All ends with the test.
 func serveAgent(t testing.TB, handle func(net.Conn)) string {
 	t.Helper()
-	dir := must(os.MkdirTemp("", "sa"))(t) // short, unlike t.TempDir, for the socket's sake
+	dir := tidy.Dir(t)
 	path := filepath.Join(dir, "agent.sock")
 	listener := must(net.Listen("unix", path))(t)
 	var all sync.WaitGroup
@@ -43,7 +44,7 @@ func serveAgent(t testing.TB, handle func(net.Conn)) string {
 		}
 		mu.Unlock()
 		all.Wait()
-		if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+		if err != nil {
 			t.Error(err)
 		}
 	})
@@ -104,7 +105,7 @@ func openSSH(t testing.TB, programs ...string) {
 func realAgent(t testing.TB, names ...string) (socket string, add func(stdin string, args ...string) string) {
 	t.Helper()
 	openSSH(t, "ssh-agent", "ssh-add", "sh")
-	dir := must(os.MkdirTemp("", "sa"))(t)
+	dir := tidy.Dir(t)
 	socket = filepath.Join(dir, "agent.sock")
 	// The shell ends the agent when its input does: with the test, or with a test program that broke off.
 	daemon := exec.Command("sh", "-c", `ssh-agent -D -a "$0" & read -r _; kill $!; wait $!`, socket)
@@ -116,7 +117,7 @@ func realAgent(t testing.TB, names ...string) (socket string, add func(stdin str
 	t.Cleanup(func() {
 		err := leash.Close()
 		_ = daemon.Wait() // it says that the agent was killed
-		if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+		if err != nil {
 			t.Error(err)
 		}
 	})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
+
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 // Events are read in whatever pieces they come; an answer that is no reply means asking again and again instead.
@@ -39,11 +41,7 @@ func TestHeard(t *testing.T) {
 // That the kernel is gone is news, though nothing of it comes any more.
 func TestFollowEndsWithTheKernel(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "pw") // t.TempDir is too long for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	kernel, err := net.Listen("unix", filepath.Join(dir, "kernel.sock"))
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
@@ -28,11 +29,7 @@ type place struct{ dir string }
 
 func newPlace(t testing.TB) *place {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwa") // t.TempDir is too long for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	p := &place{dir: dir}
 	p.configure(t, settings)
 	return p

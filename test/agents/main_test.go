@@ -2,13 +2,11 @@
 package agents_test
 
 import (
-	"fmt"
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 // TestMain is many programs: the host's shim and guard, the daemon, the agents of the tests, and the tests.
@@ -22,10 +20,5 @@ func TestMain(m *testing.M) {
 			os.Exit(program(os.Args[2:]))
 		}
 	}
-	code := m.Run()
-	if err := goleak.Find(); err != nil {
-		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(tidy.Main(m))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 func TestMain(m *testing.M) {
@@ -44,11 +45,7 @@ type place struct{ dir string }
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwc") // t.TempDir is too long for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	p := &place{dir: dir}
 	if err := os.WriteFile(p.path("config.toml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)

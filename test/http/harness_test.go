@@ -24,6 +24,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -60,9 +61,7 @@ type place struct {
 // newPlace makes one. Loopback is open to it, else no test could have a server.
 func newPlace(t *testing.T, serve http.HandlerFunc, edit ...func(*config.Config)) *place {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwh") // t.TempDir is too long for a socket's path
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	p := &place{t: t, dir: dir, server: httptest.NewTLSServer(serve)}
 	t.Cleanup(p.server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})

@@ -4,7 +4,6 @@ package kernel_test
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -12,26 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/schema"
 )
 
 func TestMain(m *testing.M) {
 	daemon.Shim() // a program of an agent begins here
-	code := m.Run()
-	// Where an actor has ended, the library counts what is still sent to it, for a second.
-	err := goleak.Find()
-	for limit := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(limit); {
-		err = goleak.Find()
-	}
-	if code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(tidy.Main(m))
 }
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
@@ -46,11 +34,7 @@ type running struct {
 
 func start(t *testing.T, edit ...func(*config.Config)) *running {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwk") // t.TempDir is too long for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	cfg := config.Default(func(string) string { return "" }, os.Getuid(), dir)
 	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "s")
 	cfg.Clock.Interval = 0

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
@@ -49,11 +49,7 @@ func (keyless) Sealer() (crypto.Sealer, error) {
 
 func assemble(t *testing.T) *parts {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwk")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	place := filepath.Join(dir, "journal")
 	p := &parts{t: t, place: place, running: running{cfg: config.Config{RuntimeDir: dir}}, files: faultfs.NewFailing(journal.OSFS{}, faultfs.Fault{})}
 	log, _, err := journal.Open(journal.Options{Dir: place, FS: p.files})

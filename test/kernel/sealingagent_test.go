@@ -19,6 +19,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 // sshAgent is an ssh-agent whose signing a test decides.
@@ -66,11 +67,7 @@ func (a *sshAgent) serve(t *testing.T) func(*config.Config) {
 // serveAgent has handle answer what a kernel asks its ssh-agent. All ends with the test.
 func serveAgent(t *testing.T, handle func(net.Conn)) func(*config.Config) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwa") // t.TempDir is too long for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "agent")
+	path := filepath.Join(tidy.Dir(t), "agent")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +88,7 @@ func serveAgent(t *testing.T, handle func(net.Conn)) func(*config.Config) {
 	t.Cleanup(func() {
 		err := listener.Close()
 		all.Wait()
-		if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+		if err != nil {
 			t.Error(err)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 // helperEnv makes the test binary a client that makes one call and exits: a process of its own.
@@ -56,11 +57,7 @@ func start(t *testing.T) *daemon {
 // startIn is start with something put into the daemon's home before.
 func startIn(t *testing.T, prepare func(home string)) *daemon {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	prepare(dir)
 	d := life.Daemon{Command: []string{pwosd}, Dir: dir}
 	l := d.Start(t)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
@@ -30,9 +31,7 @@ type place struct{ dir string }
 // newPlace makes a place whose root holds the given files, and whose configuration is settings and that root.
 func newPlace(t *testing.T, settings string, files map[string]string) place {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwp") // t.TempDir is too long for a socket's path
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	p := place{dir}
 	must(t, os.Mkdir(p.path("root"), 0o700))
 	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "root = %q\n%s", p.path("root"), settings), 0o600))

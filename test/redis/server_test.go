@@ -5,13 +5,14 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
@@ -117,10 +118,5 @@ func readCSV(text string) (side, error) {
 // the same one, so on the same file system.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwr")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
+	return tidy.Dir(t)
 }

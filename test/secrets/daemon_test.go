@@ -21,6 +21,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/tidy"
 )
 
 // asProgram in the environment makes this test binary the daemon: only a process has a stderr, and dies of a signal.
@@ -48,9 +49,7 @@ type place struct{ dir, key string }
 
 func newPlace(t *testing.T) place {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pwx") // t.TempDir is too long for a socket's path
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	p := place{dir: dir, key: filepath.Join(dir, "key")}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	must(t, err)

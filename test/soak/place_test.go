@@ -12,6 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -31,11 +32,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pws") // t.TempDir is too long for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	p := &place{dir: dir}
 	if err := os.WriteFile(p.path("config.toml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -29,11 +30,7 @@ type running struct{ dir string }
 
 func start(t *testing.T) *running {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "pww") // t.TempDir is too long for a socket's path
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	dir := tidy.Dir(t)
 	cfg := config.Default(func(string) string { return "" }, os.Getuid(), dir)
 	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "s")
 	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))

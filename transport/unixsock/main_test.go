@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -17,9 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // tempPlaces returns places in a fresh private directory. Its path is short, unlike t.TempDir's, for the sockets' sake.
 func tempPlaces(t testing.TB) unixsock.Places {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "us")
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	dir := tidy.Dir(t)
 	return unixsock.PlacesIn(filepath.Join(dir, "pwos"))
 }
 
