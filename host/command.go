@@ -30,7 +30,8 @@ type Mode string
 const (
 	// SandboxDefault confines as far as the system can; Process.Sandbox says how far that was.
 	SandboxDefault Mode = "default"
-	// SandboxStrict refuses to start where writes outside the working directory cannot be refused.
+	// SandboxStrict refuses to start where writes outside the working directory, or calls that change how other processes
+	// run, cannot be refused.
 	SandboxStrict Mode = "strict"
 	// SandboxOff does not confine. Privileges are dropped all the same.
 	SandboxOff Mode = "off"

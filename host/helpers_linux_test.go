@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -22,7 +24,7 @@ func helpers() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"t-orphan": orphan, "t-orphan-2": orphan2, "t-idle": idle, "t-daemon": daemon,
 		"t-files": openFiles, "t-memory": takeMemory, "t-write": writeFiles, "t-send": sendSignal, "t-limit": setLimit, "t-frame": frame,
-		"t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling,
+		"t-reach": reach, "t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling,
 		"pwos-host-guard": noShim, "pwos-host-shim": noShim,
 	}
 }
@@ -206,7 +208,24 @@ func trace(args []string) int {
 	said("trace", unix.PtraceSeize(pid))
 	_, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	said("environ", err)
+	byte1 := []byte{0}
+	local := []unix.Iovec{{Base: &byte1[0], Len: 1}}
+	_, err = unix.ProcessVMWritev(pid, local, []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&byte1[0])), Len: 1}}, 0)
+	said("memory", notHere(err))
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == nil {
+		_, err = unix.PidfdGetfd(fd, 0, 0)
+	}
+	said("descriptor", err)
 	return 0
+}
+
+// notHere is nil for the error of a write that was allowed, to an address where the other process has nothing.
+func notHere(err error) error {
+	if errors.Is(err, unix.EFAULT) {
+		return nil
+	}
+	return err
 }
 
 // setLimit tries to wear the mark of another, or of nobody.

@@ -138,9 +138,19 @@ func markOf(pid int) (mark, bool) {
 	return spoiled, ok && int(stat.Uid) == os.Geteuid() && bound(pid)
 }
 
-// bound reports whether a process has forgone new privileges, as every process of an agent has, for good. An agent can lower
-// the limits of any process of its user, up to what looks like its own mark or a spoiled one; this it can do to none, so that
-// who is not bound is a bystander. Where it cannot be told, a mark counts.
+// own counts those of the processes with a mark that are an agent's.
+func own(pids []int) (n int) {
+	for _, pid := range pids {
+		if bound(pid) {
+			n++
+		}
+	}
+	return n
+}
+
+// bound reports whether a process has forgone new privileges, as every process of an agent has, for good. An agent without a
+// sandbox can lower the limits of any process of its user, up to what looks like a mark, whose it likes, or a spoiled one; this it
+// can do to none, so that who is not bound is a bystander. Where it cannot be told, a mark counts.
 func bound(pid int) bool {
 	if pid == os.Getpid() {
 		return false

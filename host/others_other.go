@@ -24,6 +24,9 @@ func settle(instance uint64) (mark, error) { return newMark(instance, 0, 0), nil
 // killSpoiled has no marks to look at.
 func (*Host) killSpoiled(map[mark][]int) {}
 
+// own counts processes with a mark, of which there are none.
+func own(pids []int) int { return len(pids) }
+
 // killOthers can only reach the group, which its caller has killed.
 func (*Process) killOthers() int { return 0 }
 
@@ -31,11 +34,11 @@ func (*Process) others() int { return 0 }
 
 func (*Process) signalOthers(syscall.Signal) {}
 
-// landlockABI is for Linux.
-func landlockABI() int { return 0 }
+// machine says that there is nothing here to confine programs with.
+func machine() means { return means{} }
 
 // gaps lists what is not enforced on this system.
-func gaps(int) []string {
+func gaps(means) []string {
 	return []string{
 		"agents can write wherever the daemon's user can: this system has no sandbox that a program can put itself into",
 		"agents can trace and signal, and so become, any process of the daemon's user, the operator's included",

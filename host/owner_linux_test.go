@@ -5,9 +5,7 @@ import (
 	"math"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -127,30 +125,6 @@ func TestOwnerOfOthers(t *testing.T) {
 	p := start(t, other, shell(t, "read x"))
 	if owner, err := h.Owner(p.OSPID()); owner != nil || !errors.Is(err, host.ErrStranger) {
 		t.Errorf("another host's agent is %v's, %v", owner, err)
-	}
-}
-
-// TestFrame: an agent that lowers the limits of others, whom it cannot be kept from, does not have them killed or refused for
-// that: it alone goes.
-func TestFrame(t *testing.T) {
-	t.Parallel()
-	if status, err := os.ReadFile("/proc/self/status"); err != nil || !strings.Contains(string(status), "\nNoNewPrivs:\t0\n") {
-		t.Skip("where tests may not gain privileges, nobody can be told from an agent's processes")
-	}
-	h := open(t)
-	bystander := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read x")
-	in, err := bystander.StdinPipe()
-	check(t, err)
-	check(t, bystander.Start())
-	p := start(t, h, helper(t, "t-frame", strconv.Itoa(bystander.Process.Pid)))
-	wait(t, p) // it was looked at, and so was the bystander
-	check(t, p.Terminate(t.Context(), 0))
-	if owner, err := h.Owner(bystander.Process.Pid); owner != nil || err != nil {
-		t.Errorf("the bystander is %v's, %v", owner, err)
-	}
-	check(t, in.Close())
-	if err := bystander.Wait(); bystander.ProcessState.ExitCode() != 1 {
-		t.Errorf("the bystander ended by itself with %v, %v; want code 1, for want of input", bystander.ProcessState, err)
 	}
 }
 

@@ -24,19 +24,27 @@ func levelOf(abi int) string {
 	return fmt.Sprintf("landlock:v%d", abi)
 }
 
-// SandboxLevel returns what a default sandbox enforces on this machine: "landlock:v7", or "none".
-func SandboxLevel() string { return levelOf(landlockABI()) }
+// means are what a machine has to confine programs with.
+type means struct {
+	abi    int  // level of Landlock; 0: none
+	filter bool // of system calls
+}
 
-// decide returns the level that a mode comes to on this machine, or an error that wraps ErrSandbox.
-func (m Mode) decide(abi int) (string, error) {
+// SandboxLevel returns what a default sandbox enforces on this machine: "landlock:v7", or "none".
+func SandboxLevel() string { return levelOf(machine().abi) }
+
+// decide returns the level that a mode comes to on a machine, or an error that wraps ErrSandbox.
+func (m Mode) decide(has means) (string, error) {
 	switch {
 	case m == SandboxOff:
 		return levelOff, nil
-	case m == SandboxStrict && abi < abiTruncate:
-		return "", fmt.Errorf("%w: strict needs landlock:v%d or later, and this machine has %s", ErrSandbox, abiTruncate, levelOf(abi))
+	case m == SandboxStrict && has.abi < abiTruncate:
+		return "", fmt.Errorf("%w: strict needs landlock:v%d or later, and this machine has %s", ErrSandbox, abiTruncate, levelOf(has.abi))
+	case m == SandboxStrict && !has.filter:
+		return "", fmt.Errorf("%w: strict needs a filter of system calls (seccomp), and this machine has none", ErrSandbox)
 	}
-	return levelOf(abi), nil
+	return levelOf(has.abi), nil
 }
 
 // Gaps lists, in words for the operator, what a default sandbox does not keep a program from on this machine.
-func Gaps() []string { return gaps(landlockABI()) }
+func Gaps() []string { return gaps(machine()) }

@@ -79,7 +79,7 @@ func TestSandboxOff(t *testing.T) {
 }
 
 // TestSandboxLevels: what each mode comes to on kernels of every age. Strict starts nowhere where a file outside could be
-// changed.
+// changed, nor where calls cannot be filtered; without a filter there is a gap more.
 func TestSandboxLevels(t *testing.T) {
 	t.Parallel()
 	for abi := 0; abi <= 9; abi++ {
@@ -87,21 +87,27 @@ func TestSandboxLevels(t *testing.T) {
 		if abi > 0 {
 			want = fmt.Sprintf("landlock:v%d", abi)
 		}
-		if got, err := host.DecideSandbox(host.SandboxDefault, abi); got != want || err != nil {
+		if got, err := host.DecideSandbox(host.SandboxDefault, abi, abi%2 == 0); got != want || err != nil {
 			t.Errorf("default at %d: %q, %v", abi, got, err)
 		}
-		got, err := host.DecideSandbox(host.SandboxStrict, abi)
+		got, err := host.DecideSandbox(host.SandboxStrict, abi, true)
 		if refused := errors.Is(err, host.ErrSandbox); refused != (abi < 3) || !refused && got != want {
 			t.Errorf("strict at %d: %q, %v", abi, got, err)
 		}
-		if got, err := host.DecideSandbox(host.SandboxOff, abi); got != "off" || err != nil {
+		if _, err := host.DecideSandbox(host.SandboxStrict, abi, false); !errors.Is(err, host.ErrSandbox) {
+			t.Errorf("strict at %d without a filter: %v", abi, err)
+		}
+		if got, err := host.DecideSandbox(host.SandboxOff, abi, false); got != "off" || err != nil {
 			t.Errorf("off at %d: %q, %v", abi, got, err)
 		}
-		if abi > 0 && len(host.GapsAt(abi)) > len(host.GapsAt(abi-1)) {
+		if abi > 0 && len(host.GapsAt(abi, true)) > len(host.GapsAt(abi-1, true)) {
 			t.Errorf("level %d leaves more open than %d", abi, abi-1)
 		}
+		if with, without := host.GapsAt(abi, true), host.GapsAt(abi, false); len(without) != len(with)+1 {
+			t.Errorf("level %d leaves open %q, and without a filter %q", abi, with, without)
+		}
 	}
-	if gaps := host.GapsAt(0); !strings.Contains(gaps[0], "can write wherever") {
+	if gaps := host.GapsAt(0, false); !strings.Contains(gaps[0], "can write wherever") {
 		t.Errorf("the worst is not said first: %q", gaps)
 	}
 }
@@ -127,14 +133,15 @@ func TestSandboxOlder(t *testing.T) {
 	}
 }
 
-// TestSandboxOthers: a program can neither signal nor trace the daemon, nor another agent.
+// TestSandboxOthers: a program can neither signal nor trace the daemon, nor another agent, nor write into its memory or take
+// its descriptors.
 func TestSandboxOthers(t *testing.T) {
 	t.Parallel()
 	level(t, 1)
 	h := open(t)
 	other := start(t, h, shell(t, "read x"))
 	for _, pid := range []int{os.Getpid(), other.OSPID()} {
-		if got := output(t, h, helper(t, "t-trace", itoa(pid))); strings.Contains(got, ": ok") || strings.Count(got, "\n") != 2 {
+		if got := output(t, h, helper(t, "t-trace", itoa(pid))); strings.Contains(got, ": ok") || strings.Count(got, "\n") != 4 {
 			t.Errorf("trace %d: %q", pid, got)
 		}
 	}

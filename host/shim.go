@@ -57,7 +57,7 @@ func Shim() {
 type order struct {
 	parent  int    // the daemon; a shim whose parent is another has lost it
 	mark    mark   // 0: none, where the system has no marks
-	abi     int    // Landlock level to enforce; 0: none
+	means          // to confine it with
 	status  int    // descriptor for what goes wrong; it closes when the program runs
 	cpu     int64  // limits as in Limits
 	memory  int64  //
@@ -70,16 +70,23 @@ type order struct {
 
 // words encodes the order.
 func (o order) words() []string {
-	list := make([]string, 0, 10+len(o.env)+len(o.argv))
-	for _, n := range []int64{int64(o.parent), int64(o.mark), int64(o.abi), int64(o.status), o.cpu, o.memory, o.files, int64(len(o.env))} {
+	list := make([]string, 0, 11+len(o.env)+len(o.argv))
+	for _, n := range []int64{int64(o.parent), int64(o.mark), int64(o.abi), flag(o.filter), int64(o.status), o.cpu, o.memory, o.files, int64(len(o.env))} {
 		list = append(list, strconv.FormatInt(n, 10))
 	}
 	return slices.Concat(list, []string{o.dir, o.program}, o.env, o.argv)
 }
 
+func flag(set bool) int64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
 // readOrder decodes what words encoded.
 func readOrder(words []string) (o order, err error) {
-	const numbers, texts = 8, 2
+	const numbers, texts = 9, 2
 	if len(words) < numbers+texts+1 {
 		return o, fmt.Errorf("%d words are too few", len(words))
 	}
@@ -90,13 +97,13 @@ func readOrder(words []string) (o order, err error) {
 		}
 	}
 	rest := words[numbers+texts:]
-	if n[7] < 0 || n[7] >= int64(len(rest)) {
-		return o, fmt.Errorf("%d words are too few for %d variables", len(words), n[7])
+	if n[8] < 0 || n[8] >= int64(len(rest)) {
+		return o, fmt.Errorf("%d words are too few for %d variables", len(words), n[8])
 	}
 	return order{
-		parent: int(n[0]), mark: mark(n[1]), abi: int(n[2]), status: int(n[3]),
-		cpu: n[4], memory: n[5], files: n[6],
-		dir: words[numbers], program: words[numbers+1], env: rest[:n[7]], argv: rest[n[7]:],
+		parent: int(n[0]), mark: mark(n[1]), means: means{int(n[2]), n[3] != 0}, status: int(n[4]),
+		cpu: n[5], memory: n[6], files: n[7],
+		dir: words[numbers], program: words[numbers+1], env: rest[:n[8]], argv: rest[n[8]:],
 	}, nil
 }
 

@@ -63,10 +63,15 @@ func (o order) wear() error {
 
 // confine enforces the sandbox.
 func (o order) confine() error {
-	if o.abi == 0 {
-		return nil
+	if o.abi > 0 {
+		if err := confine(o.abi, o.dir); err != nil {
+			return err
+		}
 	}
-	return confine(o.abi, o.dir)
+	if o.filter {
+		return filterCalls()
+	}
+	return nil
 }
 
 // limitMemory sets the limit of memory, in a way that gives the scheduler no occasion to start a thread.

@@ -12,12 +12,12 @@ import (
 // Start starts a program. It returns once the program runs, that is once execve has worked; ctx bounds only that. Errors
 // are *StartError or wrap ErrClosed.
 func (h *Host) Start(ctx context.Context, c Command) (*Process, error) {
-	return h.start(ctx, c, landlockABI())
+	return h.start(ctx, c, machine())
 }
 
-// start is Start with the level of Landlock that the kernel has.
-func (h *Host) start(ctx context.Context, c Command, abi int) (*Process, error) {
-	p, err := h.prepare(c, abi)
+// start is Start on a machine that has those means.
+func (h *Host) start(ctx context.Context, c Command, has means) (*Process, error) {
+	p, err := h.prepare(c, has)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (h *Host) start(ctx context.Context, c Command, abi int) (*Process, error) 
 		return nil, p.failed("fork", class(err))
 	}
 	p.conn, p.stderr = e.conn, e.log
-	status, err := h.fork(p, e, abi)
+	status, err := h.fork(p, e, has)
 	if err != nil {
 		p.log.close()
 		return nil, errors.Join(p.failed("fork", err), e.closeAll())
@@ -51,7 +51,7 @@ func (h *Host) start(ctx context.Context, c Command, abi int) (*Process, error) 
 }
 
 // prepare checks a command and opens what has to be there before the fork.
-func (h *Host) prepare(c Command, abi int) (*Process, error) {
+func (h *Host) prepare(c Command, has means) (*Process, error) {
 	p := &Process{
 		host: h, command: c, killed: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -62,7 +62,7 @@ func (h *Host) prepare(c Command, abi int) (*Process, error) {
 	if p.program, err = p.command.find(p.command.environ()); err != nil {
 		return nil, p.failed("find", err)
 	}
-	if p.level, err = p.command.Sandbox.decide(abi); err != nil {
+	if p.level, err = p.command.Sandbox.decide(has); err != nil {
 		return nil, p.failed("sandbox", err)
 	}
 	if p.log, err = openLog(p.command.Log); err != nil {
@@ -82,7 +82,7 @@ func (p *Process) failed(stage string, err error) error {
 
 // fork starts the shim. The returned pipe says how it fares. The process is entered before it exists, so that its first
 // word to the kernel's socket is already its own.
-func (h *Host) fork(p *Process, e *ends, abi int) (*os.File, error) {
+func (h *Host) fork(p *Process, e *ends, has means) (*os.File, error) {
 	status, theirs, err := os.Pipe()
 	if err != nil {
 		return nil, class(err)
@@ -98,7 +98,7 @@ func (h *Host) fork(p *Process, e *ends, abi int) (*os.File, error) {
 		cpu: p.command.Limits.CPUSeconds, memory: p.command.Limits.MemoryBytes, files: p.command.Limits.OpenFiles,
 	}
 	if p.command.Sandbox != SandboxOff {
-		o.abi = abi
+		o.means = has
 	}
 	p.started = time.Now()
 	w, err := h.forks.fork(&forkCall{

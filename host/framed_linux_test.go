@@ -1,0 +1,94 @@
+package host_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+// bystander starts a process that is no agent's and ends by itself, with code 1, when its input does. The returned function
+// has it end, and says when it did otherwise.
+func bystander(t *testing.T) (pid int, end func()) {
+	t.Helper()
+	if status, err := os.ReadFile("/proc/self/status"); err != nil || !strings.Contains(string(status), "\nNoNewPrivs:\t0\n") {
+		t.Skip("where tests may not gain privileges, nobody can be told from an agent's processes")
+	}
+	c := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read x")
+	in, err := c.StdinPipe()
+	check(t, err)
+	check(t, c.Start())
+	return c.Process.Pid, func() {
+		t.Helper()
+		check(t, in.Close())
+		if err := c.Wait(); c.ProcessState.ExitCode() != 1 {
+			t.Errorf("the bystander ended with %v, %v; want code 1, for want of input", c.ProcessState, err)
+		}
+	}
+}
+
+// looked returns when all processes have been looked at since: an agent that spoils its own mark was found out.
+func looked(t *testing.T, h *host.Host, spoils ...string) {
+	t.Helper()
+	c := helper(t, append([]string{"t-frame"}, spoils...)...)
+	c.Sandbox = host.SandboxOff
+	p := start(t, h, c)
+	wait(t, p)
+	check(t, p.Terminate(t.Context(), 0))
+}
+
+// TestFrame: an agent that lowers the limits of others, where no sandbox keeps it from that, does not have them killed or
+// refused for that: it alone goes.
+func TestFrame(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	pid, end := bystander(t)
+	looked(t, h, itoa(pid))
+	if owner, err := h.Owner(pid); owner != nil || err != nil {
+		t.Errorf("the bystander is %v's, %v", owner, err)
+	}
+	end()
+}
+
+// TestGivenMark: processes that were given an agent's mark from outside are none of its: they do not count among those that it
+// may have, its end does not wait for them, and does not take them along.
+func TestGivenMark(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	c := shell(t, "read x")
+	c.Limits.Processes = 2
+	p := start(t, h, c)
+	locks, rss := host.MarkOf(p)
+	var ends []func()
+	for range 4 {
+		pid, end := bystander(t)
+		ends = append(ends, end)
+		check(t, unix.Prlimit(pid, unix.RLIMIT_RSS, &unix.Rlimit{Cur: rss, Max: rss}, nil))
+		check(t, unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: locks, Max: locks}, nil))
+		if p.Has(pid) {
+			t.Errorf("the bystander %d is the agent's", pid)
+		}
+	}
+	looked(t, h)
+	looked(t, h) // the first look is over, with all that it led to
+	select {
+	case <-p.Done():
+		t.Errorf("the agent ended: %v", wait(t, p))
+	default:
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	check(t, p.Terminate(ctx, time.Hour))
+	if exit := wait(t, p); exit.Left != 0 || exit.Reason != host.ReasonOrdered {
+		t.Errorf("the agent ended: %+v", exit)
+	}
+	for _, end := range ends {
+		end()
+	}
+}
