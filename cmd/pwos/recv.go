@@ -34,15 +34,19 @@ func newRecv(a *app) *cobra.Command {
 		Short: "take messages out of a process's mailbox",
 		Long: `recv takes messages out of a process's mailbox, urgent ones first, and prints them: a
 line of JSON each where stdout is no terminal. Without a message it prints nothing
-and exits with 0; --wait waits for the first one, --follow goes on until interrupted.
+and exits with 0; --wait waits for the first one. --follow prints each as it comes,
+until interrupted or until the process ends.
 
 What was taken is gone from the mailbox, also if recv is killed before it printed it.
+With --follow it is gone once it is printed (Ipc.Ack): what was not is delivered again,
+marked "redelivered". Whoever else receives from the mailbox gets what this one does not.
 
-Exit status: 3 the process may not receive, 4 there is no such mailbox, or no more.`,
+Exit status: 3 the process may not receive, or with --follow not acknowledge; 4 there
+is no such mailbox, or no more.`,
 		Example: `  pwos recv 7
   pwos recv 7 --max 100 --intent work
   pwos recv 7 --wait 5s
-  pwos recv 7 --follow | jq .payload`,
+  pwos recv -f 7 | jq .payload`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := f.input(cmd, args[0])
@@ -50,15 +54,15 @@ Exit status: 3 the process may not receive, 4 there is no such mailbox, or no mo
 				return usage(cmd, err)
 			}
 			if f.follow {
-				return a.recv(cmd.Context(), in, 0, true)
+				return a.recvFollow(cmd.Context(), in)
 			}
-			return a.recv(cmd.Context(), in, f.wait+usualTimeout, false)
+			return a.recv(cmd.Context(), in, f.wait+usualTimeout)
 		},
 	}
 	f.max.add(cmd, "max", "most messages to take at once, 1 to 1000 (default 1; with --follow 1000)")
 	cmd.Flags().StringVar(&f.intent, "intent", "", "only messages of this intent")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for a first message, such as 5s, at most 10m")
-	cmd.Flags().BoolVar(&f.follow, "follow", false, "wait for more, until interrupted or until the process ends")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print messages as they come, until interrupted or until the process ends")
 	return cmd
 }
 
@@ -95,34 +99,45 @@ func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveIn
 	return in, nil
 }
 
-// recv prints what the mailbox holds, once or without end.
-func (a *app) recv(ctx context.Context, in *schema.ReceiveInput, otherwise time.Duration, follow bool) error {
+// recv prints what the mailbox holds.
+func (a *app) recv(ctx context.Context, in *schema.ReceiveInput, otherwise time.Duration) error {
 	return a.withKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) error {
-		out := newFeed(a, column{"id", 5}, column{"from", 5}, column{"priority", 8}, column{"intent", 12}, column{"payload", 0})
-		for {
-			data, err := invoke(ctx, c, "Ipc.Receive", in)
-			if err != nil {
-				return err
-			}
-			members, _ := objectOf(data)
-			messages, _ := arrayOf(members["messages"])
-			for _, raw := range messages {
-				if err := out.message(raw); err != nil {
-					return err
-				}
-			}
-			if !follow {
-				return nil
-			}
+		messages, err := receive(ctx, c, in)
+		if err != nil {
+			return err
 		}
+		_, err = mailFeed(a).messages(messages)
+		return err
 	})
 }
 
-// message writes a message of a mailbox.
-func (f *feed) message(raw schema.Value) error {
-	m, err := answerAs[schema.MailMessage]("Ipc.Receive", raw)
+// receive takes messages out of a mailbox.
+func receive(ctx context.Context, c *client.Client, in *schema.ReceiveInput) ([]schema.Value, error) {
+	data, err := invoke(ctx, c, "Ipc.Receive", in)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return f.write(raw, strconv.FormatInt(m.MsgID, 10), strconv.FormatInt(m.SenderPID, 10), m.Priority, escaped(m.Intent), shown(m.Payload))
+	members, _ := objectOf(data)
+	messages, _ := arrayOf(members["messages"])
+	return messages, nil
+}
+
+func mailFeed(a *app) *feed {
+	return newFeed(a, column{"id", 5}, column{"from", 5}, column{"priority", 8}, column{"intent", 12}, column{"payload", 0})
+}
+
+// messages writes messages of a mailbox, and returns the numbers of those that it has written.
+func (f *feed) messages(list []schema.Value) (written []int64, err error) {
+	for _, raw := range list {
+		m, err := answerAs[schema.MailMessage]("Ipc.Receive", raw)
+		if err != nil {
+			return written, err
+		}
+		err = f.write(raw, strconv.FormatInt(m.MsgID, 10), strconv.FormatInt(m.SenderPID, 10), m.Priority, escaped(m.Intent), shown(m.Payload))
+		if err != nil {
+			return written, err
+		}
+		written = append(written, m.MsgID)
+	}
+	return written, nil
 }
