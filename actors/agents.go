@@ -16,7 +16,7 @@ import (
 type agents struct {
 	kernel *Kernel
 	alive  map[int64]*actor.PID
-	begun  map[int64]*pending   // spawns whose program is being started
+	begun  map[int64][]*pending // calls that wait until a program is started
 	going  map[int64][]*pending // calls that wait until a program is gone
 	gone   map[int64]bool       // of those alive: nothing of the program is left, and that is noted
 	ends   int                  // agents that have ended
@@ -60,7 +60,7 @@ type (
 
 func newAgents(k *Kernel) *agents {
 	return &agents{
-		kernel: k, alive: make(map[int64]*actor.PID), begun: make(map[int64]*pending),
+		kernel: k, alive: make(map[int64]*actor.PID), begun: make(map[int64][]*pending),
 		going: make(map[int64][]*pending), gone: make(map[int64]bool), ended: k.ended,
 	}
 }
@@ -108,8 +108,12 @@ func (m *agents) begin(ctx actor.Context, e *effects) {
 		one := &e.list[i]
 		if p := one.effect.Start; p != nil && !m.ending { // else the next start finds that it was never begun
 			wait.left++
-			m.begun[p.PID] = wait
+			m.begun[p.PID] = []*pending{wait}
 			m.agent(ctx, &agent{program: *p, cause: one.cause})
+		}
+		if pid := one.effect.Await; m.begun[pid] != nil {
+			wait.left++
+			m.begun[pid] = append(m.begun[pid], wait)
 		}
 		for _, pid := range one.effect.Stop {
 			if m.alive[pid] != nil && !m.gone[pid] {
@@ -138,10 +142,10 @@ func (m *agents) agent(ctx actor.Context, a *agent) {
 
 // answerStart answers the spawn of a process.
 func (m *agents) answerStart(ctx actor.Context, pid int64) {
-	if wait := m.begun[pid]; wait != nil {
-		delete(m.begun, pid)
+	for _, wait := range m.begun[pid] {
 		m.settle(ctx, wait)
 	}
+	delete(m.begun, pid)
 }
 
 // programGone answers who waited for it.

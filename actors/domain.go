@@ -171,7 +171,11 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, error) {
 			if first.err != nil {
 				return kernel.Result{}, first.err
 			}
-			return kernel.Result{Data: first.data}, nil
+			result := kernel.Result{Data: first.data}
+			if r, ok := d.state.(kernel.Repeater); ok { // the first may not have been answered yet
+				result.Effect = r.Repeat(call, first.data)
+			}
+			return result, nil
 		}
 	}
 	return d.decide(call)

@@ -26,6 +26,13 @@ type Domain interface {
 	Restore(chunk []byte) error
 }
 
+// Repeater is a domain whose calls have effects that a repetition, by its idempotency key, must not be answered before.
+type Repeater interface {
+	// Repeat returns what a command that succeeded before may have to wait for still, nil where that is nothing. data is what it
+	// was answered. It changes nothing, and nothing is done twice.
+	Repeat(call *Call, data []byte) *Effect
+}
+
 // Publisher is a domain that others have a view of. What it applied becomes visible to them when the shell calls Publish:
 // after each batch that it applied, once the batch is on its way to the journal, so that whatever others decide on the
 // strength of it stands behind it there. Decide of the domain itself sees its own state at once. After Reset, Restore or

@@ -8,6 +8,7 @@ import "github.com/promptware-os/pwos/schema"
 type Effect struct {
 	Start *Program // a program that is to be started
 	Stop  []int64  // processes of whose programs nothing may be left
+	Await int64    // a process whose program may be starting: that it has begun, or failed to, is waited for; 0: none
 
 	// Run is what the runner of the call's syscall is to do; nil: nothing. The entry of the call is then the intent alone.
 	// What comes of it is the input of the syscall's Outcome, and the answer to that is the answer to the call.

@@ -32,6 +32,7 @@ type Domain struct {
 var (
 	_ kernel.Domain    = (*Domain)(nil)
 	_ kernel.Publisher = (*Domain)(nil)
+	_ kernel.Repeater  = (*Domain)(nil)
 )
 
 // New returns an empty process table. A process of which nobody says what it may do is granted of the given pools, the

@@ -66,7 +66,8 @@ func (d *Domain) hosted(p *schema.Descriptor) *Hosted {
 		h.Spec, h.Faults, h.Quick = run.Spec, run.Faults, run.Quick
 		return h
 	}
-	if p.OSPID != nil {
+	// It has ended: whether its program has, or was ever started, is to be noted.
+	if p.OSPID != nil || p.Command != nil && p.Exit == nil {
 		return h
 	}
 	return nil

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -106,6 +109,27 @@ func TestProcessEndsBeforeItsProgram(t *testing.T) {
 	}
 }
 
+// A process that ends before its program is noted as started is seen to by a recovery until that program's end is noted: who
+// follows it waits for one.
+func TestProcessEndsBeforeItsProgramStarts(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.terminate(s.spawn(kernel.Operator)) // has no program, and no end to be noted
+	pid := s.host(kernel.Operator, `,"restart":"always"`)
+	s.terminate(pid)
+	s.check()
+	for _, d := range []*process.Domain{s.domain, restore(t, s.domain)} {
+		if h := d.Hosted(); len(h) != 1 || h[0].PID != pid || !h[0].Ended() {
+			t.Errorf("recovery sees %+v", h)
+		}
+	}
+	s.note("Process.NoteEnd", fmt.Sprintf(`{"pid":%d,"reason":"unknown","restart":false,"blocked_ticks":0,"faults":0,"quick":0}`, pid))
+	s.check()
+	if d := s.get(pid); d.Exit == nil || d.Exit.Reason != "unknown" || len(s.domain.Hosted()) != 0 {
+		t.Errorf("its end is noted: %+v, recovery sees %+v", d, s.domain.Hosted())
+	}
+}
+
 // What is not done outside the kernel for a call, and what is.
 func TestEffects(t *testing.T) {
 	t.Parallel()
@@ -137,6 +161,41 @@ func TestEffects(t *testing.T) {
 	s.note("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, child))
 	if e := decide("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, child)); e == nil || !slices.Equal(e.Stop, []int64{child}) {
 		t.Errorf("ending it again, while its program may still be on its way out: %+v", e)
+	}
+	s.terminate(s.host(kernel.Operator, ""))
+	family := []int64{s.host(kernel.Operator, "")}
+	for range 3 {
+		family = append(family, s.host(family[len(family)/2], ""))
+	}
+	s.terminate(family[0])
+	s.terminate(s.host(kernel.Operator, "")) // neither this nor the one before belongs to them
+	again := decide("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, family[0]))
+	if again == nil || !slices.Equal(slices.Sorted(slices.Values(again.Stop)), family) {
+		t.Errorf("ending a family again: %+v, want %v", again, family)
+	}
+}
+
+// A repetition has nothing done, and waits for what the first may be waiting for.
+func TestRepeat(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	pid := s.host(kernel.Operator, "")
+	child := s.host(pid, "")
+	s.terminate(pid)
+	for _, c := range []struct {
+		typ, data, answer string
+		want              *kernel.Effect
+	}{
+		{"Syscall.Terminate", `{"target_pid":1}`, `{"target_pid":1}`, &kernel.Effect{Stop: []int64{pid, child}}},
+		{"Syscall.Terminate", `{"target_pid":9}`, `{"target_pid":9}`, nil},
+		{"Syscall.Spawn", `{"child_agent_id":"a","command":["x"]}`, `{"child_pid":5,"child_agent_id":"a"}`, &kernel.Effect{Await: 5}},
+		{"Syscall.Spawn", `{"child_agent_id":"a"}`, `{"child_pid":5,"child_agent_id":"a"}`, nil},
+		{"Kernel.Ingest", `{"uri":"x"}`, `{}`, nil},
+	} {
+		got := s.domain.Repeat(s.request(kernel.Operator, c.typ, c.data), []byte(c.answer))
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", c.typ, c.data, diff)
+		}
 	}
 }
 

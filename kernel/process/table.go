@@ -97,6 +97,23 @@ func (t *table) end(pid, tick int64) int64 {
 	return oldest
 }
 
+// endedWith returns a remembered process that has ended, and the descendants that ended with it. They stand before it in the
+// order of ends, side by side, children before their parents.
+func (t *table) endedWith(root int64) []int64 {
+	at := slices.Index(t.ended, root)
+	if at < 0 {
+		return nil
+	}
+	list, found := []int64{root}, map[int64]bool{root: true}
+	for _, pid := range slices.Backward(t.ended[:at]) {
+		if p, _ := t.processes.Get(pid); !found[p.ParentPID] {
+			break
+		}
+		list, found[pid] = append(list, pid), true
+	}
+	return list
+}
+
 // subtree returns a living process and its living descendants, children before their parents; nothing where it is not
 // alive. It is as deep as agents make it, so it is no recursion.
 func (t *table) subtree(root int64) []int64 {

@@ -23,13 +23,27 @@ func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (kernel
 			"pid %d may not terminate pid %d: a process ends itself and its descendants, the operator ends any", call.PID, in.TargetPID)
 	}
 	if target.State == terminated {
-		result.Effect = d.stop([]int64{in.TargetPID}) // its program may still be on its way out
+		result.Effect = d.stop(d.table.endedWith(in.TargetPID)) // their programs may still be on their way out
 		return result, nil
 	}
 	reason := said(in.Reason, fmt.Sprintf("terminated by pid %d", call.PID))
 	pids := d.table.subtree(in.TargetPID)
 	result.Steps, result.Effect = steps(pids, reason), d.stop(pids)
 	return result, nil
+}
+
+// Repeat implements kernel.Repeater: who ends processes waits until nothing of their programs is left, and who spawns one until
+// its program has been started, however often they ask.
+func (d *Domain) Repeat(call *kernel.Call, data []byte) *kernel.Effect {
+	switch in := call.Input.(type) {
+	case *schema.TerminateInput:
+		return d.stop(d.table.endedWith(in.TargetPID))
+	case *schema.SpawnInput:
+		if out, fault := call.Syscall.Output.Decode(data); fault == nil && in.Command != nil {
+			return &kernel.Effect{Await: out.(*schema.SpawnOutput).ChildPID}
+		}
+	}
+	return nil
 }
 
 // steps are the commands that end processes and clear away what they leave behind.

@@ -100,6 +100,14 @@ func (c *client) send(kind, typ, data string) error {
 	return err
 }
 
+// sendKeyed writes a command with an idempotency key.
+func (c *client) sendKeyed(key, typ, data string) error {
+	c.renew()
+	_, err := fmt.Fprintf(c.out, `{"kind":"command","type":%q,"data":%s,"metadata":{"id":%q,"timestamp":1,"idempotencyKey":%q}}`+"\n",
+		typ, data, "q-"+key, key)
+	return err
+}
+
 // call makes a request, and returns its reply or its error.
 func (c *client) call(kind, typ, data string) (frame, error) {
 	if err := c.send(kind, typ, data); err != nil {

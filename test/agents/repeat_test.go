@@ -1,0 +1,58 @@
+package agents_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Who ends an agent again under the same idempotency key is answered no earlier than who did it first: when nothing of it is
+// left, and its end is noted. A kernel that is killed in between does not change that.
+func TestTerminateRepeated(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		grace, reason string
+		killed        bool
+	}{
+		"while it is on its way out": {"2s", "ordered", false},
+		"after a kernel was killed":  {"1h", "unknown", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			p.configure(t, strings.Replace(settings, `grace = "300ms"`, fmt.Sprintf("grace = %q", test.grace), 1))
+			daemon := p.launch(t)
+			first, c := p.dial(t), p.dial(t)
+			pid := c.spawn(t, allowAll, "stubborn")
+			var orphan, own int
+			fmt.Sscan(c.awaitKey(t, "orphan"), &orphan)
+			fmt.Sscan(c.awaitKey(t, "own"), &own)
+			end := func(c *client) {
+				t.Helper()
+				if err := c.sendKeyed("k", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			end(first)
+			c.awaitState(t, pid, "TERMINATED")
+			if !alive(own) && !test.killed { // which TERM cannot have ended: the machine was busy
+				t.Skip("it is gone already, so that this proves nothing")
+			}
+			if test.killed {
+				daemon.Kill(t)
+				p.launch(t)
+				c = p.dial(t)
+			}
+			end(c)
+			if f, err := c.next(); err != nil || f.Kind != "reply" {
+				t.Fatalf("the repetition is answered with %+v, %v", f, err)
+			}
+			if alive(own) || alive(orphan) {
+				t.Error("answered while something was left")
+			}
+			if d := c.get(t, pid); d.OSPID != nil || d.reason() != test.reason {
+				t.Errorf("then it is %+v, %+v", d, d.Exit)
+			}
+		})
+	}
+}
