@@ -86,11 +86,11 @@ func (d *Domain) get(call *kernel.Call, written string) ([]byte, error) {
 		return nil, err
 	}
 	if inProc(key) {
-		return d.readProc(call, key)
+		return d.readProc(call, key, written)
 	}
 	value, ok := d.spaces[call.Origin].get(key)
 	if !ok {
-		return nil, notFound(key)
+		return nil, notFound(written)
 	}
 	return []byte(value), nil
 }
@@ -119,14 +119,14 @@ func (d *Domain) remove(origin, written string) ([]byte, error) {
 		return nil, readOnly(key)
 	}
 	if _, ok := d.spaces[origin].get(key); !ok {
-		return nil, notFound(key)
+		return nil, notFound(written)
 	}
 	return success(), nil
 }
 
 func success() []byte { return []byte(`{"success":true}`) }
 
-// notFound has the text that MESSAGE 4.2.5 gives.
-func notFound(key string) *schema.Error {
-	return schema.Errorf(schema.NotFound, "Key not found: /%s", key)
+// notFound has the text that MESSAGE 4.2.5 gives, with the key as the caller wrote it: who looks for it in the message finds it.
+func notFound(written string) *schema.Error {
+	return schema.Errorf(schema.NotFound, "Key not found: %s", written)
 }

@@ -34,15 +34,15 @@ func TestSetReplacesAndDeleteRemoves(t *testing.T) {
 	d := newDomain(t, nil)
 	for _, step := range []struct{ typ, data, want, fault string }{
 		{"Memory.Get", `{"key":"/notes/123"}`, "", "Key not found: /notes/123"},
-		{"Memory.Delete", `{"key":"notes/123"}`, "", "Key not found: /notes/123"},
+		{"Memory.Delete", `{"key":"notes/123"}`, "", "Key not found: notes/123"},
 		{"Memory.Set", `{"key":"notes/123","value":"one"}`, `{"success":true}`, ""},
 		{"Memory.Set", `{"key":"/notes/123","value":"three"}`, `{"success":true}`, ""},
 		{"Memory.Get", `{"key":"notes/123"}`, `"three"`, ""},
 		{"Memory.Get", `{"key":"proc/meminfo"}`, `{"keys":1,"bytes":16}`, ""},
-		{"Memory.Get", `{"key":"notes"}`, "", "Key not found: /notes"},
+		{"Memory.Get", `{"key":"notes"}`, "", "Key not found: notes"},
 		{"Memory.Set", `{"key":"notes/124","value":1}`, `{"success":true}`, ""},
 		{"Memory.Delete", `{"key":"/notes/123"}`, `{"success":true}`, ""},
-		{"Memory.Get", `{"key":"notes/123"}`, "", "Key not found: /notes/123"},
+		{"Memory.Get", `{"key":"notes/123"}`, "", "Key not found: notes/123"},
 		{"Memory.Get", `{"key":"proc/meminfo"}`, `{"keys":1,"bytes":10}`, ""},
 		{"Memory.Delete", `{"key":"notes/124"}`, `{"success":true}`, ""},
 		{"Memory.Get", `{"key":"proc/meminfo"}`, `{"keys":0,"bytes":0}`, ""},

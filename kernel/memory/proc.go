@@ -24,21 +24,21 @@ func readOnly(key string) *schema.Error {
 	return schema.Errorf(schema.Forbidden, "Operation not allowed: /%s cannot be written: the kernel makes proc/ itself, and it is read-only", key)
 }
 
-// readProc answers Memory.Get below proc/. What the call may not see is not there: another origin's PIDs cannot be told
+// readProc answers Memory.Get below proc/; errors name the key as it was written. What the call may not see is not there: another origin's PIDs cannot be told
 // from those that nobody has.
-func (d *Domain) readProc(call *kernel.Call, key string) ([]byte, error) {
+func (d *Domain) readProc(call *kernel.Call, key, written string) ([]byte, error) {
 	switch key {
 	case procCmdline:
 		return []byte(d.parameters), nil
 	case procMeminfo:
 		return d.meminfo(call.Origin), nil
 	case procSelf:
-		return d.status(call, call.PID, key)
+		return d.status(call, call.PID, written)
 	}
 	if pid, ok := statusOf(key); ok {
-		return d.status(call, pid, key)
+		return d.status(call, pid, written)
 	}
-	return nil, notFound(key)
+	return nil, notFound(written)
 }
 
 // meminfo says how many keys the origin has, and the bytes of all its keys and values.
@@ -64,14 +64,14 @@ func statusOf(key string) (int64, bool) {
 }
 
 // status describes a process, as Process.Get does. The operator has no descriptor, and a status for itself alone.
-func (d *Domain) status(call *kernel.Call, pid int64, key string) ([]byte, error) {
+func (d *Domain) status(call *kernel.Call, pid int64, written string) ([]byte, error) {
 	if pid == kernel.Operator && call.PID == kernel.Operator {
 		data := schema.AppendString([]byte(`{"pid":0,"state":"RUNNING","origin":`), call.Origin)
 		return append(data, '}'), nil
 	}
 	p := d.processes.Process(pid)
 	if !shows(call, p) {
-		return nil, notFound(key)
+		return nil, notFound(written)
 	}
 	return schema.Marshal(p)
 }

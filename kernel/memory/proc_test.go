@@ -48,10 +48,12 @@ func TestProc(t *testing.T) {
 		{1, home, "proc/1/status/x", nowhere},
 		{1, home, "proc/cmdline/x", nowhere},
 		{1, home, "proc/x", nowhere},
+		{1, home, "/proc/x", nowhere},
+		{1, home, "/proc/9/status", nowhere},
 	} {
 		got, err := run(t, d, tc.pid, tc.origin, "Memory.Get", `{"key":"`+tc.key+`"}`)
 		if tc.want == nowhere {
-			domaintest.WantError(t, err, schema.NotFound, "Key not found: /"+tc.key)
+			domaintest.WantError(t, err, schema.NotFound, "Key not found: "+tc.key)
 		} else if err != nil || got != tc.want {
 			t.Errorf("pid %d, %s: %s, %v, want %s", tc.pid, tc.key, got, err, tc.want)
 		}

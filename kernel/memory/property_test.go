@@ -63,7 +63,7 @@ func TestModel(t *testing.T) {
 			case 3:
 				data := `{"key":"` + key + `"}`
 				if _, ok := m[at]; !ok {
-					want(r, d, origin, "Memory.Delete", data, "Key not found: /"+key)
+					want(r, d, origin, "Memory.Delete", data, "Key not found: "+key)
 					continue
 				}
 				want(r, d, origin, "Memory.Delete", data, `{"success":true}`)
@@ -72,7 +72,7 @@ func TestModel(t *testing.T) {
 			case 4:
 				answer, ok := m[at]
 				if !ok {
-					answer = "Key not found: /" + key
+					answer = "Key not found: " + key
 				}
 				want(r, d, origin, "Memory.Get", `{"key":"`+key+`"}`, answer)
 			case 5:
