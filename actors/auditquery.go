@@ -87,10 +87,10 @@ func auditEntry(record *journal.Record) (*schema.AuditEntry, error) {
 	e := &schema.AuditEntry{
 		Success: call.Err == nil, SyscallCode: code, PID: call.PID, Tick: call.Tick, Payload: slices.Clone(schema.Value(call.Data)), // the record is the reader's
 		LatencyUS: record.LatencyUS, Seq: int64(record.Seq), Type: call.Message.Type, Time: call.Time,
-		ID: call.Message.Meta.ID, Correlation: call.Message.Meta.Correlation, Causation: call.Message.Meta.Causation,
+		ID: call.Message.Meta.ID, Correlation: schema.MaybeText(call.Message.Meta.Correlation), Causation: schema.MaybeText(call.Message.Meta.Causation),
 	}
 	if call.Err != nil {
-		e.Error = call.Err.Error()
+		e.Error = schema.MaybeText(call.Err.Error())
 	}
 	return e, nil
 }

@@ -136,7 +136,7 @@ func (s *auditSearch) keep(record *journal.Record) error {
 	if err != nil {
 		return err
 	}
-	if s.in.Type != nil && entry.Type != *s.in.Type || s.in.Correlation != nil && entry.Correlation != *s.in.Correlation {
+	if s.in.Type != nil && entry.Type != *s.in.Type || s.in.Correlation != nil && string(entry.Correlation) != *s.in.Correlation {
 		return nil
 	}
 	text, err := schema.Marshal(entry)

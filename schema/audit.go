@@ -21,21 +21,21 @@ type AuditLogOutput struct {
 	Next    int64        `json:"next,omitzero" doc:"There may be more: since_seq of the next page."`
 }
 
-// AuditEntry is one syscall, with what came of it (CAP 4).
+// AuditEntry is one syscall, with what came of it (CAP 4). All members are always there, as in CAP.
 type AuditEntry struct {
-	Success     bool   `json:"success" doc:"Whether it succeeded."`
-	SyscallCode string `json:"syscall_code" doc:"CAP's code, or the type of a syscall that has none."`
-	PID         int64  `json:"pid" doc:"Process that the call was made as."`
-	Tick        int64  `json:"tick" doc:"The kernel's tick at the call."`
-	Payload     Value  `json:"payload" doc:"What a command answered; of a query nothing is kept."`
-	Error       string `json:"error,omitzero" doc:"Why it failed."`
-	LatencyUS   int64  `json:"latency_us" doc:"How long it took, microseconds."`
-	Seq         int64  `json:"seq" doc:"Number of the entry."`
-	Type        string `json:"type" doc:"Type of the message."`
-	Time        int64  `json:"time" doc:"When: Unix epoch, milliseconds."`
-	ID          string `json:"id" doc:"Id of the message."`
-	Correlation string `json:"correlation,omitzero" doc:"Its correlation."`
-	Causation   string `json:"causation,omitzero" doc:"What caused it."`
+	Success     bool      `json:"success" doc:"Whether it succeeded."`
+	SyscallCode string    `json:"syscall_code" doc:"CAP's code, or the type of a syscall that has none."`
+	PID         int64     `json:"pid" doc:"Process that the call was made as."`
+	Tick        int64     `json:"tick" doc:"The kernel's tick at the call."`
+	Payload     Value     `json:"payload" doc:"What a command answered; of a query nothing is kept."`
+	Error       MaybeText `json:"error" doc:"Why it failed; null: it did not."`
+	LatencyUS   int64     `json:"latency_us" doc:"How long it took, microseconds."`
+	Seq         int64     `json:"seq" doc:"Number of the entry."`
+	Type        string    `json:"type" doc:"Type of the message."`
+	Time        int64     `json:"time" doc:"When: Unix epoch, milliseconds."`
+	ID          string    `json:"id" doc:"Id of the message."`
+	Correlation MaybeText `json:"correlation" doc:"Its correlation; null: none."`
+	Causation   MaybeText `json:"causation" doc:"What caused it; null: unknown."`
 }
 
 // AuditMetricsInput is the data of Audit.Metrics.

@@ -65,7 +65,11 @@ func (t *Type) decode(dst reflect.Value, raw []byte, at string) *Error {
 }
 
 func (t *Type) decodeText(dst reflect.Value, raw []byte, at string) *Error {
-	if raw[0] != '"' {
+	switch {
+	case raw[0] == 'n' && t.orNull:
+		dst.SetString("")
+		return nil
+	case raw[0] != '"':
 		return invalid(place(at), "must be a string")
 	}
 	s := string(unquote(raw))

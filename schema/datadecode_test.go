@@ -26,7 +26,7 @@ func TestDecodeDataFaults(t *testing.T) {
 		{"texts", `{"word":"` + secret + `"}`, "word", "must be one of low, high, very-high"},
 		{"texts", `{"word":""}`, "word", "must be one of low, high, very-high"},
 		{"texts", `{"pointer":null}`, "pointer", "must be a string"},
-		{"texts", `{"Any":"` + secret + `"}`, "Any", "is not a member of this syscall's data: it takes any, not_none, short, both, word, pointer"},
+		{"texts", `{"Any":"` + secret + `"}`, "Any", "is not a member of this syscall's data: it takes any, not_none, short, both, word, pointer, maybe"},
 		{"numbers", `{"integer":"7"}`, "integer", "must be an integer"},
 		{"numbers", `{"integer":1.5}`, "integer", "must be an integer"},
 		{"numbers", `{"integer":9007199254740992}`, "integer", "must be an integer"},

@@ -24,6 +24,17 @@ func (v *Value) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// MaybeText is a text, or null where there is none: for a member that is always there.
+type MaybeText string
+
+// MarshalJSON returns s as a JSON string, null where it is empty.
+func (s MaybeText) MarshalJSON() ([]byte, error) {
+	if s == "" {
+		return []byte("null"), nil
+	}
+	return appendString(nil, string(s)), nil
+}
+
 // shape is what a value must look like in JSON.
 type shape uint8
 
@@ -56,6 +67,7 @@ type Type struct {
 
 	min, max       float64 // of an integer or a number
 	minLen, maxLen int     // of a text, in characters; maxLen 0 is unlimited
+	orNull         bool    // of a text: null stands for none
 	enum           []string
 }
 
@@ -92,7 +104,7 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 	case t == reflect.TypeFor[Value]():
 		d.shape = anything
 	case t.Kind() == reflect.String:
-		d.shape, d.enum = text, strings.Fields(tag.Get("enum"))
+		d.shape, d.enum, d.orNull = text, strings.Fields(tag.Get("enum")), t == reflect.TypeFor[MaybeText]()
 		d.minLen, d.maxLen = int(bound(tag, "minlen", 0)), int(bound(tag, "maxlen", 0))
 	case t.Kind() == reflect.Bool:
 		d.shape = boolean

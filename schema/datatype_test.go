@@ -35,6 +35,7 @@ func TestJSONSchemaGolden(t *testing.T) {
 		},
 		"dictionary": {schema.TypeOf[map[string]bool](), `{"type":"object","additionalProperties":{"type":"boolean"}}`},
 		"anything":   {schema.TypeOf[schema.Value](), `{}`},
+		"maybe":      {schema.TypeOf[schema.MaybeText](), `{"type":["string","null"]}`},
 		"anything_described": {
 			schema.TypeOf[struct {
 				V schema.Value `json:"v" doc:"Say \"x\"."`
@@ -81,6 +82,20 @@ func TestTypeOfPanics(t *testing.T) {
 		}()
 	}
 	schema.TypeOf[map[namedString]namedString]() // these are texts
+}
+
+// A MaybeText comes back as it was, and is null where it is none.
+func TestMaybeText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[schema.MaybeText]string{"": "null", "null": `"null"`, "a\"\n": `"a\"\n"`} {
+		written, err := text.MarshalJSON()
+		if string(written) != want || err != nil {
+			t.Errorf("%q: %s, %v", text, written, err)
+		}
+		if read, fault := schema.TypeOf[schema.MaybeText]().Decode(written); fault != nil || *read.(*schema.MaybeText) != text {
+			t.Errorf("%s: %v, %v", written, read, fault)
+		}
+	}
 }
 
 // A Value is JSON that other packages marshal as it is.

@@ -27,6 +27,13 @@ func (m maker) value(s map[string]any) string {
 	if m.oneIn(30) {
 		return values().Draw(m.t, "another value")
 	}
+	if names, ok := s["type"].([]any); ok { // a text or null
+		if rapid.Bool().Draw(m.t, "null") {
+			return "null"
+		}
+		s = maps.Clone(s)
+		s["type"] = names[0]
+	}
 	switch s["type"] {
 	case "string":
 		return m.text(s)

@@ -12,7 +12,11 @@ func (t *Type) AppendJSONSchema(dst []byte) []byte {
 	switch t.shape {
 	case anything:
 	case text:
-		dst = append(dst, `"type":"string"`...)
+		if t.orNull {
+			dst = append(dst, `"type":["string","null"]`...)
+		} else {
+			dst = append(dst, `"type":"string"`...)
+		}
 		dst = t.appendTextBounds(dst)
 	case integer:
 		dst = append(dst, `"type":"integer"`...)

@@ -22,6 +22,8 @@ type shapeTexts struct {
 	Both    string  `json:"both,omitzero" minlen:"2" maxlen:"5" doc:"Text."`
 	Word    string  `json:"word,omitzero" enum:"low high very-high" doc:"A word."`
 	Pointer *string `json:"pointer,omitzero" minlen:"3" doc:"Text."`
+
+	Maybe schema.MaybeText `json:"maybe,omitzero" maxlen:"3" doc:"Text."`
 }
 
 type shapeNumbers struct {

@@ -52,7 +52,7 @@ func newAuditFeed(a *app) auditFeed {
 func (f auditFeed) entry(e *auditEntry) error {
 	result := f.app.style(good, "ok")
 	if !e.Success {
-		result = f.app.style(bad, escaped(e.Error))
+		result = f.app.style(bad, escaped(string(e.Error)))
 	}
 	return f.write(e.raw,
 		strconv.FormatInt(e.Seq, 10),

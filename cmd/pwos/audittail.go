@@ -124,7 +124,7 @@ func (t *tail) follow(ctx context.Context, c *client.Client) error {
 		}
 		for _, e := range page.entries {
 			t.since = e.Seq
-			if e.Correlation == t.mark || t.pid != nil && e.PID != *t.pid {
+			if string(e.Correlation) == t.mark || t.pid != nil && e.PID != *t.pid {
 				continue
 			}
 			if err := t.out.entry(&e); err != nil {

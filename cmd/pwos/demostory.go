@@ -54,7 +54,7 @@ func arrange(entries []auditEntry) []scene {
 		if !ok || e.PID == 0 && row.Kind == schema.Query {
 			continue
 		}
-		cause := e.Causation
+		cause := string(e.Causation)
 		if cause == "" && e.Type == "Ipc.Receive" {
 			if m, ok := received(&e.AuditEntry); ok {
 				cause = m.Causation
@@ -123,7 +123,7 @@ func (s *story) name(pid int64) string {
 func (s *story) what(scene *scene) string {
 	e := &scene.AuditEntry
 	if !e.Success {
-		return escaped(e.Error)
+		return escaped(string(e.Error))
 	}
 	switch e.Type {
 	case "Syscall.Spawn":

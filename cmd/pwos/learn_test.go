@@ -70,7 +70,7 @@ func TestLearnedDenied(t *testing.T) {
 func TestArranged(t *testing.T) {
 	t.Parallel()
 	entry := func(seq, pid int64, typ, id, causation string) schema.AuditEntry {
-		return schema.AuditEntry{Seq: seq, PID: pid, Type: typ, ID: id, Causation: causation, Success: true, Payload: schema.Value(`{}`)}
+		return schema.AuditEntry{Seq: seq, PID: pid, Type: typ, ID: id, Causation: schema.MaybeText(causation), Success: true, Payload: schema.Value(`{}`)}
 	}
 	receive := entry(5, 1, "Ipc.Receive", "e", "")
 	receive.Payload = schema.Value(`{"messages":[{"msg_id":1,"sender_pid":2,"receiver_pid":1,"intent":"","payload":1,"priority":"NORMAL","sent_tick":0,"causation":"d"}]}`)

@@ -39,12 +39,21 @@ func TestPayloadOfARecord(t *testing.T) {
 					Entries []struct {
 						Success bool            `json:"success"`
 						Payload json.RawMessage `json:"payload"`
-						Error   string          `json:"error"`
+						Error   *string         `json:"error"`
 					} `json:"entries"`
 				}
 				c.call("Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":1}`, e.answer.Metadata.Kernel.Seq-1), &log)
-				if got := log.Entries[0]; got.Success != e.success || string(got.Payload) != e.payload || got.Error != e.message {
-					t.Errorf("recorded %v, %s, %q; want %v, %s, %q", got.Success, got.Payload, got.Error, e.success, e.payload, e.message)
+				if got := log.Entries[0]; got.Success != e.success || string(got.Payload) != e.payload || (got.Error == nil) != e.success || !e.success && *got.Error != e.message {
+					t.Errorf("recorded %v, %s, %v; want %v, %s, %q", got.Success, got.Payload, got.Error, e.success, e.payload, e.message)
+				}
+				var raw struct {
+					Entries []map[string]json.RawMessage `json:"entries"`
+				}
+				c.call("Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":1}`, e.answer.Metadata.Kernel.Seq-1), &raw)
+				for _, member := range []string{"success", "syscall_code", "pid", "tick", "payload", "error", "latency_us", "seq", "type", "time", "id", "correlation", "causation"} {
+					if _, ok := raw.Entries[0][member]; !ok {
+						t.Errorf("%s is missing: %v", member, raw.Entries[0])
+					}
 				}
 			}
 		})
