@@ -25,7 +25,7 @@ func newAuditVerify(a *app) *cobra.Command {
 		Short: "check a journal without a kernel",
 		Long: `verify reads a whole journal with its checkpoints and reports whether it is what was
 written. It needs no kernel, changes nothing, and may run while one writes. DIR is the
-journal's directory (default: journal in the state directory of the environment).
+journal's directory, or a state directory (default: the environment's).
 
 What such a check cannot see is said on stderr. --checkpoints and --keys let it see
 more: they name files that were kept where nobody could change them with the journal,
@@ -41,7 +41,7 @@ Exit status: 0 nothing contradicts the record, 4 there is no journal, 10 somethi
 			var dir string
 			var err error
 			if len(args) == 1 {
-				dir = args[0]
+				dir = journalIn(args[0])
 			} else if dir, err = journalDir(); err != nil {
 				return err
 			}
@@ -55,6 +55,16 @@ Exit status: 0 nothing contradicts the record, 4 there is no journal, 10 somethi
 	cmd.Flags().StringVar(&f.checkpoints, "checkpoints", "", "file of checkpoints that were kept elsewhere")
 	cmd.Flags().StringVar(&f.keys, "keys", "", "file of public keys, a line each, that checkpoints may be signed with")
 	return cmd
+}
+
+// journalIn is dir, or the journal in it where dir is a state directory.
+func journalIn(dir string) string {
+	if segments, err := filepath.Glob(filepath.Join(dir, "*.ndjson")); err == nil && len(segments) == 0 {
+		if info, err := os.Stat(filepath.Join(dir, "journal")); err == nil && info.IsDir() {
+			return filepath.Join(dir, "journal")
+		}
+	}
+	return dir
 }
 
 // options reads the files that the flags name; its errors are wrong usage.

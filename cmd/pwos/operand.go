@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,8 +26,43 @@ func pidOf(text string, least int64) (int64, error) {
 // numberFlag is a flag whose zero is a value too.
 type numberFlag struct{ value int64 }
 
-func (f *numberFlag) add(cmd *cobra.Command, name, what string) {
-	cmd.Flags().Int64Var(&f.value, name, 0, what)
+func (f *numberFlag) add(cmd *cobra.Command, name, what string) { cmd.Flags().Var(f, name, what) }
+
+func (f *numberFlag) String() string { return strconv.FormatInt(f.value, 10) }
+
+func (f *numberFlag) Type() string { return "int" }
+
+// Set takes a whole number as pflag's own flags do.
+func (f *numberFlag) Set(text string) (err error) {
+	if f.value, err = strconv.ParseInt(text, 0, 64); err != nil {
+		return errors.New("it is no whole number")
+	}
+	return nil
+}
+
+// spanFlag is a duration, 0 or more.
+type spanFlag time.Duration
+
+// String is of none what pflag leaves out of a help text.
+func (f *spanFlag) String() string {
+	if *f == 0 {
+		return "0"
+	}
+	return time.Duration(*f).String()
+}
+
+func (f *spanFlag) Type() string { return "duration" }
+
+func (f *spanFlag) Set(text string) error {
+	span, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return errors.New("a duration looks like 500ms or 2m")
+	case span < 0:
+		return errors.New("it is less than nothing")
+	}
+	*f = spanFlag(span)
+	return nil
 }
 
 // given returns the value, nil where the flag was not given; less than least is wrong usage.

@@ -42,7 +42,7 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 	flags := cmd.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print JSON at a terminal too")
 	flags.StringVar(&a.runtimeDir, "runtime-dir", "", "the kernel's runtime directory (default: $PWOS_RUNTIME_DIR and so on)")
-	flags.DurationVar(&a.timeout, "timeout", 0, "give up after this long, such as 500ms or 2m (default 30s; streams: never)")
+	flags.Var((*spanFlag)(&a.timeout), "timeout", "give up after this long, such as 500ms or 2m (default 30s; streams: never)")
 	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel where none runs")
 	flags.StringVar(&a.identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
 	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags")
@@ -57,6 +57,7 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 		newRun(a), newLogs(a), newTop(a), newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a),
 		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newAuth(a),
 	)
+	cmd.SetHelpCommand(newHelp())
 	return root{cmd}
 }
 

@@ -31,7 +31,8 @@ with all that it started, and run exits with 130 once they are gone. With -d it 
 the PID and leaves the agent running: see "pwos ps", "pwos logs", "pwos kill".
 
 PROGRAM is looked for in the PATH of this shell, and works in the current directory,
-the one place where the sandbox lets it write. It does not see this shell's variables:
+the one place where the sandbox lets it write; where the kernel's own things lie below
+that, in a new directory of its own instead. It does not see this shell's variables:
 name with --env those that it needs. They are in the journal, so name no secrets.
 
 Without --allow it is granted the default: the ten syscalls of the capability model
@@ -53,6 +54,10 @@ smallest grant that would have done, on stdout, as a command line.`,
 			job, err := f.job(cmd, args, options.RuntimeDir)
 			if err != nil {
 				return usage(cmd, err)
+			}
+			if job.moved != nil {
+				a.say("the agent works in a directory of its own, as with --own-dir: it may write where it works, and the kernel keeps its own things in %s, below %s",
+					job.moved.place, job.moved.dir)
 			}
 			return a.run(cmd.Context(), job)
 		},

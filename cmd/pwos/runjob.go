@@ -24,6 +24,7 @@ type job struct {
 	ttl    time.Duration
 	detach bool
 	learn  bool
+	moved  *placeError // why it works in a directory of its own without having been told to
 
 	compare []string // --allow with --learn: the grant to compare with
 	kept    []string // flags that a learned command line repeats
@@ -60,11 +61,13 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 		if err != nil {
 			return nil, err
 		}
-		dir, err := workDir(f.dir, state, runtimeDir)
-		if err != nil {
+		// Who named no directory may not mind which it is. Who named one does.
+		switch dir, err := workDir(f.dir, state, runtimeDir); {
+		case err == nil:
+			program.Cwd = &dir
+		case f.dir != "" || !errors.As(err, &j.moved):
 			return nil, err
 		}
-		program.Cwd = &dir
 	}
 	if program.Command, err = commandOf(args); err != nil {
 		return nil, err
@@ -136,10 +139,17 @@ func workDir(dir string, places ...string) (string, error) {
 	}
 	for _, place := range places {
 		if inside(place, abs) {
-			return "", fmt.Errorf("the agent may write in its working directory, and the kernel keeps its own things in %s, below %s: go elsewhere, or use --dir or --own-dir", place, abs)
+			return "", &placeError{place: place, dir: abs}
 		}
 	}
 	return abs, nil
+}
+
+// placeError refuses a working directory that a place of the kernel lies in.
+type placeError struct{ place, dir string }
+
+func (e *placeError) Error() string {
+	return fmt.Sprintf("the agent may write in its working directory, and the kernel keeps its own things in %s, below %s: name another with --dir, or use --own-dir", e.place, e.dir)
 }
 
 // inside reports whether path lies in dir, or would. Of a path that does not exist yet the part that does is looked at.
