@@ -90,7 +90,12 @@ func (s *state) openJournal(key *hostKey) (*journal.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cut := recovery.Cut; cut != nil {
+	switch cut := recovery.Cut; {
+	case cut == nil:
+	case cut.Answered:
+		s.log.Error("journal ended in a torn line that had been whole on disk: it was cut off; that call was answered and is lost: "+
+			"look at the disk, and compare with a copy", "file", filepath.Base(cut.File), "bytes", cut.Bytes, "after", cut.After)
+	default:
 		s.log.Warn("journal ended in a write that never finished: it was cut off; nobody had been told that it was done",
 			"file", filepath.Base(cut.File), "bytes", cut.Bytes, "after", cut.After)
 	}

@@ -32,3 +32,11 @@ func isFault(err error) bool { return errors.Is(err, errLayout) || errors.Is(err
 // but blocks in it never got their data and read as NULs, which JSON never contains. Nothing from such a line on can
 // have been synced.
 func tornWrite(line []byte) bool { return bytes.IndexByte(line, 0) >= 0 }
+
+// beginsEntry says whether the bytes after the last line end are the beginning of the entry that follows h: a line that
+// was torn, and not a hole or what somebody else wrote there.
+func beginsEntry(rest []byte, h Head) bool {
+	want := fmt.Appendf(nil, `{"seq":%d,"prev":"%x"`, h.Seq+1, h.Hash[:])
+	n := min(len(rest), len(want))
+	return n > 0 && bytes.Equal(rest[:n], want[:n]) && !tornWrite(rest)
+}

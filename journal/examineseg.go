@@ -44,6 +44,7 @@ func (x *examiner) readWhole(first uint64, last bool) error {
 				if lines.rest() > 0 && !last {
 					return x.fault(path, lines.line+1, unfinished)
 				}
+				x.tornLine = beginsEntry(lines.peek(), x.head)
 				return x.cut(path, size)
 			}
 			if err == nil {

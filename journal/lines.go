@@ -75,6 +75,9 @@ func (lr *lineReader) fill() error {
 // rest is the number of bytes after the last line end, once next has returned io.EOF.
 func (lr *lineReader) rest() int64 { return int64(lr.w - lr.r) }
 
+// peek is what rest counts; it is valid until the next call of next.
+func (lr *lineReader) peek() []byte { return lr.buf[lr.r:lr.w] }
+
 // discard forgets what was read ahead: the next line is read from the file anew.
 func (lr *lineReader) discard() { lr.w = lr.r }
 

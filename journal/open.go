@@ -48,10 +48,13 @@ func (l *Log) restore() (*Recovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.openSegment(x); err != nil {
+	if err := l.openMark(); err != nil {
 		return nil, err
 	}
-	if err := l.openMark(); err != nil {
+	if err := l.moveMarkBack(x); err != nil {
+		return nil, err
+	}
+	if err := l.openSegment(x); err != nil {
 		return nil, err
 	}
 	if err := l.openChecks(x); err != nil {
@@ -117,7 +120,7 @@ func rewrite(f File, start, end int64) error {
 	return nil
 }
 
-// openMark does not touch what the mark says: it is still the bound for the next start if this one does not finish.
+// openMark does not change what the mark says: it is still the bound for the next start if this one does not finish.
 func (l *Log) openMark() (err error) {
 	if l.mark, err = l.opt.FS.Create(filepath.Join(l.opt.Dir, markName)); err != nil {
 		return fmt.Errorf("open head mark: %w", err)
@@ -128,6 +131,25 @@ func (l *Log) openMark() (err error) {
 	}
 	if err != nil {
 		return fmt.Errorf("open head mark: %w", err)
+	}
+	return nil
+}
+
+// moveMarkBack takes back what the mark says of an entry whose line is about to be cut, before it is cut: a start that dies
+// in between finds a torn line that nothing vouches for.
+func (l *Log) moveMarkBack(x *examiner) error {
+	if x.rec.Cut == nil || !x.rec.Cut.Answered {
+		return nil
+	}
+	if x.head.Seq == 0 {
+		if err := l.mark.Truncate(0); err != nil {
+			return fmt.Errorf("take back head mark: %w", err)
+		}
+	} else if _, err := l.mark.WriteAt(appendMark(nil, x.head), 0); err != nil {
+		return fmt.Errorf("take back head mark: %w", err)
+	}
+	if err := l.mark.Sync(); err != nil {
+		return fmt.Errorf("sync head mark: %w", err)
 	}
 	return nil
 }

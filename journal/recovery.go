@@ -11,10 +11,14 @@ type Recovery struct {
 	Notes         []string // other things that an operator should read
 }
 
-// A Cut is the end of a write that never finished: nobody was told that it was durable.
+// A Cut is the end of a write that never finished: nobody was told that it was durable, unless it is Answered.
 type Cut struct {
 	File   string // path of the segment
 	Offset int64  // its length now, in bytes
 	Bytes  int64  // what was cut
 	After  uint64 // the last entry before the cut; 0 where none is left
+
+	// Answered says that the head mark knew the torn line whole and on disk: the entry after After is lost, and somebody
+	// may have been told that it was done. No crash leaves that where fsync tells the truth.
+	Answered bool
 }
