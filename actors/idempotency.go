@@ -66,7 +66,8 @@ func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *schema.Error) (f
 	if len(id.key) > maxKey {
 		return nil, errLongKey(len(id.key))
 	}
-	body := bodyOf(&call.Message)
+	// What the journal leaves out is left out here too: a start that reads it has to come to the same sum.
+	body := bodyOf(call.Message.Type, call.Syscall.Input.Redact(call.Message.Data, call.Input, false))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.expire(call.Time)
@@ -212,11 +213,11 @@ func (k *Keys) expire(now int64) {
 	}
 }
 
-func bodyOf(m *schema.Message) [sha256.Size]byte {
+func bodyOf(typ string, data []byte) [sha256.Size]byte {
 	h := sha256.New()
-	h.Write([]byte(m.Type))
+	h.Write([]byte(typ))
 	h.Write([]byte{0})
-	h.Write(m.Data)
+	h.Write(data)
 	var sum [sha256.Size]byte
 	h.Sum(sum[:0])
 	return sum

@@ -55,15 +55,17 @@ const (
 // Struct tags: `json:"name"` names the member; with ",omitzero" it is optional, else required. `doc` is its description.
 // `min` and `max` bound a number, `minlen` and `maxlen` the characters of a string, `enum` lists the allowed strings,
 // separated by spaces. `secret:"always"` keeps the value out of journal and logs, `secret:"failed"` that of a call which
-// failed, where its data is Confidential: a replay does not need it. Embedded structs add their members.
+// failed, where its data is Confidential: a replay does not need it. `secret:"headers"` is for a dictionary of HTTP headers:
+// those that let somebody in are kept out unless they are sealed. Embedded structs add their members.
 type Type struct {
 	goType reflect.Type
 	shape  shape
 	doc    string
 
-	secret secrecy // of an object: the strictest of its fields
-	fields []field // of an object, in the order of the struct
-	elem   *Type   // of an array or a dictionary
+	secret  secrecy // of an object: the strictest of its fields
+	headers bool    // of an object: one of its fields holds HTTP headers
+	fields  []field // of an object, in the order of the struct
+	elem    *Type   // of an array or a dictionary
 
 	min, max       float64 // of an integer or a number
 	minLen, maxLen int     // of a text, in characters; maxLen 0 is unlimited
@@ -76,6 +78,7 @@ type field struct {
 	index    []int
 	required bool
 	secret   secrecy
+	headers  bool // its value holds HTTP headers
 	pointer  bool
 	typ      *Type
 }
@@ -119,7 +122,7 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 	case t.Kind() == reflect.Struct:
 		d.shape, d.fields = object, structFields(t, nil)
 		for _, f := range d.fields {
-			d.secret = max(d.secret, f.secret)
+			d.secret, d.headers = max(d.secret, f.secret), d.headers || f.headers
 		}
 	default:
 		panic(fmt.Sprintf("schema: %v has no place on the wire", t))
@@ -151,7 +154,7 @@ func structFields(t reflect.Type, at []int) []field {
 			ft = ft.Elem()
 		}
 		f.typ = describe(ft, sf.Tag)
-		f.secret = secrecyOf(sf)
+		f.secret, f.headers = secrecyOf(sf), sf.Tag.Get("secret") == "headers"
 		fields = append(fields, f)
 	}
 	return fields
@@ -159,14 +162,14 @@ func structFields(t reflect.Type, at []int) []field {
 
 func secrecyOf(sf reflect.StructField) secrecy {
 	switch tag := sf.Tag.Get("secret"); tag {
-	case "":
+	case "", "headers":
 		return open
 	case "failed":
 		return secretIfFailed
 	case "always":
 		return secretAlways
 	default:
-		panic(fmt.Sprintf("schema: %s has secret %q, want always or failed", sf.Name, tag))
+		panic(fmt.Sprintf("schema: %s has secret %q, want always, failed or headers", sf.Name, tag))
 	}
 }
 

@@ -1,32 +1,73 @@
 package schema
 
+import "bytes"
+
 // Confidential is implemented by the data of a syscall that has fields tagged `secret:"failed"`, to say which calls they
 // are about.
 type Confidential interface {
 	Confidential() bool
 }
 
+// redacted stands in the place of a secret.
+const redacted = `"[redacted]"`
+
 // Redact returns data, which Decode has accepted as in, without its secrets: members whose field is tagged `secret` keep
-// their place and lose their value. failed says that the call came to nothing. Without secrets it is data itself.
+// their place and lose their value. failed says that the call came to nothing. Without secrets it is data itself, and what
+// it returned it returns again.
 func (t *Type) Redact(data []byte, in any, failed bool) []byte {
 	hidden := t.hidden(in, failed)
-	if t.secret < hidden || len(data) == 0 || data[0] != '{' {
+	if t.secret < hidden && !t.headers || len(data) == 0 || data[0] != '{' {
 		return data
 	}
-	out := []byte{'{'}
-	members(data, func(name, value []byte) bool {
-		if len(out) > 1 {
+	out, _ := replace(nil, data, func(name, value []byte) []byte {
+		i := t.find(name)
+		switch {
+		case i < 0:
+			return value
+		case t.fields[i].secret >= hidden:
+			return []byte(redacted)
+		case t.fields[i].headers && value[0] == '{':
+			shown, _ := replace(nil, value, shownHeader)
+			return shown
+		}
+		return value
+	})
+	return out
+}
+
+// replace appends the object raw with each value as by gives it, and says whether one is another. Without one it is raw.
+func replace(dst, raw []byte, by func(name, value []byte) []byte) (out []byte, some bool) {
+	out = append(dst, '{')
+	members(raw, func(name, value []byte) bool {
+		if len(out) > len(dst)+1 {
 			out = append(out, ',')
 		}
-		out = append(appendString(out, string(name)), ':')
-		if i := t.find(name); i >= 0 && t.fields[i].secret >= hidden {
-			out = append(out, `"[redacted]"`...)
-		} else {
-			out = append(out, value...)
-		}
+		kept := by(name, value)
+		some = some || !bytes.Equal(kept, value)
+		out = append(append(appendString(out, string(name)), ':'), kept...)
 		return true
 	})
-	return append(out, '}')
+	if !some {
+		return append(dst, raw...), false
+	}
+	return append(out, '}'), true
+}
+
+// credentials are parts of the names of headers whose values let somebody in (RFC 9110, RFC 6265, and what services use).
+var credentials = [...]string{"authorization", "cookie", "token", "secret", "password", "credential", "api-key", "apikey"}
+
+// shownHeader is the value of a header without what it lets somebody in with, unless that is sealed.
+func shownHeader(name, value []byte) []byte {
+	if bytes.HasPrefix(value, []byte(`"pwenc:v1:`)) {
+		return value
+	}
+	lower := bytes.ToLower(name)
+	for _, part := range credentials {
+		if bytes.Contains(lower, []byte(part)) {
+			return []byte(redacted)
+		}
+	}
+	return value
 }
 
 // Redacts reports whether Redact takes something out.
