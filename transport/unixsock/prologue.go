@@ -121,6 +121,9 @@ func (p *prologue) read() (schema.Message, *schema.Error, error) {
 		return schema.Message{}, nil, err
 	}
 	m, fault := schema.Decode(line, p.link.Dialect())
+	if long := m.Shorten(p.link.LineLimit()); long != nil {
+		fault = long
+	}
 	return m, fault, nil
 }
 

@@ -1,0 +1,42 @@
+package wire_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestNoLongerLine: MESSAGE 4.3.2 #1. Frames whose type, id and correlation fill a line are answered in lines that are no longer,
+// whether the call succeeds, fails or is refused.
+func TestNoLongerLine(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	for socket, limit := range map[string]int{"kernel.sock": schema.MaxLine, "events.sock": schema.MaxEventLine} {
+		c := d.dial(t, socket)
+		ask := func(frame string) {
+			t.Helper()
+			c.send(frame + "\n")
+			line, err := c.lines.Next()
+			if err != nil {
+				t.Fatalf("%s: %v", socket, err)
+			}
+			if len(line) > limit {
+				t.Errorf("%s: a line of %d bytes: %.150s", socket, len(line), line)
+			}
+		}
+		for _, head := range []string{
+			`"kind":"query","type":"Syscall.Ping","data":{"payload":1}`, `"kind":"query","type":"Memory.Get","data":{"key":"none"}`,
+			`"kind":"query","type":"Syscall.Ping","data":{}`, `"kind":"query","type":"No.Such","data":{}`, `"kind":"x","type":"No.Such","data":{}`,
+			`"type":"query","name":"Syscall.Ping","payload":{"payload":1}`, `"type":"query","name":"No.Such","payload":{}`,
+		} {
+			frame := `{` + head + `,"metadata":{"timestamp":1,"id":"%s","correlation":"%s"}}`
+			room := limit - len(frame) + len("%s%s")
+			for _, id := range []int{1, 1000, room / 2, room - 1000, room - 1} {
+				ask(fmt.Sprintf(frame, strings.Repeat("i", id), strings.Repeat("c", room-id)))
+			}
+		}
+		ask(`{"kind":"query","type":"L` + strings.Repeat("o", limit-100) + `.Name","data":1,"metadata":{"id":"i","timestamp":1}}`)
+	}
+}
