@@ -91,10 +91,13 @@ type BroadcastOutput struct {
 	MailboxFull []int64 `json:"mailbox_full" doc:"Processes whose mailbox had no room, ascending."`
 }
 
+// MaxReceive is how many messages one Ipc.Receive takes at most.
+const MaxReceive = 1000
+
 // ReceiveInput is the data of Ipc.Receive.
 type ReceiveInput struct {
 	Target
-	Max    *int64  `json:"max,omitzero" min:"1" max:"1000" doc:"Most messages to take, 1 to 1000. Default 1. Fewer come where the line would be too long."`
+	Max    *int64  `json:"max,omitzero" min:"1" max:"1000" doc:"Most messages to take, 1 to 1000, which is the default too. Fewer come where the line would be too long."`
 	Intent *string `json:"intent,omitzero" maxlen:"256" doc:"Only messages of this intent."`
 	WaitMS *int64  `json:"wait_ms,omitzero" min:"0" max:"600000" doc:"How long to wait for a first message, in milliseconds, 0 to 600000. Default 0."`
 	Ack    *bool   `json:"ack,omitzero" doc:"Keep each message, as one of those that the mailbox holds, until Ipc.Ack names it; deliver it again when this connection ends before. Default false."`

@@ -21,11 +21,8 @@ type recvFlags struct {
 	follow bool
 }
 
-// Bounds of one Ipc.Receive.
-const (
-	maxReceive = 1000
-	maxWait    = 10 * time.Minute
-)
+// maxWait is how long one Ipc.Receive waits at most.
+const maxWait = 10 * time.Minute
 
 func newRecv(a *app) *cobra.Command {
 	var f recvFlags
@@ -44,7 +41,7 @@ marked "redelivered". Whoever else receives from the mailbox gets what this one 
 Exit status: 3 the process may not receive, or with --follow not acknowledge; 4 there
 is no such mailbox, or no more.`,
 		Example: `  pwos recv 7
-  pwos recv 7 --max 100 --intent work
+  pwos recv 7 --max 1 --intent work
   pwos recv 7 --wait 5s
   pwos recv -f 7 | jq .payload`,
 		Args: arguments(cobra.ExactArgs(1)),
@@ -59,7 +56,7 @@ is no such mailbox, or no more.`,
 			return a.recv(cmd.Context(), in, f.wait+usualTimeout)
 		},
 	}
-	f.max.add(cmd, "max", "most messages to take at once, 1 to 1000 (default 1; with --follow 1000)")
+	f.max.add(cmd, "max", "most messages to take at once, 1 to 1000 (default: what is there)")
 	cmd.Flags().StringVar(&f.intent, "intent", "", "only messages of this intent")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for a first message, such as 5s, at most 10m")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print messages as they come, until interrupted or until the process ends")
@@ -76,18 +73,13 @@ func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveIn
 	if in.Max, err = f.max.given(cmd, "max", 1); err != nil {
 		return nil, err
 	}
-	wait, most := f.wait, int64(maxReceive)
-	if f.follow {
-		if wait == 0 {
-			wait = time.Minute
-		}
-		if in.Max == nil {
-			in.Max = &most
-		}
+	wait := f.wait
+	if f.follow && wait == 0 {
+		wait = time.Minute
 	}
 	switch {
-	case in.Max != nil && *in.Max > most:
-		return nil, fmt.Errorf("--max is at most %d", most)
+	case in.Max != nil && *in.Max > schema.MaxReceive:
+		return nil, fmt.Errorf("--max is at most %d", schema.MaxReceive)
 	case wait < 0 || wait > maxWait:
 		return nil, fmt.Errorf("--wait is from 0 to %v, not %v", maxWait, wait)
 	case cmd.Flags().Changed("wait") && wait < time.Millisecond && wait != 0:

@@ -4,7 +4,7 @@ call() { printf '{"kind":"command","type":"%s","data":%s,"metadata":{"id":"boss-
 read -r hello && printf '{"kind":"reply","type":"Syscall.Authenticate","data":null}\n'
 echo 'boss: clerk, what is 6 times 7?' >&2
 call Syscall.SendMsg "{\"receiver_pid\":$1,\"payload\":{\"question\":\"6 times 7\"}}"
-call Ipc.Receive '{"wait_ms":9000}'
+call Ipc.Receive '{"max":1,"wait_ms":9000}'
 case $answer in *'{"answer":42}'*) ;; *) exit 1 ;; esac
 call Ipc.Receive '{"wait_ms":100}' # a pause: nothing else comes
 echo 'boss: 42, thank you. I write that down for everybody' >&2

@@ -33,7 +33,7 @@ class Agent:
 
     def receive(self, wait_ms=60000):
         """Waits for a message; None where none has come."""
-        messages = self.call("Ipc.Receive", wait_ms=wait_ms)["messages"]
+        messages = self.call("Ipc.Receive", max=1, wait_ms=wait_ms)["messages"]
         return messages[0] if messages else None
 
     def send(self, pid, payload):

@@ -5,6 +5,6 @@ read -r hello && printf '{"kind":"reply","type":"Syscall.Authenticate","data":nu
 while [ "$((ball += 1))" -le "$2" ]; do
 	call Syscall.SendMsg "{\"receiver_pid\":$1,\"payload\":{\"ball\":$ball}}" || exit 1
 	case $answer in *'"status":"DELIVERED"'*) ;; *) printf '%s\n' "$answer" >&2 && exit 1 ;; esac
-	call Ipc.Receive '{"wait_ms":60000}' || exit 1
+	call Ipc.Receive '{"max":1,"wait_ms":60000}' || exit 1
 	case $answer in *"{\"ball\":$ball}"*) printf 'ball %s came back\n' "$ball" >&2 ;; *) printf '%s\n' "$answer" >&2 && exit 1 ;; esac
 done

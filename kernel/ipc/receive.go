@@ -71,9 +71,10 @@ func (b mailbox) take(call *kernel.Call, intent *string, limit int64) (data []by
 
 func yes(b *bool) bool { return b != nil && *b }
 
+// most is how many messages an answer may hold: who names no number gets what is there, as far as it fits.
 func most(in *schema.ReceiveInput) int64 {
 	if in.Max == nil {
-		return 1
+		return schema.MaxReceive
 	}
 	return *in.Max
 }

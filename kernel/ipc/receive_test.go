@@ -34,11 +34,12 @@ func TestReceive(t *testing.T) {
 		want []string
 		rest []string
 	}{
-		{"one", 0, `{}`, []string{"3"}, []string{"5", "1", "2", "4", "6"}},
+		{"what is there", 0, `{}`, []string{"3", "5", "1", "2", "4", "6"}, []string{}},
+		{"one", 0, `{"max":1}`, []string{"3"}, []string{"5", "1", "2", "4", "6"}},
 		{"three", 0, `{"max":3}`, []string{"3", "5", "1"}, []string{"2", "4", "6"}},
 		{"all", 0, `{"max":1000}`, []string{"3", "5", "1", "2", "4", "6"}, []string{}},
 		{"intent", 0, `{"intent":"a","max":2}`, []string{"3", "1"}, []string{"5", "2", "4", "6"}},
-		{"one of an intent", 0, `{"intent":"b"}`, []string{"5"}, []string{"3", "1", "2", "4", "6"}},
+		{"one of an intent", 0, `{"intent":"b","max":1}`, []string{"5"}, []string{"3", "1", "2", "4", "6"}},
 		{"no intent", 0, `{"intent":"","max":9}`, []string{"2"}, []string{"3", "5", "1", "4", "6"}},
 		{"unknown intent", 0, `{"intent":"c"}`, []string{}, []string{"3", "5", "1", "2", "4", "6"}},
 		{"last tick", 7, `{"max":2}`, []string{"3", "5"}, []string{"1", "2", "4", "6"}},

@@ -72,7 +72,7 @@ func TestAck(t *testing.T) {
 		}
 	}
 	reader := d.dial(t)
-	reader.call("Ipc.Receive", own+`,"ack":true}`, nil) // message 1, payload 0
+	reader.call("Ipc.Receive", own+`,"max":1,"ack":true}`, nil) // message 1, payload 0
 	take(reader, 1, 2, 3, 4, 5)
 	take(reader)
 	c.refused(429, "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":9}`, pid), "MAILBOX_FULL")
