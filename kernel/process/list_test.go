@@ -100,7 +100,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 
 // FuzzRestore: whatever is taken as a snapshot gives a state whose own snapshot gives it again.
 func FuzzRestore(f *testing.F) {
-	f.Add([]byte(`{"next":3,"ended":[2],"prepared":{"pid":3,"resource_quota":{"gpu":1.5}}}`))
+	f.Add([]byte(`{"next":3,"ended":{"o":[2]},"prepared":{"pid":3,"resource_quota":{"gpu":1.5}}}`))
 	f.Add([]byte(`{"next":3,"processes":[{"pid":2,"agent_id":"a","parent_pid":1,"state":"TERMINATED","priority":"LOW","intent":"i",` +
 		`"role":"r","resource_quota":{},"birth_tick":1,"exit_tick":2,"blocked_until_tick":3,"origin":"o"}]}`))
 	f.Fuzz(func(t *testing.T, chunk []byte) {

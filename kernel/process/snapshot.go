@@ -15,7 +15,7 @@ const chunkProcesses = 256
 // what was adopted.
 type chunk struct {
 	Next      int64                       `json:"next,omitzero"`
-	Ended     []int64                     `json:"ended,omitzero"`
+	Ended     map[string][]int64          `json:"ended,omitzero"` // by origin
 	Prepared  *schema.ProcessPrepareInput `json:"prepared,omitzero"`
 	Events    int64                       `json:"events,omitzero"` // how many there have been
 	Processes []schema.Descriptor         `json:"processes,omitzero"`
@@ -36,7 +36,10 @@ type keptContext struct {
 
 // Snapshot implements kernel.Domain. The same state always gives the same bytes.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
-	head := &chunk{Next: d.table.next, Ended: slices.Clone(d.table.ended), Prepared: d.prepared, Events: d.events.count}
+	head := &chunk{Next: d.table.next, Ended: make(map[string][]int64, len(d.table.ended)), Prepared: d.prepared, Events: d.events.count}
+	for origin, pids := range d.table.ended {
+		head.Ended[origin] = slices.Clone(pids)
+	}
 	processes, programs, kept := d.table.processes.Copy(), d.table.programs.Copy(), d.contexts.kept.Copy()
 	if operator := *d.contexts.operator; len(operator) > 0 {
 		head.Operator = make(map[string]schema.Identity, len(operator))
@@ -100,6 +103,9 @@ func (d *Domain) Restore(raw []byte) error {
 	if c.Next > 0 {
 		d.events.count = c.Events
 		d.table.next, d.table.ended, d.prepared = c.Next, c.Ended, c.Prepared
+		if d.table.ended == nil {
+			d.table.ended = make(map[string][]int64)
+		}
 	}
 	d.contexts.restore(c)
 	for i := range c.Processes {

@@ -9,9 +9,9 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Remembered is how many ended processes keep their descriptor, the latest to end. A kernel that spawns without end must
-// not grow without end; at some 500 bytes each these take 5 MB. Of those before, the journal tells; here it is known
-// only that they were and have ended.
+// Remembered is how many ended processes of an origin keep their descriptor, the latest to end. A kernel that spawns without
+// end must not grow without end; at some 500 bytes each these take 5 MB. Of those before, the journal tells; here it is known
+// only that they were and have ended. Each origin has its own: what is forgotten would tell how many of another have ended.
 const Remembered = 10_000
 
 // table holds the processes. Descriptors are immutable: a change puts another in place, so that readers need no lock.
@@ -19,7 +19,7 @@ type table struct {
 	next      int64 // PID of the next process; PIDs are never used again
 	processes *btree.Map[int64, *schema.Descriptor]
 	children  *btree.BTreeG[edge] // of living processes
-	ended     []int64             // remembered, in the order in which they ended
+	ended     map[string][]int64  // remembered, by origin, in the order in which they ended
 	programs  *btree.Map[int64, *program]
 }
 
@@ -36,6 +36,7 @@ func newTable() *table {
 		processes: btree.NewMap[int64, *schema.Descriptor](0),
 		children:  btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}),
 		programs:  btree.NewMap[int64, *program](0),
+		ended:     make(map[string][]int64),
 	}
 }
 
@@ -87,25 +88,30 @@ func (t *table) end(pid, tick int64) int64 {
 	t.processes.Set(pid, &last)
 	t.children.Delete(edge{p.ParentPID, pid})
 	t.programs.Delete(pid)
-	t.ended = append(t.ended, pid)
-	if len(t.ended) <= Remembered {
-		return 0
+	ended := append(t.ended[p.Origin], pid)
+	oldest := int64(0)
+	if len(ended) > Remembered {
+		oldest, ended = ended[0], ended[1:]
+		t.processes.Delete(oldest)
 	}
-	oldest := t.ended[0]
-	t.ended = t.ended[1:]
-	t.processes.Delete(oldest)
+	t.ended[p.Origin] = ended
 	return oldest
 }
 
 // endedWith returns a remembered process that has ended, and the descendants that ended with it. They stand before it in the
 // order of ends, side by side, children before their parents.
 func (t *table) endedWith(root int64) []int64 {
-	at := slices.Index(t.ended, root)
+	first, ok := t.processes.Get(root)
+	if !ok {
+		return nil
+	}
+	ended := t.ended[first.Origin] // which a process shares with its parent
+	at := slices.Index(ended, root)
 	if at < 0 {
 		return nil
 	}
 	list, found := []int64{root}, map[int64]bool{root: true}
-	for _, pid := range slices.Backward(t.ended[:at]) {
+	for _, pid := range slices.Backward(ended[:at]) {
 		if p, _ := t.processes.Get(pid); !found[p.ParentPID] {
 			break
 		}

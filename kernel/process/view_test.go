@@ -93,6 +93,35 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
+// TestForgottenByOrigin: what is forgotten of one origin does not depend on how many processes of another have ended, nor does
+// it after a restore.
+func TestForgottenByOrigin(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	row, ok := schema.Lookup("Syscall.Spawn")
+	if !ok {
+		t.Fatal("no Syscall.Spawn")
+	}
+	live := func(d *process.Domain, pid int64, origin string) {
+		d.Apply(&kernel.Call{Syscall: row, Input: &schema.SpawnInput{ChildAgentID: "a"}, Origin: origin})
+		d.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
+	}
+	live(s.domain, 1, "https://other.example/")
+	for pid := int64(2); pid <= process.Remembered+2; pid++ { // one more than are remembered
+		live(s.domain, pid, home)
+	}
+	restored := restore(t, s.domain)
+	for name, d := range map[string]*process.Domain{"live": s.domain, "restored": restored} {
+		live(d, process.Remembered+3, home)
+		d.Publish()
+		for pid, known := range map[int64]bool{1: true, 2: false, 3: false, 4: true} {
+			if p := d.Processes().Process(pid); p == nil || (p.AgentID == "a") != known {
+				t.Errorf("%s pid %d: %+v, known is to be %v", name, pid, p, known)
+			}
+		}
+	}
+}
+
 // TestForgottenAtPageEnd: a page of the view that nobody is left of goes, but not the one that the next process comes to.
 func TestForgottenAtPageEnd(t *testing.T) {
 	t.Parallel()
