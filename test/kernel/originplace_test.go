@@ -1,0 +1,196 @@
+package kernel_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// programsRun says whether tools may be programs here: they are hosted on Linux.
+const programsRun = runtime.GOOS == "linux"
+
+// The tools below the scenery's root.
+const (
+	moduleTool  = "os/tools/module"
+	programTool = "os/tools/program"
+)
+
+// originOf is the origin of the agent with that letter.
+func originOf(name string) string { return "https://" + name + ".example/" }
+
+// scenery is what kernels are started amid: a root, a server, and the keys of who logs in. It is the same for all of them.
+type scenery struct {
+	dir    string
+	server *httptest.Server
+	keys   map[string]*sshauth.Signer
+	lines  []string // of authorized_keys
+}
+
+func newScenery(t *testing.T, names ...string) *scenery {
+	t.Helper()
+	s := &scenery{dir: t.TempDir(), server: httptest.NewUnstartedServer(http.HandlerFunc(elsewhere)), keys: map[string]*sshauth.Signer{}}
+	s.server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, requestsOn{}, new(atomic.Int64))
+	}
+	s.server.StartTLS()
+	t.Cleanup(s.server.Close)
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw})
+	files := map[string]string{
+		"ca.pem":                 string(authority),
+		"root/one.md":            "---\nname: one\ntools: [./tools/module]\nskills: [./two.md]\n---\nfirst\n",
+		"root/two.md":            "---\nname: two\n---\nsecond\n",
+		"root/long.md":           "---\nname: long\n---\n" + strings.Repeat("a line of text\n", 2000),
+		"root/broken.md":         "---\ntools: 1\n---\n",
+		"root/deep/three.md":     "beside nothing\n",
+		"root/tools/module":      string(module()),
+		"root/tools/module.json": `{"description":"always says the same"}`,
+		// What a program is shown of who called it, and of where it is.
+		"root/tools/program": "#!/bin/sh\nprintf '{\"pid\":%s,\"agent\":\"%s\",\"at\":\"%s\",\"home\":\"%s\",\"around\":\"%s\",\"input\":%s}' " +
+			"\"$PWOS_PID\" \"$PWOS_AGENT_ID\" \"$PWD\" \"$HOME\" \"$(echo *)\" \"$(cat)\"\n",
+	}
+	for name, text := range files {
+		name = filepath.Join(s.dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range append(names, "operator") {
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := ssh.NewSignerFromSigner(private)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.keys[name], err = sshauth.NewSigner(raw, name); err != nil {
+			t.Fatal(err)
+		}
+		line := s.keys[name].Key().String()
+		if name != "operator" {
+			line = fmt.Sprintf(`allow="*",agent="agent",origin=%q `, originOf(name)) + line
+		}
+		s.lines = append(s.lines, line)
+	}
+	return s
+}
+
+// start starts a kernel that lets nobody in but by key.
+func (s *scenery) start(t *testing.T) *running {
+	t.Helper()
+	return start(t, func(cfg *config.Config) {
+		keys := filepath.Join(filepath.Dir(cfg.RuntimeDir), "authorized_keys")
+		if err := os.WriteFile(keys, []byte(strings.Join(s.lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg.AuthorizedKeys, cfg.Root, cfg.Origin = keys, filepath.Join(s.dir, "root"), "https://test.local/"
+		cfg.HTTP.Allow, cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, filepath.Join(s.dir, "ca.pem")
+		cfg.Ingest.Unpinned, cfg.Tools.Programs = true, programsRun
+	})
+}
+
+// login is a connection that shows the key of that name.
+func (s *scenery) login(t *testing.T, d *running, name string) *client {
+	t.Helper()
+	path := filepath.Join(d.cfg.RuntimeDir, "kernel.sock")
+	socket, err := sshauth.SocketName(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	nc, err := unixsock.Dial(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nc.Close() })
+	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = unixsock.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
+		login := sshauth.Login{
+			Socket: socket, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now,
+			Known: sshauth.KnownKernels{Path: filepath.Join(filepath.Dir(d.cfg.RuntimeDir), "known_kernels")},
+			Pick:  func(context.Context) (*sshauth.Signer, error) { return s.keys[name], nil },
+		}
+		answer, err := login.Answer(ctx, offer, issued)
+		if err != nil {
+			return nil, err
+		}
+		return answer.Data, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The prologue is the only thing that the kernel says unasked: nothing of what follows has been read.
+	return &client{t: t, conn: nc, lines: bufio.NewReaderSize(nc, 2*schema.MaxLine), shapes: make(map[string]*shape)}
+}
+
+// requestsOn is what a connection to the server counts its requests by.
+type requestsOn struct{}
+
+// elsewhere is the server. It tells all that it is shown of a caller: whether its connection, or the TLS session, was there
+// before would tell that somebody else had come by it.
+func elsewhere(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Date", "Thu, 01 Jan 2026 00:00:00 GMT")
+	w.Header().Set("Content-Type", "application/json")
+	switch path := r.URL.Path; {
+	case path == "/again":
+		http.Redirect(w, r, "/echo", http.StatusTemporaryRedirect)
+	case path == "/none" || strings.HasSuffix(path, ".sig"):
+		http.NotFound(w, r)
+	case path == "/v1.2.3/remote.md":
+		_, _ = io.WriteString(w, "---\nname: remote\n---\nfrom elsewhere\n")
+	case strings.HasPrefix(path, "/big/"):
+		_, _ = fmt.Fprintf(w, `"%s"`, strings.Repeat(filepath.Base(path), 20_000))
+	default:
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the caller has gone
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"method": r.Method, "headers": r.Header, "body": len(body), "resumed": r.TLS.DidResume,
+			"requests": r.Context().Value(requestsOn{}).(*atomic.Int64).Add(1),
+		})
+	}
+}
+
+// module is a WASI module that writes a constant to its output.
+func module() []byte {
+	const wasi = "\x16wasi_snapshot_preview1\x08fd_write\x00\x00"
+	said := `{"said":"always"}`
+	sized := func(id byte, content string) string { return string([]byte{id, byte(len(content))}) + content }
+	data := "\x08\x00\x00\x00" + string([]byte{byte(len(said)), 0, 0, 0}) + said // where it lies, and how long it is
+	return []byte("\x00asm\x01\x00\x00\x00" +
+		sized(1, "\x02\x60\x04\x7f\x7f\x7f\x7f\x01\x7f\x60\x00\x00") + // types: of fd_write, of _start
+		sized(2, "\x01"+wasi) +
+		sized(3, "\x01\x01") +
+		sized(5, "\x01\x00\x01") + // a page of memory
+		sized(7, "\x02\x06memory\x02\x00\x06_start\x00\x01") +
+		sized(10, "\x01\x0e\x00\x41\x01\x41\x00\x41\x01\x41\xc0\x00\x10\x00\x1a\x0b") + // fd_write(1, 0, 1, 64)
+		sized(11, "\x01\x00\x41\x00\x0b"+string([]byte{byte(len(data))})+data))
+}
