@@ -3,7 +3,6 @@ package promptware_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -134,8 +133,9 @@ func TestIngestFailsWhole(t *testing.T) {
 	c.refused(403, "may not call Syscall.Call", "Syscall.Call", fmt.Sprintf(`{"syscall":"os/t","pid":%d}`, other))
 }
 
-// TestIngestKilled: a daemon that is killed at any moment of an ingest has done it or has not, and what was answered is done.
-func TestIngestKilled(t *testing.T) {
+// TestIngestKilledAtAnyMoment: a daemon that is killed at any moment of an ingest has done it or has not, and what was answered
+// is done. It meets what lies between the phases that TestIngestKilled stops at, such as half an entry.
+func TestIngestKilledAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	rounds := 40
 	if testing.Short() {
@@ -181,44 +181,6 @@ func TestIngestKilled(t *testing.T) {
 		before = now
 	}
 	t.Logf("%d done, %d not", done, undone)
-}
-
-// TestIngestKilledWhileItFetches: the phase that can be held is held, and killed.
-func TestIngestKilledWhileItFetches(t *testing.T) {
-	t.Parallel()
-	asked := make(chan struct{}, 8)
-	held := make(chan struct{})
-	web, settings := server(t, func(w http.ResponseWriter, r *http.Request) {
-		asked <- struct{}{}
-		select {
-		case <-held:
-		case <-r.Context().Done():
-		}
-	})
-	defer close(held)
-	p := newPlace(t, settings, map[string]string{"one.md": "one"})
-	d := p.start(t)
-	c := p.dial(t)
-	c.call("Kernel.Ingest", `{"uri":"one.md"}`)
-	pid := c.agent(`,"http":{"hosts":["127.0.0.1:*"]}`)
-	c.call("Kernel.Ingest", ingestAs(pid, "one.md", ""))
-	must(t, c.send("Kernel.Ingest", ingestAs(pid, web+"/v1.2.3/two.md", "")))
-	select {
-	case <-asked:
-	case <-time.After(patience):
-		t.Fatal("nothing is fetched")
-	}
-	if got := p.dial(t).uri(pid); got != "os:///one.md" {
-		t.Errorf("meanwhile it is %s", got)
-	}
-	d.End(t, os.Kill)
-	p.start(t)
-	if got := p.dial(t).uri(pid); got != "os:///one.md" {
-		t.Errorf("after the kill it is %s", got)
-	}
-	if last := p.entries(t, `"type":"Process.Adopted"`); !strings.Contains(last[len(last)-1], `"outcome":{"kind":"error"`) || len(last) != 3 {
-		t.Errorf("the intent has the outcome %s", last)
-	}
 }
 
 // TestIngestLong: content that does not fit a line comes by reference, whole.

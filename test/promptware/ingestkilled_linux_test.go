@@ -1,0 +1,220 @@
+package promptware_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/internal/life"
+)
+
+// TestIngestKilled kills the daemon at each phase of an ingest. Each phase is held where it is, by what lies outside the
+// daemon, and what shows that it was reached is looked at before and after the kill: entries of the journal, what the server was
+// asked for, what the client was told. After the restart the ingest happened or it did not: whole, in the identity, the content, and the
+// journal, which is right; and another ingest goes through.
+//
+//   - unread: the daemon is stopped, and the request in its socket. Nothing is known of it.
+//   - no intent: the intent is decided and cannot be written. Its caller is told, and nothing was asked of anybody.
+//   - intent: it is on disk, and the effect waits for its turn, since the process has as many under way as it may. Nothing was asked for.
+//   - fetch: half of the content has come.
+//   - signature: the content is there, what lies beside it is not.
+//   - local: a file below root is read, validated, loaded. That nobody can hold: it is tried until the kill came between the
+//     two entries.
+//   - no outcome: the content is loaded, adopted and stored, and the entry that says so cannot be written. The kernel takes all
+//     of it back before it is killed.
+//   - outcome: it is on disk, and the answer has not left, since its caller does not read those before it.
+//
+// Up to the outcome's entry nothing has happened; from then on all has, whether or not anybody was told.
+func TestIngestKilled(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []struct {
+		name    string
+		reach   func(*doomed) bool // false: something else came first
+		intent  bool               // there is one in the journal
+		happens bool
+	}{
+		{name: "unread", reach: (*doomed).unread},
+		{name: "no intent", reach: (*doomed).noIntent},
+		{name: "intent", reach: (*doomed).inTurn, intent: true},
+		{name: "fetch", reach: (*doomed).fetching, intent: true},
+		{name: "signature", reach: (*doomed).signature, intent: true},
+		{name: "local", reach: (*doomed).local, intent: true},
+		{name: "no outcome", reach: (*doomed).noOutcome, intent: true},
+		{name: "outcome", reach: (*doomed).outcome, intent: true, happens: true},
+	} {
+		t.Run(phase.name, func(t *testing.T) {
+			const tries = 50 // a time-out of the daemon's comes first where this machine stands still
+			for range tries {
+				d := doom(t)
+				reached := phase.reach(d)
+				d.life.End(t, os.Kill)
+				if reached = reached && d.between(phase.intent, phase.happens); reached {
+					d.survived(phase.intent, phase.happens)
+					return
+				}
+				if t.Failed() {
+					return
+				}
+			}
+			t.Errorf("not reached in %d tries", tries)
+		})
+	}
+}
+
+// doomed is a daemon that is to be killed while a process ingests a resource. Before, that process was one.md.
+type doomed struct {
+	*testing.T
+	place
+	life   *life.Life
+	client *client // that asks for the ingest
+	pid    int
+	web    string
+	asked  chan string              // paths, as the server is asked for them
+	gates  map[string]chan struct{} // by path: what the server waits for, in the middle of its answer
+	uri    string                   // what is ingested
+}
+
+func doom(t *testing.T) *doomed {
+	t.Helper()
+	d := &doomed{T: t, asked: make(chan string, 64), gates: map[string]chan struct{}{
+		"/hold": make(chan struct{}), "/v1.2.3/half.md": make(chan struct{}), "/v1.2.3/signed.md.sig": make(chan struct{}),
+	}}
+	over := make(chan struct{})
+	web, settings := server(t, func(w http.ResponseWriter, r *http.Request) { d.serve(w, r, over) })
+	t.Cleanup(func() { close(over) })
+	d.web = web
+	d.place = newPlace(t, settings, map[string]string{
+		"one.md": "---\ntools: [t1]\n---\none", "two.md": two, "t1": "x", "t2": "y",
+		"large.md": "---\ntools: [t2]\n---\n" + strings.Repeat("a line of text\n", 60_000),
+	})
+	d.life = d.start(t)
+	d.client = d.dial(t)
+	d.pid = d.client.agent(`,"http":{"hosts":["127.0.0.1:*"]}`)
+	d.client.call("Kernel.Ingest", ingestAs(d.pid, "one.md", ""))
+	return d
+}
+
+// two is a resource that a process may become.
+const two = "---\ntools: [os/t2]\n---\ntwo"
+
+// serve is the server. What a gate holds is half sent.
+func (d *doomed) serve(w http.ResponseWriter, r *http.Request, over chan struct{}) {
+	d.asked <- r.URL.Path
+	if gate := d.gates[r.URL.Path]; gate != nil {
+		if r.URL.Path == "/v1.2.3/half.md" {
+			_, _ = w.Write([]byte(two[:len(two)/2]))
+			_ = http.NewResponseController(w).Flush()
+		}
+		select {
+		case <-gate:
+		case <-r.Context().Done():
+			return
+		case <-over:
+			return
+		}
+	}
+	if strings.HasSuffix(r.URL.Path, ".sig") {
+		http.NotFound(w, r)
+		return
+	}
+	_, _ = w.Write([]byte(two))
+}
+
+// ingest asks for one, and waits for nothing.
+func (d *doomed) ingest(uri string) {
+	d.Helper()
+	d.uri = uri
+	must(d.T, d.client.send("Kernel.Ingest", ingestAs(d.pid, uri, "")))
+}
+
+// awaitAsked waits until the server is asked for the path.
+func (d *doomed) awaitAsked(path string) {
+	d.Helper()
+	for {
+		select {
+		case got := <-d.asked:
+			if got == path {
+				return
+			}
+		case <-time.After(patience):
+			d.Fatalf("nobody asks for %s", path)
+		}
+	}
+}
+
+// await waits until something holds.
+func (d *doomed) await(what string, holds func() bool) {
+	d.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			d.Fatalf("%s: it did not come to that", what)
+		}
+	}
+}
+
+// whole are the entries that have a text in them, and an end.
+func (d *doomed) whole(text string) (lines []string) {
+	d.Helper()
+	for _, line := range d.entries(d.T, text) {
+		if strings.HasSuffix(line, "\n") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func (d *doomed) intents() int {
+	n := 0
+	for _, line := range d.whole(`"type":"Kernel.Ingest"`) {
+		if strings.Contains(line, fmt.Sprintf(`"uri":%q`, d.uri)) {
+			n++
+		}
+	}
+	return n
+}
+
+// outcomes are the ends of ingests after that of one.md.
+func (d *doomed) outcomes() []string { return d.whole(`"type":"Process.Adopted"`)[1:] }
+
+// between reports whether the journal, as the kill has left it, is that of the phase.
+func (d *doomed) between(intent, outcome bool) bool {
+	return (d.intents() == 1) == intent && (len(d.outcomes()) == 1) == outcome
+}
+
+// survived looks at what is left.
+func (d *doomed) survived(intent, happened bool) {
+	d.Helper()
+	d.start(d.T)
+	c := d.dial(d.T)
+	want, tool := "os:///one.md", "os:///t1"
+	if happened {
+		want, tool = "os:///two.md", "os:///t2"
+	}
+	if got := c.uri(d.pid); got != want {
+		d.Errorf("it is %s, want %s", got, want)
+	}
+	if got := c.call("FileSystem.Hydrate", fmt.Sprintf(`{"pid":%d}`, d.pid)); !strings.Contains(got, fmt.Sprintf(`"uri":%q`, tool)) {
+		d.Errorf("its content is another's: %s", got)
+	}
+	outcomes := d.outcomes()
+	if (len(outcomes) == 1) != intent || len(outcomes) > 1 {
+		d.Fatalf("its outcomes are %q", outcomes)
+	}
+	if intent {
+		if unknown := strings.Contains(outcomes[0], "unknown"); unknown == happened {
+			d.Errorf("its outcome is %s", outcomes[0])
+		}
+	}
+	for _, uri := range []string{"large.md", "two.md"} {
+		c.call("Kernel.Ingest", ingestAs(d.pid, uri, ""))
+		if got := c.uri(d.pid); got != "os:///"+uri {
+			d.Errorf("then it is %s, want %s", got, uri)
+		}
+	}
+	if got := c.call("Audit.Verify", `{}`); member(d.T, got, "ok") != "true" {
+		d.Errorf("the journal: %s", got)
+	}
+}

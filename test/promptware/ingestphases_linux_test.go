@@ -1,0 +1,128 @@
+package promptware_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// unread leaves the request in the socket of a daemon that is stopped.
+func (d *doomed) unread() bool {
+	d.life.Signal(d.T, syscall.SIGSTOP)
+	d.await("the daemon is to stop", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.life.PID()))
+		_, state, _ := strings.Cut(string(stat), ") ")
+		return err == nil && strings.HasPrefix(state, "T")
+	})
+	d.ingest("two.md")
+	return true
+}
+
+// noIntent has an ingest asked for that cannot be begun. The server is not asked, though the answer has come.
+func (d *doomed) noIntent() bool {
+	d.freeze()
+	d.ingest(d.web + "/v1.2.3/two.md")
+	a, err := d.client.receive()
+	must(d.T, err)
+	if a.code != 503 || !strings.Contains(a.text, "nothing was done") {
+		d.Errorf("it is told %+v", a)
+	}
+	return len(d.asked) == 0
+}
+
+// inTurn has the process do as much as it may at a time, so that its ingest waits. What somebody else fetches afterwards comes
+// and goes; of this one the server hears nothing.
+func (d *doomed) inTurn() bool {
+	const each = 16 // actors.maxEffectsEach
+	for range each {
+		must(d.T, d.dial(d.T).send("Http.Fetch", fmt.Sprintf(`{"pid":%d,"url":%q,"timeout":30000}`, d.pid, d.web+"/hold")))
+	}
+	for range each {
+		d.awaitAsked("/hold")
+	}
+	d.ingest(d.web + "/v1.2.3/two.md")
+	d.await("the intent is to be on disk", func() bool { return d.intents() == 1 })
+	d.dial(d.T).call("Http.Fetch", fmt.Sprintf(`{"url":%q}`, d.web+"/other"))
+	return <-d.asked == "/other" && len(d.asked) == 0
+}
+
+func (d *doomed) fetching() bool {
+	d.ingest(d.web + "/v1.2.3/half.md")
+	d.awaitAsked("/v1.2.3/half.md")
+	if got := d.dial(d.T).uri(d.pid); got != "os:///one.md" {
+		d.Errorf("meanwhile it is %s", got)
+	}
+	return true
+}
+
+func (d *doomed) signature() bool {
+	d.ingest(d.web + "/v1.2.3/signed.md")
+	d.awaitAsked("/v1.2.3/signed.md.sig")
+	return true
+}
+
+// local is killed as soon as its intent shows.
+func (d *doomed) local() bool {
+	d.ingest("large.md")
+	for end := time.Now().Add(patience); d.intents() == 0; {
+		if time.Now().After(end) {
+			d.Fatal("there is no intent")
+		}
+	}
+	return true
+}
+
+// noOutcome lets an ingest go through all its phases and not be written. Its caller is told that, after the state was taken back.
+func (d *doomed) noOutcome() bool {
+	d.ingest(d.web + "/v1.2.3/signed.md")
+	d.awaitAsked("/v1.2.3/signed.md.sig")
+	d.freeze()
+	close(d.gates["/v1.2.3/signed.md.sig"])
+	a, err := d.client.receive()
+	must(d.T, err)
+	if a.code == 0 {
+		d.Errorf("it is told %+v", a)
+	}
+	if got := d.dial(d.T).uri(d.pid); got != "os:///one.md" {
+		d.Errorf("though nothing says so, it is %s", got)
+	}
+	return strings.Contains(a.text, "its outcome counts as unknown")
+}
+
+// outcome has an ingest done whose caller has not read the answers before it: they fill the socket, so that this one stays.
+func (d *doomed) outcome() bool {
+	const before, length = 40, 12_000 // more than a socket holds
+	d.client.call("Memory.Set", fmt.Sprintf(`{"key":"long","value":"%s"}`, strings.Repeat("x", length)))
+	for range before {
+		must(d.T, d.client.send("Memory.Get", `{"key":"long"}`))
+	}
+	d.ingest("two.md")
+	d.await("the outcome is to be on disk", func() bool { return len(d.outcomes()) == 1 })
+	d.life.End(d.T, os.Kill)
+	for range before {
+		if _, err := d.client.receive(); err != nil {
+			return true
+		}
+	}
+	_, err := d.client.receive()
+	return err != nil
+}
+
+// freeze keeps the journal from growing: no file of the daemon's can become longer than that is now.
+func (d *doomed) freeze() {
+	d.Helper()
+	d.dial(d.T).call("Memory.Set", fmt.Sprintf(`{"key":"long","value":"%s"}`, strings.Repeat("x", 15_000)))
+	files, err := filepath.Glob(d.path("s/journal/*.ndjson"))
+	must(d.T, err)
+	journal, err := os.Stat(files[len(files)-1])
+	must(d.T, err)
+	var limit unix.Rlimit
+	must(d.T, unix.Prlimit(d.life.PID(), unix.RLIMIT_FSIZE, nil, &limit))
+	limit.Cur = uint64(journal.Size())
+	must(d.T, unix.Prlimit(d.life.PID(), unix.RLIMIT_FSIZE, &limit, nil))
+}
