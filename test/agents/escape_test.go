@@ -26,13 +26,7 @@ func TestNobodyBecomesTheOperator(t *testing.T) {
 					t.Errorf("ended as %+v\n%s", d.Exit, log)
 				}
 				said := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "intruder"))
-				for _, want := range []string{
-					fmt.Sprintf("ping: pid %d\n", pid),
-					"shutdown: 403 ",
-					fmt.Sprintf("as the operator: 403 pid %d may not act as pid 0", pid),
-					fmt.Sprintf("as another: 403 pid %d may not act as pid 1", pid),
-					fmt.Sprintf("terminate another: 403 pid %d may not terminate pid 1", pid),
-				} {
+				for _, want := range refusals(pid) {
 					if !strings.Contains(said, want) {
 						t.Errorf("the intruder was not told %q:\n%s", want, said)
 					}
@@ -42,6 +36,17 @@ func TestNobodyBecomesTheOperator(t *testing.T) {
 	}
 	if d := c.get(t, 1); d.State != "READY" {
 		t.Errorf("the victim is %s", d.State)
+	}
+}
+
+// refusals are what an agent is told that tries to be more than it is; pid 1 is another's.
+func refusals(pid int64) []string {
+	return []string{
+		fmt.Sprintf("ping: pid %d\n", pid),
+		"shutdown: 403 ",
+		fmt.Sprintf("as the operator: 403 pid %d may not act as pid 0", pid),
+		fmt.Sprintf("as another: 403 pid %d may not act as pid 1", pid),
+		fmt.Sprintf("terminate another: 403 pid %d may not terminate pid 1", pid),
 	}
 }
 

@@ -71,10 +71,22 @@ func intruder(args []string) int {
 	if err != nil {
 		return failed(err)
 	}
+	said, err := c.tries()
+	if err == nil {
+		err = tell(args[1], said)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return 0
+}
+
+// tries asks who it is, tries to be more than that, and returns what it was told.
+func (c *client) tries() (string, error) {
 	var said strings.Builder
 	f, err := c.call("query", "Syscall.Ping", `{"payload":1}`)
 	if err != nil {
-		return failed(err)
+		return "", err
 	}
 	fmt.Fprintf(&said, "ping: pid %d\n", f.Metadata.Kernel.PID)
 	for _, try := range []struct{ what, kind, typ, data string }{
@@ -86,14 +98,16 @@ func intruder(args []string) int {
 		_, err := c.call(try.kind, try.typ, try.data)
 		fmt.Fprintf(&said, "%s: %v\n", try.what, err)
 	}
-	part := args[1] + ".part"
-	if err := os.WriteFile(part, []byte(said.String()), 0o600); err != nil {
-		return failed(err)
+	return said.String(), nil
+}
+
+// tell leaves a text in a file of the directory that a program works in, whole or not at all.
+func tell(name, text string) error {
+	part := name + ".part"
+	if err := os.WriteFile(part, []byte(text), 0o600); err != nil {
+		return err
 	}
-	if err := os.Rename(part, args[1]); err != nil {
-		return failed(err)
-	}
-	return 0
+	return os.Rename(part, name)
 }
 
 // trespass writes outside its directory and signals the daemon, and stores what came of it.

@@ -20,7 +20,7 @@ func agentPrograms() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"ping": ping, "idle": idle, "exit": exit, "signal": signalSelf, "bomb": bomb, "loud": loud,
 		"stubborn": stubborn, "orphan": orphan, "deaf": deaf, "parent": parent,
-		"forking": forking, "intrude": intrude, "intruder": intruder, "trespass": trespass, "loosen": loosen,
+		"forking": forking, "intrude": intrude, "intruder": intruder, "pry": pry, "inherit": inherit, "trespass": trespass, "loosen": loosen,
 		"flood": flood, "garbage": garbage, "half": half, "shut": shut, "eat": eat, "unread": unread,
 		"silent": silent, "chat": chat,
 		"witness": witness, "hasty": hasty, "doze": doze, "bequeath": bequeath, "heir": heir, "spoil": spoil,
