@@ -25,6 +25,7 @@ func benchEntry() *journal.Entry {
 func benchLog(b *testing.B, o journal.Options) *journal.Log {
 	b.Helper()
 	o.Dir = filepath.Join(b.TempDir(), "journal")
+	o.ReserveBytes = journal.DefaultReserveBytes
 	l, _ := open(b, o)
 	b.Cleanup(func() { check(b, l.Close()) })
 	return l

@@ -49,12 +49,15 @@ func (l *Log) writeCheckpoint(h Head) error {
 		return err
 	}
 	l.checkBuf = append(c.AppendLine(l.checkBuf[:0]), '\n')
+	// Where there is no room to keep, the write finds out.
+	_ = l.keep(&l.checkRoom, l.checks, l.checkSize, int64(len(l.checkBuf)), checkpointRoom)
 	n, err := l.checks.WriteAt(l.checkBuf, l.checkSize)
 	if err == nil && n < len(l.checkBuf) {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
 		err = fmt.Errorf("write checkpoint: %w", err)
+		l.checkRoom.gaveBack(l.checkSize)
 		// As in takeBack: what is left of this line must not be mixed with the next by a power cut.
 		if cut := l.checks.Truncate(l.checkSize); cut != nil {
 			return l.stop(fmt.Errorf("%w; take it back: %w", err, cut))

@@ -9,6 +9,7 @@
 //	00000000000000000001.ndjson   a segment, named after its first seq; all but the last are complete and synced
 //	checkpoints                   signed heads, one a line; only of entries that were synced before
 //	head                          the last synced seq and hash, rewritten in place after each fsync, itself unsynced
+//	next                          the next segment, where it could not be begun; nothing in it counts
 //
 // Only the segments hold the record. The head mark is a lower bound: a process that is killed leaves it exact, a power
 // cut may leave an older one or none. It lets a start tell a write that never finished from a loss of what had been
@@ -24,6 +25,8 @@
 //     and the log goes on when there is room again. A failed fsync, or a cut that fails, stops the log for good
 //     (ErrStopped): the kernel of the operating system may have thrown the data away, so no fsync is tried twice. The
 //     next Open writes again whatever the head mark does not vouch for.
+//   - Reserve: with Options.ReserveBytes, Flush takes a disk for full while that much can still be written. It has been
+//     allocated, so no other file can take it, and FlushFromReserve writes there. It outlives the process.
 //   - Open accepts no damage in silence. It checks every line of the last segment (and of the one before, while the last
 //     has no entry), and the joints between older segments: their first and last lines, against each other and against
 //     each checkpoint and head mark there. Older segments in full are Verify's business, or a Reader's, which checks the
@@ -42,5 +45,6 @@
 //     last line, which no other line protects, may have been altered without a trace.
 //   - That a cut tail is noticed by anybody who has only these files, if checkpoints and head mark were cut with it: that
 //     takes a copy of a checkpoint kept elsewhere (VerifyOptions.Known).
+//   - A reserve where the file system cannot allocate ahead, or does not keep what it allocated for the file's next bytes.
 //   - Secrecy, or protection from a process that may write the files while the log is open.
 package journal

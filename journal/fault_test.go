@@ -55,7 +55,7 @@ func TestEachOperationFailsOnce(t *testing.T) {
 			})
 		}
 	})
-	wantHits(t, hits, "mkdir readdir open create read write sync syncdir lock size")
+	wantHits(t, hits, "mkdir readdir open create read write allocate rename sync syncdir lock size")
 }
 
 // Each operation of a start that has something to cut everywhere is made to fail: the next one finds the same entries.
@@ -136,26 +136,76 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A segment that could not be begun may have left its file behind. Nothing goes into the old one any more, even if it
-// would fit: the file's name would be wrong then.
+// A segment that could not be made leaves the old one as it was. One whose name could not be given may have it: nothing goes
+// into the old one any more, even if it would fit, for the name would be wrong then.
 func TestFailedRotation(t *testing.T) {
 	t.Parallel()
-	disk := faultfs.NewDisk()
-	fsys := faultfs.NewFailing(disk, faultfs.Fault{})
-	l, _ := open(t, journal.Options{Dir: dir, FS: fsys, SegmentBytes: 2000})
-	grow(t, l, 3)
-	for seq := uint64(4); seq < 10; seq++ {
-		l.Append(entry(seq, 10))
+	for _, test := range []struct {
+		hit      string
+		n        int // the operation, from the first of the rotation on
+		short    bool
+		segments int
+	}{
+		{"create", 1, false, 1},
+		{"allocate", 3, false, 1},
+		{"rename", 6, false, 2},
+		{"rename", 6, true, 2}, // though it was renamed
+	} {
+		disk := faultfs.NewDisk()
+		fsys := faultfs.NewFailing(disk, faultfs.Fault{})
+		l, _ := open(t, journal.Options{Dir: dir, FS: fsys, SegmentBytes: 2000, ReserveBytes: 3000})
+		grow(t, l, 3)
+		for seq := uint64(4); seq < 10; seq++ {
+			l.Append(entry(seq, 10))
+		}
+		fsys.Arm(faultfs.Fault{N: test.n, Err: syscall.ENOSPC, Short: test.short})
+		if err := l.Flush(); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, journal.ErrStopped) || fsys.Hit() != test.hit {
+			t.Fatalf("%v: flush: got %v after %q failed", test, err, fsys.Hit())
+		}
+		grow(t, l, 1)
+		check(t, l.Close())
+		_, rec := open(t, journal.Options{Dir: dir, FS: disk})
+		if rec.Head.Seq != 4 || rec.Segments != test.segments {
+			t.Errorf("%v: got %+v, want four entries in %d segments", test, rec, test.segments)
+		}
 	}
-	fsys.Arm(faultfs.Fault{N: 2, Err: syscall.ENOSPC}) // the operation after the fsync of the old segment
-	if err := l.Flush(); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, journal.ErrStopped) || fsys.Hit() != "create" {
-		t.Fatalf("flush: got %v after %q failed", err, fsys.Hit())
-	}
-	grow(t, l, 1)
+}
+
+// What is left of a segment that never got its name is not taken for entries of the next.
+func TestLeftNextSegment(t *testing.T) {
+	t.Parallel()
+	image := signedJournal(t)
+	image[dir+"/next"] = []byte(strings.Repeat("x", 5000))
+	disk := faultfs.FromImage(image)
+	l, rec := open(t, journal.Options{Dir: dir, FS: disk, SegmentBytes: 1000, Signer: newHostKey(1)})
+	grow(t, l, 6)
 	check(t, l.Close())
-	_, rec := open(t, journal.Options{Dir: dir, FS: disk})
-	if rec.Head.Seq != 4 || rec.Segments != 2 {
-		t.Errorf("got %+v, want four entries in two segments", rec)
+	if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Segments <= rec.Segments || report.Head.Seq != 46 {
+		t.Errorf("got %+v", report)
+	}
+	if left, ok := disk.Image()[dir+"/next"]; ok {
+		t.Errorf("%q is left", left)
+	}
+}
+
+// A segment that somebody else has begun is not written over.
+func TestSegmentOfAnother(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	l, _ := open(t, journal.Options{Dir: dir, FS: disk, SegmentBytes: 600})
+	grow(t, l, 1)
+	f, err := disk.Create(segmentPath(2))
+	check(t, err)
+	_, err = f.WriteAt([]byte("theirs"), 0)
+	check(t, err)
+	for _, flush := range []func() error{l.Flush, l.FlushFromReserve} {
+		l.Append(entry(2, 500))
+		if damage := asDamage(t, flush()); damage.File != segmentPath(2) {
+			t.Errorf("got %v", damage)
+		}
+	}
+	if got := string(disk.Image()[segmentPath(2)]); got != "theirs" {
+		t.Errorf("their segment is %q now", got)
 	}
 }
 

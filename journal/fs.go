@@ -17,6 +17,9 @@ type FS interface {
 	// Create opens a file for reading and writing, mode 0600, and makes it, empty, where it is not there.
 	Create(name string) (File, error)
 
+	// Rename gives a file another name in the same directory, and takes that from whatever had it.
+	Rename(from, to string) error
+
 	// SyncDir makes the names in a directory durable.
 	SyncDir(name string) error
 
@@ -24,13 +27,19 @@ type FS interface {
 	Lock(dir string) (io.Closer, error)
 }
 
-// File is an open file of an FS. Sync may run beside WriteAt; it covers what was written before it began.
+// File is an open file of an FS. Sync may run beside WriteAt and Allocate; it covers what was written before it began.
 type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
 
 	Size() (int64, error)
+	// Truncate sets the size; what Allocate had kept beyond it is given back.
 	Truncate(size int64) error
+
+	// Allocate has the disk keep room for length bytes from off on, so that to write them cannot fail for want of it. Size
+	// stays as it is. The error wraps errors.ErrUnsupported where the file system has no such thing.
+	Allocate(off, length int64) error
+
 	Sync() error
 }

@@ -25,7 +25,8 @@ type Log struct {
 	written Head   // of the last line written
 	size    int64  // of the segment, up to and including that line
 	seg     File
-	full    bool // the segment is to be written no more
+	room    extent // of the segment
+	full    bool   // the segment is to be written no more
 	closed  bool
 
 	// syncMu is held for as long as an fsync of a segment runs, and while segments change: whoever holds it knows that all
@@ -42,6 +43,7 @@ type Log struct {
 
 	checkMu   sync.Mutex
 	checks    File // nil where there is no signer
+	checkRoom extent
 	checkSize int64
 	checkBuf  []byte
 	checked   uint64 // the last entry with a checkpoint
@@ -68,7 +70,12 @@ func (l *Log) Append(e *Entry) (seq uint64) {
 // Flush writes all that was appended with one write. Where it fails, none of it is in the journal: the entries are
 // dropped, the next Append gets the seq of the first of them, and a later Flush may succeed, unless the error is
 // ErrStopped. A full segment makes it wait for one fsync or two.
-func (l *Log) Flush() error {
+func (l *Log) Flush() error { return l.flush(false) }
+
+// FlushFromReserve is Flush for what has to get through on a full disk too: it may use up what Options.ReserveBytes keeps.
+func (l *Log) FlushFromReserve() error { return l.flush(true) }
+
+func (l *Log) flush(reserved bool) error {
 	if err := l.stopCause(); err != nil {
 		l.drop()
 		return err
@@ -76,11 +83,13 @@ func (l *Log) Flush() error {
 	if len(l.buf) == 0 {
 		return nil
 	}
-	if l.full || l.size > 0 && l.size+int64(len(l.buf)) > l.opt.SegmentBytes {
-		if err := l.rotate(); err != nil {
-			l.drop()
-			return err
-		}
+	err := l.makeRoom()
+	if err != nil && reserved && l.stopCause() == nil {
+		err = l.useReserve()
+	}
+	if err != nil {
+		l.drop()
+		return err
 	}
 	n, err := l.seg.WriteAt(l.buf, l.size)
 	if err == nil && n < len(l.buf) {
@@ -120,6 +129,7 @@ func (l *Log) takeBack(cause error) error {
 	if err := l.seg.Truncate(l.size); err != nil {
 		return l.stop(fmt.Errorf("%w; take it back: %w", cause, err))
 	}
+	l.room.gaveBack(l.size)
 	if _, err := l.syncSegment(); err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ func (l *Log) restore() (*Recovery, error) {
 	if err := l.openChecks(x); err != nil {
 		return nil, err
 	}
+	l.keepReserve()
 	// The names, and whatever names the process before had made, become durable before anything is promised.
 	if err := l.opt.FS.SyncDir(l.opt.Dir); err != nil {
 		return nil, fmt.Errorf("sync journal directory: %w", err)

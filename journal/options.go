@@ -10,6 +10,7 @@ import (
 const (
 	DefaultSegmentBytes    = 64 << 20
 	DefaultCheckpointEvery = 1024
+	DefaultReserveBytes    = 1 << 20 // for whoever wants a reserve
 )
 
 // Options say where a journal is and how it is kept.
@@ -20,8 +21,13 @@ type Options struct {
 	// FS is the file system; nil means OSFS.
 	FS FS
 
-	// SegmentBytes is the length in bytes that a segment does not exceed, but for a single batch that is longer.
+	// SegmentBytes is the length in bytes that a segment does not exceed, but for a single batch that is longer, and for
+	// what is written from the reserve.
 	SegmentBytes int64
+
+	// ReserveBytes is what the disk is to keep for entries that FlushFromReserve writes, in bytes. Up to twice as much is
+	// allocated beyond the end of the journal. 0 means nothing: so it is also where the file system cannot do it.
+	ReserveBytes int64
 
 	// CheckpointEvery is the number of synced entries after which a checkpoint is due.
 	CheckpointEvery int
@@ -56,9 +62,9 @@ func (o Options) withDefaults() (_ Options, key string, err error) {
 	if o.Trouble == nil {
 		o.Trouble = func(error) {}
 	}
-	if o.Dir == "" || o.SegmentBytes < 0 || o.CheckpointEvery < 0 {
-		return o, "", fmt.Errorf("%w: directory %q, segment bytes %d, checkpoint every %d",
-			errOptions, o.Dir, o.SegmentBytes, o.CheckpointEvery)
+	if o.Dir == "" || o.SegmentBytes < 0 || o.CheckpointEvery < 0 || o.ReserveBytes < 0 {
+		return o, "", fmt.Errorf("%w: directory %q, segment bytes %d, checkpoint every %d, reserve bytes %d",
+			errOptions, o.Dir, o.SegmentBytes, o.CheckpointEvery, o.ReserveBytes)
 	}
 	if o.Signer != nil {
 		_, key, err = parseKey(o.Signer.Public())

@@ -46,6 +46,9 @@ func (OSFS) Create(name string) (File, error) {
 	return osFile{f}, nil
 }
 
+// Rename implements FS.
+func (OSFS) Rename(from, to string) error { return os.Rename(from, to) }
+
 // SyncDir implements FS.
 func (OSFS) SyncDir(name string) error {
 	d, err := os.Open(name)

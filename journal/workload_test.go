@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
@@ -28,6 +29,7 @@ type workload struct {
 
 	faults   *faultfs.Failing // between the log and the disk; nil where nothing fails
 	stopped  bool             // the log said ErrStopped
+	tight    bool             // others have taken most of the disk
 	syncing  bool             // inside a call of Sync
 	cutEvery int              // the power goes at one in so many operations
 	points   int64
@@ -41,6 +43,7 @@ func newWorkload(seed uint64, disk *faultfs.Disk) *workload {
 	if w.r.IntN(4) == 0 {
 		w.opt.Signer = newHostKey(1)
 	}
+	w.opt.ReserveBytes = []int64{0, 900, 5000}[w.r.IntN(3)]
 	return w
 }
 
@@ -50,8 +53,11 @@ func (w *workload) fail(format string, args ...any) {
 	}
 }
 
-// expect fails the workload over an error that no fault explains.
+// expect fails the workload over an error that neither a fault explains nor a full disk.
 func (w *workload) expect(what string, err error) {
+	if w.tight && errors.Is(err, syscall.ENOSPC) && !errors.Is(err, journal.ErrStopped) {
+		return
+	}
 	if err != nil && (w.faults == nil || w.faults.Hit() == "") {
 		w.fail("%s: %w", what, err)
 	}
@@ -135,6 +141,14 @@ func (w *workload) length(n int) int {
 }
 
 func (w *workload) step() {
+	switch w.r.IntN(6) {
+	case 0:
+		w.tight = true
+		w.disk.Leave(w.r.Int64N(4000))
+	case 1:
+		w.tight = false
+		w.disk.Free()
+	}
 	w.flush()
 	if w.stopped || w.r.IntN(2) == 0 {
 		return
@@ -170,7 +184,11 @@ func (w *workload) flush() {
 			w.fail("appended entry %d as %d", seq, got)
 		}
 	}
-	err := w.log.Flush()
+	flush := w.log.Flush
+	if w.r.IntN(3) == 0 {
+		flush = w.log.FlushFromReserve
+	}
+	err := flush()
 	w.expect("flush", err)
 	switch {
 	case err == nil:
@@ -184,7 +202,7 @@ func (w *workload) flush() {
 // cut is the disk's hook. While an fsync of a segment runs, more may be written, as the owner of a log does; not where
 // the log would wait for the end of that fsync.
 func (w *workload) cut(op faultfs.Op) {
-	if op.Kind == faultfs.Sync && w.syncing && w.faults == nil && w.opt.SegmentBytes == 1<<20 && w.r.IntN(3) == 0 {
+	if op.Kind == faultfs.Sync && w.syncing && w.faults == nil && !w.tight && w.opt.SegmentBytes == 1<<20 && w.r.IntN(3) == 0 {
 		w.syncing = false
 		w.flush()
 	}
@@ -231,6 +249,7 @@ func (w *workload) compare(disk *faultfs.Disk, rec *journal.Recovery) {
 // goOn writes on after a recovery: the new entries are as durable as the old, and the whole is a journal.
 func (w *workload) goOn(disk *faultfs.Disk, log *journal.Log, rec *journal.Recovery) {
 	disk.Hook = nil
+	disk.Free()
 	for i := range 3 {
 		log.Append(entry(rec.Head.Seq+uint64(i)+1, 10))
 	}

@@ -28,11 +28,14 @@ const (
 )
 
 // Crash returns the disk that is found after the power was cut now. The disk itself goes on as if nothing had happened.
+// What was allocated and not written is taken by others meanwhile. Of a rename that was not synced either half may be lost,
+// which is more than real disks do.
 func (d *Disk) Crash(r *rand.Rand, how Outcome) *Disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	after := NewDisk()
 	after.NoSync, after.NoSyncDir = d.NoSync, d.NoSyncDir
+	after.full, after.free = d.full, d.free
 	lost := func(durable bool) bool {
 		return !durable && (how == LoseAll || how != KeepAll && r.IntN(2) == 0)
 	}
@@ -42,13 +45,17 @@ func (d *Disk) Crash(r *rand.Rand, how Outcome) *Disk {
 			after.dirs[dir] = true
 		}
 	}
-	for _, path := range slices.Sorted(maps.Keys(d.names)) {
+	all := maps.Clone(d.durable)
+	maps.Copy(all, d.names)
+	for _, path := range slices.Sorted(maps.Keys(all)) {
 		n := d.names[path]
-		if !after.dirs[filepath.Dir(path)] || lost(d.durable[path] == n) {
+		if lost(d.durable[path] == n) {
+			n = d.durable[path] // what had the name before
+		}
+		if n == nil || !after.dirs[filepath.Dir(path)] {
 			continue
 		}
-		data := n.crash(r, how)
-		after.names[path] = &inode{data: data, disk: slices.Clone(data)}
+		after.names[path] = newInode(n.crash(r, how))
 	}
 	after.durable = maps.Clone(after.names)
 	return after

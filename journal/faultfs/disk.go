@@ -27,6 +27,8 @@ type Disk struct {
 	NoSync, NoSyncDir bool
 
 	mu      sync.Mutex
+	full    bool              // free counts
+	free    int64             // bytes that files may yet take
 	dirs    map[string]bool   // whether the name is durable
 	names   map[string]*inode // as the running system sees them
 	durable map[string]*inode // as a power cut leaves them
@@ -48,6 +50,8 @@ const (
 	Create
 	Write
 	Truncate
+	Allocate
+	Rename
 	Sync
 	SyncDir
 )
@@ -130,6 +134,58 @@ func (d *Disk) Create(name string) (journal.File, error) {
 	return &file{d: d, n: n, path: name, write: true}, nil
 }
 
+// Rename implements journal.FS.
+func (d *Disk) Rename(from, to string) error {
+	d.hook(Rename, from)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.names[from]
+	if n == nil {
+		return fmt.Errorf("rename %s: %w", from, fs.ErrNotExist)
+	}
+	delete(d.names, from)
+	d.names[to] = n
+	return nil
+}
+
+// Leave has no more than free bytes be left on the disk, which is without end until then: somebody else has taken the
+// rest.
+func (d *Disk) Leave(free int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full, d.free = true, free
+}
+
+// Free makes the disk one without end again.
+func (d *Disk) Free() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = false
+}
+
+// Kept is what the disk keeps for files: what they hold, and what was allocated.
+func (d *Disk) Kept() (bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range d.names {
+		bytes += n.kept
+	}
+	return bytes
+}
+
+// take has n keep the bytes up to end, and returns how far it got. It is called with mu held.
+func (d *Disk) take(n *inode, end int64) int64 {
+	more := end - n.kept
+	if d.full {
+		more = min(more, d.free)
+	}
+	if more > 0 {
+		n.kept += more
+		d.free -= more
+	}
+	return min(n.kept, end)
+}
+
 // SyncDir implements journal.FS.
 func (d *Disk) SyncDir(name string) error {
 	d.hook(SyncDir, name)
@@ -141,6 +197,11 @@ func (d *Disk) SyncDir(name string) error {
 	for dir := range d.dirs {
 		if filepath.Dir(dir) == name {
 			d.dirs[dir] = true
+		}
+	}
+	for path := range d.durable {
+		if filepath.Dir(path) == name {
+			delete(d.durable, path) // unless it is still there
 		}
 	}
 	for path, n := range d.names {
@@ -197,7 +258,7 @@ func FromImage(files map[string][]byte) *Disk {
 	d := NewDisk()
 	for path, data := range files {
 		d.dirs[filepath.Dir(path)] = true
-		d.names[path] = &inode{data: slices.Clone(data), disk: slices.Clone(data)}
+		d.names[path] = newInode(data)
 	}
 	d.durable = maps.Clone(d.names)
 	return d

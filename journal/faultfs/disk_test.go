@@ -156,6 +156,61 @@ func TestShortWrites(t *testing.T) {
 	}
 }
 
+// A disk that others have filled takes what it keeps room for and no more.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	d, f := disk(t)
+	must(t, f.Allocate(6, 4))
+	d.Leave(2)
+	if err := f.Allocate(6, 7); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("allocate 3 of 2 bytes: got %v", err)
+	}
+	write(t, f, 6, "1234")
+	if n, err := f.WriteAt([]byte("567"), 10); n != 2 || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write 3 of 2 bytes: got %d, %v", n, err)
+	}
+	write(t, f, 0, "SYNCED")
+	must(t, f.Truncate(11)) // which leaves one
+	write(t, f, 11, "7")
+	if n, err := f.WriteAt([]byte("8"), 12); n != 0 || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("write to a full disk: got %d, %v", n, err)
+	}
+	if got := found(d, rng(), faultfs.KeepAll); got != "SYNCED123457" || d.Kept() != 12 {
+		t.Errorf("found %q, %d bytes kept", got, d.Kept())
+	}
+	d.Free()
+	write(t, f, 12, "8")
+}
+
+// A file that was renamed surely has its new name, and that alone, once the directory is synced.
+func TestRename(t *testing.T) {
+	t.Parallel()
+	d, _ := disk(t)
+	must(t, d.Rename(path, "/d/g"))
+	names := func(how faultfs.Outcome, r *rand.Rand) (old, now bool) {
+		image := d.Crash(r, how).Image()
+		_, old = image[path]
+		_, now = image["/d/g"]
+		return old, now
+	}
+	if old, now := names(faultfs.LoseAll, rng()); !old || now {
+		t.Errorf("all lost: old name %v, new %v", old, now)
+	}
+	if old, now := names(faultfs.KeepAll, rng()); old || !now {
+		t.Errorf("nothing lost: old name %v, new %v", old, now)
+	}
+	must(t, d.SyncDir("/d"))
+	r := rng()
+	for range 20 {
+		if old, now := names(faultfs.Sectors, r); old || !now {
+			t.Errorf("synced: old name %v, new %v", old, now)
+		}
+	}
+	if err := d.Rename(path, "/d/g"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("rename what is not there: got %v", err)
+	}
+}
+
 func TestDiskErrors(t *testing.T) {
 	t.Parallel()
 	d, _ := disk(t)

@@ -99,6 +99,19 @@ func (f *Failing) Create(name string) (journal.File, error) {
 	return f.wrap(file, err)
 }
 
+// Rename implements journal.FS. Where it is to fail Short, it fails after the file was renamed.
+func (f *Failing) Rename(from, to string) error {
+	failed := f.fail("rename")
+	if failed && !f.fault.Short {
+		return f.fault.Err
+	}
+	err := f.FS.Rename(from, to)
+	if failed && err == nil {
+		return f.fault.Err
+	}
+	return err
+}
+
 // SyncDir implements journal.FS.
 func (f *Failing) SyncDir(name string) error {
 	if f.fail("syncdir") {
@@ -154,6 +167,13 @@ func (f *failingFile) Truncate(size int64) error {
 		return f.fs.fault.Err
 	}
 	return f.File.Truncate(size)
+}
+
+func (f *failingFile) Allocate(off, length int64) error {
+	if f.fs.fail("allocate") {
+		return f.fs.fault.Err
+	}
+	return f.File.Allocate(off, length)
 }
 
 // Sync, where it fails, loses what it should have made durable.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"syscall"
 
 	"github.com/promptware-os/pwos/journal"
 )
@@ -15,6 +16,12 @@ type inode struct {
 	data []byte
 	disk []byte
 	log  []change
+	kept int64 // bytes from the start that the disk keeps for it: what it holds, and what was allocated
+}
+
+// newInode is that of a file that holds data, all of it durable.
+func newInode(data []byte) *inode {
+	return &inode{data: slices.Clone(data), disk: slices.Clone(data), kept: int64(len(data))}
 }
 
 // A change is a write of data at off, or, where data is nil, a truncation to off.
@@ -65,25 +72,62 @@ func (f *file) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-func (f *file) WriteAt(p []byte, off int64) (int, error) {
-	if err := f.change(Write, change{off: off, data: slices.Clone(p)}); err != nil {
+// WriteAt writes as much as the disk has room for.
+func (f *file) WriteAt(p []byte, off int64) (n int, err error) {
+	if err := f.begin(Write); err != nil {
 		return 0, err
 	}
-	return len(p), nil
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	n = int(max(0, f.d.take(f.n, off+int64(len(p)))-off))
+	if n < len(p) {
+		err = fmt.Errorf("write %s: %w", f.path, syscall.ENOSPC)
+	}
+	if n > 0 {
+		f.change(change{off: off, data: slices.Clone(p[:n])})
+	}
+	return n, err
 }
 
-func (f *file) Truncate(size int64) error { return f.change(Truncate, change{off: size}) }
+func (f *file) Truncate(size int64) error {
+	if err := f.begin(Truncate); err != nil {
+		return err
+	}
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	f.d.free += f.n.kept - size
+	f.n.kept = size
+	f.change(change{off: size})
+	return nil
+}
 
-func (f *file) change(k Kind, c change) error {
+// Allocate keeps all of it or nothing.
+func (f *file) Allocate(off, length int64) error {
+	if err := f.begin(Allocate); err != nil {
+		return err
+	}
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	end := off + length
+	if f.d.full && end-f.n.kept > f.d.free {
+		return fmt.Errorf("allocate %s: %w", f.path, syscall.ENOSPC)
+	}
+	f.d.take(f.n, end)
+	return nil
+}
+
+// begin is called before a change.
+func (f *file) begin(k Kind) error {
 	if !f.write {
 		return fmt.Errorf("write %s: %w", f.path, errReadOnly)
 	}
 	f.d.hook(k, f.path)
-	f.d.mu.Lock()
-	defer f.d.mu.Unlock()
+	return nil
+}
+
+func (f *file) change(c change) {
 	f.n.data = c.apply(f.n.data)
 	f.n.log = append(f.n.log, c)
-	return nil
 }
 
 // Sync covers what was written before it was called: not what the hook writes, which runs while it is under way.

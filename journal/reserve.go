@@ -1,0 +1,79 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// The reserve is room beyond the end of the last segment that the disk keeps for this journal, whoever else fills it. Flush
+// leaves it alone: where what it writes and the whole reserve do not fit, it fails as on a full disk, before it writes.
+// FlushFromReserve may use it up. Nothing of it can be read: it lies beyond the file's size, so no start looks at it.
+
+// checkpointRoom is what is kept for checkpoints, in bytes: some forty of them.
+const checkpointRoom = 16 << 10
+
+// extent is the room that the disk keeps for a file.
+type extent struct {
+	end    int64 // in bytes from the start of the file; the size or less where nothing is kept
+	cannot bool  // nothing can be kept for this file
+}
+
+// keep has the disk keep room for need bytes beyond size, and step more where it has to be asked, so that it rarely is. It
+// fails where there is no room, and only there: on a file system that keeps none, a write finds out as it always did.
+func (l *Log) keep(e *extent, f File, size, need, step int64) error {
+	if l.opt.ReserveBytes == 0 || e.cannot || size+need <= e.end {
+		return nil
+	}
+	err := f.Allocate(size, need+step)
+	switch {
+	case err == nil:
+		e.end = size + need + step
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		return fmt.Errorf("keep room for the journal: %w", err)
+	default:
+		e.cannot = true
+		l.opt.Trouble(fmt.Errorf("keep room for the journal, which has no reserve for a full disk now: %w", err))
+	}
+	return nil
+}
+
+// gaveBack notes that the file was cut to size.
+func (e *extent) gaveBack(size int64) { e.end = min(e.end, size) }
+
+// keepReserve has a start keep what it can, for the entries and for the checkpoint at the end. Room that the process before
+// kept is still there on a disk that is full.
+func (l *Log) keepReserve() {
+	reserve := l.opt.ReserveBytes
+	err := l.keep(&l.room, l.seg, l.size, reserve, reserve)
+	if err != nil {
+		err = l.keep(&l.room, l.seg, l.size, reserve, 0)
+	}
+	if err != nil {
+		l.opt.Trouble(err)
+	}
+	l.checkRoom.cannot = l.room.cannot
+	if l.checks != nil {
+		_ = l.keep(&l.checkRoom, l.checks, l.checkSize, checkpointRoom, 0)
+	}
+}
+
+// makeRoom readies the segment for what was appended, and begins another where it would be too long. It leaves the reserve
+// whole.
+func (l *Log) makeRoom() error {
+	reserve, need := l.opt.ReserveBytes, int64(len(l.buf))
+	if l.full || l.size > 0 && l.size+need > l.opt.SegmentBytes {
+		return l.rotate(need+reserve, reserve)
+	}
+	return l.keep(&l.room, l.seg, l.size, need+reserve, reserve)
+}
+
+// useReserve readies the segment for what was appended after makeRoom could not. No segment is begun on a full disk, unless
+// none can be written else.
+func (l *Log) useReserve() error {
+	need := int64(len(l.buf))
+	if l.full {
+		return l.rotate(need, 0)
+	}
+	return l.keep(&l.room, l.seg, l.size, need, 0)
+}

@@ -1,0 +1,140 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+)
+
+// nextName is that of a segment which has no room or no name yet. Nothing in it is an entry.
+const nextName = "next"
+
+// rotate begins the next segment. That one gets room for need bytes, and step more, before anything else happens: where
+// there is none, the old one stays what it was. The old one is durable before the new one has its name, and the name before
+// Sync can cover an entry in it.
+func (l *Log) rotate(need, step int64) error {
+	f, room, err := l.prepare(need, step)
+	if err != nil {
+		return err
+	}
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	if err := l.begin(); err != nil {
+		return fmt.Errorf("%w (close: %v)", err, f.Close())
+	}
+	old := l.seg
+	if l.room.end > l.size { // which nobody needs any more
+		if err := old.Truncate(l.size); err != nil {
+			l.opt.Trouble(fmt.Errorf("give back room of full segment: %w", err))
+		}
+	}
+	l.seg, l.size, l.full, l.room = f, 0, false, room
+	l.mu.Lock()
+	l.target = f
+	l.mu.Unlock()
+	if err := old.Close(); err != nil {
+		l.opt.Trouble(fmt.Errorf("close full segment: %w", err))
+	}
+	return nil
+}
+
+// prepare makes the file of the next segment and keeps room for it. The name comes later: a reader that finds it goes on
+// there, and never looks again at the old segment, which is still written where there is no room. Once a name could not be
+// given, nobody knows which the file has, and it is made with it.
+func (l *Log) prepare(need, step int64) (f File, room extent, err error) {
+	if l.full {
+		f, err = createSegment(l.opt, l.written.Seq+1)
+	} else {
+		f, err = createNext(l.opt)
+	}
+	if err != nil {
+		return nil, room, err
+	}
+	if err := l.keep(&room, f, 0, need, step); err != nil {
+		return nil, room, fmt.Errorf("%w (close: %v)", err, f.Close())
+	}
+	return f, room, nil
+}
+
+// begin ends the old segment and gives the new one its name, with syncMu held.
+func (l *Log) begin() error {
+	if _, err := l.syncSegment(); err != nil {
+		return err
+	}
+	// Trouble has been told of an error that does not stop the log: the next segment's first prev protects this one's end.
+	if err := l.checkpoint(1); err != nil {
+		if dead := l.stopCause(); dead != nil {
+			return dead
+		}
+	}
+	if !l.full {
+		// From here on the old segment is not written again, also not by a batch that would fit, unless all goes well: the
+		// name may be there, and says what the new one begins with.
+		l.full = true
+		if err := nameNext(l.opt, l.written.Seq+1); err != nil {
+			return err
+		}
+	}
+	if err := l.opt.FS.SyncDir(l.opt.Dir); err != nil {
+		return l.stop(fmt.Errorf("sync journal directory: %w", err))
+	}
+	return nil
+}
+
+// createNext makes an empty segment without a name. One may be there that never got its own.
+func createNext(o Options) (File, error) {
+	f, err := o.FS.Create(filepath.Join(o.Dir, nextName))
+	if err != nil {
+		return nil, fmt.Errorf("create segment: %w", err)
+	}
+	size, err := f.Size()
+	if err == nil && size > 0 {
+		err = f.Truncate(0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create segment: %w (close: %v)", err, f.Close())
+	}
+	return f, nil
+}
+
+// nameNext gives that segment the name of its first entry, which no file has.
+func nameNext(o Options, first uint64) error {
+	path := segmentPath(o.Dir, first)
+	f, err := o.FS.Open(path)
+	if err == nil {
+		err = errors.Join(notEmpty(f, path, first), f.Close())
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = o.FS.Rename(filepath.Join(o.Dir, nextName), path)
+	}
+	if err != nil {
+		return fmt.Errorf("name segment: %w", err)
+	}
+	return nil
+}
+
+// createSegment makes an empty segment with its name. One may be there from an attempt that failed half way.
+func createSegment(o Options, first uint64) (File, error) {
+	path := segmentPath(o.Dir, first)
+	f, err := o.FS.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("create segment: %w", err)
+	}
+	if err := notEmpty(f, path, first); err != nil {
+		return nil, fmt.Errorf("create segment: %w (close: %v)", err, f.Close())
+	}
+	return f, nil
+}
+
+// notEmpty returns an error for a segment with anything in it: somebody else is writing this journal.
+func notEmpty(f File, path string, first uint64) error {
+	size, err := f.Size()
+	if err == nil && size > 0 {
+		err = &DamageError{
+			File: path, Seq: first, Remedy: remedySegment,
+			Reason: "the segment was not there at the start and is not empty",
+		}
+	}
+	return err
+}
