@@ -115,6 +115,12 @@ func (a *agent) stopping(ctx actor.Context, m stop) {
 	}
 	a.stop.shutdown = a.stop.shutdown || m.shutdown
 	a.stop.hurry = a.stop.hurry || m.hurry
+	// The notes still to come are part of what the operator wants, and may be written on a full disk. One that was refused
+	// there is written again at once.
+	a.cause.Urgent = a.cause.Urgent || m.cause.Urgent || m.shutdown
+	if (a.phase == notingRun || a.phase == notingEnd) && a.timer != nil && a.timer.Stop() {
+		a.write(ctx, a.note)
+	}
 	switch a.phase {
 	case resting:
 		a.leave(ctx)

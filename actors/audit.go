@@ -27,6 +27,7 @@ type audit struct {
 	epoch   uint64
 
 	fresh     []*batch // appended, not written yet
+	urgent    bool     // and all of them may use the journal's reserve
 	held      []hold   // written, not released yet
 	scheduled bool     // a flush is on its way
 	syncing   bool
@@ -110,6 +111,10 @@ func (a *audit) Receive(ctx actor.Context) {
 
 // append puts the calls of b into the journal's buffer.
 func (a *audit) append(ctx actor.Context, b *batch) {
+	urgent := b.urgent()
+	if len(a.fresh) > 0 && a.urgent != urgent {
+		a.flush(ctx) // what may not use the reserve neither does so nor keeps others from it
+	}
 	if b.epoch != a.epoch && b.domain != schema.Audit {
 		a.refuse(ctx, b) // decided on a state that has been thrown away
 		return
@@ -138,7 +143,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		}
 		call.Proof = schema.Proof{Seq: seq, PID: call.PID, Tick: call.Tick, LatencyUS: call.Proof.LatencyUS}
 	}
-	a.fresh = append(a.fresh, b)
+	a.fresh, a.urgent = append(a.fresh, b), urgent
 	if !a.scheduled {
 		a.scheduled = true
 		ctx.Send(ctx.Self(), flush{})
@@ -150,15 +155,21 @@ func (a *audit) flush(ctx actor.Context) {
 	if len(a.fresh) == 0 {
 		return
 	}
-	if err := a.journal.Flush(); err != nil {
+	write := a.journal.Flush
+	if a.urgent {
+		write = a.journal.FlushFromReserve
+	}
+	if err := write(); err != nil {
 		a.failed(ctx, err)
 		return
 	}
-	recorded := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() })
+	// An urgent entry says nothing of room for others.
+	recorded := !a.urgent && slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() })
 	if recorded {
 		a.settle(ctx)
 	}
 	if recorded && a.kernel.refusing.CompareAndSwap(true, false) {
+		a.kernel.spent.Store(false)
 		a.log.Info("journal can be written again: commands are accepted")
 	}
 	for _, b := range a.fresh {
@@ -240,7 +251,7 @@ func (a *audit) effects(ctx actor.Context, b *batch) bool {
 	for i := range b.calls {
 		if call := &b.calls[i]; call.Effect != nil && call.Err == nil {
 			list = append(list, effect{call.Effect, kernel.Call{
-				Caller: call.Caller, Origin: call.Origin, Message: schema.Message{Meta: call.Message.Meta},
+				Caller: call.Caller, Origin: call.Origin, Urgent: call.Urgent, Message: schema.Message{Meta: call.Message.Meta},
 			}})
 		}
 	}

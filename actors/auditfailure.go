@@ -25,6 +25,9 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	if a.kernel.refusing.CompareAndSwap(false, true) {
 		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
 	}
+	if a.urgent && a.kernel.spent.CompareAndSwap(false, true) {
+		a.log.Error("urgent entries cannot be written either: urgent commands are refused too", "error", err)
+	}
 	if !slices.ContainsFunc(lost, (*batch).applied) {
 		for _, b := range lost {
 			a.unconcluded(b)
@@ -58,6 +61,22 @@ func (b *batch) applied() bool {
 	return slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return c.Syscall.Kind == schema.Command && c.Err == nil && !c.Repeated })
 }
 
+// urgent reports whether b may use the journal's reserve: urgent calls of it have changed their domain's state, and no
+// others have. What was refused leaves no more behind than any other refusal, however often it is tried.
+func (b *batch) urgent() (urgent bool) {
+	for i := range b.calls {
+		c := &b.calls[i]
+		if c.Syscall.Kind != schema.Command || c.Err != nil || c.Repeated {
+			continue
+		}
+		if !c.Urgent {
+			return false
+		}
+		urgent = true
+	}
+	return urgent
+}
+
 func (b *batch) withoutProof() {
 	for i := range b.calls {
 		b.calls[i].Proof = schema.Proof{}
@@ -67,6 +86,7 @@ func (b *batch) withoutProof() {
 // stop ends the kernel: what is not known to be on disk is not acknowledged.
 func (a *audit) stop(ctx actor.Context, err error) {
 	a.kernel.refusing.Store(true)
+	a.kernel.spent.Store(true)
 	a.kernel.requestShutdown(err)
 	a.epoch++
 	lost := a.fresh

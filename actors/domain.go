@@ -158,7 +158,8 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, error) {
 	if call.Syscall.Kind == schema.Query {
 		return d.decide(call)
 	}
-	if d.kernel.refusing.Load() {
+	call.Urgent = call.Syscall.Urgent && call.Caller.PID == kernel.Operator
+	if d.kernel.refusing.Load() && (!call.Urgent || d.kernel.spent.Load()) {
 		return kernel.Result{}, errNoJournal()
 	}
 	if call.Message.Meta.IdempotencyKey != "" && b.until.IsZero() {

@@ -43,8 +43,11 @@ type system struct {
 	restoring func(schema.Domain) // where set, called before a domain's state is made anew
 }
 
-// syncing is what lets answers go before they are on disk, which is that long after.
-type syncing time.Duration
+// An option of a system is one of these.
+type (
+	syncing   time.Duration // what lets answers go before they are on disk, which is that long after
+	reserving int64         // what the journal keeps in reserve, in bytes
+)
 
 // start runs a kernel of one domain, whose syscalls are all there are.
 func start(t tb, domain kernel.Domain) *system { return startWith(t, mount(domain)) }
@@ -63,19 +66,27 @@ func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, 
 }
 
 // startHosting is startOn with programs that are run as hosting says.
-func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler, hosting actors.Hosting, every ...syncing) *system {
+func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler, hosting actors.Hosting, options ...any) *system {
 	s := &system{t: t, disk: disk, keys: keys}
 	s.files = faultfs.NewFailing(s.disk, faultfs.Fault{})
 	s.room = &room{FS: s.files}
-	record, _, err := journal.Open(journal.Options{Dir: "/journal", FS: s.room})
+	var late time.Duration
+	var reserve int64
+	for _, o := range options {
+		switch o := o.(type) {
+		case syncing:
+			late = time.Duration(o)
+		case reserving:
+			reserve = int64(o)
+		default:
+			t.Fatalf("no option is a %T", o)
+		}
+	}
+	record, _, err := journal.Open(journal.Options{Dir: "/journal", FS: s.room, ReserveBytes: reserve})
 	if err != nil {
 		t.Fatalf("open journal: %v", err)
 	}
 	s.tokens = &tokens{}
-	var late time.Duration
-	for _, d := range every {
-		late = time.Duration(d)
-	}
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
 		Runners:   runnersOf(domains),

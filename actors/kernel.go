@@ -65,6 +65,7 @@ type Kernel struct {
 	keys       *Keys
 	ids        ids
 	refusing   atomic.Bool // the journal cannot be written
+	spent      atomic.Bool // nor can what is urgent: its reserve is used up, or there is none
 
 	blobs   Blobs
 	runs    *runs // effects under way

@@ -104,6 +104,7 @@ func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.S
 		Syscall: row,
 		Input:   step.Input,
 		Origin:  cause.Origin,
+		Urgent:  cause.Urgent,
 		Time:    time.Now().UnixMilli(),
 		Message: schema.Message{
 			Kind: row.Kind, Type: row.Type, Data: data,

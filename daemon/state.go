@@ -84,7 +84,7 @@ func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *st
 
 func (s *state) openJournal(key *hostKey) (*journal.Log, error) {
 	j, recovery, err := journal.Open(journal.Options{
-		Dir: s.dir, Signer: key,
+		Dir: s.dir, Signer: key, ReserveBytes: journal.DefaultReserveBytes,
 		Trouble: func(err error) { s.log.Warn("journal trouble", "error", err) },
 	})
 	if err != nil {

@@ -31,6 +31,7 @@ type Call struct {
 	Origin string // whose stored things the call sees
 	Tick   int64  // the kernel's tick
 	Time   int64  // Unix epoch, milliseconds
+	Urgent bool   // it is taken on a full disk too: an urgent call of the operator's, or one that follows from it
 	Final  bool   // the call has waited as long as it may: it must be given an outcome now
 
 	// The outcome: one of the two.

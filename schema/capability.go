@@ -87,7 +87,7 @@ func capabilityRows() []Syscall {
 			Description: "Grants a process the ten syscalls of the capability model and 200 units of each resource, in place of all that it was granted before.",
 		},
 		{
-			Type: "Capability.Revoke", Kind: Command, Domain: Capability, Input: TypeOf[RevokeInput](), Output: TypeOf[RevokeOutput](),
+			Type: "Capability.Revoke", Kind: Command, Domain: Capability, Urgent: true, Input: TypeOf[RevokeInput](), Output: TypeOf[RevokeOutput](),
 			Description: "Takes a process's token away. An agent revokes only its descendants'. What the process holds stays with it until it is released.",
 		},
 		{

@@ -10,7 +10,7 @@ func processRows() []Syscall {
 			Description: "Adds a process under the caller, with a capability and a mailbox of its own. With a command it is answered once the program runs, or could not be started: the descriptor says which.",
 		},
 		{
-			Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Kind: Command, Domain: Process, Input: TypeOf[TerminateInput](), Output: TypeOf[TerminateOutput](),
+			Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Kind: Command, Domain: Process, Urgent: true, Input: TypeOf[TerminateInput](), Output: TypeOf[TerminateOutput](),
 			Description: "Ends a process and its descendants: their tokens, what they held, their mailboxes and their programs go. It is answered when they are gone. Ending one twice is fine.",
 		},
 		{

@@ -38,6 +38,7 @@ type Syscall struct {
 	Output      *Type
 	AliasOf     string // the row is another name of this one, and is not listed
 	Alone       bool   // it may take long: no other frame of its connection is under way beside it
+	Urgent      bool   // the operator's are taken on a full disk too: their entries may use the journal's reserve
 	Internal    bool   // a command of the kernel to itself: nobody can call it
 	Outcome     string // the command that ends what the call has done outside the kernel, see EffectEnd; such a call is Alone
 }
@@ -69,7 +70,7 @@ func rows() []Syscall {
 			Description: "Calls a syscall by its name of the older contract, and answers what it answers. A short name needs what the syscall behind it needs, and nothing more; a path needs Syscall.Call.",
 		},
 		{
-			Type: "Syscall.Shutdown", Kind: Command, Domain: Kernel, Grant: OperatorOnly, Input: TypeOf[ShutdownInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Syscall.Shutdown", Kind: Command, Domain: Kernel, Grant: OperatorOnly, Urgent: true, Input: TypeOf[ShutdownInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
 		},
 	})

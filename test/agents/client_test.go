@@ -30,7 +30,8 @@ type frame struct {
 		Correlation string `json:"correlation"`
 		Causation   string `json:"causation"`
 		Kernel      struct {
-			PID int64 `json:"pid"`
+			Seq uint64 `json:"seq"`
+			PID int64  `json:"pid"`
 		} `json:"kernel"`
 	} `json:"metadata"`
 }

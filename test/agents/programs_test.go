@@ -23,7 +23,7 @@ func agentPrograms() map[string]func([]string) int {
 		"forking": forking, "intrude": intrude, "intruder": intruder, "pry": pry, "inherit": inherit, "trespass": trespass, "loosen": loosen,
 		"flood": flood, "garbage": garbage, "half": half, "shut": shut, "eat": eat, "unread": unread,
 		"silent": silent, "chat": chat,
-		"witness": witness, "hasty": hasty, "doze": doze, "bequeath": bequeath, "heir": heir, "spoil": spoil,
+		"witness": witness, "hasty": hasty, "doze": doze, "bequeath": bequeath, "heir": heir, "spoil": spoil, "gorge": gorge,
 	}
 }
 

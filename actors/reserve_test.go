@@ -1,0 +1,304 @@
+package actors_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+const reserve = 16 << 10
+
+// startReserving runs a kernel whose journal keeps a reserve.
+func startReserving(t tb, domains map[schema.Domain]kernel.Domain, hosting actors.Hosting) *system {
+	return startHosting(t, faultfs.NewDisk(), domains, actors.NewKeys(), textLog, hosting, reserving(reserve))
+}
+
+// fill has others take the disk, and the journal all of it but its reserve.
+func (s *system) fill(c *client) {
+	s.t.Helper()
+	s.disk.Leave(0)
+	for range 1000 {
+		c.send(processes("fill"))
+		if line, err := c.lines.Next(); err != nil || !strings.Contains(string(line), `"kernel":`) {
+			return // it has no entry any more
+		}
+	}
+	s.t.Fatalf("the disk was never full")
+}
+
+func terminate(id string, pid int) string {
+	return command(id, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid))
+}
+
+func revoke(id string, pid int) string {
+	return command(id, "Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, pid))
+}
+
+// TestUrgentOnAFullDisk shows that the operator can end processes, take tokens away and end the kernel on a full disk, with
+// that on disk, while all else is refused: a thousand refusals leave nothing behind, whoever earns them.
+func TestUrgentOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		books[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+			if in, ok := call.Input.(*schema.TerminateInput); ok && in.TargetPID == 404 {
+				return kernel.Result{}, true, schema.Errorf(schema.NotFound, "no such process")
+			}
+			return kernel.Result{}, false, nil
+		}
+		s := startReserving(t, books.domains(), actors.Hosting{})
+		s.tokens.held = map[int64]*kernel.Token{7: allowed(7, "*"), 8: allowed(8)}
+		operator := s.connect()
+		agent, stranger := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7), s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 8)
+		operator.send(set("a", "x"))
+		expect(t, operator, "a 1")
+		s.fill(operator)
+		before := len(s.entries())
+
+		for range 1000 {
+			agent.send(terminate("a", 1), revoke("b", 7), set("c", "y"), get("d"))
+			stranger.send(terminate("a", 1))
+			operator.send(set("a", "z"), terminate("b", 404), spawn("c", "s"))
+			expect(t, agent, "a 503", "b 503", "c 503", `d "x"`)
+			expect(t, stranger, "a 403")
+			expect(t, operator, "a 503", "b 404", "c 503")
+		}
+		if n := len(s.entries()); n != before {
+			t.Fatalf("refusals left %d entries", n-before)
+		}
+
+		made := 0
+		s.restoring = func(schema.Domain) { made++ }
+		operator.send(terminate("t", 1), revoke("r", 7))
+		expect(t, operator, "t 1", "r 1")
+		operator.send(spawn("u", "s"), terminate("v", 2), set("w", "y"))
+		expect(t, operator, "u 503", "v 2", "w 503")
+		agent.send(terminate("a", 1))
+		expect(t, agent, "a 503")
+		if made != 0 {
+			t.Errorf("states were made anew %d times: an urgent entry says nothing of room for others", made)
+		}
+		var got []string
+		for _, e := range s.entries()[before:] {
+			got = append(got, e.Type)
+		}
+		// What was refused beside an urgent call of the same batch is recorded with it.
+		if want := "[Syscall.Terminate Capability.Revoke Syscall.Spawn Syscall.Terminate]"; fmt.Sprint(got) != want {
+			t.Errorf("journaled %v, want %s", got, want)
+		}
+		checkReplay(t, s, books)
+
+		s.disk.Free()
+		operator.send(get("i"))
+		expect(t, operator, `i "x"`)
+		operator.send(set("j", "y"))
+		expect(t, operator, "j 2")
+		s.fill(operator) // the reserve, which is whole again, excepted
+		before = len(s.entries())
+		for i := range 10 {
+			operator.send(terminate("k", 3))
+			expect(t, operator, fmt.Sprintf("k %d", 3+i))
+		}
+		if n := len(s.entries()); n != before+10 {
+			t.Errorf("%d urgent entries, want 10", n-before)
+		}
+		checkReplay(t, s, books)
+		checkNoGap(t, s)
+		if err := s.end(); err != nil {
+			t.Errorf("close kernel: %v", err)
+		}
+	})
+}
+
+// TestShutdownOnAFullDisk shows that the operator ends a kernel whose disk is full, and that the journal says who did.
+func TestShutdownOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		books[schema.Kernel].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+			if call.Message.Type == "Syscall.Shutdown" {
+				return kernel.Result{Data: []byte(`{}`), Shutdown: true}, true, nil
+			}
+			return kernel.Result{}, false, nil
+		}
+		s := startReserving(t, books.domains(), actors.Hosting{})
+		c := s.connect()
+		s.fill(c)
+		c.send(set("a", "x"), command("s", "Syscall.Shutdown", `{}`))
+		expect(t, c, "a 503", "s {}")
+		<-s.kernel.Stopping()
+		if err := s.end(); err != nil {
+			t.Errorf("close kernel: %v", err)
+		}
+		if list := s.entries(); list[len(list)-1].Type != "Syscall.Shutdown" {
+			t.Errorf("the last entry is %+v", list[len(list)-1])
+		}
+	})
+}
+
+// TestSpentReserve shows a reserve that the operator has used up: urgent calls are refused as any, without a state being made
+// anew for each, until there is room.
+func TestSpentReserve(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		s := startReserving(t, books.domains(), actors.Hosting{})
+		c := s.connect()
+		s.fill(c)
+		done := 0
+		for ; done < 1000; done++ {
+			c.send(terminate("t", 1))
+			if a := c.next(); a.Kind == schema.Failure {
+				if a.Code != "503" {
+					t.Errorf("got %v", a)
+				}
+				break
+			}
+		}
+		if done < 10 || done == 1000 {
+			t.Fatalf("the reserve was good for %d calls", done)
+		}
+		synctest.Wait()
+		made := 0
+		s.restoring = func(schema.Domain) { made++ }
+		for range 3 {
+			c.send(terminate("t", 1), set("a", "x"))
+			expect(t, c, "t 503", "a 503")
+		}
+		if made != 0 {
+			t.Errorf("states were made anew %d times", made)
+		}
+		if n := strings.Count(s.log.String(), "urgent commands are refused too"); n != 1 {
+			t.Errorf("that was logged %d times", n)
+		}
+		checkReplay(t, s, books)
+		s.disk.Free()
+		c.send(get("g"))
+		expect(t, c, `g ""`)
+		c.send(terminate("t", 1), set("a", "x"))
+		expect(t, c, fmt.Sprintf("t %d", done+1), "a 1")
+		s.fill(c)
+		c.send(terminate("t", 1))
+		expect(t, c, fmt.Sprintf("t %d", done+2))
+		checkReplay(t, s, books)
+	})
+}
+
+// TestLostBesideUrgent has an urgent call be decided on a state that was lost with a command before it: it is lost as well,
+// and the next one is not.
+func TestLostBesideUrgent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		s := startReserving(t, books.domains(), actors.Hosting{})
+		c := s.connect()
+		s.fill(c)
+		s.disk.Free()
+		c.send(get("g"))
+		expect(t, c, `g ""`)
+		s.disk.Leave(0)
+		for range 1000 { // commands find out that it is full, not questions
+			c.send(spawn("a", "s"), terminate("t", 1))
+			if got := show(c.take(2)); got[0] == "a 503" {
+				if got[1] != "t 503" {
+					t.Errorf("got %v, want both lost", got)
+				}
+				break
+			}
+		}
+		checkReplay(t, s, books)
+		c.send(terminate("t", 1))
+		if a := c.next(); a.Kind != schema.Reply {
+			t.Errorf("got %v", a)
+		}
+		checkReplay(t, s, books)
+	})
+}
+
+// TestUrgentBesideOthers has an urgent call and others come to the journal together: it gets through, and they leave nothing.
+func TestUrgentBesideOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		s := startReserving(t, books.domains(), actors.Hosting{})
+		operator, a, b, c := s.connect(), s.connect(), s.connect(), s.connect()
+		s.fill(operator)
+		before := len(s.entries())
+		trying := make(chan struct{})
+		s.disk.Hook = func(op faultfs.Op) {
+			if op.Kind == faultfs.Allocate {
+				<-trying
+			}
+		}
+		a.send(ping("a", "1"))
+		synctest.Wait() // the audit log asks for room, and the others queue up
+		b.send(processes("b"))
+		synctest.Wait()
+		operator.send(terminate("t", 1))
+		synctest.Wait()
+		c.send(get("c"))
+		synctest.Wait()
+		close(trying)
+		expect(t, a, `a ""`)
+		expect(t, b, `b ""`)
+		expect(t, operator, "t 1")
+		expect(t, c, `c ""`)
+		if list := s.entries()[before:]; len(list) != 1 || list[0].Type != "Syscall.Terminate" {
+			t.Errorf("journaled: %+v", list)
+		}
+		checkReplay(t, s, books)
+	})
+}
+
+// TestEndIsNotedOnAFullDisk shows that who ends a process with a program on a full disk is answered: whatever there is to note
+// of the program's end is written, also what had been refused before, and what an agent had ended.
+func TestEndIsNotedOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, ended := range []string{"by the operator", "by an agent before", "with the kernel"} {
+		t.Run(ended, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				trying, fail := make(chan struct{}), make(chan struct{})
+				s := startReserving(t, realDomains(t), actors.Hosting{Dir: t.TempDir(), Host: func() (*host.Host, error) {
+					close(trying)
+					<-fail
+					return nil, errNoHost
+				}})
+				agent := func() *client { return s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 1) }
+				operator, parent, again := s.connect(), agent(), agent()
+				operator.send(spawn("p", "parent"))
+				expect(t, operator, `p {"child_pid":1,"child_agent_id":"parent"}`)
+				parent.send(hosted("a", ""))
+				<-trying
+				if ended == "by an agent before" {
+					again.send(terminate("b", 2))
+					synctest.Wait()
+				}
+				s.fill(operator)
+				close(fail)
+				synctest.Wait()
+				expectNothing(t, parent) // the note that there is no program is not written
+				expectNothing(t, again)
+				if ended == "with the kernel" {
+					s.kernel.StopPrograms(t.Context())
+					if err := s.end(); err != nil {
+						t.Errorf("close kernel: %v", err)
+					}
+				} else {
+					operator.send(terminate("t", 2))
+					expect(t, operator, `t {"target_pid":2}`)
+				}
+				if list := s.entries(); list[len(list)-1].Type != "Process.NoteEnd" {
+					t.Errorf("the journal ends with %+v", list[len(list)-1])
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package agents_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/internal/life"
+)
+
+// gorge takes every byte of the disk that it can get, for as long as it is let.
+func gorge([]string) int {
+	file, err := os.Create("fat")
+	if err != nil {
+		return failed(err)
+	}
+	for size := 1 << 20; ; time.Sleep(time.Millisecond) {
+		if _, err := file.Write(make([]byte, size)); err != nil && size > 1 {
+			size /= 2
+		}
+	}
+}
+
+// launchOn starts a daemon whose state is on a file system of its own, in memory and small. It takes no privileges, where the
+// system lets everybody have namespaces; else the test is skipped.
+func (p *place) launchOn(t testing.TB, size string) *life.Life {
+	t.Helper()
+	alone := []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c"}
+	mount := "mount -t tmpfs -o mode=700,size=" + size + ` tmpfs "$0"`
+	state := p.path("s")
+	if err := os.Mkdir(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(alone[0], append(alone[1:], mount, state)...).CombinedOutput(); err != nil {
+		t.Skipf("needs a file system of its own: %v: %s", err, out)
+	}
+	d := life.Daemon{Command: append(alone, mount+` && exec "$1" the-daemon`, state, self(t)), Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
+	l := d.Start(t)
+	t.Cleanup(func() {
+		if l.Stop(t); t.Failed() {
+			t.Logf("daemon's log:\n%s", l.Said())
+		}
+	})
+	return l
+}
+
+// refused says whether a call fails because the disk is full.
+func (c *client) refused(t testing.TB, typ, data string) bool {
+	t.Helper()
+	_, err := c.call("command", typ, data)
+	if fault, ok := errors.AsType[*kernelError](err); ok && fault.Code == 503 {
+		return true
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return false
+}
+
+// An agent that fills the disk is stopped all the same, while it goes on filling it: the operator takes its token away, ends
+// it, and ends the kernel, and each of these is recorded.
+func TestAgentFillsTheDisk(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	daemon := p.launchOn(t, "8m")
+	c := p.dial(t)
+	pid := c.spawn(t, allowAll, "gorge")
+	other := c.spawn(t, allowAll, "gorge") // which keeps the disk full when the first has ended
+	value := strings.Repeat("x", 8000)
+	await(t, "full disk", func() bool {
+		return c.refused(t, "Memory.Set", fmt.Sprintf(`{"key":"a","value":%q}`, value))
+	})
+	if !c.refused(t, "Syscall.Spawn", `{"child_agent_id":"more"}`) {
+		t.Error("the disk is full, and a process is spawned")
+	}
+	revoked, err := c.call("command", "Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
+	if d := c.get(t, pid); d.State != "TERMINATED" || d.OSPID != nil || d.Exit == nil {
+		t.Errorf("who was ended is %+v", d)
+	}
+	if d := c.get(t, other); d.State != "RUNNING" {
+		t.Errorf("who was not is %+v", d)
+	}
+	var log struct {
+		Entries []struct {
+			Type string `json:"type"`
+		} `json:"entries"`
+	}
+	c.must(t, "query", "Audit.Log", fmt.Sprintf(`{"since_seq":%d}`, revoked.Metadata.Kernel.Seq-1), &log)
+	found := map[string]bool{}
+	for _, e := range log.Entries {
+		found[e.Type] = true
+	}
+	for _, typ := range []string{"Capability.Revoke", "Syscall.Terminate", "Process.NoteEnd"} {
+		if !found[typ] {
+			t.Errorf("the journal has no %s", typ)
+		}
+	}
+	c.must(t, "command", "Syscall.Shutdown", `{}`, nil)
+	daemon.Wait(t)
+}
