@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,8 @@ type Daemon struct {
 
 	lock       *unixsock.Lock
 	endpoints  []unixsock.Endpoint
+	doors      *sockets         // of the endpoints, those that we have bound
+	looks      <-chan time.Time // when to look at them; nil: every socketLook
 	state      *state
 	kernel     *actors.Kernel
 	keyed      *keyed // nil in open mode
@@ -176,6 +179,7 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 	if err != nil {
 		return err
 	}
+	d.doors = &sockets{lock: d.lock, bound: slices.Clone(bound), log: d.log, said: make(map[*unixsock.Listener]string)}
 	for _, door := range doors {
 		var ln net.Listener
 		if door.inherited != nil {
@@ -214,6 +218,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.idle.begin()
 	defer d.idle.stop()
 	go func() { served <- server.Serve(context.Background()) }()
+	defer d.watchSockets(ctx)()
 
 	var reason string
 	select {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -11,6 +12,9 @@ import (
 func (d *Daemon) SetDomain(name schema.Domain, state kernel.Domain) {
 	d.replace = func(domains map[schema.Domain]kernel.Domain) { domains[name] = state }
 }
+
+// LookAt has the daemon look at its sockets whenever something comes from looks; Run comes after it.
+func (d *Daemon) LookAt(looks <-chan time.Time) { d.looks = looks }
 
 // Refusals is what records refused logins.
 type Refusals struct{ refusals }

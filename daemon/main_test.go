@@ -100,7 +100,11 @@ func start(t *testing.T, change func(*config.Config)) *running {
 
 func run(t *testing.T, cfg config.Config) *running {
 	t.Helper()
-	d := daemon.New(cfg, nil, discard())
+	return runThis(t, cfg, daemon.New(cfg, nil, discard()))
+}
+
+func runThis(t *testing.T, cfg config.Config, d *daemon.Daemon) *running {
+	t.Helper()
 	if err := d.Open(bounded(t)); err != nil {
 		must(t, d.Close())
 		t.Fatal(err)

@@ -13,10 +13,13 @@ import (
 
 // Listener is one listening socket. It unlinks its path when it is closed, if it put it there.
 type Listener struct {
-	ln    *net.UnixListener
 	path  string
-	file  fs.FileInfo // what we put at path; nil where we put nothing there
 	close func() error
+
+	mu     sync.Mutex
+	ln     *net.UnixListener // another one once Mend has bound anew
+	file   fs.FileInfo       // what we put at path; nil where we put nothing there
+	closed bool
 }
 
 // Listen binds the socket paths and listens on them, mode 0600 (PROTOCOL 1, BRIDGE 4.5.3). All lie in the directory of
@@ -75,6 +78,9 @@ func Inherited(ln *net.UnixListener) *Listener {
 func newListener(ln *net.UnixListener, path string, file fs.FileInfo) *Listener {
 	l := &Listener{ln: ln, path: path, file: file}
 	l.close = sync.OnceValue(func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.closed = true
 		// Unlinked while it still listens: its inode number cannot have gone to another file yet.
 		err := l.unlink()
 		return errors.Join(err, l.ln.Close())
@@ -83,7 +89,22 @@ func newListener(ln *net.UnixListener, path string, file fs.FileInfo) *Listener 
 }
 
 // Accept waits for the next connection.
-func (l *Listener) Accept() (net.Conn, error) { return l.ln.Accept() }
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		ln := l.current()
+		conn, err := ln.Accept()
+		if err != nil && l.current() != ln { // Mend has closed it, and there is another
+			continue
+		}
+		return conn, err
+	}
+}
+
+func (l *Listener) current() *net.UnixListener {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ln
+}
 
 // Addr returns the path that clients dial.
 func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
@@ -92,7 +113,7 @@ func (l *Listener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "un
 // input before any prologue, which tells a client that nothing of its was run. Further calls return the first's result.
 func (l *Listener) Close() error { return l.close() }
 
-// unlink takes away what bind put at the path.
+// unlink takes away what bind put at the path. The caller holds mu.
 func (l *Listener) unlink() error {
 	if l.file == nil {
 		return nil

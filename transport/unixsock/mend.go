@@ -1,0 +1,89 @@
+package unixsock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Mend binds anew where the socket is gone from its path, as whatever clears temporary directories may have it, and reports
+// whether it did. Who is connected stays so; who waits in the queue of the old socket sees an end of input before any
+// prologue, as at Close. lock is the one that Listen was given; nothing else may use it meanwhile.
+//
+// Nothing that lies at the path is touched: where it is not our socket, Mend returns an *OccupiedError. Where the lock's
+// file, or the directory, was removed as well they are made again, which a daemon that has started meanwhile prevents with
+// a *LockedError. An inherited socket is its manager's to mend, and a closed one nobody's.
+func (l *Listener) Mend(ctx context.Context, lock *Lock) (mended bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil || l.closed {
+		return false, nil
+	}
+	if missing, err := l.missing(); err != nil || !missing {
+		return false, err
+	}
+	if err := lock.renew(); err != nil {
+		return false, err
+	}
+	release, err := guard(ctx, filepath.Dir(l.path))
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	fresh, err := listenAt(ctx, lock, l.path, finding{state: Absent})
+	if errors.Is(err, fs.ErrExist) { // since we looked
+		return false, l.occupied()
+	}
+	if err != nil {
+		return false, err
+	}
+	// The new one is in its place before the old one ends: Accept takes that for the reason.
+	old := l.ln
+	l.ln, l.file = fresh.ln, fresh.file
+	if err := old.Close(); err != nil {
+		return true, fmt.Errorf("close socket that was removed: %w", err)
+	}
+	return true, nil
+}
+
+// missing reports whether nothing is at the path. What is there and is not ours is an error. While our socket listens, no
+// other file can have its number.
+func (l *Listener) missing() (bool, error) {
+	there, err := os.Lstat(l.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("inspect socket: %w", err)
+	case !os.SameFile(there, l.file):
+		return false, l.occupied()
+	}
+	return false, nil
+}
+
+func (l *Listener) occupied() error {
+	return &OccupiedError{Path: l.path, State: Foreign, Problem: "is not the socket that this daemon put there"}
+}
+
+// renew takes the lock anew where its file was removed, which anybody may have done before us: then it is theirs.
+func (l *Lock) renew() error {
+	if err := l.Verify(); !errors.Is(err, ErrLockReplaced) {
+		return err
+	}
+	if err := EnsurePrivateDir(filepath.Dir(l.path)); err != nil {
+		return err
+	}
+	fresh, err := AcquireLock(l.path)
+	if err != nil {
+		return err
+	}
+	old := l.file
+	l.file = fresh.file
+	if err := old.Close(); err != nil {
+		return fmt.Errorf("close lock that was removed: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package unixsock_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// A server whose sockets, and with them more or less of the directory, were removed is reached again at the same path, and
+// who was connected still is.
+func TestMendBindsAnew(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(unixsock.Places) error{
+		"the sockets": func(p unixsock.Places) error {
+			return errors.Join(os.Remove(p.KernelSocket), os.Remove(p.EventsSocket))
+		},
+		"the lock too":  func(p unixsock.Places) error { return errors.Join(os.RemoveAll(p.Dir), os.Mkdir(p.Dir, 0o700)) },
+		"the directory": func(p unixsock.Places) error { return os.RemoveAll(p.Dir) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			places, lock := locked(t)
+			listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket, places.EventsSocket)
+			must(t, err)
+			server := unixsock.NewServer(unixsock.ServerConfig{Handler: echo, Endpoints: []unixsock.Endpoint{
+				{Listener: listeners[0], Dialect: schema.OsMessage, MaxLine: schema.MaxLine},
+				{Listener: listeners[1], Dialect: schema.OsEvent, MaxLine: schema.MaxEventLine},
+			}})
+			served := make(chan error, 1)
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { served <- server.Serve(ctx) }()
+			_, old := connectTo(t, places.KernelSocket)
+			must(t, remove(places))
+
+			for _, l := range listeners {
+				if mended, err := l.Mend(t.Context(), lock); err != nil || !mended {
+					t.Fatalf("mended %v, %v", mended, err)
+				}
+				if mended, err := l.Mend(t.Context(), lock); err != nil || mended {
+					t.Errorf("what is in order was mended: %v, %v", mended, err)
+				}
+			}
+			must(t, lock.Verify())
+			hello(t, places.KernelSocket)
+			hello(t, places.EventsSocket)
+			_, err = old.Write([]byte("hello\n"))
+			must(t, err)
+			if line, err := old.Next(); err != nil || string(line) != "hello" {
+				t.Errorf("who was connected got %q, %v", line, err)
+			}
+			for _, path := range []string{places.KernelSocket, places.EventsSocket} {
+				if mode := inode(t, path).Mode(); mode != fs.ModeSocket|0o600 {
+					t.Errorf("%s: mode %v, want 0600", path, mode)
+				}
+			}
+			if _, err := unixsock.AcquireLock(places.Lock); !errors.Is(err, unixsock.ErrLocked) {
+				t.Errorf("another daemon gets the lock: %v", err)
+			}
+			cancel()
+			must(t, <-served)
+			if got, want := dirNames(t, places.Dir), "kernel.lock"; got != want {
+				t.Errorf("the directory holds %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// What somebody else has put at the path stays there; once it is gone, the path is ours again.
+func TestMendTakesNothingOver(t *testing.T) {
+	t.Parallel()
+	for name, put := range map[string]func(path string) error{
+		"a file": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"a link": func(path string) error { return os.Symlink("kernel.lock", path) },
+		"a dead socket": func(path string) error {
+			ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+			if err != nil {
+				return err
+			}
+			ln.SetUnlinkOnClose(false)
+			return ln.Close()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			places, lock := locked(t)
+			listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
+			must(t, err)
+			must(t, os.Remove(places.KernelSocket))
+			must(t, put(places.KernelSocket))
+			before := inode(t, places.KernelSocket)
+			mended, err := listeners[0].Mend(t.Context(), lock)
+			if occupied, ok := errors.AsType[*unixsock.OccupiedError](err); mended || !ok || occupied.State != unixsock.Foreign {
+				t.Errorf("mended %v, %v, want an OccupiedError", mended, err)
+			}
+			if !os.SameFile(before, inode(t, places.KernelSocket)) {
+				t.Error("it was replaced")
+			}
+			must(t, os.Remove(places.KernelSocket))
+			if mended, err := listeners[0].Mend(t.Context(), lock); err != nil || !mended {
+				t.Errorf("mended %v, %v", mended, err)
+			}
+			must(t, listeners[0].Close())
+			if mended, err := listeners[0].Mend(t.Context(), lock); err != nil || mended {
+				t.Errorf("a closed one was mended: %v, %v", mended, err)
+			}
+		})
+	}
+}
+
+// A daemon that has the lock meanwhile has the paths too.
+func TestMendLeavesTheNextDaemonAlone(t *testing.T) {
+	t.Parallel()
+	places, lock := locked(t)
+	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
+	must(t, err)
+	must(t, os.Remove(places.KernelSocket))
+	must(t, os.Remove(places.Lock))
+	next, err := unixsock.AcquireLock(places.Lock)
+	must(t, err)
+	if mended, err := listeners[0].Mend(t.Context(), lock); mended || !errors.Is(err, unixsock.ErrLocked) {
+		t.Errorf("mended %v, %v, want ErrLocked", mended, err)
+	}
+	if got, want := dirNames(t, places.Dir), "kernel.lock"; got != want {
+		t.Errorf("the directory holds %s, want %s", got, want)
+	}
+	must(t, next.Release())
+	must(t, listeners[0].Close())
+}
