@@ -40,6 +40,7 @@ type audit struct {
 	moved     uint64 // the entry that was the first of that tick
 	snapshots snapshotting
 	owed      []*batch // lost, and to be made again once the journal can be written
+	refusal   string   // why it cannot be written; "" where it can
 
 	rebuilding map[schema.Domain]bool // registries that have yet to make their state anew
 }
@@ -170,6 +171,7 @@ func (a *audit) flush(ctx actor.Context) {
 	}
 	if recorded && a.kernel.refusing.CompareAndSwap(true, false) {
 		a.kernel.spent.Store(false)
+		a.refusal = ""
 		a.log.Info("journal can be written again: commands are accepted")
 	}
 	for _, b := range a.fresh {

@@ -3,6 +3,7 @@ package actors
 import (
 	"errors"
 	"slices"
+	"syscall"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -22,6 +23,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	lost := a.fresh
 	a.fresh = nil
 	a.dropSnapshots()
+	a.refusal = reasonOf(err)
 	if a.kernel.refusing.CompareAndSwap(false, true) {
 		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
 	}
@@ -54,6 +56,15 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	for _, b := range lost {
 		a.refuse(ctx, b)
 	}
+}
+
+// reasonOf is the system's word for what keeps the journal from being written. The rest of err names files, which are not
+// everybody's to know.
+func reasonOf(err error) string {
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
+		return number.Error()
+	}
+	return "a write failed"
 }
 
 // applied reports whether a command of b has changed its domain's state.

@@ -26,7 +26,9 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 		} else if err := a.kernel.admit(call); err != nil {
 			call.Err = err
 		} else if in, ok := call.Input.(*schema.AuditMetricsInput); ok && in != nil {
-			call.Data, call.Err = a.present(schema.Marshal(a.metrics.shownTo(call).output()))
+			out := a.metrics.shownTo(call).output()
+			out.Refusing = a.refusal
+			call.Data, call.Err = a.present(schema.Marshal(out))
 		} else {
 			a.ask(ctx, b, call, begun) // such a call is alone in its batch
 			return

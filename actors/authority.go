@@ -23,7 +23,7 @@ func (k *Kernel) admit(call *kernel.Call) *schema.Error {
 	if refused != nil {
 		return refused
 	}
-	return kernel.Authorize(call.PID, call.Token, call.Syscall, call.Tick)
+	return kernel.Authorize(k.processes, call.PID, call.Token, call.Syscall, call.Tick)
 }
 
 // actAs takes the process and the tick that the call names.

@@ -195,7 +195,7 @@ func (c *connection) end(key endingKey) {
 // goOn decides a question of a subscription: for as long as who subscribed may still do that.
 func (d *domain) goOn(call *kernel.Call, f *following) (kernel.Result, error) {
 	call.Tick = d.kernel.clock.now()
-	if err := kernel.Authorize(call.PID, d.kernel.tokens.Token(call.PID), f.call.Syscall, call.Tick); err != nil {
+	if err := kernel.Authorize(d.kernel.processes, call.PID, d.kernel.tokens.Token(call.PID), f.call.Syscall, call.Tick); err != nil {
 		return kernel.Result{}, err
 	}
 	if call.Syscall.Kind == schema.Command && d.kernel.refusing.Load() {

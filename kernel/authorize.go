@@ -3,8 +3,9 @@ package kernel
 import "github.com/promptware-os/pwos/schema"
 
 // Authorize returns nil where pid, holding token (nil: none), may call the syscall of row at tick, else the error that the
-// call gets: existence, expiry and permission of CAP 2. The kernel's own commands are nobody's, so its steps are not asked about. Quotas are the resource domain's, which knows what is held.
-func Authorize(pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Error {
+// call gets: existence, expiry and permission of CAP 2. The kernel's own commands are nobody's, so its steps are not asked about. Quotas are the resource domain's, which knows what is held. processes serve the error's advice
+// alone: without them (nil) pid is taken for one that can be granted to.
+func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Error {
 	switch {
 	case row.Internal:
 		return schema.Errorf(schema.Forbidden, "pid %d may not call %s: it is the kernel's own", pid, row.Type)
@@ -18,8 +19,30 @@ func Authorize(pid int64, token *Token, row *schema.Syscall, tick int64) *schema
 	case token != nil && row.Grant == schema.ByName && !token.Allows(row):
 		return schema.Errorf(schema.Forbidden, `pid %d may not call %s, which has to be granted by its name, as no pattern includes it: grant it with "pwos cap grant %d %s"`,
 			pid, row.Type, pid, row.Type)
+	case token == nil && !living(processes, pid):
+		return schema.Errorf(schema.Forbidden, "pid %d may not call %s: %s", pid, row.Type, BeyondGrant(processes, pid))
 	case token == nil || !token.Allows(row):
 		return schema.Errorf(schema.Forbidden, `pid %d may not call %s: grant it with "pwos cap grant %d %s"`, pid, row.Type, pid, row.Type)
 	}
 	return nil
+}
+
+// living reports whether a grant could be made to pid.
+func living(processes Processes, pid int64) bool {
+	return processes == nil || BeyondGrant(processes, pid) == ""
+}
+
+// terminated is the state of a process that has ended (PROTOCOL 6).
+const terminated = "TERMINATED"
+
+// BeyondGrant says why nothing can be granted to pid, which never was a process or is one that has ended, and what to do
+// instead; "" where something can.
+func BeyondGrant(processes Processes, pid int64) string {
+	switch p := processes.Process(pid); {
+	case p == nil:
+		return `there never was such a process: "pwos ps" shows who is there`
+	case p.State == terminated:
+		return `it has ended, and nothing can be granted to it: "pwos ps" shows who is there`
+	}
+	return ""
 }

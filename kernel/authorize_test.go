@@ -36,12 +36,15 @@ func TestAuthorize(t *testing.T) {
 			"expired comes before not allowed", 7, until5, "Memory.Get", 8,
 			`pid 7 may not call Memory.Get: its token expired after tick 5, and it is tick 8: grant it with "pwos cap grant 7 Memory.Get"`,
 		},
+		{"ended", 8, nil, "Ipc.Receive", 0, `pid 8 may not call Ipc.Receive: it has ended, and nothing can be granted to it: "pwos ps" shows who is there`},
+		{"never was", 9, nil, "Ipc.Receive", 0, `pid 9 may not call Ipc.Receive: there never was such a process: "pwos ps" shows who is there`},
+		{"never was, everyone's", 9, nil, "Syscall.Ping", 0, ""},
 		{"the operator's own", 7, all, "Syscall.Shutdown", 0, "pid 7 may not call Syscall.Shutdown: only the operator may"},
 		{"the kernel's own", 7, all, "Capability.Strip", 0, "pid 7 may not call Capability.Strip: it is the kernel's own"},
 		{"the kernel's own, operator", 0, nil, "Resource.Free", 0, "pid 0 may not call Resource.Free: it is the kernel's own"},
 	}
 	for _, tt := range tests {
-		err := kernel.Authorize(tt.pid, tt.token, lookup(t, tt.typ), tt.tick)
+		err := kernel.Authorize(everybody{}, tt.pid, tt.token, lookup(t, tt.typ), tt.tick)
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%s: denied: %v", tt.name, err)
@@ -49,4 +52,17 @@ func TestAuthorize(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
 		}
 	}
+}
+
+// everybody is a process table in which 8 has ended and from 9 on nobody was there yet.
+type everybody struct{}
+
+func (everybody) Process(pid int64) *schema.Descriptor {
+	switch {
+	case pid > 8:
+		return nil
+	case pid == 8:
+		return &schema.Descriptor{PID: pid, State: "TERMINATED"}
+	}
+	return &schema.Descriptor{PID: pid, State: "READY"}
 }

@@ -49,6 +49,7 @@ type AuditMetricsOutput struct {
 	DeniedByCode map[string]int64        `json:"denied_by_code" doc:"Refusals, likewise."`
 	AvgLatencyUS float64                 `json:"avg_latency_us" doc:"Mean latency, microseconds."`
 	Latency      map[string]LatencyQuant `json:"latency" doc:"Quantiles by type."`
+	Refusing     string                  `json:"refusing,omitzero" doc:"Why the journal cannot be written, such as that its disk is full: commands are refused until it can."`
 }
 
 // LatencyQuant is how long the calls of one type took, right to within an eighth.

@@ -20,7 +20,7 @@ func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (kernel.R
 	}
 	token := l.tokens.Token(pid)
 	if token == nil {
-		return kernel.Result{}, withoutToken(pid)
+		return kernel.Result{}, l.withoutToken(pid)
 	}
 	data, err := schema.Marshal(token.Token)
 	if err != nil {
@@ -37,9 +37,12 @@ func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (kernel.R
 	return kernel.Result{Data: append(data, "}}"...)}, nil
 }
 
-func withoutToken(pid int64) *schema.Error {
+func (l *Ledger) withoutToken(pid int64) *schema.Error {
 	if pid == kernel.Operator {
 		return schema.Errorf(schema.NotFound, "pid 0 is the operator: it has no token and needs none; name a pid")
+	}
+	if why := kernel.BeyondGrant(l.processes, pid); why != "" {
+		return schema.Errorf(schema.NotFound, "pid %d has no token: %s", pid, why)
 	}
 	return schema.Errorf(schema.NotFound, `pid %d has no token: grant it one with "pwos cap grant %d SYSCALL..."`, pid, pid)
 }
@@ -65,7 +68,7 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (kernel.Result,
 		return kernel.Result{}, kernel.Invalid("resource_id", "is missing: amount is of a resource")
 	}
 	token := l.tokens.Token(in.PID)
-	denied := kernel.Authorize(in.PID, token, row, call.Tick)
+	denied := kernel.Authorize(l.processes, in.PID, token, row, call.Tick)
 	if denied == nil && in.ResourceID != nil {
 		denied = l.checkResource(row.Type, token, in)
 	}

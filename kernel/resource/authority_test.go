@@ -52,7 +52,7 @@ func TestCheck(t *testing.T) {
 		{`{"pid":1,"syscall":"SYS_SPAWN"}`, allowed},
 		{`{"pid":9,"syscall":"Syscall.Ping"}`, allowed},
 		{`{"pid":1,"syscall":"Syscall.Shutdown"}`, no("pid 1 may not call Syscall.Shutdown: only the operator may")},
-		{`{"pid":9,"syscall":"Memory.Set"}`, no(`pid 9 may not call Memory.Set: grant it with \"pwos cap grant 9 Memory.Set\"`)},
+		{`{"pid":9,"syscall":"Memory.Set"}`, no(`pid 9 may not call Memory.Set: there never was such a process: \"pwos ps\" shows who is there`)},
 		{`{"pid":4,"syscall":"SYS_ALLOC"}`, no(`pid 4 may not call Syscall.Alloc: grant it with \"pwos cap grant 4 Syscall.Alloc\"`)},
 		{
 			`{"pid":3,"syscall":"Memory.Set"}`,

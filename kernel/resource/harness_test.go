@@ -68,7 +68,7 @@ func (b *bench) run(pid int64, typ, data string) (string, error) {
 	call := request(b.t, pid, typ, data)
 	call.Token, call.Tick = b.tokens.Token(pid), b.tick
 	if !call.Syscall.Internal {
-		if err := kernel.Authorize(pid, call.Token, call.Syscall, b.tick); err != nil {
+		if err := kernel.Authorize(nil, pid, call.Token, call.Syscall, b.tick); err != nil {
 			return "", err
 		}
 	}

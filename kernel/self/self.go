@@ -68,7 +68,7 @@ func list(call *kernel.Call) []byte {
 	data := []byte(`{"syscalls":[`)
 	for i := range schema.Syscalls() {
 		row := &schema.Syscalls()[i]
-		if row.AliasOf != "" || row.Internal || kernel.Authorize(call.PID, call.Token, row, call.Tick) != nil {
+		if row.AliasOf != "" || row.Internal || kernel.Authorize(nil, call.PID, call.Token, row, call.Tick) != nil {
 			continue
 		}
 		if data[len(data)-1] != '[' {
