@@ -40,27 +40,55 @@ func openLog(path string) (*daemonLog, error) {
 	return &daemonLog{path: path, file: file, begin: info.Size()}, nil
 }
 
-// How much of a log an error quotes.
-const (
-	tailLines = 10
-	tailBytes = 8 << 10
-)
+// LogTailLines is how many lines of a log an error quotes at most.
+const LogTailLines = 10
+
+// tailBytes is how much of it.
+const tailBytes = 8 << 10
 
 // tail returns the last lines that were written since the log was opened.
 func (l *daemonLog) tail() []string {
-	info, err := l.file.Stat()
+	lines, err := lastLines(l.file, l.begin)
 	if err != nil {
 		return []string{fmt.Sprintf("(%v)", err)}
 	}
-	from := max(l.begin, info.Size()-tailBytes)
-	text, err := io.ReadAll(io.NewSectionReader(l.file, from, info.Size()-from))
+	return lines
+}
+
+// lastLines returns the last lines of file, as far as they lie behind begin.
+func lastLines(file *os.File, begin int64) ([]string, error) {
+	info, err := file.Stat()
 	if err != nil {
-		return []string{fmt.Sprintf("(%v)", err)}
+		return nil, err
+	}
+	from := max(begin, info.Size()-tailBytes)
+	text, err := io.ReadAll(io.NewSectionReader(file, from, info.Size()-from))
+	if err != nil {
+		return nil, err
 	}
 	whole := strings.TrimRight(string(text), "\n")
 	if whole == "" {
-		return nil
+		return nil, nil
 	}
 	lines := strings.Split(whole, "\n")
-	return lines[max(0, len(lines)-tailLines):]
+	return lines[max(0, len(lines)-LogTailLines):], nil
+}
+
+// LogTail returns the last lines of what the daemons that clients have started in the runtime directory of o printed, oldest
+// first, at most LogTailLines, and the file that has all. Where that cannot be read there are none.
+func LogTail(o Options) (lines []string, path string) {
+	places := o.places()
+	if unixsock.CheckPrivateDir(places.Dir) != nil {
+		return nil, places.Log
+	}
+	file, err := os.OpenFile(places.Log, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, places.Log
+	}
+	defer file.Close() // read only
+	lines, err = lastLines(file, 0)
+	if err != nil { // no regular file
+		return nil, places.Log
+	}
+	return lines, places.Log
 }

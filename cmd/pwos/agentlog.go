@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +72,34 @@ func (l *agentLog) copy() error {
 			return err
 		}
 	}
+}
+
+// copyLast is copy, of the last lines alone; nil is all of them. A line that has not ended yet is one.
+func (l *agentLog) copyLast(lines *int64) error {
+	if lines == nil {
+		return l.copy()
+	}
+	out := l.out
+	var all bytes.Buffer // a mebibyte or two
+	l.out = &all
+	err := l.copy()
+	l.out = out
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(lastLines(all.Bytes(), *lines)); err != nil {
+		return fmt.Errorf("show log: %w", err)
+	}
+	return nil
+}
+
+// lastLines is the end of text from its last lines on, so many.
+func lastLines(text []byte, lines int64) []byte {
+	begin := len(text)
+	for ; lines > 0 && begin > 0; lines-- {
+		begin = bytes.LastIndexByte(text[:begin-1], '\n') + 1
+	}
+	return text[begin:]
 }
 
 // moved reports whether the open file is not the current one any more.

@@ -22,6 +22,8 @@ type app struct {
 	timeout    time.Duration
 	noSpawn    bool
 	identity   string
+
+	asked string // socket of the kernel that was dialled last; "": none answered yet
 }
 
 func newApp(stdin, stdout, stderr *os.File) *app {
@@ -75,7 +77,7 @@ func (a *app) dialWith(ctx context.Context, args []string) (*client.Client, erro
 		self.Args = append(self.Args, args...)
 		options.Spawn = &self
 	}
-	return client.Dial(ctx, options)
+	return a.remember(client.Dial(ctx, options))
 }
 
 // dialRunning is dial for verbs that never start a kernel.
@@ -84,7 +86,15 @@ func (a *app) dialRunning(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Dial(ctx, options)
+	return a.remember(client.Dial(ctx, options))
+}
+
+// remember notes which kernel a verb talks to, for who waits for its answer in vain.
+func (a *app) remember(c *client.Client, err error) (*client.Client, error) {
+	if err == nil {
+		a.asked = c.Places().KernelSocket
+	}
+	return c, err
 }
 
 // options are those that the flags ask for. Who says how long to wait means starting a kernel as well.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 
 // auditLogFlags are the flags of `pwos audit log`.
 type auditLogFlags struct {
-	pid, since, limit numberFlag
-	typ, correlation  string
-	after, before     string
+	pid, since, limit, last numberFlag
+	typ, correlation        string
+	after, before           string
 }
 
 func newAuditLog(a *app) *cobra.Command {
@@ -24,9 +25,11 @@ func newAuditLog(a *app) *cobra.Command {
 		Use:   "log",
 		Short: "print the record, oldest entries first",
 		Long: `log prints the entries of the journal, oldest first: a line of JSON each where stdout
-is no terminal. It asks for page after page until --limit, or until the end; each
-page is a call too, with an entry of its own.`,
-		Example: `  pwos audit log --limit 20
+is no terminal. --last 20 prints what just happened: the newest 20 of those that the
+other flags ask for. It asks for page after page until --limit, or until the end; each
+page is a call too, with an entry of its own, which --last leaves out.`,
+		Example: `  pwos audit log --last 20
+  pwos audit log --last 5 --type Memory.Set
   pwos audit log --pid 7 --since 1000
   pwos audit log --type Memory.Set --after 15m
   pwos audit log --after 2026-11-21T08:00:00Z --before 2026-11-21T09:00:00Z
@@ -44,12 +47,25 @@ page is a call too, with an entry of its own.`,
 			if in.Limit, err = f.limit.given(cmd, "limit", 1); err != nil {
 				return usage(cmd, err)
 			}
+			last, err := f.last.given(cmd, "last", 1)
+			if err == nil && last != nil && in.Limit != nil {
+				err = errors.New("--limit counts from the oldest, --last from the newest: give one of them")
+			}
+			if err != nil {
+				return usage(cmd, err)
+			}
 			in.Type, in.Correlation = textGiven(cmd, "type", f.typ), textGiven(cmd, "correlation", f.correlation)
+			if in.Type != nil {
+				a.warnOfType(*in.Type)
+			}
 			if in.SinceTime, err = moment(cmd, "after", f.after, time.Now()); err != nil {
 				return usage(cmd, err)
 			}
 			if in.UntilTime, err = moment(cmd, "before", f.before, time.Now()); err != nil {
 				return usage(cmd, err)
+			}
+			if last != nil {
+				return a.auditLast(cmd.Context(), in, *last)
 			}
 			return a.auditLog(cmd.Context(), in)
 		},
@@ -60,7 +76,8 @@ page is a call too, with an entry of its own.`,
 	cmd.Flags().StringVar(&f.correlation, "correlation", "", "only calls with this correlation")
 	cmd.Flags().StringVar(&f.after, "after", "", "only calls from then on: a time such as 2026-11-21T08:00:00Z, or how long ago, such as 15m")
 	cmd.Flags().StringVar(&f.before, "before", "", "only calls up to then, likewise")
-	f.limit.add(cmd, "limit", "most entries to print (default: all)")
+	f.limit.add(cmd, "limit", "most entries to print, from the oldest (default: all)")
+	f.last.add(cmd, "last", "only the newest entries, so many")
 	return cmd
 }
 
@@ -79,6 +96,18 @@ func moment(cmd *cobra.Command, name, value string, now time.Time) (*int64, erro
 	}
 	ms := max(0, at.UnixMilli())
 	return &ms, nil
+}
+
+// warnOfType says that nothing in the journal is of type typ, as far as this program knows: it may be of another age.
+func (a *app) warnOfType(typ string) {
+	if _, ok := schema.Lookup(typ); ok {
+		return
+	}
+	also := ""
+	if like := meant(typ); like != "" {
+		also = "; did you mean " + like + "?"
+	}
+	a.say("no syscall, and no entry of the kernel's own, has the type %q%s", typ, also)
 }
 
 // auditLog follows the pages of the log until it ends, or until in.Limit entries were printed.

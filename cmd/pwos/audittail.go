@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,27 +86,10 @@ func (a *app) auditTail(ctx context.Context, t *tail) error {
 	return a.withKernel(ctx, 0, t.follow)
 }
 
-// toEnd puts the tail at the end of the journal as it is. The number of the last entry stands in the metadata of any
-// journaled answer, which a stream shows in full.
-func (t *tail) toEnd(ctx context.Context, c *client.Client) error {
-	const question = `{"since_seq":9007199254740991,"limit":1}`
-	m := schema.Message{
-		Kind: schema.Query, Type: "Audit.Log", Data: []byte(question),
-		Meta: schema.Metadata{Present: true, ID: t.mark, Timestamp: time.Now().UnixMilli(), Correlation: t.mark},
-	}
-	var out bytes.Buffer
-	if _, err := c.Stream(ctx, bytes.NewReader(schema.AppendMessage(nil, &m)), &out); err != nil {
-		return err
-	}
-	answer, _ := objectOf(bytes.TrimSpace(out.Bytes()))
-	metadata, _ := objectOf(answer["metadata"])
-	proof, _ := objectOf(metadata["kernel"])
-	seq, ok := valueOf[int64](proof["seq"])
-	if !ok {
-		return errors.New("find end of journal: the kernel does not say: " + strings.TrimSpace(out.String()))
-	}
-	t.since = seq
-	return nil
+// toEnd puts the tail at the end of the journal as it is.
+func (t *tail) toEnd(ctx context.Context, c *client.Client) (err error) {
+	t.since, err = journalEnd(ctx, c, t.mark)
+	return err
 }
 
 // follow prints what comes until ctx ends or the limit is reached.

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/internal/bench"
 )
 
@@ -16,39 +19,63 @@ type benchFlags struct {
 	duration time.Duration
 	rounds   int
 	only     []string
+	own      bool
 }
 
 func newBench(a *app) *cobra.Command {
 	var f benchFlags
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "measure the running kernel beside a raw line echo",
+		Short: "measure the kernel beside a raw line echo",
 		Long: `bench drives the running kernel and, beside it in turns, a server that does nothing
 but send each line back over the same kind of socket. Both get the same load from the
 same code, and every answer is checked; so the ratio is what the kernel costs, whatever
-the machine. Each call is an entry of the kernel's journal, and stays there: the whole
-set adds hundreds of megabytes to it, one round of ping-1 and set-1 some ten.
+the machine. Each call is an entry of the kernel's journal, and stays there for good: the
+whole set adds hundreds of megabytes to it, one round of ping-1 and set-1 some ten.
+
+--own measures a kernel of its own instead, which it starts in a temporary directory and
+takes down afterwards: the running one is not touched, and nothing is left behind. TMPDIR
+says on which disk: where that is memory, a command costs less than it does elsewhere.
 
 The work:
 ` + workLines() + `
 Rates are the median of the rounds, in answers a second; latencies are over all rounds.`,
-		Example: `  pwos bench
-  pwos bench --only ping-1,set-1 --rounds 1
-  pwos bench --json --duration 200ms`,
+		Example: `  pwos bench --own
+  pwos bench --own --only ping-1,set-1 --rounds 1
+  pwos bench --json --only ping-1 --duration 200ms`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			work, err := f.work()
+			if err == nil && f.own {
+				err = othersKernel(cmd)
+			}
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.bench(cmd.Context(), work, f)
+			ctx, cancel := a.bound(cmd.Context(), 0)
+			defer cancel()
+			if f.own {
+				return a.benchOwn(ctx, work, f)
+			}
+			return a.benchRunning(ctx, work, f)
 		},
 	}
 	flags := cmd.Flags()
 	flags.DurationVar(&f.duration, "duration", time.Second, "how long one round of one server takes")
 	flags.IntVar(&f.rounds, "rounds", 5, "how many rounds each server gets")
 	flags.StringSliceVar(&f.only, "only", nil, "only the named work")
+	flags.BoolVar(&f.own, "own", false, "measure a kernel of its own, of which nothing is left: the running one's journal keeps each call for good")
 	return cmd
+}
+
+// othersKernel refuses the flags that choose a kernel, where one of our own is measured.
+func othersKernel(cmd *cobra.Command) error {
+	for _, name := range []string{"runtime-dir", "no-spawn", "identity"} {
+		if cmd.Flags().Changed(name) {
+			return fmt.Errorf("--%s is about the kernel that runs, and --own measures another", name)
+		}
+	}
+	return nil
 }
 
 func workLines() string {
@@ -78,14 +105,47 @@ func (f *benchFlags) work() ([]bench.Workload, error) {
 	return chosen, nil
 }
 
-func (a *app) bench(ctx context.Context, work []bench.Workload, f benchFlags) (err error) {
-	ctx, cancel := a.bound(ctx, 0)
-	defer cancel()
+// benchRunning measures the kernel that runs; where none does, it starts one.
+func (a *app) benchRunning(ctx context.Context, work []bench.Workload, f benchFlags) (err error) {
 	c, err := a.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeInto(&err, c)
+	return a.bench(ctx, c, work, f)
+}
+
+// benchOwn measures a kernel in a temporary directory. Neither is there afterwards, also where it is interrupted or the
+// terminal goes away.
+func (a *app) benchOwn(ctx context.Context, work []bench.Workload, f benchFlags) error {
+	ctx, stop := untilHangup(ctx)
+	defer stop()
+	dir, err := temporaryDir("pwos-bench-")
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.benchIn(ctx, dir, work, f), os.RemoveAll(dir))
+}
+
+// benchIn measures a kernel in dir. It is killed in the end: it need not keep what is thrown away.
+func (a *app) benchIn(ctx context.Context, dir string, work []bench.Workload, f benchFlags) (err error) {
+	start, cancel := a.bound(ctx, usualTimeout)
+	defer cancel()
+	daemon, err := launchIn(start, dir, "--idle-timeout=1m") // should we be killed ourselves, it does not stay
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, daemon.Kill(), quietWait(daemon)) }()
+	c, err := client.Dial(ctx, ownOptions(dir))
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, c)
+	return a.bench(ctx, c, work, f)
+}
+
+// bench measures the kernel that c is connected to.
+func (a *app) bench(ctx context.Context, c *client.Client, work []bench.Workload, f benchFlags) (err error) {
 	self, err := daemonCommand()
 	if err != nil {
 		return err

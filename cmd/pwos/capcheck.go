@@ -21,7 +21,7 @@ func newCapCheck(a *app) *cobra.Command {
 		Long: `check asks whether a call would pass capability and quota now, and runs nothing. With
 --resource and --amount it asks about Syscall.Alloc, Release or Query of that much.
 
-Exit status: 0 it would, 3 it would not (the reason is on stderr), 4 no such syscall.`,
+Exit status: 0 it would, 3 it would not (the answer has the reason), 4 no such syscall.`,
 		Example: `  pwos cap check 7 Memory.Set
   pwos cap check 7 SYS_ALLOC --resource gpu --amount 2 || echo not now`,
 		Args: arguments(cobra.ExactArgs(2)),
@@ -72,7 +72,7 @@ func (a *app) check(ctx context.Context, in *schema.CheckInput) error {
 			return err
 		}
 		if !out.Allowed {
-			return &verdict{exitDenied, errors.New(out.Reason)}
+			return exitStatus(exitDenied) // the answer has the reason
 		}
 		return nil
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +41,7 @@ With --json the story is printed, a line of JSON an entry of the record.`,
 func (a *app) demo(ctx context.Context) error {
 	ctx, cancel := a.bound(ctx, demoTimeout)
 	defer cancel()
-	dir, err := demoDir()
+	dir, err := temporaryDir("pwos-demo-")
 	if err != nil {
 		return err
 	}
@@ -68,39 +67,6 @@ func (d *demo) perform(ctx context.Context) error {
 	return nil
 }
 
-// demoDir makes a temporary directory whose path is short enough for sockets.
-func demoDir() (string, error) {
-	base := os.TempDir()
-	if len(base) > 60 {
-		base = "/tmp"
-	}
-	dir, err := os.MkdirTemp(base, "pwos-demo-")
-	if err != nil {
-		return "", fmt.Errorf("make demo directory: %w", err)
-	}
-	return dir, nil
-}
-
-// launchIn starts a kernel that knows no place but dir.
-func launchIn(ctx context.Context, dir string) (*client.Daemon, error) {
-	command, err := daemonCommand()
-	if err != nil {
-		return nil, err
-	}
-	config := filepath.Join(dir, "config.toml")
-	if err := os.WriteFile(config, nil, 0o600); err != nil {
-		return nil, fmt.Errorf("write demo configuration: %w", err)
-	}
-	command.Env = []string{"HOME=" + dir, "PWOS_STATE_DIR=" + filepath.Join(dir, "state"), "PWOS_CONFIG=" + config}
-	return client.Launch(ctx, command, filepath.Join(dir, "run"))
-}
-
-// quietWait waits for a kernel that was killed: that it did not end well is known.
-func quietWait(daemon *client.Daemon) error {
-	_ = daemon.Wait()
-	return nil
-}
-
 // demo is a demo under way.
 type demo struct {
 	app *app
@@ -108,9 +74,7 @@ type demo struct {
 	err error // the first of stdout
 }
 
-func (d *demo) options() client.Options {
-	return client.Options{RuntimeDir: filepath.Join(d.dir, "run")}
-}
+func (d *demo) options() client.Options { return ownOptions(d.dir) }
 
 // play is the demo from the kernel's first message to its last.
 func (d *demo) play(ctx context.Context, kernelPID int) (err error) {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -61,7 +62,7 @@ func (a *app) report(err error, interrupted bool) int {
 	if code == exitOK || code == exitInterrupted || errors.Is(err, errSeen) || errors.As(err, new(exitStatus)) {
 		return code
 	}
-	a.say("%v%s", err, codeOf(err))
+	a.say("%v%s%s", err, codeOf(err), a.unanswered(err))
 	if next := advice(err); next != "" {
 		a.say("%s", next)
 	}
@@ -110,6 +111,14 @@ func kernelStatus(code int) int {
 		return exitQuota
 	}
 	return exitError
+}
+
+// unanswered names the kernel that did not answer in time, where err does not.
+func (a *app) unanswered(err error) string {
+	if a.asked == "" || !errors.Is(err, errTimeout) || strings.Contains(err.Error(), a.asked) {
+		return ""
+	}
+	return ": no answer from the kernel at " + a.asked
 }
 
 // codeOf is the code of a kernel's error, for who looks it up.

@@ -1,6 +1,11 @@
 package main
 
-import "context"
+import (
+	"context"
+	"os"
+
+	"github.com/promptware-os/pwos/schema"
+)
 
 // What the tests of this package look at.
 var (
@@ -11,6 +16,8 @@ var (
 	Shown     = shown
 	ErrSeen   = errSeen
 	Hang      = hang
+
+	LastFailure = lastFailure
 )
 
 // TimedOut is the cause of a context that --timeout has ended.
@@ -38,3 +45,37 @@ func (w *writer) Write(p []byte) (int, error) {
 	*w = append(*w, p...)
 	return len(p), nil
 }
+
+// Newest is the numbers of the last entries that pages answer with; see newest. A page is the numbers of its entries, and
+// where the next one begins.
+func Newest(floor, last, most int64, page func(since, limit int64) (seqs []int64, next int64)) ([]int64, error) {
+	found, err := newest(floor, last, most, func(since, limit int64) (part auditPart, err error) {
+		seqs, next := page(since, limit)
+		for _, seq := range seqs {
+			part.entries = append(part.entries, auditEntry{AuditEntry: schema.AuditEntry{Seq: seq}})
+		}
+		part.next = next
+		return part, nil
+	})
+	var seqs []int64
+	for _, e := range found {
+		seqs = append(seqs, e.Seq)
+	}
+	return seqs, err
+}
+
+// PrintedStatus writes the status of a kernel that refuses commands for that reason to out, as JSON.
+func PrintedStatus(out *os.File, refusing string) error {
+	a := app{stdout: out, json: true}
+	return a.printStatus(kernelInfo{refusing: refusing})
+}
+
+// Narrowed is the header and the rows of a table that has to fit width.
+func Narrowed(width int, head []string, rows [][]string, names ...string) ([]string, [][]string) {
+	t := table{head: head, rows: rows}
+	t.narrow(width, names...)
+	return t.head, t.rows
+}
+
+// LastLines is what `pwos logs --lines` shows.
+func LastLines(text string, lines int64) string { return string(lastLines([]byte(text), lines)) }

@@ -37,7 +37,7 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 			integer("agents", int64(l.agents)).close())
 	}
 	if len(l.calls) == 0 {
-		a.say("%s called nothing that needs a grant", agentsText(l.agents))
+		a.say("%s called nothing that needs a grant: no grant is needed", agentsText(l.agents))
 	} else {
 		a.say("%s called what needs a grant, %s", agentsText(l.agents), times(sum(l.calls)))
 	}
@@ -53,7 +53,11 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 	if l.agents > 1 {
 		a.say("what it grants to agents that it spawns, by name, it has to hold itself: that cannot be seen in the record")
 	}
-	a.say("this would have been enough:")
+	if len(l.calls) == 0 {
+		a.say("this runs it with none but what everybody may call:")
+	} else {
+		a.say("this would have been enough:")
+	}
 	if _, err := fmt.Fprintln(a.stdout, line); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}

@@ -14,18 +14,20 @@ import (
 
 func newLogs(a *app) *cobra.Command {
 	var follow bool
+	var last numberFlag
 	cmd := &cobra.Command{
 		Use:   "logs PID",
 		Short: "show what an agent wrote to standard error",
 		Long: `logs prints what an agent's program wrote to standard error, as far as it is kept: the
-last mebibyte or two, over restarts and after its end. --follow goes on until the
-process has ended, or until interrupted.
+last mebibyte or two, over restarts and after its end. --lines 20 prints the last 20
+lines of that. --follow goes on until the process has ended, or until interrupted.
 
 The files are read where a kernel of this environment keeps them: PWOS_STATE_DIR has
 to be what it is for the kernel.
 
 Exit status: 4 there never was such a process, or it runs no program.`,
 		Example: `  pwos logs 7
+  pwos logs -n 20 7
   pwos logs -f 7`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,14 +35,20 @@ Exit status: 4 there never was such a process, or it runs no program.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.logs(cmd.Context(), pid, follow)
+			lines, err := last.given(cmd, "lines", 0)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return a.logs(cmd.Context(), pid, lines, follow)
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the process has ended")
+	cmd.Flags().Int64VarP(&last.value, "lines", "n", 0, "only the last lines, so many (default: all)")
 	return cmd
 }
 
-func (a *app) logs(ctx context.Context, pid int64, follow bool) error {
+// logs prints the last lines of the log, nil: all of it.
+func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) error {
 	limit := usualTimeout
 	if follow {
 		limit = 0
@@ -64,7 +72,7 @@ func (a *app) logs(ctx context.Context, pid int64, follow bool) error {
 		if _, err := log.open(log.path + ".1"); err != nil { // copy goes on with the current one
 			return err
 		}
-		if err := log.copy(); err != nil || !follow {
+		if err := log.copyLast(lines); err != nil || !follow {
 			return err
 		}
 		return a.tailLog(ctx, c, log, pid)

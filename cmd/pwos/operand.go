@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/schema"
 )
@@ -26,18 +27,8 @@ func pidOf(text string, least int64) (int64, error) {
 // numberFlag is a flag whose zero is a value too.
 type numberFlag struct{ value int64 }
 
-func (f *numberFlag) add(cmd *cobra.Command, name, what string) { cmd.Flags().Var(f, name, what) }
-
-func (f *numberFlag) String() string { return strconv.FormatInt(f.value, 10) }
-
-func (f *numberFlag) Type() string { return "int" }
-
-// Set takes a whole number as pflag's own flags do.
-func (f *numberFlag) Set(text string) (err error) {
-	if f.value, err = strconv.ParseInt(text, 0, 64); err != nil {
-		return errors.New("it is no whole number")
-	}
-	return nil
+func (f *numberFlag) add(cmd *cobra.Command, name, what string) {
+	cmd.Flags().Int64Var(&f.value, name, 0, what)
 }
 
 // spanFlag is a duration, 0 or more.
@@ -55,14 +46,11 @@ func (f *spanFlag) Type() string { return "duration" }
 
 func (f *spanFlag) Set(text string) error {
 	span, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return errors.New("a duration looks like 500ms or 2m")
-	case span < 0:
-		return errors.New("it is less than nothing")
+	if err == nil && span < 0 {
+		err = errors.New("it is less than nothing")
 	}
 	*f = spanFlag(span)
-	return nil
+	return err
 }
 
 // given returns the value, nil where the flag was not given; less than least is wrong usage.
@@ -74,6 +62,29 @@ func (f *numberFlag) given(cmd *cobra.Command, name string, least int64) (*int64
 		return nil, fmt.Errorf("--%s must be at least %d, not %d", name, least, f.value)
 	}
 	return &f.value, nil
+}
+
+// flagError is an error of the flags' own, in our words where it is about a value: those of the parser are for programmers.
+func flagError(err error) error {
+	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	var what string
+	switch wrong.GetFlag().Value.Type() {
+	case "int", "int64":
+		what = "a whole number"
+	case "duration":
+		what = "a duration such as 500ms or 2m"
+	case "bool":
+		what = "true or false"
+	default:
+		return err
+	}
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("--%s takes %s, and %s is too large for one", wrong.GetFlag().Name, what, wrong.GetValue())
+	}
+	return fmt.Errorf("--%s takes %s, not %q", wrong.GetFlag().Name, what, wrong.GetValue())
 }
 
 // textGiven returns the value of a text flag, nil where it was not given.

@@ -16,6 +16,7 @@ import (
 type psFlags struct {
 	state string
 	all   bool
+	wide  bool
 }
 
 // terminated is the state of processes that have ended (PROTOCOL 6).
@@ -28,12 +29,14 @@ func newPs(a *app) *cobra.Command {
 		Short: "list the processes, with what they hold",
 		Long: `ps lists the processes that have not ended, children below their parents, with the
 tick of their birth, what each holds of its quotas (held/limit), and for agents with
-a program how often that was started again, and its command.
+a program how often that was started again, and its command. Where a terminal has no
+room for all of it, priority and birth tick are left out, unless --wide is given.
 
 Where stdout is no terminal, each process is a line of JSON: what Process.List says
 of it, and its quotas as they are now. No processes: nothing is printed.`,
 		Example: `  pwos ps
   pwos ps --all
+  pwos ps --wide
   pwos ps --state BLOCKED --json`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,6 +48,7 @@ of it, and its quotas as they are now. No processes: nothing is printed.`,
 	}
 	cmd.Flags().StringVar(&f.state, "state", "", "only processes in this state, such as READY or TERMINATED")
 	cmd.Flags().BoolVarP(&f.all, "all", "a", false, "ended processes too, as far as the kernel remembers them")
+	cmd.Flags().BoolVarP(&f.wide, "wide", "w", false, "all columns, however wide the terminal is")
 	return cmd
 }
 
@@ -83,6 +87,9 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 		}
 		if len(t.rows) == 0 && !a.wantsJSON() {
 			a.say(`no such processes: "pwos run -d -- PROGRAM" starts one, "pwos ps --all" shows those that have ended`)
+		}
+		if !f.wide {
+			t.narrow(a.width(), "priority", "birth tick")
 		}
 		return t.write(a.stdout)
 	})

@@ -46,7 +46,7 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel where none runs")
 	flags.StringVar(&a.identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
 	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags")
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, flagError(err)) })
 	cmd.Version = version()
 	cmd.SetVersionTemplate("pwos {{.Version}}\n")
 	cmd.SetIn(a.stdin)

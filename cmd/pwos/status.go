@@ -16,7 +16,9 @@ func newStatus(a *app) *cobra.Command {
 		Use:   "status",
 		Short: "show the kernel that runs",
 		Long: `status shows the kernel that runs: its process, its sockets, how fast it answers.
-It never starts one: without a kernel it exits with 6.`,
+It never starts one: without a kernel it exits with 6, and says why the last start
+failed, if it did. Where the journal cannot be written, as on a full disk, it says so:
+commands are refused until it can.`,
 		Example: `  pwos status
   pwos status --json`,
 		Args: arguments(cobra.NoArgs),
@@ -37,6 +39,7 @@ type kernelInfo struct {
 	eventsSocket string
 	syscalls     int
 	ping         time.Duration
+	refusing     string // why commands are refused; "" where they are not, or it does not tell
 	parameters
 }
 
@@ -53,7 +56,7 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 	defer cancel()
 	c, err := a.dialRunning(ctx)
 	if err != nil {
-		return s, err
+		return s, a.withLastStart(err)
 	}
 	defer closeInto(&err, c)
 	types, err := listSyscalls(ctx, c)
@@ -65,7 +68,7 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 		return s, err
 	}
 	places := c.Places()
-	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping, readParameters(ctx, c)}, nil
+	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping, readRefusal(ctx, c), readParameters(ctx, c)}, nil
 }
 
 // readParameters asks for the parameter block, which a caller may be denied.
@@ -79,6 +82,18 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	p.sandbox, _ = textOf(members["sandbox"])
 	p.gaps, _ = valueOf[[]string](members["sandbox_gaps"])
 	return p
+}
+
+// readRefusal asks whether commands are refused, which a caller may be denied. It comes after other questions: they are
+// journaled too, so the kernel knows by then whether it can write.
+func readRefusal(ctx context.Context, c *client.Client) string {
+	data, err := invoke(ctx, c, "Audit.Metrics", &schema.AuditMetricsInput{})
+	if err != nil {
+		return ""
+	}
+	members, _ := objectOf(data)
+	why, _ := textOf(members["refusing"])
+	return why
 }
 
 // durability says what an answer to a command promises.
@@ -110,6 +125,9 @@ func (a *app) printStatus(s kernelInfo) error {
 			integer("syscalls", int64(s.syscalls)).
 			text("sync", s.sync).
 			integer("ping_us", s.ping.Microseconds())
+		if s.refusing != "" {
+			o = o.text("refusing", s.refusing)
+		}
 		if s.sandbox != "" {
 			o = o.text("sandbox", s.sandbox).raw("sandbox_gaps", textList(s.gaps))
 		}
@@ -117,6 +135,9 @@ func (a *app) printStatus(s kernelInfo) error {
 	}
 	t := new(table)
 	t.row("kernel", a.style(good, "running")+", process "+strconv.Itoa(s.pid))
+	if s.refusing != "" {
+		t.row("commands", a.style(bad, "refused")+", because the journal cannot be written: "+escaped(s.refusing))
+	}
 	t.row("socket", escaped(s.socket))
 	t.row("older dialect", escaped(s.eventsSocket))
 	t.row("syscalls", strconv.Itoa(s.syscalls))

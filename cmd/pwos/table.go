@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -57,6 +58,33 @@ func (t *table) write(w io.Writer) error {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
+}
+
+// narrow takes the columns of these names away where a line is wider than width; 0 is as wide as it takes.
+func (t *table) narrow(width int, names ...string) {
+	if len(t.rows) == 0 || width == 0 {
+		return
+	}
+	total := -len(gap)
+	for _, w := range widthsOf(append([][]string{t.head}, t.rows...)) {
+		total += w + len(gap)
+	}
+	if total <= width {
+		return
+	}
+	head := t.head
+	without := func(cells []string) (kept []string) {
+		for i, cell := range cells {
+			if !slices.Contains(names, head[i]) {
+				kept = append(kept, cell)
+			}
+		}
+		return kept
+	}
+	t.head = without(head)
+	for i, row := range t.rows {
+		t.rows[i] = without(row)
+	}
 }
 
 func widthsOf(rows [][]string) []int {

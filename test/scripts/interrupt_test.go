@@ -5,8 +5,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // talk is a stream that somebody holds open.
@@ -83,4 +87,54 @@ func TestShutdownUnderAStream(t *testing.T) {
 	if status := k.end(t); status != 6 {
 		t.Errorf("exit status %d, stderr %q, want 6", status, k.stderr.String())
 	}
+}
+
+// Ctrl-C ends a measurement, as the end of its terminal does, and what it had started and written is gone with it.
+func TestInterruptOfBench(t *testing.T) {
+	t.Parallel()
+	for signal, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 130, syscall.SIGHUP: 129} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			p := settle(t)
+			cmd := p.command(t.Context(), "bench", "--own", "--only", "ping-1", "--duration", "5m", "--rounds", "1")
+			var said strings.Builder
+			cmd.Stderr = &said
+			must(t, cmd.Start())
+			kernel := ownKernel(t, p)
+			must(t, cmd.Process.Signal(signal))
+			_ = cmd.Wait() // what matters is the status
+			if status := cmd.ProcessState.ExitCode(); status != want {
+				t.Errorf("exit status %d, want %d:\n%s", status, want, said.String())
+			}
+			if err := kernel.Signal(syscall.Signal(0)); err == nil {
+				t.Error("its kernel runs on")
+			}
+			left, err := os.ReadDir(p.dir)
+			must(t, err)
+			if len(left) > 0 {
+				t.Errorf("it has left %v", left)
+			}
+		})
+	}
+}
+
+// ownKernel waits until the kernel that a measurement starts here has said who it is.
+func ownKernel(t *testing.T, p place) *os.Process {
+	t.Helper()
+	for limit := time.Now().Add(patience); time.Now().Before(limit); <-time.After(time.Millisecond) {
+		locks, err := filepath.Glob(filepath.Join(p.dir, "pwos-bench-*", "run", "kernel.lock"))
+		must(t, err)
+		if len(locks) != 1 {
+			continue
+		}
+		text, err := os.ReadFile(locks[0])
+		must(t, err)
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			kernel, err := os.FindProcess(pid)
+			must(t, err)
+			return kernel
+		}
+	}
+	t.Fatal("no kernel was started")
+	return nil
 }

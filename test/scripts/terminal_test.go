@@ -5,16 +5,21 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 )
 
-// runAtTerminal is runPwos with a terminal for stdin and stdout.
+// runAtTerminal is runPwos with a terminal for stdin and stdout, as wide as COLUMNS says.
 func runAtTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	want, rest := expected(ts, neg, args)
 	ours, theirs, err := openTerminal()
 	ts.Check(err)
+	if columns, err := strconv.ParseUint(ts.Getenv("COLUMNS"), 10, 16); err == nil {
+		ts.Check(unix.IoctlSetWinsize(int(theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}))
+	}
 	cmd := exec.Command(program("pwos"), rest...)
 	// The script may have changed its environment; of that only what it changes is handed on.
 	cmd.Env = append(placeOf(ts).env(), "NO_COLOR="+ts.Getenv("NO_COLOR"), "TERM="+ts.Getenv("TERM"))
