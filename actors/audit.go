@@ -70,6 +70,11 @@ type durable struct {
 
 // Receive handles what domains and the committer send.
 func (a *audit) Receive(ctx actor.Context) {
+	defer a.kernel.workers.runGathered() // also after a panic: what was released is not held up by it
+	a.receive(ctx)
+}
+
+func (a *audit) receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *batch:
 		if m.domain == schema.Audit && !m.decided {
@@ -244,7 +249,7 @@ func (a *audit) answer(ctx actor.Context, b *batch) {
 		b.recycle()
 		return
 	}
-	ctx.Send(b.replyTo, (*answers)(b))
+	ctx.Send(b.replyTo, (*released)(b))
 }
 
 // effects has done what the calls of b need done outside the kernel, and reports whether their answers wait for it.

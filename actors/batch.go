@@ -45,8 +45,22 @@ type batch struct {
 // unrecorded reports whether b leaves nothing in the journal: it is the kernel's own look at what stands there already.
 func (b *batch) unrecorded() bool { return b.follow != nil && b.calls[0].Syscall.Kind == schema.Query }
 
+// commands reports whether one of the calls is a command.
+func (b *batch) commands() bool {
+	for i := range b.calls {
+		if row := b.calls[i].Syscall; row != nil && row.Kind == schema.Command {
+			return true
+		}
+	}
+	return false
+}
+
 // answers is a batch on its way back, every outcome filled in.
 type answers batch
+
+// released is a batch of answers from the audit log, which has more of them as a rule: who posts it has what it wakes run by
+// workers.runGathered.
+type released batch
 
 // split tells a connection that head, the first calls of rest, will come back on its own, before rest.
 type split struct{ head, rest *batch }
@@ -65,6 +79,9 @@ func (b *batch) LogValue() slog.Value {
 
 // LogValue is that of the batch.
 func (a *answers) LogValue() slog.Value { return (*batch)(a).LogValue() }
+
+// LogValue is that of the batch.
+func (r *released) LogValue() slog.Value { return (*batch)(r).LogValue() }
 
 // recycle ends the life of b.
 func (b *batch) recycle() {

@@ -62,11 +62,9 @@ func (c *connection) Receive(ctx actor.Context) {
 		m.replyTo = ctx.Self()
 		c.waiting = append(c.waiting, m)
 	case *answers:
-		if m.follow != nil {
-			c.followed((*batch)(m))
-		} else {
-			c.answered((*batch)(m))
-		}
+		c.took((*batch)(m))
+	case *released:
+		c.took((*batch)(m))
 	case split:
 		if i := slices.Index(c.outstanding, m.rest); i >= 0 {
 			c.outstanding = slices.Insert(c.outstanding, i, m.head)
@@ -125,6 +123,15 @@ func (c *connection) dispatch(ctx actor.Context) {
 		c.send(ctx, b)
 	}
 	c.waiting = nil // so that its array does not creep
+}
+
+// took takes back what the connection sent, or goes on with.
+func (c *connection) took(b *batch) {
+	if b.follow != nil {
+		c.followed(b)
+	} else {
+		c.answered(b)
+	}
 }
 
 // answered takes back an outstanding batch. A domain answers in order, but for calls that need something done outside the

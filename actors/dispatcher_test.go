@@ -72,6 +72,71 @@ func TestWorkersClose(t *testing.T) {
 	})
 }
 
+// TestWorkersGather shows who runs what was gathered: workers, a share each, at the word; a goroutine that is lent meanwhile,
+// if there is one job alone.
+func TestWorkersGather(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name        string
+		jobs        int
+		lent        bool
+		own, others int // goroutines
+	}{
+		{"nothing", 0, false, 0, 0},
+		{"one", 1, false, 0, 1},
+		{"a share", actors.Share, false, 0, 1},
+		{"several shares", 2*actors.Share + 1, false, 0, 3},
+		{"nothing for who is lent", 0, true, 0, 0},
+		{"one for who is lent", 1, true, 1, 0},
+		{"more than one for who is lent", actors.Share + 1, true, 0, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				workers, caller := actors.NewWorkers(), goroutine()
+				var mu sync.Mutex
+				ran := make(map[string]int) // jobs by goroutine
+				gate := make(chan struct{})
+				job := func() {
+					mu.Lock()
+					ran[goroutine()]++
+					mu.Unlock()
+					if goroutine() != caller {
+						<-gate // so that each share needs a worker of its own
+					}
+				}
+				quiet := func(when string) {
+					t.Helper()
+					if synctest.Wait(); len(ran) > 0 {
+						t.Errorf("jobs ran before %s", when)
+					}
+				}
+				if test.lent {
+					workers.Lend()
+				}
+				for range test.jobs {
+					workers.Gather(job)
+				}
+				quiet("the word")
+				workers.RunGathered()
+				if test.lent {
+					quiet("the lent goroutine came back")
+					workers.GiveBack()
+				}
+				close(gate)
+				workers.Close()
+				jobs := 0
+				for _, n := range ran {
+					jobs += n
+				}
+				if own := ran[caller]; jobs != test.jobs || own != test.own || len(ran)-own != test.others {
+					t.Errorf("ran %v, want %d jobs, on the caller's goroutine %d, and on %d others", ran, test.jobs, test.own, test.others)
+				}
+			})
+		})
+	}
+}
+
 // goroutine names the goroutine that calls it.
 func goroutine() string {
 	buf := make([]byte, 64)

@@ -15,6 +15,7 @@ const (
 	WindowFrames = windowFrames
 	WindowBytes  = windowBytes
 	ForgetEvery  = forgetEvery
+	Share        = share
 )
 
 var (
@@ -30,7 +31,12 @@ func (k *Keys) SetRoom(n int) { k.most = n }
 // FromReaderMessages are the messages that a reader posts, FromOthers what a connection gets from anybody else.
 func FromReaderMessages() []any { return []any{&batch{}, endOfInput{}} }
 
-func FromOthers() []any { return []any{&answers{}, flushed{}, &actor.Started{}, &actor.Terminated{}} }
+func FromOthers() []any {
+	return []any{&answers{}, &released{}, flushed{}, &actor.Started{}, &actor.Terminated{}}
+}
+
+// Released is what the audit log posts to connections.
+func Released() any { return &released{} }
 
 func NewMailbox(inline func(any) bool) *mailbox { return newMailbox(inline)().(*mailbox) }
 
@@ -44,7 +50,11 @@ func (m *mailbox) Room() int {
 // Reach moves the kernel's clock on, as time does.
 func (k *Kernel) Reach(tick int64) { k.clock.reach(tick) }
 
-func (w *workers) Close() { w.close() }
+func (w *workers) Close()            { w.close() }
+func (w *workers) Gather(job func()) { w.gather(job) }
+func (w *workers) RunGathered()      { w.runGathered() }
+func (w *workers) Lend()             { w.lend() }
+func (w *workers) GiveBack()         { w.giveBack() }
 
 func (c *credits) Take(size int) bool     { return c.take(size) }
 func (c *credits) TryTake(size int) bool  { return c.tryTake(size) }

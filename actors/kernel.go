@@ -54,6 +54,7 @@ type Kernel struct {
 	auditor   *audit                          // for when it has ended
 	states    map[schema.Domain]kernel.Domain // likewise
 	committer *journal.Committer
+	lends     bool // a reader may sync what it has sent: its client waits for that
 
 	journalDir string
 	files      journal.FS
@@ -112,11 +113,14 @@ func New(cfg Config) *Kernel {
 	a.tick = cfg.Tick
 	a.snapshots = snapshotting{store: cfg.Snapshots, begun: cfg.Made, every: cfg.SnapshotEvery, due: cfg.Journal.Head().Seq + cfg.SnapshotEvery}
 	a.syncEvery = cfg.SyncEvery
+	k.lends = cfg.SyncEvery == 0
 	k.auditor = a
 	k.audit = k.spawn("domain/audit", a, always)
 	k.domains[schema.Audit] = k.audit
 	k.committer = journal.NewCommitter(cfg.Journal, func(through uint64, err error) {
+		k.workers.lend()
 		k.root.Send(k.audit, durable{through, err})
+		k.workers.giveBack()
 	})
 	for name, state := range cfg.Domains {
 		d := &domain{kernel: k, name: name, state: state, log: cfg.Log.With("domain", string(name))}

@@ -13,10 +13,13 @@ import (
 //
 // A goroutine that runs an actor for its own message may find others posting meanwhile. It serves at most turn messages,
 // then hands the rest to a worker, so that nobody works for others without end.
+//
+// An actor that is woken by released answers is one of many as a rule: it is gathered, and run with them when their poster says so.
 type mailbox struct {
 	inline  func(message any) bool // whether the poster of message may run the actor
 	invoker actor.MessageInvoker
 	workers actor.Dispatcher
+	gather  func(job func()) // nil: the dispatcher does not gather
 
 	mu        sync.Mutex
 	system    []any
@@ -52,9 +55,18 @@ func fromReader(message any) bool {
 	return false
 }
 
+// gathered tells answers of which many are released at a time, each to a connection of its own.
+func gathered(message any) bool {
+	_, ok := message.(*released)
+	return ok
+}
+
 // RegisterHandlers implements actor.Mailbox.
 func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
 	m.invoker, m.workers = invoker, dispatcher
+	if g, ok := dispatcher.(*workers); ok {
+		m.gather = g.gather
+	}
 }
 
 // Start implements actor.Mailbox.
@@ -94,6 +106,8 @@ func (m *mailbox) wake(work bool, message any) {
 	case !start:
 	case m.inline(message):
 		m.run()
+	case m.gather != nil && gathered(message):
+		m.gather(m.run)
 	default:
 		m.workers.Schedule(m.run)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/go-cmp/cmp"
@@ -259,4 +260,27 @@ func TestMailboxUnderLoad(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestMailboxGathers shows that released answers do not run their actor before the poster says so, and that any other message
+// does not wait for that.
+func TestMailboxGathers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		workers := actors.NewWorkers()
+		handled := make(chan any, 3)
+		box := actors.NewMailbox(never)
+		box.RegisterHandlers(&quiet{on: func(m any) { handled <- m }}, workers)
+		box.PostUserMessage(actors.Released())
+		synctest.Wait()
+		if len(handled) != 0 {
+			t.Error("handled before the word")
+		}
+		workers.RunGathered()
+		<-handled
+		box.PostUserMessage("other")
+		<-handled
+		synctest.Wait()
+		workers.Close()
+	})
 }

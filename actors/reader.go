@@ -35,7 +35,7 @@ func (r *reader) run() {
 	for {
 		line, ok, err := r.link.TryNext()
 		if !ok {
-			r.send()
+			r.sendLast()
 			r.text = nil
 			line, err = r.link.Next()
 		}
@@ -90,6 +90,17 @@ func (r *reader) send() {
 	full := r.batch
 	r.batch = newBatch()
 	r.root.Send(r.self, full)
+}
+
+// sendLast is send for who has nothing else to do until more is received. Where a command waits for the disk, so does its client:
+// the reader offers itself to sync, so that no other goroutine has to be woken. One with queries alone goes back to its
+// client, who is answered sooner.
+func (r *reader) sendLast() {
+	lent := r.kernel.lends && r.batch.commands() && r.kernel.committer.Lend()
+	r.send()
+	if lent {
+		r.kernel.committer.Return()
+	}
 }
 
 // call makes a call of a line, or of the fault that stood in its place. It returns false for a frame that gets no

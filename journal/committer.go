@@ -2,13 +2,18 @@ package journal
 
 import "sync"
 
-// A Committer is group commit: it runs at most one fsync at a time on a goroutine of its own, and all that is flushed
-// and requested meanwhile shares the next one.
+// A Committer is group commit: it runs at most one fsync at a time, and all that is flushed and requested meanwhile shares
+// the next one. It runs on a goroutine of its own, or on one that was lent to it.
 type Committer struct {
 	log  *Log
 	done func(through uint64, err error)
 
-	wake  chan struct{} // capacity 1: a request that stands for all since the last fsync began
+	mu    sync.Mutex // held for a few assignments
+	asked bool       // for an fsync, which has not begun
+	busy  bool       // one is running, or its done is
+	lent  bool       // a goroutine will look for a request when it comes back
+
+	wake  chan struct{} // capacity 1: the goroutine is to look for a request
 	check chan struct{} // capacity 1, likewise for checkpoints
 	quit  chan struct{}
 	once  sync.Once
@@ -17,7 +22,7 @@ type Committer struct {
 
 // NewCommitter starts a committer on log. After each fsync it calls done with what Log.Sync returned: entries up to and
 // including through are durable, and with err, which is ErrStopped, none after it ever will be in this Log. done runs on
-// the committer's goroutine, so the next fsync waits for it; it must not call Close.
+// the goroutine of the fsync, so the next one waits for it; it must not call Close.
 func NewCommitter(log *Log, done func(through uint64, err error)) *Committer {
 	c := &Committer{
 		log: log, done: done,
@@ -32,16 +37,59 @@ func NewCommitter(log *Log, done func(through uint64, err error)) *Committer {
 // Request asks that what was flushed before the call be made durable. It never blocks. Each request is followed by a
 // call of done that covers it; many requests may share one. After Close it does nothing.
 func (c *Committer) Request() {
+	c.mu.Lock()
+	c.asked = true
+	wake := c.unattended()
+	c.mu.Unlock()
+	if wake {
+		c.rouse()
+	}
+}
+
+// Lend offers the caller's goroutine, and reports whether it is needed: then the caller has to call Return, soon and whatever
+// happens. A request that is made meanwhile waits for that: for who would only wait for the answer, an fsync on its own
+// goroutine saves two hand-overs and the wake-up of a processor. Where an fsync is running, or another goroutine is lent, it is
+// not needed: of many who are at work, one that comes back late would hold up all.
+func (c *Committer) Lend() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy || c.lent {
+		return false
+	}
+	c.lent = true
+	return true
+}
+
+// Return ends a Lend. It serves one request, where one is outstanding and no fsync is running: then it takes as long as
+// that does. It must not be called after Close.
+func (c *Committer) Return() {
+	c.mu.Lock()
+	c.lent = false
+	c.mu.Unlock()
+	if !c.begin() {
+		return
+	}
+	if c.commit() {
+		c.rouse() // the caller has something else to do
+	}
+}
+
+// Close serves a request that is outstanding, and returns when both goroutines have ended. No goroutine may be lent. The Log
+// stays open.
+func (c *Committer) Close() {
+	c.once.Do(func() { close(c.quit) })
+	c.wg.Wait()
+}
+
+// unattended reports whether there is a request that nobody will come by to see. It wants mu held.
+func (c *Committer) unattended() bool { return c.asked && !c.busy && !c.lent }
+
+// rouse has the goroutine look for a request.
+func (c *Committer) rouse() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
-}
-
-// Close serves a request that is outstanding, and returns when both goroutines have ended. The Log stays open.
-func (c *Committer) Close() {
-	c.once.Do(func() { close(c.quit) })
-	c.wg.Wait()
 }
 
 func (c *Committer) syncs() {
@@ -50,27 +98,45 @@ func (c *Committer) syncs() {
 	for {
 		select {
 		case <-c.wake:
-			c.commit()
+			c.serve()
 		case <-c.quit:
-			select {
-			case <-c.wake:
-				c.commit()
-			default:
-			}
+			c.serve()
 			return
 		}
 	}
 }
 
-func (c *Committer) commit() {
+// serve runs fsyncs as long as they are asked for.
+func (c *Committer) serve() {
+	for c.begin() {
+		c.commit()
+	}
+}
+
+// begin takes the request, where there is one and no fsync is running.
+func (c *Committer) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.asked || c.busy {
+		return false
+	}
+	c.asked, c.busy = false, true
+	return true
+}
+
+// commit runs one fsync, after begin. It reports whether there is another request that nobody attends to.
+func (c *Committer) commit() (more bool) {
 	c.done(c.log.Sync())
-	if !c.log.CheckpointDue() {
-		return
+	if c.log.CheckpointDue() {
+		select {
+		case c.check <- struct{}{}:
+		default:
+		}
 	}
-	select {
-	case c.check <- struct{}{}:
-	default:
-	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.busy = false
+	return c.unattended()
 }
 
 // checkpoints runs beside the syncs: nobody's reply waits for a signature.

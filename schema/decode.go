@@ -17,6 +17,14 @@ const MaxDepth = 64
 // With an error the Message holds what could be read of dialect, type, id and correlation.
 func Decode(line []byte, fallback Dialect) (Message, *Error) {
 	m := Message{Dialect: fallback}
+	var frame plainObject
+	if frame.scanLine(line) {
+		var e envelope
+		for k := range frame.count {
+			e.take(frame.member(line, k))
+		}
+		return m, m.decodeEnvelope(&e)
+	}
 	if tooDeep(line, MaxDepth) {
 		return m, Errorf(InvalidJSON, "Invalid JSON: nested deeper than %d levels", MaxDepth)
 	}
@@ -26,7 +34,12 @@ func Decode(line []byte, fallback Dialect) (Message, *Error) {
 	if i := skipSpace(line, 0); line[i] != '{' {
 		return m, violation("", "the message must be a JSON object")
 	}
-	return m, m.decodeEnvelope(line)
+	var e envelope
+	members(line, func(name, value []byte) bool {
+		e.take(name, value)
+		return true
+	})
+	return m, m.decodeEnvelope(&e)
 }
 
 // ValidWithin reports whether text is one strict JSON value with at most depth arrays and objects open at once.
@@ -42,25 +55,24 @@ func Valid(text []byte) bool {
 // envelope holds the raw members that matter, nil where absent.
 type envelope struct{ kind, typ, name, data, payload, metadata []byte }
 
-func (m *Message) decodeEnvelope(line []byte) *Error {
-	var e envelope
-	members(line, func(name, value []byte) bool {
-		switch string(name) {
-		case "kind":
-			e.kind = value
-		case "type":
-			e.typ = value
-		case "name":
-			e.name = value
-		case "data":
-			e.data = value
-		case "payload":
-			e.payload = value
-		case "metadata":
-			e.metadata = value
-		}
-		return true
-	})
+func (e *envelope) take(name, value []byte) {
+	switch string(name) {
+	case "kind":
+		e.kind = value
+	case "type":
+		e.typ = value
+	case "name":
+		e.name = value
+	case "data":
+		e.data = value
+	case "payload":
+		e.payload = value
+	case "metadata":
+		e.metadata = value
+	}
+}
+
+func (m *Message) decodeEnvelope(e *envelope) *Error {
 	kind, typ, data := e.kind, e.typ, e.data
 	switch {
 	case e.kind != nil:

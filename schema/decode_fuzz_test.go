@@ -45,6 +45,7 @@ func FuzzDecode(f *testing.F) {
 		if strict != schema.Valid(line) || strict == (err != nil && err.Class == schema.InvalidJSON) {
 			t.Fatalf("strict JSON: %t, Valid: %t, Decode: %v", strict, schema.Valid(line), err)
 		}
+		checkLongWay(t, line, fallback, &m, err)
 		if err != nil {
 			checkFault(t, &m, err)
 			return
@@ -71,6 +72,27 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%s became %s", again, third)
 		}
 	})
+}
+
+// checkLongWay: a frame of plain JSON is read in a way of its own. One more member, which no envelope has and whose name has an
+// escape, has the library read it, and makes no difference.
+func checkLongWay(t *testing.T, line []byte, fallback schema.Dialect, m *schema.Message, fault *schema.Error) {
+	t.Helper()
+	members, ok := bytes.CutPrefix(bytes.TrimLeft(line, " \t\r\n"), []byte("{"))
+	if !ok || fault != nil && fault.Class == schema.InvalidJSON || bytes.HasPrefix(bytes.TrimSpace(members), []byte("}")) {
+		return
+	}
+	long := append([]byte(`{"\u006cong":0,`), members...)
+	if bytes.Contains(line, []byte(`long"`)) || !schema.Valid(long) {
+		return // it has such a member itself
+	}
+	got, longFault := schema.Decode(long, fallback)
+	if diff := cmp.Diff(*m, got); diff != "" {
+		t.Fatalf("%s (-short way +long way):\n%s", line, diff)
+	}
+	if diff := cmp.Diff(fault, longFault); diff != "" {
+		t.Fatalf("%s (-short way +long way):\n%s", line, diff)
+	}
 }
 
 func checkFault(t *testing.T, m *schema.Message, err *schema.Error) {

@@ -1,6 +1,7 @@
 package schema_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -124,5 +125,41 @@ func TestDecodeDepth(t *testing.T) {
 	}
 	if text := []byte(nested("[", "", "]", schema.MaxDepth)); !schema.Valid(text) || schema.Valid([]byte("["+string(text)+"]")) {
 		t.Error("Valid counts another depth")
+	}
+}
+
+// A frame is strict JSON or not, however many members an object in it has: those of few are read in another way.
+func TestDecodeManyMembers(t *testing.T) {
+	t.Parallel()
+	for count := 1; count <= 40; count++ {
+		var data strings.Builder
+		for n := range count {
+			fmt.Fprintf(&data, `,"m%d":[%d,{}]`, n, n)
+		}
+		good := data.String()[1:]
+		for _, tc := range []struct {
+			members string
+			strict  bool
+		}{
+			{good, true},
+			{good + ",", false},
+			{good + `,"m0":1`, false},
+			{good + `,"m0"`, false},
+			{strings.Replace(good, ",{}]", ",{},]", 1), false},
+			{strings.Replace(good, ",{}]", ",{}}", 1), false},
+			{strings.Replace(good, "[0,", "[01,", 1), false},
+			{strings.Replace(good, "[0,", "[-,", 1), false},
+			{strings.Replace(good, "[0,", "[1.5e3,", 1), true},
+		} {
+			for _, line := range []string{
+				ping(schema.OsMessage, "{"+tc.members+"}"),
+				strings.Replace(ping(schema.OsMessage, "1"), "{", "{"+tc.members+",", 1),
+			} {
+				_, err := schema.Decode([]byte(line), schema.OsMessage)
+				if strict := err == nil || err.Class != schema.InvalidJSON; strict != tc.strict {
+					t.Errorf("%s: %v, want strict JSON: %t", line, err, tc.strict)
+				}
+			}
+		}
 	}
 }

@@ -1,0 +1,89 @@
+package actors_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestLoneCommand shows that a client which is alone has its command decided, synced and answered on one goroutine: nobody is
+// woken for it.
+func TestLoneCommand(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		var on []string
+		note := func(what string) { on = append(on, what+" "+goroutine()) }
+		books[schema.Memory].decide = func(*kernel.Call, []string) (kernel.Result, bool, error) {
+			note("decide")
+			return kernel.Result{}, false, nil
+		}
+		s := startWith(t, books.domains())
+		l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
+		c := s.serve(l)
+		synctest.Wait()
+		s.disk.Hook = func(op faultfs.Op) {
+			if op.Kind == faultfs.Sync && strings.HasSuffix(op.Path, ".ndjson") {
+				note("sync")
+			}
+		}
+		l.tryWrite = func() { note("write") }
+		for _, id := range []string{"a", "b"} {
+			c.send(set(id, "x"))
+			synctest.Wait()
+		}
+		if got := len(c.pending()); got != 2 {
+			t.Fatalf("%d answers, want 2", got)
+		}
+		var steps []string
+		for _, step := range on {
+			what, who, _ := strings.Cut(step, " ")
+			steps = append(steps, what)
+			if _, reader, _ := strings.Cut(on[0], " "); who != reader {
+				t.Errorf("%s ran on %s, want %s", what, who, reader)
+			}
+		}
+		if got := strings.Join(steps, " "); got != "decide sync write decide sync write" {
+			t.Errorf("steps: %s", got)
+		}
+	})
+}
+
+// TestReaderSyncs shows that others are served while the reader of one connection syncs, that their commands share the next sync,
+// and that it reads on afterwards what came meanwhile.
+func TestReaderSyncs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := startWith(t, newLibrary().domains())
+		gate := s.holdSyncs()
+		a, b, c, d := s.connect(), s.connect(), s.connect(), s.connect()
+		a.send(set("a", "x"))
+		synctest.Wait()
+		b.send(set("b", "y"))
+		c.send(set("c", "z"))
+		a.send(set("e", "v"))
+		d.send(ping("d", "1"))
+		expect(t, d, `d ""`)
+		synctest.Wait()
+		for _, client := range []*client{a, b, c} {
+			if early := client.pending(); len(early) > 0 {
+				t.Errorf("answered before the sync: %v", early)
+			}
+		}
+		gate.pass()
+		expect(t, a, "a 1")
+		synctest.Wait()
+		if early := append(b.pending(), c.pending()...); len(early) > 0 {
+			t.Errorf("answered before a sync of their own: %v", early)
+		}
+		gate.pass()
+		checkCauses(t, []string{"b"}, b.take(1))
+		checkCauses(t, []string{"c"}, c.take(1))
+		gate.open()
+		checkCauses(t, []string{"e"}, a.take(1))
+	})
+}
