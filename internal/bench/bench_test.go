@@ -96,7 +96,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s is not to be found, or says nothing", w.Name)
 		}
 		r, err := bench.Run(context.Background(), w, bench.Config{
-			Kernel: socket, Echo: echo.Socket, Duration: 20 * time.Millisecond, Rounds: 2,
+			Kernel: socket, Echo: echo.Socket, Duration: 20 * time.Millisecond, Rounds: 2, Lean: w.Connections == 1,
 		})
 		must(t, err)
 		for name, side := range map[string]bench.Side{"kernel": r.Kernel, "echo": r.Echo} {
@@ -124,12 +124,36 @@ func TestRunChecksAnswers(t *testing.T) {
 		},
 	} {
 		for _, w := range bench.Workloads() {
-			_, err := bench.Run(context.Background(), w, bench.Config{
-				Kernel: kernel(t, answer), Echo: echo.Socket, Duration: time.Millisecond, Rounds: 1,
-			})
-			if err == nil || !strings.Contains(err.Error(), "wrong answer to message") {
-				t.Errorf("%s, %s: error %v, want one about a wrong answer", name, w.Name, err)
+			for _, lean := range []bool{false, true} {
+				_, err := bench.Run(context.Background(), w, bench.Config{
+					Kernel: kernel(t, answer), Echo: echo.Socket, Duration: time.Millisecond, Rounds: 1, Lean: lean,
+				})
+				if err == nil || !strings.Contains(err.Error(), "wrong answer to message") {
+					t.Errorf("%s, %s, lean %t: error %v, want one about a wrong answer", name, w.Name, lean, err)
+				}
 			}
+		}
+	}
+}
+
+// Unless it is told otherwise, Run decodes every answer, the later ones too.
+func TestRunDecodesAnswers(t *testing.T) {
+	t.Parallel()
+	echo := startEcho(t)
+	broken := func(m *schema.Message, st *schema.Stamp) []byte {
+		line := schema.AppendReply(nil, m, m.Data, st)
+		if m.Meta.ID != "00000000" {
+			line[len(line)-2] = ' ' // in the place of the last brace
+		}
+		return line
+	}
+	w, _ := bench.Find("ping-1")
+	for _, lean := range []bool{false, true} {
+		_, err := bench.Run(context.Background(), w, bench.Config{
+			Kernel: kernel(t, broken), Echo: echo.Socket, Duration: 20 * time.Millisecond, Rounds: 1, Lean: lean,
+		})
+		if (err == nil) != lean {
+			t.Errorf("lean %t: error %v", lean, err)
 		}
 	}
 }

@@ -19,6 +19,7 @@ type Config struct {
 	Echo     string
 	Duration time.Duration // of one round of one server
 	Rounds   int           // of each server
+	Lean     bool          // decode the first answer of a connection alone
 	// Greet takes a connection through the kernel's prologue. Nil: as in open mode.
 	Greet func(context.Context, *unixsock.Conn) error
 }
@@ -52,11 +53,11 @@ type server struct {
 func Run(ctx context.Context, w Workload, c Config) (Result, error) {
 	kernel := &server{
 		connect: func(ctx context.Context) (net.Conn, error) { return dialKernel(ctx, c) },
-		check:   replied,
+		check:   func() check { return replied(c.Lean) },
 	}
 	echo := &server{
 		connect: func(ctx context.Context) (net.Conn, error) { return unixsock.Dial(ctx, c.Echo) },
-		check:   echoed,
+		check:   func() check { return echoed(c.Lean) },
 	}
 	if err := w.prepare(ctx, kernel); err != nil {
 		return Result{}, fmt.Errorf("prepare %s: %w", w.Name, err)

@@ -78,36 +78,37 @@ func putNumber(dst []byte, n uint64) {
 // A check reports whether line, with its '\n', answers message n. It is not safe for use by several goroutines: each connection
 // has its own.
 //
-// The first answer of a connection is decoded strictly. Of the others only the bytes are looked at that make them the right
-// ones, for both servers alike: the client has the same processors as the server, and what it takes is missing there.
+// Answers are decoded strictly, as a client that means to use them has to. A lean check does so with the first of a connection;
+// of the others it looks only at the bytes that make them the right ones. It is the same for both servers: the client has their
+// processors, and what it takes is missing there.
 type check func(line []byte, n uint64) bool
 
 // echoed is the check for the echo: the message itself.
-func echoed() check {
+func echoed(lean bool) check {
 	query, command := []byte(`{"kind":"query",`), []byte(`{"kind":"command",`)
 	id := newMark(`"metadata":{"id":"`)
 	return func(line []byte, n uint64) bool {
 		return (bytes.HasPrefix(line, query) || bytes.HasPrefix(line, command)) && bytes.Contains(line, id.of(n)) &&
-			(n > 0 || whole(line, func(m *schema.Message) string { return m.Meta.ID }))
+			(lean && n > 0 || whole(line, n, func(m *schema.Message) string { return m.Meta.ID }))
 	}
 }
 
 // replied is the check for the kernel: a reply, caused by that message.
-func replied() check {
+func replied(lean bool) check {
 	reply := []byte(`{"kind":"reply",`)
 	cause := newMark(`,"causation":"`)
 	return func(line []byte, n uint64) bool {
 		return bytes.HasPrefix(line, reply) && bytes.Contains(line, cause.of(n)) &&
-			(n > 0 || whole(line, func(m *schema.Message) string { return m.Meta.Causation }))
+			(lean && n > 0 || whole(line, n, func(m *schema.Message) string { return m.Meta.Causation }))
 	}
 }
 
-// whole reports whether line is a frame in every respect, and refers to message 0.
-func whole(line []byte, refersTo func(*schema.Message) string) bool {
+// whole reports whether line is a frame in every respect, and refers to message n.
+func whole(line []byte, n uint64, refersTo func(*schema.Message) string) bool {
 	m, fault := schema.Decode(line, schema.OsMessage)
-	zero := make([]byte, digits)
-	putNumber(zero, 0)
-	return fault == nil && refersTo(&m) == string(zero)
+	var want [digits]byte
+	putNumber(want[:], n)
+	return fault == nil && refersTo(&m) == string(want[:])
 }
 
 // mark is a member whose value is the number of a message. No value of a workload looks like one.

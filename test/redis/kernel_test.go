@@ -35,7 +35,7 @@ func startKernel(t *testing.T) *kernel {
 // bench runs one round of pwos bench, and leaves its echo's half aside.
 func (k *kernel) bench(t *testing.T, w work, duration time.Duration) side {
 	t.Helper()
-	cmd := exec.Command(k.pwos, "bench", "--json", "--only", w.name, "--rounds", "1", "--duration", duration.String())
+	cmd := exec.Command(k.pwos, "bench", "--lean", "--json", "--only", w.name, "--rounds", "1", "--duration", duration.String())
 	cmd.Env = k.env
 	var said bytes.Buffer
 	cmd.Stderr = &said
