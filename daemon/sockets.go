@@ -3,9 +3,14 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"net"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -20,6 +25,57 @@ type sockets struct {
 	log   *slog.Logger
 
 	said map[*unixsock.Listener]string // why one cannot be bound again, as the log has it
+}
+
+// listen binds the sockets that no service manager handed over.
+func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
+	kernelSocket, eventsSocket, err := systemd.Assign(d.sockets)
+	if err != nil {
+		return err
+	}
+	doors := []struct {
+		inherited *net.UnixListener
+		path      string
+		dialect   schema.Dialect
+		limit     int
+	}{
+		{kernelSocket, places.KernelSocket, schema.OsMessage, d.config.Limits.LineBytes},
+		{eventsSocket, places.EventsSocket, schema.OsEvent, max(schema.MaxEventLine, d.config.Limits.LineBytes)},
+	}
+	var paths []string
+	for _, door := range doors {
+		if door.inherited == nil {
+			paths = append(paths, door.path)
+		}
+	}
+	bound, err := unixsock.Listen(ctx, d.lock, paths...)
+	if err != nil {
+		return err
+	}
+	d.doors = &sockets{lock: d.lock, bound: slices.Clone(bound), log: d.log, said: make(map[*unixsock.Listener]string)}
+	for _, door := range doors {
+		var ln net.Listener
+		if door.inherited != nil {
+			ln = unixsock.Inherited(door.inherited)
+		} else {
+			ln, bound = bound[0], bound[1:]
+		}
+		if d.config.IdleTimeout > 0 {
+			ln = counted{Listener: ln, idle: d.idle}
+		}
+		e := unixsock.Endpoint{Listener: ln, Dialect: door.dialect, MaxLine: door.limit}
+		d.endpoints = append(d.endpoints, e)
+		if d.config.AuthorizedKeys == "" {
+			continue
+		}
+		if door.inherited != nil {
+			door.path = ln.Addr().String()
+		}
+		if d.endpoints[len(d.endpoints)-1].Socket, err = sshauth.SocketName(door.path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // watchSockets looks after the sockets until the returned function is called, which waits for the end of that.
