@@ -142,12 +142,12 @@ func TestFailedRotation(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		hit      string
-		n        int // the operation, from the first of the rotation on
+		n        int // the operation, from the first of the rotation on; 0: none, there is no room
 		short    bool
 		segments int
 	}{
 		{"create", 1, false, 1},
-		{"allocate", 3, false, 1},
+		{"", 0, false, 1},
 		{"rename", 6, false, 2},
 		{"rename", 6, true, 2}, // though it was renamed
 	} {
@@ -159,9 +159,13 @@ func TestFailedRotation(t *testing.T) {
 			l.Append(entry(seq, 10))
 		}
 		fsys.Arm(faultfs.Fault{N: test.n, Err: syscall.ENOSPC, Short: test.short})
+		if test.n == 0 {
+			disk.Leave(0)
+		}
 		if err := l.Flush(); !errors.Is(err, syscall.ENOSPC) || errors.Is(err, journal.ErrStopped) || fsys.Hit() != test.hit {
 			t.Fatalf("%v: flush: got %v after %q failed", test, err, fsys.Hit())
 		}
+		disk.Free()
 		grow(t, l, 1)
 		check(t, l.Close())
 		_, rec := open(t, journal.Options{Dir: dir, FS: disk})

@@ -19,23 +19,34 @@ type extent struct {
 	cannot bool  // nothing can be kept for this file
 }
 
-// keep has the disk keep room for need bytes beyond size, and step more where it has to be asked, so that it rarely is. It
-// fails where there is no room, and only there: on a file system that keeps none, a write finds out as it always did.
+// keep has the disk keep room for need bytes beyond size, and step more where it has to be asked and has it, so that it rarely
+// is. It fails where there is no room for need, and only there: on a file system that keeps none, a write finds out as it always
+// did.
 func (l *Log) keep(e *extent, f File, size, need, step int64) error {
 	if l.opt.ReserveBytes == 0 || e.cannot || size+need <= e.end {
 		return nil
 	}
+	end := size + need + step
 	err := f.Allocate(size, need+step)
+	if step > 0 && isFull(err) {
+		end = size + need
+		err = f.Allocate(size, need)
+	}
 	switch {
 	case err == nil:
-		e.end = size + need + step
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		e.end = end
+	case isFull(err):
 		return fmt.Errorf("keep room for the journal: %w", err)
 	default:
 		e.cannot = true
 		l.opt.Trouble(fmt.Errorf("keep room for the journal, which has no reserve for a full disk now: %w", err))
 	}
 	return nil
+}
+
+// isFull reports whether err is for want of room.
+func isFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
 // gaveBack notes that the file was cut to size.
@@ -45,11 +56,7 @@ func (e *extent) gaveBack(size int64) { e.end = min(e.end, size) }
 // kept is still there on a disk that is full.
 func (l *Log) keepReserve() {
 	reserve := l.opt.ReserveBytes
-	err := l.keep(&l.room, l.seg, l.size, reserve, reserve)
-	if err != nil {
-		err = l.keep(&l.room, l.seg, l.size, reserve, 0)
-	}
-	if err != nil {
+	if err := l.keep(&l.room, l.seg, l.size, reserve, reserve); err != nil {
 		l.opt.Trouble(err)
 	}
 	l.checkRoom.cannot = l.room.cannot

@@ -83,6 +83,20 @@ func TestReserve(t *testing.T) {
 	}
 }
 
+// The disk is full where an entry and the reserve do not fit, and not before: what is asked for ahead may be less.
+func TestReserveAlone(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	l, _ := open(t, journal.Options{Dir: dir, FS: disk, ReserveBytes: reserve})
+	const free = reserve - 1
+	disk.Leave(free)
+	before, room := len(segments(disk.Image())), disk.Kept()+free
+	fill(t, disk, l, free)
+	if left := room - int64(len(segments(disk.Image()))-before); left < reserve || left > reserve+500 {
+		t.Errorf("refused with room for %d bytes, want no more than the reserve of %d", left, reserve)
+	}
+}
+
 // A kernel that is killed on a full disk starts on it, and finds what it had in reserve; so does one that ended in good
 // order, which signs its head.
 func TestReserveAfterStart(t *testing.T) {
