@@ -28,15 +28,16 @@ func (f folder) close() {
 // folder opens a folder of the directory, which must be no link to another.
 func (s *Store) folder(name string) (folder, error) {
 	if name == "" {
-		return folder{s.root, true}, nil
+		return folder{s.root.Load(), true}, nil
 	}
-	root, err := s.root.OpenRoot(name)
+	above := s.root.Load()
+	root, err := above.OpenRoot(name)
 	if err != nil {
 		return folder{}, escaped(err)
 	}
 	// It followed a link, if there was one, to any folder of the directory: another origin's.
 	opened, err := root.Stat(".")
-	named, lerr := s.root.Lstat(name)
+	named, lerr := above.Lstat(name)
 	if err = errors.Join(err, lerr); err == nil && (!named.IsDir() || !os.SameFile(opened, named) || !ours(opened)) {
 		err = foreign()
 	}
@@ -104,7 +105,11 @@ func (s *Store) Open(origin string, p schema.BlobPointer) (*Reader, error) {
 	if err := s.hold(at); err != nil {
 		return nil, err
 	}
+	root := s.root.Load()
 	r, err := s.open(in, name)
+	if s.renewed(root, err) { // its writer has made the directory again, perhaps
+		r, err = s.open(in, name)
+	}
 	if err != nil {
 		s.release(at)
 		return nil, explain("open blob", err)

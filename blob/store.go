@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
@@ -30,8 +31,8 @@ type Store struct {
 	origin string
 	limits Options
 	now    func() time.Time
-	root   *os.Root
-	settle time.Duration // how long Open waits for a file that was changed just now
+	root   atomic.Pointer[os.Root] // another one once the directory was removed
+	settle time.Duration           // how long Open waits for a file that was changed just now
 
 	mu      sync.Mutex
 	closed  bool
@@ -74,9 +75,10 @@ func New(o Options) (*Store, error) {
 		return nil, fmt.Errorf("open blobs: %w", err)
 	}
 	s := &Store{
-		dir: o.Dir, origin: o.Origin, limits: o, now: o.Now, root: root, settle: settle + time.Millisecond,
+		dir: o.Dir, origin: o.Origin, limits: o, now: o.Now, settle: settle + time.Millisecond,
 		entries: map[string]entry{}, uses: map[string]int{}, writing: map[string]bool{},
 	}
+	s.root.Store(root)
 	_, err = s.sweep(true)
 	if err = errors.Join(err, s.clear()); err != nil {
 		return nil, errors.Join(fmt.Errorf("clear blobs: %w", err), root.Close())
@@ -111,6 +113,34 @@ func openPrivate(dir string) (*os.Root, error) {
 	return root, nil
 }
 
+// renewed opens the directory anew where old, in which something failed with err, was removed, as whatever clears temporary
+// directories may have it: nothing could be kept any more. What lay in it is gone, which the next Sweep finds. It reports whether
+// there is another one than old.
+func (s *Store) renewed(old *os.Root, err error) bool {
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrClosed) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return false
+	case s.root.Load() != old:
+		return true
+	}
+	opened, err := old.Stat(".")
+	if named, lerr := os.Lstat(s.dir); err == nil && lerr == nil && os.SameFile(opened, named) {
+		return false
+	}
+	fresh, err := openPrivate(s.dir)
+	if err != nil {
+		return false
+	}
+	s.root.Store(fresh)
+	_ = old.Close() // nothing is left in it
+	return true
+}
+
 // Close ends the store; blobs stay where they are. Readers and writers that are open go on, and must be closed.
 func (s *Store) Close() error {
 	s.mu.Lock()
@@ -119,7 +149,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	return s.root.Close()
+	return s.root.Load().Close()
 }
 
 // Usage returns what counts against the quota, unfinished blobs included.

@@ -34,7 +34,11 @@ func (s *Store) sweep(start bool) (removed Usage, err error) {
 	if closed {
 		return removed, errClosed()
 	}
+	root := s.root.Load()
 	files, err := s.scan()
+	if s.renewed(root, err) {
+		files, err = s.scan()
+	}
 	if err != nil {
 		return removed, err
 	}
@@ -51,7 +55,7 @@ func (s *Store) sweep(start bool) (removed Usage, err error) {
 	defer s.mu.Unlock()
 	for name := range s.entries {
 		if !seen[name] { // gone, or committed meanwhile
-			if _, lerr := s.root.Lstat(name); errors.Is(lerr, fs.ErrNotExist) {
+			if _, lerr := s.root.Load().Lstat(name); errors.Is(lerr, fs.ErrNotExist) {
 				s.forget(name)
 			}
 		}
@@ -79,7 +83,7 @@ func (s *Store) visit(f found, start bool) (bytes int64, gone bool, err error) {
 	if s.uses[f.path] > 0 || now.Sub(at) <= s.limits.TTL && !(start && unfinished) {
 		return 0, false, nil
 	}
-	switch err := s.root.Remove(f.path); {
+	switch err := s.root.Load().Remove(f.path); {
 	case errors.Is(err, fs.ErrNotExist):
 		s.forget(f.path)
 		return 0, false, nil
@@ -92,13 +96,13 @@ func (s *Store) visit(f found, start bool) (bytes int64, gone bool, err error) {
 
 // clear removes the folders that are empty, which can be done as long as nobody writes.
 func (s *Store) clear() error {
-	files, err := list(s.root, "")
+	files, err := list(s.root.Load(), "")
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
 		if f.info.IsDir() && isFolder(f.path) {
-			_ = s.root.Remove(f.path) // it is not empty
+			_ = s.root.Load().Remove(f.path) // it is not empty
 		}
 	}
 	return nil
@@ -106,7 +110,7 @@ func (s *Store) clear() error {
 
 // scan lists the files of the directory and of its folders.
 func (s *Store) scan() ([]found, error) {
-	files, err := list(s.root, "")
+	files, err := list(s.root.Load(), "")
 	if err != nil {
 		return nil, err
 	}

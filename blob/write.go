@@ -42,7 +42,12 @@ func (s *Store) Create(origin string) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{store: s, in: s.folderOf(origin), name: rand.Text(), sum: sha256.New()}
-	if err := w.open(); err != nil {
+	root := s.root.Load()
+	err := w.open()
+	if s.renewed(root, err) {
+		err = w.open()
+	}
+	if err != nil {
 		s.unreserve(1, 0)
 		return nil, explain("create blob", err)
 	}
@@ -52,7 +57,7 @@ func (s *Store) Create(origin string) (*Writer, error) {
 func (w *Writer) open() error {
 	s := w.store
 	if w.in != "" {
-		if err := s.root.Mkdir(w.in, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := s.root.Load().Mkdir(w.in, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
