@@ -38,11 +38,14 @@ func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) {
 	if w.buf == nil {
 		w.buf = buffers.Get().(*[]byte)
 	}
+	begin := len(*w.buf)
 	if call.Err != nil {
 		*w.buf = schema.AppendError(*w.buf, &call.Message, call.Err, stamp)
+		if len(*w.buf)-begin-1 > w.link.LineLimit() {
+			*w.buf = schema.AppendError((*w.buf)[:begin], &call.Message, call.Err.Brief(), stamp)
+		}
 		return
 	}
-	begin := len(*w.buf)
 	*w.buf = schema.AppendReply(*w.buf, &call.Message, call.Data, stamp)
 	if over := len(*w.buf) - begin - 1 - w.link.LineLimit(); over > 0 {
 		*w.buf = (*w.buf)[:begin]

@@ -50,9 +50,14 @@ func TestAnswersFitALine(t *testing.T) {
 				t.Errorf("%s: kept %v, want %v", c.name, kept, c.keep)
 			}
 			stamp := schema.NewStamper().Next(time.UnixMilli(1))
-			answer := schema.AppendError(nil, &m, schema.Errorf(schema.Internal, "%s", long(2000)), &stamp)
-			if len(answer)-1 > schema.MaxLine {
-				t.Errorf("%s: the answer has %d bytes", c.name, len(answer)-1)
+			stamp.Proof = schema.Proof{Seq: 1 << 53, PID: 1 << 53, Tick: 1 << 53, LatencyUS: 1 << 53}
+			quoting := strings.Repeat("\x01", room)
+			endless := schema.Errorf(schema.InvalidInput, "%s", quoting)
+			endless.Field, endless.Cause = quoting, schema.Errorf(schema.Internal, "%s", quoting)
+			for _, e := range []*schema.Error{schema.Errorf(schema.Internal, "%s", long(2000)), endless.Brief()} {
+				if answer := schema.AppendError(nil, &m, e, &stamp); len(answer)-1 > schema.MaxLine {
+					t.Errorf("%s: the answer has %d bytes", c.name, len(answer)-1)
+				}
 			}
 		}
 	}

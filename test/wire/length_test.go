@@ -37,6 +37,13 @@ func TestNoLongerLine(t *testing.T) {
 				ask(fmt.Sprintf(frame, strings.Repeat("i", id), strings.Repeat("c", room-id)))
 			}
 		}
+		for _, head := range []string{ // an error quotes them, at more length than they were sent
+			`"kind":"query","type":"Memory.Get","data":{"key":"%.1024s"},"metadata":{"timestamp":1,"id":"%s"}`,
+			`"kind":"query","type":"Capability.Check","data":{"pid":1,"syscall":"%s%.0s"},"metadata":{"timestamp":1,"id":"i"}`,
+			`"kind":"command","type":"Syscall.Alloc","data":{"resource_id":"%s%.0s","amount":1},"metadata":{"timestamp":1,"id":"i"}`,
+		} {
+			ask(fmt.Sprintf(`{`+head+`}`, strings.Repeat("\x7f", limit-200), strings.Repeat("i", min(limit-4<<10-100, limit-1024-200))))
+		}
 		ask(`{"kind":"query","type":"L` + strings.Repeat("o", limit-100) + `.Name","data":1,"metadata":{"id":"i","timestamp":1}}`)
 	}
 }
