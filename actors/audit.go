@@ -119,7 +119,7 @@ func (a *audit) receive(ctx actor.Context) {
 func (a *audit) append(ctx actor.Context, b *batch) {
 	urgent := b.urgent()
 	if len(a.fresh) > 0 && a.urgent != urgent {
-		a.flush(ctx) // what may not use the reserve neither does so nor keeps others from it
+		a.flush(ctx) // what may not use the reserve does not; what may is refused only where it saw what that loses
 	}
 	if b.epoch != a.epoch && b.domain != schema.Audit {
 		a.refuse(ctx, b) // decided on a state that has been thrown away
