@@ -27,8 +27,7 @@ type agent struct {
 	deaf      bool // nothing can be journaled any more
 	dismissed bool
 
-	note  kernel.Step // under way
-	tries int         // of it that failed
+	note kernel.Step // under way
 
 	rest  time.Duration // pause before the next start
 	until int64         // tick at which the quarantine before it is over

@@ -17,12 +17,19 @@ const (
 	reasonShutdown   = "shutdown"
 )
 
-// write has a step journaled; noted tells when it is on disk.
+// write has a step journaled; noted tells when it is on disk. Where the journal cannot be written it waits for its turn to
+// try.
 func (a *agent) write(ctx actor.Context, step kernel.Step) {
 	a.note = step
 	if a.deaf {
 		a.noted(ctx, noted{tick: a.kernel.clock.now()})
 		return
+	}
+	if a.kernel.refusing.Load() && !a.cause.Urgent && !a.stop.shutdown {
+		if wait := a.kernel.probes.take(time.Now()); wait > 0 {
+			a.wake(ctx, wait)
+			return
+		}
 	}
 	b, err := a.kernel.stepBatch(nil, &a.cause, step)
 	if err != nil {
@@ -34,21 +41,13 @@ func (a *agent) write(ctx actor.Context, step kernel.Step) {
 	ctx.Send(a.kernel.domains[b.domain], b)
 }
 
-// Pauses between tries to write a note while the journal cannot be written.
-const (
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 30 * time.Second
-)
-
 // noted goes on when a note is on disk. One that the full disk does not take is written again, unless the kernel ends:
 // the next start finds that it is missing.
 func (a *agent) noted(ctx actor.Context, m noted) {
 	if m.err != nil && m.err.Class == schema.Unavailable && !a.stop.shutdown && !a.deaf {
-		a.wake(ctx, min(firstRetry<<min(a.tries, 20), lastRetry))
-		a.tries++
+		a.wake(ctx, firstRetry)
 		return
 	}
-	a.tries = 0
 	switch {
 	case a.phase == notingRun && m.err != nil: // the process has ended meanwhile
 		a.phase, a.stop.ordered = running, true

@@ -1,0 +1,64 @@
+package actors_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// remade counts how often a domain's state is made anew.
+type remade struct {
+	kernel.Domain
+	times *atomic.Int64
+}
+
+func (r remade) Reset() {
+	r.times.Add(1)
+	r.Domain.Reset()
+}
+
+// TestEndsOnAFullDisk shows that programs whose end cannot be noted do not have every state made anew for each of them, and that
+// all of it is noted once there is room, though nobody else calls.
+func TestEndsOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	const programs, patience = 20, 10 * time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		fail := make(chan struct{})
+		var times atomic.Int64
+		domains := realDomains(t)
+		domains[schema.Ipc] = remade{domains[schema.Ipc], &times}
+		s := startReserving(t, domains, actors.Hosting{Dir: t.TempDir(), Host: func() (*host.Host, error) {
+			<-fail
+			return nil, errNoHost
+		}})
+		operator := s.connect()
+		for range programs {
+			s.connect().send(hosted("a", "")) // each waits for its answer
+		}
+		synctest.Wait()
+		s.fill(operator)
+		close(fail)
+		before := times.Load()
+		time.Sleep(patience)
+		if n := times.Load() - before; n == 0 || n > 100 {
+			t.Errorf("in %v the states were made anew %d times", patience, n)
+		}
+		s.disk.Free()
+		time.Sleep(time.Minute)
+		ends := 0
+		for _, e := range s.entries() {
+			if e.Type == "Process.NoteEnd" {
+				ends++
+			}
+		}
+		if ends != programs {
+			t.Errorf("%d ends noted, want %d", ends, programs)
+		}
+	})
+}
