@@ -31,6 +31,7 @@ type audit struct {
 	held      []hold   // written, not released yet
 	scheduled bool     // a flush is on its way
 	syncing   bool
+	left      uint64        // to the reader with that ticket; 0: to nobody
 	syncEvery time.Duration // not 0: answers do not wait for the disk, which follows that soon
 	synced    uint64
 	commands  map[schema.Domain]uint64 // seq of the last command of each domain
@@ -176,6 +177,7 @@ func (a *audit) flush(ctx actor.Context) {
 	}
 	if recorded && a.kernel.refusing.CompareAndSwap(true, false) {
 		a.kernel.spent.Store(false)
+		a.kernel.probes.over()
 		a.refusal = ""
 		a.log.Info("journal can be written again: commands are accepted")
 	}
@@ -207,22 +209,29 @@ func (a *audit) hold(b *batch) {
 
 // release sends back every batch that waits for nothing any more, and has the rest synced.
 func (a *audit) release(ctx actor.Context) {
-	kept, unsynced := a.held[:0], false
+	kept, unsynced := a.held[:0], 0
+	var reader uint64 // the one for whose client alone it is to be synced; 0: for others too
 	for _, h := range a.held {
 		if h.seq > a.synced || h.batch.publication > a.shown[h.batch.domain] {
 			kept = append(kept, h)
-			unsynced = unsynced || h.seq > a.synced
-			continue
+		} else {
+			a.answer(ctx, h.batch)
 		}
-		a.answer(ctx, h.batch)
+		if h.seq > a.synced {
+			if unsynced++; unsynced == 1 {
+				reader = h.batch.lend
+			} else if reader != h.batch.lend {
+				reader = 0
+			}
+		}
 	}
 	clear(a.held[len(kept):])
 	a.held = kept
 	switch {
+	case unsynced > 0 && (!a.syncing || a.left != 0 && a.left != reader):
+		a.syncing, a.left = true, reader
+		a.kernel.committer.RequestFor(reader)
 	case a.syncing:
-	case unsynced:
-		a.syncing = true
-		a.kernel.committer.Request()
 	case a.syncEvery > 0 && a.journal.Written() > a.synced:
 		a.syncing = true
 		time.AfterFunc(a.syncEvery, a.kernel.committer.Request)

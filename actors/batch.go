@@ -37,6 +37,7 @@ type batch struct {
 	answered bool            // it has come back, and waits for one before it
 	decided  bool            // every outcome is filled in, though the batch is the audit log's own
 	next     *batch          // finished after this one, and sent to the audit log with it
+	lend     uint64          // the ticket of the reader that is going to sync it (journal.Committer); 0: none is
 
 	publication uint64 // it is answered once others can see what was handed over up to this count; 0: at once
 	epoch       uint64 // which life of the journal it was decided in

@@ -250,7 +250,7 @@ func (c *connection) stopped(ctx actor.Context) {
 	for name := range c.watched {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
+	close(c.done) // before the reader can end, which would tell this actor
 	c.credits.close()
 	c.link.Interrupt()
-	close(c.done)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
+// TestFailedSync shows the end of a kernel that cannot know what is on its disk: it stops, says why, and acknowledges
 // nothing that was not known to be there, neither what the fsync was for nor what queued up behind it.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
@@ -41,6 +42,7 @@ func TestFailedSync(t *testing.T) {
 	})
 }
 
+// TestFailedSyncIsUncertain shows that nobody is told what cannot be known: a call whose fsync failed may be on the disk
 // all the same, and be found there at the next start.
 func TestFailedSyncIsUncertain(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,6 @@ func refusing(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
 }
 
 // TestKeyedCommandRunsOnce shows what a second command with the same key gets: the outcome of the first, to the letter,
-
 // where the first had one that holds; where it had none, it is run.
 func TestKeyedCommandRunsOnce(t *testing.T) {
 	t.Parallel()
@@ -143,7 +142,6 @@ func TestKeysOfCallers(t *testing.T) {
 }
 
 // TestRepetitionIsJournaled shows that a repetition has an entry of its own that refers to the first, and that replaying
-
 // it runs nothing.
 func TestRepetitionIsJournaled(t *testing.T) {
 	t.Parallel()
@@ -175,7 +173,6 @@ func TestRepetitionIsJournaled(t *testing.T) {
 }
 
 // TestKeysSurviveRestart shows that keys are made again from the journal, with their outcomes, and that what stands
-
 // there beside them takes none of them back.
 func TestKeysSurviveRestart(t *testing.T) {
 	t.Parallel()
@@ -197,10 +194,6 @@ func TestKeysSurviveRestart(t *testing.T) {
 		checkReplay(t, next, books)
 	})
 }
-
-// TestRefusedRepetition has a repetition come while the journal is being refused, and its 503 be the first
-
-// TestLostFirst shows that a key whose command was lost is free again: the command is run when it is tried again, and
 
 // TestKeysExpire shows that a key holds for 24 hours from its first use and not longer, whatever became of others
 // meanwhile.

@@ -14,7 +14,6 @@ import (
 )
 
 // TestFailedWrite has one write fail, in every way in which one does: the callers are told so, the state is as it was,
-
 // and what follows finds a kernel that works.
 func TestFailedWrite(t *testing.T) {
 	t.Parallel()
@@ -60,7 +59,6 @@ func TestFailedWrite(t *testing.T) {
 }
 
 // TestFullDisk shows a kernel whose disk stays full: commands are refused in every domain, questions are answered as
-
 // ever but without a proof, and when there is room again everything goes on from the state before.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
@@ -140,7 +138,6 @@ func TestRoomIsFound(t *testing.T) {
 }
 
 // TestLostTogether has batches of several connections share a write that fails: none of their calls happened, and a
-
 // query that had seen one of them does not say so.
 func TestLostTogether(t *testing.T) {
 	t.Parallel()
@@ -177,12 +174,7 @@ func TestLostTogether(t *testing.T) {
 	})
 }
 
-// TestFailedSync shows the end of a kernel that cannot know what is on its disk: it stops, says why, and acknowledges
-
-// TestFailedSyncIsUncertain shows that nobody is told what cannot be known: a call whose fsync failed may be on the disk
-
 // TestLostGrantOpensNothing shows that nobody makes use of a grant whose entry was lost, while the registry is still
-
 // making its state anew: the grant's caller was told that it never happened.
 func TestLostGrantOpensNothing(t *testing.T) {
 	t.Parallel()

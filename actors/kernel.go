@@ -67,6 +67,7 @@ type Kernel struct {
 	ids        ids
 	refusing   atomic.Bool // the journal cannot be written
 	spent      atomic.Bool // nor can what is urgent: its reserve is used up, or there is none
+	probes     probes
 
 	blobs   Blobs
 	runs    *runs // effects under way
@@ -153,13 +154,16 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 	pid := k.spawn("connection/"+caller.Conn, conn, fromReader)
 	r := reader{kernel: k, blobs: k.blobs, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
 	r.run()
-	k.root.Send(pid, endOfInput{})
-	link.AwaitHangup()
-	select {
-	case <-done: // by a fault: without one it waits for what comes now
-	default:
-		k.root.Send(pid, gone{})
+	tell := func(message any) {
+		select {
+		case <-done: // by a fault: without one it waits for all that it is told
+		default:
+			k.root.Send(pid, message)
+		}
 	}
+	tell(endOfInput{})
+	link.AwaitHangup()
+	tell(gone{})
 	<-done
 	conn.writer.busy.Wait()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
+// TestRefusedRepetition has a repetition come while the journal is being refused, and its 503 be the first
 // entry that can be written: the first outcome still holds, now and after the next start.
 func TestRefusedRepetition(t *testing.T) {
 	t.Parallel()
@@ -79,14 +80,13 @@ func TestLostRepetition(t *testing.T) {
 	}
 }
 
+// TestLostFirst shows that a key whose command was lost is free again: the command is run when it is tried again, and
 // later repetitions refer to that entry.
 func TestLostFirst(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"x", "409"} { // the second changes nothing, and has its answer without an entry
 		t.Run(first, func(t *testing.T) {
 			t.Parallel()
-			if first == "409" {
-			}
 			synctest.Test(t, func(t *testing.T) {
 				s, books := startKeyed(t)
 				c := s.connect()

@@ -96,7 +96,10 @@ func (r *reader) send() {
 // the reader offers itself to sync, so that no other goroutine has to be woken. One with queries alone goes back to its
 // client, who is answered sooner.
 func (r *reader) sendLast() {
-	lent := r.kernel.lends && r.batch.commands() && r.kernel.committer.Lend()
+	if r.kernel.lends && r.batch.commands() {
+		r.batch.lend = r.kernel.committer.Lend()
+	}
+	lent := r.batch.lend != 0
 	r.send()
 	if lent {
 		r.kernel.committer.Return()

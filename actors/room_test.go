@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 
@@ -14,18 +15,19 @@ type room struct {
 	mu       sync.Mutex
 	writing  error
 	syncing  error
-	single   bool // the next failure is the last
-	attempts int  // writes that were refused
+	words    string // of what cannot be written; "": of everything
+	single   bool   // the next failure is the last
+	attempts int    // writes that were refused
 }
 
 // full has every write fail with err, until free.
 func (r *room) full(err error) { r.set(&r.writing, err) }
 
-// once has full end after one write that failed.
-func (r *room) once() {
+// fullOnce has one write fail with err: the first that has these words in it.
+func (r *room) fullOnce(err error, words string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.single = true
+	r.writing, r.words, r.single = err, words, true
 }
 
 // free lets writes succeed again.
@@ -65,6 +67,9 @@ type roomFile struct {
 func (f *roomFile) WriteAt(p []byte, off int64) (int, error) {
 	f.room.mu.Lock()
 	err := f.room.writing
+	if !bytes.Contains(p, []byte(f.room.words)) {
+		err = nil
+	}
 	if err != nil {
 		f.room.attempts++
 		if f.room.single {

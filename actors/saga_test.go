@@ -12,7 +12,6 @@ import (
 )
 
 // spawning has the process book take three steps for a spawn: one of its own, and one in each of two other books. The
-
 // number of the child is the number of spawns before it, and one more.
 func spawning(books library) {
 	books[schema.Process].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
@@ -41,7 +40,6 @@ func correlated(id, name string) string {
 }
 
 // TestSteps shows what a call with steps leaves behind: each step in its domain and in the journal before the call, in
-
 // their order, made by the kernel, and caused by the call.
 func TestSteps(t *testing.T) {
 	t.Parallel()
@@ -90,7 +88,6 @@ func TestSteps(t *testing.T) {
 }
 
 // TestStepsAreOnDisk shows that the answer to a call with steps waits until all of them are on disk, which takes one
-
 // fsync of its own at most.
 func TestStepsAreOnDisk(t *testing.T) {
 	t.Parallel()
@@ -114,7 +111,6 @@ func TestStepsAreOnDisk(t *testing.T) {
 }
 
 // TestCallsBehindSteps holds up a step, and shows that calls of the same domain, from any connection, wait for the whole
-
 // call and run in their order then, and that other domains are served meanwhile.
 func TestCallsBehindSteps(t *testing.T) {
 	t.Parallel()
@@ -144,7 +140,6 @@ func TestCallsBehindSteps(t *testing.T) {
 }
 
 // TestPipelinedSteps has one connection send several calls with steps at once. The journal tells of everything in the
-
 // order in which it was applied, so that the state can be made again.
 func TestPipelinedSteps(t *testing.T) {
 	t.Parallel()
@@ -172,10 +167,6 @@ func TestPipelinedSteps(t *testing.T) {
 		})
 	}
 }
-
-// TestStepIsLost has the entry of a step come to nothing because the disk is full: the call that it is for cannot have
-
-// TestStepsDomainDies shows that a call is answered also where the domain of its step dies meanwhile, and that the kernel
 
 // TestRecovery shows that the steps which recovery owes are done before anybody is served, and journaled as the kernel's.
 func TestRecovery(t *testing.T) {

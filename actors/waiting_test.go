@@ -14,7 +14,6 @@ import (
 )
 
 // mailboxes has the ipc book let a receiver wait for a message, for as long as the receiver says. A message wakes the
-
 // process that it is for.
 func mailboxes(books library) {
 	books[schema.Ipc].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
@@ -42,7 +41,6 @@ func startMailboxes(t *testing.T) (*system, library) {
 }
 
 // TestWoken shows that a call which waits is answered when something comes for its process, and not before; that it holds
-
 // up nobody meanwhile; and that it is journaled once, with what it answered, after what woke it.
 func TestWoken(t *testing.T) {
 	t.Parallel()
@@ -165,12 +163,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestWaiterHangsUp shows that a call whose connection is gone stops waiting: Serve returns at once, nothing is applied,
-
-// TestShutdownEndsWaiting interrupts a connection as the end of the kernel does: the call that waits is told so, what was
-
 // TestWaitingBehindSteps shows that a waiting call times out, and is interrupted, as well while its domain is busy with
-
 // another call's steps.
 func TestWaitingBehindSteps(t *testing.T) {
 	t.Parallel()
@@ -218,7 +211,3 @@ func TestWaitingBehindSteps(t *testing.T) {
 		})
 	}
 }
-
-// TestLostMessage has the message that wakes a waiting call come to nothing, because the disk is full: the waiting call
-
-// TestWaiterDies has a connection fail while its call waits: nobody is left to receive what it waits for, so it must not

@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
+// TestWaiterHangsUp shows that a call whose connection is gone stops waiting: Serve returns at once, nothing is applied,
 // and what comes later finds nobody waiting.
 func TestWaiterHangsUp(t *testing.T) {
 	t.Parallel()
@@ -39,6 +40,7 @@ func TestWaiterHangsUp(t *testing.T) {
 	})
 }
 
+// TestShutdownEndsWaiting interrupts a connection as the end of the kernel does: the call that waits is told so, what was
 // sent behind it is answered, and Serve returns.
 func TestShutdownEndsWaiting(t *testing.T) {
 	t.Parallel()
@@ -76,6 +78,7 @@ func TestHalfCloseWaits(t *testing.T) {
 	})
 }
 
+// TestLostMessage has the message that wakes a waiting call come to nothing, because the disk is full: the waiting call
 // does not answer with it.
 func TestLostMessage(t *testing.T) {
 	t.Parallel()
@@ -99,6 +102,7 @@ func TestLostMessage(t *testing.T) {
 	})
 }
 
+// TestWaiterDies has a connection fail while its call waits: nobody is left to receive what it waits for, so it must not
 // be taken out of the mailbox, and nothing may be left of the call when the kernel has ended.
 func TestWaiterDies(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,10 @@ type Committer struct {
 
 	mu    sync.Mutex // held for a few assignments
 	asked bool       // for an fsync, which has not begun
-	busy  bool       // one is running, or its done is
-	lent  bool       // a goroutine will look for a request when it comes back
+	left  bool       // that is left to the goroutine that is lent
+	busy  bool       // an fsync is running, or its done is
+	lent  uint64     // the ticket of the goroutine that is lent; 0: none is
+	lends uint64     // tickets given out
 
 	wake  chan struct{} // capacity 1: the goroutine is to look for a request
 	check chan struct{} // capacity 1, likewise for checkpoints
@@ -36,8 +38,13 @@ func NewCommitter(log *Log, done func(through uint64, err error)) *Committer {
 
 // Request asks that what was flushed before the call be made durable. It never blocks. Each request is followed by a
 // call of done that covers it; many requests may share one. After Close it does nothing.
-func (c *Committer) Request() {
+func (c *Committer) Request() { c.RequestFor(0) }
+
+// RequestFor is Request on behalf of the goroutine that holds the given ticket, where nobody else waits for the fsync: as long as it
+// is lent, the request is left to its Return.
+func (c *Committer) RequestFor(ticket uint64) {
 	c.mu.Lock()
+	c.left = ticket != 0 && ticket == c.lent && (c.left || !c.asked)
 	c.asked = true
 	wake := c.unattended()
 	c.mu.Unlock()
@@ -46,25 +53,25 @@ func (c *Committer) Request() {
 	}
 }
 
-// Lend offers the caller's goroutine, and reports whether it is needed: then the caller has to call Return, soon and whatever
-// happens. A request that is made meanwhile waits for that: for who would only wait for the answer, an fsync on its own
-// goroutine saves two hand-overs and the wake-up of a processor. Where an fsync is running, or another goroutine is lent, it is
-// not needed: of many who are at work, one that comes back late would hold up all.
-func (c *Committer) Lend() bool {
+// Lend offers the caller's goroutine for the fsync of its own request: for who would only wait for the answer, that saves two
+// hand-overs and the wake-up of a processor. It returns the ticket to name in RequestFor; then the caller has to call Return, soon
+// and whatever happens. 0 says that it is not needed: an fsync is running, or another goroutine is lent.
+func (c *Committer) Lend() (ticket uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.busy || c.lent {
-		return false
+	if c.busy || c.lent != 0 {
+		return 0
 	}
-	c.lent = true
-	return true
+	c.lends++
+	c.lent = c.lends
+	return c.lent
 }
 
 // Return ends a Lend. It serves one request, where one is outstanding and no fsync is running: then it takes as long as
 // that does. It must not be called after Close.
 func (c *Committer) Return() {
 	c.mu.Lock()
-	c.lent = false
+	c.lent, c.left = 0, false
 	c.mu.Unlock()
 	if !c.begin() {
 		return
@@ -82,7 +89,7 @@ func (c *Committer) Close() {
 }
 
 // unattended reports whether there is a request that nobody will come by to see. It wants mu held.
-func (c *Committer) unattended() bool { return c.asked && !c.busy && !c.lent }
+func (c *Committer) unattended() bool { return c.asked && !c.busy && !c.left }
 
 // rouse has the goroutine look for a request.
 func (c *Committer) rouse() {
@@ -120,7 +127,7 @@ func (c *Committer) begin() bool {
 	if !c.asked || c.busy {
 		return false
 	}
-	c.asked, c.busy = false, true
+	c.asked, c.left, c.busy = false, false, true
 	return true
 }
 

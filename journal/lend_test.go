@@ -65,12 +65,22 @@ func (l *lending) acknowledged() uint64 {
 	return l.acked
 }
 
-// request flushes one more entry and asks for it to be synced.
-func (l *lending) request() {
+// request flushes one more entry and asks for it to be synced, on behalf of who holds that ticket.
+func (l *lending) request(ticket uint64) {
 	l.seq++
 	l.log.Append(entry(l.seq, 0))
 	check(l.t, l.log.Flush())
-	l.c.Request()
+	l.c.RequestFor(ticket)
+}
+
+// lent is the ticket of a goroutine that is needed.
+func (l *lending) lent() uint64 {
+	l.t.Helper()
+	ticket := l.c.Lend()
+	if ticket == 0 {
+		l.t.Fatal("a goroutine is not needed, though nobody is at work")
+	}
+	return ticket
 }
 
 // want waits for everybody, and checks what was begun and acknowledged.
@@ -88,28 +98,35 @@ func (l *lending) end() {
 	check(l.t, l.log.Close())
 }
 
-// A request waits for a lent goroutine, which serves it before Return returns. No second one is needed meanwhile. With none
-// the committer's own does it.
+// A request for a lent goroutine alone waits for it, and is served before Return returns. No second one is needed meanwhile. Whatever
+// else is requested the committer's own serves at once.
 func TestCommitterLent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := lend(t)
-		if !l.c.Lend() || l.c.Lend() {
-			t.Fatal("two goroutines are needed, or none")
+		ticket := l.lent()
+		if l.c.Lend() != 0 {
+			t.Error("two goroutines are needed")
 		}
-		l.request()
+		l.request(ticket)
 		l.want(0, 0)
 		l.c.Return()
 		if l.acknowledged() != 1 {
 			t.Error("Return did not serve the request")
 		}
-		l.request()
+		l.request(0)
 		l.want(2, 2)
-		if !l.c.Lend() {
-			t.Error("a goroutine is not needed, though nobody is at work")
-		}
-		l.c.Return() // nothing was requested
-		l.want(2, 2)
+		l.request(ticket) // which is back
+		l.want(3, 3)
+		ticket = l.lent()
+		l.request(0)
+		l.want(4, 4)
+		l.request(ticket)
+		l.want(4, 4)
+		l.request(0) // takes what was left with it
+		l.want(5, 6)
+		l.c.Return() // nothing is requested
+		l.want(5, 6)
 		l.end()
 	})
 }
@@ -121,17 +138,14 @@ func TestCommitterLentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := lend(t)
 		l.gate = make(chan struct{})
-		if !l.c.Lend() {
-			t.Fatal("a goroutine is not needed, though nobody is at work")
-		}
-		l.request()
+		l.request(l.lent())
 		var back sync.WaitGroup
 		back.Go(l.c.Return)
 		l.want(1, 0)
-		if l.c.Lend() {
+		if l.c.Lend() != 0 {
 			t.Error("another goroutine is needed while an fsync runs")
 		}
-		l.request()
+		l.request(0)
 		l.gate <- struct{}{}
 		back.Wait()
 		l.want(2, 1)
@@ -153,12 +167,15 @@ func TestCommitterLentByMany(t *testing.T) {
 		for n := range 8 {
 			all.Go(func() {
 				for i := range each {
-					lent := (n+i)%3 > 0 && l.c.Lend()
+					var ticket uint64
+					if (n+i)%3 > 0 {
+						ticket = l.c.Lend()
+					}
 					owner.Lock()
-					l.request()
+					l.request(ticket)
 					mine := l.seq
 					owner.Unlock()
-					if lent {
+					if ticket != 0 {
 						l.c.Return()
 					}
 					l.await(mine)
