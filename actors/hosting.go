@@ -95,13 +95,17 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 	}
 	own := c.Dir
 	if p.Spec.Cwd != nil {
-		c.Dir, own = *p.Spec.Cwd, folder
-		if err := h.apart(c.Dir); err != nil {
+		own = folder
+		var err error
+		if c.Dir, err = h.apart(*p.Spec.Cwd); err != nil {
 			return c, err
 		}
 	}
 	if err := os.MkdirAll(own, 0o700); err != nil {
 		return c, fmt.Errorf("make directory of agent %d: %w", p.PID, errors.Unwrap(err)) // the path is nobody's business
+	}
+	if p.Spec.Cwd == nil {
+		c.Dir = canonical(c.Dir)
 	}
 	return c, nil
 }
@@ -109,27 +113,28 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 // errPrivate refuses a working directory in which an agent could rewrite the journal, or take the place of the kernel.
 var errPrivate = errors.New("the working directory lies in one of the kernel's own, or holds it: choose another")
 
-// apart refuses a working directory that is not apart from the kernel's own. One that cannot be found is left to the host.
-func (h *hosting) apart(dir string) error {
+// apart refuses a working directory that is not apart from the kernel's own, and returns the path without symlinks that it has
+// judged: a link that is put there later leads nowhere, as a sandbox follows none. One that cannot be found is left to the host.
+func (h *hosting) apart(dir string) (string, error) {
 	place, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return nil
+		return dir, nil
 	}
 	for _, private := range h.Private {
 		own, err := filepath.EvalSymlinks(private)
 		if err != nil {
-			return fmt.Errorf("find the kernel's own directories: %w", errors.Unwrap(err))
+			return "", fmt.Errorf("find the kernel's own directories: %w", errors.Unwrap(err))
 		}
 		if within(place, own) || within(own, place) {
-			return errPrivate
+			return "", errPrivate
 		}
 	}
 	for _, file := range h.Trusted {
 		if within(canonical(file), place) {
-			return fmt.Errorf("the working directory holds %s, which the kernel trusts: choose another", file)
+			return "", fmt.Errorf("the working directory holds %s, which the kernel trusts: choose another", file)
 		}
 	}
-	return nil
+	return place, nil
 }
 
 // canonical follows the symlinks in a path, as far as it exists.

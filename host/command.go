@@ -67,7 +67,8 @@ type Command struct {
 	Argv []string
 	// Env is added to the clean environment and overrides it, but for PWOS_PID, PWOS_AGENT_ID and PWOS_FD.
 	Env map[string]string
-	// Dir is the working directory, absolute. It must exist and be the program's own: it may write there.
+	// Dir is the working directory, absolute. It must exist and be the program's own: it may write there. A sandbox follows no
+	// symbolic link in it.
 	Dir     string
 	Channel Channel // "" means stdio
 	Limits  Limits

@@ -59,11 +59,12 @@ func confine(abi int, dir string) (err error) {
 		return fmt.Errorf("create ruleset: %w", errno)
 	}
 	defer closeFD(int(fd))
-	if err := allow(int(fd), dir, set.Handled_access_fs); err != nil {
+	// Whoever writes above dir can have put a link in its place since it was judged.
+	if err := allow(int(fd), dir, set.Handled_access_fs, unix.RESOLVE_NO_SYMLINKS); err != nil {
 		return err
 	}
 	for _, path := range devices {
-		if err := allow(int(fd), path, set.Handled_access_fs&onFiles); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := allow(int(fd), path, set.Handled_access_fs&onFiles, 0); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -73,9 +74,9 @@ func confine(abi int, dir string) (err error) {
 	return nil
 }
 
-// allow adds a rule: rights below a path.
-func allow(set int, path string, rights uint64) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+// allow adds a rule: rights below a path, which is followed as resolve says. Every kernel with Landlock has openat2(2).
+func allow(set int, path string, rights, resolve uint64) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}

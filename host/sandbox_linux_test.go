@@ -66,6 +66,27 @@ func writes(t *testing.T, h *host.Host, mode host.Mode, dir string, what []strin
 	return all(t, p)
 }
 
+// TestSandboxFollowsNoLink: a link in the place of the working directory, or of one above it, gives nobody the right to write
+// where it leads. Who may write above the directory can put one there after it was judged.
+func TestSandboxFollowsNoLink(t *testing.T) {
+	t.Parallel()
+	level(t, 1)
+	h, base := open(t), t.TempDir()
+	check(t, os.MkdirAll(filepath.Join(base, "private", "sub"), 0o700))
+	check(t, os.Symlink("private", filepath.Join(base, "link")))
+	for _, dir := range []string{"link", filepath.Join("link", "sub")} {
+		c := helper(t, "t-write", "write", "new")
+		c.Dir = filepath.Join(base, dir)
+		p, err := h.Start(t.Context(), c)
+		if failed, ok := errors.AsType[*host.StartError](err); !ok || failed.Stage != "sandbox" {
+			t.Errorf("%s: started %v, %v, want an error of the sandbox", dir, p, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(base, "private", "new")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it has written: %v", err)
+	}
+}
+
 // TestSandboxOff: without it a program writes where its user may, and its level says so.
 func TestSandboxOff(t *testing.T) {
 	t.Parallel()
