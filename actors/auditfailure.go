@@ -27,7 +27,8 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	if a.kernel.refusing.CompareAndSwap(false, true) {
 		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
 	}
-	if a.urgent && a.kernel.spent.CompareAndSwap(false, true) {
+	// What is too long for a reserve that has room, such as the end of a hundred thousand processes, is refused alone.
+	if a.urgent && a.journal.Kept() < leastReserve && a.kernel.spent.CompareAndSwap(false, true) {
 		a.log.Error("urgent entries cannot be written either: urgent commands are refused too", "error", err)
 	}
 	if !slices.ContainsFunc(lost, (*batch).applied) {
@@ -57,6 +58,9 @@ func (a *audit) failed(ctx actor.Context, err error) {
 		a.refuse(ctx, b)
 	}
 }
+
+// leastReserve is what is left of a reserve that is as good as used up, in bytes: some lines of the longest, and their steps.
+const leastReserve = 64 << 10
 
 // reasonOf is the system's word for what keeps the journal from being written. The rest of err names files, which are not
 // everybody's to know.

@@ -191,6 +191,31 @@ func TestSpentReserve(t *testing.T) {
 	})
 }
 
+// TestReserveTooSmallForOne shows that an urgent call which is too long for what is left of the reserve is refused alone: a
+// shorter one is taken after it.
+func TestReserveTooSmallForOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		books[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+			if in, ok := call.Input.(*schema.TerminateInput); ok && in.TargetPID == 2 {
+				exit := kernel.Step{Type: "Process.Exit", Input: &schema.ProcessExitInput{PIDs: make([]int64, 50_000)}}
+				return kernel.Result{Steps: []kernel.Step{exit}}, true, nil
+			}
+			return kernel.Result{}, false, nil
+		}
+		s := startHosting(t, faultfs.NewDisk(), books.domains(), actors.NewKeys(), textLog, actors.Hosting{}, reserving(80<<10))
+		c := s.connect()
+		s.fill(c)
+		c.send(terminate("l", 2))
+		expect(t, c, "l 503")
+		synctest.Wait()
+		c.send(terminate("t", 1), set("a", "x"))
+		expect(t, c, "t 1", "a 503")
+		checkReplay(t, s, books)
+	})
+}
+
 // TestLostBesideUrgent has an urgent call be decided on a state that was lost with a command before it: it is lost as well,
 // and the next one is not.
 func TestLostBesideUrgent(t *testing.T) {

@@ -26,16 +26,16 @@ func (l *Log) keep(e *extent, f File, size, need, step int64) error {
 	if l.opt.ReserveBytes == 0 || e.cannot || size+need <= e.end {
 		return nil
 	}
-	end := size + need + step
 	err := f.Allocate(size, need+step)
-	if step > 0 && isFull(err) {
-		end = size + need
+	if step > 0 && noRoom(err) {
+		// Some file systems, such as ext4, keep what they had found when they ran out of room: the step is no reason to fail.
+		step = 0
 		err = f.Allocate(size, need)
 	}
 	switch {
 	case err == nil:
-		e.end = end
-	case isFull(err):
+		e.end = size + need + step
+	case noRoom(err):
 		return fmt.Errorf("keep room for the journal: %w", err)
 	default:
 		e.cannot = true
@@ -44,9 +44,18 @@ func (l *Log) keep(e *extent, f File, size, need, step int64) error {
 	return nil
 }
 
-// isFull reports whether err is for want of room.
-func isFull(err error) bool {
+// noRoom reports whether there is no room for what was asked, and there may be for less.
+func noRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
+}
+
+// Kept is how much room the disk keeps beyond the end of the journal, in bytes, which FlushFromReserve can use: for the
+// owner.
+func (l *Log) Kept() int64 {
+	if l.full {
+		return 0
+	}
+	return max(0, l.room.end-l.size)
 }
 
 // gaveBack notes that the file was cut to size.
