@@ -15,7 +15,8 @@ import (
 //
 // Nothing that lies at the path is touched: where it is not our socket, Mend returns an *OccupiedError. Where the lock's
 // file, or the directory, was removed as well they are made again, which a daemon that has started meanwhile prevents with
-// a *LockedError. An inherited socket is its manager's to mend, and a closed one nobody's.
+// a *LockedError; a directory that has been opened to others is an *UnsafeError. An inherited socket is its manager's to
+// mend, and a closed one nobody's.
 func (l *Listener) Mend(ctx context.Context, lock *Lock) (mended bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -28,7 +29,11 @@ func (l *Listener) Mend(ctx context.Context, lock *Lock) (mended bool, err error
 	if err := lock.renew(); err != nil {
 		return false, err
 	}
-	release, err := guard(ctx, filepath.Dir(l.path))
+	dir := filepath.Dir(l.path)
+	if err := CheckPrivateDir(dir); err != nil { // it may have been opened to others since the lock was taken
+		return false, err
+	}
+	release, err := guard(ctx, dir)
 	if err != nil {
 		return false, err
 	}

@@ -132,3 +132,22 @@ func TestMendLeavesTheNextDaemonAlone(t *testing.T) {
 	must(t, next.Release())
 	must(t, listeners[0].Close())
 }
+
+// In a directory that others have come to have a way into, nothing is bound until they have none.
+func TestMendWantsItsDirectoryPrivate(t *testing.T) {
+	t.Parallel()
+	places, lock := locked(t)
+	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
+	must(t, err)
+	must(t, os.Remove(places.KernelSocket))
+	must(t, os.Chmod(places.Dir, 0o755))
+	mended, err := listeners[0].Mend(t.Context(), lock)
+	if _, ok := errors.AsType[*unixsock.UnsafeError](err); mended || !ok {
+		t.Errorf("mended %v, %v, want an UnsafeError", mended, err)
+	}
+	must(t, os.Chmod(places.Dir, 0o700))
+	if mended, err := listeners[0].Mend(t.Context(), lock); err != nil || !mended {
+		t.Errorf("mended %v, %v", mended, err)
+	}
+	must(t, listeners[0].Close())
+}
