@@ -54,18 +54,25 @@ func replace(dst, raw []byte, by func(name, value []byte) []byte) (out []byte, s
 }
 
 // credentials are parts of the names of headers whose values let somebody in (RFC 9110, RFC 6265, and what services use).
-var credentials = [...]string{"authorization", "cookie", "token", "secret", "password", "credential", "api-key", "apikey"}
+var credentials = [...]string{"auth", "cookie", "token", "secret", "passw", "credential", "session", "api-key", "apikey"}
+
+// lets reports whether a header of that name, in lower case, lets somebody in. Keys do, but for those that name a request.
+func lets(name []byte) bool {
+	for _, part := range credentials {
+		if bytes.Contains(name, []byte(part)) {
+			return true
+		}
+	}
+	return bytes.HasSuffix(name, []byte("key")) && !bytes.HasSuffix(name, []byte("idempotency-key"))
+}
 
 // shownHeader is the value of a header without what it lets somebody in with, unless that is sealed.
 func shownHeader(name, value []byte) []byte {
 	if bytes.HasPrefix(value, []byte(`"pwenc:v1:`)) {
 		return value
 	}
-	lower := bytes.ToLower(name)
-	for _, part := range credentials {
-		if bytes.Contains(lower, []byte(part)) {
-			return []byte(redacted)
-		}
+	if lets(bytes.ToLower(name)) {
+		return []byte(redacted)
 	}
 	return value
 }

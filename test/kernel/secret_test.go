@@ -54,6 +54,8 @@ func TestRedactHeaders(t *testing.T) {
 		`{"headers":{"c\u006fokie":"hidden"},"to":"a"}`:                        `{"headers":{"cookie":"[redacted]"},"to":"a"}`,
 		`{"to":"a","headers":{"X-Api-Key":"hidden","x-auth-token":"hidden"}}`:  `{"to":"a","headers":{"X-Api-Key":"[redacted]","x-auth-token":"[redacted]"}}`,
 		`{"to":"a","headers":{"authorization":"pwenc:v1:abc"}}`:                `{"to":"a","headers":{"authorization":"pwenc:v1:abc"}}`,
+		`{"to":"a","headers":{"X-Auth-Key":"hidden","x_api_key":"hidden"}}`:    `{"to":"a","headers":{"X-Auth-Key":"[redacted]","x_api_key":"[redacted]"}}`,
+		`{"to":"a","headers":{"X-Session-ID":"hidden","Some-Key":"hidden"}}`:   `{"to":"a","headers":{"X-Session-ID":"[redacted]","Some-Key":"[redacted]"}}`,
 		`{"to":"authorization","headers":{}}`:                                  `{"to":"authorization","headers":{}}`,
 	} {
 		if _, fault := form.Decode([]byte(data)); fault != nil {
