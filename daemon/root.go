@@ -3,7 +3,6 @@ package daemon
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/kernel"
@@ -37,7 +36,7 @@ func openRoot(cfg *config.Config) (*uri.Space, *rootfs.Tree, error) {
 func (n names) Resolve(name, base string) (string, *schema.Error) {
 	place, err := n.space.Resolve(name, base)
 	if err != nil {
-		return "", nameFault(name, base, err)
+		return "", nameFault(err)
 	}
 	return place.URI, nil
 }
@@ -51,7 +50,7 @@ func (n names) Base(pid int64, origin string) string {
 }
 
 // nameFault is the error of a name that means nothing, as it goes over the wire.
-func nameFault(name, base string, err error) *schema.Error {
+func nameFault(err error) *schema.Error {
 	var fault *uri.NameError
 	switch {
 	case !errors.As(err, &fault):
@@ -60,7 +59,7 @@ func nameFault(name, base string, err error) *schema.Error {
 		return schema.Errorf(schema.NotFound, "no mount holds %s and there is no root: start the kernel with --root, or mount what holds it", fault.Name)
 	}
 	field := "uri"
-	if base != "" && fault.Name != "" && !strings.HasPrefix(name, strings.TrimSuffix(fault.Name, "…")) {
+	if fault.Base {
 		field = "base"
 	}
 	return kernel.Invalid(field, "%q cannot be resolved: %v", fault.Name, fault.Err)

@@ -31,12 +31,12 @@ func classes() []struct {
 }
 
 // fault is err as its caller gets it. The texts of these packages are made to be shown.
-func fault(ctx context.Context, err error, name, base string) *schema.Error {
+func fault(ctx context.Context, err error) *schema.Error {
 	if cause, ok := errors.AsType[*schema.Error](context.Cause(ctx)); ok {
 		return cause
 	}
 	if _, ok := errors.AsType[*uri.NameError](err); ok && !errors.Is(err, ingest.ErrFrontMatter) {
-		return nameFault(name, base, err)
+		return nameFault(err)
 	}
 	for _, row := range classes() {
 		for _, known := range row.of {

@@ -56,16 +56,17 @@ const (
 // `min` and `max` bound a number, `minlen` and `maxlen` the characters of a string, `enum` lists the allowed strings,
 // separated by spaces. `secret:"always"` keeps the value out of journal and logs, `secret:"failed"` that of a call which
 // failed, where its data is Confidential: a replay does not need it. `secret:"headers"` is for a dictionary of HTTP headers:
-// those that let somebody in are kept out unless they are sealed. Embedded structs add their members.
+// those that let somebody in are kept out unless they are sealed. `secret:"url"` is for a URL: who logs in with it, and with
+// what, is kept out. Embedded structs add their members.
 type Type struct {
 	goType reflect.Type
 	shape  shape
 	doc    string
 
-	secret  secrecy // of an object: the strictest of its fields
-	headers bool    // of an object: one of its fields holds HTTP headers
-	fields  []field // of an object, in the order of the struct
-	elem    *Type   // of an array or a dictionary
+	secret secrecy // of an object: the strictest of its fields
+	partly bool    // of an object: parts of one of its fields are secret
+	fields []field // of an object, in the order of the struct
+	elem   *Type   // of an array or a dictionary
 
 	min, max       float64 // of an integer or a number
 	minLen, maxLen int     // of a text, in characters; maxLen 0 is unlimited
@@ -78,7 +79,7 @@ type field struct {
 	index    []int
 	required bool
 	secret   secrecy
-	headers  bool // its value holds HTTP headers
+	shown    func(value []byte) []byte // its value without the parts that are secret, nil where none is
 	pointer  bool
 	typ      *Type
 }
@@ -122,7 +123,7 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 	case t.Kind() == reflect.Struct:
 		d.shape, d.fields = object, structFields(t, nil)
 		for _, f := range d.fields {
-			d.secret, d.headers = max(d.secret, f.secret), d.headers || f.headers
+			d.secret, d.partly = max(d.secret, f.secret), d.partly || f.shown != nil
 		}
 	default:
 		panic(fmt.Sprintf("schema: %v has no place on the wire", t))
@@ -154,22 +155,27 @@ func structFields(t reflect.Type, at []int) []field {
 			ft = ft.Elem()
 		}
 		f.typ = describe(ft, sf.Tag)
-		f.secret, f.headers = secrecyOf(sf), sf.Tag.Get("secret") == "headers"
+		f.secret, f.shown = secrecyOf(sf)
 		fields = append(fields, f)
 	}
 	return fields
 }
 
-func secrecyOf(sf reflect.StructField) secrecy {
+// secrecyOf is what the tag `secret` says: when the value is left out, and what is shown of it otherwise, where not all is.
+func secrecyOf(sf reflect.StructField) (s secrecy, shown func(value []byte) []byte) {
 	switch tag := sf.Tag.Get("secret"); tag {
-	case "", "headers":
-		return open
+	case "":
+		return open, nil
+	case "headers":
+		return open, shownHeaders
+	case "url":
+		return open, shownURL
 	case "failed":
-		return secretIfFailed
+		return secretIfFailed, nil
 	case "always":
-		return secretAlways
+		return secretAlways, nil
 	default:
-		panic(fmt.Sprintf("schema: %s has secret %q, want always, failed or headers", sf.Name, tag))
+		panic(fmt.Sprintf("schema: %s has secret %q, want always, failed, headers or url", sf.Name, tag))
 	}
 }
 

@@ -13,7 +13,7 @@ type HTTPGrant struct {
 // HTTPFetchInput is the data of Http.Fetch (MESSAGE appendix D).
 type HTTPFetchInput struct {
 	Target
-	URL     string            `json:"url" minlen:"1" maxlen:"8192" doc:"Address to fetch, such as https://api.example.com/data. http: needs a grant."`
+	URL     string            `json:"url" minlen:"1" maxlen:"8192" secret:"url" doc:"Address to fetch, such as https://api.example.com/data. http: needs a grant."`
 	Method  *string           `json:"method,omitzero" enum:"GET POST PUT DELETE PATCH" doc:"Method. Default GET. POST and PUT need a body."`
 	Headers map[string]string `json:"headers,omitzero" secret:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, where the capability allows it; the journal keeps it sealed. What else lets somebody in (names with auth, cookie, token, secret, passw, credential, session or api-key, and those that end with key, but for Idempotency-Key) is not in the journal; any other value is, as it is."`
 	Body    *string           `json:"body,omitzero" doc:"Body to send, a string. Not sent with GET."`

@@ -38,7 +38,7 @@ type Identity struct {
 // IngestInput is the data of Kernel.Ingest.
 type IngestInput struct {
 	Target
-	URI       string  `json:"uri" minlen:"1" maxlen:"2048" doc:"The resource: os:///…, a path below root, ./… beside the identity adopted before, or an https: address."`
+	URI       string  `json:"uri" minlen:"1" maxlen:"2048" secret:"url" doc:"The resource: os:///…, a path below root, ./… beside the identity adopted before, or an https: address."`
 	Integrity *string `json:"integrity,omitzero" minlen:"1" maxlen:"4096" doc:"What its bits have to be, such as sha256-… and base64, as subresource integrity writes it."`
 }
 
@@ -56,7 +56,7 @@ type IngestOutput struct {
 // HydrateInput is the data of FileSystem.Hydrate.
 type HydrateInput struct {
 	Target
-	URI *string `json:"uri,omitzero" minlen:"1" maxlen:"2048" doc:"The resource. Default: the one that the process has adopted, as it was then."`
+	URI *string `json:"uri,omitzero" minlen:"1" maxlen:"2048" secret:"url" doc:"The resource. Default: the one that the process has adopted, as it was then."`
 }
 
 // HydrateOutput is what FileSystem.Hydrate answers.

@@ -16,7 +16,7 @@ const redacted = `"[redacted]"`
 // it returned it returns again.
 func (t *Type) Redact(data []byte, in any, failed bool) []byte {
 	hidden := t.hidden(in, failed)
-	if t.secret < hidden && !t.headers || len(data) == 0 || data[0] != '{' {
+	if t.secret < hidden && !t.partly || len(data) == 0 || data[0] != '{' {
 		return data
 	}
 	out, _ := replace(nil, data, func(name, value []byte) []byte {
@@ -26,9 +26,8 @@ func (t *Type) Redact(data []byte, in any, failed bool) []byte {
 			return value
 		case t.fields[i].secret >= hidden:
 			return []byte(redacted)
-		case t.fields[i].headers && value[0] == '{':
-			shown, _ := replace(nil, value, shownHeader)
-			return shown
+		case t.fields[i].shown != nil:
+			return t.fields[i].shown(value)
 		}
 		return value
 	})
@@ -66,6 +65,15 @@ func lets(name []byte) bool {
 	return bytes.HasSuffix(name, []byte("key")) && !bytes.HasSuffix(name, []byte("idempotency-key"))
 }
 
+// shownHeaders is a dictionary of headers, as shownHeader has them. What is none was refused.
+func shownHeaders(value []byte) []byte {
+	if value[0] != '{' {
+		return value
+	}
+	shown, _ := replace(nil, value, shownHeader)
+	return shown
+}
+
 // shownHeader is the value of a header without what it lets somebody in with, unless that is sealed.
 func shownHeader(name, value []byte) []byte {
 	if bytes.HasPrefix(value, []byte(`"pwenc:v1:`)) {
@@ -76,6 +84,26 @@ func shownHeader(name, value []byte) []byte {
 	}
 	return value
 }
+
+// shownURL is a URL without its user and password (RFC 3986, section 3.2.1). What is no URL, such as a path, is as it is.
+func shownURL(value []byte) []byte {
+	if value[0] != '"' {
+		return value
+	}
+	scheme, rest, ok := bytes.Cut(unquote(value), []byte("//"))
+	authority := rest
+	if end := bytes.IndexAny(rest, "/?#"); end >= 0 {
+		authority = rest[:end]
+	}
+	at := bytes.LastIndexByte(authority, '@')
+	if !ok || at < 0 || string(authority[:at]) == userinfo || len(scheme) > 0 && !bytes.HasSuffix(scheme, []byte(":")) {
+		return value
+	}
+	return appendString(nil, string(scheme)+"//"+userinfo+string(rest[at:]))
+}
+
+// userinfo stands in the place of a user and a password. It is no valid one.
+const userinfo = "[redacted]"
 
 // Redacts reports whether Redact takes something out.
 func (t *Type) Redacts(in any, failed bool) bool { return t.secret >= t.hidden(in, failed) }

@@ -23,7 +23,8 @@
 //     slash or a backslash, a query or fragment in an os: name, a fragment anywhere, and a segment that begins or
 //     ends with a space (ErrCharacter).
 //   - Empty segments in os: names; those of https: names are the server's and stay (ErrEmptySegment).
-//   - Hosts with a user, that are no DNS name in ASCII and no canonical IP address, and ports out of range (ErrHost).
+//   - Hosts that are no DNS name in ASCII and no canonical IP address, and ports out of range (ErrHost).
+//   - A user before a host, with a password or without (ErrUser).
 //   - More than MaxLength bytes, before or after, and segments of more than MaxSegment bytes in os: names (ErrTooLong).
 //
 // Dot segments are taken lexically. Names are compared by their bytes: nothing is folded or normalised but the scheme and host.

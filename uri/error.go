@@ -3,6 +3,7 @@ package uri
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -15,6 +16,7 @@ var (
 	ErrCharacter    = errors.New("a character cannot stand in a name")
 	ErrEmptySegment = errors.New("a segment of the path is empty")
 	ErrHost         = errors.New("the host is no DNS name and no IP address in canonical form")
+	ErrUser         = errors.New("an address holds no user and no password")
 	ErrTooLong      = errors.New("the name or a segment of it is too long")
 	ErrOrigin       = errors.New("the origin has no letter and no digit in it")
 	ErrTarget       = errors.New("root, or what is mounted, must be an absolute directory or an https: address")
@@ -24,8 +26,9 @@ var (
 
 // NameError is a name that means nothing.
 type NameError struct {
-	Name string // as it was given, cut short
+	Name string // as it was given, cut short; a user and a password, and what is behind them, are left out
 	Err  error  // one of the errors above
+	Base bool   // it was given as what the other one stands beside
 }
 
 // Error returns the name and what is wrong with it.
@@ -35,8 +38,11 @@ func (e *NameError) Error() string { return fmt.Sprintf("resolve %q: %v", e.Name
 func (e *NameError) Unwrap() error { return e.Err }
 
 // refuse returns the error about name. It clips, since an answer has to fit a line.
-func refuse(name string, err error) error {
+func refuse(name string, err error) *NameError {
 	const most = 128 // bytes
+	if before, rest, ok := strings.Cut(name, "//"); ok && strings.Contains(authority(rest), "@") {
+		name = before + "//…"
+	}
 	if len(name) > most {
 		end := most
 		for end > most-utf8.UTFMax && !utf8.RuneStart(name[end]) {

@@ -104,9 +104,11 @@ func (s *Space) Dirs() []string {
 func (s *Space) Resolve(name, base string) (Place, error) {
 	var beside *target
 	if base != "" {
-		b, err := parse(base, nil)
+		b, err := read(base, nil)
 		if err != nil {
-			return Place{}, err
+			why := refuse(base, err)
+			why.Base = true
+			return Place{}, why
 		}
 		beside = &b
 	}

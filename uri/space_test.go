@@ -175,7 +175,10 @@ func TestResolveRefuses(t *testing.T) {
 		{"a/x\ue000y", "", uri.ErrCharacter},
 		{"https://", "", uri.ErrHost},
 		{"https:///a", "", uri.ErrHost},
-		{"https://user@h.example/", "", uri.ErrHost},
+		{"https://user@h.example/", "", uri.ErrUser},
+		{"https://user:secret@h.example/", "", uri.ErrUser},
+		{"http://user:secret@h.example/", "", uri.ErrScheme},
+		{"a", "https://user:secret@h.example/", uri.ErrUser},
 		{"https://h.example:/", "", uri.ErrHost},
 		{"https://h.example:0/", "", uri.ErrHost},
 		{"https://h.example:0443/", "", uri.ErrHost},
@@ -186,7 +189,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"https://h_x.example/", "", uri.ErrHost},
 		{"https://h%2eexample/", "", uri.ErrHost},
 		{"https://bücher.example/", "", uri.ErrHost},
-		{`https://h.example\@evil.example/`, "", uri.ErrHost},
+		{`https://h.example\@evil.example/`, "", uri.ErrUser},
 		{"https://2130706433/", "", uri.ErrHost},
 		{"https://127.1/", "", uri.ErrHost},
 		{"https://0177.0.0.1/", "", uri.ErrHost},
@@ -203,11 +206,22 @@ func TestResolveRefuses(t *testing.T) {
 		{"./a", "../b", uri.ErrAboveRoot},
 	} {
 		p, err := s.Resolve(c.name, c.base)
+		badBase := false
+		if c.base != "" {
+			_, alone := s.Resolve(c.base, "")
+			badBase = alone != nil
+		}
 		if !errors.Is(err, c.want) {
 			t.Errorf("%q beside %q is %q, %v, want %v", c.name, c.base, p.URI, err, c.want)
 		}
 		if err != nil && len(err.Error()) > 1024 {
 			t.Errorf("the error about %.20q has %d bytes", c.name, len(err.Error()))
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("the error about %q repeats a password: %v", c.name, err)
+		}
+		if why, ok := errors.AsType[*uri.NameError](err); ok && why.Base != badBase {
+			t.Errorf("%q beside %q: %v is about the base: %v", c.name, c.base, err, why.Base)
 		}
 	}
 	if _, err := s.Resolve("a/"+long, ""); err != nil {

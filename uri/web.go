@@ -19,15 +19,23 @@ func parseWeb(text string) (web, error) {
 	if !ok {
 		return web{}, ErrScheme
 	}
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
+	at := authority(rest)
+	if strings.Contains(at, "@") {
+		return web{}, ErrUser
 	}
-	host, err := canonicalHost(rest[:end])
+	host, err := canonicalHost(at)
 	if err != nil {
 		return web{}, err
 	}
-	return web{host: host}.to(strings.TrimPrefix(rest[end:], "/"), nil)
+	return web{host: host}.to(strings.TrimPrefix(rest[len(at):], "/"), nil)
+}
+
+// authority is what text, which stands behind two slashes, begins with: user, host and port (RFC 3986 3.2).
+func authority(text string) string {
+	if end := strings.IndexAny(text, "/?#"); end >= 0 {
+		return text[:end]
+	}
+	return text
 }
 
 // to returns the address that the reference names when it is taken from the given segments of w's host.

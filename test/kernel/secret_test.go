@@ -74,6 +74,42 @@ func TestRedactHeaders(t *testing.T) {
 	}
 }
 
+// link is data with a URL.
+type link struct {
+	To  string `json:"to" doc:"Who reads it."`
+	URL string `json:"url" secret:"url" doc:"Where it is."`
+}
+
+// TestRedactURL leaves out who logs in with a URL, and with what, however it is written, and nothing else.
+func TestRedactURL(t *testing.T) {
+	t.Parallel()
+	form := schema.TypeOf[link]()
+	for url, want := range map[string]string{
+		`"https://me:hidden@a.example/p?q#f"`: `"https://[redacted]@a.example/p?q#f"`,
+		`"https://hidden@a.example"`:          `"https://[redacted]@a.example"`,
+		`"https:\/\/me:hid\u0064en\u0040a/"`:  `"https://[redacted]@a/"`,
+		`"https://me:hid@den@a.example/"`:     `"https://[redacted]@a.example/"`,
+		`"https://me:hidden\\@a.example/"`:    `"https://[redacted]@a.example/"`,
+		`"//me:hidden@a"`:                     `"//[redacted]@a"`,
+		`"https://a.example/@me?to=b@c#d@e"`:  `"https://a.example/@me?to=b@c#d@e"`,
+		`"https://a.example?to=b@c"`:          `"https://a.example?to=b@c"`,
+		`"os:///skills/@me"`:                  `"os:///skills/@me"`,
+		`"skills//a@2/b"`:                     `"skills//a@2/b"`,
+		`"./a@2"`:                             `"./a@2"`,
+		`"https:\/\/a.example"`:               `"https:\/\/a.example"`,
+		`""`:                                  `""`,
+	} {
+		data, want := `{"to":"x@y","url":`+url+`}`, `{"to":"x@y","url":`+want+`}`
+		if _, fault := form.Decode([]byte(data)); fault != nil {
+			t.Fatalf("%s: %v", data, fault)
+		}
+		once := form.Redact([]byte(data), nil, true)
+		if twice := form.Redact(once, nil, true); string(once) != want || string(twice) != want {
+			t.Errorf("%s: got %s, then %s, want %s", data, once, twice, want)
+		}
+	}
+}
+
 // TestSealedAsIs stores what is sealed already: it is no secret, and the record is what it is made anew from.
 func TestSealedAsIs(t *testing.T) {
 	t.Parallel()

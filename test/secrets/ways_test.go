@@ -15,6 +15,7 @@ import (
 //   - the plaintext that Crypto.Open answers;
 //   - the value of Crypto.Open, and that of Memory.Set below vault/, where the call fails: each may be a text that its caller
 //     believed to be sealed;
+//   - who logs in with a URL, and with what, and the headers that let somebody in;
 //   - all of a frame that does not become a call: what is malformed, too long, of no known name, or of data that does not fit. It
 //     is not journaled.
 //
@@ -69,6 +70,15 @@ func secretCalls(seal func(text string) string) []way {
 		call("aad too long", "Crypto.Seal", `{"plaintext":%s,"aad":"`+strings.Repeat("a", 2000)+`"}`),
 		call("open what is not sealed", "Crypto.Open", `{"value":%s}`),
 		call("open what is not sealed, denied", "Crypto.Open", `{"pid":1,"value":%s}`),
+		call("header", "Http.Fetch", `{"url":"https://127.0.0.1/","headers":{"X-Auth-Key":%s}}`),
+		call("header, denied", "Http.Fetch", `{"pid":1,"url":"https://127.0.0.1/","headers":{"authorization":%s}}`),
+		{name: "password of a URL", frames: func(s string) []string {
+			return both("command", "Http.Fetch", fmt.Sprintf(`{"url":"https://me:%x@a.example/"}`, s), "")
+		}},
+		{name: "password of a resource", frames: func(s string) []string {
+			uri := fmt.Sprintf(`"https://me:%x@a.example/r"`, s)
+			return append(both("command", "Kernel.Ingest", `{"uri":`+uri+`}`, ""), both("query", "FileSystem.Resolve", `{"uri":"r","base":`+uri+`}`, "")...)
+		}},
 		call("vault", "Memory.Set", `{"key":"vault/k","value":%s}`),
 		call("vault, in an object", "Memory.Set", `{"key":"/vault/k","value":{"a":[%s]}}`),
 		call("vault, by an escaped name", "Memory.Set", `{"\u0076alue":%s,"key":"\u0076ault/k"}`),
