@@ -12,8 +12,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// audit is the actor of the audit log. Every finished batch comes by here, several in one message: their calls are appended to the journal, and
-// their answers are released once that which they reveal cannot be lost any more.
+// audit is the actor of the audit log. Every finished batch comes by here, several in one message: their calls are appended
+// to the journal, and their answers are released once that which they reveal cannot be lost any more.
 //
 // A batch with a command waits until it is on disk. One of queries waits until it is written, and until the commands
 // that it may have seen are on disk: those of its own domain, and those of the registries that every domain looks at.

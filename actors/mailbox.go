@@ -14,7 +14,8 @@ import (
 // A goroutine that runs an actor for its own message may find others posting meanwhile. It serves at most turn messages,
 // then hands the rest to a worker, so that nobody works for others without end.
 //
-// An actor that is woken by released answers is one of many as a rule: it is gathered, and run with them when their poster says so.
+// An actor that is woken by released answers is one of many as a rule: it is gathered, and run with them when their poster
+// says so.
 type mailbox struct {
 	inline  func(message any) bool // whether the poster of message may run the actor
 	invoker actor.MessageInvoker

@@ -1,8 +1,8 @@
 // Package client talks to a kernel from outside.
 //
-// Dial finds the kernel of a runtime directory, or starts one, and goes through the prologue. The Client is then used in one of
-// two ways: Do sends single messages and matches their answers; Stream copies lines from a reader to the kernel and its answers to a
-// writer.
+// Dial finds the kernel of a runtime directory, or starts one, and goes through the prologue. The Client is then used in one
+// of two ways: Do sends single messages and matches their answers; Stream copies lines from a reader to the kernel and its
+// answers to a writer.
 //
 // # What it promises
 //

@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweep kills every listed process whose mark wants says, or is spoiled, and returns when none is left, with how many it killed. list is asked anew
-// until then: what a process forks before it dies carries the same mark. A process in an uninterruptible system call
-// keeps it waiting, and so does a list that fails, for want of descriptors say: to give up would be to let one get away.
+// sweep kills every listed process whose mark wants says, or is spoiled, and returns when none is left, with how many it
+// killed. list is asked anew until then: what a process forks before it dies carries the same mark. A process in an
+// uninterruptible system call keeps it waiting, and so does a list that fails, for want of descriptors say: to give up would
+// be to let one get away.
 func sweep(list func() ([]int, error), wants func(mark) bool, but int) int {
 	killed := map[int]bool{}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -31,7 +32,8 @@ func sweep(list func() ([]int, error), wants func(mark) bool, but int) int {
 	}
 }
 
-// kill kills a process if it still carries a mark that wants says, or a spoiled one. It reports whether the process was still there.
+// kill kills a process if it still carries a mark that wants says, or a spoiled one. It reports whether the process was still
+// there.
 func kill(pid int, wants func(mark) bool) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {

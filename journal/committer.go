@@ -40,8 +40,8 @@ func NewCommitter(log *Log, done func(through uint64, err error)) *Committer {
 // call of done that covers it; many requests may share one. After Close it does nothing.
 func (c *Committer) Request() { c.RequestFor(0) }
 
-// RequestFor is Request on behalf of the goroutine that holds the given ticket, where nobody else waits for the fsync: as long as it
-// is lent, the request is left to its Return.
+// RequestFor is Request on behalf of the goroutine that holds the given ticket, where nobody else waits for the fsync: as
+// long as it is lent, the request is left to its Return.
 func (c *Committer) RequestFor(ticket uint64) {
 	c.mu.Lock()
 	c.left = ticket != 0 && ticket == c.lent && (c.left || !c.asked)

@@ -98,8 +98,8 @@ func (l *lending) end() {
 	check(l.t, l.log.Close())
 }
 
-// A request for a lent goroutine alone waits for it, and is served before Return returns. No second one is needed meanwhile. Whatever
-// else is requested the committer's own serves at once.
+// A request for a lent goroutine alone waits for it, and is served before Return returns. No second one is needed meanwhile.
+// Whatever else is requested the committer's own serves at once.
 func TestCommitterLent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,7 +156,8 @@ func TestCommitterLentOnce(t *testing.T) {
 	})
 }
 
-// No request is lost among goroutines that come and go: each waits for its entry, and one that is never acknowledged is a deadlock.
+// No request is lost among goroutines that come and go: each waits for its entry, and one that is never acknowledged is a
+// deadlock.
 func TestCommitterLentByMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

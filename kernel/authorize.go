@@ -3,8 +3,9 @@ package kernel
 import "github.com/promptware-os/pwos/schema"
 
 // Authorize returns nil where pid, holding token (nil: none), may call the syscall of row at tick, else the error that the
-// call gets: existence, expiry and permission of CAP 2. The kernel's own commands are nobody's, so its steps are not asked about. Quotas are the resource domain's, which knows what is held. processes serve the error's advice
-// alone: without them (nil) pid is taken for one that can be granted to.
+// call gets: existence, expiry and permission of CAP 2. The kernel's own commands are nobody's, so its steps are not asked
+// about. Quotas are the resource domain's, which knows what is held. processes serve the error's advice alone: without them
+// (nil) pid is taken for one that can be granted to.
 func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Error {
 	switch {
 	case row.Internal:

@@ -97,7 +97,8 @@ func TestBadKeyFiles(t *testing.T) {
 	}
 }
 
-// TestOldKeyFile: an encrypted file of the older form does not show its public key, so that the one beside it is taken, and checked.
+// TestOldKeyFile: an encrypted file of the older form does not show its public key, so that the one beside it is taken, and
+// checked.
 func TestOldKeyFile(t *testing.T) {
 	t.Parallel()
 	openSSH(t, "ssh-keygen")

@@ -38,8 +38,8 @@ What was taken is gone from the mailbox, also if recv is killed before it printe
 With --follow it is gone once it is printed (Ipc.Ack): what was not is delivered again,
 marked "redelivered". Whoever else receives from the mailbox gets what this one does not.
 
-Exit status: 3 the process may not receive, or with --follow not acknowledge; 4 there
-is no such mailbox, or no more.`,
+Exit status: 3 the process may not receive, or with --follow not acknowledge; or it
+has ended, or never was.`,
 		Example: `  pwos recv 7
   pwos recv 7 --max 1 --intent work
   pwos recv 7 --wait 5s

@@ -24,8 +24,8 @@ func readOnly(key string) *schema.Error {
 	return schema.Errorf(schema.Forbidden, "Operation not allowed: /%s cannot be written: the kernel makes proc/ itself, and it is read-only", key)
 }
 
-// readProc answers Memory.Get below proc/; errors name the key as it was written. What the call may not see is not there: another origin's PIDs cannot be told
-// from those that nobody has.
+// readProc answers Memory.Get below proc/; errors name the key as it was written. What the call may not see is not there:
+// another origin's PIDs cannot be told from those that nobody has.
 func (d *Domain) readProc(call *kernel.Call, key, written string) ([]byte, error) {
 	switch key {
 	case procCmdline:

@@ -10,8 +10,8 @@ import (
 )
 
 // A program looks in descriptors for a way to be the operator. It inherits its channel and its log and nothing else, on
-// neither of which it is anybody but itself, nor is a child that inherits them from it. And it gets hold of none that the daemon, its
-// own parent, the operator or another agent have open: not by /proc, nor by asking the system for a copy.
+// neither of which it is anybody but itself, nor is a child that inherits them from it. And it gets hold of none that the
+// daemon, its own parent, the operator or another agent have open: not by /proc, nor by asking the system for a copy.
 //
 // Who is not confined, because the operator said so or the system cannot, is held back by what the system has beside the
 // sandbox, and no more: of a daemon that is user 0 an agent has no privileges, so that it gets nothing of the daemon's or the

@@ -12,10 +12,11 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestOriginsCannotTell has two agents of two origins make 10,000 random calls in one kernel, and each the same calls in a kernel of
-// its own, where PIDs and blobs that belong to the other are ones that nobody has. Either gets the same answers: nothing that an
-// agent can do tells whether there is another origin (ABI 6.4). The calls reach into memory, processes, messages, the record, names,
-// ingested contexts, tools, servers elsewhere, and blobs; what a server and a tool are shown of their caller is among the answers.
+// TestOriginsCannotTell has two agents of two origins make 10,000 random calls in one kernel, and each the same calls in a
+// kernel of its own, where PIDs and blobs that belong to the other are ones that nobody has. Either gets the same answers:
+// nothing that an agent can do tells whether there is another origin (ABI 6.4). The calls reach into memory, processes,
+// messages, the record, names, ingested contexts, tools, servers elsewhere, and blobs; what a server and a tool are shown of
+// their caller is among the answers.
 //
 // The numbers that the kernel gives out in one row for all are not compared, and PIDs are compared as names: who sees a gap
 // in those learns that something was done, which the kernel does for itself too. Nor are the random names of blobs: what is

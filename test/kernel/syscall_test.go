@@ -228,7 +228,8 @@ func TestSyscallCallOsEvent(t *testing.T) {
 	}
 }
 
-// TestPathNamesReachNoSyscall: whatever the last part of a path is called, it is looked for below root and nowhere else (ABI 4, 11).
+// TestPathNamesReachNoSyscall: whatever the last part of a path is called, it is looked for below root and nowhere else (ABI
+// 4, 11).
 func TestPathNamesReachNoSyscall(t *testing.T) {
 	t.Parallel()
 	d := start(t, func(cfg *config.Config) { cfg.Root = t.TempDir() })

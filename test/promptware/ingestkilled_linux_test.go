@@ -12,9 +12,9 @@ import (
 )
 
 // TestIngestKilled kills the daemon at each phase of an ingest. Each phase is held where it is, by what lies outside the
-// daemon, and what shows that it was reached is looked at before and after the kill: entries of the journal, what the server was
-// asked for, what the client was told. After the restart the ingest happened or it did not: whole, in the identity, the content, and the
-// journal, which is right; and another ingest goes through.
+// daemon, and what shows that it was reached is looked at before and after the kill: entries of the journal, what the server
+// was asked for, what the client was told. After the restart the ingest happened or it did not: whole, in the identity, the
+// content, and the journal, which is right; and another ingest goes through.
 //
 //   - unread: the daemon is stopped, and the request in its socket. Nothing is known of it.
 //   - no intent: the intent is decided and cannot be written. Its caller is told, and nothing was asked of anybody.

@@ -19,8 +19,8 @@ import (
 //   - all of a frame that does not become a call: what is malformed, too long, of no known name, or of data that does not fit. It
 //     is not journaled.
 //
-// What is none: all else of a call, which is journaled by design (PROTOCOL 7): keys of memory, values outside of vault/, payloads of
-// messages, ids and idempotency keys, the aad of a sealed value, and sealed values themselves.
+// What is none: all else of a call, which is journaled by design (PROTOCOL 7): keys of memory, values outside of vault/,
+// payloads of messages, ids and idempotency keys, the aad of a sealed value, and sealed values themselves.
 
 // way is a way to bring a secret to a kernel.
 type way struct {
