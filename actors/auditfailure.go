@@ -110,14 +110,14 @@ func (a *audit) stop(ctx actor.Context, err error) {
 	}
 	a.fresh, a.held = nil, nil
 	for _, b := range lost {
-		a.refuseWith(ctx, b, errUncertain)
+		a.refuseWith(ctx, b, func(*kernel.Call) *schema.Error { return errUncertain() })
 	}
 }
 
-// refuse answers b with 503: as far as anybody can see, its calls were never made.
-func (a *audit) refuse(ctx actor.Context, b *batch) { a.refuseWith(ctx, b, errNoJournal) }
+// refuse answers b with 503: as far as anybody can see, its calls were never made, but for steps that they had taken.
+func (a *audit) refuse(ctx actor.Context, b *batch) { a.refuseWith(ctx, b, errNotWritten) }
 
-func (a *audit) refuseWith(ctx actor.Context, b *batch, why func() *schema.Error) {
+func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *schema.Error) {
 	a.unconcluded(b)
 	b.withoutProof()
 	for i := range b.calls {
@@ -128,7 +128,7 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func() *schema.Error
 		case b.ends != nil:
 			call.Err = errUnrecorded(b.ends.calls[0].Message.Type)
 		case !b.owed:
-			call.Err = why()
+			call.Err = why(call)
 		}
 	}
 	if b.owed {
@@ -151,6 +151,14 @@ func (a *audit) unconcluded(b *batch) {
 
 func errUncertain() *schema.Error {
 	return schema.Errorf(schema.Unavailable, "the journal's disk failed, and the kernel stops: whether this was done shows at its next start")
+}
+
+// errNotWritten is what a call is answered whose entry cannot be written.
+func errNotWritten(call *kernel.Call) *schema.Error {
+	if !call.Begun {
+		return errNoJournal()
+	}
+	return schema.Errorf(schema.Unavailable, `the journal cannot be written: %s was begun, and a part of it may be done, which "pwos ps" shows; try again once its disk has room`, call.Message.Type)
 }
 
 func errNoJournal() *schema.Error {

@@ -16,7 +16,7 @@ func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 	s := d.busy
 	call := &s.batch.calls[s.at]
 	if s.epoch != d.epoch && failed == nil {
-		failed = errNoJournal() // what its steps did so far may be lost, and this state is another
+		failed = errNotWritten(call) // what its steps did so far may be lost, and this state is another
 	}
 	for failed == nil && len(s.result.Steps) > 0 {
 		next := s.result.Steps[0]
@@ -97,6 +97,7 @@ func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.S
 	if err != nil {
 		return nil, schema.AsError(err)
 	}
+	cause.Begun = true
 	b := newBatch()
 	b.domain, b.replyTo, b.step = row.Domain, replyTo, true
 	b.calls = append(b.calls, kernel.Call{

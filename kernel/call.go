@@ -33,6 +33,7 @@ type Call struct {
 	Time   int64  // Unix epoch, milliseconds
 	Urgent bool   // it is taken on a full disk too: an urgent call of the operator's, or one that follows from it
 	Final  bool   // the call has waited as long as it may: it must be given an outcome now
+	Begun  bool   // a step of it has been asked for, and may have been done
 
 	// The outcome: one of the two.
 	Data []byte
