@@ -169,18 +169,26 @@ func TestRunChecksTheEcho(t *testing.T) {
 	}
 }
 
+// An interruption ends it also where nothing comes any more, or no end of what has begun to come.
 func TestRunInterrupted(t *testing.T) {
 	t.Parallel()
-	enough := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(context.Background())
-	socket := kernel(t, func(m *schema.Message, st *schema.Stamp) []byte {
-		cancel(enough)
-		return schema.AppendReply(nil, m, m.Data, st)
-	})
-	w, _ := bench.Find("ping-16")
-	_, err := bench.Run(ctx, w, bench.Config{Kernel: socket, Echo: startEcho(t).Socket, Duration: time.Hour, Rounds: 1})
-	if !errors.Is(err, enough) {
-		t.Errorf("error %v, want the cause of the context's end", err)
+	echo := startEcho(t)
+	for name, part := range map[string]func(answer []byte) []byte{
+		"answers": func(answer []byte) []byte { return answer },
+		"halves":  func(answer []byte) []byte { return answer[:len(answer)/2] },
+		"silence": func([]byte) []byte { return nil },
+	} {
+		enough := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(context.Background())
+		socket := kernel(t, func(m *schema.Message, st *schema.Stamp) []byte {
+			cancel(enough)
+			return part(schema.AppendReply(nil, m, m.Data, st))
+		})
+		w, _ := bench.Find("ping-16")
+		_, err := bench.Run(ctx, w, bench.Config{Kernel: socket, Echo: echo.Socket, Duration: time.Hour, Rounds: 1})
+		if !errors.Is(err, enough) {
+			t.Errorf("%s: error %v, want the cause of the context's end", name, err)
+		}
 	}
 }
 

@@ -3,14 +3,14 @@ package bench
 import (
 	"bufio"
 	"fmt"
-	"net"
+	"io"
 	"time"
 )
 
 // driver is the load on one connection. It keeps a fixed number of messages outstanding: for all answers that have come it
 // sends as many new messages, with one write.
 type driver struct {
-	conn        net.Conn
+	conn        io.ReadWriter
 	in          *bufio.Reader
 	out         []byte
 	frame       frame
@@ -24,7 +24,7 @@ type driver struct {
 	err     error
 }
 
-func newDriver(conn net.Conn, w Workload, check check) *driver {
+func newDriver(conn io.ReadWriter, w Workload, check check) *driver {
 	return &driver{
 		conn: conn, in: bufio.NewReaderSize(conn, 64<<10), frame: w.frame, check: check,
 		outstanding: w.Outstanding, sentAt: make([]time.Time, w.Outstanding),
@@ -33,16 +33,25 @@ func newDriver(conn net.Conn, w Workload, check check) *driver {
 
 // run drives until the given time, then waits for the answers that are still due.
 func (d *driver) run(until time.Time) {
+	for d.begin(); d.due(); {
+		d.step(until)
+	}
+}
+
+// begin sends the first messages.
+func (d *driver) begin() { d.err = d.send(d.outstanding, time.Now()) }
+
+// due reports whether there are answers to wait for. There are none after a failure.
+func (d *driver) due() bool { return d.err == nil && d.answers < d.sent }
+
+// step waits for an answer, and until the given time sends as many new messages as answers have come.
+func (d *driver) step(until time.Time) {
+	var came int
+	came, d.err = d.receive()
 	now := time.Now()
-	d.err = d.send(d.outstanding, now)
-	for d.err == nil && d.answers < d.sent {
-		var came int
-		came, d.err = d.receive()
-		now = time.Now()
-		d.note(came, now)
-		if d.err == nil && now.Before(until) {
-			d.err = d.send(came, now)
-		}
+	d.note(came, now)
+	if d.err == nil && now.Before(until) {
+		d.err = d.send(came, now)
 	}
 }
 

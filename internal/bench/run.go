@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
@@ -128,24 +127,14 @@ func (s *server) round(ctx context.Context, w Workload, duration time.Duration) 
 		}
 		conns = append(conns, conn)
 	}
-	stop := context.AfterFunc(ctx, func() {
-		for _, conn := range conns {
-			_ = conn.Close() // to end the drivers; nothing is lost
-		}
-	})
-	defer stop()
-
-	drivers := make([]*driver, len(conns))
-	var driving sync.WaitGroup
 	begin := time.Now()
-	for i, conn := range conns {
-		drivers[i] = newDriver(conn, w, s.check())
-		driving.Go(func() { drivers[i].run(begin.Add(duration)) })
-	}
-	driving.Wait()
+	drivers, err := drive(ctx, conns, w, s.check, begin.Add(duration))
 	elapsed := time.Since(begin)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	var answers uint64
 	for _, d := range drivers {

@@ -1,0 +1,27 @@
+//go:build !linux
+
+package bench
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// drive has every connection carry w until the given time, and returns what came of each.
+func drive(ctx context.Context, conns []net.Conn, w Workload, newCheck func() check, until time.Time) (drivers []*driver, err error) {
+	defer context.AfterFunc(ctx, func() {
+		for _, conn := range conns {
+			_ = conn.Close() // to end the drivers; nothing is lost
+		}
+	})()
+	var driving sync.WaitGroup
+	for _, conn := range conns {
+		d := newDriver(conn, w, newCheck())
+		drivers = append(drivers, d)
+		driving.Go(func() { d.run(until) })
+	}
+	driving.Wait()
+	return drivers, nil
+}
