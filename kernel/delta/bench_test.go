@@ -6,6 +6,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/delta"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -30,7 +31,7 @@ func committing() []kernel.Call {
 
 func remembering(b *testing.B, n int) *delta.Domain {
 	b.Helper()
-	d := delta.New(table{process(1, "ada", home)})
+	d := delta.New(domaintest.Table{process(1, "ada", home)})
 	calls := committing()
 	for i := range n {
 		commitOne(b, d, &calls[i%len(calls)], int64(i))
@@ -111,7 +112,7 @@ func BenchmarkRestore(b *testing.B) {
 	for _, answer := range []bool{false, true} {
 		b.Run(fmt.Sprintf("answering %v", answer), func(b *testing.B) {
 			for b.Loop() {
-				d := delta.New(table{process(1, "ada", home)})
+				d := delta.New(domaintest.Table{process(1, "ada", home)})
 				for _, chunk := range chunks {
 					if err := d.Restore(chunk); err != nil {
 						b.Fatal(err)

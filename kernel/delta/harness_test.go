@@ -17,16 +17,6 @@ const (
 	other = "https://other.local/"
 )
 
-// table is a process table: descriptors by PID from 1.
-type table []schema.Descriptor
-
-func (t table) Process(pid int64) *schema.Descriptor {
-	if pid < 1 || pid > int64(len(t)) {
-		return nil
-	}
-	return &t[pid-1]
-}
-
 func process(pid int64, agent, origin string) schema.Descriptor {
 	return schema.Descriptor{PID: pid, AgentID: agent, State: "READY", Priority: "NORMAL", Origin: origin}
 }
@@ -35,14 +25,14 @@ func process(pid int64, agent, origin string) schema.Descriptor {
 type shell struct {
 	rapid.TB
 	domain  *delta.Domain
-	origins table
+	origins domaintest.Table
 	journal domaintest.Journal
 	tick    int64
 }
 
 // newShell has processes 1 and 2 of agent ada, 3 of agent bob, and 4 of another origin's ada.
 func newShell(t rapid.TB) *shell {
-	processes := table{process(1, "ada", home), process(2, "ada", home), process(3, "bob", home), process(4, "ada", other)}
+	processes := domaintest.Table{process(1, "ada", home), process(2, "ada", home), process(3, "bob", home), process(4, "ada", other)}
 	return &shell{TB: t, domain: delta.New(processes), origins: processes}
 }
 
@@ -84,7 +74,7 @@ func (s *shell) request(pid int64, origin, typ, data string) *kernel.Call {
 // replay makes the state again from the journal: from what is written there, and without any process table.
 func (s *shell) replay() *shell {
 	s.Helper()
-	again := &shell{TB: s.TB, domain: delta.New(table{}), origins: s.origins}
+	again := &shell{TB: s.TB, domain: delta.New(domaintest.Table{}), origins: s.origins}
 	s.journal.Replay(s, again.domain)
 	return again
 }

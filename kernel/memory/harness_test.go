@@ -16,21 +16,11 @@ const (
 	other = "https://other.local/"
 )
 
-// table is a process table: descriptors by PID from 1.
-type table []schema.Descriptor
-
-func (t table) Process(pid int64) *schema.Descriptor {
-	if pid < 1 || pid > int64(len(t)) {
-		return nil
-	}
-	return &t[pid-1]
-}
-
 func process(pid int64, origin string) schema.Descriptor {
 	return schema.Descriptor{PID: pid, AgentID: fmt.Sprint("agent-", pid), State: "READY", Priority: "NORMAL", Origin: origin}
 }
 
-func newDomain(t rapid.TB, processes table) *memory.Domain {
+func newDomain(t rapid.TB, processes domaintest.Table) *memory.Domain {
 	t.Helper()
 	d, err := memory.New(schema.Value(`{"Root":"https://home.local/"}`), processes)
 	if err != nil {

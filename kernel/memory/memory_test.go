@@ -96,7 +96,7 @@ func TestVaultTakesSealedValuesOnly(t *testing.T) {
 
 func TestOriginsAreApart(t *testing.T) {
 	t.Parallel()
-	d := newDomain(t, table{process(1, home), process(2, other)})
+	d := newDomain(t, domaintest.Table{process(1, home), process(2, other)})
 	steps := []struct {
 		origin, typ, data, want string
 		class                   schema.Class
@@ -134,7 +134,7 @@ func TestOriginsAreApart(t *testing.T) {
 func TestNewRefusesParameters(t *testing.T) {
 	t.Parallel()
 	for _, block := range []string{``, `null`, `[]`, `"x"`, `{`, `{"a":1,"a":2}`} {
-		if _, err := memory.New(schema.Value(block), table{}); !errors.Is(err, memory.ErrParameters) {
+		if _, err := memory.New(schema.Value(block), domaintest.Table{}); !errors.Is(err, memory.ErrParameters) {
 			t.Errorf("%q: %v", block, err)
 		}
 	}

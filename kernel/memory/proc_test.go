@@ -15,7 +15,7 @@ func TestProc(t *testing.T) {
 	t.Parallel()
 	ended := process(3, home)
 	ended.State = "TERMINATED"
-	d := newDomain(t, table{process(1, home), process(2, other), ended})
+	d := newDomain(t, domaintest.Table{process(1, home), process(2, other), ended})
 	status := func(pid int64, state, origin string) string {
 		return fmt.Sprintf(`{"pid":%d,"agent_id":"agent-%d","parent_pid":0,"state":%q,"priority":"NORMAL","intent":"","role":"",`+
 			`"resource_quota":{},"birth_tick":0,"origin":%q}`, pid, pid, state, origin)
@@ -62,7 +62,7 @@ func TestProc(t *testing.T) {
 
 func TestProcIsReadOnly(t *testing.T) {
 	t.Parallel()
-	d := newDomain(t, table{process(1, home)})
+	d := newDomain(t, domaintest.Table{process(1, home)})
 	for _, key := range []string{"proc/cmdline", "proc/system/summary", "proc/1/status"} {
 		for _, pid := range []int64{0, 1} {
 			want := "Operation not allowed: /" + key + " cannot be written: the kernel makes proc/ itself, and it is read-only"
@@ -76,7 +76,7 @@ func TestProcIsReadOnly(t *testing.T) {
 
 func TestProcIsListed(t *testing.T) {
 	t.Parallel()
-	d := newDomain(t, table{process(1, home), process(2, other), process(3, home)})
+	d := newDomain(t, domaintest.Table{process(1, home), process(2, other), process(3, home)})
 	if _, err := run(t, d, 1, home, "Memory.Set", `{"key":"notes/1","value":1}`); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestProcIsListed(t *testing.T) {
 // TestProcListsWhatCanBeRead pages through process tables of every size up to three digits.
 func TestProcListsWhatCanBeRead(t *testing.T) {
 	t.Parallel()
-	var processes table
+	var processes domaintest.Table
 	for size := range 130 {
 		d := newDomain(t, processes)
 		var want []string
