@@ -102,6 +102,9 @@ func (a *agent) serve(ctx actor.Context) {
 // that was told to end may come too late: it may wait for the very answer that waits for its end.
 func (a *agent) ended(ctx actor.Context) {
 	r := a.run
+	if a.phase == notingRun && r.exit != nil && a.kernel.refusing.Load() {
+		ctx.Send(a.parent, ended{a.program.PID}) // its start may not be noted for long
+	}
 	if a.phase != running || r.exit == nil || r.serving && !a.stop.ordered && !a.stop.shutdown {
 		return
 	}

@@ -18,7 +18,7 @@ const (
 )
 
 // write has a step journaled; noted tells when it is on disk. Where the journal cannot be written it waits for its turn to
-// try.
+// try, and nobody who wants the program gone waits with it.
 func (a *agent) write(ctx actor.Context, step kernel.Step) {
 	a.note = step
 	if a.deaf {
@@ -27,7 +27,7 @@ func (a *agent) write(ctx actor.Context, step kernel.Step) {
 	}
 	if a.kernel.refusing.Load() && !a.cause.Urgent && !a.stop.shutdown {
 		if wait := a.kernel.probes.take(time.Now()); wait > 0 {
-			a.wake(ctx, wait)
+			a.postpone(ctx, wait)
 			return
 		}
 	}
@@ -45,7 +45,7 @@ func (a *agent) write(ctx actor.Context, step kernel.Step) {
 // the next start finds that it is missing.
 func (a *agent) noted(ctx actor.Context, m noted) {
 	if m.err != nil && m.err.Class == schema.Unavailable && !a.stop.shutdown && !a.deaf {
-		a.wake(ctx, firstRetry)
+		a.postpone(ctx, firstRetry)
 		return
 	}
 	switch {
@@ -61,6 +61,14 @@ func (a *agent) noted(ctx actor.Context, m noted) {
 		}
 		a.afterEnd(ctx, m.tick)
 	}
+}
+
+// postpone leaves the note for later.
+func (a *agent) postpone(ctx actor.Context, wait time.Duration) {
+	if a.phase == notingEnd || a.run.exit != nil {
+		ctx.Send(a.parent, ended{a.program.PID})
+	}
+	a.wake(ctx, wait)
 }
 
 func (a *agent) noteEnd(ctx actor.Context, in *schema.ProcessEndInput) {

@@ -55,6 +55,7 @@ type endAll struct{ hurry bool }
 // What agents say of themselves.
 type (
 	settled  struct{ pid int64 } // the first start has come to an end, whichever
+	ended    struct{ pid int64 } // nothing of the program is left, which cannot be noted yet
 	vanished struct{ pid int64 } // the program is gone for good
 )
 
@@ -78,6 +79,8 @@ func (m *agents) Receive(ctx actor.Context) {
 		m.begin(ctx, &msg)
 	case settled:
 		m.answerStart(ctx, msg.pid)
+	case ended:
+		m.answerStop(ctx, msg.pid)
 	case vanished:
 		m.programGone(ctx, msg.pid)
 		ctx.Send(m.alive[msg.pid], dismissed{}) // it is told nothing more
@@ -148,9 +151,14 @@ func (m *agents) answerStart(ctx actor.Context, pid int64) {
 	delete(m.begun, pid)
 }
 
-// programGone answers who waited for it.
+// programGone notes that nothing of the program is left.
 func (m *agents) programGone(ctx actor.Context, pid int64) {
 	m.gone[pid] = true
+	m.answerStop(ctx, pid)
+}
+
+// answerStop answers who waited for the program to be gone.
+func (m *agents) answerStop(ctx actor.Context, pid int64) {
 	for _, wait := range m.going[pid] {
 		m.settle(ctx, wait)
 	}

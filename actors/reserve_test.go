@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 
 	"github.com/promptware-os/pwos/actors"
-	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -280,50 +279,4 @@ func TestUrgentBesideOthers(t *testing.T) {
 		}
 		checkReplay(t, s, books)
 	})
-}
-
-// TestEndIsNotedOnAFullDisk shows that who ends a process with a program on a full disk is answered: whatever there is to note
-// of the program's end is written, also what had been refused before, and what an agent had ended.
-func TestEndIsNotedOnAFullDisk(t *testing.T) {
-	t.Parallel()
-	for _, ended := range []string{"by the operator", "by an agent before", "with the kernel"} {
-		t.Run(ended, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				trying, fail := make(chan struct{}), make(chan struct{})
-				s := startReserving(t, realDomains(t), actors.Hosting{Dir: t.TempDir(), Host: func() (*host.Host, error) {
-					close(trying)
-					<-fail
-					return nil, errNoHost
-				}})
-				agent := func() *client { return s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 1) }
-				operator, parent, again := s.connect(), agent(), agent()
-				operator.send(spawn("p", "parent"))
-				expect(t, operator, `p {"child_pid":1,"child_agent_id":"parent"}`)
-				parent.send(hosted("a", ""))
-				<-trying
-				if ended == "by an agent before" {
-					again.send(terminate("b", 2))
-					synctest.Wait()
-				}
-				s.fill(operator)
-				close(fail)
-				synctest.Wait()
-				expectNothing(t, parent) // the note that there is no program is not written
-				expectNothing(t, again)
-				if ended == "with the kernel" {
-					s.kernel.StopPrograms(t.Context())
-					if err := s.end(); err != nil {
-						t.Errorf("close kernel: %v", err)
-					}
-				} else {
-					operator.send(terminate("t", 2))
-					expect(t, operator, `t {"target_pid":2}`)
-				}
-				if list := s.entries(); list[len(list)-1].Type != "Process.NoteEnd" {
-					t.Errorf("the journal ends with %+v", list[len(list)-1])
-				}
-			})
-		})
-	}
 }
