@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/promptware-os/pwos/host"
@@ -95,9 +94,8 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 	}
 	own := c.Dir
 	if p.Spec.Cwd != nil {
-		own = folder
-		var err error
-		if c.Dir, err = h.apart(*p.Spec.Cwd); err != nil {
+		c.Dir, own = filepath.Clean(*p.Spec.Cwd), folder
+		if err := h.apart(c.Dir); err != nil {
 			return c, err
 		}
 	}
@@ -108,47 +106,6 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 		c.Dir = canonical(c.Dir)
 	}
 	return c, nil
-}
-
-// errPrivate refuses a working directory in which an agent could rewrite the journal, or take the place of the kernel.
-var errPrivate = errors.New("the working directory lies in one of the kernel's own, or holds it: choose another")
-
-// apart refuses a working directory that is not apart from the kernel's own, and returns the path without symlinks that it has
-// judged: a link that is put there later leads nowhere, as a sandbox follows none. One that cannot be found is left to the host.
-func (h *hosting) apart(dir string) (string, error) {
-	place, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return dir, nil
-	}
-	for _, private := range h.Private {
-		own, err := filepath.EvalSymlinks(private)
-		if err != nil {
-			return "", fmt.Errorf("find the kernel's own directories: %w", errors.Unwrap(err))
-		}
-		if within(place, own) || within(own, place) {
-			return "", errPrivate
-		}
-	}
-	for _, file := range h.Trusted {
-		if within(canonical(file), place) {
-			return "", fmt.Errorf("the working directory holds %s, which the kernel trusts: choose another", file)
-		}
-	}
-	return place, nil
-}
-
-// canonical follows the symlinks in a path, as far as it exists.
-func canonical(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil || filepath.Dir(path) == path {
-		return real
-	}
-	return filepath.Join(canonical(filepath.Dir(path)), filepath.Base(path))
-}
-
-// within reports whether a path is dir, or lies in it.
-func within(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 func limits(l *schema.Limits) (limits host.Limits) {

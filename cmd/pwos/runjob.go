@@ -142,6 +142,9 @@ func workDir(dir string, places ...string) (string, error) {
 			return "", &placeError{place: place, dir: abs}
 		}
 	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil { // the kernel takes no link to one
+		return "", fmt.Errorf("find working directory: %w", err)
+	}
 	return abs, nil
 }
 

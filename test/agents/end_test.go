@@ -116,11 +116,18 @@ func number(n *int64) int64 {
 func TestProgramsThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	keys := p.path("k")
-	if err := os.Mkdir(keys, 0o700); err != nil {
-		t.Fatal(err)
+	keys, links := p.path("k"), p.path("l")
+	for _, dir := range []string{keys, links} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	p.configure(t, settings+fmt.Sprintf("[crypto]\nidentity = %q\n", filepath.Join(keys, "not/there/yet")))
+	for name, target := range map[string]string{"journal": "../s/journal", "k": keys} {
+		if err := os.Symlink(target, filepath.Join(links, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.configure(t, settings+fmt.Sprintf("[crypto]\nidentity = %q\n", filepath.Join(links, "k/not/there/yet")))
 	p.launch(t)
 	c := p.dial(t)
 	for _, test := range []struct{ command, more, why string }{
@@ -130,7 +137,11 @@ func TestProgramsThatCannotBeStarted(t *testing.T) {
 		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.dir), "the kernel's own"},
 		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("s/journal")), "the kernel's own"},
 		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("r/../r")), "the kernel's own"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("no/such")+"/../../s/journal"), "the kernel's own"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("l/journal")), "symbolic link"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("l/k")), "symbolic link"},
 		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, keys), "which the kernel trusts"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, links), "which the kernel trusts"},
 	} {
 		var out struct {
 			ChildPID int64 `json:"child_pid"`
