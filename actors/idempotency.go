@@ -51,15 +51,16 @@ func NewKeys() *Keys {
 }
 
 // claim returns the first outcome of the call's key, where it has one and was used before; otherwise it notes the key
-// as used by this call. Another body under the same key is a conflict. A command with a secret in it has no key: the journal
-// keeps no more of its body than of another's, so that after a restart neither could be told from the other. It runs each time,
-// which it has to be fit for. Where there is no room for another key, none is claimed.
+// as used by this call. Another body under the same key is a conflict. A command of which a whole member is withheld from the
+// record has no key: the journal keeps no more of its body than of another's, so that after a restart neither could be told from
+// the other. It runs each time, which it has to be fit for. Where a part of a member is, such as a header, calls that differ in
+// nothing else are the same. Where there is no room for another key, none is claimed.
 func (k *Keys) claim(call *kernel.Call) (first *keyed, err *schema.Error) {
 	return k.claimed(call, k.room)
 }
 
 func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *schema.Error) (first *keyed, err *schema.Error) {
-	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input.Redacts(call.Input, false) {
+	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input.Withholds(call.Input, false) {
 		return nil, nil
 	}
 	id := callerKey{call.PID, call.Message.Meta.IdempotencyKey}
@@ -103,7 +104,7 @@ func (k *Keys) settle(call *kernel.Call) {
 	if known == nil {
 		return
 	}
-	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden || call.Syscall.Input.Redacts(call.Input, true)) {
+	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden || call.Syscall.Input.Withholds(call.Input, true)) {
 		k.drop(id)
 		return
 	}

@@ -15,7 +15,7 @@ type HTTPFetchInput struct {
 	Target
 	URL     string            `json:"url" minlen:"1" maxlen:"8192" secret:"url" doc:"Address to fetch, such as https://api.example.com/data. http: needs a grant."`
 	Method  *string           `json:"method,omitzero" enum:"GET POST PUT DELETE PATCH" doc:"Method. Default GET. POST and PUT need a body."`
-	Headers map[string]string `json:"headers,omitzero" secret:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, where the capability allows it; the journal keeps it sealed. What else lets somebody in (names with auth, cookie, token, secret, passw, credential, session or api-key, and those that end with key, but for Idempotency-Key) is not in the journal; any other value is, as it is."`
+	Headers map[string]string `json:"headers,omitzero" secret:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, where the capability allows it; the journal keeps it sealed. What else lets somebody in (names with auth, cookie, token, secret, pass, credential, session, api-key, jwt, assertion or otp, and those that end with key, but for Idempotency-Key) is not in the journal; any other value is, as it is."`
 	Body    *string           `json:"body,omitzero" doc:"Body to send, a string. Not sent with GET."`
 	BodyRef *BlobRef          `json:"bodyRef,omitzero" doc:"Body to send, by reference: a file in the blob directory, or data. In place of body."`
 	Timeout *float64          `json:"timeout,omitzero" min:"1" max:"30000" doc:"Milliseconds that it may take in all. Default 5000, at most 30000."`

@@ -1,6 +1,10 @@
 package schema
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+)
 
 // Confidential is implemented by the data of a syscall that has fields tagged `secret:"failed"`, to say which calls they
 // are about.
@@ -53,7 +57,9 @@ func replace(dst, raw []byte, by func(name, value []byte) []byte) (out []byte, s
 }
 
 // credentials are parts of the names of headers whose values let somebody in (RFC 9110, RFC 6265, and what services use).
-var credentials = [...]string{"auth", "cookie", "token", "secret", "passw", "credential", "session", "api-key", "apikey"}
+var credentials = [...]string{
+	"auth", "cookie", "token", "secret", "pass", "credential", "session", "api-key", "apikey", "jwt", "assertion", "otp",
+}
 
 // lets reports whether a header of that name, in lower case, lets somebody in. Keys do, but for those that name a request.
 func lets(name []byte) bool {
@@ -65,48 +71,81 @@ func lets(name []byte) bool {
 	return bytes.HasSuffix(name, []byte("key")) && !bytes.HasSuffix(name, []byte("idempotency-key"))
 }
 
-// shownHeaders is a dictionary of headers, as shownHeader has them. What is none was refused.
+// shownHeaders is a dictionary of headers without what lets somebody in, unless that is sealed.
 func shownHeaders(value []byte) []byte {
-	if value[0] != '{' {
+	if value[0] != '{' { // it was refused
 		return value
 	}
-	shown, _ := replace(nil, value, shownHeader)
+	shown, _ := replace(nil, value, func(name, value []byte) []byte {
+		if lets(bytes.ToLower(name)) && !sealed(value) {
+			return []byte(redacted)
+		}
+		return value
+	})
 	return shown
 }
 
-// shownHeader is the value of a header without what it lets somebody in with, unless that is sealed.
-func shownHeader(name, value []byte) []byte {
-	if bytes.HasPrefix(value, []byte(`"pwenc:v1:`)) {
-		return value
+// sealed reports whether a JSON string has the form of a sealed value, so that it may be one.
+func sealed(value []byte) bool {
+	if value[0] != '"' {
+		return false
 	}
-	if lets(bytes.ToLower(name)) {
-		return []byte(redacted)
+	text, ok := bytes.CutPrefix(unquote(value), []byte("pwenc:v1:"))
+	if !ok {
+		return false
 	}
-	return value
+	inner, err := base64.RawURLEncoding.AppendDecode(nil, bytes.TrimRight(text, "="))
+	return err == nil && bytes.HasPrefix(inner, []byte("{")) && bytes.HasSuffix(inner, []byte("}"))
 }
 
-// shownURL is a URL without its user and password (RFC 3986, section 3.2.1). What is no URL, such as a path, is as it is.
+// shownURL is an address without its user and password. What no syscall would take for an address loses all that may be one.
+// What is none, or has neither, is as it was.
 func shownURL(value []byte) []byte {
-	if value[0] != '"' {
+	if value[0] != '"' { // it was refused
 		return value
 	}
-	scheme, rest, ok := bytes.Cut(unquote(value), []byte("//"))
-	authority := rest
-	if end := bytes.IndexAny(rest, "/?#"); end >= 0 {
-		authority = rest[:end]
-	}
-	at := bytes.LastIndexByte(authority, '@')
-	if !ok || at < 0 || string(authority[:at]) == userinfo || len(scheme) > 0 && !bytes.HasSuffix(scheme, []byte(":")) {
+	text := unquote(value)
+	at := bytes.LastIndexByte(text, '@')
+	start := behindScheme(text)
+	if at < start || start == 0 || harmless(text[start:], string(text[:start])) || string(text[start:at]) == userinfo {
 		return value
 	}
-	return appendString(nil, string(scheme)+"//"+userinfo+string(rest[at:]))
+	return appendString(nil, string(text[:start])+userinfo+string(text[at:]))
 }
 
 // userinfo stands in the place of a user and a password. It is no valid one.
 const userinfo = "[redacted]"
 
-// Redacts reports whether Redact takes something out.
-func (t *Type) Redacts(in any, failed bool) bool { return t.secret >= t.hidden(in, failed) }
+// behindScheme is where the scheme of text ends, with the slashes behind it: 0 where it is a path.
+func behindScheme(text []byte) int {
+	end := bytes.IndexAny(text, ":/?#") + 1
+	if end == 0 || text[end-1] != ':' && !bytes.HasPrefix(text, []byte("//")) {
+		return 0
+	}
+	return len(text) - len(bytes.TrimLeft(text[end:], "/"))
+}
+
+// harmless reports whether what stands behind a scheme begins with a host, and no more than its port, or has none.
+func harmless(rest []byte, scheme string) bool {
+	switch strings.ToLower(scheme) {
+	case "os:///":
+		return true
+	case "https://", "http://":
+	default:
+		return false
+	}
+	if end := bytes.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	if bytes.IndexByte(rest, '@') >= 0 {
+		return false
+	}
+	_, port, _ := bytes.Cut(rest[bytes.IndexByte(rest, ']')+1:], []byte(":"))
+	return len(bytes.Trim(port, "0123456789")) == 0
+}
+
+// Withholds reports whether Redact leaves out all of a member, so that the record does not tell what was asked for.
+func (t *Type) Withholds(in any, failed bool) bool { return t.secret >= t.hidden(in, failed) }
 
 // hidden is the secrecy from which on a value is left out.
 func (t *Type) hidden(in any, failed bool) secrecy {

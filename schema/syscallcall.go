@@ -5,7 +5,7 @@ import "strconv"
 // CallInput is the data of Syscall.Call, which is pwosSyscall on the wire (ABI 2).
 type CallInput struct {
 	Target
-	Syscall  string  `json:"syscall" minlen:"1" maxlen:"2048" doc:"Name of a syscall. Without a slash it is the kernel's, such as ping, memory or describe; with one it is a path: os/skills/search lies below root, ./tools/calc beside the identity that the caller has adopted."`
+	Syscall  string  `json:"syscall" minlen:"1" maxlen:"2048" secret:"url" doc:"Name of a syscall. Without a slash it is the kernel's, such as ping, memory or describe; with one it is a path: os/skills/search lies below root, ./tools/calc beside the identity that the caller has adopted."`
 	Args     []Value `json:"args,omitzero" doc:"Its arguments, in their order. One object in place of the optional ones gives members by their names."`
 	Describe *bool   `json:"describe,omitzero" doc:"Whether a path is to be described and not called: by the file beside it, <path>.json, else by itself. Of short names: Syscall.Describe."`
 }

@@ -26,7 +26,7 @@ var (
 
 // NameError is a name that means nothing.
 type NameError struct {
-	Name string // as it was given, cut short; a user and a password, and what is behind them, are left out
+	Name string // as it was given, cut short: of an address without a host that can be one, to its scheme
 	Err  error  // one of the errors above
 	Base bool   // it was given as what the other one stands beside
 }
@@ -37,11 +37,18 @@ func (e *NameError) Error() string { return fmt.Sprintf("resolve %q: %v", e.Name
 // Unwrap returns what is wrong.
 func (e *NameError) Unwrap() error { return e.Err }
 
-// refuse returns the error about name. It clips, since an answer has to fit a line.
+// refuse returns the error about name. It clips, since an answer has to fit a line, and since a password may stand where a host
+// should.
 func refuse(name string, err error) *NameError {
 	const most = 128 // bytes
-	if before, rest, ok := strings.Cut(name, "//"); ok && strings.Contains(authority(rest), "@") {
-		name = before + "//…"
+	if errors.Is(err, ErrScheme) || errors.Is(err, ErrHost) || errors.Is(err, ErrUser) {
+		scheme, rest, _ := strings.Cut(name, ":")
+		if strings.Contains(scheme, "/") {
+			scheme, rest = "", name
+		} else {
+			scheme += ":"
+		}
+		name = scheme + rest[:len(rest)-len(strings.TrimLeft(rest, "/"))] + "…"
 	}
 	if len(name) > most {
 		end := most

@@ -73,10 +73,11 @@ func secretCalls(seal func(text string) string) []way {
 		call("header", "Http.Fetch", `{"url":"https://127.0.0.1/","headers":{"X-Auth-Key":%s}}`),
 		call("header, denied", "Http.Fetch", `{"pid":1,"url":"https://127.0.0.1/","headers":{"authorization":%s}}`),
 		{name: "password of a URL", frames: func(s string) []string {
-			return both("command", "Http.Fetch", fmt.Sprintf(`{"url":"https://me:%x@a.example/"}`, s), "")
+			url := fmt.Sprintf(`"https://me:%x/%x@a.example/"`, s, s)
+			return append(both("command", "Http.Fetch", `{"url":`+url+`}`, ""), both("command", "Syscall.Call", `{"syscall":`+url+`}`, "")...)
 		}},
 		{name: "password of a resource", frames: func(s string) []string {
-			uri := fmt.Sprintf(`"https://me:%x@a.example/r"`, s)
+			uri := fmt.Sprintf(`"https://me:%x?%x@a.example/r"`, s, s)
 			return append(both("command", "Kernel.Ingest", `{"uri":`+uri+`}`, ""), both("query", "FileSystem.Resolve", `{"uri":"r","base":`+uri+`}`, "")...)
 		}},
 		call("vault", "Memory.Set", `{"key":"vault/k","value":%s}`),
