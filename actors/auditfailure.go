@@ -27,7 +27,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	if a.kernel.refusing.CompareAndSwap(false, true) {
 		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
 	}
-	// What is too long for a reserve that has room, such as the end of a hundred thousand processes, is refused alone.
+	// An entry that is too long for a reserve which has room, such as the end of a hundred thousand processes, is refused alone.
 	if a.urgent && a.journal.Kept() < leastReserve && a.kernel.spent.CompareAndSwap(false, true) {
 		a.log.Error("urgent entries cannot be written either: urgent commands are refused too", "error", err)
 	}
@@ -158,7 +158,8 @@ func errNotWritten(call *kernel.Call) *schema.Error {
 	if !call.Begun {
 		return errNoJournal()
 	}
-	return schema.Errorf(schema.Unavailable, `the journal cannot be written: %s was begun, and a part of it may be done, which "pwos ps" shows; try again once its disk has room`, call.Message.Type)
+	return schema.Errorf(schema.Unavailable,
+		"the journal cannot be written: %s was begun, and a part of it may be done; try again once its disk has room", call.Message.Type)
 }
 
 func errNoJournal() *schema.Error {

@@ -190,7 +190,7 @@ func TestSpentReserve(t *testing.T) {
 	})
 }
 
-// TestReserveTooSmallForOne shows that an urgent call which is too long for what is left of the reserve is refused alone: a
+// TestReserveTooSmallForOne shows that an urgent call whose entry is too long for what is left of the reserve is refused alone: a
 // shorter one is taken after it.
 func TestReserveTooSmallForOne(t *testing.T) {
 	t.Parallel()

@@ -178,16 +178,18 @@ func TestRunInterrupted(t *testing.T) {
 		"halves":  func(answer []byte) []byte { return answer[:len(answer)/2] },
 		"silence": func([]byte) []byte { return nil },
 	} {
-		enough := errors.New("enough")
-		ctx, cancel := context.WithCancelCause(context.Background())
-		socket := kernel(t, func(m *schema.Message, st *schema.Stamp) []byte {
-			cancel(enough)
-			return part(schema.AppendReply(nil, m, m.Data, st))
-		})
-		w, _ := bench.Find("ping-16")
-		_, err := bench.Run(ctx, w, bench.Config{Kernel: socket, Echo: echo.Socket, Duration: time.Hour, Rounds: 1})
-		if !errors.Is(err, enough) {
-			t.Errorf("%s: error %v, want the cause of the context's end", name, err)
+		for _, work := range []string{"ping-16", "get-16"} {
+			enough := errors.New("enough")
+			ctx, cancel := context.WithCancelCause(context.Background())
+			socket := kernel(t, func(m *schema.Message, st *schema.Stamp) []byte {
+				cancel(enough)
+				return part(schema.AppendReply(nil, m, m.Data, st))
+			})
+			w, _ := bench.Find(work)
+			_, err := bench.Run(ctx, w, bench.Config{Kernel: socket, Echo: echo.Socket, Duration: time.Hour, Rounds: 1})
+			if !errors.Is(err, enough) {
+				t.Errorf("%s, %s: error %v, want the cause of the context's end", work, name, err)
+			}
 		}
 	}
 }

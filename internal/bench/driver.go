@@ -31,13 +31,6 @@ func newDriver(conn io.ReadWriter, w Workload, check check) *driver {
 	}
 }
 
-// run drives until the given time, then waits for the answers that are still due.
-func (d *driver) run(until time.Time) {
-	for d.begin(); d.due(); {
-		d.step(until)
-	}
-}
-
 // begin sends the first messages.
 func (d *driver) begin() { d.err = d.send(d.outstanding, time.Now()) }
 

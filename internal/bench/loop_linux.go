@@ -98,7 +98,8 @@ func (s *socket) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		case err == nil:
 			return n, nil
-		case s.wait(err, unix.POLLIN) != nil:
+		}
+		if err := s.wait(err, unix.POLLIN); err != nil {
 			return 0, err
 		}
 	}
@@ -108,17 +109,16 @@ func (s *socket) Read(p []byte) (int, error) {
 func (s *socket) Write(p []byte) (written int, err error) {
 	for written < len(p) {
 		n, err := unix.Write(s.fd, p[written:])
-		switch {
-		case err == nil:
+		if err == nil {
 			written += n
-		case s.wait(err, unix.POLLOUT) != nil:
+		} else if err := s.wait(err, unix.POLLOUT); err != nil {
 			return written, err
 		}
 	}
 	return written, nil
 }
 
-// wait waits until what failed with err is worth another try, and returns why there is none.
+// wait waits until what failed with err is worth another try; where it is not, it returns why.
 func (s *socket) wait(err error, what int16) error {
 	for errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		if s.ctx.Err() != nil {

@@ -20,7 +20,11 @@ func drive(ctx context.Context, conns []net.Conn, w Workload, newCheck func() ch
 	for _, conn := range conns {
 		d := newDriver(conn, w, newCheck())
 		drivers = append(drivers, d)
-		driving.Go(func() { d.run(until) })
+		driving.Go(func() {
+			for d.begin(); d.due(); {
+				d.step(until)
+			}
+		})
 	}
 	driving.Wait()
 	return drivers, nil

@@ -80,13 +80,8 @@ func (w Workload) prepare(ctx context.Context, kernel *server) error {
 	if w.before.line == nil {
 		return nil
 	}
-	conn, err := kernel.connect(ctx)
-	if err != nil {
-		return err
-	}
-	once := newDriver(conn, Workload{Outstanding: 1, frame: w.before}, kernel.check())
-	once.run(time.Time{})
-	return errors.Join(once.err, conn.Close())
+	once := &server{connect: kernel.connect, check: kernel.check} // whose figures are nobody's
+	return once.round(ctx, Workload{Connections: 1, Outstanding: 1, frame: w.before}, 0)
 }
 
 // dialKernel connects and goes through the prologue, so that the connection is good for messages. The kernel sends nothing of its
