@@ -160,7 +160,7 @@ func (p *promptware) hydrate(ctx context.Context, job *actors.Job) ([]byte, erro
 		if item.Kind == ingest.Tool {
 			list = &out.Tools
 		}
-		if !schema.ValidWithin(item.Input, schema.MaxToolDepth) {
+		if !schema.ValidWithin(item.Input, schema.MaxKeptDepth) {
 			item.Input = nil // too deep to be told of, or none
 		}
 		*list = append(*list, schema.HydratedItem{

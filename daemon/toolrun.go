@@ -31,8 +31,8 @@ func (p *promptware) call(ctx context.Context, job *actors.Job) ([]byte, error) 
 		tools.Programs = &usercall.Programs{Host: programs, Scratch: p.scratch}
 	}
 	made, err := use(ctx, &tools, do, job.PID)
-	if err == nil && !schema.ValidWithin(made.output, schema.MaxToolDepth) {
-		err = &usercall.ToolError{URI: made.uri, Digest: made.digest, Err: fmt.Errorf("%w: nested deeper than %d levels", usercall.ErrNotJSON, schema.MaxToolDepth)}
+	if err == nil && !schema.ValidWithin(made.output, schema.MaxKeptDepth) {
+		err = &usercall.ToolError{URI: made.uri, Digest: made.digest, Err: fmt.Errorf("%w: nested deeper than %d levels", usercall.ErrNotJSON, schema.MaxKeptDepth)}
 	}
 	if err == nil {
 		return record(made.uri, made.digest, &schema.Outcome{Data: made.output})

@@ -42,6 +42,10 @@ func Decode(line []byte, fallback Dialect) (Message, *Error) {
 	return m, m.decodeEnvelope(&e)
 }
 
+// MaxKeptDepth is how deep a value may be nested that a command answers, or that goes into what one answers later, such as
+// the payload of a message: so deep that the answer fits MaxDepth, and a page of Audit.Log with the record of it does too.
+const MaxKeptDepth = MaxDepth - 8
+
 // ValidWithin reports whether text is one strict JSON value with at most depth arrays and objects open at once.
 func ValidWithin(text []byte, depth int) bool {
 	return !tooDeep(text, depth) && jsontext.Value(text).IsValid()

@@ -89,6 +89,3 @@ type ToolCall struct {
 	Digest  string `json:"digest"` // of the tool
 	Outcome Value  `json:"outcome"`
 }
-
-// MaxToolDepth is how deep what a tool answers may be nested, so that its record can be read back.
-const MaxToolDepth = MaxDepth - 8

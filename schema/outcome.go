@@ -42,7 +42,7 @@ func appendClass(dst []byte, e *Error) []byte {
 // DecodeOutcome reads what AppendOutcome wrote. Data aliases raw.
 func DecodeOutcome(raw []byte) (Outcome, *Error) {
 	var o Outcome
-	if !Valid(raw) || raw[0] != '{' {
+	if !ValidWithin(raw, 2*MaxDepth) || raw[0] != '{' { // what was written has to be read, be it deeper than any frame
 		return o, Errorf(Internal, "outcome is no JSON object")
 	}
 	var failed bool

@@ -82,11 +82,17 @@ func (d *Domain) reaches(call *kernel.Call, pid int64) bool {
 func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 	switch in := call.Input.(type) {
 	case *schema.SendMsgInput:
-		if in.ReceiverPID == everybody {
+		switch fault := tooDeep(in.Payload); {
+		case fault != nil:
+			return kernel.Result{}, fault
+		case in.ReceiverPID == everybody:
 			return d.sendAll(call, in)
 		}
 		return d.send(call, in)
 	case *schema.BroadcastInput:
+		if fault := tooDeep(in.Payload); fault != nil {
+			return kernel.Result{}, fault
+		}
 		return d.broadcast(call, in)
 	case *schema.ReceiveInput:
 		return d.receive(call, in)

@@ -9,6 +9,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
+// tooDeep refuses a payload that who receives it could not be shown.
+func tooDeep(payload schema.Value) error {
+	if schema.ValidWithin(payload, schema.MaxKeptDepth) {
+		return nil
+	}
+	return kernel.Invalid("payload", "must not be nested deeper than %d levels", schema.MaxKeptDepth)
+}
+
 // send answers Syscall.SendMsg to one process. A message that is too late or not allowed is an answer, not an error, and
 // the sender learns that before it learns whether there is room: sending it again would not help (PROTOCOL 6).
 func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (kernel.Result, error) {

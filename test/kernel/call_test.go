@@ -53,6 +53,9 @@ func (c *client) next() answer {
 	if err != nil {
 		c.t.Fatalf("read answer: %v", err)
 	}
+	if _, fault := schema.Decode(bytes.TrimSuffix(line, []byte("\n")), schema.OsMessage); fault != nil {
+		c.t.Fatalf("answer %.200q: %v", line, fault) // what the kernel says it has to take
+	}
 	var a answer
 	if err := json.Unmarshal(line, &a); err != nil {
 		c.t.Fatalf("answer %q: %v", line, err)

@@ -1,0 +1,21 @@
+package schema_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestOutcomeIsReadAsWritten: an outcome may be nested deeper than any frame, since it wraps what came by one, and is read back
+// all the same: a start that could not would be the last.
+func TestOutcomeIsReadAsWritten(t *testing.T) {
+	t.Parallel()
+	for _, depth := range []int{1, schema.MaxKeptDepth, schema.MaxDepth, schema.MaxDepth + 32} {
+		data := strings.Repeat("[", depth) + strings.Repeat("]", depth)
+		raw := schema.AppendOutcome(nil, schema.Command, &schema.Outcome{Data: []byte(data)})
+		if o, fault := schema.DecodeOutcome(raw); fault != nil || string(o.Data) != data {
+			t.Errorf("depth %d: %s, %v", depth, o.Data, fault)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package kernel_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestDeepValues brings values as deep as a frame may be to every command that keeps them. What is taken is given back in a
+// frame that its client reads, is in the record, which is read as well, and is there after a restart.
+func TestDeepValues(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	c := d.dial(t)
+	pid := c.spawn(0, `{"allowed_syscalls":["*"]}`)
+	subscriber := c.spawn(0, `{"allowed_syscalls":["*"]}`)
+	feed := d.dial(t)
+	feed.call("Ipc.Subscribe", fmt.Sprintf(`{"pid":%d,"ack":true}`, subscriber), nil)
+	taken := make(map[string]int)
+	try := func(depth int, typ, data string) bool {
+		value := strings.Repeat("[", depth) + strings.Repeat("]", depth)
+		a := c.ask(typ, strings.Replace(data, "VALUE", value, 1))
+		if a.Kind == "error" {
+			if c.fault(a).Code != 422 {
+				t.Errorf("%s of depth %d: %s", typ, depth, a.Data)
+			}
+			return false
+		}
+		taken[typ] = max(taken[typ], depth)
+		return true
+	}
+	for depth := 50; depth <= schema.MaxDepth-3; depth++ { // the frame, its data and a member of that are around it
+		if try(depth+1, "Memory.Set", `{"key":"k","value":VALUE}`) {
+			c.call("Memory.Get", `{"key":"k"}`, nil)
+		}
+		try(depth, "Syscall.CommitDelta", fmt.Sprintf(`{"pid":%d,"changes":{"a":VALUE}}`, pid))
+		c.call("Syscall.GetState", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
+		if try(depth, "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":VALUE}`, pid)) {
+			c.call("Ipc.Receive", fmt.Sprintf(`{"pid":%d}`, pid), nil)
+		}
+		if try(depth, "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":VALUE}`, subscriber)) {
+			feed.event(schema.OsMessage, "Ipc.MessageDelivered")
+		}
+		if try(depth, "Ipc.Broadcast", `{"payload":VALUE}`) {
+			c.call("Ipc.Receive", fmt.Sprintf(`{"pid":%d}`, pid), nil)
+			feed.event(schema.OsMessage, "Ipc.MessageDelivered")
+		}
+	}
+	for _, typ := range []string{"Memory.Set", "Syscall.CommitDelta", "Syscall.SendMsg", "Ipc.Broadcast"} {
+		if taken[typ] < schema.MaxKeptDepth {
+			t.Errorf("%s took values of at most %d levels", typ, taken[typ])
+		}
+	}
+	c.wholeLog()
+	d.restart(t)
+	c = d.dial(t)
+	c.call("Memory.Get", `{"key":"k"}`, nil)
+	c.wholeLog()
+}
