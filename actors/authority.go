@@ -10,7 +10,7 @@ import (
 // call the syscall at all (CAP 2, 5).
 func (k *Kernel) admit(call *kernel.Call) *schema.Error {
 	call.PID = call.Caller.PID
-	refused := k.actAs(call)
+	refused, early := k.actAs(call)
 	call.Tick = k.clock.now()
 	call.Token = k.tokens.Token(call.PID)
 	call.Origin = k.origin
@@ -23,19 +23,22 @@ func (k *Kernel) admit(call *kernel.Call) *schema.Error {
 	if refused != nil {
 		return refused
 	}
-	return kernel.Authorize(k.processes, call.PID, call.Token, call.Syscall, call.Tick)
+	if denied := kernel.Authorize(k.processes, call.PID, call.Token, call.Syscall, call.Tick); denied != nil {
+		return denied // before anything else is judged (CAP 5)
+	}
+	return early
 }
 
-// actAs takes the process and the tick that the call names.
-func (k *Kernel) actAs(call *kernel.Call) *schema.Error {
+// actAs takes the process and the tick that the call names. An agent's that has not come yet is early.
+func (k *Kernel) actAs(call *kernel.Call) (refused, early *schema.Error) {
 	in, ok := call.Input.(schema.Targeted)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	on, operator := in.On(), call.Caller.PID == kernel.Operator
 	if on.PID != nil && *on.PID != call.PID {
 		if !operator {
-			return schema.Errorf(schema.Forbidden, "pid %d may not act as pid %d: leave out pid, or name your own", call.PID, *on.PID)
+			return schema.Errorf(schema.Forbidden, "pid %d may not act as pid %d: leave out pid, or name your own", call.PID, *on.PID), nil
 		}
 		call.PID = *on.PID
 	}
@@ -43,8 +46,8 @@ func (k *Kernel) actAs(call *kernel.Call) *schema.Error {
 		if operator {
 			k.clock.reach(*on.Tick)
 		} else if now := k.clock.now(); *on.Tick > now {
-			return kernel.Invalid("tick", "must not lie ahead of the kernel's, which is %d", now)
+			return nil, kernel.Invalid("tick", "must not lie ahead of the kernel's, which is %d", now)
 		}
 	}
-	return nil
+	return nil, nil
 }

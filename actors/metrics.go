@@ -45,8 +45,12 @@ func (m *metrics) of(origin string) *metrics {
 	return own
 }
 
-// count adds a finished call. A denial is a capability's or a quota's refusal (CAP 6).
+// count adds a finished call, unless it is the kernel's own, a step of another or a note: nobody made that. A denial is a
+// capability's or a quota's refusal (CAP 6).
 func (m *metrics) count(call *kernel.Call) {
+	if call.Syscall.Internal {
+		return
+	}
 	if m.origins != nil && call.PID != kernel.Operator {
 		m.of(call.Origin).count(call)
 	}

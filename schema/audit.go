@@ -43,7 +43,7 @@ type AuditMetricsInput struct{}
 
 // AuditMetricsOutput is what Audit.Metrics answers (CAP 6), counted since the kernel started.
 type AuditMetricsOutput struct {
-	TotalCalls   int64                   `json:"total_calls" doc:"Syscalls in all."`
+	TotalCalls   int64                   `json:"total_calls" doc:"Syscalls in all. Those that the kernel makes itself to carry out one, such as Capability.Endow, are in the log and not counted."`
 	DeniedCalls  int64                   `json:"denied_calls" doc:"Refused by capability or quota."`
 	ByCode       map[string]int64        `json:"by_code" doc:"Syscalls by CAP's code, or by type where there is none."`
 	DeniedByCode map[string]int64        `json:"denied_by_code" doc:"Refusals, likewise."`

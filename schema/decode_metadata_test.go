@@ -13,7 +13,7 @@ import (
 func metadataFaults() []envelopeFault {
 	const (
 		head     = `{"@kind":"command","@type":"Memory.Set","@data":{},"metadata":`
-		wantTime = "metadata.timestamp must be a non-negative integer: milliseconds since 1970"
+		wantTime = "metadata.timestamp must be a non-negative integer of at most 9007199254740991: milliseconds since 1970"
 	)
 	whole := func(name, value string) envelopeFault {
 		return envelopeFault{name: "metadata_" + name, frame: head + value + `}`, field: "metadata", message: "metadata must be an object", typ: "Memory.Set"}

@@ -41,6 +41,9 @@ func TestDecodeSyntaxFaults(t *testing.T) {
 		{"lone_surrogate", swap(`0`, `"\ud800"`), "invalid surrogate pair"},
 		{"lone_surrogate_in_unknown_member", swap(`{`, `{"x":"\udc00",`), "invalid surrogate pair"},
 		{"lone_surrogate_in_name", swap(`"c"`, `"\ud800x"`), "invalid surrogate pair"},
+		{"surrogate_before_a_secret", swap(`0`, `"\ud800hunter"`), "invalid surrogate pair in string"},
+		{"escape_in_a_secret", swap(`0`, `"\uhunter"`), "invalid escape sequence in string"},
+		{"surrogate_at_the_end", swap(`0`, `"\ud800","hunter"`), "invalid surrogate pair in string"},
 		{"control_character", swap("m-1", "m\x01"), `invalid character '\x01'`},
 		{"single_quotes", strings.ReplaceAll(good, `"`, `'`), "invalid character"},
 		{"comment", swap("{", "{/**/"), "invalid character"},
@@ -57,6 +60,9 @@ func TestDecodeSyntaxFaults(t *testing.T) {
 				}
 				if !strings.HasPrefix(err.Message, "Invalid JSON: ") || !strings.Contains(err.Message, tc.message) {
 					t.Errorf("message %q, want Invalid JSON: and %q", err.Message, tc.message)
+				}
+				if strings.Contains(err.Message, "hunt") {
+					t.Errorf("message %q repeats a value", err.Message)
 				}
 				if strings.Contains(err.Message, "jsontext") {
 					t.Errorf("message %q names a library", err.Message)

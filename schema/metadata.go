@@ -29,7 +29,7 @@ func (md *Metadata) decode(raw []byte, d Dialect) *Error {
 			hasTime = true
 			at, ok := parseInteger(value)
 			if !ok || at < 0 {
-				note(violation("metadata.timestamp", "metadata.timestamp must be a non-negative integer: milliseconds since 1970"))
+				note(violation("metadata.timestamp", "metadata.timestamp must be a non-negative integer of at most 9007199254740991: milliseconds since 1970"))
 			}
 			md.Timestamp = at
 		case "correlation":

@@ -71,6 +71,9 @@ func TestAgentAtTheGate(t *testing.T) {
 	}
 
 	operator.call("Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, pid), nil)
+	for _, dialect := range dialects() {
+		denied(dialect, "Memory.List", `{"tick":1}`, "may not call Memory.List") // before its tick is looked at
+	}
 	before := operator.everything([]int64{pid, 2})
 	for _, row := range schema.Syscalls() {
 		if row.Grant == schema.Everyone || row.Grant == schema.OperatorOnly || row.Internal {
