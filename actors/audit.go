@@ -232,6 +232,9 @@ func (a *audit) release(ctx actor.Context) {
 		a.syncing, a.left = true, reader
 		a.kernel.committer.RequestFor(reader)
 	case a.syncing:
+	case a.journal.CheckpointWaits(): // queries alone are vouched for as well
+		a.syncing, a.left = true, 0
+		a.kernel.committer.Request()
 	case a.syncEvery > 0 && a.journal.Written() > a.synced:
 		a.syncing = true
 		time.AfterFunc(a.syncEvery, a.kernel.committer.Request)

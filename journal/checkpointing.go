@@ -12,6 +12,14 @@ func (l *Log) CheckpointDue() bool {
 	return l.opt.Signer != nil && l.dead == nil && l.synced.Seq >= l.checkDue
 }
 
+// CheckpointWaits says whether one will be due as soon as what was written is synced: for the owner, who may have no other
+// reason to sync.
+func (l *Log) CheckpointWaits() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.opt.Signer != nil && l.dead == nil && l.flushed.Seq >= l.checkDue
+}
+
 // Checkpoint signs the last synced entry and writes that down, durably, if a checkpoint is due. An error other than
 // ErrStopped leaves the journal as good as it was: the next try is due after as many entries again.
 func (l *Log) Checkpoint() error { return l.checkpoint(uint64(l.opt.CheckpointEvery)) }

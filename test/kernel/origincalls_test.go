@@ -177,7 +177,7 @@ func (d *dweller) outside(on *subject) []func() (typ, data string) {
 		func() (string, string) { return "Ipc.Broadcast", fmt.Sprintf(`{"payloadRef":%s}`, ref()) },
 		func() (string, string) { return call(moduleTool, `{"a":1}`) },
 		func() (string, string) {
-			if r.IntN(20) > 0 { // it takes a process
+			if d.tools++; d.tools%5 > 0 { // it takes a process
 				return "Syscall.Call", fmt.Sprintf(`{"syscall":%q,"describe":true}`, moduleTool)
 			}
 			return call(programTool, oneOf("1", `"x"`))

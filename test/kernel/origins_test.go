@@ -117,6 +117,7 @@ type dweller struct {
 	server string // address of the server elsewhere
 	other  func() *dweller
 	sent   int
+	tools  int // calls of tools
 }
 
 // newWorld starts a kernel and logs the agents in: a key's line gives each its origin.

@@ -1,0 +1,34 @@
+package kernel_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestQueriesAreVouchedFor makes nothing but queries, which need no fsync of their own: the journal is signed every 1,024
+// entries all the same (PROTOCOL 7).
+func TestQueriesAreVouchedFor(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	c := d.dial(t)
+	const queries = 2500
+	for range queries {
+		c.call("Syscall.Ping", `{"payload":1}`, nil)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(filepath.Join(d.cfg.StateDir, "journal", "checkpoints"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := bytes.Count(text, []byte("\n"))
+		if n >= 2 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d checkpoints after %d queries", n, queries)
+		}
+	}
+}
