@@ -120,7 +120,7 @@ func (w *web) policy(job *actors.Job) (fetch.Policy, error) {
 		return fetch.Policy{AnyHost: true, PlainHTTP: true, Open: w.open}, nil
 	}
 	if job.Token == nil || job.Token.HTTP == nil {
-		return fetch.Policy{}, schema.Errorf(schema.Forbidden, "pid %d may fetch from no host", job.PID)
+		return fetch.Policy{}, schema.Errorf(schema.Forbidden, `pid %d may fetch from no host: grant it with "pwos cap grant %d Http.Fetch --host HOST"`, job.PID, job.PID)
 	}
 	grant := job.Token.HTTP
 	p := fetch.Policy{PlainHTTP: grant.Plain}

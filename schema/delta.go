@@ -11,9 +11,15 @@ type CommitDeltaInput struct {
 	ActionType          *string            `json:"action_type,omitzero" maxlen:"256" doc:"Kind of action that was taken."`
 	Outcome             *string            `json:"outcome,omitzero" maxlen:"1024" doc:"How it went."`
 	Changes             map[string]Value   `json:"changes,omitzero" doc:"JSON merge patch (RFC 7386) on the agent's state: null removes a member."`
+	ChangesRef          *BlobRef           `json:"changesRef,omitzero" doc:"The changes, by reference: a file in the blob directory that holds one JSON object of at most 1000000 bytes."`
 	ResourceChanges     map[string]float64 `json:"resource_changes,omitzero" doc:"What was gained and lost, by resource; it is summed up."`
 	RelationshipChanges map[string]float64 `json:"relationship_changes,omitzero" doc:"How relations changed, by agent; it is summed up."`
 	GovernanceViolation *bool              `json:"governance_violation,omitzero" doc:"Whether a rule was broken; it is counted."`
+}
+
+// Reference implements Referring. There may be no changes at all.
+func (in *CommitDeltaInput) Reference() (member string, given bool, ref *BlobRef) {
+	return "changes", in.Changes != nil || in.ChangesRef == nil, in.ChangesRef
 }
 
 // CommitDeltaOutput is what Syscall.CommitDelta answers.

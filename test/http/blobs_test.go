@@ -87,6 +87,23 @@ func TestMessagesByReference(t *testing.T) {
 	}
 }
 
+// TestChangesByReference commits a delta that fits no line, and one without changes; what is no object is refused.
+func TestChangesByReference(t *testing.T) {
+	t.Parallel()
+	p := start(t, text(""))
+	c := p.dial()
+	a := agent(t, c, nil, "Syscall.CommitDelta")
+	long := strings.Repeat("x", 100_000)
+	done(t, c, "Syscall.CommitDelta", object{"pid": a, "changesRef": p.put("changes", `{"long":"`+long+`","short":1}`)})
+	done(t, c, "Syscall.CommitDelta", object{"pid": a})
+	memory := done(t, c, "Syscall.GetState", object{"target_pid": a})["memory"].(object)
+	if state := memory["state"].(object); state["long"] != long || state["short"] != 1.0 || memory["deltas"] != 2.0 {
+		t.Errorf("the state has %d members, of %v deltas", len(state), memory["deltas"])
+	}
+	refused(t, call(t, c, "Syscall.CommitDelta", object{"pid": a, "changesRef": p.put("list", "[1]")}), 422, "changes")
+	refused(t, call(t, c, "Syscall.CommitDelta", object{"pid": a, "changes": object{}, "changesRef": p.put("one", "{}")}), 422, "one of the two")
+}
+
 // TestRepliesThatDoNotFit shows that a line is never longer than the limit, whatever its answer holds.
 func TestRepliesThatDoNotFit(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // bad is a module that does what its input says.
@@ -175,6 +176,11 @@ func TestToolsEndWithTheirCaller(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	must(t, second.send("Syscall.Call", tool("spin")))
+	for end := time.Now().Add(patience); len(p.entries(t, `"args":["spin"]`)) < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the tool was never called") // what is not received by then is not answered
+		}
+	}
 	d.End(t, syscall.SIGTERM)
 	if got, err := second.receive(); err != nil || got.code != 503 {
 		t.Errorf("got %+v, %v", got, err)
