@@ -120,8 +120,10 @@ func (m *agents) begin(ctx actor.Context, e *effects) {
 		}
 		for _, pid := range one.effect.Stop {
 			if m.alive[pid] != nil && !m.gone[pid] {
-				wait.left++
-				m.going[pid] = append(m.going[pid], wait)
+				if pid != one.cause.Caller.PID { // who ends itself is told while it is there
+					wait.left++
+					m.going[pid] = append(m.going[pid], wait)
+				}
 				ctx.Send(m.alive[pid], stop{ordered: true, cause: one.cause})
 			}
 		}

@@ -204,6 +204,19 @@ func TestTerminateTakesDescendants(t *testing.T) {
 	}
 }
 
+// Who ends itself is answered on its own channel, while there is somebody to hear it.
+func TestTerminateOneself(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	for _, channel := range []string{"stdio", "fd3"} {
+		pid := c.spawn(t, fmt.Sprintf(`%s,"channel":%q`, allowAll, channel), "leave")
+		if d := c.awaitGone(t, pid); d.reason() != "ordered" || number(d.Exit.Code) != 7 {
+			t.Errorf("%s: it ended as %+v", channel, d.Exit)
+		}
+	}
+}
+
 // A shutdown takes all agents down; always comes back with the next start, the others do not.
 func TestShutdownTakesAllDown(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@ func agentPrograms() map[string]func([]string) int {
 		"flood": flood, "garbage": garbage, "half": half, "shut": shut, "eat": eat, "unread": unread,
 		"silent": silent, "chat": chat,
 		"witness": witness, "hasty": hasty, "doze": doze, "bequeath": bequeath, "heir": heir, "spoil": spoil, "gorge": gorge,
+		"leave": leave,
 	}
 }
 
@@ -194,6 +195,19 @@ func parent(args []string) int {
 		return failed(err)
 	}
 	return idle(nil)
+}
+
+// leave ends itself, and does not go before it was answered.
+func leave([]string) int {
+	signal.Ignore(syscall.SIGTERM)
+	c, err := channel()
+	if err == nil {
+		_, err = c.call("command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%s}`, os.Getenv("PWOS_PID")))
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return 7
 }
 
 // doze ends after a while.
