@@ -53,7 +53,7 @@ type SendMsgInput struct {
 	Target
 	ReceiverPID   int64    `json:"receiver_pid" min:"0" doc:"Process to send to; 0 sends to every mailbox but the sender's."`
 	Intent        *string  `json:"intent,omitzero" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
-	Payload       Value    `json:"payload,omitzero" doc:"Any JSON value. Required, unless payloadRef stands in its place."`
+	Payload       Value    `json:"payload,omitzero" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
 	PayloadRef    *BlobRef `json:"payloadRef,omitzero" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
 	Priority      *string  `json:"priority,omitzero" enum:"LOW NORMAL HIGH URGENT" doc:"URGENT is received before all others. Default NORMAL."`
 	ExpiresAtTick *int64   `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which it may be received. Default: it does not expire."`
@@ -76,7 +76,7 @@ type SendMsgOutput struct {
 type BroadcastInput struct {
 	Target
 	Intent     *string  `json:"intent,omitzero" maxlen:"256" doc:"What the message is about."`
-	Payload    Value    `json:"payload,omitzero" doc:"Any JSON value. Required, unless payloadRef stands in its place."`
+	Payload    Value    `json:"payload,omitzero" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
 	PayloadRef *BlobRef `json:"payloadRef,omitzero" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
 }
 
