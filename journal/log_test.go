@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -142,6 +143,19 @@ func TestOneWriter(t *testing.T) {
 		}
 	}
 	open(t, opt)
+}
+
+// TestClosedLogIsFree: nobody is kept from a journal that was closed by a child that this process is starting.
+func TestClosedLogIsFree(t *testing.T) {
+	t.Parallel()
+	opt := journal.Options{Dir: tidy.Dir(t)}
+	l, _, err := journal.Open(opt)
+	check(t, err)
+	tidy.Forked(t, opt.Dir)
+	check(t, l.Close())
+	l, _, err = journal.Open(opt)
+	check(t, err)
+	check(t, l.Close())
 }
 
 func TestOptions(t *testing.T) {

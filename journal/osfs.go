@@ -71,7 +71,15 @@ func (OSFS) Lock(dir string) (io.Closer, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), d.Close())
 	}
-	return d, nil
+	return dirLock{d}, nil
+}
+
+type dirLock struct{ *os.File }
+
+// Close gives the lock back. To close the file is not enough: a child that was just forked has it open too, until it runs its
+// program.
+func (l dirLock) Close() error {
+	return errors.Join(syscall.Flock(int(l.Fd()), syscall.LOCK_UN), l.File.Close())
 }
 
 type osFile struct{ *os.File }

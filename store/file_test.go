@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/store"
 )
 
@@ -129,6 +130,16 @@ func TestTwoStores(t *testing.T) {
 	_, err = store.Open(path, store.Options{})
 	wantError(t, err, store.ErrLocked)
 	end()
+	wantUsable(t, open(t, path, store.Options{}))
+}
+
+// TestClosedStoreIsFree: nobody is kept from a store that was closed by a child that this process is starting.
+func TestClosedStoreIsFree(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	s := open(t, path, store.Options{})
+	tidy.Forked(t, path)
+	check(t, s.Close())
 	wantUsable(t, open(t, path, store.Options{}))
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // A Store is the projections, open. Its methods may be called from any goroutine, all at once.
@@ -68,7 +69,8 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	err := s.disconnect()
-	return errors.Join(err, s.lock.Close())
+	// Closing is not enough: a child that was just forked has the file open too, until it runs its program.
+	return errors.Join(err, syscall.Flock(int(s.lock.Fd()), syscall.LOCK_UN), s.lock.Close())
 }
 
 // connect opens the connections. It needs mu, or a Store that nobody else has yet.

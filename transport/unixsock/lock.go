@@ -185,6 +185,10 @@ func (l *Lock) Path() string { return l.path }
 // closed before. A second call returns os.ErrClosed.
 func (l *Lock) Release() error {
 	err := l.file.Truncate(0)
+	if !errors.Is(err, os.ErrClosed) {
+		// Closing is not enough: a child that was just forked has the descriptor too, until it runs its program.
+		err = errors.Join(err, unix.Flock(int(l.file.Fd()), unix.LOCK_UN))
+	}
 	if err := errors.Join(err, l.file.Close()); err != nil {
 		return fmt.Errorf("release instance lock: %w", err)
 	}

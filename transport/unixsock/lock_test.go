@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -120,6 +121,19 @@ func TestLockNoticesThatItWasReplaced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReleasedLockIsFreeBesideAFork: nobody is kept from a lock that was released by a child that this process is starting.
+func TestReleasedLockIsFreeBesideAFork(t *testing.T) {
+	t.Parallel()
+	places := privatePlaces(t)
+	lock, err := unixsock.AcquireLock(places.Lock)
+	must(t, err)
+	tidy.Forked(t, places.Lock)
+	must(t, lock.Release())
+	again, err := unixsock.AcquireLock(places.Lock)
+	must(t, err)
+	must(t, again.Release())
 }
 
 func TestReleasedLockIsFreeAndItsFileStays(t *testing.T) {
