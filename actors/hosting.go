@@ -26,7 +26,7 @@ type Hosting struct {
 	// Private are the kernel's own directories: no agent works in one of them, nor in one that they lie in.
 	Private []string
 	// Trusted are the files that the kernel believes, whether they are there or not: no agent works in a directory that one
-	// of them lies below.
+	// of them lies below, or a link on the way to one.
 	Trusted []string
 	// Grace is the time between TERM and KILL.
 	Grace time.Duration

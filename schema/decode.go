@@ -151,13 +151,13 @@ func syntaxFault(line []byte) string {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			return "it ends in the middle of a value"
 		}
-		return clip(unquoted(strings.TrimPrefix(err.Error(), "jsontext: ")))
+		return clip(withoutValue(strings.TrimPrefix(err.Error(), "jsontext: ")))
 	}
 	return "trailing data after the first value"
 }
 
-// unquoted is a fault without the part of a value that it quotes: what was meant for somebody else is not repeated.
-func unquoted(fault string) string {
+// withoutValue is a fault without the part of a value that it quotes: what was meant for somebody else is not repeated.
+func withoutValue(fault string) string {
 	before, rest, _ := strings.Cut(fault, " `")
 	if end := strings.LastIndexByte(rest, '`'); end >= 0 {
 		return before + rest[end+1:]

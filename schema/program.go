@@ -4,7 +4,7 @@ package schema
 type Program struct {
 	Command []string          `json:"command,omitzero" doc:"Program and arguments. A name without a slash is looked up in PATH. Without it no program is started."`
 	Env     map[string]string `json:"env,omitzero" maxlen:"8192" doc:"Variables beside PATH, HOME, LANG, TMPDIR, PWOS_PID and PWOS_AGENT_ID. They are journaled, so they are no place for secrets."`
-	Cwd     *string           `json:"cwd,omitzero" minlen:"1" maxlen:"4096" doc:"Working directory, absolute: where it may write. The operator alone names one. Default: a directory of its own."`
+	Cwd     *string           `json:"cwd,omitzero" minlen:"1" maxlen:"4096" doc:"Working directory, absolute and reached by no symbolic link: where it may write. The operator alone names one. Default: a directory of its own."`
 	Restart *string           `json:"restart,omitzero" enum:"never on-failure always" doc:"After which ends the program is started again. Default never."`
 	Channel *string           `json:"channel,omitzero" enum:"stdio fd3" doc:"Where it speaks with the kernel: standard input and output, or descriptor 3. Default stdio."`
 	Limits  *Limits           `json:"limits,omitzero" doc:"Bounds of what the program uses: none above the spawner's own. Default: none."`

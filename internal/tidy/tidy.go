@@ -1,4 +1,4 @@
-// Package tidy holds tests to leaving nothing behind.
+// Package tidy holds tests, with what they test, to leaving nothing behind.
 package tidy
 
 import (
