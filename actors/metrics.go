@@ -45,10 +45,11 @@ func (m *metrics) of(origin string) *metrics {
 	return own
 }
 
-// count adds a finished call, unless it is the kernel's own, a step of another or a note: nobody made that. A denial is a
+// count adds a finished call, unless it is the kernel's own, a step of another or a note: nobody made that. What the kernel calls in
+// an agent's name is the agent's. A denial is a
 // capability's or a quota's refusal (CAP 6).
 func (m *metrics) count(call *kernel.Call) {
-	if call.Syscall.Internal {
+	if call.Syscall.Internal && !call.Caller.Kernel {
 		return
 	}
 	if m.origins != nil && call.PID != kernel.Operator {

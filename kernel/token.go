@@ -75,6 +75,9 @@ func (t *Token) Covers(other *Token) *schema.Error {
 // whole domain is covered by the same or by *, not by naming all that the domain has today. A syscall that is granted by
 // name is covered by its name alone: else who may not call it could have a child that may.
 func (t *Token) covers(pattern string) bool {
+	if name, ok := upstreamPattern(pattern); ok {
+		return t.AllowsUpstream(name)
+	}
 	row, known := Named(pattern)
 	if known && row.Grant == schema.ByName {
 		return t.Allows(row)

@@ -1,0 +1,26 @@
+package kernel
+
+import (
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// anyUpstream is the pattern of all upstreams.
+const anyUpstream = schema.UpstreamPrefix + "*"
+
+// AllowsUpstream reports whether the token names the upstream. * does not include upstreams: the credential behind one is
+// granted by its name, or by Upstream:* for all.
+func (t *Token) AllowsUpstream(name string) bool {
+	for _, own := range t.AllowedSyscalls {
+		if own == anyUpstream || own == schema.UpstreamPrefix+name {
+			return true
+		}
+	}
+	return false
+}
+
+// upstreamPattern reports whether a pattern stands for upstreams, and for which: a name or *.
+func upstreamPattern(pattern string) (name string, ok bool) {
+	return strings.CutPrefix(pattern, schema.UpstreamPrefix)
+}
