@@ -76,7 +76,7 @@ func (t *Token) Covers(other *Token) *schema.Error {
 // name is covered by its name alone: else who may not call it could have a child that may.
 func (t *Token) covers(pattern string) bool {
 	if name, ok := upstreamPattern(pattern); ok {
-		return t.AllowsUpstream(name)
+		return t.namesUpstream(name)
 	}
 	row, known := Named(pattern)
 	if known && row.Grant == schema.ByName {

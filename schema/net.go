@@ -102,7 +102,9 @@ func (r NetRule) Allows(method, path string) bool {
 }
 
 // unforwarded reports whether a method is never passed on: the answer to TRACE is the request, with its credential.
-func unforwarded(method string) bool { return slices.Contains([]string{"TRACE", "TRACK", "CONNECT"}, method) }
+func unforwarded(method string) bool {
+	return slices.Contains([]string{"TRACE", "TRACK", "CONNECT"}, method)
+}
 
 // PathFault says why two servers may read a path, with its escapes, in different ways; "" where they do not.
 func PathFault(path string) string {

@@ -47,7 +47,7 @@ func OpenAuthority(file string, hosts []string, now func() time.Time) (*Authorit
 	at := now()
 	hosts = slices.Compact(slices.Sorted(slices.Values(hosts)))
 	form := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "pwos kernel: upstreams of agents"},
+		Subject:   pkix.Name{CommonName: "pwos kernel: upstreams of agents"},
 		NotBefore: at.Add(-time.Hour), NotAfter: at.AddDate(10, 0, 0), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign, PermittedDNSDomainsCritical: true, PermittedDNSDomains: hosts,
 	}

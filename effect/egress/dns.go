@@ -191,4 +191,3 @@ func (a *agent) missed(e fetch.Endpoint) {
 		}
 	}()
 }
-

@@ -11,25 +11,20 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// grant is what a token says of the network, read once.
+// grant is what a token says of the network at a tick, read once.
 type grant struct {
 	token *kernel.Token
+	tick  int64
 	hosts []fetch.Host
 }
 
 // current is what the agent may reach now; it never waits.
 func (a *agent) current() *grant {
-	token := a.Tokens.Token(a.pid)
+	token, tick := a.Tokens.Token(a.pid), a.Tick()
 	g := a.grant.Load()
-	if g == nil || g.token != token {
-		g = &grant{token: token}
-		if token != nil && token.HTTP != nil {
-			g.hosts = Hosts(token.HTTP.Hosts)
-		}
+	if g == nil || g.token != token || g.tick != tick {
+		g = &grant{token, tick, Hosts(token.Hosts(tick))}
 		a.grant.Store(g)
-	}
-	if token == nil || token.Expired(a.Tick()) {
-		return &grant{}
 	}
 	return g
 }
@@ -81,9 +76,7 @@ func (g *grant) admitsName(e fetch.Endpoint) bool {
 	return slices.ContainsFunc(g.hosts, func(h fetch.Host) bool { return h.AdmitsName(e) })
 }
 
-func (g *grant) admitsUpstream(name string) bool {
-	return g.token != nil && g.token.AllowsUpstream(name)
-}
+func (g *grant) admitsUpstream(name string) bool { return g.token.AllowsUpstream(name, g.tick) }
 
 // errRevoked is why a connection ends whose host is no longer allowed.
 var errRevoked = errors.New("no longer allowed")

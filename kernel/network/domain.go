@@ -27,14 +27,14 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		if in.Refused != "" {
 			return kernel.Result{}, schema.Errorf(schema.Forbidden, "pid %d may not connect to %s: %s", call.PID, place(in), in.Refused)
 		}
-		if t := live(call); t == nil || t.HTTP == nil || !d.admits(t.HTTP.Hosts, in.Host, in.Port) {
+		if !d.admits(call.Token.Hosts(call.Tick), in.Host, in.Port) {
 			return kernel.Result{}, schema.Errorf(schema.Forbidden, `pid %d may not connect to %s: allow it too with "pwos cap grant %d --add Http.Fetch --host %s"`,
 				call.PID, place(in), call.PID, pattern(in))
 		}
 		return kernel.Begin(in), nil
 	case *schema.NetRequestInput:
-		switch t := live(call); {
-		case t == nil || !t.AllowsUpstream(in.Upstream):
+		switch {
+		case !call.Token.AllowsUpstream(in.Upstream, call.Tick):
 			return kernel.Result{}, schema.Errorf(schema.Forbidden, `pid %d may not use the upstream %s: allow it too with "pwos cap grant %d --add Upstream:%s"`,
 				call.PID, in.Upstream, call.PID, in.Upstream)
 		case in.Refused != "":
@@ -45,14 +45,6 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		return kernel.End(in)
 	}
 	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
-}
-
-// live is the token of the call where it holds at its tick, else nil.
-func live(call *kernel.Call) *kernel.Token {
-	if call.Token == nil || call.Token.Expired(call.Tick) {
-		return nil
-	}
-	return call.Token
 }
 
 func place(in *schema.NetConnectInput) string {
