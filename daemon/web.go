@@ -24,6 +24,7 @@ import (
 // web does what Http.Fetch asks for.
 type web struct {
 	fetcher  *fetch.Fetcher
+	roots    *x509.CertPool // nil: the system's
 	blobs    *blob.Store
 	identity *identity
 	log      *slog.Logger
@@ -57,7 +58,7 @@ func newWeb(cfg *config.HTTP, blobs *blob.Store, identity *identity, log *slog.L
 			return nil, fmt.Errorf("configuration: http.ca_file: %s holds no certificate", cfg.CAFile)
 		}
 	}
-	return &web{fetcher: fetch.New(o), blobs: blobs, identity: identity, log: log.With("component", "http")}, nil
+	return &web{fetcher: fetch.New(o), roots: o.RootCAs, blobs: blobs, identity: identity, log: log.With("component", "http")}, nil
 }
 
 // fetch is the runner of Http.Fetch.

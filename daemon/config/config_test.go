@@ -84,7 +84,7 @@ func TestParse(t *testing.T) {
 		{name: "upstream in the clear", text: "[upstream.a]\nurl = 'http://api.example.com'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['GET /']", says: "line 2: upstream.a.url: \"http://api.example.com\" must be https:"},
 		{name: "upstream with a user", text: "[upstream.a]\nurl = 'https://u:p@api.example.com'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['GET /']", says: "line 2: upstream.a.url: "},
 		{name: "upstream without its vault", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'openai'\nallow = ['GET /']", says: "line 4: upstream.a.from: \"openai\" must be the key of a sealed value"},
-		{name: "upstream without from", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nallow=['GET /']", says: "line 1: upstream.a: has no from, which every upstream needs"},
+		{name: "upstream without from", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nallow=['GET /']", says: "line 1: upstream.a: must have url, header, from and allow"},
 		{name: "upstream that takes nothing", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = []", says: "line 5: upstream.a.allow: lists no requests"},
 		{name: "upstream with an odd rule", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['POST /v1/../x']", says: "line 5: upstream.a.allow: \"POST /v1/../x\" must have a path"},
 		{name: "upstream that reflects", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['TRACE /']", says: "TRACE cannot be allowed"},

@@ -69,11 +69,9 @@ func (c *Config) netFaults(refuse func(key, format string, args ...any)) {
 }
 
 func (u *Upstream) faults(key string, refuse func(key, format string, args ...any)) {
-	for setting, missing := range map[string]bool{"url": u.URL == "", "header": u.Header == "", "from": u.From == "", "allow": u.Allow == nil} {
-		if missing {
-			refuse(key, "has no %s, which every upstream needs", setting)
-			return
-		}
+	if u.URL == "" || u.Header == "" || u.From == "" || u.Allow == nil {
+		refuse(key, "must have url, header, from and allow")
+		return
 	}
 	target, err := u.Target()
 	switch {
