@@ -25,23 +25,30 @@ type networks struct {
 	kernel    *actors.Kernel
 	tokens    kernel.Tokens
 	identity  *identity
-	upstreams map[string]config.Upstream
+	upstreams map[string]upstream
 	bundle    string // file of the authorities that agents of intercepted upstreams trust; "": none is intercepted
 	log       *slog.Logger
 }
 
+// upstream is one of the configuration, with what begins its paths.
+type upstream struct {
+	config.Upstream
+	path string
+}
+
 // newNetworks needs a kernel that can be called soon.
 func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *slog.Logger) (*networks, error) {
-	n := &networks{kernel: k, tokens: s.tokens, identity: s.identity, upstreams: cfg.Upstream, log: log.With("component", "egress")}
+	n := &networks{kernel: k, tokens: s.tokens, identity: s.identity, upstreams: map[string]upstream{}, log: log.With("component", "egress")}
 	var upstreams []*egress.Upstream
 	var hosts []string
 	for _, name := range slices.Sorted(maps.Keys(cfg.Upstream)) {
 		settings := cfg.Upstream[name]
-		u, err := n.upstream(name, &settings, w)
+		u, err := n.make(name, &settings, w)
 		if err != nil {
 			return nil, fmt.Errorf("configuration: upstream.%s: %w", name, err)
 		}
 		upstreams = append(upstreams, u)
+		n.upstreams[name] = upstream{settings, strings.TrimSuffix(u.URL.EscapedPath(), "/")}
 		if settings.Intercept {
 			hosts = append(hosts, u.URL.Hostname())
 		}
@@ -67,7 +74,7 @@ func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *sl
 	return n, nil
 }
 
-func (n *networks) upstream(name string, settings *config.Upstream, w *web) (*egress.Upstream, error) {
+func (n *networks) make(name string, settings *config.Upstream, w *web) (*egress.Upstream, error) {
 	target, err := settings.Target()
 	if err != nil {
 		return nil, err
@@ -126,66 +133,52 @@ func (n *networks) open(ctx context.Context, key string) (string, error) {
 	return secret, nil
 }
 
-// plan says what an agent's network needs: the ports that hosts are reached on, and the names of upstreams. Ports and upstreams
-// that are granted later are served by the proxy alone, or from the next start on.
-func (n *networks) plan(pid int64) (ports []uint16, upstreams []string) {
+// needs are what an agent's network needs before it is made, and how its programs find what it has beside the proxy.
+type needs struct {
+	ports     []uint16 // that hosts are reached on
+	upstreams []string // by name; each has a listener
+	env       map[string]string
+	bundle    string // file that the agent has to see; "": none
+}
+
+// needs returns what the network of pid needs, where the upstream with an index has the given address inside. Ports that are
+// granted later are served by the proxy alone, upstreams from the next start on.
+func (n *networks) needs(pid int64, upstream func(index int) string) needs {
 	token, tick := n.tokens.Token(pid), n.kernel.Tick()
-	ports = []uint16{80, 443}
+	p := needs{ports: []uint16{80, 443}, env: map[string]string{}}
 	for _, host := range egress.Hosts(token.Hosts(tick)) {
 		if port := host.Ported(); port != 0 {
-			ports = append(ports, port)
+			p.ports = append(p.ports, port)
 		}
 	}
-	slices.Sort(ports)
-	for name := range n.upstreams {
-		if token.AllowsUpstream(name, tick) {
-			upstreams = append(upstreams, name)
-		}
-	}
-	slices.Sort(upstreams)
-	return slices.Compact(ports), upstreams
-}
-
-// serve serves the sockets of an agent until stop is called, and returns the variables by which its programs find them.
-func (n *networks) serve(pid int64, sockets egress.Sockets) (stop func(), env map[string]string) {
-	return n.server.Serve(pid, sockets), n.environment(pid, &sockets)
-}
-
-// environment names the proxy, the upstreams and, where one is intercepted, who is to be trusted for that.
-func (n *networks) environment(pid int64, sockets *egress.Sockets) map[string]string {
-	env := map[string]string{}
-	both := func(name, value string) { env[name], env[strings.ToLower(name)] = value, value }
-	if sockets.Proxy != nil {
-		address := "http://" + sockets.Proxy.Addr().String()
-		both("HTTP_PROXY", address)
-		both("HTTPS_PROXY", address)
-		both("ALL_PROXY", address)
-		both("NO_PROXY", "localhost,127.0.0.1,::1")
-		env["NODE_USE_ENV_PROXY"] = "1"
-	}
-	token, tick, intercepted := n.tokens.Token(pid), n.kernel.Tick(), false
-	for name, u := range n.upstreams {
-		intercepted = intercepted || u.Intercept && token.AllowsUpstream(name, tick)
-		listener := sockets.Upstreams[name]
-		if listener == nil {
+	slices.Sort(p.ports)
+	p.ports = slices.Compact(p.ports)
+	for _, name := range slices.Sorted(maps.Keys(n.upstreams)) {
+		if !token.AllowsUpstream(name, tick) {
 			continue
 		}
-		target, err := u.Target()
-		if err != nil {
-			continue // which the configuration does not let through
-		}
-		base := "http://" + listener.Addr().String() + strings.TrimSuffix(target.EscapedPath(), "/")
-		env["PWOS_UPSTREAM_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = base
+		u := n.upstreams[name]
+		base := upstream(len(p.upstreams)) + u.path
+		p.upstreams = append(p.upstreams, name)
+		p.env["PWOS_UPSTREAM_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = base
 		if u.Env != "" {
-			env[u.Env] = base
+			p.env[u.Env] = base
+		}
+		if u.Intercept {
+			p.bundle = n.bundle
 		}
 	}
-	if intercepted {
+	if p.bundle != "" {
 		for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"} {
-			env[name] = n.bundle
+			p.env[name] = p.bundle
 		}
 	}
-	return env
+	return p
+}
+
+// serve serves the sockets of an agent until stop is called.
+func (n *networks) serve(pid int64, sockets egress.Sockets) (stop func()) {
+	return n.server.Serve(pid, sockets)
 }
 
 // close ends what is served still.

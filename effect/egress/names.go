@@ -21,7 +21,7 @@ type names struct {
 }
 
 func newNames(most int) *names {
-	return &names{most: most, byName: map[string]netip.Addr{}, byAddr: map[netip.Addr]string{}}
+	return &names{most: most, next: 1, byName: map[string]netip.Addr{}, byAddr: map[netip.Addr]string{}}
 }
 
 // addr returns the address of a name, a new one where it has none.
@@ -43,12 +43,13 @@ func (n *names) addr(name string) netip.Addr {
 	return a
 }
 
-// fresh returns the next address that stands for nothing. Those at the ends of the network are left out.
+// fresh returns the next address that stands for nothing. Those at the ends of the network are left out, and the first one, which
+// is the agent's own.
 func (n *names) fresh() netip.Addr {
 	const size = 1 << 17
 	first := inside.Addr().As4()
 	for {
-		n.next = n.next%(size-2) + 1
+		n.next = max(2, (n.next+1)%(size-1))
 		var b [4]byte
 		binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(first[:])+n.next)
 		a := netip.AddrFrom4(b)
