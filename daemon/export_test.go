@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -27,3 +28,17 @@ func NewRefusals(log *slog.Logger, note func(kernel.Step)) *Refusals {
 // Refused and Close reach its methods.
 func (r *Refusals) Refused(one *schema.LoginFailedInput) { r.refused(one) }
 func (r *Refusals) Close()                               { r.close() }
+
+// Do makes a call as the operator.
+func (d *Daemon) Do(typ string, in any) ([]byte, error) { return d.kernel.Do("", typ, in) }
+
+// ServeNetwork serves an agent's sockets.
+func (d *Daemon) ServeNetwork(pid int64, s egress.Sockets) (stop func()) {
+	return d.networks.serve(pid, s)
+}
+
+// NetworkNeeds says what an agent's network needs.
+func (d *Daemon) NetworkNeeds(pid int64, upstream func(int) string) (ports []uint16, upstreams []string, env map[string]string, bundle string) {
+	n := d.networks.needs(pid, upstream)
+	return n.ports, n.upstreams, n.env, n.bundle
+}
