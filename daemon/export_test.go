@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/fetch"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -41,4 +43,10 @@ func (d *Daemon) ServeNetwork(pid int64, s egress.Sockets) (stop func()) {
 func (d *Daemon) NetworkNeeds(pid int64, upstream func(int) string) (ports []uint16, upstreams []string, env map[string]string, bundle string) {
 	n := d.networks.needs(pid, upstream)
 	return n.ports, n.upstreams, n.env, n.bundle
+}
+
+// Resolve has names looked up elsewhere; Open comes before it.
+func (d *Daemon) Resolve(r fetch.Resolver) {
+	o := fetch.Options{Resolver: r, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	*d.web.fetcher = *fetch.New(o)
 }

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"net"
@@ -25,6 +26,9 @@ func (a *Authority) Leaf(host string) (*x509.Certificate, error) {
 	}
 	return x509.ParseCertificate(cert.Certificate[0])
 }
+
+// TLS answers for a host.
+func (a *Authority) TLS(host string) *tls.Config { return a.config(host) }
 
 // PeekHello reads a ClientHello.
 func PeekHello(r io.Reader) (name string, read []byte, err error) { return peekHello(r) }

@@ -7,11 +7,13 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -342,6 +344,30 @@ func TestIntercept(t *testing.T) {
 		if d := h.dials(); len(d) > 0 {
 			t.Errorf("%s: dialled %v", w.name, d)
 		}
+	}
+}
+
+// TestAuthorityForOthers: programs that verify with OpenSSL believe the authority too.
+func TestAuthorityForOthers(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	authority, err := egress.OpenAuthority(filepath.Join(dir, "key"), []string{"api.model.test"}, time.Now)
+	must(t, err)
+	ca := filepath.Join(dir, "ca.pem")
+	must(t, os.WriteFile(ca, authority.Certificate(), 0o600))
+	for name, good := range map[string]bool{"api.model.test": true, "other.test": false} {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.TLS = authority.TLS(name)
+		server.StartTLS()
+		out, err := exec.Command("curl", "-sS", "--noproxy", "*", "--cacert", ca, "--connect-to", name+":443:"+server.Listener.Addr().String(), "https://"+name+"/").CombinedOutput()
+		if (err == nil) != good {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+		server.Close()
 	}
 }
 

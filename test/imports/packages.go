@@ -56,7 +56,7 @@ func packages() []Package {
 		{
 			Path:   "effect/egress",
 			May:    []string{"schema", "kernel", "fetch"},
-			Tests:  []string{"kernel/network"},
+			Tests:  []string{"kernel/*"},
 			Reason: "it carries an agent's traffic; what the agent may reach is read from its token, and who journals it is above",
 		},
 		{
