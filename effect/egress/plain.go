@@ -143,8 +143,9 @@ func (c *counted) Write(p []byte) (int, error) {
 		return 0, errRevoked
 	}
 	_ = c.Conn.SetWriteDeadline(time.Now().Add(c.idle))
+	c.end.sent.Add(int64(len(p))) // before: the host may have answered by the time that Write returns
 	n, err := c.Conn.Write(p)
 	c.last.touch()
-	c.end.sent.Add(int64(n))
+	c.end.sent.Add(int64(n - len(p)))
 	return n, err
 }
