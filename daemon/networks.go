@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/egress"
@@ -66,12 +68,22 @@ func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *sl
 	}
 	n.server = egress.New(egress.Config{
 		Tokens: s.tokens, Tick: k.Tick, Dial: w.fetcher.Dial, Upstreams: upstreams, Authority: authority, Log: log,
-		Limits: egress.Limits{Each: cfg.Net.Each, All: cfg.Net.All, Idle: time.Duration(cfg.Net.Idle)},
+		Limits: egress.Limits{Each: cfg.Net.Each, All: affordable(cfg.Net.All), Idle: time.Duration(cfg.Net.Idle)},
 		Journal: func(ctx context.Context, pid int64, typ string, input any, run func(context.Context) ([]byte, error)) ([]byte, error) {
 			return k.Act(ctx, pid, typ, input, func(ctx context.Context, _ *actors.Job) ([]byte, error) { return run(ctx) })
 		},
 	})
 	return n, nil
+}
+
+// affordable is how many connections agents may have without taking more than half of the descriptors, two each, that this
+// process may open.
+func affordable(wanted int) int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return wanted
+	}
+	return int(min(uint64(wanted), max(1, uint64(limit.Cur)/4)))
 }
 
 func (n *networks) make(name string, settings *config.Upstream, w *web) (*egress.Upstream, error) {

@@ -7,8 +7,10 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,18 +63,22 @@ func (l Limits) orDefault() Limits {
 // Server serves the networks of agents.
 type Server struct {
 	Config
-	all atomic.Int64 // connections of all agents
+	held atomic.Int64 // connections of all agents
 
 	mu     sync.Mutex
 	agents map[*agent]struct{}
 	closed bool
+
+	once     sync.Once
+	sweeping sync.WaitGroup
+	over     chan struct{} // closed by Close
 }
 
 // New returns a server. Close ends it.
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefault()
 	c.Log = c.Log.With("component", "egress")
-	return &Server{Config: c, agents: map[*agent]struct{}{}}
+	return &Server{Config: c, agents: map[*agent]struct{}{}, over: make(chan struct{})}
 }
 
 // errEnded is why connections of an agent end with it.
@@ -86,6 +92,8 @@ func (s *Server) Serve(pid int64, sockets Sockets) (stop func()) {
 	s.mu.Lock()
 	if s.closed {
 		a.cancel(errEnded)
+	} else {
+		s.once.Do(func() { s.sweeping.Go(s.sweep) })
 	}
 	s.agents[a] = struct{}{}
 	s.mu.Unlock()
@@ -101,18 +109,24 @@ func (s *Server) Serve(pid int64, sockets Sockets) (stop func()) {
 // Close ends what Serve began and nobody has stopped. Nothing is served afterwards.
 func (s *Server) Close() {
 	s.mu.Lock()
-	s.closed = true
-	var left []*agent
-	for a := range s.agents {
-		left = append(left, a)
+	if !s.closed {
+		close(s.over)
 	}
+	s.closed = true
 	s.mu.Unlock()
-	for _, a := range left {
+	for _, a := range s.all() {
 		a.end()
 	}
+	s.sweeping.Wait()
 	for _, u := range s.Upstreams {
 		u.transport.CloseIdleConnections()
 	}
+}
+
+func (s *Server) all() []*agent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.agents))
 }
 
 // agent is the network of one process.
@@ -172,7 +186,6 @@ func (a *agent) begin() {
 	if a.sockets.DNSTCP != nil {
 		a.accept(a.sockets.DNSTCP, a.serveDNSConn)
 	}
-	a.work.Go(a.sweep)
 	context.AfterFunc(a.ctx, a.closeSockets)
 }
 

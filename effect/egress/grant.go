@@ -119,20 +119,22 @@ func (g *guarded) check() bool {
 // by itself.
 const sweepEvery = 200 * time.Millisecond
 
-func (a *agent) sweep() {
+func (s *Server) sweep() {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-a.ctx.Done():
+		case <-s.over:
 			return
 		case <-ticker.C:
 		}
-		a.mu.Lock()
-		for g := range a.open {
-			g.check()
+		for _, a := range s.all() {
+			a.mu.Lock()
+			for g := range a.open {
+				g.check()
+			}
+			a.mu.Unlock()
 		}
-		a.mu.Unlock()
 	}
 }
 

@@ -36,8 +36,8 @@ func (a *agent) take() bool {
 		a.conns.Add(-1)
 		return false
 	}
-	if a.all.Add(1) > int64(a.Limits.All) {
-		a.all.Add(-1)
+	if a.held.Add(1) > int64(a.Limits.All) {
+		a.held.Add(-1)
 		a.conns.Add(-1)
 		return false
 	}
@@ -55,7 +55,7 @@ type held struct {
 func (h *held) Close() error {
 	h.once.Do(func() {
 		h.agent.conns.Add(-1)
-		h.agent.all.Add(-1)
+		h.agent.held.Add(-1)
 	})
 	return h.Conn.Close()
 }

@@ -4,6 +4,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -48,16 +49,20 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 }
 
 func place(in *schema.NetConnectInput) string {
-	if in.Port == 0 {
-		return in.Host
+	host := in.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
 	}
-	return fmt.Sprintf("%s:%d", in.Host, in.Port)
+	if in.Port == 0 {
+		return host
+	}
+	return fmt.Sprintf("%s:%d", host, in.Port)
 }
 
 // pattern is the host as a grant names it. Without a port it stands for 80 and 443.
 func pattern(in *schema.NetConnectInput) string {
 	if in.Port == 80 || in.Port == 443 {
-		return in.Host
+		return place(&schema.NetConnectInput{Host: in.Host})
 	}
 	return place(in)
 }
