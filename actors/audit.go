@@ -36,7 +36,7 @@ type audit struct {
 	synced    uint64
 	commands  map[schema.Domain]uint64 // seq of the last command of each domain
 	shown     map[schema.Domain]uint64 // what each domain has published
-	metrics   *metrics
+	metrics   *Metrics
 	tick      int64  // of the last entry
 	moved     uint64 // the entry that was the first of that tick
 	snapshots snapshotting
@@ -50,7 +50,7 @@ func newAudit(k *Kernel, log *journal.Log) *audit {
 	return &audit{
 		kernel: k, log: k.log.With("domain", "audit"), journal: log,
 		synced: log.Synced(), commands: make(map[schema.Domain]uint64),
-		shown: make(map[schema.Domain]uint64), metrics: newMetrics(),
+		shown: make(map[schema.Domain]uint64), metrics: k.metrics,
 	}
 }
 
@@ -131,7 +131,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 			break
 		}
 		call := &b.calls[i]
-		a.metrics.count(call)
+		a.metrics.count(call, 1)
 		var repeats uint64
 		if call.Repeated {
 			repeats = a.kernel.keys.seq(call)

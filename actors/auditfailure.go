@@ -22,6 +22,9 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 	lost := a.fresh
 	a.fresh = nil
+	for _, b := range lost {
+		a.uncount(b)
+	}
 	a.dropSnapshots()
 	a.refusal = reasonOf(err)
 	if a.kernel.refusing.CompareAndSwap(false, true) {
@@ -56,6 +59,15 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 	for _, b := range lost {
 		a.refuse(ctx, b)
+	}
+}
+
+// uncount takes a batch whose entries were lost out of the metrics, which are of the journal alone.
+func (a *audit) uncount(b *batch) {
+	for i := range b.calls {
+		if !b.unrecorded() {
+			a.metrics.count(&b.calls[i], -1)
+		}
 	}
 }
 

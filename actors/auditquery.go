@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -26,7 +25,7 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 		} else if err := a.kernel.admit(call); err != nil {
 			call.Err = err
 		} else if in, ok := call.Input.(*schema.AuditMetricsInput); ok && in != nil {
-			out := a.metrics.shownTo(call).output()
+			out := a.metrics.shownTo(call)
 			out.Refusing = a.refusal
 			call.Data, call.Err = a.present(schema.Marshal(out))
 		} else {
@@ -38,9 +37,12 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 	a.append(ctx, b)
 }
 
-// ask answers a call that reads the journal.
+// ask answers a call that reads the journal, as it is now: what is flushed here and the intents without an end belong to
+// the same entry.
 func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.Time) {
 	self, root := ctx.Self(), a.kernel.root
+	a.flush(ctx)
+	head, unended := a.journal.Head().Seq, a.kernel.keys.unended()
 	a.kernel.asking.Go(func() {
 		until, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -53,7 +55,7 @@ func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.T
 		})
 		switch in := call.Input.(type) {
 		case *schema.AuditLogInput:
-			call.Data, call.Err = a.present(a.search(until, call, in))
+			call.Data, call.Err = a.present(a.search(until, call, in, head, unended))
 		case *schema.AuditVerifyInput:
 			call.Data, call.Err = a.present(a.verify(until))
 		default:
@@ -74,27 +76,6 @@ func (a *audit) present(data []byte, err error) ([]byte, *schema.Error) {
 		a.log.Error("audit query failed", "error", err)
 	}
 	return nil, shown
-}
-
-// auditEntry is a record in the form of CAP's SyscallResult.
-func auditEntry(record *journal.Record) (*schema.AuditEntry, error) {
-	call, err := recall(record)
-	if err != nil {
-		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
-	}
-	code := call.Syscall.Code
-	if code == "" {
-		code = call.Syscall.Type
-	}
-	e := &schema.AuditEntry{
-		Success: call.Err == nil, SyscallCode: code, PID: call.PID, Tick: call.Tick, Payload: slices.Clone(schema.Value(call.Data)), // the record is the reader's
-		LatencyUS: record.LatencyUS, Seq: int64(record.Seq), Type: call.Message.Type, Time: call.Time,
-		ID: call.Message.Meta.ID, Correlation: schema.MaybeText(call.Message.Meta.Correlation), Causation: schema.MaybeText(call.Message.Meta.Causation),
-	}
-	if call.Err != nil {
-		e.Error = schema.MaybeText(call.Err.Error())
-	}
-	return e, nil
 }
 
 // verify is what Audit.Verify answers.

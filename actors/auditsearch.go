@@ -19,7 +19,9 @@ type auditSearch struct {
 	in     *schema.AuditLogInput
 	filter store.Filter
 	limit  int
-	size   int // of what was found, as JSON
+	head   uint64            // the last entry of the journal that is looked at
+	open   map[uint64]string // status of the intents up to there that have not ended
+	size   int               // of what was found, as JSON
 	out    schema.AuditLogOutput
 }
 
@@ -28,11 +30,11 @@ var errEnough = errors.New("page is full")
 
 // search is what Audit.Log answers: as many entries as fit the limit and a line. An agent is shown what the processes of its
 // origin did, and nothing else (ABI 6.4): the operator's doings tell of other origins too.
-func (a *audit) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput) ([]byte, error) {
+func (a *audit) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, head uint64, open map[uint64]string) ([]byte, error) {
 	if _, err := a.journal.Sync(); err != nil { // so that the proof of every answer that has left is found
 		return nil, errNoJournal()
 	}
-	s := auditSearch{audit: a, call: call, in: in, limit: 50, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
+	s := auditSearch{audit: a, call: call, in: in, limit: 50, head: head, open: open, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
 	if in.Limit != nil {
 		s.limit = int(*in.Limit)
 	}
@@ -99,7 +101,7 @@ const rangesAtOnce = 64
 func (s *auditSearch) read(ctx context.Context, r store.Range) error {
 	k := s.audit.kernel
 	reader := journal.NewReader(k.files, k.journalDir, journal.ReaderOptions{
-		From: r.First, Limit: func() uint64 { return min(r.Last, s.audit.journal.Synced()) },
+		From: r.First, Limit: func() uint64 { return min(r.Last, s.head, s.audit.journal.Synced()) },
 	})
 	defer reader.Close() // read only
 	for {
@@ -121,19 +123,25 @@ func (s *auditSearch) read(ctx context.Context, r store.Range) error {
 
 // timely looks at what can be told without decoding the entry.
 func (s *auditSearch) timely(r *journal.Record) bool {
-	return s.visible(r) && (s.in.PID == nil || r.PID == *s.in.PID) &&
-		(s.in.SinceTime == nil || r.Time >= *s.in.SinceTime) && (s.in.UntilTime == nil || r.Time <= *s.in.UntilTime)
+	if s.in.SinceTime != nil && r.Time < *s.in.SinceTime || s.in.UntilTime != nil && r.Time > *s.in.UntilTime {
+		return false
+	}
+	if s.call.PID == kernel.Operator && s.in.PID == nil {
+		return true
+	}
+	pid := ownerOf(r)
+	return s.visible(r, pid) && (s.in.PID == nil || pid == *s.in.PID)
 }
 
-// visible reports whether the caller may know of the entry.
-func (s *auditSearch) visible(r *journal.Record) bool {
-	return s.call.PID == kernel.Operator || r.PID != kernel.Operator && r.Origin == s.call.Origin
+// visible reports whether the caller may know of an entry of the given process.
+func (s *auditSearch) visible(r *journal.Record, pid int64) bool {
+	return s.call.PID == kernel.Operator || pid != kernel.Operator && r.Origin == s.call.Origin
 }
 
 // keep takes an entry into the page, if it is one that is asked for.
 func (s *auditSearch) keep(record *journal.Record) error {
-	entry, err := auditEntry(record)
-	if err != nil {
+	entry, err := auditEntry(record, s.open)
+	if err != nil || entry == nil {
 		return err
 	}
 	if s.in.Type != nil && entry.Type != *s.in.Type || s.in.Correlation != nil && string(entry.Correlation) != *s.in.Correlation {

@@ -31,6 +31,7 @@ type batch struct {
 	due      bool            // of one that is owed: the journal can be written again
 	note     *actor.PID      // of a step: the agent that wants to know when it is on disk
 	saga     *saga           // of a step: the call that it is for
+	begun    time.Time       // of an intent: when its call was decided, from which its latency counts
 	until    time.Time       // when a waiting call is decided for the last time
 	ends     *batch          // of a step: the intent whose outcome it is
 	ctx      context.Context // of a batch that is alone: it ends with the connection, or with who waits there

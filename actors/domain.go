@@ -130,6 +130,7 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 		case unanswerable(b, call, &result):
 			d.fail(call, fmt.Errorf("begin %s: its row has no outcome, or is not alone", call.Message.Type))
 		default:
+			b.begun = begun
 			d.finish(ctx, call, &result)
 		}
 		call.Proof.LatencyUS += microseconds(begun)

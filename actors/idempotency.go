@@ -146,7 +146,7 @@ func (k *Keys) Recall(call *kernel.Call) {
 		return
 	}
 	roomy := func(int64) *schema.Error { return nil } // it was there when the call was made
-	if call.Syscall != nil && call.Syscall.Outcome != "" && call.Err == nil && !call.Repeated {
+	if intends(call) {
 		_, _ = k.claimed(call, roomy) // the journal has no other under the same key
 		k.intends(call, call.Proof.Seq)
 		return

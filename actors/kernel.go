@@ -30,6 +30,7 @@ type Config struct {
 	Made          uint64        // the entry that every snapshot is of; 0 where they differ, or one is missing
 	FS            journal.FS    // what Dir is in; nil means journal.OSFS
 	Keys          *Keys         // idempotency keys of the last 24 hours
+	Metrics       *Metrics      // of the journal so far; nil: it is empty
 	Origin        string        // of the operator and whom it spawns
 	Tick          int64         // where the journal ended
 	Interval      time.Duration // of a tick; 0: the clock is moved by hand only
@@ -64,6 +65,7 @@ type Kernel struct {
 	origin     string
 	clock      clock
 	keys       *Keys
+	metrics    *Metrics
 	ids        ids
 	refusing   atomic.Bool // the journal cannot be written
 	spent      atomic.Bool // nor can what is urgent: its reserve is used up, or there is none
@@ -97,10 +99,14 @@ func New(cfg Config) *Kernel {
 		processes:  cfg.Processes,
 		origin:     cfg.Origin,
 		keys:       cfg.Keys,
+		metrics:    cfg.Metrics,
 		blobs:      cfg.Blobs,
 		hosting:    newHosting(cfg.Hosting),
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),
+	}
+	if k.metrics == nil {
+		k.metrics = NewMetrics()
 	}
 	k.states = cfg.Domains
 	k.runs = newRuns(k, cfg.Runners)
@@ -261,6 +267,9 @@ func (k *Kernel) SaveSnapshots() error {
 		if err := a.snapshots.store.save(name, at, a.tick, state.Snapshot()); err != nil {
 			return err
 		}
+	}
+	if err := a.snapshots.store.save(MetricsPart, at, a.tick, k.metrics.Snapshot()); err != nil {
+		return err
 	}
 	return a.snapshots.store.save(KeysPart, at, a.tick, k.keys.Snapshot())
 }

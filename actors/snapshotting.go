@@ -65,8 +65,12 @@ func (a *audit) addSnapshot(m snapshotOf) {
 	if s.missing--; s.missing > 0 {
 		return
 	}
-	keys := snapshotOf{domain: KeysPart, write: a.kernel.keys.snapshot(a.journal.Head().Seq)}
-	s.round = append(s.round, savedPart{keys, a.journal.Head(), a.tick})
+	for _, part := range []snapshotOf{
+		{domain: MetricsPart, write: a.metrics.Snapshot()},
+		{domain: KeysPart, write: a.kernel.keys.snapshot(a.journal.Head().Seq)},
+	} {
+		s.round = append(s.round, savedPart{part, a.journal.Head(), a.tick})
+	}
 	a.kernel.committer.Request() // the last entries may be queries', for which nobody else asks
 }
 

@@ -42,6 +42,7 @@ type state struct {
 	mailboxes *ipc.Domain
 
 	keys      *actors.Keys
+	metrics   *actors.Metrics
 	tick      int64
 	replayed  uint64       // entries that were read to make the state
 	store     *projections // nil where it cannot be had
@@ -61,7 +62,7 @@ func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *st
 	if err != nil {
 		return nil, err
 	}
-	made := &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys()}
+	made := &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys(), metrics: actors.NewMetrics()}
 	s = made // which a failure takes back
 	s.journal, err = s.openJournal(key)
 	if err != nil {

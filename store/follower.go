@@ -143,12 +143,15 @@ func (w *worker) block(ctx context.Context) error {
 	return nil
 }
 
-// tagsOf reads what is indexed of an entry. A request that this kernel cannot read, as it is of a newer one perhaps, is
+// tagsOf reads what is indexed of an entry. The end of an effect is found as what it is the verdict on: its call. A request that this kernel cannot read, as it is of a newer one perhaps, is
 // given no type, so that no question misses it.
 func tagsOf(record *journal.Record, t *Tags) {
 	*t = Tags{Head: journal.Head{Seq: record.Seq, Hash: record.Hash}, Time: record.Time, PID: record.PID}
 	msg, fault := schema.Decode(record.Request, schema.OsMessage)
 	if fault == nil {
 		t.Type, t.Correlation = msg.Type, msg.Meta.Correlation
+		if end := schema.EndOf(&msg); end != nil {
+			t.Type, t.PID = end.Type, end.PID
+		}
 	}
 }
