@@ -101,9 +101,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	d.state = s
-	if d.web, err = newWeb(&d.config.HTTP, d.blobs.Store, s.identity, d.log); err != nil {
-		return err
-	}
+	d.web = newWeb(s.fetcher, d.blobs.Store, s.identity, d.log)
 	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.web.resources, d.log); err != nil {
 		return err
 	}

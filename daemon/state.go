@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/fetch"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -50,7 +51,8 @@ type state struct {
 	made      uint64    // the entry that every snapshot is of, 0 where they differ
 	identity  *identity // what the kernel seals with
 
-	host *hostKey
+	host    *hostKey
+	fetcher *fetch.Fetcher
 
 	space *uri.Space   // what can be named
 	tree  *rootfs.Tree // the files of it
@@ -133,11 +135,14 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if s.fetcher, err = newFetcher(&cfg.HTTP); err != nil {
+		return err
+	}
 	s.identity = newIdentity(&cfg.Crypto, s.log)
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: self.New(names{s.space, view}), schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
-		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(),
+		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(checkFetch(s.fetcher, s.log)),
 	}
 	return nil
 }
