@@ -47,6 +47,11 @@ func (m *mailbox) Room() int {
 	return cap(m.user)
 }
 
+// Shown is what Audit.Metrics answers a process.
+func (m *Metrics) Shown(pid int64, origin string) *schema.AuditMetricsOutput {
+	return m.shownTo(&kernel.Call{PID: pid, Origin: origin})
+}
+
 // Reach moves the kernel's clock on, as time does.
 func (k *Kernel) Reach(tick int64) { k.clock.reach(tick) }
 
