@@ -156,7 +156,10 @@ func syncEvery(j config.Journal) time.Duration {
 // listener breaks. It finishes what was received and returns when every goroutine has ended, with why it had to.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.ran = true
-	config := unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log, Identify: d.programs.identify, Bounds: bounds(d.config.Agents)}
+	config := unixsock.ServerConfig{
+		Endpoints: d.endpoints, Handler: d.serve, Log: d.log,
+		Identify: d.programs.identify, Bounds: bounds(d.config.Agents), Flood: d.programs.suspend,
+	}
 	if d.keyed != nil {
 		config.Authenticator = d.keyed
 	}

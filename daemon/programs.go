@@ -109,6 +109,21 @@ func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
 	return peer, nil
 }
 
+// suspend stops an agent for a while that connects faster than its connections can be refused: others would wait behind them
+// in the listen queue.
+func (p *programs) suspend(agent int64) {
+	h := p.opened.Load()
+	if h == nil {
+		return
+	}
+	for _, program := range h.Processes() {
+		if program.PID() == agent {
+			p.log.Warn("agent is suspended: it floods the kernel with connections", "agent", agent)
+			program.Suspend()
+		}
+	}
+}
+
 // hosting is how the kernel has programs run.
 func (d *Daemon) hosting() actors.Hosting {
 	dir, processes := d.agentsDir(), d.state.processes.Processes()

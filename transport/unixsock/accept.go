@@ -116,7 +116,7 @@ func (s *Server) refuse(c *connection, e Endpoint, reason error) {
 		s.config.Log.Warn("connection refused", "pid", c.peer.PID, "error", reason)
 		return
 	}
-	n := s.residents.refused(c.peer.Agent)
+	n := s.failed(c.peer.Agent)
 	if n > toldPerSecond {
 		return
 	}
@@ -126,6 +126,16 @@ func (s *Server) refuse(c *connection, e Endpoint, reason error) {
 	st := schema.NewStamper().Next(time.Now())
 	frame := schema.AppendError(nil, &schema.Message{Dialect: e.Dialect}, s.refusal(reason), &st)
 	_, _ = c.link.TryWrite(frame) // a peer that has gone need not be told
+}
+
+// failed counts a connection of an agent that came to nothing, and reports a flood of them. It returns how many there were in
+// this second.
+func (s *Server) failed(agent int64) int {
+	n := s.residents.failed(agent)
+	if n == floodPerSecond && s.config.Flood != nil {
+		s.tasks.Go(func() { s.config.Flood(agent) })
+	}
+	return n
 }
 
 // refusal is what a client is told.

@@ -24,6 +24,9 @@ func (s *Server) serve(ctx context.Context, c *connection) {
 	if err == nil && c.agent == 0 && identity.Agent != 0 {
 		err = s.countLogin(c, identity.Agent)
 	}
+	if err != nil && c.peer.Agent != 0 {
+		s.failed(c.peer.Agent)
+	}
 	switch {
 	case err == nil:
 		c.peer.Identity = identity

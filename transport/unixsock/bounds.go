@@ -26,6 +26,10 @@ var (
 // without a word, which costs less.
 const toldPerSecond = 16
 
+// floodPerSecond is how many connections of an agent may come to nothing in a second, refused or ended before they have
+// authenticated, before it is taken for a flood.
+const floodPerSecond = 512
+
 // residents counts the connections of agents.
 type residents struct {
 	bounds Bounds
@@ -33,13 +37,14 @@ type residents struct {
 	mu    sync.Mutex
 	each  map[int64]*resident
 	total int
+	sweep int // how many there may be in each before those that are not needed are forgotten
 }
 
-// resident is one agent that has connections.
+// resident is one agent that has connections, or had some in this second.
 type resident struct {
-	open    int
-	refused int       // since
-	since   time.Time // the begin of the second
+	open   int
+	failed int       // connections that came to nothing since
+	since  time.Time // the begin of the second
 }
 
 func newResidents(b Bounds) *residents {
@@ -50,15 +55,12 @@ func newResidents(b Bounds) *residents {
 func (r *residents) enter(agent int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own := r.each[agent]
+	own := r.of(agent)
 	switch {
-	case own != nil && own.open >= r.bounds.Connections:
+	case own.open >= r.bounds.Connections:
 		return errConnections
 	case r.total >= r.bounds.Agents:
 		return errAgents
-	case own == nil:
-		own = &resident{}
-		r.each[agent] = own
 	}
 	own.open++
 	r.total++
@@ -70,24 +72,36 @@ func (r *residents) leave(agent int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.total--
-	if own := r.each[agent]; own.open > 1 {
-		own.open--
-	} else {
-		delete(r.each, agent)
-	}
+	r.each[agent].open--
 }
 
-// refused counts a refusal of an agent and returns how many there were in this second.
-func (r *residents) refused(agent int64) int {
+// failed counts a connection of an agent that came to nothing, and returns how many there were in this second.
+func (r *residents) failed(agent int64) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own := r.each[agent]
-	if own == nil {
-		return 1
-	}
+	own := r.of(agent)
 	if now := time.Now(); now.Sub(own.since) >= time.Second {
-		own.refused, own.since = 0, now
+		own.failed, own.since = 0, now
 	}
-	own.refused++
-	return own.refused
+	own.failed++
+	return own.failed
+}
+
+// of returns the resident of an agent. The caller holds mu.
+func (r *residents) of(agent int64) *resident {
+	own := r.each[agent]
+	if own != nil {
+		return own
+	}
+	if len(r.each) >= r.sweep {
+		for agent, old := range r.each {
+			if old.open == 0 && time.Since(old.since) >= time.Second {
+				delete(r.each, agent)
+			}
+		}
+		r.sweep = 2*len(r.each) + 16
+	}
+	own = &resident{}
+	r.each[agent] = own
+	return own
 }

@@ -31,6 +31,7 @@ type ServerConfig struct {
 	Log           *slog.Logger                 // nowhere where nil
 	Identify      func(net.Conn) (Peer, error) // PeerOf where nil
 	Bounds        Bounds                       // DefaultBounds where zero
+	Flood         func(agent int64)            // called on a goroutine of the Server's for each second in which connections of an agent come to nothing by the hundred; may be nil
 }
 
 // Server lets clients in: it accepts, looks who it is, leads through the prologue, hands over to the Handler.
