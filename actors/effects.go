@@ -102,7 +102,7 @@ func (r *runs) run(b *batch) {
 		r.kernel.root.Send(b.replyTo, (*answers)(b))
 		return
 	}
-	step.ends = b
+	step.ends, step.account = b, b.account
 	step.calls[0].Proof.LatencyUS = microseconds(begun)
 	r.kernel.root.Send(r.kernel.domains[step.domain], step)
 }
@@ -156,6 +156,7 @@ func (r *runs) ended(b *batch) {
 	first := &intent.calls[0]
 	first.Data, first.Err, first.Effect = call.Data, call.Err, nil
 	first.Proof = call.Proof
+	intent.charge(first)
 	if first.Proof.Seq != 0 {
 		first.Proof.PID = first.PID
 	}

@@ -126,6 +126,10 @@ func (d *Daemon) boot(ctx context.Context) error {
 		Journal: s.journal, Dir: s.dir, Keys: s.keys, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
 		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
 		Origin: d.config.Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
+		Bounds: actors.Bounds{
+			InFlightBytes:         d.config.Agents.InFlightBytes,
+			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
+		},
 		Log: d.log, Runners: d.runners(), Blobs: d.blobs,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {

@@ -11,8 +11,10 @@ func (c *Config) agentFaults(refuse func(key, format string, args ...any)) {
 	if a.Prologues < 1 || a.Prologues > unixsock.AgentsWaiting {
 		refuse("agents.prologues", "%d must be from 1 to %d", a.Prologues, unixsock.AgentsWaiting)
 	}
+	if a.InFlightBytes < maxLineBytes {
+		refuse("agents.in_flight_bytes", "%d must be at least %d, which the longest line may have", a.InFlightBytes, maxLineBytes)
+	}
 	for key, n := range map[string]int64{
-		"agents.in_flight_bytes":          a.InFlightBytes,
 		"agents.journal_bytes_per_second": a.JournalBytesPerSecond,
 		"agents.journal_burst_bytes":      a.JournalBurstBytes,
 	} {
