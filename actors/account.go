@@ -46,6 +46,8 @@ type accounts struct {
 	begun  time.Time
 	note   func(pid int64, step kernel.Step)
 
+	notes sync.WaitGroup // under way
+
 	mu     sync.Mutex
 	each   map[int64]*account
 	sweep  int // how many there may be before those that are not needed are forgotten
@@ -68,7 +70,7 @@ func (s *accounts) open(pid int64) *drawing {
 		if len(s.each) >= s.sweep {
 			now := s.since(time.Now())
 			for pid, old := range s.each {
-				if old.connections == 0 && old.paid.Load() <= now {
+				if old.connections == 0 && old.report == nil && old.paid.Load() <= now {
 					delete(s.each, pid)
 				}
 			}
@@ -85,14 +87,18 @@ func (s *accounts) open(pid int64) *drawing {
 // end notes what was throttled and not noted yet. Nothing is noted after it.
 func (s *accounts) end() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
+	var left []*account
 	for _, a := range s.each {
-		if a.report != nil {
-			a.report.Stop()
-			a.flush()
+		if a.report != nil && a.report.Stop() {
+			left = append(left, a)
 		}
 	}
+	s.mu.Unlock()
+	for _, a := range left {
+		a.flush()
+	}
+	s.notes.Wait()
 }
 
 func (s *accounts) since(now time.Time) int64 { return int64(now.Sub(s.begun)) }
@@ -248,25 +254,27 @@ func (d *drawing) wrote(bytes int) {
 
 // throttle counts a call that was refused. All of a second become one note.
 func (a *account) throttle() {
+	if a.throttled.Add(1) > 1 {
+		return // whoever was first has seen to it
+	}
 	s := a.of
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a.throttled.Add(1)
-	if a.report != nil || s.closed {
+	if s.closed {
 		return
 	}
+	s.notes.Add(1)
 	a.report = time.AfterFunc(time.Second, func() {
 		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !s.closed {
-			a.flush()
-		}
+		a.report = nil
+		s.mu.Unlock()
+		a.flush()
 	})
 }
 
-// flush notes what was throttled. The caller holds of.mu.
+// flush notes what was throttled. It may run calls of the agent, so the caller holds no lock.
 func (a *account) flush() {
-	a.report = nil
+	defer a.of.notes.Done()
 	a.of.note(a.pid, kernel.Step{Type: "Kernel.Throttled", Input: &schema.ThrottledInput{PID: a.pid, Count: a.throttled.Swap(0)}})
 	a.wake()
 }
