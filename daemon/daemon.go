@@ -225,7 +225,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		conn.Interrupt()
+		conn.Drain()
 	})
 	defer func() {
 		if !stop() {

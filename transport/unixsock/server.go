@@ -166,6 +166,7 @@ func (s *Server) remember(conn net.Conn) {
 
 // forget closes a connection that has been served.
 func (s *Server) forget(c *connection) {
+	c.link.discard()
 	s.mu.Lock()
 	delete(s.conns, c.nc)
 	s.close(c.nc)
