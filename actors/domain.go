@@ -134,6 +134,7 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 			d.finish(ctx, call, &result)
 		}
 		call.Proof.LatencyUS += microseconds(begun)
+		b.charge(call)
 	}
 	d.forward(ctx, b)
 }
@@ -152,6 +153,11 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, error) {
 		return d.decide(call)
 	case b.follow != nil:
 		return d.goOn(call, b.follow)
+	}
+	if b.until.IsZero() { // else it was let in before it waited
+		if err := b.account.admit(call); err != nil {
+			return kernel.Result{}, err
+		}
 	}
 	if err := d.kernel.admit(call); err != nil {
 		return kernel.Result{}, err
@@ -255,7 +261,8 @@ func (d *domain) stepDone(ctx actor.Context, m stepDone) {
 // they were applied. The connection is told that the batch it waits for has become two.
 func (d *domain) split(ctx actor.Context, b *batch, n int) {
 	head := newBatch()
-	head.domain, head.replyTo = b.domain, b.replyTo
+	head.domain, head.replyTo, head.account = b.domain, b.replyTo, b.account
+	head.answers, b.answers = b.answers, 0 // only the calls of head have outcomes
 	head.calls = append(head.calls, b.calls[:n]...)
 	left := copy(b.calls, b.calls[n:])
 	clear(b.calls[left:])

@@ -124,6 +124,10 @@ func (d *Daemon) boot(ctx context.Context) error {
 		Journal: s.journal, Dir: s.dir, Keys: s.keys, Metrics: s.metrics, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
 		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
 		Origin: d.config.Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
+		Bounds: actors.Bounds{
+			InFlightBytes:         d.config.Agents.InFlightBytes,
+			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
+		},
 		Log: d.log, Runners: d.runners(), Blobs: d.blobs,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
@@ -154,7 +158,10 @@ func syncEvery(j config.Journal) time.Duration {
 // listener breaks. It finishes what was received and returns when every goroutine has ended, with why it had to.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.ran = true
-	config := unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log, Identify: d.programs.identify}
+	config := unixsock.ServerConfig{
+		Endpoints: d.endpoints, Handler: d.serve, Log: d.log,
+		Identify: d.programs.identify, Bounds: bounds(d.config.Agents), Flood: d.programs.suspend,
+	}
 	if d.keyed != nil {
 		config.Authenticator = d.keyed
 	}
@@ -216,7 +223,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		conn.Interrupt()
+		conn.Drain()
 	})
 	defer func() {
 		if !stop() {
