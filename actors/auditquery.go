@@ -2,8 +2,10 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -72,6 +74,9 @@ func (a *audit) present(data []byte, err error) ([]byte, *schema.Error) {
 	shown := schema.AsError(err)
 	if shown.Class == schema.Internal {
 		a.log.Error("audit query failed", "error", err)
+		if _, system := errors.AsType[syscall.Errno](err); system { // it may pass
+			return nil, errNoState()
+		}
 	}
 	return nil, shown
 }
