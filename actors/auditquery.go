@@ -30,6 +30,9 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 		} else if in, ok := call.Input.(*schema.AuditMetricsInput); ok && in != nil {
 			out := a.metrics.shownTo(call).output()
 			out.Refusing = a.refusal
+			if a.kernel.warnings != nil && call.PID == kernel.Operator {
+				out.Warnings = a.kernel.warnings()
+			}
 			call.Data, call.Err = a.present(schema.Marshal(out))
 		} else {
 			a.ask(ctx, b, call, begun) // such a call is alone in its batch

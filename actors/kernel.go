@@ -36,6 +36,7 @@ type Config struct {
 	Hosting       Hosting
 	Blobs         Blobs             // nil: what does not fit a line is an error
 	Runners       map[string]Runner // by the type of the syscall whose effects they do
+	Warnings      func() []string   // what the operator has to see to; nil: there is nothing
 	Log           *slog.Logger
 
 	// Restore makes the state of a domain anew from what is on disk.
@@ -69,6 +70,8 @@ type Kernel struct {
 	spent      atomic.Bool // nor can what is urgent: its reserve is used up, or there is none
 	probes     probes
 
+	warnings func() []string
+
 	blobs   Blobs
 	runs    *runs // effects under way
 	hosting *hosting
@@ -98,6 +101,7 @@ func New(cfg Config) *Kernel {
 		origin:     cfg.Origin,
 		keys:       cfg.Keys,
 		blobs:      cfg.Blobs,
+		warnings:   cfg.Warnings,
 		hosting:    newHosting(cfg.Hosting),
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),

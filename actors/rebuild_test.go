@@ -25,7 +25,7 @@ func TestRebuildWithoutDescriptors(t *testing.T) {
 			expect(t, c, "a 1", "b 1")
 			s.files.Arm(faultfs.Fault{N: 1, Then: then, Err: syscall.EMFILE, Short: true})
 			c.send(set("c", "y"))
-				c.send(get("d"))
+			c.send(get("d"))
 			synctest.Wait()
 			log := s.log.String()
 			failed := strings.Contains(log, "state cannot be made of the journal")

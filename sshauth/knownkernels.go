@@ -40,7 +40,7 @@ func (k KnownKernels) List() ([]KnownKernel, error) {
 	if err := judgeDirOf(k.Path); err != nil {
 		return nil, err
 	}
-	text, _, _, err := readOnce(k.Path)
+	text, err := readOnce(k.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
