@@ -3,8 +3,10 @@ package lockfile_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/lockfile"
@@ -59,5 +61,24 @@ func TestLock(t *testing.T) {
 	}
 	if err := lockfile.Release(second); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("second release: got %v, want os.ErrClosed", err)
+	}
+}
+
+// Nothing else in the tree locks a file: what it released itself, a child that was just forked could keep.
+func TestOnlyHere(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || filepath.Dir(path) == filepath.Join(root, "internal", "lockfile") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), ".Flock(") {
+			t.Errorf("%s calls flock itself", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
