@@ -107,6 +107,10 @@ func (a *audit) receive(ctx actor.Context) {
 		if m.epoch == a.epoch {
 			a.rebuilt(ctx, m.domain)
 		}
+	case restoreFailed:
+		if m.epoch == a.epoch && a.rebuilding[m.domain] {
+			a.tell(ctx, stalled{a.epoch})
+		}
 	case *actor.Terminated:
 		for name := range a.rebuilding {
 			if a.kernel.domains[name] == m.Who {

@@ -2,7 +2,9 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -29,6 +31,9 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 		} else if in, ok := call.Input.(*schema.AuditMetricsInput); ok && in != nil {
 			out := a.metrics.shownTo(call)
 			out.Refusing = a.refusal
+			if a.kernel.warnings != nil && call.PID == kernel.Operator {
+				out.Warnings = a.kernel.warnings()
+			}
 			call.Data, call.Err = a.present(schema.Marshal(out))
 			b.charge(call)
 		} else {
@@ -78,6 +83,9 @@ func (a *audit) present(data []byte, err error) ([]byte, *schema.Error) {
 	shown := schema.AsError(err)
 	if shown.Class == schema.Internal {
 		a.log.Error("audit query failed", "error", err)
+		if _, system := errors.AsType[syscall.Errno](err); system { // it may pass
+			return nil, errNoState()
+		}
 	}
 	return nil, shown
 }

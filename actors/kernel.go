@@ -38,6 +38,7 @@ type Config struct {
 	Blobs         Blobs             // nil: what does not fit a line is an error
 	Runners       map[string]Runner // by the type of the syscall whose effects they do
 	Bounds        Bounds            // of each agent; zero: none
+	Warnings      func() []string   // what the operator has to see to; nil: there is nothing
 	Log           *slog.Logger
 
 	// Restore makes the state of a domain anew from what is on disk.
@@ -73,6 +74,8 @@ type Kernel struct {
 	probes     probes
 	accounts   *accounts
 
+	warnings func() []string
+
 	blobs   Blobs
 	runs    *runs // effects under way
 	hosting *hosting
@@ -103,6 +106,7 @@ func New(cfg Config) *Kernel {
 		keys:       cfg.Keys,
 		metrics:    cfg.Metrics,
 		blobs:      cfg.Blobs,
+		warnings:   cfg.Warnings,
 		hosting:    newHosting(cfg.Hosting),
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),

@@ -15,7 +15,7 @@ import (
 func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 	s := d.busy
 	call := &s.batch.calls[s.at]
-	if s.epoch != d.epoch && failed == nil {
+	if (s.epoch != d.epoch || d.rebuilding.stalled) && failed == nil {
 		failed = errNotWritten(call) // what its steps did so far may be lost, and this state is another
 	}
 	for failed == nil && len(s.result.Steps) > 0 {

@@ -128,7 +128,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Log: d.log, Runners: d.runners(), Blobs: d.blobs,
+		Log: d.log, Runners: d.runners(), Blobs: d.blobs, Warnings: d.warnings,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
@@ -144,6 +144,19 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	d.kernel.Rehost(left)
 	return nil
+}
+
+// warnings are what the operator has to see to, for pwos status.
+func (d *Daemon) warnings() (all []string) {
+	if d.keyed != nil {
+		if warning := troubleOf(d.keyed.source); warning != "" {
+			all = append(all, "authorized keys: "+warning)
+		}
+	}
+	if warning := troubleOf(d.promptware.trusted); warning != "" {
+		all = append(all, "trusted keys: "+warning)
+	}
+	return all
 }
 
 // syncEvery is how long an answered command may not be on disk; 0: it always is.
@@ -255,7 +268,7 @@ func (d *Daemon) Close() error {
 				err = errors.Join(err, d.kernel.Close())
 			}
 		}
-		err = errors.Join(err, d.promptware.close(), d.state.close())
+		err = errors.Join(err, d.keyed.close(), d.promptware.close(), d.state.close())
 	}
 	if d.blobs != nil {
 		err = errors.Join(err, d.blobs.close())

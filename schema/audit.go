@@ -62,6 +62,7 @@ type AuditMetricsOutput struct {
 	AvgLatencyUS float64                 `json:"avg_latency_us" doc:"Mean latency, microseconds."`
 	Latency      map[string]LatencyQuant `json:"latency" doc:"Quantiles by type."`
 	Refusing     string                  `json:"refusing,omitzero" doc:"Why the journal cannot be written, such as that its disk is full: commands are refused until it can."`
+	Warnings     []string                `json:"warnings,omitzero" doc:"What the operator has to see to, such as a file of keys whose mode became unsafe. Only the operator is told."`
 }
 
 // LatencyQuant is how long the calls of one type took, right to within an eighth.

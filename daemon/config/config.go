@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
@@ -222,6 +223,9 @@ func (c *Config) faults() (all []*Error) {
 	for name, capacity := range c.Resources {
 		if name == "" || !(capacity >= 0) || math.IsInf(capacity, 0) {
 			refuse("resources."+name, "%v must be a finite number of at least 0, under a name", capacity)
+		}
+		if strings.ContainsFunc(name, schema.Hidden) {
+			refuse(fmt.Sprintf("resources.%q", name), "the name must not have characters that are not visible")
 		}
 	}
 	return all
