@@ -31,7 +31,7 @@ var (
 type StartError struct {
 	// Program is argv[0] as it was asked for.
 	Program string
-	// Stage is where it failed: "command", "find", "log", "fork", "limits", "mark", "sandbox", "exec".
+	// Stage is where it failed: "command", "find", "log", "fork", "limits", "terminal", "mark", "sandbox", "exec".
 	Stage string
 	// Err wraps one of the classes, or is the system's error.
 	Err error
