@@ -76,8 +76,8 @@ func (a *audit) present(data []byte, err error) ([]byte, *schema.Error) {
 	return nil, shown
 }
 
-// auditEntry is a record in the form of CAP's SyscallResult.
-func auditEntry(record *journal.Record) (*schema.AuditEntry, error) {
+// auditEntry is a record in the form of CAP's SyscallResult, with the data of its message where that is asked for.
+func auditEntry(record *journal.Record, request bool) (*schema.AuditEntry, error) {
 	call, err := recall(record)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
@@ -91,8 +91,11 @@ func auditEntry(record *journal.Record) (*schema.AuditEntry, error) {
 		LatencyUS: record.LatencyUS, Seq: int64(record.Seq), Type: call.Message.Type, Time: call.Time,
 		ID: call.Message.Meta.ID, Correlation: schema.MaybeText(call.Message.Meta.Correlation), Causation: schema.MaybeText(call.Message.Meta.Causation),
 	}
+	if request {
+		e.Request = slices.Clone(schema.Value(call.Message.Data))
+	}
 	if call.Err != nil {
-		e.Error = schema.MaybeText(call.Err.Error())
+		e.Error, e.Code = schema.MaybeText(call.Err.Error()), int64(call.Err.Code())
 	}
 	return e, nil
 }

@@ -29,6 +29,9 @@ var errEnough = errors.New("page is full")
 // search is what Audit.Log answers: as many entries as fit the limit and a line. An agent is shown what the processes of its
 // origin did, and nothing else (ABI 6.4): the operator's doings tell of other origins too.
 func (a *audit) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput) ([]byte, error) {
+	if in.Request != nil && *in.Request && call.PID != kernel.Operator {
+		return nil, schema.Errorf(schema.Forbidden, "pid %d may not see what others said: leave out request", call.PID) // mail is among it
+	}
 	if _, err := a.journal.Sync(); err != nil { // so that the proof of every answer that has left is found
 		return nil, errNoJournal()
 	}
@@ -132,7 +135,7 @@ func (s *auditSearch) visible(r *journal.Record) bool {
 
 // keep takes an entry into the page, if it is one that is asked for.
 func (s *auditSearch) keep(record *journal.Record) error {
-	entry, err := auditEntry(record)
+	entry, err := auditEntry(record, s.in.Request != nil && *s.in.Request)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,12 @@ func (p *programs) connect(program *host.Process) (actors.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unixsock.Greet(conn); err != nil {
+	if program.Channel() == host.ChannelStdio {
+		err = greetStdio(program, conn)
+	} else {
+		err = unixsock.Greet(conn, nil)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &channel{Conn: conn, gone: program.Done(), interrupted: make(chan struct{})}, nil

@@ -10,6 +10,7 @@ type AuditLogInput struct {
 	Correlation *string `json:"correlation,omitzero" minlen:"1" doc:"Only calls with this correlation."`
 	SinceTime   *int64  `json:"since_time,omitzero" min:"0" doc:"Only calls at or after: Unix epoch, milliseconds."`
 	UntilTime   *int64  `json:"until_time,omitzero" min:"0" doc:"Only calls at or before: Unix epoch, milliseconds."`
+	Request     *bool   `json:"request,omitzero" doc:"Whether to add the data of each message, as far as it is journaled. Only the operator may ask for it."`
 
 	SinceSeq *int64 `json:"since_seq,omitzero" min:"0" doc:"Only entries after this one: next of the reply before. Default: from the first."`
 	Limit    *int64 `json:"limit,omitzero" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come where the line would be too long."`
@@ -21,7 +22,7 @@ type AuditLogOutput struct {
 	Next    int64        `json:"next,omitzero" doc:"There may be more: since_seq of the next page."`
 }
 
-// AuditEntry is one syscall, with what came of it (CAP 4). All members are always there, as in CAP.
+// AuditEntry is one syscall, with what came of it (CAP 4). All members but code and request are always there, as in CAP.
 type AuditEntry struct {
 	Success     bool      `json:"success" doc:"Whether it succeeded."`
 	SyscallCode string    `json:"syscall_code" doc:"CAP's code, or the type of a syscall that has none."`
@@ -29,6 +30,7 @@ type AuditEntry struct {
 	Tick        int64     `json:"tick" doc:"The kernel's tick at the call."`
 	Payload     Value     `json:"payload" doc:"What a command answered; of a query nothing is kept."`
 	Error       MaybeText `json:"error" doc:"Why it failed; null: it did not."`
+	Code        int64     `json:"code,omitzero" doc:"The error's code, where it failed."`
 	LatencyUS   int64     `json:"latency_us" doc:"How long it took, microseconds."`
 	Seq         int64     `json:"seq" doc:"Number of the entry."`
 	Type        string    `json:"type" doc:"Type of the message."`
@@ -36,6 +38,7 @@ type AuditEntry struct {
 	ID          string    `json:"id" doc:"Id of the message."`
 	Correlation MaybeText `json:"correlation" doc:"Its correlation; null: none."`
 	Causation   MaybeText `json:"causation" doc:"What caused it; null: unknown."`
+	Request     Value     `json:"request,omitzero" doc:"Data of the message without its secrets, where it was asked for."`
 }
 
 // AuditMetricsInput is the data of Audit.Metrics.

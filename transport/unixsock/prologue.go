@@ -28,6 +28,8 @@ type prologue struct {
 	stamps *schema.Stamper
 	out    []byte
 	torn   bool // a line was cut short, so nothing can follow it
+
+	refused func(line []byte) // is told of lines that are no messages; may be nil
 }
 
 // rejection is an answer that Verify refused, and has still to be told so.
@@ -74,13 +76,13 @@ func (p *prologue) run() (Identity, error) {
 }
 
 // Greet leads a channel through the prologue whose other end needs no proof, since the kernel itself has made it. It waits for
-// the answer as long as the channel is open.
-func Greet(link *Conn) error {
+// the answer as long as the channel is open. refused is called with each line before it that is no message; it may be nil.
+func Greet(link *Conn, refused func(line []byte)) error {
 	offer, err := OpenMode{}.Offer(context.Background(), Peer{}, "")
 	if err != nil {
 		return err
 	}
-	p := prologue{link: link, offer: offer, stamps: schema.NewStamper()}
+	p := prologue{link: link, offer: offer, stamps: schema.NewStamper(), refused: refused}
 	if _, err := p.run(); err != nil {
 		return fmt.Errorf("connection prologue: %w", err)
 	}
@@ -123,6 +125,9 @@ func (p *prologue) read() (schema.Message, *schema.Error, error) {
 	m, fault := schema.Decode(line, p.link.Dialect())
 	if long := m.Shorten(p.link.LineLimit()); long != nil {
 		fault = long
+	}
+	if fault != nil && p.refused != nil {
+		p.refused(line)
 	}
 	return m, fault, nil
 }
