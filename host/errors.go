@@ -39,6 +39,9 @@ type StartError struct {
 
 // Error names the program, the stage and the cause.
 func (e *StartError) Error() string {
+	if e.Stage == "find" { // which the cause says by itself
+		return fmt.Sprintf("start %q: %v", e.Program, e.Err)
+	}
 	return fmt.Sprintf("start %q: %s: %v", e.Program, e.Stage, e.Err)
 }
 

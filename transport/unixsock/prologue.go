@@ -29,6 +29,7 @@ type prologue struct {
 	out    []byte
 	torn   bool // a line was cut short, so nothing can follow it
 
+	line    []byte            // that was read last
 	refused func(line []byte) // is told of lines that are no messages; may be nil
 }
 
@@ -65,6 +66,8 @@ func (p *prologue) run() (Identity, error) {
 				return Identity{}, &rejection{answer: m, err: err}
 			}
 			return identity, nil
+		case fault != nil && p.refused != nil:
+			p.refused(p.line)
 		case fault == nil:
 			fault = schema.Errorf(schema.Unauthenticated,
 				"not authenticated: send a reply of type %s before anything else", authenticate)
@@ -77,7 +80,7 @@ func (p *prologue) run() (Identity, error) {
 
 // Greet leads a channel through the prologue whose other end needs no proof, since the kernel itself has made it. It waits for
 // the answer as long as the channel is open. refused is called with each line before it that is no message; it may be nil.
-func Greet(link *Conn, refused func(line []byte)) error {
+func Greet(link lines, refused func(line []byte)) error {
 	offer, err := OpenMode{}.Offer(context.Background(), Peer{}, "")
 	if err != nil {
 		return err
@@ -126,9 +129,7 @@ func (p *prologue) read() (schema.Message, *schema.Error, error) {
 	if long := m.Shorten(p.link.LineLimit()); long != nil {
 		fault = long
 	}
-	if fault != nil && p.refused != nil {
-		p.refused(line)
-	}
+	p.line = line
 	return m, fault, nil
 }
 
