@@ -15,6 +15,7 @@ import (
 // lesson is what the record tells of what a process and its descendants needed.
 type lesson struct {
 	calls   map[string]int     // calls that a grant let through, by type, whatever came of them
+	tools   map[string]int     // those of user space among the calls, by pattern
 	refused map[string]refused // calls that were refused all the same, by type
 	handed  map[string]bool    // what they granted to others, which they have to hold themselves: patterns
 	quotas  map[string]float64 // the same of resources
@@ -45,7 +46,9 @@ type holding struct {
 }
 
 func newLesson() *lesson {
-	return &lesson{calls: map[string]int{}, refused: map[string]refused{}, handed: map[string]bool{}, quotas: map[string]float64{}}
+	return &lesson{
+		calls: map[string]int{}, tools: map[string]int{}, refused: map[string]refused{}, handed: map[string]bool{}, quotas: map[string]float64{},
+	}
 }
 
 // learnFrom reads the calls of a process and of all that it spawned. A process can grant no more than it holds, and what its
@@ -100,8 +103,11 @@ func (l *lesson) note(e *schema.AuditEntry) (child int64) {
 		return 0
 	}
 	l.calls[e.Type]++
-	if e.Type == "Http.Fetch" {
+	switch e.Type {
+	case "Http.Fetch":
 		l.noteFetch(e)
+	case schema.CallType:
+		l.tools[toolPattern(e.Request)]++
 	}
 	if !e.Success {
 		return 0
@@ -122,6 +128,18 @@ func (l *lesson) note(e *schema.AuditEntry) (child int64) {
 		l.holding = append(l.holding, holding{seq: e.Seq, pid: e.PID, resource: out.ResourceID, less: out.Amount})
 	}
 	return 0
+}
+
+// toolPattern is what a call of a user-space syscall needs: the pattern of its path, or all of them where the path depends on
+// what its caller had adopted.
+func toolPattern(request schema.Value) string {
+	members, _ := objectOf(request)
+	name, _ := textOf(members["syscall"])
+	path := strings.TrimPrefix(name, "os/")
+	if path == "" || strings.ContainsAny(path, ":*") || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return strings.Trim(part, ".") == "" }) {
+		return schema.CallType
+	}
+	return "Call:" + path
 }
 
 // hand notes what was granted to another process. Who grants holds it.
@@ -254,8 +272,17 @@ func (l *lesson) peaks() map[string]float64 {
 func (l *lesson) allow() []string {
 	patterns := slices.Collect(maps.Keys(l.handed))
 	for typ := range l.calls {
-		if row, ok := schema.Lookup(typ); ok && !l.handed[typ] && !allows(patterns, row) {
+		row, ok := schema.Lookup(typ)
+		switch {
+		case !ok || allows(patterns, row):
+		case typ != schema.CallType || l.tools[schema.CallType] > 0:
 			patterns = append(patterns, typ)
+		default:
+			for pattern := range l.tools {
+				if !allowsTool(patterns, pattern) {
+					patterns = append(patterns, pattern)
+				}
+			}
 		}
 	}
 	if len(patterns) == 0 {
@@ -281,7 +308,15 @@ func (l *lesson) servers() httpNeed {
 func (l *lesson) denied(allow []string, http *schema.HTTPGrant) map[string]int {
 	denied := make(map[string]int)
 	for typ, n := range l.calls {
-		if row, ok := schema.Lookup(typ); ok && !allows(allow, row) {
+		switch row, ok := schema.Lookup(typ); {
+		case !ok || allows(allow, row):
+		case typ == schema.CallType:
+			for pattern, n := range l.tools {
+				if !allowsTool(allow, pattern) {
+					denied[pattern] += n
+				}
+			}
+		default:
 			denied[typ] = n
 		}
 	}
@@ -327,5 +362,13 @@ func allows(patterns []string, row *schema.Syscall) bool {
 	domain, _, _ := strings.Cut(row.Type, ".")
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		return p == row.Type || row.Code != "" && p == row.Code || row.Grant != schema.ByName && (p == "*" || p == domain+".*")
+	})
+}
+
+// allowsTool reports whether one of the patterns of a grant names the user-space syscall of a pattern without *.
+func allowsTool(patterns []string, tool string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		tree, below := strings.CutSuffix(p, "*")
+		return p == tool || below && strings.HasPrefix(p, "Call:") && strings.HasPrefix(tool, tree)
 	})
 }

@@ -82,6 +82,20 @@ func TestLearned(t *testing.T) {
 				Refused: map[string]int{"Syscall.Spawn": 1}, Denied: map[string]int{"Capability.Grant": 1, "Memory.Set": 1, "Syscall.Spawn": 1},
 			},
 		},
+		"user space": {
+			[]schema.AuditEntry{
+				by(1, 1, call("Syscall.Call", `1`), `{"syscall":"os/tools/today"}`), by(1, 2, call("Syscall.Call", `1`), `{"syscall":"tools/today"}`),
+				by(1, 3, failed(502, "Syscall.Call"), `{"syscall":"mcp/fs/read","args":[1]}`), by(1, 4, failed(403, "Syscall.Call"), `{"syscall":"tools/refused"}`),
+			},
+			pwos.Lesson{
+				Allow: []string{"Call:mcp/fs/read", "Call:tools/today"}, Refused: map[string]int{"Syscall.Call": 1},
+				Denied: map[string]int{"Call:mcp/fs/read": 1, "Call:tools/today": 2},
+			},
+		},
+		"user space beside who calls": {
+			[]schema.AuditEntry{by(1, 1, call("Syscall.Call", `1`), `{"syscall":"../tools/today"}`), by(1, 2, call("Syscall.Call", `1`), `{"syscall":"tools/today"}`)},
+			pwos.Lesson{Allow: []string{"Syscall.Call"}, Denied: map[string]int{"Call:tools/today": 1, "Syscall.Call": 1}},
+		},
 		"servers": {
 			[]schema.AuditEntry{
 				by(1, 1, call("Http.Fetch", `{"status":200,"url":"https://c.example/x","via":["https://a.example:8443","http://b.example"]}`),
