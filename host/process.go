@@ -71,6 +71,12 @@ func (p *Process) Program() string { return p.program }
 // Sandbox is the level that is enforced: "landlock:v7", "none" where the system has none, "off".
 func (p *Process) Sandbox() string { return p.level }
 
+// Channel is where the program speaks with the kernel.
+func (p *Process) Channel() Channel { return p.command.Channel }
+
+// Note adds a line to the program's log. It may be called after the end.
+func (p *Process) Note(line string) { p.log.note(line) }
+
 // LogDropped is how many bytes of standard error could not be written to the log.
 func (p *Process) LogDropped() int64 { return p.log.dropped.Load() }
 

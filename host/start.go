@@ -21,7 +21,7 @@ func (h *Host) start(ctx context.Context, c Command, has means) (*Process, error
 	if err != nil {
 		return nil, err
 	}
-	e, err := openEnds(p.command.Channel)
+	e, err := openEnds(p.command)
 	if err != nil {
 		p.log.close()
 		return nil, p.failed("fork", class(err))

@@ -86,6 +86,9 @@ func clock(tick int64) []byte {
 func describe(name string, d schema.Dialect) (kernel.Result, error) {
 	row, ok := schema.Lookup(name)
 	if !ok || row.Internal {
+		if like := schema.NearestType(name); like != "" {
+			return kernel.Result{}, schema.Errorf(schema.NotFound, "no syscall %s; did you mean %s?", name, like)
+		}
 		return kernel.Result{}, schema.Errorf(schema.NotFound, "no syscall is named %q: Syscall.List names them all", name)
 	}
 	return reply(row.AppendDescription(nil, d))

@@ -28,6 +28,9 @@ type prologue struct {
 	stamps *schema.Stamper
 	out    []byte
 	torn   bool // a line was cut short, so nothing can follow it
+
+	line    []byte            // that was read last
+	refused func(line []byte) // is told of lines that are no messages; may be nil
 }
 
 // rejection is an answer that Verify refused, and has still to be told so.
@@ -63,6 +66,8 @@ func (p *prologue) run() (Identity, error) {
 				return Identity{}, &rejection{answer: m, err: err}
 			}
 			return identity, nil
+		case fault != nil && p.refused != nil:
+			p.refused(p.line)
 		case fault == nil:
 			fault = schema.Errorf(schema.Unauthenticated,
 				"not authenticated: send a reply of type %s before anything else", authenticate)
@@ -74,13 +79,13 @@ func (p *prologue) run() (Identity, error) {
 }
 
 // Greet leads a channel through the prologue whose other end needs no proof, since the kernel itself has made it. It waits for
-// the answer as long as the channel is open.
-func Greet(link *Conn) error {
+// the answer as long as the channel is open. refused is called with each line before it that is no message; it may be nil.
+func Greet(link lines, refused func(line []byte)) error {
 	offer, err := OpenMode{}.Offer(context.Background(), Peer{}, "")
 	if err != nil {
 		return err
 	}
-	p := prologue{link: link, offer: offer, stamps: schema.NewStamper()}
+	p := prologue{link: link, offer: offer, stamps: schema.NewStamper(), refused: refused}
 	if _, err := p.run(); err != nil {
 		return fmt.Errorf("connection prologue: %w", err)
 	}
@@ -124,6 +129,7 @@ func (p *prologue) read() (schema.Message, *schema.Error, error) {
 	if long := m.Shorten(p.link.LineLimit()); long != nil {
 		fault = long
 	}
+	p.line = line
 	return m, fault, nil
 }
 
