@@ -2,7 +2,9 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -22,12 +24,18 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 		call.Time = begun.UnixMilli()
 		if len(a.rebuilding) > 0 {
 			call.Err = errNoJournal() // nobody can say who may ask
+		} else if err := b.account.admit(call); err != nil {
+			call.Err = err
 		} else if err := a.kernel.admit(call); err != nil {
 			call.Err = err
 		} else if in, ok := call.Input.(*schema.AuditMetricsInput); ok && in != nil {
 			out := a.metrics.shownTo(call)
 			out.Refusing = a.refusal
+			if a.kernel.warnings != nil && call.PID == kernel.Operator {
+				out.Warnings = a.kernel.warnings()
+			}
 			call.Data, call.Err = a.present(schema.Marshal(out))
+			b.charge(call)
 		} else {
 			a.ask(ctx, b, call, begun) // such a call is alone in its batch
 			return
@@ -62,6 +70,7 @@ func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.T
 			call.Err = schema.Errorf(schema.Internal, "%s has no meaning", call.Message.Type)
 		}
 		call.Proof.LatencyUS = microseconds(begun)
+		b.charge(call)
 		root.Send(self, b)
 	})
 }
@@ -74,6 +83,9 @@ func (a *audit) present(data []byte, err error) ([]byte, *schema.Error) {
 	shown := schema.AsError(err)
 	if shown.Class == schema.Internal {
 		a.log.Error("audit query failed", "error", err)
+		if _, system := errors.AsType[syscall.Errno](err); system { // it may pass
+			return nil, errNoState()
+		}
 	}
 	return nil, shown
 }

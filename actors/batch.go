@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +23,9 @@ const maxBatch = 64
 type batch struct {
 	domain   schema.Domain
 	calls    []kernel.Call
-	size     int // bytes read for these calls: with their number, the credits to give back
+	size     int      // bytes read for these calls: with their number, the credits to give back
+	account  *drawing // of the agent that these calls are made by, or for; nil: the operator's
+	answers  int      // bytes of their outcomes that the account was charged with
 	replyTo  *actor.PID
 	alone    bool            // nothing else of the connection is under way beside it
 	step     bool            // the kernel's own call: its domain is told when it has been applied, nobody is answered
@@ -55,6 +58,19 @@ func (b *batch) commands() bool {
 		}
 	}
 	return false
+}
+
+// charge adds the outcome of a call to what its agent has in flight.
+func (b *batch) charge(call *kernel.Call) {
+	if b.account != nil && !b.step {
+		b.answers += len(call.Data)
+		b.account.add(len(call.Data))
+	}
+}
+
+// throttled reports whether no call of b has an entry, because all were refused before they were judged.
+func (b *batch) throttled() bool {
+	return !slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return !c.Throttled })
 }
 
 // answers is a batch on its way back, every outcome filled in.

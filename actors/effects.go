@@ -100,7 +100,7 @@ func (r *runs) run(b *batch) {
 		r.kernel.root.Send(b.replyTo, (*answers)(b))
 		return
 	}
-	step.ends = b
+	step.ends, step.account = b, b.account
 	step.calls[0].Proof.LatencyUS = microseconds(b.begun)
 	r.kernel.root.Send(r.kernel.domains[step.domain], step)
 }
@@ -154,6 +154,7 @@ func (r *runs) ended(b *batch) {
 	first := &intent.calls[0]
 	first.Data, first.Err, first.Effect = call.Data, call.Err, nil
 	first.Proof = call.Proof
+	intent.charge(first)
 	if first.Proof.Seq != 0 {
 		first.Proof.PID = first.PID
 	}

@@ -21,7 +21,7 @@ const (
 var (
 	Always     = always
 	FromReader = fromReader
-	NewCredits = newCredits
+	NewCredits = func() *credits { return newCredits(nil) }
 	NewWorkers = newWorkers
 )
 
@@ -63,7 +63,7 @@ func (w *workers) GiveBack()         { w.giveBack() }
 
 func (c *credits) Take(size int) bool     { return c.take(size) }
 func (c *credits) TryTake(size int) bool  { return c.tryTake(size) }
-func (c *credits) Give(frames, bytes int) { c.give(frames, bytes) }
+func (c *credits) Give(frames, bytes int) { c.give(frames, bytes, 0) }
 func (c *credits) Close()                 { c.close() }
 
 // A Feed is a connection without a reader: the table of syscalls has rows of one domain only, and a test of the order
@@ -77,7 +77,7 @@ type Feed struct {
 
 func (k *Kernel) NewFeed(link Link, name string) *Feed {
 	done := make(chan struct{})
-	conn := newConnection(k, link, done)
+	conn := newConnection(k, link, nil, done)
 	return &Feed{kernel: k, conn: conn, pid: k.spawn("connection/"+name, conn, fromReader), done: done}
 }
 

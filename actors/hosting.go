@@ -90,7 +90,7 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 	c := host.Command{
 		Argv: p.Spec.Command, Env: p.Spec.Env, Dir: filepath.Join(folder, "work"),
 		Channel: host.Channel(text(p.Spec.Channel)), Sandbox: host.Mode(text(p.Spec.Sandbox)), Limits: limits(p.Spec.Limits),
-		PID: p.PID, AgentID: p.AgentID, Log: host.LogOptions{Path: filepath.Join(folder, LogName)},
+		TTY: text(p.Spec.TTY), PID: p.PID, AgentID: p.AgentID, Log: host.LogOptions{Path: filepath.Join(folder, LogName)},
 	}
 	own := c.Dir
 	if p.Spec.Cwd != nil {

@@ -37,6 +37,8 @@ type Config struct {
 	Hosting       Hosting
 	Blobs         Blobs             // nil: what does not fit a line is an error
 	Runners       map[string]Runner // by the type of the syscall whose effects they do
+	Bounds        Bounds            // of each agent; zero: none
+	Warnings      func() []string   // what the operator has to see to; nil: there is nothing
 	Log           *slog.Logger
 
 	// Restore makes the state of a domain anew from what is on disk.
@@ -70,6 +72,9 @@ type Kernel struct {
 	refusing   atomic.Bool // the journal cannot be written
 	spent      atomic.Bool // nor can what is urgent: its reserve is used up, or there is none
 	probes     probes
+	accounts   *accounts
+
+	warnings func() []string
 
 	blobs   Blobs
 	runs    *runs // effects under way
@@ -101,6 +106,7 @@ func New(cfg Config) *Kernel {
 		keys:       cfg.Keys,
 		metrics:    cfg.Metrics,
 		blobs:      cfg.Blobs,
+		warnings:   cfg.Warnings,
 		hosting:    newHosting(cfg.Hosting),
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),
@@ -109,6 +115,7 @@ func New(cfg Config) *Kernel {
 		k.metrics = NewMetrics()
 	}
 	k.states = cfg.Domains
+	k.accounts = newAccounts(cfg.Bounds, k.noteOf)
 	k.runs = newRuns(k, cfg.Runners)
 	k.clock.reach(cfg.Tick)
 	k.system = actor.NewActorSystem(
@@ -156,7 +163,9 @@ func (k *Kernel) spawn(name string, a actor.Actor, inline func(message any) bool
 // link broke. It does not close the link.
 func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 	done := make(chan struct{})
-	conn := newConnection(k, link, done)
+	drawn := k.accounts.open(caller.PID)
+	defer drawn.close()
+	conn := newConnection(k, link, drawn, done)
 	pid := k.spawn("connection/"+caller.Conn, conn, fromReader)
 	r := reader{kernel: k, blobs: k.blobs, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
 	r.run()
@@ -234,6 +243,7 @@ func (k *Kernel) Close() error {
 	k.requestShutdown(nil)
 	k.ticking.Wait()
 	k.StopPrograms(context.Background())
+	k.accounts.end()
 	k.runs.alive.Wait()
 	errs := []error{k.poison(k.agents)}
 	for name, pid := range k.domains {

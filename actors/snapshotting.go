@@ -111,7 +111,7 @@ func (a *audit) snapshotsSaved(m snapshotsSaved) {
 // snapshot answers takeSnapshot.
 func (d *domain) snapshot(ctx actor.Context, epoch uint64) {
 	d.handOver(ctx)
-	if d.held || epoch != d.epoch {
+	if d.rebuilding.held || epoch != d.epoch {
 		return // the state is being made anew, and the round is given up
 	}
 	ctx.Send(d.kernel.audit, snapshotOf{d.name, epoch, d.state.Snapshot()})

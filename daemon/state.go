@@ -126,7 +126,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	}
 	parameters, err := schema.Marshal(&parameterBlock{
 		Root: cfg.Root, Origin: cfg.Origin, Init: cfg.Init, Mounts: cfg.Mounts, Version: Version(), Sync: string(cfg.Journal.Sync),
-		Sandbox: host.SandboxLevel(), Gaps: host.Gaps(),
+		Resources: cfg.Resources, Sandbox: host.SandboxLevel(), Gaps: host.Gaps(),
 	})
 	if err != nil {
 		return err
@@ -163,7 +163,9 @@ type parameterBlock struct {
 	Mounts  map[string]string `json:"mounts,omitzero"` // by prefix
 	Version string            `json:"version"`         // of the kernel
 	Sync    string            `json:"sync"`
-	Sandbox string            `json:"sandbox"` // what a default sandbox enforces here; none: nothing
+	// Resources are the pools that there are, with their capacity.
+	Resources map[string]float64 `json:"resources,omitzero"`
+	Sandbox   string             `json:"sandbox"` // what a default sandbox enforces here; none: nothing
 	// Gaps is what it does not keep a program from.
 	Gaps []string `json:"sandbox_gaps"`
 }

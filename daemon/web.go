@@ -126,7 +126,7 @@ func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
 		w.log.Debug("fetch failed", "pid", job.PID, "conn", job.Conn, "id", job.ID)
 		return nil, err
 	}
-	out.Status, out.Headers, out.Size, out.URL = int64(resp.Status), resp.Headers, resp.Size, resp.URL
+	out.Status, out.Headers, out.Size, out.URL, out.Via = int64(resp.Status), resp.Headers, resp.Size, resp.URL, resp.Via
 	sum := sha256.Sum256(resp.Body)
 	if resp.Spilled {
 		kept, err := spilled.Commit()

@@ -97,11 +97,17 @@ func (c *call) check() (*target, *headers, *schema.Error) {
 // follow makes the request, and those that redirects ask for.
 func (c *call) follow(t *target, h *headers) (*Response, error) {
 	method, body := c.req.Method, c.req.Body
+	var via []string
 	for redirects := 0; ; redirects++ {
 		resp, to, err := c.exchange(method, t, h, body)
-		if err != nil || to == "" {
-			return resp, err
+		if err != nil {
+			return nil, err
 		}
+		if to == "" {
+			resp.Via = via
+			return resp, nil
+		}
+		via = append(via, t.url.Scheme+"://"+t.url.Host)
 		if redirects == c.limits.Redirects {
 			return nil, upstream("%s redirected once more after %d redirects: fetch the final URL", t.url.Host, redirects)
 		}

@@ -49,8 +49,9 @@ type Response struct {
 	// Headers have names in lower case. Values of one name are joined by a comma; those of set-cookie, which may hold
 	// commas, by a newline, which no value holds.
 	Headers map[string]string
-	Body    []byte // the whole body, UTF-8, unless it was spilled
-	Spilled bool   // the body was written to Request.Spill: it is long, or is no text
-	Size    int64  // of the body in bytes, unpacked
-	URL     string // what answered, after redirects; it may hold what the caller or the server has put there
+	Body    []byte   // the whole body, UTF-8, unless it was spilled
+	Spilled bool     // the body was written to Request.Spill: it is long, or is no text
+	Size    int64    // of the body in bytes, unpacked
+	Via     []string // servers that redirected, in their order, as scheme://host
+	URL     string   // what answered, after redirects; it may hold what the caller or the server has put there
 }

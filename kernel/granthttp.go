@@ -62,6 +62,8 @@ func hostCovers(own, pattern string) bool {
 	switch {
 	case own == pattern:
 		return true
+	case own == "*:*":
+		return !strings.HasPrefix(pattern, "[") && strings.ContainsFunc(pattern, func(r rune) bool { return r >= 'a' && r <= 'z' })
 	case strings.ContainsAny(pattern, ":[") || !strings.ContainsFunc(pattern, func(r rune) bool { return r >= 'a' && r <= 'z' }):
 		return false
 	case own == "*":

@@ -39,6 +39,7 @@ func TestHTTPCovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, _ := kernel.NewToken(fetching(7, true, true, "*"), nil)
+	ports, _ := kernel.NewToken(fetching(7, false, false, "*:*"), nil)
 	none := &kernel.Token{}
 	for _, tt := range []struct {
 		own  *kernel.Token
@@ -62,6 +63,9 @@ func TestHTTPCovers(t *testing.T) {
 		{all, fetching(8, false, false, "192.0.2.1"), false},
 		{all, fetching(8, false, false, "[::1]"), false},
 		{all, fetching(8, false, false, "*:*"), false},
+		{ports, fetching(8, false, false, "api.example.com:8443", "api.example.com", "*.example.org:*"), true},
+		{ports, fetching(8, false, false, "192.0.2.1:8443"), false},
+		{ports, fetching(8, false, false, "[::a]:8443"), false},
 	} {
 		other, fault := kernel.NewToken(tt.in, nil)
 		if fault != nil {

@@ -10,6 +10,7 @@ type AuditLogInput struct {
 	Correlation *string `json:"correlation,omitzero" minlen:"1" doc:"Only calls with this correlation."`
 	SinceTime   *int64  `json:"since_time,omitzero" min:"0" doc:"Only calls at or after: Unix epoch, milliseconds."`
 	UntilTime   *int64  `json:"until_time,omitzero" min:"0" doc:"Only calls at or before: Unix epoch, milliseconds."`
+	Request     *bool   `json:"request,omitzero" doc:"Whether to add the data of each message, as far as it is journaled. Only the operator may ask for it."`
 
 	SinceSeq *int64 `json:"since_seq,omitzero" min:"0" doc:"Only entries after this one: next of the reply before. Default: from the first."`
 	Limit    *int64 `json:"limit,omitzero" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come where the line would be too long."`
@@ -21,7 +22,7 @@ type AuditLogOutput struct {
 	Next    int64        `json:"next,omitzero" doc:"There may be more: since_seq of the next page."`
 }
 
-// AuditEntry is one syscall, with what came of it (CAP 4). All members are always there, as in CAP.
+// AuditEntry is one syscall, with what came of it (CAP 4). All members but code, intent and request are always there, as in CAP.
 type AuditEntry struct {
 	Success     bool      `json:"success" doc:"Whether it succeeded."`
 	SyscallCode string    `json:"syscall_code" doc:"CAP's code, or the type of a syscall that has none."`
@@ -39,6 +40,7 @@ type AuditEntry struct {
 	Status      string    `json:"status" enum:"ok denied failed running unknown" doc:"The verdict: ok; denied by capability or quota; failed; running: begun outside the kernel and not ended; unknown: begun, and the kernel stopped, or could not record the end."`
 	Code        int64     `json:"code,omitzero" doc:"Code of the error; absent: there is none."`
 	Intent      int64     `json:"intent,omitzero" doc:"Of a call that had something done outside the kernel: the entry that was written before that began. The row itself is the end, with the call's outcome."`
+	Request     Value     `json:"request,omitzero" doc:"Data of the message without its secrets, where it was asked for."`
 }
 
 // The values of AuditEntry.Status.
@@ -62,6 +64,7 @@ type AuditMetricsOutput struct {
 	AvgLatencyUS float64                 `json:"avg_latency_us" doc:"Mean latency, microseconds."`
 	Latency      map[string]LatencyQuant `json:"latency" doc:"Quantiles by type."`
 	Refusing     string                  `json:"refusing,omitzero" doc:"Why the journal cannot be written, such as that its disk is full: commands are refused until it can."`
+	Warnings     []string                `json:"warnings,omitzero" doc:"What the operator has to see to, such as a file of keys whose mode became unsafe. Only the operator is told."`
 }
 
 // LatencyQuant is how long the calls of one type took, right to within an eighth.

@@ -16,9 +16,7 @@ type grantFlags struct {
 	quotas  []string
 	expires numberFlag
 	add     bool
-	hosts   []string
-	plain   bool
-	open    bool
+	http    httpFlags
 }
 
 func newCapGrant(a *app) *cobra.Command {
@@ -53,9 +51,7 @@ granter holds, 4 no such process.`,
 	}
 	cmd.Flags().StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again")
 	cmd.Flags().BoolVar(&f.add, "add", false, "add to what the process was granted before")
-	cmd.Flags().StringArrayVar(&f.hosts, "host", nil, "host that it may fetch from: a name, *.name for all below it, an address, or * for any name; with or without a port; may be given again")
-	cmd.Flags().BoolVar(&f.plain, "http-plain", false, "it may fetch over http: too")
-	cmd.Flags().BoolVar(&f.open, "http-open", false, "sealed header values are opened for it")
+	f.http.add(cmd)
 	f.expires.add(cmd, "expires-at-tick", "last tick at which the grant holds (default: it does not expire)")
 	return cmd
 }
@@ -73,9 +69,7 @@ func (f *grantFlags) input(cmd *cobra.Command, args []string) (*schema.GrantInpu
 	if in.ExpiresAtTick, err = f.expires.given(cmd, "expires-at-tick", 0); err != nil {
 		return nil, err
 	}
-	if f.hosts != nil || f.plain || f.open {
-		in.HTTP = &schema.HTTPGrant{Hosts: append([]string{}, f.hosts...), Plain: f.plain, Open: f.open}
-	}
+	in.HTTP = f.http.grant()
 	nothing := in.ResourceQuotas == nil && in.ExpiresAtTick == nil && in.HTTP == nil
 	if len(in.AllowedSyscalls) == 0 && (!f.add || nothing) {
 		return nil, errors.New(`name at least one SYSCALL; "pwos cap revoke" takes all away`)

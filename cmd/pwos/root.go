@@ -70,7 +70,7 @@ func (r root) run(ctx context.Context, args []string) error {
 // noVerb refuses what is no verb: cobra comes here only if none of that name exists.
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage(cmd, fmt.Errorf("%q is no verb of pwos", args[0]))
+		return usage(cmd, unknownCommand(cmd, args[0]))
 	}
 	if mode, err := cmd.Flags().GetString("mode"); err != nil || mode != "client" {
 		return usage(cmd, fmt.Errorf("--mode is client or daemon, not %q", mode))

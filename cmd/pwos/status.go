@@ -18,7 +18,8 @@ func newStatus(a *app) *cobra.Command {
 		Long: `status shows the kernel that runs: its process, its sockets, how fast it answers.
 It never starts one: without a kernel it exits with 6, and says why the last start
 failed, if it did. Where the journal cannot be written, as on a full disk, it says so:
-commands are refused until it can.`,
+commands are refused until it can. It also says what you have to see to, such as a
+file of keys whose mode became unsafe.`,
 		Example: `  pwos status
   pwos status --json`,
 		Args: arguments(cobra.NoArgs),
@@ -39,8 +40,14 @@ type kernelInfo struct {
 	eventsSocket string
 	syscalls     int
 	ping         time.Duration
-	refusing     string // why commands are refused; "" where they are not, or it does not tell
+	condition
 	parameters
+}
+
+// condition is what is wrong with a kernel, as far as it tells.
+type condition struct {
+	refusing string   // why commands are refused; "" where they are not
+	warnings []string // what the operator has to see to
 }
 
 // parameters are what the kernel was started with, as far as it tells; "" and nil where it does not.
@@ -68,7 +75,7 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 		return s, err
 	}
 	places := c.Places()
-	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping, readRefusal(ctx, c), readParameters(ctx, c)}, nil
+	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping, readCondition(ctx, c), readParameters(ctx, c)}, nil
 }
 
 // readParameters asks for the parameter block, which a caller may be denied.
@@ -84,16 +91,17 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	return p
 }
 
-// readRefusal asks whether commands are refused, which a caller may be denied. It comes after other questions: they are
-// journaled too, so the kernel knows by then whether it can write.
-func readRefusal(ctx context.Context, c *client.Client) string {
+// readCondition asks whether commands are refused, and what else is wrong, which a caller may be denied. It comes after
+// other questions: they are journaled too, so the kernel knows by then whether it can write.
+func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	data, err := invoke(ctx, c, "Audit.Metrics", &schema.AuditMetricsInput{})
 	if err != nil {
-		return ""
+		return is
 	}
 	members, _ := objectOf(data)
-	why, _ := textOf(members["refusing"])
-	return why
+	is.refusing, _ = textOf(members["refusing"])
+	is.warnings, _ = valueOf[[]string](members["warnings"])
+	return is
 }
 
 // durability says what an answer to a command promises.
@@ -128,6 +136,9 @@ func (a *app) printStatus(s kernelInfo) error {
 		if s.refusing != "" {
 			o = o.text("refusing", s.refusing)
 		}
+		if len(s.warnings) > 0 {
+			o = o.raw("warnings", textList(s.warnings))
+		}
 		if s.sandbox != "" {
 			o = o.text("sandbox", s.sandbox).raw("sandbox_gaps", textList(s.gaps))
 		}
@@ -137,6 +148,9 @@ func (a *app) printStatus(s kernelInfo) error {
 	t.row("kernel", a.style(good, "running")+", process "+strconv.Itoa(s.pid))
 	if s.refusing != "" {
 		t.row("commands", a.style(bad, "refused")+", because the journal cannot be written: "+escaped(s.refusing))
+	}
+	for _, warning := range s.warnings {
+		t.row("warning", a.style(bad, escaped(warning)))
 	}
 	t.row("socket", escaped(s.socket))
 	t.row("older dialect", escaped(s.eventsSocket))

@@ -62,6 +62,9 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (kernel.Result,
 	}
 	row, ok := kernel.Named(in.Syscall)
 	if !ok {
+		if like := schema.NearestType(in.Syscall); like != "" {
+			return kernel.Result{}, schema.Errorf(schema.UnknownSyscall, "no syscall %s; did you mean %s?", in.Syscall, like)
+		}
 		return kernel.Result{}, schema.Errorf(schema.UnknownSyscall, "no syscall has the type or code %q: Syscall.List names them all", in.Syscall)
 	}
 	if in.Amount != nil && in.ResourceID == nil {

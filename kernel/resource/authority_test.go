@@ -108,7 +108,8 @@ func TestCheckRefuses(t *testing.T) {
 	b.must(1, "Capability.Check", `{"pid":3,"syscall":"SYS_QUERY"}`, `{"allowed":true}`)
 	b.refused(3, "Capability.Check", `{"pid":1,"syscall":"SYS_QUERY"}`, schema.Forbidden,
 		"pid 3 may not see what pid 1 may do: it is none of its descendants")
-	for _, name := range []string{"Memory.Put", "SYS_NOTHING", "Memory.*", "*", "Resource.Free"} {
+	b.refused(0, "Capability.Check", `{"pid":1,"syscall":"Memory.Sett"}`, schema.UnknownSyscall, "no syscall Memory.Sett; did you mean Memory.Set?")
+	for _, name := range []string{"Rocket.Launch", "SYS_NOTHING", "Memory.*", "*", "Resource.Free"} {
 		b.refused(0, "Capability.Check", `{"pid":1,"syscall":"`+name+`"}`, schema.UnknownSyscall,
 			`no syscall has the type or code "`+name+`": Syscall.List names them all`)
 	}

@@ -35,7 +35,7 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		return reply(clock(call.Tick))
 	case *schema.ClockAdvanceInput:
 		return kernel.Result{Data: clock(call.Tick + in.Ticks), Tick: call.Tick + in.Ticks}, nil
-	case *schema.LoginFailedInput:
+	case *schema.LoginFailedInput, *schema.ThrottledInput:
 		data, err := schema.Marshal(in) // the audit log shows outcomes, so this is where it shows
 		if err != nil {
 			return kernel.Result{}, err
@@ -86,6 +86,9 @@ func clock(tick int64) []byte {
 func describe(name string, d schema.Dialect) (kernel.Result, error) {
 	row, ok := schema.Lookup(name)
 	if !ok || row.Internal {
+		if like := schema.NearestType(name); like != "" {
+			return kernel.Result{}, schema.Errorf(schema.NotFound, "no syscall %s; did you mean %s?", name, like)
+		}
 		return kernel.Result{}, schema.Errorf(schema.NotFound, "no syscall is named %q: Syscall.List names them all", name)
 	}
 	return reply(row.AppendDescription(nil, d))
