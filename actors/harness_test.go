@@ -43,7 +43,7 @@ type system struct {
 	restoring func(schema.Domain) // where set, called before a domain's state is made anew
 }
 
-// An option of a system is one of these.
+// An option of a system is one of these, or the metrics of what its disk holds.
 type (
 	syncing   time.Duration // what lets answers go before they are on disk, which is that long after
 	reserving int64         // what the journal keeps in reserve, in bytes
@@ -72,12 +72,15 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.room = &room{FS: s.files}
 	var late time.Duration
 	var reserve int64
+	var metrics *actors.Metrics
 	for _, o := range options {
 		switch o := o.(type) {
 		case syncing:
 			late = time.Duration(o)
 		case reserving:
 			reserve = int64(o)
+		case *actors.Metrics:
+			metrics = o
 		default:
 			t.Fatalf("no option is a %T", o)
 		}
@@ -90,7 +93,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
 		Runners:   runnersOf(domains),
-		Domains:   domains, Journal: record, Dir: "/journal", Keys: keys, Tokens: s.tokens, Processes: nobody{},
+		Domains:   domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: metrics, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
 	})
 	s.stopped = sync.OnceValue(s.kernel.Close)

@@ -15,7 +15,7 @@ import (
 func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 	s := d.busy
 	call := &s.batch.calls[s.at]
-	if s.epoch != d.epoch && failed == nil {
+	if (s.epoch != d.epoch || d.rebuilding.stalled) && failed == nil {
 		failed = errNotWritten(call) // what its steps did so far may be lost, and this state is another
 	}
 	for failed == nil && len(s.result.Steps) > 0 {
@@ -26,6 +26,7 @@ func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 			failed = err
 			break
 		}
+		b.account = s.batch.account
 		if b.domain != d.name {
 			b.saga, s.awaits = s, b.domain
 			d.watch(ctx, b.domain)
@@ -42,6 +43,7 @@ func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 		d.finish(ctx, call, &s.result)
 	}
 	call.Proof.LatencyUS += microseconds(s.begun)
+	s.batch.charge(call)
 	d.run(ctx, s.batch, s.at+1)
 }
 

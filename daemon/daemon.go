@@ -101,9 +101,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	d.state = s
-	if d.web, err = newWeb(&d.config.HTTP, d.blobs.Store, s.identity, d.log); err != nil {
-		return err
-	}
+	d.web = newWeb(s.fetcher, d.blobs.Store, s.identity, d.log)
 	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.web.resources, d.log); err != nil {
 		return err
 	}
@@ -123,10 +121,14 @@ func (d *Daemon) boot(ctx context.Context) error {
 	d.programs.forget(d.agentsDir(), s.processes.Known)
 	d.kernel = actors.New(actors.Config{
 		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(),
-		Journal: s.journal, Dir: s.dir, Keys: s.keys, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
+		Journal: s.journal, Dir: s.dir, Keys: s.keys, Metrics: s.metrics, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
 		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
 		Origin: d.config.Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
-		Log: d.log, Runners: d.runners(), Blobs: d.blobs,
+		Bounds: actors.Bounds{
+			InFlightBytes:         d.config.Agents.InFlightBytes,
+			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
+		},
+		Log: d.log, Runners: d.runners(), Blobs: d.blobs, Warnings: d.warnings,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
@@ -145,6 +147,19 @@ func (d *Daemon) boot(ctx context.Context) error {
 	return nil
 }
 
+// warnings are what the operator has to see to, for pwos status.
+func (d *Daemon) warnings() (all []string) {
+	if d.keyed != nil {
+		if warning := troubleOf(d.keyed.source); warning != "" {
+			all = append(all, "authorized keys: "+warning)
+		}
+	}
+	if warning := troubleOf(d.promptware.trusted); warning != "" {
+		all = append(all, "trusted keys: "+warning)
+	}
+	return all
+}
+
 // syncEvery is how long an answered command may not be on disk; 0: it always is.
 func syncEvery(j config.Journal) time.Duration {
 	if j.Sync == config.Interval {
@@ -157,7 +172,10 @@ func syncEvery(j config.Journal) time.Duration {
 // listener breaks. It finishes what was received and returns when every goroutine has ended, with why it had to.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.ran = true
-	config := unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log, Identify: d.programs.identify}
+	config := unixsock.ServerConfig{
+		Endpoints: d.endpoints, Handler: d.serve, Log: d.log,
+		Identify: d.programs.identify, Bounds: bounds(d.config.Agents), Flood: d.programs.suspend,
+	}
 	if d.keyed != nil {
 		config.Authenticator = d.keyed
 	}
@@ -219,7 +237,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		conn.Interrupt()
+		conn.Drain()
 	})
 	defer func() {
 		if !stop() {
@@ -251,7 +269,7 @@ func (d *Daemon) Close() error {
 				err = errors.Join(err, d.kernel.Close())
 			}
 		}
-		err = errors.Join(err, d.promptware.close(), d.state.close())
+		err = errors.Join(err, d.keyed.close(), d.promptware.close(), d.state.close())
 	}
 	if d.blobs != nil {
 		err = errors.Join(err, d.blobs.close())

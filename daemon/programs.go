@@ -71,6 +71,17 @@ func (p *programs) close() {
 	}
 }
 
+// bounds are those of the configuration. All agents together may take half of the descriptors: the rest is the operator's,
+// the journal's and that of the programs.
+func bounds(a config.Agents) unixsock.Bounds {
+	b := unixsock.Bounds{Connections: a.Connections, Prologues: a.Prologues, Agents: unixsock.DefaultBounds().Agents}
+	var limit syscall.Rlimit // the runtime has raised it to the hard one
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil {
+		b.Agents = max(1, int(min(limit.Cur, 1<<20)/2))
+	}
+	return b
+}
+
 // identify finds out who is at the other end of a connection: a process of a hosted program, or of anything that it
 // started, is that agent, and who cannot be told is nobody (PROTOCOL 4). So is the agent of another kernel: to be the
 // operator here would free it of all that binds it there.
@@ -96,6 +107,21 @@ func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
 		peer.Agent = owner.PID()
 	}
 	return peer, nil
+}
+
+// suspend stops an agent for a while that connects faster than its connections can be refused: others would wait behind them
+// in the listen queue.
+func (p *programs) suspend(agent int64) {
+	h := p.opened.Load()
+	if h == nil {
+		return
+	}
+	for _, program := range h.Processes() {
+		if program.PID() == agent {
+			p.log.Warn("agent is suspended: it floods the kernel with connections", "agent", agent)
+			program.Suspend()
+		}
+	}
 }
 
 // hosting is how the kernel has programs run.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/fetch"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -43,6 +44,7 @@ type state struct {
 	memory    *memory.Domain
 
 	keys      *actors.Keys
+	metrics   *actors.Metrics
 	tick      int64
 	replayed  uint64       // entries that were read to make the state
 	store     *projections // nil where it cannot be had
@@ -50,7 +52,8 @@ type state struct {
 	made      uint64    // the entry that every snapshot is of, 0 where they differ
 	identity  *identity // what the kernel seals with
 
-	host *hostKey
+	host    *hostKey
+	fetcher *fetch.Fetcher
 
 	space *uri.Space   // what can be named
 	tree  *rootfs.Tree // the files of it
@@ -62,7 +65,7 @@ func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *st
 	if err != nil {
 		return nil, err
 	}
-	made := &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys()}
+	made := &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys(), metrics: actors.NewMetrics()}
 	s = made // which a failure takes back
 	s.journal, err = s.openJournal(key)
 	if err != nil {
@@ -132,11 +135,14 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	if s.memory, err = memory.New(parameters, view); err != nil {
 		return err
 	}
+	if s.fetcher, err = newFetcher(&cfg.HTTP); err != nil {
+		return err
+	}
 	s.identity = newIdentity(&cfg.Crypto, s.log)
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: self.New(names{s.space, view}), schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
-		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(),
+		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(checkFetch(s.fetcher, s.log)),
 	}
 	return nil
 }

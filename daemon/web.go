@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -29,7 +30,8 @@ type web struct {
 	log      *slog.Logger
 }
 
-func newWeb(cfg *config.HTTP, blobs *blob.Store, identity *identity, log *slog.Logger) (*web, error) {
+// newFetcher makes what fetches as the configuration says.
+func newFetcher(cfg *config.HTTP) (*fetch.Fetcher, error) {
 	o := fetch.Options{UserAgent: "pwos/" + Version(), Limits: fetch.Limits{WireBytes: cfg.MaxBodyBytes, BodyBytes: cfg.MaxBodyBytes}}
 	for _, text := range cfg.Allow {
 		prefix, err := netip.ParsePrefix(text)
@@ -57,16 +59,35 @@ func newWeb(cfg *config.HTTP, blobs *blob.Store, identity *identity, log *slog.L
 			return nil, fmt.Errorf("configuration: http.ca_file: %s holds no certificate", cfg.CAFile)
 		}
 	}
-	return &web{fetcher: fetch.New(o), blobs: blobs, identity: identity, log: log.With("component", "http")}, nil
+	return fetch.New(o), nil
 }
 
-// fetch is the runner of Http.Fetch.
-func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
-	in := job.Do.(*schema.HTTPFetchInput)
-	policy, err := w.policy(job)
-	if err != nil {
-		return nil, err
+func newWeb(fetcher *fetch.Fetcher, blobs *blob.Store, identity *identity, log *slog.Logger) *web {
+	return &web{fetcher: fetcher, blobs: blobs, identity: identity, log: log.With("component", "http")}
+}
+
+// checkFetch is what kernel/http asks before a fetch is begun: it refuses as the fetch itself would, as far as that needs
+// no network.
+func checkFetch(fetcher *fetch.Fetcher, log *slog.Logger) func(*kernel.Call, *schema.HTTPFetchInput) *schema.Error {
+	return func(call *kernel.Call, in *schema.HTTPFetchInput) *schema.Error {
+		never := func(context.Context, string) (string, error) { return "", errors.New("a check opens nothing") }
+		policy, fault := policyOf(call.PID, call.Token, never, log)
+		if fault != nil {
+			return fault
+		}
+		req := requestOf(in, policy)
+		switch {
+		case in.Body != nil:
+			req.Body = fetch.Bytes([]byte(*in.Body))
+		case in.BodyRef != nil: // its length is known when it is opened
+			req.Body = &fetch.Body{}
+		}
+		return fetcher.Check(req)
 	}
+}
+
+// requestOf is what a call asks for, but for its body.
+func requestOf(in *schema.HTTPFetchInput, policy fetch.Policy) fetch.Request {
 	req := fetch.Request{URL: in.URL, Headers: in.Headers, Policy: policy}
 	if in.Method != nil {
 		req.Method = *in.Method
@@ -74,6 +95,17 @@ func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
 	if in.Timeout != nil {
 		req.Timeout = time.Duration(*in.Timeout * float64(time.Millisecond))
 	}
+	return req
+}
+
+// fetch is the runner of Http.Fetch.
+func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
+	in := job.Do.(*schema.HTTPFetchInput)
+	policy, fault := w.policy(job)
+	if fault != nil {
+		return nil, fault
+	}
+	req := requestOf(in, policy)
 	out := &schema.HTTPFetchOutput{}
 	if err := w.body(job, in, &req, out); err != nil {
 		return nil, err
@@ -114,26 +146,31 @@ func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
 // digest writes a SHA-256 as subresource integrity does.
 func digest(sum []byte) string { return "sha256-" + base64.StdEncoding.EncodeToString(sum) }
 
-// policy is what the caller may do: everything as the operator, else what its token says.
-func (w *web) policy(job *actors.Job) (fetch.Policy, error) {
-	if job.PID == kernel.Operator {
-		return fetch.Policy{AnyHost: true, PlainHTTP: true, Open: w.open}, nil
+// policy is that of whom a job is for.
+func (w *web) policy(job *actors.Job) (fetch.Policy, *schema.Error) {
+	return policyOf(job.PID, job.Token, w.open, w.log)
+}
+
+// policyOf is what a process may do with its token: everything as the operator, else what the token says.
+func policyOf(pid int64, token *kernel.Token, open func(context.Context, string) (string, error), log *slog.Logger) (fetch.Policy, *schema.Error) {
+	if pid == kernel.Operator {
+		return fetch.Policy{AnyHost: true, PlainHTTP: true, Open: open}, nil
 	}
-	if job.Token == nil || job.Token.HTTP == nil {
-		return fetch.Policy{}, schema.Errorf(schema.Forbidden, `pid %d may fetch from no host: grant it with "pwos cap grant %d Http.Fetch --host HOST"`, job.PID, job.PID)
+	if token == nil || token.HTTP == nil {
+		return fetch.Policy{}, schema.Errorf(schema.Forbidden, `pid %d may fetch from no host: grant it with "pwos cap grant %d Http.Fetch --host HOST"`, pid, pid)
 	}
-	grant := job.Token.HTTP
+	grant := token.HTTP
 	p := fetch.Policy{PlainHTTP: grant.Plain}
 	for _, text := range grant.Hosts {
 		host, err := fetch.ParseHost(text)
 		if err != nil {
-			w.log.Warn("a granted host cannot be read", "pid", job.PID, "host", text)
+			log.Warn("a granted host cannot be read", "pid", pid, "host", text)
 			continue // it names nobody
 		}
 		p.Hosts = append(p.Hosts, host)
 	}
 	if grant.Open {
-		p.Open = w.open
+		p.Open = open
 	}
 	return p, nil
 }

@@ -30,12 +30,15 @@ type Process struct {
 	watched *watched
 	started time.Time
 
-	asked sync.Once // TERM is sent once
+	asked sync.Once     // TERM is sent once
+	told  chan struct{} // closed before it is
 
 	mu     sync.Mutex
 	reaped bool      // the group's number may be another's
 	reason Reason    // why the host ends it
 	until  time.Time // how long its other processes may go on when the first has ended
+
+	suspension suspension
 
 	killed chan struct{} // closed by the first kill
 	once   sync.Once
@@ -120,6 +123,7 @@ func (p *Process) Terminate(ctx context.Context, grace time.Duration) error {
 	p.mu.Unlock()
 	if grace > 0 {
 		p.asked.Do(func() {
+			close(p.told)
 			p.Signal(syscall.SIGTERM)
 			p.signalOthers(syscall.SIGTERM)
 			p.Signal(syscall.SIGCONT) // a stopped process does not hear

@@ -98,6 +98,11 @@ func (e *Error) Unwrap() error {
 	return e.Cause
 }
 
+// Denied reports whether the error is a refusal: the caller is not known, or has no capability or no quota for the call (CAP 6).
+func (e *Error) Denied() bool {
+	return e.Class == Unauthenticated || e.Class == Forbidden || e.Class == QuotaExceeded
+}
+
 // Code returns the HTTP status code that OsMessage shows, 400 to 599.
 func (e *Error) Code() int { return codes[e.Class].status }
 

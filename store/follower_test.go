@@ -7,10 +7,12 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/store"
 )
 
@@ -211,6 +213,32 @@ func TestFollowerWithoutRoom(t *testing.T) {
 		t.Fatalf("told %v", told.all())
 	}
 	wantMark(t, s, store.RunEntries)
+}
+
+// A process that has no descriptor left for a while does not end the Follower.
+func TestFollowerWithoutDescriptors(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	k.grow(t, store.RunEntries)
+	s := open(t, newPath(t), store.Options{})
+	for n, last := 1, 1; n <= min(last, 20); n++ {
+		check(t, s.DropIndex(ctx()))
+		fsys := faultfs.NewFailing(journal.OSFS{}, faultfs.Fault{N: n, Err: syscall.EMFILE})
+		var told troubles
+		until, cancel := context.WithCancel(ctx())
+		c := &clock{tick: func(time.Duration) {
+			if mark, err := s.Watermark(ctx()); err != nil || mark.Seq == store.RunEntries {
+				cancel()
+			}
+		}}
+		check(t, store.NewFollower(s, store.FollowerOptions{
+			FS: fsys, Dir: k.dir, Limit: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
+		}).Run(until))
+		cancel()
+		last = fsys.Count()
+		told.want(t, syscall.EMFILE)
+		wantMark(t, s, store.RunEntries)
+	}
 }
 
 // An index that is dropped under a Follower is made anew.

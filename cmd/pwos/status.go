@@ -21,7 +21,8 @@ func newStatus(a *app) *cobra.Command {
 		Long: `status shows the kernel that runs: its process, its sockets, how fast it answers.
 It never starts one: without a kernel it exits with 6, and says why the last start
 failed, if it did. Where the journal cannot be written, as on a full disk, it says so:
-commands are refused until it can.`,
+commands are refused until it can. It also says what you have to see to, such as a
+file of keys whose mode became unsafe.`,
 		Example: `  pwos status
   pwos status --json`,
 		Args: arguments(cobra.NoArgs),
@@ -42,9 +43,15 @@ type kernelInfo struct {
 	eventsSocket string
 	syscalls     int
 	ping         time.Duration
-	refusing     string // why commands are refused; "" where they are not, or it does not tell
+	condition
 	parameters
 	others map[string]int64 // origins beside the operator's under which there is memory, with the number of keys
+}
+
+// condition is what is wrong with a kernel, as far as it tells.
+type condition struct {
+	refusing string   // why commands are refused; "" where they are not
+	warnings []string // what the operator has to see to
 }
 
 // parameters are what the kernel was started with, as far as it tells; "" and nil where it does not.
@@ -75,7 +82,7 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 	places := c.Places()
 	info := kernelInfo{
 		pid: c.PID(), socket: places.KernelSocket, eventsSocket: places.EventsSocket, syscalls: len(types), ping: ping,
-		refusing: readRefusal(ctx, c), parameters: readParameters(ctx, c),
+		condition: readCondition(ctx, c), parameters: readParameters(ctx, c),
 	}
 	info.others = readOrigins(ctx, c)
 	delete(info.others, info.origin)
@@ -106,16 +113,17 @@ func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 	return keys
 }
 
-// readRefusal asks whether commands are refused, which a caller may be denied. It comes after other questions: they are
-// journaled too, so the kernel knows by then whether it can write.
-func readRefusal(ctx context.Context, c *client.Client) string {
+// readCondition asks whether commands are refused, and what else is wrong, which a caller may be denied. It comes after
+// other questions: they are journaled too, so the kernel knows by then whether it can write.
+func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	data, err := invoke(ctx, c, "Audit.Metrics", &schema.AuditMetricsInput{})
 	if err != nil {
-		return ""
+		return is
 	}
 	members, _ := objectOf(data)
-	why, _ := textOf(members["refusing"])
-	return why
+	is.refusing, _ = textOf(members["refusing"])
+	is.warnings, _ = valueOf[[]string](members["warnings"])
+	return is
 }
 
 // durability says what an answer to a command promises.
@@ -158,6 +166,9 @@ func (a *app) printStatus(s kernelInfo) error {
 			}
 			o = o.raw("other_origins", list.close())
 		}
+		if len(s.warnings) > 0 {
+			o = o.raw("warnings", textList(s.warnings))
+		}
 		if s.sandbox != "" {
 			o = o.text("sandbox", s.sandbox).raw("sandbox_gaps", textList(s.gaps))
 		}
@@ -167,6 +178,9 @@ func (a *app) printStatus(s kernelInfo) error {
 	t.row("kernel", a.style(good, "running")+", process "+strconv.Itoa(s.pid))
 	if s.refusing != "" {
 		t.row("commands", a.style(bad, "refused")+", because the journal cannot be written: "+escaped(s.refusing))
+	}
+	for _, warning := range s.warnings {
+		t.row("warning", a.style(bad, escaped(warning)))
 	}
 	t.row("socket", escaped(s.socket))
 	t.row("older dialect", escaped(s.eventsSocket))

@@ -2,6 +2,7 @@
 package ipc
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -82,7 +83,7 @@ func (d *Domain) reaches(call *kernel.Call, pid int64) bool {
 func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 	switch in := call.Input.(type) {
 	case *schema.SendMsgInput:
-		switch fault := tooDeep(in.Payload); {
+		switch fault := cmp.Or(tooDeep(in.Payload), kernel.CheckName("intent", said(in.Intent))); {
 		case fault != nil:
 			return kernel.Result{}, fault
 		case in.ReceiverPID == everybody:
@@ -90,7 +91,7 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		}
 		return d.send(call, in)
 	case *schema.BroadcastInput:
-		if fault := tooDeep(in.Payload); fault != nil {
+		if fault := cmp.Or(tooDeep(in.Payload), kernel.CheckName("intent", said(in.Intent))); fault != nil {
 			return kernel.Result{}, fault
 		}
 		return d.broadcast(call, in)

@@ -10,7 +10,7 @@ import (
 )
 
 // tooDeep refuses a payload that who receives it could not be shown.
-func tooDeep(payload schema.Value) error {
+func tooDeep(payload schema.Value) *schema.Error {
 	if schema.ValidWithin(payload, schema.MaxKeptDepth) {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -147,5 +148,16 @@ func TestCapacity(t *testing.T) {
 			}
 			s.check()
 		})
+	}
+}
+
+// A message has an intent that people can read for what it is.
+func TestIntentWithHiddenCharacters(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{Capacity: 5}, 1, 2)
+	for typ, receiver := range map[string]string{"Syscall.SendMsg": `"receiver_pid":2,`, "Ipc.Broadcast": ""} {
+		_, err := s.run(1, typ, `{`+receiver+`"intent":"pay\u200b","payload":1}`)
+		domaintest.WantError(t, err, schema.InvalidInput,
+			"Invalid input: intent must not have the character U+200B, which is not visible or changes how the text around it is shown: leave it out")
 	}
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -12,6 +13,9 @@ import (
 func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (kernel.Result, error) {
 	if call.PID != kernel.Operator && !d.table.alive(call.PID) {
 		return kernel.Result{}, schema.Errorf(schema.Conflict, "pid %d cannot spawn: it has ended, or never was", call.PID)
+	}
+	if err := cmp.Or(kernel.CheckName("child_agent_id", in.ChildAgentID), kernel.CheckName("intent", said(in.Intent, ""))); err != nil {
+		return kernel.Result{}, err
 	}
 	if err := d.checkProgram(call, &in.Program); err != nil {
 		return kernel.Result{}, err

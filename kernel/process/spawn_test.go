@@ -168,3 +168,15 @@ func TestStaleNote(t *testing.T) {
 		t.Error("the note is kept")
 	}
 }
+
+// A name that people cannot read for what it is belongs to no new agent.
+func TestSpawnWithHiddenCharacters(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"child_agent_id", "intent"} {
+		names := map[string]string{"child_agent_id": "scout", "intent": "look"}
+		names[field] += "\u202e"
+		_, err := newShell(t).run(0, "Syscall.Spawn", `{"child_agent_id":"`+names["child_agent_id"]+`","intent":"`+names["intent"]+`"}`)
+		domaintest.WantError(t, err, schema.InvalidInput,
+			"Invalid input: "+field+" must not have the character U+202E, which is not visible or changes how the text around it is shown: leave it out")
+	}
+}

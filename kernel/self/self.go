@@ -35,7 +35,7 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		return reply(clock(call.Tick))
 	case *schema.ClockAdvanceInput:
 		return kernel.Result{Data: clock(call.Tick + in.Ticks), Tick: call.Tick + in.Ticks}, nil
-	case *schema.LoginFailedInput:
+	case *schema.LoginFailedInput, *schema.ThrottledInput:
 		data, err := schema.Marshal(in) // the audit log shows outcomes, so this is where it shows
 		if err != nil {
 			return kernel.Result{}, err

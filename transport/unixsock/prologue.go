@@ -165,18 +165,14 @@ func (p *prologue) reject(ctx context.Context, r *rejection) error {
 const farewellTime = 20 * time.Millisecond
 
 // farewell tells a connection why it is sent away, unless that would stand in the middle of another line.
-func (p *prologue) farewell(reason error) error {
+func (p *prologue) farewell(reason *schema.Error) error {
 	if p.torn {
 		return nil
-	}
-	fault := schema.Errorf(schema.Unavailable, "too many connections have not answered %s: connect again and answer at once", authenticate)
-	if errors.Is(reason, errClosing) {
-		fault = schema.Errorf(schema.Unavailable, "the kernel is shutting down")
 	}
 	if err := p.link.SetDeadline(time.Now().Add(farewellTime)); err != nil {
 		return err
 	}
-	return p.refuse(&schema.Message{Dialect: p.link.Dialect()}, fault)
+	return p.refuse(&schema.Message{Dialect: p.link.Dialect()}, reason)
 }
 
 // answersOffer reports whether m, decoded with fault, is the answer that the prologue waits for. In open mode the
