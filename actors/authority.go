@@ -17,6 +17,9 @@ func (k *Kernel) admit(call *kernel.Call) *schema.Error {
 	if call.Caller.Origin != "" {
 		call.Origin = call.Caller.Origin
 	}
+	if chosen := call.Message.Meta.Origin; chosen != "" && call.Caller.PID == kernel.Operator {
+		call.Origin = chosen
+	}
 	if p := k.processes.Process(call.PID); p != nil {
 		call.Origin = p.Origin
 	}

@@ -68,7 +68,7 @@ func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *schema.Error) (f
 		return nil, errLongKey(len(id.key))
 	}
 	// What the journal leaves out is left out here too: a start that reads it has to come to the same sum.
-	body := bodyOf(call.Message.Type, call.Syscall.Input.Redact(call.Message.Data, call.Input, false))
+	body := bodyOf(call, call.Syscall.Input.Redact(call.Message.Data, call.Input, false))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.expire(call.Time)
@@ -212,10 +212,14 @@ func (k *Keys) expire(now int64) {
 	}
 }
 
-func bodyOf(typ string, data []byte) [sha256.Size]byte {
+func bodyOf(call *kernel.Call, data []byte) [sha256.Size]byte {
 	h := sha256.New()
-	h.Write([]byte(typ))
+	h.Write([]byte(call.Message.Type))
 	h.Write([]byte{0})
+	if origin := call.Message.Meta.Origin; origin != "" { // in another origin it is another call
+		h.Write([]byte(origin))
+		h.Write([]byte{0})
+	}
 	h.Write(data)
 	var sum [sha256.Size]byte
 	h.Sum(sum[:0])

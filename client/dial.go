@@ -44,6 +44,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	switch {
 	case err == nil:
 		d.login.rest = nil
+		c.origin = o.Origin
 		return c, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -116,7 +117,7 @@ func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 	if err := unixsock.EnsurePrivateDir(d.places.Dir); err != nil {
 		return nil, err
 	}
-	lock, err := unixsock.AcquireLock(spawnLock(d.places))
+	lock, err := unixsock.AcquireFile(spawnLock(d.places))
 	if errors.Is(err, unixsock.ErrLocked) {
 		return nil, fmt.Errorf("another client is starting a daemon: %w", err)
 	}

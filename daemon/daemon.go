@@ -133,6 +133,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
 	}
+	d.warnOfOrigins()
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
 	d.log.Info("state made of the journal", "entries", s.journal.Written(), "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)

@@ -41,6 +41,7 @@ type state struct {
 	tokens    *capability.Registry
 	ledger    *resource.Ledger
 	mailboxes *ipc.Domain
+	memory    *memory.Domain
 
 	keys      *actors.Keys
 	metrics   *actors.Metrics
@@ -131,8 +132,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	keyed, err := memory.New(parameters, view)
-	if err != nil {
+	if s.memory, err = memory.New(parameters, view); err != nil {
 		return err
 	}
 	if s.fetcher, err = newFetcher(&cfg.HTTP); err != nil {
@@ -141,7 +141,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	s.identity = newIdentity(&cfg.Crypto, s.log)
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: self.New(names{s.space, view}), schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
-		schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
+		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
 		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(checkFetch(s.fetcher, s.log)),
 	}
 	return nil

@@ -128,8 +128,13 @@ func (a *app) auditVerify(ctx context.Context, dir string, options journal.Verif
 	if err := a.printReport(dir, report); err != nil {
 		return err
 	}
-	for _, limit := range report.Limits() {
-		a.say("%s", limit)
+	switch {
+	case !fresh(report):
+		for _, limit := range report.Limits() {
+			a.say("%s", limit)
+		}
+	case a.wantsJSON(): // at a terminal the report says it
+		a.say("%s", noCheckpoint)
 	}
 	if report.OK() {
 		return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,9 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 			if a.stdinTerminal() {
 				return a.home(cmd.Context())
 			}
+			if a.origin != "" {
+				return usage(cmd, errors.New("--origin goes with a verb: a message of a stream names its own, in metadata.origin"))
+			}
 			return a.stream(cmd.Context())
 		},
 	}
@@ -45,6 +49,7 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 	flags.Var((*spanFlag)(&a.timeout), "timeout", "give up after this long, such as 500ms or 2m (default 30s; streams: never)")
 	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel where none runs")
 	flags.StringVar(&a.identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
+	flags.StringVar(&a.origin, "origin", "", "whose stored things the operator's calls are about: an address, or a name (default: the kernel's origin)")
 	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, flagError(err)) })
 	cmd.Version = version()

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,6 +45,7 @@ type kernelInfo struct {
 	ping         time.Duration
 	condition
 	parameters
+	others map[string]int64 // origins beside the operator's under which there is memory, with the number of keys
 }
 
 // condition is what is wrong with a kernel, as far as it tells.
@@ -52,6 +56,7 @@ type condition struct {
 
 // parameters are what the kernel was started with, as far as it tells; "" and nil where it does not.
 type parameters struct {
+	origin  string   // the operator's
 	sync    string   // when a command is answered
 	sandbox string   // what can confine an agent's program
 	gaps    []string // what that does not refuse
@@ -75,7 +80,13 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 		return s, err
 	}
 	places := c.Places()
-	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping, readCondition(ctx, c), readParameters(ctx, c)}, nil
+	info := kernelInfo{
+		pid: c.PID(), socket: places.KernelSocket, eventsSocket: places.EventsSocket, syscalls: len(types), ping: ping,
+		condition: readCondition(ctx, c), parameters: readParameters(ctx, c),
+	}
+	info.others = readOrigins(ctx, c)
+	delete(info.others, info.origin)
+	return info, nil
 }
 
 // readParameters asks for the parameter block, which a caller may be denied.
@@ -85,10 +96,21 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 		return p
 	}
 	members, _ := objectOf(data)
+	p.origin, _ = textOf(members["origin"])
 	p.sync, _ = textOf(members["sync"])
 	p.sandbox, _ = textOf(members["sandbox"])
 	p.gaps, _ = valueOf[[]string](members["sandbox_gaps"])
 	return p
+}
+
+// readOrigins asks under which origins there is memory, which the operator alone is told.
+func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
+	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/origins"})
+	if err != nil {
+		return nil
+	}
+	keys, _ := valueOf[map[string]int64](data)
+	return keys
 }
 
 // readCondition asks whether commands are refused, and what else is wrong, which a caller may be denied. It comes after
@@ -136,6 +158,14 @@ func (a *app) printStatus(s kernelInfo) error {
 		if s.refusing != "" {
 			o = o.text("refusing", s.refusing)
 		}
+		if len(s.others) > 0 {
+			o = o.text("origin", s.origin)
+			var list object
+			for _, origin := range slices.Sorted(maps.Keys(s.others)) {
+				list = list.integer(origin, s.others[origin])
+			}
+			o = o.raw("other_origins", list.close())
+		}
 		if len(s.warnings) > 0 {
 			o = o.raw("warnings", textList(s.warnings))
 		}
@@ -155,6 +185,12 @@ func (a *app) printStatus(s kernelInfo) error {
 	t.row("socket", escaped(s.socket))
 	t.row("older dialect", escaped(s.eventsSocket))
 	t.row("syscalls", strconv.Itoa(s.syscalls))
+	if len(s.others) > 0 {
+		t.row("origin", escaped(s.origin))
+	}
+	for _, origin := range slices.Sorted(maps.Keys(s.others)) {
+		t.row("other memory", escaped(fmt.Sprintf("%d keys under %s: pwos mem ls --origin %s", s.others[origin], origin, quoted(origin))))
+	}
 	t.row("durability", durability(s.sync))
 	t.row("answers in", s.ping.Round(time.Microsecond).String())
 	if s.sandbox != "" {

@@ -65,10 +65,7 @@ const dirWait = 300 * time.Millisecond
 // into the file. The file is made 0600 where it is not there; its directory has to pass CheckPrivateDir. It returns a
 // *LockedError where another process, or another Lock of this one, holds either.
 func AcquireLock(path string) (*Lock, error) {
-	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
-		return nil, err
-	}
-	l, err := acquire(path, tryLock)
+	l, err := AcquireFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +73,14 @@ func AcquireLock(path string) (*Lock, error) {
 		return nil, errors.Join(err, lockfile.Release(l.file))
 	}
 	return l, nil
+}
+
+// AcquireFile is AcquireLock without the directory, which is the daemon's: the client that starts one holds a lock beside it.
+func AcquireFile(path string) (*Lock, error) {
+	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	return acquire(path, tryLock)
 }
 
 // lockDir locks a directory. It returns nil where the file system has no such lock.
