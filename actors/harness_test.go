@@ -72,12 +72,15 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.room = &room{FS: s.files}
 	var late time.Duration
 	var reserve int64
+	var bounds actors.Bounds
 	for _, o := range options {
 		switch o := o.(type) {
 		case syncing:
 			late = time.Duration(o)
 		case reserving:
 			reserve = int64(o)
+		case actors.Bounds:
+			bounds = o
 		default:
 			t.Fatalf("no option is a %T", o)
 		}
@@ -89,6 +92,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.tokens = &tokens{}
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
+		Bounds:    bounds,
 		Runners:   runnersOf(domains),
 		Domains:   domains, Journal: record, Dir: "/journal", Keys: keys, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
