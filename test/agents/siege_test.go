@@ -92,7 +92,7 @@ func TestSiege(t *testing.T) {
 	}
 	await(t, "refused connections", func() bool { return strings.Contains(daemon.Said(), "connections of an agent are refused") })
 	for i := range 20 {
-		operator := p.dial(t)
+		operator := p.dialPatiently(t)
 		operator.must(t, "query", "Process.List", `{}`, nil)
 		operator.must(t, "command", "Memory.Set", fmt.Sprintf(`{"key":"siege","value":%d}`, i), nil)
 		operator.close()
@@ -112,6 +112,19 @@ func TestSiege(t *testing.T) {
 		c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
 		c.awaitGone(t, pid)
 	}
+}
+
+// dialPatiently is dial for a listen queue that may be full.
+func (p *place) dialPatiently(t *testing.T) (c *client) {
+	t.Helper()
+	await(t, "room in the listen queue", func() bool {
+		var err error
+		if c, err = dialSocket(p.socket()); err != nil && !errors.Is(err, syscall.EAGAIN) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return c
 }
 
 // sockets counts the open sockets of a process.
@@ -141,7 +154,7 @@ func TestStorm(t *testing.T) {
 	c := p.dial(t)
 	bad := c.spawn(t, pingAlone, "besiege", "storm", p.socket())
 	await(t, "suspensions", func() bool {
-		operator := p.dial(t)
+		operator := p.dialPatiently(t)
 		operator.must(t, "query", "Process.List", `{}`, nil)
 		operator.close()
 		return strings.Count(daemon.Said(), "agent is suspended") > 1
