@@ -73,6 +73,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var late time.Duration
 	var reserve int64
 	var metrics *actors.Metrics
+	var bounds actors.Bounds
 	for _, o := range options {
 		switch o := o.(type) {
 		case syncing:
@@ -81,6 +82,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			reserve = int64(o)
 		case *actors.Metrics:
 			metrics = o
+		case actors.Bounds:
+			bounds = o
 		default:
 			t.Fatalf("no option is a %T", o)
 		}
@@ -92,6 +95,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.tokens = &tokens{}
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
+		Bounds:    bounds,
 		Runners:   runnersOf(domains),
 		Domains:   domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: metrics, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
