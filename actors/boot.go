@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -23,11 +24,12 @@ func Boot(log *journal.Log, state kernel.Domain, origin string, tick int64, step
 	cause := kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: origin}
 	call := stepCall(new(ids), &cause, step, row, data)
 	call.Tick = tick
+	begun := time.Now()
 	result, err := state.Decide(&call)
 	if err != nil {
 		return fmt.Errorf("note %s: %w", step.Type, err)
 	}
-	call.Data = result.Data
+	call.Data, call.Proof.LatencyUS = result.Data, microseconds(begun)
 	log.Append(new(recorder).entry(&call, 0))
 	if err := log.FlushFromReserve(); err != nil {
 		return fmt.Errorf("note %s: %w", step.Type, err)
