@@ -26,7 +26,11 @@ func (c *client) wholeLog() (all []traced) {
 			Next    int64    `json:"next"`
 		}
 		c.call("Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":7}`, since), &page)
-		all = append(all, page.Entries...)
+		for _, e := range page.Entries {
+			if e.Type != "Kernel.Booted" { // of which there is one for each start
+				all = append(all, e)
+			}
+		}
 		if since = page.Next; since == 0 {
 			return all
 		}
@@ -88,7 +92,7 @@ func TestTrace(t *testing.T) {
 var pushing = map[string]bool{"Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true}
 
 // noted are the kernel's own that no call sets off.
-var noted = map[string]bool{"Kernel.LoginFailed": true, "Kernel.Throttled": true}
+var noted = map[string]bool{"Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true}
 
 // ofPrograms tells the commands that only agents with programs set off: test/agents looks at those.
 func ofPrograms(typ string) bool { return typ == "Process.NoteStart" || typ == "Process.NoteEnd" }
