@@ -140,7 +140,7 @@ func (a *agents) check(key *sshauth.AuthorizedKey) *schema.Error {
 	if _, err := uri.Origin(key.Agent.Origin, a.origin); err != nil {
 		return kernel.Invalid("origin", "is none: %v", err)
 	}
-	_, fault := kernel.NewToken(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, a.pools)
+	_, fault := kernel.NewGrant(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, kernel.Operator, a.pools)
 	return fault
 }
 
@@ -178,12 +178,12 @@ func (a *agents) renew(agent keyAgent, key *sshauth.AuthorizedKey) error {
 			return nil
 		}
 	} else {
-		want, fault := kernel.NewToken(grant, a.pools)
+		want, fault := kernel.NewGrant(grant, kernel.Operator, a.pools)
 		if fault != nil {
 			return fault
 		}
 		held := a.tokens.Token(agent.pid)
-		if held == nil || equal(held, want) {
+		if held == nil || equal(&held.Granted.TokenGrant, want) {
 			return nil
 		}
 	}
@@ -191,8 +191,8 @@ func (a *agents) renew(agent keyAgent, key *sshauth.AuthorizedKey) error {
 	return err
 }
 
-// equal reports whether two tokens of a process say the same.
-func equal(a, b *kernel.Token) bool {
+// equal reports whether two grants to a process say the same.
+func equal(a, b *schema.TokenGrant) bool {
 	return slices.Equal(a.AllowedSyscalls, b.AllowedSyscalls) && maps.Equal(a.ResourceQuotas, b.ResourceQuotas) &&
 		a.ExpiresAtTick == nil && b.ExpiresAtTick == nil
 }

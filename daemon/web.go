@@ -119,15 +119,35 @@ func (w *web) policy(job *actors.Job) (fetch.Policy, error) {
 	if job.PID == kernel.Operator {
 		return fetch.Policy{AnyHost: true, PlainHTTP: true, Open: w.open}, nil
 	}
-	if job.Token == nil || job.Token.HTTP == nil {
-		return fetch.Policy{}, schema.Errorf(schema.Forbidden, `pid %d may fetch from no host: grant it with "pwos cap grant %d Http.Fetch --host HOST"`, job.PID, job.PID)
+	if job.Token == nil {
+		return fetch.Policy{}, kernel.NoHost(job.PID, nil, job.Tick)
 	}
-	grant := job.Token.HTTP
+	grants := job.Token.Fetch(job.Tick)
+	if len(grants) == 0 {
+		return fetch.Policy{}, kernel.NoHost(job.PID, job.Token, job.Tick)
+	}
+	var all *fetch.Policy
+	for i := range grants {
+		one := w.policyOf(job.PID, &grants[i])
+		one.Else, all = all, &one
+	}
+	all.Advise = func(flags string, enough func(*fetch.Policy) bool) string {
+		of := job.Token.HostLacking(job.PID, job.Tick, func(grant *schema.HTTPGrant) bool {
+			one := w.policyOf(job.PID, grant)
+			return enough(&one)
+		})
+		return fmt.Sprintf(`allow it too with "pwos cap grant %d --add Http.Fetch %s"`, of, flags)
+	}
+	return *all, nil
+}
+
+// policyOf is what one grant of a process's allows.
+func (w *web) policyOf(pid int64, grant *schema.HTTPGrant) fetch.Policy {
 	p := fetch.Policy{PlainHTTP: grant.Plain}
 	for _, text := range grant.Hosts {
 		host, err := fetch.ParseHost(text)
 		if err != nil {
-			w.log.Warn("a granted host cannot be read", "pid", job.PID, "host", text)
+			w.log.Warn("a granted host cannot be read", "pid", pid, "host", text)
 			continue // it names nobody
 		}
 		p.Hosts = append(p.Hosts, host)
@@ -135,7 +155,7 @@ func (w *web) policy(job *actors.Job) (fetch.Policy, error) {
 	if grant.Open {
 		p.Open = w.open
 	}
-	return p, nil
+	return p
 }
 
 // open opens a sealed header value with the kernel's key.

@@ -69,13 +69,15 @@ func noValue(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
 func (h *headers) open(ctx context.Context, t *target, p *Policy) (http.Header, error) {
 	out := h.plain.Clone()
 	for name, sealed := range h.sealed {
-		if p.Open == nil {
-			return nil, denied("the caller may not send a sealed value in %s: have that granted", name)
+		open := p.opener(t)
+		if open == nil {
+			return nil, denied("the caller may not send a sealed value in %s: %s", name,
+				p.advice("--http-open --host "+t.url.Host, func(one *Policy) bool { return one.Open != nil && one.allows(t) }))
 		}
 		if t.url.Scheme != "https" {
 			return nil, denied("the sealed value in %s is sent over https alone", name)
 		}
-		value, err := p.Open(ctx, sealed)
+		value, err := open(ctx, sealed)
 		if err != nil {
 			return nil, &localError{"open the sealed value in " + name, err}
 		}

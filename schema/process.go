@@ -62,8 +62,8 @@ type SpawnInput struct {
 // SpawnCapability is what a spawner grants to its child.
 type SpawnCapability struct {
 	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call, as in Capability.Grant."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource."`
-	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which the grant holds."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. They count against the spawner's quota while they are held."`
+	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire."`
 	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch with Http.Fetch: no more than the spawner. Default: nothing."`
 }
 

@@ -47,9 +47,10 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 // (PROTOCOL 6).
 func ticksOf(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
-// defaultGrant names what an agent may call without a grant of its own: the syscalls that have a code (CAP 2).
+// defaultGrant names what an agent may call without a grant of its own: the syscalls that have a code (CAP 2), and
+// Ipc.Receive.
 func defaultGrant() []string {
-	var codes []string
+	codes := []string{"Ipc.Receive"}
 	for _, row := range schema.Syscalls() {
 		if row.Code != "" {
 			codes = append(codes, row.Code)

@@ -87,12 +87,12 @@ func restore(t domaintest.TB, from *process.Domain) *process.Domain {
 // endow does what the capability domain does with its steps.
 func (s *shell) endow(in any) {
 	switch in := in.(type) {
-	case *schema.GrantInput:
-		token, err := kernel.NewToken(in, []string{"gpu", "ram"})
+	case *schema.EndowInput:
+		grant, err := kernel.NewGrant(&in.GrantInput, *in.GrantedBy, []string{"gpu", "ram"})
 		if err != nil {
 			s.t.Fatalf("step Capability.Endow is refused: %v", err)
 		}
-		s.tokens[in.PID] = token
+		s.tokens[in.PID] = &kernel.Token{Granted: schema.Token{PID: in.PID, TokenGrant: *grant}, Granter: s.tokens[*in.GrantedBy]}
 	case *schema.StripInput:
 		for _, pid := range in.PIDs {
 			delete(s.tokens, pid)

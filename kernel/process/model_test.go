@@ -75,7 +75,7 @@ func (m *model) spawn(t *rapid.T, s *shell, parent int64) {
 	}
 	m.processes = append(m.processes, entry{parent, -1})
 	if parent != 0 {
-		if err := s.tokens[parent].Covers(s.tokens[child]); err != nil {
+		if err := s.tokens[parent].Covers(&s.tokens[child].Granted.TokenGrant, s.tick); err != nil {
 			t.Fatalf("pid %d holds more than its parent: %v", child, err)
 		}
 	}

@@ -28,7 +28,7 @@ func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (kernel.Result,
 		Effect: start(call, child, in),
 		Steps: []kernel.Step{
 			{Type: "Process.Prepare", Input: &schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}},
-			{Type: "Capability.Endow", Input: grant},
+			{Type: "Capability.Endow", Input: &schema.EndowInput{GrantInput: *grant, GrantedBy: &call.PID}},
 			{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{child}}},
 		},
 	}, nil
@@ -47,22 +47,22 @@ func start(call *kernel.Call, child int64, in *schema.SpawnInput) *kernel.Effect
 func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapability) (*schema.GrantInput, *schema.Error) {
 	operator := call.PID == kernel.Operator
 	if !operator && call.Token == nil {
-		return nil, schema.Errorf(schema.Forbidden, `pid %d cannot spawn: it has no token to give from: grant it one with "pwos cap grant %d SYS_SPAWN"`, call.PID, call.PID)
+		return nil, schema.Errorf(schema.Forbidden, `pid %d cannot spawn: it has no token to give from: allow it to with "pwos cap grant %d --add SYS_SPAWN"`, call.PID, call.PID)
 	}
 	if asked == nil {
 		grant := kernel.DefaultGrant(child, d.pools)
 		if !operator {
-			cut(grant, call.Token)
+			cut(grant, call.Token, call.Tick)
 		}
 		return grant, nil
 	}
-	token, err := kernel.NewToken(&schema.GrantInput{
+	made, err := kernel.NewGrant(&schema.GrantInput{
 		PID:             child,
 		AllowedSyscalls: asked.AllowedSyscalls,
 		ResourceQuotas:  asked.ResourceQuotas,
 		ExpiresAtTick:   asked.ExpiresAtTick,
 		HTTP:            asked.HTTP,
-	}, d.pools)
+	}, call.PID, d.pools)
 	if err != nil {
 		const at = "capabilities."
 		err.Message = strings.Replace(err.Message, err.Field, at+err.Field, 1)
@@ -70,36 +70,36 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 		return nil, err
 	}
 	if !operator {
-		if err := call.Token.Covers(token); err != nil {
+		if err := call.Token.Covers(made, call.Tick); err != nil {
 			return nil, err
 		}
 	}
 	return &schema.GrantInput{
 		PID:             child,
-		AllowedSyscalls: token.AllowedSyscalls,
-		ResourceQuotas:  token.ResourceQuotas,
-		ExpiresAtTick:   token.ExpiresAtTick,
-		HTTP:            token.HTTP,
+		AllowedSyscalls: made.AllowedSyscalls,
+		ResourceQuotas:  made.ResourceQuotas,
+		ExpiresAtTick:   made.ExpiresAtTick,
+		HTTP:            made.HTTP,
 	}, nil
 }
 
 // cut takes out of a default grant what the spawner does not hold itself.
-func cut(grant *schema.GrantInput, holder *kernel.Token) {
+func cut(grant *schema.GrantInput, holder *kernel.Token, tick int64) {
 	held := make([]string, 0, len(grant.AllowedSyscalls))
 	for _, code := range grant.AllowedSyscalls {
-		if row, ok := kernel.Named(code); ok && holder.Allows(row) {
+		if row, ok := kernel.Named(code); ok && holder.Allows(row, tick) {
 			held = append(held, code)
 		}
 	}
 	grant.AllowedSyscalls = held
 	for resource, quota := range grant.ResourceQuotas {
-		if most := min(quota, holder.Quota(resource)); most > 0 {
+		if most := min(quota, holder.Quota(resource, tick)); most > 0 {
 			grant.ResourceQuotas[resource] = most
 		} else {
 			delete(grant.ResourceQuotas, resource)
 		}
 	}
-	grant.ExpiresAtTick = holder.ExpiresAtTick
+	grant.ExpiresAtTick = holder.Last()
 }
 
 // born applies Syscall.Spawn.

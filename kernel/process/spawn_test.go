@@ -15,11 +15,11 @@ import (
 func tick(n int64) *int64 { return &n }
 
 func token(pid int64, allowed []string, quotas map[string]float64, expires *int64) *kernel.Token {
-	return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: allowed, ResourceQuotas: quotas, ExpiresAtTick: expires}}
+	return &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: allowed, ResourceQuotas: quotas, ExpiresAtTick: expires}}}
 }
 
 var ten = []string{
-	"SYS_ALLOC", "SYS_CHECKPOINT", "SYS_COMMIT_DELTA", "SYS_GET_STATE", "SYS_QUERY",
+	"Ipc.Receive", "SYS_ALLOC", "SYS_CHECKPOINT", "SYS_COMMIT_DELTA", "SYS_GET_STATE", "SYS_QUERY",
 	"SYS_RELEASE", "SYS_ROLLBACK", "SYS_SEND_MSG", "SYS_SPAWN", "SYS_TERMINATE",
 }
 
@@ -68,7 +68,7 @@ func TestGrant(t *testing.T) {
 			if len(s.steps) != 3 || s.steps[0].Type != "Process.Prepare" || s.steps[1].Type != "Capability.Endow" || s.steps[2].Type != "Ipc.Open" {
 				t.Fatalf("steps %+v", s.steps)
 			}
-			if diff := cmp.Diff(&c.want, s.steps[1].Input); diff != "" {
+			if diff := cmp.Diff(&schema.EndowInput{GrantInput: c.want, GrantedBy: &parent}, s.steps[1].Input); diff != "" {
 				t.Errorf("grant: %s", diff)
 			}
 			if diff := cmp.Diff(&schema.MailboxInput{PIDs: []int64{child}}, s.steps[2].Input); diff != "" {

@@ -119,7 +119,7 @@ func changed(change func(*schema.Token)) breach {
 				return nil
 			}
 			other := *t
-			change(&other.Token)
+			change(&other.Granted)
 			return &other
 		})
 	}}
@@ -191,8 +191,8 @@ func skips(typ string) func(kernel.Domain) kernel.Domain {
 
 // unlimited has a call judged by a token that holds everything.
 func unlimited(call *kernel.Call) {
-	call.Token = &kernel.Token{Token: schema.Token{
-		PID: call.PID, AllowedSyscalls: []string{"*"}, ResourceQuotas: map[string]float64{"gpu": 1000, "ram": 1000},
+	call.Token = &kernel.Token{Granted: schema.Token{
+		PID: call.PID, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{"*"}, ResourceQuotas: map[string]float64{"gpu": 1000, "ram": 1000}},
 	}}
 }
 
