@@ -113,7 +113,8 @@ func (a *agents) alive(pid int64) bool {
 // same reports whether the process is still the agent that the key's line names.
 func (a *agents) same(pid int64, key *sshauth.AuthorizedKey) bool {
 	p := a.processes.Process(pid)
-	return p.AgentID == agentID(key) && p.Origin == a.originOf(key)
+	named := p.AgentID == agentID(key) || key.Agent.Name == "" && p.AgentID == oldAgentID(key)
+	return named && p.Origin == a.originOf(key)
 }
 
 // agentID is the name that the line gives, else one that tells the key.
@@ -121,8 +122,11 @@ func agentID(key *sshauth.AuthorizedKey) string {
 	if key.Agent.Name != "" {
 		return key.Agent.Name
 	}
-	return keyIntent + key.Key.Fingerprint()
+	return strings.ReplaceAll(oldAgentID(key), "/", "_") // a slash stands between an agent's name and its child's
 }
+
+// oldAgentID is the name that older kernels gave the agent of a key whose line has none.
+func oldAgentID(key *sshauth.AuthorizedKey) string { return keyIntent + key.Key.Fingerprint() }
 
 // originOf is the origin that the line gives, in its normal form (ABI 6.2), else that of the kernel. check has looked at it.
 func (a *agents) originOf(key *sshauth.AuthorizedKey) string {

@@ -12,6 +12,8 @@ import (
 // (nil) pid is taken for one that can be granted to.
 func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Error {
 	switch {
+	case processes != nil && pid != Operator && ended(processes.Process(pid)):
+		return Gone(pid)
 	case row.Internal:
 		return schema.Errorf(schema.Forbidden, "pid %d may not call %s: it is the kernel's own", pid, row.Type)
 	case pid == Operator, row.Grant == schema.Everyone:
@@ -47,6 +49,14 @@ func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Er
 		why = ": allow it too"
 	}
 	return schema.Errorf(schema.Forbidden, `pid %d may not call %s%s with "pwos cap grant %d --add %s"`, pid, row.Type, why, of, row.Type)
+}
+
+// ended reports whether a process was one and is one no more.
+func ended(p *schema.Descriptor) bool { return p != nil && p.State == terminated }
+
+// Gone is what is told of a call that ends, or comes, after its process has ended (PROTOCOL 6). It is no denial.
+func Gone(pid int64) *schema.Error {
+	return schema.Errorf(schema.Ended, `pid %d has ended, and calls nothing any more: "pwos ps" shows who is there`, pid)
 }
 
 // living reports whether a grant could be made to pid.

@@ -36,7 +36,6 @@ func TestAuthorize(t *testing.T) {
 			"expired comes before not allowed", 7, until5, "Memory.Get", 8,
 			`pid 7 may not call Memory.Get: its token expired after tick 5, and it is tick 8: allow it again with "pwos cap grant 7 --add Memory.Get"`,
 		},
-		{"ended", 8, nil, "Ipc.Receive", 0, `pid 8 may not call Ipc.Receive: it has ended, and nothing can be granted to it: "pwos ps" shows who is there`},
 		{"never was", 9, nil, "Ipc.Receive", 0, `pid 9 may not call Ipc.Receive: there never was such a process: "pwos ps" shows who is there`},
 		{"never was, everyone's", 9, nil, "Syscall.Ping", 0, ""},
 		{"the operator's own", 7, all, "Syscall.Shutdown", 0, "pid 7 may not call Syscall.Shutdown: only the operator may"},
@@ -65,4 +64,15 @@ func (everybody) Process(pid int64) *schema.Descriptor {
 		return &schema.Descriptor{PID: pid, State: "TERMINATED"}
 	}
 	return &schema.Descriptor{PID: pid, State: "READY"}
+}
+
+// TestAuthorizeEnded: a process that has ended is not denied anything, it is gone: 410, whatever it calls.
+func TestAuthorizeEnded(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []string{"Ipc.Receive", "Syscall.Ping", "Syscall.Shutdown"} {
+		err := kernel.Authorize(everybody{}, 8, token(8, nil, nil, "*"), lookup(t, typ), 0)
+		if err == nil || err.Code() != 410 || err.EventCode() != "CONFLICT" || err.Message != `pid 8 has ended, and calls nothing any more: "pwos ps" shows who is there` {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"os"
 	"time"
 
 	"github.com/promptware-os/pwos/client"
@@ -59,13 +61,13 @@ func defaultGrant() []string {
 	return codes
 }
 
-// probe is the name of the process that is asked what the default grant comes to. It runs nothing, and is gone at once.
+// probe begins the name of the process that is asked what the default grant comes to. It runs nothing, and is gone at once.
 const probe = "pwos-run-probe"
 
 // defaultQuotas returns the default grant's units of each resource. Only a process that was granted them tells which
 // resources there are, so one is made for that.
 func defaultQuotas(ctx context.Context, c *client.Client) (map[string]float64, error) {
-	born, err := invokeAs[schema.SpawnOutput](ctx, c, "Syscall.Spawn", &schema.SpawnInput{ChildAgentID: probe})
+	born, err := invokeAs[schema.SpawnOutput](ctx, c, "Syscall.Spawn", &schema.SpawnInput{ChildAgentID: fmt.Sprintf("%s-%d", probe, os.Getpid())})
 	if err != nil {
 		return nil, err
 	}

@@ -20,11 +20,12 @@ import (
 type job struct {
 	input schema.SpawnInput // Capabilities is nil without --allow
 
-	quotas map[string]float64
-	ttl    time.Duration
-	detach bool
-	learn  bool
-	moved  *placeError // why it works in a directory of its own without having been told to
+	quotas  map[string]float64
+	ttl     time.Duration
+	detach  bool
+	learn   bool
+	unnamed bool        // its program names it, with a number where that name is taken
+	moved   *placeError // why it works in a directory of its own without having been told to
 
 	compare []string // --allow with --learn: the grant to compare with
 	kept    []string // flags that a learned command line repeats
@@ -73,7 +74,7 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 		return nil, err
 	}
 	j.input.ChildAgentID = f.name
-	if f.name == "" {
+	if j.unnamed = f.name == ""; j.unnamed {
 		j.input.ChildAgentID = filepath.Base(args[0])
 	}
 	return j, nil

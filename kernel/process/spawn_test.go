@@ -75,7 +75,7 @@ func TestGrant(t *testing.T) {
 				t.Errorf("mailbox: %s", diff)
 			}
 			want := &schema.Descriptor{
-				PID: child, AgentID: "a", ParentPID: parent, State: "READY", Priority: "NORMAL",
+				PID: child, AgentID: s.named(parent, child), ParentPID: parent, State: "READY", Priority: "NORMAL",
 				ResourceQuota: c.want.ResourceQuotas, BirthTick: 5, Origin: home,
 			}
 			if diff := cmp.Diff(want, s.get(child)); diff != "" {
@@ -98,8 +98,8 @@ func TestSpawnRefused(t *testing.T) {
 		class  schema.Class
 		begins string
 	}{
-		{"unknown parent", 9, token(9, []string{"*"}, nil, nil), ``, schema.Conflict, "pid 9 cannot spawn: it has ended, or never was"},
-		{"dead parent", 2, token(2, []string{"*"}, nil, nil), ``, schema.Conflict, "pid 2 cannot spawn: it has ended"},
+		{"unknown parent", 9, token(9, []string{"*"}, nil, nil), ``, schema.Conflict, "pid 9 never was a process"},
+		{"dead parent", 2, token(2, []string{"*"}, nil, nil), ``, schema.Ended, "pid 2 has ended"},
 		{"no token", 1, nil, ``, schema.Forbidden, "pid 1 cannot spawn: it has no token"},
 		{"syscall", 1, holder, `{"allowed_syscalls":["Memory.Set"],"expires_at_tick":70}`, schema.Forbidden, "pid 1 may not grant Memory.Set"},
 		{"quota", 1, holder, `{"allowed_syscalls":["SYS_SPAWN"],"resource_quotas":{"gpu":4},"expires_at_tick":70}`, schema.Forbidden, "pid 1 may not grant a quota of 4 of gpu: its own is 3"},
@@ -115,7 +115,7 @@ func TestSpawnRefused(t *testing.T) {
 			s.terminate(s.spawn(kernel.Operator))
 			s.tokens = map[int64]*kernel.Token{c.pid: c.token}
 			before := len(s.pids())
-			_, err := s.run(c.pid, "Syscall.Spawn", spawning(c.asked))
+			_, err := s.run(c.pid, "Syscall.Spawn", s.spawning(c.asked))
 			if err == nil || err.Class != c.class || !strings.HasPrefix(err.Message, c.begins) {
 				t.Fatalf("got %+v", err)
 			}
@@ -159,7 +159,7 @@ func TestStaleNote(t *testing.T) {
 		t.Error(diff)
 	}
 	s.journal.Apply(s.domain, s.request(kernel.Operator, "Process.Prepare", `{"pid":9,"resource_quota":{"gpu":7}}`), nil)
-	s.journal.Apply(s.domain, s.request(kernel.Operator, "Syscall.Spawn", spawning("")), nil)
+	s.journal.Apply(s.domain, s.request(kernel.Operator, "Syscall.Spawn", s.spawning("")), []byte(`{"child_pid":2,"child_agent_id":"a2"}`))
 	s.domain.Publish()
 	if quota := s.get(2).ResourceQuota; len(quota) != 0 {
 		t.Errorf("the note for another went to pid 2: %v", quota)
