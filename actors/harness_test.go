@@ -151,7 +151,7 @@ func (v *tokens) Token(pid int64) *kernel.Token {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.held == nil {
-		return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: []string{"*"}}}
+		return &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{"*"}}}}
 	}
 	return v.held[pid]
 }
@@ -165,7 +165,7 @@ func (v *tokens) set(pid int64, token *kernel.Token) {
 
 // allowed is a token of pid for what the patterns name.
 func allowed(pid int64, patterns ...string) *kernel.Token {
-	return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: patterns}}
+	return &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: patterns}}}
 }
 
 // nobody is a process table without processes.
