@@ -69,7 +69,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 // uncount takes a batch whose entries were lost out of the metrics, which are of the journal alone.
 func (a *audit) uncount(b *batch) {
 	for i := range b.calls {
-		if !b.unrecorded() {
+		if !b.unrecorded() && !b.calls[i].Throttled {
 			a.metrics.count(&b.calls[i], -1)
 		}
 	}

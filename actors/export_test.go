@@ -16,6 +16,7 @@ const (
 	WindowBytes  = windowBytes
 	ForgetEvery  = forgetEvery
 	Share        = share
+	MaxThrottled = maxThrottled
 )
 
 var (

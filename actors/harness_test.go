@@ -73,6 +73,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var late time.Duration
 	var reserve int64
 	var metrics *actors.Metrics
+	var bounds actors.Bounds
 	for _, o := range options {
 		switch o := o.(type) {
 		case syncing:
@@ -81,6 +82,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			reserve = int64(o)
 		case *actors.Metrics:
 			metrics = o
+		case actors.Bounds:
+			bounds = o
 		default:
 			t.Fatalf("no option is a %T", o)
 		}
@@ -92,6 +95,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.tokens = &tokens{}
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
+		Bounds:    bounds,
 		Runners:   runnersOf(domains),
 		Domains:   domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: metrics, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
@@ -147,7 +151,7 @@ func (v *tokens) Token(pid int64) *kernel.Token {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.held == nil {
-		return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: []string{"*"}}}
+		return &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{"*"}}}}
 	}
 	return v.held[pid]
 }
@@ -161,7 +165,7 @@ func (v *tokens) set(pid int64, token *kernel.Token) {
 
 // allowed is a token of pid for what the patterns name.
 func allowed(pid int64, patterns ...string) *kernel.Token {
-	return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: patterns}}
+	return &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: patterns}}}
 }
 
 // nobody is a process table without processes.

@@ -32,6 +32,8 @@ type Hosting struct {
 	Grace time.Duration
 	// Policy says what becomes of an agent whose program ended; nil means host.DefaultPolicy.
 	Policy func(host.Restart) host.Policy
+	// Hold keeps the programs of the kernel's last life from being started. Their processes stay, and can be ended.
+	Hold bool
 	// Forget is called when many agents have ended since the last time: there may be folders of some that nobody remembers.
 	// Two calls may overlap; it may be nil.
 	Forget func()

@@ -104,7 +104,7 @@ func (k *Keys) settle(call *kernel.Call) {
 	if known == nil {
 		return
 	}
-	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden || call.Err.Class == schema.QuotaExceeded || call.Syscall.Input.Withholds(call.Input, true)) {
+	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden || call.Err.Class == schema.QuotaExceeded || call.Err.Class == schema.Ended || call.Syscall.Input.Withholds(call.Input, true)) {
 		k.drop(id)
 		return
 	}
@@ -171,7 +171,7 @@ func neverRun(call *kernel.Call) bool {
 		return false
 	}
 	switch call.Err.Class {
-	case schema.Forbidden, schema.Unauthenticated, schema.QuotaExceeded:
+	case schema.Forbidden, schema.Unauthenticated, schema.QuotaExceeded, schema.Ended:
 		return true
 	case schema.Conflict:
 		key := call.Message.Meta.IdempotencyKey

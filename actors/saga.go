@@ -102,7 +102,13 @@ func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.S
 	cause.Begun = true
 	b := newBatch()
 	b.domain, b.replyTo, b.step = row.Domain, replyTo, true
-	b.calls = append(b.calls, kernel.Call{
+	b.calls = append(b.calls, stepCall(&k.ids, cause, step, row, data))
+	return b, nil
+}
+
+// stepCall is the call that a step is.
+func stepCall(ids *ids, cause *kernel.Call, step kernel.Step, row *schema.Syscall, data []byte) kernel.Call {
+	return kernel.Call{
 		Caller:  kernel.Caller{PID: kernel.Operator, Conn: cause.Caller.Conn},
 		Syscall: row,
 		Input:   step.Input,
@@ -112,10 +118,9 @@ func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.S
 		Message: schema.Message{
 			Kind: row.Kind, Type: row.Type, Data: data,
 			Meta: schema.Metadata{
-				Present: true, ID: k.ids.next(), Timestamp: time.Now().UnixMilli(),
+				Present: true, ID: ids.next(), Timestamp: time.Now().UnixMilli(),
 				Correlation: cause.Message.Meta.Correlation, Causation: cause.Message.Meta.ID,
 			},
 		},
-	})
-	return b, nil
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,6 +197,45 @@ func TestRunningAndUnknown(t *testing.T) {
 		status(schema.StatusUnknown, 1)
 		if m := metrics(t, operator); m.ByCode["Http.Fetch"] != 1 || m.DeniedCalls != 0 {
 			t.Errorf("counted %+v", m)
+		}
+	})
+}
+
+// TestLostVerdict shows that what could not be journaled is not counted, and that an effect whose end was lost is unknown at
+// once and from the next start on.
+func TestLostVerdict(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, f := startJudged(t, faultfs.NewDisk())
+		c := s.connect()
+		c.send(fetchOf("mine", "hold"))
+		synctest.Wait()
+		s.room.full(syscall.ENOSPC)
+		close(f.released)
+		says(t, c, "mine", "503", "counts as unknown")
+		c.send(ping("lost", "1"))
+		says(t, c, "lost", "")
+		s.room.free()
+		c.send(ping("kept", "1"))
+		says(t, c, "kept", "")
+		for life := range 2 {
+			m := metrics(t, c)
+			var got []string
+			for _, e := range calls(auditLog(t, c, "", 50)) {
+				got = append(got, e.ID+" "+e.Status)
+			}
+			// The end that is recorded at the next start stands behind what came before.
+			if want := [][]string{{"mine unknown", "kept ok"}, {"kept ok", "mine unknown"}}[life]; !slices.Equal(got, want) {
+				t.Errorf("rows %v, want %v", got, want)
+			}
+			if m.ByCode["Syscall.Ping"] != 1 || m.ByCode["Http.Fetch"] != int64(life) {
+				t.Errorf("life %d: counted %+v", life, m)
+			}
+			if err := s.end(); err != nil {
+				t.Error(err)
+			}
+			s, _ = startJudged(t, s.disk)
+			c = s.connect()
 		}
 	})
 }

@@ -32,6 +32,9 @@ type Daemon struct {
 	// replace is called with the state machines before the kernel is made of them.
 	replace func(map[schema.Domain]kernel.Domain)
 
+	// locate tells where the journal lies.
+	locate func(dir string) (location, error)
+
 	// stopping is called when Run begins to end.
 	stopping func()
 	patience context.Context // its end is the end of the grace
@@ -60,6 +63,7 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 		config: cfg, sockets: sockets, log: log, stopping: func() {},
 		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    newIdle(time.Duration(cfg.IdleTimeout)),
+		locate:  locate,
 	}
 	d.programs = &programs{instance: cfg.StateDir, limit: cfg.Limits.LineBytes, log: log}
 	d.patience, d.hurry = context.WithCancel(context.Background())
@@ -96,11 +100,25 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.blobs, err = openBlobs(&d.config, d.log); err != nil {
 		return err
 	}
-	s, err := openState(ctx, &d.config, d.log)
+	key, err := openHostKey(d.config.StateDir)
+	if err != nil {
+		return err
+	}
+	s, err := openState(ctx, &d.config, key, d.log)
 	if err != nil {
 		return err
 	}
 	d.state = s
+	here, err := d.locate(s.dir)
+	if err != nil {
+		return err
+	}
+	if err := s.begin(&d.config, here); err != nil {
+		return err
+	}
+	if s.self.Booted() != nil && s.self.Booted().Held {
+		d.log.Warn("agents of the epoch before are held: \"pwos restore --here --agents\" lets them be started")
+	}
 	d.web = newWeb(s.fetcher, d.blobs.Store, s.identity, d.log)
 	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.web.resources, d.log); err != nil {
 		return err

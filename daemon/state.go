@@ -52,19 +52,16 @@ type state struct {
 	made      uint64    // the entry that every snapshot is of, 0 where they differ
 	identity  *identity // what the kernel seals with
 
-	host    *hostKey
+	host    *hostKey // nil where none is used
+	self    *self.Domain
 	fetcher *fetch.Fetcher
 
 	space *uri.Space   // what can be named
 	tree  *rootfs.Tree // the files of it
 }
 
-// openState opens the journal and replays it.
-func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *state, err error) {
-	key, err := openHostKey(cfg.StateDir)
-	if err != nil {
-		return nil, err
-	}
+// openState opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
+func openState(ctx context.Context, cfg *config.Config, key *hostKey, log *slog.Logger) (s *state, err error) {
 	made := &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys(), metrics: actors.NewMetrics()}
 	s = made // which a failure takes back
 	s.journal, err = s.openJournal(key)
@@ -87,10 +84,14 @@ func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *st
 }
 
 func (s *state) openJournal(key *hostKey) (*journal.Log, error) {
-	j, recovery, err := journal.Open(journal.Options{
-		Dir: s.dir, Signer: key, ReserveBytes: journal.DefaultReserveBytes,
+	options := journal.Options{
+		Dir: s.dir, ReserveBytes: journal.DefaultReserveBytes,
 		Trouble: func(err error) { s.log.Warn("journal trouble", "error", err) },
-	})
+	}
+	if key != nil {
+		options.Signer = key
+	}
+	j, recovery, err := journal.Open(options)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +140,9 @@ func (s *state) makeDomains(cfg *config.Config) error {
 		return err
 	}
 	s.identity = newIdentity(&cfg.Crypto, s.log)
+	s.self = self.New(names{s.space, view})
 	s.domains = map[schema.Domain]kernel.Domain{
-		schema.Kernel: self.New(names{s.space, view}), schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
+		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
 		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(checkFetch(s.fetcher, s.log)),
 	}

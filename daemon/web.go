@@ -71,7 +71,7 @@ func newWeb(fetcher *fetch.Fetcher, blobs *blob.Store, identity *identity, log *
 func checkFetch(fetcher *fetch.Fetcher, log *slog.Logger) func(*kernel.Call, *schema.HTTPFetchInput) *schema.Error {
 	return func(call *kernel.Call, in *schema.HTTPFetchInput) *schema.Error {
 		never := func(context.Context, string) (string, error) { return "", errors.New("a check opens nothing") }
-		policy, fault := policyOf(call.PID, call.Token, never, log)
+		policy, fault := policyOf(call.PID, call.Token, call.Tick, never, log)
 		if fault != nil {
 			return fault
 		}
@@ -148,18 +148,38 @@ func digest(sum []byte) string { return "sha256-" + base64.StdEncoding.EncodeToS
 
 // policy is that of whom a job is for.
 func (w *web) policy(job *actors.Job) (fetch.Policy, *schema.Error) {
-	return policyOf(job.PID, job.Token, w.open, w.log)
+	return policyOf(job.PID, job.Token, job.Tick, w.open, w.log)
 }
 
+// opener opens a sealed value.
+type opener = func(ctx context.Context, sealed string) (string, error)
+
 // policyOf is what a process may do with its token: everything as the operator, else what the token says.
-func policyOf(pid int64, token *kernel.Token, open func(context.Context, string) (string, error), log *slog.Logger) (fetch.Policy, *schema.Error) {
+func policyOf(pid int64, token *kernel.Token, tick int64, open opener, log *slog.Logger) (fetch.Policy, *schema.Error) {
 	if pid == kernel.Operator {
 		return fetch.Policy{AnyHost: true, PlainHTTP: true, Open: open}, nil
 	}
-	if token == nil || token.HTTP == nil {
-		return fetch.Policy{}, schema.Errorf(schema.Forbidden, `pid %d may fetch from no host: grant it with "pwos cap grant %d Http.Fetch --host HOST"`, pid, pid)
+	grants := token.Fetch(tick)
+	if len(grants) == 0 {
+		return fetch.Policy{}, kernel.NoHost(pid, token, tick)
 	}
-	grant := token.HTTP
+	var all *fetch.Policy
+	for i := range grants {
+		one := grantPolicy(pid, &grants[i], open, log)
+		one.Else, all = all, &one
+	}
+	all.Advise = func(flags string, enough func(*fetch.Policy) bool) string {
+		of := token.HostLacking(pid, tick, func(grant *schema.HTTPGrant) bool {
+			one := grantPolicy(pid, grant, open, log)
+			return enough(&one)
+		})
+		return fmt.Sprintf(`allow it too with "pwos cap grant %d --add Http.Fetch %s"`, of, flags)
+	}
+	return *all, nil
+}
+
+// grantPolicy is what one grant of a process's allows.
+func grantPolicy(pid int64, grant *schema.HTTPGrant, open opener, log *slog.Logger) fetch.Policy {
 	p := fetch.Policy{PlainHTTP: grant.Plain}
 	for _, text := range grant.Hosts {
 		host, err := fetch.ParseHost(text)
@@ -172,7 +192,7 @@ func policyOf(pid int64, token *kernel.Token, open func(context.Context, string)
 	if grant.Open {
 		p.Open = open
 	}
-	return p, nil
+	return p
 }
 
 // open opens a sealed header value with the kernel's key.

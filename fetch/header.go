@@ -69,8 +69,9 @@ func noValue(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
 func (h *headers) permit(t *target, p *Policy) *schema.Error {
 	for name := range h.sealed {
 		switch {
-		case p.Open == nil:
-			return denied("the caller may not send a sealed value in %s: have that granted", name)
+		case p.opener(t) == nil:
+			return denied("the caller may not send a sealed value in %s: %s", name,
+				p.advice("--http-open --host "+t.url.Host, func(one *Policy) bool { return one.Open != nil && one.allows(t) }))
 		case t.url.Scheme != "https":
 			return denied("the sealed value in %s is sent over https alone", name)
 		}
@@ -85,7 +86,7 @@ func (h *headers) open(ctx context.Context, t *target, p *Policy) (http.Header, 
 	}
 	out := h.plain.Clone()
 	for name, sealed := range h.sealed {
-		value, err := p.Open(ctx, sealed)
+		value, err := p.opener(t)(ctx, sealed)
 		if err != nil {
 			return nil, &localError{"open the sealed value in " + name, err}
 		}

@@ -20,6 +20,7 @@ const (
 	NotFound                     // resource, key or process not there
 	Unauthenticated              // not authenticated, or a wrong signature
 	Forbidden                    // no capability, expired, not allowed, read-only
+	Ended                        // the calling process has ended
 	Conflict                     // idempotency key reused for another body, illegal state change
 	QuotaExceeded                // quota exceeded, mailbox full
 	Upstream                     // upstream failed
@@ -42,6 +43,7 @@ var codes = [...]struct {
 	NotFound:        {404, "NOT_FOUND"},
 	Unauthenticated: {401, "UNAUTHORIZED"},
 	Forbidden:       {403, "UNAUTHORIZED"},
+	Ended:           {410, "CONFLICT"},
 	Conflict:        {409, "CONFLICT"},
 	QuotaExceeded:   {429, "QUOTA_EXCEEDED"},
 	Upstream:        {502, "INTERNAL_ERROR"},

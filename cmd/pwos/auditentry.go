@@ -68,7 +68,12 @@ func newAuditFeed(a *app) auditFeed {
 
 func (f auditFeed) entry(e *auditEntry) error {
 	result := f.app.style(good, "ok")
-	if !e.Success {
+	switch {
+	case e.Status == schema.StatusRunning:
+		result = f.app.style(faint, "running")
+	case e.Status == schema.StatusUnknown && e.Error == "":
+		result = f.app.style(bad, "unknown: it ended, and that could not be recorded")
+	case !e.Success:
 		result = f.app.style(bad, escaped(string(e.Error)))
 	}
 	return f.write(e.raw,

@@ -20,14 +20,15 @@ import (
 type job struct {
 	input schema.SpawnInput // Capabilities is settled by grant
 
-	allow  []string          // nil: the default grant
-	http   *schema.HTTPGrant // nil: none
-	quotas map[string]float64
-	ttl    time.Duration
-	detach bool
-	learn  bool // allow and http are what to compare with
-	tty    bool
-	moved  *placeError // why it works in a directory of its own without having been told to
+	allow   []string          // nil: the default grant
+	http    *schema.HTTPGrant // nil: none
+	quotas  map[string]float64
+	ttl     time.Duration
+	detach  bool
+	learn   bool // allow and http are what to compare with
+	tty     bool
+	unnamed bool        // its program names it, with a number where that name is taken
+	moved   *placeError // why it works in a directory of its own without having been told to
 
 	kept []string // flags that a learned command line repeats
 	args []string // the program as it was typed
@@ -73,7 +74,7 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 		return nil, err
 	}
 	j.input.ChildAgentID = f.name
-	if f.name == "" {
+	if j.unnamed = f.name == ""; j.unnamed {
 		j.input.ChildAgentID = filepath.Base(args[0])
 	}
 	return j, nil

@@ -100,7 +100,21 @@ func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error
 		return 0, err
 	}
 	out, err := invokeAs[schema.SpawnOutput](patient, c, "Syscall.Spawn", &j.input)
+	for n := 2; j.unnamed && taken(err) && n <= mostAlike; n++ {
+		input := j.input
+		input.ChildAgentID = fmt.Sprintf("%s-%d", input.ChildAgentID, n)
+		out, err = invokeAs[schema.SpawnOutput](patient, c, "Syscall.Spawn", &input)
+	}
 	return out.ChildPID, err
+}
+
+// mostAlike is how many agents may be named after one program at a time.
+const mostAlike = 1000
+
+// taken reports whether a spawn was refused because a living agent has the name.
+func taken(err error) bool {
+	kernel := (*client.KernelError)(nil)
+	return errors.As(err, &kernel) && kernel.Code == 409
 }
 
 // announce prints the PID of an agent that is left alone, or says why it never ran.

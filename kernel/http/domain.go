@@ -34,9 +34,8 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 
 // fetch refuses what needs no network to be refused: such a call is one entry, and nothing is begun.
 func (d *Domain) fetch(call *kernel.Call, in *schema.HTTPFetchInput) (kernel.Result, error) {
-	if call.PID != kernel.Operator && (call.Token == nil || call.Token.HTTP == nil) {
-		return kernel.Result{}, schema.Errorf(schema.Forbidden,
-			`pid %d may fetch from no host: grant it with "pwos cap grant %d Http.Fetch --host HOST"`, call.PID, call.PID)
+	if call.PID != kernel.Operator && len(call.Token.Fetch(call.Tick)) == 0 {
+		return kernel.Result{}, kernel.NoHost(call.PID, call.Token, call.Tick)
 	}
 	if in.Body != nil && in.BodyRef != nil {
 		return kernel.Result{}, kernel.Invalid("bodyRef", "stands in place of body: send one of the two")

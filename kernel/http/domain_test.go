@@ -12,7 +12,7 @@ import (
 // runner, as it was asked for.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	token := &kernel.Token{Token: schema.Token{PID: 7, HTTP: &schema.HTTPGrant{Hosts: []string{"*"}}}}
+	token := &kernel.Token{Granted: schema.Token{PID: 7, TokenGrant: schema.TokenGrant{HTTP: &schema.HTTPGrant{Hosts: []string{"*"}}}}}
 	body, put := "x", "PUT"
 	ref := &schema.BlobRef{Scheme: "data", Path: ",x"}
 	check := func(call *kernel.Call, in *schema.HTTPFetchInput) *schema.Error {

@@ -198,11 +198,11 @@ func TestTerminalRefused(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
 	for data, want := range map[string]string{
-		`{"child_agent_id":"x","command":["true"],"tty":"/dev/null1"}`:                                          "must be a pseudo-terminal",
-		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/../null"}`:                                    "must be a pseudo-terminal",
-		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/1","restart":"always"}`:                       "must be never with a tty",
-		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/1","channel":"stdio"}`:                        "must be fd3 with a tty",
-		`{"child_agent_id":"x","tty":"/dev/pts/1"}`:                                                             "name one with command",
+		`{"child_agent_id":"x","command":["true"],"tty":"/dev/null1"}`:                                           "must be a pseudo-terminal",
+		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/../null"}`:                                     "must be a pseudo-terminal",
+		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/1","restart":"always"}`:                        "must be never with a tty",
+		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/1","channel":"stdio"}`:                         "must be fd3 with a tty",
+		`{"child_agent_id":"x","tty":"/dev/pts/1"}`:                                                              "name one with command",
 		`{"child_agent_id":"x","command":["true"],"tty":"/dev/pts/1","pid":` + spawned(t, p, "agent", "*") + `}`: "only the operator may",
 	} {
 		_, says, status := p.pwosWith(t, nil, "call", "Syscall.Spawn", "--data", data)

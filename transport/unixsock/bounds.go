@@ -1,6 +1,7 @@
 package unixsock
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"time"
@@ -16,6 +17,13 @@ type Bounds struct {
 
 // DefaultBounds are those of a Server that is given none.
 func DefaultBounds() Bounds { return Bounds{Connections: 32, Prologues: 8, Agents: 256} }
+
+func (b Bounds) orDefault() Bounds {
+	d := DefaultBounds()
+	return Bounds{
+		Connections: cmp.Or(b.Connections, d.Connections), Prologues: cmp.Or(b.Prologues, d.Prologues), Agents: cmp.Or(b.Agents, d.Agents),
+	}
+}
 
 var (
 	errConnections = errors.New("the agent has too many connections")

@@ -258,7 +258,7 @@ func (c *Conn) Drain() {
 // discard drops what nobody will read. A socket that is closed with input unread tells its peer of a reset, not of an end.
 func (c *Conn) discard() {
 	c.Drain()
-	var junk [4 << 10]byte
+	var junk [512]byte // on a stack that is small, of a connection that is idle
 	for n := 1; n > 0; {
 		n, _ = c.rest(junk[:])
 	}

@@ -44,13 +44,13 @@ var (
 type gate struct {
 	prologues int // places of one agent
 
-	mu     sync.Mutex
-	crowds map[int]*crowd // by process, see crowdOf
-	inside int            // visitors in all crowds
-	agents int            // those of agents
-	queued int            // connections that wait for a place
-	left   chan struct{}  // closed and made anew when a place becomes free
-	closed bool
+	mu      sync.Mutex
+	crowds  map[int]*crowd // by process, see crowdOf
+	inside  int            // visitors in all crowds
+	agents  int            // those of agents
+	waiting [3]int         // connections that wait for a place, by rank
+	left    chan struct{}  // closed and made anew when a place becomes free
+	closed  bool
 
 	turn chan struct{} // held by the connection that is first in the queue
 }
@@ -107,17 +107,18 @@ func (g *gate) enterAgent(conn deadliner, key int) (*visitor, error) {
 // back in time. It returns an error where ctx or AuthTimeout ends, the gate is closed, or conn is closed.
 func (g *gate) enter(ctx context.Context, conn deadliner, key int) (*visitor, error) {
 	arrived := time.Now()
-	v, left, wait, err := g.tryEnter(conn, key, arrived, true)
+	v, _, _, err := g.tryEnter(conn, key, arrived, newcomer)
 	if v != nil || err != nil {
 		return v, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, AuthTimeout, errNoPlace)
 	defer cancel()
-	if !g.queue(1) {
+	rank, ok := g.queue(key)
+	if !ok {
 		return nil, errNoPlace
 	}
-	defer g.queue(-1)
-	if g.crowded(key) {
+	defer g.unqueue(rank)
+	if rank == inTurn {
 		select {
 		case g.turn <- struct{}{}:
 			defer func() { <-g.turn }()
@@ -126,7 +127,8 @@ func (g *gate) enter(ctx context.Context, conn deadliner, key int) (*visitor, er
 		}
 	}
 	for {
-		if v, left, wait, err = g.tryEnter(conn, key, arrived, false); v != nil || err != nil {
+		v, left, wait, err := g.tryEnter(conn, key, arrived, rank)
+		if v != nil || err != nil {
 			return v, err
 		}
 		due := time.NewTimer(wait)
@@ -143,36 +145,61 @@ func (g *gate) enter(ctx context.Context, conn deadliner, key int) (*visitor, er
 	}
 }
 
-// queue counts one more that waits, or one less. It returns false where too many wait already.
-func (g *gate) queue(n int) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if n > 0 && g.queued >= maxQueued {
-		return false
+// rank says before whom a connection gets a place.
+type rank int
+
+const (
+	newcomer rank = iota // leaves it to those that wait, unless its process has none yet
+	inTurn               // waits with others of the process that has most places
+	ahead                // is of another process, and goes before those
+)
+
+// yields reports whether others of higher rank wait. The caller holds mu.
+func (g *gate) yields(r rank, key int) bool {
+	switch r {
+	case newcomer:
+		return g.waiting[inTurn]+g.waiting[ahead] > 0 && g.size(key) > 0
+	case inTurn:
+		return g.waiting[ahead] > 0
 	}
-	g.queued += n
-	return true
+	return false
 }
 
-// crowded reports whether no process has more places than that of key.
-func (g *gate) crowded(key int) bool {
+// queue counts one more that waits, and returns its rank: false where too many wait already.
+func (g *gate) queue(key int) (rank, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c := g.largest(false)
-	return c != nil && g.size(key) >= len(c.visitors)
+	r := ahead
+	if c := g.largest(false); c != nil && g.size(key) >= len(c.visitors) {
+		r = inTurn
+	}
+	if g.waiting[inTurn]+g.waiting[ahead] >= maxQueued {
+		return r, false
+	}
+	g.waiting[r]++
+	return r, true
+}
+
+// unqueue counts one less.
+func (g *gate) unqueue(r rank) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting[r]--
+	if r == ahead {
+		g.announce()
+	}
 }
 
 // tryEnter takes a place, if need be that of another. Where nobody can be evicted yet it returns what to wait for:
-// somebody leaving, or the rest of the grace. A connection that has just arrived leaves a free place to those who wait, unless its process has
-// none yet.
-func (g *gate) tryEnter(conn deadliner, key int, arrived time.Time, fresh bool) (*visitor, <-chan struct{}, time.Duration, error) {
+// somebody leaving, or the rest of the grace.
+func (g *gate) tryEnter(conn deadliner, key int, arrived time.Time, r rank) (*visitor, <-chan struct{}, time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
 		return nil, nil, 0, errClosing
 	}
-	if fresh && g.queued > 0 && g.size(key) > 0 {
-		return nil, g.left, 0, nil
+	if g.yields(r, key) {
+		return nil, g.left, crowdGrace, nil
 	}
 	if g.inside >= AuthWaiting {
 		c := g.largest(false)

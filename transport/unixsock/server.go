@@ -30,7 +30,7 @@ type ServerConfig struct {
 	Authenticator Authenticator                // OpenMode where nil
 	Log           *slog.Logger                 // nowhere where nil
 	Identify      func(net.Conn) (Peer, error) // PeerOf where nil
-	Bounds        Bounds                       // DefaultBounds where zero
+	Bounds        Bounds                       // each the default's where zero
 	Flood         func(agent int64)            // called on a goroutine of the Server's for each second in which connections of an agent come to nothing by the hundred; may be nil
 }
 
@@ -64,9 +64,7 @@ func NewServer(config ServerConfig) *Server {
 	if config.Identify == nil {
 		config.Identify = PeerOf
 	}
-	if config.Bounds == (Bounds{}) {
-		config.Bounds = DefaultBounds()
-	}
+	config.Bounds = config.Bounds.orDefault()
 	s := &Server{
 		config:    config,
 		gate:      newGate(config.Bounds.Prologues),
