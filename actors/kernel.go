@@ -32,14 +32,16 @@ type Config struct {
 	Keys          *Keys         // idempotency keys of the last 24 hours
 	Metrics       *Metrics      // of the journal so far; nil: it is empty
 	Origin        string        // of the operator and whom it spawns
-	Tick          int64         // where the journal ended
-	Interval      time.Duration // of a tick; 0: the clock is moved by hand only
-	Hosting       Hosting
-	Blobs         Blobs             // nil: what does not fit a line is an error
-	Runners       map[string]Runner // by the type of the syscall whose effects they do
-	Bounds        Bounds            // of each agent; zero: none
-	Warnings      func() []string   // what the operator has to see to; nil: there is nothing
-	Log           *slog.Logger
+	// ReadOrigin puts an origin that the operator chooses for a call into its normal form; nil: it is taken as it is.
+	ReadOrigin func(string) (string, error)
+	Tick       int64         // where the journal ended
+	Interval   time.Duration // of a tick; 0: the clock is moved by hand only
+	Hosting    Hosting
+	Blobs      Blobs             // nil: what does not fit a line is an error
+	Runners    map[string]Runner // by the type of the syscall whose effects they do
+	Bounds     Bounds            // of each agent; zero: none
+	Warnings   func() []string   // what the operator has to see to; nil: there is nothing
+	Log        *slog.Logger
 
 	// Restore makes the state of a domain anew from what is on disk.
 	Restore func(name schema.Domain, state kernel.Domain) error
@@ -65,6 +67,7 @@ type Kernel struct {
 	tokens     kernel.Tokens
 	processes  kernel.Processes
 	origin     string
+	readOrigin func(string) (string, error)
 	clock      clock
 	keys       *Keys
 	metrics    *Metrics
@@ -103,6 +106,7 @@ func New(cfg Config) *Kernel {
 		tokens:     cfg.Tokens,
 		processes:  cfg.Processes,
 		origin:     cfg.Origin,
+		readOrigin: cfg.ReadOrigin,
 		keys:       cfg.Keys,
 		metrics:    cfg.Metrics,
 		blobs:      cfg.Blobs,
@@ -110,6 +114,9 @@ func New(cfg Config) *Kernel {
 		hosting:    newHosting(cfg.Hosting),
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),
+	}
+	if k.readOrigin == nil {
+		k.readOrigin = func(origin string) (string, error) { return origin, nil }
 	}
 	if k.metrics == nil {
 		k.metrics = NewMetrics()

@@ -141,7 +141,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(),
 		Journal: s.journal, Dir: s.dir, Keys: s.keys, Metrics: s.metrics, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
 		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
-		Origin: d.config.Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
+		Origin: d.config.Origin, ReadOrigin: Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
 		Bounds: actors.Bounds{
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
