@@ -79,7 +79,7 @@ func (d *Daemon) Open(ctx context.Context) error {
 		}
 	}
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
-	lock, err := unixsock.AcquireLock(places.Lock)
+	lock, err := unixsock.AcquireInstanceLock(places.Lock)
 	if err != nil {
 		return running(err)
 	}
