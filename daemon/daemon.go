@@ -116,8 +116,8 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err := s.begin(&d.config, here); err != nil {
 		return err
 	}
-	if s.self.Booted() != nil && s.self.Booted().Held {
-		d.log.Warn("agents of the epoch before are held: \"pwos restore --here --agents\" lets them be started")
+	if d.held() {
+		d.log.Warn(heldAgents)
 	}
 	if d.web, err = newWeb(&d.config.HTTP, d.blobs.Store, s.identity, d.log); err != nil {
 		return err
@@ -168,6 +168,9 @@ func (d *Daemon) warnings() (all []string) {
 		if warning := troubleOf(d.keyed.source); warning != "" {
 			all = append(all, "authorized keys: "+warning)
 		}
+	}
+	if d.held() {
+		all = append(all, heldAgents)
 	}
 	if warning := troubleOf(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)

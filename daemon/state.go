@@ -52,6 +52,8 @@ type state struct {
 	host *hostKey // nil where none is used
 	self *self.Domain
 
+	booted schema.BootedInput // this start
+
 	space *uri.Space   // what can be named
 	tree  *rootfs.Tree // the files of it
 }
