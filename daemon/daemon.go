@@ -109,6 +109,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	d.state = s
+	entries := s.journal.Written()
 	here, err := d.locate(s.dir)
 	if err != nil {
 		return err
@@ -150,7 +151,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
 	}
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
-	d.log.Info("state made of the journal", "entries", s.journal.Written(), "replayed", s.replayed)
+	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)
 	d.kernel.Recover(s.orphans())
 	if d.config.AuthorizedKeys != "" {
