@@ -58,8 +58,8 @@ func TestActingAs(t *testing.T) {
 				told := "nothing"
 				note := func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 					told = fmt.Sprint(call.PID, " ", call.Tick)
-					if call.Token != nil && call.Token.PID != call.PID {
-						t.Errorf("pid %d has the token of %d", call.PID, call.Token.PID)
+					if call.Token != nil && call.Token.PID() != call.PID {
+						t.Errorf("pid %d has the token of %d", call.PID, call.Token.PID())
 					}
 					return kernel.Result{}, false, nil
 				}
@@ -67,7 +67,7 @@ func TestActingAs(t *testing.T) {
 				s := startWith(t, books.domains())
 				s.kernel.Reach(start)
 				eight := allowed(8, "Memory.*")
-				eight.ExpiresAtTick = new(int64(6))
+				eight.Granted.ExpiresAtTick = new(int64(6))
 				s.tokens.held = map[int64]*kernel.Token{0: allowed(0, "*"), 7: allowed(7, "*"), 8: eight}
 				c := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), test.caller)
 				c.send(test.frame)

@@ -19,10 +19,15 @@ func (a *agent) begin(ctx actor.Context) {
 	case h.Ended(), h.Unsettled():
 		a.noteEnd(ctx, a.unknownEnd(h))
 	default:
-		a.until = h.Blocked
+		if a.until = h.Blocked; h.Blocked >= heldTicks {
+			a.until = 0 // it was held, and is not any more
+		}
 		a.pause(ctx)
 	}
 }
+
+// heldTicks is for how long a program is noted to rest that is held: no clock comes to it.
+const heldTicks = 1 << 52
 
 // task runs work on a goroutine, and has its report sent to the agent.
 func (a *agent) task(ctx actor.Context, work func() (report any)) {
@@ -153,8 +158,13 @@ func (a *agent) terminate(ctx actor.Context) {
 // pause waits until the program may be started again.
 func (a *agent) pause(ctx actor.Context) {
 	a.phase, a.run = resting, nil
-	a.wake(ctx, a.rest)
+	if !a.held() {
+		a.wake(ctx, a.rest)
+	}
 }
+
+// held reports whether the program is not to be started in this life.
+func (a *agent) held() bool { return a.from != nil && a.kernel.hosting.Hold }
 
 // tickPoll is how often an agent in quarantine looks at the kernel's clock, which may be moved by hand.
 const tickPoll = 100 * time.Millisecond

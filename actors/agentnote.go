@@ -128,6 +128,9 @@ func (a *agent) notStarted(err error) *schema.ProcessEndInput {
 func (a *agent) unknownEnd(h *process.Hosted) *schema.ProcessEndInput {
 	in := a.blank(process.Unknown, "the kernel died meanwhile")
 	in.Restart = !h.Ended() && a.restart() != host.RestartNever
+	if in.Restart && a.held() {
+		in.BlockedTicks = heldTicks
+	}
 	return in
 }
 

@@ -36,7 +36,7 @@ type audit struct {
 	synced    uint64
 	commands  map[schema.Domain]uint64 // seq of the last command of each domain
 	shown     map[schema.Domain]uint64 // what each domain has published
-	metrics   *metrics
+	metrics   *Metrics
 	tick      int64  // of the last entry
 	moved     uint64 // the entry that was the first of that tick
 	snapshots snapshotting
@@ -50,7 +50,7 @@ func newAudit(k *Kernel, log *journal.Log) *audit {
 	return &audit{
 		kernel: k, log: k.log.With("domain", "audit"), journal: log,
 		synced: log.Synced(), commands: make(map[schema.Domain]uint64),
-		shown: make(map[schema.Domain]uint64), metrics: newMetrics(),
+		shown: make(map[schema.Domain]uint64), metrics: k.metrics,
 	}
 }
 
@@ -107,6 +107,10 @@ func (a *audit) receive(ctx actor.Context) {
 		if m.epoch == a.epoch {
 			a.rebuilt(ctx, m.domain)
 		}
+	case restoreFailed:
+		if m.epoch == a.epoch && a.rebuilding[m.domain] {
+			a.tell(ctx, stalled{a.epoch})
+		}
 	case *actor.Terminated:
 		for name := range a.rebuilding {
 			if a.kernel.domains[name] == m.Who {
@@ -131,12 +135,17 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 			break
 		}
 		call := &b.calls[i]
-		a.metrics.count(call)
+		if call.Throttled {
+			continue
+		}
+		a.metrics.count(call, 1)
 		var repeats uint64
 		if call.Repeated {
 			repeats = a.kernel.keys.seq(call)
 		}
-		seq := a.journal.Append(a.record.entry(call, repeats))
+		entry := a.record.entry(call, repeats)
+		seq := a.journal.Append(entry)
+		b.account.wrote(entryFrame + len(entry.Request) + len(entry.Outcome))
 		if !call.Repeated {
 			a.kernel.keys.number(call, seq)
 		}
@@ -157,6 +166,9 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 	}
 }
 
+// entryFrame is about what an entry takes beside request and outcome.
+const entryFrame = 256
+
 // flush writes what was appended, and releases what need not wait for the disk.
 func (a *audit) flush(ctx actor.Context) {
 	if len(a.fresh) == 0 {
@@ -171,7 +183,7 @@ func (a *audit) flush(ctx actor.Context) {
 		return
 	}
 	// An urgent entry says nothing of room for others.
-	recorded := !a.urgent && slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() })
+	recorded := !a.urgent && slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() && !b.throttled() })
 	if recorded {
 		a.settle(ctx)
 	}
@@ -191,14 +203,18 @@ func (a *audit) flush(ctx actor.Context) {
 
 // hold notes what b has to wait for.
 func (a *audit) hold(b *batch) {
-	last := b.calls[len(b.calls)-1].Proof.Seq
+	var last uint64
+	for i := range b.calls {
+		if b.calls[i].Throttled {
+			continue
+		}
+		last = b.calls[i].Proof.Seq
+		if b.calls[i].Syscall.Kind == schema.Command {
+			a.commands[b.domain] = last
+		}
+	}
 	if b.unrecorded() {
 		last = a.journal.Head().Seq
-	}
-	for i := range b.calls {
-		if b.calls[i].Syscall.Kind == schema.Command {
-			a.commands[b.domain] = b.calls[i].Proof.Seq
-		}
 	}
 	need := max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.moved)
 	if a.syncEvery > 0 {

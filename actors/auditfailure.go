@@ -20,8 +20,15 @@ func (a *audit) failed(ctx actor.Context, err error) {
 		a.stop(ctx, err)
 		return
 	}
+	why := errNotWritten
+	if errors.Is(err, journal.ErrUncertain) {
+		why = func(*kernel.Call) *schema.Error { return errUncertain() }
+	}
 	lost := a.fresh
 	a.fresh = nil
+	for _, b := range lost {
+		a.uncount(b)
+	}
 	a.dropSnapshots()
 	a.refusal = reasonOf(err)
 	if a.kernel.refusing.CompareAndSwap(false, true) {
@@ -33,6 +40,10 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 	if !slices.ContainsFunc(lost, (*batch).applied) {
 		for _, b := range lost {
+			if b.ends != nil { // what its caller is told is what the next start will find
+				a.refuse(ctx, b)
+				continue
+			}
 			a.unconcluded(b)
 			b.withoutProof()
 			for i := range b.calls {
@@ -55,7 +66,16 @@ func (a *audit) failed(ctx actor.Context, err error) {
 		a.tell(ctx, resume{a.epoch})
 	}
 	for _, b := range lost {
-		a.refuse(ctx, b)
+		a.refuseWith(ctx, b, why)
+	}
+}
+
+// uncount takes a batch whose entries were lost out of the metrics, which are of the journal alone.
+func (a *audit) uncount(b *batch) {
+	for i := range b.calls {
+		if !b.unrecorded() && !b.calls[i].Throttled {
+			a.metrics.count(&b.calls[i], -1)
+		}
 	}
 }
 
@@ -127,7 +147,7 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 		switch {
 		case b.ends != nil:
 			call.Err = errUnrecorded(b.ends.calls[0].Message.Type)
-		case !b.owed:
+		case !b.owed && (call.Err == nil || call.Err.Class != schema.Unavailable): // else it says why already
 			call.Err = why(call)
 		}
 	}
@@ -150,7 +170,7 @@ func (a *audit) unconcluded(b *batch) {
 }
 
 func errUncertain() *schema.Error {
-	return schema.Errorf(schema.Unavailable, "the journal's disk failed, and the kernel stops: whether this was done shows at its next start")
+	return schema.Errorf(schema.Unavailable, "the journal's disk failed: whether this was done shows at the kernel's next start")
 }
 
 // errNotWritten is what a call is answered whose entry cannot be written.
@@ -160,6 +180,11 @@ func errNotWritten(call *kernel.Call) *schema.Error {
 	}
 	return schema.Errorf(schema.Unavailable,
 		"the journal cannot be written: %s was begun, and a part of it may be done; try again once its disk has room", call.Message.Type)
+}
+
+// errNoState is what a call is answered while its domain's state cannot be read from the journal.
+func errNoState() *schema.Error {
+	return schema.Errorf(schema.Unavailable, "the journal cannot be read: nothing was done; try again in a few seconds")
 }
 
 func errNoJournal() *schema.Error {

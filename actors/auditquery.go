@@ -2,8 +2,9 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"syscall"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -23,12 +24,18 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 		call.Time = begun.UnixMilli()
 		if len(a.rebuilding) > 0 {
 			call.Err = errNoJournal() // nobody can say who may ask
+		} else if err := b.account.admit(call); err != nil {
+			call.Err = err
 		} else if err := a.kernel.admit(call); err != nil {
 			call.Err = err
 		} else if in, ok := call.Input.(*schema.AuditMetricsInput); ok && in != nil {
-			out := a.metrics.shownTo(call).output()
+			out := a.metrics.shownTo(call)
 			out.Refusing = a.refusal
+			if a.kernel.warnings != nil && call.PID == kernel.Operator {
+				out.Warnings = a.kernel.warnings()
+			}
 			call.Data, call.Err = a.present(schema.Marshal(out))
+			b.charge(call)
 		} else {
 			a.ask(ctx, b, call, begun) // such a call is alone in its batch
 			return
@@ -38,9 +45,12 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 	a.append(ctx, b)
 }
 
-// ask answers a call that reads the journal.
+// ask answers a call that reads the journal, as it is now: what is flushed here and the intents without an end belong to
+// the same entry.
 func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.Time) {
 	self, root := ctx.Self(), a.kernel.root
+	a.flush(ctx)
+	head, unended := a.journal.Head().Seq, a.kernel.keys.unended()
 	a.kernel.asking.Go(func() {
 		until, cancel := context.WithCancel(context.Background())
 		defer cancel()
@@ -53,13 +63,14 @@ func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.T
 		})
 		switch in := call.Input.(type) {
 		case *schema.AuditLogInput:
-			call.Data, call.Err = a.present(a.search(until, call, in))
+			call.Data, call.Err = a.present(a.search(until, call, in, head, unended))
 		case *schema.AuditVerifyInput:
 			call.Data, call.Err = a.present(a.verify(until))
 		default:
 			call.Err = schema.Errorf(schema.Internal, "%s has no meaning", call.Message.Type)
 		}
 		call.Proof.LatencyUS = microseconds(begun)
+		b.charge(call)
 		root.Send(self, b)
 	})
 }
@@ -72,29 +83,11 @@ func (a *audit) present(data []byte, err error) ([]byte, *schema.Error) {
 	shown := schema.AsError(err)
 	if shown.Class == schema.Internal {
 		a.log.Error("audit query failed", "error", err)
+		if _, system := errors.AsType[syscall.Errno](err); system { // it may pass
+			return nil, errNoState()
+		}
 	}
 	return nil, shown
-}
-
-// auditEntry is a record in the form of CAP's SyscallResult.
-func auditEntry(record *journal.Record) (*schema.AuditEntry, error) {
-	call, err := recall(record)
-	if err != nil {
-		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
-	}
-	code := call.Syscall.Code
-	if code == "" {
-		code = call.Syscall.Type
-	}
-	e := &schema.AuditEntry{
-		Success: call.Err == nil, SyscallCode: code, PID: call.PID, Tick: call.Tick, Payload: slices.Clone(schema.Value(call.Data)), // the record is the reader's
-		LatencyUS: record.LatencyUS, Seq: int64(record.Seq), Type: call.Message.Type, Time: call.Time,
-		ID: call.Message.Meta.ID, Correlation: schema.MaybeText(call.Message.Meta.Correlation), Causation: schema.MaybeText(call.Message.Meta.Causation),
-	}
-	if call.Err != nil {
-		e.Error = schema.MaybeText(call.Err.Error())
-	}
-	return e, nil
 }
 
 // verify is what Audit.Verify answers.

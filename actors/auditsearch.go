@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -19,8 +20,12 @@ type auditSearch struct {
 	in     *schema.AuditLogInput
 	filter store.Filter
 	limit  int
-	size   int // of what was found, as JSON
+	head   uint64            // the last entry of the journal that is looked at
+	open   map[uint64]string // status of the intents up to there that have not ended
+	size   int               // of what was found, as JSON
 	out    schema.AuditLogOutput
+
+	intents map[uint64]schema.Value // data of the messages of intents that were passed, where requests are asked for
 }
 
 // errEnough ends a search whose page is full.
@@ -28,11 +33,14 @@ var errEnough = errors.New("page is full")
 
 // search is what Audit.Log answers: as many entries as fit the limit and a line. An agent is shown what the processes of its
 // origin did, and nothing else (ABI 6.4): the operator's doings tell of other origins too.
-func (a *audit) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput) ([]byte, error) {
+func (a *audit) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, head uint64, open map[uint64]string) ([]byte, error) {
+	if in.Request != nil && *in.Request && call.PID != kernel.Operator {
+		return nil, schema.Errorf(schema.Forbidden, "pid %d may not see what others said: leave out request", call.PID) // mail is among it
+	}
 	if _, err := a.journal.Sync(); err != nil { // so that the proof of every answer that has left is found
 		return nil, errNoJournal()
 	}
-	s := auditSearch{audit: a, call: call, in: in, limit: 50, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
+	s := auditSearch{audit: a, call: call, in: in, limit: 50, head: head, open: open, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
 	if in.Limit != nil {
 		s.limit = int(*in.Limit)
 	}
@@ -99,7 +107,7 @@ const rangesAtOnce = 64
 func (s *auditSearch) read(ctx context.Context, r store.Range) error {
 	k := s.audit.kernel
 	reader := journal.NewReader(k.files, k.journalDir, journal.ReaderOptions{
-		From: r.First, Limit: func() uint64 { return min(r.Last, s.audit.journal.Synced()) },
+		From: r.First, Limit: func() uint64 { return min(r.Last, s.head, s.audit.journal.Synced()) },
 	})
 	defer reader.Close() // read only
 	for {
@@ -113,7 +121,7 @@ func (s *auditSearch) read(ctx context.Context, r store.Range) error {
 		if !s.timely(record) {
 			continue
 		}
-		if err := s.keep(record); err != nil {
+		if err := s.keep(ctx, record); err != nil {
 			return err
 		}
 	}
@@ -121,20 +129,34 @@ func (s *auditSearch) read(ctx context.Context, r store.Range) error {
 
 // timely looks at what can be told without decoding the entry.
 func (s *auditSearch) timely(r *journal.Record) bool {
-	return s.visible(r) && (s.in.PID == nil || r.PID == *s.in.PID) &&
-		(s.in.SinceTime == nil || r.Time >= *s.in.SinceTime) && (s.in.UntilTime == nil || r.Time <= *s.in.UntilTime)
+	if s.in.SinceTime != nil && r.Time < *s.in.SinceTime || s.in.UntilTime != nil && r.Time > *s.in.UntilTime {
+		return false
+	}
+	if s.call.PID == kernel.Operator && s.in.PID == nil {
+		return true
+	}
+	pid := ownerOf(r)
+	return s.visible(r, pid) && (s.in.PID == nil || pid == *s.in.PID)
 }
 
-// visible reports whether the caller may know of the entry.
-func (s *auditSearch) visible(r *journal.Record) bool {
-	return s.call.PID == kernel.Operator || r.PID != kernel.Operator && r.Origin == s.call.Origin
+// visible reports whether the caller may know of an entry of the given process.
+func (s *auditSearch) visible(r *journal.Record, pid int64) bool {
+	return s.call.PID == kernel.Operator || pid != kernel.Operator && r.Origin == s.call.Origin
 }
 
 // keep takes an entry into the page, if it is one that is asked for.
-func (s *auditSearch) keep(record *journal.Record) error {
-	entry, err := auditEntry(record)
+func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
+	entry, err := auditEntry(record, s.open)
 	if err != nil {
 		return err
+	}
+	if s.in.Request != nil && *s.in.Request {
+		if err := s.addRequest(ctx, record, entry); err != nil {
+			return err
+		}
+	}
+	if entry == nil {
+		return nil
 	}
 	if s.in.Type != nil && entry.Type != *s.in.Type || s.in.Correlation != nil && string(entry.Correlation) != *s.in.Correlation {
 		return nil
@@ -151,4 +173,52 @@ func (s *auditSearch) keep(record *journal.Record) error {
 		return errEnough
 	}
 	return nil
+}
+
+// addRequest adds the data of a call's message to its row. Of a call with an effect it stands in the intent's record, which is
+// as a rule a record that this search has passed.
+func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, entry *schema.AuditEntry) error {
+	if entry != nil && entry.Intent != 0 && uint64(entry.Intent) != record.Seq {
+		intent := uint64(entry.Intent)
+		data, passed := s.intents[intent]
+		if !passed {
+			var err error
+			if data, err = s.requestAt(ctx, intent); err != nil {
+				return err
+			}
+		}
+		delete(s.intents, intent)
+		entry.Request = data
+		return nil
+	}
+	call, err := recall(record)
+	if err != nil {
+		return fmt.Errorf("read entry %d: %w", record.Seq, err)
+	}
+	data := slices.Clone(schema.Value(call.Message.Data)) // the record is the reader's
+	if entry != nil {
+		entry.Request = data
+		return nil
+	}
+	if s.intents == nil {
+		s.intents = make(map[uint64]schema.Value)
+	}
+	s.intents[record.Seq] = data
+	return nil
+}
+
+// requestAt reads the data of the message of one record.
+func (s *auditSearch) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
+	k := s.audit.kernel
+	reader := journal.NewReader(k.files, k.journalDir, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }})
+	defer reader.Close() // read only
+	record, err := reader.Next(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", seq, err)
+	}
+	call, err := recall(record)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", seq, err)
+	}
+	return slices.Clone(schema.Value(call.Message.Data)), nil
 }

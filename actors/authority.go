@@ -17,6 +17,13 @@ func (k *Kernel) admit(call *kernel.Call) *schema.Error {
 	if call.Caller.Origin != "" {
 		call.Origin = call.Caller.Origin
 	}
+	if chosen := call.Message.Meta.Origin; chosen != "" && call.Caller.PID == kernel.Operator {
+		var err error
+		if call.Origin, err = k.readOrigin(chosen); err != nil {
+			call.Origin = k.origin
+			return kernel.Invalid("metadata.origin", "is none: %v", err)
+		}
+	}
 	if p := k.processes.Process(call.PID); p != nil {
 		call.Origin = p.Origin
 	}

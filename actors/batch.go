@@ -22,7 +22,9 @@ const maxBatch = 64
 type batch struct {
 	domain   schema.Domain
 	calls    []kernel.Call
-	size     int // bytes read for these calls: with their number, the credits to give back
+	size     int      // bytes read for these calls: with their number, the credits to give back
+	account  *drawing // of the agent that these calls are made by, or for; nil: the operator's
+	answers  int      // bytes of their outcomes that the account was charged with
 	replyTo  *actor.PID
 	alone    bool            // nothing else of the connection is under way beside it
 	step     bool            // the kernel's own call: its domain is told when it has been applied, nobody is answered
@@ -31,6 +33,7 @@ type batch struct {
 	due      bool            // of one that is owed: the journal can be written again
 	note     *actor.PID      // of a step: the agent that wants to know when it is on disk
 	saga     *saga           // of a step: the call that it is for
+	begun    time.Time       // of an intent: when its call was decided, from which its latency counts
 	until    time.Time       // when a waiting call is decided for the last time
 	ends     *batch          // of a step: the intent whose outcome it is
 	ctx      context.Context // of a batch that is alone: it ends with the connection, or with who waits there
@@ -54,6 +57,24 @@ func (b *batch) commands() bool {
 		}
 	}
 	return false
+}
+
+// charge adds the outcome of a call to what its agent has in flight.
+func (b *batch) charge(call *kernel.Call) {
+	if b.account != nil && !b.step {
+		b.answers += len(call.Data)
+		b.account.add(len(call.Data))
+	}
+}
+
+// throttled reports whether no call of b has an entry, because all were refused before they were judged.
+func (b *batch) throttled() bool {
+	for i := range b.calls {
+		if !b.calls[i].Throttled {
+			return false
+		}
+	}
+	return true
 }
 
 // answers is a batch on its way back, every outcome filled in.

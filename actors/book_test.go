@@ -76,6 +76,8 @@ func word(call *kernel.Call) string {
 		return "open-" + strconv.FormatInt(in.PIDs[0], 10)
 	case *schema.GrantInput:
 		return "grant-" + strconv.FormatInt(in.PID, 10)
+	case *schema.EndowInput:
+		return "grant-" + strconv.FormatInt(in.PID, 10)
 	}
 	return text(call)
 }

@@ -33,8 +33,8 @@ type connection struct {
 	done        chan<- struct{} // closed when the actor has stopped
 }
 
-func newConnection(k *Kernel, link Link, done chan<- struct{}) *connection {
-	window := newCredits()
+func newConnection(k *Kernel, link Link, drawn *drawing, done chan<- struct{}) *connection {
+	window := newCredits(drawn)
 	return &connection{
 		kernel:  k,
 		link:    link,
@@ -160,7 +160,7 @@ func (c *connection) write(b *batch) {
 		c.writer.append(&b.calls[i], &stamp)
 		c.lasting(&b.calls[i])
 	}
-	c.writer.owe(len(b.calls), b.size)
+	c.writer.owe(len(b.calls), b.size, b.answers)
 	b.recycle()
 }
 

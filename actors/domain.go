@@ -24,9 +24,8 @@ type domain struct {
 
 	finished handover
 
-	held    bool      // the state is new, but the registries' may not be yet
-	rebuilt uint64    // the life of the journal that it was made of; 0 where that failed
-	late    *stepDone // came meanwhile
+	rebuilding rebuilding
+	late       *stepDone // came while the state was made anew
 
 	queue   []*batch               // batches that stand behind a call with steps
 	busy    *saga                  // that call
@@ -56,7 +55,7 @@ type stepDone struct {
 func (d *domain) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *batch:
-		if d.busy != nil || d.held {
+		if d.busy != nil || d.rebuilding.waits() {
 			d.queue = append(d.queue, m)
 			return
 		}
@@ -82,10 +81,14 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.snapshot(ctx, m.epoch)
 	case rebuild:
 		d.rebuild(ctx, m.epoch)
+	case restoreAgain:
+		d.restoreAgain(ctx, m.epoch)
+	case stalled:
+		d.stall(ctx, m.epoch)
 	case resume:
 		d.resume(ctx, m.epoch)
 	}
-	for d.busy == nil && !d.held && len(d.queue) > 0 {
+	for d.busy == nil && !d.rebuilding.waits() && len(d.queue) > 0 {
 		b := d.queue[0]
 		d.queue = d.queue[1:]
 		d.run(ctx, b, 0)
@@ -97,6 +100,10 @@ func (d *domain) Receive(ctx actor.Context) {
 func (d *domain) run(ctx actor.Context, b *batch, from int) {
 	if b.follow != nil && b.follow.over.Load() {
 		d.giveUp(ctx, b)
+		return
+	}
+	if d.rebuilding.stalled {
+		d.refuse(ctx, b, from)
 		return
 	}
 	if b.owed && !b.due && d.kernel.refusing.Load() {
@@ -130,9 +137,11 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 		case unanswerable(b, call, &result):
 			d.fail(call, fmt.Errorf("begin %s: its row has no outcome, or is not alone", call.Message.Type))
 		default:
+			b.begun = begun
 			d.finish(ctx, call, &result)
 		}
 		call.Proof.LatencyUS += microseconds(begun)
+		b.charge(call)
 	}
 	d.forward(ctx, b)
 }
@@ -151,6 +160,11 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, error) {
 		return d.decide(call)
 	case b.follow != nil:
 		return d.goOn(call, b.follow)
+	}
+	if b.until.IsZero() { // else it was let in before it waited
+		if err := b.account.admit(call); err != nil {
+			return kernel.Result{}, err
+		}
 	}
 	if err := d.kernel.admit(call); err != nil {
 		return kernel.Result{}, err
@@ -212,49 +226,12 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	d.wake(ctx, result.Wakes)
 }
 
-// rebuild makes the state anew from the journal, which has lost what the state had applied.
-func (d *domain) rebuild(ctx actor.Context, epoch uint64) {
-	d.held, d.rebuilt = true, epoch
-	if err := d.kernel.restore(d.name, d.state); err != nil {
-		d.kernel.requestShutdown(fmt.Errorf("rebuild domain %s: %w", d.name, err))
-		d.rebuilt = 0 // the audit log goes on to refuse what is decided here
-	} else {
-		d.publish()
-	}
-	ctx.Send(d.kernel.audit, rebuilt{d.name, epoch})
-}
-
-// resume goes on with what came in since.
-func (d *domain) resume(ctx actor.Context, epoch uint64) {
-	if d.rebuilt != epoch && d.rebuilt != 0 {
-		return // there is another rebuild after this one
-	}
-	d.held = false
-	if d.rebuilt == epoch {
-		d.epoch = epoch
-	}
-	if late := d.late; late != nil {
-		d.late = nil
-		d.stepDone(ctx, *late)
-	}
-}
-
-// stepDone goes on with the saga whose step is done, once the domain may.
-func (d *domain) stepDone(ctx actor.Context, m stepDone) {
-	switch {
-	case m.saga != d.busy: // it has failed meanwhile
-	case d.held:
-		d.late = &m
-	default:
-		d.step(ctx, m.err)
-	}
-}
-
 // split forwards the first n calls of b, so that they stand in the journal before the steps of the one behind them, as
 // they were applied. The connection is told that the batch it waits for has become two.
 func (d *domain) split(ctx actor.Context, b *batch, n int) {
 	head := newBatch()
-	head.domain, head.replyTo = b.domain, b.replyTo
+	head.domain, head.replyTo, head.account = b.domain, b.replyTo, b.account
+	head.answers, b.answers = b.answers, 0 // only the calls of head have outcomes
 	head.calls = append(head.calls, b.calls[:n]...)
 	left := copy(b.calls, b.calls[n:])
 	clear(b.calls[left:])

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
-	"time"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -77,7 +76,6 @@ func (b *batch) intends() bool {
 // run does one effect and has its outcome journaled.
 func (r *runs) run(b *batch) {
 	call := &b.calls[0]
-	begun := time.Now()
 	ctx, cancel := context.WithCancelCause(b.ctx)
 	defer cancel(nil)
 	if r.ending.Err() != nil {
@@ -85,7 +83,7 @@ func (r *runs) run(b *batch) {
 	}
 	defer context.AfterFunc(r.ending, func() { cancel(errEnding) })()
 
-	end := &schema.EffectEnd{Intent: int64(call.Proof.Seq), Type: call.Message.Type, PID: call.PID}
+	end := &schema.EffectEnd{Intent: int64(call.Proof.Seq), Type: call.Message.Type, PID: call.PID, Causation: call.Message.Meta.Causation}
 	data, err := r.inTurn(ctx, call, end)
 	outcome := schema.Outcome{Data: data}
 	switch {
@@ -103,8 +101,8 @@ func (r *runs) run(b *batch) {
 		r.kernel.root.Send(b.replyTo, (*answers)(b))
 		return
 	}
-	step.ends = b
-	step.calls[0].Proof.LatencyUS = microseconds(begun)
+	step.ends, step.account = b, b.account
+	step.calls[0].Proof.LatencyUS = microseconds(b.begun)
 	r.kernel.root.Send(r.kernel.domains[step.domain], step)
 }
 
@@ -161,6 +159,7 @@ func (r *runs) ended(b *batch) {
 	first := &intent.calls[0]
 	first.Data, first.Err, first.Effect = call.Data, call.Err, nil
 	first.Proof = call.Proof
+	intent.charge(first)
 	if first.Proof.Seq != 0 {
 		first.Proof.PID = first.PID
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// fetches is a domain whose effects do what their URL says: hold waits until the test releases it or its caller goes, fail is
-// an error, panic panics, junk is no JSON; all else is answered with the URL.
+// fetches is a domain whose effects do what their URL says: hold waits until the test releases it or its caller goes, late is refused then, fail is
+// an error, denied and quota are refusals, refused is one before anything begins, panic panics, junk is no JSON; all else is answered with the URL.
 type fetches struct {
 	stateless
 	released chan struct{}
@@ -31,6 +31,9 @@ func newFetches() *fetches { return &fetches{released: make(chan struct{})} }
 func (f *fetches) Decide(call *kernel.Call) (kernel.Result, error) {
 	switch in := call.Input.(type) {
 	case *schema.HTTPFetchInput:
+		if in.URL == "refused" {
+			return kernel.Result{}, schema.Errorf(schema.Forbidden, "not begun")
+		}
 		return kernel.Begin(in), nil
 	case *schema.EffectEnd:
 		return kernel.End(in)
@@ -46,14 +49,21 @@ func (f *fetches) run(ctx context.Context, job *actors.Job) ([]byte, error) {
 	f.runs = append(f.runs, url)
 	f.mu.Unlock()
 	switch url {
-	case "hold":
+	case "hold", "late":
 		select {
 		case <-f.released:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
+		if url == "late" {
+			return nil, schema.Errorf(schema.Forbidden, "not after all")
+		}
 	case "fail":
 		return nil, fmt.Errorf("fetch: %w", schema.Errorf(schema.Upstream, "no luck"))
+	case "denied":
+		return nil, schema.Errorf(schema.Forbidden, "not there")
+	case "quota":
+		return nil, schema.Errorf(schema.QuotaExceeded, "no more")
 	case "panic":
 		panic(internals)
 	case "junk":

@@ -16,12 +16,13 @@ const (
 	WindowBytes  = windowBytes
 	ForgetEvery  = forgetEvery
 	Share        = share
+	MaxThrottled = maxThrottled
 )
 
 var (
 	Always     = always
 	FromReader = fromReader
-	NewCredits = newCredits
+	NewCredits = func() *credits { return newCredits(nil) }
 	NewWorkers = newWorkers
 )
 
@@ -47,6 +48,11 @@ func (m *mailbox) Room() int {
 	return cap(m.user)
 }
 
+// Shown is what Audit.Metrics answers a process.
+func (m *Metrics) Shown(pid int64, origin string) *schema.AuditMetricsOutput {
+	return m.shownTo(&kernel.Call{PID: pid, Origin: origin})
+}
+
 // Reach moves the kernel's clock on, as time does.
 func (k *Kernel) Reach(tick int64) { k.clock.reach(tick) }
 
@@ -58,7 +64,7 @@ func (w *workers) GiveBack()         { w.giveBack() }
 
 func (c *credits) Take(size int) bool     { return c.take(size) }
 func (c *credits) TryTake(size int) bool  { return c.tryTake(size) }
-func (c *credits) Give(frames, bytes int) { c.give(frames, bytes) }
+func (c *credits) Give(frames, bytes int) { c.give(frames, bytes, 0) }
 func (c *credits) Close()                 { c.close() }
 
 // A Feed is a connection without a reader: the table of syscalls has rows of one domain only, and a test of the order
@@ -72,7 +78,7 @@ type Feed struct {
 
 func (k *Kernel) NewFeed(link Link, name string) *Feed {
 	done := make(chan struct{})
-	conn := newConnection(k, link, done)
+	conn := newConnection(k, link, nil, done)
 	return &Feed{kernel: k, conn: conn, pid: k.spawn("connection/"+name, conn, fromReader), done: done}
 }
 

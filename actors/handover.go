@@ -64,7 +64,7 @@ func (d *domain) handOver(ctx actor.Context) {
 	d.finished.first, d.finished.last = nil, nil
 	steps := stepsOf(first) // the audit log may be done with the batches before Send returns
 	publisher, ok := d.state.(kernel.Publisher)
-	if !ok {
+	if !ok || d.rebuilding.err != nil { // what was published last stands until there is a state again
 		ctx.Send(d.kernel.audit, first)
 	} else {
 		d.finished.count++

@@ -43,7 +43,7 @@ type system struct {
 	restoring func(schema.Domain) // where set, called before a domain's state is made anew
 }
 
-// An option of a system is one of these.
+// An option of a system is one of these, or the metrics of what its disk holds.
 type (
 	syncing   time.Duration // what lets answers go before they are on disk, which is that long after
 	reserving int64         // what the journal keeps in reserve, in bytes
@@ -72,12 +72,18 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.room = &room{FS: s.files}
 	var late time.Duration
 	var reserve int64
+	var metrics *actors.Metrics
+	var bounds actors.Bounds
 	for _, o := range options {
 		switch o := o.(type) {
 		case syncing:
 			late = time.Duration(o)
 		case reserving:
 			reserve = int64(o)
+		case *actors.Metrics:
+			metrics = o
+		case actors.Bounds:
+			bounds = o
 		default:
 			t.Fatalf("no option is a %T", o)
 		}
@@ -89,8 +95,9 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.tokens = &tokens{}
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
+		Bounds:    bounds,
 		Runners:   runnersOf(domains),
-		Domains:   domains, Journal: record, Dir: "/journal", Keys: keys, Tokens: s.tokens, Processes: nobody{},
+		Domains:   domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: metrics, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
 	})
 	s.stopped = sync.OnceValue(s.kernel.Close)
@@ -144,7 +151,7 @@ func (v *tokens) Token(pid int64) *kernel.Token {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.held == nil {
-		return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: []string{"*"}}}
+		return &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{"*"}}}}
 	}
 	return v.held[pid]
 }
@@ -158,7 +165,7 @@ func (v *tokens) set(pid int64, token *kernel.Token) {
 
 // allowed is a token of pid for what the patterns name.
 func allowed(pid int64, patterns ...string) *kernel.Token {
-	return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: patterns}}
+	return &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: patterns}}}
 }
 
 // nobody is a process table without processes.

@@ -32,6 +32,8 @@ type Hosting struct {
 	Grace time.Duration
 	// Policy says what becomes of an agent whose program ended; nil means host.DefaultPolicy.
 	Policy func(host.Restart) host.Policy
+	// Hold keeps the programs of the kernel's last life from being started. Their processes stay, and can be ended.
+	Hold bool
 	// Forget is called when many agents have ended since the last time: there may be folders of some that nobody remembers.
 	// Two calls may overlap; it may be nil.
 	Forget func()
@@ -90,7 +92,7 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 	c := host.Command{
 		Argv: p.Spec.Command, Env: p.Spec.Env, Dir: filepath.Join(folder, "work"),
 		Channel: host.Channel(text(p.Spec.Channel)), Sandbox: host.Mode(text(p.Spec.Sandbox)), Limits: limits(p.Spec.Limits),
-		PID: p.PID, AgentID: p.AgentID, Log: host.LogOptions{Path: filepath.Join(folder, LogName)},
+		TTY: text(p.Spec.TTY), PID: p.PID, AgentID: p.AgentID, Log: host.LogOptions{Path: filepath.Join(folder, LogName)},
 	}
 	own := c.Dir
 	if p.Spec.Cwd != nil {

@@ -68,7 +68,7 @@ func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *schema.Error) (f
 		return nil, errLongKey(len(id.key))
 	}
 	// What the journal leaves out is left out here too: a start that reads it has to come to the same sum.
-	body := bodyOf(call.Message.Type, call.Syscall.Input.Redact(call.Message.Data, call.Input, false))
+	body := bodyOf(call, call.Syscall.Input.Redact(call.Message.Data, call.Input, false))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.expire(call.Time)
@@ -104,7 +104,7 @@ func (k *Keys) settle(call *kernel.Call) {
 	if known == nil {
 		return
 	}
-	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden || call.Syscall.Input.Withholds(call.Input, true)) {
+	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden || call.Err.Class == schema.QuotaExceeded || call.Err.Class == schema.Ended || call.Syscall.Input.Withholds(call.Input, true)) {
 		k.drop(id)
 		return
 	}
@@ -146,7 +146,7 @@ func (k *Keys) Recall(call *kernel.Call) {
 		return
 	}
 	roomy := func(int64) *schema.Error { return nil } // it was there when the call was made
-	if call.Syscall != nil && call.Syscall.Outcome != "" && call.Err == nil && !call.Repeated {
+	if intends(call) {
 		_, _ = k.claimed(call, roomy) // the journal has no other under the same key
 		k.intends(call, call.Proof.Seq)
 		return
@@ -171,13 +171,11 @@ func neverRun(call *kernel.Call) bool {
 		return false
 	}
 	switch call.Err.Class {
-	case schema.Forbidden, schema.Unauthenticated:
+	case schema.Forbidden, schema.Unauthenticated, schema.QuotaExceeded, schema.Ended:
 		return true
 	case schema.Conflict:
 		key := call.Message.Meta.IdempotencyKey
 		return call.Err.Message == errOtherBody(key).Message || call.Err.Message == errUnderWay(key).Message
-	case schema.QuotaExceeded:
-		return call.Err.Message == errManyKeys(call.PID).Message
 	case schema.InvalidInput:
 		in, ok := call.Input.(schema.Targeted)
 		return ok && in.On().Tick != nil && *in.On().Tick > call.Tick
@@ -214,10 +212,14 @@ func (k *Keys) expire(now int64) {
 	}
 }
 
-func bodyOf(typ string, data []byte) [sha256.Size]byte {
+func bodyOf(call *kernel.Call, data []byte) [sha256.Size]byte {
 	h := sha256.New()
-	h.Write([]byte(typ))
+	h.Write([]byte(call.Message.Type))
 	h.Write([]byte{0})
+	if origin := call.Message.Meta.Origin; origin != "" { // in another origin it is another call
+		h.Write([]byte(origin))
+		h.Write([]byte{0})
+	}
 	h.Write(data)
 	var sum [sha256.Size]byte
 	h.Sum(sum[:0])

@@ -60,7 +60,7 @@ func TestKeyedCommandRunsOnce(t *testing.T) {
 	}{
 		{"a reply", set("1", "x"), set("2", "x"), []string{"1 1", "other 2", "2 1"}, []string{"x", "other"}},
 		{"an error", set("1", "409"), set("2", "409"), []string{"1 409 refused after 0", "other 1", "2 409 refused after 0"}, []string{"other"}},
-		{"a quota's refusal", set("1", "429"), set("2", "429"), []string{"1 429 refused after 0", "other 1", "2 429 refused after 0"}, []string{"other"}},
+		{"a quota's refusal is none", set("1", "429"), set("2", "429"), []string{"1 429 refused after 0", "other 1", "2 429 refused after 1"}, []string{"other"}},
 		{"a denial is none", set("1", "403"), set("2", "403"), []string{"1 403 refused after 0", "other 1", "2 403 refused after 1"}, []string{"other"}},
 		{"a failure is none", set("1", "500"), set("2", "500"), []string{"1 500 refused after 0", "other 1", "2 500 refused after 1"}, []string{"other"}},
 		{"unavailable is none", set("1", "503"), set("2", "503"), []string{"1 503 refused after 0", "other 1", "2 503 refused after 1"}, []string{"other"}},

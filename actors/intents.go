@@ -16,14 +16,21 @@ type intent struct {
 	origin      string
 	id          string // of the request
 	correlation string
+	causation   string
 	key         string // its idempotency key, where it has claimed one
+	lost        bool   // it has ended, and that could not be journaled
+}
+
+// intends reports whether a call of the journal is an intent: what comes of it is another entry.
+func intends(call *kernel.Call) bool {
+	return call.Syscall != nil && call.Syscall.Outcome != "" && call.Err == nil && !call.Repeated
 }
 
 // intends notes that entry seq of the journal is an intent. Its key, if any, has no outcome yet.
 func (k *Keys) intends(call *kernel.Call, seq uint64) {
 	i := &intent{
 		seq: seq, typ: call.Message.Type, pid: call.PID, origin: call.Origin,
-		id: call.Message.Meta.ID, correlation: call.Message.Meta.Correlation,
+		id: call.Message.Meta.ID, correlation: call.Message.Meta.Correlation, causation: call.Message.Meta.Causation,
 	}
 	if call.Claimed {
 		i.key = call.Message.Meta.IdempotencyKey
@@ -72,11 +79,12 @@ func (k *Keys) unintend(seq uint64) {
 // is told until then is the same.
 func (k *Keys) reopen(first *kernel.Call, in *schema.EffectEnd) {
 	k.intends(first, uint64(in.Intent))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.intents[uint64(in.Intent)].lost = true
 	if !first.Claimed {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.conclude(callerKey{first.PID, first.Message.Meta.IdempotencyKey}, nil, unknown(first.Message.Type), uint64(in.Intent))
 }
 
@@ -88,6 +96,20 @@ func (k *Keys) presume(i *intent) {
 	if i.key != "" {
 		k.conclude(callerKey{i.pid, i.key}, nil, unknown(i.typ), i.seq)
 	}
+}
+
+// unended returns the status of each intent that has no outcome in the journal, by its entry.
+func (k *Keys) unended() map[uint64]string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	list := make(map[uint64]string, len(k.intents))
+	for seq, i := range k.intents {
+		list[seq] = schema.StatusRunning
+		if i.lost {
+			list[seq] = schema.StatusUnknown
+		}
+	}
+	return list
 }
 
 // open returns the intents without an outcome, in their order.
@@ -124,7 +146,7 @@ func (k *Kernel) concludes(i *intent) (*batch, *schema.Error) {
 	}
 	k.keys.presume(i)
 	end := &schema.EffectEnd{
-		Intent: int64(i.seq), Type: i.typ, PID: i.pid, Ran: true,
+		Intent: int64(i.seq), Type: i.typ, PID: i.pid, Ran: true, Causation: i.causation, Unknown: true,
 		Outcome: schema.AppendOutcome(nil, schema.Command, &schema.Outcome{Err: unknown(i.typ)}),
 	}
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: i.origin}

@@ -23,7 +23,7 @@ func (k *Keys) openChunks() (chunks [][]byte) {
 		}
 		chunk = binary.AppendVarint(chunk, claimed.time)
 		chunk = append(chunk, claimed.body[:]...)
-		for _, text := range []string{i.typ, i.origin, i.id, i.correlation, i.key} {
+		for _, text := range []string{i.typ, i.origin, i.id, i.correlation, i.causation, i.key} {
 			chunk = append(binary.AppendUvarint(chunk, uint64(len(text))), text...)
 		}
 		chunks = append(chunks, chunk)
@@ -50,7 +50,7 @@ func (k *Keys) restoreIntent(chunk []byte) error {
 		return errKeyChunk
 	}
 	chunk = chunk[copy(claimed.body[:], chunk):]
-	for _, to := range []*string{&i.typ, &i.origin, &i.id, &i.correlation, &i.key} {
+	for _, to := range []*string{&i.typ, &i.origin, &i.id, &i.correlation, &i.causation, &i.key} {
 		length, size := binary.Uvarint(chunk)
 		if size <= 0 || length > uint64(len(chunk)-size) {
 			return errKeyChunk

@@ -30,13 +30,18 @@ type Config struct {
 	Made          uint64        // the entry that every snapshot is of; 0 where they differ, or one is missing
 	FS            journal.FS    // what Dir is in; nil means journal.OSFS
 	Keys          *Keys         // idempotency keys of the last 24 hours
+	Metrics       *Metrics      // of the journal so far; nil: it is empty
 	Origin        string        // of the operator and whom it spawns
-	Tick          int64         // where the journal ended
-	Interval      time.Duration // of a tick; 0: the clock is moved by hand only
-	Hosting       Hosting
-	Blobs         Blobs             // nil: what does not fit a line is an error
-	Runners       map[string]Runner // by the type of the syscall whose effects they do
-	Log           *slog.Logger
+	// ReadOrigin puts an origin that the operator chooses for a call into its normal form; nil: it is taken as it is.
+	ReadOrigin func(string) (string, error)
+	Tick       int64         // where the journal ended
+	Interval   time.Duration // of a tick; 0: the clock is moved by hand only
+	Hosting    Hosting
+	Blobs      Blobs             // nil: what does not fit a line is an error
+	Runners    map[string]Runner // by the type of the syscall whose effects they do
+	Bounds     Bounds            // of each agent; zero: none
+	Warnings   func() []string   // what the operator has to see to; nil: there is nothing
+	Log        *slog.Logger
 
 	// Restore makes the state of a domain anew from what is on disk.
 	Restore func(name schema.Domain, state kernel.Domain) error
@@ -62,12 +67,17 @@ type Kernel struct {
 	tokens     kernel.Tokens
 	processes  kernel.Processes
 	origin     string
+	readOrigin func(string) (string, error)
 	clock      clock
 	keys       *Keys
+	metrics    *Metrics
 	ids        ids
 	refusing   atomic.Bool // the journal cannot be written
 	spent      atomic.Bool // nor can what is urgent: its reserve is used up, or there is none
 	probes     probes
+	accounts   *accounts
+
+	warnings func() []string
 
 	blobs   Blobs
 	runs    *runs // effects under way
@@ -96,13 +106,23 @@ func New(cfg Config) *Kernel {
 		tokens:     cfg.Tokens,
 		processes:  cfg.Processes,
 		origin:     cfg.Origin,
+		readOrigin: cfg.ReadOrigin,
 		keys:       cfg.Keys,
+		metrics:    cfg.Metrics,
 		blobs:      cfg.Blobs,
+		warnings:   cfg.Warnings,
 		hosting:    newHosting(cfg.Hosting),
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),
 	}
+	if k.readOrigin == nil {
+		k.readOrigin = func(origin string) (string, error) { return origin, nil }
+	}
+	if k.metrics == nil {
+		k.metrics = NewMetrics()
+	}
 	k.states = cfg.Domains
+	k.accounts = newAccounts(cfg.Bounds, k.noteOf)
 	k.runs = newRuns(k, cfg.Runners)
 	k.clock.reach(cfg.Tick)
 	k.system = actor.NewActorSystem(
@@ -150,7 +170,9 @@ func (k *Kernel) spawn(name string, a actor.Actor, inline func(message any) bool
 // link broke. It does not close the link.
 func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 	done := make(chan struct{})
-	conn := newConnection(k, link, done)
+	drawn := k.accounts.open(caller.PID)
+	defer drawn.close()
+	conn := newConnection(k, link, drawn, done)
 	pid := k.spawn("connection/"+caller.Conn, conn, fromReader)
 	r := reader{kernel: k, blobs: k.blobs, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
 	r.run()
@@ -228,6 +250,7 @@ func (k *Kernel) Close() error {
 	k.requestShutdown(nil)
 	k.ticking.Wait()
 	k.StopPrograms(context.Background())
+	k.accounts.end()
 	k.runs.alive.Wait()
 	errs := []error{k.poison(k.agents)}
 	for name, pid := range k.domains {
@@ -261,6 +284,9 @@ func (k *Kernel) SaveSnapshots() error {
 		if err := a.snapshots.store.save(name, at, a.tick, state.Snapshot()); err != nil {
 			return err
 		}
+	}
+	if err := a.snapshots.store.save(MetricsPart, at, a.tick, k.metrics.Snapshot()); err != nil {
+		return err
 	}
 	return a.snapshots.store.save(KeysPart, at, a.tick, k.keys.Snapshot())
 }

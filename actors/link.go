@@ -43,30 +43,34 @@ type credits struct {
 	frames int
 	bytes  int
 	closed bool
+
+	account *drawing // that the bytes are charged to as well; nil: to none
 }
 
-func newCredits() *credits {
-	c := &credits{}
+func newCredits(drawn *drawing) *credits {
+	c := &credits{account: drawn}
 	c.space.L = &c.mu
 	return c
 }
 
-// take waits until a frame of size bytes fits the window; the first frame always does. It returns false after close.
+// take waits until a frame of size bytes fits the window, and then the account; the first frame always fits the window. It
+// returns false after close.
 func (c *credits) take(size int) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for !c.closed && !c.fits(size) {
 		c.space.Wait()
 	}
 	c.add(size)
-	return !c.closed
+	closed := c.closed
+	c.mu.Unlock()
+	return !closed && (c.account == nil || c.account.take(size, c.over))
 }
 
 // tryTake is take without waiting.
 func (c *credits) tryTake(size int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || !c.fits(size) {
+	if c.closed || !c.fits(size) || !c.account.tryTake(size) {
 		return false
 	}
 	c.add(size)
@@ -81,7 +85,15 @@ func (c *credits) grow(size int) bool {
 		c.space.Wait()
 	}
 	c.bytes += size
+	c.account.add(size)
 	return !c.closed
+}
+
+// over reports whether nobody waits for credits any more.
+func (c *credits) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
 }
 
 func (c *credits) add(size int) {
@@ -93,12 +105,14 @@ func (c *credits) fits(size int) bool {
 	return c.frames == 0 || (c.frames < windowFrames && c.bytes+size <= windowBytes)
 }
 
-func (c *credits) give(frames, bytes int) {
+// give takes back credits, and what the answers have taken of the account.
+func (c *credits) give(frames, bytes, answers int) {
 	c.mu.Lock()
 	c.frames -= frames
 	c.bytes -= bytes
 	c.mu.Unlock()
 	c.space.Signal()
+	c.account.give(bytes + answers)
 }
 
 // close lets a waiting reader go.
@@ -107,4 +121,7 @@ func (c *credits) close() {
 	c.closed = true
 	c.mu.Unlock()
 	c.space.Signal()
+	if c.account != nil {
+		c.account.account.wake()
+	}
 }

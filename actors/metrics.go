@@ -2,93 +2,120 @@ package actors
 
 import (
 	"math/bits"
+	"sync"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// metrics are CAP section 6's, since the kernel started. They belong to the audit actor.
-type metrics struct {
-	total   int64
-	denied  int64
-	latency int64 // sum, microseconds
-	byType  map[string]*typeMetrics
-	origins map[string]*metrics // what processes did, by origin: what an agent is shown; nil in one of these itself
+// Metrics are CAP section 6's, a fold over the whole journal: a start comes to the same numbers as the kernel before had.
+type Metrics struct {
+	mu   sync.Mutex
+	all  counts
+	each map[string]counts // what processes did, by origin: what an agent is shown
 }
 
-// typeMetrics counts the calls of one syscall.
-type typeMetrics struct {
+// counts are the calls of each syscall, by type.
+type counts map[string]*typeCounts
+
+// typeCounts counts the calls of one syscall.
+type typeCounts struct {
 	row       *schema.Syscall
 	total     int64
 	denied    int64
+	latency   int64 // sum, microseconds
 	histogram histogram
 }
 
-func newMetrics() *metrics {
-	return &metrics{byType: make(map[string]*typeMetrics), origins: make(map[string]*metrics)}
+// NewMetrics returns those of an empty journal.
+func NewMetrics() *Metrics {
+	m := &Metrics{}
+	m.Reset()
+	return m
 }
 
-// shownTo is the part that a call may see: the operator sees all, an agent what the processes of its origin did (ABI 6.4).
-func (m *metrics) shownTo(call *kernel.Call) *metrics {
-	if call.PID == kernel.Operator {
-		return m
-	}
-	return m.of(call.Origin)
-}
+// Recall counts an entry of the journal.
+func (m *Metrics) Recall(call *kernel.Call) { m.count(call, 1) }
 
-func (m *metrics) of(origin string) *metrics {
-	own := m.origins[origin]
-	if own == nil {
-		own = &metrics{byType: make(map[string]*typeMetrics)}
-		m.origins[origin] = own
-	}
-	return own
-}
-
-// count adds a finished call, unless it is the kernel's own, a step of another or a note: nobody made that. What the kernel calls in
-// an agent's name is the agent's. A denial is a
-// capability's or a quota's refusal (CAP 6).
-func (m *metrics) count(call *kernel.Call) {
-	if call.Syscall.Internal && !call.Caller.Kernel {
+// count adds an entry n times; -1 takes one back that was lost. A call is counted once, with its verdict: one that has an
+// effect at its end. What the kernel does itself, a step of another call or a note, is nobody's call.
+func (m *Metrics) count(call *kernel.Call, n int64) {
+	row, pid := call.Syscall, call.PID
+	if end, ok := call.Input.(*schema.EffectEnd); ok && row.Ends() {
+		row, _ = schema.Lookup(end.Type)
+		pid = end.PID
+	} else if intends(call) {
 		return
 	}
-	if m.origins != nil && call.PID != kernel.Operator {
-		m.of(call.Origin).count(call)
+	if row == nil || row.Internal && row.Outcome == "" { // with an outcome it is called in an agent's name
+		return
 	}
-	t := m.byType[call.Syscall.Type]
-	if t == nil {
-		t = &typeMetrics{row: call.Syscall}
-		m.byType[call.Syscall.Type] = t
-	}
-	m.total++
-	t.total++
-	m.latency += call.Proof.LatencyUS
-	t.histogram.add(call.Proof.LatencyUS)
-	if call.Err != nil && (call.Err.Class == schema.Forbidden || call.Err.Class == schema.QuotaExceeded) {
-		m.denied++
-		t.denied++
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all.of(row).add(call, n)
+	if pid != kernel.Operator {
+		own := m.each[call.Origin]
+		if own == nil {
+			own = make(counts)
+			m.each[call.Origin] = own
+		}
+		own.of(row).add(call, n)
 	}
 }
 
-// output is what Audit.Metrics answers.
-func (m *metrics) output() *schema.AuditMetricsOutput {
+func (c counts) of(row *schema.Syscall) *typeCounts {
+	t := c[row.Type]
+	if t == nil {
+		t = &typeCounts{row: row}
+		c[row.Type] = t
+	}
+	return t
+}
+
+func (t *typeCounts) add(call *kernel.Call, n int64) {
+	t.total += n
+	t.latency += n * call.Proof.LatencyUS
+	t.histogram.add(call.Proof.LatencyUS, n)
+	if call.Err != nil && call.Err.Denied() {
+		t.denied += n
+	}
+}
+
+// shownTo is what Audit.Metrics answers to a call: the operator sees all, an agent what the processes of its origin did (ABI
+// 6.4).
+func (m *Metrics) shownTo(call *kernel.Call) *schema.AuditMetricsOutput {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if call.PID == kernel.Operator {
+		return m.all.output()
+	}
+	return m.each[call.Origin].output()
+}
+
+func (c counts) output() *schema.AuditMetricsOutput {
 	out := &schema.AuditMetricsOutput{
-		TotalCalls: m.total, DeniedCalls: m.denied,
 		ByCode: make(map[string]int64), DeniedByCode: make(map[string]int64), Latency: make(map[string]schema.LatencyQuant),
 	}
-	if m.total > 0 {
-		out.AvgLatencyUS = float64(m.latency) / float64(m.total)
-	}
-	for typ, t := range m.byType {
+	var latency int64
+	for typ, t := range c {
+		if t.total == 0 {
+			continue
+		}
 		code := t.row.Code
 		if code == "" {
 			code = typ
 		}
+		out.TotalCalls += t.total
+		out.DeniedCalls += t.denied
+		latency += t.latency
 		out.ByCode[code] += t.total
 		if t.denied > 0 {
 			out.DeniedByCode[code] += t.denied
 		}
 		out.Latency[typ] = schema.LatencyQuant{P50US: t.histogram.quantile(0.50), P99US: t.histogram.quantile(0.99)}
+	}
+	if out.TotalCalls > 0 {
+		out.AvgLatencyUS = float64(latency) / float64(out.TotalCalls)
 	}
 	return out
 }
@@ -100,9 +127,10 @@ type histogram struct {
 	total   int64
 }
 
-func (h *histogram) add(v int64) {
-	h.buckets[bucket(v)]++
-	h.total++
+// add counts v n times.
+func (h *histogram) add(v, n int64) {
+	h.buckets[bucket(v)] += n
+	h.total += n
 }
 
 // quantile returns the upper bound of the bucket that holds the q-th part of the values, 0 where there are none.

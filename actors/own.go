@@ -16,7 +16,10 @@ import (
 // before that of any call which is made later. It may be called until Close. While the journal cannot be written it is
 // dropped: a write that fails with it would have every domain make its state anew, as often as somebody gives cause for a
 // note.
-func (k *Kernel) Note(step kernel.Step) {
+func (k *Kernel) Note(step kernel.Step) { k.noteOf(kernel.Operator, step) }
+
+// noteOf is Note for an entry that is shown as one of the process pid.
+func (k *Kernel) noteOf(pid int64, step kernel.Step) {
 	if k.refusing.Load() {
 		k.log.Warn("note not journaled: the journal cannot be written", "type", step.Type)
 		return
@@ -25,6 +28,11 @@ func (k *Kernel) Note(step kernel.Step) {
 	if err != nil {
 		k.log.Error("note not journaled", "type", step.Type, "error", err)
 		return
+	}
+	if b.calls[0].PID = pid; pid != kernel.Operator {
+		if p := k.processes.Process(pid); p != nil {
+			b.calls[0].Origin = p.Origin
+		}
 	}
 	k.root.Send(k.domains[b.domain], b)
 }

@@ -1,6 +1,8 @@
 package actors_test
 
 import (
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -38,8 +40,8 @@ func TestEndsOnAFullDisk(t *testing.T) {
 			return nil, errNoHost
 		}})
 		operator := s.connect()
-		for range programs {
-			s.connect().send(hosted("a", "")) // each waits for its answer
+		for i := range programs {
+			s.connect().send(strings.Replace(hosted("a", ""), `"x"`, fmt.Sprintf(`"x%d"`, i), 1)) // each waits for its answer
 		}
 		synctest.Wait()
 		s.fill(operator)

@@ -51,7 +51,7 @@ func (r *reader) run() {
 		}
 		call, answer := r.call(line, tooLong)
 		if !answer {
-			r.credits.give(1, len(line))
+			r.credits.give(1, len(line), 0)
 			continue
 		}
 		size := len(line)
@@ -75,6 +75,7 @@ func (r *reader) gather(call *kernel.Call, size int) {
 	r.batch.domain, r.batch.alone = to, alone
 	r.batch.calls = append(r.batch.calls, *call)
 	r.batch.size += size
+	r.batch.account = r.credits.account
 }
 
 // slow reports whether a call takes long because of what it asks for.

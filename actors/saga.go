@@ -15,7 +15,7 @@ import (
 func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 	s := d.busy
 	call := &s.batch.calls[s.at]
-	if s.epoch != d.epoch && failed == nil {
+	if (s.epoch != d.epoch || d.rebuilding.stalled) && failed == nil {
 		failed = errNotWritten(call) // what its steps did so far may be lost, and this state is another
 	}
 	for failed == nil && len(s.result.Steps) > 0 {
@@ -26,6 +26,7 @@ func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 			failed = err
 			break
 		}
+		b.account = s.batch.account
 		if b.domain != d.name {
 			b.saga, s.awaits = s, b.domain
 			d.watch(ctx, b.domain)
@@ -42,6 +43,7 @@ func (d *domain) step(ctx actor.Context, failed *schema.Error) {
 		d.finish(ctx, call, &s.result)
 	}
 	call.Proof.LatencyUS += microseconds(s.begun)
+	s.batch.charge(call)
 	d.run(ctx, s.batch, s.at+1)
 }
 
@@ -100,7 +102,13 @@ func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.S
 	cause.Begun = true
 	b := newBatch()
 	b.domain, b.replyTo, b.step = row.Domain, replyTo, true
-	b.calls = append(b.calls, kernel.Call{
+	b.calls = append(b.calls, stepCall(&k.ids, cause, step, row, data))
+	return b, nil
+}
+
+// stepCall is the call that a step is.
+func stepCall(ids *ids, cause *kernel.Call, step kernel.Step, row *schema.Syscall, data []byte) kernel.Call {
+	return kernel.Call{
 		Caller:  kernel.Caller{PID: kernel.Operator, Conn: cause.Caller.Conn},
 		Syscall: row,
 		Input:   step.Input,
@@ -110,10 +118,9 @@ func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.S
 		Message: schema.Message{
 			Kind: row.Kind, Type: row.Type, Data: data,
 			Meta: schema.Metadata{
-				Present: true, ID: k.ids.next(), Timestamp: time.Now().UnixMilli(),
+				Present: true, ID: ids.next(), Timestamp: time.Now().UnixMilli(),
 				Correlation: cause.Message.Meta.Correlation, Causation: cause.Message.Meta.ID,
 			},
 		},
-	})
-	return b, nil
+	}
 }

@@ -26,7 +26,7 @@ func spawning(books library) {
 		}
 		return kernel.Result{Data: []byte(`{}`), Steps: []kernel.Step{
 			{Type: "Process.Prepare", Input: &schema.ProcessPrepareInput{PID: child}},
-			{Type: "Capability.Endow", Input: &schema.GrantInput{PID: child, AllowedSyscalls: []string{"*"}}},
+			{Type: "Capability.Endow", Input: &schema.EndowInput{GrantInput: schema.GrantInput{PID: child, AllowedSyscalls: []string{"*"}}}},
 			{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{child}}},
 		}}, true, nil
 	}

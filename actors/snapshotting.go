@@ -65,8 +65,12 @@ func (a *audit) addSnapshot(m snapshotOf) {
 	if s.missing--; s.missing > 0 {
 		return
 	}
-	keys := snapshotOf{domain: KeysPart, write: a.kernel.keys.snapshot(a.journal.Head().Seq)}
-	s.round = append(s.round, savedPart{keys, a.journal.Head(), a.tick})
+	for _, part := range []snapshotOf{
+		{domain: MetricsPart, write: a.metrics.Snapshot()},
+		{domain: KeysPart, write: a.kernel.keys.snapshot(a.journal.Head().Seq)},
+	} {
+		s.round = append(s.round, savedPart{part, a.journal.Head(), a.tick})
+	}
 	a.kernel.committer.Request() // the last entries may be queries', for which nobody else asks
 }
 
@@ -107,7 +111,7 @@ func (a *audit) snapshotsSaved(m snapshotsSaved) {
 // snapshot answers takeSnapshot.
 func (d *domain) snapshot(ctx actor.Context, epoch uint64) {
 	d.handOver(ctx)
-	if d.held || epoch != d.epoch {
+	if d.rebuilding.held || epoch != d.epoch {
 		return // the state is being made anew, and the round is given up
 	}
 	ctx.Send(d.kernel.audit, snapshotOf{d.name, epoch, d.state.Snapshot()})

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -127,6 +128,10 @@ func (d *domain) stopped(ctx actor.Context) {
 		d.take(pid, func(*parked) bool { return true })
 	}
 	d.watching = nil
+	if r := &d.rebuilding; r.err != nil {
+		r.retry.Stop()
+		d.kernel.requestShutdown(fmt.Errorf("rebuild domain %s: %w", d.name, r.err)) // nobody is to save this state
+	}
 	for name := range d.watched {
 		ctx.Unwatch(d.kernel.domains[name])
 	}

@@ -22,9 +22,11 @@ type writer struct {
 	buf     *[]byte // encoded, not given to the link; nil when there is nothing
 	frames  int     // whose answers are in buf, with the bytes read for them
 	bytes   int
+	answers int  // bytes of their outcomes that are charged to the account
 	writing bool // the goroutine is at it
 	sent    int  // credits to give back when it is done
 	sentIn  int
+	sentOut int
 	err     error // the link is broken; answers go nowhere from here on
 }
 
@@ -73,9 +75,10 @@ func (w *writer) push(call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) {
 }
 
 // owe notes the credits that the next flush gives back.
-func (w *writer) owe(frames, bytes int) {
+func (w *writer) owe(frames, bytes, answers int) {
 	w.frames += frames
 	w.bytes += bytes
+	w.answers += answers
 }
 
 // flush writes what there is, as far as the peer takes it without waiting.
@@ -92,10 +95,10 @@ func (w *writer) flush() {
 	}
 	if n == len(out) || w.err != nil {
 		w.recycle(w.buf)
-		w.credits.give(w.frames, w.bytes)
+		w.credits.give(w.frames, w.bytes, w.answers)
 	} else {
 		w.writing = true
-		w.sent, w.sentIn = w.frames, w.bytes
+		w.sent, w.sentIn, w.sentOut = w.frames, w.bytes, w.answers
 		buf := w.buf
 		w.busy.Go(func() {
 			_, err := w.link.Write((*buf)[n:])
@@ -103,14 +106,14 @@ func (w *writer) flush() {
 			w.root.Send(w.self, flushed{err})
 		})
 	}
-	w.buf, w.frames, w.bytes = nil, 0, 0
+	w.buf, w.frames, w.bytes, w.answers = nil, 0, 0, 0
 }
 
 // resume takes the report of the goroutine.
 func (w *writer) resume(err error) {
 	w.writing = false
 	w.fail(err)
-	w.credits.give(w.sent, w.sentIn)
+	w.credits.give(w.sent, w.sentIn, w.sentOut)
 }
 
 // fail notes an error of the link, and has the reader stop: nobody could be told what became of further frames.

@@ -21,6 +21,7 @@ type Client struct {
 	pid    int
 	login  *login
 	as     int64 // who we are to the kernel
+	origin string
 
 	mu      sync.Mutex
 	use     use
@@ -124,6 +125,9 @@ func (c *Client) send(m schema.Message) (*call, error) {
 	if m.Meta.ID == "" {
 		st := c.stamps.Next(now)
 		m.Meta.ID = string(st.ID[:])
+	}
+	if m.Meta.Origin == "" {
+		m.Meta.Origin = c.origin
 	}
 	if m.Meta.Timestamp == 0 {
 		m.Meta.Timestamp = now.UnixMilli()

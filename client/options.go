@@ -19,6 +19,8 @@ type Options struct {
 	Spawn *Command
 	// Keys say what to show a kernel that wants to know who connects.
 	Keys Keys
+	// Origin is whose stored things the calls of the operator are about; empty: the kernel's own origin.
+	Origin string
 	// Patience bounds the whole of Dial, but for the time that whoever holds the key takes to sign; 0: DefaultPatience.
 	Patience time.Duration
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -46,10 +47,10 @@ func unlocked(path string) error {
 	if err != nil {
 		return backoff.Permanent(err)
 	}
-	defer file.Close() // nothing was written
-	err = unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	defer lockfile.Release(file) // nothing was written
+	err = lockfile.TryShared(file)
 	switch {
-	case errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR):
+	case errors.Is(err, lockfile.ErrHeld):
 		return errLocked
 	case err != nil:
 		return backoff.Permanent(err)

@@ -113,7 +113,8 @@ func (a *agents) alive(pid int64) bool {
 // same reports whether the process is still the agent that the key's line names.
 func (a *agents) same(pid int64, key *sshauth.AuthorizedKey) bool {
 	p := a.processes.Process(pid)
-	return p.AgentID == agentID(key) && p.Origin == a.originOf(key)
+	named := p.AgentID == agentID(key) || key.Agent.Name == "" && p.AgentID == oldAgentID(key)
+	return named && p.Origin == a.originOf(key)
 }
 
 // agentID is the name that the line gives, else one that tells the key.
@@ -121,8 +122,11 @@ func agentID(key *sshauth.AuthorizedKey) string {
 	if key.Agent.Name != "" {
 		return key.Agent.Name
 	}
-	return keyIntent + key.Key.Fingerprint()
+	return strings.ReplaceAll(oldAgentID(key), "/", "_") // a slash stands between an agent's name and its child's
 }
+
+// oldAgentID is the name that older kernels gave the agent of a key whose line has none.
+func oldAgentID(key *sshauth.AuthorizedKey) string { return keyIntent + key.Key.Fingerprint() }
 
 // originOf is the origin that the line gives, in its normal form (ABI 6.2), else that of the kernel. check has looked at it.
 func (a *agents) originOf(key *sshauth.AuthorizedKey) string {
@@ -140,7 +144,7 @@ func (a *agents) check(key *sshauth.AuthorizedKey) *schema.Error {
 	if _, err := uri.Origin(key.Agent.Origin, a.origin); err != nil {
 		return kernel.Invalid("origin", "is none: %v", err)
 	}
-	_, fault := kernel.NewToken(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, a.pools)
+	_, fault := kernel.NewGrant(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, kernel.Operator, a.pools)
 	return fault
 }
 
@@ -178,12 +182,12 @@ func (a *agents) renew(agent keyAgent, key *sshauth.AuthorizedKey) error {
 			return nil
 		}
 	} else {
-		want, fault := kernel.NewToken(grant, a.pools)
+		want, fault := kernel.NewGrant(grant, kernel.Operator, a.pools)
 		if fault != nil {
 			return fault
 		}
 		held := a.tokens.Token(agent.pid)
-		if held == nil || equal(held, want) {
+		if held == nil || equal(&held.Granted.TokenGrant, want) {
 			return nil
 		}
 	}
@@ -191,8 +195,8 @@ func (a *agents) renew(agent keyAgent, key *sshauth.AuthorizedKey) error {
 	return err
 }
 
-// equal reports whether two tokens of a process say the same.
-func equal(a, b *kernel.Token) bool {
+// equal reports whether two grants to a process say the same.
+func equal(a, b *schema.TokenGrant) bool {
 	return slices.Equal(a.AllowedSyscalls, b.AllowedSyscalls) && maps.Equal(a.ResourceQuotas, b.ResourceQuotas) &&
 		a.ExpiresAtTick == nil && b.ExpiresAtTick == nil
 }

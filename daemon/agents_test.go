@@ -24,7 +24,7 @@ func TestAgentsKey(t *testing.T) {
 	for range 2 {
 		for _, path := range []string{h.KernelSocket, h.EventsSocket} {
 			p := h.login(t, scout, path)
-			p.want("query", "Capability.Get", `{}`, `{"pid":1,"allowed_syscalls":["Capability.Get","Memory.*","Process.Get","SYS_ALLOC"],"resource_quotas":{"gpu":1.5}`)
+			p.want("query", "Capability.Get", `{}`, `{"pid":1,"granted_by":0,"allowed_syscalls":["Capability.Get","Memory.*","Process.Get","SYS_ALLOC"],"resource_quotas":{"gpu":1.5}`)
 			p.want("query", "Process.Get", `{"pid":1}`, `"agent_id":"scout"`)
 			p.want("query", "Process.Get", `{"pid":1}`, `"origin":"https://scout.example/"`)
 			p.wantDenied("command", "Syscall.Alloc", `{"resource_id":"gpu","amount":2}`, 429)

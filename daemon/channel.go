@@ -27,10 +27,16 @@ func (p *programs) connect(program *host.Process) (actors.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unixsock.Greet(conn); err != nil {
+	c := &channel{Conn: conn, gone: program.Done(), interrupted: make(chan struct{})}
+	if program.Channel() == host.ChannelStdio {
+		err = greetStdio(program, c)
+	} else {
+		err = unixsock.Greet(c, nil)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return &channel{Conn: conn, gone: program.Done(), interrupted: make(chan struct{})}, nil
+	return c, nil
 }
 
 // TryWrite implements actors.Link.

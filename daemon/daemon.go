@@ -32,6 +32,9 @@ type Daemon struct {
 	// replace is called with the state machines before the kernel is made of them.
 	replace func(map[schema.Domain]kernel.Domain)
 
+	// locate tells where the journal lies.
+	locate func(dir string) (location, error)
+
 	// stopping is called when Run begins to end.
 	stopping func()
 	patience context.Context // its end is the end of the grace
@@ -61,6 +64,7 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 		config: cfg, sockets: sockets, log: log, stopping: func() {},
 		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    newIdle(time.Duration(cfg.IdleTimeout)),
+		locate:  locate,
 	}
 	d.programs = &programs{instance: cfg.StateDir, limit: cfg.Limits.LineBytes, log: log}
 	d.patience, d.hurry = context.WithCancel(context.Background())
@@ -76,7 +80,7 @@ func (d *Daemon) Open(ctx context.Context) error {
 		}
 	}
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
-	lock, err := unixsock.AcquireLock(places.Lock)
+	lock, err := unixsock.AcquireInstanceLock(places.Lock)
 	if err != nil {
 		return running(err)
 	}
@@ -97,14 +101,27 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.blobs, err = openBlobs(&d.config, d.log); err != nil {
 		return err
 	}
-	s, err := openState(ctx, &d.config, d.log)
+	key, err := openHostKey(d.config.StateDir)
+	if err != nil {
+		return err
+	}
+	s, err := openState(ctx, &d.config, key, d.log)
 	if err != nil {
 		return err
 	}
 	d.state = s
-	if d.web, err = newWeb(&d.config.HTTP, d.blobs.Store, s.identity, d.log); err != nil {
+	entries := s.journal.Written()
+	here, err := d.locate(s.dir)
+	if err != nil {
 		return err
 	}
+	if err := s.begin(&d.config, here); err != nil {
+		return err
+	}
+	if d.held() {
+		d.log.Warn(heldAgents)
+	}
+	d.web = newWeb(s.fetcher, d.blobs.Store, s.identity, d.log)
 	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.web.resources, d.log); err != nil {
 		return err
 	}
@@ -124,10 +141,14 @@ func (d *Daemon) boot(ctx context.Context) error {
 	d.programs.forget(d.agentsDir(), s.processes.Known)
 	d.kernel = actors.New(actors.Config{
 		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(),
-		Journal: s.journal, Dir: s.dir, Keys: s.keys, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
+		Journal: s.journal, Dir: s.dir, Keys: s.keys, Metrics: s.metrics, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
 		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
-		Origin: d.config.Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
-		Log: d.log, Runners: d.runners(), Blobs: d.blobs,
+		Origin: d.config.Origin, ReadOrigin: Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
+		Bounds: actors.Bounds{
+			InFlightBytes:         d.config.Agents.InFlightBytes,
+			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
+		},
+		Log: d.log, Runners: d.runners(), Blobs: d.blobs, Warnings: d.warnings,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
@@ -135,8 +156,9 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.networks, err = newNetworks(&d.config, s, d.web, d.kernel, d.log); err != nil {
 		return err
 	}
+	d.warnOfOrigins()
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
-	d.log.Info("state made of the journal", "entries", s.journal.Written(), "replayed", s.replayed)
+	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)
 	d.kernel.Recover(s.orphans())
 	if d.config.AuthorizedKeys != "" {
@@ -146,6 +168,22 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	d.kernel.Rehost(left)
 	return nil
+}
+
+// warnings are what the operator has to see to, for pwos status.
+func (d *Daemon) warnings() (all []string) {
+	if d.keyed != nil {
+		if warning := troubleOf(d.keyed.source); warning != "" {
+			all = append(all, "authorized keys: "+warning)
+		}
+	}
+	if d.held() {
+		all = append(all, heldAgents)
+	}
+	if warning := troubleOf(d.promptware.trusted); warning != "" {
+		all = append(all, "trusted keys: "+warning)
+	}
+	return all
 }
 
 // syncEvery is how long an answered command may not be on disk; 0: it always is.
@@ -160,7 +198,10 @@ func syncEvery(j config.Journal) time.Duration {
 // listener breaks. It finishes what was received and returns when every goroutine has ended, with why it had to.
 func (d *Daemon) Run(ctx context.Context) error {
 	d.ran = true
-	config := unixsock.ServerConfig{Endpoints: d.endpoints, Handler: d.serve, Log: d.log, Identify: d.programs.identify}
+	config := unixsock.ServerConfig{
+		Endpoints: d.endpoints, Handler: d.serve, Log: d.log,
+		Identify: d.programs.identify, Bounds: bounds(d.config.Agents), Flood: d.programs.suspend,
+	}
 	if d.keyed != nil {
 		config.Authenticator = d.keyed
 	}
@@ -223,7 +264,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(interrupted)
-		conn.Interrupt()
+		conn.Drain()
 	})
 	defer func() {
 		if !stop() {
@@ -256,7 +297,7 @@ func (d *Daemon) Close() error {
 				err = errors.Join(err, d.kernel.Close())
 			}
 		}
-		err = errors.Join(err, d.promptware.close(), d.state.close())
+		err = errors.Join(err, d.keyed.close(), d.promptware.close(), d.state.close())
 	}
 	if d.blobs != nil {
 		err = errors.Join(err, d.blobs.close())

@@ -50,3 +50,18 @@ func (d *Daemon) Resolve(r fetch.Resolver) {
 	o := fetch.Options{Resolver: r, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	*d.web.fetcher = *fetch.New(o)
 }
+
+// OnMachine has the daemon take itself to be on the machine of that number; Open comes after it.
+func (d *Daemon) OnMachine(id string) {
+	here := d.locate
+	d.locate = func(dir string) (location, error) {
+		l, err := here(dir)
+		l.machine = id
+		return l, err
+	}
+}
+
+// Differs says in what one location, of a machine and a directory, is another than the next.
+func Differs(machine, directory, oldMachine, oldDirectory string) string {
+	return location{machine, directory}.differs(oldMachine, oldDirectory)
+}

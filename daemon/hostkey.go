@@ -20,24 +20,38 @@ type hostKey struct{ signer ssh.Signer }
 // openHostKey reads the host key of the state directory, or makes one at the first start: an OpenSSH private key, so that
 // ssh-keygen can show it.
 func openHostKey(dir string) (*hostKey, error) {
-	path := filepath.Join(dir, "host_key")
-	text, err := os.ReadFile(path)
+	path := hostKeyFile(dir)
+	key, err := readHostKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		text, err = makeHostKey(path)
+		if key, err = makeHostKey(path + ".new"); err == nil {
+			err = takeHostKey(path)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open host key: %w", err)
 	}
+	return key, nil
+}
+
+func readHostKey(path string) (*hostKey, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
 	signer, err := ssh.ParsePrivateKey(text)
 	if err != nil {
-		return nil, fmt.Errorf("read host key %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	return &hostKey{signer}, nil
 }
 
-// makeHostKey writes a fresh key under another name first: a crash leaves a whole key or none.
-func makeHostKey(path string) ([]byte, error) {
+// makeHostKey writes a fresh key under a name that is not its own yet: a crash leaves a whole key or none.
+func makeHostKey(path string) (*hostKey, error) {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	signer, err := ssh.NewSignerFromKey(private)
 	if err != nil {
 		return nil, err
 	}
@@ -45,20 +59,21 @@ func makeHostKey(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := pem.EncodeToMemory(block)
-	fresh, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	fresh, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	_, err = fresh.Write(text)
+	_, err = fresh.Write(pem.EncodeToMemory(block))
 	// On disk before it has its name: after a power cut the name could else be there without the key.
-	if err := errors.Join(err, fresh.Sync(), fresh.Close()); err != nil {
-		return nil, err
+	return &hostKey{signer}, errors.Join(err, fresh.Sync(), fresh.Close())
+}
+
+// takeHostKey gives the key that makeHostKey wrote beside path its name.
+func takeHostKey(path string) error {
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
 	}
-	if err := os.Rename(fresh.Name(), path); err != nil {
-		return nil, err
-	}
-	return text, syncDir(filepath.Dir(path))
+	return syncDir(filepath.Dir(path))
 }
 
 // syncDir makes the names in a directory durable: clients remember the key, and the journal's checkpoints are signed by it.

@@ -25,6 +25,7 @@ type keyed struct {
 	agents   *agents
 	refusals refusals
 	logged   atomic.Pointer[sshauth.AuthorizedKeys] // whose refused lines are in the log
+	warned   atomic.Pointer[string]                 // the trouble with the file that is in the log last
 }
 
 var _ unixsock.Authenticator = (*keyed)(nil)
@@ -54,6 +55,10 @@ func (k *keyed) keys() (*sshauth.AuthorizedKeys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("signature mode: %w", err)
 	}
+	warning := troubleOf(k.source)
+	if last := k.warned.Swap(&warning); warning != "" && (last == nil || *last != warning) {
+		k.log.Error("authorized keys: " + warning)
+	}
 	if k.logged.Swap(keys) != keys {
 		for _, line := range keys.Refused() {
 			k.log.Warn("line of authorized keys refused", "line", line.Line, "key", line.Fingerprint, "reason", line.Reason)
@@ -65,6 +70,22 @@ func (k *keyed) keys() (*sshauth.AuthorizedKeys, error) {
 		}
 	}
 	return keys, nil
+}
+
+// troubleOf says what the operator has to see to in a file of keys, "" where there is nothing.
+func troubleOf(source *sshauth.Source) string {
+	err := source.Trouble()
+	if err == nil {
+		return ""
+	}
+	return "the keys of an earlier reading still count, since the file says the same: " + err.Error()
+}
+
+func (k *keyed) close() error {
+	if k == nil {
+		return nil
+	}
+	return k.source.Close()
 }
 
 // Offer implements unixsock.Authenticator.

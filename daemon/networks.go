@@ -92,7 +92,7 @@ func (n *networks) make(name string, settings *config.Upstream, w *web) (*egress
 		return nil, err
 	}
 	c := egress.UpstreamConfig{
-		Name: name, URL: target, Header: settings.Header, Intercept: settings.Intercept, RootCAs: w.roots,
+		Name: name, URL: target, Header: settings.Header, Intercept: settings.Intercept, RootCAs: w.fetcher.RootCAs(),
 		Secret: func(ctx context.Context) (string, error) { return n.secret(ctx, name, settings.From) },
 	}
 	for _, text := range settings.Allow {

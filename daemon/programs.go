@@ -71,6 +71,17 @@ func (p *programs) close() {
 	}
 }
 
+// bounds are those of the configuration. All agents together may take half of the descriptors: the rest is the operator's,
+// the journal's and that of the programs.
+func bounds(a config.Agents) unixsock.Bounds {
+	b := unixsock.Bounds{Connections: a.Connections, Prologues: a.Prologues, Agents: unixsock.DefaultBounds().Agents}
+	var limit syscall.Rlimit // the runtime has raised it to the hard one
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil {
+		b.Agents = max(1, int(min(limit.Cur, 1<<20)/2))
+	}
+	return b
+}
+
 // identify finds out who is at the other end of a connection: a process of a hosted program, or of anything that it
 // started, is that agent, and who cannot be told is nobody (PROTOCOL 4). So is the agent of another kernel: to be the
 // operator here would free it of all that binds it there.
@@ -98,6 +109,21 @@ func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
 	return peer, nil
 }
 
+// suspend stops an agent for a while that connects faster than its connections can be refused: others would wait behind them
+// in the listen queue.
+func (p *programs) suspend(agent int64) {
+	h := p.opened.Load()
+	if h == nil {
+		return
+	}
+	for _, program := range h.Processes() {
+		if program.PID() == agent {
+			p.log.Warn("agent is suspended: it floods the kernel with connections", "agent", agent)
+			program.Suspend()
+		}
+	}
+}
+
 // hosting is how the kernel has programs run.
 func (d *Daemon) hosting() actors.Hosting {
 	dir, processes := d.agentsDir(), d.state.processes.Processes()
@@ -105,6 +131,7 @@ func (d *Daemon) hosting() actors.Hosting {
 		Host: d.programs.host, Connect: d.programs.connect, Dir: dir,
 		Private: []string{d.config.StateDir, d.config.RuntimeDir}, Trusted: trusted(d.config),
 		Grace: time.Duration(d.config.Agents.Grace), Policy: policy(d.config.Agents), Occupied: d.idle.occupied,
+		Hold: d.held(),
 		Forget: func() {
 			d.programs.forget(dir, func(pid int64) bool {
 				p := processes.Process(pid)

@@ -33,6 +33,7 @@ type promptware struct {
 	log     *slog.Logger
 	web     func(*actors.Job) ingest.Web // of one job: whom it may talk to is its token's matter
 	ingests ingest.Pipeline
+	trusted *sshauth.Source // the keys whose signatures of resources count
 	tools   usercall.Caller
 
 	scratch string                     // holds what programs work on; "": programs are not run
@@ -52,13 +53,17 @@ func newPromptware(cfg *config.Config, s *state, programs *programs, web func(*a
 		space: s.space, log: log, web: web,
 		ingests: ingest.Pipeline{
 			Space: s.space, Files: s.tree,
-			Policy: ingest.Policy{Trusted: trustedBy(cfg.TrustedKeys()), Proof: cfg.Ingest.Proof, Unpinned: cfg.Ingest.Unpinned},
+			Policy: ingest.Policy{Proof: cfg.Ingest.Proof, Unpinned: cfg.Ingest.Unpinned},
 		},
 		tools: usercall.Caller{
 			Space: s.space, Files: s.tree, Modules: modules,
 			Limits: usercall.Limits{Time: time.Duration(cfg.Tools.Time), OutputBytes: cfg.Tools.OutputBytes},
 		},
-		slots: make(chan struct{}, cmp.Or(cfg.Tools.AtOnce, max(1, runtime.GOMAXPROCS(0)/2))),
+		trusted: sshauth.NewSource(cfg.TrustedKeys(), time.Now),
+		slots:   make(chan struct{}, cmp.Or(cfg.Tools.AtOnce, max(1, runtime.GOMAXPROCS(0)/2))),
+	}
+	if cfg.TrustedKeys() != "" {
+		p.ingests.Policy.Trusted = p.trusts
 	}
 	if !cfg.Tools.Programs {
 		return p, nil
@@ -92,23 +97,21 @@ func (p *promptware) close() error {
 	if p == nil {
 		return nil
 	}
-	return p.tools.Modules.Close()
+	return errors.Join(p.tools.Modules.Close(), p.trusted.Close())
 }
 
-// trustedBy says whether a key counts that has signed a resource. The file is read again when it has changed; one that is
+// trusts says whether a key counts that has signed a resource. The file is read again when it has changed; one that is
 // not there, or cannot be believed, trusts nobody.
-func trustedBy(path string) func(sshauth.PublicKey, time.Time) error {
-	if path == "" {
-		return nil
-	}
-	source := sshauth.NewSource(path, time.Now)
-	return func(key sshauth.PublicKey, now time.Time) error {
-		keys, err := source.Load()
-		if err == nil {
-			_, err = keys.Lookup(key, now)
+func (p *promptware) trusts(key sshauth.PublicKey, now time.Time) error {
+	keys, err := p.trusted.Load()
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			p.log.Error("trusted keys cannot be read", "error", err)
 		}
 		return err
 	}
+	_, err = keys.Lookup(key, now)
+	return err
 }
 
 func (p *promptware) runners() map[string]actors.Runner {

@@ -140,8 +140,13 @@ func TestKeysFileChanges(t *testing.T) {
 	out(one, "not in the daemon's authorized_keys")
 
 	const unread = "the daemon cannot read its authorized_keys"
-	must(t, os.Chmod(h.config.AuthorizedKeys, 0o666))
+	must(t, os.Chmod(h.config.AuthorizedKeys, 0o666)) // which changes nobody's rights
+	in(two)
+	out(one, "not in the daemon's authorized_keys")
+	h.authorize(t, one.Key().String()) // while a change made under it does
+	out(one, unread)
 	out(two, unread)
+	h.authorize(t, two.Key().String())
 	must(t, os.Chmod(h.config.AuthorizedKeys, 0o600))
 	in(two)
 	must(t, os.Rename(h.config.AuthorizedKeys, h.config.AuthorizedKeys+".gone"))

@@ -28,11 +28,14 @@ func (s *state) replay(ctx context.Context) error {
 			s.made = 0
 		}
 	}
-	known := made[actors.KeysPart].Seq
+	known, counted := made[actors.KeysPart].Seq, made[actors.MetricsPart].Seq
 	err := s.read(ctx, s.domains, made, func(call *kernel.Call) {
 		s.replayed++
 		if call.Proof.Seq > known {
 			s.keys.Recall(call)
+		}
+		if call.Proof.Seq > counted {
+			s.metrics.Recall(call)
 		}
 		s.tick = max(s.tick, call.Tick)
 	})
@@ -49,7 +52,7 @@ func (s *state) replay(ctx context.Context) error {
 
 // parts is all that has a state.
 func (s *state) parts() map[schema.Domain]actors.Part {
-	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.keys}
+	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.keys, actors.MetricsPart: s.metrics}
 	for name, d := range s.domains {
 		parts[name] = d
 	}

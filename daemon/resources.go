@@ -23,9 +23,9 @@ const (
 // and nothing sealed is opened for it.
 func (w *web) resources(job *actors.Job) ingest.Web {
 	return func(ctx context.Context, address string, most int64) ([]byte, error) {
-		policy, err := w.policy(job)
-		if err != nil {
-			return nil, err
+		policy, fault := w.policy(job)
+		if fault != nil {
+			return nil, fault
 		}
 		policy.PlainHTTP, policy.Open = false, nil
 		long := &bounded{most: most}

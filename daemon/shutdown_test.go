@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"testing"
@@ -48,6 +49,38 @@ func TestShutdownAnswersWhatWasReceived(t *testing.T) {
 			r.wantGone(t)
 		})
 	}
+}
+
+// Frames that lie unread in the socket when the end comes are read and answered, though their client is slow to read, and it
+// sees an end behind the last answer.
+func TestShutdownReadsWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	p := dial(t, r.KernelSocket)
+	p.send(pings(1))
+	p.wantPing(0)
+	// Until the daemon, which has answers that nobody reads, reads no more and the socket is full.
+	all := []byte(pings(20_000))
+	must(t, p.nc.SetWriteDeadline(time.Now().Add(time.Second)))
+	n, err := p.nc.Write(all)
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("%d bytes of %d were taken, %v", n, len(all), err)
+	}
+	whole := bytes.Count(all[:n], []byte("\n"))
+	r.stop()
+	for i := range whole {
+		if i%500 == 0 {
+			time.Sleep(5 * time.Millisecond) // the client is slow; nothing waits for this
+		}
+		p.wantPing(i)
+	}
+	if n > 0 && all[n-1] != '\n' { // the frame that was cut short
+		if m := p.next(); m.Kind != schema.Failure {
+			t.Errorf("half a frame got %s %s", m.Kind, m.Data)
+		}
+	}
+	p.wantEnd()
+	must(t, await(t, r.ended, "the daemon's end"))
 }
 
 // wantGone checks that a daemon left its directory as it has to, and that nobody is locked out of it.

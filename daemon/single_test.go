@@ -23,10 +23,10 @@ func TestOneDaemonADirectory(t *testing.T) {
 		why    error
 	}{
 		"locked":       {func(*testing.T, *running) {}, unixsock.ErrLocked},
-		"lock deleted": {func(t *testing.T, r *running) { must(t, os.Remove(r.Lock)) }, unixsock.ErrAlive},
+		"lock deleted": {func(t *testing.T, r *running) { must(t, os.Remove(r.Lock)) }, unixsock.ErrLocked},
 		"lock and legacy socket deleted": {func(t *testing.T, r *running) {
 			must(t, errors.Join(os.Remove(r.Lock), os.Remove(r.EventsSocket)))
-		}, unixsock.ErrAlive},
+		}, unixsock.ErrLocked},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/fetch"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -42,8 +43,10 @@ type state struct {
 	tokens    *capability.Registry
 	ledger    *resource.Ledger
 	mailboxes *ipc.Domain
+	memory    *memory.Domain
 
 	keys      *actors.Keys
+	metrics   *actors.Metrics
 	tick      int64
 	replayed  uint64       // entries that were read to make the state
 	store     *projections // nil where it cannot be had
@@ -51,19 +54,19 @@ type state struct {
 	made      uint64    // the entry that every snapshot is of, 0 where they differ
 	identity  *identity // what the kernel seals with
 
-	host *hostKey
+	host    *hostKey // nil where none is used
+	self    *self.Domain
+	fetcher *fetch.Fetcher
+
+	booted schema.BootedInput // this start
 
 	space *uri.Space   // what can be named
 	tree  *rootfs.Tree // the files of it
 }
 
-// openState opens the journal and replays it.
-func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *state, err error) {
-	key, err := openHostKey(cfg.StateDir)
-	if err != nil {
-		return nil, err
-	}
-	made := &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys()}
+// openState opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
+func openState(ctx context.Context, cfg *config.Config, key *hostKey, log *slog.Logger) (s *state, err error) {
+	made := &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys(), metrics: actors.NewMetrics()}
 	s = made // which a failure takes back
 	s.journal, err = s.openJournal(key)
 	if err != nil {
@@ -85,10 +88,14 @@ func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *st
 }
 
 func (s *state) openJournal(key *hostKey) (*journal.Log, error) {
-	j, recovery, err := journal.Open(journal.Options{
-		Dir: s.dir, Signer: key, ReserveBytes: journal.DefaultReserveBytes,
+	options := journal.Options{
+		Dir: s.dir, ReserveBytes: journal.DefaultReserveBytes,
 		Trouble: func(err error) { s.log.Warn("journal trouble", "error", err) },
-	})
+	}
+	if key != nil {
+		options.Signer = key
+	}
+	j, recovery, err := journal.Open(options)
 	if err != nil {
 		return nil, err
 	}
@@ -125,20 +132,23 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	}
 	parameters, err := schema.Marshal(&parameterBlock{
 		Root: cfg.Root, Origin: cfg.Origin, Init: cfg.Init, Mounts: cfg.Mounts, Version: Version(), Sync: string(cfg.Journal.Sync),
-		Sandbox: host.SandboxLevel(), Gaps: host.Gaps(),
+		Resources: cfg.Resources, Sandbox: host.SandboxLevel(), Gaps: host.Gaps(),
 	})
 	if err != nil {
 		return err
 	}
-	keyed, err := memory.New(parameters, view)
-	if err != nil {
+	if s.memory, err = memory.New(parameters, view); err != nil {
+		return err
+	}
+	if s.fetcher, err = newFetcher(&cfg.HTTP); err != nil {
 		return err
 	}
 	s.identity = newIdentity(&cfg.Crypto, s.log)
+	s.self = self.New(names{s.space, view})
 	s.domains = map[schema.Domain]kernel.Domain{
-		schema.Kernel: self.New(names{s.space, view}), schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
-		schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
-		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(),
+		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
+		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
+		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(checkFetch(s.fetcher, s.log)),
 		schema.Net: network.New(egress.Admits),
 	}
 	return nil
@@ -160,7 +170,9 @@ type parameterBlock struct {
 	Mounts  map[string]string `json:"mounts,omitzero"` // by prefix
 	Version string            `json:"version"`         // of the kernel
 	Sync    string            `json:"sync"`
-	Sandbox string            `json:"sandbox"` // what a default sandbox enforces here; none: nothing
+	// Resources are the pools that there are, with their capacity.
+	Resources map[string]float64 `json:"resources,omitzero"`
+	Sandbox   string             `json:"sandbox"` // what a default sandbox enforces here; none: nothing
 	// Gaps is what it does not keep a program from.
 	Gaps []string `json:"sandbox_gaps"`
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -24,13 +25,13 @@ import (
 // web does what Http.Fetch asks for.
 type web struct {
 	fetcher  *fetch.Fetcher
-	roots    *x509.CertPool // nil: the system's
 	blobs    *blob.Store
 	identity *identity
 	log      *slog.Logger
 }
 
-func newWeb(cfg *config.HTTP, blobs *blob.Store, identity *identity, log *slog.Logger) (*web, error) {
+// newFetcher makes what fetches as the configuration says.
+func newFetcher(cfg *config.HTTP) (*fetch.Fetcher, error) {
 	o := fetch.Options{UserAgent: "pwos/" + Version(), Limits: fetch.Limits{WireBytes: cfg.MaxBodyBytes, BodyBytes: cfg.MaxBodyBytes}}
 	for _, text := range cfg.Allow {
 		prefix, err := netip.ParsePrefix(text)
@@ -58,16 +59,35 @@ func newWeb(cfg *config.HTTP, blobs *blob.Store, identity *identity, log *slog.L
 			return nil, fmt.Errorf("configuration: http.ca_file: %s holds no certificate", cfg.CAFile)
 		}
 	}
-	return &web{fetcher: fetch.New(o), roots: o.RootCAs, blobs: blobs, identity: identity, log: log.With("component", "http")}, nil
+	return fetch.New(o), nil
 }
 
-// fetch is the runner of Http.Fetch.
-func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
-	in := job.Do.(*schema.HTTPFetchInput)
-	policy, err := w.policy(job)
-	if err != nil {
-		return nil, err
+func newWeb(fetcher *fetch.Fetcher, blobs *blob.Store, identity *identity, log *slog.Logger) *web {
+	return &web{fetcher: fetcher, blobs: blobs, identity: identity, log: log.With("component", "http")}
+}
+
+// checkFetch is what kernel/http asks before a fetch is begun: it refuses as the fetch itself would, as far as that needs
+// no network.
+func checkFetch(fetcher *fetch.Fetcher, log *slog.Logger) func(*kernel.Call, *schema.HTTPFetchInput) *schema.Error {
+	return func(call *kernel.Call, in *schema.HTTPFetchInput) *schema.Error {
+		never := func(context.Context, string) (string, error) { return "", errors.New("a check opens nothing") }
+		policy, fault := policyOf(call.PID, call.Token, call.Tick, never, log)
+		if fault != nil {
+			return fault
+		}
+		req := requestOf(in, policy)
+		switch {
+		case in.Body != nil:
+			req.Body = fetch.Bytes([]byte(*in.Body))
+		case in.BodyRef != nil: // its length is known when it is opened
+			req.Body = &fetch.Body{}
+		}
+		return fetcher.Check(req)
 	}
+}
+
+// requestOf is what a call asks for, but for its body.
+func requestOf(in *schema.HTTPFetchInput, policy fetch.Policy) fetch.Request {
 	req := fetch.Request{URL: in.URL, Headers: in.Headers, Policy: policy}
 	if in.Method != nil {
 		req.Method = *in.Method
@@ -75,6 +95,17 @@ func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
 	if in.Timeout != nil {
 		req.Timeout = time.Duration(*in.Timeout * float64(time.Millisecond))
 	}
+	return req
+}
+
+// fetch is the runner of Http.Fetch.
+func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
+	in := job.Do.(*schema.HTTPFetchInput)
+	policy, fault := w.policy(job)
+	if fault != nil {
+		return nil, fault
+	}
+	req := requestOf(in, policy)
 	out := &schema.HTTPFetchOutput{}
 	if err := w.body(job, in, &req, out); err != nil {
 		return nil, err
@@ -95,7 +126,7 @@ func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
 		w.log.Debug("fetch failed", "pid", job.PID, "conn", job.Conn, "id", job.ID)
 		return nil, err
 	}
-	out.Status, out.Headers, out.Size, out.URL = int64(resp.Status), resp.Headers, resp.Size, resp.URL
+	out.Status, out.Headers, out.Size, out.URL, out.Via = int64(resp.Status), resp.Headers, resp.Size, resp.URL, resp.Via
 	sum := sha256.Sum256(resp.Body)
 	if resp.Spilled {
 		kept, err := spilled.Commit()
@@ -115,28 +146,53 @@ func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
 // digest writes a SHA-256 as subresource integrity does.
 func digest(sum []byte) string { return "sha256-" + base64.StdEncoding.EncodeToString(sum) }
 
-// policy is what the caller may do: everything as the operator, else what its token says.
-func (w *web) policy(job *actors.Job) (fetch.Policy, error) {
-	if job.PID == kernel.Operator {
-		return fetch.Policy{AnyHost: true, PlainHTTP: true, Open: w.open}, nil
+// policy is that of whom a job is for.
+func (w *web) policy(job *actors.Job) (fetch.Policy, *schema.Error) {
+	return policyOf(job.PID, job.Token, job.Tick, w.open, w.log)
+}
+
+// opener opens a sealed value.
+type opener = func(ctx context.Context, sealed string) (string, error)
+
+// policyOf is what a process may do with its token: everything as the operator, else what the token says.
+func policyOf(pid int64, token *kernel.Token, tick int64, open opener, log *slog.Logger) (fetch.Policy, *schema.Error) {
+	if pid == kernel.Operator {
+		return fetch.Policy{AnyHost: true, PlainHTTP: true, Open: open}, nil
 	}
-	if job.Token == nil || job.Token.HTTP == nil {
-		return fetch.Policy{}, schema.Errorf(schema.Forbidden, `pid %d may fetch from no host: grant it with "pwos cap grant %d Http.Fetch --host HOST"`, job.PID, job.PID)
+	grants := token.Fetch(tick)
+	if len(grants) == 0 {
+		return fetch.Policy{}, kernel.NoHost(pid, token, tick)
 	}
-	grant := job.Token.HTTP
+	var all *fetch.Policy
+	for i := range grants {
+		one := grantPolicy(pid, &grants[i], open, log)
+		one.Else, all = all, &one
+	}
+	all.Advise = func(flags string, enough func(*fetch.Policy) bool) string {
+		of := token.HostLacking(pid, tick, func(grant *schema.HTTPGrant) bool {
+			one := grantPolicy(pid, grant, open, log)
+			return enough(&one)
+		})
+		return fmt.Sprintf(`allow it too with "pwos cap grant %d --add Http.Fetch %s"`, of, flags)
+	}
+	return *all, nil
+}
+
+// grantPolicy is what one grant of a process's allows.
+func grantPolicy(pid int64, grant *schema.HTTPGrant, open opener, log *slog.Logger) fetch.Policy {
 	p := fetch.Policy{PlainHTTP: grant.Plain}
 	for _, text := range grant.Hosts {
 		host, err := fetch.ParseHost(text)
 		if err != nil {
-			w.log.Warn("a granted host cannot be read", "pid", job.PID, "host", text)
+			log.Warn("a granted host cannot be read", "pid", pid, "host", text)
 			continue // it names nobody
 		}
 		p.Hosts = append(p.Hosts, host)
 	}
 	if grant.Open {
-		p.Open = w.open
+		p.Open = open
 	}
-	return p, nil
+	return p
 }
 
 // open opens a sealed header value with the kernel's key.

@@ -90,8 +90,8 @@ func (d *destination) addresses() ([]netip.Addr, error) {
 }
 
 // refuse says that an address is closed. It does not say which one: what a name stands for inside is nobody's business.
-func (d *destination) refuse(why kind) *schema.Error {
-	return denied("%s is %s, which is closed to agents: have it opened in the kernel's configuration", d.url.Host, why)
+func (t *target) refuse(why kind) *schema.Error {
+	return denied("%s is %s, which is closed to agents: have it opened in the kernel's configuration", t.url.Host, why)
 }
 
 func (d *destination) connect(to netip.AddrPort, more bool) (net.Conn, error) {

@@ -24,7 +24,7 @@ type call struct {
 // InvalidInput, Upstream (an answer over a limit too) or Timeout; or ctx's cause where that was cancelled; or what a
 // function of the request returned.
 func (f *Fetcher) Do(ctx context.Context, req Request) (*Response, error) {
-	c := &call{Fetcher: f, req: &req, parent: ctx, gate: newGate(f.options.Allow)}
+	c := &call{Fetcher: f, req: &req, parent: ctx, gate: f.gate}
 	t, h, fault := c.check()
 	if fault != nil {
 		return nil, fault
@@ -41,6 +41,14 @@ func (f *Fetcher) Do(ctx context.Context, req Request) (*Response, error) {
 		return nil, c.explain(t.url.Host, c.ctx.Err())
 	}
 	return c.follow(t, h)
+}
+
+// Check refuses what Do would refuse without the network: what cannot be meant, and what the policy or the address in the
+// URL closes. It opens no sealed value and no body.
+func (f *Fetcher) Check(req Request) *schema.Error {
+	c := &call{Fetcher: f, req: &req, gate: f.gate}
+	_, _, fault := c.check()
+	return fault
 }
 
 // check refuses what needs no network to be refused.
@@ -74,18 +82,32 @@ func (c *call) check() (*target, *headers, *schema.Error) {
 	if fault := req.Policy.permit(t); fault != nil {
 		return nil, nil, fault
 	}
+	if t.addr.IsValid() {
+		if why := c.gate.judge(t.addr, allowed(c.options.AllowHosts, t)); why != "" {
+			return nil, nil, t.refuse(why)
+		}
+	}
 	h, fault := parseHeaders(req.Headers, c.limits.HeaderBytes)
+	if fault == nil {
+		fault = h.permit(t, &req.Policy)
+	}
 	return t, h, fault
 }
 
 // follow makes the request, and those that redirects ask for.
 func (c *call) follow(t *target, h *headers) (*Response, error) {
 	method, body := c.req.Method, c.req.Body
+	var via []string
 	for redirects := 0; ; redirects++ {
 		resp, to, err := c.exchange(method, t, h, body)
-		if err != nil || to == "" {
-			return resp, err
+		if err != nil {
+			return nil, err
 		}
+		if to == "" {
+			resp.Via = via
+			return resp, nil
+		}
+		via = append(via, t.url.Scheme+"://"+t.url.Host)
 		if redirects == c.limits.Redirects {
 			return nil, upstream("%s redirected once more after %d redirects: fetch the final URL", t.url.Host, redirects)
 		}

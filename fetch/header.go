@@ -65,17 +65,28 @@ func noToken(c rune) bool {
 
 func noValue(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
 
+// permit refuses sealed values that would not be opened for t.
+func (h *headers) permit(t *target, p *Policy) *schema.Error {
+	for name := range h.sealed {
+		switch {
+		case p.opener(t) == nil:
+			return denied("the caller may not send a sealed value in %s: %s", name,
+				p.advice("--http-open --host "+t.url.Host, func(one *Policy) bool { return one.Open != nil && one.allows(t) }))
+		case t.url.Scheme != "https":
+			return denied("the sealed value in %s is sent over https alone", name)
+		}
+	}
+	return nil
+}
+
 // open returns what is sent to t, with sealed values opened.
 func (h *headers) open(ctx context.Context, t *target, p *Policy) (http.Header, error) {
+	if fault := h.permit(t, p); fault != nil {
+		return nil, fault
+	}
 	out := h.plain.Clone()
 	for name, sealed := range h.sealed {
-		if p.Open == nil {
-			return nil, denied("the caller may not send a sealed value in %s: have that granted", name)
-		}
-		if t.url.Scheme != "https" {
-			return nil, denied("the sealed value in %s is sent over https alone", name)
-		}
-		value, err := p.Open(ctx, sealed)
+		value, err := p.opener(t)(ctx, sealed)
 		if err != nil {
 			return nil, &localError{"open the sealed value in " + name, err}
 		}

@@ -70,6 +70,7 @@ func (l Limits) orDefault() Limits {
 type Fetcher struct {
 	options Options
 	limits  Limits
+	gate    gate
 	slots   chan struct{} // holds a value for each call that runs
 }
 
@@ -81,5 +82,5 @@ func New(o Options) *Fetcher {
 	}
 	o.UserAgent = cmp.Or(o.UserAgent, "pwos")
 	limits := o.Limits.orDefault()
-	return &Fetcher{options: o, limits: limits, slots: make(chan struct{}, limits.Concurrent)}
+	return &Fetcher{options: o, limits: limits, gate: newGate(o.Allow), slots: make(chan struct{}, limits.Concurrent)}
 }

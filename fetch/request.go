@@ -30,6 +30,12 @@ type Policy struct {
 	// Open opens a sealed value; nil: the caller may not use any. Its result is sent over https: alone and stands in no
 	// error. Its error is returned wrapped.
 	Open func(ctx context.Context, sealed string) (string, error)
+
+	// Else is asked about a destination that this policy does not allow; nil: nothing is.
+	Else *Policy
+	// Advise says how to have what was refused allowed: flags are those of `pwos cap grant` that name it, and enough tells
+	// whether a policy would do. Nil: the caller knows.
+	Advise func(flags string, enough func(*Policy) bool) string
 }
 
 // Body is a request's body, which may be read more than once: each redirect that keeps it opens it again.
@@ -49,8 +55,9 @@ type Response struct {
 	// Headers have names in lower case. Values of one name are joined by a comma; those of set-cookie, which may hold
 	// commas, by a newline, which no value holds.
 	Headers map[string]string
-	Body    []byte // the whole body, UTF-8, unless it was spilled
-	Spilled bool   // the body was written to Request.Spill: it is long, or is no text
-	Size    int64  // of the body in bytes, unpacked
-	URL     string // what answered, after redirects; it may hold what the caller or the server has put there
+	Body    []byte   // the whole body, UTF-8, unless it was spilled
+	Spilled bool     // the body was written to Request.Spill: it is long, or is no text
+	Size    int64    // of the body in bytes, unpacked
+	Via     []string // servers that redirected, in their order, as scheme://host
+	URL     string   // what answered, after redirects; it may hold what the caller or the server has put there
 }

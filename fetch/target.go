@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"net/url"
@@ -92,11 +93,41 @@ func (t *target) sameOrigin(o *target) bool {
 
 // permit checks the target against the caller's policy, before anything is looked up.
 func (p *Policy) permit(t *target) *schema.Error {
-	if t.url.Scheme == "http" && !p.PlainHTTP {
-		return denied("the caller may not fetch over plain http: use https://%s, or have http granted", t.url.Host)
+	host := false
+	for one := p; one != nil; one = one.Else {
+		if one.allows(t) {
+			return nil
+		}
+		host = host || one.hasHost(t)
 	}
-	if !p.AnyHost && !allowed(p.Hosts, t) {
-		return denied("the caller may not fetch from %s: have that host granted", t.url.Host)
+	if host { // so it is the scheme that is not allowed
+		return denied("the caller may not fetch over plain http: use https://%s, or %s", t.url.Host,
+			p.advice("--http-plain --host "+t.url.Host, func(one *Policy) bool { return one.allows(t) }))
+	}
+	return denied("the caller may not fetch from %s: %s", t.url.Host,
+		p.advice("--host "+t.url.Host, func(one *Policy) bool { return one.hasHost(t) }))
+}
+
+// opener returns what opens sealed values that are sent to the target, nil where nothing may.
+func (p *Policy) opener(t *target) func(ctx context.Context, sealed string) (string, error) {
+	for one := p; one != nil; one = one.Else {
+		if one.Open != nil && one.allows(t) {
+			return one.Open
+		}
 	}
 	return nil
+}
+
+func (p *Policy) allows(t *target) bool {
+	return p.hasHost(t) && (p.PlainHTTP || t.url.Scheme == "https")
+}
+
+func (p *Policy) hasHost(t *target) bool { return p.AnyHost || allowed(p.Hosts, t) }
+
+// advice says how to have something allowed.
+func (p *Policy) advice(flags string, enough func(*Policy) bool) string {
+	if p.Advise == nil {
+		return "have that granted"
+	}
+	return p.Advise(flags, enough)
 }

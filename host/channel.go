@@ -73,8 +73,8 @@ type ends struct {
 	extra []*os.File // to be closed with them
 }
 
-// openEnds makes the descriptors for a channel.
-func openEnds(channel Channel) (e *ends, err error) {
+// openEnds makes the descriptors of a command's program.
+func openEnds(c Command) (e *ends, err error) {
 	e = &ends{}
 	defer func() {
 		if err != nil {
@@ -85,12 +85,21 @@ func openEnds(channel Channel) (e *ends, err error) {
 	if err != nil {
 		return e, err
 	}
-	if channel == ChannelFD3 {
+	if c.Channel == ChannelFD3 {
 		conn, theirs, err := socketPair()
 		if err != nil {
 			return e, fmt.Errorf("open channel: %w", err)
 		}
 		e.conn, e.extra = conn, append(e.extra, theirs)
+		if c.TTY != "" {
+			tty, err := openTerminal(c.TTY)
+			if err != nil {
+				return e, fmt.Errorf("open terminal: %w", err)
+			}
+			e.extra = append(e.extra, tty)
+			e.files = []*os.File{tty, tty, tty, theirs}
+			return e, nil // the log ends with logEnd, which nobody has
+		}
 		null, err := os.Open(os.DevNull)
 		if err != nil {
 			return e, fmt.Errorf("open channel: %w", err)

@@ -70,7 +70,10 @@ type Command struct {
 	// Dir is the working directory, absolute. It must exist and be the program's own: it may write there. A sandbox follows no
 	// symbolic link in it.
 	Dir     string
-	Channel Channel // "" means stdio
+	Channel Channel // "" means stdio, or fd3 where there is a TTY
+	// TTY is the path of a pseudo-terminal that becomes standard input, output and error, and the controlling terminal; ""
+	// means none. It must be nobody's controlling terminal yet. There is no log then. Linux only.
+	TTY     string
 	Limits  Limits
 	Sandbox Mode // "" means default
 	PID     int64
@@ -89,7 +92,11 @@ const (
 
 // normal returns the command with its defaults filled in, or an error that wraps ErrCommand.
 func (c Command) normal() (Command, error) {
-	if c.Channel == "" {
+	switch {
+	case c.Channel != "":
+	case c.TTY != "":
+		c.Channel = ChannelFD3
+	default:
 		c.Channel = ChannelStdio
 	}
 	if c.Sandbox == "" {
@@ -131,6 +138,8 @@ func (c Command) wrong() string {
 		return "agent id contains NUL"
 	case c.Channel != ChannelStdio && c.Channel != ChannelFD3:
 		return fmt.Sprintf("channel %q is not one of stdio, fd3", c.Channel)
+	case c.TTY != "" && c.Channel != ChannelFD3:
+		return "with a terminal the channel is fd3"
 	case c.Sandbox != SandboxDefault && c.Sandbox != SandboxStrict && c.Sandbox != SandboxOff:
 		return fmt.Sprintf("sandbox %q is not one of default, strict, off", c.Sandbox)
 	case c.Log.MaxBytes < 0 || c.Log.Files < 0 || c.Log.Files > maxLogFiles:

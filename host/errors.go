@@ -31,7 +31,7 @@ var (
 type StartError struct {
 	// Program is argv[0] as it was asked for.
 	Program string
-	// Stage is where it failed: "command", "find", "log", "fork", "limits", "mark", "sandbox", "exec".
+	// Stage is where it failed: "command", "find", "log", "fork", "limits", "terminal", "mark", "sandbox", "exec".
 	Stage string
 	// Err wraps one of the classes, or is the system's error.
 	Err error
@@ -39,6 +39,9 @@ type StartError struct {
 
 // Error names the program, the stage and the cause.
 func (e *StartError) Error() string {
+	if e.Stage == "find" { // which the cause says by itself
+		return fmt.Sprintf("start %q: %v", e.Program, e.Err)
+	}
 	return fmt.Sprintf("start %q: %s: %v", e.Program, e.Stage, e.Err)
 }
 

@@ -27,7 +27,7 @@ func (c Command) find(environ []string) (string, error) {
 		}
 		return name, executable(name)
 	}
-	found := fmt.Errorf("%s in PATH: %w", name, ErrNotFound)
+	var found error = notInPath(name)
 	for _, dir := range filepath.SplitList(value(environ, "PATH")) {
 		if !filepath.IsAbs(dir) {
 			dir = filepath.Join(c.Dir, dir)
@@ -44,6 +44,13 @@ func (c Command) find(environ []string) (string, error) {
 	}
 	return "", found
 }
+
+// notInPath is a program that no directory of PATH has.
+type notInPath string
+
+func (p notInPath) Error() string { return string(p) + " is not in PATH" }
+
+func (notInPath) Unwrap() error { return ErrNotFound }
 
 // executable refuses what execve is bound to refuse, with a better reason.
 func executable(path string) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 )
@@ -18,6 +19,8 @@ type logger struct {
 	size    int64
 	mid     bool // the last byte written was not the end of a line
 	dropped atomic.Int64
+
+	mu sync.Mutex // of all but options and dropped: the program's words and the host's come from two goroutines
 }
 
 // openLog opens the log for appending, or returns one that discards.
@@ -59,13 +62,32 @@ func (l *logger) drain(from io.Reader) {
 	buffer := make([]byte, 4<<10) // one for each agent; a pipe holds the rest
 	for {
 		n, err := from.Read(buffer)
+		l.mu.Lock()
 		l.write(buffer[:n])
+		l.mu.Unlock()
 		if err != nil {
 			break
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.endLine()
 	l.close()
+}
+
+// note appends a line of the host's own, also when the program has ended.
+func (l *logger) note(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil && l.options.Path != "" {
+		if l.open() != nil {
+			l.dropped.Add(int64(len(line)))
+			return
+		}
+		defer l.close()
+	}
+	l.endLine()
+	l.write([]byte(line + "\n"))
 }
 
 // close closes the current file. What was not written was counted.

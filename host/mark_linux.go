@@ -152,9 +152,15 @@ func own(pids []int) (n int) {
 // sandbox can lower the limits of any process of its user, up to what looks like a mark, whose it likes, or a spoiled one; this it
 // can do to none, so that who is not bound is a bystander. Where it cannot be told, a mark counts.
 func bound(pid int) bool {
+	is, _ := boundTo(pid)
+	return is
+}
+
+// boundTo is bound, with why it cannot be told.
+func boundTo(pid int) (bool, error) {
 	if pid == os.Getpid() {
-		return false
+		return false, nil
 	}
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	return err != nil || !bytes.Contains(status, []byte("\nNoNewPrivs:\t0\n"))
+	return err != nil || !bytes.Contains(status, []byte("\nNoNewPrivs:\t0\n")), err
 }

@@ -11,6 +11,9 @@ var (
 	ErrStranger = errors.New("process belongs to an agent of another host, or to one that was terminated")
 	// ErrTampered says that the process carries a mark that was tampered with. That is the act of an agent.
 	ErrTampered = errors.New("process carries a spoiled mark: it lowered its limit on file locks or resident memory")
+	// ErrExhausted says that the kernel lacks the file descriptor that it takes to find out. It says nothing of the process: ask
+	// again once one is free. It comes with the system's own error.
+	ErrExhausted = errors.New("cannot look at the process: no file descriptor is left")
 )
 
 // Has reports whether a process of the system is the agent's: its first one, or one that it started, however that has

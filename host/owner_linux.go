@@ -10,7 +10,7 @@ import (
 )
 
 // Owner returns the agent that a process of the system belongs to, or nil where it belongs to none: it was started by
-// nobody that is hosted, at whatever distance. Errors wrap ErrGone, ErrStranger or ErrTampered.
+// nobody that is hosted, at whatever distance. Errors wrap ErrGone, ErrStranger, ErrTampered or ErrExhausted.
 //
 // Whoever has the number from a socket should use Peer: a number can pass to another process in between.
 func (h *Host) Owner(osPID int) (*Process, error) {
@@ -24,7 +24,12 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 		return nil, fmt.Errorf("look at process %d: %w", osPID, err)
 	case locks == unix.RLIM_INFINITY:
 		return nil, nil // an agent cannot raise it again
-	case !bound(osPID):
+	}
+	is, err := boundTo(osPID)
+	switch {
+	case exhausted(err):
+		return nil, fmt.Errorf("process %d: %w: %w", osPID, ErrExhausted, err)
+	case !is:
 		return nil, nil // an agent has lowered it, which is none itself
 	}
 	m, ok := readMark(locks, rss)
@@ -95,6 +100,8 @@ func peerOf(fd int, owner func(osPID int) (*Process, error)) (*Process, error) {
 	switch {
 	case errors.Is(err, unix.ENOPROTOOPT):
 		return owner(int(peer.Pid))
+	case exhausted(err):
+		return nil, fmt.Errorf("process %d: %w: %w", peer.Pid, ErrExhausted, err)
 	case err != nil: // ESRCH, EINVAL: it was reaped before we asked
 		return nil, fmt.Errorf("process %d: %w", peer.Pid, ErrGone)
 	}
@@ -105,4 +112,9 @@ func peerOf(fd int, owner func(osPID int) (*Process, error)) (*Process, error) {
 		return nil, fmt.Errorf("process %d: %w", peer.Pid, ErrGone)
 	}
 	return p, err
+}
+
+// exhausted reports whether an error says that this process, or the system, has no descriptor left.
+func exhausted(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
 }

@@ -30,12 +30,15 @@ type Process struct {
 	watched *watched
 	started time.Time
 
-	asked sync.Once // TERM is sent once
+	asked sync.Once     // TERM is sent once
+	told  chan struct{} // closed before it is
 
 	mu     sync.Mutex
 	reaped bool      // the group's number may be another's
 	reason Reason    // why the host ends it
 	until  time.Time // how long its other processes may go on when the first has ended
+
+	suspension suspension
 
 	killed chan struct{} // closed by the first kill
 	once   sync.Once
@@ -67,6 +70,12 @@ func (p *Process) Program() string { return p.program }
 
 // Sandbox is the level that is enforced: "landlock:v7", "none" where the system has none, "off".
 func (p *Process) Sandbox() string { return p.level }
+
+// Channel is where the program speaks with the kernel.
+func (p *Process) Channel() Channel { return p.command.Channel }
+
+// Note adds a line to the program's log. It may be called after the end.
+func (p *Process) Note(line string) { p.log.note(line) }
 
 // LogDropped is how many bytes of standard error could not be written to the log.
 func (p *Process) LogDropped() int64 { return p.log.dropped.Load() }
@@ -114,6 +123,7 @@ func (p *Process) Terminate(ctx context.Context, grace time.Duration) error {
 	p.mu.Unlock()
 	if grace > 0 {
 		p.asked.Do(func() {
+			close(p.told)
 			p.Signal(syscall.SIGTERM)
 			p.signalOthers(syscall.SIGTERM)
 			p.Signal(syscall.SIGCONT) // a stopped process does not hear

@@ -132,6 +132,9 @@ func (o order) carry(status *os.File) (string, error) {
 	if err := o.bind(); err != nil {
 		return "fork", err
 	}
+	if err := takeTerminal(); err != nil {
+		return "terminal", err
+	}
 	if err := o.wear(); err != nil {
 		return "mark", err
 	}

@@ -21,7 +21,7 @@ func (h *Host) start(ctx context.Context, c Command, has means) (*Process, error
 	if err != nil {
 		return nil, err
 	}
-	e, err := openEnds(p.command.Channel)
+	e, err := openEnds(p.command)
 	if err != nil {
 		p.log.close()
 		return nil, p.failed("fork", class(err))
@@ -53,7 +53,7 @@ func (h *Host) start(ctx context.Context, c Command, has means) (*Process, error
 // prepare checks a command and opens what has to be there before the fork.
 func (h *Host) prepare(c Command, has means) (*Process, error) {
 	p := &Process{
-		host: h, command: c, killed: make(chan struct{}), done: make(chan struct{}),
+		host: h, command: c, told: make(chan struct{}), killed: make(chan struct{}), done: make(chan struct{}),
 	}
 	var err error
 	if p.command, err = c.normal(); err != nil {

@@ -1,7 +1,9 @@
 package ingest
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"time"
 
@@ -87,8 +89,15 @@ func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) 
 	if err != nil {
 		return "", fmt.Errorf("%w: make it with \"ssh-keygen -Y sign -n %s\"", ErrSignature, Namespace)
 	}
-	if p.Policy.Trusted == nil || p.Policy.Trusted(sig.Key, now) != nil {
+	if p.Policy.Trusted == nil {
 		return "; it is signed by " + sig.Key.Fingerprint() + ", which is not trusted", nil
+	}
+	if err := p.Policy.Trusted(sig.Key, now); err != nil {
+		if _, untrusted := errors.AsType[*sshauth.Error](err); untrusted || errors.Is(err, fs.ErrNotExist) {
+			return "; it is signed by " + sig.Key.Fingerprint() + ", which is not trusted", nil
+		}
+		// The error names files of the operator's.
+		return "; it is signed by " + sig.Key.Fingerprint() + ", and the kernel cannot read which keys it trusts: its log says why", nil
 	}
 	if err := sig.Verify(Namespace, v.fetched.Data, false); err != nil {
 		return "", fmt.Errorf("%w: the key %s has not signed these bits for %s", ErrSignature, sig.Key.Fingerprint(), Namespace)

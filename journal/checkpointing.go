@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"io"
 )
@@ -52,6 +53,9 @@ func (l *Log) checkpoint(after uint64) error {
 // writeCheckpoint appends the checkpoint of h, with checkMu held. h is durable already, so no power cut can leave a
 // checkpoint that speaks of a lost entry.
 func (l *Log) writeCheckpoint(h Head) error {
+	if err := l.cutCheckpoint(); err != nil {
+		return err
+	}
 	c, err := signCheckpoint(l.opt.Signer, l.key, h, l.opt.Now().UnixMilli())
 	if err != nil {
 		return err
@@ -64,21 +68,30 @@ func (l *Log) writeCheckpoint(h Head) error {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		err = fmt.Errorf("write checkpoint: %w", err)
-		l.checkRoom.gaveBack(l.checkSize)
-		// As in takeBack: what is left of this line must not be mixed with the next by a power cut.
-		if cut := l.checks.Truncate(l.checkSize); cut != nil {
-			return l.stop(fmt.Errorf("%w; take it back: %w", err, cut))
-		}
-		if sync := l.checks.Sync(); sync != nil {
-			return l.stop(fmt.Errorf("%w; take it back: %w", err, sync))
-		}
-		return err
+		l.checkCut = true
+		return errors.Join(fmt.Errorf("write checkpoint: %w", err), l.cutCheckpoint())
 	}
 	if err := l.checks.Sync(); err != nil {
 		return l.stop(fmt.Errorf("sync checkpoints: %w", err))
 	}
 	l.checkSize += int64(n)
 	l.checked = h.Seq
+	return nil
+}
+
+// cutCheckpoint removes what a failed write left of a checkpoint, with checkMu held. As in cutBack, that is durable before
+// the next one is written.
+func (l *Log) cutCheckpoint() error {
+	if !l.checkCut {
+		return nil
+	}
+	if err := l.checks.Truncate(l.checkSize); err != nil {
+		return fmt.Errorf("cut failed checkpoint off: %w", err)
+	}
+	l.checkRoom.gaveBack(l.checkSize)
+	if err := l.checks.Sync(); err != nil {
+		return l.stop(fmt.Errorf("sync checkpoints: %w", err))
+	}
+	l.checkCut = false
 	return nil
 }

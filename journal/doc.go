@@ -22,9 +22,12 @@
 //   - Durability: what Sync says it covers survives power loss on a file system whose fsync tells the truth. The
 //     directory is synced before the first entry of a new segment can be covered.
 //   - A failed Flush leaves the file as it was before (cut back and synced), drops the entries that it could not write,
-//     and the log goes on when there is room again. A failed fsync, or a cut that fails, stops the log for good
+//     and the log goes on when there is room again. Where the cut fails as well (ErrUncertain), nothing is written before
+//     it has succeeded. A failed fsync, of a file or of the directory, and nothing else stops the log for good
 //     (ErrStopped): the kernel of the operating system may have thrown the data away, so no fsync is tried twice. The
 //     next Open writes again whatever the head mark does not vouch for.
+//   - Descriptors: an open Log needs one more for a moment when it begins a segment, and goes on in the old segment while
+//     there is none.
 //   - Reserve: with Options.ReserveBytes, Flush takes a disk for full while that much can still be written. It has been
 //     allocated, so no other file can take it, and FlushFromReserve writes there. It outlives the process.
 //   - Open accepts no damage in silence. It checks every line of the last segment (and of the one before, while the last
@@ -39,7 +42,7 @@
 // # What it does not promise
 //
 //   - That an entry whose Flush or Sync failed is gone: it is not in this process's journal after a failed Flush, but
-//     after ErrStopped the next Open may find it whole.
+//     after ErrStopped or ErrUncertain the next Open may find it whole.
 //   - That damage above what the head mark and the checkpoints vouch for is seen for what it is. After a power cut that
 //     took the latest mark, a synced entry there that was torn later looks like a write that never finished, and the very
 //     last line, which no other line protects, may have been altered without a trace.

@@ -7,9 +7,13 @@ import (
 )
 
 var (
-	// ErrStopped says that the log can no longer be written: an fsync failed, or a failed write could not be taken
-	// back. What Sync had covered before stays covered; only a new Open goes on. It wraps the cause.
+	// ErrStopped says that the log can no longer be written: an fsync failed. What Sync had covered before stays covered;
+	// only a new Open goes on. It wraps the cause.
 	ErrStopped = errors.New("journal stopped")
+
+	// ErrUncertain says that a write failed, and so did removing what it left in the file. The next Flush tries that again
+	// before it writes; a crash before then may bring the entries of the failed write back.
+	ErrUncertain = errors.New("what the failed write left could not be removed yet")
 
 	// ErrClosed says that Close was called.
 	ErrClosed = errors.New("journal closed")

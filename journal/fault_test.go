@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -16,6 +18,7 @@ import (
 // faults are the ways in which one operation fails in TestEachOperationFailsOnce.
 var faults = []faultfs.Fault{
 	{Err: syscall.EIO},
+	{Err: syscall.EMFILE},
 	{Err: syscall.ENOSPC, Short: true},
 	{Err: syscall.EIO, Short: true, Lies: true},
 	{Err: syscall.ENOSPC, Short: true, Then: 1},
@@ -268,20 +271,121 @@ func TestFailedSyncBesideFailedWrite(t *testing.T) {
 	}
 }
 
-// A failed write that cannot be taken back stops the log.
-func TestFailedCutStops(t *testing.T) {
+// A failed write that cannot be removed does not stop the log: the next Flush removes it first, and nothing else is written
+// before it has. A failed fsync of the removal stops it.
+func TestFailedCut(t *testing.T) {
 	t.Parallel()
-	for then, kind := range map[int]string{1: "truncate", 2: "sync"} {
-		fsys := faultfs.NewFailing(faultfs.NewDisk(), faultfs.Fault{})
-		l, _ := open(t, journal.Options{Dir: dir, FS: fsys})
-		grow(t, l, 3)
-		fsys.Arm(faultfs.Fault{N: 1, Then: then, Err: syscall.ENOSPC, Short: true})
-		l.Append(entry(4, 0))
-		if err := l.Flush(); !errors.Is(err, journal.ErrStopped) || !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("%s failed: got %v, want ErrStopped", kind, err)
-		}
-		if n := fsys.Count(); n != 1+then {
-			t.Errorf("%s failed: %d operations, want %d", kind, n, 1+then)
+	disk := faultfs.NewDisk()
+	fsys := faultfs.NewFailing(disk, faultfs.Fault{})
+	l, _ := open(t, journal.Options{Dir: dir, FS: fsys})
+	grow(t, l, 3)
+	before := segments(disk.Image())
+	fsys.Arm(faultfs.Fault{N: 1, Then: 1, Err: syscall.EIO, Short: true})
+	l.Append(entry(4, 0))
+	if err := l.Flush(); !errors.Is(err, journal.ErrUncertain) || errors.Is(err, journal.ErrStopped) || !errors.Is(err, syscall.EIO) {
+		t.Errorf("cut failed: got %v, want ErrUncertain", err)
+	}
+	fsys.Arm(faultfs.Fault{N: 1, Err: syscall.EIO})
+	l.Append(entry(4, 0))
+	if err := l.Flush(); !errors.Is(err, syscall.EIO) || errors.Is(err, journal.ErrUncertain) || fsys.Hit() != "truncate" || fsys.Count() != 1 {
+		t.Errorf("cut failed again: got %v after %d operations", err, fsys.Count())
+	}
+	grow(t, l, 1)
+	if got := segments(disk.Image()); !strings.HasPrefix(got, before) || strings.Count(got, "\n") != 4 {
+		t.Errorf("the journal is %q, want four entries", got)
+	}
+	fsys.Arm(faultfs.Fault{N: 1, Then: 2, Err: syscall.ENOSPC, Short: true})
+	l.Append(entry(5, 0))
+	if err := l.Flush(); !errors.Is(err, journal.ErrStopped) || fsys.Count() != 3 {
+		t.Errorf("sync of the cut failed: got %v after %d operations, want ErrStopped", err, fsys.Count())
+	}
+}
+
+// Each operation of a rotation fails once, for want of a descriptor or of permission: only a failed fsync stops the log. The
+// entries are refused, or are in the journal, and the log goes on with the next write.
+func TestRotationWithoutDescriptors(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]int{}
+	for _, cause := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EACCES, syscall.EIO} {
+		for n, last := 1, 1; n <= last; n++ {
+			disk := faultfs.NewDisk()
+			fsys := faultfs.NewFailing(disk, faultfs.Fault{})
+			l, _ := open(t, journal.Options{Dir: dir, FS: fsys, SegmentBytes: 1500, ReserveBytes: 3000, Signer: newHostKey(1)})
+			for l.Append(entry(l.Written()+1, 10)); len(segments(disk.Image())) < 1000; l.Append(entry(l.Written()+1, 10)) {
+				check(t, l.Flush())
+			}
+			fsys.Arm(faultfs.Fault{N: n, Err: cause})
+			l.Append(entry(l.Written()+2, 300))
+			before := l.Written()
+			err := l.Flush()
+			last = max(last, fsys.Count())
+			kinds[fsys.Hit()]++
+			if sync := strings.HasPrefix(fsys.Hit(), "sync"); errors.Is(err, journal.ErrStopped) != sync {
+				t.Errorf("%v at a %s: got %v", cause, fsys.Hit(), err)
+				continue
+			} else if sync {
+				continue
+			}
+			if err != nil && l.Written() != before {
+				t.Errorf("%v at a %s: refused, and %d entries were written", cause, fsys.Hit(), l.Written()-before)
+			}
+			want := l.Written() + 3
+			grow(t, l, 3)
+			check(t, l.Close())
+			if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Head.Seq != want || report.Segments < 2 {
+				t.Errorf("%v at a %s: got %+v, want %d entries in two segments", cause, fsys.Hit(), report, want)
+			}
 		}
 	}
+	for _, kind := range strings.Fields("create size allocate sync write open rename syncdir") {
+		if kinds[kind] == 0 {
+			t.Errorf("no %s failed: %v", kind, kinds)
+		}
+	}
+}
+
+// A rotation on the real file system finds a process that has no descriptor left: the entries are written all the same, and
+// the next segment is begun when there is one again.
+func TestNoDescriptors(t *testing.T) {
+	t.Parallel()
+	var trouble int
+	fsys := &noDescriptors{FS: journal.OSFS{}}
+	l, _ := open(t, journal.Options{Dir: filepath.Join(tidy.Dir(t), "journal"), FS: fsys, SegmentBytes: 1000, Trouble: func(error) { trouble++ }})
+	grow(t, l, 3)
+	fsys.out = true
+	grow(t, l, 20)
+	fsys.out = false
+	grow(t, l, 20)
+	check(t, l.Close())
+	if trouble != 1 {
+		t.Errorf("told of trouble %d times, want once", trouble)
+	}
+}
+
+// noDescriptors opens nothing while it is out of descriptors.
+type noDescriptors struct {
+	journal.FS
+
+	out bool
+}
+
+func (f *noDescriptors) Open(name string) (journal.File, error) {
+	if f.out {
+		return nil, syscall.EMFILE
+	}
+	return f.FS.Open(name)
+}
+
+func (f *noDescriptors) Create(name string) (journal.File, error) {
+	if f.out {
+		return nil, syscall.EMFILE
+	}
+	return f.FS.Create(name)
+}
+
+func (f *noDescriptors) SyncDir(name string) error {
+	if f.out {
+		return syscall.EMFILE
+	}
+	return f.FS.SyncDir(name)
 }

@@ -23,8 +23,16 @@ type FS interface {
 	// SyncDir makes the names in a directory durable.
 	SyncDir(name string) error
 
-	// Lock takes the directory for this caller until the Closer is closed or the process dies, or returns ErrLocked.
-	Lock(dir string) (io.Closer, error)
+	// Lock takes the directory for this caller until the Dir is closed or the process dies, or returns ErrLocked.
+	Lock(dir string) (Dir, error)
+}
+
+// Dir is a directory that stays open, so that to sync it needs no descriptor.
+type Dir interface {
+	io.Closer
+
+	// Sync makes the names in the directory durable.
+	Sync() error
 }
 
 // File is an open file of an FS. Sync may run beside WriteAt and Allocate; it covers what was written before it began.

@@ -15,9 +15,9 @@ const keepBuffer = 4 << 20
 // Append, Flush and Close belong to one owner, a goroutine or an actor, and are not locked against each other. Sync,
 // Checkpoint, CheckpointDue, Written and Synced may run beside them, and beside each other, on any goroutine.
 type Log struct {
-	opt  Options
-	key  string // canonical line of the signer's key
-	lock io.Closer
+	opt Options
+	key string // canonical line of the signer's key
+	dir Dir    // locked; open for the life of the log, so that a rotation needs no descriptor to sync it
 
 	// The owner's alone.
 	buf     []byte // lines appended and not yet written, each with its '\n'
@@ -27,6 +27,8 @@ type Log struct {
 	seg     File
 	room    extent // of the segment
 	full    bool   // the segment is to be written no more
+	uncut   bool   // the segment may hold more than size, of a write that failed
+	overdue bool   // the segment is longer than it should be: the next one could not be made
 	closed  bool
 
 	// syncMu is held for as long as an fsync of a segment runs, and while segments change: whoever holds it knows that all
@@ -46,6 +48,7 @@ type Log struct {
 	checkRoom extent
 	checkSize int64
 	checkBuf  []byte
+	checkCut  bool   // the file may hold more than checkSize, of a write that failed
 	checked   uint64 // the last entry with a checkpoint
 	checkDue  uint64 // the entry from which on another is due; under mu
 }
@@ -69,7 +72,8 @@ func (l *Log) Append(e *Entry) (seq uint64) {
 
 // Flush writes all that was appended with one write. Where it fails, none of it is in the journal: the entries are
 // dropped, the next Append gets the seq of the first of them, and a later Flush may succeed, unless the error is
-// ErrStopped. A full segment makes it wait for one fsync or two.
+// ErrStopped. With ErrUncertain they are dropped too, but a crash before the next successful Flush may bring them back. A
+// full segment makes it wait for one fsync or two.
 func (l *Log) Flush() error { return l.flush(false) }
 
 // FlushFromReserve is Flush for what has to get through on a full disk too: it may use up what Options.ReserveBytes keeps.
@@ -83,9 +87,12 @@ func (l *Log) flush(reserved bool) error {
 	if len(l.buf) == 0 {
 		return nil
 	}
-	err := l.makeRoom()
-	if err != nil && reserved && l.stopCause() == nil {
-		err = l.useReserve()
+	err := l.cutBack()
+	if err == nil {
+		err = l.makeRoom()
+		if err != nil && reserved && l.stopCause() == nil && !isDamage(err) {
+			err = l.useReserve()
+		}
 	}
 	if err != nil {
 		l.drop()
@@ -121,19 +128,36 @@ func (l *Log) clear() {
 	l.buf = l.buf[:0]
 }
 
-// takeBack cuts off what a failed write left behind, and makes the cut durable before anything is written in its place:
-// blocks of the failed write and of the next could else be mixed by a power cut.
+// takeBack removes what a failed write left behind, now or before the next write. It returns what Flush is to say.
 func (l *Log) takeBack(cause error) error {
+	l.uncut = true
+	err := l.cutBack()
+	switch {
+	case err == nil:
+		return cause
+	case errors.Is(err, ErrStopped):
+		return err
+	}
+	return fmt.Errorf("%w; %w: %w", cause, ErrUncertain, err)
+}
+
+// cutBack removes what a failed write left behind, and makes that durable before anything is written in its place: blocks
+// of the failed write and of the next could else be mixed by a power cut.
+func (l *Log) cutBack() error {
+	if !l.uncut {
+		return nil
+	}
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
 	if err := l.seg.Truncate(l.size); err != nil {
-		return l.stop(fmt.Errorf("%w; take it back: %w", cause, err))
+		return fmt.Errorf("cut failed write off: %w", err)
 	}
 	l.room.gaveBack(l.size)
 	if _, err := l.syncSegment(); err != nil {
 		return err
 	}
-	return cause
+	l.uncut = false
+	return nil
 }
 
 // Close writes and syncs what was appended, signs a checkpoint of it and lets the files go. It may be called again and
@@ -160,7 +184,7 @@ func (l *Log) Close() error {
 // release closes every file.
 func (l *Log) release() error {
 	var err error
-	for _, c := range []io.Closer{l.seg, l.mark, l.checks, l.lock} {
+	for _, c := range []io.Closer{l.seg, l.mark, l.checks, l.dir} {
 		if c != nil {
 			err = errors.Join(err, c.Close())
 		}

@@ -21,12 +21,12 @@ func Open(o Options) (*Log, *Recovery, error) {
 	if err := makeDir(o); err != nil {
 		return nil, nil, fmt.Errorf("open journal: %w", err)
 	}
-	lock, err := o.FS.Lock(o.Dir)
+	locked, err := o.FS.Lock(o.Dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open journal: %w", err)
 	}
 	// From here on nobody else changes the files, so what is examined is what is repaired.
-	l := &Log{opt: o, key: key, lock: lock}
+	l := &Log{opt: o, key: key, dir: locked}
 	rec, err := l.restore()
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open journal: %w", err), l.release())
@@ -62,7 +62,7 @@ func (l *Log) restore() (*Recovery, error) {
 	}
 	l.keepReserve()
 	// The names, and whatever names the process before had made, become durable before anything is promised.
-	if err := l.opt.FS.SyncDir(l.opt.Dir); err != nil {
+	if err := l.dir.Sync(); err != nil {
 		return nil, fmt.Errorf("sync journal directory: %w", err)
 	}
 	l.head, l.written, l.flushed, l.synced = x.head, x.head, x.head, x.head

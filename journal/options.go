@@ -21,8 +21,8 @@ type Options struct {
 	// FS is the file system; nil means OSFS.
 	FS FS
 
-	// SegmentBytes is the length in bytes that a segment does not exceed, but for a single batch that is longer, and for
-	// what is written from the reserve.
+	// SegmentBytes is the length in bytes that a segment does not exceed, but for a single batch that is longer, for what
+	// is written from the reserve, and for what is written while no other segment can be made.
 	SegmentBytes int64
 
 	// ReserveBytes is what the disk is to keep for entries that FlushFromReserve writes, in bytes. Up to twice as much is

@@ -5,9 +5,9 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"syscall"
+
+	"github.com/promptware-os/pwos/internal/lockfile"
 )
 
 // OSFS is the file system of the operating system.
@@ -59,28 +59,24 @@ func (OSFS) SyncDir(name string) error {
 }
 
 // Lock implements FS with flock(2) on the directory itself: it leaves no file behind, and ends with the process.
-func (OSFS) Lock(dir string) (io.Closer, error) {
+func (OSFS) Lock(dir string) (Dir, error) {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	err = lockfile.Try(d)
+	if errors.Is(err, lockfile.ErrHeld) {
 		err = ErrLocked
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), d.Close())
 	}
-	return dirLock{d}, nil
+	return lockedDir{d}, nil
 }
 
-type dirLock struct{ *os.File }
+type lockedDir struct{ *os.File }
 
-// Close gives the lock back. To close the file is not enough: a child that was just forked has it open too, until it runs its
-// program.
-func (l dirLock) Close() error {
-	return errors.Join(syscall.Flock(int(l.Fd()), syscall.LOCK_UN), l.File.Close())
-}
+func (l lockedDir) Close() error { return lockfile.Release(l.File) }
 
 type osFile struct{ *os.File }
 

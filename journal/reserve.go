@@ -44,6 +44,11 @@ func (l *Log) keep(e *extent, f File, size, need, step int64) error {
 	return nil
 }
 
+func isDamage(err error) bool {
+	_, ok := errors.AsType[*DamageError](err)
+	return ok
+}
+
 // noRoom reports whether there is no room for what was asked, and there may be for less.
 func noRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
@@ -79,7 +84,15 @@ func (l *Log) keepReserve() {
 func (l *Log) makeRoom() error {
 	reserve, need := l.opt.ReserveBytes, int64(len(l.buf))
 	if l.full || l.size > 0 && l.size+need > l.opt.SegmentBytes {
-		return l.rotate(need+reserve, reserve)
+		err := l.rotate(need+reserve, reserve)
+		if err == nil || l.full || l.stopCause() != nil || noRoom(err) || isDamage(err) {
+			return err
+		}
+		// There is no descriptor for another segment, or something like that: this one takes more until there is.
+		if !l.overdue {
+			l.overdue = true
+			l.opt.Trouble(fmt.Errorf("begin segment, which the next write tries again: %w", err))
+		}
 	}
 	return l.keep(&l.room, l.seg, l.size, need+reserve, reserve)
 }

@@ -29,7 +29,7 @@ func (l *Log) rotate(need, step int64) error {
 			l.opt.Trouble(fmt.Errorf("give back room of full segment: %w", err))
 		}
 	}
-	l.seg, l.size, l.full, l.room = f, 0, false, room
+	l.seg, l.size, l.full, l.overdue, l.room = f, 0, false, false, room
 	l.mu.Lock()
 	l.target = f
 	l.mu.Unlock()
@@ -69,14 +69,17 @@ func (l *Log) begin() error {
 		}
 	}
 	if !l.full {
+		if err := checkFree(l.opt, l.written.Seq+1); err != nil {
+			return err
+		}
 		// From here on the old segment is not written again, also not by a batch that would fit, unless all goes well: the
 		// name may be there, and says what the new one begins with.
 		l.full = true
-		if err := nameNext(l.opt, l.written.Seq+1); err != nil {
-			return err
+		if err := l.opt.FS.Rename(filepath.Join(l.opt.Dir, nextName), segmentPath(l.opt.Dir, l.written.Seq+1)); err != nil {
+			return fmt.Errorf("name segment: %w", err)
 		}
 	}
-	if err := l.opt.FS.SyncDir(l.opt.Dir); err != nil {
+	if err := l.dir.Sync(); err != nil {
 		return l.stop(fmt.Errorf("sync journal directory: %w", err))
 	}
 	return nil
@@ -98,17 +101,14 @@ func createNext(o Options) (File, error) {
 	return f, nil
 }
 
-// nameNext gives that segment the name of its first entry, which no file has.
-func nameNext(o Options, first uint64) error {
+// checkFree returns an error where somebody else has begun the segment of the entry first.
+func checkFree(o Options, first uint64) error {
 	path := segmentPath(o.Dir, first)
 	f, err := o.FS.Open(path)
 	if err == nil {
 		err = errors.Join(notEmpty(f, path, first), f.Close())
 	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = o.FS.Rename(filepath.Join(o.Dir, nextName), path)
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("name segment: %w", err)
 	}
 	return nil

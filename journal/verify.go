@@ -15,6 +15,11 @@ type VerifyOptions struct {
 	// the Report says so.
 	Keys []string
 
+	// Names, where not nil, returns the host key that an entry names as the one of what follows, "" for an entry that names
+	// none. A checkpoint signed with a key that is not in Keys is accepted where the record, vouched for by a later
+	// checkpoint of one that is, names its key as the host key at its entry.
+	Names func(*Record) string
+
 	// Known are checkpoints that were kept where nobody could change them together with the journal.
 	Known []Checkpoint
 }
@@ -31,7 +36,7 @@ func Verify(ctx context.Context, fsys FS, dir string, o VerifyOptions) (*Report,
 	if fsys == nil {
 		fsys = OSFS{}
 	}
-	v := &verifier{ctx: ctx, fsys: fsys, dir: dir, trusted: map[string]bool{}}
+	v := &verifier{ctx: ctx, fsys: fsys, dir: dir, trusted: map[string]bool{}, names: o.Names, others: map[uint64][]*otherCheck{}}
 	v.report.KeysTrusted = len(o.Keys) > 0
 	for _, line := range o.Keys {
 		_, key, err := parseKey(line)
@@ -62,8 +67,11 @@ type verifier struct {
 	trusted map[string]bool
 
 	proofs proofs
-	checks []*DamageError // findings of the checkpoints file, reported after those of the segments
-	signed bool           // the checkpoints file exists
+	names  func(*Record) string
+	named  []namedKey               // in the order of the entries
+	others map[uint64][]*otherCheck // checkpoints of keys that are not trusted, by their entry
+	checks []*DamageError           // findings of the checkpoints file, reported after those of the segments
+	signed bool                     // the checkpoints file exists
 	head   Head
 	report Report
 
@@ -132,9 +140,10 @@ func (v *verifier) readCheckpoints() (err error) {
 			v.checks = append(v.checks, r.damage(off, cp.Seq, err.Error()))
 			continue
 		}
-		// A good signature of somebody else proves nothing, so it takes no part in what follows.
+		// A good signature of somebody else proves nothing, so it takes no part in what follows. The record may yet say that
+		// the key was the kernel's.
 		if v.report.KeysTrusted && !v.trusted[cp.Key] {
-			v.checks = append(v.checks, r.damage(off, cp.Seq, errUntrusted.Error()))
+			v.others[cp.Seq] = append(v.others[cp.Seq], &otherCheck{Checkpoint: cp, place: r.damage(off, cp.Seq, errUntrusted.Error())})
 			continue
 		}
 		v.proofs.add(proof{Head: cp.Head, line: r.lines.line})
@@ -143,6 +152,7 @@ func (v *verifier) readCheckpoints() (err error) {
 
 // settle holds the end of the chain against what vouches for later entries.
 func (v *verifier) settle() {
+	v.judgeOthers()
 	v.report.Head = v.head
 	v.report.Checkpoints = v.proofs.checks
 	v.report.Vouched = v.proofs.signed

@@ -84,6 +84,7 @@ func (v *verifier) judge(line []byte, number int64, rec *Record, fault error) {
 		v.report.Entries++
 		next.Seq = rec.Seq
 		reason = chainFault(v.head, rec)
+		v.note(rec, next)
 	}
 	// The proofs move on in any case. Of a line that is wrong in itself, what a proof says is no news.
 	if p := v.proofs.check(next); p != nil && reason == "" {

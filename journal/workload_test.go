@@ -29,6 +29,7 @@ type workload struct {
 
 	faults   *faultfs.Failing // between the log and the disk; nil where nothing fails
 	stopped  bool             // the log said ErrStopped
+	left     *workload        // the model with the entries that an ErrUncertain was about; nil: there are none
 	tight    bool             // others have taken most of the disk
 	syncing  bool             // inside a call of Sync
 	cutEvery int              // the power goes at one in so many operations
@@ -119,6 +120,10 @@ func (w *workload) start() {
 	}
 	// What a power cut took is gone, what was found is promised from here on.
 	w.log, w.stopped, w.synced = log, false, rec.Head.Seq
+	if left := w.left; left != nil && left.matches(w.disk, rec) == nil {
+		w.text, w.ends = left.text, left.ends
+	}
+	w.left = nil
 	w.forget(int(w.synced))
 }
 
@@ -192,8 +197,12 @@ func (w *workload) flush() {
 	w.expect("flush", err)
 	switch {
 	case err == nil:
+		w.left = nil
 	case errors.Is(err, journal.ErrStopped):
 		w.stopped = true // and the entries may be there or not
+	case errors.Is(err, journal.ErrUncertain):
+		w.left = &workload{text: slices.Clone(w.text), ends: slices.Clone(w.ends), synced: w.synced} // a crash may bring them back
+		w.forget(before)
 	default:
 		w.forget(before) // and they must not
 	}
@@ -236,14 +245,21 @@ func (w *workload) recoverFrom(disk *faultfs.Disk, depth int) {
 
 // compare holds what a start found against the model.
 func (w *workload) compare(disk *faultfs.Disk, rec *journal.Recovery) {
+	err := w.matches(disk, rec)
+	if err != nil && (w.left == nil || w.left.matches(disk, rec) != nil) {
+		w.fail("%w", err)
+	}
+}
+
+func (w *workload) matches(disk *faultfs.Disk, rec *journal.Recovery) error {
 	n := rec.Head.Seq
 	if n < w.synced || n > uint64(len(w.ends)) {
-		w.fail("%w: found %d entries of %d, and %d were synced", errLost, n, len(w.ends), w.synced)
-		return
+		return fmt.Errorf("%w: found %d entries of %d, and %d were synced", errLost, n, len(w.ends), w.synced)
 	}
 	if got := segments(disk.Image()); got != string(w.text[:w.length(int(n))]) {
-		w.fail("%w: the %d entries found are not the ones appended", errLost, n)
+		return fmt.Errorf("%w: the %d entries found are not the ones appended", errLost, n)
 	}
+	return nil
 }
 
 // goOn writes on after a recovery: the new entries are as durable as the old, and the whole is a journal.

@@ -1,6 +1,10 @@
 package kernel
 
-import "github.com/promptware-os/pwos/schema"
+import (
+	"fmt"
+
+	"github.com/promptware-os/pwos/schema"
+)
 
 // Authorize returns nil where pid, holding token (nil: none), may call the syscall of row at tick, else the error that the
 // call gets: existence, expiry and permission of CAP 2. The kernel's own commands are nobody's, so its steps are not asked
@@ -8,24 +12,51 @@ import "github.com/promptware-os/pwos/schema"
 // (nil) pid is taken for one that can be granted to.
 func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Error {
 	switch {
+	case processes != nil && pid != Operator && ended(processes.Process(pid)):
+		return Gone(pid)
 	case row.Internal:
 		return schema.Errorf(schema.Forbidden, "pid %d may not call %s: it is the kernel's own", pid, row.Type)
 	case pid == Operator, row.Grant == schema.Everyone:
 		return nil
 	case row.Grant == schema.OperatorOnly:
 		return schema.Errorf(schema.Forbidden, "pid %d may not call %s: only the operator may", pid, row.Type)
-	case token != nil && token.Expired(tick):
-		return schema.Errorf(schema.Forbidden, `pid %d may not call %s: its token expired after tick %d, and it is tick %d: grant it with "pwos cap grant %d %s"`,
-			pid, row.Type, *token.ExpiresAtTick, tick, pid, row.Type)
-	case token != nil && row.Grant == schema.ByName && !token.Allows(row):
-		return schema.Errorf(schema.Forbidden, `pid %d may not call %s, which has to be granted by its name, as no pattern includes it: grant it with "pwos cap grant %d %s"`,
-			pid, row.Type, pid, row.Type)
 	case token == nil && !living(processes, pid):
 		return schema.Errorf(schema.Forbidden, "pid %d may not call %s: %s", pid, row.Type, BeyondGrant(processes, pid))
-	case token == nil || !token.Allows(row):
-		return schema.Errorf(schema.Forbidden, `pid %d may not call %s: grant it with "pwos cap grant %d %s"`, pid, row.Type, pid, row.Type)
+	case token == nil || !token.Allows(row, tick):
+		return denied(pid, token, row, tick)
 	}
 	return nil
+}
+
+// denied tells what the call of a syscall lacks, and how to allow it without taking anything away. Where the process's own
+// token would allow it, it is a granter's that has to.
+func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Error {
+	lacks, of := token, pid
+	if token != nil {
+		lacks, of = token.missing(row, tick)
+	}
+	var why string
+	switch {
+	case lacks != nil && lacks.Expired(tick) && of == pid:
+		why = fmt.Sprintf(": its token expired after tick %d, and it is tick %d: allow it again", *lacks.Granted.ExpiresAtTick, tick)
+	case lacks != nil && lacks.Expired(tick):
+		why = fmt.Sprintf(": the token of pid %d, which granted it, expired after tick %d, and it is tick %d: allow it again", of, *lacks.Granted.ExpiresAtTick, tick)
+	case of != pid:
+		why = fmt.Sprintf(": pid %d, which granted it, may not do so itself: allow it too", of)
+	case row.Grant == schema.ByName && lacks != nil:
+		why = ", which has to be granted by its name, as no pattern includes it: allow it too"
+	default:
+		why = ": allow it too"
+	}
+	return schema.Errorf(schema.Forbidden, `pid %d may not call %s%s with "pwos cap grant %d --add %s"`, pid, row.Type, why, of, row.Type)
+}
+
+// ended reports whether a process was one and is one no more.
+func ended(p *schema.Descriptor) bool { return p != nil && p.State == terminated }
+
+// Gone is what is told of a call that ends, or comes, after its process has ended (PROTOCOL 6). It is no denial.
+func Gone(pid int64) *schema.Error {
+	return schema.Errorf(schema.Ended, `pid %d has ended, and calls nothing any more: "pwos ps" shows who is there`, pid)
 }
 
 // living reports whether a grant could be made to pid.

@@ -26,17 +26,16 @@ func TestAuthorize(t *testing.T) {
 		{"everyone's with an expired one", 7, until5, "Syscall.Ping", 9, ""},
 		{"granted", 7, until5, "Memory.Set", 5, ""},
 		{"all granted", 7, all, "Syscall.Alloc", 0, ""},
-		{"no token", 7, nil, "Memory.Set", 0, `pid 7 may not call Memory.Set: grant it with "pwos cap grant 7 Memory.Set"`},
-		{"not allowed", 7, until5, "Memory.Get", 5, `pid 7 may not call Memory.Get: grant it with "pwos cap grant 7 Memory.Get"`},
+		{"no token", 7, nil, "Memory.Set", 0, `pid 7 may not call Memory.Set: allow it too with "pwos cap grant 7 --add Memory.Set"`},
+		{"not allowed", 7, until5, "Memory.Get", 5, `pid 7 may not call Memory.Get: allow it too with "pwos cap grant 7 --add Memory.Get"`},
 		{
 			"expired", 7, until5, "Memory.Set", 6,
-			`pid 7 may not call Memory.Set: its token expired after tick 5, and it is tick 6: grant it with "pwos cap grant 7 Memory.Set"`,
+			`pid 7 may not call Memory.Set: its token expired after tick 5, and it is tick 6: allow it again with "pwos cap grant 7 --add Memory.Set"`,
 		},
 		{
 			"expired comes before not allowed", 7, until5, "Memory.Get", 8,
-			`pid 7 may not call Memory.Get: its token expired after tick 5, and it is tick 8: grant it with "pwos cap grant 7 Memory.Get"`,
+			`pid 7 may not call Memory.Get: its token expired after tick 5, and it is tick 8: allow it again with "pwos cap grant 7 --add Memory.Get"`,
 		},
-		{"ended", 8, nil, "Ipc.Receive", 0, `pid 8 may not call Ipc.Receive: it has ended, and nothing can be granted to it: "pwos ps" shows who is there`},
 		{"never was", 9, nil, "Ipc.Receive", 0, `pid 9 may not call Ipc.Receive: there never was such a process: "pwos ps" shows who is there`},
 		{"never was, everyone's", 9, nil, "Syscall.Ping", 0, ""},
 		{"the operator's own", 7, all, "Syscall.Shutdown", 0, "pid 7 may not call Syscall.Shutdown: only the operator may"},
@@ -65,4 +64,15 @@ func (everybody) Process(pid int64) *schema.Descriptor {
 		return &schema.Descriptor{PID: pid, State: "TERMINATED"}
 	}
 	return &schema.Descriptor{PID: pid, State: "READY"}
+}
+
+// TestAuthorizeEnded: a process that has ended is not denied anything, it is gone: 410, whatever it calls.
+func TestAuthorizeEnded(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []string{"Ipc.Receive", "Syscall.Ping", "Syscall.Shutdown"} {
+		err := kernel.Authorize(everybody{}, 8, token(8, nil, nil, "*"), lookup(t, typ), 0)
+		if err == nil || err.Code() != 410 || err.EventCode() != "CONFLICT" || err.Message != `pid 8 has ended, and calls nothing any more: "pwos ps" shows who is there` {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
 }

@@ -12,13 +12,13 @@ import (
 // DefaultQuota is how many units of a resource a default grant allows (CAP 3).
 const DefaultQuota = 200.0
 
-// DefaultGrant is the grant of a process of which nobody said what it may do: the ten syscalls of CAP 1, and
-// DefaultQuota of each of the given resources (CAP 3).
+// DefaultGrant is the grant of a process of which nobody said what it may do: the ten syscalls of CAP 1,
+// Ipc.Receive, so that who may send can be answered, and DefaultQuota of each of the given resources (CAP 3).
 func DefaultGrant(pid int64, resources []string) *schema.GrantInput {
 	grant := &schema.GrantInput{
 		PID: pid,
 		AllowedSyscalls: []string{
-			"SYS_ALLOC", "SYS_CHECKPOINT", "SYS_COMMIT_DELTA", "SYS_GET_STATE", "SYS_QUERY",
+			"Ipc.Receive", "SYS_ALLOC", "SYS_CHECKPOINT", "SYS_COMMIT_DELTA", "SYS_GET_STATE", "SYS_QUERY",
 			"SYS_RELEASE", "SYS_ROLLBACK", "SYS_SEND_MSG", "SYS_SPAWN", "SYS_TERMINATE",
 		},
 		ResourceQuotas: make(map[string]float64, len(resources)),
@@ -29,15 +29,15 @@ func DefaultGrant(pid int64, resources []string) *schema.GrantInput {
 	return grant
 }
 
-// NewToken returns the token that a grant asks for, in canonical form: what is allowed sorted and named once, nothing
+// NewGrant returns the grant that by asks for, in canonical form: what is allowed sorted and named once, nothing
 // nil. Names that mean nothing are refused, since a grant that silently does nothing costs its holder a denial later:
 // pools are the resources that there are.
-func NewToken(grant *schema.GrantInput, pools []string) (*Token, *schema.Error) {
-	t := &Token{schema.Token{
-		PID:             grant.PID,
+func NewGrant(grant *schema.GrantInput, by int64, pools []string) (*schema.TokenGrant, *schema.Error) {
+	t := &schema.TokenGrant{
+		GrantedBy:       by,
 		AllowedSyscalls: append([]string{}, grant.AllowedSyscalls...),
 		ResourceQuotas:  make(map[string]float64, len(grant.ResourceQuotas)),
-	}}
+	}
 	for i, pattern := range grant.AllowedSyscalls {
 		if why := meaningless(pattern); why != "" {
 			return nil, Invalid(fmt.Sprintf("allowed_syscalls[%d]", i), "is %q: %s", pattern, why)
@@ -67,12 +67,6 @@ func meaningless(pattern string) string {
 	if pattern == everything {
 		return ""
 	}
-	if name, ok := upstreamPattern(pattern); ok {
-		if name == "*" || schema.UpstreamName(name) {
-			return ""
-		}
-		return "an upstream is named as in the configuration: Upstream:NAME with letters, digits and hyphens in lower case, or Upstream:* for all"
-	}
 	if wild(pattern) {
 		prefix := strings.TrimSuffix(pattern, "*")
 		if slices.ContainsFunc(schema.Syscalls(), func(row schema.Syscall) bool {
@@ -82,11 +76,28 @@ func meaningless(pattern string) string {
 		}
 		return "no syscall begins with " + prefix
 	}
+	if _, rest, ok := named(pattern); ok {
+		return meaninglessName(rest)
+	}
 	switch row, ok := Named(pattern); {
 	case !ok:
 		return "no syscall has this type or code: Syscall.List names them, Domain.* stands for all of a domain, * for all"
 	case row.Grant == schema.OperatorOnly:
 		return "only the operator may call it, whatever is granted"
+	}
+	return ""
+}
+
+// meaninglessName says what is wrong with what follows Call: or Upstream:, nothing where that is nothing.
+func meaninglessName(name string) string {
+	rest, tree := strings.CutSuffix(name, everything)
+	switch {
+	case name == "" || strings.Contains(rest, everything):
+		return "a name or a path follows the colon, and * may stand at its end alone"
+	case tree && rest != "" && !strings.HasSuffix(rest, "/"):
+		return "* stands for all below a path, and follows a slash"
+	case strings.HasPrefix(name, "/") || strings.Contains(name, "//"):
+		return "a path below root begins with its first part, such as mcp/fs/read, and has no empty part"
 	}
 	return ""
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestNewTokenIsCanonical(t *testing.T) {
+func TestNewGrantIsCanonical(t *testing.T) {
 	t.Parallel()
 	grant := &schema.GrantInput{
 		PID:             7,
@@ -20,11 +20,12 @@ func TestNewTokenIsCanonical(t *testing.T) {
 		ResourceQuotas:  map[string]float64{"gpu": 2.5, "cpu": math.Copysign(0, -1)},
 		ExpiresAtTick:   new(int64(9)),
 	}
-	got, err := kernel.NewToken(grant, []string{"cpu", "gpu"})
+	got, err := kernel.NewGrant(grant, 3, []string{"cpu", "gpu"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := token(7, map[string]float64{"gpu": 2.5, "cpu": 0}, new(int64(9)), "*", "Memory.*", "SYS_QUERY", "Sys.Describe", "Syscall.Query")
+	want := &token(7, map[string]float64{"gpu": 2.5, "cpu": 0}, new(int64(9)), "*", "Memory.*", "SYS_QUERY", "Sys.Describe", "Syscall.Query").Granted.TokenGrant
+	want.GrantedBy = 3
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -37,18 +38,18 @@ func TestNewTokenIsCanonical(t *testing.T) {
 	}
 }
 
-func TestNewTokenIsNeverNil(t *testing.T) {
+func TestNewGrantIsNeverNil(t *testing.T) {
 	t.Parallel()
-	got, err := kernel.NewToken(&schema.GrantInput{PID: 1}, nil)
+	got, err := kernel.NewGrant(&schema.GrantInput{PID: 1}, 3, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !reflect.DeepEqual(got, token(1, map[string]float64{}, nil, []string{}...)) || got.AllowedSyscalls == nil {
+	if !reflect.DeepEqual(got, &schema.TokenGrant{GrantedBy: 3, AllowedSyscalls: []string{}, ResourceQuotas: map[string]float64{}}) || got.AllowedSyscalls == nil {
 		t.Errorf("got %#v", got)
 	}
 }
 
-func TestNewTokenRefuses(t *testing.T) {
+func TestNewGrantRefuses(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 25)
 	for i := range many {
@@ -90,53 +91,59 @@ func TestNewTokenRefuses(t *testing.T) {
 			grant.AllowedSyscalls = append(grant.AllowedSyscalls, tt.pattern)
 		}
 		want := schema.Error{Class: schema.InvalidInput, Field: tt.field, Message: "Invalid input: " + tt.field + " " + tt.message}
-		if got, err := kernel.NewToken(grant, tt.pools); got != nil || err == nil || *err != want {
+		if got, err := kernel.NewGrant(grant, 3, tt.pools); got != nil || err == nil || *err != want {
 			t.Errorf("%q %q: got %v, %v, want %v", tt.pattern, tt.resource, got, err, want.Message)
 		}
 	}
 }
 
-// TestDefaultGrant: CAP 3 gives all that CAP 1 lists, and nothing else.
+// TestDefaultGrant: CAP 3 gives all that CAP 1 lists; with it comes Ipc.Receive, and nothing else.
 func TestDefaultGrant(t *testing.T) {
 	t.Parallel()
 	pools := []string{"cpu", "gpu"}
-	got, err := kernel.NewToken(kernel.DefaultGrant(7, pools), pools)
+	got, err := kernel.NewGrant(kernel.DefaultGrant(7, pools), 0, pools)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := map[string]float64{"cpu": 200, "gpu": 200}; !reflect.DeepEqual(got.ResourceQuotas, want) || got.PID != 7 || got.ExpiresAtTick != nil {
+	if want := map[string]float64{"cpu": 200, "gpu": 200}; !reflect.DeepEqual(got.ResourceQuotas, want) || got.ExpiresAtTick != nil {
 		t.Errorf("got %v", got)
 	}
-	codes := 0
+	codes, all := 0, &kernel.Token{Granted: schema.Token{TokenGrant: *got}}
 	for _, row := range schema.Syscalls() {
-		if got.Allows(&row) != (row.Code != "") {
-			t.Errorf("%s, code %q: allowed %v", row.Type, row.Code, got.Allows(&row))
+		if all.Allows(&row, 0) != (row.Code != "" || row.Type == "Ipc.Receive") {
+			t.Errorf("%s, code %q: allowed %v", row.Type, row.Code, all.Allows(&row, 0))
 		}
 		if row.Code != "" {
 			codes++
 		}
 	}
-	if codes != 10 || len(got.AllowedSyscalls) != 10 {
+	if codes != 10 || len(got.AllowedSyscalls) != 11 {
 		t.Errorf("%d codes, %d granted, want ten", codes, len(got.AllowedSyscalls))
 	}
 }
 
-// TestNewTokenOfItsOwn: a token asks for itself: what is canonical stays as it is.
-func TestNewTokenOfItsOwn(t *testing.T) {
+// TestNewGrantOfItsOwn: a token asks for itself: what is canonical stays as it is.
+func TestNewGrantOfItsOwn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		grant := &schema.GrantInput{PID: 1, AllowedSyscalls: patterns().Draw(t, "allowed")}
-		first, err := kernel.NewToken(grant, nil)
+		first, err := kernel.NewGrant(grant, 3, nil)
 		if err != nil {
 			return // an internal or an operator's row was drawn
 		}
 		grant.AllowedSyscalls = first.AllowedSyscalls
-		second, err := kernel.NewToken(grant, nil)
+		second, err := kernel.NewGrant(grant, 3, nil)
 		if err != nil || !reflect.DeepEqual(first, second) {
 			t.Fatalf("%v becomes %v, %v", first, second, err)
 		}
-		if err := first.Covers(second); err != nil {
+		if err := (&kernel.Token{Granted: schema.Token{TokenGrant: asOperator(*first)}}).Covers(second, 0); err != nil {
 			t.Fatalf("a token does not cover itself: %v", err)
 		}
 	})
+}
+
+// asOperator is the same grant, made by the operator.
+func asOperator(g schema.TokenGrant) schema.TokenGrant {
+	g.GrantedBy = kernel.Operator
+	return g
 }

@@ -16,7 +16,7 @@ func fetching(pid int64, plain, open bool, hosts ...string) *schema.GrantInput {
 // TestHTTPGrant: the canonical form, and what can be no host.
 func TestHTTPGrant(t *testing.T) {
 	t.Parallel()
-	got, err := kernel.NewToken(fetching(7, true, false, "B.example.com", "*", "[2001:DB8::1]:443", "*", "a.example.com:*"), nil)
+	got, err := kernel.NewGrant(fetching(7, true, false, "B.example.com", "*", "[2001:DB8::1]:443", "*", "a.example.com:*"), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestHTTPGrant(t *testing.T) {
 		t.Errorf("grant (-want +got):\n%s", diff)
 	}
 	for _, host := range []string{"", "a b", "https://a.example.com", "a/b", "é.example.com", "a@b", "a\n"} {
-		if _, err := kernel.NewToken(fetching(7, false, false, "a.example.com", host), nil); err == nil || err.Field != "http.hosts[1]" || err.Class != schema.InvalidInput {
+		if _, err := kernel.NewGrant(fetching(7, false, false, "a.example.com", host), 0, nil); err == nil || err.Field != "http.hosts[1]" || err.Class != schema.InvalidInput {
 			t.Errorf("%q: %v", host, err)
 		}
 	}
@@ -34,14 +34,15 @@ func TestHTTPGrant(t *testing.T) {
 // TestHTTPCovers: nobody gives more than it has.
 func TestHTTPCovers(t *testing.T) {
 	t.Parallel()
-	own, err := kernel.NewToken(fetching(7, false, true, "api.example.com", "*.example.org", "host.net:8443", "192.0.2.1"), nil)
+	own, err := kernel.NewGrant(fetching(7, false, true, "api.example.com", "*.example.org", "host.net:8443", "192.0.2.1"), 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, _ := kernel.NewToken(fetching(7, true, true, "*"), nil)
-	none := &kernel.Token{}
+	all, _ := kernel.NewGrant(fetching(7, true, true, "*"), 0, nil)
+	ports, _ := kernel.NewGrant(fetching(7, false, false, "*:*"), 0, nil)
+	none := &schema.TokenGrant{}
 	for _, tt := range []struct {
-		own  *kernel.Token
+		own  *schema.TokenGrant
 		in   *schema.GrantInput
 		want bool
 	}{
@@ -62,12 +63,15 @@ func TestHTTPCovers(t *testing.T) {
 		{all, fetching(8, false, false, "192.0.2.1"), false},
 		{all, fetching(8, false, false, "[::1]"), false},
 		{all, fetching(8, false, false, "*:*"), false},
+		{ports, fetching(8, false, false, "api.example.com:8443", "api.example.com", "*.example.org:*"), true},
+		{ports, fetching(8, false, false, "192.0.2.1:8443"), false},
+		{ports, fetching(8, false, false, "[::a]:8443"), false},
 	} {
-		other, fault := kernel.NewToken(tt.in, nil)
+		other, fault := kernel.NewGrant(tt.in, 0, nil)
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		if err := tt.own.Covers(other); (err == nil) != tt.want {
+		if err := (&kernel.Token{Granted: schema.Token{PID: 7, TokenGrant: *tt.own}}).Covers(other, 0); (err == nil) != tt.want {
 			t.Errorf("%+v of %+v: %v", tt.in.HTTP, tt.own.HTTP, err)
 		}
 	}

@@ -1,27 +1,93 @@
 package kernel
 
 import (
-	"maps"
-	"slices"
+	"math"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Token is a capability token (CAP 2). It is immutable: a grant replaces it, nobody changes it.
+// Token is what a process may do (CAP 2): what it was granted, cut down to what the granter may do at the same moment. It is
+// immutable: a grant replaces it, and with it the tokens that lead to it.
+//
+// A token has one grant, or two where both the operator and an ancestor have granted. The operator's holds by itself, an
+// ancestor's as far as the ancestor's own token does. So a walk up the granters decides, and ends at the first grant of the
+// operator's that allows what is asked for.
 type Token struct {
-	schema.Token
+	Granted schema.Token
+	Granter *Token // the token of the ancestor that granted; nil: none did, or it has none any more
 }
 
-// Expired reports whether the token holds no longer at tick (CAP 2: tick > expires_at_tick).
+// PID is the process that holds the token.
+func (t *Token) PID() int64 { return t.Granted.PID }
+
+// Grants returns the grants of the token. They must not be changed.
+func (t *Token) Grants() []*schema.TokenGrant {
+	list := make([]*schema.TokenGrant, t.grants())
+	for i := range list {
+		list[i] = t.grant(i)
+	}
+	return list
+}
+
+// grants returns how many grants the token has, and grant the i-th of them.
+func (t *Token) grants() int { return max(1, len(t.Granted.Grants)) }
+
+func (t *Token) grant(i int) *schema.TokenGrant {
+	if len(t.Granted.Grants) == 0 {
+		return &t.Granted.TokenGrant
+	}
+	return &t.Granted.Grants[i]
+}
+
+// expired reports whether a grant holds no longer at tick (CAP 2: tick > expires_at_tick).
+func expired(g *schema.TokenGrant, tick int64) bool {
+	return g.ExpiresAtTick != nil && tick > *g.ExpiresAtTick
+}
+
+// Expired reports whether no grant of the token holds any more at tick. Those of the granters are not looked at.
 func (t *Token) Expired(tick int64) bool {
-	return t.ExpiresAtTick != nil && tick > *t.ExpiresAtTick
+	for i := range t.grants() {
+		if !expired(t.grant(i), tick) {
+			return false
+		}
+	}
+	return true
 }
 
-// Allows reports whether the token names the syscall: by type, by code, by domain or by *. A syscall that is granted by
-// name alone is not meant by the last two.
-func (t *Token) Allows(row *schema.Syscall) bool {
-	for _, pattern := range t.AllowedSyscalls {
+// may reports whether the token allows what allows asks a grant for.
+func (t *Token) may(tick int64, allows func(*schema.TokenGrant) bool) bool {
+	for t != nil {
+		var next *Token
+		for i := range t.grants() {
+			g := t.grant(i)
+			if expired(g, tick) || !allows(g) {
+				continue
+			}
+			if g.GrantedBy == Operator {
+				return true
+			}
+			next = t.Granter
+		}
+		t = next
+	}
+	return false
+}
+
+// Allows reports whether the syscall may be called at tick: it is named by type, by code, by domain or by *. A syscall that
+// is granted by name alone is not meant by the last two.
+func (t *Token) Allows(row *schema.Syscall, tick int64) bool {
+	return t.may(tick, func(g *schema.TokenGrant) bool { return names(g, row) })
+}
+
+// AllowsNamed reports whether what a pattern such as Call:mcp/fs/read or Upstream:openai names may be used at tick.
+func (t *Token) AllowsNamed(name string, tick int64) bool {
+	return t.may(tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, name) })
+}
+
+// names reports whether a grant names the syscall.
+func names(g *schema.TokenGrant, row *schema.Syscall) bool {
+	for _, pattern := range g.AllowedSyscalls {
 		if matches(pattern, row) {
 			return true
 		}
@@ -29,16 +95,71 @@ func (t *Token) Allows(row *schema.Syscall) bool {
 	return false
 }
 
-func matches(pattern string, row *schema.Syscall) bool {
-	switch {
-	case pattern == row.Type:
-		return true
-	case pattern == everything:
-		return row.Grant != schema.ByName
-	case wild(pattern):
-		return row.Grant != schema.ByName && strings.HasPrefix(row.Type, pattern[:len(pattern)-1])
+// Quota returns how many units of a resource the holder may hold at once at tick, together with those that it grants to;
+// none where the token does not name it.
+func (t *Token) Quota(resource string, tick int64) float64 {
+	most := math.Inf(1)
+	for ; t != nil; t = t.Granter {
+		g := t.QuotaGrant(resource)
+		if g == nil || expired(g, tick) {
+			return 0
+		}
+		if most = min(most, g.ResourceQuotas[resource]); g.GrantedBy == Operator {
+			return most
+		}
 	}
-	return pattern == row.Code && row.Code != ""
+	return 0
+}
+
+// QuotaGrant returns the grant that names a resource, nil where none does. Two never name the same.
+func (t *Token) QuotaGrant(resource string) *schema.TokenGrant {
+	for i := range t.grants() {
+		if _, ok := t.grant(i).ResourceQuotas[resource]; ok {
+			return t.grant(i)
+		}
+	}
+	return nil
+}
+
+// missing returns the first token on the way up that does not allow the syscall at tick, nil where its granter has none, and
+// the PID that it is, or would be, of. It is asked where Allows said no.
+func (t *Token) missing(row *schema.Syscall, tick int64) (*Token, int64) {
+	for {
+		var granter int64
+		for i := range t.grants() {
+			if g := t.grant(i); !expired(g, tick) && names(g, row) {
+				granter = g.GrantedBy
+			}
+		}
+		if granter == Operator || t.Granter == nil {
+			if granter != Operator {
+				return nil, granter
+			}
+			return t, t.PID()
+		}
+		t = t.Granter
+	}
+}
+
+// Last returns the last tick at which any of the token holds, nil where it does not expire.
+func (t *Token) Last() *int64 {
+	var last *int64
+	for i := range t.grants() {
+		g := t.grant(i)
+		until := g.ExpiresAtTick
+		if g.GrantedBy != Operator && t.Granter != nil {
+			if above := t.Granter.Last(); until == nil || (above != nil && *above < *until) {
+				until = above
+			}
+		}
+		if until == nil {
+			return nil
+		}
+		if last == nil || *until > *last {
+			last = until
+		}
+	}
+	return last
 }
 
 // everything is the pattern of all syscalls but the operator's own and those that are granted by name.
@@ -46,59 +167,3 @@ const everything = "*"
 
 // wild reports whether the pattern stands for a whole domain of names, such as Memory.*
 func wild(pattern string) bool { return strings.HasSuffix(pattern, ".*") }
-
-// Quota returns how many units of a resource the holder may hold at once; none where the token does not name it.
-func (t *Token) Quota(resource string) float64 { return t.ResourceQuotas[resource] }
-
-// Covers returns an error that names the first thing that other has and t has not: a grant may hold no more than the
-// granter (PROTOCOL 5).
-func (t *Token) Covers(other *Token) *schema.Error {
-	for _, pattern := range other.AllowedSyscalls {
-		if !t.covers(pattern) {
-			return schema.Errorf(schema.Forbidden, "pid %d may not grant %s: it does not hold it itself", t.PID, pattern)
-		}
-	}
-	for _, resource := range slices.Sorted(maps.Keys(other.ResourceQuotas)) {
-		if amount := other.ResourceQuotas[resource]; amount > t.Quota(resource) {
-			return schema.Errorf(schema.Forbidden, "pid %d may not grant a quota of %s of %s: its own is %s",
-				t.PID, units(amount), resource, units(t.Quota(resource)))
-		}
-	}
-	if t.ExpiresAtTick != nil && (other.ExpiresAtTick == nil || *other.ExpiresAtTick > *t.ExpiresAtTick) {
-		return schema.Errorf(schema.Forbidden, "pid %d may not grant beyond tick %d, the last of its own token: set expires_at_tick to that or less",
-			t.PID, *t.ExpiresAtTick)
-	}
-	return t.coversHTTP(other.HTTP)
-}
-
-// covers reports whether t holds all that the pattern stands for, whatever syscalls a later kernel adds: a pattern of a
-// whole domain is covered by the same or by *, not by naming all that the domain has today. A syscall that is granted by
-// name is covered by its name alone: else who may not call it could have a child that may.
-func (t *Token) covers(pattern string) bool {
-	if name, ok := upstreamPattern(pattern); ok {
-		return t.namesUpstream(name)
-	}
-	row, known := Named(pattern)
-	if known && row.Grant == schema.ByName {
-		return t.Allows(row)
-	}
-	for _, own := range t.AllowedSyscalls {
-		if own == everything || own == pattern {
-			return true
-		}
-	}
-	return known && (row.Grant == schema.Everyone || t.Allows(row))
-}
-
-// Named finds a syscall by its type or its code. The kernel's own commands are not found: nobody can call them.
-func Named(pattern string) (*schema.Syscall, bool) {
-	if row, ok := schema.Lookup(pattern); ok {
-		return row, !row.Internal
-	}
-	rows := schema.Syscalls()
-	i := slices.IndexFunc(rows, func(row schema.Syscall) bool { return row.Code == pattern && !row.Internal })
-	if i < 0 || pattern == "" {
-		return nil, false
-	}
-	return &rows[i], true
-}

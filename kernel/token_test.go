@@ -11,7 +11,7 @@ import (
 )
 
 func token(pid int64, quotas map[string]float64, expires *int64, allowed ...string) *kernel.Token {
-	return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: allowed, ResourceQuotas: quotas, ExpiresAtTick: expires}}
+	return &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: allowed, ResourceQuotas: quotas, ExpiresAtTick: expires}}}
 }
 
 func lookup(t testing.TB, typ string) *schema.Syscall {
@@ -71,11 +71,11 @@ func TestAllows(t *testing.T) {
 		{"Crypto.*", "Crypto.Seal", true},
 	}
 	for _, tt := range tests {
-		if got := token(1, nil, nil, "SYS_QUERY", tt.pattern).Allows(lookup(t, tt.typ)); got != tt.want {
+		if got := token(1, nil, nil, "SYS_QUERY", tt.pattern).Allows(lookup(t, tt.typ), 0); got != tt.want {
 			t.Errorf("%q allows %s: %v", tt.pattern, tt.typ, got)
 		}
 	}
-	if token(1, nil, nil).Allows(lookup(t, "Syscall.Ping")) {
+	if token(1, nil, nil).Allows(lookup(t, "Syscall.Ping"), 0) {
 		t.Error("an empty token allows something")
 	}
 }
@@ -146,7 +146,7 @@ func TestCovers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			err := tt.own.Covers(tt.other)
+			err := tt.own.Covers(&tt.other.Granted.TokenGrant, 0)
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
@@ -180,9 +180,10 @@ func TestCoversIsASubset(t *testing.T) {
 		own := token(1, quotas.Draw(t, "own quotas"), expiry.Draw(t, "own expiry"), patterns().Draw(t, "own")...)
 		other := token(2, quotas.Draw(t, "quotas"), expiry.Draw(t, "expiry"), patterns().Draw(t, "other")...)
 		if rapid.Bool().Draw(t, "likely") { // two random tokens seldom fit
-			other.AllowedSyscalls = slices.DeleteFunc(other.AllowedSyscalls, func(p string) bool { return own.Covers(token(2, nil, own.ExpiresAtTick, p)) != nil })
+			held := &other.Granted.AllowedSyscalls
+			*held = slices.DeleteFunc(*held, func(p string) bool { return own.Covers(&token(2, nil, own.Last(), p).Granted.TokenGrant, 0) != nil })
 		}
-		if own.Covers(other) != nil {
+		if own.Covers(&other.Granted.TokenGrant, 0) != nil {
 			return
 		}
 		covered++
@@ -194,7 +195,7 @@ func TestCoversIsASubset(t *testing.T) {
 			}
 		}
 		for _, resource := range []string{"cpu", "gpu"} {
-			if other.Quota(resource) > own.Quota(resource) {
+			if other.Quota(resource, 0) > own.Quota(resource, 0) {
 				t.Fatalf("%v covers %v, which has more %s", own, other, resource)
 			}
 		}
@@ -205,14 +206,15 @@ func TestCoversIsASubset(t *testing.T) {
 }
 
 func BenchmarkAllows(b *testing.B) {
-	t, err := kernel.NewToken(kernel.DefaultGrant(1, nil), nil)
+	g, err := kernel.NewGrant(kernel.DefaultGrant(1, nil), 0, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
+	t := &kernel.Token{Granted: schema.Token{PID: 1, TokenGrant: *g}}
 	row := lookup(b, "Memory.Set")
 	b.ReportAllocs()
 	for b.Loop() {
-		if t.Allows(row) {
+		if t.Allows(row, 0) {
 			b.Fatal("allowed")
 		}
 	}

@@ -1,38 +1,19 @@
 package kernel
 
-import (
-	"strings"
-
-	"github.com/promptware-os/pwos/schema"
-)
-
-// anyUpstream is the pattern of all upstreams.
-const anyUpstream = schema.UpstreamPrefix + "*"
-
 // AllowsUpstream reports whether the holder may use the upstream at tick. * does not include upstreams: the credential behind
 // one is granted by its name, or by Upstream:* for all.
 func (t *Token) AllowsUpstream(name string, tick int64) bool {
-	return t != nil && !t.Expired(tick) && t.namesUpstream(name)
+	return t.AllowsNamed(upstreamWord+":"+name, tick)
 }
 
 // Hosts are the patterns of the hosts that the holder may connect to at tick.
 func (t *Token) Hosts(tick int64) []string {
-	if t == nil || t.HTTP == nil || t.Expired(tick) {
+	if t == nil {
 		return nil
 	}
-	return t.HTTP.Hosts
-}
-
-func (t *Token) namesUpstream(name string) bool {
-	for _, own := range t.AllowedSyscalls {
-		if own == anyUpstream || own == schema.UpstreamPrefix+name {
-			return true
-		}
+	var hosts []string
+	for _, g := range t.Fetch(tick) {
+		hosts = append(hosts, g.Hosts...)
 	}
-	return false
-}
-
-// upstreamPattern reports whether a pattern stands for upstreams, and for which: a name or *.
-func upstreamPattern(pattern string) (name string, ok bool) {
-	return strings.CutPrefix(pattern, schema.UpstreamPrefix)
+	return hosts
 }

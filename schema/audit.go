@@ -3,13 +3,14 @@ package schema
 // Audit is the domain of the audit log.
 const Audit Domain = "audit"
 
-// AuditLogInput is the data of Audit.Log.
+// AuditLogInput is the data of Audit.Log. Its type and pid are those of the call, also for the end of an effect.
 type AuditLogInput struct {
 	PID         *int64  `json:"pid,omitzero" min:"0" doc:"Only calls of this process."`
 	Type        *string `json:"type,omitzero" minlen:"1" doc:"Only calls of this syscall, such as Memory.Set."`
 	Correlation *string `json:"correlation,omitzero" minlen:"1" doc:"Only calls with this correlation."`
 	SinceTime   *int64  `json:"since_time,omitzero" min:"0" doc:"Only calls at or after: Unix epoch, milliseconds."`
 	UntilTime   *int64  `json:"until_time,omitzero" min:"0" doc:"Only calls at or before: Unix epoch, milliseconds."`
+	Request     *bool   `json:"request,omitzero" doc:"Whether to add the data of each message, as far as it is journaled. Only the operator may ask for it."`
 
 	SinceSeq *int64 `json:"since_seq,omitzero" min:"0" doc:"Only entries after this one: next of the reply before. Default: from the first."`
 	Limit    *int64 `json:"limit,omitzero" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come where the line would be too long."`
@@ -17,39 +18,53 @@ type AuditLogInput struct {
 
 // AuditLogOutput is what Audit.Log answers.
 type AuditLogOutput struct {
-	Entries []AuditEntry `json:"entries" doc:"Entries of the journal, oldest first."`
+	Entries []AuditEntry `json:"entries" doc:"Entries of the journal, oldest first. Of a call that had something done outside the kernel there is one: its end, or its intent as long as it is running."`
 	Next    int64        `json:"next,omitzero" doc:"There may be more: since_seq of the next page."`
 }
 
-// AuditEntry is one syscall, with what came of it (CAP 4). All members are always there, as in CAP.
+// AuditEntry is one syscall, with what came of it (CAP 4). All members but code, intent and request are always there, as in CAP.
 type AuditEntry struct {
 	Success     bool      `json:"success" doc:"Whether it succeeded."`
 	SyscallCode string    `json:"syscall_code" doc:"CAP's code, or the type of a syscall that has none."`
 	PID         int64     `json:"pid" doc:"Process that the call was made as."`
-	Tick        int64     `json:"tick" doc:"The kernel's tick at the call."`
+	Tick        int64     `json:"tick" doc:"The kernel's tick at the call; where it has an intent, at its end."`
 	Payload     Value     `json:"payload" doc:"What a command answered; of a query nothing is kept."`
 	Error       MaybeText `json:"error" doc:"Why it failed; null: it did not."`
 	LatencyUS   int64     `json:"latency_us" doc:"How long it took, microseconds."`
 	Seq         int64     `json:"seq" doc:"Number of the entry."`
 	Type        string    `json:"type" doc:"Type of the message."`
-	Time        int64     `json:"time" doc:"When: Unix epoch, milliseconds."`
+	Time        int64     `json:"time" doc:"When: Unix epoch, milliseconds; where it has an intent, when it ended."`
 	ID          string    `json:"id" doc:"Id of the message."`
 	Correlation MaybeText `json:"correlation" doc:"Its correlation; null: none."`
 	Causation   MaybeText `json:"causation" doc:"What caused it; null: unknown."`
+	Status      string    `json:"status" enum:"ok denied failed running unknown" doc:"The verdict: ok; denied by capability or quota; failed; running: begun outside the kernel and not ended; unknown: begun, and the kernel stopped, or could not record the end."`
+	Code        int64     `json:"code,omitzero" doc:"Code of the error; absent: there is none."`
+	Intent      int64     `json:"intent,omitzero" doc:"Of a call that had something done outside the kernel: the entry that was written before that began. The row itself is the end, with the call's outcome."`
+	Request     Value     `json:"request,omitzero" doc:"Data of the message without its secrets, where it was asked for."`
 }
+
+// The values of AuditEntry.Status.
+const (
+	StatusOK      = "ok"
+	StatusDenied  = "denied"
+	StatusFailed  = "failed"
+	StatusRunning = "running"
+	StatusUnknown = "unknown"
+)
 
 // AuditMetricsInput is the data of Audit.Metrics.
 type AuditMetricsInput struct{}
 
-// AuditMetricsOutput is what Audit.Metrics answers (CAP 6), counted since the kernel started.
+// AuditMetricsOutput is what Audit.Metrics answers (CAP 6), counted over the whole journal.
 type AuditMetricsOutput struct {
-	TotalCalls   int64                   `json:"total_calls" doc:"Syscalls in all. Those that the kernel makes itself to carry out one, such as Capability.Endow, are in the log and not counted."`
+	TotalCalls   int64                   `json:"total_calls" doc:"Syscalls in all. Those that the kernel makes itself to carry out one, such as Capability.Endow, are in the log and not counted, nor is what is still running."`
 	DeniedCalls  int64                   `json:"denied_calls" doc:"Refused by capability or quota."`
 	ByCode       map[string]int64        `json:"by_code" doc:"Syscalls by CAP's code, or by type where there is none."`
 	DeniedByCode map[string]int64        `json:"denied_by_code" doc:"Refusals, likewise."`
 	AvgLatencyUS float64                 `json:"avg_latency_us" doc:"Mean latency, microseconds."`
 	Latency      map[string]LatencyQuant `json:"latency" doc:"Quantiles by type."`
 	Refusing     string                  `json:"refusing,omitzero" doc:"Why the journal cannot be written, such as that its disk is full: commands are refused until it can."`
+	Warnings     []string                `json:"warnings,omitzero" doc:"What the operator has to see to, such as a file of keys whose mode became unsafe. Only the operator is told."`
 }
 
 // LatencyQuant is how long the calls of one type took, right to within an eighth.
@@ -77,7 +92,7 @@ func auditRows() []Syscall {
 		},
 		{
 			Type: "Audit.Metrics", Kind: Query, Domain: Audit, Input: TypeOf[AuditMetricsInput](), Output: TypeOf[AuditMetricsOutput](),
-			Description: "Counts syscalls and refusals, and says how long syscalls took, since the kernel started.",
+			Description: "Counts syscalls and refusals, and says how long syscalls took, over the whole journal.",
 		},
 		{
 			Type: "Audit.Verify", Kind: Query, Domain: Audit, Alone: true, Input: TypeOf[AuditVerifyInput](), Output: TypeOf[AuditVerifyOutput](),

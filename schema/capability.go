@@ -5,26 +5,49 @@ const Capability Domain = "capability"
 
 // GrantInput is the data of Capability.Grant.
 type GrantInput struct {
-	PID             int64              `json:"pid" min:"1" doc:"Process to grant to. What it was granted before is replaced."`
-	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call: types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, or * for all but what only the operator may. Crypto.Open has to be named: no pattern includes it."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource."`
-	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which the grant holds. Default: it does not expire."`
+	PID             int64              `json:"pid" min:"1" doc:"Process to grant to."`
+	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call: types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, * for all but what only the operator may, or Call:PATH and Call:PATH/* for user-space syscalls. Crypto.Open has to be named: no pattern includes it."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. Holding uses nothing up: what is released can be held again."`
+	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire, or with mode add it stays what it was."`
 	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch with Http.Fetch. Default: nothing."`
+	Mode            *string            `json:"mode,omitzero" enum:"replace add" doc:"replace, the default: the token is this grant alone. add: syscalls and hosts join those that were granted before, a quota replaces that of the same resource, and the rest stays. What has expired is not added to, unless a new expiry renews it."`
+}
+
+// Adds reports whether the grant joins what was granted before.
+func (in *GrantInput) Adds() bool { return in.Mode != nil && *in.Mode == "add" }
+
+// EndowInput is the data of the kernel's own Capability.Endow: the grant that a new process begins with.
+type EndowInput struct {
+	GrantInput
+	GrantedBy *int64 `json:"granted_by,omitzero" min:"0" doc:"Process that spawns it. Older journals lack it: it is the parent."`
 }
 
 // GrantDefaultInput is the data of Capability.GrantDefault.
 type GrantDefaultInput struct {
-	PID       int64    `json:"pid" min:"1" doc:"Process to grant to: the ten syscalls of the capability model, and 200 units of each resource."`
+	PID       int64    `json:"pid" min:"1" doc:"Process to grant to: the ten syscalls of the capability model, Ipc.Receive, and 200 units of each resource."`
 	Resources []string `json:"resources,omitzero" minlen:"1" doc:"Resources to grant 200 units of. Default: every pool of the configuration."`
 }
 
-// Token is a capability token (CAP 2), as Capability.Grant answers and Capability.Get shows.
-type Token struct {
-	PID             int64              `json:"pid" min:"0" doc:"Process that holds the token."`
+// TokenGrant is what one granter allows a process.
+type TokenGrant struct {
+	GrantedBy       int64              `json:"granted_by" doc:"Process that granted it; 0 is the operator. What an agent granted is cut down to what that agent may do itself."`
 	AllowedSyscalls []string           `json:"allowed_syscalls" doc:"What it may call, as it was granted, sorted."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas" doc:"Most units that it may hold at once, by resource."`
-	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" doc:"Last tick at which the token holds; absent: it does not expire."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas" doc:"Most units that it may hold at once, by resource, together with those that it grants to."`
+	ExpiresAtTick   *int64             `json:"expires_at_tick" null:"allowed" doc:"Last tick at which the grant holds; null: it does not expire."`
 	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch; absent: nothing."`
+}
+
+// Token is a capability token (CAP 2).
+type Token struct {
+	PID int64 `json:"pid" min:"0" doc:"Process that holds the token."`
+	TokenGrant
+	Grants []TokenGrant `json:"grants,omitzero" doc:"Where both the operator and an agent have granted: the two grants, which the members beside this one sum up."`
+}
+
+// GrantOutput is what Capability.Grant answers.
+type GrantOutput struct {
+	Token
+	Warning string `json:"warning,omitzero" doc:"Why nothing of the grant is effective now; absent where something is."`
 }
 
 // RevokeInput is the data of Capability.Revoke.
@@ -73,29 +96,39 @@ type CapabilityGetInput struct {
 // CapabilityGetOutput is what Capability.Get answers.
 type CapabilityGetOutput struct {
 	Token
-	Held map[string]float64 `json:"held" doc:"Units that it holds, by resource: of each that it has a quota of, and of what it holds beyond those."`
+	Effective Effective          `json:"effective" doc:"What the token allows now: what was granted, cut down to what the granters may do."`
+	Held      map[string]float64 `json:"held" doc:"Units that it holds, by resource: of each that it has a quota of, and of what it holds beyond those."`
+	HeldBelow map[string]float64 `json:"held_below,omitzero" doc:"Units that others hold by its grants, by resource: they count against its quota too."`
+}
+
+// Effective is what is left of a token.
+type Effective struct {
+	AllowedSyscalls []string           `json:"allowed_syscalls" doc:"What it may call now, sorted."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas" doc:"Most units that it may hold at once, by resource."`
+	ExpiresAtTick   *int64             `json:"expires_at_tick" null:"allowed" doc:"Last tick at which any of it holds; null: it does not expire."`
+	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch; absent: nothing."`
 }
 
 func capabilityRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Capability.Grant", Kind: Command, Domain: Capability, Input: TypeOf[GrantInput](), Output: TypeOf[Token](),
-			Description: "Grants a process what it may call and hold, in place of all that it was granted before. An agent grants only to its descendants, and no more than it holds itself.",
+			Type: "Capability.Grant", Kind: Command, Domain: Capability, Input: TypeOf[GrantInput](), Output: TypeOf[GrantOutput](),
+			Description: "Grants a process what it may call and hold, in place of all that it was granted before, or added to it. An agent grants only to its descendants, and no more than it may do itself, then and later.",
 		},
 		{
-			Type: "Capability.GrantDefault", Kind: Command, Domain: Capability, Input: TypeOf[GrantDefaultInput](), Output: TypeOf[Token](),
-			Description: "Grants a process the ten syscalls of the capability model and 200 units of each resource, in place of all that it was granted before.",
+			Type: "Capability.GrantDefault", Kind: Command, Domain: Capability, Input: TypeOf[GrantDefaultInput](), Output: TypeOf[GrantOutput](),
+			Description: "Grants a process the ten syscalls of the capability model, Ipc.Receive and 200 units of each resource, in place of all that it was granted before.",
 		},
 		{
 			Type: "Capability.Revoke", Kind: Command, Domain: Capability, Urgent: true, Input: TypeOf[RevokeInput](), Output: TypeOf[RevokeOutput](),
-			Description: "Takes a process's token away. An agent revokes only its descendants'. What the process holds stays with it until it is released.",
+			Description: "Takes a process's token away, and with it all that was granted from it. An agent revokes only its descendants'. What the process holds stays with it until it is released.",
 		},
 		{
 			Type: "Capability.RevokeExpired", Kind: Command, Domain: Capability, Input: TypeOf[RevokeExpiredInput](), Output: TypeOf[RevokeExpiredOutput](),
 			Description: "Takes away every token that has expired.",
 		},
 		{
-			Type: "Capability.Endow", Kind: Command, Domain: Capability, Input: TypeOf[GrantInput](), Output: TypeOf[Token](), Internal: true,
+			Type: "Capability.Endow", Kind: Command, Domain: Capability, Input: TypeOf[EndowInput](), Output: TypeOf[Token](), Internal: true,
 			Description: "The kernel grants to a process that is about to be.",
 		},
 		{

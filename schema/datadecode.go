@@ -133,6 +133,9 @@ func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (fault *Er
 		seen |= 1 << i
 		f := &t.fields[i]
 		slot := dst.FieldByIndex(f.index)
+		if f.pointer && f.typ.orNull && value[0] == 'n' {
+			return true
+		}
 		if f.pointer {
 			slot.Set(reflect.New(f.typ.goType))
 			slot = slot.Elem()

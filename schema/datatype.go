@@ -54,7 +54,7 @@ const (
 //
 // Struct tags: `json:"name"` names the member; with ",omitzero" it is optional, else required. `doc` is its description.
 // `min` and `max` bound a number, `minlen` and `maxlen` the characters of a string, `enum` lists the allowed strings,
-// separated by spaces. `secret:"always"` keeps the value out of journal and logs, `secret:"failed"` that of a call which
+// separated by spaces. `null:"allowed"` has a member that is a pointer accept null, which stands for none. `secret:"always"` keeps the value out of journal and logs, `secret:"failed"` that of a call which
 // failed, where its data is Confidential: a replay does not need it. `secret:"headers"` is for a dictionary of HTTP headers:
 // those that let somebody in are kept out unless they are sealed. `secret:"url"` is for a URL: who logs in with it, and with
 // what, is kept out. Embedded structs add their members.
@@ -70,7 +70,7 @@ type Type struct {
 
 	min, max       float64 // of an integer or a number
 	minLen, maxLen int     // of a text, in characters; maxLen 0 is unlimited
-	orNull         bool    // of a text: null stands for none
+	orNull         bool    // of a text, or of a member that is a pointer: null stands for none
 	enum           []string
 }
 
@@ -155,6 +155,12 @@ func structFields(t reflect.Type, at []int) []field {
 			ft = ft.Elem()
 		}
 		f.typ = describe(ft, sf.Tag)
+		if _, ok := sf.Tag.Lookup("null"); ok {
+			if !f.pointer || f.typ.shape != integer {
+				panic(fmt.Sprintf("schema: %v.%s accepts null, but is no pointer to an integer", t, sf.Name))
+			}
+			f.typ.orNull = true
+		}
 		f.secret, f.shown = secrecyOf(sf)
 		fields = append(fields, f)
 	}

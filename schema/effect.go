@@ -7,6 +7,21 @@ type EffectEnd struct {
 	PID     int64  `json:"pid" min:"0" doc:"Process that it was called as."`
 	Ran     bool   `json:"ran" doc:"Whether it was begun: where it was not, nothing has happened."`
 	Outcome Value  `json:"outcome" doc:"What came of it, in the form of an entry's outcome."`
+
+	Causation string `json:"causation,omitzero" doc:"What the call named as its own cause."`
+	Unknown   bool   `json:"unknown,omitzero" doc:"Whether the kernel stopped while it was under way, so that its outcome is not known."`
+}
+
+// EndOf returns what a journaled message says of the end of an effect, nil where it is no such end.
+func EndOf(m *Message) *EffectEnd {
+	if row, ok := Lookup(m.Type); !ok || !row.ends {
+		return nil
+	}
+	in, fault := TypeOf[EffectEnd]().Decode(m.Data)
+	if fault != nil {
+		return nil
+	}
+	return in.(*EffectEnd)
 }
 
 // Result is what the runner returned: data, or the error that its caller is to get.

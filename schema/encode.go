@@ -19,6 +19,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 		dst = appendMember(dst, `,"correlation":`, m.Meta.Correlation)
 		dst = appendMember(dst, `,"causation":`, m.Meta.Causation)
 		dst = appendMember(dst, `,"idempotencyKey":`, m.Meta.IdempotencyKey)
+		dst = appendMember(dst, `,"origin":`, m.Meta.Origin)
 		dst = appendMember(dst, `,"via":`, m.Sent) // for who reads the journal; Decode does not look at it
 		dst = append(dst, '}')
 	}

@@ -20,6 +20,7 @@ const (
 	NotFound                     // resource, key or process not there
 	Unauthenticated              // not authenticated, or a wrong signature
 	Forbidden                    // no capability, expired, not allowed, read-only
+	Ended                        // the calling process has ended
 	Conflict                     // idempotency key reused for another body, illegal state change
 	QuotaExceeded                // quota exceeded, mailbox full
 	Upstream                     // upstream failed
@@ -42,6 +43,7 @@ var codes = [...]struct {
 	NotFound:        {404, "NOT_FOUND"},
 	Unauthenticated: {401, "UNAUTHORIZED"},
 	Forbidden:       {403, "UNAUTHORIZED"},
+	Ended:           {410, "CONFLICT"},
 	Conflict:        {409, "CONFLICT"},
 	QuotaExceeded:   {429, "QUOTA_EXCEEDED"},
 	Upstream:        {502, "INTERNAL_ERROR"},
@@ -96,6 +98,11 @@ func (e *Error) Unwrap() error {
 		return nil
 	}
 	return e.Cause
+}
+
+// Denied reports whether the error is a refusal: the caller is not known, or has no capability or no quota for the call (CAP 6).
+func (e *Error) Denied() bool {
+	return e.Class == Unauthenticated || e.Class == Forbidden || e.Class == QuotaExceeded
 }
 
 // Code returns the HTTP status code that OsMessage shows, 400 to 599.

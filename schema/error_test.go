@@ -26,6 +26,7 @@ var classes = []struct {
 	{"not_found", schema.NotFound, 404, "NOT_FOUND"},
 	{"unauthenticated", schema.Unauthenticated, 401, "UNAUTHORIZED"},
 	{"forbidden", schema.Forbidden, 403, "UNAUTHORIZED"},
+	{"ended", schema.Ended, 410, "CONFLICT"},
 	{"conflict", schema.Conflict, 409, "CONFLICT"},
 	{"quota_exceeded", schema.QuotaExceeded, 429, "QUOTA_EXCEEDED"},
 	{"upstream", schema.Upstream, 502, "INTERNAL_ERROR"},

@@ -48,6 +48,7 @@ type HTTPFetchOutput struct {
 	Size       int64             `json:"size" doc:"Bytes of the body, unpacked."`
 	Digest     string            `json:"digest" doc:"SHA-256 of the body, in the form sha256-<base64>."`
 	URL        string            `json:"url" doc:"Address that answered, after redirects."`
+	Via        []string          `json:"via,omitzero" doc:"Servers that redirected, in their order, such as https://example.com; absent: none did."`
 	SentDigest string            `json:"sent_digest,omitzero" doc:"SHA-256 of the body that was sent by reference."`
 }
 

@@ -7,11 +7,11 @@ func ipcRows() []Syscall {
 	return []Syscall{
 		{
 			Type: "Syscall.SendMsg", Code: "SYS_SEND_MSG", Kind: Command, Domain: Ipc, Input: TypeOf[SendMsgInput](), Output: TypeOf[SendMsgOutput](),
-			Description: "Puts a message into a process's mailbox, or into every mailbox but the sender's.",
+			Description: "Puts a message into a process's mailbox; an agent's to 0 into the operator's, the operator's to 0 into that of every process.",
 		},
 		{
 			Type: "Ipc.Receive", Kind: Command, Domain: Ipc, Alone: true, Input: TypeOf[ReceiveInput](), Output: TypeOf[ReceiveOutput](),
-			Description: "Takes messages out of the caller's mailbox, urgent ones first, else in the order in which they came. It can wait for the first.",
+			Description: "Takes messages out of the caller's mailbox, be it a process or the operator, urgent ones first, else in the order in which they came. It can wait for the first.",
 		},
 		{
 			Type: "Ipc.Subscribe", Kind: Command, Domain: Ipc, Input: TypeOf[MailSubscribeInput](), Output: TypeOf[MailSubscribeOutput](),
@@ -23,7 +23,7 @@ func ipcRows() []Syscall {
 		},
 		{
 			Type: "Ipc.Broadcast", Kind: Command, Domain: Ipc, Input: TypeOf[BroadcastInput](), Output: TypeOf[BroadcastOutput](),
-			Description: "Puts a message into every mailbox but the sender's, and says who got it.",
+			Description: "Puts a message into the mailbox of every process but the sender's, and says who got it.",
 		},
 		{
 			Type: "Ipc.Open", Kind: Command, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
@@ -51,7 +51,7 @@ func ipcRows() []Syscall {
 // SendMsgInput is the data of Syscall.SendMsg.
 type SendMsgInput struct {
 	Target
-	ReceiverPID   int64    `json:"receiver_pid" min:"0" doc:"Process to send to; 0 sends to every mailbox but the sender's."`
+	ReceiverPID   int64    `json:"receiver_pid" min:"0" doc:"Process to send to. 0 is the operator; from the operator, 0 is every process."`
 	Intent        *string  `json:"intent,omitzero" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
 	Payload       Value    `json:"payload,omitzero" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
 	PayloadRef    *BlobRef `json:"payloadRef,omitzero" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
@@ -112,7 +112,7 @@ type ReceiveOutput struct {
 type MailMessage struct {
 	MsgID         int64  `json:"msg_id" doc:"Number of the message."`
 	SenderPID     int64  `json:"sender_pid" doc:"Process that sent it; 0 is the operator."`
-	ReceiverPID   int64  `json:"receiver_pid" doc:"Process that it was sent to."`
+	ReceiverPID   int64  `json:"receiver_pid" doc:"Process that it was sent to; 0 is the operator."`
 	Intent        string `json:"intent" doc:"What it is about."`
 	Payload       Value  `json:"payload" doc:"What it says."`
 	Priority      string `json:"priority" doc:"How urgent it is."`

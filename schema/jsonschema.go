@@ -19,7 +19,11 @@ func (t *Type) AppendJSONSchema(dst []byte) []byte {
 		}
 		dst = t.appendTextBounds(dst)
 	case integer:
-		dst = append(dst, `"type":"integer"`...)
+		if t.orNull {
+			dst = append(dst, `"type":["integer","null"]`...)
+		} else {
+			dst = append(dst, `"type":"integer"`...)
+		}
 		dst = t.appendNumberBounds(dst)
 	case number:
 		dst = append(dst, `"type":"number"`...)

@@ -53,7 +53,7 @@ func memoryRows() []Syscall {
 	return []Syscall{
 		{
 			Type: "Memory.Get", Kind: Query, Domain: Memory, Input: TypeOf[MemoryGetInput](), Output: TypeOf[Value](),
-			Description: "Returns the value stored under a key, byte for byte as it was written. proc/ holds what the kernel says of itself: proc/cmdline, proc/meminfo, proc/self/status, proc/<pid>/status.",
+			Description: "Returns the value stored under a key, byte for byte as it was written. proc/ holds what the kernel says of itself: proc/cmdline, proc/meminfo, proc/self/status, proc/<pid>/status, and for the operator proc/origins.",
 		},
 		{
 			Type: "Memory.Set", Kind: Command, Domain: Memory, Input: TypeOf[MemorySetInput](), Output: TypeOf[SuccessOutput](),

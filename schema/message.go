@@ -85,6 +85,7 @@ type Metadata struct {
 	Correlation    string
 	Causation      string
 	IdempotencyKey string // commands only (MESSAGE 10.3)
+	Origin         string // whose stored things the call is about; taken from the operator alone
 	Refs           string // of a kernel's reply: what Type.Refer says of its references
 }
 

@@ -40,6 +40,10 @@ func (md *Metadata) decode(raw []byte, d Dialect) *Error {
 			}
 		case "idempotencyKey":
 			note(readText(&md.IdempotencyKey, value, "metadata.idempotencyKey"))
+		case "origin":
+			if note(readText(&md.Origin, value, "metadata.origin")); len(md.Origin) > maxOrigin {
+				note(violation("metadata.origin", "metadata.origin must not be longer than %d bytes", maxOrigin))
+			}
 		case "refs":
 			md.Refs = string(value)
 		}
@@ -53,6 +57,9 @@ func (md *Metadata) decode(raw []byte, d Dialect) *Error {
 	}
 	return first
 }
+
+// maxOrigin bounds an origin, in bytes.
+const maxOrigin = 1024
 
 func readText(dst *string, raw []byte, field string) *Error {
 	if raw[0] != '"' || len(raw) == 2 {

@@ -1,6 +1,21 @@
 package schema
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
+
+// Hidden reports whether r must not stand in a name that is shown to people: nobody can see it, or it changes how what
+// stands around it is shown, so that two names can look the same. Those are control and format characters (bidirectional
+// controls, zero-width ones), separators of lines, what is ignored by default, and characters of private use, which look
+// different everywhere. One that is not assigned yet may be a letter tomorrow, and is let pass.
+func Hidden(r rune) bool {
+	if r <= unicode.MaxASCII {
+		return r < ' ' || r == unicode.MaxASCII
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp,
+		unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
 
 // ValidType reports whether s is a message type in dot notation, Domain.Action (MESSAGE 4.4.1).
 func ValidType(s string) bool {

@@ -51,7 +51,7 @@ func processRows() []Syscall {
 // SpawnInput is the data of Syscall.Spawn.
 type SpawnInput struct {
 	Target
-	ChildAgentID string           `json:"child_agent_id" minlen:"1" maxlen:"256" doc:"Name of the new agent. Several processes may carry the same."`
+	ChildAgentID string           `json:"child_agent_id" minlen:"1" maxlen:"256" doc:"Name of the new agent, without a slash. That of an agent which an agent spawns stands behind its parent's: parent/child. Living siblings have different names."`
 	Intent       *string          `json:"intent,omitzero" maxlen:"1024" doc:"What it is for, in words."`
 	Role         *string          `json:"role,omitzero" maxlen:"256" doc:"Its part in a larger task, in words."`
 	Priority     *string          `json:"priority,omitzero" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent its work is. Default NORMAL."`
@@ -62,15 +62,15 @@ type SpawnInput struct {
 // SpawnCapability is what a spawner grants to its child.
 type SpawnCapability struct {
 	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call, as in Capability.Grant."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource."`
-	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which the grant holds."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. They count against the spawner's quota while they are held."`
+	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire."`
 	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch with Http.Fetch: no more than the spawner. Default: nothing."`
 }
 
 // SpawnOutput is what Syscall.Spawn answers.
 type SpawnOutput struct {
 	ChildPID     int64  `json:"child_pid" doc:"PID of the new process. It was never used before and never will be again."`
-	ChildAgentID string `json:"child_agent_id" doc:"Its name."`
+	ChildAgentID string `json:"child_agent_id" doc:"Its name, with that of the agent that spawned it before it."`
 }
 
 // TerminateInput is the data of Syscall.Terminate.

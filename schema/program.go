@@ -6,6 +6,7 @@ type Program struct {
 	Env     map[string]string `json:"env,omitzero" maxlen:"8192" doc:"Variables beside PATH, HOME, LANG, TMPDIR, PWOS_PID and PWOS_AGENT_ID. They are journaled, so they are no place for secrets."`
 	Cwd     *string           `json:"cwd,omitzero" minlen:"1" maxlen:"4096" doc:"Working directory, absolute and reached by no symbolic link: where it may write. The operator alone names one. Default: a directory of its own."`
 	Restart *string           `json:"restart,omitzero" enum:"never on-failure always" doc:"After which ends the program is started again. Default never."`
+	TTY     *string           `json:"tty,omitzero" minlen:"10" maxlen:"32" doc:"Its terminal, /dev/pts/N: standard input, output and error. The operator alone names one; the channel is then descriptor 3, and it is not started again."`
 	Channel *string           `json:"channel,omitzero" enum:"stdio fd3" doc:"Where it speaks with the kernel: standard input and output, or descriptor 3. Default stdio."`
 	Limits  *Limits           `json:"limits,omitzero" doc:"Bounds of what the program uses: none above the spawner's own. Default: none."`
 	Sandbox *string           `json:"sandbox,omitzero" enum:"default strict off" doc:"How it is confined: as far as can be; not started where it cannot be; not at all. No less than the spawner. Default: default."`

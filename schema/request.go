@@ -11,6 +11,9 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 	}
 	row, ok := Lookup(m.Type)
 	if !ok || row.Internal {
+		if like := NearestType(m.Type); like != "" {
+			return nil, nil, Errorf(UnknownSyscall, "no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", clip(m.Type), like)
+		}
 		return nil, nil, Errorf(UnknownSyscall, "Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, clip(m.Type))
 	}
 	if m.Kind != row.Kind {

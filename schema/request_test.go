@@ -21,7 +21,7 @@ func TestRequestRefuses(t *testing.T) {
 		{"stray_error", "error", "Syscall.Ping", `{}`, schema.SchemaViolation, "@kind", "Schema validation failed: a client may send command, query or event, not error"},
 		{"unknown", "command", "Nobody.Home", `{}`, schema.UnknownSyscall, "", "Unsupported @type Nobody.Home" + unknown},
 		{"unknown_query", "query", "Syscall.Register", `null`, schema.UnknownSyscall, "", "Unsupported @type Syscall.Register" + unknown},
-		{"unknown_case", "query", "Syscall.PING", `{}`, schema.UnknownSyscall, "", "Unsupported @type Syscall.PING" + unknown},
+		{"unknown_case", "query", "Syscall.PING", `{}`, schema.UnknownSyscall, "", "no syscall Syscall.PING; did you mean Syscall.Ping? Otherwise register a handler and retry (Syscall.List names what there is)"},
 		{"query_as_command", "command", "Syscall.Ping", `{"payload":1}`, schema.SchemaViolation, "@kind", "Schema validation failed: Syscall.Ping is a query, not a command"},
 		{"command_as_query", "query", "Syscall.Echo", `{"message":""}`, schema.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},
 		{"kind_before_data", "query", "Syscall.Echo", `{"message":1}`, schema.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},

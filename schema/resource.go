@@ -15,6 +15,7 @@ type AllocOutput struct {
 	ResourceID string  `json:"resource_id" doc:"Name of the pool."`
 	Amount     float64 `json:"amount" doc:"Units that this call reserved."`
 	Reserved   float64 `json:"reserved" doc:"Units that the process now holds of it in all."`
+	Against    []int64 `json:"counted_against,omitzero" doc:"Granters whose quota these units count against too, the nearest first."`
 }
 
 // ReleaseOutput is what Syscall.Release answers.
@@ -45,7 +46,7 @@ func resourceRows() []Syscall {
 	return []Syscall{
 		{
 			Type: "Syscall.Alloc", Code: "SYS_ALLOC", Kind: Command, Domain: Resource, Input: TypeOf[AllocInput](), Output: TypeOf[AllocOutput](),
-			Description: "Reserves units of a resource for the caller, within its quota and what the pool has left.",
+			Description: "Reserves units of a resource for the caller, within its quota, that of each granter above it, and what the pool has left. They are held until they are released; a quota bounds what is held at once, and is not used up.",
 		},
 		{
 			Type: "Syscall.Release", Code: "SYS_RELEASE", Kind: Command, Domain: Resource, Input: TypeOf[AllocInput](), Output: TypeOf[ReleaseOutput](),
@@ -57,7 +58,7 @@ func resourceRows() []Syscall {
 		},
 		{
 			Type: "Capability.Get", Kind: Query, Domain: Resource, Input: TypeOf[CapabilityGetInput](), Output: TypeOf[CapabilityGetOutput](),
-			Description: "Shows a process's token, and what it holds of each of its quotas. An agent sees its own and its descendants'.",
+			Description: "Shows a process's token, what of it is effective, and what it holds of each of its quotas. An agent sees its own and its descendants'.",
 		},
 		{
 			Type: "Capability.Check", Kind: Query, Domain: Resource, Input: TypeOf[CheckInput](), Output: TypeOf[CheckOutput](),

@@ -41,10 +41,15 @@ type Syscall struct {
 	Urgent      bool   // the operator's are taken on a full disk too: their entries may use the journal's reserve
 	Internal    bool   // a command of the kernel to itself: nobody can call it
 	Outcome     string // the command that ends what the call has done outside the kernel, see EffectEnd; such a call is Alone
+
+	ends bool // it is the Outcome of another row
 }
 
+// Ends reports whether the command is the Outcome of other rows: its entries hold the verdicts on their calls.
+func (s *Syscall) Ends() bool { return s.ends }
+
 func rows() []Syscall {
-	return slices.Concat(capabilityRows(), processRows(), ingestRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), cryptoRows(), loginRows(), httpRows(), netRows(), fileSystemRows(), []Syscall{
+	return slices.Concat(capabilityRows(), processRows(), ingestRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), cryptoRows(), loginRows(), throttledRows(), bootRows(), httpRows(), netRows(), fileSystemRows(), []Syscall{
 		{
 			Type: "Syscall.Ping", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[PingInput](), Output: TypeOf[PingOutput](),
 			Description: "Returns the payload unchanged: shows that the kernel answers.",
@@ -88,6 +93,11 @@ var table = sync.OnceValue(func() *index {
 	x := &index{rows: list, byType: make(map[string]*Syscall, len(list))}
 	for i := range list {
 		x.byType[list[i].Type] = &list[i]
+	}
+	for i := range list {
+		if end := x.byType[list[i].Outcome]; end != nil {
+			end.ends = true
+		}
 	}
 	return x
 })

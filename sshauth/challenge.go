@@ -79,7 +79,7 @@ func (c *Challenge) Verify(answer []byte) (*AuthorizedKey, error) {
 	}
 	keys, err := c.verifier.Keys()
 	if err != nil {
-		return nil, refuse(NoKeys, "the daemon cannot read its authorized_keys: see its log").of(sig.Key).because(err)
+		return nil, refuse(NoKeys, "the daemon cannot read its authorized_keys: see its log, mend the file, then log in again").of(sig.Key).because(err)
 	}
 	key, err := keys.Lookup(sig.Key, now)
 	if err != nil {

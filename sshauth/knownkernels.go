@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/internal/lockfile"
 )
 
 // KnownKernels is the file in which clients remember which kernel answers at a socket: a line each, the key's type and base64,
@@ -38,7 +40,7 @@ func (k KnownKernels) List() ([]KnownKernel, error) {
 	if err := judgeDirOf(k.Path); err != nil {
 		return nil, err
 	}
-	text, _, _, err := readOnce(k.Path)
+	text, err := readOnce(k.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -186,18 +188,8 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	}
 	patient, cancel := context.WithTimeoutCause(ctx, lockTime, errors.New("another client holds the lock: try again"))
 	defer cancel()
-	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { _ = file.Close() }, nil // nothing was written that could be lost
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			return nil, errors.Join(err, file.Close())
-		}
-		select {
-		case <-patient.Done():
-			return nil, errors.Join(context.Cause(patient), file.Close())
-		case <-time.After(5 * time.Millisecond):
-		}
+	if err := lockfile.Wait(patient, file); err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
+	return func() { _ = lockfile.Release(file) }, nil // nothing was written that could be lost
 }

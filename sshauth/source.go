@@ -21,13 +21,35 @@ type Source struct {
 
 	mu      sync.Mutex
 	keys    *AuthorizedKeys
-	seen    fileStamp // of the file that keys was read from
+	file    *os.File  // that keys was read from, kept open: neither a lease nor a mode keeps us from reading it again
+	seen    fileStamp // of that file
 	settled bool      // whether another file than that one would have another stamp
 	sum     [sha256.Size]byte
+	trouble error // why keys are those of an earlier Load
 }
 
 // NewSource returns a Source of the file at path; now is the clock. Nothing is read yet.
 func NewSource(path string, now func() time.Time) *Source { return &Source{path: path, now: now} }
+
+// Close lets the file go. A Source that is used again reads it anew.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == nil {
+		return nil
+	}
+	file := s.file
+	s.file, s.keys = nil, nil
+	return file.Close()
+}
+
+// Trouble returns why the last Load returned keys that had been read before, nil where it did not: the operator has to see to
+// the file. It is a *FileError, or an error of the file system.
+func (s *Source) Trouble() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble
+}
 
 // FileError says what is wrong with a file that decides who gets in. It is for the operator: it names the path.
 type FileError struct {
@@ -56,58 +78,123 @@ const settleTime = 2 * time.Second
 // an error nobody gets in, and never falls back to open mode or to what the file said before.
 //
 // The file has to be a regular one of ours or of root, no symbolic link, in a directory of ours or of root; neither may
-// be writable by anybody else.
+// be writable by anybody else. A file that no longer is, or that cannot be opened, still counts as it was read while it is
+// the same file with the same content (Trouble tells): what somebody does to its mode or its leases changes nobody's
+// rights, neither adding any nor taking them away.
 func (s *Source) Load() (*AuthorizedKeys, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := judgeDirOf(s.path); err != nil {
+	err := s.load()
+	if err != nil && !s.stands() {
+		s.trouble = nil
 		return nil, err
+	}
+	s.trouble = err
+	return s.keys, nil
+}
+
+// load reads the file if it has changed.
+func (s *Source) load() error {
+	if err := judgeDirOf(s.path); err != nil {
+		return err
 	}
 	if s.keys != nil && s.settled {
 		var st unix.Stat_t
 		if err := unix.Lstat(s.path, &st); err == nil && stampOf(&st) == s.seen {
-			return s.keys, nil
+			return nil
 		}
 	}
-	text, stamp, err := readStable(s.path)
+	file, text, stamp, err := readStable(s.path)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	if s.file != nil {
+		_ = s.file.Close() // it was only read
 	}
 	changed := time.Unix(0, max(stamp.ctime, stamp.mtime))
-	s.seen, s.settled = stamp, s.now().Sub(changed) > settleTime
+	s.file, s.seen, s.settled = file, stamp, s.now().Sub(changed) > settleTime
 	if sum := sha256.Sum256(text); s.keys == nil || sum != s.sum {
 		s.keys, s.sum = ParseAuthorizedKeys(text, time.Local), sum
 	}
-	return s.keys, nil
+	return nil
 }
 
-// readStable reads a file that did not change meanwhile.
-func readStable(path string) ([]byte, fileStamp, error) {
+// stands reports whether the file that keys was read from is still the one at the path, and says the same. Where the path
+// cannot be looked at, the file has to be in some directory yet.
+func (s *Source) stands() bool {
+	if s.keys == nil {
+		return false
+	}
+	var there, ours unix.Stat_t
+	if unix.Fstat(int(s.file.Fd()), &ours) != nil {
+		return false
+	}
+	switch err := unix.Lstat(s.path, &there); {
+	case errors.Is(err, unix.EACCES):
+		if ours.Nlink == 0 {
+			return false
+		}
+	case err != nil, there.Dev != ours.Dev, there.Ino != ours.Ino:
+		return false
+	}
+	text, err := io.ReadAll(io.NewSectionReader(s.file, 0, maxKeysFile+1))
+	return err == nil && sha256.Sum256(text) == s.sum
+}
+
+// readStable reads a file that did not change meanwhile, and leaves it open.
+func readStable(path string) (*os.File, []byte, fileStamp, error) {
 	for range 3 {
-		text, before, after, err := readOnce(path)
+		file, text, before, after, err := readOpen(path)
 		if err != nil {
-			return nil, fileStamp{}, fmt.Errorf("read authorized keys: %w", err)
+			return nil, nil, fileStamp{}, fmt.Errorf("read authorized keys: %w", err)
 		}
 		if before == after && int64(len(text)) == after.size {
-			return text, after, nil
+			return file, text, after, nil
 		}
+		_ = file.Close() // it was only read
 	}
-	return nil, fileStamp{}, &FileError{path, "changes while it is read", "write it under another name, then rename it"}
+	return nil, nil, fileStamp{}, &FileError{path, "changes while it is read", "write it under another name, then rename it"}
 }
 
-// readOnce judges the very file that it reads, not what the path may name a moment later.
-func readOnce(path string) (text []byte, before, after fileStamp, err error) {
+// readOnce is readOpen for who does not need the file open.
+func readOnce(path string) ([]byte, error) {
+	file, text, _, _, err := readOpen(path)
+	if err != nil {
+		return nil, err
+	}
+	_ = file.Close() // it was only read
+	return text, nil
+}
+
+// readOpen judges the very file that it reads, not what the path may name a moment later.
+func readOpen(path string) (file *os.File, text []byte, before, after fileStamp, err error) {
+	// Without O_NONBLOCK a lease that another program holds on the file would have the open wait for up to 45 s, and a FIFO
+	// for ever.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ELOOP) {
-		return nil, before, after, &FileError{path, "is a symbolic link", "name the file itself with --authorized-keys, or copy it"}
+	switch {
+	case errors.Is(err, unix.ELOOP):
+		err = &FileError{path, "is a symbolic link", "name the file itself with --authorized-keys, or copy it"}
+	case errors.Is(err, unix.EWOULDBLOCK):
+		err = &FileError{path, "cannot be opened while another program holds a lease on it", "end that program (/proc/locks tells its number)"}
+	case err != nil:
+		err = &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	if err != nil {
-		return nil, before, after, &fs.PathError{Op: "open", Path: path, Err: err}
+		return nil, nil, before, after, err
 	}
-	file := os.NewFile(uintptr(fd), path)
-	defer func() { _ = file.Close() }() // it was only read
+	file = os.NewFile(uintptr(fd), path)
+	text, before, after, err = readJudged(file)
+	if err != nil {
+		_ = file.Close() // it was only read
+		return nil, nil, before, after, err
+	}
+	return file, text, before, after, nil
+}
+
+func readJudged(file *os.File) (text []byte, before, after fileStamp, err error) {
+	path := file.Name()
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
+	if err := unix.Fstat(int(file.Fd()), &st); err != nil {
 		return nil, before, after, err
 	}
 	if before = stampOf(&st); before.mode&unix.S_IFMT != unix.S_IFREG {
@@ -122,7 +209,7 @@ func readOnce(path string) (text []byte, before, after fileStamp, err error) {
 	if text, err = io.ReadAll(io.LimitReader(file, maxKeysFile+1)); err != nil {
 		return nil, before, after, err
 	}
-	err = unix.Fstat(fd, &st)
+	err = unix.Fstat(int(file.Fd()), &st)
 	return text, before, stampOf(&st), err
 }
 
@@ -144,7 +231,7 @@ func judgeOwner(path string, s fileStamp) error {
 	if s.mode&0o022 != 0 {
 		return &FileError{
 			path, fmt.Sprintf("is writable by group or others (mode %04o)", s.mode&0o7777),
-			"look at what is in it, then chmod it go-w",
+			fmt.Sprintf("look at what is in it, then run \"chmod go-w %s\"", path),
 		}
 	}
 	return nil

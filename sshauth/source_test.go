@@ -82,8 +82,9 @@ func TestSourceFollowsTheFile(t *testing.T) {
 	})
 }
 
-// TestSourceRefuses: a file that somebody else could have written says nothing, now or after it was good.
-func TestSourceRefuses(t *testing.T) {
+// TestSourceStands: what is done to the mode, the owner or the leases of a file that still says the same takes nobody's right
+// away; a change made under such a mode gives nobody one.
+func TestSourceStands(t *testing.T) {
 	t.Parallel()
 	chmod := func(t *testing.T, path string, mode fs.FileMode) {
 		if err := os.Chmod(path, mode); err != nil {
@@ -92,11 +93,135 @@ func TestSourceRefuses(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, problem string
+		spoil, mend   func(t *testing.T, path string)
+	}{
+		{
+			"group may write", "writable",
+			func(t *testing.T, path string) { chmod(t, path, 0o620) },
+			func(t *testing.T, path string) { chmod(t, path, 0o600) },
+		},
+		{
+			"others may write", "writable",
+			func(t *testing.T, path string) { chmod(t, path, 0o666) },
+			func(t *testing.T, path string) { chmod(t, path, 0o600) },
+		},
+		{
+			"others may write into the directory", "writable",
+			func(t *testing.T, path string) { chmod(t, filepath.Dir(path), 0o777) },
+			func(t *testing.T, path string) { chmod(t, filepath.Dir(path), 0o700) },
+		},
+		{
+			"somebody else's", "belongs to user",
+			func(t *testing.T, path string) {
+				if os.Geteuid() != 0 {
+					t.Skip("only root can give a file away")
+				}
+				if err := os.Chown(path, 12345, -1); err != nil {
+					t.Skip("this system does not let root give a file away")
+				}
+			},
+			func(t *testing.T, path string) {
+				if err := os.Chown(path, 0, -1); err != nil {
+					t.Fatal(err)
+				}
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(must(filepath.EvalSymlinks(privateDir(t)))(t), "authorized_keys")
+			one, two := vector(t, "ed25519.pub"), vector(t, "ecdsa256.pub")
+			write(t, path, one)
+			source := sshauth.NewSource(path, later)
+			t.Cleanup(func() { _ = source.Close() })
+			first := must(source.Load())(t)
+			c.spoil(t, path)
+			if keys := must(source.Load())(t); keys != first {
+				t.Error("the keys are others")
+			}
+			bad, ok := errors.AsType[*sshauth.FileError](source.Trouble())
+			if !ok || !strings.Contains(bad.Problem, c.problem) || bad.Remedy == "" {
+				t.Errorf("trouble: got %v", source.Trouble())
+			}
+			write(t, path, two)
+			if _, err := source.Load(); !errors.As(err, &bad) || !strings.Contains(bad.Problem, c.problem) {
+				t.Errorf("changed: got %v", err)
+			}
+			write(t, path, one)
+			must(source.Load())(t)
+			write(t, path, two)
+			c.mend(t, path)
+			if keys := must(source.Load())(t); keys == first || source.Trouble() != nil {
+				t.Errorf("mended: got the keys before, trouble %v", source.Trouble())
+			}
+		})
+	}
+}
+
+// TestSourceLeased: a lease on the file that was read, where the system gives one at all while it is open, keeps nobody out.
+func TestSourceLeased(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(privateDir(t), "authorized_keys")
+	write(t, path, vector(t, "ed25519.pub"))
+	source := sshauth.NewSource(path, later)
+	t.Cleanup(func() { _ = source.Close() })
+	first := must(source.Load())(t)
+	if err := os.Chmod(path, 0o640); err != nil { // so that it is to be read again
+		t.Fatal(err)
+	}
+	t.Logf("lease while it is open: %v", takeLease(t, path))
+	if keys := must(source.Load())(t); keys != first {
+		t.Error("the keys are others")
+	}
+}
+
+// TestSourceUnreadable: a file that the kernel itself may not open any more lets in whom it let in.
+func TestSourceUnreadable(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() == 0 {
+		t.Skip("root reads every file")
+	}
+	path := filepath.Join(privateDir(t), "authorized_keys")
+	write(t, path, vector(t, "ed25519.pub"))
+	source := sshauth.NewSource(path, later)
+	t.Cleanup(func() { _ = source.Close() })
+	first := must(source.Load())(t)
+	for _, closed := range []string{path, filepath.Dir(path)} {
+		mode := must(os.Stat(closed))(t).Mode()
+		if err := os.Chmod(closed, 0); err != nil {
+			t.Fatal(err)
+		}
+		keys, err := source.Load()
+		if err := os.Chmod(closed, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil || keys != first {
+			t.Errorf("%s closed: got %v", closed, err)
+		}
+	}
+}
+
+// TestSourceRefuses: another file in the place of a good one says nothing unless it is good.
+func TestSourceRefuses(t *testing.T) {
+	t.Parallel()
+	replace := func(t *testing.T, path string, mode fs.FileMode) {
+		write(t, path+".new", vector(t, "ed25519.pub"))
+		if err := errors.Join(os.Chmod(path+".new", mode), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name, problem string
 		spoil         func(t *testing.T, path string)
 	}{
-		{"group may write", "writable", func(t *testing.T, path string) { chmod(t, path, 0o620) }},
-		{"others may write", "writable", func(t *testing.T, path string) { chmod(t, path, 0o602) }},
-		{"others may write into the directory", "writable", func(t *testing.T, path string) { chmod(t, filepath.Dir(path), 0o777) }},
+		{"group may write", "writable", func(t *testing.T, path string) { replace(t, path, 0o620) }},
+		{"others may write", "writable", func(t *testing.T, path string) { replace(t, path, 0o602) }},
+		{"leased", "lease", func(t *testing.T, path string) {
+			replace(t, path, 0o600)
+			if err := takeLease(t, path); err != nil {
+				t.Skipf("this system gives no lease: %v", err)
+			}
+		}},
 		{"a symbolic link", "symbolic link", func(t *testing.T, path string) {
 			if err := errors.Join(os.Rename(path, path+".real"), os.Symlink(path+".real", path)); err != nil {
 				t.Fatal(err)
@@ -113,20 +238,13 @@ func TestSourceRefuses(t *testing.T) {
 			}
 		}},
 		{"too long", "bytes long", func(t *testing.T, path string) { write(t, path, strings.Repeat("#", 2<<20)) }},
-		{"somebody else's", "belongs to user", func(t *testing.T, path string) {
-			if os.Geteuid() != 0 {
-				t.Skip("only root can give a file away")
-			}
-			if err := os.Chown(path, 12345, -1); err != nil {
-				t.Skip("this system does not let root give a file away")
-			}
-		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(must(filepath.EvalSymlinks(privateDir(t)))(t), "authorized_keys")
 			write(t, path, vector(t, "ed25519.pub"))
 			source := sshauth.NewSource(path, later)
+			t.Cleanup(func() { _ = source.Close() })
 			must(source.Load())(t)
 			c.spoil(t, path)
 			_, err := source.Load()

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/promptware-os/pwos/internal/lockfile"
 )
 
 // lockFile opens the database file, makes it where it is missing, and locks it. SQLite gives -wal and -shm the mode that
@@ -37,11 +39,10 @@ func lockFile(path string) (_ *os.File, err error) {
 			return nil, err
 		}
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, ErrLocked
-		}
-		return nil, fmt.Errorf("lock %s: %w", path, err)
+	if err := lockfile.Try(f); errors.Is(err, lockfile.ErrHeld) {
+		return nil, ErrLocked
+	} else if err != nil {
+		return nil, err
 	}
 	if info.Size() == 0 {
 		// Whatever log is there belongs to a file that is gone.

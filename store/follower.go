@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
@@ -12,6 +13,9 @@ import (
 
 // restFactor times as long as it worked does a Follower rest: it takes a tenth of a core.
 const restFactor = 9
+
+// maxPause is the longest time between two attempts to go on after an error.
+const maxPause = time.Minute
 
 // A Follower keeps the index of a Store up with the journal. It takes at most a tenth of one core: after each block of
 // entries it rests for nine times as long as that took.
@@ -27,22 +31,31 @@ func NewFollower(s *Store, o FollowerOptions) *Follower {
 }
 
 // Run indexes until ctx is done, and then returns nil. It returns an error where it cannot go on: a *journal.DamageError,
-// or ErrClosed. The Store works on without it; the open end of Ranges then grows with the journal.
+// or ErrClosed. The Store works on without it; the open end of Ranges then grows with the journal. What may pass, such as
+// a process without a descriptor left, is tried again, ever less often.
 func (f *Follower) Run(ctx context.Context) error {
+	again := time.Second
 	for ctx.Err() == nil {
 		err := f.follow(ctx)
+		damage, _ := errors.AsType[*journal.DamageError](err)
 		switch {
 		case ctx.Err() != nil:
 			return nil
+		case damage != nil, errors.Is(err, ErrClosed):
+			return fmt.Errorf("follow journal: %w", err)
 		case errors.Is(err, ErrForeign), errors.Is(err, ErrDamaged):
 			if dropErr := f.s.DropIndex(ctx); dropErr != nil {
 				err = errors.Join(err, dropErr)
 			}
+			f.opt.Trouble(fmt.Errorf("index is made anew: %w", err))
 		case errors.Is(err, ErrOrder): // dropped by another: begin again
+			f.opt.Trouble(fmt.Errorf("index is made anew: %w", err))
 		default:
-			return fmt.Errorf("follow journal: %w", err)
+			f.opt.Trouble(fmt.Errorf("follow journal, again in %v: %w", again, err))
+			f.opt.Sleep(ctx, again)
+			again = min(2*again, maxPause)
+			continue
 		}
-		f.opt.Trouble(fmt.Errorf("index is made anew: %w", err))
 		f.opt.Sleep(ctx, f.opt.Poll)
 	}
 	return nil
@@ -143,12 +156,15 @@ func (w *worker) block(ctx context.Context) error {
 	return nil
 }
 
-// tagsOf reads what is indexed of an entry. A request that this kernel cannot read, as it is of a newer one perhaps, is
+// tagsOf reads what is indexed of an entry. The end of an effect is found as what it is the verdict on: its call. A request that this kernel cannot read, as it is of a newer one perhaps, is
 // given no type, so that no question misses it.
 func tagsOf(record *journal.Record, t *Tags) {
 	*t = Tags{Head: journal.Head{Seq: record.Seq, Hash: record.Hash}, Time: record.Time, PID: record.PID}
 	msg, fault := schema.Decode(record.Request, schema.OsMessage)
 	if fault == nil {
 		t.Type, t.Correlation = msg.Type, msg.Meta.Correlation
+		if end := schema.EndOf(&msg); end != nil {
+			t.Type, t.PID = end.Type, end.PID
+		}
 	}
 }

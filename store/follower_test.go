@@ -7,10 +7,12 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/store"
 )
 
@@ -119,6 +121,27 @@ func TestFollower(t *testing.T) {
 	}
 }
 
+// The end of an effect is found by the process and the type of the call that it ends, though it is an entry of the kernel's own.
+func TestFollowerIndexesEnds(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	s := open(t, newPath(t), store.Options{})
+	k.grow(t, 299)
+	end := entry(300)
+	end.PID = 0
+	end.Request = []byte(`{"kind":"command","type":"Http.Fetched","data":{"intent":17,"type":"Http.Fetch","pid":77,"ran":true,"outcome":{"kind":"reply","data":1}},"metadata":{"id":"x","timestamp":1}}`)
+	k.log.Append(end)
+	check(t, k.log.Flush())
+	k.grow(t, store.RunEntries-300)
+	follow(t, s, k, store.FollowerOptions{})
+	pid := int64(77)
+	got, err := s.Ranges(ctx(), store.Filter{PID: &pid, Type: "Http.Fetch"}, 1, 100)
+	check(t, err)
+	if want := []store.Range{{First: 257, Last: 512}, {First: store.RunEntries + 1, Last: store.OpenEnd}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func blocks(ranges []store.Range) (all []store.Range) {
 	for _, r := range ranges {
 		for r.Last != store.OpenEnd && r.First < r.Last {
@@ -211,6 +234,32 @@ func TestFollowerWithoutRoom(t *testing.T) {
 		t.Fatalf("told %v", told.all())
 	}
 	wantMark(t, s, store.RunEntries)
+}
+
+// A process that has no descriptor left for a while does not end the Follower.
+func TestFollowerWithoutDescriptors(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	k.grow(t, store.RunEntries)
+	s := open(t, newPath(t), store.Options{})
+	for n, last := 1, 1; n <= min(last, 20); n++ {
+		check(t, s.DropIndex(ctx()))
+		fsys := faultfs.NewFailing(journal.OSFS{}, faultfs.Fault{N: n, Err: syscall.EMFILE})
+		var told troubles
+		until, cancel := context.WithCancel(ctx())
+		c := &clock{tick: func(time.Duration) {
+			if mark, err := s.Watermark(ctx()); err != nil || mark.Seq == store.RunEntries {
+				cancel()
+			}
+		}}
+		check(t, store.NewFollower(s, store.FollowerOptions{
+			FS: fsys, Dir: k.dir, Limit: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
+		}).Run(until))
+		cancel()
+		last = fsys.Count()
+		told.want(t, syscall.EMFILE)
+		wantMark(t, s, store.RunEntries)
+	}
 }
 
 // An index that is dropped under a Follower is made anew.

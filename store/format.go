@@ -11,7 +11,7 @@ import (
 // not read but made anew.
 const (
 	applicationID = 0x70776f73 // "pwos"
-	formatVersion = 1
+	formatVersion = 2
 )
 
 // tables are in the order of their names, and their text is what SQLite keeps of them.

@@ -8,7 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
+
+	"github.com/promptware-os/pwos/internal/lockfile"
 )
 
 // A Store is the projections, open. Its methods may be called from any goroutine, all at once.
@@ -69,8 +70,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	err := s.disconnect()
-	// Closing is not enough: a child that was just forked has the file open too, until it runs its program.
-	return errors.Join(err, syscall.Flock(int(s.lock.Fd()), syscall.LOCK_UN), s.lock.Close())
+	return errors.Join(err, lockfile.Release(s.lock))
 }
 
 // connect opens the connections. It needs mu, or a Store that nobody else has yet.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
 )
 
 // app is what the verbs share: the streams of the process, and the flags that all of them take.
@@ -22,6 +23,7 @@ type app struct {
 	timeout    time.Duration
 	noSpawn    bool
 	identity   string
+	origin     string
 
 	asked string // socket of the kernel that was dialled last; "": none answered yet
 }
@@ -100,6 +102,12 @@ func (a *app) remember(c *client.Client, err error) (*client.Client, error) {
 // options are those that the flags ask for. Who says how long to wait means starting a kernel as well.
 func (a *app) options() (client.Options, error) {
 	options := client.Options{RuntimeDir: a.runtimeDir, Patience: a.timeout, Keys: a.keys()}
+	if a.origin != "" {
+		var err error
+		if options.Origin, err = daemon.Origin(a.origin); err != nil {
+			return options, &usageError{"pwos", fmt.Errorf("--origin: %w", err)}
+		}
+	}
 	if a.runtimeDir != "" {
 		dir, err := filepath.Abs(a.runtimeDir)
 		if err != nil {

@@ -42,6 +42,23 @@ func auditPage(ctx context.Context, c *client.Client, meta schema.Metadata, in *
 	return page, nil
 }
 
+// eachPage reads the log that in asks for page by page, from the first entry on, until do returns false. more says that there
+// is another page.
+func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []auditEntry, more bool) bool) error {
+	limit := int64(listPage)
+	in.Limit = &limit
+	for {
+		page, err := auditPage(ctx, c, schema.Metadata{}, &in)
+		if err != nil {
+			return err
+		}
+		if !do(page.entries, page.next != 0) || page.next == 0 {
+			return nil
+		}
+		in.SinceSeq = &page.next
+	}
+}
+
 // auditFeed shows entries as they come.
 type auditFeed struct{ *feed }
 
@@ -51,7 +68,12 @@ func newAuditFeed(a *app) auditFeed {
 
 func (f auditFeed) entry(e *auditEntry) error {
 	result := f.app.style(good, "ok")
-	if !e.Success {
+	switch {
+	case e.Status == schema.StatusRunning:
+		result = f.app.style(faint, "running")
+	case e.Status == schema.StatusUnknown && e.Error == "":
+		result = f.app.style(bad, "unknown: it ended, and that could not be recorded")
+	case !e.Success:
 		result = f.app.style(bad, escaped(string(e.Error)))
 	}
 	return f.write(e.raw,

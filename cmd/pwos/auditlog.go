@@ -104,7 +104,7 @@ func (a *app) warnOfType(typ string) {
 		return
 	}
 	also := ""
-	if like := meant(typ); like != "" {
+	if like := schema.NearestType(typ); like != "" {
 		also = "; did you mean " + like + "?"
 	}
 	a.say("no syscall, and no entry of the kernel's own, has the type %q%s", typ, also)

@@ -17,8 +17,10 @@ func newAuditMetrics(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "metrics",
 		Short: "count calls and refusals, and show how long calls took",
-		Long: `metrics counts calls and refusals since the kernel started, in all and by syscall, and
-shows how long the calls of each took: the median, and what 99 of 100 stayed below.`,
+		Long: `metrics counts the calls in the journal and their refusals (by capability or quota), in
+all and by syscall, and shows how long the calls of each took: the median, and what 99
+of 100 stayed below. A call is counted once, when it has ended, as "pwos audit log"
+shows it; what the kernel does itself is in the log and not counted.`,
 		Example: `  pwos audit metrics
   pwos audit metrics --json | jq .denied_by_code`,
 		Args: arguments(cobra.NoArgs),

@@ -13,6 +13,10 @@ func (a *app) printReport(dir string, r *journal.Report) error {
 	if a.wantsJSON() {
 		return a.printLine(reportObject(dir, r))
 	}
+	if fresh(r) {
+		return a.printText(fmt.Sprintf("nothing contradicts the record: %d entries, the last one's hash is %s; %s",
+			r.Entries, r.Head.Hash, noCheckpoint))
+	}
 	result := a.style(good, "nothing contradicts the record")
 	if !r.OK() {
 		result = a.style(bad, fmt.Sprintf("damaged at %d places", len(r.Findings)+r.Omitted))
@@ -41,6 +45,14 @@ func (a *app) printReport(dir string, r *journal.Report) error {
 		return err
 	}
 	return a.printTable(t)
+}
+
+// noCheckpoint is what cannot be seen of a fresh journal.
+const noCheckpoint = "no checkpoint vouches for the entries yet, so whether the last entries were cut off cannot be seen"
+
+// fresh reports whether a journal is whole and too young to have a checkpoint: there is little to say about it.
+func fresh(r *journal.Report) bool {
+	return r.OK() && r.Segments == 1 && r.Checkpoints == 0 && r.Outside == 0 && r.TornBytes == 0
 }
 
 // orDash is a number of which 0 says that it is not known.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"maps"
 
 	"github.com/spf13/cobra"
 
@@ -16,9 +15,7 @@ type grantFlags struct {
 	quotas  []string
 	expires numberFlag
 	add     bool
-	hosts   []string
-	plain   bool
-	open    bool
+	http    httpFlags
 }
 
 func newCapGrant(a *app) *cobra.Command {
@@ -32,9 +29,13 @@ a domain, or * for all but what only the operator may; "pwos describe" lists the
 types. Crypto.Open has to be named: neither of the last two includes it. The token is
 printed.
 
---add keeps what is there and adds to it: syscalls join, a quota replaces the one of
-the same resource, hosts join, and the expiry stays unless another is given. It reads the token
-first and then replaces it; of two that add at once, one may be lost.
+--add keeps what is there and adds to it, in one step: syscalls and hosts join, a quota
+replaces the one of the same resource, and the expiry stays unless another is given. A
+grant that has expired is not added to, unless --expires-at-tick renews it. What the
+operator adds to an agent's grant is not cut down to what that agent may do.
+
+A quota bounds what is held at once. Holding uses nothing up: what is released can be
+held again.
 
 Exit status: 0 granted, 1 no resource or syscall of that name, 3 more than the
 granter holds, 4 no such process.`,
@@ -48,14 +49,12 @@ granter holds, 4 no such process.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.grant(cmd.Context(), in, f.add)
+			return a.grant(cmd.Context(), in)
 		},
 	}
 	cmd.Flags().StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again")
 	cmd.Flags().BoolVar(&f.add, "add", false, "add to what the process was granted before")
-	cmd.Flags().StringArrayVar(&f.hosts, "host", nil, "host that it may fetch from: a name, *.name for all below it, an address, or * for any name; with or without a port; may be given again")
-	cmd.Flags().BoolVar(&f.plain, "http-plain", false, "it may fetch over http: too")
-	cmd.Flags().BoolVar(&f.open, "http-open", false, "sealed header values are opened for it")
+	f.http.add(cmd)
 	f.expires.add(cmd, "expires-at-tick", "last tick at which the grant holds (default: it does not expire)")
 	return cmd
 }
@@ -67,15 +66,17 @@ func (f *grantFlags) input(cmd *cobra.Command, args []string) (*schema.GrantInpu
 		return nil, err
 	}
 	in := &schema.GrantInput{PID: pid, AllowedSyscalls: args[1:]}
+	if f.add {
+		add := "add"
+		in.Mode = &add
+	}
 	if in.ResourceQuotas, err = quotasOf(f.quotas); err != nil {
 		return nil, err
 	}
 	if in.ExpiresAtTick, err = f.expires.given(cmd, "expires-at-tick", 0); err != nil {
 		return nil, err
 	}
-	if f.hosts != nil || f.plain || f.open {
-		in.HTTP = &schema.HTTPGrant{Hosts: append([]string{}, f.hosts...), Plain: f.plain, Open: f.open}
-	}
+	in.HTTP = f.http.grant()
 	nothing := in.ResourceQuotas == nil && in.ExpiresAtTick == nil && in.HTTP == nil
 	if len(in.AllowedSyscalls) == 0 && (!f.add || nothing) {
 		return nil, errors.New(`name at least one SYSCALL; "pwos cap revoke" takes all away`)
@@ -83,44 +84,19 @@ func (f *grantFlags) input(cmd *cobra.Command, args []string) (*schema.GrantInpu
 	return in, nil
 }
 
-func (a *app) grant(ctx context.Context, in *schema.GrantInput, add bool) error {
+func (a *app) grant(ctx context.Context, in *schema.GrantInput) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		if add {
-			if err := addTo(ctx, c, in); err != nil {
-				return err
-			}
-		}
 		data, err := invoke(ctx, c, "Capability.Grant", in)
 		if err != nil {
 			return err
 		}
+		out, err := answerAs[schema.GrantOutput]("Capability.Grant", data)
+		if err != nil {
+			return err
+		}
+		if out.Warning != "" {
+			a.say("warning: %s", out.Warning)
+		}
 		return a.printToken(data)
 	})
-}
-
-// addTo completes in by what its process holds already.
-func addTo(ctx context.Context, c *client.Client, in *schema.GrantInput) error {
-	data, err := tokenOf(ctx, c, in.PID)
-	if err != nil || data == nil { // where there is nothing, nothing is kept
-		return err
-	}
-	token, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", data)
-	if err != nil {
-		return err
-	}
-	in.AllowedSyscalls = append(token.AllowedSyscalls, in.AllowedSyscalls...) // the kernel names each once
-	quotas := token.ResourceQuotas
-	maps.Copy(quotas, in.ResourceQuotas)
-	in.ResourceQuotas = quotas
-	switch held := token.HTTP; {
-	case in.HTTP == nil:
-		in.HTTP = held
-	case held != nil:
-		in.HTTP.Hosts = append(held.Hosts, in.HTTP.Hosts...)
-		in.HTTP.Plain, in.HTTP.Open = in.HTTP.Plain || held.Plain, in.HTTP.Open || held.Open
-	}
-	if in.ExpiresAtTick == nil {
-		in.ExpiresAtTick = token.ExpiresAtTick
-	}
-	return nil
 }

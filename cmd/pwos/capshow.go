@@ -18,8 +18,9 @@ func newCapShow(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [PID]",
 		Short: "show what processes were granted, and what they hold",
-		Long: `show prints a process's token: what it may call, how much of each resource it may
-hold, and how much it holds. Without a PID it shows all living processes that have
+		Long: `show prints a process's token: who granted it, what it may call, how much of each
+resource it may hold at once, and how much it holds. "effective" is what is left of it:
+an agent's grant is cut down to what that agent may do itself, then and later. Without a PID it shows all living processes that have
 one, a line of JSON each where stdout is no terminal.
 
 Exit status: 4 where the named process has no token.`,
@@ -52,24 +53,49 @@ func (a *app) printToken(data schema.Value) error {
 		return a.printLine(data)
 	}
 	members, _ := objectOf(data)
-	if members["held"] == nil {
-		data = append(slices.Clone(data[:len(data)-1]), `,"held":{}}`...)
+	if members["held"] == nil { // Capability.Grant shows the token alone
+		out, err := answerAs[schema.GrantOutput]("Capability.Grant", data)
+		if err != nil {
+			return err
+		}
+		t := new(table)
+		tokenRows(t, &out.Token)
+		for _, resource := range slices.Sorted(maps.Keys(out.ResourceQuotas)) {
+			t.row("quota of "+escaped(resource), units(out.ResourceQuotas[resource]))
+		}
+		return t.write(a.stdout)
 	}
-	token, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", data)
+	out, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", data)
 	if err != nil {
 		return err
 	}
 	t := new(table)
+	tokenRows(t, &out.Token)
+	if !slices.Equal(out.Effective.AllowedSyscalls, out.AllowedSyscalls) {
+		t.row("effective now", strings.Join(out.Effective.AllowedSyscalls, " "))
+	}
+	for _, resource := range resourcesOf(&out) {
+		t.row("quota of "+escaped(resource), quotaText(&out, resource))
+	}
+	return t.write(a.stdout)
+}
+
+// tokenRows are what a token says but for its quotas.
+func tokenRows(t *table, token *schema.Token) {
 	t.row("pid", fmt.Sprint(token.PID))
+	granter := "the operator"
+	if token.GrantedBy != 0 {
+		granter = fmt.Sprintf("pid %d", token.GrantedBy)
+	}
+	if len(token.Grants) > 1 {
+		granter += " and the operator"
+	}
+	t.row("granted by", granter)
 	t.row("may call", strings.Join(token.AllowedSyscalls, " "))
 	t.row("expires", expiry(token.ExpiresAtTick))
 	if token.HTTP != nil {
 		t.row("may fetch from", fetchText(token.HTTP))
 	}
-	for _, resource := range resourcesOf(&token) {
-		t.row("quota of "+escaped(resource), quotaText(&token, resource))
-	}
-	return t.write(a.stdout)
 }
 
 // fetchText says what a token's holder may fetch.
@@ -139,9 +165,16 @@ func resourcesOf(token *schema.CapabilityGetOutput) []string {
 	return slices.Compact(names)
 }
 
-// quotaText is what is held of a resource, and the limit.
+// quotaText is what is held of a resource, the limit, and what of that is left and held by the process's own grants.
 func quotaText(token *schema.CapabilityGetOutput, resource string) string {
-	return units(token.Held[resource]) + "/" + units(token.ResourceQuotas[resource])
+	text := units(token.Held[resource]) + "/" + units(token.ResourceQuotas[resource])
+	if now := token.Effective.ResourceQuotas[resource]; now != token.ResourceQuotas[resource] {
+		text += " (" + units(now) + " effective)"
+	}
+	if below := token.HeldBelow[resource]; below > 0 {
+		text += " (" + units(below) + " held by its grants)"
+	}
+	return text
 }
 
 func quotaTexts(token *schema.CapabilityGetOutput) string {

@@ -122,7 +122,10 @@ func (s *story) name(pid int64) string {
 // what is the outcome in words; "" where the type says it all.
 func (s *story) what(scene *scene) string {
 	e := &scene.AuditEntry
-	if !e.Success {
+	switch {
+	case e.Status == schema.StatusRunning:
+		return "still running"
+	case !e.Success:
 		return escaped(string(e.Error))
 	}
 	switch e.Type {

@@ -41,7 +41,7 @@ func (a *app) describe(ctx context.Context, types []string) (err error) {
 	if len(types) == 1 {
 		raw, err := describeOne(ctx, c, types[0])
 		if err != nil {
-			return suggesting(err, types[0])
+			return err
 		}
 		return a.printSyscall(raw)
 	}

@@ -67,7 +67,7 @@ func Newest(floor, last, most int64, page func(since, limit int64) (seqs []int64
 // PrintedStatus writes the status of a kernel that refuses commands for that reason to out, as JSON.
 func PrintedStatus(out *os.File, refusing string) error {
 	a := app{stdout: out, json: true}
-	return a.printStatus(kernelInfo{refusing: refusing})
+	return a.printStatus(kernelInfo{condition: condition{refusing: refusing}})
 }
 
 // Narrowed is the header and the rows of a table that has to fit width.

@@ -23,20 +23,31 @@ var (
 )
 
 // EndStatus is the exit status of run for an agent that ended so.
-func EndStatus(d schema.Descriptor) int {
-	a := newApp(nil, nil, nil) // says nothing: writing to no file fails
-	return status(a.ended(d), false)
+func EndStatus(d schema.Descriptor) int { return status(ended(d), false) }
+
+// Lesson is what learning makes of calls.
+type Lesson struct {
+	Allow, Hosts    []string
+	Quotas          map[string]float64
+	Refused, Denied map[string]int
+	Plain, Open     bool
+	Children        []int64
 }
 
-// Learned is what learning makes of calls: types, peaks, those that no grant allows, and those that patterns would deny.
-func Learned(entries []schema.AuditEntry, patterns []string) (allow []string, peaks map[string]float64, beyond, denied map[string]int, children []int64) {
+// Learned is what learning makes of the calls of processes, and what a grant would deny of them.
+func Learned(entries []schema.AuditEntry, patterns []string, http *schema.HTTPGrant) (got Lesson) {
 	l := newLesson()
 	for i := range entries {
-		if child := l.note(&entries[i]); child != 0 {
-			children = append(children, child)
+		if entries[i].Type == "Process.Exit" {
+			l.noteExit(&entries[i])
+		} else if child := l.note(&entries[i]); child != 0 {
+			got.Children = append(got.Children, child)
 		}
 	}
-	return l.allow(), l.peaks, l.beyond, l.denied(patterns), children
+	servers := l.servers()
+	got.Allow, got.Quotas, got.Refused, got.Denied = l.allow(), l.peaks(), l.refusals(), l.denied(patterns, http)
+	got.Hosts, got.Plain, got.Open = servers.hosts, servers.plain, servers.open
+	return got
 }
 
 // Keys names the keys that a terminal has sent in one piece.

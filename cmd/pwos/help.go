@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 )
 
@@ -21,7 +19,7 @@ func newHelp() *cobra.Command {
 				if verb == nil {
 					verb, rest = cmd.Root(), args
 				}
-				return usage(verb, fmt.Errorf("%q is no verb of %s", rest[0], verb.CommandPath()))
+				return usage(verb, unknownCommand(verb, rest[0]))
 			}
 			verb.InitDefaultHelpFlag()
 			verb.InitDefaultVersionFlag()

@@ -85,7 +85,7 @@ func group(use, short, long, example string, verbs ...*cobra.Command) *cobra.Com
 		Use: use, Short: short, Long: long, Example: example,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(cmd, fmt.Errorf("%q is no verb of %s", args[0], cmd.CommandPath()))
+				return usage(cmd, unknownCommand(cmd, args[0]))
 			}
 			return usage(cmd, fmt.Errorf("%s needs a verb", cmd.CommandPath()))
 		},

@@ -22,18 +22,23 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 	}
 	const ofDefault = "the default grant"
 	allow, what := defaultGrant(), ofDefault
-	if j.compare != nil {
-		allow, what = j.compare, "--allow "+strings.Join(j.compare, ",")
+	if j.allow != nil || j.http != nil {
+		what = "what the flags grant"
 	}
-	denied := l.denied(allow)
-	line := j.commandLine(l)
+	if j.allow != nil {
+		allow = j.allow
+	}
+	denied := l.denied(allow, j.http)
+	peaks, servers := l.peaks(), l.servers()
+	line := j.commandLine(l.allow(), peaks, servers)
 	if a.wantsJSON() {
 		return a.printLine(object(nil).
 			text("line", line).
 			raw("allow", textList(l.allow())).
-			raw("quotas", numbers(l.peaks)).
+			raw("quotas", numbers(peaks)).
+			raw("hosts", textList(servers.hosts)).
 			raw("would_be_denied", counts(denied)).
-			raw("denied_to_all", counts(l.beyond)).
+			raw("refused", counts(l.refusals())).
 			integer("agents", int64(l.agents)).close())
 	}
 	if len(l.calls) == 0 {
@@ -44,14 +49,11 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 	for _, typ := range slices.Sorted(maps.Keys(denied)) {
 		a.say("  %s would have denied %s, %s", what, typ, times(denied[typ]))
 	}
-	for _, typ := range slices.Sorted(maps.Keys(l.beyond)) {
-		a.say("  %s was denied, %s: only the operator may", typ, times(l.beyond[typ]))
+	for _, typ := range slices.Sorted(maps.Keys(l.refused)) {
+		a.say("  %s was refused although all was granted, %s: %s", typ, times(l.refused[typ].n), escaped(l.refused[typ].why))
 	}
 	if len(denied) == 0 {
 		a.say("  %s would have denied nothing", what)
-	}
-	if l.agents > 1 {
-		a.say("what it grants to agents that it spawns, by name, it has to hold itself: that cannot be seen in the record")
 	}
 	if len(l.calls) == 0 {
 		a.say("this runs it with none but what everybody may call:")
@@ -64,19 +66,29 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 	return nil
 }
 
-// allow is the smallest grant: the types themselves. A grant names at least one; Syscall.Ping adds nothing to nothing.
-func (l *lesson) allow() []string {
-	if len(l.calls) == 0 {
-		return []string{"Syscall.Ping"}
+// refusals counts the calls that were refused, by type.
+func (l *lesson) refusals() map[string]int {
+	n := make(map[string]int, len(l.refused))
+	for typ, r := range l.refused {
+		n[typ] = r.n
 	}
-	return slices.Sorted(maps.Keys(l.calls))
+	return n
 }
 
-// commandLine is how to run the same program with the smallest grant.
-func (j *job) commandLine(l *lesson) string {
-	words := []string{"pwos", "run", "--allow", strings.Join(l.allow(), ",")}
-	for _, resource := range slices.Sorted(maps.Keys(l.peaks)) {
-		words = append(words, "--quota", resource+"="+units(l.peaks[resource]))
+// commandLine is how to run the same program with a grant.
+func (j *job) commandLine(allow []string, quotas map[string]float64, servers httpNeed) string {
+	words := []string{"pwos", "run", "--allow", strings.Join(allow, ",")}
+	for _, resource := range slices.Sorted(maps.Keys(quotas)) {
+		words = append(words, "--quota", resource+"="+units(quotas[resource]))
+	}
+	for _, host := range servers.hosts {
+		words = append(words, "--host", host)
+	}
+	if servers.plain {
+		words = append(words, "--http-plain")
+	}
+	if servers.open {
+		words = append(words, "--http-open")
 	}
 	words = append(append(words, j.kept...), "--")
 	words = append(words, j.args...)

@@ -24,6 +24,17 @@ func pidOf(text string, least int64) (int64, error) {
 	return pid, nil
 }
 
+// operatorName stands for the operator where a PID of a mailbox is meant.
+const operatorName = "operator"
+
+// mailboxOf reads whose mailbox is meant: a PID, or the operator's, whose PID is 0.
+func mailboxOf(text string, least int64) (int64, error) {
+	if text == operatorName {
+		return 0, nil
+	}
+	return pidOf(text, least)
+}
+
 // numberFlag is a flag whose zero is a value too.
 type numberFlag struct{ value int64 }
 

@@ -27,10 +27,10 @@ const maxWait = 10 * time.Minute
 func newRecv(a *app) *cobra.Command {
 	var f recvFlags
 	cmd := &cobra.Command{
-		Use:   "recv PID",
+		Use:   "recv PID|operator",
 		Short: "take messages out of a process's mailbox",
-		Long: `recv takes messages out of a process's mailbox, urgent ones first, and prints them: a
-line of JSON each where stdout is no terminal. Without a message it prints nothing
+		Long: `recv takes messages out of a process's mailbox, or out of the operator's own, urgent
+ones first, and prints them: a line of JSON each where stdout is no terminal. Without a message it prints nothing
 and exits with 0; --wait waits for the first one. --follow prints each as it comes,
 until interrupted or until the process ends.
 
@@ -38,12 +38,13 @@ What was taken is gone from the mailbox, also if recv is killed before it printe
 With --follow it is gone once it is printed (Ipc.Ack): what was not is delivered again,
 marked "redelivered". Whoever else receives from the mailbox gets what this one does not.
 
-Exit status: 3 the process may not receive, or with --follow not acknowledge; or it
-has ended, or never was.`,
+Exit status: 3 the process may not receive, or with --follow not acknowledge, or it
+never was; 1 it has ended, unless --follow saw it end.`,
 		Example: `  pwos recv 7
   pwos recv 7 --max 1 --intent work
   pwos recv 7 --wait 5s
-  pwos recv -f 7 | jq .payload`,
+  pwos recv -f 7 | jq .payload
+  pwos recv operator`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := f.input(cmd, args[0])
@@ -65,7 +66,7 @@ has ended, or never was.`,
 
 // input is what the command line asks for; its errors are wrong usage.
 func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveInput, error) {
-	pid, err := pidOf(mailbox, 1)
+	pid, err := mailboxOf(mailbox, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,9 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 			if a.stdinTerminal() {
 				return a.home(cmd.Context())
 			}
+			if a.origin != "" {
+				return usage(cmd, errors.New("--origin goes with a verb: a message of a stream names its own, in metadata.origin"))
+			}
 			return a.stream(cmd.Context())
 		},
 	}
@@ -45,6 +49,7 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 	flags.Var((*spanFlag)(&a.timeout), "timeout", "give up after this long, such as 500ms or 2m (default 30s; streams: never)")
 	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel where none runs")
 	flags.StringVar(&a.identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
+	flags.StringVar(&a.origin, "origin", "", "whose stored things the operator's calls are about: an address, or a name (default: the kernel's origin)")
 	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, flagError(err)) })
 	cmd.Version = version()
@@ -55,7 +60,7 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 	cmd.AddCommand(
 		newCall(a), newDescribe(a), newStatus(a), newShutdown(a), newVersion(a), newDemo(a), newBench(a), newCompletion(),
 		newRun(a), newLogs(a), newTop(a), newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a),
-		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newAuth(a),
+		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newAuth(a), newRestore(a),
 	)
 	cmd.SetHelpCommand(newHelp())
 	return root{cmd}
@@ -70,7 +75,7 @@ func (r root) run(ctx context.Context, args []string) error {
 // noVerb refuses what is no verb: cobra comes here only if none of that name exists.
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage(cmd, fmt.Errorf("%q is no verb of pwos", args[0]))
+		return usage(cmd, unknownCommand(cmd, args[0]))
 	}
 	if mode, err := cmd.Flags().GetString("mode"); err != nil || mode != "client" {
 		return usage(cmd, fmt.Errorf("--mode is client or daemon, not %q", mode))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,10 +11,11 @@ import (
 
 // runFlags are the flags of `pwos run`.
 type runFlags struct {
-	name, restart, channel, sandbox, dir string
-	allow, quotas, limits, env           []string
-	ttl                                  time.Duration
-	ownDir, detach, learn                bool
+	name, restart, channel, sandbox, dir, home string
+	allow, quotas, limits, env                 []string
+	http                                       httpFlags
+	ttl                                        time.Duration
+	ownDir, detach, learn, tty                 bool
 }
 
 func newRun(a *app) *cobra.Command {
@@ -23,25 +25,34 @@ func newRun(a *app) *cobra.Command {
 		Short: "run a program as an agent",
 		Long: `run has the kernel start a program as an agent. Its standard input and output are its
 channel to the kernel, a line of JSON a message; what it writes to standard error is
-shown here. It may do what --allow says and nothing else.
+shown here. It may do what --allow says and nothing else. --tty runs a program that
+knows nothing of that: it has this terminal, with job control, and the channel is
+descriptor 3. What it prints then reaches the terminal as it is, control sequences too.
 
-In the foreground, run ends when the agent does, with its exit status; 128+N means
-that signal N ended it, 127 that it could not be started. Ctrl-C takes the agent down
-with all that it started, and run exits with 130 once they are gone. With -d it prints
-the PID and leaves the agent running: see "pwos ps", "pwos logs", "pwos kill".
+In the foreground, run ends when the agent does, with its exit status, and says on
+stderr how it ended; 128+N means that signal N ended it, 127 that it could not be
+started. Ctrl-C takes the agent down with all that it started, and run exits with 130
+once they are gone; with --tty it is the program's. With -d run prints the PID and
+leaves the agent running: see "pwos ps", "pwos logs", "pwos kill".
 
 PROGRAM is looked for in the PATH of this shell, and works in the current directory,
 the one place where the sandbox lets it write; where the kernel's own things lie below
 that, in a new directory of its own instead. It does not see this shell's variables:
-name with --env those that it needs. They are in the journal, so name no secrets.
+name with --env those that it needs. They are in the journal, so name no secrets. HOME
+is its working directory, or that of --home.
 
-Without --allow it is granted the default: the ten syscalls of the capability model
-and 200 units of each resource. --learn grants everything, and prints afterwards the
-smallest grant that would have done, on stdout, as a command line.`,
+Without --allow it is granted the default: the ten syscalls of the capability model,
+Ipc.Receive, and 200 units of each resource, with Http.Fetch where --host is given. A
+quota bounds what is held at once; it is not used up. --learn grants everything but
+the opening of secrets, for which --allow Crypto.Open and --http-open have to be given,
+and prints afterwards the smallest grant that would have done, on stdout, as a command
+line.`,
 		Example: `  pwos run -- ./agent.sh
   pwos run --allow 'Memory.*,Ipc.Receive' --quota gpu=2 --ttl 5m -- python3 agent.py
   pwos run -d --name pong --restart on-failure --limit memory_bytes=256M -- ./pong
-  pwos run --learn -- ./agent.sh`,
+  pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
+  pwos run --learn -- ./agent.sh
+  pwos run --tty -- bash`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options, err := a.options()
@@ -50,6 +61,9 @@ smallest grant that would have done, on stdout, as a command line.`,
 			}
 			if options.RuntimeDir == "" {
 				options.RuntimeDir = client.RuntimeDir()
+			}
+			if f.tty && (!a.stdinTerminal() || !a.stdoutTerminal()) {
+				return usage(cmd, errors.New("--tty needs a terminal for stdin and stdout"))
 			}
 			job, err := f.job(cmd, args, options.RuntimeDir)
 			if err != nil {
@@ -67,6 +81,7 @@ smallest grant that would have done, on stdout, as a command line.`,
 	flags.StringVar(&f.name, "name", "", "name of the agent (default: that of the program)")
 	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas; may be given again")
 	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again")
+	f.http.add(cmd)
 	flags.DurationVar(&f.ttl, "ttl", 0, "how long its grant holds, in ticks of a second, such as 5m (default: it does not expire)")
 	flags.StringVar(&f.restart, "restart", "", "never, on-failure or always: after which ends it is started again (default never)")
 	flags.StringVar(&f.channel, "channel", "", "stdio or fd3: where it speaks with the kernel (default stdio)")
@@ -75,6 +90,8 @@ smallest grant that would have done, on stdout, as a command line.`,
 	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, or NAME for its value here; may be given again")
 	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: the current one)")
 	flags.BoolVar(&f.ownDir, "own-dir", false, "work in a new directory of its own instead")
+	flags.StringVar(&f.home, "home", "", "its HOME (default: its working directory)")
+	flags.BoolVar(&f.tty, "tty", false, "give it this terminal; its channel is descriptor 3")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
 	flags.BoolVar(&f.learn, "learn", false, "grant everything, and print what would have been enough")
 	return cmd

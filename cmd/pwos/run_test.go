@@ -115,11 +115,11 @@ func TestEndStatus(t *testing.T) {
 		want int
 		text string
 	}{
-		{"well", &schema.Exit{Code: ptr(int64(0)), Reason: "exited"}, 0, "exited with code 0"},
-		{"a code", &schema.Exit{Code: ptr(int64(9)), Reason: "exited"}, 9, "exited with code 9"},
-		{"a signal", &schema.Exit{Signal: ptr(int64(15)), Reason: "signalled"}, 143, "was ended by signal 15 (terminated)"},
-		{"a limit", &schema.Exit{Signal: ptr(int64(9)), Reason: "limit:wall"}, 137, "was ended by signal 9 (killed) (limit:wall)"},
-		{"on order, well", &schema.Exit{Code: ptr(int64(0)), Reason: "ordered"}, 0, "exited with code 0, on order"},
+		{"well", &schema.Exit{Code: ptr(int64(0)), Reason: "exited"}, 0, "exited 0"},
+		{"a code", &schema.Exit{Code: ptr(int64(9)), Reason: "exited"}, 9, "exited 9"},
+		{"a signal", &schema.Exit{Signal: ptr(int64(15)), Reason: "signalled"}, 143, "was killed by SIGTERM"},
+		{"a limit", &schema.Exit{Signal: ptr(int64(9)), Reason: "limit:wall"}, 137, "was killed by SIGKILL (limit:wall)"},
+		{"on order, well", &schema.Exit{Code: ptr(int64(0)), Reason: "ordered"}, 0, "exited 0 (ordered)"},
 		{"never begun", &schema.Exit{Reason: "not started", Why: ptr("no such file")}, 127, "could not be started: no such file"},
 		{"unknown", &schema.Exit{Reason: "unknown"}, 1, "ended, nobody knows how"},
 	} {

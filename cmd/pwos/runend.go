@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -22,19 +26,14 @@ func gone(d *schema.Descriptor) bool {
 	return d.State == terminated && d.OSPID == nil && (d.Exit != nil || d.Command == nil)
 }
 
-// ended is what the end of an agent's program means for the exit status of run. Where the status alone does not say it,
-// stderr does.
-func (a *app) ended(d schema.Descriptor) error {
+// ended is what the end of an agent's program means for the exit status of run.
+func ended(d schema.Descriptor) error {
 	end := d.Exit
 	switch {
 	case end == nil:
 		return nil
 	case end.Reason == notStarted:
 		return &verdict{exitNotStarted, errors.New(escaped(why(end)))}
-	case end.Reason != "exited":
-		a.say("%s (pid %d) %s", escaped(d.AgentID), d.PID, endText(end))
-	}
-	switch {
 	case end.Signal != nil:
 		return exitStatus(128 + *end.Signal)
 	case end.Code == nil:
@@ -43,6 +42,71 @@ func (a *app) ended(d schema.Descriptor) error {
 		return exitStatus(*end.Code)
 	}
 	return nil
+}
+
+// tellEnd says on stderr how a program ended, and how much it had asked of the kernel (PROTOCOL 9).
+func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descriptor) error {
+	if d.Exit == nil || d.Exit.Reason == notStarted { // that is the error of run
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
+	defer cancel()
+	n, err := countCalls(ctx, c, d.PID)
+	if err != nil {
+		return err
+	}
+	a.say("pid %d (%s) %s after %s, %d refused: pwos audit log --pid %d", d.PID, escaped(d.AgentID), endText(d.Exit), n, n.refused, d.PID)
+	return nil
+}
+
+// tally counts the calls of a process.
+type tally struct {
+	calls, refused int
+	more           bool // there are more, which were not counted
+}
+
+// String says how many calls there were.
+func (t tally) String() string {
+	switch {
+	case t.more:
+		return fmt.Sprintf("more than %d calls", t.calls)
+	case t.calls == 1:
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", t.calls)
+}
+
+// mostPages bounds what is read of the record to count calls.
+const mostPages = 50
+
+// countCalls counts what a process asked of the kernel, and what of it was refused.
+func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err error) {
+	pages := 0
+	return t, eachPage(ctx, c, schema.AuditLogInput{PID: &pid}, func(entries []auditEntry, more bool) bool {
+		for i := range entries {
+			if e := &entries[i]; !internal(e.Type) {
+				t.calls++
+				if refusal(e.Code) {
+					t.refused++
+				}
+			}
+		}
+		pages++
+		t.more = more && pages == mostPages
+		return pages < mostPages
+	})
+}
+
+// internal reports whether entries of the type are the kernel's own, which no agent asked for.
+func internal(typ string) bool {
+	row, ok := schema.Lookup(typ)
+	return ok && row.Internal
+}
+
+// refusal reports whether an error of the code says that the caller may not, and not that it cannot be done: a denial (CAP 6).
+func refusal(code int64) bool {
+	class := schema.ClassOf(int(code))
+	return class == schema.Unauthenticated || class == schema.Forbidden || class == schema.QuotaExceeded
 }
 
 // endText is an end in words that follow its subject.
@@ -55,17 +119,23 @@ func endText(end *schema.Exit) string {
 	}
 	text := "ended, nobody knows how"
 	if end.Signal != nil {
-		text = fmt.Sprintf("was ended by signal %d (%v)", *end.Signal, syscall.Signal(*end.Signal))
+		text = "was killed by " + signalName(*end.Signal)
 	} else if end.Code != nil {
-		text = fmt.Sprintf("exited with code %d", *end.Code)
+		text = fmt.Sprintf("exited %d", *end.Code)
 	}
 	switch end.Reason {
 	case "exited", "signalled", "unknown":
 		return text
-	case "ordered":
-		return text + ", on order"
 	}
 	return text + " (" + escaped(end.Reason) + ")"
+}
+
+// signalName is the name of a signal, or its number where it has none.
+func signalName(n int64) string {
+	if name := unix.SignalName(syscall.Signal(n)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", n)
 }
 
 // why says in words why an end came.

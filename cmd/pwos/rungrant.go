@@ -9,28 +9,34 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// grant settles what the agent of j is granted. Without --allow it is the default grant, which the kernel makes by itself
-// unless --quota or --ttl change it.
+// grant settles what the agent of j is granted. Where no flag says anything of it, it is the default grant, which the kernel
+// makes by itself.
 func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapability, error) {
-	switch {
-	case j.learn:
-		quotas, err := capacities(ctx, c)
-		return &schema.SpawnCapability{AllowedSyscalls: []string{"*"}, ResourceQuotas: quotas}, err
-	case j.input.Capabilities == nil && j.quotas == nil && j.ttl == 0:
+	if !j.learn && j.allow == nil && j.http == nil && j.quotas == nil && j.ttl == 0 {
 		return nil, nil
 	}
-	grant := &schema.SpawnCapability{ResourceQuotas: j.quotas}
-	if j.input.Capabilities != nil {
-		grant.AllowedSyscalls = j.input.Capabilities.AllowedSyscalls
-	} else {
-		grant.AllowedSyscalls = defaultGrant()
-	}
-	if j.input.Capabilities == nil && j.quotas == nil {
-		quotas, err := defaultQuotas(ctx, c)
+	grant := &schema.SpawnCapability{AllowedSyscalls: j.allow, ResourceQuotas: j.quotas, HTTP: j.http}
+	if j.learn || j.allow == nil && j.quotas == nil {
+		pools, err := resources(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		grant.ResourceQuotas = quotas
+		grant.ResourceQuotas = make(map[string]float64, len(pools))
+		for resource, capacity := range pools {
+			grant.ResourceQuotas[resource] = defaultQuota
+			if j.learn {
+				grant.ResourceQuotas[resource] = max(defaultQuota, capacity)
+			}
+		}
+	}
+	switch {
+	case j.learn:
+		grant.AllowedSyscalls, grant.HTTP = j.everything()
+	case j.allow == nil:
+		grant.AllowedSyscalls = defaultGrant()
+		if j.http != nil {
+			grant.AllowedSyscalls = append(grant.AllowedSyscalls, "Http.Fetch")
+		}
 	}
 	if j.ttl > 0 {
 		clock, err := invokeAs[schema.ClockOutput](ctx, c, "Clock.Get", &schema.ClockGetInput{})
@@ -43,13 +49,29 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 	return grant, nil
 }
 
+// everything is what --learn grants: all but what opens secrets, which has to be asked for.
+func (j *job) everything() ([]string, *schema.HTTPGrant) {
+	allow := []string{"*"}
+	for _, pattern := range j.allow {
+		if row, ok := named(pattern); !ok || row.Grant == schema.ByName {
+			allow = append(allow, pattern)
+		}
+	}
+	http := &schema.HTTPGrant{Hosts: []string{"*", "*:*"}, Plain: true}
+	if j.http != nil {
+		http.Hosts, http.Open = append(http.Hosts, j.http.Hosts...), j.http.Open
+	}
+	return allow, http
+}
+
 // ticksOf is a duration in ticks, of which there is one a second unless the kernel's clock is configured otherwise
 // (PROTOCOL 6).
 func ticksOf(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
-// defaultGrant names what an agent may call without a grant of its own: the syscalls that have a code (CAP 2).
+// defaultGrant names what an agent may call without a grant of its own: the syscalls that have a code (CAP 2), and receiving
+// what it is sent.
 func defaultGrant() []string {
-	var codes []string
+	codes := []string{"Ipc.Receive"}
 	for _, row := range schema.Syscalls() {
 		if row.Code != "" {
 			codes = append(codes, row.Code)
@@ -58,38 +80,18 @@ func defaultGrant() []string {
 	return codes
 }
 
-// probe is the name of the process that is asked what the default grant comes to. It runs nothing, and is gone at once.
-const probe = "pwos-run-probe"
+// defaultQuota is how many units of each resource the default grant allows (CAP 3).
+const defaultQuota = 200.0
 
-// defaultQuotas returns the default grant's units of each resource. Only a process that was granted them tells which
-// resources there are, so one is made for that.
-func defaultQuotas(ctx context.Context, c *client.Client) (map[string]float64, error) {
-	born, err := invokeAs[schema.SpawnOutput](ctx, c, "Syscall.Spawn", &schema.SpawnInput{ChildAgentID: probe})
+// resources returns the capacity of each resource that there is.
+func resources(ctx context.Context, c *client.Client) (map[string]float64, error) {
+	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
 		return nil, err
 	}
-	d, err := describe(ctx, c, born.ChildPID)
-	if err != nil {
-		return nil, err
-	}
-	_, err = invoke(ctx, c, "Syscall.Terminate", &schema.TerminateInput{TargetPID: born.ChildPID})
-	return d.ResourceQuota, err
-}
-
-// capacities returns all there is of each resource.
-func capacities(ctx context.Context, c *client.Client) (map[string]float64, error) {
-	quotas, err := defaultQuotas(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	for resource := range quotas {
-		pool, err := invokeAs[schema.ResourceQueryOutput](ctx, c, "Syscall.Query", &schema.ResourceQueryInput{ResourceID: resource})
-		if err != nil {
-			return nil, err
-		}
-		quotas[resource] = pool.Capacity
-	}
-	return quotas, nil
+	members, _ := objectOf(data)
+	pools, _ := valueOf[map[string]float64](members["resources"])
+	return pools, nil
 }
 
 // describe returns the descriptor of a process.

@@ -18,22 +18,25 @@ import (
 
 // job is what `pwos run` is to do. The kernel's clock and pools are not known yet, so its grant is not complete.
 type job struct {
-	input schema.SpawnInput // Capabilities is nil without --allow
+	input schema.SpawnInput // Capabilities is settled by grant
 
-	quotas map[string]float64
-	ttl    time.Duration
-	detach bool
-	learn  bool
-	moved  *placeError // why it works in a directory of its own without having been told to
+	allow   []string          // nil: the default grant
+	http    *schema.HTTPGrant // nil: none
+	quotas  map[string]float64
+	ttl     time.Duration
+	detach  bool
+	learn   bool // allow and http are what to compare with
+	tty     bool
+	unnamed bool        // its program names it, with a number where that name is taken
+	moved   *placeError // why it works in a directory of its own without having been told to
 
-	compare []string // --allow with --learn: the grant to compare with
-	kept    []string // flags that a learned command line repeats
-	args    []string // the program as it was typed
+	kept []string // flags that a learned command line repeats
+	args []string // the program as it was typed
 }
 
 // job reads the command line; its errors are wrong usage.
 func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*job, error) {
-	j := &job{ttl: f.ttl, detach: f.detach, learn: f.learn, args: args, kept: keptFlags(cmd)}
+	j := &job{allow: f.allow, http: f.http.grant(), ttl: f.ttl, detach: f.detach, learn: f.learn, tty: f.tty, args: args, kept: keptFlags(cmd)}
 	if err := f.contradiction(cmd); err != nil {
 		return nil, err
 	}
@@ -41,13 +44,11 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	if j.quotas, err = quotasOf(f.quotas); err != nil {
 		return nil, err
 	}
-	if f.learn {
-		j.compare = f.allow
-	} else if f.allow != nil {
-		j.input.Capabilities = &schema.SpawnCapability{AllowedSyscalls: f.allow}
-	}
 	program := &j.input.Program
 	if program.Env, err = envOf(f.env, os.LookupEnv); err != nil {
+		return nil, err
+	}
+	if err := f.surroundings(program); err != nil {
 		return nil, err
 	}
 	if program.Limits, err = limitsOf(f.limits); err != nil {
@@ -73,10 +74,36 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 		return nil, err
 	}
 	j.input.ChildAgentID = f.name
-	if f.name == "" {
+	if j.unnamed = f.name == ""; j.unnamed {
 		j.input.ChildAgentID = filepath.Base(args[0])
 	}
 	return j, nil
+}
+
+// surroundings completes the environment by --home, and by the kind of terminal that there is with --tty.
+func (f *runFlags) surroundings(program *schema.Program) error {
+	if program.Env == nil {
+		program.Env = make(map[string]string)
+	}
+	if f.home != "" {
+		home, err := filepath.Abs(f.home)
+		if err != nil {
+			return fmt.Errorf("find home directory: %w", err)
+		}
+		if info, err := os.Stat(home); err != nil {
+			return fmt.Errorf("find home directory: %w", err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("--home %s is not a directory", home)
+		}
+		program.Env["HOME"] = home
+	}
+	if _, given := program.Env["TERM"]; f.tty && !given {
+		program.Env["TERM"] = os.Getenv("TERM")
+	}
+	if len(program.Env) == 0 {
+		program.Env = nil
+	}
+	return nil
 }
 
 // contradiction says which flags cannot be meant, or not together.
@@ -100,8 +127,14 @@ func (f *runFlags) contradiction(cmd *cobra.Command) error {
 		return errors.New("--dir and --own-dir are two answers to one question")
 	case cmd.Flags().Changed("ttl") && f.ttl < time.Second:
 		return fmt.Errorf("--ttl is at least 1s, not %v", f.ttl)
+	case f.tty && f.detach:
+		return errors.New("--tty connects the program to this terminal: it does not go with -d")
+	case f.tty && f.channel == "stdio":
+		return errors.New("--tty takes standard input and output: the channel is fd3 then")
+	case f.tty && f.restart != "" && f.restart != "never":
+		return errors.New("--tty is for one run: it does not go with --restart " + f.restart)
 	case f.learn && (f.quotas != nil || f.ttl != 0):
-		return errors.New("--learn grants everything: --quota and --ttl do not go with it; --allow says what to compare with")
+		return errors.New("--learn grants everything: --quota and --ttl do not go with it; --allow and --host say what to compare with")
 	}
 	return nil
 }
@@ -111,7 +144,8 @@ func keptFlags(cmd *cobra.Command) []string {
 	var kept []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch list, many := flag.Value.(pflag.SliceValue); {
-		case slices.Contains([]string{"allow", "quota", "ttl", "learn"}, flag.Name) || cmd.InheritedFlags().Lookup(flag.Name) != nil:
+		case slices.Contains([]string{"allow", "quota", "ttl", "learn", "host", "http-plain", "http-open"}, flag.Name):
+		case cmd.InheritedFlags().Lookup(flag.Name) != nil && flag.Name != "runtime-dir" && flag.Name != "identity":
 		case many:
 			for _, value := range list.GetSlice() {
 				kept = append(kept, "--"+flag.Name+"="+value)

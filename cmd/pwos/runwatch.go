@@ -17,15 +17,12 @@ func (a *app) run(ctx context.Context, j *job) error {
 	ctx, stop := untilHangup(ctx)
 	defer stop()
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
-		pid, err := j.spawn(ctx, c)
-		if err != nil {
+		end, err := a.start(ctx, c, j)
+		if j.detach {
 			return err
 		}
-		if j.detach {
-			return a.announce(ctx, c, pid)
-		}
-		end, err := a.attend(ctx, c, pid)
-		if j.learn && (err == nil && end.Exit.Reason != notStarted || err != nil && ctx.Err() != nil) {
+		pid := end.PID
+		if j.learn && pid != 0 && (err == nil && end.Exit.Reason != notStarted || err != nil && ctx.Err() != nil) {
 			// An agent that does not end by itself is ended by its user, who has still something to learn.
 			if err := a.learned(context.WithoutCancel(ctx), c, j, pid); err != nil {
 				return err
@@ -34,13 +31,45 @@ func (a *app) run(ctx context.Context, j *job) error {
 		if err != nil {
 			return err
 		}
-		return a.ended(end)
+		if err := a.tellEnd(ctx, c, &end); err != nil {
+			return err
+		}
+		return ended(end)
 	})
 }
 
+// start starts the agent of j. In the foreground it returns when that has ended: with its last descriptor, of which only the
+// PID is certain where there is an error too.
+func (a *app) start(ctx context.Context, c *client.Client, j *job) (end schema.Descriptor, err error) {
+	var t *terminal
+	if j.tty {
+		if t, err = newTerminal(a); err != nil {
+			return end, err
+		}
+		defer closeInto(&err, closer(t.detach))
+		j.input.TTY = &t.name
+	}
+	pid, err := j.spawn(ctx, c)
+	if err != nil {
+		return end, err
+	}
+	if j.detach {
+		return end, a.announce(ctx, c, pid)
+	}
+	end, err = a.attend(ctx, c, pid, t)
+	end.PID = pid
+	return end, err
+}
+
 // attend stays with an agent until it has ended. Where it cannot, or ctx ends, it takes the agent down and returns why.
-func (a *app) attend(ctx context.Context, c *client.Client, pid int64) (end schema.Descriptor, err error) {
+func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *terminal) (end schema.Descriptor, err error) {
 	w := &watch{app: a, client: c, pid: pid}
+	if t != nil {
+		if err := t.attach(); err != nil {
+			return end, w.takeDown(ctx, err)
+		}
+		defer context.AfterFunc(ctx, func() { _ = t.hangUp() })() // the program is told first
+	}
 	if w.log, err = newAgentLog(pid, a.stderr); err != nil {
 		return end, w.takeDown(ctx, err)
 	}
@@ -56,6 +85,9 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64) (end sche
 	if end, err = w.follow(ctx); err != nil {
 		return end, w.takeDown(ctx, err)
 	}
+	if t != nil {
+		t.finish()
+	}
 	return end, nil
 }
 
@@ -68,7 +100,21 @@ func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error
 		return 0, err
 	}
 	out, err := invokeAs[schema.SpawnOutput](patient, c, "Syscall.Spawn", &j.input)
+	for n := 2; j.unnamed && taken(err) && n <= mostAlike; n++ {
+		input := j.input
+		input.ChildAgentID = fmt.Sprintf("%s-%d", input.ChildAgentID, n)
+		out, err = invokeAs[schema.SpawnOutput](patient, c, "Syscall.Spawn", &input)
+	}
 	return out.ChildPID, err
+}
+
+// mostAlike is how many agents may be named after one program at a time.
+const mostAlike = 1000
+
+// taken reports whether a spawn was refused because a living agent has the name.
+func taken(err error) bool {
+	kernel := (*client.KernelError)(nil)
+	return errors.As(err, &kernel) && kernel.Code == 409
 }
 
 // announce prints the PID of an agent that is left alone, or says why it never ran.
@@ -78,7 +124,7 @@ func (a *app) announce(ctx context.Context, c *client.Client, pid int64) error {
 		return err
 	}
 	if d.Exit != nil && d.Exit.Reason == notStarted && d.State == terminated {
-		return a.ended(d)
+		return ended(d)
 	}
 	return a.printLine(fmt.Append(nil, pid))
 }

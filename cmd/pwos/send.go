@@ -22,10 +22,11 @@ type sendFlags struct {
 func newSend(a *app) *cobra.Command {
 	var f sendFlags
 	cmd := &cobra.Command{
-		Use:   "send PID [PAYLOAD|-]",
+		Use:   "send PID|operator [PAYLOAD|-]",
 		Short: "put a message into a process's mailbox",
-		Long: `send puts a message into a process's mailbox; PID 0 stands for every mailbox but the
-sender's. Without a PAYLOAD it is null.
+		Long: `send puts a message into a process's mailbox, or from an agent into the operator's,
+which "pwos recv operator" reads. From the operator, PID 0 stands for every process.
+Without a PAYLOAD it is null.
 
 ` + payloadHelp + `
 
@@ -33,7 +34,8 @@ Exit status: 0 delivered, 1 it had expired, 3 denied by capability or governance
 4 no such mailbox, 5 the mailbox is full.`,
 		Example: `  pwos send 7 hello
   pwos send 7 '{"job": 1}' --intent work --priority URGENT
-  date | pwos send 7 - --as 3`,
+  date | pwos send 7 - --as 3
+  pwos send operator done --as 3`,
 		Args: arguments(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := f.input(cmd, args[0])
@@ -41,6 +43,11 @@ Exit status: 0 delivered, 1 it had expired, 3 denied by capability or governance
 				return usage(cmd, err)
 			}
 			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				if args[0] == operatorName && (in.PID == nil || *in.PID == 0) {
+					if err := notOperator(ctx, c); err != nil {
+						return err
+					}
+				}
 				in.Payload = schema.Value("null")
 				if len(args) == 2 {
 					if in.Payload, err = a.value(ctx, cmd, f.payload, args[1]); err != nil {
@@ -61,7 +68,7 @@ Exit status: 0 delivered, 1 it had expired, 3 denied by capability or governance
 
 // input is all of the message but its payload; its errors are wrong usage.
 func (f *sendFlags) input(cmd *cobra.Command, receiver string) (*schema.SendMsgInput, error) {
-	pid, err := pidOf(receiver, 0)
+	pid, err := mailboxOf(receiver, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +84,22 @@ func (f *sendFlags) input(cmd *cobra.Command, receiver string) (*schema.SendMsgI
 		return nil, err
 	}
 	return in, checkPriority(in.Priority)
+}
+
+// notOperator refuses the operator itself as the sender: the kernel would take its message to PID 0 for one to everybody. Who
+// the sender is, the kernel tells: only the operator may ask about PID 0.
+func notOperator(ctx context.Context, c *client.Client) error {
+	var operator int64
+	_, err := invoke(ctx, c, "Capability.Get", &schema.CapabilityGetInput{PID: &operator})
+	switch kernel := (*client.KernelError)(nil); {
+	case !errors.As(err, &kernel):
+		return err
+	case kernel.Code == 403:
+		return nil
+	case kernel.Code == 404:
+		return errors.New("the operator does not send to itself: name the sender with --as PID, or send to every process with PID 0")
+	}
+	return err
 }
 
 // checkPriority refuses what is no priority.

@@ -12,6 +12,7 @@ import (
 type spawnFlags struct {
 	intent, role, priority string
 	allow, quotas          []string
+	http                   httpFlags
 	expires, parent        numberFlag
 }
 
@@ -23,8 +24,9 @@ func newSpawn(a *app) *cobra.Command {
 		Long: `spawn adds a process: an agent with a PID, a capability and a mailbox of its own. It
 starts no program. Its PID and name are printed.
 
-Without --allow it is granted the default: the ten syscalls of the capability model
-and 200 units of each resource, cut down to what its parent holds.
+Without --allow it is granted the default: the ten syscalls of the capability model,
+Ipc.Receive, and 200 units of each resource, cut down to what its parent holds. A quota
+bounds what is held at once; it is not used up.
 
 Exit status: 3 more than the parent may give, 1 no resource or syscall of that name.`,
 		Example: `  pwos spawn scout
@@ -45,6 +47,7 @@ Exit status: 3 more than the parent may give, 1 no resource or syscall of that n
 	flags.StringVar(&f.priority, "priority", "", "LOW, NORMAL, HIGH or URGENT (default NORMAL)")
 	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas")
 	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again; needs --allow")
+	f.http.add(cmd)
 	f.expires.add(cmd, "expires-at-tick", "last tick at which its grant holds (default: it does not expire); needs --allow")
 	f.parent.add(cmd, "parent", "process that spawns it (default 0, the operator)")
 	return cmd
@@ -68,7 +71,7 @@ func (f *spawnFlags) input(cmd *cobra.Command, agent string) (*schema.SpawnInput
 	if in.PID, err = f.parent.given(cmd, "parent", 0); err != nil {
 		return nil, err
 	}
-	grant := schema.SpawnCapability{AllowedSyscalls: f.allow}
+	grant := schema.SpawnCapability{AllowedSyscalls: f.allow, HTTP: f.http.grant()}
 	if grant.ResourceQuotas, err = quotasOf(f.quotas); err != nil {
 		return nil, err
 	}
@@ -78,8 +81,8 @@ func (f *spawnFlags) input(cmd *cobra.Command, agent string) (*schema.SpawnInput
 	switch {
 	case cmd.Flags().Changed("allow"):
 		in.Capabilities = &grant
-	case grant.ResourceQuotas != nil || grant.ExpiresAtTick != nil:
-		return nil, errors.New("--quota and --expires-at-tick are part of a grant: say with --allow what it may call")
+	case grant.ResourceQuotas != nil || grant.ExpiresAtTick != nil || grant.HTTP != nil:
+		return nil, errors.New("--quota, --host and --expires-at-tick are part of a grant: say with --allow what it may call")
 	}
 	return in, nil
 }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,7 +21,8 @@ func newStatus(a *app) *cobra.Command {
 		Long: `status shows the kernel that runs: its process, its sockets, how fast it answers.
 It never starts one: without a kernel it exits with 6, and says why the last start
 failed, if it did. Where the journal cannot be written, as on a full disk, it says so:
-commands are refused until it can.`,
+commands are refused until it can. It also says what you have to see to, such as a
+file of keys whose mode became unsafe.`,
 		Example: `  pwos status
   pwos status --json`,
 		Args: arguments(cobra.NoArgs),
@@ -39,12 +43,20 @@ type kernelInfo struct {
 	eventsSocket string
 	syscalls     int
 	ping         time.Duration
-	refusing     string // why commands are refused; "" where they are not, or it does not tell
+	condition
 	parameters
+	others map[string]int64 // origins beside the operator's under which there is memory, with the number of keys
+}
+
+// condition is what is wrong with a kernel, as far as it tells.
+type condition struct {
+	refusing string   // why commands are refused; "" where they are not
+	warnings []string // what the operator has to see to
 }
 
 // parameters are what the kernel was started with, as far as it tells; "" and nil where it does not.
 type parameters struct {
+	origin  string   // the operator's
 	sync    string   // when a command is answered
 	sandbox string   // what can confine an agent's program
 	gaps    []string // what that does not refuse
@@ -68,7 +80,13 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 		return s, err
 	}
 	places := c.Places()
-	return kernelInfo{c.PID(), places.KernelSocket, places.EventsSocket, len(types), ping, readRefusal(ctx, c), readParameters(ctx, c)}, nil
+	info := kernelInfo{
+		pid: c.PID(), socket: places.KernelSocket, eventsSocket: places.EventsSocket, syscalls: len(types), ping: ping,
+		condition: readCondition(ctx, c), parameters: readParameters(ctx, c),
+	}
+	info.others = readOrigins(ctx, c)
+	delete(info.others, info.origin)
+	return info, nil
 }
 
 // readParameters asks for the parameter block, which a caller may be denied.
@@ -78,22 +96,34 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 		return p
 	}
 	members, _ := objectOf(data)
+	p.origin, _ = textOf(members["origin"])
 	p.sync, _ = textOf(members["sync"])
 	p.sandbox, _ = textOf(members["sandbox"])
 	p.gaps, _ = valueOf[[]string](members["sandbox_gaps"])
 	return p
 }
 
-// readRefusal asks whether commands are refused, which a caller may be denied. It comes after other questions: they are
-// journaled too, so the kernel knows by then whether it can write.
-func readRefusal(ctx context.Context, c *client.Client) string {
+// readOrigins asks under which origins there is memory, which the operator alone is told.
+func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
+	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/origins"})
+	if err != nil {
+		return nil
+	}
+	keys, _ := valueOf[map[string]int64](data)
+	return keys
+}
+
+// readCondition asks whether commands are refused, and what else is wrong, which a caller may be denied. It comes after
+// other questions: they are journaled too, so the kernel knows by then whether it can write.
+func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	data, err := invoke(ctx, c, "Audit.Metrics", &schema.AuditMetricsInput{})
 	if err != nil {
-		return ""
+		return is
 	}
 	members, _ := objectOf(data)
-	why, _ := textOf(members["refusing"])
-	return why
+	is.refusing, _ = textOf(members["refusing"])
+	is.warnings, _ = valueOf[[]string](members["warnings"])
+	return is
 }
 
 // durability says what an answer to a command promises.
@@ -128,6 +158,17 @@ func (a *app) printStatus(s kernelInfo) error {
 		if s.refusing != "" {
 			o = o.text("refusing", s.refusing)
 		}
+		if len(s.others) > 0 {
+			o = o.text("origin", s.origin)
+			var list object
+			for _, origin := range slices.Sorted(maps.Keys(s.others)) {
+				list = list.integer(origin, s.others[origin])
+			}
+			o = o.raw("other_origins", list.close())
+		}
+		if len(s.warnings) > 0 {
+			o = o.raw("warnings", textList(s.warnings))
+		}
 		if s.sandbox != "" {
 			o = o.text("sandbox", s.sandbox).raw("sandbox_gaps", textList(s.gaps))
 		}
@@ -138,9 +179,18 @@ func (a *app) printStatus(s kernelInfo) error {
 	if s.refusing != "" {
 		t.row("commands", a.style(bad, "refused")+", because the journal cannot be written: "+escaped(s.refusing))
 	}
+	for _, warning := range s.warnings {
+		t.row("warning", a.style(bad, escaped(warning)))
+	}
 	t.row("socket", escaped(s.socket))
 	t.row("older dialect", escaped(s.eventsSocket))
 	t.row("syscalls", strconv.Itoa(s.syscalls))
+	if len(s.others) > 0 {
+		t.row("origin", escaped(s.origin))
+	}
+	for _, origin := range slices.Sorted(maps.Keys(s.others)) {
+		t.row("other memory", escaped(fmt.Sprintf("%d keys under %s: pwos mem ls --origin %s", s.others[origin], origin, quoted(origin))))
+	}
 	t.row("durability", durability(s.sync))
 	t.row("answers in", s.ping.Round(time.Microsecond).String())
 	if s.sandbox != "" {

@@ -122,7 +122,7 @@ func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput
 	}
 	defer closeInto(&err, c)
 	if f.root != "" || f.origin != "" {
-		if err := sameParameters(ctx, c, args); err != nil {
+		if err := f.sameParameters(ctx, c, args); err != nil {
 			return nil, err
 		}
 	}
@@ -164,9 +164,9 @@ func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *sche
 	return nil, &verdict{exitUnreachable, fmt.Errorf("%w; and the call cannot be made here: %w", unreachable, err)}
 }
 
-// sameParameters makes sure that a kernel which runs is one of the root and the origin that the flags ask for: nobody gives
-// it others by asking (ABI 6.4).
-func sameParameters(ctx context.Context, c *client.Client, args []string) error {
+// sameParameters makes sure that a kernel which runs has the root and the origin that the flags name, those that are given:
+// nobody gives it others by asking (ABI 6.4).
+func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, args []string) error {
 	root, origin, err := daemon.Parameters(args, os.Getenv)
 	if err != nil {
 		return err
@@ -176,11 +176,13 @@ func sameParameters(ctx context.Context, c *client.Client, args []string) error 
 		return err
 	}
 	members, _ := objectOf(data)
-	hasRoot, _ := textOf(members["root"])
-	hasOrigin, _ := textOf(members["origin"])
-	if hasRoot != root || hasOrigin != origin {
-		return schema.Errorf(schema.Conflict, "the kernel that runs has the root %q and the origin %q, not %q and %q: leave out --root and --origin, or shut it down first",
-			hasRoot, hasOrigin, root, origin)
+	for _, given := range []struct {
+		name, value, wanted string
+	}{{"root", f.root, root}, {"origin", f.origin, origin}} {
+		if has, _ := textOf(members[given.name]); given.value != "" && has != given.wanted {
+			return schema.Errorf(schema.Conflict, "the kernel that runs has the %s %q, not %q: leave out --%s, or shut it down first",
+				given.name, has, given.wanted, given.name)
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
@@ -70,6 +71,13 @@ type Crypto struct {
 type Agents struct {
 	Grace        Duration `toml:"grace"`         // between TERM and KILL
 	RestartDelay Duration `toml:"restart_delay"` // before the first restart; each further one doubles it
+
+	// Bounds for each agent (PROTOCOL 9).
+	Connections           int   `toml:"connections"`              // to the sockets, at a time
+	Prologues             int   `toml:"prologues"`                // of those, how many may not have authenticated yet
+	InFlightBytes         int64 `toml:"in_flight_bytes"`          // of requests under way and answers not yet taken
+	JournalBytesPerSecond int64 `toml:"journal_bytes_per_second"` // sustained
+	JournalBurstBytes     int64 `toml:"journal_burst_bytes"`      // at once, after a pause
 }
 
 // Journal is how the record is kept.
@@ -148,8 +156,11 @@ func Default(getenv func(string) string, uid int, home string) Config {
 		Crypto:     Crypto{AgentSocket: getenv("SSH_AUTH_SOCK")},
 		HTTP:       HTTP{MaxBodyBytes: 32 << 20},
 		Blobs:      Blobs{TTL: Duration(time.Hour), FileBytes: 64 << 20, DirBytes: 1 << 30, DirFiles: 65536},
-		Agents:     Agents{Grace: Duration(5 * time.Second), RestartDelay: Duration(time.Second)},
-		Net:        Net{Each: 128, All: 1024, Idle: Duration(10 * time.Minute)},
+		Agents: Agents{
+			Grace: Duration(5 * time.Second), RestartDelay: Duration(time.Second),
+			Connections: 32, Prologues: 8, InFlightBytes: 4 << 20, JournalBytesPerSecond: 1 << 20, JournalBurstBytes: 8 << 20,
+		},
+		Net: Net{Each: 128, All: 1024, Idle: Duration(10 * time.Minute)},
 	}
 }
 
@@ -209,6 +220,7 @@ func (c *Config) faults() (all []*Error) {
 	if path := c.Crypto.Identity; path != "" && !filepath.IsAbs(path) {
 		refuse("crypto.identity", "%q must be an absolute path", path)
 	}
+	c.agentFaults(refuse)
 	c.placeFaults(refuse)
 	c.outsideFaults(refuse)
 	c.toolFaults(refuse)
@@ -216,6 +228,9 @@ func (c *Config) faults() (all []*Error) {
 	for name, capacity := range c.Resources {
 		if name == "" || !(capacity >= 0) || math.IsInf(capacity, 0) {
 			refuse("resources."+name, "%v must be a finite number of at least 0, under a name", capacity)
+		}
+		if strings.ContainsFunc(name, schema.Hidden) {
+			refuse(fmt.Sprintf("resources.%q", name), "the name must not have characters that are not visible")
 		}
 	}
 	return all

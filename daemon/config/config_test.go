@@ -45,6 +45,15 @@ func TestParse(t *testing.T) {
 		{name: "journal", text: "[journal]\nsync = 'interval'\nsync_interval = '1s'\nsnapshot_every = 1", want: func(c *config.Config) {
 			c.Journal = config.Journal{Sync: config.Interval, SyncInterval: config.Duration(time.Second), SnapshotEvery: 1}
 		}},
+		{name: "bounds of agents", text: "[agents]\nconnections = 1\nprologues = 2\nin_flight_bytes = 2097152\njournal_bytes_per_second = 65537\njournal_burst_bytes = 65538", want: func(c *config.Config) {
+			a := &c.Agents
+			a.Connections, a.Prologues, a.InFlightBytes, a.JournalBytesPerSecond, a.JournalBurstBytes = 1, 2, 2097152, 65537, 65538
+		}},
+		{name: "no connections", text: "[agents]\nconnections = 0", says: "line 2: agents.connections: 0 must be at least 1"},
+		{name: "no prologues", text: "[agents]\nprologues = 0", says: "line 2: agents.prologues: 0 must be from 1 to 32"},
+		{name: "nothing in flight", text: "[agents]\nin_flight_bytes = 1", says: "line 2: agents.in_flight_bytes: 1 must be at least 2097152"},
+		{name: "no journal", text: "[agents]\njournal_bytes_per_second = 1", says: "line 2: agents.journal_bytes_per_second: 1 must be at least 65536"},
+		{name: "no burst", text: "[agents]\njournal_burst_bytes = 1", says: "line 2: agents.journal_burst_bytes: 1 must be at least 65536"},
 		{name: "other durability", text: "[journal]\nsync = 'never'", says: `line 2: journal.sync: "never" must be always or interval`},
 		{name: "no time to sync", text: "[journal]\nsync_interval = '0s'", says: "line 2: journal.sync_interval: 0s must be more than nothing"},
 		{name: "no snapshots", text: "[journal]\nsnapshot_every = 0", says: "line 2: journal.snapshot_every: "},
@@ -56,6 +65,7 @@ func TestParse(t *testing.T) {
 		{name: "not TOML", text: "log = [", says: "line 1"},
 		{name: "twice", text: "state_dir = '/a'\nstate_dir = '/b'", says: "line 2"},
 		{name: "wrong type", text: "limits.line_bytes = 'many'", says: "line 1: limits.line_bytes: takes an integer"},
+		{name: "hidden character in a name", text: "[resources]\n\"gpu\\u200b\" = 1", says: "the name must not have characters that are not visible"},
 		{name: "no number", text: "resources.gpu = 'x'", says: "line 1: resources.gpu: takes a number"},
 		{name: "no list", text: "http.allow = 3", says: "line 1: http.allow: takes a list of strings"},
 		{name: "no list of tables", text: "ipc.deny = 3", says: "line 1: ipc.deny: takes a list of tables"},

@@ -53,6 +53,12 @@ func keys() map[string]unstable.Kind {
 		"agents.grace":         unstable.String,
 		"agents.restart_delay": unstable.String,
 
+		"agents.connections":              unstable.Integer,
+		"agents.prologues":                unstable.Integer,
+		"agents.in_flight_bytes":          unstable.Integer,
+		"agents.journal_bytes_per_second": unstable.Integer,
+		"agents.journal_burst_bytes":      unstable.Integer,
+
 		"ipc.deny.intent":       unstable.String,
 		"ipc.deny.sender_pid":   unstable.Integer,
 		"ipc.deny.receiver_pid": unstable.Integer,

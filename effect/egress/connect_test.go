@@ -389,7 +389,7 @@ func TestRevoke(t *testing.T) {
 				t.Parallel()
 				h := open(t)
 				token := *h.token.Load()
-				token.ExpiresAtTick = new(int64(5))
+				token.Granted.ExpiresAtTick = new(int64(5))
 				h.token.Store(&token)
 				server := newEcho(t, nil)
 				h.at("raw.test:7000", server.Addr().String())

@@ -19,10 +19,11 @@ const patience = 2 * time.Minute
 
 // Daemon is what is started.
 type Daemon struct {
-	Command []string // program and arguments
-	Dir     string   // its home, with runtime directory r and state directory s, and config.toml where that is there
-	Env     []string // beside those of the places, such as PATH
-	Log     string   // a file that all lives add to what they say; "": it is kept in memory, for each life
+	Command []string             // program and arguments
+	Dir     string               // its home, with runtime directory r and state directory s, and config.toml where that is there
+	Env     []string             // beside those of the places, such as PATH
+	As      *syscall.SysProcAttr // whom it runs as; nil: who runs the test
+	Log     string               // a file that all lives add to what they say; "": it is kept in memory, for each life
 }
 
 // Life is a daemon's from its start to its end.
@@ -56,6 +57,7 @@ func (d *Daemon) Launch(t testing.TB) *Life {
 	if _, err := os.Stat(place("config.toml")); err == nil {
 		l.cmd.Env = append(l.cmd.Env, "PWOS_CONFIG="+place("config.toml"))
 	}
+	l.cmd.SysProcAttr = d.As
 	l.cmd.ExtraFiles, l.cmd.Stdout, l.cmd.Stderr = []*os.File{told}, &l.said, &l.said
 	if d.Log != "" {
 		file, err := os.OpenFile(d.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -4,7 +4,6 @@ package faultfs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -213,25 +212,27 @@ func (d *Disk) SyncDir(name string) error {
 }
 
 // Lock implements journal.FS.
-func (d *Disk) Lock(dir string) (io.Closer, error) {
+func (d *Disk) Lock(dir string) (journal.Dir, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.locks[dir] {
 		return nil, journal.ErrLocked
 	}
 	d.locks[dir] = true
-	return unlock{d, dir}, nil
+	return lockedDir{d, dir}, nil
 }
 
-type unlock struct {
+type lockedDir struct {
 	d   *Disk
 	dir string
 }
 
-func (u unlock) Close() error {
-	u.d.mu.Lock()
-	defer u.d.mu.Unlock()
-	delete(u.d.locks, u.dir)
+func (l lockedDir) Sync() error { return l.d.SyncDir(l.dir) }
+
+func (l lockedDir) Close() error {
+	l.d.mu.Lock()
+	defer l.d.mu.Unlock()
+	delete(l.d.locks, l.dir)
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package faultfs
 
 import (
-	"io"
 	"sync"
 
 	"github.com/promptware-os/pwos/journal"
@@ -121,11 +120,28 @@ func (f *Failing) SyncDir(name string) error {
 }
 
 // Lock implements journal.FS.
-func (f *Failing) Lock(dir string) (io.Closer, error) {
+func (f *Failing) Lock(dir string) (journal.Dir, error) {
 	if f.fail("lock") {
 		return nil, f.fault.Err
 	}
-	return f.FS.Lock(dir)
+	d, err := f.FS.Lock(dir)
+	if err != nil {
+		return nil, err
+	}
+	return failingDir{d, f}, nil
+}
+
+type failingDir struct {
+	journal.Dir
+
+	fs *Failing
+}
+
+func (d failingDir) Sync() error {
+	if d.fs.fail("syncdir") {
+		return d.fs.fault.Err
+	}
+	return d.Dir.Sync()
 }
 
 func (f *Failing) wrap(under journal.File, err error) (journal.File, error) {

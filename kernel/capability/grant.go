@@ -10,7 +10,7 @@ import (
 
 // grant answers Capability.Grant: a living process is granted what the granter may give.
 func (r *Registry) grant(call *kernel.Call, in *schema.GrantInput) (kernel.Result, error) {
-	token, err := kernel.NewToken(in, r.pools)
+	grant, err := kernel.NewGrant(in, call.PID, r.pools)
 	if err != nil {
 		return kernel.Result{}, err
 	}
@@ -20,12 +20,57 @@ func (r *Registry) grant(call *kernel.Call, in *schema.GrantInput) (kernel.Resul
 	if err := r.authority(call, "grant to", in.PID); err != nil {
 		return kernel.Result{}, err
 	}
-	if call.PID != kernel.Operator {
-		if err := call.Token.Covers(token); err != nil {
+	out := schema.GrantOutput{Token: schema.Token{PID: in.PID, TokenGrant: *grant}}
+	if in.Adds() {
+		if out.Token, err = r.added(in.PID, grant, call.Tick); err != nil {
 			return kernel.Result{}, err
 		}
 	}
-	return answer(token.Token)
+	made := kernel.Token{Granted: out.Token}
+	if call.PID != kernel.Operator {
+		for _, g := range made.Grants() {
+			if g.GrantedBy == call.PID {
+				grant.ExpiresAtTick = g.ExpiresAtTick // which a grant that adds may leave as it was
+			}
+		}
+		if err := call.Token.Covers(grant, call.Tick); err != nil {
+			return kernel.Result{}, err
+		}
+		made.Granter = call.Token
+	} else if by := out.GrantedBy; by != kernel.Operator {
+		made.Granter = r.linked(r.tokens, by)
+	}
+	if why := made.Ineffective(call.Tick); why != "" {
+		out.Warning = fmt.Sprintf("nothing of this grant is effective: %s", why)
+	}
+	return answer(out)
+}
+
+// added returns the token of a process with a grant more. It joins that of the same granter, or stands beside it: what the
+// operator and what an agent granted are kept apart, as only the latter is cut down to what that agent may do.
+func (r *Registry) added(pid int64, grant *schema.TokenGrant, tick int64) (schema.Token, *schema.Error) {
+	alone := schema.Token{PID: pid, TokenGrant: *grant}
+	held := r.linked(r.tokens, pid)
+	if held == nil {
+		return alone, nil
+	}
+	var own, other *schema.TokenGrant
+	for _, g := range held.Grants() {
+		switch {
+		case g.GrantedBy == grant.GrantedBy:
+			own = g
+		case g.GrantedBy != kernel.Operator && grant.GrantedBy != kernel.Operator:
+			return alone, schema.Errorf(schema.Conflict,
+				"pid %d may not add to what pid %d granted pid %d: only that process and the operator may; mode replace takes its place", grant.GrantedBy, g.GrantedBy, pid)
+		default:
+			other = g
+		}
+	}
+	joined := kernel.Join(own, grant, tick)
+	if other == nil {
+		return schema.Token{PID: pid, TokenGrant: *joined}, nil
+	}
+	return kernel.Beside(pid, other, joined), nil
 }
 
 // grantDefault answers Capability.GrantDefault: the same, with what CAP 3 says a process gets.
@@ -44,12 +89,16 @@ func (r *Registry) grantDefault(call *kernel.Call, in *schema.GrantDefaultInput)
 
 // endow answers the kernel's Capability.Endow, a step on the way to a process that is not there yet. Whether its parent may
 // give as much is for the process domain to say.
-func (r *Registry) endow(in *schema.GrantInput) (kernel.Result, error) {
-	token, err := kernel.NewToken(in, r.pools)
+func (r *Registry) endow(in *schema.EndowInput) (kernel.Result, error) {
+	by := int64(kernel.Operator)
+	if in.GrantedBy != nil {
+		by = *in.GrantedBy
+	}
+	grant, err := kernel.NewGrant(&in.GrantInput, by, r.pools)
 	if err != nil {
 		return kernel.Result{}, err
 	}
-	return answer(token.Token)
+	return answer(schema.Token{PID: in.PID, TokenGrant: *grant})
 }
 
 // living returns an error unless pid is a process that has not ended.
@@ -67,7 +116,7 @@ func unknown(pid int64) *schema.Error {
 	return schema.Errorf(schema.NotFound, "no process has pid %d: Process.List shows who is there", pid)
 }
 
-// authority returns an error where an agent reaches beyond its own descendants. A grant replaces what was there, so who
+// authority returns an error where an agent reaches beyond its own descendants. A grant can replace what was there, so who
 // could grant to anybody could take rights away from anybody, its own parent included; over its descendants an agent has
 // that power already, since it may end them.
 func (r *Registry) authority(call *kernel.Call, verb string, pid int64) *schema.Error {

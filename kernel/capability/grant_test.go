@@ -8,7 +8,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-const ten = `"SYS_ALLOC","SYS_CHECKPOINT","SYS_COMMIT_DELTA","SYS_GET_STATE","SYS_QUERY","SYS_RELEASE","SYS_ROLLBACK","SYS_SEND_MSG","SYS_SPAWN","SYS_TERMINATE"`
+const ten = `"Ipc.Receive","SYS_ALLOC","SYS_CHECKPOINT","SYS_COMMIT_DELTA","SYS_GET_STATE","SYS_QUERY","SYS_RELEASE","SYS_ROLLBACK","SYS_SEND_MSG","SYS_SPAWN","SYS_TERMINATE"`
 
 func TestGrantAnswersTheToken(t *testing.T) {
 	t.Parallel()
@@ -57,6 +57,7 @@ func TestGrantAnswersTheToken(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRegistry()
+			tt.token = shown(tt.from.pid, tt.token)
 			must(t, r, tt.from, tt.typ, tt.data, tt.token)
 			if got := string(domaintest.Snapshot(t, r)); got != "["+tt.token+"]" {
 				t.Errorf("holds %s, want %s", got, tt.token)
@@ -69,8 +70,8 @@ func TestGrantReplaces(t *testing.T) {
 	t.Parallel()
 	r := newRegistry()
 	must(t, r, operator, "Capability.GrantDefault", `{"pid":2}`,
-		`{"pid":2,"allowed_syscalls":[`+ten+`],"resource_quotas":{"cpu":200,"gpu":200}}`)
-	const less = `{"pid":2,"allowed_syscalls":["Memory.Get"],"resource_quotas":{}}`
+		shown(0, `{"pid":2,"allowed_syscalls":[`+ten+`],"resource_quotas":{"cpu":200,"gpu":200}}`))
+	less := shown(0, `{"pid":2,"allowed_syscalls":["Memory.Get"],"resource_quotas":{}}`)
 	must(t, r, operator, "Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Get"]}`, less)
 	if got := string(domaintest.Snapshot(t, r)); got != "["+less+"]" {
 		t.Errorf("holds %s", got)
@@ -81,9 +82,9 @@ func TestGrantRefuses(t *testing.T) {
 	t.Parallel()
 	small := agent(1, "Capability.*", "SYS_QUERY")
 	bounded := agent(1, "*")
-	bounded.token.ExpiresAtTick = new(int64(9))
+	bounded.token.Granted.ExpiresAtTick = new(int64(9))
 	rich := agent(1, "*")
-	rich.token.ResourceQuotas = map[string]float64{"gpu": 200, "cpu": 199.5}
+	rich.token.Granted.ResourceQuotas = map[string]float64{"gpu": 200, "cpu": 199.5}
 	tests := []struct {
 		name      string
 		from      caller
@@ -149,7 +150,7 @@ func TestGrantRefuses(t *testing.T) {
 		},
 		{
 			"default syscalls that it lacks", small, "Capability.GrantDefault", `{"pid":2}`, schema.Forbidden,
-			"pid 1 may not grant SYS_ALLOC: it does not hold it itself",
+			"pid 1 may not grant Ipc.Receive: it does not hold it itself",
 		},
 		{
 			"default quotas that it lacks", rich, "Capability.GrantDefault", `{"pid":2}`, schema.Forbidden,
@@ -170,7 +171,7 @@ func TestGrantRefuses(t *testing.T) {
 			r := newRegistry()
 			for _, pid := range []string{"1", "2", "4"} {
 				data := `{"pid":` + pid + `,"allowed_syscalls":["SYS_QUERY"],"resource_quotas":{}}`
-				must(t, r, operator, "Capability.Grant", data, data)
+				must(t, r, operator, "Capability.Grant", data, shown(0, data))
 			}
 			refused(t, r, tt.from, tt.typ, tt.data, tt.class, tt.message)
 		})
@@ -181,9 +182,9 @@ func TestGrantRefuses(t *testing.T) {
 func TestDefaultGrantWithinTheGrantersOwn(t *testing.T) {
 	t.Parallel()
 	rich := agent(1, "*")
-	rich.token.ResourceQuotas = map[string]float64{"gpu": kernel.DefaultQuota}
+	rich.token.Granted.ResourceQuotas = map[string]float64{"gpu": kernel.DefaultQuota}
 	must(t, newRegistry(), rich, "Capability.GrantDefault", `{"pid":2,"resources":["gpu"]}`,
-		`{"pid":2,"allowed_syscalls":[`+ten+`],"resource_quotas":{"gpu":200}}`)
+		shown(1, `{"pid":2,"allowed_syscalls":[`+ten+`],"resource_quotas":{"gpu":200}}`))
 }
 
 func TestDecideKnowsItsOwnSyscallsOnly(t *testing.T) {

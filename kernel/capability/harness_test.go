@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -41,9 +42,18 @@ var operator = caller{}
 
 // agent is a caller with a token of these patterns, and quotas of 10 of each pool.
 func agent(pid int64, allowed ...string) caller {
-	return caller{pid: pid, token: &kernel.Token{Token: schema.Token{
-		PID: pid, AllowedSyscalls: allowed, ResourceQuotas: map[string]float64{"cpu": 10, "gpu": 10},
-	}}}
+	return caller{pid: pid, token: &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{
+		AllowedSyscalls: allowed, ResourceQuotas: map[string]float64{"cpu": 10, "gpu": 10},
+	}}}}
+}
+
+// shown is a token as it is answered: with who granted it, and the expiry that it does not have.
+func shown(by int64, token string) string {
+	pid, rest, _ := strings.Cut(token, ",")
+	if !strings.Contains(rest, "expires_at_tick") {
+		rest = strings.TrimSuffix(rest, "}") + `,"expires_at_tick":null}`
+	}
+	return fmt.Sprintf(`%s,"granted_by":%d,%s`, pid, by, rest)
 }
 
 func run(t testing.TB, r *capability.Registry, from caller, typ, data string) (string, error) {

@@ -74,14 +74,17 @@ func (m model) expired(tick int64) string {
 func (m model) caller(pid, tick int64) caller {
 	c := caller{pid: pid, tick: tick}
 	if t, ok := m[pid]; ok && pid != kernel.Operator {
-		c.token = &kernel.Token{Token: t}
+		c.token = &kernel.Token{Granted: t}
+		if t.GrantedBy != kernel.Operator {
+			c.token.Granter = m.caller(t.GrantedBy, tick).token
+		}
 	}
 	return c
 }
 
 // canonical is a grant as the registry must keep it.
 func canonical(t schema.Token) schema.Token {
-	t.AllowedSyscalls = slices.Compact(slices.Sorted(slices.Values(t.AllowedSyscalls)))
+	t.AllowedSyscalls = append([]string{}, slices.Compact(slices.Sorted(slices.Values(t.AllowedSyscalls)))...)
 	if t.ResourceQuotas == nil {
 		t.ResourceQuotas = map[string]float64{}
 	}

@@ -14,6 +14,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
+// may is what the caller may do now.
+func (c caller) may() schema.Token {
+	e := c.token.Effective(c.tick)
+	return schema.Token{PID: c.pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: e.AllowedSyscalls, ResourceQuotas: e.ResourceQuotas, ExpiresAtTick: e.ExpiresAtTick}}
+}
+
 // machine runs random calls on a registry beside the model.
 type machine struct {
 	t     *testing.T
@@ -50,26 +56,25 @@ func (m *machine) call(r *rapid.T, from caller, typ string, in any) (string, err
 func (m *machine) pid(r *rapid.T, name string) int64 { return rapid.Int64Range(1, 5).Draw(r, name) }
 
 func (m *machine) draw(r *rapid.T) schema.Token {
-	return schema.Token{
-		PID: m.pid(r, "to"),
+	return schema.Token{PID: m.pid(r, "to"), TokenGrant: schema.TokenGrant{
 		AllowedSyscalls: rapid.SliceOfN(rapid.SampledFrom([]string{
 			"*", "Memory.*", "Memory.Get", "Memory.Set", "SYS_ALLOC", "Syscall.Alloc", "Syscall.*", "SYS_QUERY", "Capability.Grant",
 		}), 1, 3).Draw(r, "allowed"),
 		ResourceQuotas: rapid.MapOfN(rapid.SampledFrom(pools()), rapid.SampledFrom([]float64{0, 0.1, 3, 200}), 0, 2).Draw(r, "quotas"),
 		ExpiresAtTick:  rapid.Ptr(rapid.Int64Range(0, 6), true).Draw(r, "expires"),
-	}
+	}}
 }
 
 // grant lets somebody grant something to somebody. Who has a token grants what it holds more often than chance would.
 func (m *machine) grant(r *rapid.T) {
 	from := m.model.caller(rapid.Int64Range(0, 5).Draw(r, "from"), m.tick)
-	if from.pid != kernel.Operator && from.token == nil {
+	if from.pid != kernel.Operator && (from.token == nil || len(from.may().AllowedSyscalls) == 0) {
 		return // the shell denies it
 	}
 	want := m.draw(r)
 	if from.token != nil && rapid.Bool().Draw(r, "its own") {
-		want.AllowedSyscalls, want.ExpiresAtTick = from.token.AllowedSyscalls, from.token.ExpiresAtTick
-		want.ResourceQuotas = from.token.ResourceQuotas
+		own := from.may()
+		want.AllowedSyscalls, want.ExpiresAtTick, want.ResourceQuotas = own.AllowedSyscalls, own.ExpiresAtTick, own.ResourceQuotas
 	}
 	in := &schema.GrantInput{PID: want.PID, AllowedSyscalls: want.AllowedSyscalls, ResourceQuotas: want.ResourceQuotas, ExpiresAtTick: want.ExpiresAtTick}
 	_, err := m.call(r, from, "Capability.Grant", in)
@@ -78,13 +83,13 @@ func (m *machine) grant(r *rapid.T) {
 
 func (m *machine) grantDefault(r *rapid.T) {
 	from := m.model.caller(rapid.Int64Range(0, 5).Draw(r, "from"), m.tick)
-	if from.pid != kernel.Operator && from.token == nil {
+	if from.pid != kernel.Operator && (from.token == nil || len(from.may().AllowedSyscalls) == 0) {
 		return
 	}
 	pid := m.pid(r, "to")
 	d := kernel.DefaultGrant(pid, pools())
 	_, err := m.call(r, from, "Capability.GrantDefault", &schema.GrantDefaultInput{PID: pid})
-	m.judge(r, from, schema.Token{PID: pid, AllowedSyscalls: d.AllowedSyscalls, ResourceQuotas: d.ResourceQuotas}, err)
+	m.judge(r, from, schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: d.AllowedSyscalls, ResourceQuotas: d.ResourceQuotas}}, err)
 }
 
 // judge says whether a grant had to succeed or to fail, and takes it over.
@@ -97,14 +102,15 @@ func (m *machine) judge(r *rapid.T, from caller, want schema.Token, err error) {
 		}
 		if from.token != nil {
 			m.granted++
-			if what := exceeds(from.token.Token, want); what != "" {
+			if what := exceeds(from.may(), want); what != "" {
 				r.Fatalf("%v granted %v, with %s", from.token, want, what)
 			}
 		}
+		want.GrantedBy = from.pid
 		m.model[want.PID] = canonical(want)
 		return
 	}
-	if lives && may && (from.token == nil || contains(from.token.Token, want)) {
+	if lives && may && (from.token == nil || contains(from.may(), want)) {
 		r.Fatalf("%d could not grant %v: %v", from.pid, want, err)
 	}
 }
@@ -112,7 +118,7 @@ func (m *machine) judge(r *rapid.T, from caller, want schema.Token, err error) {
 func (m *machine) endow(r *rapid.T) {
 	t := m.draw(r)
 	t.PID += 100
-	if _, err := m.call(r, operator, "Capability.Endow", &schema.GrantInput{PID: t.PID, AllowedSyscalls: t.AllowedSyscalls, ResourceQuotas: t.ResourceQuotas, ExpiresAtTick: t.ExpiresAtTick}); err != nil {
+	if _, err := m.call(r, operator, "Capability.Endow", &schema.EndowInput{GrantInput: schema.GrantInput{PID: t.PID, AllowedSyscalls: t.AllowedSyscalls, ResourceQuotas: t.ResourceQuotas, ExpiresAtTick: t.ExpiresAtTick}}); err != nil {
 		r.Fatal(err)
 	}
 	m.model[t.PID] = canonical(t)
@@ -164,7 +170,7 @@ func (m *machine) check(r *rapid.T) {
 	for pid := range int64(107) {
 		want, ok := m.published[pid]
 		got := m.reg.Token(pid)
-		if (got != nil) != ok || (ok && !reflect.DeepEqual(got.Token, want)) {
+		if (got != nil) != ok || (ok && !reflect.DeepEqual(got.Granted, want)) {
 			r.Fatalf("the view shows %v for %d, want %v", got, pid, want)
 		}
 	}

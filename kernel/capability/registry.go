@@ -3,7 +3,6 @@ package capability
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -17,7 +16,7 @@ type Registry struct {
 	pools     []string // names of the resources that a quota may name, ascending
 	processes kernel.Processes
 
-	tokens map[int64]*kernel.Token
+	tokens *tokens
 	view   view
 	forms  forms
 }
@@ -37,12 +36,13 @@ func New(pools []string, processes kernel.Processes) *Registry {
 		pools:     slices.Compact(slices.Sorted(slices.Values(pools))),
 		processes: processes,
 		forms: forms{
-			token:   schema.TypeOf[schema.Token](),
+			token:   schema.TypeOf[recorded](),
 			expired: schema.TypeOf[schema.RevokeExpiredOutput](),
 			chunk:   schema.TypeOf[[]schema.Token](),
 		},
 	}
 	r.Reset()
+	r.Publish()
 	return r
 }
 
@@ -50,10 +50,9 @@ func New(pools []string, processes kernel.Processes) *Registry {
 func (r *Registry) Decide(call *kernel.Call) (kernel.Result, error) {
 	switch in := call.Input.(type) {
 	case *schema.GrantInput:
-		if call.Syscall.Internal {
-			return r.endow(in)
-		}
 		return r.grant(call, in)
+	case *schema.EndowInput:
+		return r.endow(in)
 	case *schema.GrantDefaultInput:
 		return r.grantDefault(call, in)
 	case *schema.RevokeInput:
@@ -71,7 +70,9 @@ func (r *Registry) Decide(call *kernel.Call) (kernel.Result, error) {
 func (r *Registry) Apply(call *kernel.Call) {
 	switch in := call.Input.(type) {
 	case *schema.GrantInput, *schema.GrantDefaultInput:
-		r.put(&kernel.Token{Token: *read(r.forms.token, call).(*schema.Token)})
+		r.put(read(r.forms.token, call).(*recorded).token(call.PID))
+	case *schema.EndowInput:
+		r.put(read(r.forms.token, call).(*recorded).token(byParent))
 	case *schema.RevokeInput:
 		r.drop(in.PID)
 	case *schema.RevokeExpiredInput:
@@ -86,16 +87,42 @@ func (r *Registry) Apply(call *kernel.Call) {
 }
 
 // Holders returns the PIDs that have a token, ascending: recovery takes away what belongs to nobody alive.
-func (r *Registry) Holders() []int64 { return slices.Sorted(maps.Keys(r.tokens)) }
+func (r *Registry) Holders() []int64 { return r.tokens.Keys() }
 
-func (r *Registry) put(t *kernel.Token) {
-	r.tokens[t.PID] = t
-	r.view.touch(t.PID)
+func (r *Registry) put(t schema.Token) {
+	r.tokens.Set(t.PID, &held{token: &kernel.Token{Granted: t}})
+	r.view.changed = true
 }
 
 func (r *Registry) drop(pid int64) {
-	delete(r.tokens, pid)
-	r.view.touch(pid)
+	r.tokens.Delete(pid)
+	r.view.changed = true
+}
+
+// recorded is a token as the journal has it. Older journals do not say who granted it, nor that it does not expire.
+type recorded struct {
+	PID             int64               `json:"pid"`
+	GrantedBy       *int64              `json:"granted_by,omitzero"`
+	AllowedSyscalls []string            `json:"allowed_syscalls"`
+	ResourceQuotas  map[string]float64  `json:"resource_quotas"`
+	ExpiresAtTick   *int64              `json:"expires_at_tick,omitzero" null:"allowed"`
+	HTTP            *schema.HTTPGrant   `json:"http,omitzero"`
+	Grants          []schema.TokenGrant `json:"grants,omitzero"`
+	Warning         string              `json:"warning,omitzero"`
+}
+
+// token returns the token, granted by otherwise where the journal does not say.
+func (t *recorded) token(otherwise int64) schema.Token {
+	if t.GrantedBy != nil {
+		otherwise = *t.GrantedBy
+	}
+	return schema.Token{
+		PID: t.PID, Grants: t.Grants,
+		TokenGrant: schema.TokenGrant{
+			GrantedBy: otherwise, AllowedSyscalls: t.AllowedSyscalls, ResourceQuotas: t.ResourceQuotas,
+			ExpiresAtTick: t.ExpiresAtTick, HTTP: t.HTTP,
+		},
+	}
 }
 
 // read decodes an answer of Decide. One that it cannot have written stops the kernel: the journal holds another's.

@@ -1,7 +1,6 @@
 package capability
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -11,7 +10,7 @@ import (
 // revoke answers Capability.Revoke. That there is no token to take away is an answer, not an error, even where the process
 // has ended; that there never was such a process is one.
 func (r *Registry) revoke(call *kernel.Call, pid int64) (kernel.Result, error) {
-	_, held := r.tokens[pid]
+	_, held := r.tokens.Get(pid)
 	if kernel.Visible(r.processes, call, pid) == nil && (!held || call.PID != kernel.Operator) {
 		return kernel.Result{}, unknown(pid)
 	}
@@ -25,13 +24,13 @@ func (r *Registry) revoke(call *kernel.Call, pid int64) (kernel.Result, error) {
 // room for: what Capability.RevokeExpired does not name it does not revoke.
 func (r *Registry) expired(call *kernel.Call) []int64 {
 	var pids []int64
-	for pid, token := range r.tokens {
+	r.tokens.Scan(func(pid int64, h *held) bool {
 		unseen := r.processes.Process(pid) != nil && kernel.Visible(r.processes, call, pid) == nil
-		if token.Expired(call.Tick) && !unseen {
+		if h.token.Expired(call.Tick) && !unseen {
 			pids = append(pids, pid)
 		}
-	}
-	slices.Sort(pids)
+		return true
+	})
 	room := kernel.MaxData - len(`{"revoked":[]}`)
 	for i, pid := range pids {
 		if room -= len(strconv.FormatInt(pid, 10)) + len(","); room < 0 {

@@ -18,7 +18,7 @@ func endow(t testing.TB, r *capability.Registry, expires string, pids ...int64) 
 		if expires != "" {
 			data += `,"expires_at_tick":` + expires
 		}
-		must(t, r, operator, "Capability.Endow", data+"}", data+"}")
+		must(t, r, operator, "Capability.Endow", data+"}", shown(0, data+"}"))
 	}
 }
 

@@ -1,12 +1,12 @@
 package capability
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/promptware-os/pwos/kernel"
+	"github.com/tidwall/btree"
+
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -15,16 +15,12 @@ const chunkTokens = 1000
 
 // Snapshot implements kernel.Domain: chunks of tokens, as JSON arrays, by ascending PID.
 func (r *Registry) Snapshot() func(write func(chunk []byte) error) error {
-	tokens := make([]*kernel.Token, 0, len(r.tokens))
-	for _, token := range r.tokens {
-		tokens = append(tokens, token)
-	}
+	all := r.tokens.Copy()
 	return func(write func(chunk []byte) error) error {
-		slices.SortFunc(tokens, func(a, b *kernel.Token) int { return cmp.Compare(a.PID, b.PID) })
-		for part := range slices.Chunk(tokens, chunkTokens) {
+		for part := range slices.Chunk(all.Values(), chunkTokens) {
 			list := make([]schema.Token, len(part))
-			for i, token := range part {
-				list[i] = token.Token
+			for i, h := range part {
+				list[i] = h.token.Granted
 			}
 			chunk, err := schema.Marshal(list)
 			if err != nil {
@@ -40,8 +36,8 @@ func (r *Registry) Snapshot() func(write func(chunk []byte) error) error {
 
 // Reset implements kernel.Domain.
 func (r *Registry) Reset() {
-	r.tokens = map[int64]*kernel.Token{}
-	r.view.all, r.view.touched = true, nil
+	r.tokens = btree.NewMap[int64, *held](0)
+	r.view.changed = true
 }
 
 // Restore implements kernel.Domain.
@@ -54,7 +50,7 @@ func (r *Registry) Restore(chunk []byte) error {
 		return fmt.Errorf("restore tokens: %w", err)
 	}
 	for _, token := range *list.(*[]schema.Token) {
-		r.put(&kernel.Token{Token: token})
+		r.put(token)
 	}
 	return nil
 }

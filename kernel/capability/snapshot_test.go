@@ -25,7 +25,7 @@ func filled(t testing.TB, n int64) *capability.Registry {
 func endowed(t testing.TB, pid int64) *kernel.Call {
 	t.Helper()
 	call := request(t, operator, "Capability.Endow", `{"pid":1,"allowed_syscalls":[]}`)
-	call.Data = fmt.Appendf(nil, `{"pid":%d,"allowed_syscalls":["Memory.*","SYS_ALLOC"],"resource_quotas":{"gpu":0.1}}`, pid)
+	call.Data = fmt.Appendf(nil, `{"pid":%d,"granted_by":0,"allowed_syscalls":["Memory.*","SYS_ALLOC"],"resource_quotas":{"gpu":0.1},"expires_at_tick":null}`, pid)
 	return call
 }
 
@@ -59,7 +59,7 @@ func TestSnapshotChunks(t *testing.T) {
 	}
 	again.Publish()
 	for pid := int64(1); pid <= many; pid++ {
-		if got := again.Token(pid); got == nil || got.PID != pid {
+		if got := again.Token(pid); got == nil || got.PID() != pid {
 			t.Fatalf("after one Publish the view shows %v for %d", got, pid)
 		}
 	}
@@ -96,7 +96,7 @@ func TestReset(t *testing.T) {
 
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
-	for _, chunk := range []string{``, `[`, `{}`, `[{"pid":1}]`, `[{"pid":1,"allowed_syscalls":[],"resource_quotas":{"gpu":"1"}}]`} {
+	for _, chunk := range []string{``, `[`, `{}`, `[{"pid":1}]`, `[{"pid":1,"granted_by":0,"allowed_syscalls":[],"resource_quotas":{"gpu":"1"},"expires_at_tick":null}]`} {
 		if err := capability.New(nil, nil).Restore([]byte(chunk)); err == nil {
 			t.Errorf("%s: restored", chunk)
 		}
@@ -105,8 +105,8 @@ func TestRestoreRefuses(t *testing.T) {
 
 // FuzzRestore: what a damaged snapshot holds is refused or read; what was read is written again the same way.
 func FuzzRestore(f *testing.F) {
-	f.Add([]byte(`[{"pid":1,"allowed_syscalls":["*"],"resource_quotas":{"gpu":0.1},"expires_at_tick":5}]`))
-	f.Add([]byte(`[{"pid":0,"allowed_syscalls":[],"resource_quotas":{}},{"pid":0,"allowed_syscalls":[],"resource_quotas":{}}]`))
+	f.Add([]byte(`[{"pid":1,"granted_by":0,"allowed_syscalls":["*"],"resource_quotas":{"gpu":0.1},"expires_at_tick":5}]`))
+	f.Add([]byte(`[{"pid":0,"granted_by":-1,"allowed_syscalls":[],"resource_quotas":{},"expires_at_tick":null},{"pid":0,"granted_by":7,"allowed_syscalls":[],"resource_quotas":{},"expires_at_tick":null}]`))
 	f.Fuzz(func(t *testing.T, chunk []byte) {
 		r := capability.New(nil, nil)
 		if r.Restore(chunk) != nil {

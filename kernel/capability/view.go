@@ -1,99 +1,80 @@
 package capability
 
 import (
-	"maps"
 	"sync/atomic"
 
+	"github.com/tidwall/btree"
+
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
 )
 
-// A token is read on every call of an agent and seldom replaced. So the view is cut into small maps that nobody changes:
-// a read is two atomic loads and one lookup, a publication copies the maps that it touches and swaps them in. When they
-// hold more than perShard tokens each there are made more of them, so that a copy costs the same for however many.
-// Measured with 10,000 tokens, a read takes less than half of what sync.Map takes.
-const (
-	fewestShards = 64 // a power of two
-	perShard     = 16
-)
-
-type shard = atomic.Pointer[map[int64]*kernel.Token]
-
-// view is the tokens as other domains see them. Token may be called at any time from anywhere, the rest is the registry's.
-type view struct {
-	shards  atomic.Pointer[[]shard]
-	touched map[int64]struct{} // PIDs that may have changed since the last publication
-	all     bool               // anything may have changed since, or there was none
+// held is what the registry keeps of a token. It is immutable but for what it remembers of itself: the token linked to that of
+// its granter, which stands until the granter's is another.
+type held struct {
+	token  *kernel.Token // not linked
+	linked atomic.Pointer[kernel.Token]
 }
 
-func shardOf(pid int64, shards []shard) *shard { return &shards[uint64(pid)&uint64(len(shards)-1)] }
+// tokens are the tokens of one moment, by PID. A copy takes constant time, and what is copied never changes.
+type tokens = btree.Map[int64, *held]
+
+// view is the tokens as other domains see them. Token may be called at any time from anywhere, the rest is the registry's.
+//
+// All of it changes at once: a token is read with those that it was granted from as they were at the same moment. Of two
+// changes that follow one another nobody sees the second without the first.
+type view struct {
+	shown   atomic.Pointer[tokens]
+	changed bool // since the last publication
+}
 
 // Token implements kernel.Tokens: the token of pid as it was last published.
-func (r *Registry) Token(pid int64) *kernel.Token {
-	if shards := r.view.shards.Load(); shards != nil {
-		return (*shardOf(pid, *shards).Load())[pid]
+func (r *Registry) Token(pid int64) *kernel.Token { return r.linked(r.view.shown.Load(), pid) }
+
+// linked returns the token of pid with those above it, nil where it has none. It allocates only where one of them has
+// changed since it was asked for last.
+func (r *Registry) linked(all *tokens, pid int64) *kernel.Token {
+	h, ok := all.Get(pid)
+	if !ok {
+		return nil
 	}
-	return nil // nothing was published yet
+	by := r.granter(&h.token.Granted)
+	if by == kernel.Operator && h.token.Granted.GrantedBy == by {
+		return h.token
+	}
+	var granter *kernel.Token
+	if by != kernel.Operator && by < pid { // a granter is an ancestor, and so older
+		granter = r.linked(all, by)
+	}
+	if was := h.linked.Load(); was != nil && was.Granter == granter {
+		return was
+	}
+	t := &kernel.Token{Granted: h.token.Granted, Granter: granter}
+	t.Granted.GrantedBy = by
+	h.linked.Store(t)
+	return t
+}
+
+// byParent stands for the granter of a token that a journal gave a new process before granters were noted: its parent, who
+// spawned it.
+const byParent = -1
+
+// granter returns the agent among those that granted a token, the operator where there is none.
+func (r *Registry) granter(t *schema.Token) int64 {
+	if t.GrantedBy != byParent {
+		return t.GrantedBy
+	}
+	if p := r.processes.Process(t.PID); p != nil {
+		return p.ParentPID
+	}
+	return t.PID // nobody's: the process is not there
 }
 
 // Publish implements kernel.Publisher. A Token that begins after it has returned gives nobody a token that was revoked or
 // replaced before.
 func (r *Registry) Publish() {
-	if r.view.all || len(r.tokens) > perShard*len(*r.view.shards.Load()) {
-		r.publishAll()
-	} else {
-		r.publishTouched(*r.view.shards.Load())
+	if r.view.changed {
+		r.view.shown.Store(r.tokens.Copy())
+		r.view.changed = false
 	}
-	r.view.all, r.view.touched = false, nil
-}
-
-func (r *Registry) publishAll() {
-	n := fewestShards
-	for n*perShard < 2*len(r.tokens) {
-		n *= 2
-	}
-	fresh := make([]map[int64]*kernel.Token, n)
-	for pid, token := range r.tokens {
-		i := uint64(pid) & uint64(n-1)
-		if fresh[i] == nil {
-			fresh[i] = make(map[int64]*kernel.Token, perShard/2)
-		}
-		fresh[i][pid] = token
-	}
-	shards := make([]shard, n)
-	for i := range fresh {
-		shards[i].Store(&fresh[i])
-	}
-	r.view.shards.Store(&shards)
-}
-
-func (r *Registry) publishTouched(shards []shard) {
-	fresh := make(map[*shard]map[int64]*kernel.Token, len(r.view.touched))
-	for pid := range r.view.touched {
-		at := shardOf(pid, shards)
-		if fresh[at] == nil {
-			fresh[at] = maps.Clone(*at.Load())
-		}
-		if fresh[at] == nil { // nobody was there
-			fresh[at] = map[int64]*kernel.Token{}
-		}
-		if token, ok := r.tokens[pid]; ok {
-			fresh[at][pid] = token
-		} else {
-			delete(fresh[at], pid)
-		}
-	}
-	for at, tokens := range fresh {
-		at.Store(&tokens)
-	}
-}
-
-// touch notes that the token of pid may have changed.
-func (v *view) touch(pid int64) {
-	if v.all {
-		return
-	}
-	if v.touched == nil {
-		v.touched = map[int64]struct{}{}
-	}
-	v.touched[pid] = struct{}{}
 }

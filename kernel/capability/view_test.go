@@ -56,7 +56,7 @@ func TestViewGrows(t *testing.T) {
 		if pid%97 == 0 || pid == most {
 			r.Publish()
 			for seen := int64(0); seen <= pid+1; seen++ {
-				if got := r.Token(seen); (got != nil) != (seen >= 1 && seen <= pid) || (got != nil && got.PID != seen) {
+				if got := r.Token(seen); (got != nil) != (seen >= 1 && seen <= pid) || (got != nil && got.PID() != seen) {
 					t.Fatalf("with %d tokens, %d has %v", pid, seen, got)
 				}
 			}
@@ -77,7 +77,7 @@ func TestRevokedIsGone(t *testing.T) {
 		wg.Go(func() {
 			for !done.Load() {
 				from := least.Load()
-				if got := r.Token(pid); got != nil && (got.PID != pid || *got.ExpiresAtTick < from) {
+				if got := r.Token(pid); got != nil && (got.PID() != pid || *got.Granted.ExpiresAtTick < from) {
 					t.Errorf("round %d was over, yet %v is seen", from, got)
 					return
 				}

@@ -13,6 +13,14 @@ import (
 // commit decides Syscall.CommitDelta. The delta's number is the ledger's next: no command comes between deciding and
 // applying.
 func (d *Domain) commit(call *kernel.Call, in *schema.CommitDeltaInput) (kernel.Result, error) {
+	for field, name := range map[string]*string{"agent_id": in.AgentID, "intent_type": in.IntentType, "action_type": in.ActionType} {
+		if name == nil {
+			continue
+		}
+		if fault := kernel.CheckName(field, *name); fault != nil {
+			return kernel.Result{}, fault
+		}
+	}
 	agent, fault := d.agent(call, in.AgentID)
 	if fault != nil {
 		return kernel.Result{}, fault

@@ -9,30 +9,33 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
+// Check refuses a fetch that needs no network to be refused, for what it asks for or for who asks. It follows from its
+// arguments and the configuration alone.
+type Check func(call *kernel.Call, in *schema.HTTPFetchInput) *schema.Error
+
 // Domain has no state: a request leaves nothing in the kernel but its entries.
-type Domain struct{}
+type Domain struct{ check Check }
 
 var _ kernel.Domain = (*Domain)(nil)
 
-// New returns the domain.
-func New() *Domain { return &Domain{} }
+// New returns the domain. What check lets through is begun, and judged again where it leads elsewhere.
+func New(check Check) *Domain { return &Domain{check} }
 
 // Decide answers the syscalls of schema.Http.
-func (*Domain) Decide(call *kernel.Call) (kernel.Result, error) {
+func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 	switch in := call.Input.(type) {
 	case *schema.HTTPFetchInput:
-		return fetch(call, in)
+		return d.fetch(call, in)
 	case *schema.EffectEnd:
 		return kernel.End(in)
 	}
 	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
 }
 
-// fetch refuses what needs no network to be refused. Hosts are judged by who fetches, on redirects too.
-func fetch(call *kernel.Call, in *schema.HTTPFetchInput) (kernel.Result, error) {
-	if call.PID != kernel.Operator && (call.Token == nil || call.Token.HTTP == nil) {
-		return kernel.Result{}, schema.Errorf(schema.Forbidden,
-			`pid %d may fetch from no host: grant it with "pwos cap grant %d Http.Fetch --host HOST"`, call.PID, call.PID)
+// fetch refuses what needs no network to be refused: such a call is one entry, and nothing is begun.
+func (d *Domain) fetch(call *kernel.Call, in *schema.HTTPFetchInput) (kernel.Result, error) {
+	if call.PID != kernel.Operator && len(call.Token.Fetch(call.Tick)) == 0 {
+		return kernel.Result{}, kernel.NoHost(call.PID, call.Token, call.Tick)
 	}
 	if in.Body != nil && in.BodyRef != nil {
 		return kernel.Result{}, kernel.Invalid("bodyRef", "stands in place of body: send one of the two")
@@ -48,6 +51,9 @@ func fetch(call *kernel.Call, in *schema.HTTPFetchInput) (kernel.Result, error) 
 		if fault := in.BodyRef.Valid("bodyRef"); fault != nil {
 			return kernel.Result{}, fault
 		}
+	}
+	if fault := d.check(call, in); fault != nil {
+		return kernel.Result{}, fault
 	}
 	return kernel.Begin(in), nil
 }

@@ -12,9 +12,15 @@ import (
 // runner, as it was asked for.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	token := &kernel.Token{Token: schema.Token{PID: 7, HTTP: &schema.HTTPGrant{Hosts: []string{"*"}}}}
+	token := &kernel.Token{Granted: schema.Token{PID: 7, TokenGrant: schema.TokenGrant{HTTP: &schema.HTTPGrant{Hosts: []string{"*"}}}}}
 	body, put := "x", "PUT"
 	ref := &schema.BlobRef{Scheme: "data", Path: ",x"}
+	check := func(call *kernel.Call, in *schema.HTTPFetchInput) *schema.Error {
+		if in.URL == "closed" {
+			return schema.Errorf(schema.Forbidden, "pid %d may not", call.PID)
+		}
+		return nil
+	}
 	for name, tt := range map[string]struct {
 		pid   int64
 		token *kernel.Token
@@ -28,11 +34,12 @@ func TestDecide(t *testing.T) {
 		"no hosts":       {pid: 7, token: &kernel.Token{}, in: schema.HTTPFetchInput{URL: "u"}, class: schema.Forbidden},
 		"body":           {in: schema.HTTPFetchInput{URL: "u", Method: &put, Body: &body}, begun: true},
 		"body elsewhere": {in: schema.HTTPFetchInput{URL: "u", Method: &put, BodyRef: ref}, begun: true},
+		"not let":        {pid: 7, token: token, in: schema.HTTPFetchInput{URL: "closed"}, class: schema.Forbidden},
 		"no body":        {in: schema.HTTPFetchInput{URL: "u", Method: &put}, class: schema.InvalidInput},
 		"two bodies":     {in: schema.HTTPFetchInput{URL: "u", Body: &body, BodyRef: ref}, class: schema.InvalidInput},
 		"no reference":   {in: schema.HTTPFetchInput{URL: "u", BodyRef: &schema.BlobRef{Scheme: "file", Path: "x"}}, class: schema.InvalidInput},
 	} {
-		result, err := http.New().Decide(&kernel.Call{PID: tt.pid, Token: tt.token, Input: &tt.in})
+		result, err := http.New(check).Decide(&kernel.Call{PID: tt.pid, Token: tt.token, Input: &tt.in})
 		switch {
 		case tt.begun && (err != nil || result.Effect == nil || result.Effect.Run != &tt.in):
 			t.Errorf("%s: %+v, %v", name, result, err)
@@ -47,12 +54,12 @@ func TestEnd(t *testing.T) {
 	t.Parallel()
 	for _, want := range []schema.Outcome{{Data: []byte(`{"status":200}`)}, {Err: schema.Errorf(schema.Timeout, "late")}} {
 		in := &schema.EffectEnd{Outcome: schema.AppendOutcome(nil, schema.Command, &want)}
-		result, err := http.New().Decide(&kernel.Call{Input: in})
+		result, err := http.New(nil).Decide(&kernel.Call{Input: in})
 		if string(result.Data) != string(want.Data) || (err == nil) != (want.Err == nil) || err != nil && err.Error() != want.Err.Error() {
 			t.Errorf("%s, %v, want %+v", result.Data, err, want)
 		}
 	}
-	if _, err := http.New().Decide(&kernel.Call{Input: &schema.PingInput{}}); err == nil {
+	if _, err := http.New(nil).Decide(&kernel.Call{Input: &schema.PingInput{}}); err == nil {
 		t.Error("answered what is none of its own")
 	}
 }

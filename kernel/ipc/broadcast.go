@@ -8,7 +8,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// everybody is the receiver of Syscall.SendMsg that stands for every mailbox but the sender's (PROTOCOL 6).
+// everybody is the receiver of Syscall.SendMsg that stands, from the operator, for every process that has a mailbox. From an
+// agent it is the operator itself (PROTOCOL 6).
 const everybody int64 = 0
 
 // audience is who a broadcast reaches, ascending. Those whom governance keeps it from are counted only: who
@@ -23,7 +24,7 @@ type audience struct {
 func (d *Domain) audience(call *kernel.Call, intent string) audience {
 	var a audience
 	d.boxes.Scan(func(pid int64, box mailbox) bool {
-		if pid == call.PID || !d.reaches(call, pid) {
+		if pid == call.PID || pid == kernel.Operator || !d.reaches(call, pid) {
 			return true
 		}
 		switch rule := d.denied(intent, call.PID, pid); {

@@ -14,10 +14,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// crowd has mailboxes 2, 3, 5 and 7: 3 is full, 7 is denied the intent "x", and nothing may go from 9 to anybody.
+// crowd has mailboxes 2, 3, 5 and 7: 3 is full, 7 is denied the intent "x", and nothing may go from 9 to anybody, nor of the intent "none".
 func crowd(t domaintest.TB) *shell {
 	s := newShell(t, ipc.Options{Capacity: 1, Rules: []ipc.Rule{
-		{Intent: of("x"), ReceiverPID: of(int64(7))}, {SenderPID: of(int64(9))},
+		{Intent: of("x"), ReceiverPID: of(int64(7))}, {SenderPID: of(int64(9))}, {Intent: of("none")},
 	}}, 7, 3, 5, 2)
 	s.send(2, 3, `"before"`)
 	return s
@@ -65,7 +65,7 @@ func (s *shell) expect(t *testing.T, to []int64) {
 	s.check()
 }
 
-// TestSendToAll: receiver 0 is a broadcast with an answer of its own.
+// TestSendToAll: receiver 0 is, from the operator, a broadcast with an answer of its own.
 func TestSendToAll(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -75,9 +75,9 @@ func TestSendToAll(t *testing.T) {
 		want string
 		to   []int64
 	}{
-		{"some", 5, `{"receiver_pid":0,"payload":1,"priority":"URGENT","expires_at_tick":9}`, `{"receiver_pid":0,"status":"DELIVERED","msg_id":2}`, []int64{2, 7}},
+		{"some", 0, `{"receiver_pid":0,"payload":1,"priority":"URGENT","expires_at_tick":9}`, `{"receiver_pid":0,"status":"DELIVERED","msg_id":2}`, []int64{2, 5, 7}},
 		{"expired", 5, `{"receiver_pid":0,"payload":1,"expires_at_tick":0}`, `{"receiver_pid":0,"status":"EXPIRED","msg_id":2,"reason":"it expired after tick 0, and it is tick 1"}`, nil},
-		{"denied all", 9, `{"receiver_pid":0,"payload":1}`, `{"receiver_pid":0,"status":"BLOCKED_BY_GOVERNANCE","msg_id":2,"reason":"governance denies it to all 4 processes, rule 2 of the configuration first"}`, nil},
+		{"denied all", 0, `{"receiver_pid":0,"payload":1,"intent":"none"}`, `{"receiver_pid":0,"status":"BLOCKED_BY_GOVERNANCE","msg_id":2,"reason":"governance denies it to all 4 processes, rule 3 of the configuration first"}`, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -96,9 +96,11 @@ func TestSendToAllFails(t *testing.T) {
 	t.Parallel()
 	const data = `{"receiver_pid":0,"payload":1}`
 	s := newShell(t, ipc.Options{Capacity: 1}, 1)
-	if _, err := s.run(1, "Syscall.SendMsg", data); err == nil || err.Class != schema.NotFound {
+	s.internal("Ipc.Close", 1)
+	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Class != schema.NotFound {
 		t.Errorf("nobody else: %v", err)
 	}
+	s.internal("Ipc.Open", 1)
 	s.send(1, 1, "1")
 	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Class != schema.QuotaExceeded || !strings.HasPrefix(err.Message, "MAILBOX_FULL: all 1 mailboxes") {
 		t.Errorf("all full: %v", err)

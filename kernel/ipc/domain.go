@@ -2,6 +2,7 @@
 package ipc
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -73,24 +74,30 @@ func (d *Domain) Reset() {
 // Mailboxes returns the PIDs that have one, ascending: recovery takes away what belongs to nobody alive.
 func (d *Domain) Mailboxes() []int64 { return d.boxes.Keys() }
 
+// get returns the mailbox of pid. The operator has one, empty before the first message.
+func (d *Domain) get(pid int64) (mailbox, bool) {
+	box, ok := d.boxes.Get(pid)
+	return box, ok || pid == kernel.Operator
+}
+
 // reaches reports whether a message of the call can be meant for pid.
 func (d *Domain) reaches(call *kernel.Call, pid int64) bool {
-	return d.processes == nil || call.PID == kernel.Operator || kernel.Visible(d.processes, call, pid) != nil
+	return d.processes == nil || call.PID == kernel.Operator || pid == kernel.Operator || kernel.Visible(d.processes, call, pid) != nil
 }
 
 // Decide answers the syscalls of schema.Ipc.
 func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 	switch in := call.Input.(type) {
 	case *schema.SendMsgInput:
-		switch fault := tooDeep(in.Payload); {
+		switch fault := cmp.Or(tooDeep(in.Payload), kernel.CheckName("intent", said(in.Intent))); {
 		case fault != nil:
 			return kernel.Result{}, fault
-		case in.ReceiverPID == everybody:
+		case in.ReceiverPID == everybody && call.PID == kernel.Operator:
 			return d.sendAll(call, in)
 		}
 		return d.send(call, in)
 	case *schema.BroadcastInput:
-		if fault := tooDeep(in.Payload); fault != nil {
+		if fault := cmp.Or(tooDeep(in.Payload), kernel.CheckName("intent", said(in.Intent))); fault != nil {
 			return kernel.Result{}, fault
 		}
 		return d.broadcast(call, in)

@@ -75,27 +75,28 @@ func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		s := newShell(t, ipc.Options{Capacity: modelCapacity, Rules: rules}, 1, 2, 3)
-		m := &model{boxes: map[int64][]letter{1: {}, 2: {}, 3: {}}, flight: map[int64][]letter{}, subscriber: map[int64]string{}}
+		m := &model{boxes: map[int64][]letter{0: {}, 1: {}, 2: {}, 3: {}}, flight: map[int64][]letter{}, subscriber: map[int64]string{}}
 		conn := func(name string) string { return rapid.SampledFrom([]string{"c-1", "c-2"}).Draw(t, name) }
 		pid := func(name string) int64 { return rapid.Int64Range(1, 4).Draw(t, name) }
 		t.Repeat(map[string]func(*rapid.T){
-			"send":      func(*rapid.T) { m.send(t, s, pid("sender")%4, pid("receiver")) },
-			"send all":  func(*rapid.T) { m.sendAll(t, s, pid("sender")%4) },
-			"broadcast": func(*rapid.T) { m.broadcast(t, s, pid("sender")%4) },
+			"send":                 func(*rapid.T) { m.send(t, s, pid("sender")%4, pid("receiver")) },
+			"send all":             func(*rapid.T) { m.sendAll(t, s, 0) },
+			"send to the operator": func(*rapid.T) { m.send(t, s, pid("sender")%3+1, 0) },
+			"broadcast":            func(*rapid.T) { m.broadcast(t, s, pid("sender")%4) },
 			"receive": func(*rapid.T) {
 				s.conn = conn("conn")
-				m.receive(t, s, pid("receiver"), rapid.Bool().Draw(t, "ack"))
+				m.receive(t, s, pid("receiver")%4, rapid.Bool().Draw(t, "ack"))
 			},
 			"subscribe": func(*rapid.T) {
 				s.conn = conn("conn")
-				m.subscribe(t, s, pid("pid"))
+				m.subscribe(t, s, pid("pid")%4)
 			},
 			"deliver": func(*rapid.T) {
 				s.conn = conn("conn")
-				m.push(t, s, pid("pid"), rapid.Bool().Draw(t, "ack"))
+				m.push(t, s, pid("pid")%4, rapid.Bool().Draw(t, "ack"))
 			},
 			"ack": func(*rapid.T) {
-				m.ack(t, s, pid("pid"), rapid.SliceOfN(rapid.IntRange(1, m.last+1), 1, 3).Draw(t, "ids"))
+				m.ack(t, s, pid("pid")%4, rapid.SliceOfN(rapid.IntRange(1, m.last+1), 1, 3).Draw(t, "ids"))
 			},
 			"return": func(*rapid.T) {
 				m.giveBack(s, rapid.SampledFrom([]string{"c-1", "c-2", ""}).Draw(t, "conn"), pid("pid"), pid("other"))

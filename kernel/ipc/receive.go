@@ -36,11 +36,8 @@ func (d *Domain) receive(call *kernel.Call, in *schema.ReceiveInput) (kernel.Res
 
 // box is the mailbox of the process that a call acts as.
 func (d *Domain) box(call *kernel.Call) (mailbox, error) {
-	box, ok := d.boxes.Get(call.PID)
-	switch {
-	case call.PID == kernel.Operator:
-		return box, schema.Errorf(schema.NotFound, "the operator has no mailbox: name a process with pid")
-	case !ok:
+	box, ok := d.get(call.PID)
+	if !ok {
 		return box, schema.Errorf(schema.NotFound, "pid %d has no mailbox: it has ended, or never was", call.PID)
 	}
 	return box, nil
@@ -87,7 +84,7 @@ func (d *Domain) received(call *kernel.Call, in *schema.ReceiveInput) {
 
 // taken takes the next n messages out of a mailbox; those that are to be acknowledged are in flight from then on.
 func (d *Domain) taken(call *kernel.Call, intent *string, n int, ack bool) {
-	box, ok := d.boxes.Get(call.PID)
+	box, ok := d.get(call.PID)
 	if !ok {
 		return
 	}

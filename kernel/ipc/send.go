@@ -3,6 +3,7 @@ package ipc
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -10,7 +11,7 @@ import (
 )
 
 // tooDeep refuses a payload that who receives it could not be shown.
-func tooDeep(payload schema.Value) error {
+func tooDeep(payload schema.Value) *schema.Error {
 	if schema.ValidWithin(payload, schema.MaxKeptDepth) {
 		return nil
 	}
@@ -20,7 +21,7 @@ func tooDeep(payload schema.Value) error {
 // send answers Syscall.SendMsg to one process. A message that is too late or not allowed is an answer, not an error, and
 // the sender learns that before it learns whether there is room: sending it again would not help (PROTOCOL 6).
 func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (kernel.Result, error) {
-	box, ok := d.boxes.Get(in.ReceiverPID)
+	box, ok := d.get(in.ReceiverPID)
 	if !ok || !d.reaches(call, in.ReceiverPID) {
 		return kernel.Result{}, schema.Errorf(schema.NotFound,
 			"pid %d has no mailbox: it has ended, or never was; Process.List shows who is there", in.ReceiverPID)
@@ -31,11 +32,20 @@ func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (kernel.Result
 	if rule := d.denied(said(in.Intent), call.PID, in.ReceiverPID); rule > 0 {
 		return d.undelivered(in, blocked, fmt.Sprintf("governance rule %d of the configuration denies it", rule)), nil
 	}
-	if box.full(call.Tick, d.capacity) {
+	if in.ReceiverPID == kernel.Operator && box.fullOf(call.Origin, call.Tick, d.capacity) {
+		return kernel.Result{}, schema.Errorf(schema.QuotaExceeded,
+			"MAILBOX_FULL: the operator's mailbox holds %d messages from this origin, as many as it may: send again once it has received some", d.capacity)
+	}
+	if in.ReceiverPID != kernel.Operator && box.full(call.Tick, d.capacity) {
 		return kernel.Result{}, schema.Errorf(schema.QuotaExceeded,
 			"MAILBOX_FULL: the mailbox of pid %d holds %d messages, as many as it may: send again once it has received some", in.ReceiverPID, d.capacity)
 	}
-	return kernel.Result{Data: append(d.reply(in, delivered), '}'), Wakes: []int64{in.ReceiverPID}}, nil
+	to := []int64{in.ReceiverPID}
+	result := kernel.Result{Data: append(d.reply(in, delivered), '}'), Wakes: to}
+	if in.ReceiverPID == kernel.Operator {
+		result.Steps = address(to) // in older journals the operator's PID stood for everybody
+	}
+	return result, nil
 }
 
 func late(call *kernel.Call, in *schema.SendMsgInput) string {
@@ -73,6 +83,9 @@ func (d *Domain) sent(call *kernel.Call, in *schema.SendMsgInput) {
 		m.priority = *in.Priority
 	}
 	if in.ReceiverPID == everybody {
+		if slices.Contains(addressed, kernel.Operator) {
+			m.origin = call.Origin
+		}
 		d.deliver(call.Tick, m, addressed)
 		return
 	}
@@ -82,7 +95,7 @@ func (d *Domain) sent(call *kernel.Call, in *schema.SendMsgInput) {
 // deliver puts m, which all of them share, into the mailboxes of the receivers, after what has expired there is dropped.
 func (d *Domain) deliver(tick int64, m *message, receivers []int64) {
 	for _, pid := range receivers {
-		if box, ok := d.boxes.Get(pid); ok {
+		if box, ok := d.get(pid); ok {
 			d.boxes.Set(pid, box.without(tick, nil, 0).with(m))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -94,7 +95,7 @@ func TestNumbers(t *testing.T) {
 	s := newShell(t, ipc.Options{Rules: []ipc.Rule{{Intent: of("no")}}}, 1, 2)
 	for i, data := range []string{
 		`{"receiver_pid":1,"payload":1}`, `{"receiver_pid":1,"payload":1,"intent":"no"}`,
-		`{"receiver_pid":0,"payload":1}`, `{"receiver_pid":0,"payload":1,"intent":"no"}`, `{"receiver_pid":2,"payload":1}`,
+		`{"receiver_pid":0,"payload":1}`, `{"receiver_pid":2,"payload":1,"intent":"no"}`, `{"receiver_pid":2,"payload":1}`,
 	} {
 		if got := s.must(1, "Syscall.SendMsg", data); !strings.Contains(got, fmt.Sprintf(`"msg_id":%d`, i+1)) {
 			t.Errorf("message %d: %s", i+1, got)
@@ -105,7 +106,7 @@ func TestNumbers(t *testing.T) {
 	for _, m := range s.messages(s.must(2, "Ipc.Receive", `{"max":9}`)) {
 		numbers = append(numbers, m.MsgID)
 	}
-	if !slices.Equal(numbers, []int64{3, 5, 6}) {
+	if !slices.Equal(numbers, []int64{5, 6}) {
 		t.Errorf("numbers %v", numbers)
 	}
 	s.check()
@@ -147,5 +148,16 @@ func TestCapacity(t *testing.T) {
 			}
 			s.check()
 		})
+	}
+}
+
+// A message has an intent that people can read for what it is.
+func TestIntentWithHiddenCharacters(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{Capacity: 5}, 1, 2)
+	for typ, receiver := range map[string]string{"Syscall.SendMsg": `"receiver_pid":2,`, "Ipc.Broadcast": ""} {
+		_, err := s.run(1, typ, `{`+receiver+`"intent":"pay\u200b","payload":1}`)
+		domaintest.WantError(t, err, schema.InvalidInput,
+			"Invalid input: intent must not have the character U+200B, which is not visible or changes how the text around it is shown: leave it out")
 	}
 }

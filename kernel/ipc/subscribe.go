@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -24,7 +25,7 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.MailSubscribeInput) (ke
 			"Invalid input: a subscription is its connection's, and cannot be had again from another: leave out metadata.idempotencyKey")
 	case box.subscriber != "":
 		return kernel.Result{}, schema.Errorf(schema.Conflict,
-			"the mailbox of pid %d is followed on connection %s already: end that one, or take messages with Ipc.Receive", call.PID, box.subscriber)
+			"the mailbox of %s is followed on connection %s already: end that one, or take messages with Ipc.Receive", mailboxOf(call.PID), box.subscriber)
 	}
 	data := strconv.AppendInt([]byte(`{"receiver_pid":`), call.PID, 10)
 	data = strconv.AppendBool(append(data, `,"ack":`...), yes(in.Ack))
@@ -32,6 +33,14 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.MailSubscribeInput) (ke
 		Data:    append(data, '}'),
 		Lasting: &kernel.Lasting{Follow: delivery(yes(in.Ack)), End: back(call)},
 	}, nil
+}
+
+// mailboxOf names whose mailbox one is.
+func mailboxOf(pid int64) string {
+	if pid == kernel.Operator {
+		return "the operator"
+	}
+	return fmt.Sprintf("pid %d", pid)
 }
 
 // delivery is what the connection of a subscriber goes on with.
@@ -46,7 +55,7 @@ func back(call *kernel.Call) *kernel.Step {
 
 // subscribed applies Ipc.Subscribe.
 func (d *Domain) subscribed(call *kernel.Call) {
-	if box, ok := d.boxes.Get(call.PID); ok {
+	if box, ok := d.get(call.PID); ok {
 		box.subscriber = call.Caller.Conn
 		d.boxes.Set(call.PID, box)
 	}
@@ -110,7 +119,7 @@ func (b mailbox) acknowledge(tick int64, ids []int64) (left mailbox, found []int
 
 // dealtWith applies Ipc.Ack.
 func (d *Domain) dealtWith(call *kernel.Call, in *schema.MailAckInput) {
-	if box, ok := d.boxes.Get(call.PID); ok {
+	if box, ok := d.get(call.PID); ok {
 		box, _ = box.acknowledge(call.Tick, in.MsgIDs)
 		d.boxes.Set(call.PID, box)
 	}

@@ -98,6 +98,9 @@ func (d *Domain) get(call *kernel.Call, written string) ([]byte, error) {
 // set decides Memory.Set: whatever key and value the rules let through is stored, there is no quota on it.
 func set(in *schema.MemorySetInput) ([]byte, error) {
 	key, err := parseKey(in.Key)
+	if err == nil {
+		err = kernel.CheckName("key", key)
+	}
 	switch {
 	case err != nil:
 		return nil, err

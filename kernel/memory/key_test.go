@@ -21,6 +21,7 @@ func TestKeys(t *testing.T) {
 		{written: "...", stored: "/..."},
 		{written: ".hidden/x..y", stored: "/.hidden/x..y"},
 		{written: "ä/日本 語", stored: "/ä/日本 語"},
+		{written: "e\u0301/\U0001F600", stored: "/e\u0301/\U0001F600"},
 		{written: `quo"te\slash`, stored: `/quo"te\slash`},
 		{written: "proc", stored: "/proc"},
 		{written: "processes/1", stored: "/processes/1"},
@@ -113,4 +114,27 @@ func FuzzKey(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A key with a character that nobody sees is given to nothing new; one that the journal has from before can be read, listed
+// and removed.
+func TestHiddenCharactersInKeys(t *testing.T) {
+	t.Parallel()
+	for _, r := range []rune{0x202e, 0x2066, 0x200b, 0x200d, 0xfeff, 0xad, 0x2028, 0xe000, 0xfe0f, 0x3164, 0xe0041} {
+		t.Run(fmt.Sprintf("%U", r), func(t *testing.T) {
+			t.Parallel()
+			d := newDomain(t, nil)
+			key := "notes/a" + string(r) + "b"
+			_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+quote(key)+`,"value":1}`)
+			domaintest.WantError(t, err, schema.InvalidInput,
+				fmt.Sprintf("Invalid input: key must not have the character %U, which is not visible or changes how the text around it is shown: leave it out", r))
+			domaintest.Apply(d, request(t, 1, home, "Memory.Set", `{"key":`+quote(key)+`,"value":1}`), []byte(`{"success":true}`)) // as a replay does
+			if got, err := run(t, d, 1, home, "Memory.Get", `{"key":`+quote(key)+`}`); err != nil || got != "1" {
+				t.Errorf("get: %s, %v", got, err)
+			}
+			if _, err := run(t, d, 1, home, "Memory.Delete", `{"key":`+quote(key)+`}`); err != nil {
+				t.Errorf("delete: %v", err)
+			}
+		})
+	}
 }

@@ -13,6 +13,7 @@ const (
 	procRoot    = "proc/"
 	procCmdline = procRoot + "cmdline"
 	procMeminfo = procRoot + "meminfo"
+	procOrigins = procRoot + "origins" // the operator's alone
 	procSelf    = procRoot + "self" + procStatus
 	procStatus  = "/status"
 )
@@ -32,6 +33,11 @@ func (d *Domain) readProc(call *kernel.Call, key, written string) ([]byte, error
 		return []byte(d.parameters), nil
 	case procMeminfo:
 		return d.meminfo(call.Origin), nil
+	case procOrigins:
+		if call.PID == kernel.Operator {
+			return schema.Marshal(d.Origins())
+		}
+		return nil, notFound(written)
 	case procSelf:
 		return d.status(call, call.PID, written)
 	}
@@ -51,6 +57,15 @@ func (d *Domain) meminfo(origin string) []byte {
 	data := strconv.AppendInt([]byte(`{"keys":`), int64(s.len()), 10)
 	data = strconv.AppendInt(append(data, `,"bytes":`...), bytes, 10)
 	return append(data, '}')
+}
+
+// Origins returns how many keys each origin has, of those that have some.
+func (d *Domain) Origins() map[string]int64 {
+	keys := make(map[string]int64, len(d.spaces))
+	for origin, s := range d.spaces {
+		keys[origin] = int64(s.len())
+	}
+	return keys
 }
 
 // statusOf returns the PID of a key proc/<pid>/status, written as the kernel writes it.

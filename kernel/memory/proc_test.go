@@ -35,6 +35,8 @@ func TestProc(t *testing.T) {
 		{0, home, "proc/2/status", status(2, "READY", other)},
 		{0, home, "proc/self/status", `{"pid":0,"state":"RUNNING","origin":"https://home.local/"}`},
 		{0, home, "proc/0/status", `{"pid":0,"state":"RUNNING","origin":"https://home.local/"}`},
+		{0, home, "proc/origins", `{}`},
+		{1, home, "proc/origins", nowhere},
 		{1, home, "proc/0/status", nowhere},
 		{1, home, "proc/2/status", nowhere},
 		{2, other, "proc/1/status", nowhere},
@@ -89,7 +91,7 @@ func TestProcIsListed(t *testing.T) {
 		{2, other, `{"prefix":"proc/"}`, `{"keys":["/proc/2/status","/proc/cmdline","/proc/meminfo","/proc/self/status"]}`},
 		{
 			0, home, `{"prefix":"proc/"}`,
-			`{"keys":["/proc/0/status","/proc/1/status","/proc/2/status","/proc/3/status","/proc/cmdline","/proc/meminfo","/proc/self/status"]}`,
+			`{"keys":["/proc/0/status","/proc/1/status","/proc/2/status","/proc/3/status","/proc/cmdline","/proc/meminfo","/proc/origins","/proc/self/status"]}`,
 		},
 		{9, home, `{"prefix":"proc/c"}`, `{"keys":["/proc/cmdline"]}`},
 		{9, home, `{"prefix":"proc/self"}`, `{"keys":[]}`},

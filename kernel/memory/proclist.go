@@ -17,8 +17,8 @@ func (d *Domain) eachProc(call *kernel.Call, yield func(key string) bool) {
 			return
 		}
 	}
-	for _, key := range []string{procCmdline, procMeminfo} {
-		if !yield(key) {
+	for _, key := range []string{procCmdline, procMeminfo, procOrigins} {
+		if (key != procOrigins || call.PID == kernel.Operator) && !yield(key) {
 			return
 		}
 	}

@@ -18,9 +18,9 @@ func TestDecide(t *testing.T) {
 		return slices.Contains(hosts, host) || slices.Contains(hosts, fmt.Sprintf("%s:%d", host, port))
 	})
 	token := func(until *int64) *kernel.Token {
-		return &kernel.Token{Token: schema.Token{
-			PID: 7, AllowedSyscalls: []string{"Upstream:a"}, ExpiresAtTick: until, HTTP: &schema.HTTPGrant{Hosts: []string{"a.test", "b.test:7000"}},
-		}}
+		return &kernel.Token{Granted: schema.Token{PID: 7, TokenGrant: schema.TokenGrant{
+			AllowedSyscalls: []string{"Upstream:a"}, ExpiresAtTick: until, HTTP: &schema.HTTPGrant{Hosts: []string{"a.test", "b.test:7000"}},
+		}}}
 	}
 	tests := []struct {
 		name  string

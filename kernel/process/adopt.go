@@ -24,10 +24,13 @@ func (d *Domain) ingest(call *kernel.Call, in *schema.IngestInput) (kernel.Resul
 
 // able refuses what a process that is not there, or not any more, cannot do.
 func (d *Domain) able(pid int64) error {
-	if pid != kernel.Operator && !d.table.alive(pid) {
-		return schema.Errorf(schema.Conflict, "pid %d has ended, or never was: nothing was done", pid)
+	switch {
+	case pid == kernel.Operator || d.table.alive(pid):
+		return nil
+	case d.table.Process(pid) != nil:
+		return kernel.Gone(pid)
 	}
-	return nil
+	return schema.Errorf(schema.Conflict, "pid %d never was a process: nothing was done", pid)
 }
 
 // ended decides the commands that end what was done outside.

@@ -105,9 +105,9 @@ func TestAdoptFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	before = string(domaintest.Snapshot(t, s.domain))
-	refused(pid, adoption("ctx-2", "os:///b", "{}", "x"), schema.Conflict)
+	refused(pid, adoption("ctx-2", "os:///b", "{}", "x"), schema.Ended)
 	for _, typ := range []string{"Kernel.Ingest", "FileSystem.Hydrate"} {
-		if _, err := s.run(pid, typ, `{"uri":"a"}`); err == nil || err.Class != schema.Conflict {
+		if _, err := s.run(pid, typ, `{"uri":"a"}`); err == nil || err.Class != schema.Ended {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestTool(t *testing.T) {
 		if _, err := s.run(pid, "Syscall.Call", `{"syscall":"./t"`+args+`}`); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(&process.Tool{Path: "./t", Base: "os:///d/1", Input: []byte(want), AgentID: "a"}, begun[process.Tool](s)); diff != "" {
+		if diff := cmp.Diff(&process.Tool{Path: "./t", Base: "os:///d/1", Input: []byte(want), AgentID: "a1"}, begun[process.Tool](s)); diff != "" {
 			t.Errorf("%s: %s", args, diff)
 		}
 	}

@@ -22,6 +22,8 @@ type Domain struct {
 	pools []string // names of the resources that a default grant covers, ascending
 	form  *schema.Type
 
+	spawned *schema.Type // what is read back of a spawn
+
 	table    *table
 	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
 	contexts *contexts
@@ -41,7 +43,9 @@ func New(pools []string) *Domain {
 	d := &Domain{
 		pools: slices.Compact(slices.Sorted(slices.Values(pools))),
 		form:  schema.TypeOf[chunk](),
-		view:  &Processes{},
+
+		spawned: schema.TypeOf[schema.SpawnOutput](),
+		view:    &Processes{},
 	}
 	d.Reset()
 	d.Publish()

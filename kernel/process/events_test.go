@@ -69,7 +69,11 @@ func (s *shell) own(typ, data, id, cause string) {
 	s.t.Helper()
 	call := s.request(kernel.Operator, typ, data)
 	call.Message.Meta.ID, call.Message.Meta.Causation = id, cause
-	s.journal.Apply(s.domain, call, []byte(`{"success":true}`))
+	answer := `{"success":true}`
+	if typ == "Syscall.Spawn" {
+		answer = `{"child_pid":1,"child_agent_id":"b"}`
+	}
+	s.journal.Apply(s.domain, call, []byte(answer))
 }
 
 // TestEvents: what happens to a process, in its order, because of the request behind it; from the subscription on, to who

@@ -1,6 +1,8 @@
 package process_test
 
 import (
+	"fmt"
+
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -87,12 +89,12 @@ func restore(t domaintest.TB, from *process.Domain) *process.Domain {
 // endow does what the capability domain does with its steps.
 func (s *shell) endow(in any) {
 	switch in := in.(type) {
-	case *schema.GrantInput:
-		token, err := kernel.NewToken(in, []string{"gpu", "ram"})
+	case *schema.EndowInput:
+		grant, err := kernel.NewGrant(&in.GrantInput, *in.GrantedBy, []string{"gpu", "ram"})
 		if err != nil {
 			s.t.Fatalf("step Capability.Endow is refused: %v", err)
 		}
-		s.tokens[in.PID] = token
+		s.tokens[in.PID] = &kernel.Token{Granted: schema.Token{PID: in.PID, TokenGrant: *grant}, Granter: s.tokens[*in.GrantedBy]}
 	case *schema.StripInput:
 		for _, pid := range in.PIDs {
 			delete(s.tokens, pid)
@@ -119,7 +121,7 @@ func (s *shell) spawn(parent int64) int64 {
 // spawnWith does the same with the given member capabilities, where it is not empty.
 func (s *shell) spawnWith(parent int64, capabilities string) int64 {
 	s.t.Helper()
-	got, err := s.run(parent, "Syscall.Spawn", spawning(capabilities))
+	got, err := s.run(parent, "Syscall.Spawn", s.spawning(capabilities))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -131,11 +133,22 @@ func (s *shell) spawnWith(parent int64, capabilities string) int64 {
 	return out.(*schema.SpawnOutput).ChildPID
 }
 
-func spawning(capabilities string) string {
-	if capabilities == "" {
-		return `{"child_agent_id":"a"}`
+// spawning is the data of a spawn whose child is named after the PID that it will have.
+func (s *shell) spawning(capabilities string) string {
+	data := fmt.Sprintf(`{"child_agent_id":"a%d"`, len(s.pids())+1)
+	if capabilities != "" {
+		data += `,"capabilities":` + capabilities
 	}
-	return `{"child_agent_id":"a","capabilities":` + capabilities + `}`
+	return data + "}"
+}
+
+// named is the name of a child that spawning has named.
+func (s *shell) named(parent, child int64) string {
+	name := fmt.Sprintf("a%d", child)
+	if parent != kernel.Operator {
+		name = s.get(parent).AgentID + "/" + name
+	}
+	return name
 }
 
 func (s *shell) pids() []int64 {

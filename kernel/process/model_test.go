@@ -58,10 +58,10 @@ func (m *model) spawn(t *rapid.T, s *shell, parent int64) {
 		`{"allowed_syscalls":["Syscall.Spawn","Memory.Get"],"expires_at_tick":8}`,
 	}).Draw(t, "capabilities")
 	child := int64(len(m.processes)) + 1
-	got, err := s.run(parent, "Syscall.Spawn", spawning(asked))
+	got, err := s.run(parent, "Syscall.Spawn", s.spawning(asked))
 	switch {
 	case !m.alive(parent):
-		if err == nil || err.Class != schema.Conflict {
+		if err == nil || (err.Class != schema.Ended && err.Class != schema.Conflict) {
 			t.Fatalf("the dead %d spawned: %s, %v", parent, got, err)
 		}
 		return
@@ -70,12 +70,12 @@ func (m *model) spawn(t *rapid.T, s *shell, parent int64) {
 	case err != nil:
 		return
 	}
-	if want := fmt.Sprintf(`{"child_pid":%d,"child_agent_id":"a"}`, child); got != want {
+	if want := fmt.Sprintf(`{"child_pid":%d,"child_agent_id":%q}`, child, s.named(parent, child)); got != want {
 		t.Fatalf("answer %s", got)
 	}
 	m.processes = append(m.processes, entry{parent, -1})
 	if parent != 0 {
-		if err := s.tokens[parent].Covers(s.tokens[child]); err != nil {
+		if err := s.tokens[parent].Covers(&s.tokens[child].Granted.TokenGrant, s.tick); err != nil {
 			t.Fatalf("pid %d holds more than its parent: %v", child, err)
 		}
 	}

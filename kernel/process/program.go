@@ -107,8 +107,14 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *schema.Erro
 	if p.Cwd != nil && (!strings.HasPrefix(*p.Cwd, "/") || nul(*p.Cwd)) {
 		return kernel.Invalid("cwd", "must be an absolute path")
 	}
+	if err := checkTerminal(p); err != nil {
+		return err
+	}
 	if call.PID == kernel.Operator {
 		return nil
+	}
+	if p.TTY != nil {
+		return schema.Errorf(schema.Forbidden, "pid %d may not name a terminal: only the operator may; leave out tty", call.PID)
 	}
 	if p.Cwd != nil {
 		return schema.Errorf(schema.Forbidden, "pid %d may not choose cwd: only the operator may; leave it out, and the program gets a directory of its own", call.PID)
@@ -123,6 +129,24 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *schema.Erro
 	return beyond(call.PID, own.Limits, p.Limits)
 }
 
+// checkTerminal refuses a terminal that is no pseudo-terminal, and what does not go with one: by the time of a restart its
+// name may be another terminal's.
+func checkTerminal(p *schema.Program) *schema.Error {
+	if p.TTY == nil {
+		return nil
+	}
+	number, found := strings.CutPrefix(*p.TTY, "/dev/pts/")
+	switch {
+	case !found || number == "" || strings.Trim(number, "0123456789") != "":
+		return kernel.Invalid("tty", "must be a pseudo-terminal such as /dev/pts/3")
+	case p.Channel != nil && *p.Channel != "fd3":
+		return kernel.Invalid("channel", "must be fd3 with a tty, which takes standard input and output")
+	case said(p.Restart, "never") != "never":
+		return kernel.Invalid("restart", "must be never with a tty, which is there for one run")
+	}
+	return nil
+}
+
 func nul(s string) bool { return strings.ContainsRune(s, 0) }
 
 // withoutCommand refuses what says how to run a program where there is none to run.
@@ -134,6 +158,7 @@ func withoutCommand(p *schema.Program) *schema.Error {
 		{"env", p.Env != nil},
 		{"cwd", p.Cwd != nil},
 		{"restart", p.Restart != nil},
+		{"tty", p.TTY != nil},
 		{"channel", p.Channel != nil},
 		{"limits", p.Limits != nil},
 		{"sandbox", p.Sandbox != nil},

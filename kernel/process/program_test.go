@@ -16,7 +16,7 @@ import (
 // host has pid spawn an agent with a program, and returns its PID.
 func (s *shell) host(pid int64, more string) int64 {
 	s.t.Helper()
-	got, err := s.run(pid, "Syscall.Spawn", `{"child_agent_id":"a","command":["/bin/x"],"capabilities":{"allowed_syscalls":["*"]}`+more+`}`)
+	got, err := s.run(pid, "Syscall.Spawn", strings.TrimSuffix(s.spawning(`{"allowed_syscalls":["*"]}`), "}")+`,"command":["/bin/x"]`+more+`}`)
 	if err != nil {
 		s.t.Fatal(err)
 	}

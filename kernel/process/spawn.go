@@ -1,7 +1,10 @@
 package process
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -10,8 +13,15 @@ import (
 // spawn answers Syscall.Spawn. The child's PID is known before it is there: nothing else of this domain is decided
 // until the steps are done. Should one fail, the same PID goes to the next child: no process ever had it.
 func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (kernel.Result, error) {
-	if call.PID != kernel.Operator && !d.table.alive(call.PID) {
-		return kernel.Result{}, schema.Errorf(schema.Conflict, "pid %d cannot spawn: it has ended, or never was", call.PID)
+	if err := d.able(call.PID); err != nil {
+		return kernel.Result{}, err
+	}
+	name, err := d.name(call, in.ChildAgentID)
+	if err != nil {
+		return kernel.Result{}, err
+	}
+	if err := cmp.Or(kernel.CheckName("child_agent_id", in.ChildAgentID), kernel.CheckName("intent", said(in.Intent, ""))); err != nil {
+		return kernel.Result{}, err
 	}
 	if err := d.checkProgram(call, &in.Program); err != nil {
 		return kernel.Result{}, err
@@ -22,24 +32,24 @@ func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (kernel.Result,
 		return kernel.Result{}, err
 	}
 	data := appendPID(nil, `{"child_pid":`, child)
-	data = schema.AppendString(append(data, `,"child_agent_id":`...), in.ChildAgentID)
+	data = schema.AppendString(append(data, `,"child_agent_id":`...), name)
 	return kernel.Result{
 		Data:   append(data, '}'),
-		Effect: start(call, child, in),
+		Effect: start(call, child, name, in),
 		Steps: []kernel.Step{
 			{Type: "Process.Prepare", Input: &schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}},
-			{Type: "Capability.Endow", Input: grant},
+			{Type: "Capability.Endow", Input: &schema.EndowInput{GrantInput: *grant, GrantedBy: &call.PID}},
 			{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{child}}},
 		},
 	}, nil
 }
 
 // start is what a child with a program needs done outside.
-func start(call *kernel.Call, child int64, in *schema.SpawnInput) *kernel.Effect {
+func start(call *kernel.Call, child int64, name string, in *schema.SpawnInput) *kernel.Effect {
 	if in.Command == nil {
 		return nil
 	}
-	return &kernel.Effect{Start: &kernel.Program{PID: child, AgentID: in.ChildAgentID, Origin: call.Origin, Spec: in.Program}}
+	return &kernel.Effect{Start: &kernel.Program{PID: child, AgentID: name, Origin: call.Origin, Spec: in.Program}}
 }
 
 // grant says what a child may do: what its parent asks for, where the parent holds all of that, else what every process
@@ -47,22 +57,22 @@ func start(call *kernel.Call, child int64, in *schema.SpawnInput) *kernel.Effect
 func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapability) (*schema.GrantInput, *schema.Error) {
 	operator := call.PID == kernel.Operator
 	if !operator && call.Token == nil {
-		return nil, schema.Errorf(schema.Forbidden, `pid %d cannot spawn: it has no token to give from: grant it one with "pwos cap grant %d SYS_SPAWN"`, call.PID, call.PID)
+		return nil, schema.Errorf(schema.Forbidden, `pid %d cannot spawn: it has no token to give from: allow it to with "pwos cap grant %d --add SYS_SPAWN"`, call.PID, call.PID)
 	}
 	if asked == nil {
 		grant := kernel.DefaultGrant(child, d.pools)
 		if !operator {
-			cut(grant, call.Token)
+			cut(grant, call.Token, call.Tick)
 		}
 		return grant, nil
 	}
-	token, err := kernel.NewToken(&schema.GrantInput{
+	made, err := kernel.NewGrant(&schema.GrantInput{
 		PID:             child,
 		AllowedSyscalls: asked.AllowedSyscalls,
 		ResourceQuotas:  asked.ResourceQuotas,
 		ExpiresAtTick:   asked.ExpiresAtTick,
 		HTTP:            asked.HTTP,
-	}, d.pools)
+	}, call.PID, d.pools)
 	if err != nil {
 		const at = "capabilities."
 		err.Message = strings.Replace(err.Message, err.Field, at+err.Field, 1)
@@ -70,43 +80,75 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 		return nil, err
 	}
 	if !operator {
-		if err := call.Token.Covers(token); err != nil {
+		if err := call.Token.Covers(made, call.Tick); err != nil {
 			return nil, err
 		}
 	}
 	return &schema.GrantInput{
 		PID:             child,
-		AllowedSyscalls: token.AllowedSyscalls,
-		ResourceQuotas:  token.ResourceQuotas,
-		ExpiresAtTick:   token.ExpiresAtTick,
-		HTTP:            token.HTTP,
+		AllowedSyscalls: made.AllowedSyscalls,
+		ResourceQuotas:  made.ResourceQuotas,
+		ExpiresAtTick:   made.ExpiresAtTick,
+		HTTP:            made.HTTP,
 	}, nil
 }
 
 // cut takes out of a default grant what the spawner does not hold itself.
-func cut(grant *schema.GrantInput, holder *kernel.Token) {
+func cut(grant *schema.GrantInput, holder *kernel.Token, tick int64) {
 	held := make([]string, 0, len(grant.AllowedSyscalls))
 	for _, code := range grant.AllowedSyscalls {
-		if row, ok := kernel.Named(code); ok && holder.Allows(row) {
+		if row, ok := kernel.Named(code); ok && holder.Allows(row, tick) {
 			held = append(held, code)
 		}
 	}
 	grant.AllowedSyscalls = held
 	for resource, quota := range grant.ResourceQuotas {
-		if most := min(quota, holder.Quota(resource)); most > 0 {
+		if most := min(quota, holder.Quota(resource, tick)); most > 0 {
 			grant.ResourceQuotas[resource] = most
 		} else {
 			delete(grant.ResourceQuotas, resource)
 		}
 	}
-	grant.ExpiresAtTick = holder.ExpiresAtTick
+	grant.ExpiresAtTick = holder.Last()
+}
+
+// maxName bounds the name of an agent with those of its ancestors, in characters.
+const maxName = 1024
+
+// name returns the full name of a child: that which it is given, below its parent's where an agent spawns it. Among the living
+// children of one parent a name is one process's alone; the operator's are told apart by their origin too.
+func (d *Domain) name(call *kernel.Call, given string) (string, *schema.Error) {
+	if strings.Contains(given, "/") {
+		return "", kernel.Invalid("child_agent_id", "must not contain a slash: it stands between an agent's name and its child's")
+	}
+	name := given
+	if parent, ok := d.table.processes.Get(call.PID); ok {
+		name = parent.AgentID + "/" + given
+	}
+	switch {
+	case utf8.RuneCountInString(name) > maxName:
+		return "", kernel.Invalid("child_agent_id", "is too long: with the names of those above it, it has more than %d characters", maxName)
+	case d.table.names[sibling{call.PID, call.Origin, name}] > 0:
+		return "", schema.Errorf(schema.Conflict, `a living sibling has the name %q already: choose another child_agent_id, or end that one; "pwos ps" shows it`, name)
+	}
+	return name, nil
+}
+
+// named is the name that the answer of a spawn gives its child. In older journals it is no more than what was asked for, and
+// siblings may share one.
+func (d *Domain) named(call *kernel.Call) string {
+	out, fault := d.spawned.Decode(call.Data)
+	if fault != nil {
+		panic(fmt.Sprintf("process: apply %s: %v", call.Message.Type, fault))
+	}
+	return out.(*schema.SpawnOutput).ChildAgentID
 }
 
 // born applies Syscall.Spawn.
 func (d *Domain) born(call *kernel.Call, in *schema.SpawnInput) {
 	child := &schema.Descriptor{
 		PID:           d.table.next,
-		AgentID:       in.ChildAgentID,
+		AgentID:       d.named(call),
 		ParentPID:     call.PID,
 		State:         ready,
 		Priority:      said(in.Priority, "NORMAL"),

@@ -15,11 +15,11 @@ import (
 func tick(n int64) *int64 { return &n }
 
 func token(pid int64, allowed []string, quotas map[string]float64, expires *int64) *kernel.Token {
-	return &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: allowed, ResourceQuotas: quotas, ExpiresAtTick: expires}}
+	return &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: allowed, ResourceQuotas: quotas, ExpiresAtTick: expires}}}
 }
 
 var ten = []string{
-	"SYS_ALLOC", "SYS_CHECKPOINT", "SYS_COMMIT_DELTA", "SYS_GET_STATE", "SYS_QUERY",
+	"Ipc.Receive", "SYS_ALLOC", "SYS_CHECKPOINT", "SYS_COMMIT_DELTA", "SYS_GET_STATE", "SYS_QUERY",
 	"SYS_RELEASE", "SYS_ROLLBACK", "SYS_SEND_MSG", "SYS_SPAWN", "SYS_TERMINATE",
 }
 
@@ -68,14 +68,14 @@ func TestGrant(t *testing.T) {
 			if len(s.steps) != 3 || s.steps[0].Type != "Process.Prepare" || s.steps[1].Type != "Capability.Endow" || s.steps[2].Type != "Ipc.Open" {
 				t.Fatalf("steps %+v", s.steps)
 			}
-			if diff := cmp.Diff(&c.want, s.steps[1].Input); diff != "" {
+			if diff := cmp.Diff(&schema.EndowInput{GrantInput: c.want, GrantedBy: &parent}, s.steps[1].Input); diff != "" {
 				t.Errorf("grant: %s", diff)
 			}
 			if diff := cmp.Diff(&schema.MailboxInput{PIDs: []int64{child}}, s.steps[2].Input); diff != "" {
 				t.Errorf("mailbox: %s", diff)
 			}
 			want := &schema.Descriptor{
-				PID: child, AgentID: "a", ParentPID: parent, State: "READY", Priority: "NORMAL",
+				PID: child, AgentID: s.named(parent, child), ParentPID: parent, State: "READY", Priority: "NORMAL",
 				ResourceQuota: c.want.ResourceQuotas, BirthTick: 5, Origin: home,
 			}
 			if diff := cmp.Diff(want, s.get(child)); diff != "" {
@@ -98,8 +98,8 @@ func TestSpawnRefused(t *testing.T) {
 		class  schema.Class
 		begins string
 	}{
-		{"unknown parent", 9, token(9, []string{"*"}, nil, nil), ``, schema.Conflict, "pid 9 cannot spawn: it has ended, or never was"},
-		{"dead parent", 2, token(2, []string{"*"}, nil, nil), ``, schema.Conflict, "pid 2 cannot spawn: it has ended"},
+		{"unknown parent", 9, token(9, []string{"*"}, nil, nil), ``, schema.Conflict, "pid 9 never was a process"},
+		{"dead parent", 2, token(2, []string{"*"}, nil, nil), ``, schema.Ended, "pid 2 has ended"},
 		{"no token", 1, nil, ``, schema.Forbidden, "pid 1 cannot spawn: it has no token"},
 		{"syscall", 1, holder, `{"allowed_syscalls":["Memory.Set"],"expires_at_tick":70}`, schema.Forbidden, "pid 1 may not grant Memory.Set"},
 		{"quota", 1, holder, `{"allowed_syscalls":["SYS_SPAWN"],"resource_quotas":{"gpu":4},"expires_at_tick":70}`, schema.Forbidden, "pid 1 may not grant a quota of 4 of gpu: its own is 3"},
@@ -115,7 +115,7 @@ func TestSpawnRefused(t *testing.T) {
 			s.terminate(s.spawn(kernel.Operator))
 			s.tokens = map[int64]*kernel.Token{c.pid: c.token}
 			before := len(s.pids())
-			_, err := s.run(c.pid, "Syscall.Spawn", spawning(c.asked))
+			_, err := s.run(c.pid, "Syscall.Spawn", s.spawning(c.asked))
 			if err == nil || err.Class != c.class || !strings.HasPrefix(err.Message, c.begins) {
 				t.Fatalf("got %+v", err)
 			}
@@ -159,12 +159,24 @@ func TestStaleNote(t *testing.T) {
 		t.Error(diff)
 	}
 	s.journal.Apply(s.domain, s.request(kernel.Operator, "Process.Prepare", `{"pid":9,"resource_quota":{"gpu":7}}`), nil)
-	s.journal.Apply(s.domain, s.request(kernel.Operator, "Syscall.Spawn", spawning("")), nil)
+	s.journal.Apply(s.domain, s.request(kernel.Operator, "Syscall.Spawn", s.spawning("")), []byte(`{"child_pid":2,"child_agent_id":"a2"}`))
 	s.domain.Publish()
 	if quota := s.get(2).ResourceQuota; len(quota) != 0 {
 		t.Errorf("the note for another went to pid 2: %v", quota)
 	}
 	if bytes.Contains(domaintest.Snapshot(t, s.domain), []byte("prepared")) {
 		t.Error("the note is kept")
+	}
+}
+
+// A name that people cannot read for what it is belongs to no new agent.
+func TestSpawnWithHiddenCharacters(t *testing.T) {
+	t.Parallel()
+	for _, field := range []string{"child_agent_id", "intent"} {
+		names := map[string]string{"child_agent_id": "scout", "intent": "look"}
+		names[field] += "\u202e"
+		_, err := newShell(t).run(0, "Syscall.Spawn", `{"child_agent_id":"`+names["child_agent_id"]+`","intent":"`+names["intent"]+`"}`)
+		domaintest.WantError(t, err, schema.InvalidInput,
+			"Invalid input: "+field+" must not have the character U+202E, which is not visible or changes how the text around it is shown: leave it out")
 	}
 }

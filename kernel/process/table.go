@@ -21,7 +21,16 @@ type table struct {
 	children  *btree.BTreeG[edge] // of living processes
 	ended     map[string][]int64  // remembered, by origin, in the order in which they ended
 	programs  *btree.Map[int64, *program]
+	names     map[sibling]int // how many living processes have a name: one, but where an older kernel let several
 }
+
+// sibling is what tells a living process from the others of its parent.
+type sibling struct {
+	parent       int64
+	origin, name string
+}
+
+func siblingOf(p *schema.Descriptor) sibling { return sibling{p.ParentPID, p.Origin, p.AgentID} }
 
 // edge leads from a living parent to a living child. In an ordered tree children of one parent lie side by side, and
 // taking one out is quick however many there are.
@@ -37,6 +46,7 @@ func newTable() *table {
 		children:  btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}),
 		programs:  btree.NewMap[int64, *program](0),
 		ended:     make(map[string][]int64),
+		names:     make(map[sibling]int),
 	}
 }
 
@@ -73,10 +83,12 @@ func (t *table) add(p *schema.Descriptor) {
 	t.put(p)
 }
 
+// put adds a process that the table does not have yet.
 func (t *table) put(p *schema.Descriptor) {
 	t.processes.Set(p.PID, p)
 	if p.State != terminated {
 		t.children.Set(edge{p.ParentPID, p.PID})
+		t.names[siblingOf(p)]++
 	}
 }
 
@@ -87,6 +99,11 @@ func (t *table) end(pid, tick int64) int64 {
 	last.State, last.ExitTick, last.BlockedUntilTick = terminated, &tick, nil
 	t.processes.Set(pid, &last)
 	t.children.Delete(edge{p.ParentPID, pid})
+	if name := siblingOf(p); t.names[name] > 1 {
+		t.names[name]--
+	} else {
+		delete(t.names, name)
+	}
 	t.programs.Delete(pid)
 	ended := append(t.ended[p.Origin], pid)
 	oldest := int64(0)

@@ -50,7 +50,7 @@ func TestTerminate(t *testing.T) {
 		t.Fatal(diff)
 	}
 	for _, pid := range pids {
-		if p := s.get(pid); p.State != "TERMINATED" || p.ExitTick == nil || *p.ExitTick != 8 || p.AgentID != "a" {
+		if p := s.get(pid); p.State != "TERMINATED" || p.ExitTick == nil || *p.ExitTick != 8 || p.AgentID != s.named(p.ParentPID, pid) {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -166,7 +166,7 @@ func spawnMany(t domaintest.TB, d *process.Domain, n int64, parent func(pid int6
 		t.Fatal("no Syscall.Spawn")
 	}
 	for pid := int64(1); pid <= n; pid++ {
-		d.Apply(&kernel.Call{Syscall: row, PID: parent(pid), Input: &schema.SpawnInput{ChildAgentID: "a"}, Origin: home})
+		d.Apply(&kernel.Call{Syscall: row, PID: parent(pid), Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`), Origin: home})
 	}
 	d.Publish()
 }

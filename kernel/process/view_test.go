@@ -103,7 +103,7 @@ func TestForgottenByOrigin(t *testing.T) {
 		t.Fatal("no Syscall.Spawn")
 	}
 	live := func(d *process.Domain, pid int64, origin string) {
-		d.Apply(&kernel.Call{Syscall: row, Input: &schema.SpawnInput{ChildAgentID: "a"}, Origin: origin})
+		d.Apply(&kernel.Call{Syscall: row, Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`), Origin: origin})
 		d.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
 	}
 	live(s.domain, 1, "https://other.example/")
@@ -172,7 +172,7 @@ func TestViewUnderChange(t *testing.T) {
 		})
 	}
 	for pid := int64(1); pid <= 2000; pid++ {
-		d.Apply(&kernel.Call{Input: &schema.SpawnInput{ChildAgentID: "a"}})
+		d.Apply(&kernel.Call{Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`)})
 		if pid%3 == 0 {
 			d.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{pid / 3}}})
 		}

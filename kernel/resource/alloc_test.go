@@ -40,19 +40,19 @@ func TestAllocRefuses(t *testing.T) {
 		{"no such pool", 1, "gpux", "1", schema.NotFound, `no resource is named "gpux": there are cpu, gpu`},
 		{
 			"beyond the quota", 1, "gpu", "2.5", schema.QuotaExceeded,
-			"quota of gpu exceeded: pid 1 may hold 5, holds 3 and asked for 2.5: release some, or have a larger quota granted",
+			`quota of gpu exceeded: pid 1 may hold 5, holds 3 and asked for 2.5: release some, or allow more with "pwos cap grant 1 --add --quota gpu=5.5"`,
 		},
 		{
 			"just beyond the quota", 1, "gpu", "2.0000000000000004", schema.QuotaExceeded,
-			"quota of gpu exceeded: pid 1 may hold 5, holds 3 and asked for 2.0000000000000004: release some, or have a larger quota granted",
+			`quota of gpu exceeded: pid 1 may hold 5, holds 3 and asked for 2.0000000000000004: release some, or allow more with "pwos cap grant 1 --add --quota gpu=5.0000000000000004"`,
 		},
 		{
 			"no quota", 4, "gpu", "1", schema.QuotaExceeded,
-			"quota of gpu exceeded: pid 4 may hold 0, holds 0 and asked for 1: release some, or have a larger quota granted",
+			`quota of gpu exceeded: pid 4 may hold 0, holds 0 and asked for 1: release some, or allow more with "pwos cap grant 4 --add --quota gpu=1"`,
 		},
 		{
 			"beyond quota and capacity", 2, "gpu", "9", schema.QuotaExceeded,
-			"quota of gpu exceeded: pid 2 may hold 5, holds 3 and asked for 9: release some, or have a larger quota granted",
+			`quota of gpu exceeded: pid 2 may hold 5, holds 3 and asked for 9: release some, or allow more with "pwos cap grant 2 --add --quota gpu=12"`,
 		},
 		{
 			"beyond the capacity", 3, "gpu", "2.5", schema.Insufficient,
@@ -82,7 +82,7 @@ func TestOperatorHasNoQuota(t *testing.T) {
 	b.must(0, "Syscall.Alloc", `{"resource_id":"gpu","amount":8}`, `{"resource_id":"gpu","amount":8,"reserved":8}`)
 	b.must(0, "Syscall.Release", `{"resource_id":"gpu","amount":8}`, `{"resource_id":"gpu","amount":8}`)
 	b.refused(1, "Syscall.Alloc", `{"pid":1,"resource_id":"gpu","amount":6}`, schema.QuotaExceeded,
-		"quota of gpu exceeded: pid 1 may hold 5, holds 0 and asked for 6: release some, or have a larger quota granted")
+		`quota of gpu exceeded: pid 1 may hold 5, holds 0 and asked for 6: release some, or allow more with "pwos cap grant 1 --add --quota gpu=6"`)
 }
 
 // TestWithoutATokenNothingIsGiven: the shell lets nobody through; if it did, there would be no quota.
@@ -114,7 +114,7 @@ func TestLessThanIsHeld(t *testing.T) {
 	b.alloc(2, "cpu", "1")
 	b.tokens.grant(1, map[string]float64{"gpu": 3})
 	b.refused(1, "Syscall.Alloc", `{"resource_id":"gpu","amount":0.5}`, schema.QuotaExceeded,
-		"quota of gpu exceeded: pid 1 may hold 3, holds 4 and asked for 0.5: release some, or have a larger quota granted")
+		`quota of gpu exceeded: pid 1 may hold 3, holds 4 and asked for 0.5: release some, or allow more with "pwos cap grant 1 --add --quota gpu=4.5"`)
 
 	state := domaintest.Snapshot(t, b.ledger)
 	b.ledger = newLedger(t, map[string]float64{"gpu": 5}, b.tokens)

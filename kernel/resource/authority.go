@@ -22,7 +22,10 @@ func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (kernel.R
 	if token == nil {
 		return kernel.Result{}, l.withoutToken(pid)
 	}
-	data, err := schema.Marshal(token.Token)
+	data, err := schema.Marshal(struct {
+		schema.Token
+		Effective schema.Effective `json:"effective"`
+	}{token.Granted, token.Effective(call.Tick)})
 	if err != nil {
 		return kernel.Result{}, err
 	}
@@ -32,9 +35,29 @@ func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (kernel.R
 			data = append(data, ',')
 		}
 		data = append(schema.AppendString(data, resource), ':')
-		data = append(data, text(orZero(l.held[pid][resource]))...)
+		data = append(data, text(l.sum(pid, resource))...)
 	}
-	return kernel.Result{Data: append(data, "}}"...)}, nil
+	return kernel.Result{Data: append(l.appendBelow(append(data, '}'), pid), '}')}, nil
+}
+
+// appendBelow appends what counts against the quotas of pid without being held by it, where there is any.
+func (l *Ledger) appendBelow(data []byte, pid int64) []byte {
+	first := true
+	for _, resource := range slices.Sorted(maps.Keys(l.used[pid])) {
+		below := new(big.Rat).Sub(l.used[pid][resource], l.sum(pid, resource))
+		if below.Sign() == 0 {
+			continue
+		}
+		if data = append(data, ','); first {
+			data = append(data, `"held_below":{`...)
+		}
+		first = false
+		data = append(append(schema.AppendString(data, resource), ':'), text(below)...)
+	}
+	if !first {
+		data = append(data, '}')
+	}
+	return data
 }
 
 func (l *Ledger) withoutToken(pid int64) *schema.Error {
@@ -44,12 +67,12 @@ func (l *Ledger) withoutToken(pid int64) *schema.Error {
 	if why := kernel.BeyondGrant(l.processes, pid); why != "" {
 		return schema.Errorf(schema.NotFound, "pid %d has no token: %s", pid, why)
 	}
-	return schema.Errorf(schema.NotFound, `pid %d has no token: grant it one with "pwos cap grant %d SYSCALL..."`, pid, pid)
+	return schema.Errorf(schema.NotFound, `pid %d has no token: grant it one with "pwos cap grant %d --add SYSCALL..."`, pid, pid)
 }
 
 // concerned names the resources that the holder of token has a quota of or holds, ascending.
 func (l *Ledger) concerned(token *kernel.Token) []string {
-	names := slices.AppendSeq(slices.Collect(maps.Keys(token.ResourceQuotas)), maps.Keys(l.held[token.PID]))
+	names := slices.AppendSeq(slices.Collect(maps.Keys(token.Granted.ResourceQuotas)), maps.Keys(l.held[token.PID()]))
 	slices.Sort(names)
 	return slices.Compact(names)
 }
@@ -62,6 +85,9 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (kernel.Result,
 	}
 	row, ok := kernel.Named(in.Syscall)
 	if !ok {
+		if like := schema.NearestType(in.Syscall); like != "" {
+			return kernel.Result{}, schema.Errorf(schema.UnknownSyscall, "no syscall %s; did you mean %s?", in.Syscall, like)
+		}
 		return kernel.Result{}, schema.Errorf(schema.UnknownSyscall, "no syscall has the type or code %q: Syscall.List names them all", in.Syscall)
 	}
 	if in.Amount != nil && in.ResourceID == nil {
@@ -70,7 +96,7 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (kernel.Result,
 	token := l.tokens.Token(in.PID)
 	denied := kernel.Authorize(l.processes, in.PID, token, row, call.Tick)
 	if denied == nil && in.ResourceID != nil {
-		denied = l.checkResource(row.Type, token, in)
+		denied = l.checkResource(row.Type, token, call.Tick, in)
 	}
 	answer := schema.CheckOutput{Allowed: denied == nil}
 	if denied != nil {
@@ -81,14 +107,14 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (kernel.Result,
 }
 
 // checkResource asks what the syscalls that name a resource ask of it; the others do not look at one.
-func (l *Ledger) checkResource(typ string, token *kernel.Token, in *schema.CheckInput) *schema.Error {
+func (l *Ledger) checkResource(typ string, token *kernel.Token, tick int64, in *schema.CheckInput) *schema.Error {
 	amount := new(big.Rat)
 	if in.Amount != nil {
 		amount = exact(*in.Amount)
 	}
 	switch typ {
 	case allocType:
-		_, err := l.alloc(in.PID, token, *in.ResourceID, amount)
+		_, _, err := l.alloc(in.PID, token, tick, *in.ResourceID, amount)
 		return err
 	case releaseType:
 		return l.release(in.PID, *in.ResourceID, amount)

@@ -12,27 +12,27 @@ func TestGet(t *testing.T) {
 	b := newBench(t)
 	b.alloc(2, "gpu", "0.5")
 	b.alloc(3, "cpu", "1")
-	b.tokens[3].ResourceQuotas = map[string]float64{"gpu": 1, "ada": 1} // it holds what it has no quota of any more
-	b.tokens[3].ExpiresAtTick = new(int64(9))
+	b.tokens[3].Granted.ResourceQuotas = map[string]float64{"gpu": 1, "ada": 1} // it holds what it has no quota of any more
+	b.tokens[3].Granted.ExpiresAtTick = new(int64(9))
 	const (
-		second = `{"pid":2,"allowed_syscalls":["*"],"resource_quotas":{"cpu":1,"gpu":5},"held":{"cpu":0,"gpu":0.5}}`
-		third  = `{"pid":3,"allowed_syscalls":["*"],"resource_quotas":{"ada":1,"gpu":1},"expires_at_tick":9,"held":{"ada":0,"cpu":1,"gpu":0}}`
+		second = `{"pid":2,"granted_by":0,"allowed_syscalls":["*"],"resource_quotas":{"cpu":1,"gpu":5},"expires_at_tick":null,"effective":{"allowed_syscalls":["*"],"resource_quotas":{"cpu":1,"gpu":5},"expires_at_tick":null},"held":{"cpu":0,"gpu":0.5}}`
+		third  = `{"pid":3,"granted_by":0,"allowed_syscalls":["*"],"resource_quotas":{"ada":1,"gpu":1},"expires_at_tick":9,"effective":{"allowed_syscalls":["*"],"resource_quotas":{"ada":1,"gpu":1},"expires_at_tick":9},"held":{"ada":0,"cpu":1,"gpu":0}}`
 	)
-	b.tokens.grant(4, nil)
+	b.tokens.grant(4, map[string]float64{})
 	b.must(2, "Capability.Get", `{}`, second)
 	b.must(2, "Capability.Get", `null`, second)
 	b.must(2, "Capability.Get", `{"pid":2}`, second)
 	b.must(2, "Capability.Get", `{"pid":3}`, third)
 	b.must(1, "Capability.Get", `{"pid":3}`, third)
 	b.must(0, "Capability.Get", `{"pid":3}`, third)
-	b.must(4, "Capability.Get", `{}`, `{"pid":4,"allowed_syscalls":["*"],"resource_quotas":{},"held":{}}`)
+	b.must(4, "Capability.Get", `{}`, `{"pid":4,"granted_by":0,"allowed_syscalls":["*"],"resource_quotas":{},"expires_at_tick":null,"effective":{"allowed_syscalls":["*"],"resource_quotas":{},"expires_at_tick":null},"held":{}}`)
 }
 
 func TestGetRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.refused(0, "Capability.Get", `{}`, schema.NotFound, "pid 0 is the operator: it has no token and needs none; name a pid")
-	b.refused(0, "Capability.Get", `{"pid":4}`, schema.NotFound, `pid 4 has no token: grant it one with "pwos cap grant 4 SYSCALL..."`)
+	b.refused(0, "Capability.Get", `{"pid":4}`, schema.NotFound, `pid 4 has no token: grant it one with "pwos cap grant 4 --add SYSCALL..."`)
 	for pid, data := range map[int64]string{2: `{"pid":1}`, 3: `{"pid":1}`} {
 		b.refused(pid, "Capability.Get", data, schema.Forbidden,
 			map[int64]string{2: "pid 2", 3: "pid 3"}[pid]+" may not see what pid 1 may do: it is none of its descendants")
@@ -53,10 +53,10 @@ func TestCheck(t *testing.T) {
 		{`{"pid":9,"syscall":"Syscall.Ping"}`, allowed},
 		{`{"pid":1,"syscall":"Syscall.Shutdown"}`, no("pid 1 may not call Syscall.Shutdown: only the operator may")},
 		{`{"pid":9,"syscall":"Memory.Set"}`, no(`pid 9 may not call Memory.Set: there never was such a process: \"pwos ps\" shows who is there`)},
-		{`{"pid":4,"syscall":"SYS_ALLOC"}`, no(`pid 4 may not call Syscall.Alloc: grant it with \"pwos cap grant 4 Syscall.Alloc\"`)},
+		{`{"pid":4,"syscall":"SYS_ALLOC"}`, no(`pid 4 may not call Syscall.Alloc: allow it too with \"pwos cap grant 4 --add Syscall.Alloc\"`)},
 		{
 			`{"pid":3,"syscall":"Memory.Set"}`,
-			no(`pid 3 may not call Memory.Set: its token expired after tick 5, and it is tick 6: grant it with \"pwos cap grant 3 Memory.Set\"`),
+			no(`pid 3 may not call Memory.Set: its token expired after tick 5, and it is tick 6: allow it again with \"pwos cap grant 3 --add Memory.Set\"`),
 		},
 
 		{`{"pid":1,"syscall":"Syscall.Alloc"}`, allowed},
@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 		{`{"pid":1,"syscall":"Syscall.Alloc","resource_id":"gpu","amount":2}`, allowed},
 		{
 			`{"pid":1,"syscall":"SYS_ALLOC","resource_id":"gpu","amount":2.5}`,
-			no("quota of gpu exceeded: pid 1 may hold 5, holds 3 and asked for 2.5: release some, or have a larger quota granted"),
+			no(`quota of gpu exceeded: pid 1 may hold 5, holds 3 and asked for 2.5: release some, or allow more with \"pwos cap grant 1 --add --quota gpu=5.5\"`),
 		},
 		{
 			`{"pid":2,"syscall":"Syscall.Alloc","resource_id":"gpu","amount":6}`,
@@ -81,7 +81,7 @@ func TestCheck(t *testing.T) {
 		{`{"pid":1,"syscall":"Memory.Set","resource_id":"gpux","amount":99}`, allowed}, // it takes none
 		{
 			`{"pid":4,"syscall":"Syscall.Alloc","resource_id":"gpux"}`, // capability comes before quota
-			no(`pid 4 may not call Syscall.Alloc: grant it with \"pwos cap grant 4 Syscall.Alloc\"`),
+			no(`pid 4 may not call Syscall.Alloc: allow it too with \"pwos cap grant 4 --add Syscall.Alloc\"`),
 		},
 	}
 	for _, tt := range tests {
@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 			b := newBench(t)
 			b.alloc(1, "gpu", "3")
 			b.tokens.grant(2, map[string]float64{"gpu": 99})
-			b.tokens[3].ExpiresAtTick = new(int64(5))
+			b.tokens[3].Granted.ExpiresAtTick = new(int64(5))
 			b.tick = 6
 			before := domaintest.Snapshot(t, b.ledger)
 			b.must(0, "Capability.Check", tt.data, tt.want)
@@ -108,10 +108,28 @@ func TestCheckRefuses(t *testing.T) {
 	b.must(1, "Capability.Check", `{"pid":3,"syscall":"SYS_QUERY"}`, `{"allowed":true}`)
 	b.refused(3, "Capability.Check", `{"pid":1,"syscall":"SYS_QUERY"}`, schema.Forbidden,
 		"pid 3 may not see what pid 1 may do: it is none of its descendants")
-	for _, name := range []string{"Memory.Put", "SYS_NOTHING", "Memory.*", "*", "Resource.Free"} {
+	b.refused(0, "Capability.Check", `{"pid":1,"syscall":"Memory.Sett"}`, schema.UnknownSyscall, "no syscall Memory.Sett; did you mean Memory.Set?")
+	for _, name := range []string{"Rocket.Launch", "SYS_NOTHING", "Memory.*", "*", "Resource.Free"} {
 		b.refused(0, "Capability.Check", `{"pid":1,"syscall":"`+name+`"}`, schema.UnknownSyscall,
 			`no syscall has the type or code "`+name+`": Syscall.List names them all`)
 	}
 	b.refused(0, "Capability.Check", `{"pid":1,"syscall":"SYS_ALLOC","amount":1}`, schema.InvalidInput,
 		"Invalid input: resource_id is missing: amount is of a resource")
+}
+
+// TestGetBelow: what is left of a token, and what others hold by its grants.
+func TestGetBelow(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.tokens[2].Granted.GrantedBy, b.tokens[2].Granted.ResourceQuotas = 1, map[string]float64{"gpu": 4}
+	b.alloc(2, "gpu", "1.5")
+	b.tokens[1].Granted.ResourceQuotas["gpu"] = 2
+	b.tokens[1].Granted.AllowedSyscalls = []string{"SYS_ALLOC"}
+	b.must(0, "Capability.Get", `{"pid":2}`,
+		`{"pid":2,"granted_by":1,"allowed_syscalls":["*"],"resource_quotas":{"gpu":4},"expires_at_tick":null,`+
+			`"effective":{"allowed_syscalls":["SYS_ALLOC"],"resource_quotas":{"gpu":2},"expires_at_tick":null},"held":{"gpu":1.5}}`)
+	b.must(0, "Capability.Get", `{"pid":1}`,
+		`{"pid":1,"granted_by":0,"allowed_syscalls":["SYS_ALLOC"],"resource_quotas":{"cpu":1,"gpu":2},"expires_at_tick":null,`+
+			`"effective":{"allowed_syscalls":["SYS_ALLOC"],"resource_quotas":{"cpu":1,"gpu":2},"expires_at_tick":null},`+
+			`"held":{"cpu":0,"gpu":0},"held_below":{"gpu":1.5}}`)
 }

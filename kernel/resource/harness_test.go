@@ -26,11 +26,17 @@ func (family) Process(pid int64) *schema.Descriptor {
 // tokens is a view of capabilities that the test has made up.
 type tokens map[int64]*kernel.Token
 
-func (t tokens) Token(pid int64) *kernel.Token { return t[pid] }
+func (t tokens) Token(pid int64) *kernel.Token {
+	held := t[pid]
+	if held != nil && held.Granted.GrantedBy != kernel.Operator {
+		held.Granter = t.Token(held.Granted.GrantedBy)
+	}
+	return held
+}
 
 // grant gives pid a token of everything, with these quotas.
 func (t tokens) grant(pid int64, quotas map[string]float64) *kernel.Token {
-	t[pid] = &kernel.Token{Token: schema.Token{PID: pid, AllowedSyscalls: []string{"*"}, ResourceQuotas: quotas}}
+	t[pid] = &kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{"*"}, ResourceQuotas: quotas}}}
 	return t[pid]
 }
 

@@ -2,6 +2,7 @@
 package resource
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,9 +14,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Ledger is the domain of the resource pools. Its state is what each process holds; how much there is comes from the
-// configuration, how much a process may hold from its token. An allocation leaves the holder within its quota and the
-// pool within its capacity, both exactly. Where a later grant or configuration allows less than is held already, nothing
+// Ledger is the domain of the resource pools. Its state is what each process holds, and whose quota that counts against; how
+// much there is comes from the configuration, how much a process may hold from its token. An allocation leaves the holder and
+// each granter above it within its quota and the pool within its capacity, exactly. What it counts against it counts against
+// until it is released, whoever grants what to whom meanwhile. Where a later grant or configuration allows less than is held already, nothing
 // is taken away, and nothing more is given until enough has been released.
 type Ledger struct {
 	pools     []string // ascending
@@ -23,9 +25,17 @@ type Ledger struct {
 	tokens    kernel.Tokens
 	processes kernel.Processes
 
-	held  map[int64]map[string]*big.Rat // by PID and resource; nobody holds 0
-	total map[string]*big.Rat           // by resource, what is held in all
-	chunk *schema.Type
+	held    map[int64]map[string][]charge // by PID and resource; nobody holds 0
+	used    map[int64]map[string]*big.Rat // by PID and resource, what counts against its quota
+	total   map[string]*big.Rat           // by resource, what is held in all
+	chunk   *schema.Type
+	decided *schema.Type // what is read back of an allocation
+}
+
+// charge is an amount that a process holds, and the granters whose quota it counts against beside its own.
+type charge struct {
+	against []int64
+	amount  *big.Rat
 }
 
 var _ kernel.Domain = (*Ledger)(nil)
@@ -42,6 +52,7 @@ func New(pools map[string]float64, tokens kernel.Tokens, processes kernel.Proces
 		tokens:    tokens,
 		processes: processes,
 		chunk:     schema.TypeOf[[]Holding](),
+		decided:   schema.TypeOf[schema.AllocOutput](),
 	}
 	for _, name := range l.pools {
 		units := pools[name]
@@ -78,18 +89,31 @@ func (l *Ledger) Decide(call *kernel.Call) (kernel.Result, error) {
 func (l *Ledger) Apply(call *kernel.Call) {
 	switch in := call.Input.(type) {
 	case *schema.AllocInput:
-		amount := exact(in.Amount)
 		if call.Syscall.Type == releaseType {
-			amount.Neg(amount)
+			l.giveBack(call.PID, in.ResourceID, exact(in.Amount))
+		} else {
+			l.book(call.PID, in.ResourceID, charge{l.against(call), exact(in.Amount)})
 		}
-		l.book(call.PID, in.ResourceID, amount)
 	case *schema.ResourceFreeInput:
 		for _, pid := range in.PIDs {
-			for resource, amount := range l.held[pid] {
-				l.book(pid, resource, new(big.Rat).Neg(amount))
+			for resource, charges := range l.held[pid] {
+				l.giveBack(pid, resource, sumOf(charges))
 			}
 		}
 	}
+}
+
+// against returns the granters that an allocation counts against, as its answer says: the tokens are others by the time of a
+// replay. Older journals name none.
+func (l *Ledger) against(call *kernel.Call) []int64 {
+	if !bytes.Contains(call.Data, []byte(`"counted_against"`)) {
+		return nil
+	}
+	out, fault := l.decided.Decode(call.Data)
+	if fault != nil {
+		panic(fmt.Sprintf("resource: apply %s: %v", call.Message.Type, fault))
+	}
+	return out.(*schema.AllocOutput).Against
 }
 
 // The rows that look at pools.
@@ -99,18 +123,76 @@ const (
 	queryType   = "Syscall.Query"
 )
 
-// book adds amount, which may be negative, to what pid holds of a resource.
-func (l *Ledger) book(pid int64, resource string, amount *big.Rat) {
+// book adds a charge to what pid holds of a resource.
+func (l *Ledger) book(pid int64, resource string, c charge) {
+	if c.amount.Sign() == 0 {
+		return
+	}
+	l.count(pid, resource, c.against, c.amount)
 	account := l.held[pid]
 	if account == nil {
-		account = map[string]*big.Rat{}
+		account = map[string][]charge{}
 		l.held[pid] = account
 	}
-	add(account, resource, amount)
-	add(l.total, resource, amount)
+	charges := account[resource]
+	if last := len(charges) - 1; last >= 0 && slices.Equal(charges[last].against, c.against) {
+		charges[last].amount = plus(charges[last].amount, c.amount)
+		return
+	}
+	account[resource] = append(charges, c)
+}
+
+// giveBack takes amount from what pid holds of a resource, the latest charges first.
+func (l *Ledger) giveBack(pid int64, resource string, amount *big.Rat) {
+	account := l.held[pid]
+	for charges := account[resource]; amount.Sign() > 0 && len(charges) > 0; charges = account[resource] {
+		last := &charges[len(charges)-1]
+		part := amount
+		if last.amount.Cmp(part) <= 0 {
+			part = last.amount
+			account[resource] = charges[:len(charges)-1]
+		} else {
+			last.amount = new(big.Rat).Sub(last.amount, part)
+		}
+		l.count(pid, resource, last.against, new(big.Rat).Neg(part))
+		amount = new(big.Rat).Sub(amount, part)
+	}
+	if len(account[resource]) == 0 {
+		delete(account, resource)
+	}
 	if len(account) == 0 {
 		delete(l.held, pid)
 	}
+}
+
+// count adds amount, which may be negative, to what counts against the quota of pid and of the granters above it, and to what
+// is held in all.
+func (l *Ledger) count(pid int64, resource string, against []int64, amount *big.Rat) {
+	add(l.total, resource, amount)
+	l.use(pid, resource, amount)
+	for _, pid := range against {
+		l.use(pid, resource, amount)
+	}
+}
+
+func (l *Ledger) use(pid int64, resource string, amount *big.Rat) {
+	if l.used[pid] == nil {
+		l.used[pid] = map[string]*big.Rat{}
+	}
+	if add(l.used[pid], resource, amount); len(l.used[pid]) == 0 {
+		delete(l.used, pid)
+	}
+}
+
+// sum returns what pid holds of a resource.
+func (l *Ledger) sum(pid int64, resource string) *big.Rat { return sumOf(l.held[pid][resource]) }
+
+func sumOf(charges []charge) *big.Rat {
+	sum := new(big.Rat)
+	for _, c := range charges {
+		sum.Add(sum, c.amount)
+	}
+	return sum
 }
 
 // add changes one sum; a sum of 0 is not kept, so that what came and went leaves no trace.

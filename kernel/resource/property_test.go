@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"testing"
 
@@ -18,6 +19,12 @@ import (
 
 // model is the ledger as plainly as it can be said: thousandths of units, in integers.
 type model map[at]int64
+
+// loan is what one allocation took, and the granters that it counts against.
+type loan struct {
+	amount  int64
+	against []int64
+}
 
 type at struct {
 	pid int64
@@ -48,12 +55,13 @@ type machine struct {
 	*bench
 	capacity map[string]float64
 	model    model
+	loans    map[at][]loan // the latest last
 	journal  []*kernel.Call
 	denied   map[schema.Class]int
 }
 
 func newMachine(t *testing.T, capacity map[string]float64) *machine {
-	m := &machine{bench: newBench(t), capacity: capacity, model: model{}, denied: map[schema.Class]int{}}
+	m := &machine{bench: newBench(t), capacity: capacity, model: model{}, loans: map[at][]loan{}, denied: map[schema.Class]int{}}
 	m.ledger = newLedger(t, capacity, m.tokens)
 	return m
 }
@@ -68,7 +76,10 @@ func (m *machine) grant(r *rapid.T) {
 		return
 	}
 	t := m.tokens.grant(pid, rapid.MapOfN(rapid.SampledFrom(names), units(), 1, 3).Draw(r, "quotas"))
-	t.ExpiresAtTick = rapid.Ptr(rapid.Int64Range(0, 20), true).Draw(r, "expires")
+	if pid > 1 && rapid.Bool().Draw(r, "by an agent") {
+		t.Granted.GrantedBy = rapid.Int64Range(1, pid-1).Draw(r, "by")
+	}
+	t.Granted.ExpiresAtTick = rapid.Ptr(rapid.Int64Range(0, 20), true).Draw(r, "expires")
 }
 
 // book allocates or releases. Capability.Check has to foretell what happens, word for word.
@@ -83,7 +94,7 @@ func (m *machine) book(r *rapid.T) {
 		r.Fatal(err)
 	}
 	data := fmt.Sprintf(`{"resource_id":%q,"amount":%v}`, k.of, amount)
-	_, err = m.run(k.pid, typ, data)
+	answer, err := m.run(k.pid, typ, data)
 	want := `{"allowed":true}`
 	if err != nil {
 		shown, ok := errors.AsType[*schema.Error](err)
@@ -93,7 +104,9 @@ func (m *machine) book(r *rapid.T) {
 		m.denied[shown.Class]++
 		want = string(schema.AppendString([]byte(`{"allowed":false,"reason":`), shown.Message)) + "}"
 	} else {
-		m.journal = append(m.journal, request(m.t, k.pid, typ, data))
+		again := request(m.t, k.pid, typ, data)
+		again.Data = []byte(answer)
+		m.journal = append(m.journal, again)
 	}
 	if foretold != want {
 		r.Fatalf("%s: a check says %s, the call %s", check, foretold, want)
@@ -105,9 +118,14 @@ func (m *machine) book(r *rapid.T) {
 
 // judge says what has to come of a call, 0 where it has to succeed, and takes it over.
 func (m *machine) judge(typ string, k at, amount int64) schema.Class {
-	token := m.tokens[k.pid]
-	if k.pid != 0 && (token == nil || token.Expired(m.tick)) {
-		return schema.Forbidden
+	token := m.tokens.Token(k.pid)
+	for t := token; k.pid != 0; t = t.Granter { // each of them allows everything, or nothing any more
+		if t == nil || t.Expired(m.tick) {
+			return schema.Forbidden
+		}
+		if t.Granted.GrantedBy == 0 {
+			break
+		}
 	}
 	capacity, pool := m.capacity[k.of]
 	switch {
@@ -117,14 +135,51 @@ func (m *machine) judge(typ string, k at, amount int64) schema.Class {
 		return schema.Conflict
 	case typ == "Syscall.Release":
 		m.model[k] -= amount
+		m.loans[k] = repaid(m.loans[k], amount)
 		return 0
-	case k.pid != 0 && m.model[k]+amount > thousandths(token.ResourceQuotas[k.of]):
-		return schema.QuotaExceeded
-	case m.model.total(k.of)+amount > thousandths(capacity):
+	}
+	var against []int64
+	for t := token; k.pid != 0; t = t.Granter {
+		if m.used(at{t.PID(), k.of})+amount > thousandths(t.Granted.ResourceQuotas[k.of]) {
+			return schema.QuotaExceeded
+		}
+		if _, named := t.Granted.ResourceQuotas[k.of]; !named || t.Granted.GrantedBy == 0 {
+			break
+		}
+		against = append(against, t.Granted.GrantedBy)
+	}
+	if m.model.total(k.of)+amount > thousandths(capacity) {
 		return schema.Insufficient
 	}
-	m.model[k] += amount
+	if m.model[k] += amount; amount > 0 {
+		m.loans[k] = append(m.loans[k], loan{amount, against})
+	}
 	return 0
+}
+
+// repaid is a list of loans after amount has been given back, the latest first.
+func repaid(list []loan, amount int64) []loan {
+	for amount > 0 {
+		last := &list[len(list)-1]
+		part := min(amount, last.amount)
+		if last.amount -= part; last.amount == 0 {
+			list = list[:len(list)-1]
+		}
+		amount -= part
+	}
+	return list
+}
+
+// used is what counts against somebody's quota.
+func (m *machine) used(of at) (sum int64) {
+	for k, list := range m.loans {
+		for _, l := range list {
+			if k.of == of.of && (k.pid == of.pid || slices.Contains(l.against, of.pid)) {
+				sum += l.amount
+			}
+		}
+	}
+	return sum
 }
 
 func (m *machine) free(r *rapid.T) {
@@ -138,6 +193,7 @@ func (m *machine) free(r *rapid.T) {
 	for k := range m.model {
 		if slices.Contains(pids, k.pid) {
 			delete(m.model, k)
+			delete(m.loans, k)
 		}
 	}
 }
@@ -165,13 +221,32 @@ func (m *machine) check(r *rapid.T) {
 			}
 		}
 		slices.SortFunc(want, func(a, b resource.Holding) int { return bytes.Compare([]byte(a.ResourceID), []byte(b.ResourceID)) })
-		if got := m.ledger.Holdings(pid); !slices.Equal(got, want) {
+		if got := sums(m.ledger.Holdings(pid)); !slices.EqualFunc(got, want, func(a, b resource.Holding) bool {
+			return a.PID == b.PID && a.ResourceID == b.ResourceID && a.Amount == b.Amount
+		}) {
 			r.Fatalf("%d holds %v, want %v", pid, got, want)
 		}
 		if _, holds := slices.BinarySearch(m.ledger.Holders(), pid); holds != (len(want) > 0) {
 			r.Fatalf("%v are holders; %d holds %v", m.ledger.Holders(), pid, want)
 		}
 	}
+}
+
+// sums adds up what counts against different granters.
+func sums(list []resource.Holding) []resource.Holding {
+	var out []resource.Holding
+	for _, h := range list {
+		last := len(out) - 1
+		if last < 0 || out[last].ResourceID != h.ResourceID {
+			out = append(out, h)
+			continue
+		}
+		a, _ := new(big.Rat).SetString(out[last].Amount)
+		b, _ := new(big.Rat).SetString(h.Amount)
+		sum, _ := new(big.Rat).Add(a, b).Float64()
+		out[last].Amount = fmt.Sprint(sum)
+	}
+	return out
 }
 
 // TestModel: whatever is called, nobody is given more than its quota, no pool gives more than its capacity, a check

@@ -11,11 +11,12 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Holding is what a process holds of one resource.
+// Holding is what a process holds of one resource, or the part of it that counts against the same granters.
 type Holding struct {
-	PID        int64  `json:"pid" min:"0"`
-	ResourceID string `json:"resource_id"`
-	Amount     string `json:"amount"` // a decimal with all its digits
+	PID        int64   `json:"pid" min:"0"`
+	ResourceID string  `json:"resource_id"`
+	Amount     string  `json:"amount"` // a decimal with all its digits
+	Against    []int64 `json:"counted_against,omitzero"`
 }
 
 // chunkHoldings is how many holdings a chunk of a snapshot holds.
@@ -25,10 +26,10 @@ const chunkHoldings = 1000
 type booked struct {
 	pid      int64
 	resource string
-	amount   *big.Rat
+	charge
 }
 
-func (b *booked) holding() Holding { return Holding{b.pid, b.resource, text(b.amount)} }
+func (b *booked) holding() Holding { return Holding{b.pid, b.resource, text(b.amount), b.against} }
 
 // Holders returns the PIDs that hold anything, ascending: recovery takes away what belongs to nobody alive.
 func (l *Ledger) Holders() []int64 { return slices.Sorted(maps.Keys(l.held)) }
@@ -37,8 +38,10 @@ func (l *Ledger) Holders() []int64 { return slices.Sorted(maps.Keys(l.held)) }
 func (l *Ledger) Holdings(pid int64) []Holding {
 	list := make([]Holding, 0, len(l.held[pid]))
 	for _, resource := range slices.Sorted(maps.Keys(l.held[pid])) {
-		b := booked{pid, resource, l.held[pid][resource]}
-		list = append(list, b.holding())
+		for _, c := range l.held[pid][resource] {
+			b := booked{pid, resource, c}
+			list = append(list, b.holding())
+		}
 	}
 	return list
 }
@@ -47,12 +50,14 @@ func (l *Ledger) Holdings(pid int64) []Holding {
 func (l *Ledger) Snapshot() func(write func(chunk []byte) error) error {
 	list := make([]booked, 0, len(l.held))
 	for pid, account := range l.held {
-		for resource, amount := range account {
-			list = append(list, booked{pid, resource, amount})
+		for resource, charges := range account {
+			for _, c := range charges {
+				list = append(list, booked{pid, resource, c})
+			}
 		}
 	}
 	return func(write func(chunk []byte) error) error {
-		slices.SortFunc(list, func(a, b booked) int {
+		slices.SortStableFunc(list, func(a, b booked) int {
 			return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.resource, b.resource))
 		})
 		for part := range slices.Chunk(list, chunkHoldings) {
@@ -74,7 +79,8 @@ func (l *Ledger) Snapshot() func(write func(chunk []byte) error) error {
 
 // Reset implements kernel.Domain.
 func (l *Ledger) Reset() {
-	l.held = map[int64]map[string]*big.Rat{}
+	l.held = map[int64]map[string][]charge{}
+	l.used = map[int64]map[string]*big.Rat{}
 	l.total = map[string]*big.Rat{}
 }
 
@@ -95,7 +101,7 @@ func (l *Ledger) Restore(chunk []byte) error {
 		if !ok {
 			return fmt.Errorf("restore holding of pid %d of %s: %w", h.PID, h.ResourceID, ErrHolding)
 		}
-		l.book(h.PID, h.ResourceID, amount)
+		l.book(h.PID, h.ResourceID, charge{h.Against, amount})
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func TestProgramsThatCannotBeStarted(t *testing.T) {
 	p.launch(t)
 	c := p.dial(t)
 	for _, test := range []struct{ command, more, why string }{
-		{`["no-such-program-anywhere"]`, "", "not found"},
+		{`["no-such-program-anywhere"]`, "", "is not in PATH"},
 		{`["/etc/hostname"]`, `,"restart":"always"`, "not executable"},
 		{`["/bin/sh"]`, `,"cwd":"/no/such/place"`, "not found"},
 		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.dir), "the kernel's own"},

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -107,13 +109,25 @@ func (m *model) sameToken(p *proc, a answer) error {
 	if err != nil {
 		return err
 	}
-	if out.PID != p.pid || !slices.Equal(out.AllowedSyscalls, p.token.allowed) || !sameUnits(out.ResourceQuotas, p.token.quotas) ||
-		!samePointer(out.ExpiresAtTick, p.token.expires) {
-		return fmt.Errorf("pid %d holds %s, want %s", p.pid, a, p.token.members())
+	if want := p.token.shown(p.pid) + `,"effective":`; !strings.HasPrefix(a.String(), want) {
+		return fmt.Errorf("pid %d holds %s, want %s", p.pid, a, want)
+	}
+	left := &grant{allowed: out.Effective.AllowedSyscalls}
+	for _, typ := range types {
+		if left.names(typ) != m.may(p.pid, typ) {
+			return fmt.Errorf("pid %d is shown %s: whether it may call %s is %v", p.pid, a, typ, m.may(p.pid, typ))
+		}
+	}
+	if !samePointer(out.Effective.ExpiresAtTick, m.last(p.pid)) {
+		return fmt.Errorf("pid %d is shown %s, the last tick is another", p.pid, a)
 	}
 	for pool := range m.pools {
-		if out.Held[pool] != m.held[p.pid][pool].units() {
-			return fmt.Errorf("pid %d holds %v of %s, want %s", p.pid, out.Held[pool], pool, m.held[p.pid][pool])
+		if out.Effective.ResourceQuotas[pool] != m.quota(p.pid, pool).units() {
+			return fmt.Errorf("pid %d is shown %s, want a quota of %s of %s", p.pid, a, m.quota(p.pid, pool), pool)
+		}
+		held := m.held(p.pid, pool)
+		if out.Held[pool] != held.units() || out.HeldBelow[pool] != (m.used(p.pid, pool)-held).units() {
+			return fmt.Errorf("pid %d holds %v of %s and %v below it, want %s and %s", p.pid, out.Held[pool], pool, out.HeldBelow[pool], held, m.used(p.pid, pool)-held)
 		}
 	}
 	return nil
@@ -166,14 +180,22 @@ func (r *run) replay() error {
 func (r *run) sameHoldings() error {
 	for pid := range int64(len(r.model.procs) + 1) {
 		held := map[string]string{}
-		for pool, amount := range r.model.held[pid] {
-			if amount > 0 {
+		for pool := range r.model.pools {
+			if amount := r.model.held(pid, pool); amount > 0 {
 				held[pool] = amount.String()
 			}
 		}
 		booked := map[string]string{}
+		sums := map[string]*big.Rat{}
 		for _, h := range r.sys.live.ledger.Holdings(pid) {
-			booked[h.ResourceID] = h.Amount
+			amount, _ := new(big.Rat).SetString(h.Amount)
+			if sums[h.ResourceID] == nil {
+				sums[h.ResourceID] = new(big.Rat)
+			}
+			sums[h.ResourceID].Add(sums[h.ResourceID], amount)
+		}
+		for pool, sum := range sums {
+			booked[pool] = strings.TrimSuffix(sum.FloatString(1), ".0")
 		}
 		if !maps.Equal(held, booked) {
 			return fmt.Errorf("pid %d holds %v, want %v", pid, booked, held)

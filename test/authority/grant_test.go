@@ -2,6 +2,7 @@ package authority_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -19,8 +20,9 @@ func (a tenths) String() string {
 
 func (a tenths) units() float64 { return float64(a) / 10 }
 
-// grant is a capability token as the model has it (CAP 2): what may be called, how much may be held, until when.
+// grant is what one granter allows as the model has it (CAP 2): what may be called, how much may be held, until when.
 type grant struct {
+	by      int64
 	allowed []string
 	quotas  map[string]tenths
 	expires *int64 // the last tick at which it holds; nil: it does not end
@@ -49,7 +51,7 @@ const defaultQuota = 200 * 10
 
 // defaultGrant is the grant of CAP 3.
 func defaultGrant(resources []string) *grant {
-	g := &grant{quotas: map[string]tenths{}}
+	g := &grant{allowed: []string{"Ipc.Receive"}, quotas: map[string]tenths{}}
 	for _, code := range codes {
 		g.allowed = append(g.allowed, code)
 	}
@@ -71,42 +73,93 @@ func (g *grant) names(typ string) bool {
 // expired reports whether the grant holds no longer at tick (CAP 2).
 func (g *grant) expired(tick int64) bool { return g.expires != nil && tick > *g.expires }
 
-// within reports whether g holds no more than other does: no syscall, no quota, no tick (PROTOCOL 5).
-func (g *grant) within(other *grant) bool {
-	for _, typ := range types {
-		if g.names(typ) && !other.names(typ) {
-			return false
-		}
-	}
-	for resource, amount := range g.quotas {
-		if amount > other.quotas[resource] {
-			return false
-		}
-	}
-	return other.expires == nil || (g.expires != nil && *g.expires <= *other.expires)
-}
-
-// cut is the part of g that other holds too: what a child gets of whom nobody said what it gets.
-func (g *grant) cut(other *grant) *grant {
-	c := &grant{quotas: map[string]tenths{}, expires: other.expires}
-	for _, code := range g.allowed {
-		for typ, is := range codes {
-			if is == code && other.names(typ) {
-				c.allowed = append(c.allowed, code)
-			}
-		}
-	}
-	for resource, amount := range g.quotas {
-		if most := min(amount, other.quotas[resource]); most > 0 {
-			c.quotas[resource] = most
-		}
-	}
-	return c
-}
-
 // canonical is the grant as a token shows it: what is allowed sorted and named once.
 func (g *grant) canonical() *grant {
 	c := *g
 	c.allowed = slices.Compact(slices.Sorted(slices.Values(g.allowed)))
 	return &c
+}
+
+// with is the grant with another of the same granter added at a tick (PROTOCOL 5).
+func (g *grant) with(more *grant, tick int64) *grant {
+	if g == nil || (g.expired(tick) && more.expires == nil) {
+		return more
+	}
+	sum := &grant{by: more.by, allowed: slices.Concat(g.allowed, more.allowed), quotas: map[string]tenths{}, expires: more.expires}
+	maps.Copy(sum.quotas, g.quotas)
+	maps.Copy(sum.quotas, more.quotas)
+	if more.expires == nil {
+		sum.expires = g.expires
+	}
+	return sum.canonical()
+}
+
+// token is what a process was granted: by the operator, by an agent, or by both, in this order.
+type token []*grant
+
+// by is the grant of one granter, nil where there is none.
+func (t token) by(granter int64) *grant {
+	for _, g := range t {
+		if g.by == granter {
+			return g
+		}
+	}
+	return nil
+}
+
+// agent is the agent that granted, the operator where none did.
+func (t token) agent() int64 { return t[len(t)-1].by }
+
+// of is the grant that names a resource, nil where none does.
+func (t token) of(resource string) *grant {
+	for _, g := range t {
+		if _, ok := g.quotas[resource]; ok {
+			return g
+		}
+	}
+	return nil
+}
+
+func (t token) expired(tick int64) bool {
+	return !slices.ContainsFunc(t, func(g *grant) bool { return !g.expired(tick) })
+}
+
+// sum is the token as one grant, to be shown.
+func (t token) sum() *grant {
+	sum := &grant{by: t.agent(), quotas: map[string]tenths{}}
+	never := false
+	for _, g := range t {
+		sum.allowed = append(sum.allowed, g.allowed...)
+		maps.Copy(sum.quotas, g.quotas)
+		if never = never || g.expires == nil; !never && (sum.expires == nil || *sum.expires < *g.expires) {
+			sum.expires = g.expires
+		}
+	}
+	if never {
+		sum.expires = nil
+	}
+	return sum.canonical()
+}
+
+// shown is a token as it is answered.
+func (t token) shown(pid int64) string {
+	text := fmt.Sprintf(`{"pid":%d,%s`, pid, t.sum().shown())
+	for i, g := range t {
+		if len(t) > 1 {
+			text += []string{`,"grants":[`, `,`}[min(i, 1)] + "{" + g.shown() + "}"
+		}
+	}
+	if len(t) > 1 {
+		text += "]"
+	}
+	return text
+}
+
+// shown is a grant as it is answered.
+func (g *grant) shown() string {
+	text := fmt.Sprintf(`"granted_by":%d,%s`, g.by, g.canonical().members())
+	if g.expires == nil {
+		text += `,"expires_at_tick":null`
+	}
+	return text
 }

@@ -2,6 +2,7 @@ package authority_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -74,6 +75,7 @@ func (r *race) run(t *testing.T, clients []*client, key string) {
 			call = r.other
 		}
 		call.key = key
+		call.data = strings.ReplaceAll(call.data, `"b"`, `"b-`+key+`"`) // siblings have different names
 		all.Go(func() {
 			<-begin
 			for j := range told[i] {

@@ -50,7 +50,7 @@ func (c *client) must(t *testing.T, typ, data string) answer {
 // spawn adds a process below the operator, whose connection c is.
 func (c *client) spawn(t *testing.T, capabilities string) int64 {
 	t.Helper()
-	a := c.must(t, "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a","capabilities":%s}`, capabilities))
+	a := c.must(t, "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a%d","capabilities":%s}`, c.last, capabilities))
 	out, err := read[schema.SpawnOutput]("Syscall.Spawn", a)
 	if err != nil {
 		t.Fatal(err)

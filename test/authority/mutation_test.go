@@ -2,6 +2,7 @@ package authority_test
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"testing"
 
@@ -67,6 +68,60 @@ func mutations() []mutation {
 				t.ResourceQuotas[resource] += 0.1
 			}
 		})},
+		{"an agent's grant is not cut down", breach{tokens: func(v kernel.Tokens) kernel.Tokens {
+			return viewOf(func(pid int64) *kernel.Token { return uncut(v.Token(pid)) })
+		}}},
+		{"what was granted outlives the granter's token", breach{tokens: func(v kernel.Tokens) kernel.Tokens {
+			last := map[int64]*kernel.Token{}
+			return viewOf(func(pid int64) *kernel.Token {
+				t := v.Token(pid)
+				if t == nil || t.Granted.GrantedBy == kernel.Operator {
+					return t
+				}
+				if t.Granter != nil {
+					last[pid] = t
+				}
+				if was := last[pid]; was != nil {
+					t = &kernel.Token{Granted: t.Granted, Granter: was.Granter}
+				}
+				return t
+			})
+		}}},
+		{"a granter's quota is not looked at", in(schema.Resource, decides(func(call *kernel.Call) {
+			if call.Syscall.Type == "Syscall.Alloc" {
+				call.Token = uncut(call.Token)
+			}
+		}))},
+		{"what is held below is forgotten", in(schema.Resource, func(d kernel.Domain) kernel.Domain {
+			return &mutant{Domain: d, apply: func(call *kernel.Call) {
+				other := *call
+				if before, _, found := bytes.Cut(call.Data, []byte(`,"counted_against"`)); found {
+					other.Data = append(bytes.Clone(before), '}')
+				}
+				d.Apply(&other)
+			}}
+		})},
+		{"what is added replaces", in(schema.Capability, decides(func(call *kernel.Call) {
+			if in, ok := call.Input.(*schema.GrantInput); ok && in.Adds() {
+				other := *in
+				other.Mode, call.Input = nil, &other
+			}
+		}))},
+		{"what the operator adds to becomes its own", in(schema.Capability, func(d kernel.Domain) kernel.Domain {
+			return &mutant{Domain: d, apply: func(call *kernel.Call) {
+				other := *call
+				if before, _, found := bytes.Cut(call.Data, []byte(`,"grants"`)); found && call.PID == kernel.Operator {
+					at := bytes.Index(before, []byte(`,"allowed_syscalls"`)) // behind the granter
+					other.Data = fmt.Appendf(nil, `{"pid":%d,"granted_by":0%s}`, call.Input.(*schema.GrantInput).PID, before[at:])
+				}
+				d.Apply(&other)
+			}}
+		})},
+		{"an answer to the operator goes to everybody", in(schema.Ipc, decides(func(call *kernel.Call) {
+			if in, ok := call.Input.(*schema.SendMsgInput); ok && in.ReceiverPID == kernel.Operator {
+				asOperator(call)
+			}
+		}))},
 		{"a child may be given anything", in(schema.Process, decides(unlimited))},
 		{"anything may be granted", in(schema.Capability, decides(unlimited))},
 		{"anybody may be granted to", in(schema.Capability, decides(asOperator))},
@@ -119,7 +174,7 @@ func changed(change func(*schema.Token)) breach {
 				return nil
 			}
 			other := *t
-			change(&other.Token)
+			change(&other.Granted)
 			return &other
 		})
 	}}
@@ -189,10 +244,21 @@ func skips(typ string) func(kernel.Domain) kernel.Domain {
 	}
 }
 
+// uncut is a token as if the operator had granted all of it.
+func uncut(t *kernel.Token) *kernel.Token {
+	if t == nil {
+		return nil
+	}
+	other := &kernel.Token{Granted: t.Granted}
+	other.Granted.GrantedBy = kernel.Operator
+	other.Granted.Grants = nil
+	return other
+}
+
 // unlimited has a call judged by a token that holds everything.
 func unlimited(call *kernel.Call) {
-	call.Token = &kernel.Token{Token: schema.Token{
-		PID: call.PID, AllowedSyscalls: []string{"*"}, ResourceQuotas: map[string]float64{"gpu": 1000, "ram": 1000},
+	call.Token = &kernel.Token{Granted: schema.Token{
+		PID: call.PID, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{"*"}, ResourceQuotas: map[string]float64{"gpu": 1000, "ram": 1000}},
 	}}
 }
 

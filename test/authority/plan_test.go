@@ -63,7 +63,10 @@ func (m *model) caller(s *step, typ string, takesTarget bool) (p *plan, members 
 	if s.key > 0 && p.conn == p.who {
 		p.key = "k" + strconv.Itoa(s.key)
 	}
-	if !m.may(p.who, typ) {
+	switch who := m.proc(p.who); {
+	case who != nil && who.exit != nil:
+		p.barred = append(p.barred, 410)
+	case !m.may(p.who, typ):
 		p.barred = append(p.barred, 403)
 	}
 	for _, name := range names {
@@ -77,14 +80,14 @@ func (m *model) someone(n int) int64 { return int64(1 + n%(len(m.procs)+1)) }
 
 // resolve says what an offer of who's comes to.
 func (m *model) resolve(o offer, who int64) *grant {
-	own := m.token(who)
-	if o.like == drawn || own == nil {
+	if o.like == drawn || m.token(who) == nil {
 		g := &grant{allowed: o.allowed, quotas: o.quotas, expires: o.expires}
 		if len(g.allowed) == 0 {
 			g.allowed = []string{"*"}
 		}
 		return g
 	}
+	own := m.token(who).sum()
 	g := &grant{allowed: own.allowed, quotas: maps.Clone(own.quotas), expires: own.expires}
 	if o.like == less {
 		g.allowed = own.allowed[:(len(own.allowed)+1)/2]
@@ -104,8 +107,7 @@ func (m *model) granting(p *plan, g *grant) {
 		_, ok := m.pools[resource]
 		p.deny(!ok, 422)
 	}
-	own := m.token(p.who)
-	p.deny(p.who != operator && (own == nil || !g.within(own)), 403)
+	p.deny(p.who != operator && !m.within(g, p.who), 403)
 }
 
 // members writes a grant as JSON members; from the text of a token it differs in nothing but its PID.

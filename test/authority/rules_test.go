@@ -33,11 +33,11 @@ func (m *model) plan(s *step) *plan {
 		return m.spawn(s)
 	case opGrant:
 		p, _ := m.caller(s, "Capability.Grant", false)
-		return m.grant(p, m.someone(s.on), m.resolve(s.offer, p.who), "")
+		return m.grant(p, m.someone(s.on), m.resolve(s.offer, p.who), "", s.add)
 	case opGrantDefault:
 		p, _ := m.caller(s, "Capability.GrantDefault", false)
 		p.data = fmt.Sprintf(`{"pid":%d}`, m.someone(s.on))
-		return m.grant(p, m.someone(s.on), defaultGrant(slices.Collect(maps.Keys(m.pools))), p.data)
+		return m.grant(p, m.someone(s.on), defaultGrant(slices.Collect(maps.Keys(m.pools))), p.data, false)
 	case opRevoke:
 		return m.revoke(s)
 	case opRevokeExpired:
@@ -72,38 +72,107 @@ func (m *model) plan(s *step) *plan {
 func (m *model) spawn(s *step) *plan {
 	p, members := m.caller(s, "Syscall.Spawn", true)
 	agent := agents[s.on%len(agents)]
-	own := m.token(p.who)
+	name := agent
+	if p.who != operator {
+		name = m.proc(p.who).agent + "/" + agent
+	}
+	p.deny(slices.ContainsFunc(m.procs, func(q *proc) bool { return q.exit == nil && q.parent == p.who && q.agent == name }), 409)
 	g := defaultGrant(slices.Collect(maps.Keys(m.pools)))
 	switch {
 	case !s.offer.none:
 		g = m.resolve(s.offer, p.who)
 		members += `,"capabilities":{` + g.members() + `}`
 		m.granting(p, g)
-	case p.who != operator && own != nil:
-		g = g.cut(own)
+	case p.who != operator:
+		g = m.cut(g, p.who)
 	}
+	g.by = p.who
 	pid := int64(len(m.procs)) + 1
 	p.data = fmt.Sprintf(`{"child_agent_id":%q%s}`, agent, members)
-	p.want = fmt.Sprintf(`{"child_pid":%d,"child_agent_id":%q}`, pid, agent)
+	p.want = fmt.Sprintf(`{"child_pid":%d,"child_agent_id":%q}`, pid, name)
 	p.apply = func() {
-		m.procs = append(m.procs, &proc{pid: pid, parent: p.who, agent: agent, birth: m.tick, quota: g.quotas, token: g.canonical()})
+		m.procs = append(m.procs, &proc{pid: pid, parent: p.who, agent: name, birth: m.tick, quota: g.quotas, token: token{g.canonical()}})
 	}
 	return p
 }
 
-// grant plans both commands that replace a token. An agent grants to those below it.
-func (m *model) grant(p *plan, pid int64, g *grant, data string) *plan {
+// grant plans both commands that replace a token, or add to one. An agent grants to those below it.
+func (m *model) grant(p *plan, pid int64, g *grant, data string, add bool) *plan {
 	target := m.proc(pid)
 	p.deny(target == nil, 404)
 	p.deny(target != nil && target.exit != nil, 409)
 	p.deny(p.who != operator && !m.below(pid, p.who), 403)
-	m.granting(p, g)
+	g.by = p.who
+	made := token{g.canonical()}
 	if p.data = data; data == "" {
-		p.data = fmt.Sprintf(`{"pid":%d,%s}`, pid, g.members())
+		mode := ""
+		if add {
+			mode = `,"mode":"add"`
+			made = m.added(p, pid, g)
+		}
+		p.data = fmt.Sprintf(`{"pid":%d,%s%s}`, pid, g.members(), mode)
 	}
-	p.want = fmt.Sprintf(`{"pid":%d,%s}`, pid, g.canonical().members())
-	p.apply = func() { target.token = g.canonical() }
+	checked := *g
+	if own := made.by(p.who); own != nil {
+		checked.expires = own.expires
+	}
+	m.granting(p, &checked)
+	p.want = made.shown(pid)
+	if target != nil && len(p.refused) == 0 {
+		was := target.token
+		target.token = made
+		if !slices.ContainsFunc(types, func(typ string) bool { return m.may(pid, typ) }) && !m.holdsAny(pid) {
+			p.want += `,"warning":"nothing of this grant is effective`
+			p.open = true
+		}
+		target.token = was
+	}
+	if !p.open {
+		p.want += "}"
+	}
+	p.apply = func() { target.token = made }
 	return p
+}
+
+// holdsAny reports whether pid has a quota of anything, or was granted nothing at all, which nothing is missing of.
+func (m *model) holdsAny(pid int64) bool {
+	sum := m.token(pid).sum()
+	for resource := range sum.quotas {
+		if m.quota(pid, resource) > 0 {
+			return true
+		}
+	}
+	return len(sum.allowed) == 0 && len(sum.quotas) == 0
+}
+
+// added is the token of pid with a grant more. That of the same granter takes it in, else it stands beside: the operator's
+// and one agent's.
+func (m *model) added(p *plan, pid int64, g *grant) token {
+	before, made := m.token(pid), token{}
+	joined := before.by(g.by).with(g.canonical(), m.tick)
+	for _, other := range before {
+		if other.by == g.by {
+			continue
+		}
+		if other.by != operator && g.by != operator {
+			p.deny(true, 409)
+			continue
+		}
+		kept, more := *other, *joined
+		kept.quotas, more.quotas = maps.Clone(kept.quotas), maps.Clone(more.quotas)
+		for resource, amount := range more.quotas { // each of them stands in one of the two
+			switch had, both := kept.quotas[resource]; {
+			case both && (g.by == operator || amount > had):
+				delete(kept.quotas, resource)
+			case both:
+				delete(more.quotas, resource)
+			}
+		}
+		made, joined = append(made, &kept), &more
+	}
+	made = append(made, joined)
+	slices.SortFunc(made, func(a, b *grant) int { return int(a.by - b.by) })
+	return made
 }
 
 func (m *model) revoke(s *step) *plan {
@@ -148,28 +217,56 @@ func (m *model) terminate(s *step) *plan {
 	return p
 }
 
-// room are the rules of holding more: within the quota, which the operator has none of, and within the pool.
-func (m *model) room(pid int64, resource string, amount tenths) (faults []int) {
+// room are the rules of holding more: within the quota of who holds it and of each granter above, which the operator is not
+// among, and within the pool.
+func (m *model) room(pid int64, resource string, amount tenths) (against []int64, faults []int) {
 	capacity, ok := m.pools[resource]
 	if !ok {
-		return []int{404}
+		return nil, []int{404}
 	}
-	if pid != operator && (m.token(pid) == nil || m.held[pid][resource]+amount > m.token(pid).quotas[resource]) {
-		faults = append(faults, 429)
+	for of := pid; of != operator; {
+		g := m.token(of).of(resource)
+		quota := tenths(0)
+		if g != nil && !g.expired(m.tick) {
+			quota = g.quotas[resource]
+		}
+		if m.used(of, resource)+amount > quota {
+			faults = append(faults, 429)
+		}
+		if g == nil {
+			break
+		}
+		if of = g.by; of != operator {
+			against = append(against, of)
+		}
 	}
 	if m.total(resource)+amount > capacity {
 		faults = append(faults, 507)
 	}
-	return faults
+	return against, faults
+}
+
+func (m *model) hasRoom(pid int64, resource string, amount tenths) bool {
+	_, faults := m.room(pid, resource, amount)
+	return len(faults) == 0
 }
 
 func (m *model) alloc(s *step) *plan {
 	p, members := m.caller(s, "Syscall.Alloc", true)
 	resource := poolNames[s.pool]
-	p.refused = m.room(p.who, resource, s.amount)
+	against, faults := m.room(p.who, resource, s.amount)
+	p.refused = faults
 	p.data = fmt.Sprintf(`{"resource_id":%q,"amount":%s%s}`, resource, s.amount, members)
-	p.want = fmt.Sprintf(`{"resource_id":%q,"amount":%s,"reserved":%s}`, resource, s.amount, m.held[p.who][resource]+s.amount)
-	p.apply = func() { m.hold(p.who, resource, s.amount) }
+	p.want = fmt.Sprintf(`{"resource_id":%q,"amount":%s,"reserved":%s`, resource, s.amount, m.held(p.who, resource)+s.amount)
+	if len(against) > 0 {
+		p.want += `,"counted_against":` + strings.ReplaceAll(fmt.Sprint(against), " ", ",")
+	}
+	p.want += "}"
+	p.apply = func() {
+		if s.amount > 0 {
+			m.loans = append(m.loans, &loan{p.who, resource, s.amount, against})
+		}
+	}
 	return p
 }
 
@@ -178,14 +275,15 @@ func (m *model) release(s *step) *plan {
 	resource := poolNames[s.pool]
 	_, ok := m.pools[resource]
 	p.deny(!ok, 404)
-	p.deny(ok && s.amount > m.held[p.who][resource], 409)
+	p.deny(ok && s.amount > m.held(p.who, resource), 409)
 	p.data = fmt.Sprintf(`{"resource_id":%q,"amount":%s%s}`, resource, s.amount, members)
 	p.want = fmt.Sprintf(`{"resource_id":%q,"amount":%s}`, resource, s.amount)
-	p.apply = func() { m.hold(p.who, resource, -s.amount) }
+	p.apply = func() { m.repay(p.who, resource, s.amount) }
 	return p
 }
 
-// send: to one process, or as 0 to all others that live; a full mailbox is an error where nobody gets the message.
+// send: to one process, or as 0 from the operator to all that live and from an agent to the operator; a full mailbox is an error
+// where nobody gets the message.
 func (m *model) send(s *step) *plan {
 	p, members := m.caller(s, "Syscall.SendMsg", true)
 	pid := int64(s.on % (len(m.procs) + 2))
@@ -197,7 +295,12 @@ func (m *model) send(s *step) *plan {
 			}
 		}
 	}
-	p.deny(len(there) == 0, 404)
+	back := pid == 0 && p.who != operator
+	if back {
+		there, get = nil, nil
+		p.deny(m.mail >= m.mailbox, 429)
+	}
+	p.deny(len(there) == 0 && !back, 404)
 	p.deny(len(there) > 0 && len(get) == 0, 429)
 	p.data = fmt.Sprintf(`{"receiver_pid":%d,"payload":%s%s}`, pid, s.amount, members)
 	p.want = fmt.Sprintf(`{"receiver_pid":%d,"status":"DELIVERED","msg_id":%d}`, pid, m.messages+1)
@@ -205,6 +308,9 @@ func (m *model) send(s *step) *plan {
 		m.messages++
 		for _, q := range get {
 			q.mail++
+		}
+		if back {
+			m.mail++
 		}
 	}
 	return p
@@ -237,7 +343,7 @@ func (m *model) check(s *step) *plan {
 	typ, more, allowed := "Memory.Set", "", m.may(pid, "Memory.Set")
 	if resource := poolNames[s.pool]; s.amount > 0 {
 		typ, more = "SYS_ALLOC", fmt.Sprintf(`,"resource_id":%q,"amount":%s`, resource, s.amount)
-		allowed = m.may(pid, "Syscall.Alloc") && len(m.room(pid, resource, s.amount)) == 0
+		allowed = m.may(pid, "Syscall.Alloc") && m.hasRoom(pid, resource, s.amount)
 	}
 	p.data = fmt.Sprintf(`{"pid":%d,"syscall":%q%s}`, pid, typ, more)
 	p.want, p.open = fmt.Sprintf(`{"allowed":%v`, allowed), true

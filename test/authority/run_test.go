@@ -96,7 +96,9 @@ func (r *run) again() error {
 	p.op = opAgain
 	id := keyOf{p.who, p.key}
 	old, ok := r.model.keys[id]
-	switch {
+	switch who := r.model.proc(p.who); {
+	case who != nil && who.exit != nil:
+		return r.ask(&p, []int{410}, nil)
 	case !r.model.may(p.who, p.typ):
 		return r.ask(&p, []int{403}, nil)
 	case ok && old.body == p.typ+p.data:
@@ -157,7 +159,7 @@ func (r *run) ask(p *plan, faults []int, as *answer) error {
 // remember keeps the outcome of a key's first call. A denial and a failure are none: nothing ran.
 func (r *run) remember(p *plan, a answer) {
 	id := keyOf{p.who, p.key}
-	if _, ok := r.model.keys[id]; !ok && a.code != 403 && a.code < 500 {
+	if _, ok := r.model.keys[id]; !ok && a.code != 403 && a.code != 410 && a.code != 429 && a.code < 500 {
 		r.model.keys[id] = first{p.typ + p.data, a}
 	}
 }

@@ -11,6 +11,7 @@ type step struct {
 	by, on int   // who calls, whom it is about; taken modulo the processes there are
 	as     int   // ownName, through the operator, or under another's name
 	offer  offer // what is granted
+	add    bool  // to what was granted before
 	pool   int
 	amount tenths
 	ticks  int64 // how far the clock moves, or what tick the call names
@@ -51,7 +52,7 @@ var (
 	poolNames = []string{"gpu", "ram", noPool}
 	amounts   = []tenths{0, 1, 2, 3, 7, 10, 25}
 	quotas    = []tenths{0, 1, 3, 10, 30, defaultQuota}
-	agents    = []string{"a", "b"}
+	agents    = []string{"a", "b", "c", "d"}
 )
 
 // weights say how often a step is which command.
@@ -93,8 +94,9 @@ func sequences() *rapid.Generator[[]step] {
 	allowed := rapid.SliceOfN(rapid.SampledFrom(patterns), 1, 4)
 	granted := rapid.MapOfN(rapid.SampledFrom([]string{"gpu", "gpu", "gpu", "ram", "ram", "ram", noPool}), quota, 0, 2)
 	ticks, key := rapid.Int64Range(0, 3), rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2})
+	add := rapid.Bool()
 	first := rapid.Custom(func(t *rapid.T) step {
-		return step{op: opSpawn, by: small.Draw(t, "by"), offer: offer{
+		return step{op: opSpawn, on: small.Draw(t, "name"), by: small.Draw(t, "by"), offer: offer{
 			allowed: []string{"*"}, quotas: map[string]tenths{"gpu": quota.Draw(t, "gpu"), "ram": quota.Draw(t, "ram")},
 		}}
 	})
@@ -107,6 +109,7 @@ func sequences() *rapid.Generator[[]step] {
 				s.offer.allowed, s.offer.quotas = allowed.Draw(t, "allowed"), granted.Draw(t, "quotas")
 			}
 			s.offer.none = s.op == opSpawn && small.Draw(t, "none") == 0
+			s.add = s.op == opGrant && add.Draw(t, "add")
 		case opAdvance:
 			s.ticks = ticks.Draw(t, "ticks")
 			return s

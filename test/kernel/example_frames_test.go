@@ -49,7 +49,7 @@ func TestMessageStore(t *testing.T) {
 		t.Fatalf("%d entries, want %d", len(log), len(want))
 	}
 	for i, w := range want {
-		if e := log[i]; (sent{e.ID, e.Type, e.Correlation}) != w || e.Causation != "elsewhere" || e.Seq != int64(i+1) {
+		if e := log[i]; (sent{e.ID, e.Type, e.Correlation}) != w || e.Causation != "elsewhere" || i > 0 && e.Seq <= log[i-1].Seq {
 			t.Errorf("entry %d: %+v, want %+v", i, e, w)
 		}
 	}

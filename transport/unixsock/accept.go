@@ -6,16 +6,19 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/promptware-os/pwos/schema"
 )
 
 // How long the accept loop rests after an error, doubling from the first to the last, so that it never spins. The usual
 // error is that file descriptors have run out; it passes when connections end.
 const (
 	firstPause = 5 * time.Millisecond
-	lastPause  = time.Second
+	lastPause  = 250 * time.Millisecond
 )
 
 // accept takes in connections from e until ctx ends. It returns an error where the listener was closed by somebody else.
+// It waits for nothing but connections: whatever a peer can delay happens on the connection's own goroutine.
 func (s *Server) accept(ctx context.Context, e Endpoint) error {
 	pause := time.Duration(0)
 	for {
@@ -29,6 +32,8 @@ func (s *Server) accept(ctx context.Context, e Endpoint) error {
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("accept connection: %w", err)
+		case exhausted(err) && s.reserve.release():
+			continue
 		}
 		pause = min(max(firstPause, 2*pause), lastPause)
 		s.config.Log.Warn("accept connection", "error", err, "retry_in", pause)
@@ -40,45 +45,120 @@ func (s *Server) accept(ctx context.Context, e Endpoint) error {
 	}
 }
 
-// receive looks who nc is, waits for a place in the gate and starts to serve it. A stranger takes up no place.
+// receive finds out who nc is and starts to serve it, or refuses it. A stranger takes up no place.
 func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
-	// The socket's mode keeps other users out already; on systems that ignore it, this alone does.
-	peer, err := s.config.Identify(nc)
-	if err != nil {
-		s.config.Log.Warn("connection refused", "uid", peer.UID, "pid", peer.PID, "error", err)
+	if agent, ok := s.residents.flooder(nc); ok {
+		s.failed(agent)
 		s.close(nc)
 		return
 	}
-	conn, v, err := s.usher(ctx, e, nc, peer)
+	// The socket's mode keeps other users out already; on systems that ignore it, this alone does.
+	peer, err := s.identify(nc)
 	if err != nil {
-		s.config.Log.Debug("connection not received", "error", err)
+		s.unknown.warn(s.config.Log, "connection refused", "uid", peer.UID, "pid", peer.PID, "error", err)
 		s.close(nc)
+		return
+	}
+	c := &connection{nc: nc, peer: peer, socket: e.Socket}
+	if c.link, err = newLink(e, nc); err == nil && peer.Agent != 0 {
+		err = s.receiveAgent(c)
+	}
+	if err != nil {
+		s.refuse(c, e, err)
 		return
 	}
 	s.remember(nc)
-	s.tasks.Go(func() { s.serve(ctx, nc, conn, v, peer, e.Socket) })
+	s.tasks.Go(func() { s.serve(ctx, c) })
 }
 
-// usher waits until the gate has a place. That the accept loop waits with it is the point: those behind stay in the
-// system's listen queue, where they cost nothing.
-func (s *Server) usher(ctx context.Context, e Endpoint, nc net.Conn, peer Peer) (*Conn, *visitor, error) {
+// connection is one that is let in.
+type connection struct {
+	nc     net.Conn
+	link   *Conn
+	peer   Peer
+	socket string   // the endpoint's name
+	place  *visitor // in the gate; nil: an operator's that has still to get one
+	agent  int64    // counted among the connections of this agent; 0: of none
+}
+
+// identify asks who is at the other end. It needs descriptors for that.
+func (s *Server) identify(nc net.Conn) (Peer, error) {
+	peer, err := s.config.Identify(nc)
+	if err != nil && exhausted(err) && s.reserve.release() {
+		return s.config.Identify(nc)
+	}
+	return peer, err
+}
+
+func newLink(e Endpoint, nc net.Conn) (*Conn, error) {
 	socket, ok := nc.(stream)
 	if !ok {
-		return nil, nil, fmt.Errorf("%T is no socket", nc)
+		return nil, fmt.Errorf("%T is no socket", nc)
 	}
-	conn, err := NewConn(socket, e.Dialect, e.MaxLine)
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := s.gate.enter(ctx, conn, crowdOf(peer))
-	return conn, v, err
+	return NewConn(socket, e.Dialect, e.MaxLine)
 }
 
-// crowdOf is what the gate takes for one process. All that a hosted program starts are: else it could fork itself the places
-// of everybody else.
-func crowdOf(p Peer) int {
-	if p.Agent != 0 {
-		return -int(p.Agent)
+// receiveAgent counts a connection of an agent and takes its place in the gate, or returns why it cannot be let in.
+func (s *Server) receiveAgent(c *connection) (err error) {
+	if !s.reserve.full() {
+		return errAgents
 	}
-	return p.PID
+	if err := s.residents.enter(c.peer.Agent); err != nil {
+		return err
+	}
+	if c.place, err = s.gate.enterAgent(c.link, crowdOf(c.peer)); err != nil {
+		s.residents.leave(c.peer.Agent)
+		return err
+	}
+	c.agent = c.peer.Agent
+	return nil
+}
+
+// refuse closes a connection that is not let in, and says why where that costs no waiting.
+func (s *Server) refuse(c *connection, e Endpoint, reason error) {
+	defer s.close(c.nc)
+	if c.link == nil {
+		s.config.Log.Warn("connection refused", "pid", c.peer.PID, "error", reason)
+		return
+	}
+	n := s.failed(c.peer.Agent)
+	if n > floodPerSecond {
+		s.residents.flood(c.peer.PID, c.peer.Agent)
+	}
+	if n > toldPerSecond {
+		return
+	}
+	if n == 1 {
+		s.config.Log.Warn("connections of an agent are refused", "agent", c.peer.Agent, "pid", c.peer.PID, "error", reason)
+	}
+	st := schema.NewStamper().Next(time.Now())
+	frame := schema.AppendError(nil, &schema.Message{Dialect: e.Dialect}, s.refusal(reason), &st)
+	_, _ = c.link.TryWrite(frame) // a peer that has gone need not be told
+}
+
+// failed counts a connection of an agent that came to nothing, and reports a flood of them. It returns how many there were in
+// this second.
+func (s *Server) failed(agent int64) int {
+	n := s.residents.failed(agent)
+	if n == floodPerSecond && s.config.Flood != nil {
+		s.tasks.Go(func() { s.config.Flood(agent) })
+	}
+	return n
+}
+
+// refusal is what a client is told.
+func (s *Server) refusal(reason error) *schema.Error {
+	b := s.config.Bounds
+	switch {
+	case errors.Is(reason, errConnections):
+		return schema.Errorf(schema.QuotaExceeded, "an agent may have %d connections, and this one has as many: close one, then connect again", b.Connections)
+	case errors.Is(reason, errPrologue):
+		return schema.Errorf(schema.QuotaExceeded,
+			"an agent may have %d connections that have not answered %s, and this one has as many: answer on those, then connect again", b.Prologues, authenticate)
+	case errors.Is(reason, errAgents):
+		return schema.Errorf(schema.QuotaExceeded, "the kernel has no more connections for agents: use one that is open, or connect again later")
+	case errors.Is(reason, errClosing):
+		return schema.Errorf(schema.Unavailable, "the kernel is shutting down")
+	}
+	return schema.Errorf(schema.Unavailable, "too many connections have not answered %s: connect again and answer at once", authenticate)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"runtime/debug"
 
 	"github.com/promptware-os/pwos/schema"
@@ -13,32 +12,54 @@ import (
 
 // serve leads one connection through the prologue to the handler, on the goroutine that is the connection's own from
 // here to its end.
-func (s *Server) serve(ctx context.Context, nc net.Conn, conn *Conn, v *visitor, peer Peer, socket string) {
-	defer s.forget(nc)
+func (s *Server) serve(ctx context.Context, c *connection) {
+	defer s.forget(c)
 	defer func() {
 		// A fault in one connection's handler is no reason to end every other's.
 		if fault := recover(); fault != nil {
 			s.config.Log.Error("connection handler panicked", "panic", fault, "stack", string(debug.Stack()))
 		}
 	}()
-	identity, err := s.admit(ctx, conn, v, peer, socket)
+	identity, err := s.admit(ctx, c.link, c.place, c.peer, c.socket)
+	if err == nil && c.agent == 0 && identity.Agent != 0 {
+		err = s.countLogin(c, identity.Agent)
+	}
+	if err != nil && c.peer.Agent != 0 {
+		s.failed(c.peer.Agent)
+	}
 	switch {
 	case err == nil:
-		peer.Identity = identity
-		s.config.Handler(ctx, conn, peer)
+		c.peer.Identity = identity
+		s.config.Handler(ctx, c.link, c.peer)
 	case errors.Is(err, io.EOF):
-		s.config.Log.Debug("connection closed before it authenticated", "pid", peer.PID)
+		s.config.Log.Debug("connection closed before it authenticated", "pid", c.peer.PID)
 	case errors.As(err, new(*rejection)): // which is for the Authenticator to record
-		s.config.Log.Debug("connection not authenticated", "pid", peer.PID, "error", err)
+		s.config.Log.Debug("connection not authenticated", "pid", c.peer.PID, "error", err)
 	default:
-		s.config.Log.Info("connection not authenticated", "pid", peer.PID, "error", err)
+		s.unknown.warn(s.config.Log, "connection not authenticated", "pid", c.peer.PID, "error", err)
 	}
 }
 
-// admit runs the prologue and gives back the place in the gate. Its error is why the connection has to be closed; what
-// could be said to the client about it has been said.
+// countLogin counts a connection that a key has made an agent's among that agent's.
+func (s *Server) countLogin(c *connection, agent int64) error {
+	if err := s.residents.enter(agent); err != nil {
+		p := prologue{link: c.link, stamps: schema.NewStamper()}
+		return errors.Join(err, p.farewell(s.refusal(err)))
+	}
+	c.agent = agent
+	return nil
+}
+
+// admit runs the prologue and gives back the place in the gate; v is nil where it has still to take one. Its error is why
+// the connection has to be closed; what could be said to the client about it has been said.
 func (s *Server) admit(ctx context.Context, link lines, v *visitor, peer Peer, socket string) (Identity, error) {
 	p := prologue{link: link, stamps: schema.NewStamper()}
+	if v == nil {
+		var err error
+		if v, err = s.gate.enter(ctx, link, crowdOf(peer)); err != nil {
+			return Identity{}, errors.Join(err, p.farewell(s.refusal(err)))
+		}
+	}
 	identity, err := s.exchange(ctx, &p, peer, socket)
 	thrown := s.gate.leave(v, err == nil)
 	if wrong := (*rejection)(nil); errors.As(err, &wrong) {
@@ -48,7 +69,7 @@ func (s *Server) admit(ctx context.Context, link lines, v *visitor, peer Peer, s
 	if thrown == nil || err == nil && errors.Is(thrown, errEvicted) {
 		return identity, err // its answer came just in time
 	}
-	return Identity{}, errors.Join(thrown, err, p.farewell(thrown))
+	return Identity{}, errors.Join(thrown, err, p.farewell(s.refusal(thrown)))
 }
 
 // exchange runs the prologue.

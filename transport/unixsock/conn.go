@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,6 +28,8 @@ type Conn struct {
 
 	over <-chan struct{} // closed when nobody is left who may write; nil: input says so itself
 	late int             // bytes read since
+
+	draining atomic.Bool // no more input is let in
 }
 
 // duplex is what a channel needs but for its two raw directions.
@@ -158,8 +161,11 @@ func (r *attempt) read(fd uintptr) bool {
 
 // cutShort reports whether reading failed because nobody is left who may write.
 func (c *Conn) cutShort(err error) bool {
-	if c.over == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
+	}
+	if c.draining.Load() {
+		return true
 	}
 	select {
 	case <-c.over:
@@ -238,6 +244,24 @@ func hungUp(fd uintptr) bool {
 	fds := []unix.PollFd{{Fd: int32(fd)}} // POLLHUP is always asked for
 	n, err := unix.Poll(fds, 0)
 	return err != nil && err != unix.EINTR || n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+}
+
+// Drain lets no more input in: Next returns what has come by now, and then the end. The peer's next write fails.
+func (c *Conn) Drain() {
+	c.draining.Store(true)
+	if half, ok := c.stream.(interface{ CloseRead() error }); ok {
+		_ = half.CloseRead() // it fails where the peer has gone
+	}
+	c.Interrupt()
+}
+
+// discard drops what nobody will read. A socket that is closed with input unread tells its peer of a reset, not of an end.
+func (c *Conn) discard() {
+	c.Drain()
+	var junk [512]byte // on a stack that is small, of a connection that is idle
+	for n := 1; n > 0; {
+		n, _ = c.rest(junk[:])
+	}
 }
 
 // Interrupt makes Next return what was received already, and then an error.

@@ -16,14 +16,16 @@ type (
 )
 
 var (
-	ErrEvicted = errEvicted
-	ErrClosing = errClosing
-	JudgePeer  = judgePeer
-	Exchange   = exchange
-	HiddenName = hiddenName
-	Publish    = publish
-	TryLock    = tryLock
-	Acquire    = acquire
+	ErrEvicted  = errEvicted
+	ErrClosing  = errClosing
+	ErrNoPlace  = errNoPlace
+	ErrPrologue = errPrologue
+	JudgePeer   = judgePeer
+	Exchange    = exchange
+	HiddenName  = hiddenName
+	Publish     = publish
+	TryLock     = tryLock
+	Acquire     = acquire
 )
 
 const (
@@ -31,7 +33,7 @@ const (
 	CrowdGrace = crowdGrace
 )
 
-func NewGate() *Gate { return &Gate{newGate()} }
+func NewGate() *Gate { return &Gate{newGate(DefaultBounds().Prologues)} }
 
 func RunPrologue(link Lines, offer Offer) (Identity, error) {
 	p := prologue{link: link, offer: offer, stamps: schema.NewStamper()}
@@ -44,11 +46,7 @@ func RunPrologue(link Lines, offer Offer) (Identity, error) {
 
 // Receive is what happens to a connection between accept and handler.
 func (s *Server) Receive(ctx context.Context, link Lines) (Identity, error) {
-	v, err := s.gate.enter(ctx, link, 1)
-	if err != nil {
-		return Identity{}, err
-	}
-	return s.admit(ctx, link, v, Peer{}, "")
+	return s.admit(ctx, link, nil, Peer{PID: 1}, "")
 }
 
 // Remember is what happens to a connection that was accepted before the shutdown and received after it.
@@ -59,6 +57,10 @@ func (s *Server) Gate() *Gate { return &Gate{s.gate} }
 // Enter and the rest reach the methods of the gate.
 func (g *Gate) Enter(ctx context.Context, conn deadliner, pid int) (*visitor, error) {
 	return g.enter(ctx, conn, pid)
+}
+
+func (g *Gate) EnterAgent(conn deadliner, agent int64) (*visitor, error) {
+	return g.enterAgent(conn, crowdOf(Peer{Agent: agent}))
 }
 func (g *Gate) Leave(v *visitor, passed bool) error { return g.leave(v, passed) }
 func (g *Gate) Close()                              { g.close() }

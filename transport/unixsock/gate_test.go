@@ -144,19 +144,107 @@ func TestGateEvictsTheOldest(t *testing.T) {
 	})
 }
 
-// An agent with many processes, each with one silent connection, loses its own places, not those of a process with two.
+// enterAgent takes a place for one more connection of an agent.
+func enterAgent(gate *unixsock.Gate, agent int64) (*clock, error) {
+	conn := &clock{}
+	_, err := gate.EnterAgent(conn, agent)
+	return conn, err
+}
+
+// An agent gets so many places and no more, however many processes it has, and nobody waits for that.
 func TestGateTakesAnAgentForOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate := unixsock.NewGate()
-		honest := silence(t, gate, 2, unixsock.CrowdOf(unixsock.Peer{PID: 7}))
+		gate, start := unixsock.NewGate(), time.Now()
+		most := unixsock.DefaultBounds().Prologues
 		var crowd []*clock
-		for i := range unixsock.AuthWaiting {
-			crowd = append(crowd, silence(t, gate, 1, unixsock.CrowdOf(unixsock.Peer{PID: 100 + i, Agent: 7}))...)
+		for i := range 1000 {
+			conn, err := enterAgent(gate, 7)
+			if i < most {
+				must(t, err)
+				crowd = append(crowd, conn)
+			} else if !errors.Is(err, unixsock.ErrPrologue) {
+				t.Fatalf("connection %d was told %v, want ErrPrologue", i, err)
+			}
 		}
-		if mine, theirs := interrupted(honest), interrupted(crowd); mine != 0 || theirs != 2 {
-			t.Errorf("%d of the honest were interrupted, and %d of the agent's; want 0 and 2", mine, theirs)
+		if got := interrupted(crowd); got != 0 {
+			t.Errorf("%d of the first were interrupted", got)
 		}
+		honest := silence(t, gate, unixsock.AuthWaiting-most, 1)
+		if got := interrupted(honest); got != 0 || time.Since(start) != 0 {
+			t.Errorf("%d of the operator's were interrupted, and they waited %v", got, time.Since(start))
+		}
+	})
+}
+
+// Agents have half of the places: the operator's connections wait for none of them, and an agent that comes late takes the
+// place of one that has more.
+func TestGateReservesPlacesForTheOperator(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate, start := unixsock.NewGate(), time.Now()
+		most := unixsock.DefaultBounds().Prologues
+		var crowds []*clock
+		for agent := range int64(unixsock.AgentsWaiting / most) {
+			for range most {
+				conn, err := enterAgent(gate, 1+agent)
+				must(t, err)
+				crowds = append(crowds, conn)
+			}
+		}
+		_, err := enterAgent(gate, 100)
+		must(t, err)
+		if got := interrupted(crowds); got != 1 {
+			t.Errorf("%d made room for another agent, want 1", got)
+		}
+		silence(t, gate, unixsock.AuthWaiting-unixsock.AgentsWaiting, 1)
+		if got := time.Since(start); got != 0 || interrupted(crowds) != 1 {
+			t.Errorf("the operator waited %v, and %d agents were interrupted", got, interrupted(crowds))
+		}
+		if _, err := enterAgent(gate, 101); err != nil {
+			t.Errorf("an agent without a place, while others have many, was told %v", err)
+		}
+		// More than its half the operator gets as well, if it waits a little.
+		silence(t, gate, 1, 2)
+		if got := time.Since(start); got != unixsock.CrowdGrace {
+			t.Errorf("the operator waited %v, want %v", got, unixsock.CrowdGrace)
+		}
+	})
+}
+
+// Operators' silent connections keep an agent out, and are not evicted for it.
+func TestGatePrefersTheOperator(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate := unixsock.NewGate()
+		honest := silence(t, gate, unixsock.AuthWaiting, 1)
+		if _, err := enterAgent(gate, 7); !errors.Is(err, unixsock.ErrNoPlace) {
+			t.Errorf("the agent was told %v, want ErrNoPlace", err)
+		}
+		if got := interrupted(honest); got != 0 {
+			t.Errorf("%d of the operator's were interrupted", got)
+		}
+	})
+}
+
+// A newcomer of another process does not queue behind those of the process that has taken all places.
+func TestGateServesAnotherProcessFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate, start := unixsock.NewGate(), time.Now()
+		ctx, cancel := context.WithCancel(t.Context())
+		var wait sync.WaitGroup
+		for range 1000 {
+			wait.Go(func() { _, _ = gate.Enter(ctx, &clock{}, 1) })
+		}
+		synctest.Wait()
+		_, err := gate.Enter(t.Context(), &clock{}, 2)
+		must(t, err)
+		if got := time.Since(start); got > unixsock.CrowdGrace {
+			t.Errorf("it waited %v, want %v at most", got, unixsock.CrowdGrace)
+		}
+		cancel()
+		wait.Wait()
 	})
 }
 

@@ -39,12 +39,6 @@ func Listen(ctx context.Context, lock *Lock, paths ...string) ([]*Listener, erro
 			return nil, fmt.Errorf("listen on %s: the lock %s does not guard its directory", path, lock.Path())
 		}
 	}
-	release, err := guard(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-
 	found := make([]finding, len(paths))
 	for i, path := range paths {
 		f, err := probe(ctx, path)
@@ -125,7 +119,7 @@ func (l *Listener) unlink() error {
 }
 
 // removeSame removes path if the file there is still the one that info describes. Nobody puts another there in between:
-// Listen does it under the guard, and a path at which a Listener still listens is left alone by every other Listen.
+// Listen does it under the lock, and a path at which a Listener still listens is left alone by every other Listen.
 func removeSame(path string, info fs.FileInfo) error {
 	there, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(there, info) {

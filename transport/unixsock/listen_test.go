@@ -1,17 +1,16 @@
 package unixsock_test
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -114,63 +113,45 @@ func TestListenTouchesNothingThatIsNotOurs(t *testing.T) {
 	}
 }
 
-// The lock file is deleted under a running daemon: the next one gets the lock, yet finds the first.
-func TestLockDeletedUnderARunningDaemon(t *testing.T) {
-	t.Parallel()
-	places, lock := locked(t)
-	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
-	must(t, err)
-	speak(t, listeners...)
-	must(t, os.Remove(places.Lock))
-
-	second, err := unixsock.AcquireLock(places.Lock)
-	must(t, err)
-	_, err = unixsock.Listen(t.Context(), second, places.KernelSocket)
-	if !errors.Is(err, unixsock.ErrAlive) {
-		t.Errorf("got %v, want ErrAlive", err)
-	}
-	must(t, second.Release())
-	if _, err := unixsock.Probe(t.Context(), places.KernelSocket); !errors.Is(err, unixsock.ErrAlive) {
-		t.Errorf("the first daemon is gone: %v", err)
-	}
-}
-
 // Daemons that start at once while somebody keeps deleting the lock file: one at most gets the socket.
 func TestListenRace(t *testing.T) {
 	t.Parallel()
-	for range 20 {
-		places := privatePlaces(t)
-		leaveStale(t, places.KernelSocket)
-		var (
-			wait  sync.WaitGroup
-			mu    sync.Mutex
-			won   []*unixsock.Listener
-			locks []*unixsock.Lock
-		)
-		for range 8 {
-			wait.Go(func() {
-				_ = os.Remove(places.Lock)
-				lock, err := unixsock.AcquireLock(places.Lock)
-				if err != nil {
-					return
-				}
-				listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
-				mu.Lock()
-				defer mu.Unlock()
-				locks = append(locks, lock)
-				if err == nil {
-					speak(t, listeners...)
-					won = append(won, listeners...)
-				}
-			})
-		}
-		wait.Wait()
-		if len(won) > 1 {
-			t.Errorf("%d listen", len(won))
-		}
-		for _, lock := range locks {
-			must(t, lock.Release())
-		}
+	for i := range 20 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			places := privatePlaces(t)
+			leaveStale(t, places.KernelSocket)
+			var (
+				wait  sync.WaitGroup
+				mu    sync.Mutex
+				won   []*unixsock.Listener
+				locks []*unixsock.Lock
+			)
+			for range 8 {
+				wait.Go(func() {
+					_ = os.Remove(places.Lock)
+					lock, err := unixsock.AcquireInstanceLock(places.Lock)
+					if err != nil {
+						return
+					}
+					listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
+					mu.Lock()
+					defer mu.Unlock()
+					locks = append(locks, lock)
+					if err == nil {
+						speak(t, listeners...)
+						won = append(won, listeners...)
+					}
+				})
+			}
+			wait.Wait()
+			if len(won) > 1 {
+				t.Errorf("%d listen", len(won))
+			}
+			for _, lock := range locks {
+				must(t, lock.Release())
+			}
+		})
 	}
 }
 
@@ -187,24 +168,6 @@ func TestListenNeedsTheLockOfItsDirectory(t *testing.T) {
 	if got := dirNames(t, places.Dir); got != "" {
 		t.Errorf("the directory holds %s", got)
 	}
-}
-
-// Two daemons do not look at the sockets at the same time, even if the lock file has been deleted between them.
-func TestListenWaitsForTheGuard(t *testing.T) {
-	t.Parallel()
-	places, lock := locked(t)
-	dir, err := os.Open(places.Dir)
-	must(t, err)
-	must(t, syscall.Flock(int(dir.Fd()), syscall.LOCK_EX))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := unixsock.Listen(ctx, lock, places.KernelSocket); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v, want the context's error", err)
-	}
-	must(t, dir.Close())
-	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
-	must(t, err)
-	must(t, listeners[0].Close())
 }
 
 func TestCloseUnlinksOnlyItsOwn(t *testing.T) {

@@ -2,6 +2,8 @@ package unixsock
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,8 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/internal/lockfile"
 )
 
 // ErrLocked is what a *LockedError wraps: another daemon owns the runtime directory.
@@ -41,14 +46,20 @@ func (e *LockedError) Unwrap() error { return ErrLocked }
 // itself; writing the number through a second one would drop the lock where flock is emulated, as on NFS.)
 //
 // The file is never unlinked. Unlinking it would let one process lock the old file and another the new one, each
-// alone. When somebody else does unlink it, Probe still finds the daemon that runs.
+// alone. Against somebody else who unlinks it, a daemon locks the directory as well, for as long as the file is: so no
+// other program, such as an agent that can read the directory, can take that lock while a daemon runs.
 type Lock struct {
 	path string
 	file *os.File
+	dir  *os.File // locked too; nil for a client's, and where the file system cannot lock a directory, as NFS
 }
 
 // relocks bounds how often the lock file may be replaced while it is being locked. Nobody does that by accident once.
 const relocks = 100
+
+// dirWait bounds the wait for the lock on the directory: for the end of a daemon that was killed, and of its child that was
+// forked and runs no program yet.
+const dirWait = 300 * time.Millisecond
 
 // AcquireLock takes the lock file at path without waiting and writes our process number into it. The file is made 0600
 // where it is not there; its directory has to pass CheckPrivateDir. It returns a *LockedError where another process, or
@@ -58,6 +69,39 @@ func AcquireLock(path string) (*Lock, error) {
 		return nil, err
 	}
 	return acquire(path, tryLock)
+}
+
+// AcquireInstanceLock is AcquireLock for a daemon, which holds the lock on the directory as well: one at most in a directory
+// does, whatever becomes of the file.
+func AcquireInstanceLock(path string) (*Lock, error) {
+	l, err := AcquireLock(path)
+	if err != nil {
+		return nil, err
+	}
+	if l.dir, err = lockDir(filepath.Dir(path)); err != nil {
+		return nil, errors.Join(err, lockfile.Release(l.file))
+	}
+	return l, nil
+}
+
+// lockDir locks a directory. It returns nil where the file system has no such lock.
+func lockDir(path string) (*os.File, error) {
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("lock directory: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), dirWait)
+	defer cancel()
+	err = lockfile.Wait(ctx, dir)
+	switch {
+	case err == nil:
+		return dir, nil
+	case errors.Is(err, lockfile.ErrHeld):
+		err = &LockedError{Path: path, PID: lockfile.Holder(dir)}
+	default:
+		err = nil
+	}
+	return nil, errors.Join(err, dir.Close())
 }
 
 // acquire repeats try, which is tryLock, until the file that it locked is still the one at path.
@@ -74,7 +118,7 @@ func acquire(path string, try func(path string) (*Lock, error)) (*Lock, error) {
 		if err == nil {
 			return l, nil
 		}
-		if closeErr := l.file.Close(); closeErr != nil || !errors.Is(err, ErrLockReplaced) {
+		if closeErr := lockfile.Release(l.file); closeErr != nil || !errors.Is(err, ErrLockReplaced) {
 			return nil, errors.Join(err, closeErr)
 		}
 	}
@@ -109,19 +153,11 @@ func lockFile(path string, file *os.File) error {
 	case ownerOf(info) != os.Geteuid():
 		return &UnsafeError{path, fmt.Sprintf("belongs to user %d", ownerOf(info)), "move it out of the way"}
 	}
-	for {
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
+	err = lockfile.Try(file)
+	if errors.Is(err, lockfile.ErrHeld) {
+		return &LockedError{Path: path, PID: cmp.Or(lockfile.Holder(file), holder(file))}
 	}
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return &LockedError{Path: path, PID: holder(file)}
-	}
-	if err != nil {
-		return fmt.Errorf("lock %s: %w", path, err)
-	}
-	return nil
+	return err
 }
 
 // holder reads who wrote itself into a lock file. It is for people only: between taking the lock and writing the
@@ -185,11 +221,10 @@ func (l *Lock) Path() string { return l.path }
 // closed before. A second call returns os.ErrClosed.
 func (l *Lock) Release() error {
 	err := l.file.Truncate(0)
-	if !errors.Is(err, os.ErrClosed) {
-		// Closing is not enough: a child that was just forked has the descriptor too, until it runs its program.
-		err = errors.Join(err, unix.Flock(int(l.file.Fd()), unix.LOCK_UN))
+	if l.dir != nil {
+		err = errors.Join(err, lockfile.Release(l.dir)) // first: who gets the file's wants it next
 	}
-	if err := errors.Join(err, l.file.Close()); err != nil {
+	if err := errors.Join(err, lockfile.Release(l.file)); err != nil {
 		return fmt.Errorf("release instance lock: %w", err)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/promptware-os/pwos/internal/lockfile"
 )
 
 // Mend binds anew where the socket is gone from its path, as whatever clears temporary directories may have it, and reports
@@ -29,15 +31,9 @@ func (l *Listener) Mend(ctx context.Context, lock *Lock) (mended bool, err error
 	if err := lock.renew(); err != nil {
 		return false, err
 	}
-	dir := filepath.Dir(l.path)
-	if err := CheckPrivateDir(dir); err != nil { // it may have been opened to others since the lock was taken
+	if err := CheckPrivateDir(filepath.Dir(l.path)); err != nil { // it may have been opened to others since the lock was taken
 		return false, err
 	}
-	release, err := guard(ctx, dir)
-	if err != nil {
-		return false, err
-	}
-	defer release()
 	fresh, err := listenAt(ctx, lock, l.path, finding{state: Absent})
 	if errors.Is(err, fs.ErrExist) { // since we looked
 		return false, l.occupied()
@@ -73,7 +69,8 @@ func (l *Listener) occupied() error {
 	return &OccupiedError{Path: l.path, State: Foreign, Problem: "is not the socket that this daemon put there"}
 }
 
-// renew takes the lock anew where its file was removed, which anybody may have done before us: then it is theirs.
+// renew takes the lock anew where its file was removed, which another daemon may have done before us where the directory
+// was removed as well: then it is theirs.
 func (l *Lock) renew() error {
 	if err := l.Verify(); !errors.Is(err, ErrLockReplaced) {
 		return err
@@ -81,14 +78,37 @@ func (l *Lock) renew() error {
 	if err := EnsurePrivateDir(filepath.Dir(l.path)); err != nil {
 		return err
 	}
-	fresh, err := AcquireLock(l.path)
+	fresh, err := acquire(l.path, tryLock)
 	if err != nil {
 		return err
 	}
-	old := l.file
-	l.file = fresh.file
-	if err := old.Close(); err != nil {
+	dir, err := l.lockSameDir()
+	if err != nil {
+		return errors.Join(err, lockfile.Release(fresh.file))
+	}
+	old, oldDir := l.file, l.dir
+	l.file, l.dir = fresh.file, dir
+	err = lockfile.Release(old)
+	if oldDir != nil && oldDir != dir {
+		err = errors.Join(err, lockfile.Release(oldDir))
+	}
+	if err != nil {
 		return fmt.Errorf("close lock that was removed: %w", err)
 	}
 	return nil
+}
+
+// lockSameDir returns the locked directory if it is still the one at its path, and locks that one otherwise.
+func (l *Lock) lockSameDir() (*os.File, error) {
+	path := filepath.Dir(l.path)
+	if l.dir != nil {
+		ours, err := l.dir.Stat()
+		if err != nil {
+			return nil, fmt.Errorf("inspect locked directory: %w", err)
+		}
+		if there, err := os.Lstat(path); err == nil && os.SameFile(ours, there) {
+			return l.dir, nil
+		}
+	}
+	return lockDir(path)
 }

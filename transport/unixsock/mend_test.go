@@ -8,6 +8,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -59,7 +60,7 @@ func TestMendBindsAnew(t *testing.T) {
 					t.Errorf("%s: mode %v, want 0600", path, mode)
 				}
 			}
-			if _, err := unixsock.AcquireLock(places.Lock); !errors.Is(err, unixsock.ErrLocked) {
+			if _, err := unixsock.AcquireInstanceLock(places.Lock); !errors.Is(err, unixsock.ErrLocked) {
 				t.Errorf("another daemon gets the lock: %v", err)
 			}
 			cancel()
@@ -113,15 +114,14 @@ func TestMendTakesNothingOver(t *testing.T) {
 	}
 }
 
-// A daemon that has the lock meanwhile has the paths too.
+// A daemon that has the directory meanwhile has the paths too: it was removed, and made again, before this one looked.
 func TestMendLeavesTheNextDaemonAlone(t *testing.T) {
 	t.Parallel()
 	places, lock := locked(t)
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
 	must(t, err)
-	must(t, os.Remove(places.KernelSocket))
-	must(t, os.Remove(places.Lock))
-	next, err := unixsock.AcquireLock(places.Lock)
+	must(t, errors.Join(os.RemoveAll(places.Dir), os.Mkdir(places.Dir, 0o700)))
+	next, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
 	if mended, err := listeners[0].Mend(t.Context(), lock); mended || !errors.Is(err, unixsock.ErrLocked) {
 		t.Errorf("mended %v, %v, want ErrLocked", mended, err)
@@ -130,6 +130,31 @@ func TestMendLeavesTheNextDaemonAlone(t *testing.T) {
 		t.Errorf("the directory holds %s, want %s", got, want)
 	}
 	must(t, next.Release())
+	must(t, listeners[0].Close())
+}
+
+// While a daemon runs, no other one starts in its directory, though the lock's file and the sockets were removed; and
+// nobody who can read the directory keeps it from binding them again.
+func TestMendBesideAnotherLock(t *testing.T) {
+	t.Parallel()
+	places, lock := locked(t)
+	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
+	must(t, err)
+	must(t, errors.Join(os.Remove(places.KernelSocket), os.Remove(places.Lock)))
+	_, err = unixsock.AcquireInstanceLock(places.Lock)
+	if held, ok := errors.AsType[*unixsock.LockedError](err); !ok || held.Path != places.Dir || held.PID != 0 && held.PID != os.Getpid() {
+		t.Errorf("another daemon: got %v, want that the directory is locked by this process", err)
+	}
+	dir, err := os.Open(places.Dir)
+	must(t, err)
+	t.Cleanup(func() { _ = dir.Close() })
+	if err := lockfile.Try(dir); !errors.Is(err, lockfile.ErrHeld) {
+		t.Errorf("the lock on the directory: got %v, want ErrHeld", err)
+	}
+	if mended, err := listeners[0].Mend(t.Context(), lock); err != nil || !mended {
+		t.Errorf("mended %v, %v", mended, err)
+	}
+	must(t, lock.Verify())
 	must(t, listeners[0].Close())
 }
 

@@ -28,6 +28,9 @@ type prologue struct {
 	stamps *schema.Stamper
 	out    []byte
 	torn   bool // a line was cut short, so nothing can follow it
+
+	line    []byte            // that was read last
+	refused func(line []byte) // is told of lines that are no messages; may be nil
 }
 
 // rejection is an answer that Verify refused, and has still to be told so.
@@ -63,6 +66,8 @@ func (p *prologue) run() (Identity, error) {
 				return Identity{}, &rejection{answer: m, err: err}
 			}
 			return identity, nil
+		case fault != nil && p.refused != nil:
+			p.refused(p.line)
 		case fault == nil:
 			fault = schema.Errorf(schema.Unauthenticated,
 				"not authenticated: send a reply of type %s before anything else", authenticate)
@@ -74,13 +79,13 @@ func (p *prologue) run() (Identity, error) {
 }
 
 // Greet leads a channel through the prologue whose other end needs no proof, since the kernel itself has made it. It waits for
-// the answer as long as the channel is open.
-func Greet(link *Conn) error {
+// the answer as long as the channel is open. refused is called with each line before it that is no message; it may be nil.
+func Greet(link lines, refused func(line []byte)) error {
 	offer, err := OpenMode{}.Offer(context.Background(), Peer{}, "")
 	if err != nil {
 		return err
 	}
-	p := prologue{link: link, offer: offer, stamps: schema.NewStamper()}
+	p := prologue{link: link, offer: offer, stamps: schema.NewStamper(), refused: refused}
 	if _, err := p.run(); err != nil {
 		return fmt.Errorf("connection prologue: %w", err)
 	}
@@ -124,6 +129,7 @@ func (p *prologue) read() (schema.Message, *schema.Error, error) {
 	if long := m.Shorten(p.link.LineLimit()); long != nil {
 		fault = long
 	}
+	p.line = line
 	return m, fault, nil
 }
 
@@ -159,18 +165,14 @@ func (p *prologue) reject(ctx context.Context, r *rejection) error {
 const farewellTime = 20 * time.Millisecond
 
 // farewell tells a connection why it is sent away, unless that would stand in the middle of another line.
-func (p *prologue) farewell(reason error) error {
+func (p *prologue) farewell(reason *schema.Error) error {
 	if p.torn {
 		return nil
-	}
-	fault := schema.Errorf(schema.Unavailable, "too many connections have not answered %s: connect again and answer at once", authenticate)
-	if errors.Is(reason, errClosing) {
-		fault = schema.Errorf(schema.Unavailable, "the kernel is shutting down")
 	}
 	if err := p.link.SetDeadline(time.Now().Add(farewellTime)); err != nil {
 		return err
 	}
-	return p.refuse(&schema.Message{Dialect: p.link.Dialect()}, fault)
+	return p.refuse(&schema.Message{Dialect: p.link.Dialect()}, reason)
 }
 
 // answersOffer reports whether m, decoded with fault, is the answer that the prologue waits for. In open mode the

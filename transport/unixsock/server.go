@@ -30,13 +30,18 @@ type ServerConfig struct {
 	Authenticator Authenticator                // OpenMode where nil
 	Log           *slog.Logger                 // nowhere where nil
 	Identify      func(net.Conn) (Peer, error) // PeerOf where nil
+	Bounds        Bounds                       // each the default's where zero
+	Flood         func(agent int64)            // called on a goroutine of the Server's for each second in which connections of an agent come to nothing by the hundred; may be nil
 }
 
 // Server lets clients in: it accepts, looks who it is, leads through the prologue, hands over to the Handler.
 type Server struct {
-	config ServerConfig
-	gate   *gate
-	tasks  sync.WaitGroup
+	config    ServerConfig
+	gate      *gate
+	residents *residents
+	reserve   reserve
+	unknown   sampled // what is said of peers that are not let in
+	tasks     sync.WaitGroup
 
 	quit  func()        // closes stop
 	stop  chan struct{} // the shutdown begins
@@ -59,13 +64,15 @@ func NewServer(config ServerConfig) *Server {
 	if config.Identify == nil {
 		config.Identify = PeerOf
 	}
+	config.Bounds = config.Bounds.orDefault()
 	s := &Server{
-		config: config,
-		gate:   newGate(),
-		stop:   make(chan struct{}),
-		hurry:  make(chan struct{}),
-		done:   make(chan struct{}),
-		conns:  make(map[net.Conn]struct{}),
+		config:    config,
+		gate:      newGate(config.Bounds.Prologues),
+		residents: newResidents(config.Bounds),
+		stop:      make(chan struct{}),
+		hurry:     make(chan struct{}),
+		done:      make(chan struct{}),
+		conns:     make(map[net.Conn]struct{}),
 	}
 	s.quit = sync.OnceFunc(func() { close(s.stop) })
 	s.rush = sync.OnceFunc(func() { close(s.hurry) })
@@ -76,6 +83,8 @@ func NewServer(config ServerConfig) *Server {
 // when every goroutine has ended, with the errors of the listeners. It is called once.
 func (s *Server) Serve(ctx context.Context) error {
 	defer close(s.done)
+	s.reserve.refill() // where that fails, there is no more to hold back
+	defer s.reserve.release()
 	work, windDown := context.WithCancel(ctx)
 	defer windDown()
 
@@ -154,11 +163,16 @@ func (s *Server) remember(conn net.Conn) {
 }
 
 // forget closes a connection that has been served.
-func (s *Server) forget(conn net.Conn) {
+func (s *Server) forget(c *connection) {
+	c.link.discard()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, conn)
-	s.close(conn)
+	delete(s.conns, c.nc)
+	s.close(c.nc)
+	s.mu.Unlock()
+	if c.agent != 0 {
+		s.residents.leave(c.agent)
+	}
+	s.reserve.refill()
 }
 
 // close closes conn, which its handler may have done before.

@@ -1,0 +1,221 @@
+package actors_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// bounded runs a kernel whose agents have bounds.
+func bounded(t *testing.T, b actors.Bounds) *system {
+	t.Helper()
+	return startHosting(t, faultfs.NewDisk(), mount(newFake()), actors.NewKeys(), textLog, actors.Hosting{}, b)
+}
+
+// rate is a bound on the journal that a hundred calls reach.
+var rate = actors.Bounds{InFlightBytes: 1 << 20, JournalBytesPerSecond: 64 << 10, JournalBurstBytes: 64 << 10}
+
+// size is the bytes of the journal's entries of a process, as the bound counts them, more or less.
+func (s *system) size(pid int64) (bytes int) {
+	for _, e := range s.entries() {
+		if e.PID == pid && e.Type != "Kernel.Throttled" {
+			bytes += len(e.request) + len(e.Outcome) + 256
+		}
+	}
+	return bytes
+}
+
+// throttled are the counts of the notes on a process.
+func (s *system) throttled(pid int64) (counts []string) {
+	for _, e := range s.entries() {
+		if e.PID == pid && e.Type == "Kernel.Throttled" {
+			counts = append(counts, string(e.call.Data))
+		}
+	}
+	return counts
+}
+
+// An agent fills the journal no faster than its rate, over all its connections. What is over that is answered with 429 and
+// has no entry; how many there were is noted once a second, as the agent's. Nobody else is held up.
+func TestJournalRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := bounded(t, rate)
+		operator, other := s.connect(), s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 8)
+		text, refused, answered := strings.Repeat("x", 1000), 0, 0
+		for i := range 400 {
+			c := s.seven() // a connection of its own each
+			c.send(echo(fmt.Sprint(i), text))
+			a := c.next()
+			switch {
+			case a.Kind == schema.Reply:
+				answered++
+			case a.Code == "429" && strings.Contains(a.Text, "65536 bytes a second") && strings.Contains(a.Text, "try again in"):
+				refused++
+			default:
+				t.Fatalf("got %v", a)
+			}
+			c.endInput()
+			<-c.done
+		}
+		if refused == 0 || answered == 0 {
+			t.Fatalf("%d answered, %d refused", answered, refused)
+		}
+		if got, most := s.size(7), int(rate.JournalBurstBytes)+4000; got > most {
+			t.Errorf("at once it wrote %d bytes, want %d at most", got, most)
+		}
+		if got := s.throttled(7); got != nil {
+			t.Errorf("noted already: %v", got)
+		}
+		for _, c := range []*client{operator, other} {
+			c.send(echo("a", text))
+			if a := c.next(); a.Kind != schema.Reply {
+				t.Errorf("somebody else got %v", a)
+			}
+		}
+		for range 10 { // seconds
+			time.Sleep(time.Second) // fake time
+			c := s.seven()
+			for i := range 100 {
+				c.send(echo(fmt.Sprint(i), text))
+				if a := c.next(); a.Kind != schema.Reply {
+					refused++
+				}
+			}
+			c.endInput()
+			<-c.done
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got, most := s.size(7), int(rate.JournalBurstBytes+11*rate.JournalBytesPerSecond)+4000; got > most || got < most/2 {
+			t.Errorf("in eleven seconds it wrote %d bytes, want nearly %d", got, most)
+		}
+		sum, notes := 0, s.throttled(7)
+		for _, note := range notes {
+			var pid, count int
+			if _, err := fmt.Sscanf(note, `{"pid":%d,"count":%d}`, &pid, &count); err != nil || pid != 7 {
+				t.Errorf("note %s: %v", note, err)
+			}
+			sum += count
+		}
+		if sum != refused || len(notes) < 9 || len(notes) > 11 {
+			t.Errorf("%d calls were refused, and %d noted in %d notes", refused, sum, len(notes))
+		}
+	})
+}
+
+// A call that was throttled has not used its idempotency key, and one that is throttled among others neither holds up
+// their answers nor takes their place.
+func TestThrottledCallRunsLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := bounded(t, rate)
+		c := s.seven()
+		for i := 0; ; i++ {
+			c.send(keyed(fmt.Sprint(i), echo(fmt.Sprint(i), strings.Repeat("x", 10_000))))
+			if a := c.next(); a.Kind == schema.Failure {
+				time.Sleep(10 * time.Second) // fake time
+				c.send(keyed(fmt.Sprint(i), echo("again", "ran")))
+				expect(t, c, `again {"echo":"ran"}`)
+				return
+			}
+		}
+	})
+}
+
+// What was throttled and not noted yet is noted at the end.
+func TestThrottledIsNotedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := bounded(t, rate)
+		c := s.seven()
+		for {
+			c.send(echo("a", strings.Repeat("x", 10_000)))
+			if a := c.next(); a.Kind == schema.Failure {
+				break
+			}
+		}
+		if err := s.end(); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.throttled(7); len(got) != 1 || got[0] != `{"pid":7,"count":1}` {
+			t.Errorf("noted: %v", got)
+		}
+	})
+}
+
+// The connections of an agent share what it may have in flight: it is not read from beyond that. The operator has no such
+// bound, and when the agent reads its answers, it misses none.
+func TestInFlightOfAnAgent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const most, size, connections, frames = 100_000, 10_000, 8, 20
+		b := rate
+		b.InFlightBytes, b.JournalBurstBytes = most, 1<<40
+		s := bounded(t, b)
+		payload := `"` + strings.Repeat("x", size) + `"`
+		var links []*link
+		var silent []*client
+		for range connections {
+			l := newLink(schema.OsMessage, schema.MaxLine, 1) // so that not even one answer gets through
+			links, silent = append(links, l), append(silent, s.serveAs(l, 7))
+		}
+		for i := range frames {
+			for _, c := range silent {
+				c.send(ping(fmt.Sprintf("%02d", i), payload))
+			}
+		}
+		synctest.Wait()
+		taken := 0
+		for _, l := range links {
+			taken += int(l.taken.Load())
+		}
+		// Each connection holds one more, which waits for room.
+		if taken > most/size+connections || taken < most/(2*size) {
+			t.Errorf("%d frames were taken, want %d at most", taken, most/size+connections)
+		}
+		operator := s.connect()
+		operator.send(ping("n", payload))
+		if a := operator.next(); a.Kind != schema.Reply {
+			t.Errorf("the operator got %v", a)
+		}
+		for i, c := range silent {
+			c.endInput()
+			links[i].out.widen(unbounded)
+		}
+		for _, c := range silent {
+			if got := c.rest(); len(got) != frames {
+				t.Errorf("%d answers, want %d", len(got), frames)
+			}
+		}
+	})
+}
+
+// An agent that is refused thousands of calls in a second is not read from until the next.
+func TestThrottledAgentIsSlowedDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := bounded(t, rate)
+		l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
+		c := s.serveAs(l, 7)
+		const frames = 3 * actors.MaxThrottled
+		var want []string
+		for i := range frames {
+			id := fmt.Sprintf("%05d", i)
+			c.send(ping(id, "1"))
+			want = append(want, id)
+		}
+		synctest.Wait()
+		if got := int(l.taken.Load()); got > actors.MaxThrottled+1000 {
+			t.Errorf("%d frames were taken in one moment", got)
+		}
+		c.endInput()
+		checkCauses(t, want, c.rest())
+	})
+}

@@ -1,0 +1,88 @@
+package actors
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// auditEntry is the row of a record in the form of CAP's SyscallResult, nil where it has none of its own. A call has one row:
+// where it has an effect, that is the end's entry, as the call's own, with its verdict; the intent is a row only while it is
+// among unended, which says with which status.
+func auditEntry(record *journal.Record, unended map[uint64]string) (*schema.AuditEntry, error) {
+	call, err := recall(record)
+	if err != nil {
+		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
+	}
+	if intends(call) {
+		status := unended[record.Seq]
+		if status == "" {
+			return nil, nil
+		}
+		e := rowOf(call)
+		e.Success, e.Status, e.Payload, e.Intent = false, status, nil, e.Seq
+		return e, nil
+	}
+	end := schema.EndOf(&call.Message)
+	if end == nil {
+		return rowOf(call), nil
+	}
+	row, ok := schema.Lookup(end.Type)
+	if !ok {
+		return nil, fmt.Errorf("read entry %d: %w", record.Seq, errNewer(end.Type))
+	}
+	call.Syscall, call.Message.Type, call.PID = row, end.Type, end.PID
+	call.Message.Meta.ID, call.Message.Meta.Causation = call.Message.Meta.Causation, end.Causation
+	e := rowOf(call)
+	e.Intent = end.Intent
+	if end.Unknown {
+		e.Status = schema.StatusUnknown
+	}
+	return e, nil
+}
+
+// rowOf is the row of a call of the journal that has an outcome.
+func rowOf(call *kernel.Call) *schema.AuditEntry {
+	meta := &call.Message.Meta
+	e := &schema.AuditEntry{
+		Success: call.Err == nil, Status: schema.StatusOK, SyscallCode: call.Syscall.Code, PID: call.PID, Tick: call.Tick,
+		Payload:   slices.Clone(schema.Value(call.Data)), // the record is the reader's
+		LatencyUS: call.Proof.LatencyUS, Seq: int64(call.Proof.Seq), Type: call.Message.Type, Time: call.Time,
+		ID: meta.ID, Correlation: schema.MaybeText(meta.Correlation), Causation: schema.MaybeText(meta.Causation),
+	}
+	if e.SyscallCode == "" {
+		e.SyscallCode = call.Syscall.Type
+	}
+	if call.Err != nil {
+		e.Error, e.Code, e.Status = schema.MaybeText(call.Err.Error()), int64(call.Err.Code()), schema.StatusFailed
+		if call.Err.Denied() {
+			e.Status = schema.StatusDenied
+		}
+	}
+	return e
+}
+
+// ownerOf is the process whose call a record tells of, found without decoding records that end nothing.
+func ownerOf(record *journal.Record) int64 {
+	const command = `{"kind":"command","type":"`
+	rest, ok := bytes.CutPrefix(record.Request, []byte(command))
+	if record.PID != kernel.Operator || !ok {
+		return record.PID
+	}
+	typ, _, _ := bytes.Cut(rest, []byte{'"'})
+	if row, ok := schema.Lookup(string(typ)); !ok || !row.Ends() {
+		return record.PID
+	}
+	msg, fault := schema.Decode(record.Request, schema.OsMessage)
+	if fault != nil {
+		return record.PID
+	}
+	if end := schema.EndOf(&msg); end != nil {
+		return end.PID
+	}
+	return record.PID
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// terminal is an agent's pseudo-terminal. The agent's program has one end; this process copies between the other one and the
+// terminal that it runs in, which is raw meanwhile, so that every key reaches the program.
+type terminal struct {
+	app    *app
+	name   string   // of the program's end
+	ours   *os.File // closing it hangs up: the program gets SIGHUP
+	theirs *os.File // open until the program has it: before, our end would read as hung up
+
+	before  *term.State
+	in      *patientFile
+	resized chan os.Signal
+	shown   chan struct{} // closed when all that was printed is shown
+	workers sync.WaitGroup
+	hangUp  func() error
+}
+
+// newTerminal makes a pseudo-terminal of the size of this process's.
+func newTerminal(a *app) (*terminal, error) {
+	ours, theirs, err := openPair()
+	if err != nil {
+		return nil, fmt.Errorf("make terminal: %w", err)
+	}
+	t := &terminal{app: a, name: theirs.Name(), ours: ours, theirs: theirs, hangUp: sync.OnceValue(ours.Close)}
+	if err := t.resize(); err != nil {
+		return nil, errors.Join(err, t.hangUp(), theirs.Close())
+	}
+	return t, nil
+}
+
+// resize gives the pseudo-terminal the size of this process's terminal; the system tells the program.
+func (t *terminal) resize() error {
+	size, err := unix.IoctlGetWinsize(int(t.app.stdin.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return fmt.Errorf("read size of terminal: %w", err)
+	}
+	raw, err := t.ours.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("resize terminal: %w", err)
+	}
+	controlErr := raw.Control(func(fd uintptr) { err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, size) })
+	if err = errors.Join(err, controlErr); err != nil {
+		return fmt.Errorf("resize terminal: %w", err)
+	}
+	return nil
+}
+
+// attach connects the terminal of this process, once the program has its end.
+func (t *terminal) attach() (err error) {
+	if err := t.theirs.Close(); err != nil {
+		return fmt.Errorf("hand over terminal: %w", err)
+	}
+	if t.in, err = newPatientFile(t.app.stdin); err != nil {
+		return err
+	}
+	if t.before, err = term.MakeRaw(int(t.app.stdin.Fd())); err != nil {
+		return errors.Join(fmt.Errorf("take over terminal: %w", err), t.in.Close())
+	}
+	t.resized, t.shown = make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(t.resized, syscall.SIGWINCH)
+	_ = t.resize() // it may have changed before the signal was asked for
+	t.workers.Go(func() {
+		defer close(t.shown)
+		_, _ = io.Copy(t.app.stdout, t.ours) // until nobody has the other end, or nobody looks on any more
+		_ = t.hangUp()
+	})
+	t.workers.Go(func() { _, _ = io.Copy(t.ours, t.in) }) // ends with the pseudo-terminal, or in detach
+	t.workers.Go(func() {
+		for range t.resized {
+			_ = t.resize() // a terminal that is gone has no size; its reader finds out
+		}
+	})
+	return nil
+}
+
+// lastOutput bounds how long output is waited for after the end of the program: somebody else may have been handed its end.
+const lastOutput = time.Second
+
+// detach gives the terminal of this process back. The program has ended or gets SIGHUP.
+func (t *terminal) detach() error {
+	if t.before == nil { // it was never attached
+		return errors.Join(ignoreClosed(t.hangUp()), ignoreClosed(t.theirs.Close()))
+	}
+	_ = t.in.SetReadDeadline(time.Time{}) // stops reading keys
+	err := ignoreClosed(t.hangUp())
+	signal.Stop(t.resized)
+	close(t.resized)
+	t.workers.Wait()
+	if restoreErr := term.Restore(int(t.app.stdin.Fd()), t.before); restoreErr != nil {
+		err = errors.Join(err, fmt.Errorf("give back terminal: %w", restoreErr))
+	}
+	return errors.Join(err, t.in.Close())
+}
+
+// finish shows what the program, which has ended, has printed last.
+func (t *terminal) finish() {
+	late := time.NewTimer(lastOutput)
+	defer late.Stop()
+	select {
+	case <-t.shown:
+	case <-late.C:
+	}
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,15 @@
+//go:build unix && !linux
+
+package host
+
+import (
+	"fmt"
+	"os"
+)
+
+// openTerminal refuses: agents have terminals on Linux alone.
+func openTerminal(path string) (*os.File, error) {
+	return nil, fmt.Errorf("%w: a terminal for an agent", ErrUnsupported)
+}
+
+func takeTerminal() error { return nil }

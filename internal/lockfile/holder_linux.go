@@ -1,0 +1,35 @@
+package lockfile
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Holder returns the number of a process that holds a lock on f's file, 0 where it cannot be told. It is for messages:
+// the holder may have changed by the time they are read.
+func Holder(f *os.File) int {
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) != nil {
+		return 0
+	}
+	table, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return 0
+	}
+	// 1: FLOCK  ADVISORY  WRITE 4711 fe:01:262146 0 EOF; one that waits has "->" after the number.
+	file := fmt.Sprintf("%02x:%02x:%d", unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev)), st.Ino)
+	for line := range bytes.Lines(table) {
+		fields := bytes.Fields(line)
+		if len(fields) < 6 || string(fields[1]) != "FLOCK" || string(fields[5]) != file {
+			continue
+		}
+		var pid int
+		if _, err := fmt.Sscan(string(fields[4]), &pid); err == nil && pid > 0 {
+			return pid
+		}
+	}
+	return 0
+}

@@ -1,0 +1,71 @@
+//go:build unix
+
+// Package lockfile is the one way in which the tree locks an open file, with flock(2).
+package lockfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrHeld says that another open file, of this process or another, holds the lock.
+var ErrHeld = errors.New("lock is held")
+
+// pause lies between two attempts of Wait. flock(2) itself cannot be given a deadline.
+const pause = 5 * time.Millisecond
+
+// Try takes the exclusive lock on f without waiting. It returns ErrHeld where somebody else has it. The lock ends with
+// Release, or with the process.
+func Try(f *os.File) error { return lock(f, unix.LOCK_EX) }
+
+// TryShared takes a lock that excludes only those of Try and Wait.
+func TryShared(f *os.File) error { return lock(f, unix.LOCK_SH) }
+
+// Wait is Try, repeated until the lock is free or ctx ends. Its error then wraps ErrHeld and the cause.
+func Wait(ctx context.Context, f *os.File) error {
+	for {
+		err := Try(f)
+		if !errors.Is(err, ErrHeld) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Release gives the lock back and closes f. To close f is not enough: a child that was just forked has the same open file
+// until it runs its program, and the lock with it.
+func Release(f *os.File) error {
+	_, err := f.Stat() // fails where f is closed, as Fd does not
+	if err == nil {
+		err = flock(f, unix.LOCK_UN)
+	}
+	return errors.Join(err, f.Close())
+}
+
+func lock(f *os.File, how int) error {
+	err := flock(f, how|unix.LOCK_NB)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return ErrHeld
+	case err != nil:
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

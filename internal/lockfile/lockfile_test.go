@@ -1,0 +1,84 @@
+package lockfile_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/internal/lockfile"
+	"github.com/promptware-os/pwos/internal/tidy"
+)
+
+func open(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// A lock excludes every other open file, names its holder, and is free once it was released, though a child that was forked
+// meanwhile still has the file open.
+func TestLock(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(tidy.Dir(t), "lock")
+	first, second := open(t, path), open(t, path)
+	if err := lockfile.Try(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := lockfile.Try(second); !errors.Is(err, lockfile.ErrHeld) {
+		t.Errorf("second lock: got %v, want ErrHeld", err)
+	}
+	if err := lockfile.TryShared(second); !errors.Is(err, lockfile.ErrHeld) {
+		t.Errorf("shared lock: got %v, want ErrHeld", err)
+	}
+	if pid := lockfile.Holder(second); pid != os.Getpid() && pid != 0 {
+		t.Errorf("holder: got %d, want %d", pid, os.Getpid())
+	}
+	over := errors.New("over")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(over)
+	if err := lockfile.Wait(ctx, second); !errors.Is(err, lockfile.ErrHeld) || !errors.Is(err, over) {
+		t.Errorf("wait: got %v, want ErrHeld and the cause", err)
+	}
+	waited := make(chan error)
+	go func() { waited <- lockfile.Wait(context.Background(), second) }()
+	tidy.Forked(t, path)
+	if err := lockfile.Release(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
+		t.Fatal(err)
+	}
+	if err := lockfile.Release(second); err != nil {
+		t.Error(err)
+	}
+	if err := lockfile.Release(second); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("second release: got %v, want os.ErrClosed", err)
+	}
+}
+
+// Nothing else in the tree locks a file: what it released itself, a child that was just forked could keep.
+func TestOnlyHere(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || filepath.Dir(path) == filepath.Join(root, "internal", "lockfile") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), ".Flock(") {
+			t.Errorf("%s calls flock itself", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

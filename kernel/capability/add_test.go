@@ -1,0 +1,155 @@
+package capability_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestAdd: what a grant with mode add leaves of what was there.
+func TestAdd(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name         string
+		first, added string // what the operator grants to pid 2, without its braces
+		tick         int64
+		want         string // of the token
+	}{
+		{
+			"joins", `"allowed_syscalls":["Memory.Get"],"resource_quotas":{"cpu":1,"gpu":2},"http":{"hosts":["a.test"],"plain":true}`,
+			`"allowed_syscalls":["Memory.Set","Memory.Get"],"resource_quotas":{"gpu":4},"http":{"hosts":["b.test"],"open":true}`, 0,
+			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get","Memory.Set"],"resource_quotas":{"cpu":1,"gpu":4},"expires_at_tick":null,"http":{"hosts":["a.test","b.test"],"plain":true,"open":true}}`,
+		},
+		{
+			"keeps the expiry", `"allowed_syscalls":["Memory.Get"],"expires_at_tick":9`, `"allowed_syscalls":["Memory.Set"],"expires_at_tick":null`, 0,
+			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get","Memory.Set"],"resource_quotas":{},"expires_at_tick":9}`,
+		},
+		{
+			"sets the expiry", `"allowed_syscalls":["Memory.Get"]`, `"allowed_syscalls":[],"expires_at_tick":5`, 0,
+			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get"],"resource_quotas":{},"expires_at_tick":5}`,
+		},
+		{
+			"to what has expired", `"allowed_syscalls":["Memory.Get"],"expires_at_tick":9`, `"allowed_syscalls":["Memory.Set"]`, 10,
+			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Set"],"resource_quotas":{},"expires_at_tick":null}`,
+		},
+		{
+			"renews", `"allowed_syscalls":["Memory.Get"],"expires_at_tick":9`, `"allowed_syscalls":[],"expires_at_tick":20`, 10,
+			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get"],"resource_quotas":{},"expires_at_tick":20}`,
+		},
+		{
+			"expires before it is made", `"allowed_syscalls":["Memory.Get"]`, `"allowed_syscalls":["Memory.Set"],"expires_at_tick":5`, 6,
+			`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get","Memory.Set"],"resource_quotas":{},"expires_at_tick":5,"warning":"nothing of this grant is effective: it has expired already"}`,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRegistry()
+			if _, err := run(t, r, operator, "Capability.Grant", `{"pid":2,`+tt.first+`}`); err != nil {
+				t.Fatal(err)
+			}
+			must(t, r, caller{tick: tt.tick}, "Capability.Grant", `{"pid":2,"mode":"add",`+tt.added+`}`, tt.want)
+		})
+	}
+	r := newRegistry() // where there is nothing
+	must(t, r, operator, "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":["Memory.Get"]}`, shown(0, `{"pid":2,"allowed_syscalls":["Memory.Get"],"resource_quotas":{}}`))
+}
+
+// linked is what a process may do by the registry itself.
+func linked(r *capability.Registry, pid int64) caller {
+	r.Publish()
+	return caller{pid: pid, token: r.Token(pid)}
+}
+
+// TestAddBeside: what the operator adds to an agent's grant is not cut down to what the agent may do, and the rest is still.
+func TestAddBeside(t *testing.T) {
+	t.Parallel()
+	r := newRegistry()
+	must(t, r, operator, "Capability.Grant", `{"pid":1,"allowed_syscalls":["*"],"resource_quotas":{"cpu":5,"gpu":5}}`,
+		shown(0, `{"pid":1,"allowed_syscalls":["*"],"resource_quotas":{"cpu":5,"gpu":5}}`))
+	must(t, r, linked(r, 1), "Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.*"],"resource_quotas":{"cpu":1,"gpu":2},"expires_at_tick":7}`,
+		shown(1, `{"pid":2,"allowed_syscalls":["Memory.*"],"resource_quotas":{"cpu":1,"gpu":2},"expires_at_tick":7}`))
+	const both = `{"pid":2,"granted_by":1,"allowed_syscalls":["Clock.Get","Memory.*"],"resource_quotas":{"cpu":1,"gpu":4},"expires_at_tick":null,"grants":[` +
+		`{"granted_by":0,"allowed_syscalls":["Clock.Get"],"resource_quotas":{"gpu":4},"expires_at_tick":null},` +
+		`{"granted_by":1,"allowed_syscalls":["Memory.*"],"resource_quotas":{"cpu":1},"expires_at_tick":7}]}`
+	must(t, r, operator, "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":["Clock.Get"],"resource_quotas":{"gpu":4}}`, both)
+	may := func(typ string) bool {
+		row, _ := schema.Lookup(typ)
+		return kernel.Authorize(nil, 2, linked(r, 2).token, row, 0) == nil
+	}
+	if !may("Clock.Get") || !may("Memory.Get") {
+		t.Error("not all of both grants is allowed")
+	}
+
+	// The agent adds to its own part, and takes nothing of the operator's away.
+	must(t, r, linked(r, 1), "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":["SYS_QUERY"],"resource_quotas":{"gpu":3}}`,
+		strings.ReplaceAll(both, `"Memory.*"]`, `"Memory.*","SYS_QUERY"]`))
+	must(t, r, linked(r, 1), "Capability.Grant", `{"pid":2,"mode":"add","allowed_syscalls":[],"resource_quotas":{"gpu":5}}`,
+		`{"pid":2,"granted_by":1,"allowed_syscalls":["Clock.Get","Memory.*","SYS_QUERY"],"resource_quotas":{"cpu":1,"gpu":5},"expires_at_tick":null,"grants":[`+
+			`{"granted_by":0,"allowed_syscalls":["Clock.Get"],"resource_quotas":{},"expires_at_tick":null},`+
+			`{"granted_by":1,"allowed_syscalls":["Memory.*","SYS_QUERY"],"resource_quotas":{"cpu":1,"gpu":5},"expires_at_tick":7}]}`)
+
+	must(t, r, operator, "Capability.Revoke", `{"pid":1}`, `{"pid":1,"revoked":true}`)
+	if !may("Clock.Get") || may("Memory.Get") {
+		t.Error("after the agent's token was revoked, what it granted is still allowed, or what the operator granted is not")
+	}
+}
+
+// TestAddToAnothers: two agents do not share a token, whose source would be neither's.
+func TestAddToAnothers(t *testing.T) {
+	t.Parallel()
+	r := newRegistry()
+	must(t, r, operator, "Capability.Grant", `{"pid":1,"allowed_syscalls":["*"]}`, shown(0, `{"pid":1,"allowed_syscalls":["*"],"resource_quotas":{}}`))
+	must(t, r, linked(r, 1), "Capability.Grant", `{"pid":2,"allowed_syscalls":["*"]}`, shown(1, `{"pid":2,"allowed_syscalls":["*"],"resource_quotas":{}}`))
+	must(t, r, linked(r, 2), "Capability.Grant", `{"pid":3,"allowed_syscalls":["*"]}`, shown(2, `{"pid":3,"allowed_syscalls":["*"],"resource_quotas":{}}`))
+	refused(t, r, linked(r, 1), "Capability.Grant", `{"pid":3,"mode":"add","allowed_syscalls":["Memory.Get"]}`, schema.Conflict,
+		"pid 1 may not add to what pid 2 granted pid 3: only that process and the operator may; mode replace takes its place")
+}
+
+// TestGrantWarns: a grant of which nothing is effective is made all the same, and its reply says so.
+func TestGrantWarns(t *testing.T) {
+	t.Parallel()
+	r := newRegistry()
+	must(t, r, caller{tick: 3}, "Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Get"],"expires_at_tick":2}`,
+		`{"pid":2,"granted_by":0,"allowed_syscalls":["Memory.Get"],"resource_quotas":{},"expires_at_tick":2,"warning":"nothing of this grant is effective: it has expired already"}`)
+	if r.Publish(); r.Token(2) == nil || r.Token(2).Granted.GrantedBy != 0 {
+		t.Error("a grant with a warning was not applied")
+	}
+}
+
+// TestOldJournal: a journal from before granters were noted. Whoever called granted; a new process was granted by its parent.
+func TestOldJournal(t *testing.T) {
+	t.Parallel()
+	r := newRegistry() // 2 is a child of 1
+	for _, entry := range []struct {
+		from caller
+		typ  string
+		data string
+	}{
+		{operator, "Capability.Endow", `{"pid":1,"allowed_syscalls":["*"],"resource_quotas":{}}`},
+		{operator, "Capability.Endow", `{"pid":2,"allowed_syscalls":["*"],"resource_quotas":{}}`},
+		{agent(2, "*"), "Capability.Grant", `{"pid":3,"allowed_syscalls":["*"],"resource_quotas":{},"expires_at_tick":5}`},
+	} {
+		call := request(t, entry.from, entry.typ, entry.data)
+		call.Data = []byte(entry.data)
+		r.Apply(call)
+	}
+	restored := newRegistry()
+	if err := r.Snapshot()(restored.Restore); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*capability.Registry{r, restored} {
+		for pid, granter := range map[int64]int64{1: 0, 2: 1, 3: 2} {
+			got := linked(r, pid).token
+			if got.Granted.GrantedBy != granter || (granter != 0) != (got.Granter != nil) {
+				t.Errorf("pid %d was granted by %d", pid, got.Granted.GrantedBy)
+			}
+		}
+		kept := r.Token(3)
+		if r.Publish(); r.Token(3) != kept {
+			t.Error("a token is made anew each time that it is asked for")
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package kernel
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Patterns of allowed_syscalls either lie within one another or have nothing in common: a type or a code within its domain,
+// a domain within *, a path within a path and /*. So what two lists both allow is what of each lies within the other.
+
+// matches reports whether a pattern names the syscall.
+func matches(pattern string, row *schema.Syscall) bool {
+	switch {
+	case pattern == row.Type:
+		return true
+	case pattern == everything:
+		return row.Grant != schema.ByName
+	case wild(pattern):
+		return row.Grant != schema.ByName && strings.HasPrefix(row.Type, pattern[:len(pattern)-1])
+	}
+	return pattern == row.Code && row.Code != ""
+}
+
+// covers reports whether a pattern includes all that other stands for, whatever syscalls a later kernel adds: a domain lies
+// within the same and within *, not within a list of all that it has today. A syscall that is granted by name lies within
+// its name alone: else a process that may not call it could have a child that may.
+func covers(pattern, other string) bool {
+	if pattern == other {
+		return true
+	}
+	if word, rest, ok := named(other); ok {
+		if own, all, ok := named(pattern); ok {
+			prefix, tree := strings.CutSuffix(all, everything)
+			return own == word && tree && strings.HasPrefix(rest, prefix)
+		}
+		if word != callWord {
+			return false
+		}
+		other = schema.CallType // which stands for all of them
+	}
+	if row, ok := Named(other); ok {
+		return matches(pattern, row)
+	}
+	return pattern == everything
+}
+
+func anyCovers(patterns []string, other string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return covers(p, other) })
+}
+
+// meet returns what two sorted lists of patterns both allow, sorted.
+func meet(a, b []string) []string {
+	list := []string{}
+	for _, pattern := range a {
+		if anyCovers(b, pattern) {
+			list = append(list, pattern)
+		}
+	}
+	for _, pattern := range b {
+		if anyCovers(a, pattern) && !anyCovers(list, pattern) {
+			list = append(list, pattern)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// The words before the colon of patterns that name other things than syscalls of the kernel's: user-space syscalls by their
+// path below root, and upstreams by their name.
+const (
+	callWord     = "Call"
+	upstreamWord = "Upstream"
+)
+
+// named splits a pattern such as Call:mcp/fs/* into its word and what the word is about.
+func named(pattern string) (word, rest string, ok bool) {
+	word, rest, ok = strings.Cut(pattern, ":")
+	return word, rest, ok && (word == callWord || word == upstreamWord)
+}
+
+// Named finds a syscall by its type or its code. The kernel's own commands are not found: nobody can call them.
+func Named(pattern string) (*schema.Syscall, bool) {
+	if row, ok := schema.Lookup(pattern); ok {
+		return row, !row.Internal
+	}
+	rows := schema.Syscalls()
+	i := slices.IndexFunc(rows, func(row schema.Syscall) bool { return row.Code == pattern && !row.Internal })
+	if i < 0 || pattern == "" {
+		return nil, false
+	}
+	return &rows[i], true
+}

@@ -1,0 +1,76 @@
+package process_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestNames: an agent's child is named below it, and no two living siblings have one name, after a restart too.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	spawn := func(parent int64, name, want string, class schema.Class) {
+		t.Helper()
+		got, err := s.run(parent, "Syscall.Spawn", `{"child_agent_id":"`+name+`","capabilities":{"allowed_syscalls":["*"]}}`)
+		switch {
+		case want != "" && (err != nil || !strings.HasSuffix(got, `"child_agent_id":"`+want+`"}`)):
+			t.Errorf("%s below %d: %s, %v", name, parent, got, err)
+		case want == "" && (err == nil || err.Class != class || !strings.Contains(err.Message, "child_agent_id")):
+			t.Errorf("%s below %d: %s, %v, want class %d", name, parent, got, err, class)
+		}
+	}
+	spawn(kernel.Operator, "boss", "boss", 0)
+	spawn(1, "worker", "boss/worker", 0)
+	spawn(2, "worker", "boss/worker/worker", 0)
+	spawn(kernel.Operator, "worker", "worker", 0)
+	for range 2 {
+		spawn(kernel.Operator, "boss", "", schema.Conflict)
+		spawn(1, "worker", "", schema.Conflict)
+		s.domain = restore(t, s.domain)
+	}
+	spawn(kernel.Operator, "boss/worker", "", schema.InvalidInput)
+	spawn(1, "a/b", "", schema.InvalidInput)
+	if got := s.get(3).AgentID; got != "boss/worker/worker" {
+		t.Errorf("the descriptor says %s", got)
+	}
+	s.check()
+	s.terminate(2)
+	spawn(1, "worker", "boss/worker", 0)
+	s.check()
+
+	last := int64(4)
+	for range 3 { // 256 characters each, below 6
+		name := strings.Repeat("ü", 256)
+		spawn(last, name, s.get(last).AgentID+"/"+name, 0)
+		last = int64(len(s.pids()))
+	}
+	spawn(last, strings.Repeat("ü", 256), "", schema.InvalidInput)
+}
+
+// TestOldNames: a journal from before names were one process's alone.
+func TestOldNames(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.journal.Apply(s.domain, s.request(kernel.Operator, "Syscall.Spawn", `{"child_agent_id":"x"}`), []byte(`{"child_pid":1,"child_agent_id":"x"}`))
+	for _, child := range []string{"2", "3"} {
+		s.journal.Apply(s.domain, s.request(1, "Syscall.Spawn", `{"child_agent_id":"x/y"}`), []byte(`{"child_pid":`+child+`,"child_agent_id":"x/y"}`))
+	}
+	s.domain.Publish()
+	for _, pid := range []int64{2, 3} {
+		if got := s.get(pid).AgentID; got != "x/y" {
+			t.Errorf("pid %d is %s", pid, got)
+		}
+		if _, err := s.run(1, "Syscall.Spawn", `{"child_agent_id":"y"}`); err == nil || err.Class != schema.Conflict {
+			t.Errorf("a name that a living sibling has was given away: %v", err)
+		}
+		s.terminate(pid)
+	}
+	s.tokens[1] = token(1, []string{"*"}, nil, nil)
+	if _, err := s.run(1, "Syscall.Spawn", `{"child_agent_id":"y"}`); err != nil {
+		t.Error(err)
+	}
+	s.check()
+}

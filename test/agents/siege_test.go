@@ -1,0 +1,221 @@
+package agents_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/internal/life"
+)
+
+// besiege has children that take what the kernel's socket gives: "hold" connections, which are silent or send requests and read
+// no answer, or "storm" it with connections that they do not use.
+func besiege(args []string) int {
+	for range 4 {
+		if _, err := again("besieger", args[0], args[1]); err != nil {
+			return failed(err)
+		}
+	}
+	return idle(nil)
+}
+
+// besieger is one of the children.
+func besieger(args []string) int {
+	how, socket := args[0], args[1]
+	if how == "storm" {
+		for {
+			fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return failed(err)
+			}
+			_ = syscall.Connect(fd, &syscall.SockaddrUnix{Name: socket})
+			_ = syscall.Close(fd)
+		}
+	}
+	var all []net.Conn // so that none is closed
+	for i := 0; len(all) < 500; i++ {
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		all = append(all, conn)
+		if i%2 == 0 {
+			go unreadOn(conn)
+		}
+	}
+	return idle(nil)
+}
+
+// unreadOn sends requests without reading an answer.
+func unreadOn(conn net.Conn) {
+	c, err := greet(conn, conn)
+	for payload := strings.Repeat("p", 15<<10); err == nil; {
+		err = c.send("query", "Syscall.Ping", fmt.Sprintf(`{"payload":%q}`, payload))
+	}
+}
+
+// pingAlone grants nothing that is not everybody's.
+const pingAlone = `,"capabilities":{"allowed_syscalls":["Syscall.Ping"]}`
+
+// launchPoor is launch with few descriptors.
+func (p *place) launchPoor(t *testing.T, descriptors int) *life.Life {
+	t.Helper()
+	script := fmt.Sprintf(`ulimit -n %d; exec "$0" the-daemon`, descriptors)
+	d := life.Daemon{Command: []string{"/bin/sh", "-c", script, self(t)}, Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
+	l := d.Start(t)
+	t.Cleanup(func() {
+		if l.Stop(t); t.Failed() {
+			t.Logf("daemon's log:\n%.20000s", l.Said())
+		}
+	})
+	return l
+}
+
+// Whatever the processes of agents do to the kernel's socket, the operator is served, other agents work, the kernel does not grow,
+// the record is kept, and the besiegers can be ended. Three of them have more connections than the kernel has descriptors.
+func TestSiege(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	daemon := p.launchPoor(t, 200)
+	c := p.dial(t)
+	var bad []int64
+	for range 3 {
+		bad = append(bad, c.spawn(t, pingAlone, "besiege", "hold", p.socket()))
+	}
+	await(t, "refused connections", func() bool { return strings.Contains(daemon.Said(), "connections of an agent are refused") })
+	for i := range 20 {
+		operator := p.dialPatiently(t)
+		operator.must(t, "query", "Process.List", `{}`, nil)
+		operator.must(t, "command", "Memory.Set", fmt.Sprintf(`{"key":"siege","value":%d}`, i), nil)
+		operator.close()
+	}
+	good := c.spawn(t, allowAll, "ping")
+	if d := c.awaitGone(t, good); number(d.Exit.Code) != 0 {
+		t.Errorf("beside them another ended as %+v", d.Exit)
+	}
+	if used := residentMB(t, daemon.PID()); used > 128 {
+		t.Errorf("the daemon has come to %d MB", used)
+	}
+	// 32 of each, the hosted channels, and what the daemon needs itself.
+	if got := sockets(t, daemon.PID()); got > 3*32+20 {
+		t.Errorf("the daemon has %d sockets", got)
+	}
+	for _, pid := range bad {
+		c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
+		c.awaitGone(t, pid)
+	}
+}
+
+// dialPatiently is dial for a listen queue that may be full.
+func (p *place) dialPatiently(t *testing.T) (c *client) {
+	t.Helper()
+	await(t, "room in the listen queue", func() bool {
+		var err error
+		if c, err = dialSocket(p.socket()); err != nil && !errors.Is(err, syscall.EAGAIN) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return c
+}
+
+// sockets counts the open sockets of a process.
+func sockets(t *testing.T, osPID int) (n int) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd", osPID)
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		link, err := os.Readlink(filepath.Join(dir, f.Name()))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(link, "socket:") {
+			n++
+		}
+	}
+	return n
+}
+
+// An agent that storms the socket is suspended again and again; between that and beside it the operator is served.
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	p, daemon := start(t)
+	c := p.dial(t)
+	bad := c.spawn(t, pingAlone, "besiege", "storm", p.socket())
+	await(t, "suspensions", func() bool {
+		operator := p.dialPatiently(t)
+		operator.must(t, "query", "Process.List", `{}`, nil)
+		operator.close()
+		return strings.Count(daemon.Said(), "agent is suspended") > 1
+	})
+	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, bad), nil)
+	c.awaitGone(t, bad)
+}
+
+// Calls of an agent fill the journal no faster than the configuration says, be they answered or refused: beyond that they get
+// 429, and the record says how many.
+func TestJournalOfAnAgentIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, capabilities := range []string{pingAlone, `,"capabilities":{"allowed_syscalls":[]}`} {
+		for _, program := range []string{"flood", "refused"} {
+			p := newPlace(t)
+			p.configure(t, settings+"journal_bytes_per_second = 65536\njournal_burst_bytes = 65536\n")
+			began := time.Now()
+			p.launch(t)
+			c := p.dial(t)
+			bad := c.spawn(t, capabilities, program)
+			var log struct {
+				Entries []struct {
+					Type    string
+					Payload struct{ PID, Count int64 }
+				}
+			}
+			await(t, "a note", func() bool {
+				c.must(t, "query", "Audit.Log", fmt.Sprintf(`{"pid":%d,"type":"Kernel.Throttled"}`, bad), &log)
+				return len(log.Entries) >= 2
+			})
+			if e := log.Entries[0]; e.Type != "Kernel.Throttled" || e.Payload.PID != bad || e.Payload.Count < 1 {
+				t.Errorf("the note is %+v", e)
+			}
+			text, err := journal(p.path("s/journal"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := 0
+			for line := range strings.Lines(text) {
+				if bytes.Contains([]byte(line), fmt.Appendf(nil, `,"pid":%d,`, bad)) {
+					own += len(line)
+				}
+			}
+			if most := int(time.Since(began).Seconds()+2) * 65536 * 3 / 2; own > most {
+				t.Errorf("%s has %d bytes of journal, want %d at most", program, own, most)
+			}
+			c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, bad), nil)
+			c.awaitGone(t, bad)
+		}
+	}
+}
+
+// refused sends commands that it was not granted, and reads the answers.
+func refused([]string) int {
+	c, err := channel()
+	if err != nil {
+		return failed(err)
+	}
+	for {
+		if _, err := c.call("command", "Memory.Set", `{"key":"k","value":1}`); err == nil {
+			return failed(errors.New("it was allowed"))
+		}
+	}
+}

@@ -1,0 +1,298 @@
+// Package hostile_test holds a kernel to what one agent cannot do to it, whatever it tries at once (docs/agents.md).
+package hostile_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/schema"
+)
+
+const (
+	maxMemory = 256 << 20              // of the daemon, resident, at any time
+	maxAnswer = time.Second            // of `pwos ps` and `pwos kill`
+	maxPing   = 50 * time.Millisecond  // 99 of 100, on another connection
+	look      = 250 * time.Millisecond // between two looks at the daemon
+	patience  = 30 * time.Second       // for one command; nothing is measured by it
+
+	otherUID = 61_234 // who runs the kernel where the test is root's
+	pingName = "ping" // the argument that makes the test binary the other connection
+)
+
+// TestMain is the agent, the other connection, and the tests.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case attackName:
+			os.Exit(attack(os.Args[2], strings.Join(os.Args[3:], "")))
+		case pingName:
+			os.Exit(pingUntilKilled(os.Args[2]))
+		}
+	}
+	os.Exit(tidy.Main(m))
+}
+
+// TestHostileAgent: while an agent does its worst, the kernel stays up within its memory, others are served, the operator sees
+// and ends what he wants to, and with the agent all that it started is gone.
+func TestHostileAgent(t *testing.T) {
+	during, long := 5*time.Second, os.Getenv("PWOS_LONG") != ""
+	if long {
+		during = time.Minute
+	}
+	uids := map[string]int{"unprivileged": os.Getuid()}
+	if os.Getuid() == 0 {
+		uids = map[string]int{"root": 0, "unprivileged": otherUID}
+	}
+	programs := build(t)
+	for name, uid := range uids {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, programs, uid)
+			agent := s.run("--allow", "Syscall.Ping", "--dir", s.path("work"), "--", s.path("work/hostile"), attackName, s.home)
+			s.await("the agent's processes", func() bool { return len(s.processes()) > 10 })
+			ping := s.command(s.path("hostile"), pingName, s.home)
+			var pings bytes.Buffer
+			ping.Stdout, ping.Stderr = &pings, &pings
+			must(t, ping.Start())
+			t.Cleanup(func() { _ = ping.Process.Kill() }) // where the test has failed
+			var ps, kills []time.Duration
+			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(look) {
+				s.checkMemory()
+				ps = append(ps, s.timed("ps"))
+				victim := s.run("--own-dir", "--", "sleep", "1000")
+				kills = append(kills, s.timed("kill", victim))
+			}
+			must(t, ping.Process.Signal(syscall.SIGTERM))
+			must(t, ping.Wait())
+			kills = append(kills, s.timed("kill", agent))
+			if left := s.processes(); len(left) > 0 {
+				t.Errorf("after the kill there are still %q", left)
+			}
+			s.checkMemory()
+			var p99 time.Duration
+			if _, err := fmt.Sscanf(lastLine(pings.String()), "p99 %d ns", &p99); err != nil {
+				t.Fatalf("the other connection said %q", pings.String())
+			}
+			t.Logf("other connection: %s", pings.String())
+			t.Logf("pwos ps: %v at most, of %d; pwos kill: %v at most, of %d; most memory %d MiB", slices.Max(ps), len(ps), slices.Max(kills), len(kills), s.most>>20)
+			if long && (slices.Max(ps) > maxAnswer || slices.Max(kills) > maxAnswer) {
+				t.Errorf("pwos ps or pwos kill took longer than %v", maxAnswer)
+			}
+			if long && p99 > maxPing {
+				t.Errorf("99 of 100 pings took up to %v, want %v", p99, maxPing)
+			}
+			s.life.Stop(t) // and has ended well
+		})
+	}
+}
+
+// build makes the programs that a user has, once: without the race detector, whose memory would be measured too.
+func build(t *testing.T) (dir string) {
+	t.Helper()
+	dir = tidy.Dir(t)
+	must(t, os.Chmod(dir, 0o755))
+	for _, name := range []string{"pwos", "pwosd"} {
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../cmd/"+name).CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", name, err, out)
+		}
+	}
+	return dir
+}
+
+// scene is a kernel in signature mode with its home, and who runs it.
+type scene struct {
+	t        *testing.T
+	home     string
+	programs string
+	as       *syscall.SysProcAttr
+	life     *life.Life
+	most     int // bytes that were resident at one time
+}
+
+func newScene(t *testing.T, programs string, uid int) *scene {
+	t.Helper()
+	s := &scene{t: t, home: tidy.Dir(t), programs: programs}
+	must(t, os.Mkdir(s.path("work"), 0o700))
+	self, err := os.Executable()
+	must(t, err)
+	binary, err := os.ReadFile(self)
+	must(t, err)
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	must(t, err)
+	key, err := ssh.NewPublicKey(public)
+	must(t, err)
+	for name, content := range map[string][]byte{
+		"config.toml": nil, "key": pem.EncodeToMemory(block), "authorized_keys": ssh.MarshalAuthorizedKey(key), "hostile": binary, "work/hostile": binary,
+	} {
+		must(t, os.WriteFile(s.path(name), content, 0o600))
+	}
+	must(t, os.Chmod(s.path("hostile"), 0o700))
+	must(t, os.Chmod(s.path("work/hostile"), 0o700))
+	if uid != os.Getuid() {
+		s.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+		for _, name := range []string{".", "work", "config.toml", "key", "authorized_keys", "hostile", "work/hostile"} {
+			must(t, os.Chown(s.path(name), uid, uid))
+		}
+	}
+	d := life.Daemon{Command: []string{filepath.Join(programs, "pwosd")}, Dir: s.home, Env: []string{"PATH=" + os.Getenv("PATH")}, As: s.as}
+	s.life = d.Start(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the daemon's log:\n%s", lastLines(s.life.Said(), 20))
+		}
+	})
+	return s
+}
+
+func (s *scene) path(name string) string { return filepath.Join(s.home, name) }
+
+// command is a program of the kernel's user.
+func (s *scene) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.SysProcAttr = s.as
+	cmd.Dir = s.home
+	cmd.Env = []string{
+		"HOME=" + s.home, "PWOS_RUNTIME_DIR=" + s.path("r"), "PWOS_STATE_DIR=" + s.path("s"), "PWOS_CONFIG=" + s.path("config.toml"),
+		"PWOS_IDENTITY=" + s.path("key"), "PATH=" + os.Getenv("PATH"),
+	}
+	return cmd
+}
+
+// pwos runs the command line, which has to succeed, and returns what it prints.
+func (s *scene) pwos(args ...string) string {
+	s.t.Helper()
+	cmd := s.command(filepath.Join(s.programs, "pwos"), args...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("pwos %s: %v\n%s", strings.Join(args, " "), err, said.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// timed is pwos, and how long it took.
+func (s *scene) timed(args ...string) time.Duration {
+	s.t.Helper()
+	begin := time.Now()
+	s.pwos(args...)
+	return time.Since(begin)
+}
+
+// run starts an agent and returns its PID.
+func (s *scene) run(args ...string) string {
+	s.t.Helper()
+	return s.pwos(append([]string{"run", "-d"}, args...)...)
+}
+
+// processes are those of the agent, in the whole system.
+func (s *scene) processes() (found []string) {
+	s.t.Helper()
+	list, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	must(s.t, err)
+	for _, name := range list {
+		line, err := os.ReadFile(name) // it may have ended
+		if err == nil && bytes.HasPrefix(line, []byte(s.path("work/hostile")+"\x00")) {
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// checkMemory fails where the daemon is gone, or has more memory than it may.
+func (s *scene) checkMemory() {
+	s.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.life.PID()))
+	must(s.t, err)
+	for line := range strings.Lines(string(text)) {
+		value, ok := strings.CutPrefix(line, "VmRSS:")
+		if !ok {
+			continue
+		}
+		kb, err := strconv.Atoi(strings.Fields(value)[0])
+		must(s.t, err)
+		if s.most = max(s.most, kb<<10); kb<<10 > maxMemory {
+			s.t.Fatalf("the daemon has %d MiB resident, want at most %d", kb>>10, maxMemory>>20)
+		}
+		return
+	}
+	s.t.Fatal("the daemon has ended")
+}
+
+func (s *scene) await(what string, holds func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("%s: it did not come to that; it has %q", what, s.processes())
+		}
+	}
+}
+
+// pingUntilKilled is the other connection: it says how long its pings took once it is told to end.
+func pingUntilKilled(home string) int {
+	ctx := context.Background()
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
+	c, err := client.Dial(ctx, client.Options{RuntimeDir: filepath.Join(home, "r"), Patience: patience})
+	if err != nil {
+		fmt.Println("connect:", err)
+		return 1
+	}
+	defer c.Close()
+	var took []time.Duration
+	for {
+		select {
+		case <-end:
+			slices.Sort(took)
+			if len(took) == 0 {
+				return 1
+			}
+			fmt.Printf("%d pings, p50 %v, p99 %v, at most %v\n", len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+			fmt.Printf("p99 %d ns\n", took[len(took)*99/100])
+			return 0
+		case <-time.After(2 * time.Millisecond):
+		}
+		begin := time.Now()
+		if _, err := c.Do(ctx, schema.Message{Kind: schema.Query, Type: "Syscall.Ping", Data: []byte(`{"payload":1}`)}); err != nil {
+			fmt.Println("ping:", err)
+			return 1
+		}
+		took = append(took, time.Since(begin))
+	}
+}
+
+func lastLine(text string) string { return lastLines(text, 1) }
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

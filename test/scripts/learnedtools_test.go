@@ -1,0 +1,34 @@
+package scripts_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// User-space syscalls are granted one by one.
+func TestLearnedTools(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "root")
+	l := school(t, fmt.Sprintf("root = %q\n[tools]\nprograms = true\n", root))
+	must(t, os.CopyFS(root, os.DirFS(filepath.Join(l.examples, "promptware"))))
+	for _, name := range []string{"today", "again"} {
+		must(t, os.WriteFile(filepath.Join(root, "tools", name), []byte("#!/bin/sh\nread -r input\necho '\"today\"'\n"), 0o700))
+	}
+	script := l.write(t, "tools.sh", speak+`
+call command Syscall.Call '{"syscall":"os/tools/today"}' || exit 1
+call command Syscall.Call '{"syscall":"tools/today"}' || exit 1
+call command Syscall.Call '{"syscall":"tools/missing"}'
+call command Syscall.Call '{"syscall":"memory","args":["set","a",1]}' || exit 1
+[ -z "$1" ] || call command Syscall.Call '{"syscall":"tools/again"}' || exit 7
+`)
+	line := l.learn(t, "", "sh "+script, nil)
+	if want := "--allow Call:tools/missing,Call:tools/today,Memory.Set "; !strings.Contains(line, want) {
+		t.Errorf("learned %q, want %s", line, want)
+	}
+	if o := l.run(t, line+" again", nil); o.status != 7 || !strings.Contains(o.said, `"code":403`) {
+		t.Errorf("another tool: %d, %s", o.status, o.said)
+	}
+}
