@@ -51,6 +51,7 @@ type runs struct {
 	ending  context.Context
 	cancel  context.CancelCauseFunc
 	alive   sync.WaitGroup
+	own     sync.Map // of Act: *ownRun by the name of its connection
 }
 
 func newRuns(k *Kernel, runners map[string]Runner) *runs {
@@ -109,6 +110,10 @@ var errNoJSON = fmt.Errorf("runner returned no JSON")
 
 // inTurn runs the runner when it is the call's turn.
 func (r *runs) inTurn(ctx context.Context, call *kernel.Call, end *schema.EffectEnd) ([]byte, error) {
+	if own, ok := r.own.Load(call.Caller.Conn); ok {
+		end.Ran = true
+		return r.guarded(ctx, own.(*ownRun).do, call)
+	}
 	runner := r.runners[call.Message.Type]
 	if runner == nil {
 		return nil, schema.Errorf(schema.Internal, "this kernel does not run %s", call.Message.Type)

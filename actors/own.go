@@ -46,6 +46,25 @@ func (k *Kernel) Do(origin, typ string, input any) ([]byte, error) {
 
 // DoUntil is Do for who hangs up when ctx ends: a call that still waits then is answered with an error.
 func (k *Kernel) DoUntil(ctx context.Context, origin, typ string, input any) ([]byte, error) {
+	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
+	return k.ask(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, typ, input)
+}
+
+// Act makes a call of the kernel's own in the name of pid, and has run do its effect once the intent is on disk. The effect
+// takes no turn of pid's others: whoever calls Act bounds how many there are. When ctx ends, so does that of run. Act
+// returns what the call was answered, after run has returned.
+func (k *Kernel) Act(ctx context.Context, pid int64, typ string, input any, run Runner) ([]byte, error) {
+	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
+	own := &ownRun{run: run, done: make(chan struct{})}
+	k.runs.own.Store(conn, own)
+	defer k.runs.own.Delete(conn)
+	data, err := k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true}, typ, input)
+	own.wait()
+	return data, err
+}
+
+// ask makes one call and waits for its answer.
+func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, typ string, input any) ([]byte, error) {
 	row, ok := schema.Lookup(typ)
 	if !ok {
 		return nil, fmt.Errorf("make call: no syscall is named %s", typ)
@@ -59,9 +78,43 @@ func (k *Kernel) DoUntil(ctx context.Context, origin, typ string, input any) ([]
 		Meta: schema.Metadata{Present: true, ID: k.ids.next(), Timestamp: time.Now().UnixMilli()},
 	})
 	link := newOwnLink(line, ctx.Done())
-	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
-	k.Serve(link, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin})
+	k.Serve(link, caller)
 	return link.answer()
+}
+
+// Tick is the kernel's present tick.
+func (k *Kernel) Tick() int64 { return k.clock.now() }
+
+// ownRun is the effect of an Act. A kernel that fails may answer before it has ended.
+type ownRun struct {
+	run  Runner
+	mu   sync.Mutex
+	over bool // nobody waits any more: it must not begin
+	busy bool
+	done chan struct{}
+}
+
+func (o *ownRun) do(ctx context.Context, job *Job) ([]byte, error) {
+	o.mu.Lock()
+	if o.over {
+		o.mu.Unlock()
+		return nil, errHungUp
+	}
+	o.busy = true
+	o.mu.Unlock()
+	defer close(o.done)
+	return o.run(ctx, job)
+}
+
+// wait returns once the effect has ended, or can no longer begin.
+func (o *ownRun) wait() {
+	o.mu.Lock()
+	o.over = true
+	busy := o.busy
+	o.mu.Unlock()
+	if busy {
+		<-o.done
+	}
 }
 
 // ownLink is a link whose other end has said one line, and keeps what comes back. Serve's goroutine reads it after the

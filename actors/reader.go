@@ -126,6 +126,10 @@ func (r *reader) call(line []byte, tooLong bool) (call kernel.Call, answer bool)
 	case call.Message.Kind == schema.Event:
 		return call, false
 	}
+	if r.caller.Kernel {
+		call.Syscall, call.Input, call.Err = call.Message.OwnRequest()
+		return call, true
+	}
 	call.Syscall, call.Input, call.Err = call.Message.Request()
 	if in, ok := call.Input.(schema.Referring); ok && call.Err == nil {
 		call.Err = r.inline(&call, in)

@@ -51,6 +51,7 @@ type Daemon struct {
 	once       bool   // there is one call to make, and no door
 	blobs      *blobs
 	web        *web
+	networks   *networks
 	promptware *promptware
 	idle       *idle
 	programs   *programs
@@ -153,6 +154,9 @@ func (d *Daemon) boot(ctx context.Context) error {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
 	}
 	d.warnOfOrigins()
+	if d.networks, err = newNetworks(&d.config, s, d.web, d.kernel, d.log); err != nil {
+		return err
+	}
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
 	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)
@@ -232,6 +236,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // end stops the kernel, and saves its state for the next start where it can be vouched for.
 func (d *Daemon) end() error {
+	d.networks.close()
 	d.state.identity.close()
 	if d.keyed != nil {
 		d.keyed.refusals.close()
@@ -286,6 +291,7 @@ func (d *Daemon) Close() error {
 	}
 	if d.state != nil {
 		if !d.ran {
+			d.networks.close()
 			d.state.identity.close()
 			if d.kernel != nil {
 				err = errors.Join(err, d.kernel.Close())

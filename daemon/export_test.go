@@ -2,8 +2,11 @@ package daemon
 
 import (
 	"log/slog"
+	"net/netip"
 	"time"
 
+	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/fetch"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -41,4 +44,24 @@ func (d *Daemon) OnMachine(id string) {
 // Differs says in what one location, of a machine and a directory, is another than the next.
 func Differs(machine, directory, oldMachine, oldDirectory string) string {
 	return location{machine, directory}.differs(oldMachine, oldDirectory)
+}
+
+// Do makes a call as the operator.
+func (d *Daemon) Do(typ string, in any) ([]byte, error) { return d.kernel.Do("", typ, in) }
+
+// ServeNetwork serves an agent's sockets.
+func (d *Daemon) ServeNetwork(pid int64, s egress.Sockets) (stop func()) {
+	return d.networks.serve(pid, s)
+}
+
+// NetworkNeeds says what an agent's network needs.
+func (d *Daemon) NetworkNeeds(pid int64, upstream func(int) string) (ports []uint16, upstreams []string, env map[string]string, bundle string) {
+	n := d.networks.needs(pid, upstream)
+	return n.ports, n.upstreams, n.env, n.bundle
+}
+
+// Resolve has names looked up elsewhere; Open comes before it.
+func (d *Daemon) Resolve(r fetch.Resolver) {
+	o := fetch.Options{Resolver: r, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	*d.web.fetcher = *fetch.New(o)
 }

@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -22,6 +23,10 @@ const asProgram = "PWOS_DAEMON_TEST"
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
+	}
+	if os.Getenv(asInside) != "" {
+		fmt.Fprintln(os.Stderr, enterNetwork()) // it returns only where it has failed
+		os.Exit(1)
 	}
 	os.Exit(tidy.Main(m))
 }

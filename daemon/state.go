@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/fetch"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
@@ -20,6 +21,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/http"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/kernel/network"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/self"
@@ -147,6 +149,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
 		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(checkFetch(s.fetcher, s.log)),
+		schema.Net: network.New(egress.Admits),
 	}
 	return nil
 }

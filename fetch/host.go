@@ -78,6 +78,11 @@ func (h Host) matches(t *target) bool {
 	case h.port != 0 && h.port != t.port, h.port == 0 && t.port != defaultPort(t.url.Scheme):
 		return false
 	}
+	return h.names(t)
+}
+
+// names reports whether the target's host is meant, on whichever port.
+func (h Host) names(t *target) bool {
 	switch {
 	case h.name == "":
 		return !t.addr.IsValid() // an address is allowed by naming it

@@ -15,6 +15,7 @@ type Caller struct {
 	PID    int64
 	Conn   string // the connection's name in logs and journal, such as c-5
 	Origin string // whose stored things the operator sees as itself; empty: those of the configuration
+	Kernel bool   // the kernel itself, which makes a call of its own in the name of PID
 }
 
 // Call is one frame on its way through the kernel. It has one owner at a time: the connection makes it, the domain

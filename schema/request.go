@@ -29,6 +29,16 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 	return row, in, nil
 }
 
+// OwnRequest finds what a message asks for that the kernel itself has made: one of its own commands.
+func (m *Message) OwnRequest() (*Syscall, any, *Error) {
+	row, ok := Lookup(m.Type)
+	if !ok || !row.Internal {
+		return nil, nil, Errorf(Internal, "%s is no command of the kernel's own", clip(m.Type))
+	}
+	in, err := row.input(m.Data)
+	return row, in, err
+}
+
 // input decodes the data of a request for s.
 func (s *Syscall) input(data []byte) (any, *Error) {
 	in, err := s.Input.Decode(data)

@@ -49,7 +49,7 @@ type Syscall struct {
 func (s *Syscall) Ends() bool { return s.ends }
 
 func rows() []Syscall {
-	return slices.Concat(capabilityRows(), processRows(), ingestRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), cryptoRows(), loginRows(), throttledRows(), bootRows(), httpRows(), fileSystemRows(), []Syscall{
+	return slices.Concat(capabilityRows(), processRows(), ingestRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), cryptoRows(), loginRows(), throttledRows(), bootRows(), httpRows(), netRows(), fileSystemRows(), []Syscall{
 		{
 			Type: "Syscall.Ping", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[PingInput](), Output: TypeOf[PingOutput](),
 			Description: "Returns the payload unchanged: shows that the kernel answers.",

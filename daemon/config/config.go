@@ -40,6 +40,9 @@ type Config struct {
 	Agents    Agents             `toml:"agents"`
 	HTTP      HTTP               `toml:"http"`
 	Blobs     Blobs              `toml:"blobs"`
+
+	Net      Net                 `toml:"net"`
+	Upstream map[string]Upstream `toml:"upstream"` // by name
 }
 
 // Ingest is what answers for a resource that is taken in (ABI 8).
@@ -157,6 +160,7 @@ func Default(getenv func(string) string, uid int, home string) Config {
 			Grace: Duration(5 * time.Second), RestartDelay: Duration(time.Second),
 			Connections: 32, Prologues: 8, InFlightBytes: 4 << 20, JournalBytesPerSecond: 1 << 20, JournalBurstBytes: 8 << 20,
 		},
+		Net: Net{Each: 128, All: 1024, Idle: Duration(10 * time.Minute)},
 	}
 }
 
@@ -220,6 +224,7 @@ func (c *Config) faults() (all []*Error) {
 	c.placeFaults(refuse)
 	c.outsideFaults(refuse)
 	c.toolFaults(refuse)
+	c.netFaults(refuse)
 	for name, capacity := range c.Resources {
 		if name == "" || !(capacity >= 0) || math.IsInf(capacity, 0) {
 			refuse("resources."+name, "%v must be a finite number of at least 0, under a name", capacity)

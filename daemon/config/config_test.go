@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 		{name: "sealing key", text: "[crypto]\nidentity = '/k'", want: func(c *config.Config) { c.Crypto.Identity = "/k" }},
 
 		{name: "unknown key", text: "\nlimits.line_byte = 1", says: "line 2: limits.line_byte: no setting has this name: there are limits.line_bytes"},
-		{name: "unknown key in no table", text: "foo = 1", says: "line 1: foo: no setting has this name: there are [agents], [blobs], [clock], [crypto], [http], [ingest], [ipc], [journal], [limits], [log], [mounts], [resources], [tools], authorized_keys, idle_timeout, init, origin, root, runtime_dir, state_dir"},
+		{name: "unknown key in no table", text: "foo = 1", says: "line 1: foo: no setting has this name: there are [agents], [blobs], [clock], [crypto], [http], [ingest], [ipc], [journal], [limits], [log], [mounts], [net], [resources], [tools], [upstream], authorized_keys, idle_timeout, init, origin, root, runtime_dir, state_dir"},
 		{name: "unknown table", text: "[limit]\nx = 1", says: "line 1: limit: no setting has this name"},
 		{name: "not TOML", text: "log = [", says: "line 1"},
 		{name: "twice", text: "state_dir = '/a'\nstate_dir = '/b'", says: "line 2"},
@@ -82,6 +82,27 @@ func TestParse(t *testing.T) {
 		{name: "no format", text: "log.format = 'xml'", says: "must be auto, console or json"},
 		{name: "no level", text: "log.level = 'loud'", says: `line 1: log.level: "loud" must be debug, info, warn or error`},
 		{name: "level between levels", text: "\n[log]\nlevel = 'info+1'", says: "line 3: log.level: INFO+1 must be debug, info, warn or error"},
+
+		{name: "upstream", text: "[upstream.open-ai]\nurl = 'https://api.example.com/v1'\nheader = 'Authorization: Bearer'\nfrom = 'vault/openai'\nallow = ['POST /v1/…', 'GET /v1/models']\nenv = 'OPENAI_BASE_URL'\nintercept = true", want: func(c *config.Config) {
+			c.Upstream = map[string]config.Upstream{"open-ai": {
+				URL: "https://api.example.com/v1", Header: "Authorization: Bearer", From: "vault/openai",
+				Allow: []string{"POST /v1/…", "GET /v1/models"}, Env: "OPENAI_BASE_URL", Intercept: true,
+			}}
+		}},
+		{name: "upstream with an unknown key", text: "\n[upstream.a]\nurll = 'x'", says: "line 3: upstream.a.urll: no setting has this name: there are upstream.<name>.allow, "},
+		{name: "upstream that is no table", text: "upstream.a = 'x'", says: "line 1: upstream.a: "},
+		{name: "upstream in the clear", text: "[upstream.a]\nurl = 'http://api.example.com'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['GET /']", says: "line 2: upstream.a.url: \"http://api.example.com\" must be https:"},
+		{name: "upstream with a user", text: "[upstream.a]\nurl = 'https://u:p@api.example.com'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['GET /']", says: "line 2: upstream.a.url: "},
+		{name: "upstream without its vault", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'openai'\nallow = ['GET /']", says: "line 4: upstream.a.from: \"openai\" must be the key of a sealed value"},
+		{name: "upstream without from", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nallow=['GET /']", says: "line 1: upstream.a: must have url, header, from and allow"},
+		{name: "upstream that takes nothing", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = []", says: "line 5: upstream.a.allow: lists no requests"},
+		{name: "upstream with an odd rule", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['POST /v1/../x']", says: "line 5: upstream.a.allow: \"POST /v1/../x\" must have a path"},
+		{name: "upstream that reflects", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['TRACE /']", says: "TRACE cannot be allowed"},
+		{name: "upstream with the host as its header", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='Host'\nfrom = 'vault/a'\nallow = ['GET /']", says: "line 3: upstream.a.header: "},
+		{name: "upstream with a variable of the kernel's", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['GET /']\nenv = 'HTTP_PROXY'", says: "line 6: upstream.a.env: "},
+		{name: "upstream on loopback intercepted", text: "[upstream.a]\nurl = 'http://127.0.0.1:9'\nheader='x-api-key'\nfrom = 'vault/a'\nallow = ['GET /']\nintercept = true", says: "line 6: upstream.a.intercept: "},
+		{name: "upstream named oddly", text: "[upstream.A]\nurl = 'http://127.0.0.1:9'", says: "line 1: upstream.A: the name \"A\" must have letters"},
+		{name: "bounds of the network", text: "[net]\nconnections_each = 0", says: "line 2: net.connections_each: 0 must be at least 1"},
 
 		{name: "duration without a unit", text: "idle_timeout = 60", says: "line 1: idle_timeout: takes a string"},
 		{name: "level by number", text: "[log]\nlevel = 4", says: "line 2: log.level: takes a string"},

@@ -63,10 +63,24 @@ func keys() map[string]unstable.Kind {
 		"ipc.deny.sender_pid":   unstable.Integer,
 		"ipc.deny.receiver_pid": unstable.Integer,
 
-		pools + "<name>":    unstable.Float,
+		"net.connections_each": unstable.Integer,
+		"net.connections":      unstable.Integer,
+		"net.idle":             unstable.String,
+
+		upstreams + anyName + ".url":       unstable.String,
+		upstreams + anyName + ".header":    unstable.String,
+		upstreams + anyName + ".from":      unstable.String,
+		upstreams + anyName + ".allow":     unstable.Array,
+		upstreams + anyName + ".env":       unstable.String,
+		upstreams + anyName + ".intercept": unstable.Bool,
+
+		pools + anyName:     unstable.Float,
 		mounts + "<prefix>": unstable.String,
 	}
 }
+
+// anyName stands for the name of a pool or an upstream.
+const anyName = "<name>"
 
 // pools begins the key of every resource pool; the rest is the pool's name.
 const pools = "resources."
@@ -112,8 +126,11 @@ func inspect(text []byte) (lines map[string]int, fault *Error) {
 
 func (in *inspector) heading(e *unstable.Node) ([]string, *Error) {
 	name := words(nil, e)
-	if key := join(name); !in.holds(key) {
-		return nil, noSuch(key, in.line(e))
+	if !in.holds(generic(name)) {
+		return nil, noSuch(join(name), in.line(e))
+	}
+	if of := upstreamOf(name); of != "" {
+		in.lines[of] = in.line(e)
 	}
 	return name, nil
 }
@@ -122,7 +139,7 @@ func (in *inspector) heading(e *unstable.Node) ([]string, *Error) {
 func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 	name := words(table, e)
 	key, value := join(name), e.Value()
-	if value.Kind == unstable.InlineTable && in.holds(key) {
+	if value.Kind == unstable.InlineTable && in.holds(generic(name)) {
 		for it := value.Children(); it.Next(); {
 			if fault := in.entry(name, it.Node()); fault != nil {
 				return fault
@@ -130,7 +147,13 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 		}
 		return nil
 	}
-	kind, ok := in.known[key]
+	kind, ok := in.known[generic(name)]
+	if of := upstreamOf(name); of != "" {
+		key = of + strings.TrimPrefix(generic(name), upstreams+anyName) // as it is told of
+		if in.lines[of] == 0 {
+			in.lines[of] = in.line(e)
+		}
+	}
 	if len(name) == 2 && strings.HasPrefix(key, pools) {
 		kind, ok = unstable.Float, true
 	}
@@ -149,6 +172,22 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 	}
 	in.lines[key] = in.line(e)
 	return nil
+}
+
+// upstreamOf is the key of the upstream that a name lies in, "" where it lies in none.
+func upstreamOf(name []string) string {
+	if len(name) < 2 || name[0]+"." != upstreams {
+		return ""
+	}
+	return upstreams + name[1]
+}
+
+// generic writes a name as keys has it: the name of an upstream stands for any.
+func generic(name []string) string {
+	if upstreamOf(name) != "" {
+		return upstreams + strings.Join(append([]string{anyName}, name[2:]...), ".")
+	}
+	return join(name)
 }
 
 // holds reports whether key is a table of settings.

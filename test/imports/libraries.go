@@ -29,6 +29,7 @@ func libraries() []Library {
 		{Path: "github.com/gofrs/flock", Only: []string{"transport/unixsock", "journal"}, Reason: "one lock guards the sockets, one the journal"},
 		{Path: "github.com/cenkalti/backoff", Only: []string{"client", "host"}, Reason: "those alone try again: for a starting kernel, for a failed program"},
 		{Path: "golang.org/x/sys", Only: system, Tests: true, Reason: "schema and kernel make no system call"},
+		{Path: "golang.org/x/net/dns/dnsmessage", Only: []string{"effect/egress", "test/..."}, Tests: true, Reason: "names are answered in one place, inside an agent's network"},
 		{Path: "golang.org/x/term", Only: []string{"cmd/*", "daemon"}, Reason: "those that write for people alone need to know whether one looks on"},
 
 		{Path: "github.com/spf13/cobra", Only: []string{"cmd/*"}, Reason: "flags are parsed at the door"},
@@ -51,7 +52,7 @@ func denied() []Denied {
 	return []Denied{
 		{Path: "C", In: []string{"..."}, Reason: "every platform is built from every other, without a C compiler"},
 		{Path: "encoding/json", In: []string{"..."}, Tests: true, Reason: "it folds case, takes duplicates and mends bad UTF-8, which in a gate is a hole"},
-		{Path: "net/http", In: []string{"..."}, But: []string{"fetch"}, Tests: true, Reason: "one package judges where an agent's requests go; a second client would be a way around it"},
+		{Path: "net/http", In: []string{"..."}, But: []string{"fetch", "effect/egress"}, Tests: true, Reason: "fetch judges where an agent's requests go, and egress dials by its judgement; another client would be a way around it"},
 		{Path: "net", In: pure(), Tests: true, Reason: replay},
 		{Path: "os", In: pure(), Tests: true, Reason: replay},
 		{Path: "syscall", In: pure(), Tests: true, Reason: replay},

@@ -54,6 +54,12 @@ func packages() []Package {
 			Reason: "an exchange over the network is an effect; who may have one is decided above",
 		},
 		{
+			Path:   "effect/egress",
+			May:    []string{"schema", "kernel", "fetch"},
+			Tests:  []string{"kernel/*"},
+			Reason: "it carries an agent's traffic; what the agent may reach is read from its token, and who journals it is above",
+		},
+		{
 			Path:   "blob",
 			May:    []string{"schema"},
 			Reason: "files of data know their origin and their reference, not which syscall they belong to",
@@ -102,7 +108,7 @@ func packages() []Package {
 			Path: "daemon",
 			May: []string{
 				"schema", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "ingest", "usercall",
-				"fetch", "blob", "transport/*", "actors", "daemon/config", "internal/...",
+				"fetch", "blob", "effect/*", "transport/*", "actors", "daemon/config", "internal/...",
 			},
 			Tests:  []string{"client"},
 			Reason: "the one wiring point stands above every layer and below every command",

@@ -1,0 +1,139 @@
+package config
+
+import (
+	"maps"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Net bounds what the networks of agents can make the kernel hold.
+type Net struct {
+	Each int      `toml:"connections_each"` // of one agent
+	All  int      `toml:"connections"`      // of all agents
+	Idle Duration `toml:"idle"`             // a connection without a byte is closed after that long
+}
+
+// Upstream is a server that agents use with a credential of the kernel's (PROTOCOL 9).
+type Upstream struct {
+	URL       string   `toml:"url"`       // https:, or http: on loopback; its path begins that of every request
+	Header    string   `toml:"header"`    // of the credential, with what stands before it in the value: "Authorization: Bearer"
+	From      string   `toml:"from"`      // key of the sealed credential, below vault/
+	Allow     []string `toml:"allow"`     // requests that it takes, such as "POST /v1/…"
+	Env       string   `toml:"env"`       // variable of the agent that gets the base URL; "": PWOS_UPSTREAM_<NAME> alone
+	Intercept bool     `toml:"intercept"` // answer for its host inside the agent's network
+}
+
+// upstreams begins the key of every setting of an upstream; the next word is its name.
+const upstreams = "upstream."
+
+// Target is the address of the upstream, which Check has accepted.
+func (u *Upstream) Target() (*url.URL, error) { return url.Parse(u.URL) }
+
+// netFaults refuses what cannot be meant in what concerns the networks of agents.
+func (c *Config) netFaults(refuse func(key, format string, args ...any)) {
+	if c.Net.Each < 1 {
+		refuse("net.connections_each", "%d must be at least 1", c.Net.Each)
+	}
+	if c.Net.All < 1 {
+		refuse("net.connections", "%d must be at least 1", c.Net.All)
+	}
+	if c.Net.Idle < Duration(time.Second) {
+		refuse("net.idle", "%v must be at least 1s", time.Duration(c.Net.Idle))
+	}
+	hosts, variables := map[string]string{}, map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(c.Upstream)) {
+		u := c.Upstream[name]
+		key := upstreams + name
+		if !schema.UpstreamName(name) {
+			refuse(key, "the name %q must have letters, digits and hyphens in lower case alone", name)
+		}
+		u.faults(key, refuse)
+		if u.Intercept {
+			if target, err := u.Target(); err == nil {
+				if other := hosts[target.Host]; other != "" {
+					refuse(key+".intercept", "%s is intercepted for the upstream %s already", target.Host, other)
+				}
+				hosts[target.Host] = name
+			}
+		}
+		if other := variables[u.Env]; u.Env != "" && other != "" {
+			refuse(key+".env", "%s is the variable of the upstream %s already", u.Env, other)
+		}
+		variables[u.Env] = name
+	}
+}
+
+func (u *Upstream) faults(key string, refuse func(key, format string, args ...any)) {
+	if u.URL == "" || u.Header == "" || u.From == "" || u.Allow == nil {
+		refuse(key, "must have url, header, from and allow")
+		return
+	}
+	target, err := u.Target()
+	switch {
+	case err != nil || target.Host == "" || target.Scheme != "https" && target.Scheme != "http":
+		refuse(key+".url", "%q must be an address such as https://api.example.com/v1", u.URL)
+	case target.User != nil || target.RawQuery != "" || target.Fragment != "":
+		refuse(key+".url", "%q must have no user, no query and no fragment", u.URL)
+	case target.Scheme == "http" && !onLoopback(target.Hostname()):
+		refuse(key+".url", "%q must be https: over http: the credential would be sent in the clear", u.URL)
+	case target.Path != "" && schema.PathFault(strings.TrimSuffix(target.EscapedPath(), "/")+"/") != "":
+		refuse(key+".url", "%q has a path that %s", u.URL, schema.PathFault(target.EscapedPath()))
+	case u.Intercept && (target.Scheme != "https" || isAddr(target.Hostname()) || target.Port() != "" && target.Port() != "443"):
+		refuse(key+".intercept", "only an https: address with a name, on port 443, can be intercepted, not %q", u.URL)
+	}
+	name, prefix, _ := strings.Cut(u.Header, ":")
+	if !headerName(name) || strings.ContainsFunc(prefix, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
+		refuse(key+".header", "%q must be the name of a header, such as x-api-key, or with what stands before the credential, such as \"Authorization: Bearer\"", u.Header)
+	}
+	if rest, ok := strings.CutPrefix(strings.TrimPrefix(u.From, "/"), "vault/"); !ok || rest == "" {
+		refuse(key+".from", "%q must be the key of a sealed value, such as vault/openai", u.From)
+	}
+	if len(u.Allow) == 0 {
+		refuse(key+".allow", "lists no requests, so that none would be taken: name some, such as \"POST /v1/…\"")
+	}
+	for _, rule := range u.Allow {
+		if _, err := schema.ParseNetRule(rule); err != nil {
+			refuse(key+".allow", "%v", err)
+		}
+	}
+	if u.Env != "" && !variableName(u.Env) {
+		refuse(key+".env", "%q must be the name of a variable, such as OPENAI_BASE_URL, and none of the kernel's", u.Env)
+	}
+}
+
+// reserved are the variables by which the kernel leads programs to itself.
+func reserved() []string {
+	return []string{
+		"PATH", "HOME", "TMPDIR", "LD_PRELOAD", "LD_LIBRARY_PATH", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "NODE_USE_ENV_PROXY",
+		"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO",
+	}
+}
+
+func variableName(name string) bool {
+	return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" && (name[0] < '0' || name[0] > '9') &&
+		!strings.HasPrefix(name, "PWOS_") && !slices.Contains(reserved(), name)
+}
+
+// headerName reports whether a credential may be sent in a header of that name: not in one that decides where a request goes
+// or ends.
+func headerName(name string) bool {
+	lower := strings.ToLower(name)
+	return name != "" && strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" &&
+		!slices.Contains([]string{"host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "keep-alive", "expect", "accept-encoding"}, lower) &&
+		!strings.HasPrefix(lower, "proxy-")
+}
+
+func onLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback() || host == "localhost"
+}
+
+func isAddr(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}

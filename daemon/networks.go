@@ -1,0 +1,220 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// networks serves the networks of agents that have --net kernel.
+type networks struct {
+	server    *egress.Server
+	kernel    *actors.Kernel
+	tokens    kernel.Tokens
+	identity  *identity
+	upstreams map[string]upstream
+	bundle    string // file of the authorities that agents of intercepted upstreams trust; "": none is intercepted
+	log       *slog.Logger
+}
+
+// upstream is one of the configuration, with what begins its paths.
+type upstream struct {
+	config.Upstream
+	path string
+}
+
+// newNetworks needs a kernel that can be called soon.
+func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *slog.Logger) (*networks, error) {
+	n := &networks{kernel: k, tokens: s.tokens, identity: s.identity, upstreams: map[string]upstream{}, log: log.With("component", "egress")}
+	var upstreams []*egress.Upstream
+	var hosts []string
+	for _, name := range slices.Sorted(maps.Keys(cfg.Upstream)) {
+		settings := cfg.Upstream[name]
+		u, err := n.make(name, &settings, w)
+		if err != nil {
+			return nil, fmt.Errorf("configuration: upstream.%s: %w", name, err)
+		}
+		upstreams = append(upstreams, u)
+		n.upstreams[name] = upstream{settings, strings.TrimSuffix(u.URL.EscapedPath(), "/")}
+		if settings.Intercept {
+			hosts = append(hosts, u.URL.Hostname())
+		}
+	}
+	var authority *egress.Authority
+	if len(hosts) > 0 {
+		var err error
+		if authority, err = egress.OpenAuthority(filepath.Join(cfg.StateDir, "upstream_ca_key"), hosts, time.Now); err != nil {
+			return nil, err
+		}
+		n.bundle = filepath.Join(cfg.RuntimeDir, "ca-bundle.pem")
+		if err := writeBundle(n.bundle, authority.Certificate()); err != nil {
+			return nil, err
+		}
+	}
+	n.server = egress.New(egress.Config{
+		Tokens: s.tokens, Tick: k.Tick, Dial: w.fetcher.Dial, Upstreams: upstreams, Authority: authority, Log: log,
+		Limits: egress.Limits{Each: cfg.Net.Each, All: affordable(cfg.Net.All), Idle: time.Duration(cfg.Net.Idle)},
+		Journal: func(ctx context.Context, pid int64, typ string, input any, run func(context.Context) ([]byte, error)) ([]byte, error) {
+			return k.Act(ctx, pid, typ, input, func(ctx context.Context, _ *actors.Job) ([]byte, error) { return run(ctx) })
+		},
+	})
+	return n, nil
+}
+
+// affordable is how many connections agents may have without taking more than half of the descriptors, two each, that this
+// process may open.
+func affordable(wanted int) int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return wanted
+	}
+	return int(min(uint64(wanted), max(1, uint64(limit.Cur)/4)))
+}
+
+func (n *networks) make(name string, settings *config.Upstream, w *web) (*egress.Upstream, error) {
+	target, err := settings.Target()
+	if err != nil {
+		return nil, err
+	}
+	c := egress.UpstreamConfig{
+		Name: name, URL: target, Header: settings.Header, Intercept: settings.Intercept, RootCAs: w.fetcher.RootCAs(),
+		Secret: func(ctx context.Context) (string, error) { return n.secret(ctx, name, settings.From) },
+	}
+	for _, text := range settings.Allow {
+		rule, err := schema.ParseNetRule(text)
+		if err != nil {
+			return nil, err
+		}
+		c.Rules = append(c.Rules, rule)
+	}
+	return egress.NewUpstream(c)
+}
+
+// secret opens the credential of an upstream, which lies in the memory of the kernel's own origin. What the agent is told names
+// no more than the upstream.
+func (n *networks) secret(ctx context.Context, upstream, key string) (string, error) {
+	secret, err := n.open(ctx, strings.TrimPrefix(key, "/"))
+	if err != nil {
+		n.log.Warn("credential of an upstream cannot be opened", "upstream", upstream, "from", key, "error", err)
+		return "", schema.Errorf(schema.Unavailable, "the upstream %s has no credential that can be opened: the operator seals one and stores it under the key that upstream.%s.from names",
+			upstream, upstream)
+	}
+	return secret, nil
+}
+
+func (n *networks) open(ctx context.Context, key string) (string, error) {
+	data, err := n.kernel.DoUntil(ctx, "", "Memory.Get", &schema.MemoryGetInput{Key: key})
+	if err != nil {
+		return "", err
+	}
+	sealed, fault := schema.TypeOf[string]().Decode(data)
+	if fault != nil {
+		return "", fault
+	}
+	sealer, err := n.identity.await(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, aad, err := sealer.Open(*sealed.(*string))
+	if err != nil {
+		return "", err
+	}
+	defer clear(text)
+	if len(aad) > 0 && strings.TrimPrefix(string(aad), "/") != key {
+		return "", errors.New("it is sealed for something else")
+	}
+	secret := strings.TrimRight(string(text), "\r\n")
+	if secret == "" || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", errors.New("it is empty or has a control character, so that no header can hold it")
+	}
+	return secret, nil
+}
+
+// needs are what an agent's network needs before it is made, and how its programs find what it has beside the proxy.
+type needs struct {
+	ports     []uint16 // that hosts are reached on
+	upstreams []string // by name; each has a listener
+	env       map[string]string
+	bundle    string // file that the agent has to see; "": none
+}
+
+// needs returns what the network of pid needs, where the upstream with an index has the given address inside. Ports that are
+// granted later are served by the proxy alone, upstreams from the next start on.
+func (n *networks) needs(pid int64, upstream func(index int) string) needs {
+	token, tick := n.tokens.Token(pid), n.kernel.Tick()
+	p := needs{ports: []uint16{80, 443}, env: map[string]string{}}
+	for _, host := range egress.Hosts(token.Hosts(tick)) {
+		if port := host.Ported(); port != 0 {
+			p.ports = append(p.ports, port)
+		}
+	}
+	slices.Sort(p.ports)
+	p.ports = slices.Compact(p.ports)
+	for _, name := range slices.Sorted(maps.Keys(n.upstreams)) {
+		if !token.AllowsUpstream(name, tick) {
+			continue
+		}
+		u := n.upstreams[name]
+		base := upstream(len(p.upstreams)) + u.path
+		p.upstreams = append(p.upstreams, name)
+		p.env["PWOS_UPSTREAM_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = base
+		if u.Env != "" {
+			p.env[u.Env] = base
+		}
+		if u.Intercept {
+			p.bundle = n.bundle
+		}
+	}
+	if p.bundle != "" {
+		for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"} {
+			p.env[name] = p.bundle
+		}
+	}
+	return p
+}
+
+// serve serves the sockets of an agent until stop is called.
+func (n *networks) serve(pid int64, sockets egress.Sockets) (stop func()) {
+	return n.server.Serve(pid, sockets)
+}
+
+// close ends what is served still.
+func (n *networks) close() {
+	if n != nil {
+		n.server.Close()
+	}
+}
+
+// writeBundle writes the system's authorities and one more into a file that an agent may read.
+func writeBundle(file string, authority []byte) error {
+	text := slices.Clone(authority)
+	for _, system := range []string{
+		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
+	} {
+		if roots, err := os.ReadFile(system); err == nil {
+			text = append(append(text, '\n'), roots...)
+			break
+		}
+	}
+	next := file + ".new"
+	if err := os.WriteFile(next, text, 0o644); err != nil {
+		return fmt.Errorf("write authorities for agents: %w", err)
+	}
+	return os.Rename(next, file)
+}

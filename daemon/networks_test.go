@@ -1,0 +1,367 @@
+package daemon_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// networked is a daemon that serves the network of one agent, on loopback.
+type networked struct {
+	t      *testing.T
+	daemon *daemon.Daemon
+	log    *lockedBuffer
+	dir    string
+	pid    int64
+
+	stop      func()
+	proxy     string
+	upstreams map[string]string
+}
+
+// lockedBuffer is a log that may be read while it is written.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// openNetwork starts one. Loopback is open to agents, else no test could have a server.
+func openNetwork(t *testing.T, change func(*config.Config), grant schema.SpawnCapability) *networked {
+	t.Helper()
+	n := &networked{t: t, dir: tempDir(t), log: &lockedBuffer{}, upstreams: map[string]string{}}
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	must(t, err)
+	key := filepath.Join(n.dir, "key")
+	must(t, os.WriteFile(key, pem.EncodeToMemory(block), 0o600))
+	cfg := settingsIn(n.dir)
+	cfg.Crypto.Identity = key
+	cfg.HTTP.Allow, cfg.HTTP.MaxBodyBytes = []string{"127.0.0.0/8"}, 1<<20
+	if change != nil {
+		change(&cfg)
+	}
+	n.daemon = daemon.New(cfg, nil, slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	runThis(t, cfg, n.daemon)
+	t.Cleanup(func() { n.stop() }) // before the daemon's own
+	n.pid = int64(n.do("Syscall.Spawn", &schema.SpawnInput{ChildAgentID: "a", Capabilities: &grant})["child_pid"].(float64))
+	if grant.HTTP != nil && slices.Contains(grant.HTTP.Hosts, insideOnly) {
+		n.stop = func() {}
+		return n
+	}
+	s := egress.Sockets{Proxy: listening(t), Upstreams: map[string]net.Listener{}}
+	n.proxy = s.Proxy.Addr().String()
+	for name := range cfg.Upstream {
+		l := listening(t)
+		s.Upstreams[name], n.upstreams[name] = l, l.Addr().String()
+	}
+	n.stop = n.daemon.ServeNetwork(n.pid, s)
+	return n
+}
+
+func listening(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	return l
+}
+
+// do makes a call of the operator's.
+func (n *networked) do(typ string, in any) map[string]any {
+	n.t.Helper()
+	data, err := n.daemon.Do(typ, in)
+	must(n.t, err)
+	var out map[string]any
+	must(n.t, json.Unmarshal(data, &out))
+	return out
+}
+
+// rows are the entries of the agent and those that end what it began, as Audit.Log has them.
+func (n *networked) rows() []schema.AuditEntry {
+	n.t.Helper()
+	data, err := n.daemon.Do("Audit.Log", &schema.AuditLogInput{Limit: new(int64(1000))})
+	must(n.t, err)
+	var out schema.AuditLogOutput
+	must(n.t, json.Unmarshal(data, &out))
+	return slices.DeleteFunc(out.Entries, func(e schema.AuditEntry) bool { return !strings.HasPrefix(e.Type, "Net.") })
+}
+
+// row waits for the first entry that fits.
+func (n *networked) row(typ, holds string) (found schema.AuditEntry) {
+	n.t.Helper()
+	eventually(n.t, typ+" with "+holds, func() bool {
+		for _, e := range n.rows() {
+			if e.Type == typ && strings.Contains(string(e.Payload)+string(e.Error), holds) {
+				found = e
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// connect asks the proxy for a host.
+func (n *networked) connect(authority string) (net.Conn, int, string) {
+	n.t.Helper()
+	conn, err := net.Dial("tcp", n.proxy)
+	must(n.t, err)
+	n.t.Cleanup(func() { _ = conn.Close() })
+	must(n.t, conn.SetDeadline(time.Now().Add(patience)))
+	_, err = fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", authority)
+	must(n.t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
+	must(n.t, err)
+	text := ""
+	if resp.StatusCode != 200 {
+		body, err := io.ReadAll(resp.Body)
+		must(n.t, err)
+		text = string(body)
+	}
+	return conn, resp.StatusCode, text
+}
+
+// server is one that says hello over TLS, at localhost and a port.
+func server(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
+	t.Cleanup(s.Close)
+	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
+	must(t, err)
+	return "localhost:" + port
+}
+
+func hosts(list ...string) schema.SpawnCapability {
+	return schema.SpawnCapability{AllowedSyscalls: []string{"Syscall.SendMsg"}, HTTP: &schema.HTTPGrant{Hosts: list}}
+}
+
+// A connection is an effect pair of the agent's, and one that is refused is a denied entry that says what to grant.
+func TestNetworkIsJournaled(t *testing.T) {
+	t.Parallel()
+	at := server(t)
+	n := openNetwork(t, nil, hosts(at))
+	conn, status, text := n.connect(at)
+	if status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	begun := n.row("Net.Connect", "begun")
+	if begun.PID != n.pid || !begun.Success {
+		t.Errorf("intent %+v", begun)
+	}
+	client := tls.Client(conn, &tls.Config{ServerName: "localhost", InsecureSkipVerify: true})
+	_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	must(t, err)
+	answer, err := io.ReadAll(client)
+	must(t, err)
+	if !strings.HasSuffix(string(answer), "hello") {
+		t.Errorf("answered %q", answer)
+	}
+	must(t, conn.Close())
+	end := n.row("Net.Closed", `"host":"localhost"`)
+	if end.Causation != schema.MaybeText(begun.ID) || !strings.Contains(string(end.Payload), `"ended":`) || strings.Contains(string(end.Payload), `"received":0`) {
+		t.Errorf("end %+v", end)
+	}
+
+	_, status, text = n.connect("other.test:443")
+	denied := n.row("Net.Connect", "other.test")
+	advice := fmt.Sprintf(`"pwos cap grant %d --add Http.Fetch --host other.test"`, n.pid)
+	if status != 403 || denied.Success || denied.PID != n.pid || !strings.Contains(string(denied.Error), advice) || !strings.Contains(text, advice) {
+		t.Errorf("%d %s, entry %+v", status, text, denied)
+	}
+	counted := n.do("Audit.Metrics", &schema.AuditMetricsInput{})["denied_by_code"].(map[string]any)
+	if counted["Net.Connect"] != 1.0 {
+		t.Errorf("denials: %v", counted)
+	}
+}
+
+// What the configuration closes to Http.Fetch is closed to connections, whatever an agent is granted.
+func TestNetworkAddresses(t *testing.T) {
+	t.Parallel()
+	at := server(t)
+	n := openNetwork(t, func(c *config.Config) { c.HTTP.Allow = nil }, hosts(at, "127.0.0.1:*", "169.254.169.254"))
+	for _, authority := range []string{at, "127.0.0.1:1", "169.254.169.254:80", "169.254.169.254:443"} {
+		_, status, text := n.connect(authority)
+		if authority == "169.254.169.254:80" { // what follows is HTTP, and is dialled then
+			continue
+		}
+		if status != 403 || !strings.Contains(text, "which is closed to agents") {
+			t.Errorf("%s: %d %s", authority, status, text)
+		}
+	}
+	if end := n.row("Net.Closed", "closed to agents"); end.Success {
+		t.Errorf("end %+v", end)
+	}
+}
+
+// Revoking the token, and the end of the process, close what is open.
+func TestNetworkIsRevoked(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(n *networked){
+		"revoke":    func(n *networked) { n.do("Capability.Revoke", &schema.RevokeInput{PID: n.pid}) },
+		"terminate": func(n *networked) { n.do("Syscall.Terminate", &schema.TerminateInput{TargetPID: n.pid}) },
+		"grant": func(n *networked) {
+			n.do("Capability.Grant", &schema.GrantInput{PID: n.pid, AllowedSyscalls: []string{"Memory.*"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := server(t)
+			n := openNetwork(t, nil, hosts(at))
+			conn, status, text := n.connect(at)
+			if status != 200 {
+				t.Fatalf("%d %s", status, text)
+			}
+			change(n)
+			if _, err := io.ReadAll(conn); err != nil && strings.Contains(err.Error(), "timeout") {
+				t.Error("the connection stays open")
+			}
+			n.row("Net.Closed", "no longer allowed")
+		})
+	}
+}
+
+// An agent cannot make the calls by which the kernel journals its network.
+func TestNetworkCallsAreTheKernels(t *testing.T) {
+	t.Parallel()
+	n := openNetwork(t, nil, hosts("*"))
+	for typ, in := range map[string]any{
+		"Net.Connect": &schema.NetConnectInput{Host: "a.test", Port: 443},
+		"Net.Request": &schema.NetRequestInput{Upstream: "a", Method: "GET", Path: "/"},
+		"Net.Closed":  &schema.EffectEnd{Type: "Net.Connect", Outcome: schema.Value("null")},
+	} {
+		if _, err := n.daemon.Do(typ, in); err == nil || !strings.Contains(err.Error(), "Unsupported type "+typ) {
+			t.Errorf("%s: %v", typ, err)
+		}
+	}
+}
+
+// The credential of an upstream reaches the upstream and nobody else: not the agent, the journal, the log, or any file of the
+// kernel's in the clear.
+func TestNetworkUpstream(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-CANARY-8d1f0b"
+	got := make(chan string, 2)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Echo", r.Header.Get("Authorization"))
+		_, _ = io.WriteString(w, `{"usage":{"prompt_tokens":1,"completion_tokens":2}}`)
+	}))
+	t.Cleanup(s.Close)
+	n := openNetwork(t, func(c *config.Config) {
+		c.Upstream = map[string]config.Upstream{"open-ai": {
+			URL: s.URL + "/v1", Header: "Authorization: Bearer", From: "vault/openai", Allow: []string{"POST /v1/…"}, Env: "OPENAI_BASE_URL",
+		}}
+	}, schema.SpawnCapability{AllowedSyscalls: []string{"Upstream:open-ai"}, HTTP: &schema.HTTPGrant{Hosts: []string{"a.test:7000", "b.test"}}})
+	ask := func() string {
+		conn, err := net.Dial("tcp", n.upstreams["open-ai"])
+		must(t, err)
+		defer conn.Close()
+		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		_, err = io.WriteString(conn, "POST /v1/chat?key=mine HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer mine\r\nContent-Length: 2\r\n\r\n{}")
+		must(t, err)
+		all, err := io.ReadAll(conn)
+		must(t, err)
+		return string(all)
+	}
+	if answer := ask(); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, "no credential that can be opened") {
+		t.Errorf("without a credential: %q", answer)
+	}
+	aad := "vault/openai"
+	sealed := n.do("Crypto.Seal", &schema.SealInput{Plaintext: secret + "\n", AAD: &aad})["value"].(string)
+	value, err := json.Marshal(sealed)
+	must(t, err)
+	n.do("Memory.Set", &schema.MemorySetInput{Key: "vault/openai", Value: value})
+	answer := ask()
+	if !strings.HasPrefix(answer, "HTTP/1.1 200 ") || strings.Contains(answer, secret) {
+		t.Errorf("answered %q", answer)
+	}
+	if saw := <-got; saw != "Bearer "+secret || len(got) > 0 {
+		t.Errorf("the upstream saw %q", saw)
+	}
+	end := n.row("Net.Answered", `"usage":{"input_tokens":1,"output_tokens":2}`)
+	if strings.Contains(string(end.Payload), "key=mine") || n.row("Net.Request", "begun").PID != n.pid {
+		t.Errorf("end %+v", end)
+	}
+
+	ports, upstreams, env, bundle := n.daemon.NetworkNeeds(n.pid, func(i int) string { return fmt.Sprintf("http://127.0.0.1:%d", 902+i) })
+	if !slices.Equal(ports, []uint16{80, 443, 7000}) || !slices.Equal(upstreams, []string{"open-ai"}) || bundle != "" || len(env) != 2 ||
+		env["OPENAI_BASE_URL"] != "http://127.0.0.1:902/v1" || env["PWOS_UPSTREAM_OPEN_AI"] != env["OPENAI_BASE_URL"] {
+		t.Errorf("needs %v, %v, %v, %q", ports, upstreams, env, bundle)
+	}
+
+	n.stop()
+	must(t, filepath.WalkDir(n.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte(secret)) {
+			t.Errorf("%s holds the credential", path)
+		}
+		return err
+	}))
+	if strings.Contains(n.log.String(), secret) {
+		t.Error("the log holds the credential")
+	}
+}
+
+// Where an upstream is intercepted, its agents are told whom to trust, in a file without a key.
+func TestNetworkBundle(t *testing.T) {
+	t.Parallel()
+	n := openNetwork(t, func(c *config.Config) {
+		c.Upstream = map[string]config.Upstream{"a": {URL: "https://api.a.test", Header: "x-key", From: "vault/a", Allow: []string{"GET /"}, Intercept: true}}
+	}, schema.SpawnCapability{AllowedSyscalls: []string{"Upstream:*"}})
+	_, _, env, bundle := n.daemon.NetworkNeeds(n.pid, func(int) string { return "http://127.0.0.1:902" })
+	text, err := os.ReadFile(bundle)
+	must(t, err)
+	if bytes.Contains(text, []byte("PRIVATE")) || !bytes.Contains(text, []byte("BEGIN CERTIFICATE")) {
+		t.Errorf("bundle %.200s", text)
+	}
+	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"} {
+		if env[name] != bundle {
+			t.Errorf("%s is %q", name, env[name])
+		}
+	}
+	n.do("Capability.Grant", &schema.GrantInput{PID: n.pid, AllowedSyscalls: []string{"*"}})
+	if _, upstreams, env, bundle := n.daemon.NetworkNeeds(n.pid, func(int) string { return "" }); len(upstreams)+len(env) > 0 || bundle != "" {
+		t.Errorf("* includes %v, %v, %q", upstreams, env, bundle)
+	}
+}

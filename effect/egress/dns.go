@@ -1,0 +1,193 @@
+package egress
+
+import (
+	"encoding/binary"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/promptware-os/pwos/fetch"
+)
+
+const (
+	maxQuery   = 4 << 10          // bytes of a query
+	dnsIdle    = 10 * time.Second // of a TCP connection between two queries
+	dnsTTL     = 30               // seconds: what is allowed is judged again when it is connected to
+	maxMisses  = 64               // names a minute that are journaled as refused
+	missPeriod = time.Minute
+)
+
+// serveDNS answers datagrams.
+func (a *agent) serveDNS() {
+	buf := make([]byte, maxQuery)
+	for {
+		n, from, err := a.sockets.DNS.ReadFrom(buf)
+		switch {
+		case a.ctx.Err() != nil:
+			return
+		case err != nil:
+			select {
+			case <-a.ctx.Done():
+				return
+			case <-time.After(acceptPause):
+			}
+			continue
+		}
+		if answer := a.answer(buf[:n]); answer != nil {
+			_, _ = a.sockets.DNS.WriteTo(answer, from) // whoever has gone asks again
+		}
+	}
+}
+
+// serveDNSConn answers the queries of a TCP connection, one after the other.
+func (a *agent) serveDNSConn(c *held) {
+	defer func() { _ = c.Close() }()
+	var size [2]byte
+	for {
+		_ = c.SetDeadline(time.Now().Add(dnsIdle))
+		if _, err := io.ReadFull(c, size[:]); err != nil {
+			return
+		}
+		n := int(binary.BigEndian.Uint16(size[:]))
+		if n == 0 || n > maxQuery {
+			return
+		}
+		query := make([]byte, n)
+		if _, err := io.ReadFull(c, query); err != nil {
+			return
+		}
+		answer := a.answer(query)
+		if answer == nil {
+			return
+		}
+		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...)); err != nil {
+			return
+		}
+	}
+}
+
+// answer returns the answer to a query, nil where there is none to give. Nothing is asked of anybody else: an allowed name has
+// an address of this network, whether it exists or not.
+func (a *agent) answer(query []byte) []byte {
+	var p dnsmessage.Parser
+	h, err := p.Start(query)
+	if err != nil || h.Response {
+		return nil // an answer to an answer could go round for ever
+	}
+	reply := dnsmessage.Header{ID: h.ID, Response: true, OpCode: h.OpCode, RecursionDesired: h.RecursionDesired, RecursionAvailable: true}
+	if h.OpCode != 0 {
+		reply.RCode = dnsmessage.RCodeNotImplemented
+		return build(reply, nil, nil)
+	}
+	q, err := p.Question()
+	if err != nil {
+		reply.RCode = dnsmessage.RCodeFormatError
+		return build(reply, nil, nil)
+	}
+	if _, err := p.Question(); err != dnsmessage.ErrSectionDone { // the library's own value; more than one is nobody's custom
+		reply.RCode = dnsmessage.RCodeFormatError
+		return build(reply, nil, nil)
+	}
+	if q.Class != dnsmessage.ClassINET {
+		reply.RCode = dnsmessage.RCodeRefused
+		return build(reply, &q, nil)
+	}
+	addr, ok := a.resolve(q.Name.String())
+	if !ok {
+		reply.RCode = dnsmessage.RCodeNameError
+		return build(reply, &q, nil)
+	}
+	if q.Type != dnsmessage.TypeA && q.Type != dnsmessage.TypeALL {
+		return build(reply, &q, nil)
+	}
+	return build(reply, &q, &dnsmessage.AResource{A: addr})
+}
+
+// build writes an answer. What cannot be written is not answered.
+func build(h dnsmessage.Header, q *dnsmessage.Question, r *dnsmessage.AResource) []byte {
+	b := dnsmessage.NewBuilder(nil, h)
+	b.EnableCompression()
+	var err error
+	if q != nil {
+		err = b.StartQuestions()
+		if err == nil {
+			err = b.Question(*q)
+		}
+	}
+	if err == nil && r != nil {
+		if err = b.StartAnswers(); err == nil {
+			err = b.AResource(dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: dnsTTL}, *r)
+		}
+	}
+	out, finish := b.Finish()
+	if err != nil || finish != nil {
+		return nil
+	}
+	return out
+}
+
+// resolve returns the address that stands for a name, where the agent may connect to it.
+func (a *agent) resolve(name string) (addr [4]byte, ok bool) {
+	e, err := fetch.ParseEndpoint(strings.TrimSuffix(name, "."), 443)
+	if err != nil || e.IsAddr() {
+		return addr, false
+	}
+	if !a.mayResolve(e) {
+		a.missed(e)
+		return addr, false
+	}
+	return a.names.addr(e.Host()).As4(), true
+}
+
+func (a *agent) mayResolve(e fetch.Endpoint) bool {
+	g := a.current()
+	if g.admitsName(e) {
+		return true
+	}
+	for _, u := range a.Config.Upstreams {
+		if a.taken[u.Name] != nil && u.host == e.Host() && g.admitsUpstream(u.Name) {
+			return true
+		}
+	}
+	return false
+}
+
+// misses are the names that were refused lately: each is journaled once, and not too many.
+type misses struct {
+	mu    sync.Mutex
+	since time.Time
+	seen  map[string]bool
+}
+
+// first reports whether a name is to be journaled.
+func (m *misses) first(name string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now.Sub(m.since) >= missPeriod {
+		m.since, m.seen = now, map[string]bool{}
+	}
+	if m.seen[name] || len(m.seen) == maxMisses {
+		return false
+	}
+	m.seen[name] = true
+	return true
+}
+
+// missed journals that a name does not exist for the agent. Programs ask for the same name often, and in several forms.
+func (a *agent) missed(e fetch.Endpoint) {
+	if strings.HasSuffix(e.Host(), ".arpa") || !a.misses.first(e.Host(), time.Now()) {
+		return
+	}
+	if !a.enter() {
+		return
+	}
+	go func() {
+		defer a.work.Done()
+		if err := a.lookedUp(e); err == nil {
+			a.Log.Debug("name was allowed meanwhile", "pid", a.pid)
+		}
+	}()
+}

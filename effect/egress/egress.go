@@ -1,0 +1,293 @@
+package egress
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Sockets are an agent's, made inside its network namespace. Any may be nil.
+type Sockets struct {
+	Proxy     net.Listener            // 127.0.0.1:PORT: an HTTP proxy
+	DNS       net.PacketConn          // 127.0.0.1:53
+	DNSTCP    net.Listener            // 127.0.0.1:53
+	Relay     []net.Listener          // every address, on ports 80, 443 and granted ones; LocalAddr of what is accepted says which host is meant
+	Upstreams map[string]net.Listener // by name
+}
+
+// Config is what a Server is made of.
+type Config struct {
+	Tokens kernel.Tokens
+	Tick   func() int64
+	// Dial connects to a host that was allowed, by the address rules of Http.Fetch.
+	Dial func(context.Context, fetch.Endpoint) (net.Conn, error)
+	// Journal makes a call of the kernel's own in the name of pid: it has it decided, has run do the effect once the intent is
+	// on disk, and returns after the end of run is on disk. An error is a *schema.Error.
+	Journal   func(ctx context.Context, pid int64, typ string, input any, run func(context.Context) ([]byte, error)) ([]byte, error)
+	Upstreams []*Upstream
+	Authority *Authority // signs for upstreams that are intercepted; nil: none is
+	Limits    Limits
+	Log       *slog.Logger
+}
+
+// Limits bound what agents can make a Server hold; 0 stands for the default.
+type Limits struct {
+	Each  int           // connections of one agent: 128
+	All   int           // connections of all agents: 1,024
+	Idle  time.Duration // without a byte in either direction: 10 m
+	Hello time.Duration // to say what is wanted: a header, a TLS ClientHello: 10 s
+	Names int           // that an agent was answered: 8,192
+}
+
+func (l Limits) orDefault() Limits {
+	return Limits{
+		Each: cmp.Or(l.Each, 128), All: cmp.Or(l.All, 1024), Idle: cmp.Or(l.Idle, 10*time.Minute),
+		Hello: cmp.Or(l.Hello, 10*time.Second), Names: cmp.Or(l.Names, 8192),
+	}
+}
+
+// Server serves the networks of agents.
+type Server struct {
+	Config
+	held atomic.Int64 // connections of all agents
+
+	mu     sync.Mutex
+	agents map[*agent]struct{}
+	closed bool
+
+	once     sync.Once
+	sweeping sync.WaitGroup
+	over     chan struct{} // closed by Close
+}
+
+// New returns a server. Close ends it.
+func New(c Config) *Server {
+	c.Limits = c.Limits.orDefault()
+	c.Log = c.Log.With("component", "egress")
+	return &Server{Config: c, agents: map[*agent]struct{}{}, over: make(chan struct{})}
+}
+
+// errEnded is why connections of an agent end with it.
+var errEnded = schema.Errorf(schema.Unavailable, "the agent has ended")
+
+// Serve serves the sockets of process pid, and owns them, until stop is called. stop closes every connection and returns when
+// their ends are journaled and every goroutine has ended; it may be called again.
+func (s *Server) Serve(pid int64, sockets Sockets) (stop func()) {
+	a := &agent{Server: s, pid: pid, sockets: sockets, names: newNames(s.Limits.Names), open: map[*guarded]struct{}{}}
+	a.ctx, a.cancel = context.WithCancelCause(context.Background())
+	s.mu.Lock()
+	if s.closed {
+		a.cancel(errEnded)
+	} else {
+		s.once.Do(func() { s.sweeping.Go(s.sweep) })
+	}
+	s.agents[a] = struct{}{}
+	s.mu.Unlock()
+	a.begin()
+	return sync.OnceFunc(func() {
+		a.end()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.agents, a)
+	})
+}
+
+// Close ends what Serve began and nobody has stopped. Nothing is served afterwards.
+func (s *Server) Close() {
+	s.mu.Lock()
+	if !s.closed {
+		close(s.over)
+	}
+	s.closed = true
+	s.mu.Unlock()
+	for _, a := range s.all() {
+		a.end()
+	}
+	s.sweeping.Wait()
+	for _, u := range s.Upstreams {
+		u.transport.CloseIdleConnections()
+	}
+}
+
+func (s *Server) all() []*agent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.agents))
+}
+
+// agent is the network of one process.
+type agent struct {
+	*Server
+	pid     int64
+	sockets Sockets
+	names   *names
+	misses  misses
+	grant   atomic.Pointer[grant]
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup
+	once   sync.Once
+
+	conns atomic.Int64 // held
+	mu    sync.Mutex
+	open  map[*guarded]struct{} // connections that end with the grant
+	over  bool                  // no handler begins any more
+
+	plain   *http.Server // requests to port 80
+	plainIn *handed
+	servers []*http.Server
+	taken   map[string]*handed // intercepted connections by upstream
+}
+
+// begin starts the goroutines.
+func (a *agent) begin() {
+	a.plainIn = newHanded(a.ctx)
+	a.plain = a.server(http.HandlerFunc(a.servePlain))
+	a.serveHTTP(a.plain, a.plainIn)
+	if a.sockets.Proxy != nil {
+		a.serveHTTP(a.server(http.HandlerFunc(a.serveProxy)), &bounded{a.sockets.Proxy, a})
+	}
+	a.taken = map[string]*handed{}
+	for _, u := range a.Config.Upstreams {
+		listener := a.sockets.Upstreams[u.Name]
+		if listener == nil && !u.Intercept {
+			continue
+		}
+		server := a.server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serveUpstream(u, w, r) }))
+		if listener != nil {
+			a.serveHTTP(server, &bounded{listener, a})
+		}
+		if u.Intercept && a.Authority != nil {
+			a.taken[u.Name] = newHanded(a.ctx)
+			a.serveHTTP(server, a.taken[u.Name])
+		}
+	}
+	for _, l := range a.sockets.Relay {
+		a.accept(l, a.serveRelay)
+	}
+	if a.sockets.DNS != nil {
+		a.work.Go(a.serveDNS)
+	}
+	if a.sockets.DNSTCP != nil {
+		a.accept(a.sockets.DNSTCP, a.serveDNSConn)
+	}
+	context.AfterFunc(a.ctx, a.closeSockets)
+}
+
+// end closes everything and waits for it.
+func (a *agent) end() {
+	a.cancel(errEnded)
+	a.closeSockets()
+	a.mu.Lock()
+	a.over = true
+	a.mu.Unlock()
+	a.work.Wait()
+}
+
+func (a *agent) closeSockets() {
+	a.once.Do(func() {
+		closers := []io.Closer{a.sockets.Proxy, a.sockets.DNS, a.sockets.DNSTCP}
+		for _, l := range a.sockets.Relay {
+			closers = append(closers, l)
+		}
+		for _, l := range a.sockets.Upstreams {
+			closers = append(closers, l)
+		}
+		for _, c := range closers {
+			if c != nil {
+				_ = c.Close() // nobody is served any more
+			}
+		}
+		for _, s := range a.servers {
+			_ = s.Close()
+		}
+	})
+}
+
+// server returns a server of HTTP with the bounds of what an agent sends.
+func (a *agent) server(h http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	s := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !a.enter() {
+				panic(http.ErrAbortHandler)
+			}
+			defer a.work.Done()
+			h.ServeHTTP(w, r)
+		}),
+		Protocols: protocols, ReadHeaderTimeout: a.Limits.Hello, IdleTimeout: time.Minute, MaxHeaderBytes: 32 << 10,
+		ErrorLog:    log.New(io.Discard, "", 0), // it would name what an agent sends
+		BaseContext: func(net.Listener) context.Context { return a.ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if to, ok := c.(*bound); ok {
+				return context.WithValue(ctx, destinationKey{}, to.to)
+			}
+			return ctx
+		},
+	}
+	a.servers = append(a.servers, s)
+	return s
+}
+
+// enter counts a handler, which end waits for. It returns false once nobody is served any more.
+func (a *agent) enter() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return false
+	}
+	a.work.Add(1)
+	return true
+}
+
+func (a *agent) serveHTTP(s *http.Server, l net.Listener) {
+	a.work.Go(func() { _ = s.Serve(l) }) // until it is closed
+}
+
+// acceptPause is how long a listener rests after a failure to accept, such as that there is no descriptor left.
+const acceptPause = 100 * time.Millisecond
+
+// accept has handle serve each connection of a listener, on a goroutine of its own.
+func (a *agent) accept(l net.Listener, handle func(*held)) {
+	in := &bounded{l, a}
+	a.work.Go(func() {
+		for {
+			conn, err := in.Accept()
+			if a.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				if err == nil {
+					_ = conn.Close()
+				}
+				return
+			}
+			if err != nil {
+				select {
+				case <-a.ctx.Done():
+					return
+				case <-time.After(acceptPause):
+				}
+				continue
+			}
+			a.work.Go(func() {
+				c := conn.(*held)
+				defer context.AfterFunc(a.ctx, func() { _ = c.Close() })()
+				handle(c)
+			})
+		}
+	})
+}

@@ -1,0 +1,387 @@
+package egress_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/network"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patience ends a test that waits for what never comes; nothing is measured by it.
+const patience = 30 * time.Second
+
+// pid is the agent of every test.
+const pid = 7
+
+// entry is a call that was journaled, with what came of it.
+type entry struct {
+	typ  string
+	in   any
+	data string
+	err  *schema.Error
+}
+
+// house is an agent's network on loopback, with a kernel's decisions and journal, and servers under any name.
+type house struct {
+	t      *testing.T
+	token  atomic.Pointer[kernel.Token]
+	tick   atomic.Int64
+	domain *network.Domain
+	server *egress.Server
+	stop   func()
+	relays *relays
+
+	proxy, dnsTCP string
+	dns           string
+	upstreams     map[string]string // base URLs by name
+
+	mu      sync.Mutex
+	entries []entry
+	changed chan struct{}
+	hosts   map[string]string // where a host and port really are
+	dialled []string
+}
+
+// Token implements kernel.Tokens.
+func (h *house) Token(int64) *kernel.Token { return h.token.Load() }
+
+// grant gives the agent hosts, and what else it may call.
+func (h *house) grant(hosts []string, allowed ...string) {
+	granted, err := kernel.NewGrant(&schema.GrantInput{PID: pid, AllowedSyscalls: allowed, HTTP: &schema.HTTPGrant{Hosts: hosts}}, kernel.Operator, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.token.Store(&kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: *granted}})
+}
+
+// journal decides as the kernel does, and keeps the ends.
+func (h *house) journal(ctx context.Context, pid int64, typ string, input any, run func(context.Context) ([]byte, error)) ([]byte, error) {
+	row, _ := schema.Lookup(typ)
+	call := &kernel.Call{PID: pid, Syscall: row, Input: input, Token: h.token.Load(), Tick: h.tick.Load(), Message: schema.Message{Type: typ}}
+	_, err := h.domain.Decide(call)
+	var data []byte
+	if err == nil {
+		data, err = run(ctx)
+	}
+	e := entry{typ: typ, in: input, data: string(data)}
+	if err != nil {
+		e.err = schema.AsError(err)
+		err = e.err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.entries = append(h.entries, e)
+	close(h.changed)
+	h.changed = make(chan struct{})
+	return data, err
+}
+
+// await returns the entries once there are n.
+func (h *house) await(n int) []entry {
+	h.t.Helper()
+	late := time.After(patience)
+	for {
+		h.mu.Lock()
+		list, changed := append([]entry{}, h.entries...), h.changed
+		h.mu.Unlock()
+		if len(list) >= n {
+			return list
+		}
+		select {
+		case <-changed:
+		case <-late:
+			h.t.Fatalf("%d entries, want %d: %+v", len(list), n, list)
+		}
+	}
+}
+
+func (h *house) dial(ctx context.Context, to fetch.Endpoint) (net.Conn, error) {
+	h.mu.Lock()
+	h.dialled = append(h.dialled, to.String())
+	at := h.hosts[to.String()]
+	h.mu.Unlock()
+	if at == "" {
+		return nil, schema.Errorf(schema.Upstream, "%s is not the name of any host", to)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", at)
+}
+
+// at puts a server behind a name and port.
+func (h *house) at(hostport, address string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hosts[hostport] = address
+}
+
+func (h *house) dials() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string{}, h.dialled...)
+}
+
+// open makes a house. The agent may connect to allowed.test, and to raw.test on port 7000.
+func open(t *testing.T, change ...func(*egress.Config)) *house {
+	t.Helper()
+	h := &house{
+		t: t, domain: network.New(egress.Admits), changed: make(chan struct{}), hosts: map[string]string{},
+		upstreams: map[string]string{}, relays: &relays{conns: make(chan net.Conn), closed: make(chan struct{})},
+	}
+	h.grant([]string{"allowed.test", "raw.test:7000"})
+	c := egress.Config{Tokens: h, Tick: h.tick.Load, Dial: h.dial, Journal: h.journal, Log: slog.New(slog.DiscardHandler)}
+	for _, f := range change {
+		f(&c)
+	}
+	sockets := egress.Sockets{Proxy: listen(t), DNSTCP: listen(t), Relay: []net.Listener{h.relays}, Upstreams: map[string]net.Listener{}}
+	var err error
+	sockets.DNS, err = net.ListenPacket("udp", "127.0.0.1:0")
+	must(t, err)
+	for _, u := range c.Upstreams {
+		l := listen(t)
+		sockets.Upstreams[u.Name], h.upstreams[u.Name] = l, "http://"+l.Addr().String()
+	}
+	h.proxy, h.dns, h.dnsTCP = sockets.Proxy.Addr().String(), sockets.DNS.LocalAddr().String(), sockets.DNSTCP.Addr().String()
+	h.server = egress.New(c)
+	h.stop = h.server.Serve(pid, sockets)
+	t.Cleanup(func() {
+		h.stop()
+		h.server.Close()
+	})
+	return h
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// relays is a listener on every address of an agent's network.
+type relays struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// local is a connection that was accepted at another address.
+type local struct {
+	*net.TCPConn
+	addr net.Addr
+}
+
+func (l *local) LocalAddr() net.Addr { return l.addr }
+
+func (r *relays) Accept() (net.Conn, error) {
+	select {
+	case c := <-r.conns:
+		return c, nil
+	case <-r.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (r *relays) Close() error {
+	r.once.Do(func() { close(r.closed) })
+	return nil
+}
+func (r *relays) Addr() net.Addr { return &net.TCPAddr{} }
+
+// connect connects to an address and port of the agent's network.
+func (h *house) connect(addr netip.Addr, port uint16) *net.TCPConn {
+	h.t.Helper()
+	l := listen(h.t)
+	client, err := net.Dial("tcp", l.Addr().String())
+	must(h.t, err)
+	h.t.Cleanup(func() { _ = client.Close() })
+	must(h.t, client.SetDeadline(time.Now().Add(patience)))
+	accepted, err := l.Accept()
+	must(h.t, err)
+	h.relays.conns <- &local{accepted.(*net.TCPConn), net.TCPAddrFromAddrPort(netip.AddrPortFrom(addr, port))}
+	return client.(*net.TCPConn)
+}
+
+// to connects to a name of the agent's network, as a program does that asks for its address.
+func (h *house) to(name string, port uint16) *net.TCPConn {
+	h.t.Helper()
+	addrs, code := h.lookup(name, dnsmessage.TypeA)
+	if len(addrs) != 1 {
+		h.t.Fatalf("%s has %v, %v", name, addrs, code)
+	}
+	return h.connect(addrs[0], port)
+}
+
+// lookup asks the name server for one type of a name.
+func (h *house) lookup(name string, typ dnsmessage.Type) ([]netip.Addr, dnsmessage.RCode) {
+	h.t.Helper()
+	conn, err := net.Dial("udp", h.dns)
+	must(h.t, err)
+	defer conn.Close()
+	must(h.t, conn.SetDeadline(time.Now().Add(patience)))
+	_, err = conn.Write(query(h.t, name, typ))
+	must(h.t, err)
+	buf := make([]byte, 1500)
+	n, err := conn.Read(buf)
+	must(h.t, err)
+	return answers(h.t, buf[:n], name)
+}
+
+func query(t testing.TB, name string, typ dnsmessage.Type) []byte {
+	t.Helper()
+	m := dnsmessage.Message{
+		Header:    dnsmessage.Header{ID: 77, RecursionDesired: true},
+		Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name + "."), Type: typ, Class: dnsmessage.ClassINET}},
+	}
+	raw, err := m.Pack()
+	must(t, err)
+	return raw
+}
+
+// answers reads a well-formed answer to a question about name.
+func answers(t testing.TB, raw []byte, name string) (addrs []netip.Addr, code dnsmessage.RCode) {
+	t.Helper()
+	var m dnsmessage.Message
+	must(t, m.Unpack(raw))
+	if m.ID != 77 || !m.Response || len(m.Questions) != 1 || m.Questions[0].Name.String() != name+"." {
+		t.Fatalf("answer %+v does not fit the question %s", m, name)
+	}
+	for _, r := range m.Answers {
+		addrs = append(addrs, netip.AddrFrom4(r.Body.(*dnsmessage.AResource).A))
+	}
+	return addrs, m.RCode
+}
+
+// proxied asks the proxy to connect, and returns the connection after a 200, else the status and the text.
+func (h *house) proxied(authority string) (conn *net.TCPConn, r *bufio.Reader, status int, text string) {
+	h.t.Helper()
+	c := h.dialProxy()
+	_, err := io.WriteString(c, "CONNECT "+authority+" HTTP/1.1\r\nHost: "+authority+"\r\n\r\n")
+	must(h.t, err)
+	r = bufio.NewReader(c)
+	resp, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
+	must(h.t, err)
+	if resp.StatusCode == http.StatusOK {
+		return c, r, resp.StatusCode, ""
+	}
+	body, err := io.ReadAll(resp.Body)
+	must(h.t, err)
+	return nil, nil, resp.StatusCode, strings.TrimSpace(string(body))
+}
+
+func (h *house) dialProxy() *net.TCPConn {
+	h.t.Helper()
+	c, err := net.Dial("tcp", h.proxy)
+	must(h.t, err)
+	h.t.Cleanup(func() { _ = c.Close() })
+	must(h.t, c.SetDeadline(time.Now().Add(patience)))
+	return c.(*net.TCPConn)
+}
+
+// certificate is one for some names, with the pool that trusts it.
+func certificate(t testing.TB, names ...string) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: names, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
+	must(t, err)
+	cert, err := x509.ParseCertificate(der)
+	must(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+// echo is a server that answers each byte with itself, and counts what it got. Where it ends its side it says so first.
+type echo struct {
+	net.Listener
+	got atomic.Int64
+}
+
+func newEcho(t *testing.T, config *tls.Config) *echo {
+	t.Helper()
+	e := &echo{Listener: listen(t)}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			raw, err := e.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer raw.Close()
+				stream := net.Conn(&counting{raw, &e.got})
+				if config != nil {
+					stream = tls.Server(stream, config)
+				}
+				_, _ = io.Copy(stream, stream)
+				if config == nil {
+					_, _ = io.WriteString(raw, "END")
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = e.Close()
+		all.Wait()
+	})
+	return e
+}
+
+type counting struct {
+	net.Conn
+	n *atomic.Int64
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// closed waits for the end of a connection, and returns what came before.
+func closed(t *testing.T, c net.Conn) string {
+	t.Helper()
+	all, err := io.ReadAll(c)
+	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
+		t.Fatal("the connection stays open")
+	}
+	return string(all)
+}

@@ -1,0 +1,151 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// forward makes one exchange of plain HTTP with a host, on a connection of its own: parsed and written anew, so that the host
+// cannot read it as anything else, and no later request is taken for this one's.
+func (a *agent) forward(w http.ResponseWriter, r *http.Request, to fetch.Endpoint) {
+	answered, complete := false, true
+	err := a.connect(r.Context(), to, "", func(ctx context.Context) (*ending, error) {
+		g, ctx, done := a.guard(ctx, func() bool { return a.current().admits(to) })
+		defer done()
+		server, err := a.Dial(ctx, to)
+		if err != nil {
+			return nil, a.why(ctx, err)
+		}
+		c := &counted{Conn: server, guarded: g, end: &ending{}, idle: a.Limits.Idle}
+		defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+		defer func() { _ = c.Close() }()
+		answered = true
+		var failed error
+		complete, failed = exchange(w, within(r, ctx), c, to)
+		switch cause := context.Cause(ctx); {
+		case cause != nil:
+			c.end.why = said(cause)
+		case failed != nil:
+			return nil, failed
+		case complete:
+			c.end.why = "the exchange was complete"
+		default:
+			c.end.why = "the exchange broke off"
+		}
+		return c.end, nil
+	})
+	switch {
+	case err != nil && !answered:
+		fail(w, err)
+	case !complete:
+		panic(http.ErrAbortHandler) // so that the client does not take what it has for all
+	}
+}
+
+// within gives a request another context, in which it still counts as a server's.
+func within(r *http.Request, ctx context.Context) *http.Request {
+	return r.WithContext(context.WithValue(ctx, http.ServerContextKey, r.Context().Value(http.ServerContextKey)))
+}
+
+// exchange passes a request on over conn, and its answer back. It reports whether all of an answer was passed, and why there
+// was none of the host's.
+func exchange(w http.ResponseWriter, r *http.Request, conn net.Conn, to fetch.Endpoint) (complete bool, failed error) {
+	dialled := false
+	transport := &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			if dialled {
+				return nil, net.ErrClosed // a second try would be a connection that nobody has journaled
+			}
+			dialled = true
+			return conn, nil
+		},
+		DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10,
+	}
+	defer transport.CloseIdleConnections()
+	complete = pass(w, r, &httputil.ReverseProxy{
+		Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", to.String(), to.Authority("http")
+			p.Out.URL.RawQuery = p.In.URL.RawQuery
+			onlyWebsocket(p.Out)
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
+			failed = schema.Errorf(schema.Upstream, "%s did not answer as HTTP has it: try again later", to)
+			fail(w, failed)
+		},
+	})
+	return complete, failed
+}
+
+// pass runs a proxy for one request. The proxy panics where an answer breaks off.
+func pass(w http.ResponseWriter, r *http.Request, proxy http.Handler) (complete bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			if p != http.ErrAbortHandler {
+				panic(p)
+			}
+			complete = false
+		}
+	}()
+	proxy.ServeHTTP(w, r)
+	return true
+}
+
+// onlyWebsocket drops every upgrade of the protocol but one: in others the host could be asked for anything.
+func onlyWebsocket(r *http.Request) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		r.Header.Del("Upgrade")
+		r.Header.Del("Connection")
+	}
+	r.Header.Del("Http2-Settings")
+}
+
+// counted is a connection to a host. No byte passes it once the grant is gone.
+type counted struct {
+	net.Conn
+	*guarded
+	end  *ending
+	idle time.Duration
+	last timestamp
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	for {
+		_ = c.Conn.SetReadDeadline(time.Now().Add(c.idle))
+		n, err := c.Conn.Read(p)
+		if n > 0 {
+			if !c.check() {
+				return 0, errRevoked
+			}
+			c.last.touch()
+			c.end.received.Add(int64(n))
+		}
+		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.last.within(c.idle) {
+			continue // a long request
+		}
+		return n, err
+	}
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	if !c.check() {
+		return 0, errRevoked
+	}
+	_ = c.Conn.SetWriteDeadline(time.Now().Add(c.idle))
+	c.end.sent.Add(int64(len(p))) // before: the host may have answered by the time that Write returns
+	n, err := c.Conn.Write(p)
+	c.last.touch()
+	c.end.sent.Add(int64(n - len(p)))
+	return n, err
+}

@@ -1,0 +1,240 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// ending is what the journal keeps of a connection.
+type ending struct {
+	sent, received atomic.Int64
+	why            string
+}
+
+// tunnel is a connection whose bytes are passed on.
+type tunnel struct {
+	*guarded
+	agent  *agent
+	to     fetch.Endpoint
+	client net.Conn
+	from   *bufio.Reader // of the client
+	server net.Conn
+	end    *ending
+	last   timestamp // when a byte passed in either direction
+}
+
+// tunnelTo connects a client with a host. ready is called once the host is connected to; it returns the client, with what was
+// read of it already. A client that says nothing, or asks TLS for another name, is refused before the host is sent a byte.
+func (a *agent) tunnelTo(to fetch.Endpoint, ready func() (net.Conn, *bufio.Reader, error)) error {
+	return a.connect(a.ctx, to, "", func(ctx context.Context) (*ending, error) {
+		g, ctx, done := a.guard(ctx, func() bool { return a.current().admits(to) })
+		defer done()
+		server, err := a.Dial(ctx, to)
+		if err != nil {
+			return nil, a.why(ctx, err)
+		}
+		defer func() { _ = server.Close() }()
+		client, from, err := ready()
+		if err != nil {
+			return nil, schema.Errorf(schema.Unavailable, "the agent hung up before %s was connected", to)
+		}
+		t := &tunnel{guarded: g, agent: a, to: to, client: client, from: from, server: server, end: &ending{}}
+		defer context.AfterFunc(ctx, t.close)()
+		if err := t.run(ctx); err != nil {
+			return nil, err
+		}
+		return t.end, nil
+	})
+}
+
+// why explains a failure by what ended the context, where that is why.
+func (a *agent) why(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		if errors.Is(cause, errRevoked) {
+			return schema.Errorf(schema.Forbidden, "it is no longer allowed")
+		}
+		return schema.AsError(cause)
+	}
+	return err
+}
+
+func (t *tunnel) close() {
+	_ = t.client.Close()
+	_ = t.server.Close()
+}
+
+// Reasons of an end.
+var (
+	errIdle   = errors.New("idle")
+	errClient = errors.New("the agent broke the connection")
+	errServer = errors.New("the host broke the connection")
+)
+
+// run passes bytes until both sides have ended, or one has failed. Its error is a refusal.
+func (t *tunnel) run(ctx context.Context) error {
+	t.last.touch()
+	var answers sync.WaitGroup
+	answers.Go(func() { t.copy(t.client, t.server, t.server, &t.end.received, errServer, errClient) })
+	refused := t.first()
+	if refused == nil {
+		t.copy(t.server, t.from, t.client, &t.end.sent, errClient, errServer)
+	} else {
+		t.cancel(refused)
+		t.close()
+	}
+	answers.Wait()
+	if refused != nil {
+		return refused
+	}
+	t.end.why = said(context.Cause(ctx))
+	return nil
+}
+
+// said is why a connection ended, for the journal.
+func said(cause error) string {
+	if cause == nil {
+		return "both sides had ended"
+	}
+	if shown, ok := errors.AsType[*schema.Error](cause); ok {
+		return shown.Message
+	}
+	return cause.Error()
+}
+
+// first sends what the client says first, once it was looked at.
+func (t *tunnel) first() error {
+	must := t.to.Port() == 443
+	start, err := t.begins(must)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded) && must:
+		return schema.Errorf(schema.Timeout, "the agent did not begin TLS with %s within %v", t.to, t.agent.Limits.Hello)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		t.cancel(errIdle)
+		return nil
+	case err != nil:
+		return nil // copy finds out
+	case start != recordHandshake && must:
+		return schema.Errorf(schema.Forbidden, "pid %d may not send %s what is no TLS: on port 443 nothing else is passed on", t.agent.pid, t.to)
+	case start != recordHandshake:
+		return nil
+	}
+	_ = t.client.SetReadDeadline(time.Now().Add(t.agent.Limits.Hello))
+	name, hello, err := peekHello(t.from)
+	if err != nil {
+		return schema.Errorf(schema.Forbidden, "the agent sent %s a TLS ClientHello that cannot be read", t.to)
+	}
+	if refused := t.agent.asks(t.to, name); refused != "" {
+		return schema.Errorf(schema.Forbidden, "pid %d may not connect to %s: %s", t.agent.pid, t.to, refused)
+	}
+	_ = t.client.SetReadDeadline(time.Time{})
+	if !t.check() {
+		return nil // copy finds out
+	}
+	_ = t.server.SetWriteDeadline(time.Now().Add(t.agent.Limits.Idle))
+	if n, err := t.server.Write(hello); err != nil {
+		t.end.sent.Add(int64(n))
+		t.cancel(errServer)
+		return nil
+	}
+	t.end.sent.Add(int64(len(hello)))
+	return nil
+}
+
+// begins returns the first byte that the client says. On port 443 the client speaks first, and soon; elsewhere the host may
+// have much to say before.
+func (t *tunnel) begins(must bool) (byte, error) {
+	wait := t.agent.Limits.Idle
+	if must {
+		wait = t.agent.Limits.Hello
+	}
+	for {
+		_ = t.client.SetReadDeadline(time.Now().Add(wait))
+		start, err := t.from.Peek(1)
+		if err == nil {
+			return start[0], nil
+		}
+		if must || !errors.Is(err, os.ErrDeadlineExceeded) || !t.last.within(wait) {
+			return 0, err
+		}
+	}
+}
+
+// asks says why TLS that asks for name is refused at e, "" where it is not. An address is asked for by no name.
+func (a *agent) asks(e fetch.Endpoint, name string) string {
+	switch {
+	case e.IsAddr() && name == "":
+		return ""
+	case name == "":
+		return "TLS asked for no name: it must ask for the host that was allowed"
+	case name != e.Host():
+		return "TLS asked for another name, " + printable(name)
+	}
+	return ""
+}
+
+// printable is a name as an agent sent it, for the journal.
+func printable(name string) string {
+	if e, err := fetch.ParseEndpoint(name, 443); err == nil {
+		return e.Host()
+	}
+	return "which is no host's"
+}
+
+// copy passes bytes of one direction until its source ends, and then ends the other side. conn is the source's connection.
+func (t *tunnel) copy(dst net.Conn, src io.Reader, conn net.Conn, count *atomic.Int64, lost, unheard error) {
+	idle := t.agent.Limits.Idle
+	buf := make([]byte, 16<<10)
+	for {
+		_ = conn.SetReadDeadline(time.Now().Add(idle))
+		n, err := src.Read(buf)
+		if n > 0 {
+			if !t.check() {
+				return
+			}
+			t.last.touch()
+			_ = dst.SetWriteDeadline(time.Now().Add(idle))
+			m, err := dst.Write(buf[:n])
+			count.Add(int64(m))
+			if err != nil {
+				t.cancel(unheard)
+				t.close()
+				return
+			}
+			t.last.touch()
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded) && t.last.within(idle):
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			t.cancel(errIdle)
+			t.close()
+			return
+		case errors.Is(err, io.EOF):
+			if closeWrite(dst) != nil {
+				t.cancel(unheard)
+				t.close()
+			}
+			return
+		default:
+			t.cancel(lost)
+			t.close()
+			return
+		}
+	}
+}
+
+// timestamp is a point in time that may be moved by anybody.
+type timestamp struct{ at atomic.Int64 }
+
+func (t *timestamp) touch()                      { t.at.Store(time.Now().UnixNano()) }
+func (t *timestamp) within(d time.Duration) bool { return time.Since(time.Unix(0, t.at.Load())) < d }

@@ -1,0 +1,263 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// UpstreamConfig is a server that agents use with a credential of the kernel's.
+type UpstreamConfig struct {
+	Name string
+	URL  *url.URL // https, or http on loopback; its path begins that of every request
+	// Header is the name of the header that holds the credential, and what stands before that in its value: "x-api-key", or
+	// "Authorization: Bearer".
+	Header    string
+	Secret    func(context.Context) (string, error) // the credential; the error is a *schema.Error
+	Rules     []schema.NetRule
+	Intercept bool // answer for the host of URL inside the agent's network too
+	RootCAs   *x509.CertPool
+}
+
+// Upstream is a server that agents use with a credential of the kernel's. The operator names it, so its address is not judged.
+type Upstream struct {
+	UpstreamConfig
+	header, prefix string
+	host, endpoint string
+	transport      *http.Transport
+}
+
+// NewUpstream returns an upstream.
+func NewUpstream(c UpstreamConfig) (*Upstream, error) {
+	u := &Upstream{UpstreamConfig: c}
+	name, prefix, _ := strings.Cut(c.Header, ":")
+	u.header = http.CanonicalHeaderKey(strings.TrimSpace(name))
+	if u.prefix = strings.TrimSpace(prefix); u.prefix != "" {
+		u.prefix += " "
+	}
+	port := uint16(443)
+	if c.URL.Scheme == "http" {
+		port = 80
+	}
+	to, err := fetch.ParseEndpoint(c.URL.Host, port)
+	if err != nil {
+		return nil, err
+	}
+	u.host, u.endpoint = to.Host(), to.String()
+	dialer := net.Dialer{Timeout: 15 * time.Second}
+	u.transport = &http.Transport{
+		DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 15 * time.Second,
+	}
+	return u, nil
+}
+
+// credentialHeaders are what clients send to log in. None of an agent's reaches an upstream.
+func credentialHeaders() []string {
+	return []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Cookie", "Proxy-Authorization"}
+}
+
+// refused says why a request is refused, "" where it is not.
+func (u *Upstream) refused(r *http.Request) string {
+	path := r.URL.EscapedPath()
+	if fault := schema.PathFault(path); fault != "" {
+		return "its path " + fault
+	}
+	base := strings.TrimSuffix(u.URL.EscapedPath(), "/")
+	switch {
+	case len(path) > maxPath:
+		return "its path is too long"
+	case path != base && !strings.HasPrefix(path, base+"/"):
+		return "its path does not lie below " + base + "/"
+	case !slices.ContainsFunc(u.Rules, func(rule schema.NetRule) bool { return rule.Allows(r.Method, path) }):
+		return "upstream." + u.Name + ".allow in the kernel's configuration does not list it"
+	}
+	return ""
+}
+
+const maxPath = 2048
+
+// serveUpstream answers a request to an upstream.
+func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Request) {
+	in := &schema.NetRequestInput{Upstream: u.Name, Method: clip(r.Method, 32), Path: clip(r.URL.EscapedPath(), maxPath), Refused: u.refused(r)}
+	if in.Path == "" { // such as of OPTIONS *
+		in.Path = "*"
+	}
+	answered, complete := false, true
+	_, err := a.Journal(r.Context(), a.pid, "Net.Request", in, func(ctx context.Context) ([]byte, error) {
+		g, ctx, done := a.guard(ctx, func() bool { return a.current().admitsUpstream(u.Name) })
+		defer done()
+		secret, err := u.Secret(ctx)
+		if err != nil {
+			return nil, err
+		}
+		answered = true
+		x := &use{upstream: u, guarded: g, secret: secret, out: schema.NetRequestOutput{Upstream: u.Name, Method: in.Method, Path: in.Path}}
+		var failed error
+		if complete, failed = x.exchange(w, within(r, ctx)); failed != nil {
+			return nil, failed
+		}
+		return x.output(ctx, complete)
+	})
+	switch {
+	case err != nil && !answered:
+		fail(w, err)
+	case !complete:
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// clip cuts what an agent sent to what the journal takes.
+func clip(text string, most int) string { return text[:min(len(text), most)] }
+
+// use is one request to an upstream.
+type use struct {
+	*guarded
+	upstream *Upstream
+	secret   string
+	out      schema.NetRequestOutput
+	sent     atomic.Int64
+	received atomic.Int64
+	meter    *meter
+}
+
+func (x *use) output(ctx context.Context, complete bool) ([]byte, error) {
+	x.out.Sent, x.out.Received = x.sent.Load(), x.received.Load()
+	if x.meter != nil {
+		x.out.Usage = x.meter.usage()
+	}
+	switch cause := context.Cause(ctx); {
+	case cause != nil:
+		x.out.Ended = said(cause)
+	case complete:
+		x.out.Ended = "the answer was complete"
+	default:
+		x.out.Ended = "the answer broke off"
+	}
+	return schema.Marshal(&x.out)
+}
+
+// exchange passes the request on with the credential, and the answer back. It follows no redirect.
+func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, failed error) {
+	u := x.upstream
+	complete = pass(&scrubbing{w, x.secret}, r, &httputil.ReverseProxy{
+		Transport: u.transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = u.URL.Scheme, u.URL.Host, u.URL.Host
+			p.Out.URL.RawQuery = p.In.URL.RawQuery
+			onlyWebsocket(p.Out)
+			for _, name := range credentialHeaders() {
+				p.Out.Header.Del(name)
+			}
+			p.Out.Header[u.header] = []string{u.prefix + x.secret}
+			p.Out.Header.Set("Accept-Encoding", "identity") // what it reports of its use is read on the way
+			if p.Out.Body != nil {
+				p.Out.Body = &passed{ReadCloser: p.Out.Body, use: x, count: &x.sent}
+			}
+		},
+		ModifyResponse: func(resp *http.Response) error {
+			x.out.Status = int64(resp.StatusCode)
+			resp.Status = "" // a text of the upstream's
+			scrub(resp.Header, x.secret)
+			x.meter = newMeter(resp.Header.Get("Content-Type"))
+			resp.Trailer = nil // nobody has looked through it
+			resp.Body = &passed{ReadCloser: resp.Body, use: x, count: &x.received, meter: x.meter, atEnd: func() { resp.Trailer = nil }}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			failed = schema.Errorf(schema.Upstream, "the upstream %s did not answer: try again later", u.Name)
+			if errors.Is(err, errRevoked) || errors.Is(context.Cause(r.Context()), errRevoked) {
+				failed = schema.Errorf(schema.Forbidden, "it is no longer allowed to use the upstream %s", u.Name)
+			}
+			fail(w, failed)
+		},
+	})
+	return complete, failed
+}
+
+// passed is a body on its way. Nothing of it passes once the grant is gone.
+type passed struct {
+	io.ReadCloser
+	use   *use
+	count *atomic.Int64
+	meter *meter
+	atEnd func()
+}
+
+func (p *passed) Read(b []byte) (int, error) {
+	n, err := p.ReadCloser.Read(b)
+	if !p.use.check() {
+		return 0, errRevoked
+	}
+	p.count.Add(int64(n))
+	if p.meter != nil {
+		p.meter.write(b[:n])
+	}
+	if err != nil && p.atEnd != nil {
+		p.atEnd()
+	}
+	return n, err
+}
+
+// Write passes what follows a change of protocol, where the body is the connection.
+func (p *passed) Write(b []byte) (int, error) {
+	w, ok := p.ReadCloser.(io.Writer)
+	switch {
+	case !ok:
+		return 0, errors.ErrUnsupported
+	case !p.use.check():
+		return 0, errRevoked
+	}
+	n, err := w.Write(b)
+	p.use.sent.Add(int64(n))
+	return n, err
+}
+
+// scrubbing is a writer of answers that removes every header which repeats the credential, those of 1xx answers too.
+type scrubbing struct {
+	http.ResponseWriter
+	secret string
+}
+
+// Unwrap is for http.ResponseController.
+func (s *scrubbing) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (s *scrubbing) WriteHeader(status int) {
+	scrub(s.Header(), s.secret)
+	s.ResponseWriter.WriteHeader(status)
+}
+
+// scrub removes every header that repeats a secret.
+func scrub(header http.Header, secret string) {
+	for name, values := range header {
+		if repeats(name, secret) || slices.ContainsFunc(values, func(v string) bool { return repeats(v, secret) }) {
+			delete(header, name)
+		}
+	}
+}
+
+// repeats reports whether a text holds the secret, as it is or as it would stand in an address.
+func repeats(text, secret string) bool {
+	lower := strings.ToLower(text)
+	for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {
+		if strings.Contains(lower, strings.ToLower(form)) {
+			return true
+		}
+	}
+	return false
+}

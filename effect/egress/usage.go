@@ -1,0 +1,224 @@
+package egress
+
+import (
+	"bytes"
+	"mime"
+	"strconv"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// meter reads on the way what the answer of a model reports of its use: a JSON object, or a stream of events that each have
+// one. It holds no more of the answer than the member that it is in.
+type meter struct {
+	events bool
+	line   []byte // the beginning of a line of the stream, until it is known to be data
+	data   bool   // the rest of the line is data
+	skip   bool   // or is not
+	json   scanner
+	found  schema.NetUsage
+	some   bool
+}
+
+// newMeter returns a meter for a content type, nil where nothing is reported in it.
+func newMeter(contentType string) *meter {
+	kind, _, _ := mime.ParseMediaType(contentType)
+	m := &meter{}
+	m.json.see = m.see
+	switch {
+	case kind == "text/event-stream":
+		m.events = true
+	case kind != "application/json" && !strings.HasSuffix(kind, "+json"):
+		return nil
+	}
+	return m
+}
+
+// usage is what was reported, nil where that is nothing.
+func (m *meter) usage() *schema.NetUsage {
+	if !m.some {
+		return nil
+	}
+	return &m.found
+}
+
+func (m *meter) write(p []byte) {
+	if !m.events {
+		m.json.write(p)
+		return
+	}
+	for len(p) > 0 {
+		end := bytes.IndexAny(p, "\r\n")
+		part := p
+		if end >= 0 {
+			part = p[:end]
+		}
+		m.part(part)
+		if end < 0 {
+			return
+		}
+		m.line, m.data, m.skip = m.line[:0], false, false
+		m.json = scanner{see: m.see}
+		p = p[end+1:]
+	}
+}
+
+// part takes a piece of one line of the stream.
+func (m *meter) part(p []byte) {
+	const field = "data:"
+	for !m.data && !m.skip && len(p) > 0 {
+		m.line = append(m.line, p[0])
+		p = p[1:]
+		m.data = string(m.line) == field
+		m.skip = !strings.HasPrefix(field, string(m.line))
+	}
+	if m.data {
+		m.json.write(p)
+	}
+}
+
+// see takes a scalar of the answer. The names are those of Anthropic and of both of OpenAI's interfaces; the later report counts.
+func (m *meter) see(path, value string) {
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "message."), "response.")
+	if path == "model" {
+		if text, ok := strings.CutPrefix(value, `"`); ok && m.found.Model == "" {
+			m.found.Model = strings.ToValidUTF8(strings.TrimSuffix(text, `"`), "?")
+		}
+		return
+	}
+	to := map[string]*int64{
+		"usage.input_tokens": &m.found.Input, "usage.prompt_tokens": &m.found.Input,
+		"usage.output_tokens": &m.found.Output, "usage.completion_tokens": &m.found.Output,
+		"usage.cache_read_input_tokens": &m.found.CachedRead, "usage.prompt_tokens_details.cached_tokens": &m.found.CachedRead,
+		"usage.input_tokens_details.cached_tokens": &m.found.CachedRead,
+		"usage.cache_creation_input_tokens":        &m.found.CachedWrite,
+	}[path]
+	if to == nil {
+		return
+	}
+	if n, err := strconv.ParseInt(value, 10, 53); err == nil && n >= 0 {
+		*to, m.some = n, true
+	}
+}
+
+// scanner finds the scalars of a JSON object by their path, as it comes: names joined by dots. What lies in an array, or too
+// deep, is passed over. It does not judge whether what comes is valid JSON.
+type scanner struct {
+	see func(path, value string)
+
+	path    []string // names that lead to where it is
+	depth   int      // objects and arrays that are open
+	hidden  int      // those of them that are passed over
+	name    string   // of the member whose value comes
+	valued  bool     // a value comes, not a name
+	text    bool     // in a string
+	escaped bool
+	token   []byte
+	long    bool
+}
+
+const (
+	maxNesting = 4
+	maxToken   = 128
+)
+
+func (s *scanner) write(p []byte) {
+	for _, c := range p {
+		switch {
+		case s.text:
+			s.inText(c)
+		case s.hidden > 0:
+			s.pass(c)
+		default:
+			s.next(c)
+		}
+	}
+}
+
+func (s *scanner) inText(c byte) {
+	s.add(c)
+	switch {
+	case s.escaped:
+		s.escaped = false
+	case c == '\\':
+		s.escaped, s.long = true, true // a name or a value of ours has no escapes
+	case c == '"':
+		s.text = false
+	}
+}
+
+// pass follows what is passed over to its end.
+func (s *scanner) pass(c byte) {
+	switch c {
+	case '"':
+		s.begin(c)
+	case '{', '[':
+		s.hidden++
+	case '}', ']':
+		s.hidden--
+		s.token, s.long = s.token[:0], true
+	}
+}
+
+func (s *scanner) next(c byte) {
+	switch c {
+	case ' ', '\t', '\r', '\n':
+	case '"':
+		s.begin(c)
+	case ':':
+		if !s.valued {
+			s.name, s.valued = strings.Trim(string(s.token), `"`), true
+			if s.long {
+				s.name = ""
+			}
+		}
+		s.token, s.long = s.token[:0], false
+	case '{':
+		if s.depth == maxNesting || s.depth > 0 && !s.valued {
+			s.hidden = 1
+			return
+		}
+		if s.depth > 0 {
+			s.path = append(s.path, s.name)
+		}
+		s.depth++
+		s.valued = false
+		s.token, s.long = s.token[:0], false
+	case '[':
+		s.hidden = 1
+	case ',', '}':
+		s.value()
+		if c == '}' && s.depth > 0 {
+			s.depth--
+			if len(s.path) > 0 {
+				s.path = s.path[:len(s.path)-1]
+			}
+			s.long = true // an object is no scalar
+			s.valued = s.depth > 0
+		}
+	default:
+		s.add(c)
+	}
+}
+
+func (s *scanner) begin(c byte) {
+	s.text, s.escaped = true, false
+	s.token, s.long = append(s.token[:0], c), false
+}
+
+func (s *scanner) add(c byte) {
+	if len(s.token) == maxToken {
+		s.long = true
+		return
+	}
+	s.token = append(s.token, c)
+}
+
+// value reports the scalar that has ended.
+func (s *scanner) value() {
+	if s.valued && !s.long && len(s.token) > 0 && s.depth > 0 {
+		s.see(strings.Join(append(s.path[:len(s.path):len(s.path)], s.name), "."), string(s.token))
+	}
+	s.token, s.long, s.valued = s.token[:0], false, false
+}

@@ -1,0 +1,154 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Net is the domain of what an agent's network does through the kernel.
+const Net Domain = "net"
+
+// NetConnectInput is the data of the kernel's own Net.Connect, which it calls in the name of the agent that connects.
+type NetConnectInput struct {
+	Host    string `json:"host" minlen:"1" maxlen:"260" doc:"Host that the agent connects to."`
+	Port    int64  `json:"port,omitzero" min:"0" max:"65535" doc:"Port; absent: the name was only looked up."`
+	Refused string `json:"refused,omitzero" maxlen:"1024" doc:"Why the connection is refused whatever the capability allows."`
+}
+
+// NetConnectOutput is how a connection ended.
+type NetConnectOutput struct {
+	Host     string `json:"host" doc:"Host that the agent connected to."`
+	Port     int64  `json:"port" doc:"Port."`
+	Sent     int64  `json:"sent" doc:"Bytes from the agent to the host."`
+	Received int64  `json:"received" doc:"Bytes from the host to the agent."`
+	Ended    string `json:"ended" doc:"Why it ended."`
+}
+
+// NetRequestInput is the data of the kernel's own Net.Request, which it calls in the name of the agent that makes a request
+// to an upstream.
+type NetRequestInput struct {
+	Upstream string `json:"upstream" minlen:"1" maxlen:"64" doc:"Name of the upstream."`
+	Method   string `json:"method" minlen:"1" maxlen:"32" doc:"Method."`
+	Path     string `json:"path" minlen:"1" maxlen:"2048" doc:"Path, without its query."`
+	Refused  string `json:"refused,omitzero" maxlen:"1024" doc:"Why the request is refused whatever the capability allows."`
+}
+
+// NetRequestOutput is what came of a request to an upstream.
+type NetRequestOutput struct {
+	Upstream string    `json:"upstream" doc:"Name of the upstream."`
+	Method   string    `json:"method" doc:"Method."`
+	Path     string    `json:"path" doc:"Path, without its query."`
+	Status   int64     `json:"status" doc:"Status that the upstream answered with."`
+	Sent     int64     `json:"sent" doc:"Bytes of the request's body."`
+	Received int64     `json:"received" doc:"Bytes of the answer's body that the agent was sent."`
+	Usage    *NetUsage `json:"usage,omitzero" doc:"What a model's answer reports of its use."`
+	Ended    string    `json:"ended" doc:"Why the request ended."`
+}
+
+// NetUsage is what the answer of a model reports.
+type NetUsage struct {
+	Model       string `json:"model,omitzero" doc:"Name of the model."`
+	Input       int64  `json:"input_tokens" doc:"Tokens of the prompt, in the upstream's count."`
+	Output      int64  `json:"output_tokens" doc:"Tokens of the answer."`
+	CachedRead  int64  `json:"cache_read_tokens,omitzero" doc:"Tokens of the prompt that came from a cache."`
+	CachedWrite int64  `json:"cache_write_tokens,omitzero" doc:"Tokens of the prompt that were put into a cache."`
+}
+
+// UpstreamPrefix begins a pattern of allowed_syscalls that stands for an upstream, such as Upstream:openai.
+const UpstreamPrefix = "Upstream:"
+
+// UpstreamName reports whether name can be that of an upstream: letters, digits and hyphens in lower case.
+func UpstreamName(name string) bool {
+	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// NetRule says which requests an upstream takes: a method, or * for any, and a path, or the beginning of one.
+type NetRule struct {
+	Method string
+	Path   string
+	Prefix bool // Path is the beginning
+}
+
+// ParseNetRule reads a rule such as "POST /v1/messages" or "POST /v1/…". An ellipsis, "..." or "*" at the end stands for
+// whatever follows.
+func ParseNetRule(text string) (NetRule, error) {
+	method, path, ok := strings.Cut(text, " ")
+	if !ok || method == "" || method != "*" && strings.Trim(method, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return NetRule{}, fmt.Errorf("%q must be a method in capital letters, or *, and a path, such as \"POST /v1/…\"", text)
+	}
+	r := NetRule{Method: method, Path: path}
+	for _, end := range []string{"…", "...", "*"} {
+		if rest, found := strings.CutSuffix(path, end); found {
+			r.Path, r.Prefix = rest, true
+			break
+		}
+	}
+	switch {
+	case unforwarded(method):
+		return NetRule{}, fmt.Errorf("%q: %s cannot be allowed, since its answer may show the credential", text, method)
+	case !strings.HasPrefix(r.Path, "/") || PathFault(strings.TrimSuffix(r.Path, "/")+"/") != "" || strings.ContainsAny(r.Path, "?*… "):
+		return NetRule{}, fmt.Errorf("%q must have a path that begins with / and has no query, no empty, . or .. segment, and a wildcard at its end alone", text)
+	}
+	return r, nil
+}
+
+// Allows reports whether the rule takes a request whose path has no fault.
+func (r NetRule) Allows(method, path string) bool {
+	if unforwarded(method) || r.Method != "*" && r.Method != method {
+		return false
+	}
+	return path == r.Path || r.Prefix && strings.HasPrefix(path, r.Path)
+}
+
+// unforwarded reports whether a method is never passed on: the answer to TRACE is the request, with its credential.
+func unforwarded(method string) bool {
+	return slices.Contains([]string{"TRACE", "TRACK", "CONNECT"}, method)
+}
+
+// PathFault says why two servers may read a path, with its escapes, in different ways; "" where they do not.
+func PathFault(path string) string {
+	lower := strings.ToLower(path)
+	for _, escape := range []string{"%2f", "%5c", "%2e", "%25", "%00"} {
+		if strings.Contains(lower, escape) {
+			return "has the escape " + escape
+		}
+	}
+	switch {
+	case !strings.HasPrefix(path, "/"):
+		return "does not begin with /"
+	case strings.Contains(path, "//"):
+		return "has an empty segment"
+	case strings.Contains(path, `\`) || strings.Contains(path, ";"):
+		return `has a \ or a ;`
+	case strings.ContainsFunc(path, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		return "has a character that is not escaped"
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "." || segment == ".." {
+			return "has a segment that is . or .."
+		}
+	}
+	return ""
+}
+
+func netRows() []Syscall {
+	return []Syscall{
+		{
+			Type: "Net.Connect", Kind: Command, Domain: Net, Internal: true, Alone: true, Outcome: "Net.Closed", Input: TypeOf[NetConnectInput](), Output: TypeOf[NetConnectOutput](),
+			Description: "An agent with --net kernel connects to a host. The kernel calls it in the agent's name.",
+		},
+		{
+			Type: "Net.Closed", Kind: Command, Domain: Net, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
+			Description: "Notes how a connection ended.",
+		},
+		{
+			Type: "Net.Request", Kind: Command, Domain: Net, Internal: true, Alone: true, Outcome: "Net.Answered", Input: TypeOf[NetRequestInput](), Output: TypeOf[NetRequestOutput](),
+			Description: "An agent makes a request to an upstream. The kernel calls it in the agent's name.",
+		},
+		{
+			Type: "Net.Answered", Kind: Command, Domain: Net, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
+			Description: "Notes what came of a request to an upstream.",
+		},
+	}
+}

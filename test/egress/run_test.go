@@ -1,0 +1,320 @@
+// Package egress_test runs ordinary programs as agents whose network is the kernel's, against servers on loopback.
+package egress_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// outside is where the servers of all names are.
+const outside = "127.0.0.154"
+
+const secret = "sk-CANARY-51c0ffee"
+
+func TestMain(m *testing.M) {
+	daemon.Shim()
+	os.Exit(tidy.Main(m))
+}
+
+// resolve has this binary look up names in itself: those of tests are nobody's. So the tests do not run beside each other.
+func resolve(t *testing.T) {
+	t.Helper()
+	names, err := net.ListenPacket("udp", "127.0.0.1:0")
+	must(t, err)
+	answering := make(chan struct{})
+	go func() {
+		defer close(answering)
+		answer(names)
+	}()
+	before := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "udp", names.LocalAddr().String())
+	}}
+	t.Cleanup(func() {
+		net.DefaultResolver = before
+		_ = names.Close()
+		<-answering
+	})
+}
+
+// answer resolves every name to outside.
+func answer(conn net.PacketConn) {
+	buf := make([]byte, 1500)
+	for {
+		n, from, err := conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(buf[:n]) != nil || len(m.Questions) != 1 {
+			continue
+		}
+		m.Response, m.Additionals = true, nil
+		if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+			m.Answers = []dnsmessage.Resource{{
+				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+				Body:   &dnsmessage.AResource{A: netip.MustParseAddr(outside).As4()},
+			}}
+		}
+		if raw, err := m.Pack(); err == nil {
+			_, _ = conn.WriteTo(raw, from)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const patience = time.Minute
+
+// place is a kernel with servers around it.
+type place struct {
+	t      *testing.T
+	dir    string
+	cfg    config.Config
+	client *client.Client
+	ca     string
+
+	mu   sync.Mutex
+	keys []string // that the model was shown
+}
+
+func open(t *testing.T) *place {
+	t.Helper()
+	resolve(t)
+	p := &place{t: t, dir: tidy.Dir(t)}
+	p.ca = filepath.Join(p.dir, "ca.pem")
+	p.serve("allowed.test", "other.test", "api.model.test")
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(p.dir, "key"), pem.EncodeToMemory(block), 0o600))
+	p.cfg = config.Default(func(string) string { return "" }, os.Getuid(), p.dir)
+	p.cfg.RuntimeDir, p.cfg.StateDir = filepath.Join(p.dir, "r"), filepath.Join(p.dir, "s")
+	p.cfg.Crypto.Identity = filepath.Join(p.dir, "key")
+	p.cfg.HTTP.Allow, p.cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, p.ca
+	p.cfg.Upstream = map[string]config.Upstream{"model": {
+		URL: "https://api.model.test/v1", Header: "Authorization: Bearer", From: "vault/model", Allow: []string{"GET /v1/…"},
+		Env: "MODEL_BASE_URL", Intercept: true,
+	}}
+	d := daemon.New(p.cfg, nil, slog.New(slog.DiscardHandler))
+	must(t, d.Open(t.Context()))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-done, d.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	p.client, err = client.Dial(t.Context(), client.Options{RuntimeDir: p.cfg.RuntimeDir})
+	must(t, err)
+	t.Cleanup(func() { _ = p.client.Close() })
+	return p
+}
+
+// serve serves names over TLS and plain HTTP.
+func (p *place) serve(names ...string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(p.t, err)
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "outside"}, DNSNames: names, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
+	must(p.t, err)
+	must(p.t, os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == "api.model.test" {
+			p.mu.Lock()
+			p.keys = append(p.keys, r.Header.Get("Authorization"))
+			p.mu.Unlock()
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"hello":"from the model","usage":{"input_tokens":3,"output_tokens":4}}`)
+			return
+		}
+		_, _ = io.WriteString(w, "hello from "+r.Host)
+	})
+	for _, port := range []string{"443", "80"} {
+		l, err := net.Listen("tcp", outside+":"+port)
+		if err != nil {
+			p.t.Skipf("a server on port %s of %s: %v", port, outside, err)
+		}
+		if port == "443" {
+			l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+		}
+		server := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = server.Serve(l)
+		}()
+		p.t.Cleanup(func() {
+			_ = server.Close()
+			<-done
+		})
+	}
+}
+
+type object = map[string]any
+
+func (p *place) call(typ string, data any) (object, error) {
+	p.t.Helper()
+	row, ok := schema.Lookup(typ)
+	if !ok {
+		p.t.Fatalf("no %s", typ)
+	}
+	raw, err := json.Marshal(data)
+	must(p.t, err)
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	got, err := p.client.Do(ctx, schema.Message{Kind: row.Kind, Type: typ, Data: raw})
+	if err != nil {
+		return nil, err
+	}
+	var out object
+	must(p.t, json.Unmarshal(got.Data, &out))
+	return out, nil
+}
+
+func (p *place) done(typ string, data any) object {
+	p.t.Helper()
+	out, err := p.call(typ, data)
+	must(p.t, err)
+	return out
+}
+
+// run runs a program as an agent with --net kernel, and returns its PID and what it said.
+func (p *place) run(argv ...string) (pid float64, said string) {
+	p.t.Helper()
+	work := filepath.Join(p.dir, "work")
+	must(p.t, os.MkdirAll(work, 0o777))
+	ca, err := os.ReadFile(p.ca)
+	must(p.t, err)
+	must(p.t, os.WriteFile(filepath.Join(work, "ca.pem"), ca, 0o644))
+	out, err := p.call("Syscall.Spawn", object{
+		"child_agent_id": "program", "command": argv, "channel": "fd3", "cwd": work, "sandbox": object{"level": "default", "net": "kernel"},
+		"env": object{"OUTSIDE_CA": "ca.pem"},
+		"capabilities": object{
+			"allowed_syscalls": []string{"Syscall.Ping", "Upstream:model"}, "http": object{"hosts": []string{"allowed.test"}},
+		},
+	})
+	if refused, ok := errors.AsType[*client.KernelError](err); ok && refused.Code == 422 && strings.Contains(refused.Message, "sandbox") {
+		p.t.Skip("this kernel has no sandbox with a network of the kernel's: ", refused.Message)
+	}
+	must(p.t, err)
+	pid = out["child_pid"].(float64)
+	for limit := time.Now().Add(patience); ; {
+		if p.done("Process.Get", object{"pid": pid})["state"] == "TERMINATED" {
+			break
+		}
+		if time.Now().After(limit) {
+			p.t.Fatalf("%v does not end", argv)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	text, err := os.ReadFile(filepath.Join(p.cfg.StateDir, "agents", fmt.Sprint(pid), "stderr.log"))
+	must(p.t, err)
+	return pid, string(text)
+}
+
+// An agent's programs reach what it was granted and nothing else, by the proxy and by names.
+func TestRun(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip(err)
+	}
+	p := open(t)
+	for script, want := range map[string]string{
+		"curl -sS --cacert $OUTSIDE_CA https://allowed.test/":                                                      "hello from allowed.test",
+		"curl -sS --noproxy '*' --cacert $OUTSIDE_CA https://allowed.test/":                                        "hello from allowed.test",
+		"curl -sS http://allowed.test/":                                                                            "hello from allowed.test",
+		"curl -sS --cacert $OUTSIDE_CA https://other.test/ || echo REFUSED":                                        "REFUSED",
+		"curl -sS --noproxy '*' --cacert $OUTSIDE_CA https://other.test/ || echo REFUSED":                          "REFUSED",
+		"curl -sSk --noproxy '*' https://" + outside + "/ || echo REFUSED":                                         "REFUSED",
+		"curl -sSk --noproxy '*' --connect-to other.test:443:allowed.test:443 https://other.test/ || echo REFUSED": "REFUSED",
+	} {
+		pid, said := p.run("sh", "-c", script)
+		if !strings.Contains(said, want) || strings.Contains(said, "hello from other.test") {
+			t.Errorf("%s: %s", script, said)
+		}
+		rows, err := json.Marshal(p.done("Audit.Log", object{"pid": pid, "type": "Net.Connect"})["entries"])
+		must(t, err)
+		if !strings.Contains(script, outside) && !bytes.Contains(rows, []byte("Net.Connect")) {
+			t.Errorf("%s: no entry", script)
+		}
+	}
+}
+
+// An agent uses an upstream whose credential it never holds.
+func TestRunUpstream(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip(err)
+	}
+	p := open(t)
+	sealed := p.done("Crypto.Seal", object{"plaintext": secret})["value"]
+	p.done("Memory.Set", object{"key": "vault/model", "value": sealed})
+	_, said := p.run("sh", "-c", `env; curl -sSi "$MODEL_BASE_URL/x"; curl -sSi https://api.model.test/v1/y; cat /proc/self/environ`)
+	if n := strings.Count(said, "from the model"); n != 2 {
+		t.Errorf("%d answers: %s", n, said)
+	}
+	p.mu.Lock()
+	if len(p.keys) != 2 || p.keys[0] != "Bearer "+secret || p.keys[1] != "Bearer "+secret {
+		t.Errorf("the model saw %q", p.keys)
+	}
+	p.mu.Unlock()
+	if strings.Contains(said, secret) {
+		t.Errorf("the agent saw the credential: %s", said)
+	}
+	must(t, filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte(secret)) {
+			t.Errorf("%s holds the credential", path)
+		}
+		return err
+	}))
+}
