@@ -118,7 +118,9 @@ func (p *Policy) opener(t *target) func(ctx context.Context, sealed string) (str
 	return nil
 }
 
-func (p *Policy) allows(t *target) bool { return p.hasHost(t) && (p.PlainHTTP || t.url.Scheme == "https") }
+func (p *Policy) allows(t *target) bool {
+	return p.hasHost(t) && (p.PlainHTTP || t.url.Scheme == "https")
+}
 
 func (p *Policy) hasHost(t *target) bool { return p.AnyHost || allowed(p.Hosts, t) }
 
