@@ -28,6 +28,16 @@ func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall
 	return nil
 }
 
+// AllowsPath reports whether a call of a user-space syscall is granted by its path, such as Call:mcp/fs/*.
+func AllowsPath(call *Call) bool {
+	in, ok := call.Input.(*schema.CallInput)
+	if !ok || call.Token == nil {
+		return false
+	}
+	path, ok := schema.ToolPath(in.Syscall)
+	return ok && call.Token.AllowsNamed("Call:"+path, call.Tick)
+}
+
 // denied tells what the call of a syscall lacks, and how to allow it without taking anything away. Where the process's own
 // token would allow it, it is a granter's that has to.
 func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Error {
