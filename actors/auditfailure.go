@@ -40,6 +40,10 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 	if !slices.ContainsFunc(lost, (*batch).applied) {
 		for _, b := range lost {
+			if b.ends != nil { // what its caller is told is what the next start will find
+				a.refuse(ctx, b)
+				continue
+			}
 			a.unconcluded(b)
 			b.withoutProof()
 			for i := range b.calls {

@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -70,7 +69,12 @@ func (b *batch) charge(call *kernel.Call) {
 
 // throttled reports whether no call of b has an entry, because all were refused before they were judged.
 func (b *batch) throttled() bool {
-	return !slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return !c.Throttled })
+	for i := range b.calls {
+		if !b.calls[i].Throttled {
+			return false
+		}
+	}
+	return true
 }
 
 // answers is a batch on its way back, every outcome filled in.

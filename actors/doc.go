@@ -18,6 +18,8 @@
 //   - What a call needs done outside the kernel is begun once its entry is on disk, and the call is answered once it is done.
 //     A program's channel is served once its start is on disk; its end is journaled once nothing of it is left and, unless it was
 //     told to end, all that it said was heard. StopPrograms leaves no program.
+//   - A call is one row of Audit.Log and is counted once, with the verdict that its caller was given: of a call with an effect
+//     that is the end's entry. The metrics are a fold over the journal, so that a restart comes to the same numbers.
 //   - A connection holds at most its window (128 frames, 256 KiB of input, or one larger frame). Its reader stops when
 //     the window is full, so a client that does not read is not read from, and bothers nobody else.
 //   - Serve returns when every answer is flushed or the link is broken; Close returns when every goroutine has ended.

@@ -16,7 +16,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// fetches is a domain whose effects do what their URL says: hold waits until the test releases it or its caller goes, fail is
+// fetches is a domain whose effects do what their URL says: hold waits until the test releases it or its caller goes, late is refused then, fail is
 // an error, denied and quota are refusals, refused is one before anything begins, panic panics, junk is no JSON; all else is answered with the URL.
 type fetches struct {
 	stateless
@@ -49,11 +49,14 @@ func (f *fetches) run(ctx context.Context, job *actors.Job) ([]byte, error) {
 	f.runs = append(f.runs, url)
 	f.mu.Unlock()
 	switch url {
-	case "hold":
+	case "hold", "late":
 		select {
 		case <-f.released:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
+		}
+		if url == "late" {
+			return nil, schema.Errorf(schema.Forbidden, "not after all")
 		}
 	case "fail":
 		return nil, fmt.Errorf("fetch: %w", schema.Errorf(schema.Upstream, "no luck"))

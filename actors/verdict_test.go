@@ -205,39 +205,46 @@ func TestRunningAndUnknown(t *testing.T) {
 // once and from the next start on.
 func TestLostVerdict(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, f := startJudged(t, faultfs.NewDisk())
-		c := s.connect()
-		c.send(fetchOf("mine", "hold"))
-		synctest.Wait()
-		s.room.full(syscall.ENOSPC)
-		close(f.released)
-		says(t, c, "mine", "503", "counts as unknown")
-		c.send(ping("lost", "1"))
-		says(t, c, "lost", "")
-		s.room.free()
-		c.send(ping("kept", "1"))
-		says(t, c, "kept", "")
-		for life := range 2 {
-			m := metrics(t, c)
-			var got []string
-			for _, e := range calls(auditLog(t, c, "", 50)) {
-				got = append(got, e.ID+" "+e.Status)
-			}
-			// The end that is recorded at the next start stands behind what came before.
-			if want := [][]string{{"mine unknown", "kept ok"}, {"kept ok", "mine unknown"}}[life]; !slices.Equal(got, want) {
-				t.Errorf("rows %v, want %v", got, want)
-			}
-			if m.ByCode["Syscall.Ping"] != 1 || m.ByCode["Http.Fetch"] != int64(life) {
-				t.Errorf("life %d: counted %+v", life, m)
-			}
-			if err := s.end(); err != nil {
-				t.Error(err)
-			}
-			s, _ = startJudged(t, s.disk)
-			c = s.connect()
+	for _, url := range []string{"hold", "late"} { // what was done, and what was refused
+		t.Run(url, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { lostVerdict(t, url) })
+		})
+	}
+}
+
+func lostVerdict(t *testing.T, url string) {
+	s, f := startJudged(t, faultfs.NewDisk())
+	c := s.connect()
+	c.send(fetchOf("mine", url))
+	synctest.Wait()
+	s.room.full(syscall.ENOSPC)
+	close(f.released)
+	says(t, c, "mine", "503", "counts as unknown")
+	c.send(ping("lost", "1"))
+	says(t, c, "lost", "")
+	s.room.free()
+	c.send(ping("kept", "1"))
+	says(t, c, "kept", "")
+	for life := range 2 {
+		m := metrics(t, c)
+		var got []string
+		for _, e := range calls(auditLog(t, c, "", 50)) {
+			got = append(got, e.ID+" "+e.Status)
 		}
-	})
+		// The end that is recorded at the next start stands behind what came before.
+		if want := [][]string{{"mine unknown", "kept ok"}, {"kept ok", "mine unknown"}}[life]; !slices.Equal(got, want) {
+			t.Errorf("rows %v, want %v", got, want)
+		}
+		if m.ByCode["Syscall.Ping"] != 1 || m.ByCode["Http.Fetch"] != int64(life) {
+			t.Errorf("life %d: counted %+v", life, m)
+		}
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+		s, _ = startJudged(t, s.disk)
+		c = s.connect()
+	}
 }
 
 // TestCountsAreRows: whatever is called, however often the kernel ends or is killed meanwhile: each call is a row, each row

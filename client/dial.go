@@ -117,7 +117,7 @@ func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 	if err := unixsock.EnsurePrivateDir(d.places.Dir); err != nil {
 		return nil, err
 	}
-	lock, err := unixsock.AcquireFile(spawnLock(d.places))
+	lock, err := unixsock.AcquireLock(spawnLock(d.places))
 	if errors.Is(err, unixsock.ErrLocked) {
 		return nil, fmt.Errorf("another client is starting a daemon: %w", err)
 	}

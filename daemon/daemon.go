@@ -79,7 +79,7 @@ func (d *Daemon) Open(ctx context.Context) error {
 		}
 	}
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
-	lock, err := unixsock.AcquireLock(places.Lock)
+	lock, err := unixsock.AcquireInstanceLock(places.Lock)
 	if err != nil {
 		return running(err)
 	}
@@ -109,6 +109,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	d.state = s
+	entries := s.journal.Written()
 	here, err := d.locate(s.dir)
 	if err != nil {
 		return err
@@ -116,8 +117,8 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err := s.begin(&d.config, here); err != nil {
 		return err
 	}
-	if s.self.Booted() != nil && s.self.Booted().Held {
-		d.log.Warn("agents of the epoch before are held: \"pwos restore --here --agents\" lets them be started")
+	if d.held() {
+		d.log.Warn(heldAgents)
 	}
 	d.web = newWeb(s.fetcher, d.blobs.Store, s.identity, d.log)
 	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.web.resources, d.log); err != nil {
@@ -153,7 +154,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	d.warnOfOrigins()
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
-	d.log.Info("state made of the journal", "entries", s.journal.Written(), "replayed", s.replayed)
+	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)
 	d.kernel.Recover(s.orphans())
 	if d.config.AuthorizedKeys != "" {
@@ -171,6 +172,9 @@ func (d *Daemon) warnings() (all []string) {
 		if warning := troubleOf(d.keyed.source); warning != "" {
 			all = append(all, "authorized keys: "+warning)
 		}
+	}
+	if d.held() {
+		all = append(all, heldAgents)
 	}
 	if warning := troubleOf(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)

@@ -27,3 +27,18 @@ func NewRefusals(log *slog.Logger, note func(kernel.Step)) *Refusals {
 // Refused and Close reach its methods.
 func (r *Refusals) Refused(one *schema.LoginFailedInput) { r.refused(one) }
 func (r *Refusals) Close()                               { r.close() }
+
+// OnMachine has the daemon take itself to be on the machine of that number; Open comes after it.
+func (d *Daemon) OnMachine(id string) {
+	here := d.locate
+	d.locate = func(dir string) (location, error) {
+		l, err := here(dir)
+		l.machine = id
+		return l, err
+	}
+}
+
+// Differs says in what one location, of a machine and a directory, is another than the next.
+func Differs(machine, directory, oldMachine, oldDirectory string) string {
+	return location{machine, directory}.differs(oldMachine, oldDirectory)
+}

@@ -41,6 +41,7 @@ func (s *state) begin(cfg *config.Config, here location) error {
 		}
 		now.Instance, now.Epoch, now.Held = last.Instance, last.Epoch, last.Held
 	}
+	s.booted = now
 	err := s.note(cfg, &now)
 	if err != nil && !errors.Is(err, journal.ErrStopped) { // as on a full disk, on which a kernel starts
 		s.log.Error("start not journaled", "error", err)
@@ -59,6 +60,11 @@ func (s *state) copied(last *schema.BootedInput, here location) string {
 	}
 	return ""
 }
+
+// held reports whether the agents of the epoch before are not to be started.
+func (d *Daemon) held() bool { return d.state.booted.Held }
+
+const heldAgents = "agents of the epoch before are held: to let them start, end the kernel, then run \"pwos restore --here --agents\""
 
 // note journals a start.
 func (s *state) note(cfg *config.Config, in *schema.BootedInput) error {

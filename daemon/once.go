@@ -36,7 +36,7 @@ func Once(ctx context.Context, args []string, getenv func(string) string, stderr
 			return nil, err
 		}
 	}
-	if d.lock, err = unixsock.AcquireLock(unixsock.PlacesIn(cfg.RuntimeDir).Lock); err != nil {
+	if d.lock, err = unixsock.AcquireInstanceLock(unixsock.PlacesIn(cfg.RuntimeDir).Lock); err != nil {
 		return nil, running(err)
 	}
 	switch err := d.boot(ctx); {

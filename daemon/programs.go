@@ -131,7 +131,7 @@ func (d *Daemon) hosting() actors.Hosting {
 		Host: d.programs.host, Connect: d.programs.connect, Dir: dir,
 		Private: []string{d.config.StateDir, d.config.RuntimeDir}, Trusted: trusted(d.config),
 		Grace: time.Duration(d.config.Agents.Grace), Policy: policy(d.config.Agents), Occupied: d.idle.occupied,
-		Hold: d.state.self.Booted() != nil && d.state.self.Booted().Held,
+		Hold: d.held(),
 		Forget: func() {
 			d.programs.forget(dir, func(pid int64) bool {
 				p := processes.Process(pid)

@@ -56,6 +56,8 @@ type state struct {
 	self    *self.Domain
 	fetcher *fetch.Fetcher
 
+	booted schema.BootedInput // this start
+
 	space *uri.Space   // what can be named
 	tree  *rootfs.Tree // the files of it
 }

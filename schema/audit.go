@@ -27,13 +27,13 @@ type AuditEntry struct {
 	Success     bool      `json:"success" doc:"Whether it succeeded."`
 	SyscallCode string    `json:"syscall_code" doc:"CAP's code, or the type of a syscall that has none."`
 	PID         int64     `json:"pid" doc:"Process that the call was made as."`
-	Tick        int64     `json:"tick" doc:"The kernel's tick at the call."`
+	Tick        int64     `json:"tick" doc:"The kernel's tick at the call; where it has an intent, at its end."`
 	Payload     Value     `json:"payload" doc:"What a command answered; of a query nothing is kept."`
 	Error       MaybeText `json:"error" doc:"Why it failed; null: it did not."`
 	LatencyUS   int64     `json:"latency_us" doc:"How long it took, microseconds."`
 	Seq         int64     `json:"seq" doc:"Number of the entry."`
 	Type        string    `json:"type" doc:"Type of the message."`
-	Time        int64     `json:"time" doc:"When: Unix epoch, milliseconds."`
+	Time        int64     `json:"time" doc:"When: Unix epoch, milliseconds; where it has an intent, when it ended."`
 	ID          string    `json:"id" doc:"Id of the message."`
 	Correlation MaybeText `json:"correlation" doc:"Its correlation; null: none."`
 	Causation   MaybeText `json:"causation" doc:"What caused it; null: unknown."`

@@ -5,8 +5,9 @@
 //
 //   - Snapshots: the state of a part of the kernel as it was at one entry of the journal. A restart loads it and replays
 //     only what came after.
-//   - The audit index: which blocks of entries can hold one with a certain process, type, correlation or time. A question
-//     to the audit log reads those blocks instead of the whole journal.
+//   - The audit index: which blocks of entries can hold one with a certain process, type, correlation or time; the
+//     end of an effect counts as the call that it ends. A question to the audit log reads those blocks instead of the whole
+//     journal.
 //
 // # Files
 //

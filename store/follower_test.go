@@ -121,6 +121,27 @@ func TestFollower(t *testing.T) {
 	}
 }
 
+// The end of an effect is found by the process and the type of the call that it ends, though it is an entry of the kernel's own.
+func TestFollowerIndexesEnds(t *testing.T) {
+	t.Parallel()
+	k := newKernel(t)
+	s := open(t, newPath(t), store.Options{})
+	k.grow(t, 299)
+	end := entry(300)
+	end.PID = 0
+	end.Request = []byte(`{"kind":"command","type":"Http.Fetched","data":{"intent":17,"type":"Http.Fetch","pid":77,"ran":true,"outcome":{"kind":"reply","data":1}},"metadata":{"id":"x","timestamp":1}}`)
+	k.log.Append(end)
+	check(t, k.log.Flush())
+	k.grow(t, store.RunEntries-300)
+	follow(t, s, k, store.FollowerOptions{})
+	pid := int64(77)
+	got, err := s.Ranges(ctx(), store.Filter{PID: &pid, Type: "Http.Fetch"}, 1, 100)
+	check(t, err)
+	if want := []store.Range{{First: 257, Last: 512}, {First: store.RunEntries + 1, Last: store.OpenEnd}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func blocks(ranges []store.Range) (all []store.Range) {
 	for _, r := range ranges {
 		for r.Last != store.OpenEnd && r.First < r.Last {

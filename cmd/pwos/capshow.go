@@ -169,10 +169,10 @@ func resourcesOf(token *schema.CapabilityGetOutput) []string {
 func quotaText(token *schema.CapabilityGetOutput, resource string) string {
 	text := units(token.Held[resource]) + "/" + units(token.ResourceQuotas[resource])
 	if now := token.Effective.ResourceQuotas[resource]; now != token.ResourceQuotas[resource] {
-		text += ", " + units(now) + " effective"
+		text += " (" + units(now) + " effective)"
 	}
 	if below := token.HeldBelow[resource]; below > 0 {
-		text += ", " + units(below) + " held by its grants"
+		text += " (" + units(below) + " held by its grants)"
 	}
 	return text
 }

@@ -65,6 +65,7 @@ func TestParse(t *testing.T) {
 		{name: "not TOML", text: "log = [", says: "line 1"},
 		{name: "twice", text: "state_dir = '/a'\nstate_dir = '/b'", says: "line 2"},
 		{name: "wrong type", text: "limits.line_bytes = 'many'", says: "line 1: limits.line_bytes: takes an integer"},
+		{name: "hidden character in a name", text: "[resources]\n\"gpu\\u200b\" = 1", says: "the name must not have characters that are not visible"},
 		{name: "no number", text: "resources.gpu = 'x'", says: "line 1: resources.gpu: takes a number"},
 		{name: "no list", text: "http.allow = 3", says: "line 1: http.allow: takes a list of strings"},
 		{name: "no list of tables", text: "ipc.deny = 3", says: "line 1: ipc.deny: takes a list of tables"},

@@ -18,6 +18,7 @@ type shell struct {
 	tick    int64
 	final   bool
 	conn    string // of the calls
+	origin  string // likewise
 	id      string // likewise, of their message
 
 	journal domaintest.Journal
@@ -66,7 +67,7 @@ func (s *shell) run(pid int64, typ, data string) (string, *schema.Error) {
 func (s *shell) request(pid int64, typ, data string) *kernel.Call {
 	s.t.Helper()
 	call := domaintest.Request(s.t, typ, data)
-	call.PID, call.Tick, call.Final = pid, s.tick, s.final
+	call.PID, call.Tick, call.Final, call.Origin = pid, s.tick, s.final, s.origin
 	call.Caller.Conn, call.Message.Meta.ID = s.conn, s.id
 	return call
 }

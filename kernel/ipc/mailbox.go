@@ -31,6 +31,24 @@ func (b mailbox) full(tick int64, capacity int) bool {
 	return n >= capacity
 }
 
+// fullOf reports the same of the operator's mailbox for the senders of one origin: each has room of its own there, so that none
+// keeps another's out, nor can tell how much another sends.
+func (b mailbox) fullOf(origin string, tick int64, capacity int) bool {
+	n := 0
+	for _, f := range b.flight {
+		if f.origin == origin {
+			n++
+		}
+	}
+	b.each(tick, nil, func(m *message) bool {
+		if m.origin == origin {
+			n++
+		}
+		return n < capacity
+	})
+	return n >= capacity
+}
+
 // each calls yield with what is received at tick, in order, until yield returns false.
 func (b mailbox) each(tick int64, intent *string, yield func(*message) bool) {
 	for _, list := range [...][]*message{b.urgent, b.normal} {

@@ -20,7 +20,8 @@ type message struct {
 	sent     int64  // tick
 	expires  *int64 // last tick at which it may be received; nil: none is the last
 
-	redelivered bool // it was delivered before, and not acknowledged
+	origin      string // of its sender, in the operator's mailbox
+	redelivered bool   // it was delivered before, and not acknowledged
 	causation   string
 	correlation string
 }

@@ -25,11 +25,17 @@ func TestOperatorsMailbox(t *testing.T) {
 	s.must(2, "Ipc.Broadcast", `{"payload":"all"}`)
 	s.send(2, kernel.Operator, `"stuck"`)
 	if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":0,"payload":1}`); err == nil || err.Class != schema.QuotaExceeded ||
-		!strings.HasPrefix(err.Message, "MAILBOX_FULL: the mailbox of the operator holds 2 messages") {
+		!strings.HasPrefix(err.Message, "MAILBOX_FULL: the operator's mailbox holds 2 messages") {
 		t.Errorf("full: %v", err)
 	}
 	s.check()
 	s.domain = s.restored()
+	s.origin = "https://other.local/" // an origin of its own, which the others do not keep out
+	s.send(1, kernel.Operator, `"other"`)
+	s.origin = ""
+	if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":0,"payload":1}`); err == nil {
+		t.Error("after a restart, a full mailbox has room")
+	}
 	if got := s.payloads(2, `{}`); len(got) != 0 {
 		t.Errorf("another agent received %v", got)
 	}

@@ -3,6 +3,7 @@ package ipc
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -31,9 +32,13 @@ func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (kernel.Result
 	if rule := d.denied(said(in.Intent), call.PID, in.ReceiverPID); rule > 0 {
 		return d.undelivered(in, blocked, fmt.Sprintf("governance rule %d of the configuration denies it", rule)), nil
 	}
-	if box.full(call.Tick, d.capacity) {
+	if in.ReceiverPID == kernel.Operator && box.fullOf(call.Origin, call.Tick, d.capacity) {
 		return kernel.Result{}, schema.Errorf(schema.QuotaExceeded,
-			"MAILBOX_FULL: the mailbox of %s holds %d messages, as many as it may: send again once it has received some", mailboxOf(in.ReceiverPID), d.capacity)
+			"MAILBOX_FULL: the operator's mailbox holds %d messages from this origin, as many as it may: send again once it has received some", d.capacity)
+	}
+	if in.ReceiverPID != kernel.Operator && box.full(call.Tick, d.capacity) {
+		return kernel.Result{}, schema.Errorf(schema.QuotaExceeded,
+			"MAILBOX_FULL: the mailbox of pid %d holds %d messages, as many as it may: send again once it has received some", in.ReceiverPID, d.capacity)
 	}
 	to := []int64{in.ReceiverPID}
 	result := kernel.Result{Data: append(d.reply(in, delivered), '}'), Wakes: to}
@@ -41,14 +46,6 @@ func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (kernel.Result
 		result.Steps = address(to) // in older journals the operator's PID stood for everybody
 	}
 	return result, nil
-}
-
-// mailboxOf names whose mailbox one is.
-func mailboxOf(pid int64) string {
-	if pid == kernel.Operator {
-		return "the operator"
-	}
-	return fmt.Sprintf("pid %d", pid)
 }
 
 func late(call *kernel.Call, in *schema.SendMsgInput) string {
@@ -86,6 +83,9 @@ func (d *Domain) sent(call *kernel.Call, in *schema.SendMsgInput) {
 		m.priority = *in.Priority
 	}
 	if in.ReceiverPID == everybody {
+		if slices.Contains(addressed, kernel.Operator) {
+			m.origin = call.Origin
+		}
 		d.deliver(call.Tick, m, addressed)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -25,6 +26,7 @@ type box struct {
 	Messages   []schema.MailMessage `json:"messages"`
 	Subscriber string               `json:"subscriber,omitzero"`
 	Flight     []flight             `json:"flight,omitzero"`
+	Origins    []string             `json:"origins,omitzero"` // of the operator's: of each message, then of each in flight
 }
 
 // flight is a message that is to be acknowledged.
@@ -91,7 +93,30 @@ func (b mailbox) append(dst []byte, pid int64) []byte {
 	if len(b.flight) > 0 {
 		dst = append(dst, ']')
 	}
+	if pid == kernel.Operator {
+		dst = b.appendOrigins(append(dst, `,"origins":[`...))
+	}
 	return append(dst, '}')
+}
+
+func (b mailbox) appendOrigins(dst []byte) []byte {
+	first := true
+	add := func(m *message) {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = schema.AppendString(dst, m.origin)
+	}
+	for _, list := range [...][]*message{b.urgent, b.normal} {
+		for _, m := range list {
+			add(m)
+		}
+	}
+	for _, f := range b.flight {
+		add(f.message)
+	}
+	return append(dst, ']')
 }
 
 // Restore implements kernel.Domain.
@@ -109,12 +134,27 @@ func (d *Domain) Restore(raw []byte) error {
 	}
 	for _, b := range c.Boxes {
 		var list mailbox
+		if b.PID != kernel.Operator {
+			b.Origins = nil
+		} else if len(b.Origins) != len(b.Messages)+len(b.Flight) {
+			return fmt.Errorf("restore mailboxes: %d origins for the operator's %d messages", len(b.Origins), len(b.Messages)+len(b.Flight))
+		}
+		origin := func(i int) string {
+			if b.Origins == nil {
+				return ""
+			}
+			return b.Origins[i]
+		}
 		for i := range b.Messages {
-			list = list.with(restored(&b.Messages[i]))
+			m := restored(&b.Messages[i])
+			m.origin = origin(i)
+			list = list.with(m)
 		}
 		list.subscriber = b.Subscriber
 		for i := range b.Flight {
-			list.flight = append(list.flight, flown{restored(&b.Flight[i].Message), b.Flight[i].Conn})
+			m := restored(&b.Flight[i].Message)
+			m.origin = origin(len(b.Messages) + i)
+			list.flight = append(list.flight, flown{m, b.Flight[i].Conn})
 		}
 		d.boxes.Set(b.PID, list)
 	}

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -32,6 +33,14 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.MailSubscribeInput) (ke
 		Data:    append(data, '}'),
 		Lasting: &kernel.Lasting{Follow: delivery(yes(in.Ack)), End: back(call)},
 	}, nil
+}
+
+// mailboxOf names whose mailbox one is.
+func mailboxOf(pid int64) string {
+	if pid == kernel.Operator {
+		return "the operator"
+	}
+	return fmt.Sprintf("pid %d", pid)
 }
 
 // delivery is what the connection of a subscriber goes on with.

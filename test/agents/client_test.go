@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"testing"
@@ -180,7 +181,7 @@ func (c *client) spawn(t testing.TB, more, program string, args ...string) int64
 	var out struct {
 		ChildPID int64 `json:"child_pid"`
 	}
-	c.must(t, "command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":%q,"command":%s%s}`, program, command, more), &out)
+	c.must(t, "command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"%s-%x","command":%s%s}`, program, rand.Uint64(), command, more), &out)
 	return out.ChildPID
 }
 

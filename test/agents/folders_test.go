@@ -36,9 +36,10 @@ func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 		PID int64 `json:"child_pid"`
 	}
 	c.must(t, "command", "Syscall.Spawn", `{"child_agent_id":"root","capabilities":{"allowed_syscalls":["*"]}}`, &root)
-	for range remembered / window {
-		for range window {
-			if err := c.send("command", "Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"x"}`, root.PID)); err != nil {
+	for part := range remembered / window {
+		for n := range window {
+			n += part * window
+			if err := c.send("command", "Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"x%d"}`, root.PID, n)); err != nil {
 				t.Fatal(err)
 			}
 		}

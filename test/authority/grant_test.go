@@ -85,7 +85,8 @@ func (g *grant) with(more *grant, tick int64) *grant {
 	if g == nil || (g.expired(tick) && more.expires == nil) {
 		return more
 	}
-	sum := &grant{by: more.by, allowed: slices.Concat(g.allowed, more.allowed), quotas: maps.Clone(g.quotas), expires: more.expires}
+	sum := &grant{by: more.by, allowed: slices.Concat(g.allowed, more.allowed), quotas: map[string]tenths{}, expires: more.expires}
+	maps.Copy(sum.quotas, g.quotas)
 	maps.Copy(sum.quotas, more.quotas)
 	if more.expires == nil {
 		sum.expires = g.expires

@@ -159,7 +159,7 @@ func (r *run) ask(p *plan, faults []int, as *answer) error {
 // remember keeps the outcome of a key's first call. A denial and a failure are none: nothing ran.
 func (r *run) remember(p *plan, a answer) {
 	id := keyOf{p.who, p.key}
-	if _, ok := r.model.keys[id]; !ok && a.code != 403 && a.code != 410 && a.code < 500 {
+	if _, ok := r.model.keys[id]; !ok && a.code != 403 && a.code != 410 && a.code != 429 && a.code < 500 {
 		r.model.keys[id] = first{p.typ + p.data, a}
 	}
 }

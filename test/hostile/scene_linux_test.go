@@ -72,6 +72,7 @@ func TestHostileAgent(t *testing.T) {
 			var pings bytes.Buffer
 			ping.Stdout, ping.Stderr = &pings, &pings
 			must(t, ping.Start())
+			t.Cleanup(func() { _ = ping.Process.Kill() }) // where the test has failed
 			var ps, kills []time.Duration
 			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(look) {
 				s.checkMemory()

@@ -188,7 +188,7 @@ func agent(t testing.TB, c *client.Client, http object, allowed ...string) float
 	if http != nil {
 		grant["http"] = http
 	}
-	return done(t, c, "Syscall.Spawn", object{"child_agent_id": "a", "capabilities": grant})["child_pid"].(float64)
+	return done(t, c, "Syscall.Spawn", object{"child_agent_id": rand.Text(), "capabilities": grant})["child_pid"].(float64)
 }
 
 // refused fails unless a is an error of the given code that says all of words.

@@ -135,8 +135,23 @@ func (c *client) spawn(parent int64, capability string) int64 {
 	var out struct {
 		ChildPID int64 `json:"child_pid"`
 	}
-	c.call("Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"agent","capabilities":%s}`, parent, capability), &out)
+	name := "agent"
+	if c.spawned > 0 { // siblings have different names
+		name = fmt.Sprintf("agent-%d", c.spawned)
+	}
+	c.spawned++
+	c.call("Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":%q,"capabilities":%s}`, parent, name, capability), &out)
 	return out.ChildPID
+}
+
+// name is the name of an agent.
+func (c *client) name(pid int64) string {
+	c.t.Helper()
+	var out struct {
+		AgentID string `json:"agent_id"`
+	}
+	c.call("Process.Get", fmt.Sprintf(`{"pid":%d}`, pid), &out)
+	return out.AgentID
 }
 
 // shape is the output schema of a syscall, as the kernel describes it.

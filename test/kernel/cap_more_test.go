@@ -189,8 +189,8 @@ func TestDescriptor(t *testing.T) {
 	c.call("Clock.Advance", `{"ticks":2}`, nil)
 	c.call("Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"scout","intent":"look","role":"eyes","priority":"HIGH",`+
 		`"capabilities":{"allowed_syscalls":["*"],"resource_quotas":{"gpu":1}}}`, parent), nil)
-	living := fmt.Sprintf(`{"pid":2,"agent_id":"scout","parent_pid":%d,"state":"READY","priority":"HIGH","intent":"look","role":"eyes",`+
-		`"resource_quota":{"gpu":1},"birth_tick":2,"origin":"https://pwos.local/"}`, parent)
+	living := fmt.Sprintf(`{"pid":2,"agent_id":%q,"parent_pid":%d,"state":"READY","priority":"HIGH","intent":"look","role":"eyes",`+
+		`"resource_quota":{"gpu":1},"birth_tick":2,"origin":"https://pwos.local/"}`, c.name(parent)+"/scout", parent)
 	if a := c.call("Syscall.GetState", `{"pid":2}`, nil); string(a.Data) != living {
 		t.Errorf("got %s, want %s", a.Data, living)
 	}

@@ -21,7 +21,7 @@ func capRows() []capRow {
 			data: `{"pid":$P,"resource_id":"gpu","amount":1.5}`, want: `{"resource_id":"gpu","amount":1.5}`,
 		},
 		{typ: "Syscall.Query", code: "SYS_QUERY", data: `{"pid":$P,"resource_id":"gpu"}`, want: `{"available":8,"capacity":8,"utilization":0}`},
-		{typ: "Syscall.Spawn", code: "SYS_SPAWN", data: `{"pid":$P,"child_agent_id":"scout","intent":"look","role":"eyes"}`, want: `"child_agent_id":"scout"`},
+		{typ: "Syscall.Spawn", code: "SYS_SPAWN", data: `{"pid":$P,"child_agent_id":"scout","intent":"look","role":"eyes"}`, want: `/scout"`},
 		{typ: "Syscall.Terminate", code: "SYS_TERMINATE", data: `{"pid":$P,"target_pid":$C}`, want: `{"target_pid":$C}`},
 		{typ: "Syscall.CommitDelta", code: "SYS_COMMIT_DELTA", data: `{"pid":$P,"changes":{"mood":"calm"}}`, want: `{"agent_id":"agent","delta_seq":1}`},
 		{typ: "Syscall.Rollback", code: "SYS_ROLLBACK", first: "Syscall.CommitDelta", data: `{"pid":$P,"to_tick":0}`, want: `"rolled_back_to":0`},
@@ -50,7 +50,7 @@ func TestCAP(t *testing.T) {
 				c.call(row.first, fill(first), nil)
 			}
 			data := fill(row.data)
-			denial := fmt.Sprintf(`pid %d may not call %s: grant it with "pwos cap grant %d %s"`, parent, row.typ, parent, row.typ)
+			denial := fmt.Sprintf(`pid %d may not call %s: allow it too with "pwos cap grant %d --add %s"`, parent, row.typ, parent, row.typ)
 			base := c.metrics().ByCode[row.code]
 
 			c.call("Capability.Revoke", fill(`{"pid":$P}`), nil)

@@ -25,7 +25,7 @@ func effects() []effect {
 		{"Memory.Delete", `{"key":"new"}`, "Memory.Get", `{"key":"new"}`, `Key not found`},
 		{"Syscall.Alloc", `{"pid":1,"resource_id":"gpu","amount":1}`, "Capability.Get", `{"pid":1}`, `"held":{"gpu":2.5}`},
 		{"Syscall.Release", `{"pid":1,"resource_id":"gpu","amount":2}`, "Capability.Get", `{"pid":1}`, `"held":{"gpu":0.5}`},
-		{"Syscall.Spawn", `{"pid":1,"child_agent_id":"new"}`, "Process.List", `{}`, `"agent_id":"new"`},
+		{"Syscall.Spawn", `{"pid":1,"child_agent_id":"new"}`, "Process.List", `{}`, `/new"`},
 		{"Clock.Advance", `{"ticks":5}`, "Clock.Get", `{}`, `{"tick":5}`},
 		{"Capability.RevokeExpired", `{}`, "Capability.Get", `{"pid":2}`, `has no token`},
 		{"Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Get"]}`, "Capability.Get", `{"pid":2}`, `["Memory.Get"]`},

@@ -162,7 +162,7 @@ func TestOpenIsGrantedByName(t *testing.T) {
 	named := c.spawn(0, `{"allowed_syscalls":["*","Crypto.Open"]}`)
 	openAs := func(pid int64) string { return fmt.Sprintf(`{"pid":%d,"value":%q}`, pid, s.Value) }
 
-	c.refused(403, "Crypto.Open", openAs(all), "granted by its name", fmt.Sprintf("pwos cap grant %d Crypto.Open", all))
+	c.refused(403, "Crypto.Open", openAs(all), "granted by its name", fmt.Sprintf("pwos cap grant %d --add Crypto.Open", all))
 	c.call("Crypto.Seal", fmt.Sprintf(`{"pid":%d,"plaintext":"b"}`, all), nil)
 	c.call("Crypto.Derive", fmt.Sprintf(`{"pid":%d}`, all), nil)
 	var check struct {

@@ -91,11 +91,12 @@ func (d *running) restartAfter(t *testing.T, change func()) {
 
 // client is a connection past the prologue.
 type client struct {
-	t      testing.TB
-	conn   net.Conn
-	lines  *bufio.Reader
-	last   int
-	shapes map[string]*shape
+	t       testing.TB
+	conn    net.Conn
+	lines   *bufio.Reader
+	last    int
+	spawned int // by spawn
+	shapes  map[string]*shape
 }
 
 func (d *running) dial(t testing.TB) *client { return d.dialOn(t, "kernel.sock") }

@@ -84,7 +84,7 @@ func (d *dweller) within(on *subject) []func() (typ, data string) {
 			return "Syscall.Call", fmt.Sprintf(`{"syscall":"capability","args":[{"pid":%d}]}`, on.pid)
 		},
 		func() (string, string) {
-			return "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"agent","capabilities":{"allowed_syscalls":["Memory.*"],"expires_at_tick":%d}}`, r.IntN(30))
+			return "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"agent-%x","capabilities":{"allowed_syscalls":["Memory.*"],"expires_at_tick":%d}}`, r.Uint64(), r.IntN(30))
 		},
 		func() (string, string) { return "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, on.child) },
 		func() (string, string) { return "Process.Get", fmt.Sprintf(`{"pid":%d}`, on.pid) },

@@ -80,7 +80,7 @@ func (w words) of(member string, value any) any {
 		return w.text(v)
 	case float64:
 		switch member {
-		case "pid", "child_pid", "target_pid", "receiver_pid", "sender_pid", "parent_pid", "delivered", "mailbox_full", "revoked":
+		case "pid", "child_pid", "target_pid", "receiver_pid", "sender_pid", "parent_pid", "granted_by", "counted_against", "delivered", "mailbox_full", "revoked":
 			return w.pid(int64(v))
 		case "seq", "since_seq", "intent", "next", "time", "msg_id", "checkpoint_id", "latency_us", "avg_latency_us", "p50_us", "p99_us":
 			return "#"

@@ -69,13 +69,13 @@ func TestRegistry(t *testing.T) {
 	if got := check(a, "Memory.Set"); !got.Allowed || got.Reason != "" {
 		t.Errorf("check of what is granted: %+v", got)
 	}
-	denial := fmt.Sprintf(`pid %d may not call Syscall.Alloc: grant it with "pwos cap grant %d Syscall.Alloc"`, a, a)
+	denial := fmt.Sprintf(`pid %d may not call Syscall.Alloc: allow it too with "pwos cap grant %d --add Syscall.Alloc"`, a, a)
 	if got := check(a, "SYS_ALLOC"); got.Allowed || got.Reason != denial {
 		t.Errorf("check of what is not: %+v, want %q", got, denial)
 	}
 
 	c.call("Capability.GrantDefault", fmt.Sprintf(`{"pid":%d}`, a), nil)
-	if h := c.holdings(a); len(h.Allowed) != 10 || h.Quotas["gpu"] != 200 || h.Quotas["ram"] != 200 {
+	if h := c.holdings(a); len(h.Allowed) != 11 || h.Quotas["gpu"] != 200 || h.Quotas["ram"] != 200 {
 		t.Errorf("default grant: %+v", h)
 	}
 	if check(a, "Memory.Set").Allowed {

@@ -96,7 +96,7 @@ func TestSyscallCallAuthority(t *testing.T) {
 	call := c.spawn(0, `{"allowed_syscalls":["Syscall.Call"]}`)
 	for _, pid := range []int64{none, some, call} {
 		if pid != some {
-			c.refused(403, "Syscall.Call", fmt.Sprintf(`{"syscall":"memory","args":["get","k"],"pid":%d}`, pid), fmt.Sprintf(`pid %d may not call Memory.Get: grant it with "pwos cap grant %d Memory.Get"`, pid, pid))
+			c.refused(403, "Syscall.Call", fmt.Sprintf(`{"syscall":"memory","args":["get","k"],"pid":%d}`, pid), fmt.Sprintf(`pid %d may not call Memory.Get: allow it too with "pwos cap grant %d --add Memory.Get"`, pid, pid))
 		}
 		c.refused(403, "Syscall.Call", fmt.Sprintf(`{"syscall":"memory","args":["set","k",1],"pid":%d}`, pid), "may not call Memory.Set")
 		for _, short := range schema.ShortNames() {

@@ -29,6 +29,9 @@ func TestTree(t *testing.T) {
 	top := c.spawn(0, all)
 	middle, beside := c.spawn(top, all), c.spawn(top, all)
 	bottom := c.spawn(middle, all)
+	for _, pid := range []int64{middle, beside, bottom} { // by the operator, so that each has a quota of its own
+		c.call("Capability.Grant", fmt.Sprintf(`{"pid":%d,%s`, pid, all[1:]), nil)
+	}
 	if p := c.process(bottom); p.ParentPID != middle || p.State != "READY" {
 		t.Errorf("child: %+v, want parent %d", p, middle)
 	}
@@ -46,7 +49,7 @@ func TestTree(t *testing.T) {
 			t.Errorf("pid %d: %+v", pid, p)
 		}
 		c.refused(404, "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":1}`, pid), "no mailbox")
-		c.refused(403, "Memory.List", fmt.Sprintf(`{"pid":%d}`, pid))
+		c.refused(410, "Memory.List", fmt.Sprintf(`{"pid":%d}`, pid), "has ended")
 	}
 	if got := c.available("gpu"); got != 4 {
 		t.Errorf("%v available, want 4: two hold 2 each", got)
@@ -57,7 +60,9 @@ func TestTree(t *testing.T) {
 		}
 	}
 	d.restart(t)
-	if next := d.dial(t).spawn(0, all); next <= bottom {
+	again := d.dial(t)
+	again.spawned = c.spawned
+	if next := again.spawn(0, all); next <= bottom {
 		t.Errorf("PID %d after %d", next, bottom)
 	}
 }

@@ -47,6 +47,11 @@ func (s *Server) accept(ctx context.Context, e Endpoint) error {
 
 // receive finds out who nc is and starts to serve it, or refuses it. A stranger takes up no place.
 func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
+	if agent, ok := s.residents.flooder(nc); ok {
+		s.failed(agent)
+		s.close(nc)
+		return
+	}
 	// The socket's mode keeps other users out already; on systems that ignore it, this alone does.
 	peer, err := s.identify(nc)
 	if err != nil {
@@ -117,6 +122,9 @@ func (s *Server) refuse(c *connection, e Endpoint, reason error) {
 		return
 	}
 	n := s.failed(c.peer.Agent)
+	if n > floodPerSecond {
+		s.residents.flood(c.peer.PID, c.peer.Agent)
+	}
 	if n > toldPerSecond {
 		return
 	}

@@ -3,6 +3,7 @@ package unixsock
 import (
 	"cmp"
 	"errors"
+	"net"
 	"sync"
 	"time"
 )
@@ -46,7 +47,14 @@ type residents struct {
 	each  map[int64]*resident
 	total int
 	sweep int // how many there may be in each before those that are not needed are forgotten
+
+	flooders map[int]int64 // processes of agents that flood, with their agent; forgotten after floodMemory
+	flooded  time.Time     // when the first of them was noted
 }
+
+// floodMemory is how long a process of an agent that floods is refused without asking again whose it is, which takes most of
+// the time that a refusal takes. No other process can have its number so soon.
+const floodMemory = time.Second
 
 // resident is one agent that has connections, or had some in this second.
 type resident struct {
@@ -93,6 +101,35 @@ func (r *residents) failed(agent int64) int {
 	}
 	own.failed++
 	return own.failed
+}
+
+// flood notes a process of an agent that floods.
+func (r *residents) flood(pid int, agent int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.flooders == nil {
+		r.flooders, r.flooded = make(map[int]int64), time.Now()
+	}
+	r.flooders[pid] = agent
+}
+
+// flooder returns the agent of the process at the other end of nc, where it was noted lately.
+func (r *residents) flooder(nc net.Conn) (agent int64, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.flooders == nil {
+		return 0, false
+	}
+	if time.Since(r.flooded) >= floodMemory {
+		r.flooders = nil
+		return 0, false
+	}
+	peer, err := PeerOf(nc)
+	if err != nil {
+		return 0, false
+	}
+	agent, ok = r.flooders[peer.PID]
+	return agent, ok
 }
 
 // of returns the resident of an agent. The caller holds mu.

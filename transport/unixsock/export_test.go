@@ -58,6 +58,7 @@ func (s *Server) Gate() *Gate { return &Gate{s.gate} }
 func (g *Gate) Enter(ctx context.Context, conn deadliner, pid int) (*visitor, error) {
 	return g.enter(ctx, conn, pid)
 }
+
 func (g *Gate) EnterAgent(conn deadliner, agent int64) (*visitor, error) {
 	return g.enterAgent(conn, crowdOf(Peer{Agent: agent}))
 }

@@ -130,7 +130,7 @@ func TestListenRace(t *testing.T) {
 			for range 8 {
 				wait.Go(func() {
 					_ = os.Remove(places.Lock)
-					lock, err := unixsock.AcquireLock(places.Lock)
+					lock, err := unixsock.AcquireInstanceLock(places.Lock)
 					if err != nil {
 						return
 					}

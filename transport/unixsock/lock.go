@@ -46,12 +46,12 @@ func (e *LockedError) Unwrap() error { return ErrLocked }
 // itself; writing the number through a second one would drop the lock where flock is emulated, as on NFS.)
 //
 // The file is never unlinked. Unlinking it would let one process lock the old file and another the new one, each
-// alone. Against somebody else who unlinks it, the directory is locked as well, for as long as the file is: so no other
-// program, such as an agent that can read the directory, can take that lock while a daemon runs.
+// alone. Against somebody else who unlinks it, a daemon locks the directory as well, for as long as the file is: so no
+// other program, such as an agent that can read the directory, can take that lock while a daemon runs.
 type Lock struct {
 	path string
 	file *os.File
-	dir  *os.File // locked too; nil where the file system cannot lock a directory, as NFS
+	dir  *os.File // locked too; nil for a client's, and where the file system cannot lock a directory, as NFS
 }
 
 // relocks bounds how often the lock file may be replaced while it is being locked. Nobody does that by accident once.
@@ -61,11 +61,20 @@ const relocks = 100
 // forked and runs no program yet.
 const dirWait = 300 * time.Millisecond
 
-// AcquireLock takes the lock file at path without waiting, and the lock on its directory, and writes our process number
-// into the file. The file is made 0600 where it is not there; its directory has to pass CheckPrivateDir. It returns a
-// *LockedError where another process, or another Lock of this one, holds either.
+// AcquireLock takes the lock file at path without waiting and writes our process number into it. The file is made 0600
+// where it is not there; its directory has to pass CheckPrivateDir. It returns a *LockedError where another process, or
+// another Lock of this one, holds it.
 func AcquireLock(path string) (*Lock, error) {
-	l, err := AcquireFile(path)
+	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	return acquire(path, tryLock)
+}
+
+// AcquireInstanceLock is AcquireLock for a daemon, which holds the lock on the directory as well: one at most in a directory
+// does, whatever becomes of the file.
+func AcquireInstanceLock(path string) (*Lock, error) {
+	l, err := AcquireLock(path)
 	if err != nil {
 		return nil, err
 	}
@@ -73,14 +82,6 @@ func AcquireLock(path string) (*Lock, error) {
 		return nil, errors.Join(err, lockfile.Release(l.file))
 	}
 	return l, nil
-}
-
-// AcquireFile is AcquireLock without the directory, which is the daemon's: the client that starts one holds a lock beside it.
-func AcquireFile(path string) (*Lock, error) {
-	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
-		return nil, err
-	}
-	return acquire(path, tryLock)
 }
 
 // lockDir locks a directory. It returns nil where the file system has no such lock.

@@ -19,7 +19,7 @@ import (
 func TestLockKeepsOthersOut(t *testing.T) {
 	t.Parallel()
 	places, _ := locked(t)
-	_, err := unixsock.AcquireLock(places.Lock)
+	_, err := unixsock.AcquireInstanceLock(places.Lock)
 	if !errors.Is(err, unixsock.ErrLocked) {
 		t.Fatalf("got %v, want ErrLocked", err)
 	}
@@ -48,7 +48,7 @@ func TestLockIsHadByOneOfMany(t *testing.T) {
 	for range 64 {
 		wait.Go(func() {
 			<-start
-			lock, err := unixsock.AcquireLock(places.Lock)
+			lock, err := unixsock.AcquireInstanceLock(places.Lock)
 			switch {
 			case err == nil:
 				won.Add(1)
@@ -131,12 +131,12 @@ func TestLockOfTheDirectoryIsHeld(t *testing.T) {
 	dir, err := os.Open(places.Dir)
 	must(t, err)
 	must(t, lockfile.Try(dir))
-	_, err = unixsock.AcquireLock(places.Lock)
+	_, err = unixsock.AcquireInstanceLock(places.Lock)
 	if held, ok := errors.AsType[*unixsock.LockedError](err); !ok || held.Path != places.Dir || held.PID != 0 && held.PID != os.Getpid() {
 		t.Errorf("got %v, want that this process holds the directory", err)
 	}
 	must(t, lockfile.Release(dir))
-	lock, err := unixsock.AcquireLock(places.Lock)
+	lock, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
 	must(t, lock.Release())
 }
@@ -145,12 +145,12 @@ func TestLockOfTheDirectoryIsHeld(t *testing.T) {
 func TestReleasedLockIsFreeBesideAFork(t *testing.T) {
 	t.Parallel()
 	places := privatePlaces(t)
-	lock, err := unixsock.AcquireLock(places.Lock)
+	lock, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
 	tidy.Forked(t, places.Lock)
 	tidy.Forked(t, places.Dir)
 	must(t, lock.Release())
-	again, err := unixsock.AcquireLock(places.Lock)
+	again, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
 	must(t, again.Release())
 }
@@ -159,7 +159,7 @@ func TestReleasedLockIsFreeAndItsFileStays(t *testing.T) {
 	t.Parallel()
 	places := privatePlaces(t)
 	for range 2 {
-		lock, err := unixsock.AcquireLock(places.Lock)
+		lock, err := unixsock.AcquireInstanceLock(places.Lock)
 		must(t, err)
 		must(t, lock.Release())
 		if info := inode(t, places.Lock); info.Size() != 0 {
@@ -176,7 +176,7 @@ func TestLockFileLeftByAnotherHand(t *testing.T) {
 	places := privatePlaces(t)
 	must(t, os.WriteFile(places.Lock, []byte("no number, and much longer than one\n"), 0o600))
 	must(t, os.Chmod(places.Lock, 0o666))
-	lock, err := unixsock.AcquireLock(places.Lock)
+	lock, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
 	text, err := os.ReadFile(places.Lock)
 	must(t, err)
@@ -196,7 +196,7 @@ func TestLockedErrorWithoutANumber(t *testing.T) {
 			t.Parallel()
 			places, _ := locked(t)
 			must(t, os.WriteFile(places.Lock, []byte(text), 0o600))
-			_, err := unixsock.AcquireLock(places.Lock)
+			_, err := unixsock.AcquireInstanceLock(places.Lock)
 			if held, ok := errors.AsType[*unixsock.LockedError](err); !ok || held.PID != 0 && held.PID != os.Getpid() {
 				t.Errorf("got %#v, want a LockedError with the holder's number or none", err)
 			}
@@ -228,7 +228,7 @@ func TestHostileLockFile(t *testing.T) {
 			places := privatePlaces(t)
 			must(t, tt.make(places.Lock))
 			before := inode(t, places.Lock)
-			if _, err := unixsock.AcquireLock(places.Lock); err == nil || !strings.Contains(err.Error(), places.Lock) {
+			if _, err := unixsock.AcquireInstanceLock(places.Lock); err == nil || !strings.Contains(err.Error(), places.Lock) {
 				t.Errorf("got %v, want an error that names %s", err, places.Lock)
 			}
 			if after := inode(t, places.Lock); !os.SameFile(before, after) || before.Mode() != after.Mode() {
@@ -245,7 +245,7 @@ func TestLockNeedsAPrivateDirectory(t *testing.T) {
 	t.Parallel()
 	places := privatePlaces(t)
 	must(t, os.Chmod(places.Dir, 0o755))
-	_, err := unixsock.AcquireLock(places.Lock)
+	_, err := unixsock.AcquireInstanceLock(places.Lock)
 	if _, ok := errors.AsType[*unixsock.UnsafeError](err); !ok {
 		t.Errorf("got %v, want an UnsafeError", err)
 	}

@@ -34,7 +34,7 @@ func privatePlaces(t testing.TB) unixsock.Places {
 func locked(t testing.TB) (unixsock.Places, *unixsock.Lock) {
 	t.Helper()
 	places := privatePlaces(t)
-	lock, err := unixsock.AcquireLock(places.Lock)
+	lock, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
 	t.Cleanup(func() { must(t, lock.Release()) })
 	return places, lock

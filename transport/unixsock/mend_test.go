@@ -60,7 +60,7 @@ func TestMendBindsAnew(t *testing.T) {
 					t.Errorf("%s: mode %v, want 0600", path, mode)
 				}
 			}
-			if _, err := unixsock.AcquireLock(places.Lock); !errors.Is(err, unixsock.ErrLocked) {
+			if _, err := unixsock.AcquireInstanceLock(places.Lock); !errors.Is(err, unixsock.ErrLocked) {
 				t.Errorf("another daemon gets the lock: %v", err)
 			}
 			cancel()
@@ -121,7 +121,7 @@ func TestMendLeavesTheNextDaemonAlone(t *testing.T) {
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
 	must(t, err)
 	must(t, errors.Join(os.RemoveAll(places.Dir), os.Mkdir(places.Dir, 0o700)))
-	next, err := unixsock.AcquireLock(places.Lock)
+	next, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
 	if mended, err := listeners[0].Mend(t.Context(), lock); mended || !errors.Is(err, unixsock.ErrLocked) {
 		t.Errorf("mended %v, %v, want ErrLocked", mended, err)
@@ -141,7 +141,7 @@ func TestMendBesideAnotherLock(t *testing.T) {
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
 	must(t, err)
 	must(t, errors.Join(os.Remove(places.KernelSocket), os.Remove(places.Lock)))
-	_, err = unixsock.AcquireLock(places.Lock)
+	_, err = unixsock.AcquireInstanceLock(places.Lock)
 	if held, ok := errors.AsType[*unixsock.LockedError](err); !ok || held.Path != places.Dir || held.PID != 0 && held.PID != os.Getpid() {
 		t.Errorf("another daemon: got %v, want that the directory is locked by this process", err)
 	}

@@ -41,7 +41,7 @@ func TestLongestSocketPathWorks(t *testing.T) {
 	if len(places.KernelSocket) != unixsock.MaxSocketPath {
 		t.Fatalf("the test's path has %d bytes", len(places.KernelSocket))
 	}
-	lock, err := unixsock.AcquireLock(places.Lock)
+	lock, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
 	must(t, err)

@@ -37,7 +37,7 @@ func makeUnderUmask(t *testing.T, dir string) {
 	must(t, os.Mkdir(dir, 0o700)) // a umask that takes the owner's own bits makes useless directories
 	syscall.Umask(mask)
 	must(t, unixsock.EnsurePrivateDir(dir))
-	lock, err := unixsock.AcquireLock(places.Lock)
+	lock, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
 	listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket)
 	must(t, err)

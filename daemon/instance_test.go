@@ -1,0 +1,106 @@
+package daemon_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// A state directory that comes up on another machine does not start there; the machine that it was on goes on with it.
+func TestStateOfAnotherMachine(t *testing.T) {
+	t.Parallel()
+	cfg := settingsIn(tempDir(t))
+	once := func(machine string) {
+		t.Helper()
+		d := daemon.New(cfg, nil, discard())
+		d.OnMachine(machine)
+		r := runThis(t, cfg, d)
+		r.stop()
+		must(t, await(t, r.ended, "the daemon's end"))
+	}
+	once("one")
+	other := daemon.New(cfg, nil, discard())
+	other.OnMachine("another")
+	err := other.Open(bounded(t))
+	if !errors.Is(err, daemon.ErrCopied) || !strings.Contains(err.Error(), "state.copied") || !strings.Contains(err.Error(), "on another machine") {
+		t.Errorf("on another machine: got %v, want ErrCopied", err)
+	}
+	must(t, other.Close())
+	once("one")
+	once("") // which cannot tell
+	once("one")
+	var kept []string
+	for _, in := range boots(t, cfg.StateDir) {
+		if !strings.Contains(in, `"epoch":1`) {
+			t.Errorf("an entry of a start is %s", in)
+		}
+		kept = append(kept, in)
+	}
+	if len(kept) != 4 {
+		t.Errorf("%d starts are in the journal, want 4", len(kept))
+	}
+}
+
+// A state directory of a kernel that named no instance opens, and has one from then on.
+func TestStateWithoutInstance(t *testing.T) {
+	t.Parallel()
+	cfg := settingsIn(tempDir(t))
+	must(t, unixsock.EnsurePrivateDir(cfg.StateDir))
+	l, _, err := journal.Open(journal.Options{Dir: filepath.Join(cfg.StateDir, "journal")})
+	must(t, err)
+	l.Append(&journal.Entry{
+		Origin:  "https://pwos.local/",
+		Request: []byte(`{"kind":"command","type":"Memory.Set","data":{"key":"a\u202eb","value":1},"metadata":{"id":"m","timestamp":1}}`),
+		Outcome: []byte(`{"kind":"reply","data":{"success":true}}`),
+	})
+	must(t, l.Close())
+	r := run(t, cfg)
+	p := dial(t, r.KernelSocket)
+	p.want("query", "Memory.Get", `{"key":"a\u202eb"}`, "1")
+	r.stop()
+	must(t, await(t, r.ended, "the daemon's end"))
+	if found := boots(t, cfg.StateDir); len(found) != 1 || !strings.Contains(found[0], `"epoch":1`) {
+		t.Errorf("starts: %q, want one of epoch 1", found)
+	}
+}
+
+// boots are the entries of starts in a journal.
+func boots(t *testing.T, stateDir string) (found []string) {
+	t.Helper()
+	segments, err := filepath.Glob(filepath.Join(stateDir, "journal", "*.ndjson"))
+	must(t, err)
+	for _, path := range segments {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, `"type":"Kernel.Booted"`) {
+				found = append(found, line)
+			}
+		}
+	}
+	return found
+}
+
+func TestDiffers(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, machine, directory, oldMachine, oldDirectory, want string }{
+		{"the same", "m", "1@2.0", "m", "1@2.0", ""},
+		{"machine", "m", "1@2.0", "n", "1@2.0", "on another machine"},
+		{"directory", "m", "3@2.0", "m", "1@2.0", "in another directory"},
+		{"made at another time", "m", "1@3.0", "m", "1@2.0", "in another directory"},
+		{"no machine now", "", "1@2.0", "m", "1@2.0", ""},
+		{"no machine then", "m", "1@2.0", "", "1@2.0", ""},
+		{"no time now", "m", "1", "m", "1@2.0", ""},
+		{"no directory", "m", "", "m", "1@2.0", ""},
+	} {
+		if got := daemon.Differs(test.machine, test.directory, test.oldMachine, test.oldDirectory); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+}
