@@ -116,6 +116,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	if err := s.begin(&d.config, here); err != nil {
+		s.journal.Unsign()
 		return err
 	}
 	if d.held() {
