@@ -96,7 +96,10 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.blobs, err = openBlobs(&d.config, d.log); err != nil {
 		return err
 	}
-	s, err := openState(ctx, &d.config, d.log)
+	if err := d.programs.look(&d.config); err != nil {
+		return err
+	}
+	s, err := openState(ctx, &d.config, d.programs.means, d.log)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ import (
 type state struct {
 	dir     string // the journal's
 	log     *slog.Logger
+	means   host.Means // to confine programs with
 	journal *journal.Log
 
 	pools     []string // names of the resources, ascending
@@ -56,12 +57,12 @@ type state struct {
 }
 
 // openState opens the journal and replays it.
-func openState(ctx context.Context, cfg *config.Config, log *slog.Logger) (s *state, err error) {
+func openState(ctx context.Context, cfg *config.Config, means host.Means, log *slog.Logger) (s *state, err error) {
 	key, err := openHostKey(cfg.StateDir)
 	if err != nil {
 		return nil, err
 	}
-	made := &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys()}
+	made := &state{means: means, dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys()}
 	s = made // which a failure takes back
 	s.journal, err = s.openJournal(key)
 	if err != nil {
@@ -123,7 +124,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	}
 	parameters, err := schema.Marshal(&parameterBlock{
 		Root: cfg.Root, Origin: cfg.Origin, Init: cfg.Init, Mounts: cfg.Mounts, Version: Version(), Sync: string(cfg.Journal.Sync),
-		Sandbox: host.SandboxLevel(), Gaps: host.Gaps(),
+		Sandbox: s.means.Level(), Gaps: s.means.Gaps(),
 	})
 	if err != nil {
 		return err

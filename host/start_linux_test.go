@@ -224,7 +224,7 @@ func TestStartErrors(t *testing.T) {
 		"log through links": {[]string{"true"}, nil, func(c *host.Command) { c.Log.Path = link(t, dir) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			command := host.Command{Argv: c.argv, Dir: t.TempDir(), PID: 1}
+			command := host.Command{Argv: c.argv, Dir: t.TempDir(), PID: 1, ShowProgram: true}
 			if c.edit != nil {
 				c.edit(&command)
 			}
