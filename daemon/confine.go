@@ -73,9 +73,7 @@ func (d *Daemon) confine(c *host.Command) error {
 		c.Hide = append(c.Hide, expand(path, home))
 	}
 	c.Private = private(d.config)
-	if p := d.state.processes.Processes().Process(c.PID); p != nil && p.ParentPID == 0 {
-		c.ShowProgram = true // the operator has named it
-	}
+	c.ShowProgram = d.operators(c.PID)
 	if d.programs.user != nil {
 		if err := d.give(c); err != nil {
 			return err
@@ -93,6 +91,23 @@ func (d *Daemon) confine(c *host.Command) error {
 	}
 	c.Places = append(c.Places, host.Place{Source: insideDir(places), Target: places.Dir}, host.Place{Source: blobs, Target: places.Blobs, Write: true})
 	return nil
+}
+
+// operators reports whether the operator has named a process's program: for itself, or for an ancestor from which each process
+// down to it has run the same.
+func (d *Daemon) operators(pid int64) bool {
+	processes := d.state.processes.Processes()
+	for p := processes.Process(pid); p != nil; {
+		if p.ParentPID == 0 {
+			return true
+		}
+		parent := processes.Process(p.ParentPID)
+		if parent == nil || len(parent.Command) == 0 || len(p.Command) == 0 || parent.Command[0] != p.Command[0] {
+			return false
+		}
+		p = parent
+	}
+	return false
 }
 
 // give makes the directory that the kernel has made for a program that program's user's own.

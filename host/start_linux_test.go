@@ -106,7 +106,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("LANG", "C.UTF-8")
 	c := shell(t, "env -0; pwd")
 	c.Env = map[string]string{"GREETING": "hello world\nline", "HOME": "/elsewhere", "PWOS_PID": "1", "PWOS_FD": "0"}
-	c.Argv = []string{"/usr/bin/env", "-0"}
+	c.Argv, c.Net = []string{"/usr/bin/env", "-0"}, host.NetNone
 	names := map[string]string{}
 	for _, pair := range strings.Split(strings.TrimSuffix(output(t, open(t), c), "\x00"), "\x00") {
 		name, value, _ := strings.Cut(pair, "=")

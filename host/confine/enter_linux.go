@@ -143,13 +143,15 @@ func (b *builder) open() error {
 	return nil
 }
 
-// stage mounts a file system that is needed until the tree is made, where a directory is known to be: at the working
-// directory, which open has opened.
+// stagingPoint is a directory that every machine has and no layer lies below.
+const stagingPoint = "/proc/fs"
+
+// stage mounts a file system that is needed until the tree is made.
 func (b *builder) stage() (err error) {
 	if b.staging, err = tmpfs("1m", "0700"); err != nil {
 		return err
 	}
-	return attach(b.staging, b.plan.Dir)
+	return attach(b.staging, stagingPoint)
 }
 
 // add makes one layer.

@@ -18,12 +18,12 @@ const (
 // number that With takes. Making a namespace alone proves nothing: some systems let it be made and refuse the mount.
 func Try() (tried int) {
 	if unix.Unshare(unix.CLONE_NEWNS) == nil {
-		for _, dir := range []string{"/tmp", "/usr", "/etc"} { // any directory will do
+		for _, dir := range []string{"/usr", "/etc", "/bin"} { // any directory will do
 			if !isDir(dir) {
 				continue
 			}
 			hidden, veiled := layer{kind: empty, path: dir}, layer{kind: veil, path: dir, names: []string{"pwos-probe"}}
-			if p := (&Plan{Dir: dir, layers: []layer{hidden}}); p.build() == nil {
+			if p := (&Plan{Dir: "/dev", layers: []layer{hidden}}); p.build() == nil {
 				tried |= triedMounts
 				if p.layers[0] = veiled; p.build() == nil {
 					tried |= triedOverlay
