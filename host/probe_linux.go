@@ -97,7 +97,7 @@ func probed() int {
 // replaced returns the process that a shim has started in its place, once that shim has ended; the shim itself where it
 // could not, which it says elsewhere. tells is the daemon's copy of the shim's end of born.
 func replaced(shim *watched, born, tells *os.File) (*watched, error) {
-	closeFile(tells) // closing it again later does no harm
+	closeFile(tells) // so that it ends with the shim
 	text, err := io.ReadAll(born)
 	if err != nil || len(text) == 0 {
 		return shim, err

@@ -121,14 +121,13 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 		o.hand = len(files)
 		files = append(files, other)
 	}
-	var born *os.File
+	var born, tells *os.File
 	if p.plan != nil && p.plan.User && p.plan.Namespaces() {
-		var tells *os.File
 		if born, tells, err = os.Pipe(); err != nil {
 			return nil, nil, class(err)
 		}
 		defer closeFile(born)
-		e.extra = append(e.extra, tells)
+		defer closeFile(tells) // again, where replaced has
 		o.born = len(files)
 		files = append(files, tells)
 	}
@@ -141,7 +140,7 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 		argv: append([]string{shimArg, shimArg}, o.words()...), env: []string{childVar + "=1"}, dir: p.command.Dir, files: files,
 	})
 	if err == nil && born != nil {
-		w, err = replaced(w, born, e.extra[len(e.extra)-1])
+		w, err = replaced(w, born, tells)
 	}
 	if err != nil {
 		h.leave(p)
