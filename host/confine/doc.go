@@ -1,4 +1,4 @@
-// Package confine decides what a hosted program may read, write and reach, and takes everything else from it.
+// Package confine bounds what a hosted program can reach.
 //
 // It works in two steps. New makes a Plan in the daemon from what was asked for and what the machine has (Means). The plan
 // travels as words to the process that becomes the program, which carries it out before execve:

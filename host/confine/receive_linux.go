@@ -9,29 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sockets listen in the network of one program. Connections to them come from that program alone.
-type Sockets struct {
-	Proxy     net.Listener   // 127.0.0.1:ProxyPort
-	DNS       net.PacketConn // 127.0.0.1:53
-	DNSTCP    net.Listener   // 127.0.0.1:53
-	Relay     []net.Listener // all addresses, on 80, 443 and the granted ports: a connection's LocalAddr is the destination
-	Upstreams []net.Listener // 127.0.0.1, from UpstreamPort on
-}
-
-// Close closes all of them.
-func (s *Sockets) Close() error {
-	var errs []error
-	for _, l := range append(append([]net.Listener{s.Proxy, s.DNSTCP}, s.Relay...), s.Upstreams...) {
-		if l != nil {
-			errs = append(errs, l.Close())
-		}
-	}
-	if s.DNS != nil {
-		errs = append(errs, s.DNS.Close())
-	}
-	return errors.Join(errs...)
-}
-
 // Listens reports whether Enter will hand sockets over.
 func (p *Plan) Listens() bool { return p.network() && p.Net == NetKernel }
 
@@ -62,12 +39,6 @@ func (p *Plan) Receive(hand *net.UnixConn) (*Sockets, error) {
 		return nil, errors.Join(fmt.Errorf("take sockets: %w", err), s.Close())
 	}
 	return s, nil
-}
-
-// Accepted tells the waiting process that its sockets are served.
-func Accepted(hand *net.UnixConn) error {
-	_, err := hand.Write([]byte{'k'})
-	return err
 }
 
 // take puts a socket where its index says, as addresses orders them.
