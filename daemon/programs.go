@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -77,9 +78,13 @@ func (p *programs) close() {
 // operator here would free it of all that binds it there.
 func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
 	peer, err := unixsock.PeerOf(conn)
-	if err != nil {
+	_, foreign := errors.AsType[*unixsock.ForeignPeerError](err)
+	// Programs that run as another user are let in as what they are, and nobody else of that user.
+	foreign = foreign && p.user != nil && peer.UID == p.user.UID
+	if err != nil && !foreign {
 		return peer, err
 	}
+	refusal := err
 	raw, err := conn.(syscall.Conn).SyscallConn() // PeerOf has looked
 	if err != nil {
 		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
@@ -93,8 +98,11 @@ func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
 	if err != nil {
 		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
 	}
-	if owner != nil {
+	switch {
+	case owner != nil:
 		peer.Agent = owner.PID()
+	case foreign:
+		return peer, refusal
 	}
 	return peer, nil
 }

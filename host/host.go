@@ -134,6 +134,11 @@ func (h *Host) enter(p *Process) error {
 	if err := os.Mkdir(p.command.tmp(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make directory for temporary files: %w", err)
 	}
+	if h.user != nil {
+		if err := os.Lchown(p.command.tmp(), h.user.UID, h.user.GID); err != nil {
+			return fmt.Errorf("give directory for temporary files to user %d: %w", h.user.UID, err)
+		}
+	}
 	for {
 		h.sequence++
 		p.mark = newMark(h.own.instance(), h.own.incarnation(), h.sequence)
