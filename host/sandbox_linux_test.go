@@ -160,3 +160,11 @@ func TestSandboxOthers(t *testing.T) {
 		}
 	}
 }
+
+// outcomes says of each line that a helper printed whether it worked.
+func outcomes(text string) (list []bool) {
+	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+		list = append(list, strings.HasSuffix(line, ": ok"))
+	}
+	return list
+}
