@@ -200,7 +200,11 @@ func (b *builder) file(n int, l layer) error {
 		return err
 	}
 	path := filepath.Join(fdPath(b.staging), "f"+itoa(n))
-	if err := os.WriteFile(path, []byte(l.content), 0o444); err != nil {
+	mode := os.FileMode(0o444)
+	if l.content == "" {
+		mode = 0 // it stands for a hidden one
+	}
+	if err := os.WriteFile(path, []byte(l.content), mode); err != nil {
 		return err
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
