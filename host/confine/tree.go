@@ -125,6 +125,7 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 			list = append(list, layer{kind: empty, path: path})
 		}
 	}
+	list = append(list, t.paths(list)...)
 	order(list)
 	veils := map[string][]string{}
 	for _, path := range t.hidden {
@@ -182,6 +183,29 @@ func (t *tree) given() []layer {
 		}
 	}
 	return list
+}
+
+// paths are the directories of the program's own /tmp that lead to places: nothing else can be written in them, as it cannot
+// where they lead elsewhere.
+func (t *tree) paths(list []layer) (add []layer) {
+	for _, l := range list {
+		if l.kind != place {
+			continue
+		}
+		for _, above := range list {
+			rel, ok := relative(l.path, above.path)
+			if above.kind != scratch || !ok || rel == "." {
+				continue
+			}
+			first, more := firstOf(rel)
+			dir := join(above.path, first)
+			same := func(l layer) bool { return l.path == dir }
+			if more && !slices.ContainsFunc(list, same) && !slices.ContainsFunc(add, same) {
+				add = append(add, layer{kind: empty, path: dir})
+			}
+		}
+	}
+	return add
 }
 
 func (t *tree) covered(path string, by []string) bool {
