@@ -101,11 +101,14 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.blobs, err = openBlobs(&d.config, d.log); err != nil {
 		return err
 	}
+	if err := d.programs.look(&d.config); err != nil {
+		return err
+	}
 	key, err := openHostKey(d.config.StateDir)
 	if err != nil {
 		return err
 	}
-	s, err := openState(ctx, &d.config, key, d.log)
+	s, err := openState(ctx, &d.config, key, d.programs.means, d.log)
 	if err != nil {
 		return err
 	}

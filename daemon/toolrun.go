@@ -28,7 +28,7 @@ func (p *promptware) call(ctx context.Context, job *actors.Job) ([]byte, error) 
 		if err != nil {
 			return nil, err
 		}
-		tools.Programs = &usercall.Programs{Host: programs, Scratch: p.scratch}
+		tools.Programs = &usercall.Programs{Host: programs, Scratch: p.scratch, Private: p.private}
 	}
 	if err := authorize(&tools, do, job); err != nil {
 		return nil, err
