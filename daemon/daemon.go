@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -305,6 +306,9 @@ func (d *Daemon) Close() error {
 	}
 	if d.blobs != nil {
 		err = errors.Join(err, d.blobs.close())
+	}
+	if d.doors != nil && d.lock != nil {
+		err = errors.Join(err, os.RemoveAll(d.doors.inside))
 	}
 	if d.lock != nil {
 		err = errors.Join(err, d.lock.Release())
