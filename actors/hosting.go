@@ -37,6 +37,8 @@ type Hosting struct {
 	// Forget is called when many agents have ended since the last time: there may be folders of some that nobody remembers.
 	// Two calls may overlap; it may be nil.
 	Forget func()
+	// Confine adds to a command what the kernel's own places and settings ask for; it may be nil.
+	Confine func(*host.Command) error
 	// Occupied is told when there begin to be agents with programs, and when there are none any more; it may be nil.
 	Occupied func(bool)
 }
@@ -75,6 +77,9 @@ func (h *hosting) start(p *kernel.Program) (*host.Process, error) {
 		return nil, err
 	}
 	command, err := h.command(p)
+	if err == nil && h.Confine != nil {
+		err = h.Confine(&command)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +96,12 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 	folder := filepath.Join(h.Dir, strconv.FormatInt(p.PID, 10))
 	c := host.Command{
 		Argv: p.Spec.Command, Env: p.Spec.Env, Dir: filepath.Join(folder, "work"),
-		Channel: host.Channel(text(p.Spec.Channel)), Sandbox: host.Mode(text(p.Spec.Sandbox)), Limits: limits(p.Spec.Limits),
+		Channel: host.Channel(text(p.Spec.Channel)), Sandbox: host.Mode(p.Spec.Sandbox.Named()), Net: host.Net(p.Spec.Sandbox.Network()), Limits: limits(p.Spec.Limits),
 		TTY: text(p.Spec.TTY), PID: p.PID, AgentID: p.AgentID, Log: host.LogOptions{Path: filepath.Join(folder, LogName)},
+	}
+	if s := p.Spec.Sandbox; s != nil {
+		c.Read, c.Write, c.Hide = s.Read, s.Write, s.Hide
+		c.AllowGaps = s.AllowGaps != nil && *s.AllowGaps
 	}
 	own := c.Dir
 	if p.Spec.Cwd != nil {
@@ -106,6 +115,7 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 	}
 	if p.Spec.Cwd == nil {
 		c.Dir = canonical(c.Dir)
+		c.Places = []host.Place{{Target: c.Dir, Write: true}}
 	}
 	return c, nil
 }

@@ -38,7 +38,8 @@ func NewMetrics() *Metrics {
 func (m *Metrics) Recall(call *kernel.Call) { m.count(call, 1) }
 
 // count adds an entry n times; -1 takes one back that was lost. A call is counted once, with its verdict: one that has an
-// effect at its end. What the kernel does itself, a step of another call or a note, is nobody's call.
+// effect at its end. What the kernel does itself, a step of another call or a note, is not
+// counted; an effect that it has in an agent's name is the agent's call.
 func (m *Metrics) count(call *kernel.Call, n int64) {
 	row, pid := call.Syscall, call.PID
 	if end, ok := call.Input.(*schema.EffectEnd); ok && row.Ends() {
@@ -47,7 +48,7 @@ func (m *Metrics) count(call *kernel.Call, n int64) {
 	} else if intends(call) {
 		return
 	}
-	if row == nil || row.Internal && row.Outcome == "" { // with an outcome it is called in an agent's name
+	if row == nil || row.Internal && row.Outcome == "" {
 		return
 	}
 	m.mu.Lock()

@@ -11,10 +11,10 @@ import (
 // Blobs keeps what does not fit a line (MESSAGE 4.3.2). Its errors wrap a *schema.Error where a client may see them. It is
 // safe for concurrent use; it is called on the goroutines of the connection that needs it.
 type Blobs interface {
-	// Put writes a blob of an origin from r.
-	Put(origin string, r io.Reader) (schema.BlobPointer, error)
-	// Read returns what a reference of an origin names, at most so many bytes.
-	Read(origin string, p schema.BlobPointer, most int64) ([]byte, error)
+	// Put writes a blob of an origin from r, for a process.
+	Put(pid int64, origin string, r io.Reader) (schema.BlobPointer, error)
+	// Read returns what a reference of a process, and of its origin, names, at most so many bytes.
+	Read(pid int64, origin string, p schema.BlobPointer, most int64) ([]byte, error)
 }
 
 // MaxInlined is how many bytes a value may have that a call brings by reference: it is put into the call, and so into the
@@ -30,7 +30,7 @@ func (r *reader) inline(call *kernel.Call, in schema.Referring) *schema.Error {
 	if r.blobs == nil {
 		return schema.Errorf(schema.NotFound, "this kernel has no blob directory")
 	}
-	content, err := r.blobs.Read(r.origin(), ref.Pointer(), MaxInlined)
+	content, err := r.blobs.Read(r.caller.PID, r.origin(), ref.Pointer(), MaxInlined)
 	if err != nil {
 		return schema.AsError(err)
 	}
@@ -57,7 +57,7 @@ func (r *reader) origin() string {
 // refer writes an answer that does not fit a line as one that refers to what is too long. Where that cannot be kept, the
 // answer is an error; what the call did, it has done.
 func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, over int) {
-	short, refs, err := w.elsewhere(call.Syscall, call.Data, call.Origin, over)
+	short, refs, err := w.elsewhere(call, call.Data, over)
 	if err != nil {
 		shown := schema.AsError(err)
 		*w.buf = schema.AppendError(*w.buf, &call.Message, &schema.Error{
@@ -73,7 +73,8 @@ func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, over int) {
 const refsRoom = 256
 
 // elsewhere returns data that is shorter by what it has over, with its largest members put into the blob directory.
-func (w *writer) elsewhere(row *schema.Syscall, data []byte, origin string, over int) (short, refs []byte, err error) {
+func (w *writer) elsewhere(call *kernel.Call, data []byte, over int) (short, refs []byte, err error) {
+	row := call.Syscall
 	switch {
 	case w.blobs == nil:
 		return nil, nil, schema.Errorf(schema.Insufficient, "this kernel has no blob directory")
@@ -81,6 +82,6 @@ func (w *writer) elsewhere(row *schema.Syscall, data []byte, origin string, over
 		return nil, nil, schema.Errorf(schema.Insufficient, "what is opened is not written to a file")
 	}
 	return row.Output.Refer(data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
-		return w.blobs.Put(origin, bytes.NewReader(content))
+		return w.blobs.Put(call.PID, call.Origin, bytes.NewReader(content))
 	})
 }

@@ -68,7 +68,7 @@ func (w *writer) push(call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) {
 	if over <= 0 {
 		return
 	}
-	if short, refs, err := w.elsewhere(call.Syscall, e.Data, call.Origin, over); err == nil {
+	if short, refs, err := w.elsewhere(call, e.Data, over); err == nil {
 		stamp.Refs = refs
 		*w.buf = schema.AppendEvent((*w.buf)[:begin], call.Message.Dialect, e.Type, short, meta, stamp)
 	}

@@ -31,10 +31,16 @@ func ours(info fs.FileInfo) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// single reports whether a file is a regular one of ours that has one name.
-func single(info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return info.Mode().IsRegular() && ours(info) && ok && st.Nlink == 1
+// identityOf is what the system says of a file; nil where it does not.
+func identityOf(info fs.FileInfo) *syscall.Stat_t {
+	st, _ := info.Sys().(*syscall.Stat_t)
+	return st
+}
+
+// single reports whether a file is a regular one of the user's that has one name.
+func single(info fs.FileInfo, user int) bool {
+	st := identityOf(info)
+	return st != nil && info.Mode().IsRegular() && int(st.Uid) == user && st.Nlink == 1
 }
 
 // changed is when a file was last written to, linked or unlinked. No program can set it.
@@ -68,13 +74,13 @@ func (f folder) judge(file *os.File, name string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return after, agree(start, before, named, after)
+	return after, agree(f.user(), start, before, named, after)
 }
 
 // agree is the verdict on what was seen, from start on, in this order: the open file, the name, the open file again.
-func agree(start time.Time, before, named, after fs.FileInfo) error {
+func agree(user int, start time.Time, before, named, after fs.FileInfo) error {
 	switch {
-	case !single(before), !single(after), !os.SameFile(before, named):
+	case !single(before, user), !single(after, user), !os.SameFile(before, named):
 		return foreign()
 	case start.Sub(changed(before)) <= settle, !changed(after).Equal(changed(before)):
 		return errYoung

@@ -16,7 +16,17 @@ import (
 // folder is an origin's, opened. That of the kernel's own origin is the store's root.
 type folder struct {
 	*os.Root
-	shared bool
+	shared  bool
+	foreign bool // its files belong to owner, who may be another user than we are
+	owner   int
+}
+
+// user is whose the files of the folder must be.
+func (f folder) user() int {
+	if f.foreign {
+		return f.owner
+	}
+	return os.Geteuid()
 }
 
 func (f folder) close() {
@@ -28,7 +38,7 @@ func (f folder) close() {
 // folder opens a folder of the directory, which must be no link to another.
 func (s *Store) folder(name string) (folder, error) {
 	if name == "" {
-		return folder{s.root.Load(), true}, nil
+		return folder{Root: s.root.Load(), shared: true}, nil
 	}
 	above := s.root.Load()
 	root, err := above.OpenRoot(name)
@@ -44,7 +54,7 @@ func (s *Store) folder(name string) (folder, error) {
 	if err != nil {
 		return folder{}, errors.Join(err, root.Close())
 	}
-	return folder{root, false}, nil
+	return folder{Root: root}, nil
 }
 
 // file opens a file of the folder for reading, if it is one that counts. Nothing is decided before it is open: what is
@@ -170,6 +180,11 @@ func (s *Store) Read(origin string, p schema.BlobPointer, most int64) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
+	return ReadAll(r, most)
+}
+
+// ReadAll reads a blob of at most so many bytes, more is InvalidInput, and closes it.
+func ReadAll(r *Reader, most int64) ([]byte, error) {
 	if r.Size() > most {
 		return nil, errors.Join(invalid("what the reference names must not be larger than %d bytes", most), r.Close())
 	}

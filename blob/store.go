@@ -79,7 +79,11 @@ func New(o Options) (*Store, error) {
 		entries: map[string]entry{}, uses: map[string]int{}, writing: map[string]bool{},
 	}
 	s.root.Store(root)
-	_, err = s.sweep(true)
+	// The processes of before are gone, and what they were given has one name again.
+	err = s.Drop(func(int64) bool { return false })
+	if err == nil {
+		_, err = s.sweep(true)
+	}
 	if err = errors.Join(err, s.clear()); err != nil {
 		return nil, errors.Join(fmt.Errorf("clear blobs: %w", err), root.Close())
 	}

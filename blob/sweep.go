@@ -20,7 +20,7 @@ type found struct {
 // files of others, and of an earlier start, from when they were last changed.
 func (s *Store) Sweep() (Usage, error) {
 	removed, err := s.sweep(false)
-	if err != nil {
+	if err = errors.Join(err, s.sweepShared()); err != nil {
 		return removed, fmt.Errorf("sweep blobs: %w", err)
 	}
 	return removed, nil

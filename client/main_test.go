@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 func TestMain(m *testing.M) {
+	daemon.Shim()
 	if mode := os.Getenv(fakeMode); mode != "" {
 		os.Exit(fakeDaemon(mode))
 	}

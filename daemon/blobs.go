@@ -69,7 +69,22 @@ func (b *blobs) close() error {
 }
 
 // Put implements actors.Blobs.
-func (b *blobs) Put(origin string, r io.Reader) (schema.BlobPointer, error) {
+func (b *blobs) Put(pid int64, origin string, r io.Reader) (schema.BlobPointer, error) {
 	kept, err := b.Store.Put(origin, r)
+	if err == nil {
+		err = b.Give(pid, kept.Pointer)
+	}
 	return kept.Pointer, err
+}
+
+// Read implements actors.Blobs.
+func (b *blobs) Read(pid int64, origin string, p schema.BlobPointer, most int64) (data []byte, err error) {
+	if p.Scheme != "file" {
+		return b.Store.Read(origin, p, most)
+	}
+	r, err := b.OpenFor(pid, origin, p)
+	if err != nil {
+		return nil, err
+	}
+	return blob.ReadAll(r, most)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -101,11 +102,14 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.blobs, err = openBlobs(&d.config, d.log); err != nil {
 		return err
 	}
+	if err := d.programs.look(&d.config); err != nil {
+		return err
+	}
 	key, err := openHostKey(d.config.StateDir)
 	if err != nil {
 		return err
 	}
-	s, err := openState(ctx, &d.config, key, d.log)
+	s, err := openState(ctx, &d.config, key, d.programs.means, d.log)
 	if err != nil {
 		return err
 	}
@@ -116,6 +120,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	if err := s.begin(&d.config, here); err != nil {
+		s.journal.Unsign()
 		return err
 	}
 	if d.held() {
@@ -153,10 +158,10 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
 	}
+	d.warnOfOrigins()
 	if d.networks, err = newNetworks(&d.config, s, d.web, d.kernel, d.log); err != nil {
 		return err
 	}
-	d.warnOfOrigins()
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
 	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)
@@ -301,6 +306,9 @@ func (d *Daemon) Close() error {
 	}
 	if d.blobs != nil {
 		err = errors.Join(err, d.blobs.close())
+	}
+	if d.doors != nil && d.lock != nil {
+		err = errors.Join(err, os.RemoveAll(d.doors.inside))
 	}
 	if d.lock != nil {
 		err = errors.Join(err, d.lock.Release())

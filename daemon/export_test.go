@@ -31,6 +31,21 @@ func NewRefusals(log *slog.Logger, note func(kernel.Step)) *Refusals {
 func (r *Refusals) Refused(one *schema.LoginFailedInput) { r.refused(one) }
 func (r *Refusals) Close()                               { r.close() }
 
+// OnMachine has the daemon take itself to be on the machine of that number; Open comes after it.
+func (d *Daemon) OnMachine(id string) {
+	here := d.locate
+	d.locate = func(dir string) (location, error) {
+		l, err := here(dir)
+		l.machine = id
+		return l, err
+	}
+}
+
+// Differs says in what one location, of a machine and a directory, is another than the next.
+func Differs(machine, directory, oldMachine, oldDirectory string) string {
+	return location{machine, directory}.differs(oldMachine, oldDirectory)
+}
+
 // Do makes a call as the operator.
 func (d *Daemon) Do(typ string, in any) ([]byte, error) { return d.kernel.Do("", typ, in) }
 
@@ -49,19 +64,4 @@ func (d *Daemon) NetworkNeeds(pid int64, upstream func(int) string) (ports []uin
 func (d *Daemon) Resolve(r fetch.Resolver) {
 	o := fetch.Options{Resolver: r, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	*d.web.fetcher = *fetch.New(o)
-}
-
-// OnMachine has the daemon take itself to be on the machine of that number; Open comes after it.
-func (d *Daemon) OnMachine(id string) {
-	here := d.locate
-	d.locate = func(dir string) (location, error) {
-		l, err := here(dir)
-		l.machine = id
-		return l, err
-	}
-}
-
-// Differs says in what one location, of a machine and a directory, is another than the next.
-func Differs(machine, directory, oldMachine, oldDirectory string) string {
-	return location{machine, directory}.differs(oldMachine, oldDirectory)
 }

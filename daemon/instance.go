@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -103,7 +104,7 @@ func Restore(ctx context.Context, args []string, getenv func(string) string, std
 		return r, err
 	}
 	// Unsigned: the key of the epoch before is not this one's to sign with.
-	s, err := openState(ctx, &cfg, nil, newLog(stderr, cfg.Log, getenv))
+	s, err := openState(ctx, &cfg, nil, host.Means{}, newLog(stderr, cfg.Log, getenv))
 	if errors.Is(err, journal.ErrLocked) {
 		return r, fmt.Errorf("a kernel runs on %s: end it with \"pwos shutdown\" first: %w", cfg.StateDir, err)
 	}

@@ -21,6 +21,7 @@ import (
 const asProgram = "PWOS_DAEMON_TEST"
 
 func TestMain(m *testing.M) {
+	daemon.Shim()
 	if os.Getenv(asProgram) != "" {
 		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 	}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -28,6 +29,8 @@ func Shim() { host.Shim() }
 // no processes.
 type programs struct {
 	instance string
+	means    host.Means // to confine them with
+	user     *host.User // whom they run as; nil: as this process does
 	limit    int
 	log      *slog.Logger
 
@@ -46,16 +49,15 @@ func (p *programs) host() (*host.Host, error) {
 	if p.closed {
 		return nil, host.ErrClosed
 	}
-	h, err := host.New(host.Options{Instance: p.instance})
+	h, err := host.New(host.Options{Instance: p.instance, Means: &p.means, User: p.user})
 	if err != nil {
 		return nil, err
 	}
 	p.opened.Store(h)
-	level := host.SandboxLevel()
-	if level == "none" {
-		p.log.Warn("AGENTS ARE NOT CONFINED: this system has no sandbox for them; sandbox=strict refuses to start", "sandbox", level)
+	if h.Level() == "none" {
+		p.log.Warn("AGENTS ARE NOT CONFINED: this system has no sandbox for them; sandbox=strict refuses to start", "sandbox", h.Level())
 	}
-	p.log.Info("programs of agents are hosted", "sandbox", level, "not_enforced", host.Gaps())
+	p.log.Info("programs of agents are hosted", "sandbox", h.Level(), "sandbox_gaps", h.Gaps())
 	return h, nil
 }
 
@@ -87,9 +89,13 @@ func bounds(a config.Agents) unixsock.Bounds {
 // operator here would free it of all that binds it there.
 func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
 	peer, err := unixsock.PeerOf(conn)
-	if err != nil {
+	_, foreign := errors.AsType[*unixsock.ForeignPeerError](err)
+	// Programs that run as another user are let in as what they are, and nobody else of that user.
+	foreign = foreign && p.user != nil && peer.UID == p.user.UID
+	if err != nil && !foreign {
 		return peer, err
 	}
+	refusal := err
 	raw, err := conn.(syscall.Conn).SyscallConn() // PeerOf has looked
 	if err != nil {
 		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
@@ -103,8 +109,11 @@ func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
 	if err != nil {
 		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
 	}
-	if owner != nil {
+	switch {
+	case owner != nil:
 		peer.Agent = owner.PID()
+	case foreign:
+		return peer, refusal
 	}
 	return peer, nil
 }
@@ -131,12 +140,16 @@ func (d *Daemon) hosting() actors.Hosting {
 		Host: d.programs.host, Connect: d.programs.connect, Dir: dir,
 		Private: []string{d.config.StateDir, d.config.RuntimeDir}, Trusted: trusted(d.config),
 		Grace: time.Duration(d.config.Agents.Grace), Policy: policy(d.config.Agents), Occupied: d.idle.occupied,
-		Hold: d.held(),
+		Hold: d.held(), Confine: d.confine,
 		Forget: func() {
-			d.programs.forget(dir, func(pid int64) bool {
+			remembered := func(pid int64) bool {
 				p := processes.Process(pid)
 				return p == nil || p.AgentID != "" // of a forgotten one the name is gone too
-			})
+			}
+			d.programs.forget(dir, remembered)
+			if err := d.blobs.Drop(remembered); err != nil {
+				d.log.Warn("blobs of agents that are forgotten", "error", err)
+			}
 		},
 	}
 }

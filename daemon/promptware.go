@@ -36,6 +36,7 @@ type promptware struct {
 	trusted *sshauth.Source // the keys whose signatures of resources count
 	tools   usercall.Caller
 
+	private []string                   // hidden from programs
 	scratch string                     // holds what programs work on; "": programs are not run
 	host    func() (*host.Host, error) // opened for the first program
 	// slots has room for each tool that may run: a module computes on the kernel's own threads, so that as many of them as there
@@ -68,6 +69,7 @@ func newPromptware(cfg *config.Config, s *state, programs *programs, web func(*a
 	if !cfg.Tools.Programs {
 		return p, nil
 	}
+	p.private = private(*cfg)
 	p.scratch, p.host = filepath.Join(cfg.StateDir, "scratch"), programs.host
 	if err := empty(p.scratch); err != nil { // each call has a directory of its own there: nothing depends on it
 		log.Warn("what tools of an earlier kernel have left could not be removed", "error", err)

@@ -24,6 +24,10 @@ type sockets struct {
 	bound []*unixsock.Listener
 	log   *slog.Logger
 
+	paths  []string // of all sockets, inherited ones too
+	inside string   // where programs find them
+	all    bool     // programs run as another user
+
 	said map[*unixsock.Listener]string // why one cannot be bound again, as the log has it
 }
 
@@ -52,7 +56,10 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 	if err != nil {
 		return err
 	}
-	d.doors = &sockets{lock: d.lock, bound: slices.Clone(bound), log: d.log, said: make(map[*unixsock.Listener]string)}
+	d.doors = &sockets{
+		lock: d.lock, bound: slices.Clone(bound), log: d.log, said: make(map[*unixsock.Listener]string),
+		inside: insideDir(places), all: d.config.Agents.User != "",
+	}
 	for _, door := range doors {
 		var ln net.Listener
 		if door.inherited != nil {
@@ -63,6 +70,7 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 		if d.config.IdleTimeout > 0 {
 			ln = counted{Listener: ln, idle: d.idle}
 		}
+		d.doors.paths = append(d.doors.paths, ln.Addr().String())
 		e := unixsock.Endpoint{Listener: ln, Dialect: door.dialect, MaxLine: door.limit}
 		d.endpoints = append(d.endpoints, e)
 		if d.config.AuthorizedKeys == "" {
@@ -75,7 +83,7 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 			return err
 		}
 	}
-	return nil
+	return d.doors.share()
 }
 
 // watchSockets looks after the sockets until the returned function is called, which waits for the end of that.
@@ -123,5 +131,8 @@ func (s *sockets) look(ctx context.Context) {
 			s.said[l] = err.Error()
 			s.log.Error("socket was removed, and cannot be bound again", "socket", l.Addr().String(), "error", err)
 		}
+	}
+	if err := s.share(); err != nil {
+		s.log.Error("programs do not find the sockets", "error", err)
 	}
 }

@@ -35,6 +35,7 @@ import (
 type state struct {
 	dir     string // the journal's
 	log     *slog.Logger
+	means   host.Means // to confine programs with
 	journal *journal.Log
 
 	pools     []string // names of the resources, ascending
@@ -65,8 +66,8 @@ type state struct {
 }
 
 // openState opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
-func openState(ctx context.Context, cfg *config.Config, key *hostKey, log *slog.Logger) (s *state, err error) {
-	made := &state{dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys(), metrics: actors.NewMetrics()}
+func openState(ctx context.Context, cfg *config.Config, key *hostKey, means host.Means, log *slog.Logger) (s *state, err error) {
+	made := &state{means: means, dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys(), metrics: actors.NewMetrics()}
 	s = made // which a failure takes back
 	s.journal, err = s.openJournal(key)
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	}
 	parameters, err := schema.Marshal(&parameterBlock{
 		Root: cfg.Root, Origin: cfg.Origin, Init: cfg.Init, Mounts: cfg.Mounts, Version: Version(), Sync: string(cfg.Journal.Sync),
-		Resources: cfg.Resources, Sandbox: host.SandboxLevel(), Gaps: host.Gaps(),
+		Resources: cfg.Resources, Sandbox: s.means.Level(), Gaps: s.means.Gaps(),
 	})
 	if err != nil {
 		return err

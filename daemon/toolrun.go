@@ -28,7 +28,10 @@ func (p *promptware) call(ctx context.Context, job *actors.Job) ([]byte, error) 
 		if err != nil {
 			return nil, err
 		}
-		tools.Programs = &usercall.Programs{Host: programs, Scratch: p.scratch}
+		tools.Programs = &usercall.Programs{Host: programs, Scratch: p.scratch, Private: p.private}
+	}
+	if err := authorize(&tools, do, job); err != nil {
+		return nil, err
 	}
 	made, err := use(ctx, &tools, do, job.PID)
 	if err == nil && !schema.ValidWithin(made.output, schema.MaxKeptDepth) {
@@ -47,6 +50,18 @@ func (p *promptware) call(ctx context.Context, job *actors.Job) ([]byte, error) 
 	}
 	p.log.Info("tool failed", "tool", tool.URI, "digest", tool.Digest, "pid", job.PID, "error", why.Message, "said", tool.Said)
 	return record(tool.URI, tool.Digest, &schema.Outcome{Err: why})
+}
+
+// authorize refuses the call of a tool that the caller's token does not name. A name that means nothing is for the call to tell.
+func authorize(tools *usercall.Caller, do *process.Tool, job *actors.Job) error {
+	at, err := tools.Space.Resolve(do.Path, do.Base)
+	if err != nil {
+		return nil
+	}
+	if denied := kernel.AuthorizeCall(job.PID, job.Token, at.URI, job.Tick); denied != nil {
+		return denied
+	}
+	return nil
 }
 
 // used is what came of a tool, and which it was.

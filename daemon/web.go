@@ -133,6 +133,9 @@ func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := w.blobs.Give(job.PID, kept.Pointer); err != nil {
+			return nil, fmt.Errorf("show blob to pid %d: %w", job.PID, err)
+		}
 		sum = kept.Digest
 		out.BodyRef = (*schema.BlobRef)(&kept.Pointer)
 	} else {
@@ -223,7 +226,7 @@ func (w *web) body(job *actors.Job, in *schema.HTTPFetchInput, req *fetch.Reques
 		sum := sha256.Sum256(data)
 		req.Body, out.SentDigest = fetch.Bytes(data), digest(sum[:])
 	default:
-		r, err := w.blobs.Open(job.Origin, in.BodyRef.Pointer())
+		r, err := w.blobs.OpenFor(job.PID, job.Origin, in.BodyRef.Pointer())
 		if err != nil {
 			return err
 		}
@@ -232,7 +235,7 @@ func (w *web) body(job *actors.Job, in *schema.HTTPFetchInput, req *fetch.Reques
 			return fmt.Errorf("close blob: %w", err)
 		}
 		req.Body = &fetch.Body{Size: size, Open: func() (io.ReadCloser, error) {
-			again, err := w.blobs.Open(job.Origin, in.BodyRef.Pointer())
+			again, err := w.blobs.OpenFor(job.PID, job.Origin, in.BodyRef.Pointer())
 			if err != nil {
 				return nil, err
 			}

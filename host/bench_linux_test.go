@@ -17,16 +17,19 @@ import (
 func BenchmarkSpawn(b *testing.B) {
 	h := open(b)
 	dir := b.TempDir()
-	ways := map[string]func() error{
-		"host": func() error {
-			p, err := h.Start(b.Context(), host.Command{Argv: []string{"/bin/true"}, Dir: dir, PID: 1})
+	sandboxed := func(mode host.Mode) func() error {
+		return func() error {
+			p, err := h.Start(b.Context(), host.Command{Argv: []string{"/bin/true"}, Dir: dir, PID: 1, Sandbox: mode})
 			if err != nil {
 				return err
 			}
 			_, err = io.Copy(io.Discard, p.Conn())
 			<-p.Done()
 			return firstOf(err, p.Conn().Close())
-		},
+		}
+	}
+	ways := map[string]func() error{
+		"off": sandboxed(host.SandboxOff), "default": sandboxed(host.SandboxDefault), "strict": sandboxed(host.SandboxStrict),
 		"os-exec": func() error {
 			cmd := exec.Command("/bin/true")
 			cmd.Dir = dir
@@ -38,7 +41,7 @@ func BenchmarkSpawn(b *testing.B) {
 			return cmd.Run()
 		},
 	}
-	for _, name := range []string{"host", "os-exec"} {
+	for _, name := range []string{"off", "default", "strict", "os-exec"} {
 		b.Run(name+"/one", func(b *testing.B) {
 			for b.Loop() {
 				check(b, ways[name]())

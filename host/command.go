@@ -6,9 +6,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/promptware-os/pwos/host/confine"
 )
 
 // Channel says over which descriptors a program speaks with the kernel.
@@ -29,13 +32,34 @@ type Mode string
 // The modes of the sandbox.
 const (
 	// SandboxDefault confines as far as the system can; Process.Sandbox says how far that was.
-	SandboxDefault Mode = "default"
-	// SandboxStrict refuses to start where writes outside the working directory, or calls that change how other processes
-	// run, cannot be refused.
-	SandboxStrict Mode = "strict"
+	SandboxDefault Mode = confine.Default
+	// SandboxStrict lets nothing be read but the system's files and what is named, and refuses to start where the system lacks
+	// one of the means.
+	SandboxStrict Mode = confine.Strict
 	// SandboxOff does not confine. Privileges are dropped all the same.
-	SandboxOff Mode = "off"
+	SandboxOff Mode = confine.Off
 )
+
+// Net says what network a program has.
+type Net string
+
+// The networks.
+const (
+	NetNone   Net = confine.NetNone   // none
+	NetKernel Net = confine.NetKernel // through Command.Network only
+	NetOpen   Net = confine.NetOpen   // as the kernel's user
+)
+
+// Network is the network of a mode for which none is named.
+func (m Mode) Network() Net {
+	switch m {
+	case SandboxStrict:
+		return NetNone
+	case SandboxOff:
+		return NetOpen
+	}
+	return NetKernel
+}
 
 // Limits bounds what a program uses. Zero means no limit. Those on CPU time, memory and open files bind each process by
 // itself, not their sum; see the package comment.
@@ -76,6 +100,27 @@ type Command struct {
 	TTY     string
 	Limits  Limits
 	Sandbox Mode // "" means default
+	Net     Net  // "" means the mode's
+
+	// Read, Write and Hide are what a sandbox lets the program read and write beside its working directory, and hides from it.
+	// Hidden beats written.
+	Read, Write, Hide []string
+	// Private are the kernel's own files and directories, hidden too, and Places those of them that are the program's.
+	Private []string
+	Places  []Place
+	// ShowProgram lets a sandbox show the program's own file wherever it lies, unless it is hidden.
+	ShowProgram bool
+	// AllowGaps starts the program where the system cannot hide what is private.
+	AllowGaps bool
+	// Network serves the program's network (NetKernel). It is called before the program runs and owns the sockets from then on.
+	// Without it, or where it fails, they are closed.
+	Network func(*Process, *Sockets) error
+	// Ports are those on which connections to names are accepted, beside 80 and 443.
+	Ports []uint16
+	// Upstreams are the names of services for each of which the program has an address of its own, in the variable that
+	// UpstreamEnv names.
+	Upstreams []string
+
 	PID     int64
 	AgentID string
 	Log     LogOptions
@@ -101,6 +146,9 @@ func (c Command) normal() (Command, error) {
 	}
 	if c.Sandbox == "" {
 		c.Sandbox = SandboxDefault
+	}
+	if c.Net == "" {
+		c.Net = c.Sandbox.Network()
 	}
 	if c.Log.MaxBytes == 0 {
 		c.Log.MaxBytes = logBytes
@@ -142,8 +190,17 @@ func (c Command) wrong() string {
 		return "with a terminal the channel is fd3"
 	case c.Sandbox != SandboxDefault && c.Sandbox != SandboxStrict && c.Sandbox != SandboxOff:
 		return fmt.Sprintf("sandbox %q is not one of default, strict, off", c.Sandbox)
+	case c.Net != NetNone && c.Net != NetKernel && c.Net != NetOpen:
+		return fmt.Sprintf("net %q is not one of none, kernel, open", c.Net)
+	case c.Sandbox == SandboxOff && c.Net != NetOpen:
+		return "sandbox off bounds no network: net can only be open there"
 	case c.Log.MaxBytes < 0 || c.Log.Files < 0 || c.Log.Files > maxLogFiles:
 		return "bounds of the log are out of range"
+	}
+	for _, path := range slices.Concat(c.Read, c.Write, c.Hide, c.Private) {
+		if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+			return fmt.Sprintf("%q is not an absolute path", path)
+		}
 	}
 	for name, value := range c.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
@@ -196,11 +253,22 @@ func below(path, dir string) (bool, error) {
 func (c Command) tmp() string { return filepath.Join(c.Dir, ".tmp") }
 
 // environ returns the program's environment: nothing of the daemon's but PATH and LANG, so that no secret of the
-// operator's shell is handed on. HOME is the working directory, the one place where a confined program may write.
-func (c Command) environ() []string {
+// operator's shell is handed on. HOME is the working directory, the one place where a confined program may write. proxied
+// says that its network leads through the kernel's proxy.
+func (c Command) environ(proxied bool) []string {
 	env := map[string]string{
 		"PATH": or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"), "LANG": or(os.Getenv("LANG"), "C.UTF-8"),
 		"HOME": c.Dir, "TMPDIR": c.tmp(),
+	}
+	if proxied {
+		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+			env[name], env[strings.ToLower(name)] = ProxyURL, ProxyURL
+		}
+		env["NO_PROXY"], env["no_proxy"] = "localhost,127.0.0.1,::1", "localhost,127.0.0.1,::1"
+		env["NODE_USE_ENV_PROXY"] = "1"
+		for i, name := range c.Upstreams {
+			env[UpstreamEnv(name)] = UpstreamURL(i)
+		}
 	}
 	for name, value := range c.Env {
 		env[name] = value

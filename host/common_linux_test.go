@@ -27,8 +27,10 @@ func open(t testing.TB) *host.Host {
 // shell is a command that runs a script.
 func shell(t testing.TB, script string, args ...string) host.Command {
 	t.Helper()
+	self, err := os.Executable() // which scripts run
+	check(t, err)
 	return host.Command{
-		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, args...), Dir: t.TempDir(), PID: 7, AgentID: "worker",
+		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, args...), Dir: t.TempDir(), PID: 7, AgentID: "worker", Read: []string{self},
 	}
 }
 
@@ -37,7 +39,7 @@ func helper(t testing.TB, args ...string) host.Command {
 	t.Helper()
 	self, err := os.Executable()
 	check(t, err)
-	return host.Command{Argv: append([]string{self}, args...), Dir: t.TempDir(), PID: 7, AgentID: "worker"}
+	return host.Command{Argv: append([]string{self}, args...), Dir: t.TempDir(), PID: 7, AgentID: "worker", ShowProgram: true}
 }
 
 // start starts a command that has to start.

@@ -2,21 +2,13 @@ package host
 
 import "context"
 
-// DecideSandbox is Mode.decide, for means that this machine does not have.
-func DecideSandbox(m Mode, abi int, filter bool) (string, error) {
-	return m.decide(means{abi, filter})
+// StartAt is Host.Start on a machine with other means.
+func StartAt(ctx context.Context, h *Host, c Command, has Means) (*Process, error) {
+	return h.start(ctx, c, has)
 }
 
-// GapsAt is gaps, for means that this machine does not have.
-func GapsAt(abi int, filter bool) []string { return gaps(means{abi, filter}) }
-
-// FilterOf is the filter for a machine of another kind.
-var FilterOf = filterOf
-
-// StartAt is Host.Start on a kernel of another level.
-func StartAt(ctx context.Context, h *Host, c Command, abi int) (*Process, error) {
-	return h.start(ctx, c, means{abi, canFilter()})
-}
+// MeansOf are the means that a host has found.
+func MeansOf(h *Host) Means { return h.means }
 
 // Mark is a mark, for tests of its arithmetic.
 type Mark = mark

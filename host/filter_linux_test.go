@@ -2,7 +2,6 @@ package host_test
 
 import (
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,14 +16,14 @@ import (
 // another agent, not all processes of its user. It may look. One that is not confined may do all of it.
 func TestReach(t *testing.T) {
 	t.Parallel()
-	if host.FilterOf(runtime.GOARCH) == nil || contains(host.Gaps(), "needs seccomp") {
+	h := open(t)
+	if !host.MeansOf(h).Filter {
 		t.Skip("calls cannot be filtered here")
 	}
-	h := open(t)
 	other := start(t, h, shell(t, "read x"))
 	for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxStrict} {
 		if mode == host.SandboxStrict {
-			level(t, 3)
+			strict(t, h)
 		}
 		for _, pid := range []int{os.Getpid(), other.OSPID(), 0} {
 			c := helper(t, "t-reach", itoa(pid))
@@ -95,98 +94,4 @@ func call(number, a, b, c uintptr) error {
 
 func contains(list []string, part string) bool {
 	return strings.Contains(strings.Join(list, "\n"), part)
-}
-
-// TestFilter: what the filter answers, on each kind of machine and by each way to call the kernel, which no one machine could
-// be asked. Arguments are of 64 bits, numbers of processes of 32.
-func TestFilter(t *testing.T) {
-	t.Parallel()
-	const (
-		x32     = 1 << 30
-		other   = 4711
-		pointer = 1 << 40
-	)
-	allowed, refused := uint32(unix.SECCOMP_RET_ALLOW), unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM)
-	for name, on := range map[string]struct {
-		machine                                                 string
-		arch, bit                                               uint32
-		prlimit, priority, io, scheduler, param, attr, harmless uint32
-	}{
-		"amd64":        {"amd64", unix.AUDIT_ARCH_X86_64, 0, 302, 141, 251, 144, 142, 314, 203},
-		"x32":          {"amd64", unix.AUDIT_ARCH_X86_64, x32, 302, 141, 251, 144, 142, 314, 97},
-		"386 on amd64": {"amd64", unix.AUDIT_ARCH_I386, 0, 340, 97, 289, 156, 154, 351, 302},
-		"arm64":        {"arm64", unix.AUDIT_ARCH_AARCH64, 0, 261, 140, 30, 119, 118, 274, 302},
-		"arm on arm64": {"arm64", unix.AUDIT_ARCH_ARM, 0, 369, 97, 314, 156, 154, 380, 261},
-	} {
-		program := host.FilterOf(on.machine)
-		for _, c := range []struct {
-			what   string
-			number uint32
-			args   [3]uint64
-			want   uint32
-		}{
-			{"own limit", on.prlimit, [3]uint64{0, 7, pointer}, allowed},
-			{"own limit, half a number beside", on.prlimit, [3]uint64{1 << 32, 7, pointer}, allowed},
-			{"limit read", on.prlimit, [3]uint64{other, 7, 0}, allowed},
-			{"limit", on.prlimit, [3]uint64{other, 7, 16}, refused},
-			{"limit, high pointer", on.prlimit, [3]uint64{other, 7, pointer}, refused},
-			{"own priority", on.priority, [3]uint64{0, 0, 19}, allowed},
-			{"own group's priority", on.priority, [3]uint64{1, 0, 19}, allowed},
-			{"user's priority", on.priority, [3]uint64{2, 0, 19}, refused},
-			{"priority", on.priority, [3]uint64{0, other, 19}, refused},
-			{"own io priority", on.io, [3]uint64{1, 0, 7}, allowed},
-			{"group's io priority", on.io, [3]uint64{2, 0, 7}, allowed},
-			{"user's io priority", on.io, [3]uint64{3, 0, 7}, refused},
-			{"io priority", on.io, [3]uint64{1, other, 7}, refused},
-			{"own scheduler", on.scheduler, [3]uint64{0, 5, pointer}, allowed},
-			{"scheduler", on.scheduler, [3]uint64{other, 5, pointer}, refused},
-			{"parameter", on.param, [3]uint64{other, pointer}, refused},
-			{"attributes", on.attr, [3]uint64{other, pointer}, refused},
-			{"another call", on.harmless, [3]uint64{other, other, other}, allowed},
-		} {
-			if got := judged(t, program, c.number|on.bit, on.arch, c.args); got != c.want {
-				t.Errorf("%s, %s: %#x, want %#x", name, c.what, got, c.want)
-			}
-		}
-	}
-	if got := judged(t, host.FilterOf("amd64"), 302, unix.AUDIT_ARCH_S390X, [3]uint64{}); got != unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS) {
-		t.Errorf("a convention that the machine does not have: %#x", got)
-	}
-	if host.FilterOf("s390x") != nil {
-		t.Error("there is a filter for a machine whose numbers are not known")
-	}
-}
-
-// judged runs a filter as the kernel would, as far as these programs go.
-func judged(t *testing.T, program []unix.SockFilter, number, arch uint32, args [3]uint64) uint32 {
-	t.Helper()
-	data := map[uint32]uint32{0: number, 4: arch}
-	for i, a := range args {
-		data[uint32(16+8*i)], data[uint32(20+8*i)] = uint32(a), uint32(a>>32)
-	}
-	var loaded uint32
-	for at := 0; at < len(program); at++ {
-		switch in := program[at]; in.Code {
-		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
-			value, ok := data[in.K]
-			if !ok {
-				t.Fatalf("instruction %d loads what is not there: %d", at, in.K)
-			}
-			loaded = value
-		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
-			loaded &= in.K
-		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
-			if loaded == in.K {
-				at += int(in.Jt)
-			} else {
-				at += int(in.Jf)
-			}
-		case unix.BPF_RET | unix.BPF_K:
-			return in.K
-		default:
-			t.Fatalf("instruction %d is unknown: %+v", at, in)
-		}
-	}
-	t.Fatal("the program has no end")
-	return 0
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/promptware-os/pwos/host/confine"
 )
 
 // Options are the settings of a host.
@@ -17,11 +19,18 @@ type Options struct {
 	// instance must not be open at once: each takes the other's agents for leftovers. Empty: a name of its own, and what
 	// an earlier host left behind is not found.
 	Instance string
+	// Means are what to confine programs with; nil: what Probe finds.
+	Means *Means
+	// User is whom programs run as; nil: as this process does. It takes user 0.
+	User *User
 }
 
 // Host starts programs and answers for all of them. Its methods may be called from any goroutine.
 type Host struct {
 	own     mark // what the marks of its agents have in common
+	means   Means
+	homes   confine.Homes
+	user    *User
 	forks   *forks
 	search  *census
 	closing chan struct{} // closed when Close begins
@@ -53,8 +62,15 @@ func New(o Options) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open host: %w", err)
 	}
+	if o.Means == nil {
+		found, err := Probe()
+		if err != nil {
+			return nil, fmt.Errorf("open host: %w", err)
+		}
+		o.Means = &found
+	}
 	h := &Host{
-		own: own, forks: newForks(), search: &census{}, closing: make(chan struct{}),
+		own: own, means: *o.Means, user: o.User, homes: homes(o.User), forks: newForks(), search: &census{}, closing: make(chan struct{}),
 		agents: map[mark]*Process{},
 	}
 	w, err := h.startGuard()
@@ -117,6 +133,11 @@ func (h *Host) enter(p *Process) error {
 	// Only made, never written to: that it may be a link of the agent's does no harm.
 	if err := os.Mkdir(p.command.tmp(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make directory for temporary files: %w", err)
+	}
+	if h.user != nil {
+		if err := os.Lchown(p.command.tmp(), h.user.UID, h.user.GID); err != nil {
+			return fmt.Errorf("give directory for temporary files to user %d: %w", h.user.UID, err)
+		}
 	}
 	for {
 		h.sequence++

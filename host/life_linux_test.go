@@ -174,6 +174,7 @@ func TestFirstThreadEnds(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	c := helper(t, "t-orphan-as", "lonely")
+	c.Read = c.Argv[:1]
 	c.Argv = []string{"/bin/sh", "-c", `setsid "$0" t-lonely pid & while :; do sleep 1000; done`, c.Argv[0]}
 	p := start(t, h, c)
 	pid := readPID(t, filepath.Join(c.Dir, "pid"))

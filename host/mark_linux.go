@@ -15,10 +15,42 @@ import (
 // hard returns a hard limit of a process; 0 is the caller.
 func hard(pid, resource int) (uint64, error) {
 	var limit unix.Rlimit
-	if err := unix.Prlimit(pid, resource, nil, &limit); err != nil {
+	err := unix.Prlimit(pid, resource, nil, &limit)
+	if errors.Is(err, unix.EPERM) && os.Geteuid() == 0 {
+		return shownHard(pid, resource) // user 0 without CAP_SYS_RESOURCE, whose programs may run as another user
+	}
+	if err != nil {
 		return 0, err
 	}
 	return limit.Max, nil
+}
+
+// shownHard reads a hard limit that carries a mark from /proc, which shows it to everybody.
+func shownHard(pid, resource int) (uint64, error) {
+	name := map[int]string{unix.RLIMIT_LOCKS: "Max file locks", unix.RLIMIT_RSS: "Max resident set"}[resource]
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, unix.ESRCH
+	}
+	if err != nil || name == "" {
+		return 0, unix.EPERM
+	}
+	for line := range bytes.Lines(text) {
+		rest, ok := bytes.CutPrefix(line, []byte(name))
+		if !ok {
+			continue
+		}
+		const most = 1 // the soft limit stands before it
+		fields := bytes.Fields(rest)
+		if len(fields) <= most {
+			break
+		}
+		if string(fields[most]) == "unlimited" {
+			return unix.RLIM_INFINITY, nil
+		}
+		return strconv.ParseUint(string(fields[most]), 10, 64)
+	}
+	return 0, unix.EPERM
 }
 
 // limitsOf returns the two limits that may carry a mark. The error is ESRCH where the process is gone, EPERM where it is
@@ -135,7 +167,9 @@ func markOf(pid int) (mark, bool) {
 		return 0, false
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return spoiled, ok && int(stat.Uid) == os.Geteuid() && bound(pid)
+	// Programs that user 0 runs as another user: half of a mark is nobody else's.
+	half := os.Geteuid() == 0 && (locks >= markBase || rss >= markBase && rss != unix.RLIM_INFINITY)
+	return spoiled, ok && (int(stat.Uid) == os.Geteuid() || half) && bound(pid)
 }
 
 // own counts those of the processes with a mark that are an agent's.

@@ -34,20 +34,6 @@ func (*Process) others() int { return 0 }
 
 func (*Process) signalOthers(syscall.Signal) {}
 
-// machine says that there is nothing here to confine programs with.
-func machine() means { return means{} }
-
-// gaps lists what is not enforced on this system.
-func gaps(means) []string {
-	return []string{
-		"agents can write wherever the daemon's user can: this system has no sandbox that a program can put itself into",
-		"agents can trace and signal, and so become, any process of the daemon's user, the operator's included",
-		"a process that an agent puts into a session of its own is not found: it outlives the agent, and passes for the operator's",
-		"the number of processes of an agent is not bounded",
-		"agents can read what the daemon's user can read, and use the network",
-	}
-}
-
 // Owner returns the agent in whose session a process is, or nil. A process that left its session is not recognised.
 func (h *Host) Owner(osPID int) (*Process, error) {
 	session, err := unix.Getsid(osPID)

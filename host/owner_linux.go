@@ -18,6 +18,9 @@ func (h *Host) Owner(osPID int) (*Process, error) {
 	switch {
 	case errors.Is(err, unix.ESRCH):
 		return nil, fmt.Errorf("process %d: %w", osPID, ErrGone)
+	case errors.Is(err, unix.EPERM) && h.user != nil:
+		// Programs run as another user, so that this may be one of theirs.
+		return nil, fmt.Errorf("process %d is another user's, and cannot be looked at: %w", osPID, ErrTampered)
 	case errors.Is(err, unix.EPERM):
 		return nil, nil // another user's; an agent cannot become one
 	case err != nil:

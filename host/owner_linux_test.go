@@ -54,7 +54,7 @@ func TestPeer(t *testing.T) {
 			t.Parallel()
 			l := listen(t)
 			c := shell(t, "")
-			c.Argv = []string{"/bin/sh", "-c", script, self, l.Addr().String()}
+			c.Argv, c.Write = []string{"/bin/sh", "-c", script, self, l.Addr().String()}, []string{filepath.Dir(l.Addr().String())}
 			p := start(t, h, c)
 			owner, err := accept(t, h, l, func() {})
 			if owner != p || err != nil || owner == other {
@@ -85,7 +85,9 @@ func TestUnhosted(t *testing.T) {
 		return host.Unhosted(raw)
 	}
 	l := listen(t)
-	p := start(t, h, helper(t, "t-connect", l.Addr().String()))
+	c := helper(t, "t-connect", l.Addr().String())
+	c.Write = []string{filepath.Dir(l.Addr().String())}
+	p := start(t, h, c)
 	if err := asked(l); !errors.Is(err, host.ErrStranger) {
 		t.Errorf("the agent: %v", err)
 	}
@@ -103,7 +105,9 @@ func TestPeerGone(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	l := listen(t)
-	p := start(t, h, helper(t, "t-connect", l.Addr().String()))
+	c := helper(t, "t-connect", l.Addr().String())
+	c.Write = []string{filepath.Dir(l.Addr().String())}
+	p := start(t, h, c)
 	owner, err := accept(t, h, l, func() { check(t, p.Terminate(t.Context(), 0)) })
 	if owner != nil || !errors.Is(err, host.ErrGone) {
 		t.Errorf("got %v, %v", owner, err)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/promptware-os/pwos/host/confine"
 )
 
 // Pauses between looks at processes that are about to end.
@@ -23,6 +25,7 @@ type Process struct {
 	command Command
 	program string
 	level   string
+	plan    *confine.Plan // nil: it is not confined
 	conn    Conn
 	log     *logger
 	stderr  *os.File // what the log is read from
@@ -68,7 +71,7 @@ func (p *Process) OSPID() int {
 // Program is the absolute path of what was started.
 func (p *Process) Program() string { return p.program }
 
-// Sandbox is the level that is enforced: "landlock:v7", "none" where the system has none, "off".
+// Sandbox is the level that is enforced: "namespaces+landlock:v7", "none" where the system has none, "off".
 func (p *Process) Sandbox() string { return p.level }
 
 // Channel is where the program speaks with the kernel.

@@ -1,50 +1,45 @@
 package host
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
 
-// The least Landlock ABI that each promise needs.
-const (
-	abiRename   = 2 // before it, renaming from one directory to another is refused everywhere
-	abiTruncate = 3 // before it, a file outside could be emptied, so strict is refused
-	abiDevices  = 5
-	abiScopes   = 6 // signals, abstract sockets
+	"github.com/promptware-os/pwos/host/confine"
 )
 
-// Levels of confinement that are no Landlock level.
-const (
-	levelNone = "none" // the system cannot confine
-	levelOff  = "off"  // it was not asked to
-)
+// Place is a file or directory that stands in a program's file tree whatever is hidden around it.
+type Place = confine.Place
 
-// levelOf names an ABI of Landlock.
-func levelOf(abi int) string {
-	if abi < 1 {
-		return levelNone
-	}
-	return fmt.Sprintf("landlock:v%d", abi)
-}
+// Means are what a machine has to confine programs with.
+type Means = confine.Means
 
-// means are what a machine has to confine programs with.
-type means struct {
-	abi    int  // level of Landlock; 0: none
-	filter bool // of system calls
-}
-
-// SandboxLevel returns what a default sandbox enforces on this machine: "landlock:v7", or "none".
-func SandboxLevel() string { return levelOf(machine().abi) }
-
-// decide returns the level that a mode comes to on a machine, or an error that wraps ErrSandbox.
-func (m Mode) decide(has means) (string, error) {
-	switch {
-	case m == SandboxOff:
-		return levelOff, nil
-	case m == SandboxStrict && has.abi < abiTruncate:
-		return "", fmt.Errorf("%w: strict needs landlock:v%d or later, and this machine has %s", ErrSandbox, abiTruncate, levelOf(has.abi))
-	case m == SandboxStrict && !has.filter:
-		return "", fmt.Errorf("%w: strict needs a filter of system calls (seccomp), and this machine has none", ErrSandbox)
-	}
-	return levelOf(has.abi), nil
-}
+// Level names what a default sandbox enforces on this machine: "namespaces+landlock:v7", "none".
+func (h *Host) Level() string { return h.means.Level() }
 
 // Gaps lists, in words for the operator, what a default sandbox does not keep a program from on this machine.
-func Gaps() []string { return gaps(machine()) }
+func (h *Host) Gaps() []string { return h.means.Gaps() }
+
+// levelOff is the level of a program that is not confined.
+const levelOff = "off"
+
+// confine plans how a command is confined. A plan of nil is none.
+func (c Command) confine(has Means, homes confine.Homes, program string) (*confine.Plan, string, error) {
+	if c.Sandbox == SandboxOff {
+		return nil, levelOff, nil
+	}
+	r := confine.Request{
+		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, Read: c.Read, Write: c.Write, Hide: c.Hide,
+		Private: c.Private, Places: c.Places, Homes: homes, AllowGaps: c.AllowGaps, Ports: c.Ports, Upstreams: len(c.Upstreams),
+	}
+	if c.ShowProgram {
+		r.Program = program
+	}
+	plan, err := confine.New(r, has)
+	if errors.Is(err, confine.ErrRefused) {
+		return nil, "", fmt.Errorf("%w: %w", ErrSandbox, err)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return plan, has.Level(), nil
+}

@@ -11,12 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/promptware-os/pwos/host/confine"
 )
 
 // The hidden first arguments with which a program that hosts is started by itself.
 const (
 	shimArg  = "pwos-host-shim"
 	guardArg = "pwos-host-guard"
+	probeArg = "pwos-host-probe"
 )
 
 // childVar is set for what the host starts, until it has become something else: a program that forgot to call Shim is
@@ -49,45 +52,54 @@ func Shim() {
 		os.Exit(become(os.Args[2:]))
 	case guardArg:
 		os.Exit(guard(os.Args[2:]))
+	case probeArg:
+		os.Exit(probed())
 	}
 }
 
 // order is what the shim is told. It travels as words: there is nothing to decode wrongly. So does the environment. What an
 // agent says there (LD_PRELOAD, GODEBUG) must not be obeyed by the shim, which is not confined yet.
 type order struct {
-	parent  int    // the daemon; a shim whose parent is another has lost it
-	mark    mark   // 0: none, where the system has no marks
-	means          // to confine it with
-	status  int    // descriptor for what goes wrong; it closes when the program runs
-	cpu     int64  // limits as in Limits
-	memory  int64  //
-	files   int64  //
-	dir     string // where writing is allowed
+	parent  int   // the daemon; a shim whose parent is another has lost it
+	mark    mark  // 0: none, where the system has no marks
+	status  int   // descriptor for what goes wrong; it closes when the program runs
+	hand    int   // socket over which the sockets of its network go to the daemon; 0: none
+	born    int   // pipe for the number of the process that replaces this one in a user namespace; 0: this one is it
+	cpu     int64 // limits as in Limits
+	memory  int64 //
+	files   int64 //
+	uid     int   // user, group and further groups of the program; -1: those of the daemon
+	gid     int
+	groups  []int
 	program string // absolute path
+	plan    *confine.Plan
 	env     []string
 	argv    []string
 }
 
 // words encodes the order.
 func (o order) words() []string {
-	list := make([]string, 0, 11+len(o.env)+len(o.argv))
-	for _, n := range []int64{int64(o.parent), int64(o.mark), int64(o.abi), flag(o.filter), int64(o.status), o.cpu, o.memory, o.files, int64(len(o.env))} {
+	var plan, groups []string
+	if o.plan != nil {
+		plan = o.plan.Words()
+	}
+	for _, group := range o.groups {
+		groups = append(groups, strconv.Itoa(group))
+	}
+	var list []string
+	for _, n := range []int64{
+		int64(o.parent), int64(o.mark), int64(o.status), int64(o.hand), int64(o.born), o.cpu, o.memory, o.files, int64(o.uid), int64(o.gid),
+		int64(len(groups)), int64(len(plan)), int64(len(o.env)),
+	} {
 		list = append(list, strconv.FormatInt(n, 10))
 	}
-	return slices.Concat(list, []string{o.dir, o.program}, o.env, o.argv)
-}
-
-func flag(set bool) int64 {
-	if set {
-		return 1
-	}
-	return 0
+	return slices.Concat(list, []string{o.program}, groups, plan, o.env, o.argv)
 }
 
 // readOrder decodes what words encoded.
 func readOrder(words []string) (o order, err error) {
-	const numbers, texts = 9, 2
-	if len(words) < numbers+texts+1 {
+	const numbers = 13
+	if len(words) < numbers+1 {
 		return o, fmt.Errorf("%d words are too few", len(words))
 	}
 	var n [numbers]int64
@@ -96,15 +108,35 @@ func readOrder(words []string) (o order, err error) {
 			return o, err
 		}
 	}
-	rest := words[numbers+texts:]
-	if n[8] < 0 || n[8] >= int64(len(rest)) {
-		return o, fmt.Errorf("%d words are too few for %d variables", len(words), n[8])
+	rest := words[numbers+1:]
+	take := func(count int64) (list []string) {
+		if count < 0 || count > int64(len(rest)) {
+			err = fmt.Errorf("%d words are too few", len(words))
+			return nil
+		}
+		list, rest = rest[:count], rest[count:]
+		return list
 	}
-	return order{
-		parent: int(n[0]), mark: mark(n[1]), means: means{int(n[2]), n[3] != 0}, status: int(n[4]),
-		cpu: n[5], memory: n[6], files: n[7],
-		dir: words[numbers], program: words[numbers+1], env: rest[:n[8]], argv: rest[n[8]:],
-	}, nil
+	groups, plan, env := take(n[10]), take(n[11]), take(n[12])
+	if err != nil {
+		return o, err
+	}
+	o = order{
+		parent: int(n[0]), mark: mark(n[1]), status: int(n[2]), hand: int(n[3]), born: int(n[4]),
+		cpu: n[5], memory: n[6], files: n[7], uid: int(n[8]), gid: int(n[9]),
+		program: words[numbers], env: env, argv: rest,
+	}
+	for _, text := range groups {
+		group, err := strconv.Atoi(text)
+		if err != nil {
+			return o, err
+		}
+		o.groups = append(o.groups, group)
+	}
+	if len(plan) > 0 {
+		o.plan, err = confine.ReadPlan(plan)
+	}
+	return o, err
 }
 
 // become turns this process into the program. It returns only when that fails, with the exit code.
@@ -132,13 +164,19 @@ func (o order) carry(status *os.File) (string, error) {
 	if err := o.bind(); err != nil {
 		return "fork", err
 	}
+	if o.born > 0 {
+		return "sandbox", o.replace() // which does not return but with an error
+	}
 	if err := takeTerminal(); err != nil {
 		return "terminal", err
+	}
+	if err := o.enter(); err != nil {
+		return "sandbox", err
 	}
 	if err := o.wear(); err != nil {
 		return "mark", err
 	}
-	if err := o.confine(); err != nil {
+	if err := o.restrict(); err != nil {
 		return "sandbox", err
 	}
 	if _, err := status.WriteString(ready); err != nil {

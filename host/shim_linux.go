@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -11,13 +14,11 @@ import (
 
 // bind ties this process to the daemon's life, and takes every descriptor from it but those it was given.
 func (o order) bind() error {
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
-		return fmt.Errorf("bind to the daemon's life: %w", err)
+	if err := o.tie(); err != nil {
+		return err
 	}
-	// A daemon that died before that call sends nothing.
-	if parent := os.Getppid(); parent != o.parent {
-		return fmt.Errorf("parent is %d, not the daemon: %w", parent, unix.ESRCH)
-	}
+	// When memory runs out, an agent goes before the daemon. Where this is refused nothing is lost.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	// The daemon's own are close-on-exec; what a library or the daemon's parent left open may not be. The status
 	// descriptor is the one above the program's.
 	err := unix.CloseRange(uint(o.status), ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
@@ -34,6 +35,18 @@ func (o order) bind() error {
 		if _, err := fmt.Sscan(entry.Name(), &fd); err == nil && fd >= o.status {
 			unix.CloseOnExec(fd)
 		}
+	}
+	return nil
+}
+
+// tie has this process killed when the daemon dies.
+func (o order) tie() error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("bind to the daemon's life: %w", err)
+	}
+	// A daemon that died before that call sends nothing.
+	if parent := os.Getppid(); parent != o.parent {
+		return fmt.Errorf("parent is %d, not the daemon: %w", parent, unix.ESRCH)
 	}
 	return nil
 }
@@ -56,22 +69,76 @@ func (o order) wear() error {
 	if err := unix.Capset(&header, &none[0]); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
 	}
-	// When memory runs out, an agent goes before the daemon. Where this is refused nothing is lost.
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
 	return nil
 }
 
-// confine enforces the sandbox.
-func (o order) confine() error {
-	if o.abi > 0 {
-		if err := confine(o.abi, o.dir); err != nil {
+// replace starts the process that becomes the program, in a user namespace of its own, and ends this one.
+//
+// Only a fork can make a user namespace for a program with several threads, as this one is. Go forks slowly with one (it copies
+// the page tables), so that this small process does it and not the daemon. The new process is the daemon's child, not
+// this one's.
+func (o order) replace() error {
+	next := o
+	next.born = 0
+	attr := &syscall.ProcAttr{Env: []string{childVar + "=1"}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT}}
+	userNamespace(attr.Sys)
+	for fd := range o.born {
+		attr.Files = append(attr.Files, uintptr(fd))
+	}
+	pid, err := syscall.ForkExec("/proc/self/exe", append([]string{shimArg, shimArg}, next.words()...), attr)
+	if err != nil {
+		return fmt.Errorf("make user namespace: %w", err)
+	}
+	if _, err := unix.Write(o.born, strconv.AppendInt(nil, int64(pid), 10)); err != nil {
+		return fmt.Errorf("tell the daemon: %w", err)
+	}
+	os.Exit(0)
+	return nil
+}
+
+// enter makes the namespaces and becomes the program's user.
+func (o order) enter() error {
+	if o.plan != nil {
+		if err := o.plan.Enter(o.hand); err != nil {
 			return err
 		}
 	}
-	if o.filter {
-		return filterCalls()
+	if o.uid < 0 {
+		return nil
 	}
-	return nil
+	for fd := range o.status {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO {
+			if err := unix.Fchown(fd, o.uid, o.gid); err != nil { // it may open /dev/stdout again
+				return fmt.Errorf("give channel to user %d: %w", o.uid, err)
+			}
+		}
+	}
+	groups := make([]uint32, 0, len(o.groups)+1)
+	for _, group := range o.groups {
+		groups = append(groups, uint32(group))
+	}
+	uid, gid := uintptr(o.uid), uintptr(o.gid)
+	// Raw calls are this thread's alone, which is the one that execs.
+	for _, call := range []struct{ number, a, b, c uintptr }{
+		{unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(unsafe.SliceData(groups))), 0},
+		{unix.SYS_SETRESGID, gid, gid, gid},
+		{unix.SYS_SETRESUID, uid, uid, uid},
+	} {
+		if _, _, errno := unix.RawSyscall(call.number, call.a, call.b, call.c); errno != 0 {
+			return fmt.Errorf("become user %d: %w", o.uid, errno)
+		}
+	}
+	runtime.KeepAlive(groups)
+	return o.tie() // which the change of user has undone
+}
+
+// restrict takes what can be taken only from a process without privileges to come.
+func (o order) restrict() error {
+	if o.plan == nil {
+		return nil
+	}
+	return o.plan.Restrict()
 }
 
 // limitMemory sets the limit of memory, in a way that gives the scheduler no occasion to start a thread.

@@ -24,7 +24,11 @@ func (o order) bind() error {
 
 func (order) wear() error { return nil }
 
-func (order) confine() error { return nil }
+func (order) replace() error { return nil }
+
+func (order) enter() error { return nil }
+
+func (order) restrict() error { return nil }
 
 // limitMemory sets nothing: limit has.
 func (order) limitMemory() error { return nil }

@@ -5,18 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"syscall"
 	"time"
 )
 
 // Start starts a program. It returns once the program runs, that is once execve has worked; ctx bounds only that. Errors
 // are *StartError or wrap ErrClosed.
 func (h *Host) Start(ctx context.Context, c Command) (*Process, error) {
-	return h.start(ctx, c, machine())
+	return h.start(ctx, c, h.means)
 }
 
 // start is Start on a machine that has those means.
-func (h *Host) start(ctx context.Context, c Command, has means) (*Process, error) {
+func (h *Host) start(ctx context.Context, c Command, has Means) (*Process, error) {
 	p, err := h.prepare(c, has)
 	if err != nil {
 		return nil, err
@@ -27,7 +29,7 @@ func (h *Host) start(ctx context.Context, c Command, has means) (*Process, error
 		return nil, p.failed("fork", class(err))
 	}
 	p.conn, p.stderr = e.conn, e.log
-	status, err := h.fork(p, e, has)
+	status, hand, err := h.fork(p, e)
 	if err != nil {
 		p.log.close()
 		return nil, errors.Join(p.failed("fork", err), e.closeAll())
@@ -41,7 +43,11 @@ func (h *Host) start(ctx context.Context, c Command, has means) (*Process, error
 		closeFile(e.log)
 	}()
 	go p.run(logged)
+	served := p.handOver(ctx, hand)
 	stage, err := hear(ctx, status)
+	if served != nil && (err == nil || stage == "sandbox") { // it has waited for what failed here
+		stage, err = "sandbox", served
+	}
 	if err == nil && closeErr == nil {
 		return p, nil
 	}
@@ -51,7 +57,7 @@ func (h *Host) start(ctx context.Context, c Command, has means) (*Process, error
 }
 
 // prepare checks a command and opens what has to be there before the fork.
-func (h *Host) prepare(c Command, has means) (*Process, error) {
+func (h *Host) prepare(c Command, has Means) (*Process, error) {
 	p := &Process{
 		host: h, command: c, told: make(chan struct{}), killed: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -59,10 +65,10 @@ func (h *Host) prepare(c Command, has means) (*Process, error) {
 	if p.command, err = c.normal(); err != nil {
 		return nil, p.failed("command", err)
 	}
-	if p.program, err = p.command.find(p.command.environ()); err != nil {
+	if p.program, err = p.command.find(p.command.environ(false)); err != nil {
 		return nil, p.failed("find", err)
 	}
-	if p.level, err = p.command.Sandbox.decide(has); err != nil {
+	if p.plan, p.level, err = p.command.confine(has, h.homes, p.program); err != nil {
 		return nil, p.failed("sandbox", err)
 	}
 	if p.log, err = openLog(p.command.Log); err != nil {
@@ -80,42 +86,89 @@ func (p *Process) failed(stage string, err error) error {
 	return &StartError{Program: name, Stage: stage, Err: err}
 }
 
-// fork starts the shim. The returned pipe says how it fares. The process is entered before it exists, so that its first
-// word to the kernel's socket is already its own.
-func (h *Host) fork(p *Process, e *ends, has means) (*os.File, error) {
+// fork starts the shim. Of the returned files the pipe says how it fares, and the socket, where there is one, brings the
+// sockets of its network. The process is entered before it exists, so that its first word to the kernel's socket is
+// already its own.
+func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, err error) {
 	status, theirs, err := os.Pipe()
 	if err != nil {
-		return nil, class(err)
+		return nil, nil, class(err)
 	}
 	e.extra = append(e.extra, theirs)
-	if err := h.enter(p); err != nil {
-		closeFile(status)
-		return nil, err
-	}
+	files := append(e.files[:len(e.files):len(e.files)], theirs)
 	o := order{
-		parent: os.Getpid(), mark: p.mark, status: len(e.files), program: p.program, dir: p.command.Dir,
-		env: p.command.environ(), argv: p.command.Argv,
+		parent: os.Getpid(), status: len(e.files), uid: -1, gid: -1, program: p.program, plan: p.plan,
+		env: p.command.environ(p.plan != nil && p.plan.Listens()), argv: p.command.Argv,
 		cpu: p.command.Limits.CPUSeconds, memory: p.command.Limits.MemoryBytes, files: p.command.Limits.OpenFiles,
 	}
-	if p.command.Sandbox != SandboxOff {
-		o.means = has
+	if h.user != nil {
+		o.uid, o.gid, o.groups = h.user.UID, h.user.GID, h.user.Groups
 	}
+	defer func() {
+		if err != nil {
+			closeFile(status)
+			if hand != nil {
+				_ = hand.Close() // nothing was said over it
+			}
+		}
+	}()
+	if p.plan != nil && p.plan.Listens() {
+		var other *os.File
+		if hand, other, err = handPair(); err != nil {
+			return nil, nil, class(err)
+		}
+		e.extra = append(e.extra, other)
+		o.hand = len(files)
+		files = append(files, other)
+	}
+	var born, tells *os.File
+	if p.plan != nil && p.plan.User && p.plan.Namespaces() {
+		if born, tells, err = os.Pipe(); err != nil {
+			return nil, nil, class(err)
+		}
+		defer closeFile(born)
+		defer closeFile(tells) // again, where replaced has
+		o.born = len(files)
+		files = append(files, tells)
+	}
+	if err = h.enter(p); err != nil {
+		return nil, nil, err
+	}
+	o.mark = p.mark
 	p.started = time.Now()
 	w, err := h.forks.fork(&forkCall{
-		argv: append([]string{shimArg, shimArg}, o.words()...), env: []string{childVar + "=1"}, dir: p.command.Dir,
-		files: append(e.files[:len(e.files):len(e.files)], theirs),
+		argv: append([]string{shimArg, shimArg}, o.words()...), env: []string{childVar + "=1"}, dir: p.command.Dir, files: files,
 	})
+	if err == nil && born != nil {
+		w, err = replaced(w, born, tells)
+	}
 	if err != nil {
 		h.leave(p)
 		close(p.done) // Close may be waiting for it
-		closeFile(status)
-		return nil, err
+		return nil, nil, err
 	}
 	p.begin(w)
 	h.mu.Lock()
 	h.tell(p)
 	h.mu.Unlock()
-	return status, nil
+	return status, hand, nil
+}
+
+// handOver serves the network of a program that waits for it. What ends before has said why elsewhere.
+func (p *Process) handOver(ctx context.Context, hand *net.UnixConn) error {
+	if hand == nil {
+		return nil
+	}
+	stop := context.AfterFunc(ctx, func() { _ = hand.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err := p.serve(hand)
+	if closeErr := hand.Close(); err == nil {
+		err = closeErr
+	}
+	if ctx.Err() != nil || errors.Is(err, syscall.EPIPE) {
+		return nil
+	}
+	return err
 }
 
 // hear reads what the shim has to say: nothing, once the program runs.

@@ -106,7 +106,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("LANG", "C.UTF-8")
 	c := shell(t, "env -0; pwd")
 	c.Env = map[string]string{"GREETING": "hello world\nline", "HOME": "/elsewhere", "PWOS_PID": "1", "PWOS_FD": "0"}
-	c.Argv = []string{"/usr/bin/env", "-0"}
+	c.Argv, c.Net = []string{"/usr/bin/env", "-0"}, host.NetNone
 	names := map[string]string{}
 	for _, pair := range strings.Split(strings.TrimSuffix(output(t, open(t), c), "\x00"), "\x00") {
 		name, value, _ := strings.Cut(pair, "=")
@@ -224,7 +224,7 @@ func TestStartErrors(t *testing.T) {
 		"log through links": {[]string{"true"}, nil, func(c *host.Command) { c.Log.Path = link(t, dir) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			command := host.Command{Argv: c.argv, Dir: t.TempDir(), PID: 1}
+			command := host.Command{Argv: c.argv, Dir: t.TempDir(), PID: 1, ShowProgram: true}
 			if c.edit != nil {
 				c.edit(&command)
 			}

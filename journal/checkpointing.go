@@ -21,6 +21,10 @@ func (l *Log) CheckpointWaits() bool {
 	return l.opt.Signer != nil && l.dead == nil && l.flushed.Seq >= l.checkDue
 }
 
+// Unsign has the log sign nothing any more, not at Close either: the key is not the one to vouch for these entries. It is for
+// the owner, before there is a Committer.
+func (l *Log) Unsign() { l.opt.Signer = nil }
+
 // Checkpoint signs the last synced entry and writes that down, durably, if a checkpoint is due. An error other than
 // ErrStopped leaves the journal as good as it was: the next try is due after as many entries again.
 func (l *Log) Checkpoint() error { return l.checkpoint(uint64(l.opt.CheckpointEvery)) }

@@ -70,6 +70,10 @@ func (l *Log) restore() (*Recovery, error) {
 	if x.head.Seq > 0 {
 		l.writeMark(x.head)
 	}
+	// Another key than the last one signs nothing before its owner had a chance to read in the entries whose key it is.
+	if x.lastCheck.Seq > 0 && x.lastCheck.Key != l.key {
+		return &x.rec, nil
+	}
 	// Trouble has been told of an error that does not stop the log.
 	if err := l.checkpoint(1); err != nil && l.stopCause() != nil {
 		return nil, err

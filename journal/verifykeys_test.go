@@ -56,7 +56,7 @@ func TestVerifyFollowsTheHostKey(t *testing.T) {
 			write(t, disk, first, naming(first), entry(2, 1))
 			write(t, disk, nil, naming(second))
 			write(t, disk, second, entry(4, 1))
-		}, []*hostKey{first}, named, 2},
+		}, []*hostKey{first}, named, 1},
 		{"nothing is named", func(t *testing.T, disk *faultfs.Disk) {
 			write(t, disk, first, entry(1, 1))
 			write(t, disk, second, entry(2, 1))

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/promptware-os/pwos/schema"
 )
@@ -28,27 +29,45 @@ func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall
 	return nil
 }
 
-// denied tells what the call of a syscall lacks, and how to allow it without taking anything away. Where the process's own
-// token would allow it, it is a granter's that has to.
+// denied tells what the call of a syscall lacks.
 func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Error {
-	lacks, of := token, pid
+	what := row.Type
+	if row.Grant == schema.ByName && token != nil {
+		what += ", which has to be granted by its name, as no pattern includes it"
+	}
+	return lacks(pid, token, tick, what, row.Type, func(g *schema.TokenGrant) bool { return names(g, row) })
+}
+
+// AuthorizeCall returns nil where pid, holding token, may call the user-space syscall of a name at tick: its path below root, or
+// another URI, which Syscall.Call alone allows.
+func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *schema.Error {
+	pattern := schema.CallType
+	if path, ok := strings.CutPrefix(uri, "os:///"); ok {
+		pattern = callWord + ":" + path
+	}
+	if pid == Operator || token != nil && token.AllowsNamed(pattern, tick) {
+		return nil
+	}
+	return lacks(pid, token, tick, uri, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
+}
+
+// lacks tells that pid may not call what, and how to allow it without taking anything away: by adding pattern to its token, or,
+// where that would allow it, to the granter's that is in the way.
+func lacks(pid int64, token *Token, tick int64, what, pattern string, allows func(*schema.TokenGrant) bool) *schema.Error {
+	missing, of := token, pid
 	if token != nil {
-		lacks, of = token.missing(row, tick)
+		missing, of = token.missing(tick, allows)
 	}
-	var why string
+	why := "allow it too"
 	switch {
-	case lacks != nil && lacks.Expired(tick) && of == pid:
-		why = fmt.Sprintf(": its token expired after tick %d, and it is tick %d: allow it again", *lacks.Granted.ExpiresAtTick, tick)
-	case lacks != nil && lacks.Expired(tick):
-		why = fmt.Sprintf(": the token of pid %d, which granted it, expired after tick %d, and it is tick %d: allow it again", of, *lacks.Granted.ExpiresAtTick, tick)
+	case missing != nil && missing.Expired(tick) && of == pid:
+		why = fmt.Sprintf("its token expired after tick %d, and it is tick %d: allow it again", *missing.Granted.ExpiresAtTick, tick)
+	case missing != nil && missing.Expired(tick):
+		why = fmt.Sprintf("the token of pid %d, which granted it, expired after tick %d, and it is tick %d: allow it again", of, *missing.Granted.ExpiresAtTick, tick)
 	case of != pid:
-		why = fmt.Sprintf(": pid %d, which granted it, may not do so itself: allow it too", of)
-	case row.Grant == schema.ByName && lacks != nil:
-		why = ", which has to be granted by its name, as no pattern includes it: allow it too"
-	default:
-		why = ": allow it too"
+		why = fmt.Sprintf("pid %d, which granted it, may not do so itself: allow it too", of)
 	}
-	return schema.Errorf(schema.Forbidden, `pid %d may not call %s%s with "pwos cap grant %d --add %s"`, pid, row.Type, why, of, row.Type)
+	return schema.Errorf(schema.Forbidden, `pid %d may not call %s: %s with "pwos cap grant %d --add %s"`, pid, what, why, of, pattern)
 }
 
 // ended reports whether a process was one and is one no more.

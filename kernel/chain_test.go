@@ -77,7 +77,7 @@ func TestChain(t *testing.T) {
 		},
 		{
 			"what has to be named is not the granter's by *", by(token(1, nil, nil, "*"), 1, token(2, nil, nil, "Crypto.Open", "Crypto.Seal")), "Crypto.Open",
-			`pid 2 may not call Crypto.Open: pid 1, which granted it, may not do so itself: allow it too with "pwos cap grant 1 --add Crypto.Open"`, 0,
+			`pid 2 may not call Crypto.Open, which has to be granted by its name, as no pattern includes it: pid 1, which granted it, may not do so itself: allow it too with "pwos cap grant 1 --add Crypto.Open"`, 0,
 			schema.Effective{AllowedSyscalls: []string{"Crypto.Seal"}, ResourceQuotas: map[string]float64{}},
 		},
 	} {

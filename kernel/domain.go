@@ -43,7 +43,8 @@ type Publisher interface {
 
 // Tokens is a view of the capability registry. It is safe for concurrent use and never waits.
 type Tokens interface {
-	// Token returns the token of pid, nil where it has none. Tokens are immutable.
+	// Token returns the token of pid, nil where it has none, with those of the granters above it as they were at the same
+	// moment. Tokens are immutable.
 	Token(pid int64) *Token
 }
 

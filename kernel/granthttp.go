@@ -59,11 +59,16 @@ func (t *Token) Fetch(tick int64) []schema.HTTPGrant {
 
 // HostLacking returns the PID of the first token on the way up from that of pid whose grants do not fit: the one to add to.
 func (t *Token) HostLacking(pid, tick int64, fits func(*schema.HTTPGrant) bool) int64 {
+	return t.lacking(pid, tick, func(g *schema.TokenGrant) bool { return g.HTTP != nil && fits(g.HTTP) })
+}
+
+// lacking returns the PID of the first token on the way up from that of pid none of whose grants fits.
+func (t *Token) lacking(pid, tick int64, fits func(*schema.TokenGrant) bool) int64 {
 	for t != nil {
 		pid = t.PID()
 		granter := int64(Operator)
 		for i := range t.grants() {
-			if g := t.grant(i); g.HTTP != nil && !expired(g, tick) && fits(g.HTTP) {
+			if g := t.grant(i); !expired(g, tick) && fits(g) {
 				granter = g.GrantedBy
 			}
 		}

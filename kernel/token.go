@@ -85,10 +85,11 @@ func (t *Token) AllowsNamed(name string, tick int64) bool {
 	return t.may(tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, name) })
 }
 
-// names reports whether a grant names the syscall.
+// names reports whether a grant names the syscall. One that names user-space syscalls names Syscall.Call for these; which is
+// called is judged where its name is resolved.
 func names(g *schema.TokenGrant, row *schema.Syscall) bool {
 	for _, pattern := range g.AllowedSyscalls {
-		if matches(pattern, row) {
+		if matches(pattern, row) || row.Type == schema.CallType && strings.HasPrefix(pattern, callWord+":") {
 			return true
 		}
 	}
@@ -121,13 +122,13 @@ func (t *Token) QuotaGrant(resource string) *schema.TokenGrant {
 	return nil
 }
 
-// missing returns the first token on the way up that does not allow the syscall at tick, nil where its granter has none, and
-// the PID that it is, or would be, of. It is asked where Allows said no.
-func (t *Token) missing(row *schema.Syscall, tick int64) (*Token, int64) {
+// missing returns the first token on the way up that does not allow what allows asks a grant for, nil where its granter has
+// none, and the PID that it is, or would be, of. It is asked where may said no.
+func (t *Token) missing(tick int64, allows func(*schema.TokenGrant) bool) (*Token, int64) {
 	for {
 		var granter int64
 		for i := range t.grants() {
-			if g := t.grant(i); !expired(g, tick) && names(g, row) {
+			if g := t.grant(i); !expired(g, tick) && allows(g) {
 				granter = g.GrantedBy
 			}
 		}

@@ -84,6 +84,20 @@ var abi = sync.OnceValue(func() *abiIndex {
 // ShortNames returns the ABI's names. The table is shared: nobody changes it.
 func ShortNames() []ShortName { return abi().rows }
 
+// ToolPath is the path below root of a user-space syscall, by which it can be granted (Call:PATH). ok is false where the name
+// has to be resolved first: beside an identity, with . or .. in it, or with characters that could stand for others.
+func ToolPath(name string) (path string, ok bool) {
+	path = strings.TrimPrefix(name, "os/")
+	for part := range strings.SplitSeq(path, "/") {
+		if strings.Trim(part, ".") == "" || strings.ContainsFunc(part, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
+		}) {
+			return "", false
+		}
+	}
+	return path, UserSpace(name)
+}
+
 // UserSpace reports whether name is one of user space: it has a slash (ABI 4). All others are the kernel's.
 func UserSpace(name string) bool { return strings.Contains(name, "/") }
 

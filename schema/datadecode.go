@@ -120,6 +120,15 @@ func (t *Type) decodeDictionary(dst reflect.Value, raw []byte, at string) (fault
 }
 
 func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (fault *Error) {
+	if t.short >= 0 && raw[0] == '"' {
+		f := &t.fields[t.short]
+		slot := dst.FieldByIndex(f.index)
+		if f.pointer {
+			slot.Set(reflect.New(f.typ.goType))
+			slot = slot.Elem()
+		}
+		return f.typ.decode(slot, raw, at)
+	}
 	if raw[0] != '{' {
 		return invalid(place(at), "must be an object")
 	}

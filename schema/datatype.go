@@ -57,7 +57,8 @@ const (
 // separated by spaces. `null:"allowed"` has a member that is a pointer accept null, which stands for none. `secret:"always"` keeps the value out of journal and logs, `secret:"failed"` that of a call which
 // failed, where its data is Confidential: a replay does not need it. `secret:"headers"` is for a dictionary of HTTP headers:
 // those that let somebody in are kept out unless they are sealed. `secret:"url"` is for a URL: who logs in with it, and with
-// what, is kept out. Embedded structs add their members.
+// what, is kept out. Embedded structs add their members. `short:"name"` is for a struct: a value that is no object stands for one
+// with that member alone.
 type Type struct {
 	goType reflect.Type
 	shape  shape
@@ -66,6 +67,7 @@ type Type struct {
 	secret secrecy // of an object: the strictest of its fields
 	partly bool    // of an object: parts of one of its fields are secret
 	fields []field // of an object, in the order of the struct
+	short  int     // of an object: the field that a string stands for; -1: none
 	elem   *Type   // of an array or a dictionary
 
 	min, max       float64 // of an integer or a number
@@ -121,7 +123,10 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String:
 		d.shape, d.elem = dictionary, describe(t.Elem(), innerTag(tag))
 	case t.Kind() == reflect.Struct:
-		d.shape, d.fields = object, structFields(t, nil)
+		d.shape, d.fields, d.short = object, structFields(t, nil), -1
+		if name, ok := tag.Lookup("short"); ok {
+			d.short = d.find([]byte(name))
+		}
 		for _, f := range d.fields {
 			d.secret, d.partly = max(d.secret, f.secret), d.partly || f.shown != nil
 		}

@@ -37,6 +37,11 @@ func (t *Type) AppendJSONSchema(dst []byte) []byte {
 		dst = append(dst, `"type":"object","additionalProperties":`...)
 		dst = t.elem.AppendJSONSchema(dst)
 	case object:
+		if t.short >= 0 {
+			dst = t.fields[t.short].typ.AppendJSONSchema(append(dst, `"anyOf":[`...))
+			dst = append(t.appendObject(append(dst, `,{`...)), `}]`...)
+			break
+		}
 		dst = t.appendObject(dst)
 	}
 	if t.doc != "" {

@@ -1,5 +1,7 @@
 package schema
 
+import "reflect"
+
 // Program is what an agent runs, and how: the part of Syscall.Spawn's data that makes the kernel host it (PROTOCOL 5).
 type Program struct {
 	Command []string          `json:"command,omitzero" doc:"Program and arguments. A name without a slash is looked up in PATH. Without it no program is started."`
@@ -9,7 +11,53 @@ type Program struct {
 	TTY     *string           `json:"tty,omitzero" minlen:"10" maxlen:"32" doc:"Its terminal, /dev/pts/N: standard input, output and error. The operator alone names one; the channel is then descriptor 3, and it is not started again."`
 	Channel *string           `json:"channel,omitzero" enum:"stdio fd3" doc:"Where it speaks with the kernel: standard input and output, or descriptor 3. Default stdio."`
 	Limits  *Limits           `json:"limits,omitzero" doc:"Bounds of what the program uses: none above the spawner's own. Default: none."`
-	Sandbox *string           `json:"sandbox,omitzero" enum:"default strict off" doc:"How it is confined: as far as can be; not started where it cannot be; not at all. No less than the spawner. Default: default."`
+	Sandbox *Sandbox          `json:"sandbox,omitzero" short:"level" doc:"How it is confined, as a level or with what it may read, write and reach. No less than the spawner. Default: default."`
+}
+
+// Sandbox is how a program is confined (PROTOCOL 9).
+type Sandbox struct {
+	Level     *string  `json:"level,omitzero" enum:"default strict off" doc:"default: with the means that the machine has. strict: reads system files and what is named alone, and is not started where the machine lacks the means. off: not confined. Default: default."`
+	Read      []string `json:"read,omitzero" minlen:"1" maxlen:"4096" doc:"Absolute paths that it may read beside what the level gives."`
+	Write     []string `json:"write,omitzero" minlen:"1" maxlen:"4096" doc:"Absolute paths that it may write beside its working directory."`
+	Hide      []string `json:"hide,omitzero" minlen:"1" maxlen:"4096" doc:"Absolute paths that are hidden from it, whatever else it may read and write."`
+	Net       *string  `json:"net,omitzero" enum:"none kernel open" doc:"Its network: none, through the kernel alone, or the kernel's user's own. Default: kernel; none for strict, open for off."`
+	AllowGaps *bool    `json:"allow_gaps,omitzero" doc:"Start it though the machine cannot hide the kernel's state and keys."`
+}
+
+// UnmarshalJSON reads what Decode reads, a level alone too, as older journals and snapshots have it.
+func (s *Sandbox) UnmarshalJSON(raw []byte) error {
+	var holder struct {
+		Sandbox *Sandbox `json:"sandbox" short:"level"`
+	}
+	typ := describe(reflect.TypeOf(holder), "")
+	in, fault := typ.Decode(append(append([]byte(`{"sandbox":`), raw...), '}'))
+	if fault != nil {
+		return fault
+	}
+	*s = *reflect.ValueOf(in).Elem().Field(0).Interface().(*Sandbox)
+	return nil
+}
+
+// Named returns the level that was named, or the default.
+func (s *Sandbox) Named() string {
+	if s == nil || s.Level == nil {
+		return "default"
+	}
+	return *s.Level
+}
+
+// Network returns the network that was named, or the level's.
+func (s *Sandbox) Network() string {
+	if s != nil && s.Net != nil {
+		return *s.Net
+	}
+	switch s.Named() {
+	case "strict":
+		return "none"
+	case "off":
+		return "open"
+	}
+	return "kernel"
 }
 
 // TakesLong reports whether a program is to be started: then no other frame of the connection is under way beside the call.
@@ -30,7 +78,7 @@ type Hosted struct {
 	OSPID    *int64   `json:"os_pid,omitzero" doc:"Number of the program's first process in the system, from its start until nothing of it is left."`
 	Restarts *int64   `json:"restarts,omitzero" doc:"How often the program was started again."`
 	Exit     *Exit    `json:"exit,omitzero" doc:"The program's last end."`
-	Sandbox  *string  `json:"sandbox,omitzero" doc:"What confines the program: a level such as landlock:v7, none where the system has none, off."`
+	Sandbox  *string  `json:"sandbox,omitzero" doc:"What confines the program: a level such as namespaces+landlock:v7, none where the system has none, off."`
 }
 
 // Exit is the end of a program, once nothing of it is left.

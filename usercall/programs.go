@@ -1,6 +1,7 @@
 package usercall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ type Programs struct {
 	Host    *host.Host
 	Scratch string // a directory of ours, absolute; each call has one of its own below it
 	Sandbox host.Mode
+	Net     host.Net // "" means none
+	Private []string // the kernel's own, hidden
 }
 
 // Bounds of a program beside those of Limits.
@@ -46,7 +49,8 @@ func (p *Programs) run(ctx context.Context, j job) (out output, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, j.limits.Time, fmt.Errorf("%w: %s", ErrTime, j.limits.Time))
 	defer cancel()
 	process, err := p.start(ctx, host.Command{
-		Argv: append([]string{program}, j.args[1:]...), Dir: work, Sandbox: p.Sandbox, PID: j.pid, AgentID: j.agent,
+		Argv: append([]string{program}, j.args[1:]...), Dir: work, Sandbox: p.Sandbox, Net: cmp.Or(p.Net, host.NetNone), Private: p.Private,
+		Places: []host.Place{{Target: work, Write: true}, {Target: program}}, PID: j.pid, AgentID: j.agent,
 		Limits: host.Limits{
 			CPUSeconds: seconds(j.limits.Time), WallSeconds: seconds(j.limits.Time) + 1, MemoryBytes: j.limits.MemoryBytes,
 			OpenFiles: openFiles, Processes: processes,

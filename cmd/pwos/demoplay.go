@@ -37,7 +37,7 @@ func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	out, err := invokeAs[schema.SpawnOutput](ctx, c, "Syscall.Spawn", &schema.SpawnInput{
 		ChildAgentID: r.name,
 		Capabilities: &schema.SpawnCapability{AllowedSyscalls: r.allow},
-		Program:      schema.Program{Command: append([]string{"/bin/sh", script}, r.args...), Restart: &r.restart},
+		Program:      schema.Program{Command: append([]string{"/bin/sh", script}, r.args...), Restart: &r.restart, Sandbox: &schema.Sandbox{Read: []string{filepath.Dir(script)}}},
 	})
 	if err != nil {
 		return err

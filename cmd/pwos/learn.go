@@ -135,11 +135,10 @@ func (l *lesson) note(e *schema.AuditEntry) (child int64) {
 func toolPattern(request schema.Value) string {
 	members, _ := objectOf(request)
 	name, _ := textOf(members["syscall"])
-	path := strings.TrimPrefix(name, "os/")
-	if path == "" || strings.ContainsAny(path, ":*") || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return strings.Trim(part, ".") == "" }) {
-		return schema.CallType
+	if path, ok := schema.ToolPath(name); ok {
+		return "Call:" + path
 	}
-	return "Call:" + path
+	return schema.CallType
 }
 
 // hand notes what was granted to another process. Who grants holds it.

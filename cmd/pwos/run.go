@@ -11,11 +11,12 @@ import (
 
 // runFlags are the flags of `pwos run`.
 type runFlags struct {
-	name, restart, channel, sandbox, dir, home string
-	allow, quotas, limits, env                 []string
-	http                                       httpFlags
-	ttl                                        time.Duration
-	ownDir, detach, learn, tty                 bool
+	name, restart, channel, dir, home string
+	allow, quotas, limits, env        []string
+	http                              httpFlags
+	ttl                               time.Duration
+	ownDir, detach, learn, tty        bool
+	confined                          confineFlags
 }
 
 func newRun(a *app) *cobra.Command {
@@ -85,7 +86,7 @@ line.`,
 	flags.DurationVar(&f.ttl, "ttl", 0, "how long its grant holds, in ticks of a second, such as 5m (default: it does not expire)")
 	flags.StringVar(&f.restart, "restart", "", "never, on-failure or always: after which ends it is started again (default never)")
 	flags.StringVar(&f.channel, "channel", "", "stdio or fd3: where it speaks with the kernel (default stdio)")
-	flags.StringVar(&f.sandbox, "sandbox", "", "default, strict or off: as far as can be, not without, not at all (default default)")
+	f.confined.add(flags)
 	flags.StringArrayVar(&f.limits, "limit", nil, "cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number; may be given again")
 	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, or NAME for its value here; may be given again")
 	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: the current one)")

@@ -56,7 +56,9 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	}
 	program.Restart = textGiven(cmd, "restart", f.restart)
 	program.Channel = textGiven(cmd, "channel", f.channel)
-	program.Sandbox = textGiven(cmd, "sandbox", f.sandbox)
+	if program.Sandbox, err = f.confined.sandbox(cmd); err != nil {
+		return nil, err
+	}
 	if !f.ownDir {
 		state, err := stateDir()
 		if err != nil {
@@ -114,7 +116,8 @@ func (f *runFlags) contradiction(cmd *cobra.Command) error {
 	}{
 		{"restart", f.restart, []string{"never", "on-failure", "always"}},
 		{"channel", f.channel, []string{"stdio", "fd3"}},
-		{"sandbox", f.sandbox, []string{"default", "strict", "off"}},
+		{"sandbox", f.confined.level, []string{"default", "strict", "off"}},
+		{"net", f.confined.net, []string{"none", "kernel", "open"}},
 	} {
 		if cmd.Flags().Changed(flag.name) && !slices.Contains(flag.values, flag.value) {
 			return fmt.Errorf("--%s is one of %s, not %q", flag.name, strings.Join(flag.values, ", "), flag.value)

@@ -71,6 +71,9 @@ type Crypto struct {
 type Agents struct {
 	Grace        Duration `toml:"grace"`         // between TERM and KILL
 	RestartDelay Duration `toml:"restart_delay"` // before the first restart; each further one doubles it
+	Read         []string `toml:"read"`          // absolute paths that every agent may read
+	Hide         []string `toml:"hide"`          // absolute paths, or ~/ and a path, that are hidden from every agent
+	User         string   `toml:"user"`          // whom a kernel that is user 0 runs agents as; "": as itself
 
 	// Bounds for each agent (PROTOCOL 9).
 	Connections           int   `toml:"connections"`              // to the sockets, at a time
@@ -219,6 +222,13 @@ func (c *Config) faults() (all []*Error) {
 	}
 	if path := c.Crypto.Identity; path != "" && !filepath.IsAbs(path) {
 		refuse("crypto.identity", "%q must be an absolute path", path)
+	}
+	for key, paths := range map[string][]string{"agents.read": c.Agents.Read, "agents.hide": c.Agents.Hide} {
+		for _, path := range paths {
+			if !filepath.IsAbs(path) && !strings.HasPrefix(path, "~/") {
+				refuse(key, "%q must be an absolute path, or begin with ~/", path)
+			}
+		}
 	}
 	c.agentFaults(refuse)
 	c.placeFaults(refuse)

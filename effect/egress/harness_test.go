@@ -80,9 +80,11 @@ func (h *house) Token(int64) *kernel.Token { return h.token.Load() }
 
 // grant gives the agent hosts, and what else it may call.
 func (h *house) grant(hosts []string, allowed ...string) {
-	h.token.Store(&kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{
-		AllowedSyscalls: allowed, HTTP: &schema.HTTPGrant{Hosts: hosts},
-	}}})
+	granted, err := kernel.NewGrant(&schema.GrantInput{PID: pid, AllowedSyscalls: allowed, HTTP: &schema.HTTPGrant{Hosts: hosts}}, kernel.Operator, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.token.Store(&kernel.Token{Granted: schema.Token{PID: pid, TokenGrant: *granted}})
 }
 
 // journal decides as the kernel does, and keeps the ends.

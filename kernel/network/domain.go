@@ -30,14 +30,14 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		}
 		if !d.admits(call.Token.Hosts(call.Tick), in.Host, in.Port) {
 			return kernel.Result{}, schema.Errorf(schema.Forbidden, `pid %d may not connect to %s: allow it too with "pwos cap grant %d --add Http.Fetch --host %s"`,
-				call.PID, place(in), call.PID, pattern(in))
+				call.PID, place(in), d.lacking(call, in), pattern(in))
 		}
 		return kernel.Begin(in), nil
 	case *schema.NetRequestInput:
 		switch {
 		case !call.Token.AllowsUpstream(in.Upstream, call.Tick):
 			return kernel.Result{}, schema.Errorf(schema.Forbidden, `pid %d may not use the upstream %s: allow it too with "pwos cap grant %d --add Upstream:%s"`,
-				call.PID, in.Upstream, call.PID, in.Upstream)
+				call.PID, in.Upstream, call.Token.UpstreamLacking(call.PID, call.Tick, in.Upstream), in.Upstream)
 		case in.Refused != "":
 			return kernel.Result{}, schema.Errorf(schema.Forbidden, "pid %d may not send %s %s to the upstream %s: %s", call.PID, in.Method, in.Path, in.Upstream, in.Refused)
 		}
@@ -46,6 +46,11 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		return kernel.End(in)
 	}
 	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
+}
+
+// lacking is the process whose token has to allow the host for the caller to reach it.
+func (d *Domain) lacking(call *kernel.Call, in *schema.NetConnectInput) int64 {
+	return call.Token.HostLacking(call.PID, call.Tick, func(g *schema.HTTPGrant) bool { return d.admits(g.Hosts, in.Host, in.Port) })
 }
 
 func place(in *schema.NetConnectInput) string {

@@ -104,6 +104,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *schema.Erro
 			return kernel.Invalid("env", "cannot set a variable %q: a name is not empty and has no =, and neither it nor the value has a NUL", name)
 		}
 	}
+	if err := checkSandbox(p.Sandbox); err != nil {
+		return err
+	}
 	if p.Cwd != nil && (!strings.HasPrefix(*p.Cwd, "/") || nul(*p.Cwd)) {
 		return kernel.Invalid("cwd", "must be an absolute path")
 	}
@@ -123,7 +126,7 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *schema.Erro
 	if run, ok := d.table.programs.Get(call.PID); ok {
 		own = run.Spec
 	}
-	if err := looser(call.PID, said(own.Sandbox, "default"), said(p.Sandbox, "default")); err != nil {
+	if err := looser(call.PID, own.Sandbox, p.Sandbox); err != nil {
 		return err
 	}
 	return beyond(call.PID, own.Limits, p.Limits)
@@ -168,15 +171,6 @@ func withoutCommand(p *schema.Program) *schema.Error {
 		}
 	}
 	return nil
-}
-
-// looser refuses a sandbox that holds less than the spawner's own.
-func looser(pid int64, own, asked string) *schema.Error {
-	order := []string{"off", "default", "strict"}
-	if slices.Index(order, asked) >= slices.Index(order, own) {
-		return nil
-	}
-	return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox %s: its own is %s", pid, asked, own)
 }
 
 // beyond refuses limits above the spawner's own, and none where it has one.

@@ -58,7 +58,7 @@ func TestNobodyBecomesTheOperatorOfAnotherKernel(t *testing.T) {
 	other, neighbour := start(t)
 	c := p.dial(t)
 	for refused, how := range []string{"itself", "orphan"} {
-		pid := c.spawn(t, "", "intrude", how, other.socket())
+		pid := c.spawn(t, `,"sandbox":"off"`, "intrude", how, other.socket()) // a sandbox hides that one
 		await(t, "the neighbour is to refuse "+how, func() bool {
 			return strings.Count(neighbour.Said(), "process belongs to an agent of another host") > refused
 		})
@@ -76,7 +76,7 @@ func TestSandbox(t *testing.T) {
 	t.Parallel()
 	p, daemon := start(t)
 	c := p.dial(t)
-	outside := p.path("outside")
+	outside := "/usr/pwos-test-outside"
 	pid := c.spawn(t, allowAll, "trespass", outside, fmt.Sprint(daemon.PID()))
 	level := *c.get(t, pid).Sandbox
 	var parameters struct {
@@ -97,7 +97,7 @@ func TestSandbox(t *testing.T) {
 		}
 		return
 	}
-	if _, err := os.Stat(outside); err == nil || !strings.Contains(said, "write: open "+outside+": permission denied") {
+	if _, err := os.Stat(outside); err == nil || !strings.Contains(said, "write: open "+outside+": ") {
 		t.Errorf("writing outside: %s", said)
 	}
 	if !strings.Contains(said, "signal: operation not permitted") && !strings.Contains(daemon.Said(), "agents can signal processes") {

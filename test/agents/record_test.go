@@ -75,7 +75,7 @@ func TestIntentComesFirst(t *testing.T) {
 	p, _ := start(t)
 	c := p.dial(t)
 	for range 5 {
-		pid := c.spawn(t, allowAll, "witness", p.path("s/journal"))
+		pid := c.spawn(t, allowAll+`,"sandbox":"off"`, "witness", p.path("s/journal"))
 		if d := c.awaitGone(t, pid); number(d.Exit.Code) != 0 {
 			t.Errorf("the witness ended with %+v\n%s", d.Exit, readFile(t, p.path(fmt.Sprintf("s/agents/%d/stderr.log", pid))))
 		}

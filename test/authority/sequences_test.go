@@ -77,7 +77,7 @@ func (y *tally) add(op, code int) {
 }
 
 // report fails where fewer sequences ran than were asked for, as happens without a word when the test's deadline is near, or
-// where a command never succeeded, or was never denied, in as many as should show both.
+// where a command never succeeded, or was never denied or told that its process has ended, in as many as should show both.
 func (y *tally) report(t *testing.T, n int) {
 	t.Logf("%d sequences", y.runs.Load())
 	if int(y.runs.Load()) < n && !testing.Short() {
@@ -85,7 +85,7 @@ func (y *tally) report(t *testing.T, n int) {
 	}
 	for op, codes := range y.count {
 		t.Logf("command %d: %v", op, codes)
-		if n >= fewSequences && !testing.Short() && (codes[0] == 0 || codes[403] == 0) {
+		if n >= fewSequences && !testing.Short() && (codes[0] == 0 || codes[403]+codes[410] == 0) {
 			t.Errorf("command %d never both succeeded and was denied in %d sequences: %v", op, n, codes)
 		}
 	}

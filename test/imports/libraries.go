@@ -4,7 +4,7 @@ package imports
 func libraries() []Library {
 	const actor = "github.com/asynkron/protoactor-go"
 	shell := []string{"actors", "store", "host", "transport/*", "daemon", "cmd/*"}
-	system := []string{"journal", "store", "host", "sshauth", "transport/*", "client", "daemon", "cmd/*", "test/...", "internal/..."}
+	system := []string{"journal", "store", "host", "host/*", "sshauth", "transport/*", "client", "daemon", "cmd/*", "test/...", "internal/..."}
 	tests := []string{"test/...", "internal/..."}
 	return []Library{
 		{Path: actor, Only: []string{"actors"}, Reason: "concurrency is swapped or mended in one place, and meaning is tested without it"},
@@ -28,6 +28,7 @@ func libraries() []Library {
 		{Path: "github.com/prometheus/client_golang", Only: []string{"daemon"}, Reason: "metrics are read from the layers, which do not know how they are published"},
 		{Path: "github.com/gofrs/flock", Only: []string{"transport/unixsock", "journal"}, Reason: "one lock guards the sockets, one the journal"},
 		{Path: "github.com/cenkalti/backoff", Only: []string{"client", "host"}, Reason: "those alone try again: for a starting kernel, for a failed program"},
+		{Path: "github.com/moby/sys/mountinfo", Only: []string{"host/confine"}, Reason: "what a hidden directory is mounted as elsewhere is a question about mounts"},
 		{Path: "golang.org/x/sys", Only: system, Tests: true, Reason: "schema and kernel make no system call"},
 		{Path: "golang.org/x/net/dns/dnsmessage", Only: []string{"effect/egress", "test/..."}, Tests: true, Reason: "names are answered in one place, inside an agent's network"},
 		{Path: "golang.org/x/term", Only: []string{"cmd/*", "daemon"}, Reason: "those that write for people alone need to know whether one looks on"},

@@ -40,8 +40,12 @@ func packages() []Package {
 		},
 		{
 			Path:   "host",
-			May:    []string{"schema"},
+			May:    []string{"schema", "host/confine"},
 			Reason: "running a program is an effect; what it means for the kernel is decided above",
+		},
+		{
+			Path:   "host/confine",
+			Reason: "what a program may reach is decided and enforced apart from how it is started, watched and ended",
 		},
 		{
 			Path:   "sshauth",

@@ -8,9 +8,12 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/promptware-os/pwos/daemon"
 )
 
 func TestMain(m *testing.M) {
+	daemon.Shim()
 	dir, err := os.MkdirTemp("", "pws")
 	if err != nil {
 		panic(err)

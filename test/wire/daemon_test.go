@@ -20,7 +20,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	daemon.Shim()
+	goleak.VerifyTestMain(m)
+}
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
 const patience = time.Minute

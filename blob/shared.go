@@ -1,0 +1,151 @@
+package blob
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// A confined program does not see the store's directory but a folder of its own in the same place: the blobs that it was given,
+// as second names of their files, and files of its own, which it may refer to by the same path.
+const sharedPrefix = "a-"
+
+func sharedName(pid int64) string { return sharedPrefix + strconv.FormatInt(pid, 10) }
+
+// Folder returns the directory that stands in the store's place for a process, and makes it. It belongs to user and group, where
+// those are not negative.
+func (s *Store) Folder(pid int64, user, group int) (string, error) {
+	name := sharedName(pid)
+	root := s.root.Load()
+	err := root.Mkdir(name, 0o700)
+	if s.renewed(root, err) {
+		err = s.root.Load().Mkdir(name, 0o700)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	if user >= 0 {
+		if err := s.root.Load().Lchown(name, user, group); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(s.dir, name), nil
+}
+
+// Give makes a blob visible to a process that has a Folder; any other sees the store itself.
+func (s *Store) Give(pid int64, p schema.BlobPointer) error {
+	root, folder := s.root.Load(), sharedName(pid)
+	info, err := root.Lstat(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	at, err := filepath.Rel(s.dir, p.Path)
+	if err != nil {
+		return err
+	}
+	user, group := owner(info)
+	if in := path.Dir(at); in != "." {
+		if err := root.Mkdir(path.Join(folder, in), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := root.Lchown(path.Join(folder, in), user, group); err != nil {
+			return err
+		}
+	}
+	if err := root.Link(at, path.Join(folder, at)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return root.Lchown(at, user, group)
+}
+
+// OpenFor is Open for a process. What the store has not written is looked for in the process's own folder, where it has one.
+func (s *Store) OpenFor(pid int64, origin string, p schema.BlobPointer) (*Reader, error) {
+	in, name, err := s.parse(origin, p)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	own := s.entries[path.Join(in, name)].id != identity{}
+	s.mu.Unlock()
+	root := s.root.Load()
+	info, err := root.Lstat(sharedName(pid))
+	if own || err != nil {
+		return s.Open(origin, p)
+	}
+	dir, err := root.OpenRoot(path.Join(sharedName(pid), in))
+	if err != nil {
+		return nil, explain("open blob", err)
+	}
+	user, _ := owner(info)
+	f := folder{Root: dir, owner: user, foreign: true}
+	defer f.close()
+	file, info, err := f.file(name, identity{}, s.settle)
+	if err != nil {
+		return nil, explain("open blob", err)
+	}
+	if info.Size() > s.limits.FileBytes {
+		return nil, errors.Join(invalid("the blob must not be larger than %d bytes", s.limits.FileBytes), file.Close())
+	}
+	r := &Reader{f: file, size: info.Size(), close: file.Close}
+	r.rest.R, r.rest.N = file, info.Size()
+	return r, nil
+}
+
+// Drop removes the folders of processes that nobody remembers.
+func (s *Store) Drop(remembered func(pid int64) bool) error {
+	return s.eachShared(func(name string) error {
+		pid, err := strconv.ParseInt(strings.TrimPrefix(name, sharedPrefix), 10, 64)
+		if err == nil && remembered(pid) {
+			return nil
+		}
+		return s.root.Load().RemoveAll(name)
+	})
+}
+
+// sweepShared removes from the folders of processes what is older than the time to live.
+func (s *Store) sweepShared() error {
+	oldest := s.now().Add(-s.limits.TTL)
+	return s.eachShared(func(name string) error {
+		root := s.root.Load()
+		return fs.WalkDir(root.FS(), name, func(at string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil //nolint:nilerr // it went, or is the process's own matter
+			}
+			if info, err := d.Info(); err == nil && info.ModTime().Before(oldest) {
+				_ = root.Remove(at) // a process that keeps it from going has its own folder full
+			}
+			return nil
+		})
+	})
+}
+
+func (s *Store) eachShared(do func(name string) error) error {
+	files, err := list(s.root.Load(), "")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, f := range files {
+		if f.info.IsDir() && strings.HasPrefix(f.path, sharedPrefix) {
+			errs = append(errs, do(f.path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// owner is whose a file is.
+func owner(info fs.FileInfo) (user, group int) {
+	if st := identityOf(info); st != nil {
+		return int(st.Uid), int(st.Gid)
+	}
+	return os.Geteuid(), os.Getegid()
+}

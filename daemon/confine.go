@@ -1,0 +1,182 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// look finds out what this machine has to confine programs with, and whom they run as.
+func (p *programs) look(cfg *config.Config) (err error) {
+	switch p.means, err = host.Probe(); {
+	case errors.Is(err, host.ErrUnsupported): // such a kernel hosts nothing
+		p.means = host.Means{}
+	case err != nil:
+		return err
+	}
+	if cfg.Agents.User == "" {
+		return nil
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("configuration: agents.user: only a kernel that is user 0 can run agents as %s: leave it out, or start the kernel as root", cfg.Agents.User)
+	}
+	p.user, err = lookUp(cfg.Agents.User)
+	return err
+}
+
+// lookUp finds a user of the system.
+func lookUp(name string) (*host.User, error) {
+	wrong := func(err error) error { return fmt.Errorf("configuration: agents.user: %w", err) }
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil, wrong(err)
+	}
+	found := &host.User{}
+	for text, to := range map[string]*int{u.Uid: &found.UID, u.Gid: &found.GID} {
+		if *to, err = strconv.Atoi(text); err != nil {
+			return nil, wrong(err)
+		}
+	}
+	for _, text := range groups {
+		group, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, wrong(err)
+		}
+		found.Groups = append(found.Groups, group)
+	}
+	if found.UID == 0 {
+		return nil, wrong(fmt.Errorf("%s is user 0, as the kernel is: name another", name))
+	}
+	return found, nil
+}
+
+// confine adds to a program's command what it may see of the kernel's own places, and what the configuration says.
+func (d *Daemon) confine(c *host.Command) error {
+	home, _ := os.UserHomeDir() // without one nothing lies in it
+	for _, path := range d.config.Agents.Read {
+		c.Read = append(c.Read, expand(path, home))
+	}
+	for _, path := range d.config.Agents.Hide {
+		c.Hide = append(c.Hide, expand(path, home))
+	}
+	c.Private = private(d.config)
+	c.ShowProgram = d.operators(c.PID)
+	if d.programs.user != nil {
+		if err := d.give(c); err != nil {
+			return err
+		}
+	}
+	c.Network = d.network
+	places := unixsock.PlacesIn(d.config.RuntimeDir)
+	user, group := -1, -1
+	if u := d.programs.user; u != nil {
+		user, group = u.UID, u.GID
+	}
+	blobs, err := d.blobs.Folder(c.PID, user, group)
+	if err != nil {
+		return fmt.Errorf("make blob directory of agent %d: %w", c.PID, err)
+	}
+	c.Places = append(c.Places, host.Place{Source: insideDir(places), Target: places.Dir}, host.Place{Source: blobs, Target: places.Blobs, Write: true})
+	return nil
+}
+
+// operators reports whether the operator has named a process's program: for itself, or for an ancestor from which each process
+// down to it has run the same.
+func (d *Daemon) operators(pid int64) bool {
+	processes := d.state.processes.Processes()
+	for p := processes.Process(pid); p != nil; {
+		if p.ParentPID == 0 {
+			return true
+		}
+		parent := processes.Process(p.ParentPID)
+		if parent == nil || len(parent.Command) == 0 || len(p.Command) == 0 || parent.Command[0] != p.Command[0] {
+			return false
+		}
+		p = parent
+	}
+	return false
+}
+
+// give makes the directory that the kernel has made for a program that program's user's own.
+func (d *Daemon) give(c *host.Command) error {
+	for _, at := range c.Places {
+		if err := os.Lchown(at.Target, d.programs.user.UID, d.programs.user.GID); err != nil {
+			return fmt.Errorf("give directory to user %d: %w", d.programs.user.UID, errors.Unwrap(err))
+		}
+	}
+	return nil
+}
+
+// network serves the network of a program. Until the egress proxy is wired in nobody does, and the program reaches nothing.
+func (d *Daemon) network(_ *host.Process, s *host.Sockets) error { return s.Close() }
+
+func expand(path, home string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		return filepath.Join(home, rest)
+	}
+	return filepath.Clean(path)
+}
+
+// private is what is hidden from every program: state, runtime directory, configuration and keys. A configuration that lies in
+// a directory of its own is hidden with that, elsewhere by its names.
+func private(cfg config.Config) []string {
+	list := append(trusted(cfg), cfg.StateDir, cfg.RuntimeDir)
+	if filepath.IsAbs(cfg.File) {
+		dir := filepath.Dir(cfg.File)
+		if filepath.Base(dir) == "pwos" {
+			list = append(list, dir)
+		}
+		for _, name := range []string{"known_kernels", "policy.cedar", "policy.d", "profiles"} {
+			list = append(list, filepath.Join(dir, name))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// insideDir is the directory that stands in the runtime directory's place for programs: it holds the sockets and nothing else.
+func insideDir(places unixsock.Places) string { return filepath.Join(places.Dir, "inside") }
+
+// share gives the sockets their second name in insideDir, or a new one where they were bound again, and an empty
+// directory for blobs.
+func (s *sockets) share() error {
+	dir := s.inside
+	if err := os.MkdirAll(filepath.Join(dir, "blobs"), 0o755); err != nil {
+		return fmt.Errorf("share sockets: %w", err)
+	}
+	if s.all { // programs run as another user, whom the runtime directory keeps out from everywhere else
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return fmt.Errorf("share sockets: %w", err)
+		}
+	}
+	for _, path := range s.paths {
+		name := filepath.Join(dir, filepath.Base(path))
+		own, err := os.Lstat(path)
+		if err != nil {
+			continue // it was removed, and is bound again first
+		}
+		if there, err := os.Lstat(name); err == nil && os.SameFile(own, there) {
+			continue
+		}
+		if s.all {
+			err = os.Chmod(path, 0o666)
+		}
+		if err = errors.Join(err, os.RemoveAll(name), os.Link(path, name)); err != nil {
+			return fmt.Errorf("share sockets: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,325 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Capabilities are what Enter needs in the user namespace that it runs in.
+func Capabilities() []uintptr {
+	return []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE}
+}
+
+// Namespaces reports whether the plan makes namespaces, for which it may need a user namespace first.
+func (p *Plan) Namespaces() bool { return p.flags() != 0 }
+
+// network reports whether the program gets a network of its own.
+func (p *Plan) network() bool { return p.Network && p.Net != NetOpen }
+
+func (p *Plan) flags() (flags int) {
+	if p.Mounts {
+		flags |= unix.CLONE_NEWNS
+	}
+	if p.IPC {
+		flags |= unix.CLONE_NEWIPC
+	}
+	if p.network() {
+		flags |= unix.CLONE_NEWNET
+	}
+	return flags
+}
+
+// Enter makes the namespaces of the calling thread, with what is in them. What listens in its network goes out over the socket
+// hand, a descriptor, to Receive. It needs Capabilities, or user 0.
+func (p *Plan) Enter(hand int) error {
+	if flags := p.flags(); flags != 0 {
+		if err := unix.Unshare(flags); err != nil {
+			return fmt.Errorf("make namespaces: %w", err)
+		}
+	}
+	if p.Mounts {
+		if err := p.build(); err != nil {
+			return err
+		}
+	}
+	if !p.network() {
+		return nil
+	}
+	if err := loopback(); err != nil {
+		return err
+	}
+	if p.Net == NetKernel {
+		return p.listen(hand)
+	}
+	return nil
+}
+
+// Restrict takes from the calling thread what Landlock and the filter of calls can take. PR_SET_NO_NEW_PRIVS must be set.
+func (p *Plan) Restrict() error {
+	if p.ABI > 0 {
+		if err := p.landlock(); err != nil {
+			return err
+		}
+	}
+	if !p.Filter {
+		return nil
+	}
+	rules := Rules{IPC: !p.IPC, Trace: p.Strict}
+	if p.Net != NetOpen && !p.Network {
+		rules.Families = UnixSocket
+	}
+	return rules.apply()
+}
+
+// build makes the file tree: everything read-only, then the layers. It is made in a mount namespace of its own.
+func (p *Plan) build() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keep mounts private: %w", err)
+	}
+	b := builder{plan: p, trees: map[string]int{}, empty: map[string]int{}}
+	if err := b.open(); err != nil {
+		return err
+	}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		return fmt.Errorf("make file systems read-only: %w", err)
+	}
+	if err := b.stage(); err != nil {
+		return fmt.Errorf("mount staging: %w", err)
+	}
+	for i, l := range p.layers {
+		if err := b.add(i, l); err != nil {
+			return fmt.Errorf("%s: %w", l.path, err)
+		}
+	}
+	for path, fd := range b.empty {
+		if err := readOnly(fd); err != nil {
+			return fmt.Errorf("make %s read-only: %w", path, err)
+		}
+	}
+	if err := unix.Unmount(fdPath(b.staging), unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmount staging: %w", err)
+	}
+	if err := unix.Chdir(p.Dir); err != nil {
+		return fmt.Errorf("enter working directory: %w", err)
+	}
+	return nil
+}
+
+// builder makes layers. Descriptors stay open until execve closes them.
+type builder struct {
+	plan    *Plan
+	staging int            // a tmpfs that holds files and whiteouts while the tree is made
+	trees   map[string]int // what stands at each place, by target
+	empty   map[string]int // file systems to be made read-only at the end
+}
+
+// open opens what stands at the places, while the machine's tree is still all there and can be written.
+func (b *builder) open() error {
+	for _, l := range b.plan.layers {
+		if l.kind != place {
+			continue
+		}
+		fd, err := clone(l.source)
+		if l.optional && err != nil {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("open %s: %w", l.source, err)
+		}
+		set := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
+		if !l.write {
+			set.Attr_set |= unix.MOUNT_ATTR_RDONLY
+		}
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &set); err != nil {
+			return fmt.Errorf("bind %s: %w", l.source, err)
+		}
+		b.trees[l.path] = fd
+	}
+	return nil
+}
+
+// stagingPoint is a directory that every machine has and no layer lies below.
+const stagingPoint = "/proc/fs"
+
+// stage mounts a file system that is needed until the tree is made.
+func (b *builder) stage() (err error) {
+	if b.staging, err = tmpfs("1m", "0700"); err != nil {
+		return err
+	}
+	return attach(b.staging, stagingPoint)
+}
+
+// add makes one layer.
+func (b *builder) add(n int, l layer) error {
+	switch l.kind {
+	case scratch, empty:
+		size, mode := "512m", "1777"
+		if l.kind == empty {
+			size, mode = "1m", "0755"
+		}
+		fd, err := tmpfs(size, mode)
+		if err != nil {
+			return err
+		}
+		if l.kind == empty {
+			b.empty[l.path] = fd
+		}
+		if err := target(l.path, true); err != nil {
+			return err
+		}
+		return attach(fd, l.path)
+	case place:
+		fd, ok := b.trees[l.path]
+		if !ok {
+			return nil // optional
+		}
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if err := target(l.path, st.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
+			return err
+		}
+		return attach(fd, l.path)
+	case file:
+		return b.file(n, l)
+	case veil:
+		return b.veil(n, l)
+	}
+	return fmt.Errorf("layer %q: %w", l.kind, errWords)
+}
+
+// file puts a read-only file over, or into, what is there.
+func (b *builder) file(n int, l layer) error {
+	if err := target(l.path, false); err != nil {
+		return err
+	}
+	path := filepath.Join(fdPath(b.staging), "f"+itoa(n))
+	mode := os.FileMode(0o444)
+	if l.content == "" {
+		mode = 0 // it stands for a hidden one
+	}
+	if err := os.WriteFile(path, []byte(l.content), mode); err != nil {
+		return err
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	if err := readOnly(fd); err != nil {
+		return err
+	}
+	return attach(fd, l.path)
+}
+
+// veil puts an overlay over a directory: names that it hides are whiteouts in the upper layer, which hide whatever gets that
+// name later. A socket in an overlay has another inode than the one that is listened on, so that nobody can connect to it.
+func (b *builder) veil(n int, l layer) error {
+	upper := filepath.Join(fdPath(b.staging), "v"+itoa(n))
+	if err := os.Mkdir(upper, 0o755); err != nil {
+		return err
+	}
+	for _, name := range l.names {
+		at := filepath.Join(upper, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			if errors.Is(err, unix.ENOTDIR) {
+				continue // what is above it is hidden already
+			}
+			return err
+		}
+		if err := unix.Mknod(at, unix.S_IFCHR, 0); err != nil && !errors.Is(err, unix.EEXIST) {
+			return fmt.Errorf("hide %s: %w", name, err)
+		}
+	}
+	lower, err := unix.Open(l.path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	top, err := unix.Open(upper, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	defer closeFD(fs)
+	err = unix.FsconfigSetString(fs, "lowerdir", strings.Join([]string{fdPath(top), fdPath(lower)}, ":"))
+	if err == nil {
+		err = unix.FsconfigSetFlag(fs, "userxattr") // the only kind that a user namespace may read
+	}
+	if err == nil {
+		err = unix.FsconfigCreate(fs)
+	}
+	if err != nil {
+		return fmt.Errorf("overlay: %w", err)
+	}
+	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID)
+	if err != nil {
+		return fmt.Errorf("overlay: %w", err)
+	}
+	return attach(fd, l.path)
+}
+
+// clone returns a copy of the mounts at a path, which no symbolic link may lead to.
+func clone(path string) (int, error) {
+	at, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err != nil {
+		return -1, err
+	}
+	defer closeFD(at)
+	return unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+}
+
+// tmpfs makes a file system that is not attached yet.
+func tmpfs(size, mode string) (int, error) {
+	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, err
+	}
+	defer closeFD(fs)
+	for _, option := range [][2]string{{"size", size}, {"mode", mode}, {"nr_inodes", "100k"}} {
+		if err := unix.FsconfigSetString(fs, option[0], option[1]); err != nil {
+			return -1, fmt.Errorf("tmpfs: %w", err)
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, fmt.Errorf("tmpfs: %w", err)
+	}
+	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+}
+
+func attach(fd int, path string) error {
+	if err := unix.MoveMount(fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return fmt.Errorf("mount: %w", err)
+	}
+	return nil
+}
+
+func readOnly(fd int) error {
+	return unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}
+
+// target makes what a layer stands on, where that lies in a file system of ours and so may not be there yet.
+func target(path string, dir bool) error {
+	if exists(path) {
+		return nil
+	}
+	if dir {
+		return os.MkdirAll(path, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o444)
+}
+
+func fdPath(fd int) string { return "/proc/self/fd/" + itoa(fd) }
+
+// closeFD closes a descriptor that nothing was written to.
+func closeFD(fd int) { _ = unix.Close(fd) }

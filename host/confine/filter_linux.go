@@ -1,0 +1,249 @@
+package confine
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The filter refuses system calls that neither mounts nor Landlock see: those that change how other processes run, that lock
+// or mark files of others (leases, extended attributes, setuid bits), that make namespaces, and those with a
+// history of kernel faults that programs do without. A filter sees numbers, not whose they are: a call that names
+// a process other than the caller (0) is refused, the caller's own number included.
+
+// Rules selects the parts of the filter that depend on what else confines the program.
+type Rules struct {
+	Families Families
+	IPC      bool // refuse SysV objects and message queues: there is no IPC namespace
+	Trace    bool // refuse ptrace
+}
+
+// Families says which sockets a program may make.
+type Families int
+
+// The kinds of sockets.
+const (
+	// AnySocket is what remains where a network namespace, or nothing, bounds the network: Unix, IPv4, IPv6, and the netlink
+	// that lists addresses. Never vsock, which no network namespace stops.
+	AnySocket Families = iota
+	// StreamSocket leaves of IPv4 and IPv6 only TCP, so that Landlock's rules for TCP are all that has to be asked.
+	StreamSocket
+	// UnixSocket leaves no network.
+	UnixSocket
+)
+
+// row is a system call with its rule; a number below 0 means that the machine does not have it.
+type row struct {
+	amd64, arm64 int
+	rule         []unix.SockFilter
+}
+
+const (
+	leaseCommand   = 1024 // F_SETLEASE
+	notifyCommand  = 1026 // F_NOTIFY
+	createFlags    = 0o100 | 0o20000000
+	setidBits      = 0o6000
+	typeMask       = 0xf
+	fastOpen       = 0x20000000
+	x32Bit         = 0x40000000
+	priorityOfUser = 2
+	ioPrioOfUser   = 3
+)
+
+// Answers of the filter.
+const (
+	allowed     = unix.SECCOMP_RET_ALLOW
+	refused     = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	unknown     = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	unsupported = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOTSUP)
+	noFamily    = unix.SECCOMP_RET_ERRNO | uint32(unix.EAFNOSUPPORT)
+)
+
+// rows are the calls that the filter judges. All others are allowed.
+func (r Rules) rows() []row {
+	no := []unix.SockFilter{answer(refused)}
+	list := []row{
+		{302, 261, limitRule()},               // prlimit64
+		{141, 140, groupRule(priorityOfUser)}, // setpriority
+		{251, 30, groupRule(ioPrioOfUser)},    // ioprio_set
+		{144, 119, processRule()},             // sched_setscheduler
+		{142, 118, processRule()},             // sched_setparam
+		{314, 274, processRule()},             // sched_setattr
+		{72, 25, []unix.SockFilter{ // fcntl
+			load(arg(1)), when(leaseCommand, 2), when(notifyCommand, 1), answer(allowed), answer(refused),
+		}},
+		{90, -1, without(1, setidBits)},   // chmod
+		{91, 52, without(1, setidBits)},   // fchmod
+		{268, 53, without(2, setidBits)},  // fchmodat
+		{452, 452, without(2, setidBits)}, // fchmodat2
+		{85, -1, without(1, setidBits)},   // creat
+		{133, -1, without(1, setidBits)},  // mknod
+		{259, 33, without(2, setidBits)},  // mknodat
+		{2, -1, createRule(1)},            // open
+		{257, 56, createRule(2)},          // openat
+		{56, 220, without(0, unix.CLONE_NEWUSER)},
+	}
+	all := func(rule []unix.SockFilter, numbers ...[2]int) {
+		for _, n := range numbers {
+			list = append(list, row{n[0], n[1], rule})
+		}
+	}
+	// unshare, setns, process_vm_readv, process_vm_writev, pidfd_getfd, keyctl, add_key, request_key, bpf, perf_event_open
+	all(no, [][2]int{{272, 97}, {308, 268}, {310, 270}, {311, 271}, {438, 438}, {250, 219}, {248, 217}, {249, 218}, {321, 280}, {298, 241}}...)
+	// setxattr, lsetxattr, fsetxattr, removexattr, lremovexattr, fremovexattr, setxattrat, removexattrat
+	all([]unix.SockFilter{answer(unsupported)}, [][2]int{{188, 5}, {189, 6}, {190, 7}, {197, 14}, {198, 15}, {199, 16}, {463, 463}, {466, 466}}...)
+	// clone3, openat2, io_uring_setup, io_uring_enter, io_uring_register, userfaultfd, fanotify_init
+	all([]unix.SockFilter{answer(unknown)}, [][2]int{{435, 435}, {437, 437}, {425, 425}, {426, 426}, {427, 427}, {323, 282}, {300, 262}}...)
+	if r.IPC { // shmget, shmat, shmctl, semget, msgget, mq_open
+		all(no, [][2]int{{29, 194}, {30, 196}, {31, 195}, {64, 190}, {68, 186}, {240, 180}}...)
+	}
+	if r.Trace {
+		all(no, [2]int{101, 117})
+	}
+	list = append(list, row{41, 198, r.Families.rule()})
+	if r.Families != AnySocket {
+		all(pairRule(), [2]int{53, 199})
+		all(without(3, fastOpen), [2]int{44, 206}, [2]int{307, 269}) // sendto, sendmmsg
+		all(without(2, fastOpen), [2]int{46, 211})                   // sendmsg
+	}
+	return list
+}
+
+// Program is the filter for a machine; nil where there is none for it.
+//
+// Only the machine's own convention is let through: a call by another one (i386 or x32 on amd64, arm on arm64) is unknown
+// there, so that one list of numbers is all that has to be right.
+func (r Rules) Program(arch string) []unix.SockFilter {
+	var convention uint32
+	switch arch {
+	case "amd64":
+		convention = unix.AUDIT_ARCH_X86_64
+	case "arm64":
+		convention = unix.AUDIT_ARCH_AARCH64
+	default:
+		return nil
+	}
+	all := []unix.SockFilter{load(atArch), when(convention, 1), answer(unknown), load(atNumber)}
+	if arch == "amd64" {
+		all = append(all, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jf: 1, K: x32Bit}, answer(unknown))
+	}
+	for _, row := range r.rows() {
+		number := row.amd64
+		if arch == "arm64" {
+			number = row.arm64
+		}
+		if number >= 0 {
+			all = append(append(all, unless(uint32(number), len(row.rule))), row.rule...)
+		}
+	}
+	return append(all, answer(allowed))
+}
+
+// rule is for socket(2): family, type, protocol.
+func (s Families) rule() []unix.SockFilter {
+	netlink := []unix.SockFilter{unless(unix.AF_NETLINK, 4), load(arg(2)), unless(unix.NETLINK_ROUTE, 1), answer(allowed), answer(noFamily), answer(noFamily)}
+	if s == AnySocket {
+		return append([]unix.SockFilter{
+			load(arg(0)), unless(unix.AF_UNIX, 1), answer(allowed), unless(unix.AF_INET, 1), answer(allowed), unless(unix.AF_INET6, 1), answer(allowed),
+		}, netlink...)
+	}
+	kind := []unix.SockFilter{load(arg(1)), and(typeMask)}
+	unixRule := append(kind[:2:2], when(unix.SOCK_STREAM, 1), unless(unix.SOCK_SEQPACKET, 1), answer(allowed), answer(refused))
+	list := append([]unix.SockFilter{load(arg(0)), unless(unix.AF_UNIX, len(unixRule))}, unixRule...)
+	if s == StreamSocket {
+		stream := append(kind[:2:2], unless(unix.SOCK_STREAM, 4), load(arg(2)), when(0, 1), unless(unix.IPPROTO_TCP, 1), answer(allowed), answer(refused))
+		list = append(list, when(unix.AF_INET, 1), unless(unix.AF_INET6, len(stream)))
+		list = append(list, stream...)
+	}
+	return append(list, netlink...)
+}
+
+// pairRule is for socketpair(2) without datagrams, which can be sent to any socket with a path.
+func pairRule() []unix.SockFilter {
+	return []unix.SockFilter{load(arg(1)), and(typeMask), when(unix.SOCK_DGRAM, 1), answer(allowed), answer(refused)}
+}
+
+// without refuses a call whose argument has one of the bits.
+func without(argument int, bits uint32) []unix.SockFilter {
+	return []unix.SockFilter{load(arg(argument)), and(bits), unless(0, 1), answer(allowed), answer(refused)}
+}
+
+// createRule is for open and openat: flags, then the mode, which counts only where a file is made.
+func createRule(flags int) []unix.SockFilter {
+	return append([]unix.SockFilter{load(arg(flags)), and(createFlags), when(0, 3)}, without(flags+1, setidBits)...)
+}
+
+// processRule is for a call whose first argument is a process.
+func processRule() []unix.SockFilter {
+	return []unix.SockFilter{load(arg(0)), unless(0, 1), answer(allowed), answer(refused)}
+}
+
+// limitRule is for prlimit: process, resource, pointer to the new limit. Without a new limit it only reads.
+func limitRule() []unix.SockFilter {
+	return []unix.SockFilter{
+		load(arg(0)), when(0, 4),
+		load(arg(2)), unless(0, 3),
+		load(arg(2) + half), unless(0, 1),
+		answer(allowed), answer(refused),
+	}
+}
+
+// groupRule is for a call that says first what it names (a process, a group, a user), then which.
+func groupRule(user uint32) []unix.SockFilter {
+	return []unix.SockFilter{load(arg(1)), unless(0, 3), load(arg(0)), when(user, 1), answer(allowed), answer(refused)}
+}
+
+// Where the filter finds what it judges, in bytes: seccomp_data of a little-endian machine.
+const (
+	atNumber = 0
+	atArch   = 4
+	atArgs   = 16
+	half     = 4
+)
+
+// arg is the low half of an argument.
+func arg(n int) uint32 { return uint32(atArgs + 8*n) }
+
+func load(at uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+}
+
+func and(mask uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: mask}
+}
+
+// unless jumps over the next n instructions unless the loaded value is value.
+func unless(value uint32, n int) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: uint8(n), K: value}
+}
+
+// when jumps over the next n instructions when the loaded value is value.
+func when(value uint32, n int) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(n), K: value}
+}
+
+func answer(with uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: with}
+}
+
+// canFilter reports whether calls can be filtered here.
+func canFilter() bool {
+	action := uint32(unix.SECCOMP_RET_ERRNO)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&action)))
+	return errno == 0 && Rules{}.Program(runtime.GOARCH) != nil
+}
+
+// apply filters the calls of this thread, and those of what it executes, for good. PR_SET_NO_NEW_PRIVS must be set.
+func (r Rules) apply() error {
+	filter := r.Program(runtime.GOARCH)
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: unsafe.SliceData(filter)}
+	// Without the flag, kernels before 5.16 slow down every program that has a filter, against attacks that do not need one.
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&program)))
+	runtime.KeepAlive(filter)
+	if errno != 0 {
+		return fmt.Errorf("filter calls: %w", errno)
+	}
+	return nil
+}

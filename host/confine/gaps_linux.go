@@ -1,0 +1,40 @@
+package confine
+
+// Gaps lists, in words for the operator, what a default sandbox does not keep a program from, the worst first.
+func (m Means) Gaps() []string {
+	var list []string
+	for _, g := range []struct {
+		open bool
+		text string
+	}{
+		{!m.hides(), "agents can read the kernel's journal and keys: there are neither mount namespaces nor Landlock, so that no agent starts without --allow-gaps"},
+		{m.ABI < 1 && !m.Mounts, "agents can write wherever the daemon's user can: there are neither mount namespaces nor Landlock"},
+		{m.ABI < 1 && !m.User, "agents can trace, and so become, any process of the daemon's user, the operator's included (needs Landlock, Linux 5.13)"},
+		{!m.Mounts, "agents see names and attributes of hidden files, and can change mode, owner and times of files outside their directory that belong to their user (needs mount namespaces)"},
+		{!m.Mounts, "agents can connect to Unix sockets that have a path, such as those of docker, ssh-agent and D-Bus (needs mount namespaces)"},
+		{!m.Mounts, "agents have no /tmp and /dev/shm of their own and cannot write to those of the machine (needs mount namespaces)"},
+		{m.Mounts && !m.Overlay, "a hidden file of the home directory that is replaced, or made later, can be read by agents that run (needs overlay file systems)"},
+		{m.Mounts && !m.Overlay, "agents can connect to Unix sockets in the home directory (needs overlay file systems)"},
+		{!m.Network && !m.Filter, "agents can use the network as the daemon's user can, whatever --net says (needs network namespaces or seccomp)"},
+		{!m.Network && m.Filter, "agents with --net kernel have no network but Http.Fetch (needs network namespaces)"},
+		{!m.IPC && !m.Filter, "agents can use the shared memory (SysV, POSIX message queues) of other programs (needs IPC namespaces or seccomp)"},
+		{!m.IPC && m.Filter, "programs that need SysV shared memory or message queues fail (needs IPC namespaces)"},
+		{!m.Filter, "agents can lower resource limits and priority of processes of their user, the daemon included (needs seccomp)"},
+		{!m.Filter, "agents can take leases on files, set extended attributes, and make files setuid (needs seccomp)"},
+		{!m.Filter, "agents can connect to virtual sockets (vsock) of the machine's host (needs seccomp)"},
+		{m.ABI < abiTruncate && !m.Mounts, "agents can empty files outside their directory (needs Linux 6.2)"},
+		{m.ABI < abiDevices, "agents can send device commands (ioctl) to devices that they can open (needs Linux 6.10)"},
+		{m.ABI < abiScopes, "agents can signal processes of their user, the daemon included (needs Linux 6.12)"},
+		{m.ABI < abiScopes, "agents with --net open can connect to abstract Unix sockets (needs Linux 6.12)"},
+		{m.Mounts, "agents can connect to a Unix socket that another program makes, while they run, in a directory that they can read outside /run, /tmp and the home directory, where none was when they started"},
+		{true, "agents can take advisory locks (flock) on files that they can read"},
+		{true, "agents can choose the processors that processes of their user run on, the daemon included"},
+		{true, "agents see the names and command lines of all processes in /proc"},
+		{true, "limits on processor time, memory and descriptors bind each process, not an agent's sum"},
+	} {
+		if g.open {
+			list = append(list, g.text)
+		}
+	}
+	return list
+}

@@ -1,0 +1,178 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// landlockABI returns the level of the kernel's Landlock; 0 is none.
+func landlockABI() int {
+	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(abi)
+}
+
+// written are the rights that change something.
+const written = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+	unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
+	unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+	unix.LANDLOCK_ACCESS_FS_MAKE_SYM
+
+// readAll are the rights of a strict sandbox's allow-list. Where mounts are missing only the reading of files is controlled,
+// since a rule for a directory would be one for everything in it.
+const readAll = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR | unix.LANDLOCK_ACCESS_FS_EXECUTE
+
+// onFiles are those among the rights that a rule for a single file may name.
+const onFiles = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV |
+	unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
+
+// devices are what programs write to as a matter of course and cannot harm.
+var devices = [...]string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// ruleset returns what the kernel is asked to control.
+func (p *Plan) ruleset() unix.LandlockRulesetAttr {
+	set := unix.LandlockRulesetAttr{Handled_access_fs: written | p.reading()}
+	if p.ABI >= abiRename {
+		set.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if p.ABI >= abiTruncate {
+		set.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if p.ABI >= abiDevices {
+		set.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	if p.ABI >= abiScopes {
+		set.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	return set
+}
+
+// reading are the rights to read that the plan controls.
+func (p *Plan) reading() uint64 {
+	switch {
+	case p.Strict:
+		return readAll
+	case len(p.Unread) > 0:
+		return unix.LANDLOCK_ACCESS_FS_READ_FILE
+	}
+	return 0
+}
+
+// landlock takes from the calling thread, and from what it executes, the rights that the plan does not give.
+// PR_SET_NO_NEW_PRIVS must be set.
+func (p *Plan) landlock() error {
+	set := p.ruleset()
+	// The size covers the members up to Scoped; an older kernel takes a longer structure whose rest is zero.
+	size := unsafe.Offsetof(set.Quiet_access_fs)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&set)), size, 0)
+	if errno != 0 {
+		return fmt.Errorf("create ruleset: %w", errno)
+	}
+	defer closeFD(int(fd))
+	// Whoever writes above the working directory can have put a link in its place since it was judged.
+	if err := allow(int(fd), p.Dir, set.Handled_access_fs, unix.RESOLVE_NO_SYMLINKS); err != nil {
+		return err
+	}
+	type rule struct {
+		paths           []string
+		rights, resolve uint64
+	}
+	rules := []rule{{p.Writable, set.Handled_access_fs, 0}, {devices[:], set.Handled_access_fs & onFiles, 0}}
+	switch {
+	case p.Strict:
+		rules = append(rules, rule{p.Readable, readAll, 0})
+	case len(p.Unread) > 0:
+		visible, err := siblings("/", p.Unread)
+		if err != nil {
+			return err
+		}
+		rules = append(
+			rules, rule{p.Readable, unix.LANDLOCK_ACCESS_FS_READ_FILE, 0},
+			// An entry that has become a link since it was listed may lead to what is hidden.
+			rule{visible, unix.LANDLOCK_ACCESS_FS_READ_FILE, unix.RESOLVE_NO_SYMLINKS},
+		)
+	}
+	for _, r := range rules {
+		for _, path := range r.paths {
+			err := allow(int(fd), path, r.rights, r.resolve)
+			if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) && !errors.Is(err, unix.ELOOP) {
+				return err
+			}
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
+		return fmt.Errorf("restrict: %w", errno)
+	}
+	return nil
+}
+
+// allow adds a rule: rights below a path, which is followed as resolve says. Every kernel with Landlock has openat2(2).
+func allow(set int, path string, rights, resolve uint64) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve})
+	if err != nil {
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+	defer closeFD(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("look at %s: %w", path, err)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+	case unix.S_IFLNK: // a rule is for what is there, and a link is followed before
+		return nil
+	default:
+		rights &= onFiles
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("allow %s: %w", path, errno)
+	}
+	return nil
+}
+
+// siblings returns what together is everything below dir but what is hidden: the entries of each directory that leads
+// to a hidden path, those that are no links (a link gives no right that its target has not).
+func siblings(dir string, hidden []string) ([]string, error) {
+	leads := map[string]bool{} // entry: hidden itself (true), or above something hidden (false)
+	for _, path := range hidden {
+		rest, ok := relative(path, dir)
+		if !ok || rest == "." {
+			continue
+		}
+		first, more := firstOf(rest)
+		leads[first] = leads[first] || !more
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		if errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) {
+			return nil, nil // nothing in it can be read either
+		}
+		return nil, fmt.Errorf("list %s: %w", dir, err)
+	}
+	var list []string
+	for _, entry := range entries {
+		path := join(dir, entry.Name())
+		itself, some := leads[entry.Name()]
+		switch {
+		case entry.Type()&os.ModeSymlink != 0 || itself:
+		case some:
+			below, err := siblings(path, hidden)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, below...)
+		default:
+			list = append(list, path)
+		}
+	}
+	return list, nil
+}

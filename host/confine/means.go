@@ -1,0 +1,79 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrRefused says that a program cannot be confined as it was asked to be. The text says what is missing or wrong.
+var ErrRefused = errors.New("cannot confine the program")
+
+// The least Landlock ABI that each promise needs.
+const (
+	abiRename   = 2 // before it, renaming from one directory to another is refused everywhere
+	abiTruncate = 3 // before it, a file outside could be emptied
+	abiTCP      = 4
+	abiDevices  = 5
+	abiScopes   = 6 // signals, abstract sockets
+)
+
+// The levels of confinement.
+const (
+	Default = "default"
+	Strict  = "strict"
+	Off     = "off"
+)
+
+// The networks of a program.
+const (
+	NetNone   = "none"   // no network
+	NetKernel = "kernel" // through the kernel only
+	NetOpen   = "open"   // as the kernel's user
+)
+
+// Means are what a machine has to confine programs with.
+type Means struct {
+	ABI     int  // level of Landlock; 0: none
+	Filter  bool // seccomp
+	Mounts  bool // mount namespaces with tmpfs and read-only trees
+	Overlay bool // overlay file systems, to hide files by name
+	Network bool // network namespaces with an address of their own
+	IPC     bool // IPC namespaces
+	User    bool // the namespaces come with a user namespace: this process has no privilege to make them
+}
+
+// Level names what confines: "namespaces+landlock:v7", "landlock:v7", "none".
+func (m Means) Level() string {
+	switch {
+	case m.ABI < 1 && m.Mounts:
+		return "namespaces"
+	case m.ABI < 1:
+		return "none"
+	case m.Mounts:
+		return fmt.Sprintf("namespaces+landlock:v%d", m.ABI)
+	}
+	return fmt.Sprintf("landlock:v%d", m.ABI)
+}
+
+// hides reports whether the kernel's state and keys can be kept from being read.
+func (m Means) hides() bool { return m.Mounts || m.ABI > 0 }
+
+// missing lists what strict lacks.
+func (m Means) missing(net string) (list []string) {
+	for _, need := range []struct {
+		has  bool
+		text string
+	}{
+		{m.ABI >= abiTruncate, fmt.Sprintf("Landlock v%d or later (Linux 6.2)", abiTruncate)},
+		{m.Filter, "a filter of system calls (seccomp)"},
+		{m.Mounts, "mount namespaces"},
+		{m.Overlay, "overlay file systems in them"},
+		{m.IPC, "IPC namespaces"},
+		{m.Network || net == NetOpen, "network namespaces"},
+	} {
+		if !need.has {
+			list = append(list, need.text)
+		}
+	}
+	return list
+}

@@ -1,0 +1,26 @@
+//go:build unix && !linux
+
+package confine
+
+import "net"
+
+// Namespaces reports whether the plan makes namespaces.
+func (p *Plan) Namespaces() bool { return false }
+
+// Listens reports whether Enter will hand sockets over.
+func (p *Plan) Listens() bool { return false }
+
+// Receive has nothing to take: there are no networks of a program's own.
+func (p *Plan) Receive(*net.UnixConn) (*Sockets, error) { return &Sockets{}, nil }
+
+// Gaps lists what is not enforced on this system.
+func (Means) Gaps() []string {
+	return []string{
+		"agents can read the kernel's journal and keys, so that no agent starts without --allow-gaps: this system has no sandbox that a program can put itself into",
+		"agents can write wherever the daemon's user can",
+		"agents can trace and signal, and so become, any process of the daemon's user, the operator's included",
+		"a process that an agent puts into a session of its own is not found: it outlives the agent, and passes for the operator's",
+		"the number of processes of an agent is not bounded",
+		"agents can use the network, whatever --net says",
+	}
+}

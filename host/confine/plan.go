@@ -1,0 +1,224 @@
+package confine
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Ports on 127.0.0.1 inside a program's own network. All are below 1024, where the program cannot listen itself.
+const (
+	ProxyPort    = 901
+	UpstreamPort = 902 // the first one; each further upstream has the next
+	dnsPort      = 53
+	// maxListeners is how many sockets are handed over at most: one message of the system holds 253.
+	maxListeners = 240
+)
+
+// Place is a file or directory that stands in the program's file tree whatever is hidden around it.
+type Place struct {
+	Source, Target string // the same where Source is ""
+	Write          bool
+}
+
+// Request is what a program is to be confined to. Paths are absolute.
+type Request struct {
+	Level     string   // Default or Strict
+	Net       string   // NetNone, NetKernel or NetOpen
+	Dir       string   // the working directory: writable; no part of it is a symbolic link
+	Read      []string // readable beside what the level gives
+	Write     []string // writable
+	Hide      []string // hidden
+	Private   []string // the kernel's own, hidden
+	Places    []Place  // the kernel's own that it gives to this program
+	Program   string   // the program's file, "" where it has to be found inside
+	Homes     Homes
+	AllowGaps bool // start where the kernel's own cannot be hidden
+	Ports     []uint16
+	Upstreams int // how many listeners for upstreams are made
+}
+
+// Homes are the home directories of the machine.
+type Homes struct {
+	Own    []string // of the user that the program runs as: readable but for the secrets in them
+	Others []string // hidden
+}
+
+// layer is a change to the file tree. Layers are made from the root downwards.
+type layer struct {
+	kind   kind
+	path   string
+	source string // of a place
+	write  bool   // of a place
+	// optional says that a place which cannot be had is left out: nobody has asked for it.
+	optional bool
+	content  string   // of a file
+	names    []string // that a veil hides
+}
+
+type kind string
+
+// The kinds of layers, in the order in which those of one path are made.
+const (
+	scratch kind = "1" // an empty directory of the program's own
+	empty   kind = "2" // an empty read-only directory
+	place   kind = "3" // what is at another path, or was there before
+	file    kind = "4" // a read-only file
+	veil    kind = "5" // the directory without some names, and without the Unix sockets in it
+)
+
+// Plan is how one program is confined.
+type Plan struct {
+	Means
+	Strict    bool
+	Net       string
+	Dir       string
+	Writable  []string // for Landlock, beside Dir
+	Readable  []string // for Landlock, in a strict plan or beside what is not hidden
+	Unread    []string // hidden by Landlock alone
+	Ports     []uint16
+	Upstreams int
+	layers    []layer
+}
+
+// New plans how a program is confined on a machine. Errors wrap ErrRefused.
+func New(r Request, has Means) (*Plan, error) {
+	p := &Plan{Means: has, Strict: r.Level == Strict, Net: r.Net, Dir: r.Dir, Ports: r.Ports, Upstreams: r.Upstreams}
+	if p.Strict {
+		if missing := has.missing(r.Net); len(missing) > 0 {
+			return nil, fmt.Errorf("%w: strict needs %s, which this machine lacks", ErrRefused, strings.Join(missing, ", "))
+		}
+	}
+	if !has.hides() && !r.AllowGaps {
+		return nil, fmt.Errorf("%w: this machine has no means to hide the kernel's state and keys from agents "+
+			"(it needs mount namespaces or Landlock): start it with --allow-gaps to run it all the same", ErrRefused)
+	}
+	if r.Upstreams+len(r.Ports) > maxListeners {
+		return nil, fmt.Errorf("%w: %d upstreams and granted ports are more than %d: grant fewer", ErrRefused, r.Upstreams+len(r.Ports), maxListeners)
+	}
+	t := newTree(r, has)
+	if err := t.judge(); err != nil {
+		return nil, err
+	}
+	if !has.Mounts {
+		p.Unread = t.hidden
+		for _, path := range slices.Concat(r.Write, sources(r.Places, true)) {
+			p.Writable = append(p.Writable, canonical(path))
+		}
+		p.Readable = append(p.Readable, sources(r.Places, false)...)
+		return p, nil
+	}
+	var err error
+	if p.layers, err = t.layers(p.Strict); err != nil {
+		return nil, err
+	}
+	for _, l := range p.layers {
+		if l.kind == scratch || l.kind == place && l.write {
+			p.Writable = append(p.Writable, l.path)
+		}
+		if l.kind != empty && l.kind != veil {
+			p.Readable = append(p.Readable, l.path)
+		}
+	}
+	p.Readable = append(p.Readable, systemFiles()...)
+	return p, nil
+}
+
+func sources(places []Place, write bool) (list []string) {
+	for _, at := range places {
+		if at.Write == write {
+			list = append(list, cmp.Or(at.Source, at.Target))
+		}
+	}
+	return list
+}
+
+// systemFiles are what a strict program reads: what programs and their libraries consist of, and what describes the machine to
+// them.
+func systemFiles() []string {
+	return []string{
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/proc",
+		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/ptmx", "/dev/fd", "/dev/shm",
+		"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/transparent_hugepage", "/sys/fs/cgroup",
+	}
+}
+
+// secretFiles are what a strict program does not read of the system's, though its user might.
+func secretFiles() []string {
+	return []string{
+		"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssh", "/etc/ssl/private",
+		"/etc/krb5.keytab", "/etc/security/opasswd",
+	}
+}
+
+// secrets are the names in a home directory that hold credentials, or what was typed.
+func secrets() []string {
+	return []string{
+		".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli", ".config/op", ".config/rclone",
+		".config/containers", ".config/doctl", ".config/sops", ".config/age", ".config/git/credentials", ".config/pip", ".claude", ".claude.json", ".codex", ".gemini",
+		".npmrc", ".yarnrc", ".yarnrc.yml", ".netrc", "_netrc", ".git-credentials", ".pypirc", ".pgpass", ".my.cnf", ".mylogin.cnf", ".cargo/credentials",
+		".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties", ".terraform.d", ".terraformrc", ".vault-token", ".s3cfg", ".boto",
+		".huggingface/token", ".cache/huggingface/token", ".password-store", ".1password", ".config/1Password", ".config/Bitwarden", ".config/Bitwarden CLI", ".config/keepassxc",
+		// browsers
+		".mozilla", ".thunderbird", ".config/google-chrome", ".config/google-chrome-beta", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge",
+		".config/vivaldi", ".config/opera", ".config/zen", ".zen", ".librewolf", ".waterfox", ".cache/mozilla", ".cache/google-chrome", ".cache/chromium", "snap/firefox",
+		"snap/chromium", ".var/app", "Library/Keychains", "Library/Application Support", "Library/Cookies",
+		// keyrings
+		".local/share/keyrings", ".local/share/kwalletd", ".kde/share/apps/kwallet", ".pki", ".gnome2/keyrings", ".config/kwalletrc",
+		// histories
+		".bash_history", ".zsh_history", ".zhistory", ".histfile", ".sh_history", ".ash_history", ".ksh_history", ".history", ".local/share/fish", ".config/fish/fish_history",
+		".python_history", ".node_repl_history", ".psql_history", ".mysql_history", ".sqlite_history", ".rediscli_history", ".lesshst", ".viminfo", ".irb_history",
+		".local/state/bash", ".local/state/zsh", ".local/share/nu", ".config/nushell/history.txt", ".local/share/xonsh", ".bash_sessions", ".zsh_sessions", ".local/share/atuin",
+	}
+}
+
+// order sorts layers from the root downwards, and those of one path by kind.
+func order(layers []layer) {
+	slices.SortStableFunc(layers, func(a, b layer) int {
+		if c := slices.Compare(strings.Split(a.path, "/"), strings.Split(b.path, "/")); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.kind, b.kind)
+	})
+}
+
+// canonical follows the symbolic links in a path, as far as it exists.
+func canonical(path string) string {
+	path = filepath.Clean(path)
+	if real, err := filepath.EvalSymlinks(path); err == nil || filepath.Dir(path) == path {
+		return real
+	}
+	return filepath.Join(canonical(filepath.Dir(path)), filepath.Base(path))
+}
+
+// relative returns path as seen from dir, and whether it is dir or lies in it.
+func relative(path, dir string) (string, bool) {
+	rel, err := filepath.Rel(dir, path)
+	return rel, err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+func within(path, dir string) bool {
+	_, ok := relative(path, dir)
+	return ok
+}
+
+// firstOf splits off the first name of a relative path.
+func firstOf(rel string) (first string, more bool) {
+	first, _, more = strings.Cut(rel, "/")
+	return first, more
+}
+
+func join(elem ...string) string { return filepath.Join(elem...) }
+
+func isDir(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir()
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

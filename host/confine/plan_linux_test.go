@@ -1,0 +1,103 @@
+package confine_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/host/confine"
+)
+
+// full is a machine that lacks nothing.
+func full() confine.Means {
+	return confine.Means{ABI: 7, Filter: true, Mounts: true, Overlay: true, Network: true, IPC: true}
+}
+
+// TestLevels: what each level comes to where a means is missing: strict names it and refuses, default starts with a gap more, and
+// where the kernel's own cannot be hidden only with AllowGaps.
+func TestLevels(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for what, without := range map[string]func(*confine.Means){
+		"Landlock":                func(m *confine.Means) { m.ABI = 2 },
+		"seccomp":                 func(m *confine.Means) { m.Filter = false },
+		"mount namespaces":        func(m *confine.Means) { m.Mounts, m.Overlay = false, false },
+		"overlay":                 func(m *confine.Means) { m.Overlay = false },
+		"network namespaces":      func(m *confine.Means) { m.Network = false },
+		"IPC namespaces":          func(m *confine.Means) { m.IPC = false },
+		"mount namespaces, again": func(m *confine.Means) { *m = confine.Means{} },
+	} {
+		has := full()
+		without(&has)
+		_, err := confine.New(confine.Request{Level: confine.Strict, Net: confine.NetNone, Dir: dir}, has)
+		if name, _, _ := strings.Cut(what, ","); !errors.Is(err, confine.ErrRefused) || !strings.Contains(err.Error(), name) {
+			t.Errorf("strict without %s: %v", what, err)
+		}
+		if len(has.Gaps()) <= len(full().Gaps()) && what != "mount namespaces" {
+			t.Errorf("without %s there is no gap more", what)
+		}
+		hides := has.Mounts || has.ABI > 0
+		r := confine.Request{Level: confine.Default, Net: confine.NetKernel, Dir: dir}
+		if _, err := confine.New(r, has); (err == nil) != hides {
+			t.Errorf("default without %s: %v", what, err)
+		}
+		r.AllowGaps = true
+		if _, err := confine.New(r, has); err != nil {
+			t.Errorf("default without %s, with gaps allowed: %v", what, err)
+		}
+	}
+	if _, err := confine.New(confine.Request{Level: confine.Strict, Net: confine.NetNone, Dir: dir}, full()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRefused: what is hidden can be given by no flag, and no agent works in a home directory or in /.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	home, work, state := filepath.Join(base, "home"), filepath.Join(base, "work"), filepath.Join(base, "state")
+	for _, dir := range []string{home, work, state, filepath.Join(home, ".ssh")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, edit := range map[string]func(*confine.Request){
+		"work in /":              func(r *confine.Request) { r.Dir = "/" },
+		"work in home":           func(r *confine.Request) { r.Dir = home },
+		"work in a secret place": func(r *confine.Request) { r.Dir = filepath.Join(home, ".ssh") },
+		"read a secret":          func(r *confine.Request) { r.Read = []string{filepath.Join(home, ".ssh", "id")} },
+		"write what is hidden":   func(r *confine.Request) { r.Write = []string{work + "/x"}; r.Hide = []string{work + "/x"} },
+		"read the state":         func(r *confine.Request) { r.Read = []string{state} },
+		"write everything":       func(r *confine.Request) { r.Write = []string{"/"} },
+	} {
+		r := confine.Request{Level: confine.Default, Net: confine.NetNone, Dir: work, Private: []string{state}, Homes: confine.Homes{Own: []string{home}}}
+		if _, err := confine.New(r, full()); err != nil {
+			t.Fatal(err)
+		}
+		edit(&r)
+		if _, err := confine.New(r, full()); !errors.Is(err, confine.ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestWords: a plan is the same after it has travelled.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	p, err := confine.New(confine.Request{Level: confine.Default, Net: confine.NetKernel, Dir: t.TempDir(), Ports: []uint16{8080}, Upstreams: 2}, full())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := confine.ReadPlan(p.Words())
+	if err != nil || !slices.Equal(again.Words(), p.Words()) {
+		t.Errorf("got %q, %v, want %q", again.Words(), err, p.Words())
+	}
+	for _, words := range [][]string{nil, p.Words()[1:], append(p.Words(), "more")} {
+		if _, err := confine.ReadPlan(words); err == nil {
+			t.Errorf("%q is a plan", words)
+		}
+	}
+}

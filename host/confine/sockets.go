@@ -1,0 +1,35 @@
+package confine
+
+import (
+	"errors"
+	"net"
+)
+
+// Sockets listen in the network of one program. Connections to them come from that program alone.
+type Sockets struct {
+	Proxy     net.Listener   // 127.0.0.1:ProxyPort
+	DNS       net.PacketConn // 127.0.0.1:53
+	DNSTCP    net.Listener   // 127.0.0.1:53
+	Relay     []net.Listener // all addresses, on 80, 443 and the granted ports: a connection's LocalAddr is the destination
+	Upstreams []net.Listener // 127.0.0.1, from UpstreamPort on
+}
+
+// Close closes all of them.
+func (s *Sockets) Close() error {
+	var errs []error
+	for _, l := range append(append([]net.Listener{s.Proxy, s.DNSTCP}, s.Relay...), s.Upstreams...) {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	if s.DNS != nil {
+		errs = append(errs, s.DNS.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Accepted tells the waiting process that its sockets are served.
+func Accepted(hand *net.UnixConn) error {
+	_, err := hand.Write([]byte{'k'})
+	return err
+}

@@ -1,0 +1,304 @@
+package confine
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// tree decides which layers make a program's file tree.
+type tree struct {
+	Request
+	has    Means
+	hidden []string // cannot be given back, but for the kernel's own places in it
+	closed []string // hidden unless something in it is asked for
+	mounts []mount  // of this process's tree
+	socks  []string // Unix sockets that have a path
+}
+
+func newTree(r Request, has Means) *tree {
+	t := &tree{Request: r, has: has, mounts: mountsHere(), socks: socketsHere()}
+	for _, list := range []*[]string{&t.Read, &t.Write, &t.Homes.Own, &t.Homes.Others} {
+		*list = canonicals(*list)
+	}
+	t.hidden = canonicals(slices.Concat(r.Private, r.Hide))
+	for _, home := range t.Homes.Own {
+		for _, name := range secrets() {
+			t.hidden = append(t.hidden, canonical(join(home, name)))
+		}
+	}
+	if r.Level == Strict {
+		t.hidden = append(t.hidden, secretFiles()...)
+	}
+	for _, path := range t.hidden {
+		t.hidden = append(t.hidden, t.aliases(path)...)
+	}
+	slices.Sort(t.hidden)
+	t.hidden = slices.Compact(t.hidden)
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); strings.HasPrefix(dir, "/") {
+		t.closed = append(t.closed, canonical(dir))
+	}
+	for _, home := range t.Homes.Others {
+		if !slices.ContainsFunc(t.Homes.Own, func(own string) bool { return within(own, home) }) {
+			t.closed = append(t.closed, home)
+		}
+	}
+	for _, path := range t.closed {
+		t.closed = append(t.closed, t.aliases(path)...)
+	}
+	t.closed = append(t.closed, "/run", canonical("/var/run"), "/dev/mqueue", "/dev/shm", "/tmp", canonical("/var/tmp"))
+	if r.Level == Strict {
+		t.closed = append(t.closed, outsideSystem()...)
+	}
+	slices.Sort(t.closed)
+	t.closed = slices.Compact(t.closed)
+	return t
+}
+
+func canonicals(paths []string) []string {
+	list := make([]string, 0, len(paths))
+	for _, path := range paths {
+		list = append(list, canonical(path))
+	}
+	return list
+}
+
+// outsideSystem are the directories below / that hold nothing of systemFiles.
+func outsideSystem() []string {
+	entries, err := os.ReadDir("/")
+	if err != nil {
+		return nil // Landlock lets nothing of them be read
+	}
+	var list []string
+	for _, entry := range entries {
+		path := "/" + entry.Name()
+		if entry.IsDir() && !slices.ContainsFunc(systemFiles(), func(file string) bool { return within(file, path) }) {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// judge refuses what is asked for and is hidden: hidden beats read and write.
+func (t *tree) judge() error {
+	if t.Dir == "/" || slices.Contains(t.Homes.Own, t.Dir) || slices.Contains(t.Homes.Others, t.Dir) {
+		return fmt.Errorf("%w: an agent may write all of its working directory, so it cannot be %s: name a directory of its own (--dir, --own-dir)", ErrRefused, t.Dir)
+	}
+	for _, asked := range []struct {
+		flag  string
+		paths []string
+	}{{"working directory", []string{t.Dir}}, {"--read", t.Read}, {"--write", t.Write}} {
+		for _, path := range asked.paths {
+			at := slices.IndexFunc(t.hidden, func(hidden string) bool { return within(path, hidden) })
+			if at < 0 || t.placed(path) {
+				continue
+			}
+			return fmt.Errorf("%w: %s %s lies in %s, which is hidden from agents: name another, or run it with --sandbox off", ErrRefused, asked.flag, path, t.hidden[at])
+		}
+	}
+	for _, path := range t.Write {
+		if path == "/" || slices.Contains(t.Homes.Own, path) {
+			return fmt.Errorf("%w: --write %s would give everything: name the directories that the agent has to write", ErrRefused, path)
+		}
+	}
+	return nil
+}
+
+// placed reports whether the kernel itself gives a path to the program.
+func (t *tree) placed(path string) bool {
+	return slices.ContainsFunc(t.Places, func(at Place) bool { return within(path, at.Target) })
+}
+
+// layers returns the changes to the file tree, in order.
+func (t *tree) layers(strict bool) ([]layer, error) {
+	list := t.given()
+	for _, path := range t.closed {
+		switch {
+		case path == "/dev/shm" || path == "/tmp" || path == "/var/tmp":
+			if isDir(path) {
+				list = append(list, layer{kind: scratch, path: path})
+			}
+		case isDir(path):
+			list = append(list, layer{kind: empty, path: path})
+		}
+	}
+	list = append(list, t.paths(list)...)
+	order(list)
+	veils := map[string][]string{}
+	for _, path := range t.hidden {
+		list = t.hide(list, veils, path)
+	}
+	if t.has.Overlay {
+		for _, home := range t.Homes.Own {
+			if isDir(home) && home != "/" && visible(list, home) {
+				veils[home] = slices.Clip(veils[home]) // for the sockets in it, whatever else is
+			}
+		}
+		for _, dir := range t.socketDirs(list) {
+			veils[dir] = slices.Clip(veils[dir])
+		}
+	}
+	for dir, names := range veils {
+		list = append(list, layer{kind: veil, path: dir, names: names})
+	}
+	list = t.again(list, veils)
+	order(list)
+	return list, nil
+}
+
+// given are the places: the working directory, what was asked for, what the kernel gives.
+func (t *tree) given() []layer {
+	var list []layer
+	add := func(source, target string, write bool) {
+		at := slices.IndexFunc(list, func(l layer) bool { return l.path == target })
+		if at < 0 {
+			list = append(list, layer{kind: place, path: target, source: source, write: write})
+		} else if write {
+			list[at].write = true
+		}
+	}
+	for _, at := range t.Places {
+		add(cmp.Or(at.Source, at.Target), at.Target, at.Write)
+	}
+	add(t.Dir, t.Dir, true)
+	for _, path := range t.Write {
+		add(path, path, true)
+	}
+	for _, path := range t.Read {
+		add(path, path, false)
+	}
+	if t.Program != "" && !t.covered(t.Program, t.hidden) && t.covered(t.Program, t.closed) && !slices.ContainsFunc(list, func(l layer) bool { return within(t.Program, l.path) }) {
+		add(t.Program, t.Program, false)
+	}
+	// What resolves names lies behind a link into /run on many machines.
+	const resolver = "/etc/resolv.conf"
+	if at := canonical(resolver); exists(at) {
+		if t.Net == NetKernel {
+			list = append(list, layer{kind: file, path: at, content: "nameserver 127.0.0.1\n"})
+		} else if t.covered(at, t.closed) {
+			add(at, at, false)
+		}
+	}
+	return list
+}
+
+// paths are the directories of the program's own /tmp that lead to places: nothing else can be written in them, as it cannot
+// where they lead elsewhere.
+func (t *tree) paths(list []layer) (add []layer) {
+	for _, l := range list {
+		if l.kind != place {
+			continue
+		}
+		for _, above := range list {
+			rel, ok := relative(l.path, above.path)
+			if above.kind != scratch || !ok || rel == "." {
+				continue
+			}
+			first, more := firstOf(rel)
+			dir := join(above.path, first)
+			same := func(l layer) bool { return l.path == dir }
+			if more && !slices.ContainsFunc(list, same) && !slices.ContainsFunc(add, same) {
+				add = append(add, layer{kind: empty, path: dir})
+			}
+		}
+	}
+	return add
+}
+
+func (t *tree) covered(path string, by []string) bool {
+	return slices.ContainsFunc(by, func(dir string) bool { return within(path, dir) })
+}
+
+// hide adds what hides a path: an empty directory over one that is there; else its name is left out of the directory above,
+// so that what appears there later is hidden too.
+func (t *tree) hide(list []layer, veils map[string][]string, path string) []layer {
+	inside := slices.ContainsFunc(list, func(l layer) bool { return l.kind == place && l.path != path && within(l.path, path) })
+	if !visible(list, path) && !inside {
+		return list
+	}
+	above := path
+	for !isDir(above) || above == path {
+		above = parent(above)
+	}
+	writable := deepest(list, path).write
+	switch {
+	case isDir(path) && (inside || writable || !t.has.Overlay || !t.inHome(path)):
+		return append(list, layer{kind: empty, path: path})
+	case !t.has.Overlay || writable || above == "/":
+		if exists(path) {
+			return append(list, layer{kind: file, path: path})
+		}
+		return list // there is no name to hide
+	}
+	for _, home := range t.Homes.Own {
+		if within(path, home) && deepest(list, path).path == deepest(list, home).path && isDir(home) && home != "/" {
+			above = home
+		}
+	}
+	name, _ := relative(path, above)
+	veils[above] = append(veils[above], name)
+	return list
+}
+
+func (t *tree) inHome(path string) bool { return t.covered(path, t.Homes.Own) }
+
+// again adds the mounts below a veil, which would not show through it.
+func (t *tree) again(list []layer, veils map[string][]string) []layer {
+	for _, m := range t.mounts {
+		for dir := range veils {
+			if m.point == dir || !within(m.point, dir) || !visible(list, m.point) || t.covered(m.point, t.hidden) ||
+				slices.ContainsFunc(list, func(l layer) bool {
+					return l.path == m.point || l.kind == place && within(m.point, l.path) && within(l.path, dir)
+				}) {
+				continue
+			}
+			list = append(list, layer{kind: place, path: m.point, source: m.point, optional: true})
+		}
+	}
+	return list
+}
+
+// socketDirs are the directories with sockets of other programs that would be visible.
+func (t *tree) socketDirs(list []layer) []string {
+	var dirs []string
+	for _, path := range t.socks {
+		dir := canonical(parent(path))
+		at := deepest(list, dir)
+		if dir == "/" || !visible(list, dir) || at.write || t.covered(dir, t.hidden) || t.inHome(dir) && at.kind != place || !isDir(dir) || slices.Contains(dirs, dir) {
+			continue
+		}
+		if at.kind == place && t.placed(at.path) {
+			continue // the kernel's own
+		}
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// deepest returns the layer that decides what is at a path; the zero layer is the machine's own tree.
+func deepest(list []layer, path string) (found layer) {
+	for _, l := range list {
+		if within(path, l.path) && len(l.path) >= len(found.path) && l.kind != veil && l.kind != file {
+			if len(l.path) > len(found.path) || l.kind > found.kind {
+				found = l
+			}
+		}
+	}
+	return found
+}
+
+// visible reports whether a path shows what the machine has there.
+func visible(list []layer, path string) bool {
+	switch deepest(list, path).kind {
+	case scratch, empty:
+		return false
+	}
+	return true
+}
+
+func parent(path string) string { return join(path, "..") }
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,106 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// errWords says that words are not a plan's.
+var errWords = errors.New("the words are no plan")
+
+// Words encodes the plan for the process that carries it out. Words need no decoder that could be fooled.
+func (p *Plan) Words() []string {
+	w := words{
+		itoa(p.ABI), flag(p.Filter), flag(p.Mounts), flag(p.Overlay), flag(p.Network), flag(p.IPC), flag(p.User),
+		flag(p.Strict), p.Net, p.Dir, itoa(p.Upstreams),
+	}
+	w.list(p.Writable)
+	w.list(p.Readable)
+	w.list(p.Unread)
+	ports := make([]string, len(p.Ports))
+	for i, port := range p.Ports {
+		ports[i] = itoa(int(port))
+	}
+	w.list(ports)
+	w = append(w, itoa(len(p.layers)))
+	for _, l := range p.layers {
+		w = append(w, string(l.kind), l.path, l.source, flag(l.write), flag(l.optional), l.content)
+		w.list(l.names)
+	}
+	return w
+}
+
+// ReadPlan decodes what Words encoded.
+func ReadPlan(from []string) (*Plan, error) {
+	r := &reader{rest: from}
+	p := &Plan{Means: Means{
+		ABI: r.number(), Filter: r.flag(), Mounts: r.flag(), Overlay: r.flag(), Network: r.flag(), IPC: r.flag(), User: r.flag(),
+	}}
+	p.Strict, p.Net, p.Dir, p.Upstreams = r.flag(), r.word(), r.word(), r.number()
+	p.Writable, p.Readable, p.Unread = r.list(), r.list(), r.list()
+	for _, text := range r.list() {
+		port, err := strconv.ParseUint(text, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("%w: port %q", errWords, text)
+		}
+		p.Ports = append(p.Ports, uint16(port))
+	}
+	for n := r.number(); n > 0 && !r.failed; n-- {
+		l := layer{kind: kind(r.word()), path: r.word(), source: r.word(), write: r.flag(), optional: r.flag(), content: r.word()}
+		l.names = r.list()
+		p.layers = append(p.layers, l)
+	}
+	if r.failed || len(r.rest) > 0 {
+		return nil, errWords
+	}
+	return p, nil
+}
+
+type words []string
+
+func (w *words) list(texts []string) { *w = append(append(*w, itoa(len(texts))), texts...) }
+
+func flag(set bool) string {
+	if set {
+		return "1"
+	}
+	return "0"
+}
+
+// reader takes words; once there are too few it has failed.
+type reader struct {
+	rest   []string
+	failed bool
+}
+
+func (r *reader) word() string {
+	if len(r.rest) == 0 {
+		r.failed = true
+		return ""
+	}
+	word := r.rest[0]
+	r.rest = r.rest[1:]
+	return word
+}
+
+func (r *reader) number() int {
+	n, err := strconv.Atoi(r.word())
+	r.failed = r.failed || err != nil || n < 0
+	return n
+}
+
+func (r *reader) flag() bool { return r.word() == "1" }
+
+func (r *reader) list() []string {
+	n := r.number()
+	if n > len(r.rest) {
+		r.failed = true
+	}
+	if r.failed {
+		return nil
+	}
+	list := r.rest[:n]
+	r.rest = r.rest[n:]
+	return list
+}

@@ -1,0 +1,62 @@
+package host
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/promptware-os/pwos/host/confine"
+)
+
+// User is a user of the system that programs run as.
+type User struct {
+	UID, GID int
+	Groups   []int // beside GID
+}
+
+// The users whose home directory is somebody's, as distributions number them.
+const (
+	firstPerson = 1000
+	lastPerson  = 65533
+)
+
+// homes lists the home directories of the machine: those of the user that programs run as, and all others.
+func homes(user *User) (h confine.Homes) {
+	uid := os.Getuid()
+	if user != nil {
+		uid = user.UID
+	} else if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+		h.Own = append(h.Own, filepath.Clean(home))
+	}
+	h.Others = []string{"/home", "/root", "/Users"}
+	if user != nil {
+		if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+			h.Others = append(h.Others, filepath.Clean(home))
+		}
+	}
+	if file, err := os.Open("/etc/passwd"); err == nil { // without it there are no other users to be told apart
+		const fields, number, home = 7, 2, 5
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			parts := strings.Split(lines.Text(), ":")
+			if len(parts) != fields || !filepath.IsAbs(parts[home]) {
+				continue
+			}
+			n, err := strconv.Atoi(parts[number])
+			switch dir := filepath.Clean(parts[home]); {
+			case err != nil || dir == "/":
+			case n == uid:
+				h.Own = append(h.Own, dir)
+			case n >= firstPerson && n <= lastPerson:
+				h.Others = append(h.Others, dir)
+			}
+		}
+		_ = file.Close() // it was only read
+	}
+	slices.Sort(h.Own)
+	h.Own = slices.Compact(h.Own)
+	h.Others = slices.DeleteFunc(h.Others, func(dir string) bool { return dir == "/" || slices.Contains(h.Own, dir) })
+	return h
+}

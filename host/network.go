@@ -1,0 +1,87 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/promptware-os/pwos/host/confine"
+)
+
+// Sockets listen in the network of one program. Connections to them come from that program, and from what it has started,
+// alone.
+type Sockets struct {
+	Proxy     net.Listener            // what HTTP_PROXY names
+	DNS       net.PacketConn          // 127.0.0.1:53, UDP
+	DNSTCP    net.Listener            // 127.0.0.1:53, TCP
+	Relay     []net.Listener          // every address, on 80, 443 and Command.Ports: a connection's LocalAddr is its destination
+	Upstreams map[string]net.Listener // one for each of Command.Upstreams
+}
+
+// Close closes all of them.
+func (s *Sockets) Close() error {
+	errs := []error{s.Proxy.Close(), s.DNS.Close(), s.DNSTCP.Close()}
+	for _, l := range s.Relay {
+		errs = append(errs, l.Close())
+	}
+	for _, l := range s.Upstreams {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ProxyURL is the address of the proxy inside every program's network.
+const ProxyURL = "http://127.0.0.1:901"
+
+// UpstreamURL is the address of the upstream with that index in Command.Upstreams, inside the program's network.
+func UpstreamURL(index int) string {
+	return fmt.Sprintf("http://127.0.0.1:%d", confine.UpstreamPort+index)
+}
+
+// UpstreamEnv is the variable that holds an upstream's address: PWOS_UPSTREAM_ and its name, in capitals, with _ for every
+// other character.
+func UpstreamEnv(name string) string {
+	return "PWOS_UPSTREAM_" + strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.ToUpper(name))
+}
+
+// serve takes the sockets of the program's network and gives them to whoever serves it.
+func (p *Process) serve(hand *net.UnixConn) error {
+	taken, err := p.plan.Receive(hand)
+	if err != nil {
+		return err
+	}
+	s := &Sockets{Proxy: taken.Proxy, DNS: taken.DNS, DNSTCP: taken.DNSTCP, Relay: taken.Relay, Upstreams: map[string]net.Listener{}}
+	for i, name := range p.command.Upstreams {
+		s.Upstreams[name] = taken.Upstreams[i]
+	}
+	if p.command.Network == nil {
+		err = s.Close()
+	} else if err = p.command.Network(p, s); err != nil {
+		err = errors.Join(fmt.Errorf("serve the program's network: %w", err), s.Close())
+	}
+	if err != nil {
+		return err
+	}
+	return confine.Accepted(hand)
+}
+
+// handPair makes the two ends of the socket over which sockets are handed.
+func handPair() (ours *net.UnixConn, theirs *os.File, err error) {
+	end, theirs, err := socketPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := net.FileConn(end.(*socket).File)
+	if err := errors.Join(err, end.Close()); err != nil {
+		closeFile(theirs)
+		return nil, nil, fmt.Errorf("open socket pair: %w", err)
+	}
+	return conn.(*net.UnixConn), theirs, nil
+}

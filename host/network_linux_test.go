@@ -1,0 +1,104 @@
+package host_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+// TestNetwork: the sockets of a program's own network are handed over before it runs, what it connects to arrives there with
+// the destination, names are asked at 127.0.0.1, and it finds proxy and upstreams in its environment.
+func TestNetwork(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	strict(t, h)
+	got := make(chan *host.Sockets, 1)
+	c := shell(t, `grep nameserver /etc/resolv.conf; echo "$PWOS_UPSTREAM_MY_API $https_proxy"; read x`)
+	c.Upstreams, c.Ports = []string{"my-api"}, []uint16{8443, 80, 901}
+	c.Network = func(_ *host.Process, s *host.Sockets) error { got <- s; return nil }
+	p := start(t, h, c)
+	s := <-got
+	defer func() { check(t, s.Close()) }()
+	addresses := []string{s.Proxy.Addr().String(), s.DNS.LocalAddr().String(), s.DNSTCP.Addr().String(), s.Upstreams["my-api"].Addr().String()}
+	for _, l := range s.Relay {
+		addresses = append(addresses, l.Addr().String())
+	}
+	want := "127.0.0.1:901 127.0.0.1:53 127.0.0.1:53 127.0.0.1:902 0.0.0.0:80 0.0.0.0:443 0.0.0.0:8443"
+	if strings.Join(addresses, " ") != want {
+		t.Errorf("got %q, want %q", addresses, want)
+	}
+	readLine(t, p, "nameserver 127.0.0.1")
+	readLine(t, p, "http://127.0.0.1:902 http://127.0.0.1:901")
+	check(t, p.Terminate(t.Context(), 0))
+
+	self, err := os.Executable()
+	check(t, err)
+	c = shell(t, `exec "$0" t-dial 198.18.77.5:8443`)
+	c.Argv, c.Ports = []string{self, "t-dial", "198.18.77.5:8443"}, []uint16{8443}
+	c.Network = func(_ *host.Process, s *host.Sockets) error { got <- s; return nil }
+	start(t, h, c)
+	other := <-got
+	defer func() { check(t, other.Close()) }()
+	conn, err := other.Relay[2].Accept()
+	check(t, err)
+	defer conn.Close()
+	if at := conn.LocalAddr().String(); at != "198.18.77.5:8443" {
+		t.Errorf("the destination is %s", at)
+	}
+}
+
+// TestNetworkRefused: a program whose network cannot be served does not start.
+func TestNetworkRefused(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	strict(t, h)
+	c := shell(t, "echo ran >ran")
+	wrong := errors.New("nobody serves it")
+	c.Network = func(*host.Process, *host.Sockets) error { return wrong }
+	p, err := h.Start(t.Context(), c)
+	if _, statErr := os.Stat(filepath.Join(c.Dir, "ran")); p != nil || !errors.Is(err, wrong) || statErr == nil {
+		t.Errorf("started %v, %v, %v", p, err, statErr)
+	}
+}
+
+// dialOut connects to an address.
+func dialOut(args []string) int {
+	conn, err := net.Dial("tcp", args[0])
+	said("dial", err)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return 0
+}
+
+// TestUser: programs of a host that runs as user 0 run as another where it is told so, with that user's directory, and are known
+// for what they are.
+func TestUser(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("it takes user 0")
+	}
+	const number = 65534
+	h, err := host.New(host.Options{User: &host.User{UID: number, GID: number}})
+	check(t, err)
+	t.Cleanup(func() { h.Close(t.Context(), 0) })
+	for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxOff} {
+		c := shell(t, `id -u; id -G; echo x >file && echo wrote; echo >/dev/stdout reopened; grep CapEff /proc/self/status; read x`)
+		c.Sandbox = mode
+		check(t, os.Chown(c.Dir, number, number))
+		check(t, os.Chmod(filepath.Dir(c.Dir), 0o755))
+		p := start(t, h, c)
+		for _, line := range []string{"65534", "65534", "wrote", "reopened", "CapEff:\t0000000000000000"} {
+			readLine(t, p, line)
+		}
+		if owner, err := h.Owner(p.OSPID()); owner != p || err != nil {
+			t.Errorf("%s: it is %v's, %v", mode, owner, err)
+		}
+		check(t, p.Terminate(t.Context(), 0))
+	}
+}

@@ -1,0 +1,117 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/host/confine"
+)
+
+// Probe finds out what this machine has to confine programs with: a process of its own tries, since some systems let a
+// namespace be made and refuse what is needed in it. Where user 0 may not make namespaces, a user namespace may help it too.
+func Probe() (Means, error) {
+	if os.Getenv(childVar) != "" {
+		return Means{}, errNoShim
+	}
+	tried, err := try(false)
+	user := false
+	if err == nil && tried == 0 {
+		user = true
+		if tried, err = try(true); errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EINVAL) ||
+			errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EUSERS) {
+			tried, err = 0, nil // there are no user namespaces for this user
+		}
+	}
+	if err != nil {
+		return Means{}, fmt.Errorf("try namespaces: %w", err)
+	}
+	return confine.With(tried, user), nil
+}
+
+// try has a process make namespaces, in a user namespace of its own or not.
+func try(user bool) (int, error) {
+	self, err := itself()
+	if err != nil {
+		return 0, err
+	}
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer closeFile(ours)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		closeFile(theirs)
+		return 0, err
+	}
+	defer closeFile(null)
+	attr := &syscall.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=1", childVar + "=1"}, Files: []uintptr{null.Fd(), theirs.Fd(), null.Fd()},
+		Sys: &syscall.SysProcAttr{Setsid: true},
+	}
+	if user {
+		userNamespace(attr.Sys)
+	}
+	pid, err := syscall.ForkExec(self, []string{probeArg, probeArg}, attr)
+	closeFile(theirs)
+	if err != nil {
+		return 0, err
+	}
+	text, err := io.ReadAll(ours)
+	for {
+		if _, waitErr := syscall.Wait4(pid, nil, 0, nil); !errors.Is(waitErr, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	tried, err := strconv.Atoi(string(text))
+	if err != nil {
+		return 0, errNoShim
+	}
+	return tried, nil
+}
+
+// userNamespace has a process made in a user namespace of its own, with the privileges there that confine.Plan.Enter needs and
+// its user and group unchanged.
+func userNamespace(attr *syscall.SysProcAttr) {
+	attr.Cloneflags |= unix.CLONE_NEWUSER
+	attr.AmbientCaps = confine.Capabilities()
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+}
+
+// probed is the main of the process that tries.
+func probed() int {
+	fmt.Print(confine.Try())
+	return 0
+}
+
+// replaced returns the process that a shim has started in its place, once that shim has ended; the shim itself where it
+// could not, which it says elsewhere. tells is the daemon's copy of the shim's end of born.
+func replaced(shim *watched, born, tells *os.File) (*watched, error) {
+	closeFile(tells) // so that it ends with the shim
+	text, err := io.ReadAll(born)
+	if err != nil || len(text) == 0 {
+		return shim, err
+	}
+	shim.wait()
+	shim.reap()
+	w := &watched{}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("shim said %q: %w", text, err)
+	}
+	// It is a child of ours, so that its number is its own until it is reaped.
+	if w.fd, err = unix.PidfdOpen(pid, 0); err != nil {
+		return nil, err
+	}
+	return w, w.begin(pid)
+}

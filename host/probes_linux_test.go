@@ -1,0 +1,272 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/host"
+)
+
+var update = flag.Bool("update", false, "write the table of probes into the documentation")
+
+// aProbe is something that an agent tries. place is a directory outside its own with files of its user.
+type aProbe struct {
+	what string
+	try  func(place string) error
+}
+
+// probes are what an agent tries: each one works without a sandbox.
+func probes() []aProbe {
+	read := func(name string) func(string) error {
+		return func(place string) error { _, err := os.ReadFile(filepath.Join(place, name)); return err }
+	}
+	raw := func(number uintptr, args ...uintptr) error {
+		var a [6]uintptr
+		copy(a[:], args)
+		_, _, errno := unix.RawSyscall6(number, a[0], a[1], a[2], a[3], a[4], a[5])
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	}
+	socket := func(family, kind int) func(string) error {
+		return func(string) error {
+			fd, err := unix.Socket(family, kind, 0)
+			if err == nil {
+				err = unix.Close(fd)
+			}
+			return err
+		}
+	}
+	dial := func(network, name string) func(string) error {
+		return func(place string) error {
+			text, err := os.ReadFile(filepath.Join(place, name))
+			if err != nil {
+				return err
+			}
+			conn, err := net.Dial(network, string(text))
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		}
+	}
+	return []aProbe{
+		{"read the kernel's journal", read("state/journal")},
+		{"read the kernel's host key", read("state/host_key")},
+		{"read a hidden file that was put in its place later", read("hidden/later")},
+		{"write a file outside", func(place string) error { return os.WriteFile(filepath.Join(place, "file"), []byte("x"), 0o600) }},
+		{"change the mode of a file outside", func(place string) error { return os.Chmod(filepath.Join(place, "file"), 0o600) }},
+		{"change the times of a file outside", func(place string) error { return unix.Utime(filepath.Join(place, "file"), nil) }},
+		{"set an extended attribute", func(place string) error {
+			return unix.Setxattr(filepath.Join(place, "file"), "user.x", []byte("x"), 0)
+		}},
+		{"take a lease on a file", func(place string) error {
+			fd, err := unix.Open(filepath.Join(place, "file"), unix.O_RDONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
+			return errors.Join(err, unix.Close(fd))
+		}},
+		{"make a setuid file", func(string) error {
+			err := os.WriteFile("setuid", nil, 0o700)
+			return errors.Join(err, unix.Chmod("setuid", 0o4700))
+		}},
+		{"connect to a Unix socket of another program", dial("unix", "unix")},
+		{"connect to an abstract Unix socket", dial("unix", "abstract")},
+		{"connect to a TCP server of the machine", dial("tcp", "tcp")},
+		{"connect to a TCP server over IPv6", dial("tcp", "tcp6")},
+		{"make a virtual socket (vsock)", socket(unix.AF_VSOCK, unix.SOCK_STREAM)},
+		{"attach SysV shared memory of another program", func(place string) error {
+			text, err := os.ReadFile(filepath.Join(place, "shm"))
+			if err != nil {
+				return err
+			}
+			var id uintptr
+			if _, err := fmt.Sscan(string(text), &id); err != nil {
+				return err
+			}
+			return raw(unix.SYS_SHMAT, id, 0, unix.SHM_RDONLY)
+		}},
+		{"make a user namespace", func(string) error {
+			return (&exec.Cmd{Path: "/bin/true", SysProcAttr: &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER}}).Run()
+		}},
+		{"use io_uring", func(string) error {
+			var parameters [120]byte
+			return raw(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&parameters)))
+		}},
+		{"use kernel keyrings", func(string) error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_PROCESS_KEYRING, true); return err }},
+		{"signal another process of its user", func(place string) error {
+			text, err := os.ReadFile(filepath.Join(place, "pid"))
+			if err != nil {
+				return err
+			}
+			var pid int
+			if _, err := fmt.Sscan(string(text), &pid); err != nil {
+				return err
+			}
+			return unix.Kill(pid, 0)
+		}},
+	}
+}
+
+// probe is an agent that tries everything.
+func probe(args []string) int {
+	for _, p := range probes() {
+		said(p.what, p.try(args[0]))
+	}
+	return 0
+}
+
+// probed returns what came of each probe, with a sandbox and without, for this process's user.
+func probed(above string) (inside, outside map[string]bool, err error) {
+	place, err := os.MkdirTemp(above, "pwos-probes-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(place)
+	h, err := host.New(host.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer h.Close(context.Background(), 0)
+	for _, name := range []string{"state", "hidden", "inside", "outside", "sockets"} {
+		err = errors.Join(err, os.Mkdir(filepath.Join(place, name), 0o700))
+	}
+	files := map[string]string{"state/journal": "{}", "state/host_key": "key", "hidden/later": "secret", "file": "x", "pid": fmt.Sprint(os.Getpid())}
+	for name, address := range map[string][2]string{
+		"unix": {"unix", filepath.Join(place, "sockets", "s")}, "abstract": {"unix", "@" + filepath.Base(place)},
+		"tcp": {"tcp", "127.0.0.1:0"}, "tcp6": {"tcp", "[::1]:0"},
+	} {
+		l, lerr := net.Listen(address[0], address[1])
+		if lerr != nil {
+			return nil, nil, lerr
+		}
+		defer l.Close()
+		files[name] = l.Addr().String()
+	}
+	id, err2 := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+	defer unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+	files["shm"] = fmt.Sprint(id)
+	for name, text := range files {
+		err = errors.Join(err, os.WriteFile(filepath.Join(place, name), []byte(text), 0o600))
+	}
+	if err := errors.Join(err, err2); err != nil {
+		return nil, nil, err
+	}
+	for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxOff} {
+		c := host.Command{
+			Argv: []string{"/proc/self/exe", "t-probe", place}, Dir: filepath.Join(place, map[host.Mode]string{host.SandboxDefault: "inside", host.SandboxOff: "outside"}[mode]),
+			PID: 7, Sandbox: mode,
+		}
+		if mode == host.SandboxDefault {
+			c.Private, c.Hide = []string{filepath.Join(place, "state")}, []string{filepath.Join(place, "hidden", "later")}
+		}
+		p, err := h.Start(context.Background(), c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if mode == host.SandboxDefault { // the hidden file is replaced while the agent runs or is about to
+			next := filepath.Join(place, "hidden", "next")
+			err = errors.Join(os.WriteFile(next, []byte("secret"), 0o600), os.Rename(next, filepath.Join(place, "hidden", "later")))
+		}
+		text, readErr := io.ReadAll(p.Conn())
+		<-p.Done()
+		if err := errors.Join(err, readErr, p.Conn().Close()); err != nil {
+			return nil, nil, err
+		}
+		results := map[string]bool{}
+		for _, pr := range probes() {
+			if !strings.Contains("\n"+string(text), "\n"+pr.what+": ") {
+				return nil, nil, fmt.Errorf("%s: %s was not tried: %s", mode, pr.what, text)
+			}
+			results[pr.what] = strings.Contains("\n"+string(text), "\n"+pr.what+": ok\n")
+		}
+		if mode == host.SandboxDefault {
+			inside = results
+		} else {
+			outside = results
+		}
+	}
+	return inside, outside, nil
+}
+
+// probesAs is probed in a process of another user.
+func probesAs(args []string) int {
+	inside, outside, err := probed(args[0])
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for _, p := range probes() {
+		fmt.Println(inside[p.what], outside[p.what], p.what)
+	}
+	return 0
+}
+
+// TestProbes: what an agent cannot do on this machine, as the documentation has it, unprivileged and as root. Each probe works
+// without a sandbox, so that it can fail.
+func TestProbes(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("it takes user 0 to try as both")
+	}
+	h := open(t)
+	strict(t, h)
+	results := map[string][2]bool{}
+	for i, user := range []uint32{65534, 0} {
+		above := shared(t)
+		check(t, os.Chown(above, int(user), int(user)))
+		cmd := exec.Command("/proc/self/exe", "t-probes", above)
+		cmd.Dir, cmd.Env = "/", []string{"HOME=" + above, "PATH=/usr/bin:/bin"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		text, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("user %d: %v\n%s", user, err, text)
+		}
+		for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			var in, out bool
+			if _, err := fmt.Sscan(line, &in, &out); err != nil {
+				t.Fatalf("user %d said %q", user, text)
+			}
+			what := strings.SplitN(line, " ", 3)[2]
+			r := results[what]
+			r[i] = in
+			results[what] = r
+			if !out {
+				t.Errorf("user %d: %s: it does not work without a sandbox either, so that the probe proves nothing", user, what)
+			}
+		}
+	}
+	table := "| an agent tries to | unprivileged | as root |\n|---|---|---|\n"
+	word := map[bool]string{true: "works", false: "refused"}
+	for _, p := range probes() {
+		table += fmt.Sprintf("| %s | %s | %s |\n", p.what, word[results[p.what][0]], word[results[p.what][1]])
+	}
+	const path, begin, end = "../docs/agents.md", "<!-- probes: go test ./host -run TestProbes -update -->\n", "<!-- end of probes -->\n"
+	doc, err := os.ReadFile(path)
+	check(t, err)
+	head, rest, found := strings.Cut(string(doc), begin)
+	old, tail, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatal("the documentation has no place for the table")
+	}
+	if *update {
+		check(t, os.WriteFile(path, []byte(head+begin+table+end+tail), 0o644))
+	} else if old != table {
+		t.Errorf("the documentation says\n%s\nwant\n%s(go test ./host -run TestProbes -update)", old, table)
+	}
+}

@@ -1,0 +1,82 @@
+package process
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// checkSandbox refuses what cannot be meant.
+func checkSandbox(s *schema.Sandbox) *schema.Error {
+	if s == nil {
+		return nil
+	}
+	for _, list := range []struct {
+		name  string
+		paths []string
+	}{{"sandbox.read", s.Read}, {"sandbox.write", s.Write}, {"sandbox.hide", s.Hide}} {
+		for _, p := range list.paths {
+			if !path.IsAbs(p) || path.Clean(p) != p || nul(p) {
+				return kernel.Invalid(list.name, "must hold absolute paths without . and .. and trailing slashes, not %q", p)
+			}
+		}
+	}
+	if s.Named() == "off" && (s.Read != nil || s.Write != nil || s.Hide != nil || s.Network() != "open") {
+		return kernel.Invalid("sandbox", "of level off confines nothing: leave out read, write, hide and net, or name another level")
+	}
+	return nil
+}
+
+// looser refuses a sandbox that gives more than the spawner's own: in level, in what is read, written and shown, and in the
+// network.
+func looser(pid int64, own, asked *schema.Sandbox) *schema.Error {
+	if above([]string{"off", "default", "strict"}, own.Named(), asked.Named()) {
+		return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox %s: its own is %s", pid, asked.Named(), own.Named())
+	}
+	if own.Named() == "off" {
+		return nil
+	}
+	if above([]string{"open", "kernel", "none"}, own.Network(), asked.Network()) {
+		return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox.net %s: its own is %s", pid, asked.Network(), own.Network())
+	}
+	if own == nil {
+		own = &schema.Sandbox{}
+	}
+	if asked == nil {
+		asked = &schema.Sandbox{}
+	}
+	for _, p := range asked.Read {
+		if !covered(p, own.Read) && !covered(p, own.Write) {
+			return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox.read %s: its own sandbox does not name it", pid, p)
+		}
+	}
+	for _, p := range asked.Write {
+		if !covered(p, own.Write) {
+			return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox.write %s: its own sandbox does not name it", pid, p)
+		}
+	}
+	for _, p := range own.Hide {
+		if !covered(p, asked.Hide) {
+			return schema.Errorf(schema.Forbidden, "pid %d may not spawn without sandbox.hide %s, which is hidden from itself", pid, p)
+		}
+	}
+	if asked.AllowGaps != nil && *asked.AllowGaps && (own.AllowGaps == nil || !*own.AllowGaps) {
+		return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox.allow_gaps: its own sandbox does not allow them", pid)
+	}
+	return nil
+}
+
+// above reports whether asked stands before own in an order from loose to tight.
+func above(order []string, own, asked string) bool {
+	return slices.Index(order, asked) < slices.Index(order, own)
+}
+
+// covered reports whether a path is one of the list, or lies below one.
+func covered(p string, list []string) bool {
+	return slices.ContainsFunc(list, func(dir string) bool {
+		return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
+	})
+}

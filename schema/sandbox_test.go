@@ -1,0 +1,44 @@
+package schema_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestSandbox: a level alone stands for an object with that level, as older journals have it, decoded and in snapshots alike.
+func TestSandbox(t *testing.T) {
+	t.Parallel()
+	typ := schema.TypeOf[schema.SpawnInput]()
+	for data, want := range map[string]string{
+		`"strict"`:                       "strict none",
+		`{"level":"strict"}`:             "strict none",
+		`{"level":"off"}`:                "off open",
+		`{}`:                             "default kernel",
+		`{"net":"open","read":["/a"]}`:   "default open",
+		`"loose"`:                        "",
+		`7`:                              "",
+		`{"level":"strict","extra":1}`:   "",
+		`{"level":"strict","read":"/a"}`: "",
+	} {
+		in, fault := typ.Decode([]byte(`{"child_agent_id":"a","command":["b"],"sandbox":` + data + `}`))
+		got := ""
+		if fault == nil {
+			s := in.(*schema.SpawnInput).Sandbox
+			got = s.Named() + " " + s.Network()
+		} else if !strings.Contains(fault.Message, "sandbox") {
+			t.Errorf("%s: %v", data, fault)
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", data, got, want)
+		}
+		var s schema.Sandbox
+		if err := s.UnmarshalJSON([]byte(data)); (err == nil) != (want != "") || err == nil && s.Named()+" "+s.Network() != want {
+			t.Errorf("%s, of a snapshot: %+v, %v", data, s, err)
+		}
+	}
+	if text := string(typ.AppendJSONSchema(nil)); !strings.Contains(text, `"sandbox":{"anyOf":[{"type":"string","enum":["default","strict","off"]`) {
+		t.Errorf("the schema has no level alone: %s", text)
+	}
+}
