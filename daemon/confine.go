@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -79,7 +81,7 @@ func (d *Daemon) confine(c *host.Command) error {
 			return err
 		}
 	}
-	c.Network = d.network
+	d.connect(c)
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
 	user, group := -1, -1
 	if u := d.programs.user; u != nil {
@@ -120,8 +122,20 @@ func (d *Daemon) give(c *host.Command) error {
 	return nil
 }
 
-// network serves the network of a program. Until the egress proxy is wired in nobody does, and the program reaches nothing.
-func (d *Daemon) network(_ *host.Process, s *host.Sockets) error { return s.Close() }
+// connect has the network of a program served by the kernel, where it is the kernel's.
+func (d *Daemon) connect(c *host.Command) {
+	if c.Net != host.NetKernel && (c.Net != "" || c.Sandbox.Network() != host.NetKernel) {
+		return
+	}
+	needs := d.networks.needs(c.PID, host.UpstreamURL)
+	c.Ports, c.Upstreams = needs.ports, needs.upstreams
+	maps.Copy(needs.env, c.Env)
+	c.Env = needs.env
+	c.Network = func(p *host.Process, s *host.Sockets) error {
+		d.networks.serve(p.PID(), egress.Sockets(*s), p.Done())
+		return nil
+	}
+}
 
 func expand(path, home string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,7 @@ import (
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // networks serves the networks of agents that have --net kernel.
@@ -30,6 +32,10 @@ type networks struct {
 	upstreams map[string]upstream
 	bundle    string // file of the authorities that agents of intercepted upstreams trust; "": none is intercepted
 	log       *slog.Logger
+
+	serving sync.WaitGroup
+	once    sync.Once
+	over    chan struct{} // closed by close
 }
 
 // upstream is one of the configuration, with what begins its paths.
@@ -40,7 +46,7 @@ type upstream struct {
 
 // newNetworks needs a kernel that can be called soon.
 func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *slog.Logger) (*networks, error) {
-	n := &networks{kernel: k, tokens: s.tokens, identity: s.identity, upstreams: map[string]upstream{}, log: log.With("component", "egress")}
+	n := &networks{kernel: k, tokens: s.tokens, identity: s.identity, upstreams: map[string]upstream{}, log: log.With("component", "egress"), over: make(chan struct{})}
 	var upstreams []*egress.Upstream
 	var hosts []string
 	for _, name := range slices.Sorted(maps.Keys(cfg.Upstream)) {
@@ -62,8 +68,10 @@ func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *sl
 			return nil, err
 		}
 		n.bundle = filepath.Join(cfg.RuntimeDir, "ca-bundle.pem")
-		if err := writeBundle(n.bundle, authority.Certificate()); err != nil {
-			return nil, err
+		for _, dir := range []string{cfg.RuntimeDir, insideDir(unixsock.PlacesIn(cfg.RuntimeDir))} { // a program sees the second as the first
+			if err := writeBundle(filepath.Join(dir, filepath.Base(n.bundle)), authority.Certificate()); err != nil {
+				return nil, err
+			}
 		}
 	}
 	n.server = egress.New(egress.Config{
@@ -188,16 +196,26 @@ func (n *networks) needs(pid int64, upstream func(index int) string) needs {
 	return p
 }
 
-// serve serves the sockets of an agent until stop is called.
-func (n *networks) serve(pid int64, sockets egress.Sockets) (stop func()) {
-	return n.server.Serve(pid, sockets)
+// serve serves the sockets of an agent until done is closed.
+func (n *networks) serve(pid int64, sockets egress.Sockets, done <-chan struct{}) {
+	stop := n.server.Serve(pid, sockets)
+	n.serving.Go(func() {
+		select {
+		case <-done:
+		case <-n.over:
+		}
+		stop()
+	})
 }
 
 // close ends what is served still.
 func (n *networks) close() {
-	if n != nil {
-		n.server.Close()
+	if n == nil {
+		return
 	}
+	n.once.Do(func() { close(n.over) })
+	n.serving.Wait()
+	n.server.Close()
 }
 
 // writeBundle writes the system's authorities and one more into a file that an agent may read.
