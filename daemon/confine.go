@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -79,7 +81,9 @@ func (d *Daemon) confine(c *host.Command) error {
 			return err
 		}
 	}
-	c.Network = d.network
+	if c.Net == host.NetKernel || c.Net == "" && c.Sandbox.Network() == host.NetKernel {
+		d.connect(c)
+	}
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
 	user, group := -1, -1
 	if u := d.programs.user; u != nil {
@@ -120,8 +124,23 @@ func (d *Daemon) give(c *host.Command) error {
 	return nil
 }
 
-// network serves the network of a program. Until the egress proxy is wired in nobody does, and the program reaches nothing.
-func (d *Daemon) network(_ *host.Process, s *host.Sockets) error { return s.Close() }
+// connect gives a program a network that the kernel serves. What the spawner says of a variable stands.
+func (d *Daemon) connect(c *host.Command) {
+	needs := d.networks.needs(c.PID, host.UpstreamURL)
+	c.Ports, c.Upstreams, c.Network = needs.ports, needs.upstreams, d.serveNetwork
+	maps.Copy(needs.env, c.Env)
+	c.Env = needs.env
+}
+
+// serveNetwork serves the network of a program until nothing of the program is left.
+func (d *Daemon) serveNetwork(p *host.Process, s *host.Sockets) error {
+	stop := d.networks.serve(p.PID(), egress.Sockets(*s))
+	d.programs.watched.Go(func() {
+		<-p.Done()
+		stop()
+	})
+	return nil
+}
 
 func expand(path, home string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {

@@ -270,7 +270,7 @@ func TestNetworkInside(t *testing.T) {
 	}
 	var connected, refused bool
 	for _, e := range n.rows() {
-		connected = connected || e.Type == "Net.Closed" && strings.Contains(string(e.Payload), `"host":"allowed.test","port":443`)
+		connected = connected || e.Type == "Net.Connect" && strings.Contains(string(e.Payload), `"host":"allowed.test","port":443`)
 		refused = refused || e.Type == "Net.Connect" && e.PID == n.pid && strings.Contains(string(e.Error), "may not connect to other.test")
 	}
 	if !connected || !refused {

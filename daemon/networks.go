@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // networks serves the networks of agents that have --net kernel.
@@ -61,8 +62,9 @@ func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *sl
 		if authority, err = egress.OpenAuthority(filepath.Join(cfg.StateDir, "upstream_ca_key"), hosts, time.Now); err != nil {
 			return nil, err
 		}
-		n.bundle = filepath.Join(cfg.RuntimeDir, "ca-bundle.pem")
-		if err := writeBundle(n.bundle, authority.Certificate()); err != nil {
+		places := unixsock.PlacesIn(cfg.RuntimeDir)
+		n.bundle = filepath.Join(places.Dir, bundleName) // where an agent sees what lies in insideDir
+		if err := writeBundle(filepath.Join(insideDir(places), bundleName), authority.Certificate()); err != nil {
 			return nil, err
 		}
 	}
@@ -200,6 +202,9 @@ func (n *networks) close() {
 	}
 }
 
+// bundleName is the file of the authorities that agents trust beside the system's.
+const bundleName = "ca-bundle.pem"
+
 // writeBundle writes the system's authorities and one more into a file that an agent may read.
 func writeBundle(file string, authority []byte) error {
 	text := slices.Clone(authority)
@@ -211,6 +216,9 @@ func writeBundle(file string, authority []byte) error {
 			text = append(append(text, '\n'), roots...)
 			break
 		}
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("write authorities for agents: %w", err)
 	}
 	next := file + ".new"
 	if err := os.WriteFile(next, text, 0o644); err != nil {

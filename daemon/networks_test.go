@@ -172,7 +172,7 @@ func hosts(list ...string) schema.SpawnCapability {
 	return schema.SpawnCapability{AllowedSyscalls: []string{"Syscall.SendMsg"}, HTTP: &schema.HTTPGrant{Hosts: list}}
 }
 
-// A connection is an effect pair of the agent's, and one that is refused is a denied entry that says what to grant.
+// A connection is a call of the agent's whose row tells how it ended, and one that is refused is a denied entry that says what to grant.
 func TestNetworkIsJournaled(t *testing.T) {
 	t.Parallel()
 	at := server(t)
@@ -180,10 +180,6 @@ func TestNetworkIsJournaled(t *testing.T) {
 	conn, status, text := n.connect(at)
 	if status != 200 {
 		t.Fatalf("%d %s", status, text)
-	}
-	begun := n.row("Net.Connect", "begun")
-	if begun.PID != n.pid || !begun.Success {
-		t.Errorf("intent %+v", begun)
 	}
 	client := tls.Client(conn, &tls.Config{ServerName: "localhost", InsecureSkipVerify: true})
 	_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -194,8 +190,8 @@ func TestNetworkIsJournaled(t *testing.T) {
 		t.Errorf("answered %q", answer)
 	}
 	must(t, conn.Close())
-	end := n.row("Net.Closed", `"host":"localhost"`)
-	if end.Causation != schema.MaybeText(begun.ID) || !strings.Contains(string(end.Payload), `"ended":`) || strings.Contains(string(end.Payload), `"received":0`) {
+	end := n.row("Net.Connect", `"host":"localhost"`)
+	if end.PID != n.pid || !end.Success || !strings.Contains(string(end.Payload), `"ended":`) || strings.Contains(string(end.Payload), `"received":0`) {
 		t.Errorf("end %+v", end)
 	}
 
@@ -225,7 +221,7 @@ func TestNetworkAddresses(t *testing.T) {
 			t.Errorf("%s: %d %s", authority, status, text)
 		}
 	}
-	if end := n.row("Net.Closed", "closed to agents"); end.Success {
+	if end := n.row("Net.Connect", "closed to agents"); end.Success {
 		t.Errorf("end %+v", end)
 	}
 }
@@ -252,7 +248,7 @@ func TestNetworkIsRevoked(t *testing.T) {
 			if _, err := io.ReadAll(conn); err != nil && strings.Contains(err.Error(), "timeout") {
 				t.Error("the connection stays open")
 			}
-			n.row("Net.Closed", "no longer allowed")
+			n.row("Net.Connect", "no longer allowed")
 		})
 	}
 }
@@ -316,8 +312,8 @@ func TestNetworkUpstream(t *testing.T) {
 	if saw := <-got; saw != "Bearer "+secret || len(got) > 0 {
 		t.Errorf("the upstream saw %q", saw)
 	}
-	end := n.row("Net.Answered", `"usage":{"input_tokens":1,"output_tokens":2}`)
-	if strings.Contains(string(end.Payload), "key=mine") || n.row("Net.Request", "begun").PID != n.pid {
+	end := n.row("Net.Request", `"usage":{"input_tokens":1,"output_tokens":2}`)
+	if strings.Contains(string(end.Payload), "key=mine") || end.PID != n.pid {
 		t.Errorf("end %+v", end)
 	}
 
@@ -350,7 +346,7 @@ func TestNetworkBundle(t *testing.T) {
 		c.Upstream = map[string]config.Upstream{"a": {URL: "https://api.a.test", Header: "x-key", From: "vault/a", Allow: []string{"GET /"}, Intercept: true}}
 	}, schema.SpawnCapability{AllowedSyscalls: []string{"Upstream:*"}})
 	_, _, env, bundle := n.daemon.NetworkNeeds(n.pid, func(int) string { return "http://127.0.0.1:902" })
-	text, err := os.ReadFile(bundle)
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(bundle), "inside", filepath.Base(bundle))) // as an agent sees it
 	must(t, err)
 	if bytes.Contains(text, []byte("PRIVATE")) || !bytes.Contains(text, []byte("BEGIN CERTIFICATE")) {
 		t.Errorf("bundle %.200s", text)
