@@ -48,7 +48,7 @@ func (m *Metrics) count(call *kernel.Call, n int64) {
 	} else if intends(call) {
 		return
 	}
-	if row == nil || row.Internal && row.Outcome == "" {
+	if row == nil || row.Internal && row.Outcome == "" { // with an outcome it is called in an agent's name
 		return
 	}
 	m.mu.Lock()

@@ -81,7 +81,9 @@ func (d *Daemon) confine(c *host.Command) error {
 			return err
 		}
 	}
-	d.connect(c)
+	if c.Net == host.NetKernel || c.Net == "" && c.Sandbox.Network() == host.NetKernel {
+		d.connect(c)
+	}
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
 	user, group := -1, -1
 	if u := d.programs.user; u != nil {
@@ -122,19 +124,22 @@ func (d *Daemon) give(c *host.Command) error {
 	return nil
 }
 
-// connect has the network of a program served by the kernel, where it is the kernel's.
+// connect gives a program a network that the kernel serves. What the spawner says of a variable stands.
 func (d *Daemon) connect(c *host.Command) {
-	if c.Net != host.NetKernel && (c.Net != "" || c.Sandbox.Network() != host.NetKernel) {
-		return
-	}
 	needs := d.networks.needs(c.PID, host.UpstreamURL)
-	c.Ports, c.Upstreams = needs.ports, needs.upstreams
+	c.Ports, c.Upstreams, c.Network = needs.ports, needs.upstreams, d.serveNetwork
 	maps.Copy(needs.env, c.Env)
 	c.Env = needs.env
-	c.Network = func(p *host.Process, s *host.Sockets) error {
-		d.networks.serve(p.PID(), egress.Sockets(*s), p.Done())
-		return nil
-	}
+}
+
+// serveNetwork serves the network of a program until nothing of the program is left.
+func (d *Daemon) serveNetwork(p *host.Process, s *host.Sockets) error {
+	stop := d.networks.serve(p.PID(), egress.Sockets(*s))
+	d.programs.watched.Go(func() {
+		<-p.Done()
+		stop()
+	})
+	return nil
 }
 
 func expand(path, home string) string {

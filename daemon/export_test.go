@@ -51,7 +51,7 @@ func (d *Daemon) Do(typ string, in any) ([]byte, error) { return d.kernel.Do("",
 
 // ServeNetwork serves an agent's sockets.
 func (d *Daemon) ServeNetwork(pid int64, s egress.Sockets) (stop func()) {
-	return d.networks.server.Serve(pid, s)
+	return d.networks.serve(pid, s)
 }
 
 // NetworkNeeds says what an agent's network needs.

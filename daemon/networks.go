@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,10 +31,6 @@ type networks struct {
 	upstreams map[string]upstream
 	bundle    string // file of the authorities that agents of intercepted upstreams trust; "": none is intercepted
 	log       *slog.Logger
-
-	serving sync.WaitGroup
-	once    sync.Once
-	over    chan struct{} // closed by close
 }
 
 // upstream is one of the configuration, with what begins its paths.
@@ -46,7 +41,7 @@ type upstream struct {
 
 // newNetworks needs a kernel that can be called soon.
 func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *slog.Logger) (*networks, error) {
-	n := &networks{kernel: k, tokens: s.tokens, identity: s.identity, upstreams: map[string]upstream{}, log: log.With("component", "egress"), over: make(chan struct{})}
+	n := &networks{kernel: k, tokens: s.tokens, identity: s.identity, upstreams: map[string]upstream{}, log: log.With("component", "egress")}
 	var upstreams []*egress.Upstream
 	var hosts []string
 	for _, name := range slices.Sorted(maps.Keys(cfg.Upstream)) {
@@ -67,11 +62,10 @@ func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *sl
 		if authority, err = egress.OpenAuthority(filepath.Join(cfg.StateDir, "upstream_ca_key"), hosts, time.Now); err != nil {
 			return nil, err
 		}
-		n.bundle = filepath.Join(cfg.RuntimeDir, "ca-bundle.pem")
-		for _, dir := range []string{cfg.RuntimeDir, insideDir(unixsock.PlacesIn(cfg.RuntimeDir))} { // a program sees the second as the first
-			if err := writeBundle(filepath.Join(dir, filepath.Base(n.bundle)), authority.Certificate()); err != nil {
-				return nil, err
-			}
+		places := unixsock.PlacesIn(cfg.RuntimeDir)
+		n.bundle = filepath.Join(places.Dir, bundleName) // where an agent sees what lies in insideDir
+		if err := writeBundle(filepath.Join(insideDir(places), bundleName), authority.Certificate()); err != nil {
+			return nil, err
 		}
 	}
 	n.server = egress.New(egress.Config{
@@ -196,27 +190,20 @@ func (n *networks) needs(pid int64, upstream func(index int) string) needs {
 	return p
 }
 
-// serve serves the sockets of an agent until done is closed.
-func (n *networks) serve(pid int64, sockets egress.Sockets, done <-chan struct{}) {
-	stop := n.server.Serve(pid, sockets)
-	n.serving.Go(func() {
-		select {
-		case <-done:
-		case <-n.over:
-		}
-		stop()
-	})
+// serve serves the sockets of an agent until stop is called.
+func (n *networks) serve(pid int64, sockets egress.Sockets) (stop func()) {
+	return n.server.Serve(pid, sockets)
 }
 
 // close ends what is served still.
 func (n *networks) close() {
-	if n == nil {
-		return
+	if n != nil {
+		n.server.Close()
 	}
-	n.once.Do(func() { close(n.over) })
-	n.serving.Wait()
-	n.server.Close()
 }
+
+// bundleName is the file of the authorities that agents trust beside the system's.
+const bundleName = "ca-bundle.pem"
 
 // writeBundle writes the system's authorities and one more into a file that an agent may read.
 func writeBundle(file string, authority []byte) error {
@@ -229,6 +216,9 @@ func writeBundle(file string, authority []byte) error {
 			text = append(append(text, '\n'), roots...)
 			break
 		}
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("write authorities for agents: %w", err)
 	}
 	next := file + ".new"
 	if err := os.WriteFile(next, text, 0o644); err != nil {

@@ -346,7 +346,7 @@ func TestNetworkBundle(t *testing.T) {
 		c.Upstream = map[string]config.Upstream{"a": {URL: "https://api.a.test", Header: "x-key", From: "vault/a", Allow: []string{"GET /"}, Intercept: true}}
 	}, schema.SpawnCapability{AllowedSyscalls: []string{"Upstream:*"}})
 	_, _, env, bundle := n.daemon.NetworkNeeds(n.pid, func(int) string { return "http://127.0.0.1:902" })
-	text, err := os.ReadFile(bundle)
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(bundle), "inside", filepath.Base(bundle))) // as an agent sees it
 	must(t, err)
 	if bytes.Contains(text, []byte("PRIVATE")) || !bytes.Contains(text, []byte("BEGIN CERTIFICATE")) {
 		t.Errorf("bundle %.200s", text)

@@ -34,6 +34,8 @@ type programs struct {
 	limit    int
 	log      *slog.Logger
 
+	watched sync.WaitGroup // what waits for the end of a program
+
 	mu     sync.Mutex
 	closed bool
 	opened atomic.Pointer[host.Host]
@@ -71,6 +73,7 @@ func (p *programs) close() {
 		cancel() // the kernel has ended them in good order before; what is left gets no grace
 		h.Close(ctx, 0)
 	}
+	p.watched.Wait()
 }
 
 // bounds are those of the configuration. All agents together may take half of the descriptors: the rest is the operator's,

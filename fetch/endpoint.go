@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/url"
@@ -77,6 +78,9 @@ func (h Host) AdmitsName(e Endpoint) bool { return h.names(e.target) }
 
 // Ported returns the port that the pattern names, 0 where it names none.
 func (h Host) Ported() uint16 { return h.port }
+
+// RootCAs are the authorities that servers are verified against; nil: the system's.
+func (f *Fetcher) RootCAs() *x509.CertPool { return f.options.RootCAs }
 
 // Dial resolves the host of e once, judges its addresses as for Http.Fetch, and connects to one that passes. Its error is a
 // *schema.Error in words of ours.

@@ -84,6 +84,3 @@ func New(o Options) *Fetcher {
 	limits := o.Limits.orDefault()
 	return &Fetcher{options: o, limits: limits, gate: newGate(o.Allow), slots: make(chan struct{}, limits.Concurrent)}
 }
-
-// RootCAs are the authorities that servers are verified against; nil: the system's.
-func (f *Fetcher) RootCAs() *x509.CertPool { return f.options.RootCAs }

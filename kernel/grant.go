@@ -67,12 +67,6 @@ func meaningless(pattern string) string {
 	if pattern == everything {
 		return ""
 	}
-	if name, ok := strings.CutPrefix(pattern, schema.UpstreamPrefix); ok {
-		if name == everything || schema.UpstreamName(name) {
-			return ""
-		}
-		return "an upstream is named as in the configuration: Upstream:NAME with letters, digits and hyphens in lower case, or Upstream:* for all"
-	}
 	if wild(pattern) {
 		prefix := strings.TrimSuffix(pattern, "*")
 		if slices.ContainsFunc(schema.Syscalls(), func(row schema.Syscall) bool {

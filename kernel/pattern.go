@@ -71,7 +71,7 @@ func meet(a, b []string) []string {
 // path below root, and upstreams by their name.
 const (
 	callWord     = "Call"
-	upstreamWord = "Upstream" // schema.UpstreamPrefix has the colon
+	upstreamWord = "Upstream"
 )
 
 // named splits a pattern such as Call:mcp/fs/* into its word and what the word is about.

@@ -5,13 +5,13 @@ import "github.com/promptware-os/pwos/schema"
 // AllowsUpstream reports whether the holder may use the upstream at tick. * does not include upstreams: the credential behind
 // one is granted by its name, or by Upstream:* for all.
 func (t *Token) AllowsUpstream(name string, tick int64) bool {
-	return t.AllowsNamed(schema.UpstreamPrefix+name, tick)
+	return t.AllowsNamed(upstreamWord+":"+name, tick)
 }
 
 // UpstreamLacking returns the PID of the first token on the way up from that of pid that does not name the upstream: the one to
 // add to.
 func (t *Token) UpstreamLacking(pid, tick int64, name string) int64 {
-	return t.lacking(pid, tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, schema.UpstreamPrefix+name) })
+	return t.lacking(pid, tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, upstreamWord+":"+name) })
 }
 
 // Hosts are the patterns of the hosts that the holder may connect to at tick.

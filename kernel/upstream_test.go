@@ -1,41 +1,44 @@
 package kernel_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestUpstreams: an upstream is granted by its name or with all upstreams, never by *; and nobody grants what he has not.
-func TestUpstreams(t *testing.T) {
+// TestReach: the hosts and upstreams of a token hold as long as its grant and the granter's do. * includes no upstream.
+func TestReach(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		own    string
-		allows bool // Upstream:a
-		covers bool // Upstream:*
-	}{
-		{"Upstream:a", true, false},
-		{"Upstream:*", true, true},
-		{"Upstream:b", false, false},
-		{"*", false, false},
-		{"Upstream", false, false},
-	} {
-		own := token(1, nil, new(int64(5)), tt.own)
-		if own.AllowsUpstream("a", 5) != tt.allows || own.AllowsUpstream("a", 6) {
-			t.Errorf("%s allows Upstream:a: %v", tt.own, !tt.allows)
-		}
-		for pattern, want := range map[string]bool{"Upstream:a": tt.allows, "Upstream:*": tt.covers} {
-			if got := own.Covers(&token(2, nil, new(int64(5)), pattern).Granted.TokenGrant, 5) == nil; got != want {
-				t.Errorf("%s covers %s: %v", tt.own, pattern, got)
-			}
-		}
+	token := func(pid, by int64, granter *kernel.Token, until *int64, host string, allowed ...string) *kernel.Token {
+		return &kernel.Token{Granter: granter, Granted: schema.Token{PID: pid, TokenGrant: schema.TokenGrant{
+			GrantedBy: by, AllowedSyscalls: allowed, ExpiresAtTick: until, HTTP: &schema.HTTPGrant{Hosts: []string{host}},
+		}}}
 	}
-	for pattern, good := range map[string]bool{
-		"Upstream:a": true, "Upstream:open-ai2": true, "Upstream:*": true, "Upstream:": false, "Upstream:A": false, "Upstream:a*": false, "Upstream:a/b": false,
-	} {
-		if _, err := kernel.NewGrant(&schema.GrantInput{PID: 1, AllowedSyscalls: []string{pattern}}, 0, nil); (err == nil) != good {
-			t.Errorf("%s: %v", pattern, err)
+	parent := token(1, 0, nil, new(int64(5)), "*.a.test", "Upstream:*")
+	tests := []struct {
+		name     string
+		token    *kernel.Token
+		tick     int64
+		hosts    []string
+		upstream bool
+	}{
+		{"none", nil, 0, nil, false},
+		{"operator's", parent, 5, []string{"*.a.test"}, true},
+		{"expired", parent, 6, nil, false},
+		{"everything", token(2, 0, nil, nil, "*", "*"), 0, []string{"*"}, false},
+		{"another", token(2, 0, nil, nil, "x.test", "Upstream:b"), 0, []string{"x.test"}, false},
+		{"cut down", token(2, 1, parent, nil, "*", "Upstream:a"), 5, []string{"*.a.test"}, true},
+		{"with its granter", token(2, 1, parent, nil, "*", "Upstream:a"), 6, nil, false},
+		{"without its granter", token(2, 1, nil, nil, "*", "Upstream:a"), 0, nil, false},
+	}
+	for _, tt := range tests {
+		if got := tt.token.Hosts(tt.tick); !slices.Equal(got, tt.hosts) {
+			t.Errorf("%s: hosts %v", tt.name, got)
+		}
+		if got := tt.token.AllowsUpstream("a", tt.tick); got != tt.upstream {
+			t.Errorf("%s: upstream %v", tt.name, got)
 		}
 	}
 }

@@ -55,9 +55,6 @@ type NetUsage struct {
 	CachedWrite int64  `json:"cache_write_tokens,omitzero" doc:"Tokens of the prompt that were put into a cache."`
 }
 
-// UpstreamPrefix begins a pattern of allowed_syscalls that stands for an upstream, such as Upstream:openai.
-const UpstreamPrefix = "Upstream:"
-
 // UpstreamName reports whether name can be that of an upstream: letters, digits and hyphens in lower case.
 func UpstreamName(name string) bool {
 	return name != "" && len(name) <= 64 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""

@@ -92,10 +92,7 @@ func TestTrace(t *testing.T) {
 var pushing = map[string]bool{"Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true}
 
 // noted are the kernel's own that no call sets off.
-var noted = map[string]bool{
-	"Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true,
-	"Net.Connect": true, "Net.Request": true, // which the network of an agent sets off
-}
+var noted = map[string]bool{"Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true}
 
 // ofPrograms tells the commands that only agents with programs set off: test/agents looks at those.
 func ofPrograms(typ string) bool { return typ == "Process.NoteStart" || typ == "Process.NoteEnd" }
