@@ -90,7 +90,9 @@ func TestPeerWithoutDescriptors(t *testing.T) {
 	}
 	h := open(t)
 	l := listen(t)
-	p := start(t, h, helper(t, "t-connect", l.Addr().String()))
+	c := helper(t, "t-connect", l.Addr().String())
+	c.Sandbox = host.SandboxOff // which would keep it from the socket
+	p := start(t, h, c)
 	conn, err := l.AcceptUnix()
 	check(t, err)
 	defer conn.Close()
