@@ -16,7 +16,7 @@ import (
 // Probe finds out what this machine has to confine programs with: a process of its own tries, since some systems let a
 // namespace be made and refuse what is needed in it. Where user 0 may not make namespaces, a user namespace may help it too.
 func Probe() (Means, error) {
-	if os.Getenv(childVar) != "" {
+	if !shimmed.Load() || os.Getenv(childVar) != "" {
 		return Means{}, errNoShim
 	}
 	tried, err := try(false)

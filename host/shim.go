@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/promptware-os/pwos/host/confine"
@@ -32,6 +33,10 @@ const (
 // errNoShim says what to do about it.
 var errNoShim = fmt.Errorf("%w: this program does not call host.Shim first", ErrUnsupported)
 
+// shimmed says that this process has called Shim. One that has not would, started by itself, do everything again, and so on
+// without end.
+var shimmed atomic.Bool
+
 // Shim has to be the first call of main in every program that hosts, and of TestMain in every test that does. Started
 // by the host, it does not return: it becomes the agent's program, or the guard. Started by anybody else, it returns at
 // once.
@@ -39,6 +44,7 @@ var errNoShim = fmt.Errorf("%w: this program does not call host.Shim first", Err
 // Go can run nothing between fork and exec, so what has to be done there is done here: after the fork, in a process of
 // its own, before the program's first instruction.
 func Shim() {
+	shimmed.Store(true)
 	if len(os.Args) < 2 {
 		return
 	}

@@ -53,7 +53,7 @@ func TestDelivery(t *testing.T) {
 	var all []*receiver
 	takes := []func(*receiver, *client, *rand.Rand) error{(*receiver).receive, (*receiver).acknowledge, (*receiver).follow}
 	for i := range 2 * len(takes) {
-		all = append(all, newReceiver(t, p, takes[i%len(takes)]))
+		all = append(all, newReceiver(t, p, i, takes[i%len(takes)]))
 	}
 	const kills = 12
 	for range kills {
@@ -79,7 +79,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-func newReceiver(t *testing.T, p *place, take func(*receiver, *client, *rand.Rand) error) *receiver {
+func newReceiver(t *testing.T, p *place, n int, take func(*receiver, *client, *rand.Rand) error) *receiver {
 	t.Helper()
 	c, err := p.dial()
 	if err != nil {
@@ -89,7 +89,7 @@ func newReceiver(t *testing.T, p *place, take func(*receiver, *client, *rand.Ran
 	var out struct {
 		ChildPID int64 `json:"child_pid"`
 	}
-	if err := c.call("command", "Syscall.Spawn", `{"child_agent_id":"receiver","capabilities":{"allowed_syscalls":["*"]}}`, &out); err != nil {
+	if err := c.call("command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"receiver-%d","capabilities":{"allowed_syscalls":["*"]}}`, n), &out); err != nil {
 		t.Fatal(err)
 	}
 	return &receiver{place: p, pid: out.ChildPID, take: take, seen: make(map[int]int), acked: make(map[int]bool)}

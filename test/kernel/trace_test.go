@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
@@ -94,8 +95,10 @@ var pushing = map[string]bool{"Ipc.Deliver": true, "Ipc.Return": true, "Process.
 // noted are the kernel's own that no call sets off.
 var noted = map[string]bool{"Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true}
 
-// ofPrograms tells the commands that only agents with programs set off: test/agents looks at those.
-func ofPrograms(typ string) bool { return typ == "Process.NoteStart" || typ == "Process.NoteEnd" }
+// ofPrograms tells the commands that only agents with programs set off: test/agents and test/egress look at those.
+func ofPrograms(typ string) bool {
+	return typ == "Process.NoteStart" || typ == "Process.NoteEnd" || strings.HasPrefix(typ, "Net.")
+}
 
 // checkSteps looks at the kernel's own commands in a log, and counts them by type.
 func checkSteps(t *testing.T, log []traced, byID map[string]traced, causes map[string]string) map[string]int {

@@ -28,6 +28,7 @@ import (
 const asProgram = "PWOS_SECRETS_TEST"
 
 func TestMain(m *testing.M) {
+	daemon.Shim()
 	if os.Getenv(asProgram) != "" {
 		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 	}
