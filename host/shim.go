@@ -59,6 +59,7 @@ func Shim() {
 	case guardArg:
 		os.Exit(guard(os.Args[2:]))
 	case probeArg:
+		runtime.LockOSThread() // its namespaces are a thread's; on another it would mount over the machine's own tree
 		os.Exit(probed())
 	}
 }

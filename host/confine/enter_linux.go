@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -78,6 +79,10 @@ func (p *Plan) Restrict() error {
 
 // build makes the file tree: everything read-only, then the layers. It is made in a mount namespace of its own.
 func (p *Plan) build() error {
+	if err := apart(); err != nil {
+		return err
+	}
+	defer unix.Umask(unix.Umask(0)) // which is this thread's own in such a namespace
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts private: %w", err)
 	}
@@ -108,6 +113,19 @@ func (p *Plan) build() error {
 		return fmt.Errorf("enter working directory: %w", err)
 	}
 	return nil
+}
+
+// apart returns an error where the calling thread still has the mounts of init: whatever is mounted there, the machine has.
+func apart() error {
+	own, err := os.Readlink("/proc/thread-self/ns/mnt")
+	if err != nil {
+		return fmt.Errorf("look at mount namespace: %w", err)
+	}
+	machine, err := os.Readlink("/proc/" + strconv.Itoa(os.Getppid()) + "/ns/mnt")
+	if err == nil && own == machine {
+		return errors.New("make mount namespace: the thread has the mounts of the process that started it")
+	}
+	return nil // another user's parent cannot be looked at, and then nothing can be mounted over its tree either
 }
 
 // builder makes layers. Descriptors stay open until execve closes them.

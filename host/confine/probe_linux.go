@@ -15,7 +15,7 @@ const (
 )
 
 // Try makes each kind of namespace, with what is needed in it, for the calling thread, and returns which of them worked as the
-// number that With takes. Making a namespace alone proves nothing: some systems let it be made and refuse the mount.
+// number that With takes. The caller's goroutine is locked to that thread, which ends with the process. Making a namespace alone proves nothing: some systems let it be made and refuse the mount.
 func Try() (tried int) {
 	if unix.Unshare(unix.CLONE_NEWNS) == nil {
 		for _, dir := range []string{"/usr", "/etc", "/bin"} { // any directory will do

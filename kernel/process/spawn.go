@@ -129,7 +129,7 @@ func (d *Domain) name(call *kernel.Call, given string) (string, *schema.Error) {
 	case utf8.RuneCountInString(name) > maxName:
 		return "", kernel.Invalid("child_agent_id", "is too long: with the names of those above it, it has more than %d characters", maxName)
 	case d.table.names[sibling{call.PID, call.Origin, name}] > 0:
-		return "", schema.Errorf(schema.Conflict, `a living sibling has the name %q already: choose another child_agent_id, or end that one; "pwos ps" shows it`, name)
+		return "", schema.Errorf(schema.Conflict, `a living sibling has this name already: choose another child_agent_id, or end that one; "pwos ps" shows it`)
 	}
 	return name, nil
 }

@@ -29,7 +29,7 @@ func (c *client) uri(pid int) string {
 // agent spawns a process that may do all that a pattern can grant, and more where it is given.
 func (c *client) agent(more string) int {
 	c.t.Helper()
-	out := c.call("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a%d","capabilities":{"allowed_syscalls":["*"]%s}}`, c.sent, more))
+	out := c.call("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a%d","capabilities":{"allowed_syscalls":["*"]%s}}`, len(more), more))
 	var pid int
 	if _, err := fmt.Sscanf(out, `{"child_pid":%d`, &pid); err != nil {
 		c.t.Fatalf("%v: %s", err, out)

@@ -32,7 +32,7 @@ func TestProgramsAreStopped(t *testing.T) {
 	c := p.dial(t)
 	call := func(name string) string { return fmt.Sprintf(`{"syscall":"os/%s"}`, name) }
 	pid := c.agent("")
-	if got := c.call("Syscall.Call", fmt.Sprintf(`{"syscall":"os/who","pid":%d}`, pid)); got != fmt.Sprintf(`["%d","a"]`, pid) {
+	if got := c.call("Syscall.Call", fmt.Sprintf(`{"syscall":"os/who","pid":%d}`, pid)); got != fmt.Sprintf(`["%d","a0"]`, pid) {
 		t.Errorf("it ran as %s", got)
 	}
 	c.refused(504, "2s", "Syscall.Call", call("spin"))

@@ -26,9 +26,9 @@ func live(t *testing.T, p *place, n int) {
 		t.Fatal(err)
 	}
 	const batch = 100
-	for range n / batch {
-		for range batch {
-			c.ask(0, "Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"child","capabilities":{"allowed_syscalls":["SYS_ALLOC"]}}`, root.PID))
+	for i := range n / batch {
+		for j := range batch {
+			c.ask(0, "Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"child-%d-%d","capabilities":{"allowed_syscalls":["SYS_ALLOC"]}}`, root.PID, i, j))
 		}
 		if _, err := c.flush(); err != nil {
 			t.Fatal(err)

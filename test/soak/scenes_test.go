@@ -3,6 +3,7 @@ package soak_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 )
 
@@ -44,7 +45,7 @@ func (a *agent) family(c *conn) error {
 	var out struct {
 		PID int64 `json:"child_pid"`
 	}
-	if err := c.call("Syscall.Spawn", `{"child_agent_id":"child","capabilities":{"allowed_syscalls":["SYS_ALLOC"],"resource_quotas":{"gpu":1}}}`, &out); err != nil {
+	if err := c.call("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"child-%d","capabilities":{"allowed_syscalls":["SYS_ALLOC"],"resource_quotas":{"gpu":1}}}`, rand.Uint64()), &out); err != nil {
 		return err
 	}
 	alloc := fmt.Sprintf(`{"pid":%d,"resource_id":"gpu","amount":1}`, out.PID)
