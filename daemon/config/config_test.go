@@ -49,6 +49,10 @@ func TestParse(t *testing.T) {
 			a := &c.Agents
 			a.Connections, a.Prologues, a.InFlightBytes, a.JournalBytesPerSecond, a.JournalBurstBytes = 1, 2, 2097152, 65537, 65538
 		}},
+		{name: "what agents may see", text: "[agents]\nread = ['/srv/data']\nhide = ['~/private', '/srv/keys']\nuser = 'nobody'", want: func(c *config.Config) {
+			c.Agents.Read, c.Agents.Hide, c.Agents.User = []string{"/srv/data"}, []string{"~/private", "/srv/keys"}, "nobody"
+		}},
+		{name: "a relative path to read", text: "[agents]\nread = ['data']", says: "line 2: agents.read: \"data\" must be an absolute path"},
 		{name: "no connections", text: "[agents]\nconnections = 0", says: "line 2: agents.connections: 0 must be at least 1"},
 		{name: "no prologues", text: "[agents]\nprologues = 0", says: "line 2: agents.prologues: 0 must be from 1 to 32"},
 		{name: "nothing in flight", text: "[agents]\nin_flight_bytes = 1", says: "line 2: agents.in_flight_bytes: 1 must be at least 2097152"},

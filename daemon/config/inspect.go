@@ -52,6 +52,9 @@ func keys() map[string]unstable.Kind {
 
 		"agents.grace":         unstable.String,
 		"agents.restart_delay": unstable.String,
+		"agents.read":          unstable.Array,
+		"agents.hide":          unstable.Array,
+		"agents.user":          unstable.String,
 
 		"agents.connections":              unstable.Integer,
 		"agents.prologues":                unstable.Integer,
