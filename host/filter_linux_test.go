@@ -91,7 +91,3 @@ func call(number, a, b, c uintptr) error {
 	}
 	return nil
 }
-
-func contains(list []string, part string) bool {
-	return strings.Contains(strings.Join(list, "\n"), part)
-}

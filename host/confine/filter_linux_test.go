@@ -138,7 +138,9 @@ func TestFilter(t *testing.T) {
 		machine      string
 		arch, number uint32
 	}{
-		{"amd64", unix.AUDIT_ARCH_I386, 20}, {"amd64", unix.AUDIT_ARCH_X86_64, 1<<30 | 39}, {"amd64", unix.AUDIT_ARCH_S390X, 39},
+		{"amd64", unix.AUDIT_ARCH_I386, 20},
+		{"amd64", unix.AUDIT_ARCH_X86_64, 1<<30 | 39},
+		{"amd64", unix.AUDIT_ARCH_S390X, 39},
 		{"arm64", unix.AUDIT_ARCH_ARM, 20},
 	} {
 		if got := judged(t, plain.Program(on.machine), on.number, on.arch, nil); got != enosys {
