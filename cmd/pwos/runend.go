@@ -97,10 +97,11 @@ func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err 
 	})
 }
 
-// internal reports whether entries of the type are the kernel's own, which no agent asked for.
+// internal reports whether entries of the type are the kernel's own, which no agent asked for. An effect that the kernel has in an
+// agent's name, such as Net.Connect, is the agent's call.
 func internal(typ string) bool {
 	row, ok := schema.Lookup(typ)
-	return ok && row.Internal
+	return ok && row.Internal && row.Outcome == ""
 }
 
 // refusal reports whether an error of the code says that the caller may not, and not that it cannot be done: a denial (CAP 6).
