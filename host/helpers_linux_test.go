@@ -24,7 +24,7 @@ func helpers() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"t-orphan": orphan, "t-orphan-2": orphan2, "t-idle": idle, "t-daemon": daemon,
 		"t-files": openFiles, "t-memory": takeMemory, "t-write": writeFiles, "t-send": sendSignal, "t-limit": setLimit, "t-frame": frame,
-		"t-reach": reach, "t-probe": probe, "t-dial": dialOut, "t-probes": probesAs, "t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling,
+		"t-reach": reach, "t-probe": probe, "t-dial": dialOut, "t-probes": probesAs, "t-probes-with": probesWith, "t-mount": mountTmpfs, "t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling,
 		"pwos-host-guard": noShim, "pwos-host-shim": noShim,
 	}
 }
@@ -94,7 +94,13 @@ func idle(args []string) int {
 
 // onMain keeps what a helper does first on the thread that was executed: the signal of a parent's death is a thread's, and
 // only that thread can throw it away.
-var onMain = func() bool { runtime.LockOSThread(); return true }()
+var onMain = func() bool {
+	if len(os.Args) < 2 || os.Args[1] != "t-orphan" {
+		return false // what is tested runs on the threads that it runs on elsewhere
+	}
+	runtime.LockOSThread()
+	return true
+}()
 
 // daemon hosts an agent, says so, and waits to be killed.
 func daemon(args []string) int {

@@ -10,9 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -64,9 +67,20 @@ func probes() []aProbe {
 			return conn.Close()
 		}
 	}
+	target := func(place string) (pid int, err error) {
+		text, err := os.ReadFile(filepath.Join(place, "pid"))
+		if err == nil {
+			_, err = fmt.Sscan(string(text), &pid)
+		}
+		return pid, err
+	}
 	return []aProbe{
-		{"read the kernel's journal", read("state/journal")},
-		{"read the kernel's host key", read("state/host_key")},
+		{"read the kernel's journal", read("../../state/journal")},
+		{"read the journal through a second mount of the state directory", read("../../second/journal")},
+		{"read the kernel's host key", read("../../state/host_key")},
+		{"read the kernel's authorized keys", read("keys/authorized_keys")},
+		{"read the kernel's configuration", read("pwos.toml")},
+		{"read an SSH key in the home directory", read("../.ssh/id_ed25519")},
 		{"read a hidden file that was put in its place later", read("hidden/later")},
 		{"write a file outside", func(place string) error { return os.WriteFile(filepath.Join(place, "file"), []byte("x"), 0o600) }},
 		{"change the mode of a file outside", func(place string) error { return os.Chmod(filepath.Join(place, "file"), 0o600) }},
@@ -90,6 +104,25 @@ func probes() []aProbe {
 		{"connect to an abstract Unix socket", dial("unix", "abstract")},
 		{"connect to a TCP server of the machine", dial("tcp", "tcp")},
 		{"connect to a TCP server over IPv6", dial("tcp", "tcp6")},
+		{"exchange datagrams with a UDP server of the machine", func(place string) error {
+			text, err := os.ReadFile(filepath.Join(place, "udp"))
+			if err != nil {
+				return err
+			}
+			conn, err := net.Dial("udp", string(text))
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			if _, err := conn.Write([]byte("x")); err != nil {
+				return err
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(bound)); err != nil {
+				return err
+			}
+			_, err = conn.Read(make([]byte, 1)) // its own network answers that nobody listens there
+			return err
+		}},
 		{"make a virtual socket (vsock)", socket(unix.AF_VSOCK, unix.SOCK_STREAM)},
 		{"attach SysV shared memory of another program", func(place string) error {
 			text, err := os.ReadFile(filepath.Join(place, "shm"))
@@ -111,17 +144,65 @@ func probes() []aProbe {
 		}},
 		{"use kernel keyrings", func(string) error { _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_PROCESS_KEYRING, true); return err }},
 		{"signal another process of its user", func(place string) error {
-			text, err := os.ReadFile(filepath.Join(place, "pid"))
+			pid, err := target(place)
 			if err != nil {
-				return err
-			}
-			var pid int
-			if _, err := fmt.Sscan(string(text), &pid); err != nil {
 				return err
 			}
 			return unix.Kill(pid, 0)
 		}},
+		{"trace another process of its user (ptrace)", func(place string) error {
+			pid, err := target(place)
+			if err != nil {
+				return err
+			}
+			runtime.LockOSThread() // the thread that attaches is the one that may detach
+			defer runtime.UnlockOSThread()
+			if err := unix.PtraceAttach(pid); err != nil {
+				return err
+			}
+			_, err = unix.Wait4(pid, nil, unix.WALL, nil)
+			return errors.Join(err, unix.PtraceDetach(pid))
+		}},
+		{"read the memory of another process of its user", func(place string) error {
+			pid, err := target(place)
+			if err != nil {
+				return err
+			}
+			b := []byte{0}
+			local := []unix.Iovec{{Base: &b[0], Len: 1}}
+			_, err = unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&b[0])), Len: 1}}, 0)
+			return notHere(err)
+		}},
+		{"take a descriptor of another process of its user", func(place string) error {
+			pid, err := target(place)
+			if err != nil {
+				return err
+			}
+			process, err := unix.PidfdOpen(pid, 0)
+			if err != nil {
+				return err
+			}
+			fd, err := unix.PidfdGetfd(process, 0, 0)
+			if err == nil {
+				err = unix.Close(fd)
+			}
+			return errors.Join(err, unix.Close(process))
+		}},
+		{"mount a tmpfs, in a user namespace of its own", func(string) error {
+			// Without a sandbox agents have no privilege for it either, but may make a user namespace that gives it.
+			return (&exec.Cmd{Path: "/proc/self/exe", Args: []string{"helper", "t-mount"}, SysProcAttr: &syscall.SysProcAttr{
+				Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS, AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
+			}}).Run()
+		}},
 	}
+}
+
+// mountTmpfs mounts a tmpfs over the working directory, in a mount namespace that is its own.
+func mountTmpfs([]string) int {
+	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") != nil || unix.Mount("probe", ".", "tmpfs", 0, "") != nil {
+		return 1
+	}
+	return 0
 }
 
 // probe is an agent that tries everything.
@@ -132,9 +213,9 @@ func probe(args []string) int {
 	return 0
 }
 
-// probed returns what came of each probe, with a sandbox and without, for this process's user.
-func probed(above string) (inside, outside map[string]bool, err error) {
-	place, err := os.MkdirTemp(above, "pwos-probes-")
+// probed returns what came of each probe, with a sandbox and without, for this process's user with its home directory.
+func probed(home string) (inside, outside map[string]bool, err error) {
+	place, err := os.MkdirTemp(home, "pwos-probes-")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,10 +225,19 @@ func probed(above string) (inside, outside map[string]bool, err error) {
 		return nil, nil, err
 	}
 	defer h.Close(context.Background(), 0)
-	for _, name := range []string{"state", "hidden", "inside", "outside", "sockets"} {
+	for _, name := range []string{"hidden", "inside", "outside", "sockets", "keys", "../.ssh"} {
 		err = errors.Join(err, os.Mkdir(filepath.Join(place, name), 0o700))
 	}
-	files := map[string]string{"state/journal": "{}", "state/host_key": "key", "hidden/later": "secret", "file": "x", "pid": fmt.Sprint(os.Getpid())}
+	// Another agent has the privileges of the one that tries, as another process of user 0 may not.
+	other, err := h.Start(context.Background(), host.Command{Argv: []string{"/proc/self/exe", "t-idle"}, Dir: place, PID: 8, Sandbox: host.SandboxOff})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer other.Conn().Close()
+	files := map[string]string{
+		"../../state/journal": "{}", "../../state/host_key": "key", "../.ssh/id_ed25519": "key", "keys/authorized_keys": "key", "pwos.toml": "",
+		"hidden/later": "secret", "file": "x", "pid": fmt.Sprint(other.OSPID()),
+	}
 	for name, address := range map[string][2]string{
 		"unix": {"unix", filepath.Join(place, "sockets", "s")}, "abstract": {"unix", "@" + filepath.Base(place)},
 		"tcp": {"tcp", "127.0.0.1:0"}, "tcp6": {"tcp", "[::1]:0"},
@@ -159,6 +249,13 @@ func probed(above string) (inside, outside map[string]bool, err error) {
 		defer l.Close()
 		files[name] = l.Addr().String()
 	}
+	udp, err3 := net.ListenPacket("udp", "127.0.0.1:0")
+	if err3 != nil {
+		return nil, nil, err3
+	}
+	defer udp.Close()
+	files["udp"] = udp.LocalAddr().String()
+	go echo(udp)
 	id, err2 := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
 	defer unix.SysvShmCtl(id, unix.IPC_RMID, nil)
 	files["shm"] = fmt.Sprint(id)
@@ -174,7 +271,7 @@ func probed(above string) (inside, outside map[string]bool, err error) {
 			PID: 7, Sandbox: mode,
 		}
 		if mode == host.SandboxDefault {
-			c.Private, c.Hide = []string{filepath.Join(place, "state")}, []string{filepath.Join(place, "hidden", "later")}
+			c.Private, c.Hide = []string{filepath.Join(home, "..", "state"), filepath.Join(place, "keys", "authorized_keys"), filepath.Join(place, "pwos.toml")}, []string{filepath.Join(place, "hidden", "later")}
 		}
 		p, err := h.Start(context.Background(), c)
 		if err != nil {
@@ -205,6 +302,43 @@ func probed(above string) (inside, outside map[string]bool, err error) {
 	return inside, outside, nil
 }
 
+// echo answers each datagram until its socket is closed.
+func echo(conn net.PacketConn) {
+	b := make([]byte, 1)
+	for {
+		n, from, err := conn.ReadFrom(b)
+		if err != nil {
+			return
+		}
+		_, _ = conn.WriteTo(b[:n], from) // who asked and has no answer says so
+	}
+}
+
+// probesWith mounts the state directory a second time, in the mount namespace of its own that it was started in, and starts
+// probesAs as a user there.
+func probesWith(args []string) int {
+	above := args[0]
+	user, err := strconv.ParseUint(args[1], 10, 32)
+	for _, name := range []string{"home", "state", "second"} {
+		dir := filepath.Join(above, name)
+		err = errors.Join(err, os.Mkdir(dir, 0o700), os.Chown(dir, int(user), int(user)))
+	}
+	err = errors.Join(err, unix.Mount(filepath.Join(above, "state"), filepath.Join(above, "second"), "", unix.MS_BIND, ""))
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	cmd := exec.Command("/proc/self/exe", "t-probes", filepath.Join(above, "home"))
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", os.Stdout, os.Stderr
+	cmd.Env = []string{"HOME=" + filepath.Join(above, "home"), "PATH=/usr/bin:/bin"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
+	if err := cmd.Run(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
 // probesAs is probed in a process of another user.
 func probesAs(args []string) int {
 	inside, outside, err := probed(args[0])
@@ -230,9 +364,9 @@ func TestProbes(t *testing.T) {
 	for i, user := range []uint32{65534, 0} {
 		above := shared(t)
 		check(t, os.Chown(above, int(user), int(user)))
-		cmd := exec.Command("/proc/self/exe", "t-probes", above)
-		cmd.Dir, cmd.Env = "/", []string{"HOME=" + above, "PATH=/usr/bin:/bin"}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+		cmd := exec.Command("/proc/self/exe", "t-probes-with", above, fmt.Sprint(user))
+		cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/bin:/bin"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
 		text, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("user %d: %v\n%s", user, err, text)
