@@ -83,7 +83,7 @@ func (p *Plan) landlock() error {
 		paths           []string
 		rights, resolve uint64
 	}
-	rules := []rule{{p.Writable, set.Handled_access_fs, 0}, {devices[:], set.Handled_access_fs & onFiles, 0}}
+	rules := []rule{{p.Writable, set.Handled_access_fs, unix.RESOLVE_NO_SYMLINKS}, {devices[:], set.Handled_access_fs & onFiles, 0}}
 	switch {
 	case p.Strict:
 		rules = append(rules, rule{p.Readable, readAll, 0})

@@ -29,8 +29,8 @@ type Request struct {
 	Level     string   // Default or Strict
 	Net       string   // NetNone, NetKernel or NetOpen
 	Dir       string   // the working directory: writable; no part of it is a symbolic link
-	Read      []string // readable beside what the level gives
-	Write     []string // writable
+	Read      []string // readable beside what the level gives; no part is a symbolic link
+	Write     []string // writable; no part is a symbolic link
 	Hide      []string // hidden
 	Private   []string // the kernel's own, hidden
 	Places    []Place  // the kernel's own that it gives to this program
@@ -105,9 +105,7 @@ func New(r Request, has Means) (*Plan, error) {
 	}
 	if !has.Mounts {
 		p.Unread = t.hidden
-		for _, path := range slices.Concat(r.Write, sources(r.Places, true)) {
-			p.Writable = append(p.Writable, canonical(path))
-		}
+		p.Writable = append(slices.Clip(t.Write), canonicals(sources(r.Places, true))...)
 		p.Readable = append(p.Readable, sources(r.Places, false)...)
 		return p, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,9 +22,8 @@ type tree struct {
 
 func newTree(r Request, has Means) *tree {
 	t := &tree{Request: r, has: has, mounts: mountsHere(), socks: socketsHere()}
-	for _, list := range []*[]string{&t.Read, &t.Write, &t.Homes.Own, &t.Homes.Others} {
-		*list = canonicals(*list)
-	}
+	t.Homes.Own, t.Homes.Others = canonicals(t.Homes.Own), canonicals(t.Homes.Others)
+	t.Read, t.Write = cleaned(r.Read), cleaned(r.Write)
 	t.hidden = canonicals(slices.Concat(r.Private, r.Hide))
 	for _, home := range t.Homes.Own {
 		for _, name := range secrets() {
@@ -66,6 +66,14 @@ func canonicals(paths []string) []string {
 	return list
 }
 
+func cleaned(paths []string) []string {
+	list := make([]string, 0, len(paths))
+	for _, path := range paths {
+		list = append(list, filepath.Clean(path))
+	}
+	return list
+}
+
 // outsideSystem are the directories below / that hold nothing of systemFiles.
 func outsideSystem() []string {
 	entries, err := os.ReadDir("/")
@@ -92,6 +100,9 @@ func (t *tree) judge() error {
 		paths []string
 	}{{"working directory", []string{t.Dir}}, {"--read", t.Read}, {"--write", t.Write}} {
 		for _, path := range asked.paths {
+			if canonical(path) != path {
+				return fmt.Errorf("%w: %s %s goes through a symbolic link, which an agent may have put there: name what it leads to", ErrRefused, asked.flag, path)
+			}
 			at := slices.IndexFunc(t.hidden, func(hidden string) bool { return within(path, hidden) })
 			if at < 0 || t.placed(path) {
 				continue
