@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/promptware-os/pwos/host"
 )
 
@@ -104,6 +106,20 @@ func TestSandboxFollowsNoLink(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(base, "private", "new")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it has written: %v", err)
+	}
+}
+
+// TestSandboxDevices: a program opens no device but the harmless ones: a disk holds what is hidden, a terminal what is typed.
+func TestSandboxDevices(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	strict(t, h)
+	node, work := filepath.Join(shared(t), "node"), shared(t)
+	if err := unix.Mknod(node, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))); err != nil {
+		t.Skipf("this user cannot make a device: %v", err)
+	}
+	if got := writes(t, h, host.SandboxDefault, work, []string{"read", node, "read", "/dev/null"}); strings.Count(got, ": ok\n") != 1 || !strings.HasSuffix(got, "read: ok\n") {
+		t.Errorf("got %q", got)
 	}
 }
 

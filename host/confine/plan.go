@@ -139,10 +139,14 @@ func sources(places []Place, write bool) (list []string) {
 func systemFiles() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/proc",
-		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/ptmx", "/dev/fd", "/dev/shm",
+		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/fd", "/dev/shm",
 		"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/transparent_hugepage", "/sys/fs/cgroup",
 	}
 }
+
+// devices are what programs read and write as a matter of course and cannot harm. No others are opened but those that are asked
+// for: a disk holds all that is hidden, and what the operator types can be read from its terminal.
+var devices = [...]string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 // secretFiles are what a strict program does not read of the system's, though its user might.
 func secretFiles() []string {

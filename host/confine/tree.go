@@ -181,6 +181,11 @@ func (t *tree) given() []layer {
 	for _, path := range t.Read {
 		add(path, path, false)
 	}
+	for _, path := range devices {
+		if !slices.ContainsFunc(list, func(l layer) bool { return within(l.path, "/dev") && within(path, l.path) }) {
+			list = append(list, layer{kind: place, path: path, source: path, optional: true})
+		}
+	}
 	if t.Program != "" && !t.covered(t.Program, t.hidden) && t.covered(t.Program, t.closed) && !slices.ContainsFunc(list, func(l layer) bool { return within(t.Program, l.path) }) {
 		add(t.Program, t.Program, false)
 	}
