@@ -123,6 +123,22 @@ func TestSandboxDevices(t *testing.T) {
 	}
 }
 
+// TestSandboxHiddenStays: a program cannot rename what leads to a hidden directory or file of its own, where the next program
+// would find it.
+func TestSandboxHiddenStays(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	strict(t, h)
+	work := shared(t)
+	check(t, os.MkdirAll(filepath.Join(work, "a", "b", "secret"), 0o700))
+	c := helper(t, "t-write", "rename", "a", "rename", "a/b", "rename", "a/b/secret", "write", "a/b/new", "mkdir", "c", "rename", "c")
+	c.Dir, c.Hide = work, []string{filepath.Join(work, "a", "b", "secret"), filepath.Join(work, "a", "b", "file")}
+	p := start(t, h, c)
+	if got := all(t, p); strings.Count(got, "rename: ok\n") != 1 || !strings.Contains(got, "write: ok\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestSandboxOff: without it a program writes where its user may, and its level says so.
 func TestSandboxOff(t *testing.T) {
 	t.Parallel()

@@ -239,7 +239,11 @@ func (t *tree) hide(list []layer, veils map[string][]string, path string) []laye
 	for !isDir(above) || above == path {
 		above = parent(above)
 	}
-	writable := deepest(list, path).write
+	at := deepest(list, path)
+	writable := at.write
+	if writable {
+		list = pinned(list, at, path)
+	}
 	switch {
 	case isDir(path) && (inside || writable || !t.has.Overlay || !t.inHome(path)):
 		return append(list, layer{kind: empty, path: path})
@@ -256,6 +260,15 @@ func (t *tree) hide(list []layer, veils map[string][]string, path string) []laye
 	}
 	name, _ := relative(path, above)
 	veils[above] = append(veils[above], name)
+	return list
+}
+
+// pinned makes mounts of the directories between a writable place and what is hidden in it: a mount cannot be renamed, and
+// what lies in a directory of another name is not hidden from the next program.
+func pinned(list []layer, at layer, path string) []layer {
+	for dir := parent(path); dir != at.path && isDir(dir); dir = parent(dir) {
+		list = append(list, layer{kind: place, path: dir, source: join(cmp.Or(at.source, at.path), strings.TrimPrefix(dir, at.path)), write: true})
+	}
 	return list
 }
 
