@@ -69,7 +69,7 @@ func lookUp(name string) (*host.User, error) {
 func (d *Daemon) confine(c *host.Command) error {
 	home, _ := os.UserHomeDir() // without one nothing lies in it
 	for _, path := range d.config.Agents.Read {
-		c.Read = append(c.Read, expand(path, home))
+		c.Read = append(c.Read, real(expand(path, home)))
 	}
 	for _, path := range d.config.Agents.Hide {
 		c.Hide = append(c.Hide, expand(path, home))
@@ -140,6 +140,14 @@ func (d *Daemon) serveNetwork(p *host.Process, s *host.Sockets) error {
 		stop()
 	})
 	return nil
+}
+
+// real follows the symbolic links in a path of the configuration, where there is something at it.
+func real(path string) string {
+	if followed, err := filepath.EvalSymlinks(path); err == nil {
+		return followed
+	}
+	return path
 }
 
 func expand(path, home string) string {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/promptware-os/pwos/host"
 )
 
@@ -104,6 +106,36 @@ func TestSandboxFollowsNoLink(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(base, "private", "new")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it has written: %v", err)
+	}
+}
+
+// TestSandboxDevices: a program opens no device but the harmless ones: a disk holds what is hidden, a terminal what is typed.
+func TestSandboxDevices(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	strict(t, h)
+	node, work := filepath.Join(shared(t), "node"), shared(t)
+	if err := unix.Mknod(node, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))); err != nil {
+		t.Skipf("this user cannot make a device: %v", err)
+	}
+	if got := writes(t, h, host.SandboxDefault, work, []string{"read", node, "read", "/dev/null"}); strings.Count(got, ": ok\n") != 1 || !strings.HasSuffix(got, "read: ok\n") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestSandboxHiddenStays: a program cannot rename what leads to a hidden directory or file of its own, where the next program
+// would find it.
+func TestSandboxHiddenStays(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	strict(t, h)
+	work := shared(t)
+	check(t, os.MkdirAll(filepath.Join(work, "a", "b", "secret"), 0o700))
+	c := helper(t, "t-write", "rename", "a", "rename", "a/b", "rename", "a/b/secret", "write", "a/b/new", "mkdir", "c", "rename", "c")
+	c.Dir, c.Hide = work, []string{filepath.Join(work, "a", "b", "secret"), filepath.Join(work, "a", "b", "file")}
+	p := start(t, h, c)
+	if got := all(t, p); strings.Count(got, "rename: ok\n") != 1 || !strings.Contains(got, "write: ok\n") {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -161,7 +161,8 @@ func TestFetchChain(t *testing.T) {
 		{http(true, false, "a.test"), http(true, true, "a.test"), []schema.HTTPGrant{*http(true, false, "a.test")}},
 		{http(false, true, "a.test"), http(true, true, "a.test"), []schema.HTTPGrant{*http(false, true, "a.test")}},
 		{http(false, false, "a.test:*"), http(false, false, "*.test:8443", "a.test"), []schema.HTTPGrant{*http(false, false, "a.test", "a.test:8443")}},
-		{http(false, false, "a.test:443"), http(false, false, "a.test"), []schema.HTTPGrant{*http(false, false, "a.test")}},
+		{http(false, false, "a.test:443"), http(false, false, "a.test"), []schema.HTTPGrant{*http(false, false, "a.test:443")}},
+		{http(false, false, "*.test"), http(false, false, "a.test:443"), []schema.HTTPGrant{*http(false, false, "a.test:443")}},
 		{http(true, false, "a.test:443"), http(true, false, "a.test"), nil},
 		{nil, http(false, false, "a.test"), nil},
 	} {

@@ -157,8 +157,8 @@ func isAddress(name string) bool {
 	return name != everything && (name[:1] == "[" || !strings.ContainsFunc(name, func(r rune) bool { return r >= 'a' && r <= 'z' }))
 }
 
-// meetPort returns the ports that two patterns share. No port stands for that of the scheme, which is 443 where plain http is
-// not allowed; where it is, what such a pattern has in common with one of a port cannot be written, and is left out.
+// meetPort returns the ports that two patterns share. No port stands for that of the scheme: for 443, and in the network of an
+// agent for 80 too. What it shares with 443 is 443, but where plain http is allowed nothing is made of that.
 func meetPort(a, b string, plain bool) (string, bool) {
 	const any, tls = ":*", ":443"
 	switch {
@@ -167,7 +167,7 @@ func meetPort(a, b string, plain bool) (string, bool) {
 	case a == any:
 		return b, true
 	case !plain && (a == "" && b == tls || a == tls && b == ""):
-		return "", true
+		return tls, true
 	}
 	return "", false
 }

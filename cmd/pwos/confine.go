@@ -42,6 +42,9 @@ func (f *confineFlags) sandbox(cmd *cobra.Command) (*schema.Sandbox, error) {
 			if err != nil {
 				return nil, fmt.Errorf("find --%s: %w", list.flag, err)
 			}
+			if real, err := filepath.EvalSymlinks(path); err == nil && list.flag != "hide" { // the kernel takes no link to one
+				path = real
+			}
 			*list.to = append(*list.to, path)
 		}
 	}

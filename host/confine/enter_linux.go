@@ -77,7 +77,7 @@ func (p *Plan) Restrict() error {
 	return rules.apply()
 }
 
-// build makes the file tree: everything read-only, then the layers. It is made in a mount namespace of its own.
+// build makes the file tree: everything read-only and without devices, then the layers. It is made in a mount namespace of its own.
 func (p *Plan) build() error {
 	if err := apart(); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (p *Plan) build() error {
 	if err := b.open(); err != nil {
 		return err
 	}
-	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV}); err != nil {
 		return fmt.Errorf("make file systems read-only: %w", err)
 	}
 	if err := b.stage(); err != nil {
@@ -152,6 +152,9 @@ func (b *builder) open() error {
 		set := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
 		if !l.write {
 			set.Attr_set |= unix.MOUNT_ATTR_RDONLY
+		}
+		if !within(l.path, "/dev") {
+			set.Attr_set |= unix.MOUNT_ATTR_NODEV
 		}
 		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &set); err != nil {
 			return fmt.Errorf("bind %s: %w", l.source, err)

@@ -11,6 +11,7 @@ func (m Means) Gaps() []string {
 		{m.ABI < 1 && !m.Mounts, "agents can write wherever the daemon's user can: there are neither mount namespaces nor Landlock"},
 		{m.ABI < 1 && !m.User, "agents can trace, and so become, any process of the daemon's user, the operator's included (needs Landlock, Linux 5.13)"},
 		{!m.Mounts, "agents see names and attributes of hidden files, and can change mode, owner and times of files outside their directory that belong to their user (needs mount namespaces)"},
+		{!m.Mounts, "agents can read devices that their user may read, such as other terminals and, as user 0, disks (needs mount namespaces)"},
 		{!m.Mounts, "agents can connect to Unix sockets that have a path, such as those of docker, ssh-agent and D-Bus (needs mount namespaces)"},
 		{!m.Mounts, "agents have no /tmp and /dev/shm of their own and cannot write to those of the machine (needs mount namespaces)"},
 		{m.Mounts && !m.Overlay, "a hidden file of the home directory that is replaced, or made later, can be read by agents that run (needs overlay file systems)"},

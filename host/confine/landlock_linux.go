@@ -32,9 +32,6 @@ const readAll = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ
 const onFiles = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV |
 	unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE
 
-// devices are what programs write to as a matter of course and cannot harm.
-var devices = [...]string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
-
 // ruleset returns what the kernel is asked to control.
 func (p *Plan) ruleset() unix.LandlockRulesetAttr {
 	set := unix.LandlockRulesetAttr{Handled_access_fs: written | p.reading()}
@@ -83,7 +80,7 @@ func (p *Plan) landlock() error {
 		paths           []string
 		rights, resolve uint64
 	}
-	rules := []rule{{p.Writable, set.Handled_access_fs, 0}, {devices[:], set.Handled_access_fs & onFiles, 0}}
+	rules := []rule{{p.Writable, set.Handled_access_fs, unix.RESOLVE_NO_SYMLINKS}, {devices[:], set.Handled_access_fs & onFiles, 0}}
 	switch {
 	case p.Strict:
 		rules = append(rules, rule{p.Readable, readAll, 0})

@@ -29,8 +29,8 @@ type Request struct {
 	Level     string   // Default or Strict
 	Net       string   // NetNone, NetKernel or NetOpen
 	Dir       string   // the working directory: writable; no part of it is a symbolic link
-	Read      []string // readable beside what the level gives
-	Write     []string // writable
+	Read      []string // readable beside what the level gives; no part is a symbolic link
+	Write     []string // writable; no part is a symbolic link
 	Hide      []string // hidden
 	Private   []string // the kernel's own, hidden
 	Places    []Place  // the kernel's own that it gives to this program
@@ -105,9 +105,7 @@ func New(r Request, has Means) (*Plan, error) {
 	}
 	if !has.Mounts {
 		p.Unread = t.hidden
-		for _, path := range slices.Concat(r.Write, sources(r.Places, true)) {
-			p.Writable = append(p.Writable, canonical(path))
-		}
+		p.Writable = append(slices.Clip(t.Write), canonicals(sources(r.Places, true))...)
 		p.Readable = append(p.Readable, sources(r.Places, false)...)
 		return p, nil
 	}
@@ -141,10 +139,14 @@ func sources(places []Place, write bool) (list []string) {
 func systemFiles() []string {
 	return []string{
 		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/proc",
-		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/ptmx", "/dev/fd", "/dev/shm",
+		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/fd", "/dev/shm",
 		"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/kernel/mm/transparent_hugepage", "/sys/fs/cgroup",
 	}
 }
+
+// devices are what programs read and write as a matter of course and cannot harm. No others are opened but those that are asked
+// for: a disk holds all that is hidden, and what the operator types can be read from its terminal.
+var devices = [...]string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 // secretFiles are what a strict program does not read of the system's, though its user might.
 func secretFiles() []string {

@@ -64,7 +64,13 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	link := filepath.Join(work, "link")
+	if err := os.Symlink(base, link); err != nil {
+		t.Fatal(err)
+	}
 	for name, edit := range map[string]func(*confine.Request){
+		"read through a link":    func(r *confine.Request) { r.Read = []string{filepath.Join(link, "home")} },
+		"write through a link":   func(r *confine.Request) { r.Write = []string{link} },
 		"work in /":              func(r *confine.Request) { r.Dir = "/" },
 		"work in home":           func(r *confine.Request) { r.Dir = home },
 		"work in a secret place": func(r *confine.Request) { r.Dir = filepath.Join(home, ".ssh") },

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,9 +22,8 @@ type tree struct {
 
 func newTree(r Request, has Means) *tree {
 	t := &tree{Request: r, has: has, mounts: mountsHere(), socks: socketsHere()}
-	for _, list := range []*[]string{&t.Read, &t.Write, &t.Homes.Own, &t.Homes.Others} {
-		*list = canonicals(*list)
-	}
+	t.Homes.Own, t.Homes.Others = canonicals(t.Homes.Own), canonicals(t.Homes.Others)
+	t.Read, t.Write = cleaned(r.Read), cleaned(r.Write)
 	t.hidden = canonicals(slices.Concat(r.Private, r.Hide))
 	for _, home := range t.Homes.Own {
 		for _, name := range secrets() {
@@ -66,6 +66,14 @@ func canonicals(paths []string) []string {
 	return list
 }
 
+func cleaned(paths []string) []string {
+	list := make([]string, 0, len(paths))
+	for _, path := range paths {
+		list = append(list, filepath.Clean(path))
+	}
+	return list
+}
+
 // outsideSystem are the directories below / that hold nothing of systemFiles.
 func outsideSystem() []string {
 	entries, err := os.ReadDir("/")
@@ -92,6 +100,9 @@ func (t *tree) judge() error {
 		paths []string
 	}{{"working directory", []string{t.Dir}}, {"--read", t.Read}, {"--write", t.Write}} {
 		for _, path := range asked.paths {
+			if canonical(path) != path {
+				return fmt.Errorf("%w: %s %s goes through a symbolic link, which an agent may have put there: name what it leads to", ErrRefused, asked.flag, path)
+			}
 			at := slices.IndexFunc(t.hidden, func(hidden string) bool { return within(path, hidden) })
 			if at < 0 || t.placed(path) {
 				continue
@@ -170,6 +181,11 @@ func (t *tree) given() []layer {
 	for _, path := range t.Read {
 		add(path, path, false)
 	}
+	for _, path := range devices {
+		if !slices.ContainsFunc(list, func(l layer) bool { return within(l.path, "/dev") && within(path, l.path) }) {
+			list = append(list, layer{kind: place, path: path, source: path, optional: true})
+		}
+	}
 	if t.Program != "" && !t.covered(t.Program, t.hidden) && t.covered(t.Program, t.closed) && !slices.ContainsFunc(list, func(l layer) bool { return within(t.Program, l.path) }) {
 		add(t.Program, t.Program, false)
 	}
@@ -223,7 +239,11 @@ func (t *tree) hide(list []layer, veils map[string][]string, path string) []laye
 	for !isDir(above) || above == path {
 		above = parent(above)
 	}
-	writable := deepest(list, path).write
+	at := deepest(list, path)
+	writable := at.write
+	if writable {
+		list = pinned(list, at, path)
+	}
 	switch {
 	case isDir(path) && (inside || writable || !t.has.Overlay || !t.inHome(path)):
 		return append(list, layer{kind: empty, path: path})
@@ -240,6 +260,15 @@ func (t *tree) hide(list []layer, veils map[string][]string, path string) []laye
 	}
 	name, _ := relative(path, above)
 	veils[above] = append(veils[above], name)
+	return list
+}
+
+// pinned makes mounts of the directories between a writable place and what is hidden in it: a mount cannot be renamed, and
+// what lies in a directory of another name is not hidden from the next program.
+func pinned(list []layer, at layer, path string) []layer {
+	for dir := parent(path); dir != at.path && isDir(dir); dir = parent(dir) {
+		list = append(list, layer{kind: place, path: dir, source: join(cmp.Or(at.source, at.path), strings.TrimPrefix(dir, at.path)), write: true})
+	}
 	return list
 }
 
