@@ -142,13 +142,13 @@ func (t *tree) layers(strict bool) ([]layer, error) {
 	for _, path := range t.hidden {
 		list = t.hide(list, veils, path)
 	}
-	if t.has.Overlay {
-		for _, home := range t.Homes.Own {
-			if isDir(home) && home != "/" && visible(list, home) {
-				veils[home] = slices.Clip(veils[home]) // for the sockets in it, whatever else is
-			}
+	for _, home := range t.Homes.Own {
+		if isDir(home) && visible(list, home) && t.veilable(home) {
+			veils[home] = slices.Clip(veils[home]) // for the sockets in it, whatever else is
 		}
-		for _, dir := range t.socketDirs(list) {
+	}
+	for _, dir := range t.socketDirs(list) {
+		if t.veilable(dir) {
 			veils[dir] = slices.Clip(veils[dir])
 		}
 	}
@@ -244,19 +244,19 @@ func (t *tree) hide(list []layer, veils map[string][]string, path string) []laye
 	if writable {
 		list = pinned(list, at, path)
 	}
-	switch {
-	case isDir(path) && (inside || writable || !t.has.Overlay || !t.inHome(path)):
-		return append(list, layer{kind: empty, path: path})
-	case !t.has.Overlay || writable || above == "/":
-		if exists(path) {
-			return append(list, layer{kind: file, path: path})
-		}
-		return list // there is no name to hide
-	}
 	for _, home := range t.Homes.Own {
 		if within(path, home) && deepest(list, path).path == deepest(list, home).path && isDir(home) && home != "/" {
 			above = home
 		}
+	}
+	switch veil := t.veilable(above); {
+	case isDir(path) && (inside || writable || !veil || !t.inHome(path)):
+		return append(list, layer{kind: empty, path: path})
+	case !veil || writable:
+		if exists(path) {
+			return append(list, layer{kind: file, path: path})
+		}
+		return list // there is no name to hide
 	}
 	name, _ := relative(path, above)
 	veils[above] = append(veils[above], name)
@@ -270,6 +270,12 @@ func pinned(list []layer, at layer, path string) []layer {
 		list = append(list, layer{kind: place, path: dir, source: join(cmp.Or(at.source, at.path), strings.TrimPrefix(dir, at.path)), write: true})
 	}
 	return list
+}
+
+// veilable reports whether an overlay can stand over a directory. In a user namespace it cannot where another file system is
+// mounted below: such a mount is locked in its place.
+func (t *tree) veilable(dir string) bool {
+	return t.has.Overlay && dir != "/" && !(t.has.User && slices.ContainsFunc(t.mounts, func(m mount) bool { return m.point != dir && within(m.point, dir) }))
 }
 
 func (t *tree) inHome(path string) bool { return t.covered(path, t.Homes.Own) }

@@ -54,6 +54,12 @@ func setUp(t *testing.T, env *testscript.Env) error {
 	}
 	env.Values[placeKey{}] = p
 	env.Vars = append(env.Vars, p.env()...)
+	for _, dir := range filepath.SplitList(env.Getenv("PATH")) { // for agents, from which /tmp is hidden
+		if _, err := os.Stat(filepath.Join(dir, "pwos")); err == nil {
+			env.Setenv("BIN", dir)
+			break
+		}
+	}
 	examples, err := examplesDir()
 	if err != nil {
 		return err
