@@ -27,7 +27,7 @@ func (m Means) Gaps() []string {
 		{m.ABI < abiDevices, "agents can send device commands (ioctl) to devices that they can open (needs Linux 6.10)"},
 		{m.ABI < abiScopes, "agents can signal processes of their user, the daemon included (needs Linux 6.12)"},
 		{m.ABI < abiScopes, "agents with --net open can connect to abstract Unix sockets (needs Linux 6.12)"},
-		{m.Mounts, "a hidden file in a directory that an agent may write can be read once another program replaces it, or makes it later: hide a directory instead"},
+		{m.Mounts, "agents can read a hidden file in a directory that they may write once another program replaces it or makes it later: hide a directory instead"},
 		{m.Mounts, "agents can connect to a Unix socket that another program makes, while they run, in a directory that they can read outside /run, /tmp and the home directory, where none was when they started"},
 		{true, "agents can take advisory locks (flock) on files that they can read"},
 		{true, "agents can choose the processors that processes of their user run on, the daemon included"},
