@@ -255,7 +255,7 @@ func (d *drawing) wrote(bytes int) {
 // throttle counts a call that was refused. All of a second become one note.
 func (a *account) throttle() {
 	if a.throttled.Add(1) > 1 {
-		return // whoever was first has seen to it
+		return // another caller has done it already
 	}
 	s := a.of
 	s.mu.Lock()

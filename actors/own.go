@@ -51,7 +51,7 @@ func (k *Kernel) DoUntil(ctx context.Context, origin, typ string, input any) ([]
 }
 
 // Act makes a call of the kernel's own in the name of pid, and has run do its effect once the intent is on disk. The effect
-// takes no turn of pid's others: whoever calls Act bounds how many there are. When ctx ends, so does that of run. Act
+// does not count among pid's effects: the caller of Act bounds how many there are. When ctx ends, so does that of run. Act
 // returns what the call was answered, after run has returned.
 func (k *Kernel) Act(ctx context.Context, pid int64, typ string, input any, run Runner) ([]byte, error) {
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)

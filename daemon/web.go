@@ -149,7 +149,7 @@ func (w *web) fetch(ctx context.Context, job *actors.Job) ([]byte, error) {
 // digest writes a SHA-256 as subresource integrity does.
 func digest(sum []byte) string { return "sha256-" + base64.StdEncoding.EncodeToString(sum) }
 
-// policy is that of whom a job is for.
+// policy is what the caller of a job may do.
 func (w *web) policy(job *actors.Job) (fetch.Policy, *schema.Error) {
 	return policyOf(job.PID, job.Token, job.Tick, w.open, w.log)
 }
