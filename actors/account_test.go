@@ -54,7 +54,7 @@ func TestJournalRate(t *testing.T) {
 			c.send(echo(fmt.Sprint(i), text))
 			a := c.next()
 			switch {
-			case a.Kind == schema.Reply:
+			case a.Kind == schema.KindReply:
 				answered++
 			case a.Code == "429" && strings.Contains(a.Text, "65536 bytes a second") && strings.Contains(a.Text, "try again in"):
 				refused++
@@ -75,7 +75,7 @@ func TestJournalRate(t *testing.T) {
 		}
 		for _, c := range []*client{operator, other} {
 			c.send(echo("a", text))
-			if a := c.next(); a.Kind != schema.Reply {
+			if a := c.next(); a.Kind != schema.KindReply {
 				t.Errorf("somebody else got %v", a)
 			}
 		}
@@ -84,7 +84,7 @@ func TestJournalRate(t *testing.T) {
 			c := s.seven()
 			for i := range 100 {
 				c.send(echo(fmt.Sprint(i), text))
-				if a := c.next(); a.Kind != schema.Reply {
+				if a := c.next(); a.Kind != schema.KindReply {
 					refused++
 				}
 			}
@@ -119,7 +119,7 @@ func TestThrottledCallRunsLater(t *testing.T) {
 		c := s.seven()
 		for i := 0; ; i++ {
 			c.send(keyed(fmt.Sprint(i), echo(fmt.Sprint(i), strings.Repeat("x", 10_000))))
-			if a := c.next(); a.Kind == schema.Failure {
+			if a := c.next(); a.Kind == schema.KindError {
 				time.Sleep(10 * time.Second) // fake time
 				c.send(keyed(fmt.Sprint(i), echo("again", "ran")))
 				expect(t, c, `again {"echo":"ran"}`)
@@ -137,7 +137,7 @@ func TestThrottledIsNotedAtTheEnd(t *testing.T) {
 		c := s.seven()
 		for {
 			c.send(echo("a", strings.Repeat("x", 10_000)))
-			if a := c.next(); a.Kind == schema.Failure {
+			if a := c.next(); a.Kind == schema.KindError {
 				break
 			}
 		}
@@ -182,7 +182,7 @@ func TestInFlightOfAnAgent(t *testing.T) {
 		}
 		operator := s.connect()
 		operator.send(ping("n", payload))
-		if a := operator.next(); a.Kind != schema.Reply {
+		if a := operator.next(); a.Kind != schema.KindReply {
 			t.Errorf("the operator got %v", a)
 		}
 		for i, c := range silent {

@@ -80,10 +80,10 @@ func TestActingAs(t *testing.T) {
 				if as := fmt.Sprint(e.PID, " ", e.Tick); as != test.as || e.origin != "https://test.local/" {
 					t.Errorf("entry of pid and tick %q, origin %q, want %q and the kernel's origin", as, e.origin, test.as)
 				}
-				if got[0].Kind == schema.Reply && told != test.as {
+				if got[0].Kind == schema.KindReply && told != test.as {
 					t.Errorf("the domain was told pid and tick %q, want %q", told, test.as)
 				}
-				if got[0].Kind == schema.Failure && (told != "nothing" || len(books.pages()) > 0) {
+				if got[0].Kind == schema.KindError && (told != "nothing" || len(books.pages()) > 0) {
 					t.Errorf("refused, but the domain was told %q", told)
 				}
 			})

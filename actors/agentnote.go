@@ -44,7 +44,7 @@ func (a *agent) write(ctx actor.Context, step kernel.Step) {
 // noted goes on when a note is on disk. One that the full disk does not take is written again, unless the kernel ends:
 // the next start finds that it is missing.
 func (a *agent) noted(ctx actor.Context, m noted) {
-	if m.err != nil && m.err.Class == schema.Unavailable && !a.stop.shutdown && !a.deaf {
+	if m.err != nil && m.err.Kind == schema.Unavailable && !a.stop.shutdown && !a.deaf {
 		a.postpone(ctx, firstRetry)
 		return
 	}

@@ -209,7 +209,7 @@ func (a *audit) hold(b *batch) {
 			continue
 		}
 		last = b.calls[i].Proof.Seq
-		if b.calls[i].Syscall.Kind == schema.Command {
+		if b.calls[i].Syscall.Kind == schema.KindCommand {
 			a.commands[b.domain] = last
 		}
 	}

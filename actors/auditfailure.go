@@ -93,7 +93,7 @@ func reasonOf(err error) string {
 
 // applied reports whether a command of b has changed its domain's state.
 func (b *batch) applied() bool {
-	return slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return c.Syscall.Kind == schema.Command && c.Err == nil && !c.Repeated })
+	return slices.ContainsFunc(b.calls, func(c kernel.Call) bool { return c.Syscall.Kind == schema.KindCommand && c.Err == nil && !c.Repeated })
 }
 
 // urgent reports whether b may use the journal's reserve: urgent calls of it have changed their domain's state, and no
@@ -101,7 +101,7 @@ func (b *batch) applied() bool {
 func (b *batch) urgent() (urgent bool) {
 	for i := range b.calls {
 		c := &b.calls[i]
-		if c.Syscall.Kind != schema.Command || c.Err != nil || c.Repeated {
+		if c.Syscall.Kind != schema.KindCommand || c.Err != nil || c.Repeated {
 			continue
 		}
 		if !c.Urgent {
@@ -147,7 +147,7 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 		switch {
 		case b.ends != nil:
 			call.Err = errUnrecorded(b.ends.calls[0].Message.Type)
-		case !b.owed && (call.Err == nil || call.Err.Class != schema.Unavailable): // else it says why already
+		case !b.owed && (call.Err == nil || call.Err.Kind != schema.Unavailable): // else it says why already
 			call.Err = why(call)
 		}
 	}

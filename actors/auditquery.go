@@ -81,7 +81,7 @@ func (a *audit) present(data []byte, err error) ([]byte, *schema.Error) {
 		return data, nil
 	}
 	shown := schema.AsError(err)
-	if shown.Class == schema.Internal {
+	if shown.Kind == schema.Internal {
 		a.log.Error("audit query failed", "error", err)
 		if _, system := errors.AsType[syscall.Errno](err); system { // it may pass
 			return nil, errNoState()

@@ -47,12 +47,14 @@ type batch struct {
 }
 
 // unrecorded reports whether b leaves nothing in the journal: it is the kernel's own look at what stands there already.
-func (b *batch) unrecorded() bool { return b.follow != nil && b.calls[0].Syscall.Kind == schema.Query }
+func (b *batch) unrecorded() bool {
+	return b.follow != nil && b.calls[0].Syscall.Kind == schema.KindQuery
+}
 
 // commands reports whether one of the calls is a command.
 func (b *batch) commands() bool {
 	for i := range b.calls {
-		if row := b.calls[i].Syscall; row != nil && row.Kind == schema.Command {
+		if row := b.calls[i].Syscall; row != nil && row.Kind == schema.KindCommand {
 			return true
 		}
 	}

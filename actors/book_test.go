@@ -35,7 +35,7 @@ func (b *book) Decide(call *kernel.Call) (kernel.Result, error) {
 			return result, err
 		}
 	}
-	if call.Syscall.Kind == schema.Query {
+	if call.Syscall.Kind == schema.KindQuery {
 		return kernel.Result{Data: []byte(`"` + strings.Join(pages, " ") + `"`)}, nil
 	}
 	return kernel.Result{Data: []byte(strconv.Itoa(len(pages) + 1))}, nil
@@ -134,11 +134,11 @@ func sendMsg(id, payload string) string {
 }
 
 func command(id, typ, data string) string {
-	return frame(schema.OsMessage, schema.Command, typ, data, id)
+	return frame(schema.OsMessage, schema.KindCommand, typ, data, id)
 }
 
 func query(id, typ, data string) string {
-	return frame(schema.OsMessage, schema.Query, typ, data, id)
+	return frame(schema.OsMessage, schema.KindQuery, typ, data, id)
 }
 
 // entry is an entry of the journal, as a test compares it.

@@ -112,8 +112,8 @@ func parse(t tb, line []byte) answer {
 	}
 	a := answer{Message: m}
 	switch m.Kind {
-	case schema.Reply, schema.Event:
-	case schema.Failure:
+	case schema.KindReply, schema.KindEvent:
+	case schema.KindError:
 		var data struct {
 			Code    json.RawMessage `json:"code"`
 			Message string          `json:"message"`
@@ -130,7 +130,7 @@ func parse(t tb, line []byte) answer {
 
 // String is what the tests compare: what was answered, to which request.
 func (a answer) String() string {
-	if a.Kind == schema.Failure {
+	if a.Kind == schema.KindError {
 		return a.Meta.Causation + " " + a.Code
 	}
 	return a.Meta.Causation + " " + string(a.Data)
@@ -146,12 +146,12 @@ func show(list []answer) []string {
 
 // ping returns a query that is answered with its payload, any JSON value.
 func ping(id, payload string) string {
-	return frame(schema.OsMessage, schema.Query, "Syscall.Ping", `{"payload":`+payload+`}`, id)
+	return frame(schema.OsMessage, schema.KindQuery, "Syscall.Ping", `{"payload":`+payload+`}`, id)
 }
 
 // echo returns a command that is answered with its message.
 func echo(id, message string) string {
-	return frame(schema.OsMessage, schema.Command, "Syscall.Echo", string(schema.AppendString([]byte(`{"message":`), message))+"}", id)
+	return frame(schema.OsMessage, schema.KindCommand, "Syscall.Echo", string(schema.AppendString([]byte(`{"message":`), message))+"}", id)
 }
 
 func frame(d schema.Dialect, k schema.Kind, typ, data, id string) string {

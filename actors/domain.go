@@ -169,7 +169,7 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, error) {
 	if err := d.kernel.admit(call); err != nil {
 		return kernel.Result{}, err
 	}
-	if call.Syscall.Kind == schema.Query {
+	if call.Syscall.Kind == schema.KindQuery {
 		return d.decide(call)
 	}
 	call.Urgent = call.Syscall.Urgent && call.Caller.PID == kernel.Operator
@@ -199,7 +199,7 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, error) {
 func (d *domain) fail(call *kernel.Call, err error) {
 	call.Err = schema.AsError(err)
 	d.kernel.keys.settle(call)
-	if call.Err.Class == schema.Internal {
+	if call.Err.Kind == schema.Internal {
 		d.log.Error("syscall failed", "call", call, "error", err)
 	}
 }
@@ -216,7 +216,7 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 		d.kernel.clock.reach(result.Tick)
 		call.Tick = result.Tick
 	}
-	if call.Syscall.Kind == schema.Command {
+	if call.Syscall.Kind == schema.KindCommand {
 		d.state.Apply(call)
 		d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
 	}

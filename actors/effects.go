@@ -93,7 +93,7 @@ func (r *runs) run(b *batch) {
 	case err != nil:
 		outcome.Err = r.failure(ctx, call, err)
 	}
-	end.Outcome = schema.AppendOutcome(nil, schema.Command, &outcome)
+	end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
 	step, fault := r.kernel.stepBatch(nil, call, kernel.Step{Type: call.Syscall.Outcome, Input: end})
 	if fault != nil { // such a row is a bug, and the intent stays without an outcome until the next start
 		r.log.Error("effect has no outcome", "call", call, "error", fault)
@@ -147,7 +147,7 @@ func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *schem
 		return schema.Errorf(schema.Unavailable, "%s was stopped: %s", call.Message.Type, schema.AsError(context.Cause(ctx)).Message)
 	}
 	shown := schema.AsError(err)
-	if shown.Class == schema.Internal {
+	if shown.Kind == schema.Internal {
 		r.log.Error("effect failed", "call", call, "error", err)
 	}
 	return shown

@@ -80,7 +80,7 @@ func (f *fetches) count() int {
 }
 
 func fetchOf(id, url string) string {
-	return frame(schema.OsMessage, schema.Command, "Http.Fetch", `{"url":"`+url+`"}`, id)
+	return frame(schema.OsMessage, schema.KindCommand, "Http.Fetch", `{"url":"`+url+`"}`, id)
 }
 
 func startFetches(t *testing.T) (*system, *fetches) {

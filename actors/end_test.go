@@ -140,7 +140,7 @@ func TestShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, self.New(nil))
 		c := s.serve(newLink(schema.OsMessage, schema.MaxLine, 1))
-		c.send(ping("a", "1"), frame(schema.OsMessage, schema.Command, "Syscall.Shutdown", "{}", "b"), ping("c", "2"))
+		c.send(ping("a", "1"), frame(schema.OsMessage, schema.KindCommand, "Syscall.Shutdown", "{}", "b"), ping("c", "2"))
 		<-s.kernel.Stopping()
 		c.link.Interrupt()
 		var got []string
@@ -163,7 +163,7 @@ func TestShutdownRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := start(t, self.New(nil))
 		agent := s.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
-		agent.send(frame(schema.OsMessage, schema.Command, "Syscall.Shutdown", "{}", "a"), ping("b", "1"))
+		agent.send(frame(schema.OsMessage, schema.KindCommand, "Syscall.Shutdown", "{}", "a"), ping("b", "1"))
 		expect(t, agent, "a 403", `b {"payload":1}`)
 		select {
 		case <-s.kernel.Stopping():

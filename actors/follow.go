@@ -198,7 +198,7 @@ func (d *domain) goOn(call *kernel.Call, f *following) (kernel.Result, error) {
 	if err := kernel.Authorize(d.kernel.processes, call.PID, d.kernel.tokens.Token(call.PID), f.call.Syscall, call.Tick); err != nil {
 		return kernel.Result{}, err
 	}
-	if call.Syscall.Kind == schema.Command && d.kernel.refusing.Load() {
+	if call.Syscall.Kind == schema.KindCommand && d.kernel.refusing.Load() {
 		return kernel.Result{}, errNoJournal()
 	}
 	return d.decide(call)
@@ -207,7 +207,7 @@ func (d *domain) goOn(call *kernel.Call, f *following) (kernel.Result, error) {
 // rest keeps the question of a subscription that there is no news for: a command's until its PID is woken, a query's until
 // anything changes.
 func (d *domain) rest(b *batch) {
-	if b.calls[0].Syscall.Kind == schema.Query {
+	if b.calls[0].Syscall.Kind == schema.KindQuery {
 		d.watching = append(d.watching, b)
 		return
 	}

@@ -96,7 +96,7 @@ func TestFollowerIsWritten(t *testing.T) {
 		sender.take(2)
 		synctest.Wait()
 		got := follower.pending()
-		if len(got) != 2 || payloads(got) != "1 2 " || got[0].Meta.Causation != "a" || got[1].Meta.Causation != "b" || got[0].Kind != schema.Event {
+		if len(got) != 2 || payloads(got) != "1 2 " || got[0].Meta.Causation != "a" || got[1].Meta.Causation != "b" || got[0].Kind != schema.KindEvent {
 			t.Errorf("pushed %v", got)
 		}
 		p.check(t)

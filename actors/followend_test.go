@@ -97,7 +97,7 @@ func TestTooManyFollowed(t *testing.T) {
 			t.Errorf("told %+v %s", a, a.Data)
 		}
 		other.send(last)
-		if a := other.next(); a.Kind != schema.Reply {
+		if a := other.next(); a.Kind != schema.KindReply {
 			t.Errorf("refused: %s", a.Data)
 		}
 		p.check(t)

@@ -22,7 +22,7 @@ func TestPushLost(t *testing.T) {
 		sender.send(sendMsg("a", "1"))
 		expect(t, sender, "a 503")
 		a := follower.next()
-		if a.Kind != schema.Event || a.Type != "Ipc.Unsubscribed" || a.Meta.Causation != "s" || !strings.Contains(string(a.Data), `"code":503`) {
+		if a.Kind != schema.KindEvent || a.Type != "Ipc.Unsubscribed" || a.Meta.Causation != "s" || !strings.Contains(string(a.Data), `"code":503`) {
 			t.Errorf("told %+v %s", a, a.Data)
 		}
 		p.room.free()

@@ -104,7 +104,7 @@ func (k *Keys) settle(call *kernel.Call) {
 	if known == nil {
 		return
 	}
-	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Class == schema.Forbidden || call.Err.Class == schema.QuotaExceeded || call.Err.Class == schema.Ended || call.Syscall.Input.Withholds(call.Input, true)) {
+	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Kind == schema.Forbidden || call.Err.Kind == schema.QuotaExceeded || call.Err.Kind == schema.Ended || call.Syscall.Input.Withholds(call.Input, true)) {
 		k.drop(id)
 		return
 	}
@@ -151,7 +151,7 @@ func (k *Keys) Recall(call *kernel.Call) {
 		k.intends(call, call.Proof.Seq)
 		return
 	}
-	if call.Message.Meta.IdempotencyKey == "" || call.Repeated || call.Syscall.Kind != schema.Command {
+	if call.Message.Meta.IdempotencyKey == "" || call.Repeated || call.Syscall.Kind != schema.KindCommand {
 		return // a query's entry has no key here
 	}
 	if neverRun(call) {
@@ -170,7 +170,7 @@ func neverRun(call *kernel.Call) bool {
 	if call.Err == nil {
 		return false
 	}
-	switch call.Err.Class {
+	switch call.Err.Kind {
 	case schema.Forbidden, schema.Unauthenticated, schema.QuotaExceeded, schema.Ended:
 		return true
 	case schema.Conflict:

@@ -147,7 +147,7 @@ func (k *Kernel) concludes(i *intent) (*batch, *schema.Error) {
 	k.keys.presume(i)
 	end := &schema.EffectEnd{
 		Intent: int64(i.seq), Type: i.typ, PID: i.pid, Ran: true, Causation: i.causation, Unknown: true,
-		Outcome: schema.AppendOutcome(nil, schema.Command, &schema.Outcome{Err: unknown(i.typ)}),
+		Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Err: unknown(i.typ)}),
 	}
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: i.origin}
 	cause.Message.Meta.ID, cause.Message.Meta.Correlation = i.id, i.correlation

@@ -130,7 +130,7 @@ func TestRoomIsFound(t *testing.T) {
 		c.pending()
 		c.send(set("c", "z"))
 		synctest.Wait()
-		if got := c.pending(); len(got) != 1 || got[0].Kind != schema.Reply {
+		if got := c.pending(); len(got) != 1 || got[0].Kind != schema.KindReply {
 			t.Errorf("answers %v, want a reply", show(got))
 		}
 		checkReplay(t, s, books)
@@ -208,7 +208,7 @@ func TestLostGrantOpensNothing(t *testing.T) {
 		if pages := books[schema.Memory].read(); len(pages) != 0 {
 			t.Errorf("an agent without a token wrote %v", pages)
 		}
-		if got := agent.pending(); len(got) != 1 || got[0].Kind != schema.Failure {
+		if got := agent.pending(); len(got) != 1 || got[0].Kind != schema.KindError {
 			t.Errorf("answers %v, want a refusal", show(got))
 		}
 		agent.send(set("d", "x"))

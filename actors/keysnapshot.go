@@ -43,7 +43,7 @@ func (k *Keys) snapshot(through uint64) func(write func(chunk []byte) error) err
 			chunk = append(chunk, r.body[:]...)
 			chunk = binary.AppendUvarint(chunk, uint64(len(r.key)))
 			chunk = append(chunk, r.key...)
-			chunk = schema.AppendOutcome(chunk, schema.Command, &schema.Outcome{Data: r.data, Err: r.err})
+			chunk = schema.AppendOutcome(chunk, schema.KindCommand, &schema.Outcome{Data: r.data, Err: r.err})
 			if err := write(chunk); err != nil {
 				return fmt.Errorf("snapshot keys: %w", err)
 			}

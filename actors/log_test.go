@@ -40,7 +40,7 @@ func TestLogHoldsNoPayload(t *testing.T) {
 			act: func(s *system, _ *fake) {
 				c := s.connect()
 				c.send(echo("a", "fail "+secret), echo("b", "panic "+secret), echo("c", "refuse "+secret), echo("d", secret))
-				c.send(`{"`+secret, frame(schema.OsMessage, schema.Query, "Nobody.Knows", `"`+secret+`"`, "e"))
+				c.send(`{"`+secret, frame(schema.OsMessage, schema.KindQuery, "Nobody.Knows", `"`+secret+`"`, "e"))
 			},
 			logged: []string{"syscall failed", "syscall panicked"},
 		},

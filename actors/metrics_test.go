@@ -20,7 +20,7 @@ func metrics(t *testing.T, c *client) schema.AuditMetricsOutput {
 	c.send(query("metrics", "Audit.Metrics", "{}"))
 	synctest.Wait()
 	got := c.pending()
-	if len(got) != 1 || got[0].Kind != schema.Reply {
+	if len(got) != 1 || got[0].Kind != schema.KindReply {
 		t.Fatalf("answers %v", show(got))
 	}
 	var out schema.AuditMetricsOutput
@@ -124,7 +124,7 @@ func TestQuantiles(t *testing.T) {
 				c := s.connect()
 				for i, us := range test.latencies {
 					c.send(set("a", fmt.Sprint(us)))
-					if a := c.next(); a.Kind != schema.Reply {
+					if a := c.next(); a.Kind != schema.KindReply {
 						t.Fatalf("call %d: %s", i, a)
 					}
 				}

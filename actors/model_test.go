@@ -33,11 +33,11 @@ func (r request) line(k schema.Kind, typ, data string) string {
 }
 
 func (r request) reply(typ, data string) *answered {
-	return &answered{Dialect: r.dialect, Kind: schema.Reply, Type: typ, Data: data, Causation: r.id, Correlation: r.correlation}
+	return &answered{Dialect: r.dialect, Kind: schema.KindReply, Type: typ, Data: data, Causation: r.id, Correlation: r.correlation}
 }
 
 func (r request) failure(typ, number, word string) *answered {
-	a := &answered{Dialect: r.dialect, Kind: schema.Failure, Type: typ, Code: number, Causation: r.id, Correlation: r.correlation}
+	a := &answered{Dialect: r.dialect, Kind: schema.KindError, Type: typ, Code: number, Causation: r.id, Correlation: r.correlation}
 	if r.dialect == schema.OsEvent {
 		a.Code = word
 	}
@@ -63,46 +63,46 @@ const (
 // sorts are frames of every kind that a connection treats differently.
 var sorts = []sort{
 	{"query", func(r request) (string, *answered) {
-		return r.line(schema.Query, pingType, `{"payload":[1.50,"\u00e9"]}`), r.reply(pingType, `{"payload":[1.50,"\u00e9"]}`)
+		return r.line(schema.KindQuery, pingType, `{"payload":[1.50,"\u00e9"]}`), r.reply(pingType, `{"payload":[1.50,"\u00e9"]}`)
 	}},
 	{"command", func(r request) (string, *answered) {
-		return r.line(schema.Command, echoType, `{"message":"m"}`), r.reply(echoType, `{"echo":"m"}`)
+		return r.line(schema.KindCommand, echoType, `{"message":"m"}`), r.reply(echoType, `{"echo":"m"}`)
 	}},
 	{"refusal", func(r request) (string, *answered) {
-		return r.line(schema.Command, echoType, `{"message":"refuse"}`), r.failure(echoType, "409", "CONFLICT")
+		return r.line(schema.KindCommand, echoType, `{"message":"refuse"}`), r.failure(echoType, "409", "CONFLICT")
 	}},
 	{"failure", func(r request) (string, *answered) {
-		return r.line(schema.Command, echoType, `{"message":"fail"}`), r.failure(echoType, "500", "INTERNAL_ERROR")
+		return r.line(schema.KindCommand, echoType, `{"message":"fail"}`), r.failure(echoType, "500", "INTERNAL_ERROR")
 	}},
 	{"panic", func(r request) (string, *answered) {
-		return r.line(schema.Command, echoType, `{"message":"panic"}`), r.failure(echoType, "500", "INTERNAL_ERROR")
+		return r.line(schema.KindCommand, echoType, `{"message":"panic"}`), r.failure(echoType, "500", "INTERNAL_ERROR")
 	}},
-	{"event", func(r request) (string, *answered) { return r.line(schema.Event, "Some.Thing", "1"), nil }},
+	{"event", func(r request) (string, *answered) { return r.line(schema.KindEvent, "Some.Thing", "1"), nil }},
 	{"stray reply", func(r request) (string, *answered) {
-		return r.line(schema.Reply, pingType, "1"), r.failure(pingType, "422", "SCHEMA_VIOLATION")
+		return r.line(schema.KindReply, pingType, "1"), r.failure(pingType, "422", "SCHEMA_VIOLATION")
 	}},
 	{"stray error", func(r request) (string, *answered) {
-		return r.line(schema.Failure, pingType, "1"), r.failure(pingType, "422", "SCHEMA_VIOLATION")
+		return r.line(schema.KindError, pingType, "1"), r.failure(pingType, "422", "SCHEMA_VIOLATION")
 	}},
 	{"unknown", func(r request) (string, *answered) {
-		return r.line(schema.Query, "Nobody.Knows", "{}"), r.failure("Nobody.Knows", "404", "NOT_FOUND")
+		return r.line(schema.KindQuery, "Nobody.Knows", "{}"), r.failure("Nobody.Knows", "404", "NOT_FOUND")
 	}},
 	{"wrong kind", func(r request) (string, *answered) {
-		return r.line(schema.Command, pingType, `{"payload":1}`), r.failure(pingType, "422", "SCHEMA_VIOLATION")
+		return r.line(schema.KindCommand, pingType, `{"payload":1}`), r.failure(pingType, "422", "SCHEMA_VIOLATION")
 	}},
 	{"bad data", func(r request) (string, *answered) {
-		return r.line(schema.Command, echoType, `{"message":1}`), r.failure(echoType, "422", "INVALID_INPUT")
+		return r.line(schema.KindCommand, echoType, `{"message":1}`), r.failure(echoType, "422", "INVALID_INPUT")
 	}},
 	{"bad event", func(r request) (string, *answered) {
-		return r.line(schema.Event, "not a type", "1"), r.failure("Validation.Failed", "422", "SCHEMA_VIOLATION")
+		return r.line(schema.KindEvent, "not a type", "1"), r.failure("Validation.Failed", "422", "SCHEMA_VIOLATION")
 	}},
 	{"no JSON", func(r request) (string, *answered) { return `{"kind":`, r.nameless("400", "INVALID_JSON") }},
 	{"no object", func(r request) (string, *answered) { return `[1]`, r.nameless("422", "SCHEMA_VIOLATION") }},
 	{"too long", func(r request) (string, *answered) {
-		return r.line(schema.Query, pingType, `{"payload":"`+strings.Repeat("x", r.link.limit)+`"}`), r.nameless("413", "LINE_TOO_LONG")
+		return r.line(schema.KindQuery, pingType, `{"payload":"`+strings.Repeat("x", r.link.limit)+`"}`), r.nameless("413", "LINE_TOO_LONG")
 	}},
 	{"no metadata", func(r request) (string, *answered) {
-		line := r.line(schema.Query, pingType, `{"payload":1}`)
+		line := r.line(schema.KindQuery, pingType, `{"payload":1}`)
 		line, _, _ = strings.Cut(line, `,"metadata"`)
 		bare := request{dialect: r.dialect}
 		if r.dialect == schema.OsEvent {
@@ -119,7 +119,7 @@ func (a answer) seen() answered {
 		Dialect: a.Dialect, Kind: a.Kind, Type: a.Type, Code: a.Code,
 		Causation: a.Meta.Causation, Correlation: a.Meta.Correlation,
 	}
-	if a.Kind == schema.Reply {
+	if a.Kind == schema.KindReply {
 		s.Data = string(a.Data)
 	}
 	return s

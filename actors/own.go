@@ -157,7 +157,7 @@ func (l *ownLink) answer() ([]byte, error) {
 	switch {
 	case fault != nil:
 		return nil, schema.Errorf(schema.Internal, "the kernel did not answer its own call")
-	case m.Kind == schema.Failure:
+	case m.Kind == schema.KindError:
 		refused, fault := schema.DecodeErrorData(m.Data)
 		if fault != nil {
 			return nil, fault

@@ -42,7 +42,7 @@ func TestOwnCallThatFails(t *testing.T) {
 	}
 	s := startWith(t, books.domains())
 	_, err := s.kernel.Do("", "Memory.Set", &schema.MemorySetInput{Key: "k", Value: schema.Value("1")})
-	if shown, ok := errors.AsType[*schema.Error](err); !ok || shown.Class != schema.QuotaExceeded || shown.Message != "enough" {
+	if shown, ok := errors.AsType[*schema.Error](err); !ok || shown.Kind != schema.QuotaExceeded || shown.Message != "enough" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.kernel.Do("", "No.Such", &schema.ListInput{}); err == nil {

@@ -123,7 +123,7 @@ func (r *reader) call(line []byte, tooLong bool) (call kernel.Call, answer bool)
 	switch {
 	case call.Err != nil:
 		return call, true
-	case call.Message.Kind == schema.Event:
+	case call.Message.Kind == schema.KindEvent:
 		return call, false
 	}
 	if r.caller.Kernel {

@@ -27,7 +27,7 @@ func TestRecord(t *testing.T) {
 		{name: "query", frame: get("a"), outcome: `{"kind":"reply"}`},
 		{name: "refused command", frame: set("a", "409"), outcome: `{"kind":"error","data":{"code":409,"message":"refused after 0"}}`},
 		{name: "denied query", frame: query("a", "Audit.Metrics", "{}"), outcome: `{"kind":"error","data":{"code":403,"message":"pid 7 may not call Audit.Metrics: allow it too with \"pwos cap grant 7 --add Audit.Metrics\""}}`},
-		{name: "failed command", frame: set("a", "fail"), outcome: `{"kind":"error","data":{"code":500,"message":"internal error: see the kernel's log"}}`},
+		{name: "failed command", frame: set("a", "fail"), outcome: `{"kind":"error","data":{"code":500,"message":"internal error: see the kernel's log"},"error":"kernel.internal"}`},
 		{
 			name:    "numbers and strings as they were written",
 			frame:   command("a", "Memory.Set", `{"key":"x","value":[1.50,1e3,"\u00e9"]}`),
@@ -106,7 +106,7 @@ func TestSecretsStayOut(t *testing.T) {
 			Label  string `json:"label"`
 			Phrase string `json:"phrase" secret:"always"`
 		}
-		row := &schema.Syscall{Type: "Vault.Open", Kind: schema.Query, Domain: schema.Memory, Input: schema.TypeOf[vaultInput]()}
+		row := &schema.Syscall{Type: "Vault.Open", Kind: schema.KindQuery, Domain: schema.Memory, Input: schema.TypeOf[vaultInput]()}
 		books := newLibrary()
 		var told string
 		books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {

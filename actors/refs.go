@@ -61,7 +61,7 @@ func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, over int) {
 	if err != nil {
 		shown := schema.AsError(err)
 		*w.buf = schema.AppendError(*w.buf, &call.Message, &schema.Error{
-			Class: shown.Class, Message: "the answer does not fit a line, and cannot be kept beside it; the call itself was done", Cause: shown,
+			Kind: shown.Kind, Message: "the answer does not fit a line, and cannot be kept beside it; the call itself was done", Cause: shown,
 		}, stamp)
 		return
 	}

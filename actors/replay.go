@@ -36,7 +36,7 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 		if err != nil {
 			return fmt.Errorf("replay entry %d: %w", record.Seq, err)
 		}
-		if call.Err == nil && call.Syscall.Kind == schema.Command && !call.Repeated {
+		if call.Err == nil && call.Syscall.Kind == schema.KindCommand && !call.Repeated {
 			if d, ok := domains[call.Syscall.Domain]; ok && record.Seq > made[call.Syscall.Domain].Seq {
 				d.Apply(call)
 			}
@@ -91,7 +91,7 @@ func recall(record *journal.Record) (*kernel.Call, error) {
 		return nil, fmt.Errorf("decode outcome: %w", fault)
 	}
 	call.Data, call.Err, call.Repeated = outcome.Data, outcome.Err, outcome.Repeats != 0
-	if row.Kind == schema.Command {
+	if row.Kind == schema.KindCommand {
 		call.Input, fault = row.Input.Decode(msg.Data)
 		if fault != nil && call.Err == nil { // of a call that failed the data may be redacted
 			return nil, fmt.Errorf("decode data: %w", fault)

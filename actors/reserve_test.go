@@ -154,7 +154,7 @@ func TestSpentReserve(t *testing.T) {
 		done := 0
 		for ; done < 1000; done++ {
 			c.send(terminate("t", 1))
-			if a := c.next(); a.Kind == schema.Failure {
+			if a := c.next(); a.Kind == schema.KindError {
 				if a.Code != "503" {
 					t.Errorf("got %v", a)
 				}
@@ -239,7 +239,7 @@ func TestLostBesideUrgent(t *testing.T) {
 		}
 		checkReplay(t, s, books)
 		c.send(terminate("t", 1))
-		if a := c.next(); a.Kind != schema.Reply {
+		if a := c.next(); a.Kind != schema.KindReply {
 			t.Errorf("got %v", a)
 		}
 		checkReplay(t, s, books)

@@ -34,7 +34,7 @@ func spawning(books library) {
 
 // correlated is a spawn of a flow of messages.
 func correlated(id, name string) string {
-	m := schema.Message{Kind: schema.Command, Type: "Syscall.Spawn", Data: []byte(`{"child_agent_id":"` + name + `"}`)}
+	m := schema.Message{Kind: schema.KindCommand, Type: "Syscall.Spawn", Data: []byte(`{"child_agent_id":"` + name + `"}`)}
 	m.Meta = schema.Metadata{Present: true, ID: id, Timestamp: 1, Correlation: "flow", Causation: "earlier"}
 	return strings.TrimSuffix(string(schema.AppendMessage(nil, &m)), "\n")
 }

@@ -49,7 +49,7 @@ func auditLog(t *testing.T, c *client, filter string, limit int) (rows []schema.
 		c.send(query(id, "Audit.Log", fmt.Sprintf(`{"since_seq":%d,"limit":%d%s}`, since, limit, filter)))
 		a := c.next()
 		var page schema.AuditLogOutput
-		if err := json.Unmarshal(a.Data, &page); err != nil || a.Kind != schema.Reply {
+		if err := json.Unmarshal(a.Data, &page); err != nil || a.Kind != schema.KindReply {
 			t.Fatalf("log: %s %s %v", a, a.Text, err)
 		}
 		for _, e := range page.Entries {
@@ -134,7 +134,7 @@ func TestOneVerdict(t *testing.T) {
 					}
 				}
 				look()
-				if tt.url != "refused" && answered.Kind == schema.Failure && answered.Code != fmt.Sprint(tt.code) {
+				if tt.url != "refused" && answered.Kind == schema.KindError && answered.Code != fmt.Sprint(tt.code) {
 					t.Errorf("answered %s", answered)
 				}
 				check("the agent", auditLog(t, agent, "", 1))

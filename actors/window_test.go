@@ -85,7 +85,7 @@ func TestEventsLeaveWindow(t *testing.T) {
 		s := start(t, newFake())
 		c := s.connect()
 		for range 2 * actors.WindowFrames {
-			c.send(frame(schema.OsMessage, schema.Event, "Some.Thing", "1", "e"))
+			c.send(frame(schema.OsMessage, schema.KindEvent, "Some.Thing", "1", "e"))
 		}
 		c.send(ping("a", "1"))
 		expect(t, c, `a {"payload":1}`)

@@ -44,7 +44,7 @@ func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) {
 	if call.Err != nil {
 		*w.buf = schema.AppendError(*w.buf, &call.Message, call.Err, stamp)
 		if len(*w.buf)-begin-1 > w.link.LineLimit() {
-			*w.buf = schema.AppendError((*w.buf)[:begin], &call.Message, call.Err.Brief(), stamp)
+			*w.buf = schema.AppendError((*w.buf)[:begin], &call.Message, schema.Brief(call.Err), stamp)
 		}
 		return
 	}

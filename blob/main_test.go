@@ -86,8 +86,8 @@ func want(t testing.TB, err error, class schema.Class, says ...string) {
 	if !ok {
 		t.Fatalf("error %v, want one of class %d", err, class)
 	}
-	if shown.Class != class {
-		t.Errorf("class %d, want %d: %v", shown.Class, class, err)
+	if shown.Kind != class {
+		t.Errorf("class %d, want %d: %v", shown.Kind, class, err)
 	}
 	for _, s := range says {
 		if !strings.Contains(err.Error(), s) {

@@ -93,7 +93,7 @@ func (c *Client) Call(ctx context.Context, kind schema.Kind, typ string, data []
 // ctx's end, or an error that wraps ErrHungUp, ErrClosed or ErrBusy; the last is the only one which tells that nothing
 // was run. What the kernel kept beside an answer that is too long for a line is read, and stands in its place.
 func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, error) {
-	if m.Kind != schema.Command && m.Kind != schema.Query {
+	if m.Kind != schema.KindCommand && m.Kind != schema.KindQuery {
 		return schema.Message{}, fmt.Errorf("send %s: a %s has no answer", m.Type, m.Kind)
 	}
 	if m.Data != nil && !schema.Valid(m.Data) {

@@ -18,12 +18,12 @@ import (
 func TestCall(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	answer, err := c.Call(bounded(t), schema.Query, "Syscall.Ping", []byte("{\"payload\":\n 1e400,\r\n\"x\":\"\\n\"}"))
+	answer, err := c.Call(bounded(t), schema.KindQuery, "Syscall.Ping", []byte("{\"payload\":\n 1e400,\r\n\"x\":\"\\n\"}"))
 	must(t, err)
 	if got, want := string(answer.Data), `{"payload":  1e400,  "x":"\n"}`; got != want {
 		t.Errorf("data %s, want %s", got, want)
 	}
-	if answer.Kind != schema.Reply || answer.Type != "Syscall.Ping" || answer.Meta.Causation == "" {
+	if answer.Kind != schema.KindReply || answer.Type != "Syscall.Ping" || answer.Meta.Causation == "" {
 		t.Errorf("answer %+v is no reply with a causation", answer)
 	}
 }
@@ -32,7 +32,7 @@ func TestDoKeepsMetadata(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
 	answer, err := c.Do(bounded(t), schema.Message{
-		Dialect: schema.OsEvent, Kind: schema.Command, Type: "A.B",
+		Dialect: schema.OsEvent, Kind: schema.KindCommand, Type: "A.B",
 		Meta: schema.Metadata{ID: "mine", Correlation: "saga", IdempotencyKey: "once"},
 	})
 	must(t, err)
@@ -45,14 +45,14 @@ func TestDoRefuses(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
 	for name, m := range map[string]schema.Message{
-		"an event, which has no answer": {Kind: schema.Event, Type: "A.B", Data: []byte("{}")},
-		"data that is no JSON":          {Kind: schema.Query, Type: "A.B", Data: []byte(`{"a":1,"a":2}`)},
+		"an event, which has no answer": {Kind: schema.KindEvent, Type: "A.B", Data: []byte("{}")},
+		"data that is no JSON":          {Kind: schema.KindQuery, Type: "A.B", Data: []byte(`{"a":1,"a":2}`)},
 	} {
 		if _, err := c.Do(bounded(t), m); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); err != nil {
+	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
 		t.Errorf("after refusals: %v", err)
 	}
 }
@@ -60,7 +60,7 @@ func TestDoRefuses(t *testing.T) {
 func TestKernelError(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	_, err := c.Call(bounded(t), schema.Query, "No.Such", nil)
+	_, err := c.Call(bounded(t), schema.KindQuery, "No.Such", nil)
 	var fault *client.KernelError
 	if !errors.As(err, &fault) {
 		t.Fatalf("error %v, want a KernelError", err)
@@ -83,7 +83,7 @@ func TestKernelErrorOfAnotherForm(t *testing.T) {
 			_, _ = io.WriteString(conn, `{"kind":"error","type":"A.B","data":"broken","metadata":{"id":"1","timestamp":1}}`+"\n")
 		}
 	})
-	_, err := c.Call(bounded(t), schema.Query, "A.B", nil)
+	_, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil)
 	var fault *client.KernelError
 	if !errors.As(err, &fault) || fault.Code != 500 || !strings.Contains(fault.Message, `"broken"`) {
 		t.Errorf("error %v, want a KernelError 500 that shows the data", err)
@@ -99,7 +99,7 @@ func TestCallsAtOnce(t *testing.T) {
 	for i := range 500 {
 		calls.Go(func() {
 			data := fmt.Sprintf(`{"payload":%d}`, i)
-			answer, err := c.Call(ctx, schema.Query, "Syscall.Ping", []byte(data))
+			answer, err := c.Call(ctx, schema.KindQuery, "Syscall.Ping", []byte(data))
 			if err != nil || string(answer.Data) != data {
 				t.Errorf("answer %s, error %v, want %s", answer.Data, err, data)
 			}
@@ -112,12 +112,12 @@ func TestCallsAtOnce(t *testing.T) {
 func TestErrorWithoutCausation(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	_, err := c.Call(bounded(t), schema.Query, "A.B", fmt.Appendf(nil, "%q", strings.Repeat("x", schema.MaxLine)))
+	_, err := c.Call(bounded(t), schema.KindQuery, "A.B", fmt.Appendf(nil, "%q", strings.Repeat("x", schema.MaxLine)))
 	var fault *client.KernelError
 	if !errors.As(err, &fault) || fault.Code != 413 {
 		t.Fatalf("error %v, want the kernel's 413", err)
 	}
-	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); err != nil {
+	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
 		t.Errorf("the call after it: %v", err)
 	}
 }
@@ -143,11 +143,11 @@ func TestCallGivenUp(t *testing.T) {
 		<-arrived
 		cancel(enough)
 	}()
-	if _, err := c.Call(ctx, schema.Query, "A.B", nil); !errors.Is(err, enough) {
+	if _, err := c.Call(ctx, schema.KindQuery, "A.B", nil); !errors.Is(err, enough) {
 		t.Errorf("error %v, want the cause of the context's end", err)
 	}
 	close(answerNow)
-	answer, err := c.Call(bounded(t), schema.Query, "A.B", []byte(`"next"`))
+	answer, err := c.Call(bounded(t), schema.KindQuery, "A.B", []byte(`"next"`))
 	if err != nil || string(answer.Data) != `"next"` {
 		t.Errorf("after a late answer: %s, %v", answer.Data, err)
 	}
@@ -157,7 +157,7 @@ func TestHungUp(t *testing.T) {
 	t.Parallel()
 	c := connected(t, func(conn *unixsock.Conn) { _, _ = conn.Next() })
 	for range 2 { // while it happens, and after it
-		if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); !errors.Is(err, client.ErrHungUp) {
+		if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrHungUp) {
 			t.Errorf("error %v, want ErrHungUp", err)
 		}
 	}
@@ -171,7 +171,7 @@ func TestSentAway(t *testing.T) {
 		_, _ = io.WriteString(conn, `{"kind":"error","type":"Syscall.Authenticate","data":{"code":401,"message":"wrong key"},`+
 			`"metadata":{"id":"1","timestamp":1,"causation":"the reply"}}`+"\n")
 	})
-	_, err := c.Call(bounded(t), schema.Query, "A.B", nil)
+	_, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil)
 	var fault *client.KernelError
 	if !errors.As(err, &fault) || fault.Code != 401 {
 		t.Errorf("error %v, want the kernel's 401", err)
@@ -190,11 +190,11 @@ func TestClose(t *testing.T) {
 		<-arrived
 		_ = c.Close()
 	}()
-	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); !errors.Is(err, client.ErrClosed) {
+	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("error %v, want ErrClosed", err)
 	}
 	must(t, c.Close())
-	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); !errors.Is(err, client.ErrClosed) {
+	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("after Close: error %v, want ErrClosed", err)
 	}
 }
@@ -202,7 +202,7 @@ func TestClose(t *testing.T) {
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); err != nil {
+	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Stream(bounded(t), strings.NewReader(""), io.Discard); !errors.Is(err, client.ErrBusy) {
@@ -212,7 +212,7 @@ func TestBusy(t *testing.T) {
 	if _, err := other.Stream(bounded(t), strings.NewReader(""), io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Call(bounded(t), schema.Query, "A.B", nil); !errors.Is(err, client.ErrBusy) {
+	if _, err := other.Call(bounded(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrBusy) {
 		t.Errorf("calling after a stream: error %v, want ErrBusy", err)
 	}
 }

@@ -78,7 +78,7 @@ func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 	}()
 	st := schema.NewStamper().Next(time.Now())
 	ping := schema.Message{
-		Kind: schema.Query, Type: "Syscall.Ping", Data: []byte(`{"payload":null}`),
+		Kind: schema.KindQuery, Type: "Syscall.Ping", Data: []byte(`{"payload":null}`),
 		Meta: schema.Metadata{Present: true, ID: string(st.ID[:]), Timestamp: time.Now().UnixMilli()},
 	}
 	// A kernel that has hung up already left its reason to be read.
@@ -91,7 +91,7 @@ func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 	switch {
 	case fault != nil:
 		return 0, fmt.Errorf("read answer to a login: %w", fault)
-	case m.Kind == schema.Failure && m.Meta.Causation != ping.Meta.ID:
+	case m.Kind == schema.KindError && m.Meta.Causation != ping.Meta.ID:
 		return 0, newKernelError(&m)
 	}
 	return pidIn(line), nil

@@ -78,7 +78,7 @@ func TestDialSpawns(t *testing.T) {
 			tt.prepare(places)
 			c, err := spawned(t, places, tt.mode)
 			must(t, err)
-			if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); err != nil {
+			if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
 				t.Error(err)
 			}
 			if got := countStarts(t, places); tt.starts != 0 && got != tt.starts {
@@ -114,7 +114,7 @@ func TestDialTogether(t *testing.T) {
 			}
 			defer c.Close()
 			pids[i] = c.PID()
-			if _, err := c.Call(ctx, schema.Query, "A.B", nil); err != nil {
+			if _, err := c.Call(ctx, schema.KindQuery, "A.B", nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -240,7 +240,7 @@ func TestDialRetriesWhenHungUpOn(t *testing.T) {
 	c, err := spawned(t, places, "serve")
 	must(t, err)
 	must(t, <-done)
-	if _, err := c.Call(bounded(t), schema.Query, "A.B", nil); err != nil {
+	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -46,10 +46,10 @@ func (d *drain) run() {
 
 func (d *drain) count(line []byte) {
 	switch kindOf(line) {
-	case schema.Failure:
+	case schema.KindError:
 		d.tally.Errors++
 		d.tally.Answers++
-	case schema.Reply:
+	case schema.KindReply:
 		d.tally.Answers++
 		d.shutdown = d.shutdown || bytes.HasPrefix(line, []byte(osMessageReply+`"Syscall.Shutdown"`)) ||
 			bytes.HasPrefix(line, []byte(osEventReply+`"Syscall.Shutdown"`))
@@ -69,9 +69,9 @@ const (
 func kindOf(line []byte) schema.Kind {
 	switch {
 	case bytes.HasPrefix(line, []byte(osMessageReply)), bytes.HasPrefix(line, []byte(osEventReply)):
-		return schema.Reply
+		return schema.KindReply
 	case bytes.HasPrefix(line, []byte(osMessageError)), bytes.HasPrefix(line, []byte(osEventError)):
-		return schema.Failure
+		return schema.KindError
 	}
 	m, fault := schema.Decode(line, schema.OsMessage)
 	if fault != nil {

@@ -13,7 +13,7 @@ import (
 // answer did not fit a line, and those to a text that its syscall describes. What cannot be read here stays a reference.
 func follow(m *schema.Message) {
 	row, ok := schema.Lookup(m.Type)
-	if m.Kind != schema.Reply || !ok {
+	if m.Kind != schema.KindReply || !ok {
 		return
 	}
 	m.Data = row.Output.Resolve(m.Data, []byte(m.Meta.Refs), readBlob)

@@ -123,7 +123,7 @@ func TestDialWithAKey(t *testing.T) {
 			if who := c.Identity(); who.PID != pid || who.From != path || who.Host.IsZero() || who.Key.IsZero() {
 				t.Errorf("it is taken for %+v", who)
 			}
-			answer, err := c.Call(bounded(t), schema.Command, "Memory.Set", []byte(`{"key":"a","value":1}`))
+			answer, err := c.Call(bounded(t), schema.KindCommand, "Memory.Set", []byte(`{"key":"a","value":1}`))
 			if err != nil || string(answer.Data) != `{"success":true}` {
 				t.Errorf("got %s, %v", answer.Data, err)
 			}

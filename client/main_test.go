@@ -105,7 +105,7 @@ func answerSome(conn *unixsock.Conn, n int) {
 			fault = schema.Errorf(schema.UnknownSyscall, "no such syscall")
 			fault.Cause = schema.Errorf(schema.NotFound, "nobody registered it")
 			out = schema.AppendError(nil, &m, fault, &st)
-		case m.Kind == schema.Event:
+		case m.Kind == schema.KindEvent:
 			continue
 		default:
 			out = schema.AppendReply(nil, &m, m.Data, &st)

@@ -21,7 +21,7 @@ func (k *call) outcome() (schema.Message, error) {
 	if k.err != nil {
 		return schema.Message{}, k.err
 	}
-	if k.answer.Kind == schema.Failure {
+	if k.answer.Kind == schema.KindError {
 		return k.answer, newKernelError(&k.answer)
 	}
 	return k.answer, nil
@@ -40,7 +40,7 @@ func (c *Client) receiveAll() {
 			c.end(fmt.Errorf("read answer: %w", fault))
 			return
 		}
-		if m.Kind == schema.Reply || m.Kind == schema.Failure {
+		if m.Kind == schema.KindReply || m.Kind == schema.KindError {
 			c.settle(m)
 		}
 	}
@@ -68,7 +68,7 @@ func (c *Client) settle(m schema.Message) {
 			return
 		}
 	}
-	if m.Kind == schema.Failure {
+	if m.Kind == schema.KindError {
 		c.fault = newKernelError(&m)
 	}
 }

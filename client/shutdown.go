@@ -20,7 +20,7 @@ var errLocked = errors.New("a daemon is starting, or has not ended yet")
 // Shutdown asks the kernel to end and waits until it has: it has closed this connection and given back its instance
 // lock, which is the last thing that it does. It returns what Do returns, or the cause of ctx's end.
 func (c *Client) Shutdown(ctx context.Context) (schema.Message, error) {
-	answer, err := c.Call(ctx, schema.Command, "Syscall.Shutdown", []byte("{}"))
+	answer, err := c.Call(ctx, schema.KindCommand, "Syscall.Shutdown", []byte("{}"))
 	if err != nil {
 		return answer, err
 	}

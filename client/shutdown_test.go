@@ -36,7 +36,7 @@ func TestShutdown(t *testing.T) {
 	answer, err := c.Shutdown(bounded(t))
 	must(t, err)
 	must(t, <-released)
-	if answer.Type != "Syscall.Shutdown" || answer.Kind != schema.Reply {
+	if answer.Type != "Syscall.Shutdown" || answer.Kind != schema.KindReply {
 		t.Errorf("answer %+v", answer)
 	}
 }

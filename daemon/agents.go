@@ -95,7 +95,7 @@ func (a *agents) of(key *sshauth.AuthorizedKey) (pid int64, err error) {
 	} else {
 		agent.pid, err = a.spawn(key)
 	}
-	if fault := (*schema.Error)(nil); errors.As(err, &fault) && fault.Class == schema.InvalidInput {
+	if fault := (*schema.Error)(nil); errors.As(err, &fault) && fault.Kind == schema.InvalidInput {
 		return 0, &grantError{fingerprint, fault}
 	}
 	if err != nil {

@@ -179,11 +179,11 @@ func (i *identity) close() {
 // was asked and failed.
 func noSealer(cause *schema.Error) *schema.Error {
 	class := schema.InvalidInput
-	if cause.Class == schema.Timeout || cause.Class == schema.Upstream || cause.Class == schema.Unavailable {
-		class = cause.Class
+	if cause.Kind == schema.Timeout || cause.Kind == schema.Upstream || cause.Kind == schema.Unavailable {
+		class = cause.Kind
 	}
 	return &schema.Error{
-		Class:   class,
+		Kind:    class,
 		Message: `the kernel has no key to seal with: set crypto.identity in its configuration to an ed25519 or rsa key, or start it with an ssh-agent that holds one, and restart it`,
 		Cause:   cause,
 	}

@@ -102,7 +102,7 @@ func (p *peer) ask(kind, typ, data string) schema.Message {
 // want checks that the answer is a reply with that in its data.
 func (p *peer) want(kind, typ, data, in string) {
 	p.t.Helper()
-	if m := p.ask(kind, typ, data); m.Kind != schema.Reply || !strings.Contains(string(m.Data), in) {
+	if m := p.ask(kind, typ, data); m.Kind != schema.KindReply || !strings.Contains(string(m.Data), in) {
 		p.t.Errorf("%s %s: got %s %s, want %s", typ, data, m.Kind, m.Data, in)
 	}
 }
@@ -110,7 +110,7 @@ func (p *peer) want(kind, typ, data, in string) {
 // wantDenied checks that the answer is an error of that code.
 func (p *peer) wantDenied(kind, typ, data string, code int) {
 	p.t.Helper()
-	if m := p.ask(kind, typ, data); m.Kind != schema.Failure || !strings.Contains(string(m.Data), fmt.Sprintf(`"code":%d`, code)) {
+	if m := p.ask(kind, typ, data); m.Kind != schema.KindError || !strings.Contains(string(m.Data), fmt.Sprintf(`"code":%d`, code)) {
 		p.t.Errorf("%s %s: got %s %s, want %d", typ, data, m.Kind, m.Data, code)
 	}
 }
@@ -120,7 +120,7 @@ func (p *peer) wantDenied(kind, typ, data string, code int) {
 func (p *peer) wantRefused(why string) {
 	p.t.Helper()
 	m := p.next()
-	if m.Kind != schema.Failure || !strings.Contains(string(m.Data), why) ||
+	if m.Kind != schema.KindError || !strings.Contains(string(m.Data), why) ||
 		!strings.Contains(string(m.Data), "401") && !strings.Contains(string(m.Data), "UNAUTHORIZED") {
 		p.t.Errorf("got %s %s, want it refused for %s", m.Kind, m.Data, why)
 	}
@@ -150,7 +150,7 @@ func TestOfferOfSignatureMode(t *testing.T) {
 	for path, dialect := range map[string]schema.Dialect{h.KernelSocket: schema.OsMessage, h.EventsSocket: schema.OsEvent} {
 		for range 2 {
 			offer := connect(t, path).next()
-			if offer.Dialect != dialect || offer.Kind != schema.Command || offer.Type != "Syscall.Authenticate" {
+			if offer.Dialect != dialect || offer.Kind != schema.KindCommand || offer.Type != "Syscall.Authenticate" {
 				t.Errorf("%s begins with %v %s %s", path, offer.Dialect, offer.Kind, offer.Type)
 			}
 			for _, member := range []string{`"scheme":"signature"`, `"challenge":"`, `"host_key":"ssh-ed25519 `, `"host_signature":"`} {

@@ -26,7 +26,7 @@ func TestLongestLineIsJournaled(t *testing.T) {
 	// Answered again, and quoted in an error: of all bytes that may stand in a line as they are, this one gets longest.
 	for _, text := range []string{strings.Repeat("x", longest-1000), strings.Repeat("\x7f", longest-1000)} {
 		p.want("command", "Syscall.Echo", `{"message":"`+text+`"}`, "echo")
-		for name, said := range map[string]schema.Kind{"correlation": schema.Reply, "idempotencyKey": schema.Failure} {
+		for name, said := range map[string]schema.Kind{"correlation": schema.KindReply, "idempotencyKey": schema.KindError} {
 			p.send(fmt.Sprintf(`{"kind":"command","type":"Syscall.Echo","data":{"message":"a"},"metadata":{"id":"q","timestamp":0,%q:"%s"}}`+"\n", name, text[4000:]))
 			if m := p.next(); m.Kind != said {
 				t.Errorf("%s: got %s %.100s", name, m.Kind, m.Data)

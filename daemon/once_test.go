@@ -85,7 +85,7 @@ func TestOnceWaits(t *testing.T) {
 		cancel()
 		var fault *schema.Error
 		switch {
-		case errors.As(err, &fault) && fault.Class == schema.Unavailable:
+		case errors.As(err, &fault) && fault.Kind == schema.Unavailable:
 			return
 		case errors.Is(err, context.DeadlineExceeded) && patience < time.Minute: // before the kernel was there
 		default:

@@ -48,7 +48,7 @@ func TestRefusedLogins(t *testing.T) {
 			p.next()
 			p.send(shutdownFrame + strings.Replace(reply(`{}`), "reply", "command", 1))
 			for range 2 { // neither is an answer, so that one may still come
-				if m := p.next(); m.Kind != schema.Failure || !strings.Contains(string(m.Data), "not authenticated") {
+				if m := p.next(); m.Kind != schema.KindError || !strings.Contains(string(m.Data), "not authenticated") {
 					t.Errorf("got %s %s", m.Kind, m.Data)
 				}
 			}

@@ -51,11 +51,11 @@ func TestLineLimits(t *testing.T) {
 			for path, limit := range map[string]int{r.KernelSocket: tt.kernel, r.EventsSocket: tt.events} {
 				p := dial(t, path)
 				p.send(lineOf(limit))
-				if m := p.next(); m.Kind != schema.Reply {
+				if m := p.next(); m.Kind != schema.KindReply {
 					t.Errorf("%s: a line of %d bytes got %s %.200s", path, limit, m.Kind, m.Data)
 				}
 				p.send(lineOf(limit + 1))
-				if m := p.next(); m.Kind != schema.Failure || !strings.Contains(string(m.Data), "maximum line length") {
+				if m := p.next(); m.Kind != schema.KindError || !strings.Contains(string(m.Data), "maximum line length") {
 					t.Errorf("%s: a line of %d bytes got %s %.200s", path, limit+1, m.Kind, m.Data)
 				}
 				p.send(pings(1))

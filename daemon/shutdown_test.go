@@ -24,7 +24,7 @@ func TestShutdownAnswersWhatWasReceived(t *testing.T) {
 		"syscall": func(t *testing.T, r *running) {
 			other := dial(t, r.KernelSocket)
 			other.send(shutdownFrame)
-			if m := other.next(); m.Kind != schema.Reply || string(m.Data) != `{"success":true}` {
+			if m := other.next(); m.Kind != schema.KindReply || string(m.Data) != `{"success":true}` {
 				t.Errorf("shutdown got %s %s", m.Kind, m.Data)
 			}
 			other.wantEnd()
@@ -75,7 +75,7 @@ func TestShutdownReadsWhatWasWritten(t *testing.T) {
 		p.wantPing(i)
 	}
 	if n > 0 && all[n-1] != '\n' { // the frame that was cut short
-		if m := p.next(); m.Kind != schema.Failure {
+		if m := p.next(); m.Kind != schema.KindError {
 			t.Errorf("half a frame got %s %s", m.Kind, m.Data)
 		}
 	}
@@ -113,7 +113,7 @@ func TestShutdownAmongOtherFrames(t *testing.T) {
 	for i := range 50 {
 		p.wantPing(i)
 	}
-	if m := p.next(); m.Meta.Causation != "end" || m.Kind != schema.Reply {
+	if m := p.next(); m.Meta.Causation != "end" || m.Kind != schema.KindReply {
 		t.Errorf("got %s %s, want the answer to the shutdown", m.Kind, m.Data)
 	}
 	for i := range 50 {

@@ -46,7 +46,7 @@ func fault(ctx context.Context, err error) *schema.Error {
 		}
 	}
 	if of, ok := errors.AsType[*schema.Error](err); ok { // what it is about was said around it
-		return &schema.Error{Class: of.Class, Message: err.Error()}
+		return &schema.Error{Kind: of.Kind, Message: err.Error()}
 	}
 	if _, ok := errors.AsType[*usercall.ToolError](err); ok {
 		return schema.Errorf(schema.Upstream, "%s", err.Error())

@@ -89,5 +89,5 @@ func use(ctx context.Context, tools *usercall.Caller, do *process.Tool, pid int6
 }
 
 func record(uri, digest string, outcome *schema.Outcome) ([]byte, error) {
-	return schema.Marshal(&schema.ToolCall{URI: uri, Digest: digest, Outcome: schema.AppendOutcome(nil, schema.Command, outcome)})
+	return schema.Marshal(&schema.ToolCall{URI: uri, Digest: digest, Outcome: schema.AppendOutcome(nil, schema.KindCommand, outcome)})
 }

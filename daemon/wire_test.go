@@ -82,7 +82,7 @@ func (p *peer) read() (schema.Message, error) {
 func (p *peer) wantPing(i int) {
 	p.t.Helper()
 	m := p.next()
-	if want := fmt.Sprintf(`{"payload":%d}`, i); m.Kind != schema.Reply || string(m.Data) != want {
+	if want := fmt.Sprintf(`{"payload":%d}`, i); m.Kind != schema.KindReply || string(m.Data) != want {
 		p.t.Fatalf("got %s %s, want the answer to ping %d", m.Kind, m.Data, i)
 	}
 }

@@ -19,7 +19,7 @@ func TestSession(t *testing.T) {
 		if m.Dialect == schema.OsEvent {
 			seen["older dialect"]++
 		}
-		if fault == nil && m.Kind != schema.Event {
+		if fault == nil && m.Kind != schema.KindEvent {
 			_, _, fault = m.Request()
 		}
 		if fault == nil {

@@ -55,7 +55,7 @@ func TestForbidden(t *testing.T) {
 			for _, o := range []fetch.Options{nothing, {Resolver: inside()}} {
 				_, err := do(t, o, fetch.Request{URL: scheme + "://" + tc.host + ":" + tr.port + "/", Policy: grant(t, tc.host)})
 				shown, ok := errors.AsType[*schema.Error](err)
-				if !ok || shown.Class != schema.Forbidden && shown.Class != schema.InvalidInput || !strings.Contains(err.Error(), tc.says) {
+				if !ok || shown.Kind != schema.Forbidden && shown.Kind != schema.InvalidInput || !strings.Contains(err.Error(), tc.says) {
 					t.Errorf("%s://%q: %v, want %q", scheme, tc.host, err, tc.says)
 				}
 			}
@@ -98,7 +98,7 @@ func TestForbiddenByRedirect(t *testing.T) {
 		to.Store(&location)
 		_, err := do(t, o, fetch.Request{URL: s.at("/3"), Policy: grant(t, tc.host)})
 		shown, ok := errors.AsType[*schema.Error](err)
-		if !ok || shown.Class != schema.Forbidden && shown.Class != schema.Upstream || !strings.Contains(err.Error(), strings.TrimPrefix(tc.says, "url ")) {
+		if !ok || shown.Kind != schema.Forbidden && shown.Kind != schema.Upstream || !strings.Contains(err.Error(), strings.TrimPrefix(tc.says, "url ")) {
 			t.Errorf("%q: %v, want %q", tc.host, err, tc.says)
 		}
 	}
@@ -202,7 +202,7 @@ func TestOpened(t *testing.T) {
 			}
 			o.AllowHosts = hosts(t, strings.Fields(tc.hosts)...)
 			_, err := do(t, o, fetch.Request{URL: "https://" + tc.host + ":8443/", Policy: grant(t, tc.host)})
-			if shown, _ := errors.AsType[*schema.Error](err); (shown.Class == schema.Upstream) != tc.ok {
+			if shown, _ := errors.AsType[*schema.Error](err); (shown.Kind == schema.Upstream) != tc.ok {
 				t.Errorf("%v, want it reached: %t", err, tc.ok)
 			}
 		})

@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 		switch {
 		case tt.class == schema.Internal && fault != nil:
 			t.Errorf("%s: refused: %v", name, fault)
-		case tt.class != schema.Internal && (fault == nil || fault.Class != tt.class):
+		case tt.class != schema.Internal && (fault == nil || fault.Kind != tt.class):
 			t.Errorf("%s: %v, want class %d", name, fault, tt.class)
 		}
 	}

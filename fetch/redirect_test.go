@@ -126,7 +126,7 @@ func TestRedirectPolicy(t *testing.T) {
 		req := get(t, s.at("/"))
 		req.Policy.Hosts = hosts(t, "example.com:"+s.port)
 		_, err := do(t, s.options(t), req)
-		if shown, ok := errors.AsType[*schema.Error](err); !ok || shown.Class != schema.Forbidden && shown.Class != schema.Upstream || !strings.Contains(err.Error(), "redirected") {
+		if shown, ok := errors.AsType[*schema.Error](err); !ok || shown.Kind != schema.Forbidden && shown.Kind != schema.Upstream || !strings.Contains(err.Error(), "redirected") {
 			t.Errorf("%s: %v", location, err)
 		}
 	}

@@ -47,7 +47,7 @@ func TestAuthorize(t *testing.T) {
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%s: denied: %v", tt.name, err)
-		case tt.want != "" && (err == nil || err.Message != tt.want || err.Class != schema.Forbidden):
+		case tt.want != "" && (err == nil || err.Message != tt.want || err.Kind != schema.Forbidden):
 			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // Invalid is a fault of the data's named member that its schema cannot say (PROTOCOL 3: 422).
 func Invalid(field, format string, args ...any) *schema.Error {
-	return &schema.Error{Class: schema.InvalidInput, Field: field, Message: "Invalid input: " + field + " " + fmt.Sprintf(format, args...)}
+	return &schema.Error{Kind: schema.InvalidInput, Field: field, Message: "Invalid input: " + field + " " + fmt.Sprintf(format, args...)}
 }
 
 // CheckName refuses a name with a character that people cannot see. It is for what is given a name now: the journal may hold

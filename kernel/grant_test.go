@@ -90,9 +90,9 @@ func TestNewGrantRefuses(t *testing.T) {
 		} else {
 			grant.AllowedSyscalls = append(grant.AllowedSyscalls, tt.pattern)
 		}
-		want := schema.Error{Class: schema.InvalidInput, Field: tt.field, Message: "Invalid input: " + tt.field + " " + tt.message}
-		if got, err := kernel.NewGrant(grant, 3, tt.pools); got != nil || err == nil || *err != want {
-			t.Errorf("%q %q: got %v, %v, want %v", tt.pattern, tt.resource, got, err, want.Message)
+		message := "Invalid input: " + tt.field + " " + tt.message
+		if got, err := kernel.NewGrant(grant, 3, tt.pools); got != nil || err == nil || err.Kind != schema.InvalidInput || err.Field != tt.field || err.Message != message {
+			t.Errorf("%q %q: got %v, %v, want %v", tt.pattern, tt.resource, got, err, message)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestHTTPGrant(t *testing.T) {
 		t.Errorf("grant (-want +got):\n%s", diff)
 	}
 	for _, host := range []string{"", "a b", "https://a.example.com", "a/b", "é.example.com", "a@b", "a\n"} {
-		if _, err := kernel.NewGrant(fetching(7, false, false, "a.example.com", host), 0, nil); err == nil || err.Field != "http.hosts[1]" || err.Class != schema.InvalidInput {
+		if _, err := kernel.NewGrant(fetching(7, false, false, "a.example.com", host), 0, nil); err == nil || err.Field != "http.hosts[1]" || err.Kind != schema.InvalidInput {
 			t.Errorf("%q: %v", host, err)
 		}
 	}

@@ -131,7 +131,7 @@ func TestShortCallRefuses(t *testing.T) {
 		{strings.Repeat("x", 5000), nil, schema.UnknownSyscall, "xxx"},
 	} {
 		typ, data, fault := schema.ShortCall(c.name, c.args)
-		if fault == nil || fault.Class != c.class || !strings.Contains(fault.Message, c.says) || len(fault.Message) > 1024 {
+		if fault == nil || fault.Kind != c.class || !strings.Contains(fault.Message, c.says) || len(fault.Message) > 1024 {
 			t.Errorf("%.40q %s: %s %s, %v", c.name, c.args, typ, data, fault)
 		}
 	}
@@ -205,7 +205,7 @@ func TestJSONRPC(t *testing.T) {
 		`{"jsonrpc":"2.0","error":{"code":-32601,"message":"no such syscall","data":{"code":404,"message":"no such syscall"}},"id":1}`: schema.AppendRPCError(
 			nil, schema.Errorf(schema.UnknownSyscall, "no such syscall")),
 		`{"jsonrpc":"2.0","error":{"code":-32000,"message":"a","data":{"code":502,"message":"a","cause":{"code":504,"message":"\"b\""}}},"id":1}`: schema.AppendRPCError(
-			nil, &schema.Error{Class: schema.Upstream, Message: "a", Cause: schema.Errorf(schema.Timeout, `"b"`)}),
+			nil, &schema.Error{Kind: schema.Upstream, Message: "a", Cause: schema.Errorf(schema.Timeout, `"b"`)}),
 	} {
 		if string(got) != want+"\n" || !schema.Valid(got) {
 			t.Errorf("%s\nwant %s", got, want)

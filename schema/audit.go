@@ -87,15 +87,15 @@ type AuditVerifyOutput struct {
 func auditRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Audit.Log", Kind: Query, Domain: Audit, Alone: true, Input: TypeOf[AuditLogInput](), Output: TypeOf[AuditLogOutput](),
+			Type: "Audit.Log", Kind: KindQuery, Domain: Audit, Alone: true, Input: TypeOf[AuditLogInput](), Output: TypeOf[AuditLogOutput](),
 			Description: "Returns entries of the audit log.",
 		},
 		{
-			Type: "Audit.Metrics", Kind: Query, Domain: Audit, Input: TypeOf[AuditMetricsInput](), Output: TypeOf[AuditMetricsOutput](),
+			Type: "Audit.Metrics", Kind: KindQuery, Domain: Audit, Input: TypeOf[AuditMetricsInput](), Output: TypeOf[AuditMetricsOutput](),
 			Description: "Counts syscalls and refusals, and says how long syscalls took, over the whole journal.",
 		},
 		{
-			Type: "Audit.Verify", Kind: Query, Domain: Audit, Alone: true, Input: TypeOf[AuditVerifyInput](), Output: TypeOf[AuditVerifyOutput](),
+			Type: "Audit.Verify", Kind: KindQuery, Domain: Audit, Alone: true, Input: TypeOf[AuditVerifyInput](), Output: TypeOf[AuditVerifyOutput](),
 			Description: "Checks the whole journal: the chain, and the signed checkpoints.",
 		},
 	}

@@ -118,8 +118,8 @@ func TestDecodeBlobPointerRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatalf("decoded as %+v", p)
 			}
-			if err.Class != schema.InvalidInput || err.Field != tc.field || !strings.HasPrefix(err.Message, "Invalid input: "+tc.field+" "+tc.message) {
-				t.Errorf("class %d at %q: %s", err.Class, err.Field, err.Message)
+			if err.Kind != schema.InvalidInput || err.Field != tc.field || !strings.HasPrefix(err.Message, "Invalid input: "+tc.field+" "+tc.message) {
+				t.Errorf("class %d at %q: %s", err.Kind, err.Field, err.Message)
 			}
 			if strings.Contains(err.Message, secret) {
 				t.Errorf("repeats the value: %s", err.Message)
@@ -152,7 +152,7 @@ func FuzzBlobPointer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		p, err := schema.DecodeBlobPointer(raw, "ref")
 		if err != nil {
-			if err.Class != schema.InvalidInput || !strings.HasPrefix(err.Field, "ref") {
+			if err.Kind != schema.InvalidInput || !strings.HasPrefix(err.Field, "ref") {
 				t.Fatalf("%+v", err)
 			}
 			return

@@ -15,7 +15,7 @@ type BootedInput struct {
 func bootRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Kernel.Booted", Kind: Command, Domain: Kernel, Internal: true, Input: TypeOf[BootedInput](), Output: TypeOf[BootedInput](),
+			Type: "Kernel.Booted", Kind: KindCommand, Domain: Kernel, Internal: true, Input: TypeOf[BootedInput](), Output: TypeOf[BootedInput](),
 			Description: "Notes that the kernel started, and which life of the state directory that is.",
 		},
 	}

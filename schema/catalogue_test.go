@@ -29,7 +29,7 @@ func TestEachRowIsComplete(t *testing.T) {
 		if !schema.ValidType(row.Type) || row.Domain == "" || len(row.Description) < 10 || !strings.HasSuffix(row.Description, ".") {
 			t.Errorf("%s: domain %q, description %q", row.Type, row.Domain, row.Description)
 		}
-		if row.Kind != schema.Command && row.Kind != schema.Query {
+		if row.Kind != schema.KindCommand && row.Kind != schema.KindQuery {
 			t.Errorf("%s is a %s", row.Type, row.Kind)
 		}
 		if found, ok := schema.Lookup(row.Type); !ok || found != row {
@@ -166,7 +166,7 @@ func TestEchoIsDescribedAsInTheSpec(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if row.Kind != schema.Command {
+	if row.Kind != schema.KindCommand {
 		t.Error("Echo is no command")
 	}
 }

@@ -16,11 +16,11 @@ type ClockOutput struct {
 func clockRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Clock.Get", Kind: Query, Domain: Kernel, Input: TypeOf[ClockGetInput](), Output: TypeOf[ClockOutput](),
+			Type: "Clock.Get", Kind: KindQuery, Domain: Kernel, Input: TypeOf[ClockGetInput](), Output: TypeOf[ClockOutput](),
 			Description: "Returns the kernel's tick.",
 		},
 		{
-			Type: "Clock.Advance", Kind: Command, Domain: Kernel, Input: TypeOf[ClockAdvanceInput](), Output: TypeOf[ClockOutput](),
+			Type: "Clock.Advance", Kind: KindCommand, Domain: Kernel, Input: TypeOf[ClockAdvanceInput](), Output: TypeOf[ClockOutput](),
 			Description: "Moves the kernel's clock on.",
 		},
 	}

@@ -52,15 +52,15 @@ type DeriveOutput struct {
 func cryptoRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Crypto.Seal", Kind: Command, Domain: Crypto, Alone: true, Input: TypeOf[SealInput](), Output: TypeOf[SealOutput](),
+			Type: "Crypto.Seal", Kind: KindCommand, Domain: Crypto, Alone: true, Input: TypeOf[SealInput](), Output: TypeOf[SealOutput](),
 			Description: "Seals a text with the kernel's key: the value that it answers may be stored and shown, and is what vault/ takes. It is another value each time, so an idempotency key has no effect.",
 		},
 		{
-			Type: "Crypto.Open", Kind: Query, Domain: Crypto, Alone: true, Grant: ByName, Input: TypeOf[OpenInput](), Output: TypeOf[OpenOutput](),
+			Type: "Crypto.Open", Kind: KindQuery, Domain: Crypto, Alone: true, Grant: ByName, Input: TypeOf[OpenInput](), Output: TypeOf[OpenOutput](),
 			Description: "Opens a value that was sealed with the kernel's key. An agent needs a grant that names it: neither Crypto.* nor * includes it.",
 		},
 		{
-			Type: "Crypto.Derive", Kind: Query, Domain: Crypto, Alone: true, Input: TypeOf[DeriveInput](), Output: TypeOf[DeriveOutput](),
+			Type: "Crypto.Derive", Kind: KindQuery, Domain: Crypto, Alone: true, Input: TypeOf[DeriveInput](), Output: TypeOf[DeriveOutput](),
 			Description: "Makes the kernel's sealing key ready, and names it. The key itself never leaves the kernel.",
 		},
 	}

@@ -1,18 +1,19 @@
 package schema
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // invalid is a data fault at the named member (PROTOCOL 3: it names the member).
 func invalid(field, format string, args ...any) *Error {
 	field = clip(field)
-	return &Error{Class: InvalidInput, Field: field, Message: "Invalid input: " + field + " " + fmt.Sprintf(format, args...)}
+	return fault.WireInvalidInput.New("Invalid input: "+field+" "+format, args...).At(field)
 }
 
 // Decode reads a message's data, valid JSON, as the Go type behind t and returns a pointer to it. Null data stands for

@@ -64,8 +64,8 @@ func TestDecodeDataFaults(t *testing.T) {
 			t.Errorf("%s %s: decoded as %+v", tc.typ, tc.data, in)
 			continue
 		}
-		if want := "Invalid input: " + tc.field + " " + tc.message; err.Class != schema.InvalidInput || err.Field != tc.field || err.Message != want {
-			t.Errorf("%s %s: %d at %q: %s, want %s", tc.typ, tc.data, err.Class, err.Field, err.Message, want)
+		if want := "Invalid input: " + tc.field + " " + tc.message; err.Kind != schema.InvalidInput || err.Field != tc.field || err.Message != want {
+			t.Errorf("%s %s: %d at %q: %s, want %s", tc.typ, tc.data, err.Kind, err.Field, err.Message, want)
 		}
 		if strings.Contains(err.Message, secret) {
 			t.Errorf("%s %s repeats the value: %s", tc.typ, tc.data, err.Message)

@@ -114,7 +114,7 @@ func (m *Message) decodeKind(raw []byte, member string) *Error {
 		m.Kind = parseKind(unquote(raw), m.Dialect)
 	}
 	if m.Kind == 0 {
-		return violation(member, "%s must be one of command, query, event, %s, error", member, Reply.word(m.Dialect))
+		return violation(member, "%s must be one of command, query, event, %s, error", member, KindReply.word(m.Dialect))
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func TestDecodePassesDataThrough(t *testing.T) {
 				if string(m.Data) != data {
 					t.Errorf("%v: %.60s came out as %.60s", d, data, m.Data)
 				}
-				if m.Type != "Syscall.Ping" || m.Kind != schema.Query || m.Meta.ID != "m-1" {
+				if m.Type != "Syscall.Ping" || m.Kind != schema.KindQuery || m.Meta.ID != "m-1" {
 					t.Errorf("%v: %.60s: read %+v", d, data, m)
 				}
 			}

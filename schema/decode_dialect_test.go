@@ -81,10 +81,10 @@ func TestDecodeKinds(t *testing.T) {
 	t.Parallel()
 	words := map[schema.Dialect]map[string]schema.Kind{
 		schema.OsMessage: {
-			"command": schema.Command, "query": schema.Query, "event": schema.Event, "reply": schema.Reply, "error": schema.Failure,
+			"command": schema.KindCommand, "query": schema.KindQuery, "event": schema.KindEvent, "reply": schema.KindReply, "error": schema.KindError,
 		},
 		schema.OsEvent: {
-			"command": schema.Command, "query": schema.Query, "event": schema.Event, "response": schema.Reply, "error": schema.Failure,
+			"command": schema.KindCommand, "query": schema.KindQuery, "event": schema.KindEvent, "response": schema.KindReply, "error": schema.KindError,
 		},
 	}
 	for d, kinds := range words {
@@ -97,7 +97,7 @@ func TestDecodeKinds(t *testing.T) {
 			}
 		}
 	}
-	if got := schema.Reply.String() + schema.Failure.String() + schema.Kind(0).String() + schema.Kind(9).String(); got != "replyerror" {
+	if got := schema.KindReply.String() + schema.KindError.String() + schema.Kind(0).String() + schema.Kind(9).String(); got != "replyerror" {
 		t.Errorf("names of kinds: %s", got)
 	}
 }

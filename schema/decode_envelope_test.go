@@ -84,8 +84,8 @@ func TestDecodeEnvelopeFaults(t *testing.T) {
 			if err == nil {
 				t.Fatalf("decoded as %+v", m)
 			}
-			if err.Class != schema.SchemaViolation || err.Code() != 422 || err.EventCode() != "SCHEMA_VIOLATION" {
-				t.Errorf("class %d, codes %d and %s", err.Class, err.Code(), err.EventCode())
+			if err.Kind != schema.SchemaViolation || err.Code() != 422 || err.EventCode() != "SCHEMA_VIOLATION" {
+				t.Errorf("class %d, codes %d and %s", err.Kind, err.Code(), err.EventCode())
 			}
 			if want := "Schema validation failed: " + in(d, tc.message); err.Message != want {
 				t.Errorf("message %q, want %q", err.Message, want)
@@ -112,7 +112,7 @@ func TestDecodeRefusesWhatIsNoObject(t *testing.T) {
 	for _, frame := range []string{`[]`, ` [1]`, `null`, `true`, `"kind"`, `1`, "\t\"x\"\r", `[{"kind":"query"}]`} {
 		for _, d := range dialects {
 			m, err := schema.Decode([]byte(frame), d)
-			if err == nil || err.Class != schema.SchemaViolation || err.Field != "" ||
+			if err == nil || err.Kind != schema.SchemaViolation || err.Field != "" ||
 				err.Message != "Schema validation failed: the message must be a JSON object" {
 				t.Errorf("Decode(%q) = %+v, %v", frame, m, err)
 			}

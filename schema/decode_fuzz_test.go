@@ -42,7 +42,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		m, err := schema.Decode(line, fallback)
 		strict := jsontext.Value(line).IsValid() && depth(line) <= schema.MaxDepth
-		if strict != schema.Valid(line) || strict == (err != nil && err.Class == schema.InvalidJSON) {
+		if strict != schema.Valid(line) || strict == (err != nil && err.Kind == schema.InvalidJSON) {
 			t.Fatalf("strict JSON: %t, Valid: %t, Decode: %v", strict, schema.Valid(line), err)
 		}
 		checkLongWay(t, line, fallback, &m, err)
@@ -79,7 +79,7 @@ func FuzzDecode(f *testing.F) {
 func checkLongWay(t *testing.T, line []byte, fallback schema.Dialect, m *schema.Message, fault *schema.Error) {
 	t.Helper()
 	members, ok := bytes.CutPrefix(bytes.TrimLeft(line, " \t\r\n"), []byte("{"))
-	if !ok || fault != nil && fault.Class == schema.InvalidJSON || bytes.HasPrefix(bytes.TrimSpace(members), []byte("}")) {
+	if !ok || fault != nil && fault.Kind == schema.InvalidJSON || bytes.HasPrefix(bytes.TrimSpace(members), []byte("}")) {
 		return
 	}
 	long := append([]byte(`{"\u006cong":0,`), members...)
@@ -103,7 +103,7 @@ func checkFault(t *testing.T, m *schema.Message, err *schema.Error) {
 	answer := schema.AppendError(nil, m, err, stampOf(schema.Proof{}))
 	checkLine(t, answer)
 	got, fault := schema.Decode(answer, m.Dialect)
-	if fault != nil || got.Dialect != m.Dialect || got.Kind != schema.Failure || got.Meta.Causation != m.Meta.ID || got.Meta.Correlation != m.Meta.Correlation {
+	if fault != nil || got.Dialect != m.Dialect || got.Kind != schema.KindError || got.Meta.Causation != m.Meta.ID || got.Meta.Correlation != m.Meta.Correlation {
 		t.Fatalf("answer %s: %v", answer, fault)
 	}
 }

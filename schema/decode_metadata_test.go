@@ -107,7 +107,7 @@ func TestDecodeWithoutMetadata(t *testing.T) {
 	if err == nil || err.Field != "metadata" || err.Message != "Schema validation failed: missing required field: metadata" {
 		t.Fatalf("error %v", err)
 	}
-	if m.Kind != schema.Reply || m.Type != "Syscall.Authenticate" || string(m.Data) != `{"x":1}` {
+	if m.Kind != schema.KindReply || m.Type != "Syscall.Authenticate" || string(m.Data) != `{"x":1}` {
 		t.Errorf("read %+v", m)
 	}
 }

@@ -55,8 +55,8 @@ func TestDecodeSyntaxFaults(t *testing.T) {
 				if err == nil {
 					t.Fatalf("decoded as %+v", m)
 				}
-				if err.Class != schema.InvalidJSON || err.Code() != 400 || err.EventCode() != "INVALID_JSON" || err.Field != "" {
-					t.Errorf("class %d, codes %d and %s, field %q", err.Class, err.Code(), err.EventCode(), err.Field)
+				if err.Kind != schema.InvalidJSON || err.Code() != 400 || err.EventCode() != "INVALID_JSON" || err.Field != "" {
+					t.Errorf("class %d, codes %d and %s, field %q", err.Kind, err.Code(), err.EventCode(), err.Field)
 				}
 				if !strings.HasPrefix(err.Message, "Invalid JSON: ") || !strings.Contains(err.Message, tc.message) {
 					t.Errorf("message %q, want Invalid JSON: and %q", err.Message, tc.message)
@@ -124,7 +124,7 @@ func TestDecodeDepth(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || err.Class != schema.InvalidJSON || err.Message != "Invalid JSON: nested deeper than 64 levels" {
+			if err == nil || err.Kind != schema.InvalidJSON || err.Message != "Invalid JSON: nested deeper than 64 levels" {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -162,7 +162,7 @@ func TestDecodeManyMembers(t *testing.T) {
 				strings.Replace(ping(schema.OsMessage, "1"), "{", "{"+tc.members+",", 1),
 			} {
 				_, err := schema.Decode([]byte(line), schema.OsMessage)
-				if strict := err == nil || err.Class != schema.InvalidJSON; strict != tc.strict {
+				if strict := err == nil || err.Kind != schema.InvalidJSON; strict != tc.strict {
 					t.Errorf("%s: %v, want strict JSON: %t", line, err, tc.strict)
 				}
 			}

@@ -84,27 +84,27 @@ type DeltaDropInput struct {
 func deltaRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Syscall.CommitDelta", Code: "SYS_COMMIT_DELTA", Kind: Command, Domain: Delta,
+			Type: "Syscall.CommitDelta", Code: "SYS_COMMIT_DELTA", Kind: KindCommand, Domain: Delta,
 			Input: TypeOf[CommitDeltaInput](), Output: TypeOf[CommitDeltaOutput](),
 			Description: "Adds a delta to an agent's memory, at the kernel's tick.",
 		},
 		{
-			Type: "Syscall.Rollback", Code: "SYS_ROLLBACK", Kind: Command, Domain: Delta,
+			Type: "Syscall.Rollback", Code: "SYS_ROLLBACK", Kind: KindCommand, Domain: Delta,
 			Input: TypeOf[RollbackInput](), Output: TypeOf[RollbackOutput](),
 			Description: "Drops the deltas that an agent's memory gained after a tick. The audit log keeps both.",
 		},
 		{
-			Type: "Delta.Drop", Kind: Command, Domain: Delta, Internal: true,
+			Type: "Delta.Drop", Kind: KindCommand, Domain: Delta, Internal: true,
 			Input: TypeOf[DeltaDropInput](), Output: TypeOf[SuccessOutput](),
 			Description: "The kernel's own: carries out a rollback.",
 		},
 		{
-			Type: "Syscall.Checkpoint", Code: "SYS_CHECKPOINT", Kind: Command, Domain: Delta,
+			Type: "Syscall.Checkpoint", Code: "SYS_CHECKPOINT", Kind: KindCommand, Domain: Delta,
 			Input: TypeOf[CheckpointInput](), Output: TypeOf[CheckpointOutput](),
 			Description: "Numbers a checkpoint of agent memory and counts the deltas in force.",
 		},
 		{
-			Type: "Syscall.GetState", Code: "SYS_GET_STATE", Kind: Query, Domain: Delta,
+			Type: "Syscall.GetState", Code: "SYS_GET_STATE", Kind: KindQuery, Domain: Delta,
 			Input: TypeOf[GetStateInput](), Output: TypeOf[GetStateOutput](),
 			Description: "Describes a process, with its agent's memory folded up to a tick. An agent may read its own state only.",
 		},

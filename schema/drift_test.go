@@ -88,7 +88,7 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 							t.Fatalf("%s\n%s says: %v\nthe decoder says: %v", doc, draft, verdict, err)
 						}
 					}
-					if err != nil && (err.Class != schema.InvalidInput || err.Message == "") {
+					if err != nil && (err.Kind != schema.InvalidInput || err.Message == "") {
 						t.Fatalf("%s: %+v", doc, err)
 					}
 				}

@@ -19,7 +19,7 @@ func TestOutcomesOfTheTable(t *testing.T) {
 		}
 		found++
 		end, ok := schema.Lookup(row.Outcome)
-		if !row.Alone || row.Kind != schema.Command || !ok || !end.Internal || end.Kind != schema.Command {
+		if !row.Alone || row.Kind != schema.KindCommand || !ok || !end.Internal || end.Kind != schema.KindCommand {
 			t.Errorf("%s: %+v ends in %+v", row.Type, row, end)
 			continue
 		}
@@ -36,9 +36,9 @@ func TestOutcomesOfTheTable(t *testing.T) {
 // TestEffectEnd: what a runner returned comes back out of the journal as it went in.
 func TestEffectEnd(t *testing.T) {
 	t.Parallel()
-	refused := &schema.Error{Class: schema.Upstream, Message: "no", Cause: &schema.Error{Class: schema.Timeout, Message: "late"}}
+	refused := &schema.Error{Kind: schema.Upstream, Message: "no", Cause: &schema.Error{Kind: schema.Timeout, Message: "late"}}
 	for _, want := range []schema.Outcome{{Data: []byte(`{"a":1.50}`)}, {Err: refused}} {
-		text, err := schema.Marshal(&schema.EffectEnd{Intent: 7, Type: "Http.Fetch", Ran: true, Outcome: schema.AppendOutcome(nil, schema.Command, &want)})
+		text, err := schema.Marshal(&schema.EffectEnd{Intent: 7, Type: "Http.Fetch", Ran: true, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &want)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // AppendMessage appends m as one line in its own dialect, its '\n' included. Data must be one valid JSON value on one
@@ -29,15 +31,15 @@ func AppendMessage(dst []byte, m *Message) []byte {
 // AppendReply appends the successful answer to req with the given data, its '\n' included (MESSAGE 4.2.4). Data is as in
 // AppendMessage.
 func AppendReply(dst []byte, req *Message, data []byte, st *Stamp) []byte {
-	dst = appendData(appendHead(dst, req.Dialect, Reply, req.sent()), data)
-	return appendTail(dst, req, st)
+	dst = appendData(appendHead(dst, req.Dialect, KindReply, req.sent()), data)
+	return appendTail(dst, req, st, "")
 }
 
 // AppendEvent appends an event of the kernel's, its '\n' included (MESSAGE 4.2.3). Of meta its causation and its correlation
 // are written. Data is as in AppendMessage.
 func AppendEvent(dst []byte, d Dialect, typ string, data []byte, meta Metadata, st *Stamp) []byte {
-	dst = appendData(appendHead(dst, d, Event, typ), data)
-	return appendTail(dst, &Message{Meta: Metadata{ID: meta.Causation, Correlation: meta.Correlation}}, st)
+	dst = appendData(appendHead(dst, d, KindEvent, typ), data)
+	return appendTail(dst, &Message{Meta: Metadata{ID: meta.Causation, Correlation: meta.Correlation}}, st, "")
 }
 
 // AppendError appends the error that answers req, its '\n' included (MESSAGE 4.2.5, EVENT 4.2.5).
@@ -46,53 +48,17 @@ func AppendError(dst []byte, req *Message, e *Error, st *Stamp) []byte {
 	if typ == "" {
 		typ = "Validation.Failed"
 	}
-	dst = appendHead(dst, req.Dialect, Failure, typ)
+	dst = appendHead(dst, req.Dialect, KindError, typ)
 	if req.Dialect == OsEvent {
-		dst = appendEventError(dst, e)
+		dst = fault.AppendEventData(dst, e)
 	} else {
-		dst = AppendErrorData(dst, e)
+		dst = fault.AppendData(dst, e)
 	}
-	return appendTail(dst, req, st)
+	return appendTail(dst, req, st, e.ID)
 }
 
-// AppendErrorData appends e as the data of an OsMessage error: code, message and cause, nothing else (MESSAGE 4.2.6).
-func AppendErrorData(dst []byte, e *Error) []byte {
-	dst = append(dst, `{"code":`...)
-	dst = strconv.AppendInt(dst, int64(e.Code()), 10)
-	dst = append(dst, `,"message":`...)
-	dst = appendString(dst, e.Message)
-	if e.Cause != nil {
-		dst = append(dst, `,"cause":`...)
-		dst = AppendErrorData(dst, e.Cause)
-	}
-	return append(dst, '}')
-}
-
-// appendEventError appends e as the payload of an OsEvent error; details holds the member at fault and the cause.
-func appendEventError(dst []byte, e *Error) []byte {
-	dst = append(dst, `{"message":`...)
-	dst = appendString(dst, e.Message)
-	dst = append(dst, `,"code":"`...)
-	dst = append(dst, e.EventCode()...)
-	dst = append(dst, '"')
-	atField := e.Field != "" || e.Class == SchemaViolation // EVENT 4.6.2: a violation has details; "" is the whole message
-	if atField || e.Cause != nil {
-		dst = append(dst, `,"details":{`...)
-		if atField {
-			dst = append(dst, `"field":`...)
-			dst = appendString(dst, e.Field)
-		}
-		if e.Cause != nil {
-			if atField {
-				dst = append(dst, ',')
-			}
-			dst = append(dst, `"cause":`...)
-			dst = appendEventError(dst, e.Cause)
-		}
-		dst = append(dst, '}')
-	}
-	return append(dst, '}')
-}
+// AppendErrorData is fault.AppendData.
+func AppendErrorData(dst []byte, e *Error) []byte { return fault.AppendData(dst, e) }
 
 func appendHead(dst []byte, d Dialect, k Kind, typ string) []byte {
 	if d == OsEvent {
@@ -117,14 +83,16 @@ func appendData(dst, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// appendTail ends an answer: its own id and time, what it answers, and the audit record that proves it.
-func appendTail(dst []byte, req *Message, st *Stamp) []byte {
+// appendTail ends an answer: its own id and time, what it answers, the id of its error where it is one, and the audit record that
+// proves it.
+func appendTail(dst []byte, req *Message, st *Stamp, failure fault.ID) []byte {
 	dst = append(dst, `,"metadata":{"id":"`...)
 	dst = append(dst, st.ID[:]...)
 	dst = append(dst, `","timestamp":`...)
 	dst = strconv.AppendInt(dst, st.Time, 10)
 	dst = appendMember(dst, `,"correlation":`, req.Meta.Correlation)
 	dst = appendMember(dst, `,"causation":`, req.Meta.ID)
+	dst = appendMember(dst, `,"error":`, string(failure))
 	if p := st.Proof; p.Seq != 0 {
 		dst = append(dst, `,"kernel":{"seq":`...)
 		dst = strconv.AppendUint(dst, p.Seq, 10)

@@ -18,7 +18,7 @@ func TestEncodeErrorOfEachClass(t *testing.T) {
 	for _, tc := range classes {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			e := &schema.Error{Class: tc.class, Message: "it went wrong", Field: "metadata.id"}
+			e := &schema.Error{Kind: tc.class, Message: "it went wrong", Field: "metadata.id"}
 			for _, d := range dialects {
 				want := map[string]any{"code": float64(tc.code), "message": "it went wrong"}
 				if d == schema.OsEvent {
@@ -40,12 +40,12 @@ func TestEncodeErrorDetails(t *testing.T) {
 		e    *schema.Error
 		want string
 	}{
-		"violation_of_the_whole": {&schema.Error{Class: schema.SchemaViolation, Message: "m"}, `{"message":"m","code":"SCHEMA_VIOLATION","details":{"field":""}}`},
-		"nothing_to_say":         {&schema.Error{Class: schema.Internal, Message: "m"}, `{"message":"m","code":"INTERNAL_ERROR"}`},
-		"field":                  {&schema.Error{Class: schema.InvalidInput, Message: "m", Field: `a."b"`}, `{"message":"m","code":"INVALID_INPUT","details":{"field":"a.\"b\""}}`},
-		"cause":                  {&schema.Error{Class: schema.Upstream, Message: "m", Cause: schema.Errorf(schema.Timeout, "c")}, `{"message":"m","code":"INTERNAL_ERROR","details":{"cause":{"message":"c","code":"TIMEOUT"}}}`},
+		"violation_of_the_whole": {&schema.Error{Kind: schema.SchemaViolation, Message: "m"}, `{"message":"m","code":"SCHEMA_VIOLATION","details":{"field":""}}`},
+		"nothing_to_say":         {&schema.Error{Kind: schema.Internal, Message: "m"}, `{"message":"m","code":"INTERNAL_ERROR"}`},
+		"field":                  {&schema.Error{Kind: schema.InvalidInput, Message: "m", Field: `a."b"`}, `{"message":"m","code":"INVALID_INPUT","details":{"field":"a.\"b\""}}`},
+		"cause":                  {&schema.Error{Kind: schema.Upstream, Message: "m", Cause: schema.Errorf(schema.Timeout, "c")}, `{"message":"m","code":"INTERNAL_ERROR","details":{"cause":{"message":"c","code":"TIMEOUT"}}}`},
 		"field_and_cause": {
-			&schema.Error{Class: schema.InvalidInput, Message: "m", Field: "f", Cause: schema.Errorf(schema.NotFound, "c")},
+			&schema.Error{Kind: schema.InvalidInput, Message: "m", Field: "f", Cause: schema.Errorf(schema.NotFound, "c")},
 			`{"message":"m","code":"INVALID_INPUT","details":{"field":"f","cause":{"message":"c","code":"NOT_FOUND"}}}`,
 		},
 	} {
@@ -59,8 +59,8 @@ func TestEncodeErrorDetails(t *testing.T) {
 // MESSAGE 4.2.6 #3-#5, MESSAGE 4.7.2 #5: causes nest.
 func TestEncodeErrorCauses(t *testing.T) {
 	t.Parallel()
-	e := &schema.Error{Class: schema.Internal, Message: "seal", Cause: &schema.Error{
-		Class: schema.Upstream, Message: "vault", Cause: &schema.Error{Class: schema.NotFound, Message: "no key"},
+	e := &schema.Error{Kind: schema.Internal, Message: "seal", Cause: &schema.Error{
+		Kind: schema.Upstream, Message: "vault", Cause: &schema.Error{Kind: schema.NotFound, Message: "no key"},
 	}}
 	want := `{"code":500,"message":"seal","cause":{"code":502,"message":"vault","cause":{"code":404,"message":"no key"}}}`
 	if got := string(schema.AppendErrorData(nil, e)); got != want {
@@ -71,7 +71,7 @@ func TestEncodeErrorCauses(t *testing.T) {
 
 	deep := e
 	for range 20 { // as deep as an OsEvent can carry: two levels each
-		deep = &schema.Error{Class: schema.Internal, Message: "again", Cause: deep}
+		deep = &schema.Error{Kind: schema.Internal, Message: "again", Cause: deep}
 	}
 	errorData(t, schema.OsMessage, deep)
 	errorData(t, schema.OsEvent, deep)
@@ -80,10 +80,10 @@ func TestEncodeErrorCauses(t *testing.T) {
 // errorData encodes e as an answer, checks the line, and returns its data.
 func errorData(t *testing.T, d schema.Dialect, e *schema.Error) map[string]any {
 	t.Helper()
-	line := schema.AppendError(nil, &schema.Message{Dialect: d, Kind: schema.Query, Type: "Memory.Get"}, e, stampOf(schema.Proof{}))
+	line := schema.AppendError(nil, &schema.Message{Dialect: d, Kind: schema.KindQuery, Type: "Memory.Get"}, e, stampOf(schema.Proof{}))
 	checkLine(t, line)
 	m := decode(t, string(line), d)
-	if m.Kind != schema.Failure || m.Type != "Memory.Get" {
+	if m.Kind != schema.KindError || m.Type != "Memory.Get" {
 		t.Errorf("%s is no error about Memory.Get", line)
 	}
 	var data map[string]any

@@ -52,7 +52,7 @@ func messages() *rapid.Generator[*schema.Message] {
 		valid := rapid.Map(texts(), func(s string) string { return strings.ToValidUTF8(s, "\ufffd") })
 		m := &schema.Message{
 			Dialect: rapid.SampledFrom(dialects).Draw(t, "dialect"),
-			Kind:    rapid.SampledFrom([]schema.Kind{schema.Command, schema.Query, schema.Event, schema.Reply, schema.Failure}).Draw(t, "kind"),
+			Kind:    rapid.SampledFrom([]schema.Kind{schema.KindCommand, schema.KindQuery, schema.KindEvent, schema.KindReply, schema.KindError}).Draw(t, "kind"),
 			Type:    rapid.OneOf(rapid.StringMatching(pattern.String()), rapid.Just("Syscall.Ping")).Draw(t, "type"),
 			Data:    []byte(values().Draw(t, "data")),
 		}
@@ -97,7 +97,7 @@ func TestAnswerRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		req := messages().Draw(t, "request")
 		st := stamps.Next(schemaTime)
-		want := schema.Message{Dialect: req.Dialect, Kind: schema.Reply, Type: req.Type, Data: []byte(values().Draw(t, "answer")), Meta: schema.Metadata{
+		want := schema.Message{Dialect: req.Dialect, Kind: schema.KindReply, Type: req.Type, Data: []byte(values().Draw(t, "answer")), Meta: schema.Metadata{
 			Present: true, ID: string(st.ID[:]), Timestamp: schemaTime.UnixMilli(), Correlation: req.Meta.Correlation, Causation: req.Meta.ID,
 		}}
 		line := schema.AppendReply(nil, req, want.Data, &st)
@@ -110,7 +110,7 @@ func TestAnswerRoundTrip(t *testing.T) {
 			t.Fatal(diff)
 		}
 
-		e := &schema.Error{Class: rapid.SampledFrom(classes).Draw(t, "class").class, Message: texts().Draw(t, "message"), Field: texts().Draw(t, "field")}
+		e := &schema.Error{Kind: rapid.SampledFrom(classes).Draw(t, "class").class, Message: texts().Draw(t, "message"), Field: texts().Draw(t, "field")}
 		if rapid.Bool().Draw(t, "cause") {
 			e.Cause = schema.Errorf(schema.Internal, "%s", texts().Draw(t, "cause"))
 		}
@@ -120,7 +120,7 @@ func TestAnswerRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Decode(%q): %v", line, err)
 		}
-		want.Kind, got.Data, want.Data = schema.Failure, nil, nil
+		want.Kind, got.Data, want.Data = schema.KindError, nil, nil
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatal(diff)
 		}

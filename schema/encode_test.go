@@ -22,9 +22,9 @@ func TestEncodeGolden(t *testing.T) {
 	t.Parallel()
 	full := schema.Metadata{Present: true, ID: "m-1", Timestamp: 1735000000000, Correlation: "flow-1", Causation: "m-0", IdempotencyKey: "k-1"}
 	proof := schema.Proof{Seq: 12, PID: 7, Tick: 3, LatencyUS: 14}
-	failure := &schema.Error{Class: schema.Conflict, Message: "already there"}
+	failure := &schema.Error{Kind: schema.Conflict, Message: "already there"}
 	request := func(d schema.Dialect, m schema.Metadata) *schema.Message {
-		return &schema.Message{Dialect: d, Kind: schema.Command, Type: "Memory.Set", Data: []byte(`{"key":1}`), Meta: m}
+		return &schema.Message{Dialect: d, Kind: schema.KindCommand, Type: "Memory.Set", Data: []byte(`{"key":1}`), Meta: m}
 	}
 	for _, tc := range []struct {
 		name   string
@@ -35,10 +35,10 @@ func TestEncodeGolden(t *testing.T) {
 			return schema.AppendMessage(dst, request(d, full))
 		}, `{"@kind":"command","@type":"Memory.Set","@data":{"key":1},"metadata":{"id":"m-1","timestamp":1735000000000,"correlation":"flow-1","causation":"m-0","idempotencyKey":"k-1"}}`},
 		{"message_least", func(dst []byte, d schema.Dialect) []byte {
-			return schema.AppendMessage(dst, &schema.Message{Dialect: d, Kind: schema.Reply, Type: "Syscall.Authenticate"})
+			return schema.AppendMessage(dst, &schema.Message{Dialect: d, Kind: schema.KindReply, Type: "Syscall.Authenticate"})
 		}, `{"@kind":"@reply","@type":"Syscall.Authenticate","@data":null}`},
 		{"message_of_any_type", func(dst []byte, d schema.Dialect) []byte {
-			return schema.AppendMessage(dst, &schema.Message{Dialect: d, Kind: schema.Event, Type: "a\"b\n", Data: []byte{}})
+			return schema.AppendMessage(dst, &schema.Message{Dialect: d, Kind: schema.KindEvent, Type: "a\"b\n", Data: []byte{}})
 		}, `{"@kind":"event","@type":"a\"b\n","@data":null}`},
 		{"reply", func(dst []byte, d schema.Dialect) []byte {
 			return schema.AppendReply(dst, request(d, full), []byte(`{"success":true}`), stampOf(schema.Proof{}))
@@ -89,7 +89,7 @@ func TestAppendReplyIsLean(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { buf = schema.AppendReply(buf[:0], &m, m.Data, st) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	if m.Meta != before.Meta || m.Type != before.Type || string(m.Data) != `{"payload":1}` || m.Kind != schema.Query {
+	if m.Meta != before.Meta || m.Type != before.Type || string(m.Data) != `{"payload":1}` || m.Kind != schema.KindQuery {
 		t.Errorf("the request became %+v", m)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // classes is the table of PROTOCOL 3; the zero Class is the one that promises least.
@@ -33,6 +34,7 @@ var classes = []struct {
 	{"timeout", schema.Timeout, 504, "TIMEOUT"},
 	{"unavailable", schema.Unavailable, 503, "UNAVAILABLE"},
 	{"insufficient", schema.Insufficient, 507, "INSUFFICIENT_RESOURCES"},
+	{"pending", fault.Pending, 425, "APPROVAL_PENDING"},
 }
 
 // MESSAGE 4.2.6 #1, MESSAGE C #8, EVENT 4.7.3: each class has both codes, and no class is left out of the table.
@@ -61,8 +63,8 @@ func TestErrorCodes(t *testing.T) {
 func TestErrorChain(t *testing.T) {
 	t.Parallel()
 	root := schema.Errorf(schema.NotFound, "key not found")
-	mid := &schema.Error{Class: schema.Upstream, Message: "vault did not answer", Cause: root}
-	top := &schema.Error{Class: schema.Internal, Message: "seal", Cause: mid}
+	mid := &schema.Error{Kind: schema.Upstream, Message: "vault did not answer", Cause: root}
+	top := &schema.Error{Kind: schema.Internal, Message: "seal", Cause: mid}
 	if got := top.Error(); got != "seal: vault did not answer: key not found" {
 		t.Errorf("Error() = %q", got)
 	}
@@ -94,7 +96,7 @@ func TestAsError(t *testing.T) {
 		"nil":     nil,
 	} {
 		got := schema.AsError(err)
-		if got.Class != schema.Internal || got.Code() != 500 || got.Cause != nil || got.Field != "" {
+		if got.Kind != schema.Internal || got.Code() != 500 || got.Cause != nil || got.Field != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if strings.Contains(got.Error(), secret) || strings.Contains(got.Error(), "EOF") || got.Message == "" {
@@ -110,7 +112,7 @@ func TestTooLong(t *testing.T) {
 		schema.MaxLine: "16KB", schema.MaxEventLine: "1MB", 4 << 20: "4MB", 1 << 10: "1KB", 1536 << 10: "1536KB", 20_000: "20000 bytes", 16: "16 bytes",
 	} {
 		e := schema.TooLong(limit)
-		if e.Class != schema.LineTooLong || e.Message != "Message exceeds maximum line length of "+want {
+		if e.Kind != schema.LineTooLong || e.Message != "Message exceeds maximum line length of "+want {
 			t.Errorf("TooLong(%d) = %+v", limit, e)
 		}
 	}

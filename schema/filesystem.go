@@ -15,7 +15,7 @@ type ResolveOutput struct {
 func fileSystemRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "FileSystem.Resolve", Kind: Query, Domain: Kernel, Input: TypeOf[ResolveInput](), Output: TypeOf[ResolveOutput](),
+			Type: "FileSystem.Resolve", Kind: KindQuery, Domain: Kernel, Input: TypeOf[ResolveInput](), Output: TypeOf[ResolveOutput](),
 			Description: "Says what a name means, by root, mounts and base, and opens nothing: whether it is there shows when it is read. Nothing leads above root.",
 		},
 	}

@@ -55,11 +55,11 @@ type HTTPFetchOutput struct {
 func httpRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Http.Fetch", Kind: Command, Domain: Http, Alone: true, Outcome: "Http.Fetched", Input: TypeOf[HTTPFetchInput](), Output: TypeOf[HTTPFetchOutput](),
+			Type: "Http.Fetch", Kind: KindCommand, Domain: Http, Alone: true, Outcome: "Http.Fetched", Input: TypeOf[HTTPFetchInput](), Output: TypeOf[HTTPFetchOutput](),
 			Description: "Makes one HTTP request, within limits of time and size. Loopback, private, link-local and reserved addresses are refused, on redirects too. An agent may reach the hosts that its capability lists. Whatever status the server answers with is a reply.",
 		},
 		{
-			Type: "Http.Fetched", Kind: Command, Domain: Http, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
+			Type: "Http.Fetched", Kind: KindCommand, Domain: Http, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
 			Description: "Notes what came of a request.",
 		},
 	}

@@ -6,43 +6,43 @@ const Ipc Domain = "ipc"
 func ipcRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Syscall.SendMsg", Code: "SYS_SEND_MSG", Kind: Command, Domain: Ipc, Input: TypeOf[SendMsgInput](), Output: TypeOf[SendMsgOutput](),
+			Type: "Syscall.SendMsg", Code: "SYS_SEND_MSG", Kind: KindCommand, Domain: Ipc, Input: TypeOf[SendMsgInput](), Output: TypeOf[SendMsgOutput](),
 			Description: "Puts a message into a process's mailbox; an agent's to 0 into the operator's, the operator's to 0 into that of every process.",
 		},
 		{
-			Type: "Ipc.Receive", Kind: Command, Domain: Ipc, Alone: true, Input: TypeOf[ReceiveInput](), Output: TypeOf[ReceiveOutput](),
+			Type: "Ipc.Receive", Kind: KindCommand, Domain: Ipc, Alone: true, Input: TypeOf[ReceiveInput](), Output: TypeOf[ReceiveOutput](),
 			Description: "Takes messages out of the caller's mailbox, be it a process or the operator, urgent ones first, else in the order in which they came. It can wait for the first.",
 		},
 		{
-			Type: "Ipc.Subscribe", Kind: Command, Domain: Ipc, Input: TypeOf[MailSubscribeInput](), Output: TypeOf[MailSubscribeOutput](),
+			Type: "Ipc.Subscribe", Kind: KindCommand, Domain: Ipc, Input: TypeOf[MailSubscribeInput](), Output: TypeOf[MailSubscribeOutput](),
 			Description: "Has what is in the caller's mailbox, and what comes into it, pushed on this connection as events Ipc.MessageDelivered, as long as it lasts.",
 		},
 		{
-			Type: "Ipc.Ack", Kind: Command, Domain: Ipc, Input: TypeOf[MailAckInput](), Output: TypeOf[MailAckOutput](),
+			Type: "Ipc.Ack", Kind: KindCommand, Domain: Ipc, Input: TypeOf[MailAckInput](), Output: TypeOf[MailAckOutput](),
 			Description: "Says that messages which were delivered with ack have been dealt with. What is not acknowledged when its connection ends is delivered again.",
 		},
 		{
-			Type: "Ipc.Broadcast", Kind: Command, Domain: Ipc, Input: TypeOf[BroadcastInput](), Output: TypeOf[BroadcastOutput](),
+			Type: "Ipc.Broadcast", Kind: KindCommand, Domain: Ipc, Input: TypeOf[BroadcastInput](), Output: TypeOf[BroadcastOutput](),
 			Description: "Puts a message into the mailbox of every process but the sender's, and says who got it.",
 		},
 		{
-			Type: "Ipc.Open", Kind: Command, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Ipc.Open", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Makes mailboxes, where there are none yet.",
 		},
 		{
-			Type: "Ipc.Close", Kind: Command, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Ipc.Close", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Drops mailboxes with what is in them.",
 		},
 		{
-			Type: "Ipc.Address", Kind: Command, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Ipc.Address", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Notes who gets the broadcast that is about to be made.",
 		},
 		{
-			Type: "Ipc.Deliver", Kind: Command, Domain: Ipc, Internal: true, Input: TypeOf[MailDeliverInput](), Output: TypeOf[ReceiveOutput](),
+			Type: "Ipc.Deliver", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailDeliverInput](), Output: TypeOf[ReceiveOutput](),
 			Description: "Takes messages out of a mailbox in order to push them to its subscriber.",
 		},
 		{
-			Type: "Ipc.Return", Kind: Command, Domain: Ipc, Internal: true, Input: TypeOf[MailReturnInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Ipc.Return", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailReturnInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Ends what a connection had of mailboxes: it is their subscriber no longer, and what it has not acknowledged is to be delivered again.",
 		},
 	}

@@ -12,7 +12,7 @@ const (
 
 // RPCCode returns the code that a JSON-RPC response shows for e.
 func RPCCode(e *Error) int {
-	switch e.Class {
+	switch e.Kind {
 	case InvalidJSON:
 		return RPCParse
 	case UnknownSyscall:

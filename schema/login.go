@@ -13,7 +13,7 @@ type LoginFailedInput struct {
 func loginRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Kernel.LoginFailed", Kind: Command, Domain: Kernel, Internal: true, Input: TypeOf[LoginFailedInput](), Output: TypeOf[LoginFailedInput](),
+			Type: "Kernel.LoginFailed", Kind: KindCommand, Domain: Kernel, Internal: true, Input: TypeOf[LoginFailedInput](), Output: TypeOf[LoginFailedInput](),
 			Description: "Notes that a connection did not prove who it is.",
 		},
 	}

@@ -52,19 +52,19 @@ type MemoryListOutput struct {
 func memoryRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Memory.Get", Kind: Query, Domain: Memory, Input: TypeOf[MemoryGetInput](), Output: TypeOf[Value](),
+			Type: "Memory.Get", Kind: KindQuery, Domain: Memory, Input: TypeOf[MemoryGetInput](), Output: TypeOf[Value](),
 			Description: "Returns the value stored under a key, byte for byte as it was written. proc/ holds what the kernel says of itself: proc/cmdline, proc/meminfo, proc/self/status, proc/<pid>/status, and for the operator proc/origins.",
 		},
 		{
-			Type: "Memory.Set", Kind: Command, Domain: Memory, Input: TypeOf[MemorySetInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Memory.Set", Kind: KindCommand, Domain: Memory, Input: TypeOf[MemorySetInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Stores a value under a key, in place of the one before. proc/ is read-only; vault/ takes sealed values only.",
 		},
 		{
-			Type: "Memory.Delete", Kind: Command, Domain: Memory, Input: TypeOf[MemoryDeleteInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Memory.Delete", Kind: KindCommand, Domain: Memory, Input: TypeOf[MemoryDeleteInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Removes a key with its value. A key that is not there is an error.",
 		},
 		{
-			Type: "Memory.List", Kind: Query, Domain: Memory, Input: TypeOf[MemoryListInput](), Output: TypeOf[MemoryListOutput](),
+			Type: "Memory.List", Kind: KindQuery, Domain: Memory, Input: TypeOf[MemoryListInput](), Output: TypeOf[MemoryListOutput](),
 			Description: "Lists keys in ascending order, a page at a time.",
 		},
 	}

@@ -23,21 +23,21 @@ type Kind uint8
 
 // The five kinds; the zero Kind is none of them.
 const (
-	Command Kind = 1 + iota
-	Query
-	Event
-	Reply
-	Failure
+	KindCommand Kind = 1 + iota
+	KindQuery
+	KindEvent
+	KindReply
+	KindError
 )
 
 // kindNames holds the wire words: what OsMessage writes, then what OsEvent writes.
 var kindNames = [...][2]string{
 	{"", ""},
-	Command: {"command", "command"},
-	Query:   {"query", "query"},
-	Event:   {"event", "event"},
-	Reply:   {"reply", "response"},
-	Failure: {"error", "error"},
+	KindCommand: {"command", "command"},
+	KindQuery:   {"query", "query"},
+	KindEvent:   {"event", "event"},
+	KindReply:   {"reply", "response"},
+	KindError:   {"error", "error"},
 }
 
 // String returns the OsMessage word for k.
@@ -51,7 +51,7 @@ func (k Kind) word(d Dialect) string {
 }
 
 func parseKind(word []byte, d Dialect) Kind {
-	for k := Command; k <= Failure; k++ {
+	for k := KindCommand; k <= KindError; k++ {
 		if string(word) == kindNames[k][d] {
 			return k
 		}

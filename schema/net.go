@@ -132,19 +132,19 @@ func PathFault(path string) string {
 func netRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Net.Connect", Kind: Command, Domain: Net, Internal: true, Alone: true, Outcome: "Net.Closed", Input: TypeOf[NetConnectInput](), Output: TypeOf[NetConnectOutput](),
+			Type: "Net.Connect", Kind: KindCommand, Domain: Net, Internal: true, Alone: true, Outcome: "Net.Closed", Input: TypeOf[NetConnectInput](), Output: TypeOf[NetConnectOutput](),
 			Description: "An agent with --net kernel connects to a host. The kernel calls it in the agent's name.",
 		},
 		{
-			Type: "Net.Closed", Kind: Command, Domain: Net, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
+			Type: "Net.Closed", Kind: KindCommand, Domain: Net, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
 			Description: "Notes how a connection ended.",
 		},
 		{
-			Type: "Net.Request", Kind: Command, Domain: Net, Internal: true, Alone: true, Outcome: "Net.Answered", Input: TypeOf[NetRequestInput](), Output: TypeOf[NetRequestOutput](),
+			Type: "Net.Request", Kind: KindCommand, Domain: Net, Internal: true, Alone: true, Outcome: "Net.Answered", Input: TypeOf[NetRequestInput](), Output: TypeOf[NetRequestOutput](),
 			Description: "An agent makes a request to an upstream. The kernel calls it in the agent's name.",
 		},
 		{
-			Type: "Net.Answered", Kind: Command, Domain: Net, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
+			Type: "Net.Answered", Kind: KindCommand, Domain: Net, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
 			Description: "Notes what came of a request to an upstream.",
 		},
 	}

@@ -54,7 +54,7 @@ func TestIntegers(t *testing.T) {
 		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "12345678901234567890", "1e16", "1e400", "-1e400", "1e-1000000000", "1e1000000000",
 		"1" + zeros, "1e99999999999999999999", "1e-99999999999999999999", `"1"`, `""`, "null", "true", "false", "[]", "[1]", "{}",
 	} {
-		if in, err := integerType.Decode(boxed(value)); err == nil || err.Class != schema.InvalidInput || err.Field != "n" {
+		if in, err := integerType.Decode(boxed(value)); err == nil || err.Kind != schema.InvalidInput || err.Field != "n" {
 			t.Errorf("%.40s: %v, error %v", value, in, err)
 		}
 	}

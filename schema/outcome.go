@@ -1,6 +1,11 @@
 package schema
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
 
 // Outcome is what the journal keeps of a call's end (PROTOCOL 7).
 type Outcome struct {
@@ -13,11 +18,11 @@ type Outcome struct {
 func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 	if o.Err != nil {
 		dst = append(dst, `{"kind":"error","data":`...)
-		dst = AppendErrorData(dst, o.Err)
-		dst = appendClass(dst, o.Err)
+		dst = fault.AppendData(dst, o.Err)
+		dst = fault.AppendRecord(dst, o.Err)
 	} else {
 		dst = append(dst, `{"kind":"reply"`...)
-		if kind != Query {
+		if kind != KindQuery {
 			dst = append(append(dst, `,"data":`...), o.Data...)
 		}
 	}
@@ -25,18 +30,6 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 		dst = strconv.AppendUint(append(dst, `,"repeats":`...), o.Repeats, 10)
 	}
 	return append(dst, '}')
-}
-
-// appendClass keeps what the data of an OsMessage error does not tell, so that the same outcome can be given again in the
-// other dialect: the class where it is not the first of its code, the member at fault.
-func appendClass(dst []byte, e *Error) []byte {
-	if ClassOf(e.Code()) != e.Class {
-		dst = strconv.AppendUint(append(dst, `,"class":`...), uint64(e.Class), 10)
-	}
-	if e.Field != "" {
-		dst = appendString(append(dst, `,"field":`...), e.Field)
-	}
-	return dst
 }
 
 // DecodeOutcome reads what AppendOutcome wrote. Data aliases raw.
@@ -48,7 +41,10 @@ func DecodeOutcome(raw []byte) (Outcome, *Error) {
 	var failed bool
 	var data []byte
 	var class int64
+	var id fault.ID
 	var field string
+	var details []fault.Detail
+	var causes []fault.ID
 	members(raw, func(name, value []byte) bool {
 		switch string(name) {
 		case "kind":
@@ -57,8 +53,20 @@ func DecodeOutcome(raw []byte) (Outcome, *Error) {
 			data = value
 		case "class":
 			class, _ = parseInteger(value)
+		case "error":
+			id = fault.ID(unquote(value))
 		case "field":
 			field = string(unquote(value))
+		case "details":
+			members(value, func(name, value []byte) bool {
+				details = append(details, fault.Detail{Name: string(name), Value: string(unquote(value))})
+				return true
+			})
+		case "causes":
+			elements(value, func(value []byte) bool {
+				causes = append(causes, fault.ID(unquote(value)))
+				return true
+			})
 		case "repeats":
 			if seq, ok := parseInteger(value); ok && seq > 0 {
 				o.Repeats = uint64(seq)
@@ -70,15 +78,35 @@ func DecodeOutcome(raw []byte) (Outcome, *Error) {
 		o.Data = data
 		return o, nil
 	}
-	var fault *Error
-	if o.Err, fault = DecodeErrorData(data); fault != nil {
-		return o, fault
+	f, err := DecodeErrorData(data)
+	if err != nil {
+		return o, err
 	}
-	o.Err.Field = field
-	if class > 0 && class < int64(len(codes)) && codes[class].status == o.Err.Code() {
-		o.Err.Class = Class(class)
+	o.Err, f.Field, f.Details = f, field, details
+	if kind := Class(class); class > 0 && class < 256 && kind.Valid() && kind.Status() == f.Code() {
+		f.Kind = kind
+	}
+	if id == "" {
+		id = idOfOldText(f)
+	}
+	f.SetID(id)
+	for cause := f.Cause; cause != nil && len(causes) > 0; cause, causes = cause.Cause, causes[1:] {
+		cause.SetID(causes[0])
 	}
 	return o, nil
+}
+
+// idOfOldText returns the id of an error that was journaled before errors had ids, where a start depends on it. The texts are
+// those of the kernels that wrote such journals.
+func idOfOldText(f *Error) fault.ID {
+	switch {
+	case f.Kind != Conflict:
+	case strings.HasPrefix(f.Message, "idempotency key ") && strings.HasSuffix(f.Message, " was used for another message: take a new key"):
+		return fault.IdempotencyOtherBody
+	case strings.HasPrefix(f.Message, "the first message with idempotency key ") && strings.HasSuffix(f.Message, " is still being carried out: wait for its answer"):
+		return fault.IdempotencyUnderWay
+	}
+	return ""
 }
 
 // DecodeErrorData reads the data of an OsMessage error, such as AppendErrorData writes.
@@ -92,7 +120,7 @@ func DecodeErrorData(raw []byte) (*Error, *Error) {
 		switch string(name) {
 		case "code":
 			code, _ := parseInteger(value)
-			e.Class = ClassOf(int(code))
+			e.Kind = ClassOf(int(code))
 		case "message":
 			if value[0] == '"' {
 				e.Message = string(unquote(value))
@@ -103,14 +131,4 @@ func DecodeErrorData(raw []byte) (*Error, *Error) {
 		return fault == nil
 	})
 	return e, fault
-}
-
-// ClassOf is the first class with the given status, Internal where there is none.
-func ClassOf(status int) Class {
-	for class, c := range codes {
-		if c.status == status {
-			return Class(class)
-		}
-	}
-	return Internal
 }

@@ -13,7 +13,7 @@ func TestOutcomeIsReadAsWritten(t *testing.T) {
 	t.Parallel()
 	for _, depth := range []int{1, schema.MaxKeptDepth, schema.MaxDepth, schema.MaxDepth + 32} {
 		data := strings.Repeat("[", depth) + strings.Repeat("]", depth)
-		raw := schema.AppendOutcome(nil, schema.Command, &schema.Outcome{Data: []byte(data)})
+		raw := schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: []byte(data)})
 		if o, fault := schema.DecodeOutcome(raw); fault != nil || string(o.Data) != data {
 			t.Errorf("depth %d: %s, %v", depth, o.Data, fault)
 		}

@@ -6,43 +6,43 @@ const Process Domain = "process"
 func processRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Syscall.Spawn", Code: "SYS_SPAWN", Kind: Command, Domain: Process, Input: TypeOf[SpawnInput](), Output: TypeOf[SpawnOutput](),
+			Type: "Syscall.Spawn", Code: "SYS_SPAWN", Kind: KindCommand, Domain: Process, Input: TypeOf[SpawnInput](), Output: TypeOf[SpawnOutput](),
 			Description: "Adds a process under the caller, with a capability and a mailbox of its own. With a command it is answered once the program runs, or could not be started: the descriptor says which.",
 		},
 		{
-			Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Kind: Command, Domain: Process, Urgent: true, Input: TypeOf[TerminateInput](), Output: TypeOf[TerminateOutput](),
+			Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Kind: KindCommand, Domain: Process, Urgent: true, Input: TypeOf[TerminateInput](), Output: TypeOf[TerminateOutput](),
 			Description: "Ends a process and its descendants: their tokens, what they held, their mailboxes and their programs go. It is answered when they are gone. Ending one twice is fine.",
 		},
 		{
-			Type: "Process.List", Kind: Query, Domain: Process, Input: TypeOf[ProcessListInput](), Output: TypeOf[ProcessListOutput](),
+			Type: "Process.List", Kind: KindQuery, Domain: Process, Input: TypeOf[ProcessListInput](), Output: TypeOf[ProcessListOutput](),
 			Description: "Describes the processes there are, the latest ended ones included.",
 		},
 		{
-			Type: "Process.Get", Kind: Query, Domain: Process, Input: TypeOf[ProcessGetInput](), Output: TypeOf[Descriptor](),
+			Type: "Process.Get", Kind: KindQuery, Domain: Process, Input: TypeOf[ProcessGetInput](), Output: TypeOf[Descriptor](),
 			Description: "Describes a process.",
 		},
 		{
-			Type: "Process.Subscribe", Kind: Query, Domain: Process, Input: TypeOf[ProcessSubscribeInput](), Output: TypeOf[ProcessSubscribeOutput](),
+			Type: "Process.Subscribe", Kind: KindQuery, Domain: Process, Input: TypeOf[ProcessSubscribeInput](), Output: TypeOf[ProcessSubscribeOutput](),
 			Description: "Has what happens to a process and its descendants from now on pushed on this connection, as events such as Process.Exited, as long as it lasts.",
 		},
 		{
-			Type: "Process.Watch", Kind: Query, Domain: Process, Internal: true, Input: TypeOf[ProcessWatchInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Process.Watch", Kind: KindQuery, Domain: Process, Internal: true, Input: TypeOf[ProcessWatchInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Finds what has happened to processes since, in order to push it to who follows them.",
 		},
 		{
-			Type: "Process.Prepare", Kind: Command, Domain: Process, Internal: true, Input: TypeOf[ProcessPrepareInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Process.Prepare", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessPrepareInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Notes what the process that is about to be spawned is granted.",
 		},
 		{
-			Type: "Process.Exit", Kind: Command, Domain: Process, Internal: true, Input: TypeOf[ProcessExitInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Process.Exit", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessExitInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Notes that processes have ended.",
 		},
 		{
-			Type: "Process.NoteStart", Kind: Command, Domain: Process, Internal: true, Input: TypeOf[ProcessStartInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Process.NoteStart", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessStartInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Notes that the program of a process runs.",
 		},
 		{
-			Type: "Process.NoteEnd", Kind: Command, Domain: Process, Internal: true, Input: TypeOf[ProcessEndInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Process.NoteEnd", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessEndInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Notes that nothing of a process's program is left, and what becomes of the process.",
 		},
 	}

@@ -35,8 +35,8 @@ func (m *Message) Shorten(limit int) (first *Error) {
 }
 
 // Brief is e as there is room for beside what an answer repeats: cut where it quotes more than that, and without its cause.
-func (e *Error) Brief() *Error {
-	return &Error{Class: e.Class, Message: clip(e.Message), Field: clip(e.Field)}
+func Brief(e *Error) *Error {
+	return &Error{Kind: e.Kind, ID: e.ID, Message: clip(e.Text()), Field: clip(e.Field)}
 }
 
 // writtenLen is how many bytes s takes as a JSON string, its quotes not counted.

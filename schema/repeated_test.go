@@ -43,7 +43,7 @@ func TestAnswersFitALine(t *testing.T) {
 			switch {
 			case field == "" && fault != nil:
 				t.Errorf("%s: %v", c.name, fault)
-			case field != "" && (fault == nil || fault.Field != field || fault.Class != schema.SchemaViolation):
+			case field != "" && (fault == nil || fault.Field != field || fault.Kind != schema.SchemaViolation):
 				t.Errorf("%s: got %+v, want a fault of %s", c.name, fault, field)
 			}
 			if kept := [3]bool{m.Type == c.typ, m.Meta.ID == c.id, m.Meta.Correlation == c.correlation}; kept != c.keep {
@@ -54,7 +54,7 @@ func TestAnswersFitALine(t *testing.T) {
 			quoting := strings.Repeat("\x01", room)
 			endless := schema.Errorf(schema.InvalidInput, "%s", quoting)
 			endless.Field, endless.Cause = quoting, schema.Errorf(schema.Internal, "%s", quoting)
-			for _, e := range []*schema.Error{schema.Errorf(schema.Internal, "%s", long(2000)), endless.Brief()} {
+			for _, e := range []*schema.Error{schema.Errorf(schema.Internal, "%s", long(2000)), schema.Brief(endless)} {
 				if answer := schema.AppendError(nil, &m, e, &stamp); len(answer)-1 > schema.MaxLine {
 					t.Errorf("%s: the answer has %d bytes", c.name, len(answer)-1)
 				}

@@ -6,7 +6,7 @@ package schema
 // changes, and the row and the data are that syscall's.
 func (m *Message) Request() (*Syscall, any, *Error) {
 	n := m.Dialect.names()
-	if m.Kind != Command && m.Kind != Query {
+	if m.Kind != KindCommand && m.Kind != KindQuery {
 		return nil, nil, violation(n.kind, "a client may send command, query or event, not %s", m.Kind.word(m.Dialect))
 	}
 	row, ok := Lookup(m.Type)

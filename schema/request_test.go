@@ -43,8 +43,8 @@ func TestRequestRefuses(t *testing.T) {
 			if err == nil || row != nil || data != nil {
 				t.Fatalf("row %v, data %v, error %v", row, data, err)
 			}
-			if err.Class != tc.class || err.Field != in(d, tc.field) || err.Message != in(d, tc.message) {
-				t.Errorf("class %d at %q: %s\nwant  %d at %q: %s", err.Class, err.Field, err.Message, tc.class, in(d, tc.field), in(d, tc.message))
+			if err.Kind != tc.class || err.Field != in(d, tc.field) || err.Message != in(d, tc.message) {
+				t.Errorf("class %d at %q: %s\nwant  %d at %q: %s", err.Kind, err.Field, err.Message, tc.class, in(d, tc.field), in(d, tc.message))
 			}
 			if strings.Contains(err.Message, secret) {
 				t.Errorf("repeats the value: %s", err.Message)

@@ -45,27 +45,27 @@ type ResourceFreeInput struct {
 func resourceRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Syscall.Alloc", Code: "SYS_ALLOC", Kind: Command, Domain: Resource, Input: TypeOf[AllocInput](), Output: TypeOf[AllocOutput](),
+			Type: "Syscall.Alloc", Code: "SYS_ALLOC", Kind: KindCommand, Domain: Resource, Input: TypeOf[AllocInput](), Output: TypeOf[AllocOutput](),
 			Description: "Reserves units of a resource for the caller, within its quota, that of each granter above it, and what the pool has left. They are held until they are released; a quota bounds what is held at once, and is not used up.",
 		},
 		{
-			Type: "Syscall.Release", Code: "SYS_RELEASE", Kind: Command, Domain: Resource, Input: TypeOf[AllocInput](), Output: TypeOf[ReleaseOutput](),
+			Type: "Syscall.Release", Code: "SYS_RELEASE", Kind: KindCommand, Domain: Resource, Input: TypeOf[AllocInput](), Output: TypeOf[ReleaseOutput](),
 			Description: "Gives units of a resource that the caller holds back to the pool.",
 		},
 		{
-			Type: "Syscall.Query", Code: "SYS_QUERY", Kind: Query, Domain: Resource, Input: TypeOf[ResourceQueryInput](), Output: TypeOf[ResourceQueryOutput](),
+			Type: "Syscall.Query", Code: "SYS_QUERY", Kind: KindQuery, Domain: Resource, Input: TypeOf[ResourceQueryInput](), Output: TypeOf[ResourceQueryOutput](),
 			Description: "Says how much of a resource is available.",
 		},
 		{
-			Type: "Capability.Get", Kind: Query, Domain: Resource, Input: TypeOf[CapabilityGetInput](), Output: TypeOf[CapabilityGetOutput](),
+			Type: "Capability.Get", Kind: KindQuery, Domain: Resource, Input: TypeOf[CapabilityGetInput](), Output: TypeOf[CapabilityGetOutput](),
 			Description: "Shows a process's token, what of it is effective, and what it holds of each of its quotas. An agent sees its own and its descendants'.",
 		},
 		{
-			Type: "Capability.Check", Kind: Query, Domain: Resource, Input: TypeOf[CheckInput](), Output: TypeOf[CheckOutput](),
+			Type: "Capability.Check", Kind: KindQuery, Domain: Resource, Input: TypeOf[CheckInput](), Output: TypeOf[CheckOutput](),
 			Description: "Says whether a call would pass capability and quota now, and why not. Runs nothing. An agent asks about itself and its descendants.",
 		},
 		{
-			Type: "Resource.Free", Kind: Command, Domain: Resource, Input: TypeOf[ResourceFreeInput](), Output: TypeOf[SuccessOutput](), Internal: true,
+			Type: "Resource.Free", Kind: KindCommand, Domain: Resource, Input: TypeOf[ResourceFreeInput](), Output: TypeOf[SuccessOutput](), Internal: true,
 			Description: "The kernel gives back what processes held that are gone.",
 		},
 	}

@@ -51,31 +51,31 @@ func (s *Syscall) Ends() bool { return s.ends }
 func rows() []Syscall {
 	return slices.Concat(capabilityRows(), processRows(), ingestRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), cryptoRows(), loginRows(), throttledRows(), bootRows(), httpRows(), netRows(), fileSystemRows(), []Syscall{
 		{
-			Type: "Syscall.Ping", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[PingInput](), Output: TypeOf[PingOutput](),
+			Type: "Syscall.Ping", Kind: KindQuery, Domain: Kernel, Grant: Everyone, Input: TypeOf[PingInput](), Output: TypeOf[PingOutput](),
 			Description: "Returns the payload unchanged: shows that the kernel answers.",
 		},
 		{
-			Type: "Syscall.Echo", Kind: Command, Domain: Kernel, Grant: Everyone, Input: TypeOf[EchoInput](), Output: TypeOf[EchoOutput](),
+			Type: "Syscall.Echo", Kind: KindCommand, Domain: Kernel, Grant: Everyone, Input: TypeOf[EchoInput](), Output: TypeOf[EchoOutput](),
 			Description: "Returns the message: shows the way of a command.",
 		},
 		{
-			Type: "Syscall.List", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[ListInput](), Output: TypeOf[ListOutput](),
+			Type: "Syscall.List", Kind: KindQuery, Domain: Kernel, Grant: Everyone, Input: TypeOf[ListInput](), Output: TypeOf[ListOutput](),
 			Description: "Names the syscalls that the caller may call.",
 		},
 		{
-			Type: "Syscall.Describe", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[DescribeInput](), Output: TypeOf[DescribeOutput](),
+			Type: "Syscall.Describe", Kind: KindQuery, Domain: Kernel, Grant: Everyone, Input: TypeOf[DescribeInput](), Output: TypeOf[DescribeOutput](),
 			Description: "Describes a syscall: its kind, what it does, and the JSON Schemas of its data and of its reply's data.",
 		},
 		{
-			Type: "Sys.Describe", Kind: Query, Domain: Kernel, Grant: Everyone, Input: TypeOf[DescribeInput](), Output: TypeOf[DescribeOutput](),
+			Type: "Sys.Describe", Kind: KindQuery, Domain: Kernel, Grant: Everyone, Input: TypeOf[DescribeInput](), Output: TypeOf[DescribeOutput](),
 			Description: "The name of Syscall.Describe in EVENT.", AliasOf: "Syscall.Describe",
 		},
 		{
-			Type: CallType, Kind: Command, Domain: Process, Alone: true, Outcome: "Syscall.Called", Input: TypeOf[CallInput](), Output: TypeOf[Value](),
+			Type: CallType, Kind: KindCommand, Domain: Process, Alone: true, Outcome: "Syscall.Called", Input: TypeOf[CallInput](), Output: TypeOf[Value](),
 			Description: "Calls a syscall by its name of the older contract, and answers what it answers. A short name needs what the syscall behind it needs, and nothing more; a path needs Syscall.Call.",
 		},
 		{
-			Type: "Syscall.Shutdown", Kind: Command, Domain: Kernel, Grant: OperatorOnly, Urgent: true, Input: TypeOf[ShutdownInput](), Output: TypeOf[SuccessOutput](),
+			Type: "Syscall.Shutdown", Kind: KindCommand, Domain: Kernel, Grant: OperatorOnly, Urgent: true, Input: TypeOf[ShutdownInput](), Output: TypeOf[SuccessOutput](),
 			Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
 		},
 	})

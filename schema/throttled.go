@@ -10,7 +10,7 @@ type ThrottledInput struct {
 func throttledRows() []Syscall {
 	return []Syscall{
 		{
-			Type: "Kernel.Throttled", Kind: Command, Domain: Kernel, Internal: true, Input: TypeOf[ThrottledInput](), Output: TypeOf[ThrottledInput](),
+			Type: "Kernel.Throttled", Kind: KindCommand, Domain: Kernel, Internal: true, Input: TypeOf[ThrottledInput](), Output: TypeOf[ThrottledInput](),
 			Description: "Notes calls that were refused because the agent was over one of its bounds.",
 		},
 	}

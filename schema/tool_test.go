@@ -25,7 +25,7 @@ func TestToolManifest(t *testing.T) {
 		`{"description":"a","input":[]}`:        schema.InvalidInput,
 		`{"description":"a","output":"{}"}`:     schema.InvalidInput,
 	} {
-		if m, fault := schema.DecodeToolManifest([]byte(text)); fault == nil || fault.Class != class {
+		if m, fault := schema.DecodeToolManifest([]byte(text)); fault == nil || fault.Kind != class {
 			t.Errorf("%s: %+v, %v", text, m, fault)
 		}
 	}

@@ -104,7 +104,7 @@ func (e *Error) Is(target error) bool {
 
 // Unwrap returns the error as it goes over the wire, and what lies behind it.
 func (e *Error) Unwrap() []error {
-	shown := &schema.Error{Class: e.class(), Message: e.Message}
+	shown := &schema.Error{Kind: e.class(), Message: e.Message}
 	if e.Err == nil {
 		return []error{shown}
 	}

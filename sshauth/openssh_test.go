@@ -113,7 +113,7 @@ func TestOpenSSHReadsOurs(t *testing.T) {
 func runScript(t testing.TB, c *sshauth.Challenge, dialect schema.Dialect, env []string, args ...string) (data []byte, says string) {
 	t.Helper()
 	frame := schema.AppendMessage(nil, &schema.Message{
-		Dialect: dialect, Kind: schema.Command, Type: "Syscall.Authenticate", Data: c.Data(),
+		Dialect: dialect, Kind: schema.KindCommand, Type: "Syscall.Authenticate", Data: c.Data(),
 		Meta: schema.Metadata{Present: true, ID: "0197-fresh", Timestamp: c.Issued().UnixMilli()},
 	})
 	cmd := exec.Command("sh", append([]string{filepath.Join("..", "examples", "sign.sh")}, args...)...)
@@ -126,7 +126,7 @@ func runScript(t testing.TB, c *sshauth.Challenge, dialect schema.Dialect, env [
 		return nil, errors.String()
 	}
 	m, fault := schema.Decode(bytes.TrimSuffix(reply, []byte("\n")), schema.OsMessage)
-	if fault != nil || m.Kind != schema.Reply || m.Type != "Syscall.Authenticate" {
+	if fault != nil || m.Kind != schema.KindReply || m.Type != "Syscall.Authenticate" {
 		t.Fatalf("the script says %s: %v", reply, fault)
 	}
 	return m.Data, errors.String()

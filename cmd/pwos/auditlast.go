@@ -17,7 +17,7 @@ import (
 func journalEnd(ctx context.Context, c *client.Client, mark string) (int64, error) {
 	const question = `{"since_seq":9007199254740991,"limit":1}`
 	m := schema.Message{
-		Kind: schema.Query, Type: "Audit.Log", Data: []byte(question),
+		Kind: schema.KindQuery, Type: "Audit.Log", Data: []byte(question),
 		Meta: schema.Metadata{Present: true, ID: mark, Timestamp: time.Now().UnixMilli(), Correlation: mark},
 	}
 	var out bytes.Buffer

@@ -78,14 +78,14 @@ func (f *callFlags) message(typ string, members []string, pid *int64) (schema.Me
 func kindFor(typ, asked string) (schema.Kind, error) {
 	switch asked {
 	case "command":
-		return schema.Command, nil
+		return schema.KindCommand, nil
 	case "query":
-		return schema.Query, nil
+		return schema.KindQuery, nil
 	case "":
 		if row, ok := schema.Lookup(typ); ok {
 			return row.Kind, nil
 		}
-		return schema.Command, nil
+		return schema.KindCommand, nil
 	}
 	return 0, fmt.Errorf("--kind is command or query, not %q", asked)
 }

@@ -51,7 +51,7 @@ func arrange(entries []auditEntry) []scene {
 	below := make(map[string][]auditEntry)
 	for _, e := range entries {
 		row, ok := schema.Lookup(e.Type)
-		if !ok || e.PID == 0 && row.Kind == schema.Query {
+		if !ok || e.PID == 0 && row.Kind == schema.KindQuery {
 			continue
 		}
 		cause := string(e.Causation)

@@ -69,7 +69,7 @@ func (a *app) describe(ctx context.Context, types []string) (err error) {
 
 // listSyscalls names the syscalls that the kernel lets us call.
 func listSyscalls(ctx context.Context, c *client.Client) ([]string, error) {
-	answer, err := c.Call(ctx, schema.Query, "Syscall.List", []byte("{}"))
+	answer, err := c.Call(ctx, schema.KindQuery, "Syscall.List", []byte("{}"))
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func listSyscalls(ctx context.Context, c *client.Client) ([]string, error) {
 // describeOne returns what the kernel says about one syscall.
 func describeOne(ctx context.Context, c *client.Client, typ string) ([]byte, error) {
 	data := object(nil).text("name", typ).close()
-	answer, err := c.Call(ctx, schema.Query, "Syscall.Describe", data)
+	answer, err := c.Call(ctx, schema.KindQuery, "Syscall.Describe", data)
 	return answer.Data, err
 }
 

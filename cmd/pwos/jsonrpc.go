@@ -37,7 +37,7 @@ func rpcFault(err error, in *schema.CallInput) *schema.Error {
 	case errors.As(err, &kernel):
 		fault := remote(kernel)
 		if fault.Code() == 404 && unknownName(in) {
-			fault.Class = schema.UnknownSyscall
+			fault.Kind = schema.UnknownSyscall
 		}
 		return fault
 	}
@@ -59,12 +59,12 @@ func rpcFault(err error, in *schema.CallInput) *schema.Error {
 
 // remote is a kernel's error in the form that it had there.
 func remote(e *client.KernelError) *schema.Error {
-	fault := &schema.Error{Class: schema.ClassOf(e.Code), Message: e.Message}
+	fault := &schema.Error{Kind: schema.ClassOf(e.Code), Message: e.Message}
 	if e.Code == 404 {
-		fault.Class = schema.NotFound
+		fault.Kind = schema.NotFound
 	}
 	if e.Code == 422 {
-		fault.Class = schema.InvalidInput
+		fault.Kind = schema.InvalidInput
 	}
 	if e.Cause != nil {
 		fault.Cause = remote(e.Cause)
@@ -80,7 +80,7 @@ func unknownName(in *schema.CallInput) bool {
 	}
 	typ, _, fault := schema.ShortCall(in.Syscall, in.Args)
 	if fault != nil {
-		return fault.Class == schema.UnknownSyscall
+		return fault.Kind == schema.UnknownSyscall
 	}
 	_, ok := schema.Lookup(typ)
 	return !ok

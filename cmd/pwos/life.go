@@ -50,7 +50,7 @@ func followLife(ctx context.Context, options client.Options, pid int64) (*life, 
 		data = object(nil).integer("pid", pid).close()
 	}
 	frame := schema.AppendMessage(nil, &schema.Message{
-		Kind: schema.Query, Type: "Process.Subscribe", Data: data,
+		Kind: schema.KindQuery, Type: "Process.Subscribe", Data: data,
 		Meta: schema.Metadata{Present: true, ID: schema.NewStamper().NewID(), Timestamp: time.Now().UnixMilli()},
 	})
 	_, _ = frames.Write(frame) // fails where the stream has ended, which has told so
@@ -82,7 +82,7 @@ func (l *life) Write(p []byte) (int, error) {
 // hear takes one line. A kernel that does not do this is one to be asked again and again.
 func (l *life) hear(line []byte) {
 	m, fault := schema.Decode(bytes.Clone(line), schema.OsMessage)
-	if fault != nil || m.Kind == schema.Failure {
+	if fault != nil || m.Kind == schema.KindError {
 		l.refused.Store(true)
 		return
 	}

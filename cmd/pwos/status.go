@@ -141,7 +141,7 @@ func durability(sync string) string {
 // measurePing is the time of one round trip.
 func measurePing(ctx context.Context, c *client.Client) (time.Duration, error) {
 	begin := time.Now()
-	_, err := c.Call(ctx, schema.Query, "Syscall.Ping", []byte(`{"payload":null}`))
+	_, err := c.Call(ctx, schema.KindQuery, "Syscall.Ping", []byte(`{"payload":null}`))
 	return time.Since(begin), err
 }
 

@@ -98,14 +98,14 @@ func TestRefusals(t *testing.T) {
 	} {
 		got, err := decide(t, shaky{}, tt.typ, tt.data, false)
 		fault := schema.AsError(err)
-		if err == nil || got.Data != nil || fault.Class != tt.class || !strings.Contains(fault.Message, tt.text) {
+		if err == nil || got.Data != nil || fault.Kind != tt.class || !strings.Contains(fault.Message, tt.text) {
 			t.Errorf("%s %.60s: got %.60s, %v, want %v with %q", tt.typ, tt.data, got.Data, err, tt.class, tt.text)
 		}
 		if err != nil && strings.Contains(err.Error(), "Hidden7Words") {
 			t.Errorf("%s: the error repeats what it was given: %v", tt.typ, err)
 		}
 	}
-	if _, err := decide(t, shaky{}, "Crypto.Seal", `{"plaintext":"fails"}`, false); err == nil || schema.AsError(err).Class != schema.Internal {
+	if _, err := decide(t, shaky{}, "Crypto.Seal", `{"plaintext":"fails"}`, false); err == nil || schema.AsError(err).Kind != schema.Internal {
 		t.Errorf("got %v of a sealer that fails", err)
 	}
 }
@@ -121,7 +121,7 @@ func TestPending(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", typ, waits, err)
 		}
 		_, err = decide(t, shaky{crypto.ErrPending}, typ, data, true)
-		if fault := schema.AsError(err); fault.Class != schema.Timeout || !strings.Contains(fault.Message, "try again") {
+		if fault := schema.AsError(err); fault.Kind != schema.Timeout || !strings.Contains(fault.Message, "try again") {
 			t.Errorf("%s: got %v", typ, err)
 		}
 		none := schema.Errorf(schema.InvalidInput, "no key")
@@ -172,7 +172,7 @@ func TestSecretsAreTagged(t *testing.T) {
 			t.Errorf("%s %s, failed %v: the record has %s, want %s", tt.typ, tt.data, tt.failed, got, tt.want)
 		}
 	}
-	if row := mustLookup(t, "Crypto.Open"); row.Kind != schema.Query || row.Grant != schema.ByName {
+	if row := mustLookup(t, "Crypto.Open"); row.Kind != schema.KindQuery || row.Grant != schema.ByName {
 		t.Error("Crypto.Open has to be a query, of whose outcome the record keeps no data, and granted by name")
 	}
 }

@@ -142,7 +142,7 @@ func TestErrors(t *testing.T) {
 func TestForeignCallIsRefused(t *testing.T) {
 	t.Parallel()
 	call := &kernel.Call{Input: &schema.EchoInput{}, Message: schema.Message{Type: "Syscall.Echo"}}
-	if _, err := newShell(t).domain.Decide(call); err == nil || schema.AsError(err).Class != schema.Internal {
+	if _, err := newShell(t).domain.Decide(call); err == nil || schema.AsError(err).Kind != schema.Internal {
 		t.Errorf("error %v", err)
 	}
 }

@@ -112,7 +112,7 @@ func (s *shell) want(pid int64, typ, data, answer string) {
 func (s *shell) fails(pid int64, typ, data string, class schema.Class, message string) {
 	s.Helper()
 	_, err := s.run(pid, typ, data)
-	if shown, ok := errors.AsType[*schema.Error](err); !ok || shown.Class != class || shown.Message != message {
+	if shown, ok := errors.AsType[*schema.Error](err); !ok || shown.Kind != class || shown.Message != message {
 		s.Errorf("pid %d, %s %s: %v, want class %d: %s", pid, typ, data, err, class, message)
 	}
 }

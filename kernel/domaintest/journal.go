@@ -12,7 +12,7 @@ type Journal struct{ entries []kernel.Call }
 
 // Apply keeps a command and has a domain apply it, as [Apply] does.
 func (j *Journal) Apply(d kernel.Domain, call *kernel.Call, data []byte) {
-	if call.Syscall.Kind == schema.Command {
+	if call.Syscall.Kind == schema.KindCommand {
 		entry := *call
 		entry.Token = nil
 		entry.Message.Data = bytes.Clone(call.Message.Data)

@@ -48,7 +48,7 @@ func Decide(t TB, d kernel.Domain, call *kernel.Call) (kernel.Result, error) {
 // Apply has a domain apply a command that was decided with this answer; a query changes nothing. Afterwards it overwrites
 // what the call was made of, as the next line of a connection does.
 func Apply(d kernel.Domain, call *kernel.Call, data []byte) {
-	if call.Syscall.Kind != schema.Command {
+	if call.Syscall.Kind != schema.KindCommand {
 		return
 	}
 	call.Data = bytes.Clone(data)

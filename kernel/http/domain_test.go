@@ -43,7 +43,7 @@ func TestDecide(t *testing.T) {
 		switch {
 		case tt.begun && (err != nil || result.Effect == nil || result.Effect.Run != &tt.in):
 			t.Errorf("%s: %+v, %v", name, result, err)
-		case !tt.begun && (err == nil || schema.AsError(err).Class != tt.class):
+		case !tt.begun && (err == nil || schema.AsError(err).Kind != tt.class):
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestDecide(t *testing.T) {
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	for _, want := range []schema.Outcome{{Data: []byte(`{"status":200}`)}, {Err: schema.Errorf(schema.Timeout, "late")}} {
-		in := &schema.EffectEnd{Outcome: schema.AppendOutcome(nil, schema.Command, &want)}
+		in := &schema.EffectEnd{Outcome: schema.AppendOutcome(nil, schema.KindCommand, &want)}
 		result, err := http.New(nil).Decide(&kernel.Call{Input: in})
 		if string(result.Data) != string(want.Data) || (err == nil) != (want.Err == nil) || err != nil && err.Error() != want.Err.Error() {
 			t.Errorf("%s, %v, want %+v", result.Data, err, want)

@@ -97,12 +97,12 @@ func TestSendToAllFails(t *testing.T) {
 	const data = `{"receiver_pid":0,"payload":1}`
 	s := newShell(t, ipc.Options{Capacity: 1}, 1)
 	s.internal("Ipc.Close", 1)
-	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Class != schema.NotFound {
+	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Kind != schema.NotFound {
 		t.Errorf("nobody else: %v", err)
 	}
 	s.internal("Ipc.Open", 1)
 	s.send(1, 1, "1")
-	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Class != schema.QuotaExceeded || !strings.HasPrefix(err.Message, "MAILBOX_FULL: all 1 mailboxes") {
+	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Kind != schema.QuotaExceeded || !strings.HasPrefix(err.Message, "MAILBOX_FULL: all 1 mailboxes") {
 		t.Errorf("all full: %v", err)
 	}
 	if got := s.must(1, "Ipc.Broadcast", `{"payload":1}`); got != `{"delivered":[],"mailbox_full":[]}` {

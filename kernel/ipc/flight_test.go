@@ -53,7 +53,7 @@ func TestExpiryOfFlight(t *testing.T) {
 	}
 	s.must(1, "Ipc.Receive", `{"ack":true,"max":2}`)
 	s.tick = 4
-	if _, err := s.run(2, "Syscall.SendMsg", `{"receiver_pid":1,"payload":2}`); err == nil || err.Class != schema.QuotaExceeded {
+	if _, err := s.run(2, "Syscall.SendMsg", `{"receiver_pid":1,"payload":2}`); err == nil || err.Kind != schema.QuotaExceeded {
 		t.Errorf("messages in flight take no room: %v", err)
 	}
 	if got := s.must(1, "Ipc.Ack", `{"msg_ids":[1]}`); got != `{"acknowledged":[1]}` {

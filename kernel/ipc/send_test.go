@@ -59,7 +59,7 @@ func TestSend(t *testing.T) {
 			s.tick = 5
 			got, err := s.run(c.from, "Syscall.SendMsg", c.data)
 			if c.class != schema.Internal {
-				if err == nil || err.Class != c.class || !strings.HasPrefix(err.Message, c.want) {
+				if err == nil || err.Kind != c.class || !strings.HasPrefix(err.Message, c.want) {
 					t.Fatalf("%s, %v", got, err)
 				}
 				return
@@ -133,7 +133,7 @@ func TestCapacity(t *testing.T) {
 			full := fmt.Sprintf("MAILBOX_FULL: the mailbox of pid 2 holds %d messages", holds)
 			s.tick = 3
 			if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":2,"payload":0,"priority":"URGENT"}`); err == nil ||
-				err.Class != schema.QuotaExceeded || !strings.HasPrefix(err.Message, full) {
+				err.Kind != schema.QuotaExceeded || !strings.HasPrefix(err.Message, full) {
 				t.Fatalf("got %v", err)
 			}
 			s.tick = 4

@@ -53,7 +53,7 @@ func TestDeliverWaits(t *testing.T) {
 		t.Errorf("woken: %v", s.last.Wakes)
 	}
 	s.internal("Ipc.Close", 1)
-	if _, err := s.run(1, "Ipc.Deliver", `{"max":9,"ack":false}`); err == nil || err.Class != schema.NotFound {
+	if _, err := s.run(1, "Ipc.Deliver", `{"max":9,"ack":false}`); err == nil || err.Kind != schema.NotFound {
 		t.Errorf("a mailbox that is gone: %v", err)
 	}
 }
@@ -108,7 +108,7 @@ func TestSubscriberIsNamed(t *testing.T) {
 		t.Errorf("a receive of nothing leaves %+v", s.last.Lasting)
 	}
 	s.conn = "c-2"
-	if _, err := s.run(1, "Ipc.Subscribe", `{}`); err == nil || err.Class != schema.Conflict || !strings.Contains(err.Message, "c-1") {
+	if _, err := s.run(1, "Ipc.Subscribe", `{}`); err == nil || err.Kind != schema.Conflict || !strings.Contains(err.Message, "c-1") {
 		t.Errorf("a second subscriber: %v", err)
 	}
 	s.must(0, "Ipc.Return", `{"pids":[1,2,3],"conn":"c-1"}`)

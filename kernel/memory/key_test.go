@@ -96,11 +96,11 @@ func FuzzKey(f *testing.F) {
 		}
 		switch {
 		case !good:
-			if fault := schema.AsError(err); err == nil || fault.Class != schema.InvalidInput || fault.Field != "key" {
+			if fault := schema.AsError(err); err == nil || fault.Kind != schema.InvalidInput || fault.Field != "key" {
 				t.Errorf("%q: %v, want a fault of the key", key, err)
 			}
 		case strings.HasPrefix(plain, "proc/"):
-			if err == nil || schema.AsError(err).Class != schema.Forbidden {
+			if err == nil || schema.AsError(err).Kind != schema.Forbidden {
 				t.Errorf("%q: %v, want it to be read-only", key, err)
 			}
 		case err != nil:

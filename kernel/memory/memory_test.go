@@ -122,7 +122,7 @@ func TestOriginsAreApart(t *testing.T) {
 		}
 		got, err := run(t, d, pid, s.origin, s.typ, s.data)
 		if s.class != 0 {
-			if err == nil || schema.AsError(err).Class != s.class {
+			if err == nil || schema.AsError(err).Kind != s.class {
 				t.Errorf("%s %s %s: %v, want class %d", s.origin, s.typ, s.data, err, s.class)
 			}
 		} else if err != nil || got != s.want {
@@ -144,7 +144,7 @@ func TestForeignCallIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newDomain(t, nil)
 	call := &kernel.Call{Input: &schema.EchoInput{}, Message: schema.Message{Type: "Syscall.Echo"}}
-	if _, err := d.Decide(call); err == nil || schema.AsError(err).Class != schema.Internal {
+	if _, err := d.Decide(call); err == nil || schema.AsError(err).Kind != schema.Internal {
 		t.Errorf("error %v", err)
 	}
 }

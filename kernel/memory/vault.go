@@ -25,7 +25,7 @@ func sealed(value schema.Value) bool {
 // unsealed refuses a value in the clear. It does not repeat it: it may be the secret.
 func unsealed(key string) *schema.Error {
 	return &schema.Error{
-		Class: schema.InvalidInput, Field: "value",
+		Kind: schema.InvalidInput, Field: "value",
 		Message: "Invalid input: value must be a string that begins with " + seal + " to be stored under /" + key +
 			": vault/ holds sealed values only; seal it first, or store it under another key",
 	}

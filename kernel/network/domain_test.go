@@ -47,11 +47,11 @@ func TestDecide(t *testing.T) {
 		switch {
 		case tt.want == "" && (err != nil || result.Effect == nil || result.Effect.Run != tt.in):
 			t.Errorf("%s: %+v, %v", tt.name, result, err)
-		case tt.want != "" && (err == nil || schema.AsError(err).Class != schema.Forbidden || schema.AsError(err).Message != tt.want):
+		case tt.want != "" && (err == nil || schema.AsError(err).Kind != schema.Forbidden || schema.AsError(err).Message != tt.want):
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
 	}
-	end, err := d.Decide(&kernel.Call{Input: &schema.EffectEnd{Type: "Net.Connect", Outcome: schema.AppendOutcome(nil, schema.Command, &schema.Outcome{Data: []byte(`{"sent":1}`)})}})
+	end, err := d.Decide(&kernel.Call{Input: &schema.EffectEnd{Type: "Net.Connect", Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: []byte(`{"sent":1}`)})}})
 	if err != nil || string(end.Data) != `{"sent":1}` {
 		t.Errorf("end %s, %v", end.Data, err)
 	}

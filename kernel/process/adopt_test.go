@@ -91,7 +91,7 @@ func TestAdoptFails(t *testing.T) {
 	before := string(domaintest.Snapshot(t, s.domain))
 	refused := func(pid int64, result string, class schema.Class) {
 		t.Helper()
-		if _, err := s.end(pid, "Kernel.Ingest", "Process.Adopted", result); err == nil || err.Class != class {
+		if _, err := s.end(pid, "Kernel.Ingest", "Process.Adopted", result); err == nil || err.Kind != class {
 			t.Errorf("got %v", err)
 		}
 		if string(domaintest.Snapshot(t, s.domain)) != before {
@@ -107,7 +107,7 @@ func TestAdoptFails(t *testing.T) {
 	before = string(domaintest.Snapshot(t, s.domain))
 	refused(pid, adoption("ctx-2", "os:///b", "{}", "x"), schema.Ended)
 	for _, typ := range []string{"Kernel.Ingest", "FileSystem.Hydrate"} {
-		if _, err := s.run(pid, typ, `{"uri":"a"}`); err == nil || err.Class != schema.Ended {
+		if _, err := s.run(pid, typ, `{"uri":"a"}`); err == nil || err.Kind != schema.Ended {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestTool(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 	_, err := s.end(pid, "Syscall.Call", "Syscall.Called", record(`{"kind":"error","data":{"code":504,"message":"the time is over"}}`))
-	if err == nil || err.Class != schema.Timeout || err.Message != "the time is over" {
+	if err == nil || err.Kind != schema.Timeout || err.Message != "the time is over" {
 		t.Errorf("%v", err)
 	}
 }

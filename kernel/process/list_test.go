@@ -42,7 +42,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%s: %v", c.data, pids)
 		}
 	}
-	if _, err := s.run(3, "Process.Get", `{"pid":6}`); err == nil || err.Class != schema.NotFound {
+	if _, err := s.run(3, "Process.Get", `{"pid":6}`); err == nil || err.Kind != schema.NotFound {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,7 +18,7 @@ func TestNames(t *testing.T) {
 		switch {
 		case want != "" && (err != nil || !strings.HasSuffix(got, `"child_agent_id":"`+want+`"}`)):
 			t.Errorf("%s below %d: %s, %v", name, parent, got, err)
-		case want == "" && (err == nil || err.Class != class || !strings.Contains(err.Message, "child_agent_id")):
+		case want == "" && (err == nil || err.Kind != class || !strings.Contains(err.Message, "child_agent_id")):
 			t.Errorf("%s below %d: %s, %v, want class %d", name, parent, got, err, class)
 		}
 	}
@@ -63,7 +63,7 @@ func TestOldNames(t *testing.T) {
 		if got := s.get(pid).AgentID; got != "x/y" {
 			t.Errorf("pid %d is %s", pid, got)
 		}
-		if _, err := s.run(1, "Syscall.Spawn", `{"child_agent_id":"y"}`); err == nil || err.Class != schema.Conflict {
+		if _, err := s.run(1, "Syscall.Spawn", `{"child_agent_id":"y"}`); err == nil || err.Kind != schema.Conflict {
 			t.Errorf("a name that a living sibling has was given away: %v", err)
 		}
 		s.terminate(pid)

@@ -104,7 +104,7 @@ func TestProcessEndsBeforeItsProgram(t *testing.T) {
 	if d := s.get(pid); d.OSPID != nil || d.Exit.Reason != "ordered" || len(s.domain.Hosted()) != 0 {
 		t.Errorf("gone: %+v", d)
 	}
-	if _, err := s.run(kernel.Operator, "Process.NoteStart", fmt.Sprintf(`{"pid":%d,"os_pid":78,"sandbox":"off","again":true}`, pid)); err == nil || err.Class != schema.Conflict {
+	if _, err := s.run(kernel.Operator, "Process.NoteStart", fmt.Sprintf(`{"pid":%d,"os_pid":78,"sandbox":"off","again":true}`, pid)); err == nil || err.Kind != schema.Conflict {
 		t.Errorf("a start after the end: %v", err)
 	}
 }
@@ -238,7 +238,7 @@ func TestProgramsRefused(t *testing.T) {
 				spawner = s.host(kernel.Operator, test.own)
 			}
 			_, err := s.run(spawner, "Syscall.Spawn", `{"child_agent_id":"b",`+test.asked+`}`)
-			if err == nil || err.Class != test.class || !strings.Contains(err.Message, test.says) {
+			if err == nil || err.Kind != test.class || !strings.Contains(err.Message, test.says) {
 				t.Errorf("got %v, want class %v and %q", err, test.class, test.says)
 			}
 		})

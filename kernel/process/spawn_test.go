@@ -116,7 +116,7 @@ func TestSpawnRefused(t *testing.T) {
 			s.tokens = map[int64]*kernel.Token{c.pid: c.token}
 			before := len(s.pids())
 			_, err := s.run(c.pid, "Syscall.Spawn", s.spawning(c.asked))
-			if err == nil || err.Class != c.class || !strings.HasPrefix(err.Message, c.begins) {
+			if err == nil || err.Kind != c.class || !strings.HasPrefix(err.Message, c.begins) {
 				t.Fatalf("got %+v", err)
 			}
 			if strings.HasPrefix(err.Message, "Invalid input: ") && !strings.Contains(err.Message, err.Field) {

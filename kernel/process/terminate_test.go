@@ -95,7 +95,7 @@ func TestTerminateAuthority(t *testing.T) {
 			s := family(t)
 			_, err := s.run(c.pid, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, c.target))
 			if c.ends == nil {
-				if err == nil || err.Class != c.class {
+				if err == nil || err.Kind != c.class {
 					t.Fatalf("got %v", err)
 				}
 				return

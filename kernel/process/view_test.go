@@ -80,7 +80,7 @@ func TestForgotten(t *testing.T) {
 		t.Errorf("steps for the forgotten: %+v", steps)
 	}
 	// An agent could not tell one of its origin from another's (ABI 6.4).
-	if _, err := s.run(300, "Syscall.Terminate", `{"target_pid":7}`); err == nil || err.Class != schema.NotFound {
+	if _, err := s.run(300, "Syscall.Terminate", `{"target_pid":7}`); err == nil || err.Kind != schema.NotFound {
 		t.Errorf("an agent ends the forgotten: %v", err)
 	}
 	got, err := s.run(kernel.Operator, "Process.Get", `{"pid":7}`)

@@ -14,7 +14,7 @@ func (b *bench) decide(t testing.TB, call *kernel.Call) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if call.Data = result.Data; call.Syscall.Kind == schema.Command {
+	if call.Data = result.Data; call.Syscall.Kind == schema.KindCommand {
 		b.ledger.Apply(call)
 	}
 }

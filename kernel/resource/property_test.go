@@ -101,7 +101,7 @@ func (m *machine) book(r *rapid.T) {
 		if !ok {
 			r.Fatal(err)
 		}
-		m.denied[shown.Class]++
+		m.denied[shown.Kind]++
 		want = string(schema.AppendString([]byte(`{"allowed":false,"reason":`), shown.Message)) + "}"
 	} else {
 		again := request(m.t, k.pid, typ, data)
@@ -111,7 +111,7 @@ func (m *machine) book(r *rapid.T) {
 	if foretold != want {
 		r.Fatalf("%s: a check says %s, the call %s", check, foretold, want)
 	}
-	if class := m.judge(typ, k, thousandths(amount)); (class == 0) != (err == nil) || (err != nil && schema.AsError(err).Class != class) {
+	if class := m.judge(typ, k, thousandths(amount)); (class == 0) != (err == nil) || (err != nil && schema.AsError(err).Kind != class) {
 		r.Fatalf("%s %s as %d: got %v, want class %d", typ, data, k.pid, err, class)
 	}
 }

@@ -108,7 +108,7 @@ func (c *client) next() (answer, error) {
 		return answer{}, fmt.Errorf("answer %s: %w", line, fault)
 	}
 	a := answer{id: m.Meta.Causation, data: m.Data}
-	if m.Kind == schema.Failure {
+	if m.Kind == schema.KindError {
 		shown, fault := schema.DecodeErrorData(m.Data)
 		if fault != nil {
 			return answer{}, fmt.Errorf("answer %s: %w", line, fault)

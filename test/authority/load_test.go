@@ -85,7 +85,7 @@ func (s *system) entries() (list []entry, err error) {
 			return nil, fault
 		}
 		row, ok := schema.Lookup(m.Type)
-		if !ok || row.Kind != schema.Command {
+		if !ok || row.Kind != schema.KindCommand {
 			continue
 		}
 		e := entry{seq: record.Seq, pid: record.PID, typ: m.Type, key: m.Meta.IdempotencyKey}

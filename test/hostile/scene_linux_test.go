@@ -275,7 +275,7 @@ func pingUntilKilled(home string) int {
 		case <-time.After(2 * time.Millisecond):
 		}
 		begin := time.Now()
-		if _, err := c.Do(ctx, schema.Message{Kind: schema.Query, Type: "Syscall.Ping", Data: []byte(`{"payload":1}`)}); err != nil {
+		if _, err := c.Do(ctx, schema.Message{Kind: schema.KindQuery, Type: "Syscall.Ping", Data: []byte(`{"payload":1}`)}); err != nil {
 			fmt.Println("ping:", err)
 			return 1
 		}

@@ -71,7 +71,7 @@ func (c *client) send(typ, data, extra string) string {
 		c.t.Fatalf("%s is no syscall", typ)
 	}
 	kind := "command"
-	if row.Kind == schema.Query {
+	if row.Kind == schema.KindQuery {
 		kind = "query"
 	}
 	c.last++

@@ -25,7 +25,7 @@ func TestPayloadOfARecord(t *testing.T) {
 			}
 			good := c.call(row.typ, fill(row.data), nil)
 			want := string(good.Data)
-			if r, _ := schema.Lookup(row.typ); r.Kind == schema.Query {
+			if r, _ := schema.Lookup(row.typ); r.Kind == schema.KindQuery {
 				want = "null"
 			}
 			bad := c.ask(row.typ, strings.Replace(fill(row.data), fmt.Sprintf(`"pid":%d`, parent), `"pid":99`, 1))

@@ -71,7 +71,7 @@ func TestCommandsChangeState(t *testing.T) {
 					t.Errorf("after %s: %s answers %s, want %s", e.typ, e.ask, a.Data, e.want)
 				}
 			}
-			for _, typ := range c.listed(schema.Command) {
+			for _, typ := range c.listed(schema.KindCommand) {
 				if !made[typ] {
 					t.Errorf("%s is a command whose effect is not looked for here", typ)
 				}

@@ -22,7 +22,7 @@ func (c *client) speak(d schema.Dialect, typ, data, extra string) answer {
 		c.t.Fatalf("%s is no syscall", typ)
 	}
 	kind := "command"
-	if row.Kind == schema.Query {
+	if row.Kind == schema.KindQuery {
 		kind = "query"
 	}
 	c.last++

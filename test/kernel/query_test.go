@@ -76,7 +76,7 @@ func TestQueriesChangeNothing(t *testing.T) {
 	pids, _ := c.world(), unasked.world()
 	before := c.everything(pids)
 	known := questions()
-	for _, typ := range c.listed(schema.Query) {
+	for _, typ := range c.listed(schema.KindQuery) {
 		if typ == "Process.Subscribe" {
 			continue // what it brings about comes unasked (TestProcessesFollowed)
 		}

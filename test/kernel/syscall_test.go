@@ -101,7 +101,7 @@ func TestSyscallCallAuthority(t *testing.T) {
 		c.refused(403, "Syscall.Call", fmt.Sprintf(`{"syscall":"memory","args":["set","k",1],"pid":%d}`, pid), "may not call Memory.Set")
 		for _, short := range schema.ShortNames() {
 			row, ok := schema.Lookup(short.Type)
-			if !ok || row.Outcome != "" || row.Alone && row.Kind == schema.Command {
+			if !ok || row.Outcome != "" || row.Alone && row.Kind == schema.KindCommand {
 				continue // it waits, or reaches out of the kernel
 			}
 			in, ok := example(short.Type)

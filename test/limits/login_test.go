@@ -119,7 +119,7 @@ func TestBadLogins(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	answer, err := c.Call(t.Context(), schema.Query, "Audit.Log", []byte(`{"type":"Kernel.LoginFailed","limit":1000}`))
+	answer, err := c.Call(t.Context(), schema.KindQuery, "Audit.Log", []byte(`{"type":"Kernel.LoginFailed","limit":1000}`))
 	if err != nil {
 		t.Fatal(err)
 	}

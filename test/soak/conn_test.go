@@ -62,7 +62,7 @@ func (c *conn) ask(code int, typ, data string) { c.askWith(code, typ, data, "") 
 // askWith is ask with further members of the metadata.
 func (c *conn) askWith(code int, typ, data, extra string) {
 	kind := "command"
-	if row, ok := schema.Lookup(typ); ok && row.Kind == schema.Query {
+	if row, ok := schema.Lookup(typ); ok && row.Kind == schema.KindQuery {
 		kind = "query"
 	}
 	id := fmt.Sprint("s-", c.sent)

@@ -27,10 +27,10 @@ func TestDescribe(t *testing.T) {
 			for _, question := range []string{"Syscall.Describe", "Sys.Describe"} {
 				c.send(fmt.Sprintf(`{"kind":"query","type":%q,"data":{"name":%q},"metadata":{"id":"m","timestamp":0}}`+"\n", question, row.Type))
 				c.send(fmt.Sprintf(`{"type":"query","name":%q,"payload":{"name":%q}}`+"\n", question, row.Type))
-				if m := c.next(); m.Kind != schema.Reply || m.Type != question || !bytes.Equal(m.Data, want) {
+				if m := c.next(); m.Kind != schema.KindReply || m.Type != question || !bytes.Equal(m.Data, want) {
 					t.Errorf("%s of %s: %s %.300s", question, row.Type, m.Kind, m.Data)
 				}
-				if m := c.next(); m.Kind != schema.Reply || m.Dialect != schema.OsEvent || m.Type != question || !bytes.Equal(m.Data, event) {
+				if m := c.next(); m.Kind != schema.KindReply || m.Dialect != schema.OsEvent || m.Type != question || !bytes.Equal(m.Data, event) {
 					t.Errorf("%s of %s as an OsEvent: %s %.300s", question, row.Type, m.Kind, m.Data)
 				}
 			}

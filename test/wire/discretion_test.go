@@ -54,7 +54,7 @@ func TestErrorsRepeatNoValue(t *testing.T) {
 				c.send(fmt.Sprintf(`{"type":%q,"name":%q,"payload":%s}`+"\n", row.Kind, row.Type, text))
 				for range 2 {
 					m := c.next()
-					if m.Kind != schema.Failure {
+					if m.Kind != schema.KindError {
 						continue
 					}
 					errors++

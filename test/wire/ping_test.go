@@ -18,7 +18,7 @@ func echo(c *client, name, payload string) {
 	c.send(ping("m", payload) + eventPing("e", payload))
 	for _, id := range []string{"m", "e"} {
 		m := c.next()
-		if want := `{"payload":` + payload + `}`; m.Kind != schema.Reply || m.Meta.Causation != id || string(m.Data) != want {
+		if want := `{"payload":` + payload + `}`; m.Kind != schema.KindReply || m.Meta.Causation != id || string(m.Data) != want {
 			c.t.Errorf("%s, %s: got %s %.200s, want %.200s", name, m.Dialect, m.Kind, m.Data, want)
 		}
 	}
@@ -103,7 +103,7 @@ func TestCorpus(t *testing.T) {
 				if fallback == schema.OsEvent {
 					want = `"code":"INVALID_JSON"`
 				}
-				if m.Kind != schema.Failure || !strings.Contains(string(m.Data), want) {
+				if m.Kind != schema.KindError || !strings.Contains(string(m.Data), want) {
 					t.Errorf("%s: got %s %s, want it refused", words[1], m.Kind, m.Data)
 				}
 				if m := c.next(); m.Meta.Causation != "after" {

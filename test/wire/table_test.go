@@ -134,7 +134,7 @@ func TestErrorTable(t *testing.T) {
 					dialect = fallback // nothing of the frame could be read
 				}
 				r.check(t, name, dialect, got)
-				if m := c.next(); m.Kind != schema.Reply || m.Meta.Causation != "after" {
+				if m := c.next(); m.Kind != schema.KindReply || m.Meta.Causation != "after" {
 					t.Fatalf("%s: the ping after it got %s %s", name, m.Kind, m.Data)
 				}
 			}
@@ -144,7 +144,7 @@ func TestErrorTable(t *testing.T) {
 
 func (r *row) check(t *testing.T, name string, dialect schema.Dialect, m schema.Message) {
 	t.Helper()
-	if m.Kind != schema.Failure || m.Dialect != dialect {
+	if m.Kind != schema.KindError || m.Dialect != dialect {
 		t.Errorf("%s: got %s %s, want an error in %s", name, m.Dialect, m.Kind, dialect)
 		return
 	}

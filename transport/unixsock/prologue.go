@@ -101,7 +101,7 @@ func (p *prologue) sendOffer() error {
 	st := p.stamps.Next(time.Now())
 	p.out = schema.AppendMessage(p.out[:0], &schema.Message{
 		Dialect: p.link.Dialect(),
-		Kind:    schema.Command,
+		Kind:    schema.KindCommand,
 		Type:    authenticate,
 		Data:    p.offer.Data,
 		Meta:    schema.Metadata{Present: true, ID: string(st.ID[:]), Timestamp: issued.UnixMilli()},
@@ -182,12 +182,12 @@ func answersOffer(m *schema.Message, fault *schema.Error, open bool) bool {
 		return false
 	}
 	if !open {
-		return fault == nil && m.Kind == schema.Reply
+		return fault == nil && m.Kind == schema.KindReply
 	}
-	if m.Kind != schema.Reply && m.Kind != schema.Command {
+	if m.Kind != schema.KindReply && m.Kind != schema.KindCommand {
 		return false
 	}
-	return fault == nil || fault.Class == schema.SchemaViolation && lacks(m, fault.Field)
+	return fault == nil || fault.Kind == schema.SchemaViolation && lacks(m, fault.Field)
 }
 
 // lacks reports whether member is one that m does not have at all.

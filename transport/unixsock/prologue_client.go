@@ -49,7 +49,7 @@ func exchange(link lines, answer AnswerFunc) error {
 	}
 	reply := schema.Message{
 		Dialect: offer.Dialect,
-		Kind:    schema.Reply,
+		Kind:    schema.KindReply,
 		Type:    authenticate,
 		Data:    data,
 		Meta: schema.Metadata{
@@ -77,7 +77,7 @@ func readOffer(link lines) (schema.Message, error) {
 	switch {
 	case fault != nil:
 		return m, fmt.Errorf("%w: %w", ErrNoPrologue, fault)
-	case m.Type != authenticate || m.Kind != schema.Command:
+	case m.Type != authenticate || m.Kind != schema.KindCommand:
 		return m, fmt.Errorf("%w: it began with %s %s", ErrNoPrologue, m.Kind, m.Type)
 	}
 	return m, nil

@@ -30,7 +30,7 @@ func TestClientAnswersInTheDaemonsDialect(t *testing.T) {
 			t.Errorf("it was issued at %v, the frame says %d", at, first.Meta.Timestamp)
 		}
 		said := link.frames(t)
-		if m := said[0]; len(said) != 1 || m.Dialect != dialect || m.Kind != schema.Reply ||
+		if m := said[0]; len(said) != 1 || m.Dialect != dialect || m.Kind != schema.KindReply ||
 			m.Type != "Syscall.Authenticate" || string(m.Data) != `{"signature":"x"}` || !m.Meta.Present {
 			t.Errorf("answered %s", link.said.String())
 		}

@@ -108,7 +108,7 @@ func TestPrologueInOpenMode(t *testing.T) {
 					t.Errorf("got %v, admitted should be %v", err, tt.admitted)
 				}
 				said := link.frames(t)
-				if m := said[0]; m.Dialect != dialect || m.Kind != schema.Command || m.Type != "Syscall.Authenticate" ||
+				if m := said[0]; m.Dialect != dialect || m.Kind != schema.KindCommand || m.Type != "Syscall.Authenticate" ||
 					string(m.Data) != `{"scheme":"none"}` || !m.Meta.Present {
 					t.Errorf("the first frame is %+v", m)
 				}
@@ -138,7 +138,7 @@ func code(t testing.TB, m schema.Message) string {
 		`"code":422`: "422", `"code":"SCHEMA_VIOLATION"`: "422", `"code":413`: "413", `"code":"LINE_TOO_LONG"`: "413",
 		`"code":503`: "503", `"code":"UNAVAILABLE"`: "503",
 	}
-	if m.Kind == schema.Failure {
+	if m.Kind == schema.KindError {
 		for text, code := range codes {
 			if strings.Contains(string(m.Data), text) {
 				return map[schema.Dialect]string{schema.OsMessage: "m", schema.OsEvent: "e"}[m.Dialect] + code

@@ -52,7 +52,7 @@ func (a *agent) greet() error {
 	if _, err := a.in.Next(); err != nil {
 		return err
 	}
-	return a.write(&schema.Message{Kind: schema.Reply, Type: "Syscall.Authenticate"})
+	return a.write(&schema.Message{Kind: schema.KindReply, Type: "Syscall.Authenticate"})
 }
 
 // call sends a command and returns the data of its answer.
@@ -62,7 +62,7 @@ func call[T any](a *agent, typ string, input any) (out *T, err error) {
 		return nil, err
 	}
 	a.last++
-	err = a.write(&schema.Message{Kind: schema.Command, Type: typ, Data: data, Meta: schema.Metadata{
+	err = a.write(&schema.Message{Kind: schema.KindCommand, Type: typ, Data: data, Meta: schema.Metadata{
 		Present: true, ID: strconv.Itoa(a.last), Timestamp: time.Now().UnixMilli(),
 	}})
 	if err != nil {
@@ -76,7 +76,7 @@ func call[T any](a *agent, typ string, input any) (out *T, err error) {
 	if fault != nil {
 		return nil, fmt.Errorf("read answer to %s: %w", typ, fault)
 	}
-	if answer.Kind == schema.Failure {
+	if answer.Kind == schema.KindError {
 		return nil, fmt.Errorf("%s was refused: %s", typ, answer.Data)
 	}
 	value, fault := schema.TypeOf[T]().Decode(answer.Data)

@@ -1,0 +1,298 @@
+package fault
+
+import (
+	"maps"
+	"slices"
+)
+
+// ID is the stable name of a failure, domain.reason in lower case. It is never reused and never reworded. It is an error, so
+// that errors.Is(err, fault.MemoryNotFound) tells an id.
+type ID string
+
+// Error returns the id.
+func (id ID) Error() string { return string(id) }
+
+// Kind returns the kind of the id, Internal where this kernel does not know it.
+func (id ID) Kind() Kind { return catalogue[id].Kind }
+
+// Entry is what the catalogue says of an id.
+type Entry struct {
+	ID      ID
+	Kind    Kind
+	Meaning string // what is wrong, in general
+	Fix     string // what to do about it, in general
+}
+
+// Catalogue returns every id, sorted.
+func Catalogue() []Entry {
+	list := make([]Entry, 0, len(catalogue))
+	for _, id := range slices.Sorted(maps.Keys(catalogue)) {
+		e := catalogue[id]
+		e.ID = id
+		list = append(list, e)
+	}
+	return list
+}
+
+// Lookup returns what the catalogue says of an id.
+func Lookup(id ID) (Entry, bool) {
+	e, ok := catalogue[id]
+	e.ID = id
+	return e, ok
+}
+
+// The ids, by the domain that the failure belongs to.
+const (
+	// The wire: frames and envelopes.
+	WireInvalidJSON    ID = "wire.invalid_json"
+	WireSchema         ID = "wire.schema"
+	WireTooLong        ID = "wire.too_long"
+	WireUnknownSyscall ID = "wire.unknown_syscall"
+	WireInvalidInput   ID = "wire.invalid_input"
+	WireAnswerTooLong  ID = "wire.answer_too_long"
+	WireUnexpected     ID = "wire.unexpected"
+
+	// Who is on a connection.
+	AuthRequired  ID = "auth.required"
+	AuthSignature ID = "auth.bad_signature"
+	AuthKey       ID = "auth.bad_key"
+	AuthAgain     ID = "auth.already_authenticated"
+	AuthBusy      ID = "auth.busy"
+
+	// What a caller may do.
+	CapabilityDenied       ID = "capability.denied"
+	CapabilityExpired      ID = "capability.expired"
+	CapabilityOperatorOnly ID = "capability.operator_only"
+	CapabilityNotYours     ID = "capability.not_yours"
+	CapabilityTooMuch      ID = "capability.too_much"
+	CapabilityNotFound     ID = "capability.not_found"
+
+	// Idempotency keys.
+	IdempotencyOtherBody ID = "idempotency.other_body"
+	IdempotencyUnderWay  ID = "idempotency.under_way"
+	IdempotencyTooLong   ID = "idempotency.too_long"
+	IdempotencyTooMany   ID = "idempotency.too_many"
+
+	// The kernel itself.
+	KernelInternal     ID = "kernel.internal"
+	KernelInterrupted  ID = "kernel.interrupted"
+	KernelStopping     ID = "kernel.stopping"
+	KernelUnsupported  ID = "kernel.unsupported"
+	KernelMismatch     ID = "kernel.mismatch"
+	JournalUnavailable ID = "journal.unavailable"
+	JournalLost        ID = "journal.lost"
+	CallCancelled      ID = "call.cancelled"
+	CallTooMany        ID = "call.too_many"
+
+	// Connections and subscriptions.
+	ConnectionTooMany   ID = "connection.too_many"
+	SubscriptionTooMany ID = "subscription.too_many"
+
+	// Policy and approvals.
+	ApprovalPending ID = "approval.pending"
+	ApprovalRefused ID = "approval.refused"
+
+	// Memory.
+	MemoryNotFound ID = "memory.not_found"
+	MemoryBadKey   ID = "memory.bad_key"
+	MemoryReadOnly ID = "memory.read_only"
+	MemoryUnsealed ID = "memory.unsealed"
+	MemoryChanged  ID = "memory.changed"
+
+	// Processes and programs.
+	ProcessNotFound    ID = "process.not_found"
+	ProcessEnded       ID = "process.ended"
+	ProcessIsEnded     ID = "process.is_ended"
+	ProcessNameTaken   ID = "process.name_taken"
+	ProcessTooMany     ID = "process.too_many"
+	ProcessCannotStart ID = "process.cannot_start"
+	ProcessNotHosted   ID = "process.not_hosted"
+	SandboxTooWide     ID = "sandbox.too_wide"
+	SandboxUnavailable ID = "sandbox.unavailable"
+
+	// Messages between processes.
+	IpcMailboxFull ID = "ipc.mailbox_full"
+	IpcNoMailbox   ID = "ipc.no_mailbox"
+	IpcBlocked     ID = "ipc.blocked"
+	IpcReceiving   ID = "ipc.receiving"
+
+	// Resources.
+	ResourceNotFound  ID = "resource.not_found"
+	ResourceQuota     ID = "resource.quota_exceeded"
+	ResourceExhausted ID = "resource.exhausted"
+	ResourceNotHeld   ID = "resource.not_held"
+
+	// Deltas.
+	DeltaTick    ID = "delta.bad_tick"
+	DeltaTooMany ID = "delta.too_many"
+
+	// Secrets.
+	CryptoNoKey    ID = "crypto.no_key"
+	CryptoNotReady ID = "crypto.not_ready"
+	CryptoBadValue ID = "crypto.bad_value"
+
+	// References and blobs.
+	BlobNotFound  ID = "blob.not_found"
+	BlobForbidden ID = "blob.forbidden"
+	BlobInvalid   ID = "blob.invalid"
+	BlobChanging  ID = "blob.changing"
+	BlobNoRoom    ID = "blob.no_room"
+
+	// Names.
+	NameNotFound  ID = "name.not_found"
+	NameInvalid   ID = "name.invalid"
+	NameForbidden ID = "name.forbidden"
+
+	// Fetching and networks.
+	HTTPForbidden        ID = "http.forbidden"
+	HTTPAddress          ID = "http.forbidden_address"
+	HTTPInvalid          ID = "http.invalid"
+	HTTPUpstream         ID = "http.upstream_failed"
+	HTTPTimeout          ID = "http.timeout"
+	HTTPTooLarge         ID = "http.too_large"
+	NetForbidden         ID = "net.forbidden"
+	NetNotTLS            ID = "net.not_tls"
+	NetUnreachable       ID = "net.unreachable"
+	NetTimeout           ID = "net.timeout"
+	NetInvalid           ID = "net.invalid"
+	UpstreamForbidden    ID = "upstream.forbidden"
+	UpstreamFailed       ID = "upstream.failed"
+	UpstreamNoCredential ID = "upstream.no_credential"
+
+	// Tools and ingests.
+	ToolNotFound   ID = "tool.not_found"
+	ToolInvalid    ID = "tool.invalid"
+	ToolFailed     ID = "tool.failed"
+	ToolLimit      ID = "tool.limit"
+	ToolTimeout    ID = "tool.timeout"
+	IngestInvalid  ID = "ingest.invalid"
+	IngestConflict ID = "ingest.conflict"
+)
+
+// catalogue is the one list of ids (PROTOCOL 3).
+var catalogue = map[ID]Entry{
+	// The wire: frames and envelopes.
+	WireInvalidJSON:    {Kind: InvalidJSON, Meaning: "The line is not one strict JSON object.", Fix: "Send one JSON object a line: UTF-8, no duplicate names, at most 64 levels deep."},
+	WireSchema:         {Kind: SchemaViolation, Meaning: "The envelope does not fit the schema.", Fix: "Send kind, type, data and metadata as the message names them."},
+	WireTooLong:        {Kind: LineTooLong, Meaning: "The line is longer than the socket's limit.", Fix: "Put large members into a blob and send a reference, or raise limits.line_bytes."},
+	WireUnknownSyscall: {Kind: UnknownSyscall, Meaning: "No syscall has this name.", Fix: "Syscall.List names what there is."},
+	WireInvalidInput:   {Kind: InvalidInput, Meaning: "The data does not fit the syscall's schema.", Fix: "Syscall.Describe shows the schema."},
+	WireAnswerTooLong:  {Kind: InvalidInput, Meaning: "The answer does not fit a line, and has no member to move to a blob.", Fix: "Ask for less."},
+	WireUnexpected:     {Kind: SchemaViolation, Meaning: "A reply or an error came from a client.", Fix: "Send commands, queries and events."},
+
+	// Who is on a connection.
+	AuthRequired:  {Kind: Unauthenticated, Meaning: "The connection has not answered the prologue.", Fix: "Answer Syscall.Authenticate first."},
+	AuthSignature: {Kind: Unauthenticated, Meaning: "The signature is wrong, or its key is not authorized.", Fix: "Sign with a key of authorized_keys."},
+	AuthKey:       {Kind: Unauthenticated, Meaning: "The key's line in authorized_keys cannot be used.", Fix: "Mend the line; \"pwos auth keys\" checks it."},
+	AuthAgain:     {Kind: Conflict, Meaning: "The connection is authenticated already.", Fix: "Open another connection."},
+	AuthBusy:      {Kind: Unavailable, Meaning: "Too many connections have not answered the prologue.", Fix: "Connect again and answer at once."},
+
+	// What a caller may do.
+	CapabilityDenied:       {Kind: Forbidden, Meaning: "No token of the caller allows the call.", Fix: "Grant it: pwos cap grant PID --add SYSCALL."},
+	CapabilityExpired:      {Kind: Forbidden, Meaning: "The caller's token, or its granter's, has expired.", Fix: "Grant it again."},
+	CapabilityOperatorOnly: {Kind: Forbidden, Meaning: "Only the operator may do this.", Fix: "Ask the operator."},
+	CapabilityNotYours:     {Kind: Forbidden, Meaning: "The call is about a process that the caller has no authority over.", Fix: "Name yourself or a descendant."},
+	CapabilityTooMuch:      {Kind: Forbidden, Meaning: "More would be given than the giver holds itself.", Fix: "Give less, or have the granter's token extended."},
+	CapabilityNotFound:     {Kind: NotFound, Meaning: "The process has no token.", Fix: "Grant it one: pwos cap grant PID --add SYSCALL."},
+
+	// Idempotency keys.
+	IdempotencyOtherBody: {Kind: Conflict, Meaning: "The idempotency key was used for another message.", Fix: "Take a new key."},
+	IdempotencyUnderWay:  {Kind: Conflict, Meaning: "The first message with this idempotency key is still being carried out.", Fix: "Wait for its answer."},
+	IdempotencyTooLong:   {Kind: InvalidInput, Meaning: "The idempotency key is too long.", Fix: "Take a shorter one."},
+	IdempotencyTooMany:   {Kind: QuotaExceeded, Meaning: "The caller has too many idempotency keys of the last 24 hours.", Fix: "Leave keys out, or use shorter ones."},
+
+	// The kernel itself.
+	KernelInternal:     {Kind: Internal, Meaning: "The kernel failed at the call.", Fix: "The kernel's log says why."},
+	KernelInterrupted:  {Kind: Internal, Meaning: "The kernel failed, or stopped, while the call was under way: it may or may not have happened.", Fix: "Look whether it happened before you repeat it."},
+	KernelStopping:     {Kind: Unavailable, Meaning: "The kernel is shutting down.", Fix: "Connect again once it is back."},
+	KernelUnsupported:  {Kind: Internal, Meaning: "This kernel is not configured to do it.", Fix: "See the configuration."},
+	KernelMismatch:     {Kind: Conflict, Meaning: "The running kernel has other settings than the command line asks for.", Fix: "Leave out the option, or shut the kernel down first."},
+	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
+	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
+	CallCancelled:      {Kind: Unavailable, Meaning: "The call was given up: its connection closed, or the kernel is shutting down.", Fix: "Call again."},
+	CallTooMany:        {Kind: QuotaExceeded, Meaning: "The agent has too many calls or bytes in flight, or writes the journal too fast.", Fix: "Wait for answers, then go on."},
+
+	// Connections and subscriptions.
+	ConnectionTooMany:   {Kind: QuotaExceeded, Meaning: "The agent, or all agents together, have as many connections as they may.", Fix: "Close one, or use one that is open."},
+	SubscriptionTooMany: {Kind: QuotaExceeded, Meaning: "The connection has as many subscriptions as it may.", Fix: "Open another connection."},
+
+	// Policy and approvals.
+	ApprovalPending: {Kind: Pending, Meaning: "The call waits for somebody's approval.", Fix: "Make the same call again once it is approved: pwos approvals."},
+	ApprovalRefused: {Kind: Forbidden, Meaning: "Somebody refused the call.", Fix: "Ask the operator why."},
+
+	// Memory.
+	MemoryNotFound: {Kind: NotFound, Meaning: "The key is not there.", Fix: "Memory.List shows the keys."},
+	MemoryBadKey:   {Kind: InvalidInput, Meaning: "The key is not well formed.", Fix: "Use segments separated by slashes, at most 1024 bytes."},
+	MemoryReadOnly: {Kind: Forbidden, Meaning: "proc/ is made by the kernel and read-only.", Fix: "Write to another key."},
+	MemoryUnsealed: {Kind: InvalidInput, Meaning: "vault/ takes sealed values only.", Fix: "Seal the value first: pwos seal."},
+	MemoryChanged:  {Kind: Conflict, Meaning: "The value is not the expected one.", Fix: "Get the key and decide again."},
+
+	// Processes and programs.
+	ProcessNotFound:    {Kind: NotFound, Meaning: "There is no such process.", Fix: "pwos ps shows the processes."},
+	ProcessEnded:       {Kind: Ended, Meaning: "The calling process has ended.", Fix: "pwos ps shows the processes."},
+	ProcessIsEnded:     {Kind: Conflict, Meaning: "The process that the call is about has ended.", Fix: "pwos ps shows the processes."},
+	ProcessNameTaken:   {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
+	ProcessTooMany:     {Kind: Insufficient, Meaning: "There are as many processes as there may be.", Fix: "End one, or raise the limit."},
+	ProcessCannotStart: {Kind: InvalidInput, Meaning: "The program cannot be started.", Fix: "The message says why."},
+	ProcessNotHosted:   {Kind: Conflict, Meaning: "The process runs no program of this kernel.", Fix: "Name a process that pwos run started."},
+	SandboxTooWide:     {Kind: Forbidden, Meaning: "The sandbox asked for is wider than the spawning process's own.", Fix: "Ask for no more than your own sandbox allows."},
+	SandboxUnavailable: {Kind: Insufficient, Meaning: "The machine lacks the means for the sandbox asked for.", Fix: "Install what the message names, or choose another level."},
+
+	// Messages between processes.
+	IpcMailboxFull: {Kind: QuotaExceeded, Meaning: "The receiver's mailbox is full.", Fix: "Try again once it has received."},
+	IpcNoMailbox:   {Kind: NotFound, Meaning: "The process has no mailbox.", Fix: "Spawn it first."},
+	IpcBlocked:     {Kind: Forbidden, Meaning: "Governance blocks the message.", Fix: "Do not send its like."},
+	IpcReceiving:   {Kind: Conflict, Meaning: "Another call of the process receives already.", Fix: "Wait for that one."},
+
+	// Resources.
+	ResourceNotFound:  {Kind: NotFound, Meaning: "No pool has this name.", Fix: "The message names the pools."},
+	ResourceQuota:     {Kind: QuotaExceeded, Meaning: "The caller, or a granter of it, would hold more than its quota.", Fix: "Release some, or have the quota raised."},
+	ResourceExhausted: {Kind: Insufficient, Meaning: "The pool has not enough left.", Fix: "Ask for less, or again once others have released."},
+	ResourceNotHeld:   {Kind: Conflict, Meaning: "More would be released than is held.", Fix: "Release no more than is held."},
+
+	// Deltas.
+	DeltaTick:    {Kind: InvalidInput, Meaning: "The tick is none that the agent's state can go back to.", Fix: "Name a tick of its history."},
+	DeltaTooMany: {Kind: QuotaExceeded, Meaning: "The agent has as many deltas as it may, or they are too large.", Fix: "Roll back, or commit less."},
+
+	// Secrets.
+	CryptoNoKey:    {Kind: NotFound, Meaning: "The kernel does not seal with that key, or has none.", Fix: "pwos status shows the sealing key."},
+	CryptoNotReady: {Kind: Timeout, Meaning: "The sealing key's agent has not answered yet.", Fix: "Confirm there, and try again."},
+	CryptoBadValue: {Kind: InvalidInput, Meaning: "The sealed value cannot be opened: it is damaged, or sealed for another origin or other aad.", Fix: "Seal it again."},
+
+	// References and blobs.
+	BlobNotFound:  {Kind: NotFound, Meaning: "The blob is not there: it was removed, or never was.", Fix: "Make it again."},
+	BlobForbidden: {Kind: Forbidden, Meaning: "The reference leads to no regular file of the kernel's user inside the directory of blobs.", Fix: "Copy the file into that directory."},
+	BlobInvalid:   {Kind: InvalidInput, Meaning: "The reference is not well formed.", Fix: "Send scheme and path as the kernel wrote them."},
+	BlobChanging:  {Kind: Conflict, Meaning: "The file is being changed.", Fix: "Wait until it is whole, then try again."},
+	BlobNoRoom:    {Kind: Insufficient, Meaning: "The blob does not fit.", Fix: "Ask for less, or raise the limit."},
+
+	// Names.
+	NameNotFound:  {Kind: NotFound, Meaning: "Nothing holds the name.", Fix: "Start the kernel with --root, or mount what holds it."},
+	NameInvalid:   {Kind: InvalidInput, Meaning: "The name means nothing.", Fix: "Write os:///p/q, p/q or ./p."},
+	NameForbidden: {Kind: Forbidden, Meaning: "The name leads above root.", Fix: "Stay below root."},
+
+	// Fetching and networks.
+	HTTPForbidden:        {Kind: Forbidden, Meaning: "The caller may not fetch from there.", Fix: "Allow it: pwos cap grant PID --add Http.Fetch --host HOST."},
+	HTTPAddress:          {Kind: Forbidden, Meaning: "The address is one that nothing may be fetched from.", Fix: "Name a public address."},
+	HTTPInvalid:          {Kind: InvalidInput, Meaning: "The request cannot be made.", Fix: "The message names the member."},
+	HTTPUpstream:         {Kind: Upstream, Meaning: "The server failed, or its answer cannot be read.", Fix: "Try again later."},
+	HTTPTimeout:          {Kind: Timeout, Meaning: "The server did not answer in time.", Fix: "Ask for less, or allow more time."},
+	HTTPTooLarge:         {Kind: Upstream, Meaning: "The answer is larger than it may be.", Fix: "Ask for less."},
+	NetForbidden:         {Kind: Forbidden, Meaning: "The agent may not connect there.", Fix: "Allow it: pwos cap grant PID --add Http.Fetch --host HOST."},
+	NetNotTLS:            {Kind: Forbidden, Meaning: "What the agent sent is not TLS with the allowed name.", Fix: "Use https, to the host that was allowed."},
+	NetUnreachable:       {Kind: Upstream, Meaning: "The host did not accept the connection.", Fix: "Try again later."},
+	NetTimeout:           {Kind: Timeout, Meaning: "The connection was not made in time.", Fix: "Try again later."},
+	NetInvalid:           {Kind: InvalidInput, Meaning: "The connection asked for has no usable host or port.", Fix: "Name a host and a port from 1 to 65535."},
+	UpstreamForbidden:    {Kind: Forbidden, Meaning: "The agent may not use the upstream, or not in this way.", Fix: "Allow it: pwos cap grant PID --add Upstream:NAME."},
+	UpstreamFailed:       {Kind: Upstream, Meaning: "The upstream did not answer.", Fix: "Try again later."},
+	UpstreamNoCredential: {Kind: Unavailable, Meaning: "The upstream's credential cannot be opened.", Fix: "Seal it, and store it under the key that the configuration names."},
+
+	// Tools and ingests.
+	ToolNotFound:   {Kind: NotFound, Meaning: "No tool has this name.", Fix: "Look below root."},
+	ToolInvalid:    {Kind: InvalidInput, Meaning: "The arguments are none that the tool takes.", Fix: "See its manifest."},
+	ToolFailed:     {Kind: Upstream, Meaning: "The tool failed.", Fix: "The message has what it said."},
+	ToolLimit:      {Kind: Upstream, Meaning: "The tool took more memory, time or output than it may.", Fix: "Ask for less, or raise its limits."},
+	ToolTimeout:    {Kind: Timeout, Meaning: "The tool did not end in time.", Fix: "Ask for less, or raise its limits."},
+	IngestInvalid:  {Kind: InvalidInput, Meaning: "The resource is none that can be adopted.", Fix: "The message names what is wrong with it."},
+	IngestConflict: {Kind: Conflict, Meaning: "The identity was adopted otherwise meanwhile.", Fix: "Ingest again."},
+}

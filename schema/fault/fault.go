@@ -1,0 +1,126 @@
+// Package fault is the one error type that a client of the kernel can see: what kind of failure it is, its stable id, what
+// is wrong and what to do about it. The catalogue lists every id.
+//
+// A Fault is made from an ID, which fixes its kind; the kind fixes the codes of both dialects (PROTOCOL 3). Programs decide by
+// id or kind (errors.Is(err, fault.MemoryNotFound), errors.Is(err, fault.NotFound)); the text is for people and may change.
+// An error that is no Fault is nobody's business but the log's: Of turns it into an Internal one without its text.
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Fault is a failure that a client may see (MESSAGE 4.2.6, EVENT 4.2.5). It holds no secret, no stack and no path outside
+// the runtime directory. It is immutable once it is returned.
+type Fault struct {
+	Kind    Kind
+	ID      ID     // empty in an entry of an older journal, and in an error of an older kernel
+	Message string // what is wrong
+	Fix     string // what to do about it; empty where the message says it
+	Field   string // the member of the request that is wrong: details.field of OsEvent
+	Details []Detail
+	Cause   *Fault
+}
+
+// Detail names what a fault is about: a member of details in OsEvent, such as "key": "/notes/123".
+type Detail struct{ Name, Value string }
+
+// New returns a fault of the id. The arguments are those of fmt.Sprintf; no cause is wrapped.
+func (id ID) New(format string, args ...any) *Fault {
+	message := format
+	if len(args) > 0 {
+		message = fmt.Sprintf(format, args...)
+	}
+	return &Fault{Kind: id.Kind(), ID: id, Message: message}
+}
+
+// WithFix returns f with what to do about it.
+func (f *Fault) WithFix(format string, args ...any) *Fault {
+	f.Fix = fmt.Sprintf(format, args...)
+	return f
+}
+
+// At returns f with the member of the request that is wrong.
+func (f *Fault) At(field string) *Fault {
+	f.Field = field
+	return f
+}
+
+// With returns f with a detail.
+func (f *Fault) With(name, value string) *Fault {
+	f.Details = append(f.Details, Detail{name, value})
+	return f
+}
+
+// Because returns f with its cause; what of err may not be shown is left out.
+func (f *Fault) Because(err error) *Fault {
+	f.Cause = Of(err)
+	return f
+}
+
+// Text is the message with the fix: what both dialects show.
+func (f *Fault) Text() string {
+	if f.Fix == "" {
+		return f.Message
+	}
+	return f.Message + ": " + f.Fix
+}
+
+// Error returns the text followed by that of the causes.
+func (f *Fault) Error() string {
+	if f.Cause == nil {
+		return f.Text()
+	}
+	return f.Text() + ": " + f.Cause.Error()
+}
+
+// Unwrap returns the cause.
+func (f *Fault) Unwrap() error {
+	if f.Cause == nil {
+		return nil
+	}
+	return f.Cause
+}
+
+// Is reports whether target is the fault's id or its kind.
+func (f *Fault) Is(target error) bool {
+	switch target := target.(type) {
+	case ID:
+		return f.ID == target
+	case Kind:
+		return f.Kind == target
+	}
+	return false
+}
+
+// Code returns the status that OsMessage shows, 400 to 599.
+func (f *Fault) Code() int { return f.Kind.Status() }
+
+// EventCode returns the word that OsEvent shows (EVENT 4.7.3).
+func (f *Fault) EventCode() string { return f.Kind.Word() }
+
+// Denied reports whether the fault is a refusal: the caller is not known, or has no capability or no quota for the call
+// (CAP 6).
+func (f *Fault) Denied() bool {
+	return slices.Contains([]Kind{Unauthenticated, Forbidden, QuotaExceeded}, f.Kind)
+}
+
+// Of returns err as a fault that may be shown: the first in its chain, or a bare Internal one, since nobody made the text of
+// another error for a client.
+func Of(err error) *Fault {
+	if f, ok := errors.AsType[*Fault](err); ok {
+		return f
+	}
+	return KernelInternal.New("internal error: see the kernel's log")
+}
+
+// SetID gives a fault that was read from elsewhere its id, and the kind of it where this kernel knows the id and it has the same
+// code.
+func (f *Fault) SetID(id ID) {
+	f.ID = id
+	if e, ok := Lookup(id); ok && e.Kind.Status() == f.Code() {
+		f.Kind = e.Kind
+	}
+}

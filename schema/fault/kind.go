@@ -1,0 +1,73 @@
+package fault
+
+// Kind is the situation that a fault reports; it alone decides the codes of both dialects (PROTOCOL 3). It is an error, so
+// that errors.Is(err, fault.NotFound) tells a kind.
+type Kind uint8
+
+// The situations of PROTOCOL 3, in the order of its table. Their numbers stand in journals and never change.
+const (
+	Internal        Kind = iota // a handler failed or panicked; the zero Kind, so that a forgotten one never says less
+	InvalidJSON                 // not JSON, duplicate names, bad UTF-8, too deep
+	SchemaViolation             // the envelope does not fit the schema
+	LineTooLong                 // a line over the limit
+	UnknownSyscall              // no such syscall
+	InvalidInput                // the data does not fit the syscall's schema
+	NotFound                    // resource, key or process not there
+	Unauthenticated             // not authenticated, or a wrong signature
+	Forbidden                   // no capability, expired, not allowed, read-only
+	Ended                       // the calling process has ended
+	Conflict                    // idempotency key reused for another body, illegal state change
+	QuotaExceeded               // quota exceeded, mailbox full
+	Upstream                    // upstream or a handler of user space failed
+	Timeout                     // upstream timed out
+	Unavailable                 // shutting down, or the journal cannot be written
+	Insufficient                // pool exhausted, disk full
+	Pending                     // waits for an approval
+)
+
+// kinds holds what each kind becomes on the wire: the HTTP status of OsMessage, the word of OsEvent.
+var kinds = [...]struct {
+	status int
+	word   string
+	name   string
+}{
+	Internal:        {500, "INTERNAL_ERROR", "internal error"},
+	InvalidJSON:     {400, "INVALID_JSON", "invalid JSON"},
+	SchemaViolation: {422, "SCHEMA_VIOLATION", "schema violation"},
+	LineTooLong:     {413, "LINE_TOO_LONG", "line too long"},
+	UnknownSyscall:  {404, "NOT_FOUND", "unknown syscall"},
+	InvalidInput:    {422, "INVALID_INPUT", "invalid input"},
+	NotFound:        {404, "NOT_FOUND", "not found"},
+	Unauthenticated: {401, "UNAUTHORIZED", "not authenticated"},
+	Forbidden:       {403, "UNAUTHORIZED", "forbidden"},
+	Ended:           {410, "CONFLICT", "process ended"},
+	Conflict:        {409, "CONFLICT", "conflict"},
+	QuotaExceeded:   {429, "QUOTA_EXCEEDED", "quota exceeded"},
+	Upstream:        {502, "INTERNAL_ERROR", "upstream failed"},
+	Timeout:         {504, "TIMEOUT", "timed out"},
+	Unavailable:     {503, "UNAVAILABLE", "unavailable"},
+	Insufficient:    {507, "INSUFFICIENT_RESOURCES", "insufficient resources"},
+	Pending:         {425, "APPROVAL_PENDING", "approval pending"},
+}
+
+// Error returns the kind in words.
+func (k Kind) Error() string { return kinds[k].name }
+
+// Status returns the HTTP status that OsMessage shows, 400 to 599.
+func (k Kind) Status() int { return kinds[k].status }
+
+// Word returns the code that OsEvent shows (EVENT 4.7.3).
+func (k Kind) Word() string { return kinds[k].word }
+
+// Valid reports whether k is one of the kinds above.
+func (k Kind) Valid() bool { return int(k) < len(kinds) }
+
+// KindOf returns the first kind with the given status, Internal where there is none.
+func KindOf(status int) Kind {
+	for k, c := range kinds {
+		if c.status == status {
+			return Kind(k)
+		}
+	}
+	return Internal
+}
