@@ -60,7 +60,7 @@ func (k *Keys) claim(call *kernel.Call) (first *keyed, err *schema.Error) {
 }
 
 func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *schema.Error) (first *keyed, err *schema.Error) {
-	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input.Withholds(call.Input, false) {
+	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input().Withholds(call.Input, false) {
 		return nil, nil
 	}
 	id := callerKey{call.PID, call.Message.Meta.IdempotencyKey}
@@ -68,7 +68,7 @@ func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *schema.Error) (f
 		return nil, errLongKey(len(id.key))
 	}
 	// What the journal leaves out is left out here too: a start that reads it has to come to the same sum.
-	body := bodyOf(call, call.Syscall.Input.Redact(call.Message.Data, call.Input, false))
+	body := bodyOf(call, call.Syscall.Input().Redact(call.Message.Data, call.Input, false))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.expire(call.Time)
@@ -104,7 +104,7 @@ func (k *Keys) settle(call *kernel.Call) {
 	if known == nil {
 		return
 	}
-	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Kind == schema.Forbidden || call.Err.Kind == schema.QuotaExceeded || call.Err.Kind == schema.Ended || call.Syscall.Input.Withholds(call.Input, true)) {
+	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Kind == schema.Forbidden || call.Err.Kind == schema.QuotaExceeded || call.Err.Kind == schema.Ended || call.Syscall.Input().Withholds(call.Input, true)) {
 		k.drop(id)
 		return
 	}

@@ -151,5 +151,5 @@ func (k *Kernel) concludes(i *intent) (*batch, *schema.Error) {
 	}
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: i.origin}
 	cause.Message.Meta.ID, cause.Message.Meta.Correlation = i.id, i.correlation
-	return k.stepBatch(nil, cause, kernel.Step{Type: row.Outcome, Input: end})
+	return k.stepBatch(nil, cause, row.Ended(end))
 }

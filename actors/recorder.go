@@ -18,7 +18,7 @@ type recorder struct {
 // 0 for a call that ran.
 func (r *recorder) entry(call *kernel.Call, repeats uint64) *journal.Entry {
 	msg := call.Message
-	msg.Data = call.Syscall.Input.Redact(msg.Data, call.Input, call.Err != nil)
+	msg.Data = call.Syscall.Input().Redact(msg.Data, call.Input, call.Err != nil)
 	r.request = schema.AppendMessage(r.request[:0], &msg)
 	r.request = r.request[:len(r.request)-1] // the '\n' is the journal's own
 

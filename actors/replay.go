@@ -92,7 +92,7 @@ func recall(record *journal.Record) (*kernel.Call, error) {
 	}
 	call.Data, call.Err, call.Repeated = outcome.Data, outcome.Err, outcome.Repeats != 0
 	if row.Kind == schema.KindCommand {
-		call.Input, fault = row.Input.Decode(msg.Data)
+		call.Input, fault = row.Input().Decode(msg.Data)
 		if fault != nil && call.Err == nil { // of a call that failed the data may be redacted
 			return nil, fmt.Errorf("decode data: %w", fault)
 		}

@@ -18,11 +18,10 @@ import (
 func TestEachRowIsComplete(t *testing.T) {
 	t.Parallel()
 	rows := schema.Syscalls()
-	if !slices.IsSortedFunc(rows, func(a, b schema.Syscall) int { return strings.Compare(a.Type, b.Type) }) {
+	if !slices.IsSortedFunc(rows, func(a, b *schema.Syscall) int { return strings.Compare(a.Type, b.Type) }) {
 		t.Error("the table is not sorted")
 	}
-	for i := range rows {
-		row := &rows[i]
+	for i, row := range rows {
 		if i > 0 && rows[i-1].Type == row.Type {
 			t.Errorf("%s is there twice", row.Type)
 		}
@@ -35,11 +34,10 @@ func TestEachRowIsComplete(t *testing.T) {
 		if found, ok := schema.Lookup(row.Type); !ok || found != row {
 			t.Errorf("Lookup(%s) = %v, %t", row.Type, found, ok)
 		}
-		if row.AliasOf == "" {
-			continue
-		}
-		if other, ok := schema.Lookup(row.AliasOf); !ok || other.AliasOf != "" || other.Kind != row.Kind || other.Domain != row.Domain || other.Grant != row.Grant {
-			t.Errorf("%s is another name of %s: %+v", row.Type, row.AliasOf, other)
+		for _, alias := range row.Aliases {
+			if other, ok := schema.Lookup(alias); !ok || other != row {
+				t.Errorf("%s is another name of %s: %+v", alias, row.Type, other)
+			}
 		}
 	}
 	for _, typ := range []string{"", "Syscall", "syscall.ping", "Syscall.Ping ", "Syscall.Register"} {
@@ -56,7 +54,7 @@ func TestEachSchemaIsStrict(t *testing.T) {
 	for _, row := range schema.Syscalls() {
 		t.Run(row.Type, func(t *testing.T) {
 			t.Parallel()
-			for side, typ := range map[string]*schema.Type{"input": row.Input, "output": row.Output} {
+			for side, typ := range map[string]*schema.Type{"input": row.Input(), "output": row.Output()} {
 				for _, draft := range drafts {
 					compile(t, typ, draft)
 				}
@@ -112,16 +110,15 @@ func checkStrict(t *testing.T, at string, s map[string]any) {
 func TestAppendDescription(t *testing.T) {
 	t.Parallel()
 	describe, _ := schema.Lookup("Syscall.Describe")
-	output := compile(t, describe.Output, jsonschema.Draft2020)
+	output := compile(t, describe.Output(), jsonschema.Draft2020)
 	rows := schema.Syscalls()
-	for i := range rows {
-		row := &rows[i]
+	for _, row := range rows {
 		for _, d := range dialects {
 			want := map[string]any{
 				"name": row.Type, in(d, "@kind"): row.Kind.String(), "description": row.Description,
-				"input": schemaOf(t, row.Input), "output": schemaOf(t, row.Output),
+				"input": schemaOf(t, row.Input()), "output": schemaOf(t, row.Output()),
 			}
-			text := row.AppendDescription(nil, d)
+			text := row.Describe(d).AppendJSON(nil)
 			var got map[string]any
 			if err := json.Unmarshal(text, &got); err != nil || !schema.Valid(text) {
 				t.Fatalf("%s: %v", text, err)
@@ -154,7 +151,7 @@ func TestEchoIsDescribedAsInTheSpec(t *testing.T) {
 	text := func(name string) string {
 		return fmt.Sprintf(`{"type":"object","properties":{"%s":{"type":"string"}},"required":["%[1]s"],"additionalProperties":false}`, name)
 	}
-	for name, typ := range map[string]*schema.Type{"message": row.Input, "echo": row.Output} {
+	for name, typ := range map[string]*schema.Type{"message": row.Input(), "echo": row.Output()} {
 		s := schemaOf(t, typ)
 		delete(s["properties"].(map[string]any)[name].(map[string]any), "description")
 		got, err := json.Marshal(s)

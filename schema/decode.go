@@ -125,7 +125,7 @@ func readType(raw []byte) string {
 		return ""
 	}
 	text := unquote(raw)
-	if row, ok := table().byType[string(text)]; ok {
+	if row, ok := table().byType[string(text)]; ok && row.Type == string(text) {
 		return row.Type
 	}
 	if typ := string(text); ValidType(typ) {

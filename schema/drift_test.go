@@ -49,7 +49,7 @@ func schemaOf(t *testing.T, typ *schema.Type) map[string]any {
 func types() map[string]*schema.Type {
 	all := shapes()
 	for _, row := range schema.Syscalls() {
-		all[row.Type+"/input"], all[row.Type+"/output"] = row.Input, row.Output
+		all[row.Type+"/input"], all[row.Type+"/output"] = row.Input(), row.Output()
 	}
 	return all
 }

@@ -19,7 +19,7 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 	if m.Kind != row.Kind {
 		return nil, nil, violation(n.kind, "%s is a %s, not a %s", row.Type, row.Kind.word(m.Dialect), m.Kind.word(m.Dialect))
 	}
-	in, err := row.input(m.Data)
+	in, err := row.decodeInput(m.Data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -35,13 +35,13 @@ func (m *Message) OwnRequest() (*Syscall, any, *Error) {
 	if !ok || !row.Internal {
 		return nil, nil, Errorf(Internal, "%s is no command of the kernel's own", clip(m.Type))
 	}
-	in, err := row.input(m.Data)
+	in, err := row.decodeInput(m.Data)
 	return row, in, err
 }
 
 // input decodes the data of a request for s.
-func (s *Syscall) input(data []byte) (any, *Error) {
-	in, err := s.Input.Decode(data)
+func (s *Syscall) decodeInput(data []byte) (any, *Error) {
+	in, err := s.Input().Decode(data)
 	if err != nil {
 		return nil, err
 	}

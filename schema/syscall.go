@@ -10,6 +10,11 @@ type PingOutput struct {
 	Payload Value `json:"payload" doc:"The payload of the request, byte for byte."`
 }
 
+// AppendJSON appends the answer with the payload as it was written.
+func (o PingOutput) AppendJSON(dst []byte) []byte {
+	return append(append(append(dst, `{"payload":`...), o.Payload...), '}')
+}
+
 // EchoInput is the data of Syscall.Echo.
 type EchoInput struct {
 	Message string `json:"message" doc:"Text to echo. Any string is accepted."`
@@ -40,6 +45,27 @@ type DescribeOutput struct {
 	Description string `json:"description" doc:"What the syscall does."`
 	Input       Value  `json:"input" doc:"JSON Schema of the request's data."`
 	Output      Value  `json:"output" doc:"JSON Schema of the reply's data."`
+
+	dialect Dialect
+}
+
+// Describe is what Syscall.Describe answers about s, in the words of dialect d.
+func (s *Syscall) Describe(d Dialect) DescribeOutput {
+	return DescribeOutput{
+		Name: s.Type, Kind: s.Kind.word(d), Description: s.Description,
+		Input: s.Input().AppendJSONSchema(nil), Output: s.Output().AppendJSONSchema(nil), dialect: d,
+	}
+}
+
+// AppendJSON appends the description, whose member kind is named by the dialect.
+func (o DescribeOutput) AppendJSON(dst []byte) []byte {
+	dst = appendString(append(dst, `{"name":`...), o.Name)
+	dst = append(append(append(dst, `,"`...), o.dialect.names().kind...), `":`...)
+	dst = appendString(dst, o.Kind)
+	dst = appendString(append(dst, `,"description":`...), o.Description)
+	dst = append(append(dst, `,"input":`...), o.Input...)
+	dst = append(append(dst, `,"output":`...), o.Output...)
+	return append(dst, '}')
 }
 
 // ShutdownInput is the data of Syscall.Shutdown.
@@ -49,3 +75,6 @@ type ShutdownInput struct{}
 type SuccessOutput struct {
 	Success bool `json:"success" doc:"Always true: a failure is an error message."`
 }
+
+// AppendJSON appends the answer, which is the same always.
+func (SuccessOutput) AppendJSON(dst []byte) []byte { return append(dst, `{"success":true}`...) }

@@ -28,7 +28,7 @@ func (m *Message) behind(call *CallInput) (*Syscall, any, *Error) {
 	if !ok || row.Internal {
 		return nil, nil, Errorf(UnknownSyscall, "no such syscall: %q stands for %s, which this kernel does not have", clip(call.Syscall), typ)
 	}
-	in, fault := row.input(data)
+	in, fault := row.decodeInput(data)
 	if fault != nil {
 		return nil, nil, fault
 	}
@@ -71,6 +71,6 @@ func aim(row *Syscall, in any, data []byte, at *Target) (any, []byte, *Error) {
 		return nil, nil, fault
 	}
 	data = append(data, '}')
-	in, fault := row.input(data)
+	in, fault := row.decodeInput(data)
 	return in, data, fault
 }

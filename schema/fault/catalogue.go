@@ -52,6 +52,9 @@ const (
 	WireAnswerTooLong  ID = "wire.answer_too_long"
 	WireUnexpected     ID = "wire.unexpected"
 
+	// The syscall table.
+	SyscallNotFound ID = "syscall.not_found"
+
 	// Who is on a connection.
 	AuthRequired  ID = "auth.required"
 	AuthSignature ID = "auth.bad_signature"
@@ -179,6 +182,9 @@ var catalogue = map[ID]Entry{
 	WireInvalidInput:   {Kind: InvalidInput, Meaning: "The data does not fit the syscall's schema.", Fix: "Syscall.Describe shows the schema."},
 	WireAnswerTooLong:  {Kind: InvalidInput, Meaning: "The answer does not fit a line, and has no member to move to a blob.", Fix: "Ask for less."},
 	WireUnexpected:     {Kind: SchemaViolation, Meaning: "A reply or an error came from a client.", Fix: "Send commands, queries and events."},
+
+	// The syscall table.
+	SyscallNotFound: {Kind: NotFound, Meaning: "No syscall has this name.", Fix: "Syscall.List names what there is."},
 
 	// Who is on a connection.
 	AuthRequired:  {Kind: Unauthenticated, Meaning: "The connection has not answered the prologue.", Fix: "Answer Syscall.Authenticate first."},
