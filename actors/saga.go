@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // step takes the saga under way further: its next step, or, when all are done, the call itself. A step that fails fails
@@ -66,7 +67,7 @@ func (d *domain) otherDied(ctx actor.Context, pid *actor.PID) {
 		}
 		delete(d.watched, name)
 		if d.busy != nil && d.busy.awaits == name {
-			d.stepDone(ctx, stepDone{d.busy, schema.Errorf(schema.Internal,
+			d.stepDone(ctx, stepDone{d.busy, fault.KernelInterrupted.New(
 				"the kernel failed while %s was under way: it may or may not have happened", d.busy.batch.calls[d.busy.at].Message.Type)})
 		}
 	}

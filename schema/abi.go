@@ -3,6 +3,8 @@ package schema
 import (
 	"strings"
 	"sync"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // ShortName is one row of the ABI's names: what pwosSyscall calls a syscall of the kernel (ABI 4, PROTOCOL 5).
@@ -107,21 +109,21 @@ func UserSpace(name string) bool { return strings.Contains(name, "/") }
 // argument out. A name that is not the kernel's is UnknownSyscall; arguments that are missing, too many, or given twice are
 // InvalidInput. What else the data must be is checked by the syscall itself, and so is the capability of the caller: there is
 // no other check for who comes this way.
-func ShortCall(name string, args []Value) (typ string, data []byte, fault *Error) {
+func ShortCall(name string, args []Value) (typ string, data []byte, err *Error) {
 	rows := abi().byName[name]
 	if len(rows) == 0 {
-		return "", nil, Errorf(UnknownSyscall, "no such syscall: %q. Names without a slash are the kernel's, such as ping, memory and "+
+		return "", nil, fault.WireUnknownSyscall.New("no such syscall: %q. Names without a slash are the kernel's, such as ping, memory and "+
 			"describe; what lies below root is called by its path, such as os/tools/name", clip(name))
 	}
 	row := rows[0]
 	if row.Action != "" {
-		if row, fault = action(rows, args); fault != nil {
-			return "", nil, fault
+		if row, err = action(rows, args); err != nil {
+			return "", nil, err
 		}
 		args = args[1:]
 	}
-	data, fault = row.data(args)
-	return row.Type, data, fault
+	data, err = row.data(args)
+	return row.Type, data, err
 }
 
 // action finds the row that the first argument names.
@@ -162,19 +164,19 @@ func (s *ShortName) data(args []Value) ([]byte, *Error) {
 			add(s.Args[i], value)
 		}
 	}
-	var fault *Error
+	var err *Error
 	if options != nil {
 		members(options, func(name, value []byte) bool {
 			if given[string(name)] {
-				fault = invalid(string(name), "is given twice: as an argument and by its name")
+				err = invalid(string(name), "is given twice: as an argument and by its name")
 				return false
 			}
 			add(string(name), value)
 			return true
 		})
 	}
-	if fault != nil {
-		return nil, fault
+	if err != nil {
+		return nil, err
 	}
 	return append(out, '}'), nil
 }

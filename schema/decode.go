@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // MaxDepth is how many arrays and objects may be open at once in a frame, its envelope counted (PROTOCOL 2).
@@ -26,10 +28,10 @@ func Decode(line []byte, fallback Dialect) (Message, *Error) {
 		return m, m.decodeEnvelope(&e)
 	}
 	if tooDeep(line, MaxDepth) {
-		return m, Errorf(InvalidJSON, "Invalid JSON: nested deeper than %d levels", MaxDepth)
+		return m, fault.WireInvalidJSON.New("Invalid JSON: nested deeper than %d levels", MaxDepth)
 	}
 	if !jsontext.Value(line).IsValid() {
-		return m, Errorf(InvalidJSON, "Invalid JSON: %s", syntaxFault(line))
+		return m, fault.WireInvalidJSON.New("Invalid JSON: %s", syntaxFault(line))
 	}
 	if i := skipSpace(line, 0); line[i] != '{' {
 		return m, violation("", "the message must be a JSON object")

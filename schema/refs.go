@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Referring is the data of a syscall that takes one large member by reference (PROTOCOL 5).
@@ -118,7 +120,7 @@ func (t *Type) Refer(data []byte, room int, put func(content []byte) (BlobPointe
 		refs = append(appendString(refs, string(p.name)), `:"`+kind+`"`...)
 	}
 	if size > room {
-		return nil, nil, Errorf(Insufficient, "the answer does not fit a line")
+		return nil, nil, fault.BlobNoRoom.New("the answer does not fit a line")
 	}
 	short = []byte{'{'}
 	for _, p := range parts {

@@ -1,5 +1,7 @@
 package schema
 
+import "github.com/promptware-os/pwos/schema/fault"
+
 // Request finds what a well-formed message asks for: its row of the syscall table and its data, decoded as the row
 // says. It refuses a reply or an error (PROTOCOL 2), a name that no row has, a command sent as a query or the other way
 // round, and data that does not fit. Of a Syscall.Call of a short name it makes the message that is behind it (ABI 4): m
@@ -7,14 +9,14 @@ package schema
 func (m *Message) Request() (*Syscall, any, *Error) {
 	n := m.Dialect.names()
 	if m.Kind != KindCommand && m.Kind != KindQuery {
-		return nil, nil, violation(n.kind, "a client may send command, query or event, not %s", m.Kind.word(m.Dialect))
+		return nil, nil, fault.WireUnexpected.New("Schema validation failed: a client may send command, query or event, not %s", m.Kind.word(m.Dialect)).At(n.kind)
 	}
 	row, ok := Lookup(m.Type)
 	if !ok || row.Internal {
 		if like := NearestType(m.Type); like != "" {
-			return nil, nil, Errorf(UnknownSyscall, "no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", clip(m.Type), like)
+			return nil, nil, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", clip(m.Type), like)
 		}
-		return nil, nil, Errorf(UnknownSyscall, "Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, clip(m.Type))
+		return nil, nil, fault.WireUnknownSyscall.New("Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, clip(m.Type))
 	}
 	if m.Kind != row.Kind {
 		return nil, nil, violation(n.kind, "%s is a %s, not a %s", row.Type, row.Kind.word(m.Dialect), m.Kind.word(m.Dialect))
@@ -33,7 +35,7 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 func (m *Message) OwnRequest() (*Syscall, any, *Error) {
 	row, ok := Lookup(m.Type)
 	if !ok || !row.Internal {
-		return nil, nil, Errorf(Internal, "%s is no command of the kernel's own", clip(m.Type))
+		return nil, nil, fault.KernelInternal.New("%s is no command of the kernel's own", clip(m.Type))
 	}
 	in, err := row.decodeInput(m.Data)
 	return row, in, err
@@ -51,4 +53,30 @@ func (s *Syscall) decodeInput(data []byte) (any, *Error) {
 		}
 	}
 	return in, nil
+}
+
+// Peek returns the kind and the type of a journaled request, in either dialect, without looking at the rest; a kind of 0 where
+// it is no request.
+func Peek(raw []byte) (kind Kind, typ string) {
+	var word, name []byte
+	d := OsEvent
+	members(raw, func(member, value []byte) bool {
+		switch string(member) {
+		case "kind":
+			d, word = OsMessage, value
+		case "type":
+			if d == OsMessage {
+				name = value
+			} else {
+				word = value
+			}
+		case "name":
+			name = value
+		}
+		return word == nil || name == nil
+	})
+	if word == nil || name == nil {
+		return 0, ""
+	}
+	return parseKind(unquote(word), d), readType(name)
 }

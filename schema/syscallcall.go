@@ -1,6 +1,10 @@
 package schema
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
 
 // CallInput is the data of Syscall.Call, which is pwosSyscall on the wire (ABI 2).
 type CallInput struct {
@@ -20,21 +24,21 @@ func (m *Message) behind(call *CallInput) (*Syscall, any, *Error) {
 	if call.Describe != nil {
 		return nil, nil, invalid("describe", "is for paths: what the kernel has is described by Syscall.Describe")
 	}
-	typ, data, fault := ShortCall(call.Syscall, call.Args)
-	if fault != nil {
-		return nil, nil, fault
+	typ, data, err := ShortCall(call.Syscall, call.Args)
+	if err != nil {
+		return nil, nil, err
 	}
 	row, ok := Lookup(typ)
 	if !ok || row.Internal {
-		return nil, nil, Errorf(UnknownSyscall, "no such syscall: %q stands for %s, which this kernel does not have", clip(call.Syscall), typ)
+		return nil, nil, fault.WireUnknownSyscall.New("no such syscall: %q stands for %s, which this kernel does not have", clip(call.Syscall), typ)
 	}
-	in, fault := row.decodeInput(data)
-	if fault != nil {
-		return nil, nil, fault
+	in, err := row.decodeInput(data)
+	if err != nil {
+		return nil, nil, err
 	}
 	if call.PID != nil || call.Tick != nil {
-		if in, data, fault = aim(row, in, data, &call.Target); fault != nil {
-			return nil, nil, fault
+		if in, data, err = aim(row, in, data, &call.Target); err != nil {
+			return nil, nil, err
 		}
 	}
 	m.Sent, m.Kind, m.Type, m.Data = m.Type, row.Kind, row.Type, data
@@ -64,13 +68,13 @@ func aim(row *Syscall, in any, data []byte, at *Target) (any, []byte, *Error) {
 	if ok {
 		target = *own.On()
 	}
-	if fault := add("pid", at.PID, target.PID); fault != nil {
-		return nil, nil, fault
+	if err := add("pid", at.PID, target.PID); err != nil {
+		return nil, nil, err
 	}
-	if fault := add("tick", at.Tick, target.Tick); fault != nil {
-		return nil, nil, fault
+	if err := add("tick", at.Tick, target.Tick); err != nil {
+		return nil, nil, err
 	}
 	data = append(data, '}')
-	in, fault := row.decodeInput(data)
-	return in, data, fault
+	in, err := row.decodeInput(data)
+	return in, data, err
 }

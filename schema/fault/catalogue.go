@@ -84,6 +84,7 @@ const (
 	KernelMismatch     ID = "kernel.mismatch"
 	JournalUnavailable ID = "journal.unavailable"
 	JournalLost        ID = "journal.lost"
+	ClockAhead         ID = "clock.ahead"
 	CallCancelled      ID = "call.cancelled"
 	CallTooMany        ID = "call.too_many"
 
@@ -164,6 +165,7 @@ const (
 
 	// Tools and ingests.
 	ToolNotFound   ID = "tool.not_found"
+	ToolManifest   ID = "tool.bad_manifest"
 	ToolInvalid    ID = "tool.invalid"
 	ToolFailed     ID = "tool.failed"
 	ToolLimit      ID = "tool.limit"
@@ -215,6 +217,7 @@ var catalogue = map[ID]Entry{
 	KernelMismatch:     {Kind: Conflict, Meaning: "The running kernel has other settings than the command line asks for.", Fix: "Leave out the option, or shut the kernel down first."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
+	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call lies ahead of the kernel's.", Fix: "Leave the tick out."},
 	CallCancelled:      {Kind: Unavailable, Meaning: "The call was given up: its connection closed, or the kernel is shutting down.", Fix: "Call again."},
 	CallTooMany:        {Kind: QuotaExceeded, Meaning: "The agent has too many calls or bytes in flight, or writes the journal too fast.", Fix: "Wait for answers, then go on."},
 
@@ -295,6 +298,7 @@ var catalogue = map[ID]Entry{
 
 	// Tools and ingests.
 	ToolNotFound:   {Kind: NotFound, Meaning: "No tool has this name.", Fix: "Look below root."},
+	ToolManifest:   {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Mend the manifest."},
 	ToolInvalid:    {Kind: InvalidInput, Meaning: "The arguments are none that the tool takes.", Fix: "See its manifest."},
 	ToolFailed:     {Kind: Upstream, Meaning: "The tool failed.", Fix: "The message has what it said."},
 	ToolLimit:      {Kind: Upstream, Meaning: "The tool took more memory, time or output than it may.", Fix: "Ask for less, or raise its limits."},
