@@ -81,7 +81,7 @@ func (w *writer) elsewhere(call *kernel.Call, data []byte, over int) (short, ref
 	case row.Domain == schema.Crypto:
 		return nil, nil, schema.Errorf(schema.Insufficient, "what is opened is not written to a file")
 	}
-	return row.Output.Refer(data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
+	return schema.Refer(row.Output, data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
 		return w.blobs.Put(call.PID, call.Origin, bytes.NewReader(content))
 	})
 }

@@ -1,5 +1,7 @@
 package schema
 
+import "github.com/promptware-os/pwos/schema/fault"
+
 // Request finds what a well-formed message asks for: its row of the syscall table and its data, decoded as the row
 // says. It refuses a reply or an error (PROTOCOL 2), a name that no row has, a command sent as a query or the other way
 // round, and data that does not fit. Of a Syscall.Call of a short name it makes the message that is behind it (ABI 4): m
@@ -12,9 +14,9 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 	row, ok := Lookup(m.Type)
 	if !ok || row.Internal {
 		if like := NearestType(m.Type); like != "" {
-			return nil, nil, Errorf(UnknownSyscall, "no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", clip(m.Type), like)
+			return nil, nil, Errorf(UnknownSyscall, "no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", fault.Clip(m.Type), like)
 		}
-		return nil, nil, Errorf(UnknownSyscall, "Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, clip(m.Type))
+		return nil, nil, Errorf(UnknownSyscall, "Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, fault.Clip(m.Type))
 	}
 	if m.Kind != row.Kind {
 		return nil, nil, violation(n.kind, "%s is a %s, not a %s", row.Type, row.Kind.word(m.Dialect), m.Kind.word(m.Dialect))
@@ -33,7 +35,7 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 func (m *Message) OwnRequest() (*Syscall, any, *Error) {
 	row, ok := Lookup(m.Type)
 	if !ok || !row.Internal {
-		return nil, nil, Errorf(Internal, "%s is no command of the kernel's own", clip(m.Type))
+		return nil, nil, Errorf(Internal, "%s is no command of the kernel's own", fault.Clip(m.Type))
 	}
 	in, err := row.input(m.Data)
 	return row, in, err

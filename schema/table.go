@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // Domain names the state machine, and so the actor, that owns a syscall.
@@ -113,11 +115,11 @@ func Lookup(typ string) (*Syscall, bool) {
 
 // AppendDescription appends what Syscall.Describe answers about s, in the words of dialect d.
 func (s *Syscall) AppendDescription(dst []byte, d Dialect) []byte {
-	dst = appendString(append(dst, `{"name":`...), s.Type)
+	dst = jsontype.AppendString(append(dst, `{"name":`...), s.Type)
 	dst = append(dst, `,"`...)
 	dst = append(dst, d.names().kind...)
-	dst = appendString(append(dst, `":`...), s.Kind.word(d))
-	dst = appendString(append(dst, `,"description":`...), s.Description)
+	dst = jsontype.AppendString(append(dst, `":`...), s.Kind.word(d))
+	dst = jsontype.AppendString(append(dst, `,"description":`...), s.Description)
 	dst = s.Input.AppendJSONSchema(append(dst, `,"input":`...))
 	dst = s.Output.AppendJSONSchema(append(dst, `,"output":`...))
 	return append(dst, '}')
