@@ -113,7 +113,7 @@ func UserSpace(name string) bool { return strings.Contains(name, "/") }
 func ShortCall(name string, args []Value) (typ string, data []byte, err *Error) {
 	rows := abi().byName[name]
 	if len(rows) == 0 {
-		return "", nil, Errorf(UnknownSyscall, "no such syscall: %q. Names without a slash are the kernel's, such as ping, memory and "+
+		return "", nil, fault.WireUnknownSyscall.New("no such syscall: %q. Names without a slash are the kernel's, such as ping, memory and "+
 			"describe; what lies below root is called by its path, such as os/tools/name", fault.Clip(name))
 	}
 	row := rows[0]

@@ -84,19 +84,24 @@ type AuditVerifyOutput struct {
 	Broken  string `json:"broken,omitzero" keep:"always" doc:"Where it is broken, and how."`
 }
 
-func auditRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Audit.Log", Kind: KindQuery, Domain: Audit, Alone: true, Input: TypeOf[AuditLogInput](), Output: TypeOf[AuditLogOutput](),
-			Description: "Returns entries of the audit log.",
-		},
-		{
-			Type: "Audit.Metrics", Kind: KindQuery, Domain: Audit, Input: TypeOf[AuditMetricsInput](), Output: TypeOf[AuditMetricsOutput](),
-			Description: "Counts syscalls and refusals, and says how long syscalls took, over the whole journal.",
-		},
-		{
-			Type: "Audit.Verify", Kind: KindQuery, Domain: Audit, Alone: true, Input: TypeOf[AuditVerifyInput](), Output: TypeOf[AuditVerifyOutput](),
-			Description: "Checks the whole journal: the chain, and the signed checkpoints.",
-		},
-	}
+// The syscalls of this file.
+var (
+	AuditLog = NewQuery[AuditLogInput, AuditLogOutput](Syscall{
+		Type: "Audit.Log", Domain: Audit, Alone: true,
+		Description: "Returns entries of the audit log.",
+	})
+
+	AuditMetrics = NewQuery[AuditMetricsInput, AuditMetricsOutput](Syscall{
+		Type: "Audit.Metrics", Domain: Audit,
+		Description: "Counts syscalls and refusals, and says how long syscalls took, over the whole journal.",
+	})
+
+	AuditVerify = NewQuery[AuditVerifyInput, AuditVerifyOutput](Syscall{
+		Type: "Audit.Verify", Domain: Audit, Alone: true,
+		Description: "Checks the whole journal: the chain, and the signed checkpoints.",
+	})
+)
+
+func auditRows() []*Syscall {
+	return []*Syscall{AuditLog.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall}
 }

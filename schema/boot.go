@@ -11,12 +11,14 @@ type BootedInput struct {
 	Held      bool   `json:"held,omitzero" keep:"always" doc:"Whether the agents of the epoch before are not started until the operator says so."`
 }
 
-// bootRows are of the kernel's domain.
-func bootRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Kernel.Booted", Kind: KindCommand, Domain: Kernel, Internal: true, Input: TypeOf[BootedInput](), Output: TypeOf[BootedInput](),
-			Description: "Notes that the kernel started, and which life of the state directory that is.",
-		},
-	}
+// The syscalls of this file.
+var (
+	KernelBooted = NewStep[BootedInput, BootedInput](Syscall{
+		Type: "Kernel.Booted", Domain: Kernel,
+		Description: "Notes that the kernel started, and which life of the state directory that is.",
+	})
+)
+
+func bootRows() []*Syscall {
+	return []*Syscall{KernelBooted.Syscall}
 }

@@ -109,31 +109,39 @@ type Effective struct {
 	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch; absent: nothing."`
 }
 
-func capabilityRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Capability.Grant", Kind: KindCommand, Domain: Capability, Input: TypeOf[GrantInput](), Output: TypeOf[GrantOutput](),
-			Description: "Grants a process what it may call and hold, in place of all that it was granted before, or added to it. An agent grants only to its descendants, and no more than it may do itself, then and later.",
-		},
-		{
-			Type: "Capability.GrantDefault", Kind: KindCommand, Domain: Capability, Input: TypeOf[GrantDefaultInput](), Output: TypeOf[GrantOutput](),
-			Description: "Grants a process the ten syscalls of the capability model, Ipc.Receive and 200 units of each resource, in place of all that it was granted before.",
-		},
-		{
-			Type: "Capability.Revoke", Kind: KindCommand, Domain: Capability, Urgent: true, Input: TypeOf[RevokeInput](), Output: TypeOf[RevokeOutput](),
-			Description: "Takes a process's token away, and with it all that was granted from it. An agent revokes only its descendants'. What the process holds stays with it until it is released.",
-		},
-		{
-			Type: "Capability.RevokeExpired", Kind: KindCommand, Domain: Capability, Input: TypeOf[RevokeExpiredInput](), Output: TypeOf[RevokeExpiredOutput](),
-			Description: "Takes away every token that has expired.",
-		},
-		{
-			Type: "Capability.Endow", Kind: KindCommand, Domain: Capability, Input: TypeOf[EndowInput](), Output: TypeOf[Token](), Internal: true,
-			Description: "The kernel grants to a process that is about to be.",
-		},
-		{
-			Type: "Capability.Strip", Kind: KindCommand, Domain: Capability, Input: TypeOf[StripInput](), Output: TypeOf[SuccessOutput](), Internal: true,
-			Description: "The kernel takes away the tokens of processes that are gone.",
-		},
-	}
+// The syscalls of this file.
+var (
+	CapabilityGrant = NewCommand[GrantInput, GrantOutput](Syscall{
+		Type: "Capability.Grant", Domain: Capability,
+		Description: "Grants a process what it may call and hold, in place of all that it was granted before, or added to it. An agent grants only to its descendants, and no more than it may do itself, then and later.",
+	})
+
+	CapabilityGrantDefault = NewCommand[GrantDefaultInput, GrantOutput](Syscall{
+		Type: "Capability.GrantDefault", Domain: Capability,
+		Description: "Grants a process the ten syscalls of the capability model, Ipc.Receive and 200 units of each resource, in place of all that it was granted before.",
+	})
+
+	CapabilityRevoke = NewCommand[RevokeInput, RevokeOutput](Syscall{
+		Type: "Capability.Revoke", Domain: Capability, Urgent: true,
+		Description: "Takes a process's token away, and with it all that was granted from it. An agent revokes only its descendants'. What the process holds stays with it until it is released.",
+	})
+
+	CapabilityRevokeExpired = NewCommand[RevokeExpiredInput, RevokeExpiredOutput](Syscall{
+		Type: "Capability.RevokeExpired", Domain: Capability,
+		Description: "Takes away every token that has expired.",
+	})
+
+	CapabilityEndow = NewStep[EndowInput, Token](Syscall{
+		Type: "Capability.Endow", Domain: Capability,
+		Description: "The kernel grants to a process that is about to be.",
+	})
+
+	CapabilityStrip = NewStep[StripInput, SuccessOutput](Syscall{
+		Type: "Capability.Strip", Domain: Capability,
+		Description: "The kernel takes away the tokens of processes that are gone.",
+	})
+)
+
+func capabilityRows() []*Syscall {
+	return []*Syscall{CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall}
 }

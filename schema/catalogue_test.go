@@ -16,11 +16,10 @@ import (
 func TestEachRowIsComplete(t *testing.T) {
 	t.Parallel()
 	rows := schema.Syscalls()
-	if !slices.IsSortedFunc(rows, func(a, b schema.Syscall) int { return strings.Compare(a.Type, b.Type) }) {
+	if !slices.IsSortedFunc(rows, func(a, b *schema.Syscall) int { return strings.Compare(a.Type, b.Type) }) {
 		t.Error("the table is not sorted")
 	}
-	for i := range rows {
-		row := &rows[i]
+	for i, row := range rows {
 		if i > 0 && rows[i-1].Type == row.Type {
 			t.Errorf("%s is there twice", row.Type)
 		}
@@ -33,11 +32,10 @@ func TestEachRowIsComplete(t *testing.T) {
 		if found, ok := schema.Lookup(row.Type); !ok || found != row {
 			t.Errorf("Lookup(%s) = %v, %t", row.Type, found, ok)
 		}
-		if row.AliasOf == "" {
-			continue
-		}
-		if other, ok := schema.Lookup(row.AliasOf); !ok || other.AliasOf != "" || other.Kind != row.Kind || other.Domain != row.Domain || other.Grant != row.Grant {
-			t.Errorf("%s is another name of %s: %+v", row.Type, row.AliasOf, other)
+		for _, alias := range row.Aliases {
+			if other, ok := schema.Lookup(alias); !ok || other != row {
+				t.Errorf("%s is another name of %s: %+v", alias, row.Type, other)
+			}
 		}
 	}
 	for _, typ := range []string{"", "Syscall", "syscall.ping", "Syscall.Ping ", "Syscall.Register"} {
@@ -61,14 +59,13 @@ func TestAppendDescription(t *testing.T) {
 	t.Parallel()
 	describe, _ := schema.Lookup("Syscall.Describe")
 	rows := schema.Syscalls()
-	for i := range rows {
-		row := &rows[i]
+	for _, row := range rows {
 		for _, d := range dialects {
 			want := map[string]any{
 				"name": row.Type, in(d, "@kind"): row.Kind.String(), "description": row.Description,
-				"input": schemaOf(t, row.Input), "output": schemaOf(t, row.Output),
+				"input": schemaOf(t, row.Input()), "output": schemaOf(t, row.Output()),
 			}
-			text := row.AppendDescription(nil, d)
+			text := row.Describe(d).AppendJSON(nil)
 			var got map[string]any
 			if err := json.Unmarshal(text, &got); err != nil || !schema.Valid(text) {
 				t.Fatalf("%s: %v", text, err)
@@ -79,7 +76,7 @@ func TestAppendDescription(t *testing.T) {
 			if d != schema.OsMessage {
 				continue
 			}
-			if _, err := describe.Output.Decode(text); err != nil {
+			if _, err := describe.Output().Decode(text); err != nil {
 				t.Errorf("%s: %v", row.Type, err)
 			}
 			line := schema.AppendReply(nil, &schema.Message{Type: "Syscall.Describe"}, text, stampOf(schema.Proof{}))
@@ -97,7 +94,7 @@ func TestEchoIsDescribedAsInTheSpec(t *testing.T) {
 	text := func(name string) string {
 		return fmt.Sprintf(`{"type":"object","properties":{"%s":{"type":"string"}},"required":["%[1]s"],"additionalProperties":false}`, name)
 	}
-	for name, typ := range map[string]*schema.Type{"message": row.Input, "echo": row.Output} {
+	for name, typ := range map[string]*schema.Type{"message": row.Input(), "echo": row.Output()} {
 		s := schemaOf(t, typ)
 		delete(s["properties"].(map[string]any)[name].(map[string]any), "description")
 		got, err := json.Marshal(s)

@@ -13,15 +13,19 @@ type ClockOutput struct {
 	Tick int64 `json:"tick" keep:"always" doc:"The kernel's tick."`
 }
 
-func clockRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Clock.Get", Kind: KindQuery, Domain: Kernel, Input: TypeOf[ClockGetInput](), Output: TypeOf[ClockOutput](),
-			Description: "Returns the kernel's tick.",
-		},
-		{
-			Type: "Clock.Advance", Kind: KindCommand, Domain: Kernel, Input: TypeOf[ClockAdvanceInput](), Output: TypeOf[ClockOutput](),
-			Description: "Moves the kernel's clock on.",
-		},
-	}
+// The syscalls of this file.
+var (
+	ClockGet = NewQuery[ClockGetInput, ClockOutput](Syscall{
+		Type: "Clock.Get", Domain: Kernel,
+		Description: "Returns the kernel's tick.",
+	})
+
+	ClockAdvance = NewCommand[ClockAdvanceInput, ClockOutput](Syscall{
+		Type: "Clock.Advance", Domain: Kernel,
+		Description: "Moves the kernel's clock on.",
+	})
+)
+
+func clockRows() []*Syscall {
+	return []*Syscall{ClockGet.Syscall, ClockAdvance.Syscall}
 }

@@ -49,19 +49,24 @@ type DeriveOutput struct {
 	Alg   string `json:"alg" keep:"always" doc:"Cipher that it seals with, A256GCM."`
 }
 
-func cryptoRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Crypto.Seal", Kind: KindCommand, Domain: Crypto, Alone: true, Input: TypeOf[SealInput](), Output: TypeOf[SealOutput](),
-			Description: "Seals a text with the kernel's key: the value that it answers may be stored and shown, and is what vault/ takes. It is another value each time, so an idempotency key has no effect.",
-		},
-		{
-			Type: "Crypto.Open", Kind: KindQuery, Domain: Crypto, Alone: true, Grant: ByName, Input: TypeOf[OpenInput](), Output: TypeOf[OpenOutput](),
-			Description: "Opens a value that was sealed with the kernel's key. An agent needs a grant that names it: neither Crypto.* nor * includes it.",
-		},
-		{
-			Type: "Crypto.Derive", Kind: KindQuery, Domain: Crypto, Alone: true, Input: TypeOf[DeriveInput](), Output: TypeOf[DeriveOutput](),
-			Description: "Makes the kernel's sealing key ready, and names it. The key itself never leaves the kernel.",
-		},
-	}
+// The syscalls of this file.
+var (
+	CryptoSeal = NewCommand[SealInput, SealOutput](Syscall{
+		Type: "Crypto.Seal", Domain: Crypto, Alone: true,
+		Description: "Seals a text with the kernel's key: the value that it answers may be stored and shown, and is what vault/ takes. It is another value each time, so an idempotency key has no effect.",
+	})
+
+	CryptoOpen = NewQuery[OpenInput, OpenOutput](Syscall{
+		Type: "Crypto.Open", Domain: Crypto, Grant: ByName, Alone: true,
+		Description: "Opens a value that was sealed with the kernel's key. An agent needs a grant that names it: neither Crypto.* nor * includes it.",
+	})
+
+	CryptoDerive = NewQuery[DeriveInput, DeriveOutput](Syscall{
+		Type: "Crypto.Derive", Domain: Crypto, Alone: true,
+		Description: "Makes the kernel's sealing key ready, and names it. The key itself never leaves the kernel.",
+	})
+)
+
+func cryptoRows() []*Syscall {
+	return []*Syscall{CryptoSeal.Syscall, CryptoOpen.Syscall, CryptoDerive.Syscall}
 }

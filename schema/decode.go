@@ -29,10 +29,10 @@ func Decode(line []byte, fallback Dialect) (Message, *Error) {
 		return m, m.decodeEnvelope(&e)
 	}
 	if jsontype.TooDeep(line, MaxDepth) {
-		return m, Errorf(InvalidJSON, "Invalid JSON: nested deeper than %d levels", MaxDepth)
+		return m, fault.WireInvalidJSON.New("Invalid JSON: nested deeper than %d levels", MaxDepth)
 	}
 	if !jsontext.Value(line).IsValid() {
-		return m, Errorf(InvalidJSON, "Invalid JSON: %s", syntaxFault(line))
+		return m, fault.WireInvalidJSON.New("Invalid JSON: %s", syntaxFault(line))
 	}
 	if i := jsontype.SkipSpace(line, 0); line[i] != '{' {
 		return m, violation("", "the message must be a JSON object")
@@ -124,7 +124,7 @@ func readType(raw []byte) string {
 		return ""
 	}
 	text := jsontype.Unquote(raw)
-	if row, ok := table().byType[string(text)]; ok {
+	if row, ok := table().byType[string(text)]; ok && row.Type == string(text) {
 		return row.Type
 	}
 	if typ := string(text); ValidType(typ) {

@@ -81,32 +81,34 @@ type DeltaDropInput struct {
 	ToTick  int64  `json:"to_tick" keep:"always" min:"0" doc:"Deltas of later ticks are dropped."`
 }
 
-func deltaRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Syscall.CommitDelta", Code: "SYS_COMMIT_DELTA", Kind: KindCommand, Domain: Delta,
-			Input: TypeOf[CommitDeltaInput](), Output: TypeOf[CommitDeltaOutput](),
-			Description: "Adds a delta to an agent's memory, at the kernel's tick.",
-		},
-		{
-			Type: "Syscall.Rollback", Code: "SYS_ROLLBACK", Kind: KindCommand, Domain: Delta,
-			Input: TypeOf[RollbackInput](), Output: TypeOf[RollbackOutput](),
-			Description: "Drops the deltas that an agent's memory gained after a tick. The audit log keeps both.",
-		},
-		{
-			Type: "Delta.Drop", Kind: KindCommand, Domain: Delta, Internal: true,
-			Input: TypeOf[DeltaDropInput](), Output: TypeOf[SuccessOutput](),
-			Description: "The kernel's own: carries out a rollback.",
-		},
-		{
-			Type: "Syscall.Checkpoint", Code: "SYS_CHECKPOINT", Kind: KindCommand, Domain: Delta,
-			Input: TypeOf[CheckpointInput](), Output: TypeOf[CheckpointOutput](),
-			Description: "Numbers a checkpoint of agent memory and counts the deltas in force.",
-		},
-		{
-			Type: "Syscall.GetState", Code: "SYS_GET_STATE", Kind: KindQuery, Domain: Delta,
-			Input: TypeOf[GetStateInput](), Output: TypeOf[GetStateOutput](),
-			Description: "Describes a process, with its agent's memory folded up to a tick. An agent may read its own state only.",
-		},
-	}
+// The syscalls of this file.
+var (
+	SyscallCommitDelta = NewCommand[CommitDeltaInput, CommitDeltaOutput](Syscall{
+		Type: "Syscall.CommitDelta", Code: "SYS_COMMIT_DELTA", Domain: Delta,
+		Description: "Adds a delta to an agent's memory, at the kernel's tick.",
+	})
+
+	SyscallRollback = NewCommand[RollbackInput, RollbackOutput](Syscall{
+		Type: "Syscall.Rollback", Code: "SYS_ROLLBACK", Domain: Delta,
+		Description: "Drops the deltas that an agent's memory gained after a tick. The audit log keeps both.",
+	})
+
+	DeltaDrop = NewStep[DeltaDropInput, SuccessOutput](Syscall{
+		Type: "Delta.Drop", Domain: Delta,
+		Description: "The kernel's own: carries out a rollback.",
+	})
+
+	SyscallCheckpoint = NewCommand[CheckpointInput, CheckpointOutput](Syscall{
+		Type: "Syscall.Checkpoint", Code: "SYS_CHECKPOINT", Domain: Delta,
+		Description: "Numbers a checkpoint of agent memory and counts the deltas in force.",
+	})
+
+	SyscallGetState = NewQuery[GetStateInput, GetStateOutput](Syscall{
+		Type: "Syscall.GetState", Code: "SYS_GET_STATE", Domain: Delta,
+		Description: "Describes a process, with its agent's memory folded up to a tick. An agent may read its own state only.",
+	})
+)
+
+func deltaRows() []*Syscall {
+	return []*Syscall{SyscallCommitDelta.Syscall, SyscallRollback.Syscall, DeltaDrop.Syscall, SyscallCheckpoint.Syscall, SyscallGetState.Syscall}
 }

@@ -32,3 +32,9 @@ func (in *EffectEnd) Result() ([]byte, *Error) {
 	}
 	return outcome.Data, outcome.Err
 }
+
+// Ended is the request that ends an effect of the row.
+func (s *Syscall) Ended(end *EffectEnd) Request {
+	row, _ := Lookup(s.Outcome)
+	return Request{Row: row, Input: end}
+}

@@ -12,11 +12,14 @@ type ResolveOutput struct {
 	URI string `json:"uri" keep:"always" doc:"The name in canonical form: an address where it lies in a mount of one, else one that begins with os:///."`
 }
 
-func fileSystemRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "FileSystem.Resolve", Kind: KindQuery, Domain: Kernel, Input: TypeOf[ResolveInput](), Output: TypeOf[ResolveOutput](),
-			Description: "Says what a name means, by root, mounts and base, and opens nothing: whether it is there shows when it is read. Nothing leads above root.",
-		},
-	}
+// The syscalls of this file.
+var (
+	FileSystemResolve = NewQuery[ResolveInput, ResolveOutput](Syscall{
+		Type: "FileSystem.Resolve", Domain: Kernel,
+		Description: "Says what a name means, by root, mounts and base, and opens nothing: whether it is there shows when it is read. Nothing leads above root.",
+	})
+)
+
+func fileSystemRows() []*Syscall {
+	return []*Syscall{FileSystemResolve.Syscall}
 }

@@ -52,15 +52,17 @@ type HTTPFetchOutput struct {
 	SentDigest string            `json:"sent_digest,omitzero" keep:"always" doc:"SHA-256 of the body that was sent by reference."`
 }
 
-func httpRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Http.Fetch", Kind: KindCommand, Domain: Http, Alone: true, Outcome: "Http.Fetched", Input: TypeOf[HTTPFetchInput](), Output: TypeOf[HTTPFetchOutput](),
-			Description: "Makes one HTTP request, within limits of time and size. Loopback, private, link-local and reserved addresses are refused, on redirects too. An agent may reach the hosts that its capability lists. Whatever status the server answers with is a reply.",
-		},
-		{
-			Type: "Http.Fetched", Kind: KindCommand, Domain: Http, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
-			Description: "Notes what came of a request.",
-		},
-	}
+// The syscalls of this file.
+var (
+	HTTPFetch = NewEffect[HTTPFetchInput, HTTPFetchOutput](Syscall{
+		Type: "Http.Fetch", Domain: Http,
+		Description: "Makes one HTTP request, within limits of time and size. Loopback, private, link-local and reserved addresses are refused, on redirects too. An agent may reach the hosts that its capability lists. Whatever status the server answers with is a reply.",
+	}, Syscall{
+		Type:        "Http.Fetched",
+		Description: "Notes what came of a request.",
+	})
+)
+
+func httpRows() []*Syscall {
+	return []*Syscall{HTTPFetch.Syscall, HTTPFetch.End.Syscall}
 }

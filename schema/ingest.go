@@ -1,28 +1,26 @@
 package schema
 
-func ingestRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Kernel.Ingest", Kind: KindCommand, Domain: Process, Alone: true, Outcome: "Process.Adopted", Input: TypeOf[IngestInput](), Output: TypeOf[IngestOutput](),
-			Description: "Has a process adopt a resource: fetches, validates and loads it, and switches the process's identity. A phase that fails leaves everything as it was.",
-		},
-		{
-			Type: "Process.Adopted", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
-			Description: "Switches the identity of a process to that of a resource which went through all phases before, and keeps its content: it is what commits an ingest.",
-		},
-		{
-			Type: "FileSystem.Hydrate", Kind: KindCommand, Domain: Process, Alone: true, Outcome: "FileSystem.Hydrated", Input: TypeOf[HydrateInput](), Output: TypeOf[HydrateOutput](),
-			Description: "Describes the skills and tools that the front matter of a resource lists: each is read and checked, none is started. All of them are there, or the call fails.",
-		},
-		{
-			Type: "FileSystem.Hydrated", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
-			Description: "Ends a FileSystem.Hydrate.",
-		},
-		{
-			Type: "Syscall.Called", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
-			Description: "Ends a Syscall.Call of a path: records which tool ran, by its digest, and what it answered.",
-		},
-	}
+// The syscalls of this file.
+var (
+	KernelIngest = NewEffect[IngestInput, IngestOutput](Syscall{
+		Type: "Kernel.Ingest", Domain: Process,
+		Description: "Has a process adopt a resource: fetches, validates and loads it, and switches the process's identity. A phase that fails leaves everything as it was.",
+	}, Syscall{
+		Type:        "Process.Adopted",
+		Description: "Switches the identity of a process to that of a resource which went through all phases before, and keeps its content: it is what commits an ingest.",
+	})
+
+	FileSystemHydrate = NewEffect[HydrateInput, HydrateOutput](Syscall{
+		Type: "FileSystem.Hydrate", Domain: Process,
+		Description: "Describes the skills and tools that the front matter of a resource lists: each is read and checked, none is started. All of them are there, or the call fails.",
+	}, Syscall{
+		Type:        "FileSystem.Hydrated",
+		Description: "Ends a FileSystem.Hydrate.",
+	})
+)
+
+func ingestRows() []*Syscall {
+	return []*Syscall{KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall}
 }
 
 // Identity is what a process has become by adopting a resource (ABI 8).

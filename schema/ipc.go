@@ -3,49 +3,61 @@ package schema
 // Ipc is the domain of the mailboxes.
 const Ipc Domain = "ipc"
 
-func ipcRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Syscall.SendMsg", Code: "SYS_SEND_MSG", Kind: KindCommand, Domain: Ipc, Input: TypeOf[SendMsgInput](), Output: TypeOf[SendMsgOutput](),
-			Description: "Puts a message into a process's mailbox; an agent's to 0 into the operator's, the operator's to 0 into that of every process.",
-		},
-		{
-			Type: "Ipc.Receive", Kind: KindCommand, Domain: Ipc, Alone: true, Input: TypeOf[ReceiveInput](), Output: TypeOf[ReceiveOutput](),
-			Description: "Takes messages out of the caller's mailbox, be it a process or the operator, urgent ones first, else in the order in which they came. It can wait for the first.",
-		},
-		{
-			Type: "Ipc.Subscribe", Kind: KindCommand, Domain: Ipc, Input: TypeOf[MailSubscribeInput](), Output: TypeOf[MailSubscribeOutput](),
-			Description: "Has what is in the caller's mailbox, and what comes into it, pushed on this connection as events Ipc.MessageDelivered, as long as it lasts.",
-		},
-		{
-			Type: "Ipc.Ack", Kind: KindCommand, Domain: Ipc, Input: TypeOf[MailAckInput](), Output: TypeOf[MailAckOutput](),
-			Description: "Says that messages which were delivered with ack have been dealt with. What is not acknowledged when its connection ends is delivered again.",
-		},
-		{
-			Type: "Ipc.Broadcast", Kind: KindCommand, Domain: Ipc, Input: TypeOf[BroadcastInput](), Output: TypeOf[BroadcastOutput](),
-			Description: "Puts a message into the mailbox of every process but the sender's, and says who got it.",
-		},
-		{
-			Type: "Ipc.Open", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Makes mailboxes, where there are none yet.",
-		},
-		{
-			Type: "Ipc.Close", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Drops mailboxes with what is in them.",
-		},
-		{
-			Type: "Ipc.Address", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Notes who gets the broadcast that is about to be made.",
-		},
-		{
-			Type: "Ipc.Deliver", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailDeliverInput](), Output: TypeOf[ReceiveOutput](),
-			Description: "Takes messages out of a mailbox in order to push them to its subscriber.",
-		},
-		{
-			Type: "Ipc.Return", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailReturnInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Ends what a connection had of mailboxes: it is their subscriber no longer, and what it has not acknowledged is to be delivered again.",
-		},
-	}
+// The syscalls of this file.
+var (
+	SyscallSendMsg = NewCommand[SendMsgInput, SendMsgOutput](Syscall{
+		Type: "Syscall.SendMsg", Code: "SYS_SEND_MSG", Domain: Ipc,
+		Description: "Puts a message into a process's mailbox; an agent's to 0 into the operator's, the operator's to 0 into that of every process.",
+	})
+
+	IPCReceive = NewCommand[ReceiveInput, ReceiveOutput](Syscall{
+		Type: "Ipc.Receive", Domain: Ipc, Alone: true,
+		Description: "Takes messages out of the caller's mailbox, be it a process or the operator, urgent ones first, else in the order in which they came. It can wait for the first.",
+	})
+
+	IPCSubscribe = NewCommand[MailSubscribeInput, MailSubscribeOutput](Syscall{
+		Type: "Ipc.Subscribe", Domain: Ipc,
+		Description: "Has what is in the caller's mailbox, and what comes into it, pushed on this connection as events Ipc.MessageDelivered, as long as it lasts.",
+	})
+
+	IPCAck = NewCommand[MailAckInput, MailAckOutput](Syscall{
+		Type: "Ipc.Ack", Domain: Ipc,
+		Description: "Says that messages which were delivered with ack have been dealt with. What is not acknowledged when its connection ends is delivered again.",
+	})
+
+	IPCBroadcast = NewCommand[BroadcastInput, BroadcastOutput](Syscall{
+		Type: "Ipc.Broadcast", Domain: Ipc,
+		Description: "Puts a message into the mailbox of every process but the sender's, and says who got it.",
+	})
+
+	IPCOpen = NewStep[MailboxInput, SuccessOutput](Syscall{
+		Type: "Ipc.Open", Domain: Ipc,
+		Description: "Makes mailboxes, where there are none yet.",
+	})
+
+	IPCClose = NewStep[MailboxInput, SuccessOutput](Syscall{
+		Type: "Ipc.Close", Domain: Ipc,
+		Description: "Drops mailboxes with what is in them.",
+	})
+
+	IPCAddress = NewStep[MailboxInput, SuccessOutput](Syscall{
+		Type: "Ipc.Address", Domain: Ipc,
+		Description: "Notes who gets the broadcast that is about to be made.",
+	})
+
+	IPCDeliver = NewStep[MailDeliverInput, ReceiveOutput](Syscall{
+		Type: "Ipc.Deliver", Domain: Ipc,
+		Description: "Takes messages out of a mailbox in order to push them to its subscriber.",
+	})
+
+	IPCReturn = NewStep[MailReturnInput, SuccessOutput](Syscall{
+		Type: "Ipc.Return", Domain: Ipc,
+		Description: "Ends what a connection had of mailboxes: it is their subscriber no longer, and what it has not acknowledged is to be delivered again.",
+	})
+)
+
+func ipcRows() []*Syscall {
+	return []*Syscall{SyscallSendMsg.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall, IPCClose.Syscall, IPCAddress.Syscall, IPCDeliver.Syscall, IPCReturn.Syscall}
 }
 
 // SendMsgInput is the data of Syscall.SendMsg.

@@ -9,12 +9,14 @@ type LoginFailedInput struct {
 	Count       int64  `json:"count,omitzero" keep:"always" min:"1" doc:"How many failures of this reason the record stands for, of which it names the latest; absent where it is of one alone."`
 }
 
-// loginRows are of the kernel's domain: a login changes no state, it is for the record alone.
-func loginRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Kernel.LoginFailed", Kind: KindCommand, Domain: Kernel, Internal: true, Input: TypeOf[LoginFailedInput](), Output: TypeOf[LoginFailedInput](),
-			Description: "Notes that a connection did not prove who it is.",
-		},
-	}
+// The syscalls of this file.
+var (
+	KernelLoginFailed = NewStep[LoginFailedInput, LoginFailedInput](Syscall{
+		Type: "Kernel.LoginFailed", Domain: Kernel,
+		Description: "Notes that a connection did not prove who it is.",
+	})
+)
+
+func loginRows() []*Syscall {
+	return []*Syscall{KernelLoginFailed.Syscall}
 }

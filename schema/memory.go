@@ -49,23 +49,29 @@ type MemoryListOutput struct {
 	Next string   `json:"next,omitzero" keep:"always" doc:"There is more: the cursor of the next page."`
 }
 
-func memoryRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Memory.Get", Kind: KindQuery, Domain: Memory, Input: TypeOf[MemoryGetInput](), Output: TypeOf[Value](),
-			Description: "Returns the value stored under a key, byte for byte as it was written. proc/ holds what the kernel says of itself: proc/cmdline, proc/meminfo, proc/self/status, proc/<pid>/status, and for the operator proc/origins.",
-		},
-		{
-			Type: "Memory.Set", Kind: KindCommand, Domain: Memory, Input: TypeOf[MemorySetInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Stores a value under a key, in place of the one before. proc/ is read-only; vault/ takes sealed values only.",
-		},
-		{
-			Type: "Memory.Delete", Kind: KindCommand, Domain: Memory, Input: TypeOf[MemoryDeleteInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Removes a key with its value. A key that is not there is an error.",
-		},
-		{
-			Type: "Memory.List", Kind: KindQuery, Domain: Memory, Input: TypeOf[MemoryListInput](), Output: TypeOf[MemoryListOutput](),
-			Description: "Lists keys in ascending order, a page at a time.",
-		},
-	}
+// The syscalls of this file.
+var (
+	MemoryGet = NewQuery[MemoryGetInput, Value](Syscall{
+		Type: "Memory.Get", Domain: Memory,
+		Description: "Returns the value stored under a key, byte for byte as it was written. proc/ holds what the kernel says of itself: proc/cmdline, proc/meminfo, proc/self/status, proc/<pid>/status, and for the operator proc/origins.",
+	})
+
+	MemorySet = NewCommand[MemorySetInput, SuccessOutput](Syscall{
+		Type: "Memory.Set", Domain: Memory,
+		Description: "Stores a value under a key, in place of the one before. proc/ is read-only; vault/ takes sealed values only.",
+	})
+
+	MemoryDelete = NewCommand[MemoryDeleteInput, SuccessOutput](Syscall{
+		Type: "Memory.Delete", Domain: Memory,
+		Description: "Removes a key with its value. A key that is not there is an error.",
+	})
+
+	MemoryList = NewQuery[MemoryListInput, MemoryListOutput](Syscall{
+		Type: "Memory.List", Domain: Memory,
+		Description: "Lists keys in ascending order, a page at a time.",
+	})
+)
+
+func memoryRows() []*Syscall {
+	return []*Syscall{MemoryGet.Syscall, MemorySet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall}
 }

@@ -129,23 +129,25 @@ func PathFault(path string) string {
 	return ""
 }
 
-func netRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Net.Connect", Kind: KindCommand, Domain: Net, Internal: true, Alone: true, Outcome: "Net.Closed", Input: TypeOf[NetConnectInput](), Output: TypeOf[NetConnectOutput](),
-			Description: "An agent with --net kernel connects to a host. The kernel calls it in the agent's name.",
-		},
-		{
-			Type: "Net.Closed", Kind: KindCommand, Domain: Net, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
-			Description: "Notes how a connection ended.",
-		},
-		{
-			Type: "Net.Request", Kind: KindCommand, Domain: Net, Internal: true, Alone: true, Outcome: "Net.Answered", Input: TypeOf[NetRequestInput](), Output: TypeOf[NetRequestOutput](),
-			Description: "An agent makes a request to an upstream. The kernel calls it in the agent's name.",
-		},
-		{
-			Type: "Net.Answered", Kind: KindCommand, Domain: Net, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
-			Description: "Notes what came of a request to an upstream.",
-		},
-	}
+// The syscalls of this file.
+var (
+	NetConnect = NewEffect[NetConnectInput, NetConnectOutput](Syscall{
+		Type: "Net.Connect", Domain: Net, Internal: true,
+		Description: "An agent with --net kernel connects to a host. The kernel calls it in the agent's name.",
+	}, Syscall{
+		Type:        "Net.Closed",
+		Description: "Notes how a connection ended.",
+	})
+
+	NetRequest = NewEffect[NetRequestInput, NetRequestOutput](Syscall{
+		Type: "Net.Request", Domain: Net, Internal: true,
+		Description: "An agent makes a request to an upstream. The kernel calls it in the agent's name.",
+	}, Syscall{
+		Type:        "Net.Answered",
+		Description: "Notes what came of a request to an upstream.",
+	})
+)
+
+func netRows() []*Syscall {
+	return []*Syscall{NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall}
 }

@@ -37,7 +37,7 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 func DecodeOutcome(raw []byte) (Outcome, *Error) {
 	var o Outcome
 	if !ValidWithin(raw, 2*MaxDepth) || raw[0] != '{' { // what was written has to be read, be it deeper than any frame
-		return o, Errorf(Internal, "outcome is no JSON object")
+		return o, fault.KernelInternal.New("outcome is no JSON object")
 	}
 	var failed bool
 	var data []byte
@@ -113,7 +113,7 @@ func idOfOldText(f *Error) fault.ID {
 // DecodeErrorData reads the data of an OsMessage error, such as AppendErrorData writes.
 func DecodeErrorData(raw []byte) (*Error, *Error) {
 	if !Valid(raw) || raw[0] != '{' {
-		return nil, Errorf(InvalidInput, "error data is no JSON object")
+		return nil, fault.WireInvalidInput.New("error data is no JSON object")
 	}
 	e := &Error{}
 	var fault *Error

@@ -3,49 +3,61 @@ package schema
 // Process is the domain of the process table.
 const Process Domain = "process"
 
-func processRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Syscall.Spawn", Code: "SYS_SPAWN", Kind: KindCommand, Domain: Process, Input: TypeOf[SpawnInput](), Output: TypeOf[SpawnOutput](),
-			Description: "Adds a process under the caller, with a capability and a mailbox of its own. With a command it is answered once the program runs, or could not be started: the descriptor says which.",
-		},
-		{
-			Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Kind: KindCommand, Domain: Process, Urgent: true, Input: TypeOf[TerminateInput](), Output: TypeOf[TerminateOutput](),
-			Description: "Ends a process and its descendants: their tokens, what they held, their mailboxes and their programs go. It is answered when they are gone. Ending one twice is fine.",
-		},
-		{
-			Type: "Process.List", Kind: KindQuery, Domain: Process, Input: TypeOf[ProcessListInput](), Output: TypeOf[ProcessListOutput](),
-			Description: "Describes the processes there are, the latest ended ones included.",
-		},
-		{
-			Type: "Process.Get", Kind: KindQuery, Domain: Process, Input: TypeOf[ProcessGetInput](), Output: TypeOf[Descriptor](),
-			Description: "Describes a process.",
-		},
-		{
-			Type: "Process.Subscribe", Kind: KindQuery, Domain: Process, Input: TypeOf[ProcessSubscribeInput](), Output: TypeOf[ProcessSubscribeOutput](),
-			Description: "Has what happens to a process and its descendants from now on pushed on this connection, as events such as Process.Exited, as long as it lasts.",
-		},
-		{
-			Type: "Process.Watch", Kind: KindQuery, Domain: Process, Internal: true, Input: TypeOf[ProcessWatchInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Finds what has happened to processes since, in order to push it to who follows them.",
-		},
-		{
-			Type: "Process.Prepare", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessPrepareInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Notes what the process that is about to be spawned is granted.",
-		},
-		{
-			Type: "Process.Exit", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessExitInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Notes that processes have ended.",
-		},
-		{
-			Type: "Process.NoteStart", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessStartInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Notes that the program of a process runs.",
-		},
-		{
-			Type: "Process.NoteEnd", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessEndInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Notes that nothing of a process's program is left, and what becomes of the process.",
-		},
-	}
+// The syscalls of this file.
+var (
+	SyscallSpawn = NewCommand[SpawnInput, SpawnOutput](Syscall{
+		Type: "Syscall.Spawn", Code: "SYS_SPAWN", Domain: Process,
+		Description: "Adds a process under the caller, with a capability and a mailbox of its own. With a command it is answered once the program runs, or could not be started: the descriptor says which.",
+	})
+
+	SyscallTerminate = NewCommand[TerminateInput, TerminateOutput](Syscall{
+		Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Domain: Process, Urgent: true,
+		Description: "Ends a process and its descendants: their tokens, what they held, their mailboxes and their programs go. It is answered when they are gone. Ending one twice is fine.",
+	})
+
+	ProcessList = NewQuery[ProcessListInput, ProcessListOutput](Syscall{
+		Type: "Process.List", Domain: Process,
+		Description: "Describes the processes there are, the latest ended ones included.",
+	})
+
+	ProcessGet = NewQuery[ProcessGetInput, Descriptor](Syscall{
+		Type: "Process.Get", Domain: Process,
+		Description: "Describes a process.",
+	})
+
+	ProcessSubscribe = NewQuery[ProcessSubscribeInput, ProcessSubscribeOutput](Syscall{
+		Type: "Process.Subscribe", Domain: Process,
+		Description: "Has what happens to a process and its descendants from now on pushed on this connection, as events such as Process.Exited, as long as it lasts.",
+	})
+
+	ProcessWatch = NewQuestion[ProcessWatchInput, SuccessOutput](Syscall{
+		Type: "Process.Watch", Domain: Process,
+		Description: "Finds what has happened to processes since, in order to push it to who follows them.",
+	})
+
+	ProcessPrepare = NewStep[ProcessPrepareInput, SuccessOutput](Syscall{
+		Type: "Process.Prepare", Domain: Process,
+		Description: "Notes what the process that is about to be spawned is granted.",
+	})
+
+	ProcessExit = NewStep[ProcessExitInput, SuccessOutput](Syscall{
+		Type: "Process.Exit", Domain: Process,
+		Description: "Notes that processes have ended.",
+	})
+
+	ProcessNoteStart = NewStep[ProcessStartInput, SuccessOutput](Syscall{
+		Type: "Process.NoteStart", Domain: Process,
+		Description: "Notes that the program of a process runs.",
+	})
+
+	ProcessNoteEnd = NewStep[ProcessEndInput, SuccessOutput](Syscall{
+		Type: "Process.NoteEnd", Domain: Process,
+		Description: "Notes that nothing of a process's program is left, and what becomes of the process.",
+	})
+)
+
+func processRows() []*Syscall {
+	return []*Syscall{SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessSubscribe.Syscall, ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall}
 }
 
 // SpawnInput is the data of Syscall.Spawn.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
@@ -120,7 +121,7 @@ func Refer(t *Type, data []byte, room int, put func(content []byte) (BlobPointer
 		refs = append(jsontype.AppendString(refs, string(p.name)), `:"`+kind+`"`...)
 	}
 	if size > room {
-		return nil, nil, Errorf(Insufficient, "the answer does not fit a line")
+		return nil, nil, fault.BlobNoRoom.New("the answer does not fit a line")
 	}
 	short = []byte{'{'}
 	for _, p := range parts {

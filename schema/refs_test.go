@@ -79,7 +79,7 @@ func TestResolveTrustsNobody(t *testing.T) {
 		}
 	}
 	row, _ := schema.Lookup("Http.Fetch") // whose data is the kernel's own
-	if got := string(schema.Resolve(row.Output, []byte(`{"status":200,"bodyRef":{"scheme":"file","path":"/0"}}`), nil, s.get)); got != `{"status":200,"body":"secret"}` {
+	if got := string(schema.Resolve(row.Output(), []byte(`{"status":200,"bodyRef":{"scheme":"file","path":"/0"}}`), nil, s.get)); got != `{"status":200,"body":"secret"}` {
 		t.Errorf("made %s of it", got)
 	}
 }

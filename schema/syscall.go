@@ -1,5 +1,7 @@
 package schema
 
+import "github.com/promptware-os/pwos/schema/jsontype"
+
 // PingInput is the data of Syscall.Ping.
 type PingInput struct {
 	Payload Value `json:"payload" keep:"always" doc:"Any JSON value. It comes back byte for byte."`
@@ -8,6 +10,11 @@ type PingInput struct {
 // PingOutput is what Syscall.Ping answers.
 type PingOutput struct {
 	Payload Value `json:"payload" keep:"always" doc:"The payload of the request, byte for byte."`
+}
+
+// AppendJSON appends the answer with the payload as it was written.
+func (o PingOutput) AppendJSON(dst []byte) []byte {
+	return append(append(append(dst, `{"payload":`...), o.Payload...), '}')
 }
 
 // EchoInput is the data of Syscall.Echo.
@@ -40,6 +47,27 @@ type DescribeOutput struct {
 	Description string `json:"description" keep:"always" doc:"What the syscall does."`
 	Input       Value  `json:"input" keep:"always" doc:"JSON Schema of the request's data."`
 	Output      Value  `json:"output" keep:"always" doc:"JSON Schema of the reply's data."`
+
+	dialect Dialect
+}
+
+// Describe is what Syscall.Describe answers about s, in the words of dialect d.
+func (s *Syscall) Describe(d Dialect) DescribeOutput {
+	return DescribeOutput{
+		Name: s.Type, Kind: s.Kind.word(d), Description: s.Description,
+		Input: s.Input().AppendJSONSchema(nil), Output: s.Output().AppendJSONSchema(nil), dialect: d,
+	}
+}
+
+// AppendJSON appends the description, whose member kind is named by the dialect.
+func (o DescribeOutput) AppendJSON(dst []byte) []byte {
+	dst = jsontype.AppendString(append(dst, `{"name":`...), o.Name)
+	dst = append(append(append(dst, `,"`...), o.dialect.names().kind...), `":`...)
+	dst = jsontype.AppendString(dst, o.Kind)
+	dst = jsontype.AppendString(append(dst, `,"description":`...), o.Description)
+	dst = append(append(dst, `,"input":`...), o.Input...)
+	dst = append(append(dst, `,"output":`...), o.Output...)
+	return append(dst, '}')
 }
 
 // ShutdownInput is the data of Syscall.Shutdown.
@@ -49,3 +77,6 @@ type ShutdownInput struct{}
 type SuccessOutput struct {
 	Success bool `json:"success" keep:"always" doc:"Always true: a failure is an error message."`
 }
+
+// AppendJSON appends the answer, which is the same always.
+func (SuccessOutput) AppendJSON(dst []byte) []byte { return append(dst, `{"success":true}`...) }

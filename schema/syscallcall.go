@@ -31,9 +31,9 @@ func (m *Message) behind(call *CallInput) (*Syscall, any, *Error) {
 	}
 	row, ok := Lookup(typ)
 	if !ok || row.Internal {
-		return nil, nil, Errorf(UnknownSyscall, "no such syscall: %q stands for %s, which this kernel does not have", fault.Clip(call.Syscall), typ)
+		return nil, nil, fault.WireUnknownSyscall.New("no such syscall: %q stands for %s, which this kernel does not have", fault.Clip(call.Syscall), typ)
 	}
-	in, err := row.input(data)
+	in, err := row.decodeInput(data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,6 +76,6 @@ func aim(row *Syscall, in any, data []byte, at *Target) (any, []byte, *Error) {
 		return nil, nil, err
 	}
 	data = append(data, '}')
-	in, err := row.input(data)
+	in, err := row.decodeInput(data)
 	return in, data, err
 }

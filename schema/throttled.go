@@ -6,12 +6,14 @@ type ThrottledInput struct {
 	Count int64 `json:"count" keep:"always" min:"1" doc:"How many calls it were, in a second at most."`
 }
 
-// throttledRows are of the kernel's domain: what was throttled changes no state, it is for the record alone.
-func throttledRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Kernel.Throttled", Kind: KindCommand, Domain: Kernel, Internal: true, Input: TypeOf[ThrottledInput](), Output: TypeOf[ThrottledInput](),
-			Description: "Notes calls that were refused because the agent was over one of its bounds.",
-		},
-	}
+// The syscalls of this file.
+var (
+	KernelThrottled = NewStep[ThrottledInput, ThrottledInput](Syscall{
+		Type: "Kernel.Throttled", Domain: Kernel,
+		Description: "Notes calls that were refused because the agent was over one of its bounds.",
+	})
+)
+
+func throttledRows() []*Syscall {
+	return []*Syscall{KernelThrottled.Syscall}
 }

@@ -1,6 +1,9 @@
 package schema
 
-import "github.com/promptware-os/pwos/schema/jsontype"
+import (
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
 
 // ToolManifest is what a user-space syscall says of itself, in the file beside it or when it is asked to describe itself.
 type ToolManifest struct {
@@ -13,7 +16,7 @@ type ToolManifest struct {
 // DecodeToolManifest reads a manifest strictly. Raw values alias raw. The error is an InvalidInput or an InvalidJSON.
 func DecodeToolManifest(raw []byte) (*ToolManifest, *Error) {
 	if !Valid(raw) {
-		return nil, Errorf(InvalidJSON, "the tool's manifest is not one strict JSON value")
+		return nil, fault.ToolManifest.New("the tool's manifest is not one strict JSON value")
 	}
 	in, fault := TypeOf[ToolManifest]().Decode(raw)
 	if fault != nil {

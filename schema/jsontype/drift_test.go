@@ -52,7 +52,7 @@ func schemaOf(t *testing.T, typ *jsontype.Type) map[string]any {
 func types() map[string]*jsontype.Type {
 	all := shapes()
 	for _, row := range schema.Syscalls() {
-		all[row.Type+"/input"], all[row.Type+"/output"] = row.Input, row.Output
+		all[row.Type+"/input"], all[row.Type+"/output"] = row.Input(), row.Output()
 	}
 	return all
 }
@@ -110,7 +110,7 @@ func TestEachSchemaIsStrict(t *testing.T) {
 	for _, row := range schema.Syscalls() {
 		t.Run(row.Type, func(t *testing.T) {
 			t.Parallel()
-			for side, typ := range map[string]*jsontype.Type{"input": row.Input, "output": row.Output} {
+			for side, typ := range map[string]*jsontype.Type{"input": row.Input(), "output": row.Output()} {
 				for _, draft := range drafts {
 					compile(t, typ, draft)
 				}

@@ -168,6 +168,9 @@ func structFields(t reflect.Type, at []int) []field {
 	var fields []field
 	for i := range t.NumField() {
 		sf := t.Field(i)
+		if !sf.Anonymous && !sf.IsExported() {
+			continue // not on the wire
+		}
 		index := append(append([]int(nil), at...), i)
 		if sf.Anonymous {
 			fields = append(fields, structFields(sf.Type, index)...)
