@@ -103,8 +103,8 @@ func TestSecretsStayOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		type vaultInput struct {
-			Label  string `json:"label"`
-			Phrase string `json:"phrase" secret:"always"`
+			Label  string `json:"label" keep:"always"`
+			Phrase string `json:"phrase" keep:"never"`
 		}
 		row := schema.NewQuery[vaultInput, schema.Value](schema.Syscall{Type: "Vault.Open", Domain: schema.Memory}).Syscall
 		books := newLibrary()

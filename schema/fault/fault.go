@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 )
 
 // Fault is a failure that a client may see (MESSAGE 4.2.6, EVENT 4.2.5). It holds no secret, no stack and no path outside
@@ -123,4 +124,17 @@ func (f *Fault) SetID(id ID) {
 	if e, ok := Lookup(id); ok && e.Kind.Status() == f.Code() {
 		f.Kind = e.Kind
 	}
+}
+
+// Clip shortens what a client wrote for the message that repeats it: an answer must fit a line.
+func Clip(s string) string {
+	const most = 256 // bytes
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
 }
