@@ -122,6 +122,7 @@ const (
 	CapabilityOperatorOnly ID = "capability.operator_only"
 	CapabilityNotYours     ID = "capability.not_yours"
 	CapabilityTooMuch      ID = "capability.too_much"
+	CapabilityOtherGranter ID = "capability.other_granter"
 	CapabilityNotFound     ID = "capability.not_found"
 
 	// Idempotency keys.
@@ -307,6 +308,7 @@ var catalogue = map[ID]Entry{
 	CapabilityOperatorOnly: {Kind: Forbidden, Meaning: "Only the operator may do this.", Fix: "Ask the operator."},
 	CapabilityNotYours:     {Kind: Forbidden, Meaning: "The call is about a process that the caller has no authority over.", Fix: "Name yourself or a descendant."},
 	CapabilityTooMuch:      {Kind: Forbidden, Meaning: "More would be given than the giver holds itself.", Fix: "Give less, or have the granter's token extended."},
+	CapabilityOtherGranter: {Kind: Conflict, Meaning: "Another agent has granted the process its token.", Fix: "Have that agent or the operator add to it, or replace it."},
 	CapabilityNotFound:     {Kind: NotFound, Meaning: "The process has no token.", Fix: "Grant it one: pwos cap grant PID --add SYSCALL."},
 
 	// Idempotency keys.
