@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/egress"
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )

@@ -14,14 +14,14 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/ingest"
+	"github.com/promptware-os/pwos/effect/tool"
 	"github.com/promptware-os/pwos/host"
-	"github.com/promptware-os/pwos/ingest"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 	"github.com/promptware-os/pwos/uri"
-	"github.com/promptware-os/pwos/usercall"
 )
 
 // cachedModules is how many compiled modules are kept: a module of a large language takes a few MB.
@@ -34,7 +34,7 @@ type promptware struct {
 	web     func(*actors.Job) ingest.Web // of one job: whom it may talk to is its token's matter
 	ingests ingest.Pipeline
 	trusted *sshauth.Source // the keys whose signatures of resources count
-	tools   usercall.Caller
+	tools   tool.Caller
 
 	private []string                   // hidden from programs
 	scratch string                     // holds what programs work on; "": programs are not run
@@ -46,7 +46,7 @@ type promptware struct {
 
 // newPromptware needs the daemon's directories, and empties what the kernel before has left in its scratch.
 func newPromptware(cfg *config.Config, s *state, programs *programs, web func(*actors.Job) ingest.Web, log *slog.Logger) (*promptware, error) {
-	modules, err := usercall.NewModules(cmp.Or(cfg.Tools.MemoryBytes, 64<<20), cachedModules)
+	modules, err := tool.NewModules(cmp.Or(cfg.Tools.MemoryBytes, 64<<20), cachedModules)
 	if err != nil {
 		return nil, fmt.Errorf("make engine of modules: %w", err)
 	}
@@ -56,9 +56,9 @@ func newPromptware(cfg *config.Config, s *state, programs *programs, web func(*a
 			Space: s.space, Files: s.tree,
 			Policy: ingest.Policy{Proof: cfg.Ingest.Proof, Unpinned: cfg.Ingest.Unpinned},
 		},
-		tools: usercall.Caller{
+		tools: tool.Caller{
 			Space: s.space, Files: s.tree, Modules: modules,
-			Limits: usercall.Limits{Time: time.Duration(cfg.Tools.Time), OutputBytes: cfg.Tools.OutputBytes},
+			Limits: tool.Limits{Time: time.Duration(cfg.Tools.Time), OutputBytes: cfg.Tools.OutputBytes},
 		},
 		trusted: sshauth.NewSource(cfg.TrustedKeys(), time.Now),
 		slots:   make(chan struct{}, cmp.Or(cfg.Tools.AtOnce, max(1, runtime.GOMAXPROCS(0)/2))),

@@ -6,8 +6,8 @@ import (
 	"io"
 
 	"github.com/promptware-os/pwos/actors"
-	"github.com/promptware-os/pwos/fetch"
-	"github.com/promptware-os/pwos/ingest"
+	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema"
 )

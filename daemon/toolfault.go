@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/promptware-os/pwos/ingest"
+	"github.com/promptware-os/pwos/effect/ingest"
+	"github.com/promptware-os/pwos/effect/tool"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/uri"
-	"github.com/promptware-os/pwos/usercall"
 )
 
 // classes are what goes over the wire for each error of a name, a resource or a tool.
@@ -22,10 +22,10 @@ func classes() []struct {
 	}{
 		{schema.NotFound, []error{ingest.ErrNotFound}},
 		{schema.InvalidInput, []error{
-			usercall.ErrInput, usercall.ErrNotCallable, rootfs.ErrNotRegular, rootfs.ErrRemote, ingest.ErrFrontMatter, ingest.ErrText, ingest.ErrIntegrity,
+			tool.ErrInput, tool.ErrNotCallable, rootfs.ErrNotRegular, rootfs.ErrRemote, ingest.ErrFrontMatter, ingest.ErrText, ingest.ErrIntegrity,
 		}},
-		{schema.Forbidden, []error{rootfs.ErrRefused, ingest.ErrSignature, ingest.ErrUnproven, ingest.ErrNoWeb, usercall.ErrNoPrograms}},
-		{schema.Timeout, []error{usercall.ErrTime}},
+		{schema.Forbidden, []error{rootfs.ErrRefused, ingest.ErrSignature, ingest.ErrUnproven, ingest.ErrNoWeb, tool.ErrNoPrograms}},
+		{schema.Timeout, []error{tool.ErrTime}},
 		{schema.Insufficient, []error{rootfs.ErrTooLarge}},
 	}
 }
@@ -48,7 +48,7 @@ func fault(ctx context.Context, err error) *schema.Error {
 	if of, ok := errors.AsType[*schema.Error](err); ok { // what it is about was said around it
 		return &schema.Error{Kind: of.Kind, Message: err.Error()}
 	}
-	if _, ok := errors.AsType[*usercall.ToolError](err); ok {
+	if _, ok := errors.AsType[*tool.ToolError](err); ok {
 		return schema.Errorf(schema.Upstream, "%s", err.Error())
 	}
 	return schema.AsError(err)

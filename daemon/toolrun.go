@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/effect/tool"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/uri"
-	"github.com/promptware-os/pwos/usercall"
 )
 
 // call runs a tool, and records which one it was, also where its call came to nothing.
@@ -28,20 +28,20 @@ func (p *promptware) call(ctx context.Context, job *actors.Job) ([]byte, error) 
 		if err != nil {
 			return nil, err
 		}
-		tools.Programs = &usercall.Programs{Host: programs, Scratch: p.scratch, Private: p.private}
+		tools.Programs = &tool.Programs{Host: programs, Scratch: p.scratch, Private: p.private}
 	}
 	if err := authorize(&tools, do, job); err != nil {
 		return nil, err
 	}
 	made, err := use(ctx, &tools, do, job.PID)
 	if err == nil && !schema.ValidWithin(made.output, schema.MaxKeptDepth) {
-		err = &usercall.ToolError{URI: made.uri, Digest: made.digest, Err: fmt.Errorf("%w: nested deeper than %d levels", usercall.ErrNotJSON, schema.MaxKeptDepth)}
+		err = &tool.ToolError{URI: made.uri, Digest: made.digest, Err: fmt.Errorf("%w: nested deeper than %d levels", tool.ErrNotJSON, schema.MaxKeptDepth)}
 	}
 	if err == nil {
 		return record(made.uri, made.digest, &schema.Outcome{Data: made.output})
 	}
 	why := fault(ctx, err)
-	tool, ran := errors.AsType[*usercall.ToolError](err)
+	tool, ran := errors.AsType[*tool.ToolError](err)
 	if name, ok := errors.AsType[*uri.NameError](err); ok && why.Field == "uri" {
 		why = kernel.Invalid("syscall", "%q cannot be resolved: %v", name.Name, name.Err)
 	}
@@ -53,7 +53,7 @@ func (p *promptware) call(ctx context.Context, job *actors.Job) ([]byte, error) 
 }
 
 // authorize refuses the call of a tool that the caller's token does not name. A name that means nothing is for the call to tell.
-func authorize(tools *usercall.Caller, do *process.Tool, job *actors.Job) error {
+func authorize(tools *tool.Caller, do *process.Tool, job *actors.Job) error {
 	at, err := tools.Space.Resolve(do.Path, do.Base)
 	if err != nil {
 		return nil
@@ -71,8 +71,8 @@ type used struct {
 }
 
 // use calls a tool, or has it described.
-func use(ctx context.Context, tools *usercall.Caller, do *process.Tool, pid int64) (used, error) {
-	request := usercall.Request{Path: do.Path, Base: do.Base, Input: do.Input, PID: pid, AgentID: do.AgentID}
+func use(ctx context.Context, tools *tool.Caller, do *process.Tool, pid int64) (used, error) {
+	request := tool.Request{Path: do.Path, Base: do.Base, Input: do.Input, PID: pid, AgentID: do.AgentID}
 	if !do.Describe {
 		result, err := tools.Call(ctx, request)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/schema"
 )
 

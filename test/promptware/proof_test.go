@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/promptware-os/pwos/ingest"
+	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/sshauth"
 )
