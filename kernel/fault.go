@@ -1,15 +1,15 @@
 package kernel
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Invalid is a fault of the data's named member that its schema cannot say (PROTOCOL 3: 422).
-func Invalid(field, format string, args ...any) *schema.Error {
-	return &schema.Error{Kind: schema.InvalidInput, Field: field, Message: "Invalid input: " + field + " " + fmt.Sprintf(format, args...)}
+func Invalid(field, format string, args ...any) *fault.Fault {
+	return fault.WireInvalidInput.New("Invalid input: "+field+" "+format, args...).At(field)
 }
 
 // CheckName refuses a name with a character that people cannot see. It is for what is given a name now: the journal may hold

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // httpOf returns a grant of what may be fetched in canonical form: hosts in lower case, sorted and named once.
@@ -81,9 +82,9 @@ func (t *Token) lacking(pid, tick int64, fits func(*schema.TokenGrant) bool) int
 }
 
 // NoHost is what a process is told that may fetch from nowhere.
-func NoHost(pid int64, token *Token, tick int64) *schema.Error {
+func NoHost(pid int64, token *Token, tick int64) *fault.Fault {
 	of := token.HostLacking(pid, tick, func(g *schema.HTTPGrant) bool { return len(g.Hosts) > 0 })
-	return schema.Errorf(schema.Forbidden, `pid %d may fetch from no host: allow one with "pwos cap grant %d --add Http.Fetch --host HOST"`, pid, of)
+	return fault.HTTPForbidden.New(`pid %d may fetch from no host: allow one with "pwos cap grant %d --add Http.Fetch --host HOST"`, pid, of)
 }
 
 // sumHTTP is what several grants come to in one, to be shown.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // inside are names that lead where nobody is to go.
@@ -54,8 +54,8 @@ func TestForbidden(t *testing.T) {
 		for _, scheme := range []string{"https", "http"} {
 			for _, o := range []fetch.Options{nothing, {Resolver: inside()}} {
 				_, err := do(t, o, fetch.Request{URL: scheme + "://" + tc.host + ":" + tr.port + "/", Policy: grant(t, tc.host)})
-				shown, ok := errors.AsType[*schema.Error](err)
-				if !ok || shown.Kind != schema.Forbidden && shown.Kind != schema.InvalidInput || !strings.Contains(err.Error(), tc.says) {
+				shown, ok := errors.AsType[*fault.Fault](err)
+				if !ok || shown.Kind != fault.Forbidden && shown.Kind != fault.InvalidInput || !strings.Contains(err.Error(), tc.says) {
 					t.Errorf("%s://%q: %v, want %q", scheme, tc.host, err, tc.says)
 				}
 			}
@@ -73,7 +73,7 @@ func TestTrap(t *testing.T) {
 	for i, host := range []string{"127.0.0.1", "loopback4.test", "mapped.test"} {
 		o := fetch.Options{Resolver: inside(), Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 		_, err := do(t, o, fetch.Request{URL: "http://" + host + ":" + tr.port, Policy: grant(t, host)})
-		want(t, err, schema.Upstream)
+		want(t, err, fault.Upstream)
 		if n := tr.touched.Load(); n != int64(i+1) {
 			t.Errorf("%s: touched %d times, want %d", host, n, i+1)
 		}
@@ -97,8 +97,8 @@ func TestForbiddenByRedirect(t *testing.T) {
 		location := "https://" + tc.host + ":" + tr.port + "/"
 		to.Store(&location)
 		_, err := do(t, o, fetch.Request{URL: s.at("/3"), Policy: grant(t, tc.host)})
-		shown, ok := errors.AsType[*schema.Error](err)
-		if !ok || shown.Kind != schema.Forbidden && shown.Kind != schema.Upstream || !strings.Contains(err.Error(), strings.TrimPrefix(tc.says, "url ")) {
+		shown, ok := errors.AsType[*fault.Fault](err)
+		if !ok || shown.Kind != fault.Forbidden && shown.Kind != fault.Upstream || !strings.Contains(err.Error(), strings.TrimPrefix(tc.says, "url ")) {
 			t.Errorf("%q: %v, want %q", tc.host, err, tc.says)
 		}
 	}
@@ -126,13 +126,13 @@ func TestRebinding(t *testing.T) {
 			}))
 			req := get(t, "https://rebinding.test/")
 			_, err := f.Do(t.Context(), req)
-			want(t, err, schema.Upstream)
+			want(t, err, fault.Upstream)
 			if len(dialled) != 1 || dialled[0] != "93.184.215.14:443" {
 				t.Errorf("dialled %q", dialled)
 			}
 			for range answers[1:] {
 				_, err = f.Do(t.Context(), req)
-				want(t, err, schema.Forbidden)
+				want(t, err, fault.Forbidden)
 			}
 			if len(dialled) != 1 || r.asked != len(answers) {
 				t.Errorf("dialled %q, asked %d times", dialled, r.asked)
@@ -155,7 +155,7 @@ func (r *rebinding) LookupNetIP(ctx context.Context, network, host string) ([]ne
 func TestRecheck(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:443", "[::1]:443", "[::ffff:127.0.0.1]:443", "[fe80::1%1]:443", "@", ""} {
-		want(t, fetch.Recheck(fetch.Options{}, address), schema.Forbidden)
+		want(t, fetch.Recheck(fetch.Options{}, address), fault.Forbidden)
 	}
 	must(t, fetch.Recheck(fetch.Options{}, "93.184.215.14:443"))
 }
@@ -202,7 +202,7 @@ func TestOpened(t *testing.T) {
 			}
 			o.AllowHosts = hosts(t, strings.Fields(tc.hosts)...)
 			_, err := do(t, o, fetch.Request{URL: "https://" + tc.host + ":8443/", Policy: grant(t, tc.host)})
-			if shown, _ := errors.AsType[*schema.Error](err); (shown.Kind == schema.Upstream) != tc.ok {
+			if shown, _ := errors.AsType[*fault.Fault](err); (shown.Kind == fault.Upstream) != tc.ok {
 				t.Errorf("%v, want it reached: %t", err, tc.ok)
 			}
 		})

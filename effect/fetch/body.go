@@ -3,7 +3,6 @@ package fetch
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // unpack returns the body of an answer, bounded as it is sent and as it unpacks. packed says that a packing was undone.
@@ -20,7 +20,7 @@ func (c *call) unpack(resp *http.Response, host string) (body io.Reader, packed 
 	if resp.ContentLength > c.limits.WireBytes {
 		return nil, false, tooLarge(host, "a body", c.limits.WireBytes)
 	}
-	body = &patient{r: resp.Body, idle: c.limits.Idle, cancel: c.cancel}
+	body = &patient{r: resp.Body, call: c, host: host}
 	body = &capped{r: body, left: c.limits.WireBytes, over: tooLarge(host, "a body", c.limits.WireBytes)}
 	switch encoding := strings.ToLower(strings.Join(resp.Header.Values("Content-Encoding"), ",")); encoding {
 	case "", "identity":
@@ -83,13 +83,16 @@ func (l *capped) Read(p []byte) (int, error) {
 
 // patient ends the call when a read takes too long. What is done between reads takes none of that time.
 type patient struct {
-	r      io.Reader
-	idle   time.Duration
-	cancel context.CancelCauseFunc
+	r    io.Reader
+	call *call
+	host string
 }
 
 func (p *patient) Read(b []byte) (int, error) {
-	timer := time.AfterFunc(p.idle, func() { p.cancel(errIdle) })
+	idle := p.call.limits.Idle
+	timer := time.AfterFunc(idle, func() {
+		p.call.cancel(fault.HTTPTimeout.New("%s stopped sending for %v: try again later", p.host, idle))
+	})
 	defer timer.Stop()
 	return p.r.Read(b)
 }
@@ -110,10 +113,10 @@ func (c *call) collect(body io.Reader, host string, resp *Response) error {
 	}
 	to, err := c.req.Spill()
 	if err != nil {
-		return &localError{"keep the body", err}
+		return c.explain(host, c.fail("keep the body", err))
 	}
 	resp.Spilled = true
-	resp.Size, err = io.Copy(sink{to}, io.MultiReader(bytes.NewReader(head), body))
+	resp.Size, err = io.Copy(sink{to, c}, io.MultiReader(bytes.NewReader(head), body))
 	if err != nil {
 		return c.explain(host, err)
 	}
@@ -125,13 +128,16 @@ func fitsLine(b []byte, most int) bool {
 	return len(b) <= most && utf8.Valid(b) && len(schema.AppendString(nil, string(b)))-len(`""`) <= most
 }
 
-// sink tells an error of the caller's writer from one of the server's.
-type sink struct{ w io.Writer }
+// sink ends the call where the caller's writer fails.
+type sink struct {
+	w    io.Writer
+	call *call
+}
 
 func (s sink) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
 	if err != nil {
-		err = &localError{"keep the body", err}
+		err = s.call.fail("keep the body", err)
 	}
 	return n, err
 }
@@ -139,6 +145,7 @@ func (s sink) Write(p []byte) (int, error) {
 // outgoing is a request's body. The transport may close it after it has returned; done is closed then.
 type outgoing struct {
 	io.ReadCloser
+	call *call
 	once sync.Once
 	done chan struct{}
 }
@@ -146,7 +153,7 @@ type outgoing struct {
 func (o *outgoing) Read(p []byte) (int, error) {
 	n, err := o.ReadCloser.Read(p)
 	if err != nil && err != io.EOF {
-		err = &localError{"read the request's body", err}
+		err = o.call.fail("read the request's body", err)
 	}
 	return n, err
 }

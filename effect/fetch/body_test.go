@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // A packed body is unpacked, and nothing of its packing is told. A range is not packed, since it would be one of the pack.
@@ -89,7 +89,7 @@ func TestSpill(t *testing.T) {
 			}
 			req.Spill = nil
 			_, err = do(t, o, req)
-			want(t, err, schema.Upstream, "1000 bytes")
+			want(t, err, fault.HTTPTooLarge, "1000 bytes")
 
 			full := errors.New("disk full")
 			req.Spill = func() (io.Writer, error) { return nil, full }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -52,7 +52,7 @@ func (d *destination) dial(context.Context, string, string) (net.Conn, error) {
 		if conn, err = d.connect(netip.AddrPortFrom(a, d.port), i+1 < len(addrs)); err == nil {
 			return d.keep(conn)
 		}
-		if _, shown := errors.AsType[*schema.Error](err); shown || d.ctx.Err() != nil {
+		if _, shown := errors.AsType[*fault.Fault](err); shown || d.ctx.Err() != nil {
 			break
 		}
 	}
@@ -90,8 +90,8 @@ func (d *destination) addresses() ([]netip.Addr, error) {
 }
 
 // refuse says that an address is closed. It does not say which one: what a name stands for inside is nobody's business.
-func (t *target) refuse(why kind) *schema.Error {
-	return denied("%s is %s, which is closed to agents: have it opened in the kernel's configuration", t.url.Host, why)
+func (t *target) refuse(why kind) *fault.Fault {
+	return fault.HTTPAddress.New("%s is %s, which is closed to agents: have it opened in the kernel's configuration", t.url.Host, why)
 }
 
 func (d *destination) connect(to netip.AddrPort, more bool) (net.Conn, error) {

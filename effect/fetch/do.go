@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // call is one Do.
@@ -20,14 +20,14 @@ type call struct {
 	gate    gate
 }
 
-// Do performs the request. Whatever status a server answers with is no error. An error wraps a *schema.Error, Forbidden,
-// InvalidInput, Upstream (an answer over a limit too) or Timeout; or ctx's cause where that was cancelled; or what a
-// function of the request returned.
+// Do performs the request. Whatever status a server answers with is no error. An error wraps a fault: HTTPForbidden,
+// HTTPAddress, HTTPInvalid, HTTPUpstream, HTTPTooLarge or HTTPTimeout; or ctx's cause where that was cancelled; or what a function
+// of the request returned.
 func (f *Fetcher) Do(ctx context.Context, req Request) (*Response, error) {
 	c := &call{Fetcher: f, req: &req, parent: ctx, gate: f.gate}
-	t, h, fault := c.check()
-	if fault != nil {
-		return nil, fault
+	t, h, failure := c.check()
+	if failure != nil {
+		return nil, failure
 	}
 	timed, stop := context.WithTimeoutCause(ctx, c.timeout, errTotal)
 	defer stop()
@@ -45,14 +45,14 @@ func (f *Fetcher) Do(ctx context.Context, req Request) (*Response, error) {
 
 // Check refuses what Do would refuse without the network: what cannot be meant, and what the policy or the address in the
 // URL closes. It opens no sealed value and no body.
-func (f *Fetcher) Check(req Request) *schema.Error {
+func (f *Fetcher) Check(req Request) *fault.Fault {
 	c := &call{Fetcher: f, req: &req, gate: f.gate}
-	_, _, fault := c.check()
-	return fault
+	_, _, failure := c.check()
+	return failure
 }
 
 // check refuses what needs no network to be refused.
-func (c *call) check() (*target, *headers, *schema.Error) {
+func (c *call) check() (*target, *headers, *fault.Fault) {
 	req := c.req
 	switch req.Method {
 	case "":
@@ -65,7 +65,7 @@ func (c *call) check() (*target, *headers, *schema.Error) {
 	case req.Method == http.MethodGet:
 		req.Body = nil
 	case req.Body == nil && (req.Method == http.MethodPost || req.Method == http.MethodPut):
-		return nil, nil, invalid("body", "is missing: %s sends one, be it empty", req.Method)
+		return nil, nil, invalid("body", "is required for %s; it may be empty", req.Method)
 	case req.Body != nil && req.Body.Size > c.limits.RequestBytes:
 		return nil, nil, invalid("body", "must not be longer than %d bytes", c.limits.RequestBytes)
 	}
@@ -79,19 +79,19 @@ func (c *call) check() (*target, *headers, *schema.Error) {
 	if why != "" {
 		return nil, nil, invalid("url", "%s", why)
 	}
-	if fault := req.Policy.permit(t); fault != nil {
-		return nil, nil, fault
+	if denied := req.Policy.permit(t); denied != nil {
+		return nil, nil, denied
 	}
 	if t.addr.IsValid() {
 		if why := c.gate.judge(t.addr, allowed(c.options.AllowHosts, t)); why != "" {
 			return nil, nil, t.refuse(why)
 		}
 	}
-	h, fault := parseHeaders(req.Headers, c.limits.HeaderBytes)
-	if fault == nil {
-		fault = h.permit(t, &req.Policy)
+	h, failure := parseHeaders(req.Headers, c.limits.HeaderBytes)
+	if failure == nil {
+		failure = h.permit(t, &req.Policy)
 	}
-	return t, h, fault
+	return t, h, failure
 }
 
 // follow makes the request, and those that redirects ask for.
@@ -111,9 +111,9 @@ func (c *call) follow(t *target, h *headers) (*Response, error) {
 		if redirects == c.limits.Redirects {
 			return nil, upstream("%s redirected once more after %d redirects: fetch the final URL", t.url.Host, redirects)
 		}
-		next, fault := c.redirect(t, to)
-		if fault != nil {
-			return nil, fault
+		next, err := c.redirect(t, to)
+		if err != nil {
+			return nil, err
 		}
 		if !next.sameOrigin(t) {
 			h.leave()
@@ -127,14 +127,13 @@ func (c *call) follow(t *target, h *headers) (*Response, error) {
 }
 
 // redirect judges where t wants the request to go, as if the caller had asked for that.
-func (c *call) redirect(t *target, location string) (*target, *schema.Error) {
+func (c *call) redirect(t *target, location string) (*target, error) {
 	next, why := parseTarget(location, t.url)
 	if why != "" {
 		return nil, upstream("%s redirected to a URL that %s", t.url.Host, why)
 	}
-	if fault := c.req.Policy.permit(next); fault != nil {
-		fault.Message = t.url.Host + " redirected elsewhere: " + fault.Message
-		return nil, fault
+	if denied := c.req.Policy.permit(next); denied != nil {
+		return nil, fault.Prefix(denied, "%s redirected elsewhere", t.url.Host)
 	}
 	return next, nil
 }
@@ -148,7 +147,7 @@ func getInstead(status int, method string) bool {
 func (c *call) exchange(method string, t *target, h *headers, body *Body) (_ *Response, to string, err error) {
 	header, err := h.open(c.ctx, t, &c.req.Policy)
 	if err != nil {
-		return nil, "", c.explain(t.url.Host, err)
+		return nil, "", c.explain(t.url.Host, c.fail("make the headers", err))
 	}
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", c.options.UserAgent)
@@ -169,7 +168,9 @@ func (c *call) exchange(method string, t *target, h *headers, body *Body) (_ *Re
 		d.close()
 		<-sent
 	}()
-	late := time.AfterFunc(c.limits.Header, func() { c.cancel(errHeader) })
+	late := time.AfterFunc(c.limits.Header, func() {
+		c.cancel(fault.HTTPTimeout.New("%s did not begin to answer within %v: try again later", t.url.Host, c.limits.Header))
+	})
 	resp, err := c.transport(d).RoundTrip(req)
 	late.Stop()
 	if err != nil {
@@ -191,9 +192,9 @@ func (c *call) load(req *http.Request, body *Body) (sent chan struct{}, err erro
 	}
 	r, err := body.Open()
 	if err != nil {
-		return nil, &localError{"open the request's body", err}
+		return nil, c.explain(req.URL.Host, c.fail("open the request's body", err))
 	}
-	req.Body, req.ContentLength = &outgoing{ReadCloser: r, done: sent}, body.Size
+	req.Body, req.ContentLength = &outgoing{ReadCloser: r, call: c, done: sent}, body.Size
 	return sent, nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/effect/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // What was asked for is what is sent, and what was answered is what comes back, over HTTP/2 with a verified server.
@@ -83,13 +83,13 @@ func TestVerifies(t *testing.T) {
 	untrusting := s.options(t)
 	untrusting.RootCAs = servePlain(t, nil).options(t).RootCAs
 	_, err := do(t, untrusting, get(t, s.at("/")))
-	want(t, err, schema.Upstream, "no valid certificate")
+	want(t, err, fault.Upstream, "no valid certificate")
 
 	o := s.options(t)
 	o.AllowHosts = hosts(t, "other.test:*")
 	o.Resolver = names{"other.test": {"127.0.0.1"}}
 	_, err = do(t, o, get(t, "https://other.test:"+s.port))
-	want(t, err, schema.Upstream, "no valid certificate")
+	want(t, err, fault.Upstream, "no valid certificate")
 }
 
 // Failures have words that say what to do; none repeats what the server said.
@@ -129,16 +129,16 @@ func TestFailures(t *testing.T) {
 			req := get(t, "http://example.com:"+plain.port+path+"?q=hush")
 			req.Policy.PlainHTTP = true
 			_, err := do(t, plain.options(t), req)
-			want(t, err, schema.Upstream, "example.com:"+plain.port, says)
+			want(t, err, fault.Upstream, "example.com:"+plain.port, says)
 			if strings.Contains(err.Error(), "hush") {
 				t.Errorf("repeats what the server said: %v", err)
 			}
 		})
 	}
 	_, err := do(t, plain.options(t), get(t, plain.at("/")))
-	want(t, err, schema.Upstream, "does not speak TLS")
+	want(t, err, fault.Upstream, "does not speak TLS")
 	_, err = do(t, plain.options(t), get(t, "https://none.test/"))
-	want(t, err, schema.Upstream, "none.test is not the name of any host")
+	want(t, err, fault.Upstream, "none.test is not the name of any host")
 }
 
 // A caller that goes away ends its call, with its own reason.

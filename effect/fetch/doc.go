@@ -7,7 +7,7 @@
 // Everything that a server decides is bounded: how long it takes, how much it sends, what that unpacks to, how often it
 // redirects. A body is held in memory up to Limits.InlineBytes; what is longer goes where the request says.
 //
-// Errors wrap a *schema.Error where a client may see them. They are made here, from fixed words and the host's name:
+// Errors wrap a fault where a client may see them. They are made here, from fixed words and the host's name:
 // what a server said is never repeated, since it knows the credentials that it was sent.
 //
 // It promises no order between calls and does not try again. Nothing of a call is left when Do returns but what the

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // dialTime bounds a Dial: all addresses of a name together.
@@ -20,22 +20,22 @@ const dialTime = 15 * time.Second
 type Endpoint struct{ target *target }
 
 // ParseEndpoint reads an authority as a CONNECT request has it, host:port. Where the port is missing it is port; 0 makes it
-// necessary. The error is an InvalidInput.
+// necessary. The error is NetInvalid.
 func ParseEndpoint(authority string, port uint16) (Endpoint, error) {
 	host := authority
 	if i := strings.LastIndexByte(authority, ':'); i > strings.LastIndexByte(authority, ']') {
 		var ok bool
 		if port, ok = parsePort(authority[i+1:]); !ok {
-			return Endpoint{}, schema.Errorf(schema.InvalidInput, "Invalid input: a connection must have a port from 1 to 65535")
+			return Endpoint{}, fault.NetInvalid.New("Invalid input: a connection must have a port from 1 to 65535")
 		}
 		host = authority[:i]
 	}
 	if port == 0 {
-		return Endpoint{}, schema.Errorf(schema.InvalidInput, "Invalid input: a connection must have a port from 1 to 65535")
+		return Endpoint{}, fault.NetInvalid.New("Invalid input: a connection must have a port from 1 to 65535")
 	}
-	name, addr, fault := parseName(host)
-	if fault != "" {
-		return Endpoint{}, schema.Errorf(schema.InvalidInput, "Invalid input: a connection has a host that %s", fault)
+	name, addr, why := parseName(host)
+	if why != "" {
+		return Endpoint{}, fault.NetInvalid.New("Invalid input: a connection has a host that %s", why)
 	}
 	t := &target{name: name, addr: addr, port: port}
 	scheme := "https"
@@ -83,7 +83,7 @@ func (h Host) Ported() uint16 { return h.port }
 func (f *Fetcher) RootCAs() *x509.CertPool { return f.options.RootCAs }
 
 // Dial resolves the host of e once, judges its addresses as for Http.Fetch, and connects to one that passes. Its error is a
-// *schema.Error in words of ours.
+// fault: HTTPAddress, NetTimeout, NetUnreachable or the cause of ctx.
 func (f *Fetcher) Dial(ctx context.Context, e Endpoint) (net.Conn, error) {
 	timed, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -93,12 +93,12 @@ func (f *Fetcher) Dial(ctx context.Context, e Endpoint) (net.Conn, error) {
 	case err == nil:
 		return conn, nil
 	case ctx.Err() != nil:
-		return nil, schema.AsError(context.Cause(ctx))
+		return nil, fault.Of(context.Cause(ctx))
 	case timed.Err() != nil:
-		return nil, schema.Errorf(schema.Timeout, "%s did not accept the connection within %v: try again later", e, dialTime)
+		return nil, fault.NetTimeout.New("%s did not accept the connection within %v: try again later", e, dialTime)
 	}
-	if shown, ok := errors.AsType[*schema.Error](err); ok {
+	if shown, ok := errors.AsType[*fault.Fault](err); ok {
 		return nil, shown
 	}
-	return nil, upstream("%s %s", e, reason(err))
+	return nil, fault.NetUnreachable.New("%s %s", e, reason(err))
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // changing is a resolver whose answers change each time.
@@ -72,7 +72,7 @@ func TestDial(t *testing.T) {
 			if conn != nil {
 				_ = conn.Close()
 			}
-			shown, _ := errors.AsType[*schema.Error](err)
+			shown, _ := errors.AsType[*fault.Fault](err)
 			if tt.code == 0 && err != nil || tt.code != 0 && (shown == nil || shown.Code() != tt.code) {
 				t.Errorf("error %v, want code %d", err, tt.code)
 			}

@@ -4,80 +4,67 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
 	"syscall"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-func denied(format string, args ...any) *schema.Error {
-	return schema.Errorf(schema.Forbidden, format, args...)
+func denied(format string, args ...any) *fault.Fault { return fault.HTTPForbidden.New(format, args...) }
+
+func invalid(field, format string, args ...any) *fault.Fault {
+	return fault.HTTPInvalid.New("Invalid input: "+field+" "+format, args...).At(field)
 }
 
-func invalid(field, format string, args ...any) *schema.Error {
-	e := schema.Errorf(schema.InvalidInput, "Invalid input: "+field+" "+format, args...)
-	e.Field = field
-	return e
-}
-
-func upstream(format string, args ...any) *schema.Error {
-	return schema.Errorf(schema.Upstream, format, args...)
+func upstream(format string, args ...any) *fault.Fault {
+	return fault.HTTPUpstream.New(format, args...)
 }
 
 // tooLarge is an answer over a limit. It is the upstream's failure to stay within it: 413 is the code of a line
 // (PROTOCOL 3).
-func tooLarge(host, what string, limit int64) *schema.Error {
-	return upstream("%s answered with %s of more than %d bytes: ask for a part of it, or raise the limit of the kernel", host, what, limit)
+func tooLarge(host, what string, limit int64) *fault.Fault {
+	return fault.HTTPTooLarge.New("%s answered with %s of more than %d bytes", host, what, limit).
+		WithFix("ask for a part of it, or raise the limit of the kernel")
 }
 
-// The causes of contexts that a call of its own ends.
-var (
-	errTotal  = errors.New("time is up")
-	errHeader = errors.New("no header in time")
-	errIdle   = errors.New("no bytes in time")
-)
+// errTotal is the cause of a call's context whose time is up.
+var errTotal = errors.New("time is up")
 
-// explain turns what went wrong in an exchange with host into the error that Do returns.
+// explain turns what went wrong in an exchange with host into the error that Do returns. What ended the call from within is the
+// cause of its context: no bytes in time, or a failure of the caller's own functions, whatever the transport makes of it.
 func (c *call) explain(host string, err error) error {
 	if c.parent.Err() != nil {
 		return c.canceled()
 	}
-	if shown, ok := errors.AsType[*schema.Error](err); ok {
+	if shown, ok := errors.AsType[*fault.Fault](err); ok {
 		return shown
 	}
 	switch cause := context.Cause(c.ctx); {
 	case errors.Is(cause, errTotal):
-		return schema.Errorf(schema.Timeout, "%s did not finish within %v: ask for less, or set a longer timeout (at most %v)",
-			host, c.timeout, c.limits.MaxTimeout)
-	case errors.Is(cause, errHeader):
-		return schema.Errorf(schema.Timeout, "%s did not begin to answer within %v: try again later", host, c.limits.Header)
-	case errors.Is(cause, errIdle):
-		return schema.Errorf(schema.Timeout, "%s stopped sending for %v: try again later", host, c.limits.Idle)
-	}
-	if own, ok := errors.AsType[*localError](err); ok {
-		return own
+		return fault.HTTPTimeout.New("%s did not finish within %v: ask for less, or set a longer timeout (at most %v)", host, c.timeout, c.limits.MaxTimeout)
+	case cause != nil:
+		return cause
 	}
 	return upstream("%s %s", host, reason(err))
 }
 
-// canceled says that the caller has gone, or that its time is up.
+// canceled says that the caller's context has ended.
 func (c *call) canceled() error {
 	if errors.Is(c.parent.Err(), context.DeadlineExceeded) {
-		return schema.Errorf(schema.Timeout, "the caller's time was up before the answer was there: ask for less, or allow more time")
+		return fault.HTTPTimeout.New("the caller's time was up before the answer was there: ask for less, or allow more time")
 	}
-	return &localError{"fetch", context.Cause(c.parent)}
+	return fmt.Errorf("fetch: %w", context.Cause(c.parent))
 }
 
-// localError is a failure on our side, which the caller's own function or context explains.
-type localError struct {
-	verb string
-	err  error
+// fail ends the call with a failure of the caller's own functions.
+func (c *call) fail(verb string, err error) error {
+	err = fmt.Errorf("%s: %w", verb, err)
+	c.cancel(err)
+	return err
 }
-
-func (e *localError) Error() string { return e.verb + ": " + e.err.Error() }
-func (e *localError) Unwrap() error { return e.err }
 
 // reason says in words of ours why an exchange failed.
 func reason(err error) string {

@@ -2,11 +2,12 @@ package fetch
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // sealedPrefix begins a sealed value (PROTOCOL 5).
@@ -20,7 +21,7 @@ type headers struct {
 }
 
 // parseHeaders checks what the caller wants to send. Its errors hold no value.
-func parseHeaders(fields map[string]string, limit int64) (*headers, *schema.Error) {
+func parseHeaders(fields map[string]string, limit int64) (*headers, *fault.Fault) {
 	h := &headers{plain: http.Header{}, sealed: map[string]string{}, limit: limit}
 	var size int64
 	for name, value := range fields {
@@ -66,7 +67,7 @@ func noToken(c rune) bool {
 func noValue(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
 
 // permit refuses sealed values that would not be opened for t.
-func (h *headers) permit(t *target, p *Policy) *schema.Error {
+func (h *headers) permit(t *target, p *Policy) *fault.Fault {
 	for name := range h.sealed {
 		switch {
 		case p.opener(t) == nil:
@@ -81,14 +82,14 @@ func (h *headers) permit(t *target, p *Policy) *schema.Error {
 
 // open returns what is sent to t, with sealed values opened.
 func (h *headers) open(ctx context.Context, t *target, p *Policy) (http.Header, error) {
-	if fault := h.permit(t, p); fault != nil {
-		return nil, fault
+	if denied := h.permit(t, p); denied != nil {
+		return nil, denied
 	}
 	out := h.plain.Clone()
 	for name, sealed := range h.sealed {
 		value, err := p.opener(t)(ctx, sealed)
 		if err != nil {
-			return nil, &localError{"open the sealed value in " + name, err}
+			return nil, fmt.Errorf("open the sealed value in %s: %w", name, err)
 		}
 		if int64(len(value)) > h.limit || strings.ContainsFunc(value, noValue) {
 			return nil, invalid("headers", "has a sealed value in %s that is no header's: a control character, or too long", name)

@@ -37,12 +37,12 @@ func ParseHost(pattern string) (Host, error) {
 		return h, nil
 	}
 	rest, below := strings.CutPrefix(name, "*.")
-	found, addr, fault := parseName(rest)
-	if fault == "" && below && addr.IsValid() {
-		fault = "must be a name after *."
+	found, addr, why := parseName(rest)
+	if why == "" && below && addr.IsValid() {
+		why = "must be a name after *."
 	}
-	if fault != "" {
-		return Host{}, fmt.Errorf("read host pattern %q: the host %s", pattern, fault)
+	if why != "" {
+		return Host{}, fmt.Errorf("read host pattern %q: the host %s", pattern, why)
 	}
 	h.name = found
 	if below {
@@ -102,9 +102,9 @@ func allowed(hosts []Host, t *target) bool {
 }
 
 // parseName reads a host as it stands in a URL: an IPv6 address in brackets, an IPv4 address in four decimal parts, or an
-// ASCII name. What some resolvers take for an address beside that (hexadecimal, octal, fewer parts) is a fault, which it
-// returns in words.
-func parseName(s string) (name string, addr netip.Addr, fault string) {
+// ASCII name. What some resolvers take for an address beside that (hexadecimal, octal, fewer parts) is refused, for the reason
+// why.
+func parseName(s string) (name string, addr netip.Addr, why string) {
 	if inner, ok := strings.CutPrefix(s, "["); ok {
 		inner, closed := strings.CutSuffix(inner, "]")
 		a, err := netip.ParseAddr(inner)

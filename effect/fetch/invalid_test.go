@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // What is wrong with a request is said before anything is looked up or sent.
@@ -21,7 +21,7 @@ func TestInvalid(t *testing.T) {
 		{"method", func(r *fetch.Request) { r.Method = "get" }, "method must be one of"},
 		{"head", func(r *fetch.Request) { r.Method = "HEAD" }, "method must be one of"},
 		{"connect", func(r *fetch.Request) { r.Method = "CONNECT" }, "method must be one of"},
-		{"no body", func(r *fetch.Request) { r.Method = "POST" }, "body is missing"},
+		{"no body", func(r *fetch.Request) { r.Method = "POST" }, "body is required"},
 		{"long body", func(r *fetch.Request) { r.Method, r.Body = "PUT", &fetch.Body{Size: 1 << 30} }, "body must not be longer"},
 		{"timeout", func(r *fetch.Request) { r.Timeout = 31 * time.Second }, "timeout must be more than 0 and at most 30s"},
 		{"negative timeout", func(r *fetch.Request) { r.Timeout = -1 }, "timeout must be"},
@@ -61,7 +61,7 @@ func TestInvalid(t *testing.T) {
 			req := get(t, "https://example.com/")
 			tc.edit(&req)
 			_, err := do(t, untouched(t), req)
-			want(t, err, schema.InvalidInput, "Invalid input: ", tc.says)
+			want(t, err, fault.HTTPInvalid, "Invalid input: ", tc.says)
 			if strings.Contains(err.Error(), "hush") {
 				t.Errorf("repeats a value: %v", err)
 			}
@@ -110,9 +110,9 @@ func TestPolicy(t *testing.T) {
 			req.Policy = fetch.Policy{Hosts: hosts(t, strings.Fields(tc.hosts)...), PlainHTTP: tc.plain}
 			_, err := do(t, o, req)
 			if tc.ok {
-				want(t, err, schema.Upstream)
+				want(t, err, fault.Upstream)
 			} else {
-				want(t, err, schema.Forbidden, "granted")
+				want(t, err, fault.Forbidden, "granted")
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // counter is a sink that keeps nothing.
@@ -82,7 +82,7 @@ func TestTooLarge(t *testing.T) {
 				runtime.ReadMemStats(&before)
 				_, err := f.Do(t.Context(), req)
 				runtime.ReadMemStats(&after)
-				want(t, err, schema.Upstream, "a body of more than 41943040 bytes: ask for a part of it")
+				want(t, err, fault.HTTPTooLarge, "a body of more than 41943040 bytes: ask for a part of it")
 				if n := kept.n.Load(); n > limit {
 					t.Errorf("%d bytes were kept", n)
 				}
@@ -123,7 +123,7 @@ func TestJustLargeEnough(t *testing.T) {
 		}
 		req, _ = spill(get(t, s.at(path+"?more")))
 		_, err = do(t, o, req)
-		want(t, err, schema.Upstream, "more than 1048576")
+		want(t, err, fault.HTTPTooLarge, "more than 1048576")
 	}
 }
 
@@ -137,7 +137,7 @@ func TestLongHeader(t *testing.T) {
 	})
 	o := s.options(t)
 	_, err := do(t, o, get(t, s.at("/")))
-	want(t, err, schema.Upstream)
+	want(t, err, fault.Upstream)
 	o.Limits.HeaderBytes = 256 << 10
 	_, err = do(t, o, get(t, s.at("/")))
 	must(t, err)

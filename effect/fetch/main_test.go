@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/promptware-os/pwos/effect/fetch"
-	"github.com/promptware-os/pwos/schema"
 )
 
 // TestMain runs all tests with proxies in the environment, where nobody listens: who asked one would get nowhere.
@@ -130,15 +129,11 @@ func do(t testing.TB, o fetch.Options, req fetch.Request) (*fetch.Response, erro
 	return fetch.New(o).Do(t.Context(), req)
 }
 
-// want fails unless err is of the class and says all of what it must.
-func want(t testing.TB, err error, class schema.Class, says ...string) {
+// want fails unless err has the id or kind and says all of what it must.
+func want(t testing.TB, err error, id error, says ...string) {
 	t.Helper()
-	shown, ok := errors.AsType[*schema.Error](err)
-	if !ok {
-		t.Fatalf("error %v, want one of class %d", err, class)
-	}
-	if shown.Kind != class {
-		t.Errorf("class %d, want %d: %v", shown.Kind, class, err)
+	if !errors.Is(err, id) {
+		t.Fatalf("error %v, want %v", err, id)
 	}
 	for _, s := range says {
 		if !strings.Contains(err.Error(), s) {

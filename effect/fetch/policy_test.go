@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestPolicyElse: what one of several policies allows is allowed, never a part of one and a part of another; what none does is
@@ -37,7 +37,7 @@ func TestPolicyElse(t *testing.T) {
 		_, err := do(t, o, req)
 		switch {
 		case tc.want == "":
-			want(t, err, schema.Upstream)
+			want(t, err, fault.Upstream)
 		case err == nil || !strings.Contains(err.Error(), tc.want):
 			t.Errorf("%s: %v, want %s", tc.url, err, tc.want)
 		}

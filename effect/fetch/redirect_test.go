@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/effect/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // redirecting counts down in its path, then redirects to what to holds.
@@ -49,7 +49,7 @@ func TestRedirectLimit(t *testing.T) {
 	}
 	asked.Store(0)
 	_, err = do(t, s.options(t), get(t, s.at("/6")))
-	want(t, err, schema.Upstream, "after 5 redirects")
+	want(t, err, fault.Upstream, "after 5 redirects")
 	if asked.Load() != 6 {
 		t.Errorf("%d requests, want 6", asked.Load())
 	}
@@ -126,7 +126,7 @@ func TestRedirectPolicy(t *testing.T) {
 		req := get(t, s.at("/"))
 		req.Policy.Hosts = hosts(t, "example.com:"+s.port)
 		_, err := do(t, s.options(t), req)
-		if shown, ok := errors.AsType[*schema.Error](err); !ok || shown.Kind != schema.Forbidden && shown.Kind != schema.Upstream || !strings.Contains(err.Error(), "redirected") {
+		if shown, ok := errors.AsType[*fault.Fault](err); !ok || shown.Kind != fault.Forbidden && shown.Kind != fault.Upstream || !strings.Contains(err.Error(), "redirected") {
 			t.Errorf("%s: %v", location, err)
 		}
 	}

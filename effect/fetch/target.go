@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // maxURL bounds a URL, in bytes.
@@ -22,8 +22,8 @@ type target struct {
 	port uint16
 }
 
-// parseTarget reads a URL, relative to base where there is one. Its fault is in words that follow "url".
-func parseTarget(raw string, base *url.URL) (t *target, fault string) {
+// parseTarget reads a URL, relative to base where there is one. What is wrong is in words that follow "url".
+func parseTarget(raw string, base *url.URL) (t *target, why string) {
 	if len(raw) > maxURL {
 		return nil, "must not be longer than 8192 bytes"
 	}
@@ -50,8 +50,8 @@ func parseTarget(raw string, base *url.URL) (t *target, fault string) {
 		}
 		host = host[:i]
 	}
-	if t.name, t.addr, fault = parseName(host); fault != "" {
-		return nil, "has a host that " + fault
+	if t.name, t.addr, why = parseName(host); why != "" {
+		return nil, "has a host that " + why
 	}
 	t.url = &url.URL{Scheme: u.Scheme, Host: t.authority(u.Scheme), Path: u.Path, RawPath: u.RawPath, RawQuery: u.RawQuery, ForceQuery: u.ForceQuery}
 	if t.url.Path == "" {
@@ -92,7 +92,7 @@ func (t *target) sameOrigin(o *target) bool {
 }
 
 // permit checks the target against the caller's policy, before anything is looked up.
-func (p *Policy) permit(t *target) *schema.Error {
+func (p *Policy) permit(t *target) *fault.Fault {
 	host := false
 	for one := p; one != nil; one = one.Else {
 		if one.allows(t) {

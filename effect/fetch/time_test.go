@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // over runs a request whose connection is one end of a pipe, in a bubble of false time; play is the server at the other end.
@@ -99,7 +99,7 @@ func TestTime(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				took, err := over(t, tc.limits, tc.timeout, tc.play)
-				want(t, err, schema.Timeout, "example.com", tc.says)
+				want(t, err, fault.HTTPTimeout, "example.com", tc.says)
 				if took != tc.want {
 					t.Errorf("took %v, want %v", took, tc.want)
 				}
@@ -152,14 +152,14 @@ func TestSlowConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		_, err := fetch.New(fetch.WithDial(fetch.Options{Resolver: always{"93.184.215.14"}}, hang)).Do(t.Context(), req(t))
-		want(t, err, schema.Timeout, "did not finish within 8s")
+		want(t, err, fault.HTTPTimeout, "did not finish within 8s")
 		if took := time.Since(start); took != 8*time.Second {
 			t.Errorf("took %v", took)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		_, err := fetch.New(fetch.Options{Resolver: stuck{}}).Do(t.Context(), req(t))
-		want(t, err, schema.Timeout, "did not finish within 8s")
+		want(t, err, fault.HTTPTimeout, "did not finish within 8s")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		var tried []string
@@ -171,7 +171,7 @@ func TestSlowConnection(t *testing.T) {
 		})
 		start := time.Now()
 		_, err := fetch.New(o).Do(t.Context(), req(t))
-		want(t, err, schema.Upstream)
+		want(t, err, fault.Upstream)
 		if took := time.Since(start); len(tried) != 3 || took != 6*time.Second {
 			t.Errorf("tried %q in %v", tried, took)
 		}
@@ -192,6 +192,6 @@ func TestCallersTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := fetch.New(fetch.Options{Resolver: stuck{}}).Do(ctx, fetch.Request{URL: "https://example.com/", Policy: fetch.Policy{Hosts: hosts(t, "*")}})
-		want(t, err, schema.Timeout, "the caller's time was up")
+		want(t, err, fault.HTTPTimeout, "the caller's time was up")
 	})
 }

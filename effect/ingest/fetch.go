@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/promptware-os/pwos/rootfs"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/uri"
 )
@@ -21,13 +21,10 @@ type Fetched struct {
 	Signature []byte // what lies beside it; nil where nothing does
 }
 
-// Fetch retrieves the resource that name means beside base, and its signature. The error is a *PhaseError.
+// Fetch retrieves the resource that name means beside base, and its signature. The error is a fault of uri or
+// rootfs, IngestNoWeb, or what the web source returned.
 func (p *Pipeline) Fetch(ctx context.Context, name, base string) (*Fetched, error) {
-	f, err := p.fetch(ctx, name, base, cmp.Or(p.MaxBytes, DefaultMaxBytes))
-	if err != nil {
-		return nil, &PhaseError{Fetch, err}
-	}
-	return f, nil
+	return p.fetch(ctx, name, base, cmp.Or(p.MaxBytes, DefaultMaxBytes))
 }
 
 func (p *Pipeline) fetch(ctx context.Context, name, base string, most int64) (*Fetched, error) {
@@ -37,21 +34,19 @@ func (p *Pipeline) fetch(ctx context.Context, name, base string, most int64) (*F
 	}
 	f := &Fetched{URI: at.URI, Remote: at.Remote()}
 	if f.Data, err = p.read(ctx, at, most); err != nil {
-		return nil, err
+		return nil, fault.Prefix(err, "fetch")
 	}
 	f.Digest = rootfs.Digest(f.Data)
 	if at.Folder || strings.Contains(at.URI, "?") {
 		return f, nil // there is no name beside it
 	}
 	beside, err := p.Space.Resolve(at.URI+".sig", "")
-	if errors.Is(err, uri.ErrTooLong) {
-		return f, nil
-	} else if err != nil {
-		return nil, err
+	if err != nil {
+		return f, nil // a canonical name with .sig appended fails only for its length
 	}
 	f.Signature, err = p.read(ctx, beside, sshauth.MaxArmor)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return nil, fmt.Errorf("fetch signature: %w", err)
+	if err != nil && !errors.Is(err, fault.FileNotFound) {
+		return nil, fault.Prefix(err, "fetch: signature")
 	}
 	return f, nil
 }
@@ -66,14 +61,14 @@ func (p *Pipeline) read(ctx context.Context, at uri.Place, most int64) ([]byte, 
 		return f.Data, err
 	}
 	if p.Web == nil {
-		return nil, fmt.Errorf("fetch %s: %w", at.URI, ErrNoWeb)
+		return nil, fault.IngestNoWeb.New("%s: nothing is fetched from the web here", at.URI)
 	}
 	data, err := p.Web(ctx, at.URI, most)
 	if err == nil && int64(len(data)) > most {
-		data, err = nil, rootfs.ErrTooLarge
+		err = tooLarge(most)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("fetch %s: %w", at.URI, err)
+		return nil, fault.Prefix(err, "%s", at.URI)
 	}
 	return data, nil
 }

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bytes"
-	"fmt"
 )
 
 // MaxFrontMatter bounds front matter in bytes.
@@ -10,7 +9,7 @@ const MaxFrontMatter = 64 << 10
 
 // SplitFrontMatter cuts a text into its front matter and what follows. Front matter is there if the first line is --- (YAML) or
 // +++ (TOML) and nothing else; it ends at the next such line, or at one of ... where it is YAML. White space at the end of
-// these lines does not count. fence is 0, '-' or '+'. The error wraps ErrFrontMatter: it does not end, or is too long.
+// these lines does not count. fence is 0, '-' or '+'. The error is IngestInvalid: it does not end, or is too long.
 func SplitFrontMatter(text []byte) (front, content []byte, fence byte, err error) {
 	first, rest := line(text)
 	switch string(first) {
@@ -29,7 +28,7 @@ func SplitFrontMatter(text []byte) (front, content []byte, fence byte, err error
 		}
 		at = len(rest) - len(after)
 	}
-	return nil, nil, 0, fmt.Errorf("%w: a line of %s alone has to end it within %d bytes", ErrFrontMatter, first, MaxFrontMatter)
+	return nil, nil, 0, invalid("a line of %s alone has to end it within %d bytes", first, MaxFrontMatter)
 }
 
 // line returns the first line of text, without white space at its end, and what follows it.

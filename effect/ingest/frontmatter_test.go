@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestSplitFrontMatter: what is front matter, and what is not.
@@ -38,7 +39,7 @@ func TestSplitFrontMatter(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"---", "---\n", "---\na: 1\n", "---\na: 1\n+++\n", "+++\n...\n---\n", "---\n" + strings.Repeat("a: 1\n", ingest.MaxFrontMatter/5+1) + "---\n"} {
-		if _, _, _, err := ingest.SplitFrontMatter([]byte(text)); !errors.Is(err, ingest.ErrFrontMatter) {
+		if _, _, _, err := ingest.SplitFrontMatter([]byte(text)); !errors.Is(err, fault.IngestInvalid) {
 			t.Errorf("%.20q: %v", text, err)
 		}
 	}
@@ -88,7 +89,7 @@ func TestYAMLRefuses(t *testing.T) {
 		"a: 0x1f", "a: 0o17", "a: 012", "a: 1_000", "a: +1", "a: .5", "a: 1.", "a: .inf", "a: -.inf", "a: .nan", "a: 0b1",
 		"a: 1\n---\nb: 2", "--- a", "a: 1\n--- b", "a: " + deep, "a: [", "a: \"", "\ta: 1", "a: \xff", "a: \x00", "%YAML 9.9\n---\na: 1",
 	} {
-		if got, err := ingest.YAML([]byte(text)); !errors.Is(err, ingest.ErrFrontMatter) {
+		if got, err := ingest.YAML([]byte(text)); !errors.Is(err, fault.IngestInvalid) {
 			t.Errorf("%.40q: %s, %v", text, got, err)
 		} else if len(err.Error()) > 300 {
 			t.Errorf("%.40q: the error has %d bytes", text, len(err.Error()))
@@ -117,7 +118,7 @@ func TestTOML(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"a", "a = 1\na = 2", "a = inf", "a = nan", "a = [" + strings.Repeat("[", 40) + strings.Repeat("]", 40) + "]", strings.Repeat("a.", 40) + "a = 1"} {
-		if got, err := ingest.TOML([]byte(text)); !errors.Is(err, ingest.ErrFrontMatter) {
+		if got, err := ingest.TOML([]byte(text)); !errors.Is(err, fault.IngestInvalid) {
 			t.Errorf("%.40q: %s, %v", text, got, err)
 		}
 	}
@@ -132,7 +133,7 @@ func FuzzFrontMatter(f *testing.F) {
 		for name, read := range map[string]func([]byte) ([]byte, error){"yaml": ingest.YAML, "toml": ingest.TOML} {
 			got, err := read(front)
 			switch {
-			case err != nil && !errors.Is(err, ingest.ErrFrontMatter):
+			case err != nil && !errors.Is(err, fault.IngestInvalid):
 				t.Fatalf("%s: %v", name, err)
 			case err == nil && (!schema.Valid(got) || got[0] != '{'):
 				t.Fatalf("%s: %s", name, got)

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Kind tells what a resource was listed as.
@@ -38,14 +38,14 @@ func (p *Pipeline) Hydrate(ctx context.Context, l *Loaded, now time.Time) ([]Ite
 	for _, r := range l.Skills {
 		item, err := p.skill(ctx, r, now)
 		if err != nil {
-			return nil, fmt.Errorf("hydrate %s: %w", r.URI, err)
+			return nil, fault.Prefix(err, "hydrate %s", r.URI)
 		}
 		items = append(items, item)
 	}
 	for _, r := range l.Tools {
 		item, err := p.tool(ctx, r, now)
 		if err != nil {
-			return nil, fmt.Errorf("hydrate %s: %w", r.URI, err)
+			return nil, fault.Prefix(err, "hydrate %s", r.URI)
 		}
 		items = append(items, item)
 	}
@@ -80,13 +80,13 @@ func (p *Pipeline) tool(ctx context.Context, r Reference, now time.Time) (Item, 
 		return Item{}, err
 	}
 	raw, err := p.read(ctx, beside, schema.MaxEventLine)
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, fault.FileNotFound) {
 		return Item{}, err
 	}
 	if err == nil {
-		m, fault := schema.DecodeToolManifest(raw)
-		if fault != nil {
-			return Item{}, fmt.Errorf("read manifest %s: %w", beside.URI, fault)
+		m, invalid := schema.DecodeToolManifest(raw)
+		if invalid != nil {
+			return Item{}, fault.ToolBadManifest.New("read manifest %s: %s", beside.URI, invalid.Message)
 		}
 		item.Name, item.Description, item.Input = cmp.Or(item.Name, m.Name), cmp.Or(item.Description, m.Description), m.Input
 	}

@@ -5,8 +5,9 @@ import (
 	"crypto/sha512"
 	"crypto/subtle"
 	"encoding/base64"
-	"fmt"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // CheckIntegrity checks data against integrity metadata as subresource integrity writes it: expressions such as sha256-… and
@@ -14,11 +15,11 @@ import (
 // algorithms only the strongest counts, and of several values of that one any will do.
 //
 // Unlike a browser it refuses what is not understood: an unknown algorithm, a value of the wrong length, no expression at all.
-// Who asks for integrity is never told that it holds because nothing was checked. The error wraps ErrIntegrity.
+// Who asks for integrity is never told that it holds because nothing was checked. The error is IngestIntegrity.
 func CheckIntegrity(integrity string, data []byte) error {
 	expressions := strings.Fields(integrity)
 	if len(expressions) == 0 {
-		return fmt.Errorf("%w: it names no digest", ErrIntegrity)
+		return fault.IngestIntegrity.New("integrity does not hold: it names no digest")
 	}
 	strongest, holds := 0, false
 	for _, e := range expressions {
@@ -26,11 +27,11 @@ func CheckIntegrity(integrity string, data []byte) error {
 		name, value, _ := strings.Cut(e, "-")
 		sum := digest(name, data)
 		if sum == nil {
-			return fmt.Errorf("%w: it takes sha256-, sha384- and sha512-", ErrIntegrity)
+			return fault.IngestIntegrity.New("integrity does not hold: it takes sha256-, sha384- and sha512-")
 		}
 		want, err := base64.StdEncoding.Strict().DecodeString(value)
 		if err != nil || len(want) != len(sum) {
-			return fmt.Errorf("%w: behind %s- there must be %d bytes in base64", ErrIntegrity, name, len(sum))
+			return fault.IngestIntegrity.New("integrity does not hold: behind %s- there must be %d bytes in base64", name, len(sum))
 		}
 		if len(sum) > strongest {
 			strongest, holds = len(sum), false
@@ -40,7 +41,7 @@ func CheckIntegrity(integrity string, data []byte) error {
 		}
 	}
 	if !holds {
-		return fmt.Errorf("%w: the resource has another digest", ErrIntegrity)
+		return fault.IngestIntegrity.New("integrity does not hold: the resource has another digest")
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/ingest"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestCheckIntegrity: of what is asked for, the strongest has to hold.
@@ -48,7 +49,7 @@ func TestCheckIntegrity(t *testing.T) {
 		{good256 + "," + good256, false},
 	} {
 		err := ingest.CheckIntegrity(c.integrity, []byte(text))
-		if (err == nil) != c.holds || err != nil && !errors.Is(err, ingest.ErrIntegrity) {
+		if (err == nil) != c.holds || err != nil && !errors.Is(err, fault.IngestIntegrity) {
 			t.Errorf("%q: %v, want it to hold: %v", c.integrity, err, c.holds)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // MaxReferences bounds how many skills, and how many tools, one resource may list.
@@ -34,11 +35,11 @@ type Reference struct {
 
 // Load reads a resource: its front matter, and what that says. Of the members name and description have to be strings, skills
 // and tools lists; each item is the name of a resource, or an object of uri, and perhaps name and description. Other
-// members are the author's. The error is a *PhaseError.
+// members are the author's. The error is IngestInvalid, or IngestNotText.
 func (p *Pipeline) Load(v *Valid) (*Loaded, error) {
 	l, err := p.load(v)
 	if err != nil {
-		return nil, &PhaseError{Load, fmt.Errorf("load %s: %w", v.fetched.URI, err)}
+		return nil, fault.Prefix(err, "load: %s", v.fetched.URI)
 	}
 	return l, nil
 }
@@ -47,7 +48,7 @@ func (p *Pipeline) load(v *Valid) (*Loaded, error) {
 	f := &v.fetched
 	// A mark of the byte order would hide the front matter from us and not from others.
 	if !utf8.Valid(f.Data) || bytes.IndexByte(f.Data, 0) >= 0 || bytes.HasPrefix(f.Data, []byte("\ufeff")) {
-		return nil, ErrText
+		return nil, fault.IngestNotText.New("the resource is no text in UTF-8")
 	}
 	l := &Loaded{URI: f.URI, Digest: f.Digest, Proof: v.proof, Signer: v.signer, FrontMatter: []byte("{}")}
 	front, content, fence, err := SplitFrontMatter(f.Data)
@@ -102,7 +103,7 @@ func (p *Pipeline) references(top map[string]schema.Value, member, base string) 
 		return nil, err
 	}
 	if len(*items) > MaxReferences {
-		return nil, fmt.Errorf("%w: %s lists more than %d", ErrFrontMatter, member, MaxReferences)
+		return nil, invalid("%s lists more than %d", member, MaxReferences)
 	}
 	list := make([]Reference, 0, len(*items))
 	for i, item := range *items {
@@ -136,7 +137,7 @@ func (p *Pipeline) reference(item schema.Value, at, base string) (Reference, err
 	}
 	place, err := p.Space.Resolve(r.URI, base)
 	if err != nil {
-		return r, fmt.Errorf("%w: %s: %w", ErrFrontMatter, at, err)
+		return r, invalid("%s: %v", at, err)
 	}
 	r.URI = place.URI
 	return r, nil
@@ -164,9 +165,9 @@ func text(top map[string]schema.Value, member string) (string, error) {
 
 // decode reads valid JSON as a T; at is for the message.
 func decode[T any](raw []byte, at string) (*T, error) {
-	v, fault := schema.TypeOf[T]().Decode(raw)
-	if fault != nil {
-		return nil, fmt.Errorf("%w: %s: %s", ErrFrontMatter, at, fault.Message)
+	v, wrong := schema.TypeOf[T]().Decode(raw)
+	if wrong != nil {
+		return nil, invalid("%s: %s", at, wrong.Message)
 	}
 	return v.(*T), nil
 }

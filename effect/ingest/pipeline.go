@@ -14,7 +14,7 @@ type Files interface {
 	Read(p uri.Place, most int64) (rootfs.File, error)
 }
 
-// Web fetches an https: address in canonical form. It returns at most most bytes, an error that wraps ErrNotFound where
+// Web fetches an https: address in canonical form. It returns at most most bytes, FileNotFound where
 // the server says that there is nothing, and any other error otherwise. It decides itself where it may connect to.
 type Web func(ctx context.Context, address string, most int64) ([]byte, error)
 
@@ -54,12 +54,11 @@ type Request struct {
 
 // Result is a resource that went through all phases.
 type Result struct {
-	Phases   []Phase // those that are done: all four
 	Loaded   *Loaded
 	Identity Identity
 }
 
-// Run does all phases. The error is a *PhaseError.
+// Run does all phases; nothing follows one that fails.
 func (p *Pipeline) Run(ctx context.Context, r Request) (*Result, error) {
 	fetched, err := p.Fetch(ctx, r.URI, r.Base)
 	if err != nil {
@@ -73,5 +72,5 @@ func (p *Pipeline) Run(ctx context.Context, r Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Phases: []Phase{Fetch, Validate, Load, Adopt}, Loaded: loaded, Identity: loaded.Adopt()}, nil
+	return &Result{Loaded: loaded, Identity: loaded.Adopt()}, nil
 }

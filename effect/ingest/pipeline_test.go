@@ -3,15 +3,13 @@ package ingest_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/effect/ingest"
-	"github.com/promptware-os/pwos/rootfs"
-	"github.com/promptware-os/pwos/uri"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const coder = `---
@@ -82,9 +80,6 @@ func TestRun(t *testing.T) {
 	if diff := cmp.Diff(want, r.Loaded); diff != "" {
 		t.Error(diff)
 	}
-	if !slices.Equal(r.Phases, []ingest.Phase{ingest.Fetch, ingest.Validate, ingest.Load, ingest.Adopt}) {
-		t.Errorf("phases %v", r.Phases)
-	}
 	id := r.Identity
 	if !strings.HasPrefix(id.ContextID, "ctx-") || id.URI != want.URI || id.Digest != want.Digest || id.Name != "coder" || id.Proof != want.Proof {
 		t.Errorf("%+v", id)
@@ -101,40 +96,43 @@ func TestRunFails(t *testing.T) {
 	t.Parallel()
 	p := pipeline(t, home(), nil)
 	for name, c := range map[string]struct {
-		phase ingest.Phase
+		phase string
 		want  error
 	}{
-		"../x":               {ingest.Fetch, uri.ErrAboveRoot},
-		"file:///etc/passwd": {ingest.Fetch, uri.ErrScheme},
-		"no/such":            {ingest.Fetch, ingest.ErrNotFound},
-		"agents":             {ingest.Fetch, rootfs.ErrNotRegular},
-		"agents/":            {ingest.Fetch, rootfs.ErrNotRegular},
-		"large.md":           {ingest.Fetch, rootfs.ErrTooLarge},
-		"dir":                {ingest.Fetch, rootfs.ErrNotRegular},
-		"https://h.example/": {ingest.Fetch, ingest.ErrNotFound},
-		"bad/yaml.md":        {ingest.Load, ingest.ErrFrontMatter},
-		"bad/type.md":        {ingest.Load, ingest.ErrFrontMatter},
-		"bad/list.md":        {ingest.Load, ingest.ErrFrontMatter},
-		"bad/item.md":        {ingest.Load, ingest.ErrFrontMatter},
-		"bad/member.md":      {ingest.Load, ingest.ErrFrontMatter},
-		"bad/uri.md":         {ingest.Load, uri.ErrAboveRoot},
-		"bad/scheme.md":      {ingest.Load, uri.ErrScheme},
-		"bad/many.md":        {ingest.Load, ingest.ErrFrontMatter},
-		"bad/binary.md":      {ingest.Load, ingest.ErrText},
-		"bad/nul.md":         {ingest.Load, ingest.ErrText},
-		"bad/mark.md":        {ingest.Load, ingest.ErrText},
+		"../x":               {"fetch", fault.NameInvalid},
+		"file:///etc/passwd": {"fetch", fault.NameInvalid},
+		"no/such":            {"fetch", fault.FileNotFound},
+		"agents":             {"fetch", fault.FileNotRegular},
+		"agents/":            {"fetch", fault.FileNotRegular},
+		"large.md":           {"fetch", fault.FileTooLarge},
+		"dir":                {"fetch", fault.FileNotRegular},
+		"https://h.example/": {"fetch", fault.FileNotFound},
+		"bad/yaml.md":        {"load", fault.IngestInvalid},
+		"bad/type.md":        {"load", fault.IngestInvalid},
+		"bad/list.md":        {"load", fault.IngestInvalid},
+		"bad/item.md":        {"load", fault.IngestInvalid},
+		"bad/member.md":      {"load", fault.IngestInvalid},
+		"bad/uri.md":         {"load", fault.IngestInvalid},
+		"bad/scheme.md":      {"load", fault.IngestInvalid},
+		"bad/many.md":        {"load", fault.IngestInvalid},
+		"bad/binary.md":      {"load", fault.IngestNotText},
+		"bad/nul.md":         {"load", fault.IngestNotText},
+		"bad/mark.md":        {"load", fault.IngestNotText},
 	} {
 		r, err := p.Run(t.Context(), ingest.Request{URI: name, Now: noon})
 		if r != nil {
 			t.Errorf("%s: %+v", name, r)
 		}
 		failed(t, err, c.phase, c.want)
+		if why, bad := map[string]string{"bad/uri.md": "above root", "bad/scheme.md": "only os:///"}[name]; bad && !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v does not say %q", name, err, why)
+		}
 	}
 	r, err := p.Run(t.Context(), ingest.Request{URI: "plain.md", Integrity: "sha256-", Now: noon})
 	if r != nil {
 		t.Errorf("%+v", r)
 	}
-	failed(t, err, ingest.Validate, ingest.ErrIntegrity)
+	failed(t, err, "validate", fault.IngestIntegrity)
 }
 
 // TestLoadForms: front matter in TOML, none, and members that are there and empty.
@@ -173,14 +171,14 @@ func TestWeb(t *testing.T) {
 		return make([]byte, ingest.DefaultMaxBytes+1), nil
 	}
 	_, err = p.Run(t.Context(), ingest.Request{URI: "https://h.example/a", Now: noon})
-	failed(t, err, ingest.Fetch, rootfs.ErrTooLarge)
+	failed(t, err, "fetch", fault.FileTooLarge)
 	p.Web = nil
 	_, err = p.Run(t.Context(), ingest.Request{URI: "https://h.example/a", Now: noon})
-	failed(t, err, ingest.Fetch, ingest.ErrNoWeb)
+	failed(t, err, "fetch", fault.IngestNoWeb)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = p.Run(ctx, ingest.Request{URI: "https://h.example/a", Now: noon})
-	failed(t, err, ingest.Fetch, context.Canceled)
+	failed(t, err, "fetch", context.Canceled)
 	// A server that fails for the signature is not one that has none.
 	broken := errors.New("broken")
 	p.Web = func(_ context.Context, address string, _ int64) ([]byte, error) {
@@ -190,7 +188,7 @@ func TestWeb(t *testing.T) {
 		return []byte("x"), nil
 	}
 	_, err = p.Run(t.Context(), ingest.Request{URI: "https://h.example/a", Integrity: sri("sha256", "x"), Now: noon})
-	failed(t, err, ingest.Fetch, broken)
+	failed(t, err, "fetch", broken)
 }
 
 // TestHydrate: each listed resource with what has to be known of it.
@@ -217,7 +215,7 @@ func TestHydrate(t *testing.T) {
 	if got, err := p.Hydrate(t.Context(), load("plain.md"), noon); err != nil || len(got) != 0 {
 		t.Errorf("nothing is listed: %v, %v", got, err)
 	}
-	for name, want := range map[string]error{"bad/missing.md": ingest.ErrNotFound, "bad/unpinned.md": ingest.ErrUnproven} {
+	for name, want := range map[string]error{"bad/missing.md": fault.FileNotFound, "bad/unpinned.md": fault.IngestUnproven} {
 		if got, err := p.Hydrate(t.Context(), load(name), noon); !errors.Is(err, want) || got != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}

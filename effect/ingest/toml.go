@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"encoding"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -14,18 +13,18 @@ import (
 )
 
 // TOML turns front matter in TOML into one JSON object, members in ascending order. Dates and times are strings; inf and
-// nan are refused. The error wraps ErrFrontMatter.
+// nan are refused. The error is IngestInvalid.
 func TOML(front []byte) ([]byte, error) {
 	var top map[string]any
 	if err := toml.Unmarshal(front, &top); err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrFrontMatter, clip(err.Error()))
+		return nil, invalid("%s", clip(err.Error()))
 	}
 	return appendValue(nil, top, 0)
 }
 
 func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 	if depth > maxNesting {
-		return nil, fmt.Errorf("%w: it nests deeper than %d", ErrFrontMatter, maxNesting)
+		return nil, invalid("it nests deeper than %d", maxNesting)
 	}
 	var err error
 	switch v := v.(type) {
@@ -58,7 +57,7 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 		return strconv.AppendInt(dst, v, 10), nil
 	case float64:
 		if math.IsInf(v, 0) || math.IsNaN(v) {
-			return nil, fmt.Errorf("%w: inf and nan are not taken", ErrFrontMatter)
+			return nil, invalid("inf and nan are not taken")
 		}
 		return strconv.AppendFloat(dst, v, 'g', -1, 64), nil
 	case bool:
@@ -66,9 +65,9 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 	case encoding.TextMarshaler: // dates and times
 		text, err := v.MarshalText()
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrFrontMatter, err)
+			return nil, invalid("%v", err)
 		}
 		return schema.AppendString(dst, string(text)), nil
 	}
-	return nil, fmt.Errorf("%w: a value of type %T is not taken", ErrFrontMatter, v)
+	return nil, invalid("a value of type %T is not taken", v)
 }

@@ -2,11 +2,11 @@ package ingest
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"regexp"
 	"time"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -39,12 +39,13 @@ func (v *Valid) Proof() Proof { return v.proof }
 func (v *Valid) Signer() string { return v.signer }
 
 // Validate checks the bits against the integrity that the caller gave, "" for none, and the signature beside them, and
-// whether that is enough for the policy. now is for keys that expire. The error is a *PhaseError.
+// whether that is enough for the policy. now is for keys that expire. The error is IngestIntegrity, IngestSignature or
+// IngestUnproven.
 func (p *Pipeline) Validate(f *Fetched, integrity string, now time.Time) (*Valid, error) {
 	v := &Valid{fetched: *f}
 	err := p.validate(v, integrity, now)
 	if err != nil {
-		return nil, &PhaseError{Validate, fmt.Errorf("validate %s: %w", f.URI, err)}
+		return nil, fault.Prefix(err, "validate: %s", f.URI)
 	}
 	return v, nil
 }
@@ -66,7 +67,7 @@ func (p *Pipeline) validate(v *Valid, integrity string, now time.Time) error {
 	case v.signer != "":
 		v.proof = BySignature
 	case p.Policy.Proof:
-		return fmt.Errorf("%w: give its integrity, or sign it with a trusted key%s", ErrUnproven, stranger)
+		return fault.IngestUnproven.New("nothing proves the resource: give its integrity, or sign it with a trusted key%s", stranger)
 	case !f.Remote:
 		v.proof = Local
 	case Pinned(f.URI):
@@ -74,7 +75,7 @@ func (p *Pipeline) validate(v *Valid, integrity string, now time.Time) error {
 	case p.Policy.Unpinned:
 		v.proof = None
 	default:
-		return fmt.Errorf("%w: give its integrity, %s, or name a version tag or commit in its address%s", ErrUnproven, f.Digest, stranger)
+		return fault.IngestUnproven.New("nothing proves the resource: give its integrity, %s, or name a version tag or commit in its address%s", f.Digest, stranger)
 	}
 	return nil
 }
@@ -87,7 +88,7 @@ func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) 
 	}
 	sig, err := sshauth.ParseArmored(string(v.fetched.Signature))
 	if err != nil {
-		return "", fmt.Errorf("%w: make it with \"ssh-keygen -Y sign -n %s\"", ErrSignature, Namespace)
+		return "", fault.IngestSignature.New("the signature beside the resource does not hold: make it with \"ssh-keygen -Y sign -n %s\"", Namespace)
 	}
 	if p.Policy.Trusted == nil {
 		return "; it is signed by " + sig.Key.Fingerprint() + ", which is not trusted", nil
@@ -100,7 +101,7 @@ func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) 
 		return "; it is signed by " + sig.Key.Fingerprint() + ", and the kernel cannot read which keys it trusts: its log says why", nil
 	}
 	if err := sig.Verify(Namespace, v.fetched.Data, false); err != nil {
-		return "", fmt.Errorf("%w: the key %s has not signed these bits for %s", ErrSignature, sig.Key.Fingerprint(), Namespace)
+		return "", fault.IngestSignature.New("the signature beside the resource does not hold: the key %s has not signed these bits for %s", sig.Key.Fingerprint(), Namespace)
 	}
 	v.signer = sig.Key.Fingerprint()
 	return "", nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/ingest"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestValidate goes through what answers for a resource, by policy.
@@ -30,36 +31,36 @@ func TestValidate(t *testing.T) {
 	}{
 		"local":                              {policy: plain, want: ingest.Local},
 		"local, integrity":                   {policy: plain, integrity: sri("sha256", text), want: ingest.ByIntegrity},
-		"local, wrong integrity":             {policy: plain, integrity: sri("sha256", "x"), fails: ingest.ErrIntegrity},
+		"local, wrong integrity":             {policy: plain, integrity: sri("sha256", "x"), fails: fault.IngestIntegrity},
 		"local, signed":                      {policy: plain, sig: good, want: ingest.BySignature},
 		"local, signed, integrity":           {policy: plain, sig: good, integrity: sri("sha256", text), want: ingest.ByIntegrity},
-		"local, signed, wrong integrity":     {policy: plain, sig: good, integrity: sri("sha256", "x"), fails: ingest.ErrIntegrity},
-		"local, bad signature":               {policy: plain, sig: sign(t, ours, ingest.Namespace, "x"), fails: ingest.ErrSignature},
-		"local, bad signature, integrity":    {policy: plain, sig: sign(t, ours, ingest.Namespace, "x"), integrity: sri("sha256", text), fails: ingest.ErrSignature},
-		"local, signed for something else":   {policy: plain, sig: sign(t, ours, "file", text), fails: ingest.ErrSignature},
-		"local, no signature at all":         {policy: plain, sig: "no signature", fails: ingest.ErrSignature},
-		"local, an empty signature":          {policy: plain, sig: "\n", fails: ingest.ErrSignature},
+		"local, signed, wrong integrity":     {policy: plain, sig: good, integrity: sri("sha256", "x"), fails: fault.IngestIntegrity},
+		"local, bad signature":               {policy: plain, sig: sign(t, ours, ingest.Namespace, "x"), fails: fault.IngestSignature},
+		"local, bad signature, integrity":    {policy: plain, sig: sign(t, ours, ingest.Namespace, "x"), integrity: sri("sha256", text), fails: fault.IngestSignature},
+		"local, signed for something else":   {policy: plain, sig: sign(t, ours, "file", text), fails: fault.IngestSignature},
+		"local, no signature at all":         {policy: plain, sig: "no signature", fails: fault.IngestSignature},
+		"local, an empty signature":          {policy: plain, sig: "\n", fails: fault.IngestSignature},
 		"local, a stranger's":                {policy: plain, sig: sign(t, theirs, ingest.Namespace, text), want: ingest.Local},
 		"local, nobody trusted":              {policy: nobody, sig: good, want: ingest.Local},
 		"local, key expired":                 {policy: plain, sig: good, late: true, want: ingest.Local},
-		"proof":                              {policy: proof, fails: ingest.ErrUnproven},
+		"proof":                              {policy: proof, fails: fault.IngestUnproven},
 		"proof, signed":                      {policy: proof, sig: good, want: ingest.BySignature},
 		"proof, integrity":                   {policy: proof, integrity: sri("sha512", text), want: ingest.ByIntegrity},
-		"proof, a stranger's":                {policy: proof, sig: sign(t, theirs, ingest.Namespace, text), fails: ingest.ErrUnproven},
-		"proof, key expired":                 {policy: proof, sig: good, late: true, fails: ingest.ErrUnproven},
-		"proof, a pin is not enough":         {policy: proof, address: "https://h.example/v1.2.3/a", fails: ingest.ErrUnproven},
-		"web":                                {policy: plain, address: "https://h.example/a", fails: ingest.ErrUnproven},
-		"web, branch":                        {policy: plain, address: "https://h.example/main/a", fails: ingest.ErrUnproven},
+		"proof, a stranger's":                {policy: proof, sig: sign(t, theirs, ingest.Namespace, text), fails: fault.IngestUnproven},
+		"proof, key expired":                 {policy: proof, sig: good, late: true, fails: fault.IngestUnproven},
+		"proof, a pin is not enough":         {policy: proof, address: "https://h.example/v1.2.3/a", fails: fault.IngestUnproven},
+		"web":                                {policy: plain, address: "https://h.example/a", fails: fault.IngestUnproven},
+		"web, branch":                        {policy: plain, address: "https://h.example/main/a", fails: fault.IngestUnproven},
 		"web, pinned":                        {policy: plain, address: "https://h.example/v1.2.3/a", want: ingest.ByPin},
 		"web, integrity":                     {policy: plain, address: "https://h.example/a", integrity: sri("sha256", text), want: ingest.ByIntegrity},
-		"web, pinned, wrong integrity":       {policy: plain, address: "https://h.example/v1.2.3/a", integrity: sri("sha256", "x"), fails: ingest.ErrIntegrity},
+		"web, pinned, wrong integrity":       {policy: plain, address: "https://h.example/v1.2.3/a", integrity: sri("sha256", "x"), fails: fault.IngestIntegrity},
 		"web, signed":                        {policy: plain, address: "https://h.example/a", sig: good, want: ingest.BySignature},
-		"web, a stranger's":                  {policy: plain, address: "https://h.example/a", sig: sign(t, theirs, ingest.Namespace, text), fails: ingest.ErrUnproven},
+		"web, a stranger's":                  {policy: plain, address: "https://h.example/a", sig: sign(t, theirs, ingest.Namespace, text), fails: fault.IngestUnproven},
 		"web, unpinned":                      {policy: open, address: "https://h.example/a", want: ingest.None},
-		"web, unpinned, bad signature":       {policy: open, address: "https://h.example/a", sig: sign(t, ours, ingest.Namespace, "x"), fails: ingest.ErrSignature},
-		"web, unpinned, wrong integrity":     {policy: open, address: "https://h.example/a", integrity: "sha256-", fails: ingest.ErrIntegrity},
-		"web, an address with a question":    {policy: plain, address: "https://h.example/a?v=1", fails: ingest.ErrUnproven},
-		"web, a question with a tag is none": {policy: plain, address: "https://h.example/a?/v1.2.3/", fails: ingest.ErrUnproven},
+		"web, unpinned, bad signature":       {policy: open, address: "https://h.example/a", sig: sign(t, ours, ingest.Namespace, "x"), fails: fault.IngestSignature},
+		"web, unpinned, wrong integrity":     {policy: open, address: "https://h.example/a", integrity: "sha256-", fails: fault.IngestIntegrity},
+		"web, an address with a question":    {policy: plain, address: "https://h.example/a?v=1", fails: fault.IngestUnproven},
+		"web, a question with a tag is none": {policy: plain, address: "https://h.example/a?/v1.2.3/", fails: fault.IngestUnproven},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +83,7 @@ func TestValidate(t *testing.T) {
 			}
 			v, err := p.Validate(f, c.integrity, now)
 			if c.fails != nil {
-				failed(t, err, ingest.Validate, c.fails)
+				failed(t, err, "validate", c.fails)
 				return
 			}
 			if err != nil || v.Proof() != c.want {
@@ -102,7 +103,7 @@ func TestStrangerIsNamed(t *testing.T) {
 	p := pipeline(t, map[string]string{"a": "x", "a.sig": sign(t, theirs, ingest.Namespace, "x")}, nil)
 	p.Policy.Proof = true
 	_, err := p.Run(t.Context(), ingest.Request{URI: "a", Now: noon})
-	if !errors.Is(err, ingest.ErrUnproven) || !strings.Contains(err.Error(), theirs.Key().Fingerprint()) {
+	if !errors.Is(err, fault.IngestUnproven) || !strings.Contains(err.Error(), theirs.Key().Fingerprint()) {
 		t.Errorf("%v does not name %s", err, theirs.Key().Fingerprint())
 	}
 }

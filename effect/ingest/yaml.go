@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // maxNesting bounds how deep front matter nests: in a reply it lies below others.
@@ -17,7 +18,7 @@ const maxNesting = 32
 // YAML turns front matter in YAML into one JSON object, members in their order, numbers as they were written. It takes what
 // has one meaning in JSON: no anchors, aliases, merge keys or tags, no second document, no key that is not a string or comes
 // twice, no number that JSON would write otherwise (0x1f, 1_000, .inf, 012). Dates are strings. Nothing at all is {}.
-// The error wraps ErrFrontMatter and says the line.
+// The error is IngestInvalid and says the line.
 func YAML(front []byte) ([]byte, error) {
 	var doc yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(front))
@@ -26,34 +27,34 @@ func YAML(front []byte) ([]byte, error) {
 		return []byte("{}"), nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrFrontMatter, clip(err.Error()))
+		return nil, invalid("%s", clip(err.Error()))
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: it has more than one document", ErrFrontMatter)
+		return nil, invalid("it has more than one document")
 	}
 	top := doc.Content[0]
 	if top.Kind == yaml.ScalarNode && top.ShortTag() == "!!null" && top.Value == "" {
 		return []byte("{}"), nil
 	}
 	if top.Kind != yaml.MappingNode {
-		return nil, fault(top, "it must be a mapping")
+		return nil, invalidNode(top, "it must be a mapping")
 	}
 	return appendNode(nil, top, 0)
 }
 
-// fault is the error about a node. The first line of the file is the fence.
-func fault(n *yaml.Node, format string, args ...any) error {
-	return fmt.Errorf("%w: line %d: %s", ErrFrontMatter, n.Line+1, fmt.Sprintf(format, args...))
+// invalidNode is the error about a node. The first line of the file is the fence.
+func invalidNode(n *yaml.Node, format string, args ...any) *fault.Fault {
+	return invalid("line %d: %s", n.Line+1, fmt.Sprintf(format, args...))
 }
 
 func appendNode(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
 	switch {
 	case depth > maxNesting:
-		return nil, fault(n, "it nests deeper than %d", maxNesting)
+		return nil, invalidNode(n, "it nests deeper than %d", maxNesting)
 	case n.Kind == yaml.AliasNode, n.Anchor != "":
-		return nil, fault(n, "anchors and aliases are not taken")
+		return nil, invalidNode(n, "anchors and aliases are not taken")
 	case n.Style&yaml.TaggedStyle != 0:
-		return nil, fault(n, "tags are not taken")
+		return nil, invalidNode(n, "tags are not taken")
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -82,9 +83,9 @@ func appendMapping(dst []byte, n *yaml.Node, depth int) ([]byte, error) {
 		key := n.Content[i]
 		switch {
 		case key.Kind != yaml.ScalarNode, key.Anchor != "", key.Style&yaml.TaggedStyle != 0, key.ShortTag() != "!!str":
-			return nil, fault(key, "a key must be a string")
+			return nil, invalidNode(key, "a key must be a string")
 		case seen[key.Value]:
-			return nil, fault(key, "the key %q comes twice", clip(key.Value))
+			return nil, invalidNode(key, "the key %q comes twice", clip(key.Value))
 		}
 		seen[key.Value] = true
 		if i > 0 {
@@ -112,11 +113,11 @@ func appendScalar(dst []byte, n *yaml.Node) ([]byte, error) {
 		return append(dst, "false"...), nil
 	case "!!int", "!!float":
 		if c := n.Value[0]; c != '-' && (c < '0' || c > '9') || !schema.Valid([]byte(n.Value)) {
-			return nil, fault(n, "write the number %q as JSON does, or in quotes", clip(n.Value))
+			return nil, invalidNode(n, "write the number %q as JSON does, or in quotes", clip(n.Value))
 		}
 		return append(dst, n.Value...), nil
 	}
-	return nil, fault(n, "%q is not taken", clip(n.Value))
+	return nil, invalidNode(n, "%q is not taken", clip(n.Value))
 }
 
 // clip shortens what a file says for the message that repeats it.

@@ -1,5 +1,7 @@
 package tool
 
+import "io"
+
 // bounded keeps what is written to it up to a limit. One byte more calls full, and what follows is dropped.
 type bounded struct {
 	limit int64
@@ -8,7 +10,7 @@ type bounded struct {
 	over  bool
 }
 
-// Write never fails before the limit. After it, the error is ErrOutput.
+// Write never fails before the limit.
 func (b *bounded) Write(p []byte) (int, error) {
 	room := b.limit - int64(len(b.data))
 	if b.over || int64(len(p)) > room {
@@ -16,7 +18,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 			b.over = true
 			b.full()
 		}
-		return 0, ErrOutput
+		return 0, io.ErrShortWrite
 	}
 	b.data = append(b.data, p...)
 	return len(p), nil

@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"time"
 
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -70,12 +70,15 @@ const (
 	Program Kind = "program"
 )
 
-// Result is a call that succeeded.
+// Result is a tool that was found, and what came of it.
 type Result struct {
-	URI    string
-	Digest string // of the tool, see rootfs.Digest: it goes to the journal with the call
-	Kind   Kind
-	Output []byte // one JSON value on one line
+	URI      string
+	Digest   string // of the tool, see rootfs.Digest: it goes to the journal with the call
+	Kind     Kind
+	Output   []byte               // of Call: one JSON value on one line
+	Manifest *schema.ToolManifest // of Describe: its name is always there
+	// Said is the end of what a tool that failed wrote to its standard error: for the log, and for who may read it.
+	Said string
 }
 
 // tool is a file that can be called.
@@ -86,51 +89,46 @@ type tool struct {
 	bits   []byte
 }
 
-// Call runs the tool that a path means and returns what it answered. Where a tool was found the error is a *ToolError.
+// Call runs the tool that a path means and returns what it answered. Where the tool was found the result names it, also where
+// there is an error: a fault of uri, of rootfs or of a tool, or the cause of ctx.
 func (c *Caller) Call(ctx context.Context, r Request) (*Result, error) {
 	if !schema.Valid(r.Input) {
-		return nil, fmt.Errorf("call %q: %w", r.Path, ErrInput)
+		return nil, fault.ToolInvalid.New("call %q: the input is not one JSON value", r.Path)
 	}
 	t, err := c.find(r.Path, r.Base)
 	if err != nil {
 		return nil, err
 	}
-	out, err := c.run(ctx, t, r, r.Input)
-	if err != nil {
-		return nil, err
-	}
-	return &Result{URI: t.uri, Digest: t.digest, Kind: t.kind, Output: out}, nil
+	result := t.result()
+	result.Output, result.Said, err = c.run(ctx, t, r, r.Input)
+	return result, err
 }
 
-// Description is what is known of a tool.
-type Description struct {
-	URI      string
-	Digest   string
-	Kind     Kind
-	Manifest *schema.ToolManifest // its name is always there
-}
-
-// Describe returns what a tool says of itself; Input of the request is not looked at. A manifest beside it that is not
-// valid is an error, and the tool is then not asked.
-func (c *Caller) Describe(ctx context.Context, r Request) (*Description, error) {
+// Describe returns what a tool says of itself, as Call does; Input of the request is not looked at. A manifest beside it that is
+// not valid is an error, and the tool is then not asked.
+func (c *Caller) Describe(ctx context.Context, r Request) (*Result, error) {
 	t, err := c.find(r.Path, r.Base)
 	if err != nil {
 		return nil, err
 	}
+	result := t.result()
 	raw, err := c.manifest(t)
-	if errors.Is(err, rootfs.ErrNotFound) {
-		raw, err = c.run(ctx, t, r, nil, "--describe")
+	if errors.Is(err, fault.FileNotFound) {
+		raw, result.Said, err = c.run(ctx, t, r, nil, "--describe")
 	}
 	if err != nil {
-		return nil, err
+		return result, err
 	}
-	m, fault := schema.DecodeToolManifest(raw)
-	if fault != nil {
-		return nil, &ToolError{URI: t.uri, Digest: t.digest, Err: fmt.Errorf("read manifest: %w", fault)}
+	m, invalid := schema.DecodeToolManifest(raw)
+	if invalid != nil {
+		return result, fault.ToolBadManifest.New("call %s: read manifest: %s", t.uri, invalid.Message)
 	}
 	m.Name = cmp.Or(m.Name, path.Base(t.uri))
-	return &Description{URI: t.uri, Digest: t.digest, Kind: t.kind, Manifest: m}, nil
+	result.Manifest = m
+	return result, nil
 }
+
+func (t *tool) result() *Result { return &Result{URI: t.uri, Digest: t.digest, Kind: t.kind} }
 
 // manifest reads the file beside a tool.
 func (c *Caller) manifest(t *tool) ([]byte, error) {
@@ -162,33 +160,32 @@ func (c *Caller) find(name, base string) (*tool, error) {
 	case f.Executable:
 		t.kind = Program
 	default:
-		return nil, fmt.Errorf("call %s: %w", at.URI, ErrNotCallable)
+		return nil, fault.ToolNotCallable.New("call %s: it is no WebAssembly module, and no executable file", at.URI)
 	}
 	return t, nil
 }
 
-// run runs a tool with the given input and arguments, and returns its output as one line. The error is a *ToolError.
-func (c *Caller) run(ctx context.Context, t *tool, r Request, input []byte, args ...string) ([]byte, error) {
+// run runs a tool with the given input and arguments, and returns its output as one line, or the end of what it said.
+func (c *Caller) run(ctx context.Context, t *tool, r Request, input []byte, args ...string) (data []byte, said string, err error) {
 	j := job{tool: t, args: append([]string{path.Base(t.uri)}, args...), input: input, limits: c.Limits.normal(), pid: r.PID, agent: r.AgentID}
 	var out output
-	var err error
 	switch {
 	case t.kind == Module:
 		out, err = c.Modules.run(ctx, j)
 	case c.Programs == nil:
-		err = ErrNoPrograms
+		err = fault.ToolNoPrograms.New("programs are not run here: tools.programs = true in the configuration allows them")
 	default:
 		out, err = c.Programs.run(ctx, j)
 	}
 	if err == nil && !schema.Valid(out.data) {
-		err = ErrNotJSON
+		err = notJSON()
 	} else if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // whatever it ended with, that is why
 	}
 	if err != nil {
-		return nil, &ToolError{URI: t.uri, Digest: t.digest, Err: err, Said: out.said}
+		return nil, out.said, fault.Prefix(err, "call %s", t.uri)
 	}
-	return oneLine(out.data), nil
+	return oneLine(out.data), "", nil
 }
 
 // job is one run of a tool.

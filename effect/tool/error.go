@@ -1,43 +1,32 @@
 package tool
 
 import (
-	"errors"
-	"fmt"
+	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Why a call came to nothing. Call also returns the errors of uri and rootfs, and the cause of its context.
-var (
-	// ErrNotCallable: the file is neither a module nor executable.
-	ErrNotCallable = errors.New("it is no WebAssembly module, and no executable file")
-	// ErrModule: the module is not valid, or needs what there is not.
-	ErrModule = errors.New("the module cannot be run")
-	// ErrStart: the program could not be started.
-	ErrStart = errors.New("the program cannot be started")
-	// ErrNoPrograms: the file is executable, and programs are not run here.
-	ErrNoPrograms = errors.New("programs are not run here: tools.programs = true in the configuration allows them")
-	// ErrTime: it did not end in time.
-	ErrTime = errors.New("the time is over")
-	// ErrOutput: it wrote more than it may.
-	ErrOutput = errors.New("the output is too long")
-	// ErrNotJSON: what it wrote is not one strict JSON value.
-	ErrNotJSON = errors.New("the output is not one JSON value")
-	// ErrFailed: it ended with another exit code than 0, or was stopped by a limit.
-	ErrFailed = errors.New("the tool failed")
-	// ErrInput: the input is not one strict JSON value.
-	ErrInput = errors.New("the input is not one JSON value")
-)
-
-// ToolError is a tool that ran and whose call came to nothing.
-type ToolError struct {
-	URI    string
-	Digest string // for the journal, as of a call that succeeded
-	Err    error
-	// Said is the end of what the tool wrote to its standard error: for the log, and for who may read it.
-	Said string
+// badModule refuses a module that is not valid, or needs what there is not.
+func badModule(format string, args ...any) *fault.Fault {
+	return fault.ToolBadModule.New("the module cannot be run: "+format, args...)
 }
 
-// Error returns the tool and what went wrong.
-func (e *ToolError) Error() string { return fmt.Sprintf("call %s: %v", e.URI, e.Err) }
+// cannotStart says why a program did not start.
+func cannotStart(format string, args ...any) *fault.Fault {
+	return fault.ToolCannotStart.New("the program cannot be started: "+format, args...)
+}
 
-// Unwrap returns what went wrong.
-func (e *ToolError) Unwrap() error { return e.Err }
+// failed says how a tool ended: with another exit code than 0, or stopped by a limit.
+func failed(format string, args ...any) *fault.Fault {
+	return fault.ToolFailed.New("the tool failed: "+format, args...)
+}
+
+func overdue(limit time.Duration) *fault.Fault {
+	return fault.ToolTimeout.New("the time is over: %s", limit)
+}
+
+func tooLong(limit int64) *fault.Fault {
+	return fault.ToolLimit.New("the output is too long: more than %d bytes", limit)
+}
+
+func notJSON() *fault.Fault { return fault.ToolBadOutput.New("the output is not one JSON value") }

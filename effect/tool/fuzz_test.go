@@ -33,7 +33,7 @@ func FuzzModule(f *testing.F) {
 			Limits: tool.Limits{Time: 20 * time.Millisecond, OutputBytes: 1 << 10},
 		}
 		r, err := c.Call(context.Background(), request("module", "{}"))
-		if (r == nil) != (err != nil) || r != nil && len(r.Output) > 1<<10 {
+		if (err == nil) != (r != nil && len(r.Output) > 0) || r != nil && len(r.Output) > 1<<10 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	})

@@ -14,6 +14,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const page = 64 << 10
@@ -57,11 +59,11 @@ func (m *Modules) run(ctx context.Context, j job) (output, error) {
 		return output{}, err
 	}
 	defer release()
-	timed, cancelTime := context.WithTimeoutCause(ctx, j.limits.Time, fmt.Errorf("%w: %s", ErrTime, j.limits.Time))
+	timed, cancelTime := context.WithTimeoutCause(ctx, j.limits.Time, overdue(j.limits.Time))
 	defer cancelTime()
 	running, stop := context.WithCancelCause(timed)
 	defer stop(nil)
-	out := &bounded{limit: j.limits.OutputBytes, full: func() { stop(fmt.Errorf("%w: more than %d bytes", ErrOutput, j.limits.OutputBytes)) }}
+	out := &bounded{limit: j.limits.OutputBytes, full: func() { stop(tooLong(j.limits.OutputBytes)) }}
 	said := &tail{}
 	began := time.Now()
 	config := wazero.NewModuleConfig().WithName("").WithArgs(j.args...).
@@ -86,9 +88,9 @@ func verdict(running context.Context, out *bounded, err error) error {
 	case err == nil, exited && exit.ExitCode() == 0:
 		return nil
 	case exited:
-		return fmt.Errorf("%w: exit code %d", ErrFailed, exit.ExitCode())
+		return failed("exit code %d", exit.ExitCode())
 	}
-	return fmt.Errorf("%w: %s", ErrFailed, firstLine(err))
+	return failed("%s", firstLine(err))
 }
 
 // compile returns the compiled module of a job. It stays usable until release, evicted or not.
@@ -100,7 +102,7 @@ func (m *Modules) compile(ctx context.Context, j job) (compiled wazero.CompiledM
 	if err != nil {
 		return nil, nil, err
 	}
-	timed, cancel := context.WithTimeoutCause(ctx, j.limits.CompileTime, fmt.Errorf("%w: %s to compile it", ErrTime, j.limits.CompileTime))
+	timed, cancel := context.WithTimeoutCause(ctx, j.limits.CompileTime, fault.ToolTimeout.New("the time is over: %s to compile it", j.limits.CompileTime))
 	defer cancel()
 	compiled, err = m.translate(timed, bits)
 	if timed.Err() != nil {
@@ -110,14 +112,14 @@ func (m *Modules) compile(ctx context.Context, j job) (compiled wazero.CompiledM
 		return nil, nil, errors.Join(context.Cause(timed), err)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %s", ErrModule, firstLine(err))
+		return nil, nil, badModule("%s", firstLine(err))
 	}
 	if _, ok := compiled.ExportedFunctions()["_start"]; !ok {
-		return nil, nil, errors.Join(fmt.Errorf("%w: it exports no _start", ErrModule), compiled.Close(ctx))
+		return nil, nil, errors.Join(badModule("it exports no _start"), compiled.Close(ctx))
 	}
 	for _, f := range compiled.ImportedFunctions() {
 		if from, name, _ := f.Import(); from != wasi_snapshot_preview1.ModuleName {
-			return nil, nil, errors.Join(fmt.Errorf("%w: it imports %.64q of %.64q", ErrModule, name, from), compiled.Close(ctx))
+			return nil, nil, errors.Join(badModule("it imports %.64q of %.64q", name, from), compiled.Close(ctx))
 		}
 	}
 	compiled, release = m.cache.put(j.tool.digest, compiled)

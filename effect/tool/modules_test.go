@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/effect/tool"
 	"github.com/promptware-os/pwos/rootfs"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -97,27 +98,26 @@ func TestModuleIsStopped(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"spin":    {&short, tool.ErrTime, "300ms"},
-		"wait":    {&short, tool.ErrTime, "300ms"},
-		"noise":   {&short, tool.ErrTime, "300ms"},
-		"recurse": {c, tool.ErrFailed, "stack overflow"},
-		"flood":   {c, tool.ErrOutput, "1048576"},
-		"silent":  {c, tool.ErrNotJSON, ""},
-		"zero":    {c, tool.ErrNotJSON, ""},
-		"prose":   {c, tool.ErrNotJSON, ""},
-		"two":     {c, tool.ErrNotJSON, ""},
-		"trap":    {c, tool.ErrFailed, "unreachable"},
-		"exit":    {c, tool.ErrFailed, "exit code 3"},
+		"spin":    {&short, fault.ToolTimeout, "300ms"},
+		"wait":    {&short, fault.ToolTimeout, "300ms"},
+		"noise":   {&short, fault.ToolTimeout, "300ms"},
+		"recurse": {c, fault.ToolFailed, "stack overflow"},
+		"flood":   {c, fault.ToolLimit, "1048576"},
+		"silent":  {c, fault.ToolBadOutput, ""},
+		"zero":    {c, fault.ToolBadOutput, ""},
+		"prose":   {c, fault.ToolBadOutput, ""},
+		"two":     {c, fault.ToolBadOutput, ""},
+		"trap":    {c, fault.ToolFailed, "unreachable"},
+		"exit":    {c, fault.ToolFailed, "exit code 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, err := x.caller.Call(t.Context(), request(name, "{}"))
-			failure, ok := errors.AsType[*tool.ToolError](err)
-			if !ok || !errors.Is(err, x.want) || !strings.Contains(err.Error(), x.says) || failure.Digest == "" || failure.URI != "os:///"+name {
+			if r == nil || !errors.Is(err, x.want) || !strings.Contains(err.Error(), x.says) || r.Digest == "" || r.URI != "os:///"+name {
 				t.Fatalf("%v, %v, want %v that says %q", r, err, x.want, x.says)
 			}
-			if len(failure.Said) > 4<<10 || (failure.Said == "") == (name == "noise") {
-				t.Errorf("it said %d bytes", len(failure.Said))
+			if len(r.Said) > 4<<10 || (r.Said == "") == (name == "noise") {
+				t.Errorf("it said %d bytes", len(r.Said))
 			}
 		})
 	}
@@ -144,10 +144,10 @@ func TestModuleIsCancelled(t *testing.T) {
 func TestModuleMemory(t *testing.T) {
 	t.Parallel()
 	c := tools(t, map[string][]byte{"grow": grow(), "born": module(101, nil)})
-	if _, err := c.Call(t.Context(), request("grow", "{}")); !errors.Is(err, tool.ErrFailed) || !strings.HasSuffix(err.Error(), "exit code 100") {
+	if _, err := c.Call(t.Context(), request("grow", "{}")); !errors.Is(err, fault.ToolFailed) || !strings.HasSuffix(err.Error(), "exit code 100") {
 		t.Errorf("a module that takes what it gets, of 100 pages: %v", err)
 	}
-	if _, err := c.Call(t.Context(), request("born", "{}")); !errors.Is(err, tool.ErrModule) {
+	if _, err := c.Call(t.Context(), request("born", "{}")); !errors.Is(err, fault.ToolBadModule) {
 		t.Errorf("a module that begins with 101 pages: %v", err)
 	}
 }
@@ -169,7 +169,7 @@ func TestModuleChance(t *testing.T) {
 	if len(seen) < 3 {
 		t.Errorf("eight inputs gave %v", seen)
 	}
-	if _, err := c.Call(t.Context(), request("calendar", "1")); !errors.Is(err, tool.ErrNotJSON) {
+	if _, err := c.Call(t.Context(), request("calendar", "1")); !errors.Is(err, fault.ToolBadOutput) {
 		t.Errorf("the calendar moves: %v", err)
 	}
 }
@@ -205,13 +205,13 @@ func TestModuleRefused(t *testing.T) {
 		"fit/table": assemble(1, nil, vector([]byte{funcref, 0, 100})),
 	})
 	for name, want := range map[string]error{
-		"cut": tool.ErrModule, "garbage": tool.ErrModule, "version": tool.ErrModule, "reactor": tool.ErrModule,
-		"foreign": tool.ErrModule, "table": tool.ErrModule, "tables": tool.ErrModule, "growing": tool.ErrModule, "oddtable": tool.ErrModule,
-		"types": tool.ErrModule, "globals": tool.ErrModule, "elements": tool.ErrModule, "data": tool.ErrModule, "params": tool.ErrModule,
-		"locals": tool.ErrModule, "many": tool.ErrModule, "tags": tool.ErrModule, "memories": tool.ErrModule,
-		"text.md": tool.ErrNotCallable, "empty": tool.ErrNotCallable, "script": tool.ErrNoPrograms,
-		"missing": rootfs.ErrNotFound, "fit": rootfs.ErrNotRegular, "../x": uri.ErrAboveRoot, "https://h.example/x": rootfs.ErrRemote,
-		"fit/table": tool.ErrNotJSON,
+		"cut": fault.ToolBadModule, "garbage": fault.ToolBadModule, "version": fault.ToolBadModule, "reactor": fault.ToolBadModule,
+		"foreign": fault.ToolBadModule, "table": fault.ToolBadModule, "tables": fault.ToolBadModule, "growing": fault.ToolBadModule, "oddtable": fault.ToolBadModule,
+		"types": fault.ToolBadModule, "globals": fault.ToolBadModule, "elements": fault.ToolBadModule, "data": fault.ToolBadModule, "params": fault.ToolBadModule,
+		"locals": fault.ToolBadModule, "many": fault.ToolBadModule, "tags": fault.ToolBadModule, "memories": fault.ToolBadModule,
+		"text.md": fault.ToolNotCallable, "empty": fault.ToolNotCallable, "script": fault.ToolNoPrograms,
+		"missing": fault.FileNotFound, "fit": fault.FileNotRegular, "../x": fault.NameInvalid, "https://h.example/x": fault.FileNotLocal,
+		"fit/table": fault.ToolBadOutput,
 	} {
 		if r, err := c.Call(t.Context(), request(name, "{}")); !errors.Is(err, want) {
 			t.Errorf("%s: %v, %v, want %v", name, r, err, want)
@@ -220,11 +220,11 @@ func TestModuleRefused(t *testing.T) {
 	if r, err := c.Call(t.Context(), request("custom", "1")); err != nil || string(r.Output) != "1" {
 		t.Errorf("names that declare too much, which nobody reads: %v, %v", r, err)
 	}
-	if _, err := c.Call(t.Context(), request("cut", "{} {}")); !errors.Is(err, tool.ErrInput) {
+	if _, err := c.Call(t.Context(), request("cut", "{} {}")); !errors.Is(err, fault.ToolInvalid) {
 		t.Errorf("input that is no JSON: %v", err)
 	}
 	c.Limits.ToolBytes = 100
-	if _, err := c.Call(t.Context(), request("growing", "{}")); !errors.Is(err, rootfs.ErrTooLarge) {
+	if _, err := c.Call(t.Context(), request("growing", "{}")); !errors.Is(err, fault.FileTooLarge) {
 		t.Errorf("a tool of more than 100 bytes: %v", err)
 	}
 	for _, bad := range [][2]int64{{0, 1}, {1 << 40, 1}, {1 << 20, 0}} {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Programs runs executable files.
@@ -35,18 +36,18 @@ const (
 func (p *Programs) run(ctx context.Context, j job) (out output, err error) {
 	dir, err := os.MkdirTemp(p.Scratch, "call-")
 	if err != nil {
-		return output{}, fmt.Errorf("%w: make its directory: %w", ErrStart, err)
+		return output{}, cannotStart("its directory cannot be made")
 	}
 	defer func() {
-		if !remove(dir) && err == nil {
-			err = fmt.Errorf("%w: what it left cannot be removed", ErrFailed)
+		if RemoveAll(dir) != nil && err == nil {
+			err = failed("what it left cannot be removed")
 		}
 	}()
 	work, program, log := filepath.Join(dir, "work"), filepath.Join(dir, "program"), filepath.Join(dir, "log")
 	if err := errors.Join(os.Mkdir(work, 0o700), os.WriteFile(program, j.tool.bits, 0o500)); err != nil {
-		return output{}, fmt.Errorf("%w: copy it: %w", ErrStart, err)
+		return output{}, cannotStart("it cannot be copied")
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, j.limits.Time, fmt.Errorf("%w: %s", ErrTime, j.limits.Time))
+	ctx, cancel := context.WithTimeoutCause(ctx, j.limits.Time, overdue(j.limits.Time))
 	defer cancel()
 	process, err := p.start(ctx, host.Command{
 		Argv: append([]string{program}, j.args[1:]...), Dir: work, Sandbox: p.Sandbox, Net: cmp.Or(p.Net, host.NetNone), Private: p.Private,
@@ -86,10 +87,10 @@ func (p *Programs) start(ctx context.Context, c host.Command) (*host.Process, er
 func startError(err error) error {
 	for _, class := range []error{host.ErrNotExecutable, host.ErrInterpreter, host.ErrTooLong, host.ErrSandbox, host.ErrResources, host.ErrClosed} {
 		if errors.Is(err, class) {
-			return fmt.Errorf("%w: %w", ErrStart, class)
+			return cannotStart("%v", class)
 		}
 	}
-	return ErrStart
+	return fault.ToolCannotStart.New("the program cannot be started")
 }
 
 // converse gives a program its input and takes its output. It returns when nothing of the program is left.
@@ -108,13 +109,16 @@ func converse(ctx context.Context, p *host.Process, j job) ([]byte, error) {
 	writer.Wait()
 	switch {
 	case out.over:
-		return nil, fmt.Errorf("%w: more than %d bytes", ErrOutput, j.limits.OutputBytes)
+		return nil, tooLong(j.limits.OutputBytes)
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case exit.Reason != host.ReasonExited || exit.Code != 0:
-		return nil, fmt.Errorf("%w: it %s", ErrFailed, exit)
+		return nil, failed("it %s", exit)
 	}
-	return out.data, errors.Join(readErr, closeErr)
+	if errors.Join(readErr, closeErr) != nil {
+		return nil, failed("its output cannot be read")
+	}
+	return out.data, nil
 }
 
 // said returns the end of what a program wrote to its standard error. A program that is not confined could have put something
@@ -134,11 +138,11 @@ func said(log string) string {
 	return string(t.data)
 }
 
-// remove removes a directory with all that is in it, also where a program has closed directories to its own user. Nothing
-// of the program runs any more, so that nothing changes meanwhile. It reports whether nothing is left.
-func remove(dir string) bool {
+// RemoveAll removes a directory with all that is in it, also where a program has closed directories to its own user. Nothing of
+// the program may run any more, so that nothing changes meanwhile.
+func RemoveAll(dir string) error {
 	if os.RemoveAll(dir) == nil {
-		return true
+		return nil
 	}
 	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() && err == nil {
@@ -146,7 +150,7 @@ func remove(dir string) bool {
 		}
 		return nil
 	})
-	return os.RemoveAll(dir) == nil
+	return os.RemoveAll(dir)
 }
 
 // seconds rounds up.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/effect/tool"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // scripts returns a caller that runs programs, over a root with the given shell scripts.
@@ -62,7 +63,7 @@ func TestProgram(t *testing.T) {
 	} {
 		r, err := c.Call(t.Context(), request(x.name, x.input))
 		if err != nil || string(r.Output) != x.want || r.Kind != tool.Program || !strings.HasPrefix(r.Digest, "sha256-") {
-			t.Errorf("%s: %+v, %v, %q", x.name, r, err, errorSaid(err))
+			t.Errorf("%s: %+v, %v", x.name, r, err)
 		}
 	}
 	empty(t, c)
@@ -91,16 +92,16 @@ func TestProgramIsStopped(t *testing.T) {
 		want   error // nil: it answers 1
 		said   string
 	}{
-		"exit":    {c, tool.ErrFailed, "oops\n"},
-		"kill":    {c, tool.ErrFailed, ""},
-		"prose":   {c, tool.ErrNotJSON, ""},
-		"silent":  {c, tool.ErrNotJSON, ""},
-		"flood":   {c, tool.ErrOutput, ""},
+		"exit":    {c, fault.ToolFailed, "oops\n"},
+		"kill":    {c, fault.ToolFailed, ""},
+		"prose":   {c, fault.ToolBadOutput, ""},
+		"silent":  {c, fault.ToolBadOutput, ""},
+		"flood":   {c, fault.ToolLimit, ""},
 		"orphan":  {c, nil, ""},
 		"holding": {c, nil, ""},
-		"hang":    {&short, tool.ErrTime, ""},
-		"closed":  {&short, tool.ErrTime, ""},
-		"spin":    {&short, tool.ErrTime, ""},
+		"hang":    {&short, fault.ToolTimeout, ""},
+		"closed":  {&short, fault.ToolTimeout, ""},
+		"spin":    {&short, fault.ToolTimeout, ""},
 	} {
 		r, err := x.caller.Call(t.Context(), request(name, "{}"))
 		if x.want == nil {
@@ -109,9 +110,8 @@ func TestProgramIsStopped(t *testing.T) {
 			}
 			continue
 		}
-		failure, ok := errors.AsType[*tool.ToolError](err)
-		if !ok || !errors.Is(err, x.want) || failure.Said != x.said || strings.Contains(err.Error(), c.Programs.Scratch) {
-			t.Errorf("%s: %v, %v, %q, want %v", name, r, err, errorSaid(err), x.want)
+		if !errors.Is(err, x.want) || r == nil || r.Said != x.said || strings.Contains(err.Error(), c.Programs.Scratch) {
+			t.Errorf("%s: %+v, %v, want %v", name, r, err, x.want)
 		}
 	}
 	empty(t, c)
@@ -140,7 +140,7 @@ func TestProgramDoesNotStart(t *testing.T) {
 	d := tools(t, map[string][]byte{"loader": []byte("#!/no/such/interpreter\n")})
 	d.Programs = c.Programs
 	_, err := d.Call(t.Context(), request("loader", "{}"))
-	if !errors.Is(err, tool.ErrStart) || !errors.Is(err, host.ErrInterpreter) || strings.Contains(err.Error(), c.Programs.Scratch) {
+	if !errors.Is(err, fault.ToolCannotStart) || !strings.Contains(err.Error(), host.ErrInterpreter.Error()) || strings.Contains(err.Error(), c.Programs.Scratch) {
 		t.Error(err)
 	}
 	empty(t, c)
@@ -169,17 +169,9 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 	for path, caller := range map[string]*tool.Caller{"other": c, "wrong": c, "broken": d, "missing": d} {
-		if got, err := caller.Describe(t.Context(), request(path, "")); err == nil {
+		if got, err := caller.Describe(t.Context(), request(path, "")); err == nil || got != nil && got.Manifest != nil {
 			t.Errorf("%s: %+v", path, got)
 		}
 	}
 	empty(t, c)
-}
-
-// errorSaid is what the tool of an error wrote to its standard error.
-func errorSaid(err error) string {
-	if failure, ok := errors.AsType[*tool.ToolError](err); ok {
-		return failure.Said
-	}
-	return ""
 }

@@ -1,9 +1,6 @@
 package tool
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "encoding/binary"
 
 // Bounds of what a module may declare. The engine believes each count that it reads, and makes room for it, before it has seen
 // one item: five bytes can ask for hundreds of gigabytes, which no recover catches.
@@ -19,7 +16,7 @@ const (
 func checkShape(module []byte) ([]byte, error) {
 	const header = 8
 	if len(module) < header {
-		return nil, fmt.Errorf("%w: it ends in its header", ErrModule)
+		return nil, badModule("it ends in its header")
 	}
 	out := append(make([]byte, 0, len(module)), module[:header]...)
 	s := shape{reader: reader{rest: module[header:]}}
@@ -28,14 +25,14 @@ func checkShape(module []byte) ([]byte, error) {
 		id := s.byte()
 		content := reader{rest: s.take(s.number())}
 		if s.bad {
-			return nil, fmt.Errorf("%w: a section is longer than the module", ErrModule)
+			return nil, badModule("a section is longer than the module")
 		}
 		if id == 0 {
 			continue
 		}
 		inner := shape{reader: content, entries: s.entries}
 		if inner.section(id); inner.bad || len(inner.rest) > 0 {
-			return nil, fmt.Errorf("%w: section %d declares what it does not hold, or too much", ErrModule, id)
+			return nil, badModule("section %d declares what it does not hold, or too much", id)
 		}
 		s.entries = inner.entries
 		out = append(out, whole[:len(whole)-len(s.rest)]...)

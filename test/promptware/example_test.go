@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/effect/tool"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/rootfs"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -115,9 +116,9 @@ func words(t *testing.T, c *tool.Caller, base string) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	call.Input = []byte(`{"text":1}`)
-	_, err = c.Call(t.Context(), call)
-	if failure, ok := errors.AsType[*tool.ToolError](err); !ok || !strings.HasPrefix(failure.Said, "read input:") {
-		t.Errorf("input of the wrong type: %v", err)
+	r, err = c.Call(t.Context(), call)
+	if err == nil || r == nil || !strings.HasPrefix(r.Said, "read input:") {
+		t.Errorf("input of the wrong type: %+v, %v", r, err)
 	}
 }
 
@@ -125,7 +126,7 @@ func words(t *testing.T, c *tool.Caller, base string) {
 func today(t *testing.T, c *tool.Caller) {
 	t.Helper()
 	call := tool.Request{Path: "os/tools/today", Input: []byte(`{}`), AgentID: "editor", PID: 1}
-	if _, err := c.Call(t.Context(), call); !errors.Is(err, tool.ErrNoPrograms) {
+	if _, err := c.Call(t.Context(), call); !errors.Is(err, fault.ToolNoPrograms) {
 		t.Errorf("without a host: %v", err)
 	}
 	h, err := host.New(host.Options{})
