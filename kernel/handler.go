@@ -69,13 +69,13 @@ func Question[In, Out any](row schema.Question[In, Out], decide func(*Call, *In)
 // intent is on disk. The row's End is bound for itself, with [End] where there is nothing to add.
 func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In) (*Do, error), run func(context.Context, *Job, *Do) (Out, error)) Handler {
 	h := Handler{row: row.Syscall}
-	h.decide = func(call *Call) (Result, error) {
-		do, err := decide(call, call.Input.(*In))
-		if err != nil {
-			return Result{}, err
+	h.decide = deciding(func(call *Call, in *In) (schema.Value, error) {
+		do, err := decide(call, in)
+		if err == nil {
+			call.Begin(&Work{Run: do})
 		}
-		return Begin(do), nil
-	}
+		return begun, err
+	}, func(v schema.Value) ([]byte, error) { return v, nil })
 	if run != nil {
 		encode := encoder[Out]()
 		h.run = func(ctx context.Context, job *Job) ([]byte, error) {

@@ -1,5 +1,5 @@
-// Package fault is the one error type that a client of the kernel can see. It says what kind of failure it is, its stable id,
-// what is wrong and what to do about it; the catalogue lists every id.
+// Package fault holds the one type of error that a client of the kernel can see. It says what kind of failure it is, by which
+// stable id programs know it, what is wrong, and what to do about it. The catalogue lists every id.
 //
 // A Fault is made from an ID, which fixes its kind; the kind fixes the codes of both dialects (PROTOCOL 3). Programs decide by
 // id or kind (errors.Is(err, fault.MemoryNotFound), errors.Is(err, fault.NotFound)); the text is for people and may change.
