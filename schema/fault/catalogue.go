@@ -174,7 +174,7 @@ const (
 	IpcMailboxFull ID = "ipc.mailbox_full"
 	IpcNoMailbox   ID = "ipc.no_mailbox"
 	IpcBlocked     ID = "ipc.blocked"
-	IpcReceiving   ID = "ipc.receiving"
+	IpcFollowed    ID = "ipc.followed"
 
 	// Resources.
 	ResourceNotFound  ID = "resource.not_found"
@@ -375,7 +375,7 @@ var catalogue = map[ID]Entry{
 	IpcMailboxFull: {Kind: QuotaExceeded, Meaning: "The receiver's mailbox is full.", Fix: "Try again once it has received."},
 	IpcNoMailbox:   {Kind: NotFound, Meaning: "The process has no mailbox.", Fix: "Spawn it first."},
 	IpcBlocked:     {Kind: Forbidden, Meaning: "Governance blocks the message.", Fix: "Do not send its like."},
-	IpcReceiving:   {Kind: Conflict, Meaning: "Another call of the process receives already.", Fix: "Wait for that one."},
+	IpcFollowed:    {Kind: Conflict, Meaning: "Another connection follows the mailbox.", Fix: "End that one, or take messages with Ipc.Receive."},
 
 	// Resources.
 	ResourceNotFound:  {Kind: NotFound, Meaning: "No pool has this name.", Fix: "The message names the pools."},
