@@ -199,6 +199,13 @@ func (d *drawing) give(size int) {
 	d.account.wake()
 }
 
+// wake has take look again whether its caller still waits.
+func (d *drawing) wake() {
+	if d != nil {
+		d.account.wake()
+	}
+}
+
 // wake has those look again who wait in take.
 func (a *account) wake() {
 	if a.waiters.Load() == 0 {

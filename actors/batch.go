@@ -36,6 +36,7 @@ type batch struct {
 	begun    time.Time       // of an intent: when its call was decided, from which its latency counts
 	until    time.Time       // when a waiting call is decided for the last time
 	ends     *batch          // of a step: the intent whose outcome it is
+	run      *ownRun         // does the effect, where it is the kernel's own call: Act
 	ctx      context.Context // of a batch that is alone: it ends with the connection, or with who waits there
 	answered bool            // it has come back, and waits for one before it
 	decided  bool            // every outcome is filled in, though the batch is the audit log's own

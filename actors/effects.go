@@ -51,7 +51,6 @@ type runs struct {
 	ending  context.Context
 	cancel  context.CancelCauseFunc
 	alive   sync.WaitGroup
-	own     sync.Map // of Act: *ownRun by the name of its connection
 }
 
 func newRuns(k *Kernel, runners map[string]Runner) *runs {
@@ -84,7 +83,7 @@ func (r *runs) run(b *batch) {
 	defer context.AfterFunc(r.ending, func() { cancel(errEnding) })()
 
 	end := &schema.EffectEnd{Intent: int64(call.Proof.Seq), Type: call.Message.Type, PID: call.PID, Causation: call.Message.Meta.Causation}
-	data, err := r.inTurn(ctx, call, end)
+	data, err := r.inTurn(ctx, b.run, call, end)
 	outcome := schema.Outcome{Data: data}
 	switch {
 	case err == nil && !schema.Valid(data):
@@ -109,10 +108,10 @@ func (r *runs) run(b *batch) {
 var errNoJSON = fmt.Errorf("runner returned no JSON")
 
 // inTurn runs the runner when it is the call's turn.
-func (r *runs) inTurn(ctx context.Context, call *kernel.Call, end *schema.EffectEnd) ([]byte, error) {
-	if own, ok := r.own.Load(call.Caller.Conn); ok {
+func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *schema.EffectEnd) ([]byte, error) {
+	if own != nil {
 		end.Ran = true
-		return r.guarded(ctx, own.(*ownRun).do, call)
+		return r.guarded(ctx, own.do, call)
 	}
 	runner := r.runners[call.Message.Type]
 	if runner == nil {

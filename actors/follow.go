@@ -183,13 +183,18 @@ func (c *connection) lost(pid *actor.PID) {
 func (c *connection) end(key endingKey) {
 	e := c.endings[key]
 	delete(c.endings, key)
-	b, err := c.kernel.stepBatch(nil, &e.cause, e.step)
+	c.kernel.conclude(&e.cause, e.step)
+}
+
+// conclude runs what the end of a call's connection brings about.
+func (k *Kernel) conclude(cause *kernel.Call, step kernel.Step) {
+	b, err := k.stepBatch(nil, cause, step)
 	if err != nil {
-		c.kernel.log.Error("connection left something behind", "call", &e.cause, "error", err)
+		k.log.Error("connection left something behind", "call", cause, "error", err)
 		return
 	}
 	b.owed = true
-	c.kernel.root.Send(c.kernel.domains[b.domain], b)
+	k.root.Send(k.domains[b.domain], b)
 }
 
 // goOn decides a question of a subscription: for as long as who subscribed may still do that.

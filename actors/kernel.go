@@ -174,7 +174,7 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 	defer drawn.close()
 	conn := newConnection(k, link, drawn, done)
 	pid := k.spawn("connection/"+caller.Conn, conn, fromReader)
-	r := reader{kernel: k, blobs: k.blobs, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
+	r := reader{kernel: k, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
 	r.run()
 	tell := func(message any) {
 		select {

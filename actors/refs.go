@@ -22,15 +22,15 @@ type Blobs interface {
 const MaxInlined = 1_000_000
 
 // inline puts what a call brings by reference into the call. A call without reference is left as it is.
-func (r *reader) inline(call *kernel.Call, in schema.Referring) *schema.Error {
+func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *schema.Error {
 	member, _, ref := in.Reference()
 	if ref == nil {
 		return nil
 	}
-	if r.blobs == nil {
+	if k.blobs == nil {
 		return schema.Errorf(schema.NotFound, "this kernel has no blob directory")
 	}
-	content, err := r.blobs.Read(r.caller.PID, r.origin(), ref.Pointer(), MaxInlined)
+	content, err := k.blobs.Read(call.Caller.PID, k.originOf(&call.Caller), ref.Pointer(), MaxInlined)
 	if err != nil {
 		return schema.AsError(err)
 	}
@@ -43,15 +43,15 @@ func (r *reader) inline(call *kernel.Call, in schema.Referring) *schema.Error {
 	return fault
 }
 
-// origin is whose blobs the caller may refer to.
-func (r *reader) origin() string {
-	if p := r.kernel.processes.Process(r.caller.PID); p != nil {
+// originOf is whose blobs the caller may refer to.
+func (k *Kernel) originOf(caller *kernel.Caller) string {
+	if p := k.processes.Process(caller.PID); p != nil {
 		return p.Origin
 	}
-	if r.caller.Origin != "" {
-		return r.caller.Origin
+	if caller.Origin != "" {
+		return caller.Origin
 	}
-	return r.kernel.origin
+	return k.origin
 }
 
 // refer writes an answer that does not fit a line as one that refers to what is too long. Where that cannot be kept, the

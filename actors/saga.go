@@ -66,8 +66,7 @@ func (d *domain) otherDied(ctx actor.Context, pid *actor.PID) {
 		}
 		delete(d.watched, name)
 		if d.busy != nil && d.busy.awaits == name {
-			d.stepDone(ctx, stepDone{d.busy, schema.Errorf(schema.Internal,
-				"the kernel failed while %s was under way: it may or may not have happened", d.busy.batch.calls[d.busy.at].Message.Type)})
+			d.stepDone(ctx, stepDone{d.busy, errInterrupted(d.busy.batch.calls[d.busy.at].Message.Type)})
 		}
 	}
 }
