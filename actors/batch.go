@@ -35,6 +35,7 @@ type batch struct {
 	saga     *saga           // of a step: the call that it is for
 	begun    time.Time       // of an intent: when its call was decided, from which its latency counts
 	until    time.Time       // when a waiting call is decided for the last time
+	question string          // what its first call waits at the gate for; "": nothing
 	ends     *batch          // of a step: the intent whose outcome it is
 	run      *ownRun         // does the effect, where it is the kernel's own call: Act
 	ctx      context.Context // of a batch that is alone: it ends with the connection, or with who waits there

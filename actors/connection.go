@@ -77,7 +77,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	case gone:
 		c.gone = true
 		c.hungUp()
-		if len(c.outstanding) > 0 && c.outstanding[0].alone {
+		if len(c.outstanding) > 0 {
 			ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
 		}
 	case *actor.Terminated:
@@ -168,8 +168,8 @@ func (c *connection) write(b *batch) {
 // send hands b to its domain.
 func (c *connection) send(ctx actor.Context, b *batch) {
 	c.watch(ctx, b.domain)
-	if c.gone && b.alone {
-		b.calls[0].Final = true
+	if c.gone {
+		b.hangUp(b.calls[0].Caller.Conn)
 	}
 	if b.alone {
 		b.ctx = c.context()
@@ -246,7 +246,7 @@ func errInterrupted(typ string) *schema.Error {
 // stopped lets go of everybody who waits for this connection, or would remember it.
 func (c *connection) stopped(ctx actor.Context) {
 	c.hungUp()
-	if len(c.outstanding) > 0 && c.outstanding[0].alone { // the connection failed, and nobody waits any more
+	if len(c.outstanding) > 0 { // the connection failed, and nobody waits any more
 		ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
 	}
 	c.unfollow(ctx)

@@ -29,6 +29,7 @@ type domain struct {
 
 	queue   []*batch               // batches that stand behind a call with steps
 	busy    *saga                  // that call
+	pended  map[string]*pended     // by connection: what waits at the gate
 	watched map[schema.Domain]bool // domains of steps, which will tell when they die
 	parked  map[int64][]*parked    // by the PID of their call, in the order in which they began to wait
 
@@ -75,6 +76,8 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.unpark(ctx, m)
 	case wakeUp:
 		d.wakeAll(ctx)
+	case answeredQuestion:
+		d.answered(m.id)
 	case hangUp:
 		d.hangUp(ctx, m.conn)
 	case takeSnapshot:
@@ -98,6 +101,9 @@ func (d *domain) Receive(ctx actor.Context) {
 // run runs the calls of b from the given one on, and forwards b when all have an outcome. It returns early when one has
 // steps to be done first, or waits.
 func (d *domain) run(ctx actor.Context, b *batch, from int) {
+	if d.waitsBehind(b) {
+		return
+	}
 	if b.follow != nil && b.follow.over.Load() {
 		d.giveUp(ctx, b)
 		return
@@ -116,7 +122,13 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 		if call.Time == 0 {
 			call.Time = begun.UnixMilli()
 		}
-		result, err := d.outcome(call, b)
+		verdict := d.admit(call, b)
+		if verdict.Question != nil {
+			d.pend(ctx, b, i, verdict.Question)
+			return
+		}
+		b.admitted()
+		result, err := d.outcome(call, b, verdict)
 		switch {
 		case err != nil:
 			d.fail(call, err)
@@ -151,32 +163,22 @@ func unanswerable(b *batch, call *kernel.Call, result *kernel.Result) bool {
 	return result.Effect != nil && result.Effect.Run != nil && (!b.alone || b.step || b.follow != nil || call.Syscall.Outcome == "")
 }
 
-// outcome is what comes of a call: that of its first run, where its idempotency key was used before, else what the state
-// machine decides, where the caller may call it.
-func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, error) {
+// outcome is what comes of a call with the gate's verdict: that of its first run, where its idempotency key was used before, else
+// what the state machine decides.
+func (d *domain) outcome(call *kernel.Call, b *batch, verdict kernel.Verdict) (kernel.Result, error) {
 	switch {
-	case b.step:
-		call.Tick = d.kernel.clock.now()
-		return d.decide(call)
-	case b.follow != nil:
-		return d.goOn(call, b.follow)
-	}
-	if b.until.IsZero() { // else it was let in before it waited
-		if err := b.account.admit(call); err != nil {
-			return kernel.Result{}, err
-		}
-	}
-	if err := d.kernel.admit(call); err != nil {
-		return kernel.Result{}, err
-	}
-	if call.Syscall.Kind == schema.KindQuery {
+	case verdict.Fault != nil:
+		return kernel.Result{}, verdict.Fault
+	case b.step || call.Syscall.Kind == schema.KindQuery:
 		return d.decide(call)
 	}
-	call.Urgent = call.Syscall.Urgent && call.Caller.PID == kernel.Operator
+	if b.follow == nil {
+		call.Urgent = call.Syscall.Urgent && call.Caller.PID == kernel.Operator
+	}
 	if d.kernel.refusing.Load() && (!call.Urgent || d.kernel.spent.Load()) {
 		return kernel.Result{}, errNoJournal()
 	}
-	if call.Message.Meta.IdempotencyKey != "" && b.until.IsZero() {
+	if call.Message.Meta.IdempotencyKey != "" && !call.Claimed {
 		first, err := d.kernel.keys.claim(call)
 		if err != nil {
 			return kernel.Result{}, err

@@ -114,3 +114,6 @@ func AnswerLate(k *Kernel, conn, data string) {
 	b.calls = append(b.calls, kernel.Call{Data: []byte(data), Message: schema.Message{Data: []byte(data)}})
 	k.root.Send(actor.NewPID(k.system.Address(), "connection/"+conn), (*answers)(b))
 }
+
+// Admit reports whether a call passes the gate.
+func (k *Kernel) Admit(call *kernel.Call) bool { return k.gate.Admit(call).Allows() }

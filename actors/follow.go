@@ -14,7 +14,7 @@ import (
 
 // following is what a domain has to know of a subscription: on whose behalf the connection goes on.
 type following struct {
-	call kernel.Call // the subscription's, without its data
+	call kernel.Call // the subscription's, without its outcome
 	over atomic.Bool // nobody wants to hear more: what has not been decided yet must not be
 }
 
@@ -49,7 +49,7 @@ func (c *connection) lasting(call *kernel.Call) {
 	if l == nil || call.Err != nil {
 		return
 	}
-	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, PID: call.PID, Origin: call.Origin}
+	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, Input: call.Input, PID: call.PID, Origin: call.Origin}
 	cause.Message = schema.Message{Dialect: call.Message.Dialect, Type: call.Message.Type, Meta: call.Message.Meta}
 	var key *endingKey
 	if l.End != nil {
@@ -195,18 +195,6 @@ func (k *Kernel) conclude(cause *kernel.Call, step kernel.Step) {
 	}
 	b.owed = true
 	k.root.Send(k.domains[b.domain], b)
-}
-
-// goOn decides a question of a subscription: for as long as who subscribed may still do that.
-func (d *domain) goOn(call *kernel.Call, f *following) (kernel.Result, error) {
-	call.Tick = d.kernel.clock.now()
-	if err := kernel.Authorize(d.kernel.processes, call.PID, d.kernel.tokens.Token(call.PID), f.call.Syscall, call.Tick); err != nil {
-		return kernel.Result{}, err
-	}
-	if call.Syscall.Kind == schema.KindCommand && d.kernel.refusing.Load() {
-		return kernel.Result{}, errNoJournal()
-	}
-	return d.decide(call)
 }
 
 // rest keeps the question of a subscription that there is no news for: a command's until its PID is woken, a query's until

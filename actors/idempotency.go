@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // keyLife is how long an idempotency key is remembered (PROTOCOL 7).
@@ -171,7 +172,7 @@ func neverRun(call *kernel.Call) bool {
 		return false
 	}
 	switch call.Err.Kind {
-	case schema.Forbidden, schema.Unauthenticated, schema.QuotaExceeded, schema.Ended:
+	case schema.Forbidden, schema.Unauthenticated, schema.QuotaExceeded, schema.Ended, fault.Pending:
 		return true
 	case schema.Conflict:
 		key := call.Message.Meta.IdempotencyKey

@@ -32,6 +32,7 @@ type Config struct {
 	Keys          *Keys         // idempotency keys of the last 24 hours
 	Metrics       *Metrics      // of the journal so far; nil: it is empty
 	Origin        string        // of the operator and whom it spawns
+	Gate          kernel.Gate   // what the wiring adds: quota, policy, approval. The other stages are the kernel's own
 	// ReadOrigin puts an origin that the operator chooses for a call into its normal form; nil: it is taken as it is.
 	ReadOrigin func(string) (string, error)
 	Tick       int64         // where the journal ended
@@ -67,7 +68,7 @@ type Kernel struct {
 	tokens     kernel.Tokens
 	processes  kernel.Processes
 	origin     string
-	readOrigin func(string) (string, error)
+	gate       kernel.Gate
 	clock      clock
 	keys       *Keys
 	metrics    *Metrics
@@ -106,7 +107,7 @@ func New(cfg Config) *Kernel {
 		tokens:     cfg.Tokens,
 		processes:  cfg.Processes,
 		origin:     cfg.Origin,
-		readOrigin: cfg.ReadOrigin,
+		gate:       cfg.Gate,
 		keys:       cfg.Keys,
 		metrics:    cfg.Metrics,
 		blobs:      cfg.Blobs,
@@ -115,14 +116,18 @@ func New(cfg Config) *Kernel {
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),
 	}
-	if k.readOrigin == nil {
-		k.readOrigin = func(origin string) (string, error) { return origin, nil }
-	}
 	if k.metrics == nil {
 		k.metrics = NewMetrics()
 	}
 	k.states = cfg.Domains
 	k.accounts = newAccounts(cfg.Bounds, k.noteOf)
+	authority := kernel.Authority{
+		Tokens: cfg.Tokens, Processes: cfg.Processes, Origin: cfg.Origin, ReadOrigin: cfg.ReadOrigin, Now: k.clock.now, Reach: k.clock.reach,
+	}
+	if authority.ReadOrigin == nil {
+		authority.ReadOrigin = func(origin string) (string, error) { return origin, nil }
+	}
+	k.gate.Bounds, k.gate.Identity, k.gate.Token, k.gate.Tick = k.accounts.admit, authority.Identify, authority.Authorize, kernel.NoFutureTick
 	k.runs = newRuns(k, cfg.Runners)
 	k.clock.reach(cfg.Tick)
 	k.system = actor.NewActorSystem(

@@ -74,7 +74,8 @@ func (d *domain) otherDied(ctx actor.Context, pid *actor.PID) {
 // ownStep runs a step that is this domain's own, at once.
 func (d *domain) ownStep(ctx actor.Context, b *batch) *schema.Error {
 	call := &b.calls[0]
-	result, err := d.outcome(call, b)
+	call.Tick = d.kernel.clock.now()
+	result, err := d.decide(call)
 	if err != nil {
 		d.fail(call, err)
 	} else {

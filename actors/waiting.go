@@ -27,6 +27,7 @@ type hangUp struct{ conn string }
 
 // park keeps b until its call's PID is woken, or for the given time at most, counted from when it was first parked.
 func (d *domain) park(ctx actor.Context, b *batch, wait time.Duration) {
+	b.calls[0].Parked = true
 	if b.until.IsZero() {
 		b.until = time.Now().Add(wait)
 	}
@@ -66,7 +67,11 @@ func (d *domain) take(pid int64, pick func(*parked) bool) (taken []*parked) {
 // unpark decides a call whose time is up.
 func (d *domain) unpark(ctx actor.Context, p *parked) {
 	for range d.take(p.pid, func(one *parked) bool { return one == p }) {
-		p.batch.calls[0].Final = true
+		if call := &p.batch.calls[0]; p.batch.question != "" {
+			call.Lapsed = true
+		} else {
+			call.Final = true
+		}
 		d.queue = append(d.queue, p.batch)
 	}
 }
@@ -95,18 +100,34 @@ func (d *domain) wakeAll(ctx actor.Context) { d.wake(ctx, slices.Sorted(maps.Key
 
 // hangUp ends the waiting of a connection's calls. One that has not come to its turn yet will not wait.
 func (d *domain) hangUp(ctx actor.Context, conn string) {
-	for _, b := range d.queue {
-		if b.alone && b.calls[0].Caller.Conn == conn {
-			b.calls[0].Final = true
-		}
-	}
 	for pid := range d.parked {
 		for _, p := range d.take(pid, func(p *parked) bool { return p.batch.calls[0].Caller.Conn == conn }) {
-			d.giveUp(ctx, p.batch)
+			if p.batch.question != "" && p.batch.follow == nil {
+				d.queue = append(d.queue, p.batch) // the gate has the last word
+			} else {
+				d.giveUp(ctx, p.batch)
+			}
+		}
+	}
+	for _, b := range d.queue {
+		b.hangUp(conn)
+	}
+	if p := d.pended[conn]; p != nil {
+		for _, b := range p.behind {
+			b.hangUp(conn)
 		}
 	}
 	for _, b := range d.unwatch(func(b *batch) bool { return b.calls[0].Caller.Conn == conn }) {
 		d.giveUp(ctx, b)
+	}
+}
+
+// hangUp has no call of the connection's frames wait any more.
+func (b *batch) hangUp(conn string) {
+	for i := range b.calls {
+		if call := &b.calls[i]; !b.step && b.follow == nil && call.Caller.Conn == conn {
+			call.Final = true
+		}
 	}
 }
 

@@ -54,6 +54,16 @@ func (f *Fault) With(name, value string) *Fault {
 	return f
 }
 
+// Detail returns the value of a detail, "" where f has none of that name.
+func (f *Fault) Detail(name string) string {
+	for _, d := range f.Details {
+		if d.Name == name {
+			return d.Value
+		}
+	}
+	return ""
+}
+
 // Because returns f with its cause; what of err may not be shown is left out.
 func (f *Fault) Because(err error) *Fault {
 	f.Cause = Of(err)
