@@ -123,8 +123,8 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 			call.Time = begun.UnixMilli()
 		}
 		verdict := d.admit(call, b)
-		if verdict.Question != nil {
-			d.pend(ctx, b, i, verdict.Question)
+		if verdict.Pending != nil {
+			d.pend(ctx, b, i, verdict.Pending)
 			return
 		}
 		b.admitted()

@@ -44,7 +44,7 @@ func (d *domain) admit(call *kernel.Call, b *batch) kernel.Verdict {
 }
 
 // pend keeps b, whose i-th call waits at the gate, and all that its connection sends after it, until the question is answered.
-func (d *domain) pend(ctx actor.Context, b *batch, i int, q *kernel.Question) {
+func (d *domain) pend(ctx actor.Context, b *batch, i int, q *kernel.Pending) {
 	if i > 0 {
 		d.split(ctx, b, i)
 	}
@@ -95,8 +95,8 @@ func (d *domain) answered(question string) {
 // admit is the gate's verdict on a query of the audit log's, which does not wait.
 func (k *Kernel) admit(call *kernel.Call) *fault.Fault {
 	v := k.gate.Admit(call)
-	if v.Question != nil {
-		return fault.ApprovalPending.New("%s waits for the approval %s", call.Message.Type, v.Question.ID)
+	if v.Pending != nil {
+		return fault.ApprovalPending.New("%s waits for the approval %s", call.Message.Type, v.Pending.ID)
 	}
 	return v.Fault
 }

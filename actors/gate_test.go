@@ -266,7 +266,7 @@ func TestPendedBehindSteps(t *testing.T) {
 			if word(call) != "steps" {
 				return kernel.Result{}, false, nil
 			}
-			return kernel.Result{Data: []byte("{}"), Steps: []kernel.Step{{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{1}}}}}, true, nil
+			return kernel.Result{Data: []byte("{}"), Steps: []schema.Request{schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{1}})}}, true, nil
 		}
 		first, second, busy := g.connect(), g.connect(), g.connect()
 		first.send(set("a", "ask-1"), set("b", "x"))
@@ -304,7 +304,7 @@ func TestPendedSubscription(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				g := startGated(t, map[schema.Domain]kernel.Domain{schema.Ipc: ipc.New(ipc.Options{})})
-				g.kernel.Recover([]kernel.Step{{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{7}}}})
+				g.kernel.Recover([]schema.Request{schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{7}})})
 				follower, c := g.connect(), g.connect()
 				follower.send(subscribe("s", ""))
 				follower.take(1)

@@ -99,8 +99,8 @@ func TestOwnCallEndsItsConnection(t *testing.T) {
 			if _, ok := call.Input.(*schema.ReceiveInput); !ok {
 				return kernel.Result{}, false, nil
 			}
-			end := &kernel.Step{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{3}}}
-			return kernel.Result{Data: []byte("[]"), Lasting: &kernel.Lasting{End: end}}, true, nil
+			end := schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}})
+			return kernel.Result{Data: []byte("[]"), Lasting: &kernel.Lasting{End: &end}}, true, nil
 		}
 		s := startWith(t, books.domains())
 		if _, err := s.kernel.Do("", "Ipc.Receive", &schema.ReceiveInput{}); err != nil {
@@ -195,7 +195,7 @@ func (s *system) types() (types []string) {
 func TestNote(t *testing.T) {
 	t.Parallel()
 	s := startWith(t, newLibrary().domains())
-	s.kernel.Note(kernel.Step{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{3}}})
+	s.kernel.Note(schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}}))
 	if _, err := s.kernel.Do("", "Capability.Grant", &schema.GrantInput{PID: 1, AllowedSyscalls: []string{"*"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestNoteOnAFullDisk(t *testing.T) {
 		expect(t, c, "a 503")
 		made := 0
 		s.restoring = func(schema.Domain) { made++ }
-		note := kernel.Step{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{3}}}
+		note := schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}})
 		for range 3 {
 			s.kernel.Note(note)
 			synctest.Wait()

@@ -103,10 +103,10 @@ func TestSecretsStayOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		type vaultInput struct {
-			Label  string `json:"label"`
-			Phrase string `json:"phrase" secret:"always"`
+			Label  string `json:"label" keep:"always"`
+			Phrase string `json:"phrase" keep:"never"`
 		}
-		row := &schema.Syscall{Type: "Vault.Open", Kind: schema.KindQuery, Domain: schema.Memory, Input: schema.TypeOf[vaultInput]()}
+		row := schema.NewQuery[vaultInput, schema.Value](schema.Syscall{Type: "Vault.Open", Domain: schema.Memory}).Syscall
 		books := newLibrary()
 		var told string
 		books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
@@ -120,7 +120,7 @@ func TestSecretsStayOut(t *testing.T) {
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		input, fault := row.Input.Decode(m.Data)
+		input, fault := row.Input().Decode(m.Data)
 		if fault != nil {
 			t.Fatal(fault)
 		}

@@ -90,11 +90,8 @@ func (d *domain) ownStep(ctx actor.Context, b *batch) *schema.Error {
 }
 
 // stepBatch makes the kernel's own call of a step, with the call that it is for as its cause.
-func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.Step) (*batch, *schema.Error) {
-	row, ok := schema.Lookup(step.Type)
-	if !ok {
-		return nil, schema.Errorf(schema.Internal, "no syscall is named %s", step.Type)
-	}
+func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step schema.Request) (*batch, *schema.Error) {
+	row := step.Row
 	data, err := schema.Marshal(step.Input)
 	if err != nil {
 		return nil, schema.AsError(err)
@@ -107,7 +104,7 @@ func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.S
 }
 
 // stepCall is the call that a step is.
-func stepCall(ids *ids, cause *kernel.Call, step kernel.Step, row *schema.Syscall, data []byte) kernel.Call {
+func stepCall(ids *ids, cause *kernel.Call, step schema.Request, row *schema.Syscall, data []byte) kernel.Call {
 	return kernel.Call{
 		Caller:  kernel.Caller{PID: kernel.Operator, Conn: cause.Caller.Conn},
 		Syscall: row,

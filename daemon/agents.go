@@ -160,7 +160,7 @@ func (a *agents) spawn(key *sshauth.AuthorizedKey) (int64, error) {
 		return 0, err
 	}
 	row, _ := schema.Lookup("Syscall.Spawn")
-	out, fault := row.Output.Decode(data)
+	out, fault := row.Output().Decode(data)
 	if fault != nil {
 		return 0, fault
 	}

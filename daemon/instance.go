@@ -15,7 +15,6 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
-	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -69,7 +68,7 @@ const heldAgents = "agents of the epoch before are held: to let them start, end 
 
 // note journals a start.
 func (s *state) note(cfg *config.Config, in *schema.BootedInput) error {
-	return actors.Boot(s.journal, s.self, cfg.Origin, s.tick, kernel.Step{Type: "Kernel.Booted", Input: in})
+	return actors.Boot(s.journal, s.self, cfg.Origin, s.tick, schema.KernelBooted.With(in))
 }
 
 func newInstance() string {

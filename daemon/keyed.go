@@ -31,7 +31,7 @@ type keyed struct {
 var _ unixsock.Authenticator = (*keyed)(nil)
 
 // newKeyed reads the authorized keys for the first time: a daemon that could let nobody in says so at its start.
-func newKeyed(cfg *config.Config, s *state, agents *agents, note func(kernel.Step), log *slog.Logger) (*keyed, error) {
+func newKeyed(cfg *config.Config, s *state, agents *agents, note func(schema.Request), log *slog.Logger) (*keyed, error) {
 	host, err := sshauth.NewSigner(s.host.signer, "host key")
 	if err != nil {
 		return nil, fmt.Errorf("use host key: %w", err)

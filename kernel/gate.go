@@ -25,12 +25,12 @@ type Stage func(*Call) Verdict
 
 // Verdict is what a stage, or the gate, says of a call. The zero Verdict allows it.
 type Verdict struct {
-	Fault    *fault.Fault // it is refused
-	Question *Question    // it waits for an answer
+	Fault   *fault.Fault // it is refused
+	Pending *Pending     // it waits
 }
 
-// Question is something that has to be answered before a call may go on. The call passes the gate again when it is.
-type Question struct {
+// Pending is a question that has to be answered before a call may go on. The call passes the gate again when it is.
+type Pending struct {
 	ID   string
 	Wait time.Duration // for so long the call waits; then it is refused
 }
@@ -39,10 +39,10 @@ type Question struct {
 func Deny(why *fault.Fault) Verdict { return Verdict{Fault: why} }
 
 // Pend is the verdict that has a call wait for the answer to a question.
-func Pend(id string, wait time.Duration) Verdict { return Verdict{Question: &Question{id, wait}} }
+func Pend(id string, wait time.Duration) Verdict { return Verdict{Pending: &Pending{id, wait}} }
 
 // Allows reports whether the call may go on.
-func (v Verdict) Allows() bool { return v.Fault == nil && v.Question == nil }
+func (v Verdict) Allows() bool { return v.Fault == nil && v.Pending == nil }
 
 // Admit asks the stages. A call that may not wait any longer is refused where it would have to.
 func (g *Gate) Admit(call *Call) Verdict {
@@ -51,7 +51,7 @@ func (g *Gate) Admit(call *Call) Verdict {
 			continue
 		}
 		if v := stage(call); !v.Allows() {
-			if q := v.Question; q != nil && (call.Final || call.Lapsed) {
+			if q := v.Pending; q != nil && (call.Final || call.Lapsed) {
 				return Deny(fault.ApprovalPending.New("%s waits for the approval %s, and was not done", call.Message.Type, q.ID).
 					WithFix("make the same call again once it is approved").With("approval", q.ID))
 			}
@@ -123,7 +123,7 @@ func (a *Authority) Authorize(call *Call) Verdict {
 func NoFutureTick(call *Call) Verdict {
 	if in, ok := call.Input.(schema.Targeted); ok {
 		if on := in.On(); on.Tick != nil && *on.Tick > call.Tick {
-			return Deny(Invalid("tick", "must not lie ahead of the kernel's, which is %d", call.Tick))
+			return Deny(fault.ClockAhead.New("Invalid input: tick must not lie ahead of the kernel's, which is %d", call.Tick).At("tick"))
 		}
 	}
 	return Verdict{}

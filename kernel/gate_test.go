@@ -59,7 +59,7 @@ func TestGate(t *testing.T) {
 			if id := v.Fault; test.err == fault.ApprovalPending && id.Detail("approval") != "q-1" {
 				t.Errorf("details %v", id.Details)
 			}
-			switch q := v.Question; {
+			switch q := v.Pending; {
 			case q == nil != (test.pends == ""), q != nil && (q.ID != test.pends || q.Wait != time.Minute):
 				t.Errorf("question %v, want %q", q, test.pends)
 			}

@@ -69,7 +69,7 @@ func meaningless(pattern string) string {
 	}
 	if wild(pattern) {
 		prefix := strings.TrimSuffix(pattern, "*")
-		if slices.ContainsFunc(schema.Syscalls(), func(row schema.Syscall) bool {
+		if slices.ContainsFunc(schema.Syscalls(), func(row *schema.Syscall) bool {
 			return !row.Internal && strings.HasPrefix(row.Type, prefix)
 		}) {
 			return ""

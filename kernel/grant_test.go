@@ -110,8 +110,8 @@ func TestDefaultGrant(t *testing.T) {
 	}
 	codes, all := 0, &kernel.Token{Granted: schema.Token{TokenGrant: *got}}
 	for _, row := range schema.Syscalls() {
-		if all.Allows(&row, 0) != (row.Code != "" || row.Type == "Ipc.Receive") {
-			t.Errorf("%s, code %q: allowed %v", row.Type, row.Code, all.Allows(&row, 0))
+		if all.Allows(row, 0) != (row.Code != "" || row.Type == "Ipc.Receive") {
+			t.Errorf("%s, code %q: allowed %v", row.Type, row.Code, all.Allows(row, 0))
 		}
 		if row.Code != "" {
 			codes++

@@ -98,7 +98,7 @@ func bootedKey(record *journal.Record) string {
 	if fault != nil || refused != nil || msg.Type != booted || outcome.Err != nil || record.PID != 0 {
 		return ""
 	}
-	in, fault := row.Input.Decode(msg.Data)
+	in, fault := row.Input().Decode(msg.Data)
 	if fault != nil {
 		return ""
 	}

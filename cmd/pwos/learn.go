@@ -171,11 +171,11 @@ func named(pattern string) (*schema.Syscall, bool) {
 		return row, true
 	}
 	rows := schema.Syscalls()
-	i := slices.IndexFunc(rows, func(row schema.Syscall) bool { return row.Code != "" && row.Code == pattern })
+	i := slices.IndexFunc(rows, func(row *schema.Syscall) bool { return row.Code != "" && row.Code == pattern })
 	if i < 0 {
 		return nil, false
 	}
-	return &rows[i], true
+	return rows[i], true
 }
 
 // noteFetch notes what a request needed: the server that was asked, and those that redirects led to.

@@ -85,7 +85,7 @@ func TestData(t *testing.T) {
 			t.Errorf("data %s, want %s", got.data, want)
 		}
 		row, _ := schema.Lookup(got.typ)
-		if _, fault := row.Input.Decode(got.data); fault != nil {
+		if _, fault := row.Input().Decode(got.data); fault != nil {
 			t.Errorf("%s does not take %s: %v", got.typ, got.data, fault)
 		}
 	}

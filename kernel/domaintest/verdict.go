@@ -33,7 +33,7 @@ func Shown(t TB, err error) *schema.Error {
 var outputs = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	all := map[string]*jsonschema.Schema{}
 	for _, row := range schema.Syscalls() {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(row.Output.AppendJSONSchema(nil)))
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(row.Output().AppendJSONSchema(nil)))
 		if err != nil {
 			return nil, err
 		}

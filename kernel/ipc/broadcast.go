@@ -43,8 +43,8 @@ func (d *Domain) audience(call *kernel.Call, intent string) audience {
 }
 
 // address is the step that a broadcast is applied by: its answer need not say who got it, and has no room for it.
-func address(pids []int64) []kernel.Step {
-	return []kernel.Step{{Type: typeAddress, Input: &schema.MailboxInput{PIDs: pids}}}
+func address(pids []int64) []schema.Request {
+	return []schema.Request{schema.IPCAddress.With(&schema.MailboxInput{PIDs: pids})}
 }
 
 // sendAll answers Syscall.SendMsg to everybody.

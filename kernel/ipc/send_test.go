@@ -68,7 +68,7 @@ func TestSend(t *testing.T) {
 				t.Fatalf("%s, %v", got, err)
 			}
 			row, _ := schema.Lookup("Syscall.SendMsg")
-			out, fault := row.Output.Decode([]byte(got))
+			out, fault := row.Output().Decode([]byte(got))
 			if fault != nil {
 				t.Fatal(fault)
 			}

@@ -44,13 +44,15 @@ func mailboxOf(pid int64) string {
 }
 
 // delivery is what the connection of a subscriber goes on with.
-func delivery(ack bool) *kernel.Step {
-	return &kernel.Step{Type: "Ipc.Deliver", Input: &schema.MailDeliverInput{Max: maxDelivery, Ack: ack}}
+func delivery(ack bool) *schema.Request {
+	next := schema.IPCDeliver.With(&schema.MailDeliverInput{Max: maxDelivery, Ack: ack})
+	return &next
 }
 
 // back is what the end of a call's connection brings about.
-func back(call *kernel.Call) *kernel.Step {
-	return &kernel.Step{Type: "Ipc.Return", Input: &schema.MailReturnInput{PIDs: []int64{call.PID}, Conn: call.Caller.Conn}}
+func back(call *kernel.Call) *schema.Request {
+	end := schema.IPCReturn.With(&schema.MailReturnInput{PIDs: []int64{call.PID}, Conn: call.Caller.Conn})
+	return &end
 }
 
 // subscribed applies Ipc.Subscribe.
@@ -126,7 +128,7 @@ func (d *Domain) dealtWith(call *kernel.Call, in *schema.MailAckInput) {
 }
 
 // Abandoned are the commands that a start owes to the connections of the life before: all of them have ended.
-func (d *Domain) Abandoned() []kernel.Step {
+func (d *Domain) Abandoned() []schema.Request {
 	var pids []int64
 	d.boxes.Scan(func(pid int64, b mailbox) bool {
 		if b.held() {
@@ -137,5 +139,5 @@ func (d *Domain) Abandoned() []kernel.Step {
 	if pids == nil {
 		return nil
 	}
-	return []kernel.Step{{Type: "Ipc.Return", Input: &schema.MailReturnInput{PIDs: pids}}}
+	return []schema.Request{schema.IPCReturn.With(&schema.MailReturnInput{PIDs: pids})}
 }

@@ -52,6 +52,9 @@ const (
 	WireAnswerTooLong  ID = "wire.answer_too_long"
 	WireUnexpected     ID = "wire.unexpected"
 
+	// The syscall table.
+	SyscallNotFound ID = "syscall.not_found"
+
 	// Who is on a connection.
 	AuthRequired  ID = "auth.required"
 	AuthSignature ID = "auth.bad_signature"
@@ -81,6 +84,7 @@ const (
 	KernelMismatch     ID = "kernel.mismatch"
 	JournalUnavailable ID = "journal.unavailable"
 	JournalLost        ID = "journal.lost"
+	ClockAhead         ID = "clock.ahead"
 	CallCancelled      ID = "call.cancelled"
 	CallTooMany        ID = "call.too_many"
 
@@ -161,6 +165,7 @@ const (
 
 	// Tools and ingests.
 	ToolNotFound   ID = "tool.not_found"
+	ToolManifest   ID = "tool.bad_manifest"
 	ToolInvalid    ID = "tool.invalid"
 	ToolFailed     ID = "tool.failed"
 	ToolLimit      ID = "tool.limit"
@@ -179,6 +184,9 @@ var catalogue = map[ID]Entry{
 	WireInvalidInput:   {Kind: InvalidInput, Meaning: "The data does not fit the syscall's schema.", Fix: "Syscall.Describe shows the schema."},
 	WireAnswerTooLong:  {Kind: InvalidInput, Meaning: "The answer does not fit a line, and has no member to move to a blob.", Fix: "Ask for less."},
 	WireUnexpected:     {Kind: SchemaViolation, Meaning: "A reply or an error came from a client.", Fix: "Send commands, queries and events."},
+
+	// The syscall table.
+	SyscallNotFound: {Kind: NotFound, Meaning: "No syscall has this name.", Fix: "Syscall.List names what there is."},
 
 	// Who is on a connection.
 	AuthRequired:  {Kind: Unauthenticated, Meaning: "The connection has not answered the prologue.", Fix: "Answer Syscall.Authenticate first."},
@@ -209,6 +217,7 @@ var catalogue = map[ID]Entry{
 	KernelMismatch:     {Kind: Conflict, Meaning: "The running kernel has other settings than the command line asks for.", Fix: "Leave out the option, or shut the kernel down first."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
+	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call lies ahead of the kernel's.", Fix: "Leave the tick out."},
 	CallCancelled:      {Kind: Unavailable, Meaning: "The call was given up: its connection closed, or the kernel is shutting down.", Fix: "Call again."},
 	CallTooMany:        {Kind: QuotaExceeded, Meaning: "The agent has too many calls or bytes in flight, or writes the journal too fast.", Fix: "Wait for answers, then go on."},
 
@@ -289,6 +298,7 @@ var catalogue = map[ID]Entry{
 
 	// Tools and ingests.
 	ToolNotFound:   {Kind: NotFound, Meaning: "No tool has this name.", Fix: "Look below root."},
+	ToolManifest:   {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Mend the manifest."},
 	ToolInvalid:    {Kind: InvalidInput, Meaning: "The arguments are none that the tool takes.", Fix: "See its manifest."},
 	ToolFailed:     {Kind: Upstream, Meaning: "The tool failed.", Fix: "The message has what it said."},
 	ToolLimit:      {Kind: Upstream, Meaning: "The tool took more memory, time or output than it may.", Fix: "Ask for less, or raise its limits."},

@@ -1,5 +1,5 @@
-// Package fault is the one error type that a client of the kernel can see: what kind of failure it is, its stable id, what
-// is wrong and what to do about it. The catalogue lists every id.
+// Package fault holds the one type of error that a client of the kernel can see. It says what kind of failure it is, by which
+// stable id programs know it, what is wrong, and what to do about it. The catalogue lists every id.
 //
 // A Fault is made from an ID, which fixes its kind; the kind fixes the codes of both dialects (PROTOCOL 3). Programs decide by
 // id or kind (errors.Is(err, fault.MemoryNotFound), errors.Is(err, fault.NotFound)); the text is for people and may change.
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 )
 
 // Fault is a failure that a client may see (MESSAGE 4.2.6, EVENT 4.2.5). It holds no secret, no stack and no path outside
@@ -133,4 +134,17 @@ func (f *Fault) SetID(id ID) {
 	if e, ok := Lookup(id); ok && e.Kind.Status() == f.Code() {
 		f.Kind = e.Kind
 	}
+}
+
+// Clip shortens what a client wrote for the message that repeats it: an answer must fit a line.
+func Clip(s string) string {
+	const most = 256 // bytes
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
 }

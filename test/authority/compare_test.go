@@ -59,7 +59,7 @@ func read[T any](typ string, a answer) (*T, error) {
 	if a.code != 0 {
 		return nil, fmt.Errorf("%s: %s", typ, a)
 	}
-	out, fault := row.Output.Decode(a.data)
+	out, fault := row.Output().Decode(a.data)
 	if fault != nil {
 		return nil, fmt.Errorf("%s: %w", typ, fault)
 	}

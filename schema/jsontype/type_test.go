@@ -1,44 +1,44 @@
-package schema_test
+package jsontype_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // The JSON Schema of each shape and bound, word for word (MESSAGE 4.8 #1-#5).
 func TestJSONSchemaGolden(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		typ  *schema.Type
+		typ  *jsontype.Type
 		want string
 	}{
-		"none": {schema.TypeOf[shapeNone](), `{"type":"object","properties":{},"required":[],"additionalProperties":false}`},
-		"inner": {schema.TypeOf[shapeInner](), `{"type":"object","properties":{` +
+		"none": {jsontype.Of[shapeNone](), `{"type":"object","properties":{},"required":[],"additionalProperties":false}`},
+		"inner": {jsontype.Of[shapeInner](), `{"type":"object","properties":{` +
 			`"name":{"type":"string","minLength":1,"maxLength":3,"description":"A name."},` +
 			`"score":{"type":"number","minimum":-1.5,"maximum":1e+21,"description":"A score."},` +
 			`"tags":{"type":"array","items":{"type":"string","enum":["a","bb","ccc"]},"description":"Tags."}` +
 			`},"required":["name"],"additionalProperties":false}`},
-		"embedded": {schema.TypeOf[struct{ shapeCommon }](), `{"type":"object","properties":{` +
+		"embedded": {jsontype.Of[struct{ shapeCommon }](), `{"type":"object","properties":{` +
 			`"pid":{"type":"integer","minimum":0,"maximum":9007199254740991,"description":"The process."},` +
 			`"tick":{"type":"integer","minimum":0,"maximum":9007199254740991,"description":"The tick."}` +
 			`},"required":[],"additionalProperties":false}`},
-		"unbounded": {schema.TypeOf[numberBox](), `{"type":"object","properties":{` +
+		"unbounded": {jsontype.Of[numberBox](), `{"type":"object","properties":{` +
 			`"n":{"type":"number","minimum":-1.7976931348623157e+308,"maximum":1.7976931348623157e+308}` +
 			`},"required":["n"],"additionalProperties":false}`},
 		"one_bound": {
-			schema.TypeOf[struct {
+			jsontype.Of[struct {
 				N float64 `json:"n" max:"0.5"`
 			}](),
 			`{"type":"object","properties":{"n":{"type":"number","minimum":-1.7976931348623157e+308,"maximum":0.5}},"required":["n"],"additionalProperties":false}`,
 		},
-		"dictionary": {schema.TypeOf[map[string]bool](), `{"type":"object","additionalProperties":{"type":"boolean"}}`},
-		"anything":   {schema.TypeOf[schema.Value](), `{}`},
-		"maybe":      {schema.TypeOf[schema.MaybeText](), `{"type":["string","null"]}`},
+		"dictionary": {jsontype.Of[map[string]bool](), `{"type":"object","additionalProperties":{"type":"boolean"}}`},
+		"anything":   {jsontype.Of[jsontype.Value](), `{}`},
+		"maybe":      {jsontype.Of[jsontype.MaybeText](), `{"type":["string","null"]}`},
 		"anything_described": {
-			schema.TypeOf[struct {
-				V schema.Value `json:"v" doc:"Say \"x\"."`
+			jsontype.Of[struct {
+				V jsontype.Value `json:"v" doc:"Say \"x\"."`
 			}](),
 			`{"type":"object","properties":{"v":{"description":"Say \"x\"."}},"required":["v"],"additionalProperties":false}`,
 		},
@@ -53,46 +53,46 @@ func TestJSONSchemaGolden(t *testing.T) {
 func TestTypeOfPanics(t *testing.T) {
 	t.Parallel()
 	type namedString string
-	for name, build := range map[string]func() *schema.Type{
-		"channel":         schema.TypeOf[chan int],
-		"int":             schema.TypeOf[int],
-		"uint64":          schema.TypeOf[uint64],
-		"float32":         schema.TypeOf[float32],
-		"bytes":           schema.TypeOf[[]byte],
-		"interface":       schema.TypeOf[any],
-		"pointer":         schema.TypeOf[*string],
-		"function":        schema.TypeOf[func()],
-		"numbered_names":  schema.TypeOf[map[int64]string],
-		"pointer_in_list": schema.TypeOf[[]*int64],
-		"no_name":         schema.TypeOf[struct{ A string }],
-		"no_name_option": schema.TypeOf[struct {
+	for name, build := range map[string]func() *jsontype.Type{
+		"channel":         jsontype.Of[chan int],
+		"int":             jsontype.Of[int],
+		"uint64":          jsontype.Of[uint64],
+		"float32":         jsontype.Of[float32],
+		"bytes":           jsontype.Of[[]byte],
+		"interface":       jsontype.Of[any],
+		"pointer":         jsontype.Of[*string],
+		"function":        jsontype.Of[func()],
+		"numbered_names":  jsontype.Of[map[int64]string],
+		"pointer_in_list": jsontype.Of[[]*int64],
+		"no_name":         jsontype.Of[struct{ A string }],
+		"no_name_option": jsontype.Of[struct {
 			A string `json:",omitzero"`
 		}],
-		"bad_bound": schema.TypeOf[struct {
+		"bad_bound": jsontype.Of[struct {
 			A int64 `json:"a" min:"few"`
 		}],
 	} {
 		func() {
 			defer func() {
-				if text, _ := recover().(string); !strings.HasPrefix(text, "schema: ") {
+				if text, _ := recover().(string); !strings.HasPrefix(text, "jsontype: ") {
 					t.Errorf("%s: %q", name, text)
 				}
 			}()
 			build()
 		}()
 	}
-	schema.TypeOf[map[namedString]namedString]() // these are texts
+	jsontype.Of[map[namedString]namedString]() // these are texts
 }
 
 // A MaybeText comes back as it was, and is null where it is none.
 func TestMaybeText(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[schema.MaybeText]string{"": "null", "null": `"null"`, "a\"\n": `"a\"\n"`} {
+	for text, want := range map[jsontype.MaybeText]string{"": "null", "null": `"null"`, "a\"\n": `"a\"\n"`} {
 		written, err := text.MarshalJSON()
 		if string(written) != want || err != nil {
 			t.Errorf("%q: %s, %v", text, written, err)
 		}
-		if read, fault := schema.TypeOf[schema.MaybeText]().Decode(written); fault != nil || *read.(*schema.MaybeText) != text {
+		if read, fault := jsontype.Of[jsontype.MaybeText]().Decode(written); fault != nil || *read.(*jsontype.MaybeText) != text {
 			t.Errorf("%s: %v, %v", written, read, fault)
 		}
 	}
@@ -102,12 +102,12 @@ func TestMaybeText(t *testing.T) {
 func TestValue(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[string]string{"": "null", "1e400": "1e400", `{"a":[]}`: `{"a":[]}`} {
-		if got, err := schema.Value(v).MarshalJSON(); string(got) != want || err != nil {
+		if got, err := jsontype.Value(v).MarshalJSON(); string(got) != want || err != nil {
 			t.Errorf("%q: %s, %v", v, got, err)
 		}
 	}
 	raw := []byte(`[1,2]`)
-	v := schema.Value("a longer one before")
+	v := jsontype.Value("a longer one before")
 	if err := v.UnmarshalJSON(raw); err != nil || string(v) != `[1,2]` {
 		t.Errorf("%s, %v", v, err)
 	}

@@ -1,6 +1,8 @@
-package schema_test
+package jsontype_test
 
-import "github.com/promptware-os/pwos/schema"
+import (
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
 
 // The types of this file have every shape and bound that a syscall's data may have.
 
@@ -23,7 +25,7 @@ type shapeTexts struct {
 	Word    string  `json:"word,omitzero" enum:"low high very-high" doc:"A word."`
 	Pointer *string `json:"pointer,omitzero" minlen:"3" doc:"Text."`
 
-	Maybe schema.MaybeText `json:"maybe,omitzero" maxlen:"3" doc:"Text."`
+	Maybe jsontype.MaybeText `json:"maybe,omitzero" maxlen:"3" doc:"Text."`
 }
 
 type shapeNumbers struct {
@@ -41,33 +43,33 @@ type shapeNested struct {
 	shapeCommon
 	Flag    bool                        `json:"flag" doc:"A flag."`
 	Maybe   *bool                       `json:"maybe,omitzero" doc:"A flag."`
-	Raw     schema.Value                `json:"raw" doc:"Any value."`
-	RawToo  schema.Value                `json:"raw_too,omitzero" doc:"Any value."`
+	Raw     jsontype.Value              `json:"raw" doc:"Any value."`
+	RawToo  jsontype.Value              `json:"raw_too,omitzero" doc:"Any value."`
 	Object  shapeInner                  `json:"object" doc:"An object."`
 	Pointer *shapeInner                 `json:"pointer,omitzero" doc:"An object."`
 	Objects []shapeInner                `json:"objects,omitzero" doc:"Objects."`
 	Matrix  [][]int64                   `json:"matrix,omitzero" min:"0" max:"9" doc:"Rows."`
-	Values  []schema.Value              `json:"values,omitzero" doc:"Any values."`
+	Values  []jsontype.Value            `json:"values,omitzero" doc:"Any values."`
 	Amounts map[string]float64          `json:"amounts,omitzero" min:"0" doc:"Amounts by name."`
 	Lists   map[string][]string         `json:"lists,omitzero" maxlen:"2" doc:"Lists by name."`
 	Inner   map[string]shapeInner       `json:"inner,omitzero" doc:"Objects by name."`
-	Changes map[string]schema.Value     `json:"changes,omitzero" doc:"Any values by name."`
+	Changes map[string]jsontype.Value   `json:"changes,omitzero" doc:"Any values by name."`
 	Deep    map[string]map[string]int64 `json:"deep,omitzero" doc:"Integers by two names."`
 }
 
 type shapeNone struct{}
 
 // shapes names the types; the lists among them show that data need not be an object.
-func shapes() map[string]*schema.Type {
-	return map[string]*schema.Type{
-		"texts":      schema.TypeOf[shapeTexts](),
-		"numbers":    schema.TypeOf[shapeNumbers](),
-		"nested":     schema.TypeOf[shapeNested](),
-		"none":       schema.TypeOf[shapeNone](),
-		"list":       schema.TypeOf[[]shapeInner](),
-		"dictionary": schema.TypeOf[map[string][]int64](),
-		"text":       schema.TypeOf[string](),
-		"flag":       schema.TypeOf[bool](),
-		"anything":   schema.TypeOf[schema.Value](),
+func shapes() map[string]*jsontype.Type {
+	return map[string]*jsontype.Type{
+		"texts":      jsontype.Of[shapeTexts](),
+		"numbers":    jsontype.Of[shapeNumbers](),
+		"nested":     jsontype.Of[shapeNested](),
+		"none":       jsontype.Of[shapeNone](),
+		"list":       jsontype.Of[[]shapeInner](),
+		"dictionary": jsontype.Of[map[string][]int64](),
+		"text":       jsontype.Of[string](),
+		"flag":       jsontype.Of[bool](),
+		"anything":   jsontype.Of[jsontype.Value](),
 	}
 }

@@ -1,4 +1,4 @@
-package schema
+package jsontype
 
 import (
 	"math"
@@ -48,7 +48,7 @@ func (t *Type) AppendJSONSchema(dst []byte) []byte {
 		if t.shape != anything {
 			dst = append(dst, ',')
 		}
-		dst = appendString(append(dst, `"description":`...), t.doc)
+		dst = AppendString(append(dst, `"description":`...), t.doc)
 	}
 	return append(dst, '}')
 }
@@ -59,7 +59,7 @@ func (t *Type) appendObject(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = append(appendString(dst, f.name), ':')
+		dst = append(AppendString(dst, f.name), ':')
 		dst = f.typ.AppendJSONSchema(dst)
 	}
 	dst = append(dst, `},"required":[`...)
@@ -72,7 +72,7 @@ func (t *Type) appendObject(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = appendString(dst, f.name)
+		dst = AppendString(dst, f.name)
 	}
 	return append(dst, `],"additionalProperties":false`...)
 }
@@ -90,7 +90,7 @@ func (t *Type) appendTextBounds(dst []byte) []byte {
 		} else {
 			dst = append(dst, ',')
 		}
-		dst = appendString(dst, word)
+		dst = AppendString(dst, word)
 		if i == len(t.enum)-1 {
 			dst = append(dst, ']')
 		}

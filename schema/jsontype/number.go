@@ -1,4 +1,4 @@
-package schema
+package jsontype
 
 import (
 	"bytes"
@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// parseInteger reads a JSON value as an integer the way JSON Schema counts one: 3, 3.0 and 3e0 are the same. It
+// ParseInteger reads a JSON value as an integer the way JSON Schema counts one: 3, 3.0 and 3e0 are the same. It
 // returns false for what is no number, has a fraction, or does not fit an int64.
-func parseInteger(raw []byte) (int64, bool) {
+func ParseInteger(raw []byte) (int64, bool) {
 	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 		return n, true
 	}

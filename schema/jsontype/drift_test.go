@@ -1,23 +1,26 @@
-package schema_test
+package jsontype_test
 
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 var drafts = map[string]*jsonschema.Draft{"draft-07": jsonschema.Draft7, "2020-12": jsonschema.Draft2020}
 
 // compile reads t's schema as one of the given draft; the compiler checks it against the draft's own schema.
-func compile(t *testing.T, typ *schema.Type, draft *jsonschema.Draft) *jsonschema.Schema {
+func compile(t *testing.T, typ *jsontype.Type, draft *jsonschema.Draft) *jsonschema.Schema {
 	t.Helper()
 	text := typ.AppendJSONSchema(nil)
-	if !schema.Valid(text) {
+	if !jsontype.Valid(text) {
 		t.Fatalf("not strict JSON: %s", text)
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -36,7 +39,7 @@ func compile(t *testing.T, typ *schema.Type, draft *jsonschema.Draft) *jsonschem
 	return compiled
 }
 
-func schemaOf(t *testing.T, typ *schema.Type) map[string]any {
+func schemaOf(t *testing.T, typ *jsontype.Type) map[string]any {
 	t.Helper()
 	var s map[string]any
 	if err := json.Unmarshal(typ.AppendJSONSchema(nil), &s); err != nil {
@@ -46,10 +49,10 @@ func schemaOf(t *testing.T, typ *schema.Type) map[string]any {
 }
 
 // types returns the data types of every row of the syscall table, and the shapes of the tests.
-func types() map[string]*schema.Type {
+func types() map[string]*jsontype.Type {
 	all := shapes()
 	for _, row := range schema.Syscalls() {
-		all[row.Type+"/input"], all[row.Type+"/output"] = row.Input, row.Output
+		all[row.Type+"/input"], all[row.Type+"/output"] = row.Input(), row.Output()
 	}
 	return all
 }
@@ -88,7 +91,7 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 							t.Fatalf("%s\n%s says: %v\nthe decoder says: %v", doc, draft, verdict, err)
 						}
 					}
-					if err != nil && (err.Kind != schema.InvalidInput || err.Message == "") {
+					if err != nil && (err.Kind != fault.InvalidInput || err.Message == "") {
 						t.Fatalf("%s: %+v", doc, err)
 					}
 				}
@@ -97,5 +100,64 @@ func TestSchemaAndDecoderAgree(t *testing.T) {
 				t.Errorf("%d documents were accepted, %d refused: nothing is shown", accepted, refused)
 			}
 		})
+	}
+}
+
+// MESSAGE 4.8 #2-#5: each schema of each row compiles in draft 7 and later; every input is described, what is required is
+// listed, nothing else is allowed.
+func TestEachSchemaIsStrict(t *testing.T) {
+	t.Parallel()
+	for _, row := range schema.Syscalls() {
+		t.Run(row.Type, func(t *testing.T) {
+			t.Parallel()
+			for side, typ := range map[string]*jsontype.Type{"input": row.Input(), "output": row.Output()} {
+				for _, draft := range drafts {
+					compile(t, typ, draft)
+				}
+				s := schemaOf(t, typ)
+				if s["type"] != "object" && (side == "input" || len(s) > 1) { // an answer may be any value, as Memory.Get's
+					t.Errorf("%s is no object", side)
+				}
+				checkStrict(t, side, s)
+			}
+		})
+	}
+	for name, typ := range shapes() {
+		checkStrict(t, name, schemaOf(t, typ))
+	}
+}
+
+func checkStrict(t *testing.T, at string, s map[string]any) {
+	t.Helper()
+	for _, below := range []string{"items", "additionalProperties"} {
+		if inner, ok := s[below].(map[string]any); ok {
+			checkStrict(t, at+"[]", inner)
+		}
+	}
+	if s["type"] == "integer" {
+		const safe = 1<<53 - 1 // beyond it readers round
+		if s["minimum"].(float64) < -safe || s["maximum"].(float64) > safe {
+			t.Errorf("%s: bounds %v and %v", at, s["minimum"], s["maximum"])
+		}
+	}
+	properties, fixed := s["properties"].(map[string]any)
+	if !fixed {
+		return
+	}
+	required, ok := s["required"].([]any)
+	if !ok || s["additionalProperties"] != false || len(properties) > 64 {
+		t.Errorf("%s: required %v, additionalProperties %v, %d properties", at, s["required"], s["additionalProperties"], len(properties))
+	}
+	for _, name := range required {
+		if _, ok := properties[name.(string)]; !ok {
+			t.Errorf("%s requires %s, which it does not have", at, name)
+		}
+	}
+	for name, property := range properties {
+		inner := property.(map[string]any)
+		if doc, _ := inner["description"].(string); len(doc) < 5 || !strings.HasSuffix(doc, ".") {
+			t.Errorf("%s.%s: description %q", at, name, doc)
+		}
+		checkStrict(t, at+"."+name, inner)
 	}
 }

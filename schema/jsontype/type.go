@@ -1,4 +1,10 @@
-package schema
+// Package jsontype makes of a Go type what the wire needs of it: a strict decoder, a JSON Schema, and what of its values may stand
+// in the journal.
+//
+// All of it comes from the one declaration, so what the decoder accepts is what the schema describes, and a member whose
+// secrecy nobody decided is withheld. The scanner beneath them is the only JSON grammar of the tree; what it leaves open is the
+// library's to decide.
+package jsontype
 
 import (
 	"fmt"
@@ -32,7 +38,7 @@ func (s MaybeText) MarshalJSON() ([]byte, error) {
 	if s == "" {
 		return []byte("null"), nil
 	}
-	return appendString(nil, string(s)), nil
+	return AppendString(nil, string(s)), nil
 }
 
 // shape is what a value must look like in JSON.
@@ -54,21 +60,26 @@ const (
 //
 // Struct tags: `json:"name"` names the member; with ",omitzero" it is optional, else required. `doc` is its description.
 // `min` and `max` bound a number, `minlen` and `maxlen` the characters of a string, `enum` lists the allowed strings,
-// separated by spaces. `null:"allowed"` has a member that is a pointer accept null, which stands for none. `secret:"always"` keeps the value out of journal and logs, `secret:"failed"` that of a call which
-// failed, where its data is Confidential: a replay does not need it. `secret:"headers"` is for a dictionary of HTTP headers:
-// those that let somebody in are kept out unless they are sealed. `secret:"url"` is for a URL: who logs in with it, and with
-// what, is kept out. Embedded structs add their members. `short:"name"` is for a struct: a value that is no object stands for one
-// with that member alone.
+// separated by spaces. `null:"allowed"` has a member that is a pointer to an integer accept null, which stands for none. Embedded
+// structs add their members. `short:"name"` is for a struct: a string stands for one with that member alone.
+//
+// `keep` says what of the member's value may stand in the journal (see Redact): "always" all of it, "applied" all of it
+// where the call succeeded, "never" nothing, "headers" HTTP headers without credentials that are not sealed, "url" a URL
+// without its user and password. A member without it is withheld. Of a kept value that is an object, an array or a
+// dictionary, the members inside decide for themselves.
 type Type struct {
 	goType reflect.Type
 	shape  shape
 	doc    string
 
-	secret secrecy // of an object: the strictest of its fields
-	partly bool    // of an object: parts of one of its fields are secret
 	fields []field // of an object, in the order of the struct
 	short  int     // of an object: the field that a string stands for; -1: none
 	elem   *Type   // of an array or a dictionary
+
+	// What Redact does to a value, by whether the call came to nothing: computed once, so that a type that withholds nothing
+	// costs nothing.
+	changes [2]bool // it withholds a member, or a part of one
+	omits   [2]bool // it withholds all of a member
 
 	min, max       float64 // of an integer or a number
 	minLen, maxLen int     // of a text, in characters; maxLen 0 is unlimited
@@ -80,29 +91,43 @@ type field struct {
 	name     string
 	index    []int
 	required bool
-	secret   secrecy
-	shown    func(value []byte) []byte // its value without the parts that are secret, nil where none is
+	keep     keep
+	filter   func(value []byte) []byte // of a kept value, what may be shown; nil: all
 	pointer  bool
 	typ      *Type
 }
 
-// secrecy says when a value is kept out of journal and logs.
-type secrecy uint8
+// keep says when a value may stand in the journal.
+type keep uint8
 
 const (
-	open secrecy = iota
-	secretIfFailed
-	secretAlways
+	undecided keep = iota // as never
+	keepNever
+	keepApplied
+	keepAlways
 )
+
+// withheld reports whether all of the field is left out, for a call that came to nothing or not.
+func (f *field) withheld(failed bool) bool {
+	return f.keep < keepApplied || f.keep == keepApplied && failed
+}
 
 // maxSafe is the largest integer that every JSON reader represents exactly (RFC 8259, section 6).
 const maxSafe = 1<<53 - 1
 
 const maxFloat = 0x1p1023 * (1 + (1 - 0x1p-52))
 
-// TypeOf describes the Go type T. It panics on what has no place on the wire, so it belongs in tables that are built
-// at start and covered by a test.
-func TypeOf[T any]() *Type { return describe(reflect.TypeFor[T](), "") }
+// Of describes the Go type T. It panics on what has no place on the wire, so it belongs in tables that a test covers.
+func Of[T any]() *Type { return describe(reflect.TypeFor[T](), "") }
+
+// Anything reports whether t is any JSON value.
+func (t *Type) Anything() bool { return t.shape == anything }
+
+// HasText reports whether t is an object with a member of that name which is a string.
+func (t *Type) HasText(name string) bool {
+	i := t.find([]byte(name))
+	return i >= 0 && t.fields[i].typ.shape == text
+}
 
 func describe(t reflect.Type, tag reflect.StructTag) *Type {
 	d := &Type{goType: t, doc: tag.Get("doc")}
@@ -127,12 +152,10 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 		if name, ok := tag.Lookup("short"); ok {
 			d.short = d.find([]byte(name))
 		}
-		for _, f := range d.fields {
-			d.secret, d.partly = max(d.secret, f.secret), d.partly || f.shown != nil
-		}
 	default:
-		panic(fmt.Sprintf("schema: %v has no place on the wire", t))
+		panic(fmt.Sprintf("jsontype: %v has no place on the wire", t))
 	}
+	d.withholding()
 	return d
 }
 
@@ -145,6 +168,9 @@ func structFields(t reflect.Type, at []int) []field {
 	var fields []field
 	for i := range t.NumField() {
 		sf := t.Field(i)
+		if !sf.Anonymous && !sf.IsExported() {
+			continue // not on the wire
+		}
 		index := append(append([]int(nil), at...), i)
 		if sf.Anonymous {
 			fields = append(fields, structFields(sf.Type, index)...)
@@ -152,7 +178,7 @@ func structFields(t reflect.Type, at []int) []field {
 		}
 		name, option, _ := strings.Cut(sf.Tag.Get("json"), ",")
 		if name == "" {
-			panic(fmt.Sprintf("schema: %v.%s has no name on the wire", t, sf.Name))
+			panic(fmt.Sprintf("jsontype: %v.%s has no name on the wire", t, sf.Name))
 		}
 		f := field{name: name, index: index, required: option != "omitzero", pointer: sf.Type.Kind() == reflect.Pointer}
 		ft := sf.Type
@@ -162,31 +188,33 @@ func structFields(t reflect.Type, at []int) []field {
 		f.typ = describe(ft, sf.Tag)
 		if _, ok := sf.Tag.Lookup("null"); ok {
 			if !f.pointer || f.typ.shape != integer {
-				panic(fmt.Sprintf("schema: %v.%s accepts null, but is no pointer to an integer", t, sf.Name))
+				panic(fmt.Sprintf("jsontype: %v.%s accepts null, but is no pointer to an integer", t, sf.Name))
 			}
 			f.typ.orNull = true
 		}
-		f.secret, f.shown = secrecyOf(sf)
+		f.keep, f.filter = keepOf(sf)
 		fields = append(fields, f)
 	}
 	return fields
 }
 
-// secrecyOf is what the tag `secret` says: when the value is left out, and what is shown of it otherwise, where not all is.
-func secrecyOf(sf reflect.StructField) (s secrecy, shown func(value []byte) []byte) {
-	switch tag := sf.Tag.Get("secret"); tag {
-	case "":
-		return open, nil
-	case "headers":
-		return open, shownHeaders
-	case "url":
-		return open, shownURL
-	case "failed":
-		return secretIfFailed, nil
-	case "always":
-		return secretAlways, nil
+// keepOf is what the tag `keep` says.
+func keepOf(sf reflect.StructField) (k keep, filter func(value []byte) []byte) {
+	switch tag, decided := sf.Tag.Lookup("keep"); {
+	case !decided:
+		return undecided, nil
+	case tag == "always":
+		return keepAlways, nil
+	case tag == "applied":
+		return keepApplied, nil
+	case tag == "never":
+		return keepNever, nil
+	case tag == "headers":
+		return keepAlways, shownHeaders
+	case tag == "url":
+		return keepAlways, shownURL
 	default:
-		panic(fmt.Sprintf("schema: %s has secret %q, want always, failed, headers or url", sf.Name, tag))
+		panic(fmt.Sprintf("jsontype: %s has keep %q, want always, applied, never, headers or url", sf.Name, tag))
 	}
 }
 
@@ -197,7 +225,7 @@ func bound(tag reflect.StructTag, key string, otherwise float64) float64 {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		panic(fmt.Sprintf("schema: bad %s bound %q", key, s))
+		panic(fmt.Sprintf("jsontype: bad %s bound %q", key, s))
 	}
 	return f
 }

@@ -1,4 +1,4 @@
-package schema_test
+package jsontype_test
 
 import (
 	"math/big"
@@ -9,7 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 type (
@@ -25,9 +26,9 @@ type (
 )
 
 var (
-	integerType = schema.TypeOf[integerBox]()
-	numberType  = schema.TypeOf[numberBox]()
-	boundedType = schema.TypeOf[boundedBox]()
+	integerType = jsontype.Of[integerBox]()
+	numberType  = jsontype.Of[numberBox]()
+	boundedType = jsontype.Of[boundedBox]()
 )
 
 func boxed(number string) []byte { return []byte(`{"n":` + number + `}`) }
@@ -54,7 +55,7 @@ func TestIntegers(t *testing.T) {
 		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "12345678901234567890", "1e16", "1e400", "-1e400", "1e-1000000000", "1e1000000000",
 		"1" + zeros, "1e99999999999999999999", "1e-99999999999999999999", `"1"`, `""`, "null", "true", "false", "[]", "[1]", "{}",
 	} {
-		if in, err := integerType.Decode(boxed(value)); err == nil || err.Kind != schema.InvalidInput || err.Field != "n" {
+		if in, err := integerType.Decode(boxed(value)); err == nil || err.Kind != fault.InvalidInput || err.Field != "n" {
 			t.Errorf("%.40s: %v, error %v", value, in, err)
 		}
 	}
@@ -89,7 +90,7 @@ func TestIntegersAgainstRationals(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		typ    *schema.Type
+		typ    *jsontype.Type
 		number string
 		accept bool
 	}{
@@ -146,7 +147,7 @@ func TestHostileExponentsCostNothing(t *testing.T) {
 	for i := range 4096 {
 		exponent := strconv.Itoa(1_000_000_000 + i)
 		for _, number := range []string{"1e" + exponent, "-1e-" + exponent, "0e" + exponent, "0.1E+" + exponent + exponent} {
-			for _, typ := range []*schema.Type{integerType, numberType, boundedType} {
+			for _, typ := range []*jsontype.Type{integerType, numberType, boundedType} {
 				typ.Decode(boxed(number))
 			}
 		}

@@ -1,4 +1,4 @@
-package schema
+package jsontype
 
 import (
 	"reflect"
@@ -10,15 +10,15 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// invalid is a data fault at the named member (PROTOCOL 3: it names the member).
-func invalid(field, format string, args ...any) *Error {
-	field = clip(field)
+// Invalid is the fault of data that does not fit at the named member (PROTOCOL 3: it names the member).
+func Invalid(field, format string, args ...any) *fault.Fault {
+	field = fault.Clip(field)
 	return fault.WireInvalidInput.New("Invalid input: "+field+" "+format, args...).At(field)
 }
 
 // Decode reads a message's data, valid JSON, as the Go type behind t and returns a pointer to it. Null data stands for
 // an empty object. What does not fit is an InvalidInput error that names the member. Raw values alias data.
-func (t *Type) Decode(data []byte) (any, *Error) {
+func (t *Type) Decode(data []byte) (any, *fault.Fault) {
 	dst := reflect.New(t.goType)
 	if t.shape == object && string(data) == "null" {
 		data = []byte("{}")
@@ -29,7 +29,7 @@ func (t *Type) Decode(data []byte) (any, *Error) {
 	return dst.Interface(), nil
 }
 
-func (t *Type) decode(dst reflect.Value, raw []byte, at string) *Error {
+func (t *Type) decode(dst reflect.Value, raw []byte, at string) *fault.Fault {
 	switch t.shape {
 	case anything:
 		dst.SetBytes(raw)
@@ -37,22 +37,22 @@ func (t *Type) decode(dst reflect.Value, raw []byte, at string) *Error {
 	case text:
 		return t.decodeText(dst, raw, at)
 	case integer:
-		n, ok := parseInteger(raw)
+		n, ok := ParseInteger(raw)
 		if !ok || float64(n) < t.min || float64(n) > t.max {
-			return invalid(place(at), "must be an integer%s", t.bounds())
+			return Invalid(place(at), "must be an integer%s", t.bounds())
 		}
 		dst.SetInt(n)
 		return nil
 	case number:
 		f, ok := parseNumber(raw)
 		if !ok || !t.holds(f, raw) {
-			return invalid(place(at), "must be a finite number%s", t.bounds())
+			return Invalid(place(at), "must be a finite number%s", t.bounds())
 		}
 		dst.SetFloat(f)
 		return nil
 	case boolean:
 		if raw[0] != 't' && raw[0] != 'f' {
-			return invalid(place(at), "must be true or false")
+			return Invalid(place(at), "must be true or false")
 		}
 		dst.SetBool(raw[0] == 't')
 		return nil
@@ -65,62 +65,62 @@ func (t *Type) decode(dst reflect.Value, raw []byte, at string) *Error {
 	}
 }
 
-func (t *Type) decodeText(dst reflect.Value, raw []byte, at string) *Error {
+func (t *Type) decodeText(dst reflect.Value, raw []byte, at string) *fault.Fault {
 	switch {
 	case raw[0] == 'n' && t.orNull:
 		dst.SetString("")
 		return nil
 	case raw[0] != '"':
-		return invalid(place(at), "must be a string")
+		return Invalid(place(at), "must be a string")
 	}
-	s := string(unquote(raw))
+	s := string(Unquote(raw))
 	switch n := utf8.RuneCountInString(s); {
 	case n < t.minLen && n == 0:
-		return invalid(place(at), "must not be empty")
+		return Invalid(place(at), "must not be empty")
 	case n < t.minLen:
-		return invalid(place(at), "must have at least %d characters", t.minLen)
+		return Invalid(place(at), "must have at least %d characters", t.minLen)
 	case t.maxLen > 0 && n > t.maxLen:
-		return invalid(place(at), "must have at most %d characters", t.maxLen)
+		return Invalid(place(at), "must have at most %d characters", t.maxLen)
 	case len(t.enum) > 0 && !slices.Contains(t.enum, s):
-		return invalid(place(at), "must be one of %s", strings.Join(t.enum, ", "))
+		return Invalid(place(at), "must be one of %s", strings.Join(t.enum, ", "))
 	}
 	dst.SetString(s)
 	return nil
 }
 
-func (t *Type) decodeArray(dst reflect.Value, raw []byte, at string) (fault *Error) {
+func (t *Type) decodeArray(dst reflect.Value, raw []byte, at string) (err *fault.Fault) {
 	if raw[0] != '[' {
-		return invalid(place(at), "must be an array")
+		return Invalid(place(at), "must be an array")
 	}
 	list := reflect.MakeSlice(t.goType, 0, 4)
-	elements(raw, func(value []byte) bool {
+	Elements(raw, func(value []byte) bool {
 		item := reflect.New(t.elem.goType).Elem()
-		if fault = t.elem.decode(item, value, at+"["+strconv.Itoa(list.Len())+"]"); fault == nil {
+		if err = t.elem.decode(item, value, at+"["+strconv.Itoa(list.Len())+"]"); err == nil {
 			list = reflect.Append(list, item)
 		}
-		return fault == nil
+		return err == nil
 	})
 	dst.Set(list)
-	return fault
+	return err
 }
 
-func (t *Type) decodeDictionary(dst reflect.Value, raw []byte, at string) (fault *Error) {
+func (t *Type) decodeDictionary(dst reflect.Value, raw []byte, at string) (err *fault.Fault) {
 	if raw[0] != '{' {
-		return invalid(place(at), "must be an object")
+		return Invalid(place(at), "must be an object")
 	}
 	dict := reflect.MakeMap(t.goType)
-	members(raw, func(name, value []byte) bool {
+	Members(raw, func(name, value []byte) bool {
 		item := reflect.New(t.elem.goType).Elem()
-		if fault = t.elem.decode(item, value, join(at, string(name))); fault == nil {
+		if err = t.elem.decode(item, value, join(at, string(name))); err == nil {
 			dict.SetMapIndex(reflect.ValueOf(string(name)).Convert(t.goType.Key()), item)
 		}
-		return fault == nil
+		return err == nil
 	})
 	dst.Set(dict)
-	return fault
+	return err
 }
 
-func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (fault *Error) {
+func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (err *fault.Fault) {
 	if t.short >= 0 && raw[0] == '"' {
 		f := &t.fields[t.short]
 		slot := dst.FieldByIndex(f.index)
@@ -131,13 +131,13 @@ func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (fault *Er
 		return f.typ.decode(slot, raw, at)
 	}
 	if raw[0] != '{' {
-		return invalid(place(at), "must be an object")
+		return Invalid(place(at), "must be an object")
 	}
 	var seen uint64 // a bit a field; a test keeps the types within 64
-	members(raw, func(name, value []byte) bool {
+	Members(raw, func(name, value []byte) bool {
 		i := t.find(name)
 		if i < 0 {
-			fault = invalid(join(at, string(name)), "is not a member of this syscall's data: %s", t.known())
+			err = Invalid(join(at, string(name)), "is not a member of this syscall's data: %s", t.known())
 			return false
 		}
 		seen |= 1 << i
@@ -150,15 +150,15 @@ func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (fault *Er
 			slot.Set(reflect.New(f.typ.goType))
 			slot = slot.Elem()
 		}
-		fault = f.typ.decode(slot, value, join(at, f.name))
-		return fault == nil
+		err = f.typ.decode(slot, value, join(at, f.name))
+		return err == nil
 	})
-	if fault != nil {
-		return fault
+	if err != nil {
+		return err
 	}
 	for i := range t.fields {
 		if t.fields[i].required && seen&(1<<i) == 0 {
-			return invalid(join(at, t.fields[i].name), "is missing")
+			return Invalid(join(at, t.fields[i].name), "is missing")
 		}
 	}
 	return nil
@@ -173,7 +173,7 @@ func (t *Type) find(name []byte) int {
 	return -1
 }
 
-// known lists the members that there are, for who misspelt one.
+// known lists the members that there are, for a caller that misspelt one.
 func (t *Type) known() string {
 	if len(t.fields) == 0 {
 		return "it takes none"

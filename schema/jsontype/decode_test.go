@@ -1,4 +1,4 @@
-package schema_test
+package jsontype_test
 
 import (
 	"strings"
@@ -6,8 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
+
+// secret stands for a value that no message may repeat (MESSAGE 8.2 #2, EVENT 8.2 #2-#3).
+const secret = "hunter2"
 
 // EVENT 4.7.3 #4, MESSAGE 8.2 #2, EVENT 8.2 #2-#3: a fault is told by its place and by what was expected there, never by what
 // was sent.
@@ -64,7 +68,7 @@ func TestDecodeDataFaults(t *testing.T) {
 			t.Errorf("%s %s: decoded as %+v", tc.typ, tc.data, in)
 			continue
 		}
-		if want := "Invalid input: " + tc.field + " " + tc.message; err.Kind != schema.InvalidInput || err.Field != tc.field || err.Message != want {
+		if want := "Invalid input: " + tc.field + " " + tc.message; err.Kind != fault.InvalidInput || err.Field != tc.field || err.Message != want {
 			t.Errorf("%s %s: %d at %q: %s, want %s", tc.typ, tc.data, err.Kind, err.Field, err.Message, want)
 		}
 		if strings.Contains(err.Message, secret) {
@@ -81,24 +85,24 @@ func TestDecodeDataValues(t *testing.T) {
 	const written = `{"tags":["ccc","a"],"name":"\u00e9€\ud83d\ude00","score":-15e-1}`
 	for _, tc := range []struct {
 		name, data string
-		typ        *schema.Type
+		typ        *jsontype.Type
 		want       any
 	}{
-		{"least", `{"flag":false,"raw":null,"object":{"name":"a"}}`, schema.TypeOf[shapeNested](), &shapeNested{Raw: schema.Value("null"), Object: shapeInner{Name: "a"}}},
+		{"least", `{"flag":false,"raw":null,"object":{"name":"a"}}`, jsontype.Of[shapeNested](), &shapeNested{Raw: jsontype.Value("null"), Object: shapeInner{Name: "a"}}},
 		{
 			"most", `{"pid":7.0,"tick":1e2,"flag":true,"maybe":true,"raw":[ 1e400 ],"raw_too":"\u0000","object":` + written + `,"pointer":` + written +
 				`,"objects":[` + written + `],"matrix":[[],[1,2]],"values":[1,{ }],"amounts":{"":0,"g\u0070u":0.5},"lists":{"a":[]},"inner":{"x":` + written +
 				`},"changes":{"k":-0},"deep":{"a":{},"b":{"c":1}}}`,
-			schema.TypeOf[shapeNested](),
+			jsontype.Of[shapeNested](),
 			&shapeNested{
-				shapeCommon: shapeCommon{PID: &pid, Tick: 100}, Flag: true, Maybe: &yes, Raw: schema.Value("[ 1e400 ]"), RawToo: schema.Value(`"\u0000"`),
-				Object: inner, Pointer: &inner, Objects: []shapeInner{inner}, Matrix: [][]int64{{}, {1, 2}}, Values: []schema.Value{schema.Value("1"), schema.Value("{ }")},
+				shapeCommon: shapeCommon{PID: &pid, Tick: 100}, Flag: true, Maybe: &yes, Raw: jsontype.Value("[ 1e400 ]"), RawToo: jsontype.Value(`"\u0000"`),
+				Object: inner, Pointer: &inner, Objects: []shapeInner{inner}, Matrix: [][]int64{{}, {1, 2}}, Values: []jsontype.Value{jsontype.Value("1"), jsontype.Value("{ }")},
 				Amounts: map[string]float64{"": 0, "gpu": 0.5}, Lists: map[string][]string{"a": {}}, Inner: map[string]shapeInner{"x": inner},
-				Changes: map[string]schema.Value{"k": schema.Value("-0")}, Deep: map[string]map[string]int64{"a": {}, "b": {"c": 1}},
+				Changes: map[string]jsontype.Value{"k": jsontype.Value("-0")}, Deep: map[string]map[string]int64{"a": {}, "b": {"c": 1}},
 			},
 		},
-		{"null_data", `null`, schema.TypeOf[shapeNone](), &shapeNone{}},
-		{"list", `[` + written + "\t,\r" + written + ` ]`, schema.TypeOf[[]shapeInner](), &[]shapeInner{inner, inner}},
+		{"null_data", `null`, jsontype.Of[shapeNone](), &shapeNone{}},
+		{"list", `[` + written + "\t,\r" + written + ` ]`, jsontype.Of[[]shapeInner](), &[]shapeInner{inner, inner}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
-package schema_test
+package jsontype_test
 
 import (
+	"fmt"
 	"maps"
 	"math/big"
 	"slices"
@@ -9,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // A maker writes documents for a JSON Schema of the kind that AppendJSONSchema makes. A careful one writes what fits, which
@@ -22,6 +23,14 @@ type maker struct {
 
 // oneIn is true once in n times, never for a careful maker.
 func (m maker) oneIn(n int) bool { return !m.careful && rapid.IntRange(1, n).Draw(m.t, "one in") == n }
+
+// values are JSON values of every kind, written in many ways.
+func values() *rapid.Generator[string] {
+	return rapid.SampledFrom([]string{
+		"null", "true", "false", "0", "-0", "1e400", "-1E+2", "0.1e-9", "7.0", "12345678901234567890", `""`, `"a"`, `"\ud83d\ude00"`, `"\u0000\/"`,
+		`"` + "\u2028\x7f" + `"`, "[ ]", "{\t}", `[[1 ,"x"],null]`, `{"" : {"a":[]}` + "\r}", `{"name":"a"}`, `["a","bb"]`,
+	})
+}
 
 func (m maker) value(s map[string]any) string {
 	if m.oneIn(30) {
@@ -84,9 +93,9 @@ func (m maker) dictionary(elem map[string]any) string {
 // name writes a member's name, now and then with an escape.
 func (m maker) name(s string) string {
 	if s != "" && s[0] < 0x80 && m.oneIn(10) {
-		return `"\u00` + hex(s[0]) + strings.TrimPrefix(string(schema.AppendString(nil, s[1:])), `"`)
+		return fmt.Sprintf(`"\u%04x%s`, s[0], jsontype.AppendString(nil, s[1:])[1:])
 	}
-	return string(schema.AppendString(nil, s))
+	return string(jsontype.AppendString(nil, s))
 }
 
 // text has a length around the bounds, counted in characters however each is written.
