@@ -33,7 +33,7 @@ func (a *audit) answerAll(ctx actor.Context, b *batch) {
 				out.Warnings = a.kernel.warnings()
 			}
 			call.Data, call.Err = a.present(schema.Marshal(out))
-			b.charge(call)
+			b.sender.charge(call)
 		} else {
 			a.ask(ctx, b, call, begun) // such a call is alone in its batch
 			return
@@ -68,7 +68,7 @@ func (a *audit) ask(ctx actor.Context, b *batch, call *kernel.Call, begun time.T
 			call.Err = schema.Errorf(schema.Internal, "%s has no meaning", call.Message.Type)
 		}
 		call.Proof.LatencyUS = microseconds(begun)
-		b.charge(call)
+		b.sender.charge(call)
 		root.Send(self, b)
 	})
 }

@@ -63,17 +63,12 @@ func newRuns(k *Kernel, runners map[string]Runner) *runs {
 func (r *runs) end() { r.cancel(errEnding) }
 
 // begin does the effect of b, whose intent is on disk, and owns b from here on.
-func (r *runs) begin(b *batch) {
+func (r *runs) begin(b *frames) {
 	r.alive.Go(func() { r.run(b) })
 }
 
-// intends reports whether b is an intent that nothing has come of yet.
-func (b *batch) intends() bool {
-	return len(b.calls) == 1 && b.calls[0].Err == nil && b.calls[0].Effect != nil && b.calls[0].Effect.Run != nil
-}
-
 // run does one effect and has its outcome journaled.
-func (r *runs) run(b *batch) {
+func (r *runs) run(b *frames) {
 	call := &b.calls[0]
 	ctx, cancel := context.WithCancelCause(b.ctx)
 	defer cancel(nil)
@@ -93,16 +88,16 @@ func (r *runs) run(b *batch) {
 		outcome.Err = r.failure(ctx, call, err)
 	}
 	end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
-	step, fault := r.kernel.stepBatch(nil, call, call.Syscall.Ended(end))
+	step, fault := r.kernel.step(call, call.Syscall.Ended(end))
 	if fault != nil { // such a row is a bug, and the intent stays without an outcome until the next start
 		r.log.Error("effect has no outcome", "call", call, "error", fault)
 		call.Effect, call.Err = nil, fault
-		r.kernel.root.Send(b.replyTo, (*answers)(b))
+		r.kernel.root.Send(b.replyTo, (*answers)(&b.batch))
 		return
 	}
 	step.ends, step.account = b, b.account
 	step.calls[0].Proof.LatencyUS = microseconds(b.begun)
-	r.kernel.root.Send(r.kernel.domains[step.domain], step)
+	r.kernel.send(step)
 }
 
 var errNoJSON = fmt.Errorf("runner returned no JSON")
@@ -152,9 +147,9 @@ func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *schem
 	return shown
 }
 
-// ended answers the call whose outcome b is: with what the domain made of it.
-func (r *runs) ended(b *batch) {
-	intent, call := b.ends, &b.calls[0]
+// ended answers the call whose outcome s is: with what the domain made of it.
+func (r *runs) ended(s *step) {
+	intent, call := s.ends, &s.calls[0]
 	first := &intent.calls[0]
 	first.Data, first.Err, first.Effect = call.Data, call.Err, nil
 	first.Proof = call.Proof
@@ -162,6 +157,5 @@ func (r *runs) ended(b *batch) {
 	if first.Proof.Seq != 0 {
 		first.Proof.PID = first.PID
 	}
-	r.kernel.root.Send(intent.replyTo, (*answers)(intent))
-	b.recycle()
+	r.kernel.root.Send(intent.replyTo, (*answers)(&intent.batch))
 }

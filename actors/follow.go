@@ -92,25 +92,25 @@ func (c *connection) follow(ctx actor.Context) {
 
 // ask sends a subscription's question.
 func (c *connection) ask(ctx actor.Context, s *subscription) {
-	b, err := c.kernel.stepBatch(ctx.Self(), &s.call, s.next)
-	if err != nil {
+	q := &question{replyTo: ctx.Self(), following: s.following}
+	q.sender = q
+	if err := c.kernel.fill(&q.batch, &s.call, s.next); err != nil {
 		c.unsubscribed(s, err)
 		return
 	}
-	b.step, b.follow = false, s.following
-	b.calls[0].PID = s.call.PID
+	q.calls[0].PID = s.call.PID
 	s.underway = true
-	c.watch(ctx, b.domain)
-	ctx.Send(c.kernel.domains[b.domain], b)
+	c.watch(ctx, q.domain)
+	ctx.Send(c.kernel.domains[q.domain], &q.batch)
 }
 
 // followed takes the outcome of a question.
-func (c *connection) followed(b *batch) {
-	i := slices.IndexFunc(c.following, func(s *subscription) bool { return s.following == b.follow })
+func (c *connection) followed(q *question) {
+	i := slices.IndexFunc(c.following, func(s *subscription) bool { return s.following == q.following })
 	if i < 0 {
 		return // its domain has died meanwhile
 	}
-	s, call := c.following[i], &b.calls[0]
+	s, call := c.following[i], &q.calls[0]
 	s.underway = false
 	switch l := call.Lasting; {
 	case call.Err != nil:
@@ -125,7 +125,6 @@ func (c *connection) followed(b *batch) {
 			s.next = *l.Follow
 		}
 	}
-	b.recycle()
 }
 
 // push writes events in the dialect in which they were subscribed to.
@@ -187,25 +186,66 @@ func (c *connection) end(key endingKey) {
 }
 
 // conclude runs what the end of a call's connection brings about.
-func (k *Kernel) conclude(cause *kernel.Call, step schema.Request) {
-	b, err := k.stepBatch(nil, cause, step)
+func (k *Kernel) conclude(cause *kernel.Call, request schema.Request) {
+	s, err := k.step(cause, request)
 	if err != nil {
 		k.log.Error("connection left something behind", "call", cause, "error", err)
 		return
 	}
-	b.owed = true
-	k.root.Send(k.domains[b.domain], b)
+	s.owed = true
+	k.send(s)
 }
 
-// rest keeps the question of a subscription that there is no news for: a command's until its PID is woken, a query's until
-// anything changes.
-func (d *domain) rest(b *batch) {
-	if b.calls[0].Syscall.Kind == schema.KindQuery {
-		d.watching = append(d.watching, b)
-		return
-	}
-	d.keep(&parked{batch: b})
+// question is what a connection asks on behalf of a subscription: one call of the kernel's own, whose outcome is pushed.
+type question struct {
+	batch
+	replyTo *actor.PID
+	*following
 }
+
+// ready drops a question whose answer is not wanted any more.
+func (q *question) ready(ctx actor.Context, d *domain) bool {
+	if q.over.Load() {
+		q.giveUp(ctx, d)
+		return false
+	}
+	return true
+}
+
+// admit is the gate's verdict on the subscription: it goes on for as long as its subscriber may still subscribe.
+func (q *question) admit(d *domain, call *kernel.Call) kernel.Verdict {
+	subscribed := q.following.call
+	subscribed.Parked, subscribed.Lapsed = true, call.Lapsed
+	v := d.kernel.gate.Admit(&subscribed)
+	call.Tick = subscribed.Tick
+	return v
+}
+
+func (q *question) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
+	if call.Syscall.Kind == schema.KindCommand && d.kernel.refusing.Load() {
+		return kernel.Result{}, errNoJournal()
+	}
+	return d.decide(call, false)
+}
+
+// park keeps a question that there is no news for without end: a command's until its PID is woken, a query's until anything changes.
+func (q *question) park(_ actor.Context, d *domain, _ time.Duration) {
+	if q.calls[0].Syscall.Kind == schema.KindQuery {
+		d.watching = append(d.watching, &q.batch)
+	} else {
+		d.keep(&parked{batch: &q.batch})
+	}
+}
+
+// giveUp answers that nothing came of it. Nothing is recorded.
+func (q *question) giveUp(ctx actor.Context, _ *domain) { ctx.Send(q.replyTo, (*answers)(&q.batch)) }
+
+// refuse keeps it for later.
+func (q *question) refuse(_ actor.Context, d *domain, _ int) {
+	d.rebuilding.following = append(d.rebuilding.following, &q.batch)
+}
+
+func (q *question) answer(ctx actor.Context, _ *audit) { ctx.Send(q.replyTo, (*released)(&q.batch)) }
 
 // unwatch takes the resting queries out that are picked.
 func (d *domain) unwatch(pick func(*batch) bool) (taken []*batch) {

@@ -140,10 +140,10 @@ func errUnrecorded(typ string) *schema.Error {
 }
 
 // concludes is the command that ends an intent of the kernel's last life.
-func (k *Kernel) concludes(i *intent) (*batch, *schema.Error) {
+func (k *Kernel) concludes(i *intent) *fault.Fault {
 	row, ok := schema.Lookup(i.typ)
 	if !ok || row.Outcome == "" {
-		return nil, fault.KernelInternal.New("%s has no outcome", i.typ)
+		return fault.KernelInternal.New("%s has no outcome", i.typ)
 	}
 	k.keys.presume(i)
 	end := &schema.EffectEnd{
@@ -152,5 +152,5 @@ func (k *Kernel) concludes(i *intent) (*batch, *schema.Error) {
 	}
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: i.origin}
 	cause.Message.Meta.ID, cause.Message.Meta.Correlation = i.id, i.correlation
-	return k.stepBatch(nil, cause, row.Ended(end))
+	return k.command(cause, row.Ended(end))
 }

@@ -199,20 +199,16 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 // not tell.
 func (k *Kernel) Recover(steps []schema.Request) {
 	for _, i := range k.keys.open() {
-		b, err := k.concludes(&i)
-		if err != nil {
+		if err := k.concludes(&i); err != nil {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
 		}
-		k.root.Send(k.domains[b.domain], b)
 	}
 	for _, step := range steps {
-		b, err := k.stepBatch(nil, &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step)
-		if err != nil {
+		if err := k.command(&kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step); err != nil {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
 		}
-		k.root.Send(k.domains[b.domain], b)
 	}
 }
 

@@ -25,17 +25,17 @@ func (k *Kernel) noteOf(pid int64, step schema.Request) {
 		k.log.Warn("note not journaled: the journal cannot be written", "type", step.Row.Type)
 		return
 	}
-	b, err := k.stepBatch(nil, &kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: k.origin}, step)
+	s, err := k.step(&kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: k.origin}, step)
 	if err != nil {
 		k.log.Error("note not journaled", "type", step.Row.Type, "error", err)
 		return
 	}
-	if b.calls[0].PID = pid; pid != kernel.Operator {
+	if s.calls[0].PID = pid; pid != kernel.Operator {
 		if p := k.processes.Process(pid); p != nil {
-			b.calls[0].Origin = p.Origin
+			s.calls[0].Origin = p.Origin
 		}
 	}
-	k.root.Send(k.domains[b.domain], b)
+	k.send(s)
 }
 
 // Do makes one call as the operator, whose stored things are those of origin (empty: the kernel's own), and waits for
@@ -87,13 +87,13 @@ func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, typ string, inpu
 	}
 	waits, giveUp := context.WithCancelCause(context.Background())
 	defer giveUp(nil)
-	b := newBatch()
-	b.domain, b.alone, b.account, b.ctx, b.run = call.Syscall.Domain, runsAlone(&call), drawn, waits, run
-	b.calls = append(b.calls, call)
-	domain := k.domains[b.domain]
+	f := newFrames()
+	f.domain, f.alone, f.account, f.ctx, f.run = call.Syscall.Domain, runsAlone(&call), drawn, waits, run
+	f.calls = append(f.calls, call)
+	domain := k.domains[f.domain]
 	own := &ownCall{kernel: k, domain: domain, typ: call.Message.Type, answer: make(chan ownAnswer, 1)}
-	b.replyTo = k.spawn("connection/"+caller.Conn, own, never)
-	k.root.Send(domain, b)
+	f.replyTo = k.spawn("connection/"+caller.Conn, own, never)
+	k.root.Send(domain, &f.batch)
 	select {
 	case a := <-own.answer:
 		return a.data, a.err
@@ -147,7 +147,7 @@ func (o *ownCall) answered(ctx actor.Context, b *batch) {
 	} else {
 		o.reply(ctx, call.Data, nil)
 	}
-	b.recycle()
+	b.sender.(*frames).recycle()
 }
 
 func (o *ownCall) reply(ctx actor.Context, data []byte, err error) {

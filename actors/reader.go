@@ -19,14 +19,14 @@ type reader struct {
 	root    *actor.RootContext
 	self    *actor.PID
 
-	batch *batch // gathered, not sent yet
-	text  []byte // where the lines of a burst are kept
+	batch *frames // gathered, not sent yet
+	text  []byte  // where the lines of a burst are kept
 }
 
 // run reads until the link ends or is interrupted. It waits, for input or for credits, only when everything it has
 // read is on its way.
 func (r *reader) run() {
-	r.batch = newBatch()
+	r.batch = newFrames()
 	defer func() {
 		r.send()
 		r.batch.recycle()
@@ -89,7 +89,7 @@ func (r *reader) send() {
 		return
 	}
 	full := r.batch
-	r.batch = newBatch()
+	r.batch = newFrames()
 	r.root.Send(r.self, full)
 }
 

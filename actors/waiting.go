@@ -10,7 +10,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // parked is a batch of one call that waits for something to happen in its domain.
@@ -103,45 +102,21 @@ func (d *domain) wakeAll(ctx actor.Context) { d.wake(ctx, slices.Sorted(maps.Key
 func (d *domain) hangUp(ctx actor.Context, conn string) {
 	for pid := range d.parked {
 		for _, p := range d.take(pid, func(p *parked) bool { return p.batch.calls[0].Caller.Conn == conn }) {
-			if p.batch.question != "" && p.batch.follow == nil {
-				d.queue = append(d.queue, p.batch) // the gate has the last word
-			} else {
-				d.giveUp(ctx, p.batch)
-			}
+			p.batch.sender.giveUp(ctx, d)
 		}
 	}
-	for _, b := range d.queue {
-		b.hangUp(conn)
-	}
+	waiting := d.queue
 	if p := d.pended[conn]; p != nil {
-		for _, b := range p.behind {
-			b.hangUp(conn)
+		waiting = slices.Concat(waiting, p.behind)
+	}
+	for _, b := range waiting {
+		if b.calls[0].Caller.Conn == conn {
+			b.sender.final()
 		}
 	}
 	for _, b := range d.unwatch(func(b *batch) bool { return b.calls[0].Caller.Conn == conn }) {
-		d.giveUp(ctx, b)
+		b.sender.giveUp(ctx, d)
 	}
-}
-
-// hangUp has no call of the connection's frames wait any more.
-func (b *batch) hangUp(conn string) {
-	for i := range b.calls {
-		if call := &b.calls[i]; !b.step && b.follow == nil && call.Caller.Conn == conn {
-			call.Final = true
-		}
-	}
-}
-
-// giveUp ends the waiting of a call.
-func (d *domain) giveUp(ctx actor.Context, b *batch) {
-	if b.follow != nil {
-		ctx.Send(b.replyTo, (*answers)(b)) // nothing came of it, and nothing is to be recorded
-		return
-	}
-	call := &b.calls[0]
-	call.Err = fault.CallCancelled.New("%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
-	d.kernel.keys.settle(call)
-	d.forward(ctx, b)
 }
 
 // stopped ends all waiting: nobody is there any more to be answered.
