@@ -240,7 +240,7 @@ func (c *connection) domainDied(pid *actor.PID) {
 }
 
 // errInterrupted is what a call is answered that a dead actor had.
-func errInterrupted(typ string) *schema.Error {
+func errInterrupted(typ string) *fault.Fault {
 	return fault.KernelInterrupted.New("the kernel failed while %s was under way: it may or may not have happened", typ)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // domain is the actor that owns a state machine: it alone calls Decide and Apply, one call at a time, in the order of its
@@ -49,7 +50,7 @@ type saga struct {
 // stepDone tells the domain of a saga that its step has been applied, or why it could not be.
 type stepDone struct {
 	saga *saga
-	err  *schema.Error
+	err  *fault.Fault
 }
 
 // Receive runs what came in, as far as it goes.
@@ -159,7 +160,7 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pe
 }
 
 func (d *domain) fail(call *kernel.Call, err error) {
-	call.Err = schema.AsError(err)
+	call.Err = fault.Of(err)
 	d.kernel.keys.settle(call)
 	if call.Err.Kind == schema.Internal {
 		d.log.Error("syscall failed", "call", call, "error", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Runner does what a call needs done outside the kernel, on a goroutine of its own, and returns what came of it: one JSON
@@ -36,10 +37,10 @@ const (
 )
 
 // errEnding is why effects are cancelled when the kernel ends.
-var errEnding = schema.Errorf(schema.Unavailable, "the kernel is shutting down")
+var errEnding = fault.KernelStopping.New("the kernel is shutting down")
 
 // errHungUp is why one is cancelled when nobody waits for its answer any more.
-var errHungUp = schema.Errorf(schema.Unavailable, "its connection is closed")
+var errHungUp = fault.CallCancelled.New("its connection is closed")
 
 // runs are the effects that are done outside the kernel. Each has a goroutine, which ends in a command to the domain of its
 // outcome; the audit log answers the call once that is on disk.
@@ -83,15 +84,15 @@ func (r *runs) run(b *frames) {
 	switch {
 	case err == nil && !schema.Valid(data):
 		r.log.Error("runner returned no JSON", "call", call)
-		outcome.Err = schema.AsError(errNoJSON)
+		outcome.Err = fault.Of(errNoJSON)
 	case err != nil:
 		outcome.Err = r.failure(ctx, call, err)
 	}
 	end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
-	step, fault := r.kernel.step(call, call.Syscall.Ended(end))
-	if fault != nil { // such a row is a bug, and the intent stays without an outcome until the next start
-		r.log.Error("effect has no outcome", "call", call, "error", fault)
-		call.Effect, call.Err = nil, fault
+	step, failed := r.kernel.step(call, call.Syscall.Ended(end))
+	if failed != nil { // such a row is a bug, and the intent stays without an outcome until the next start
+		r.log.Error("effect has no outcome", "call", call, "error", failed)
+		call.Effect, call.Err = nil, failed
 		r.kernel.root.Send(b.replyTo, (*answers)(&b.batch))
 		return
 	}
@@ -110,7 +111,7 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 	}
 	runner := r.runners[call.Message.Type]
 	if runner == nil {
-		return nil, schema.Errorf(schema.Internal, "this kernel does not run %s", call.Message.Type)
+		return nil, fault.KernelUnsupported.New("this kernel does not run %s", call.Message.Type)
 	}
 	back, err := r.turns.take(ctx, call.PID)
 	if err != nil {
@@ -136,11 +137,11 @@ func (r *runs) guarded(ctx context.Context, runner Runner, call *kernel.Call) (d
 }
 
 // failure is what the caller is told of an error.
-func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *schema.Error {
+func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *fault.Fault {
 	if ctx.Err() != nil {
-		return schema.Errorf(schema.Unavailable, "%s was stopped: %s", call.Message.Type, schema.AsError(context.Cause(ctx)).Message)
+		return fault.CallCancelled.New("%s was stopped: %s", call.Message.Type, fault.Of(context.Cause(ctx)).Message)
 	}
-	shown := schema.AsError(err)
+	shown := fault.Of(err)
 	if shown.Kind == schema.Internal {
 		r.log.Error("effect failed", "call", call, "error", err)
 	}

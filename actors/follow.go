@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // following is what a domain has to know of a subscription: on whose behalf the connection goes on.
@@ -64,7 +65,7 @@ func (c *connection) lasting(call *kernel.Call) {
 	}
 	s := &subscription{following: &following{call: cause}, next: *l.Follow, end: key}
 	if len(c.following) == maxFollowing {
-		c.unsubscribed(s, schema.Errorf(schema.QuotaExceeded, "a connection has at most %d subscriptions, and this one has as many: open another", maxFollowing))
+		c.unsubscribed(s, fault.SubscriptionTooMany.New("a connection has at most %d subscriptions, and this one has as many: open another", maxFollowing))
 		return
 	}
 	c.following = append(c.following, s)
@@ -138,12 +139,12 @@ func (c *connection) push(s *subscription, proof schema.Proof, events []kernel.E
 }
 
 // unsubscribed ends a subscription whose question failed, and tells the peer why.
-func (c *connection) unsubscribed(s *subscription, why *schema.Error) {
+func (c *connection) unsubscribed(s *subscription, why *fault.Fault) {
 	c.forget(s)
 	meta := s.call.Message.Meta
 	c.push(s, schema.Proof{}, []kernel.Event{{
 		Type:        strings.TrimSuffix(s.call.Message.Type, "Subscribe") + "Unsubscribed",
-		Data:        schema.AppendErrorData(nil, why),
+		Data:        fault.AppendData(nil, why),
 		Causation:   meta.ID,
 		Correlation: meta.Correlation,
 	}})

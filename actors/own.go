@@ -40,7 +40,7 @@ func (k *Kernel) noteOf(pid int64, step schema.Request) {
 
 // Do makes one call as the operator, whose stored things are those of origin (empty: the kernel's own), and waits for
 // its answer as any client does: a command's effect is on disk by then, and others see it. It returns the reply's data, which
-// must not be changed, or the *schema.Error that a client would get.
+// must not be changed, or the *fault.Fault that a client would get.
 func (k *Kernel) Do(origin, typ string, input any) ([]byte, error) {
 	return k.DoUntil(context.Background(), origin, typ, input)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Blobs keeps what does not fit a line (MESSAGE 4.3.2). Its errors wrap a *schema.Error where a client may see them. It is
+// Blobs keeps what does not fit a line (MESSAGE 4.3.2). Its errors wrap a *fault.Fault where a client may see them. It is
 // safe for concurrent use; it is called on the goroutines of the connection that needs it.
 type Blobs interface {
 	// Put writes a blob of an origin from r, for a process.
@@ -23,7 +23,7 @@ type Blobs interface {
 const MaxInlined = 1_000_000
 
 // inline puts what a call brings by reference into the call. A call without reference is left as it is.
-func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *schema.Error {
+func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 	member, _, ref := in.Reference()
 	if ref == nil {
 		return nil
@@ -33,15 +33,15 @@ func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *schema.Error {
 	}
 	content, err := k.blobs.Read(call.Caller.PID, k.originOf(&call.Caller), ref.Pointer(), MaxInlined)
 	if err != nil {
-		return schema.AsError(err)
+		return fault.Of(err)
 	}
-	data, fault := schema.Inline(call.Message.Data, member, content)
-	if fault != nil {
-		return fault
+	data, failed := schema.Inline(call.Message.Data, member, content)
+	if failed != nil {
+		return failed
 	}
 	call.Message.Data = data
-	call.Input, fault = call.Syscall.Input().Decode(data)
-	return fault
+	call.Input, failed = call.Syscall.Input().Decode(data)
+	return failed
 }
 
 // originOf is whose blobs the caller may refer to.
@@ -60,7 +60,7 @@ func (k *Kernel) originOf(caller *kernel.Caller) string {
 func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, over int) {
 	short, refs, err := w.elsewhere(call, call.Data, over)
 	if err != nil {
-		shown := schema.AsError(err)
+		shown := fault.Of(err)
 		*w.buf = schema.AppendError(*w.buf, &call.Message, &fault.Fault{
 			Kind: shown.Kind, ID: shown.ID, Message: "the answer does not fit a line, and cannot be kept beside it; the call itself was done", Cause: shown,
 		}, stamp)

@@ -6,11 +6,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // step takes the saga under way further: its next step, or, when all are done, the call itself. A step that fails fails
 // the call; what its earlier steps did belongs to nobody alive then, and is taken away as after a crash.
-func (d *domain) step(ctx actor.Context, failed *schema.Error) {
+func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	s := d.busy
 	call := &s.batch.calls[s.at]
 	if (s.epoch != d.epoch || d.rebuilding.stalled) && failed == nil {
@@ -70,7 +71,7 @@ func (d *domain) otherDied(ctx actor.Context, pid *actor.PID) {
 }
 
 // ownStep runs a step that is this domain's own, at once.
-func (d *domain) ownStep(ctx actor.Context, s *step) *schema.Error {
+func (d *domain) ownStep(ctx actor.Context, s *step) *fault.Fault {
 	call := &s.calls[0]
 	s.admit(d, call)
 	result, err := s.decide(d, call)
