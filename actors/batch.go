@@ -38,7 +38,6 @@ type batch struct {
 	ends     *batch          // of a step: the intent whose outcome it is
 	ctx      context.Context // of a batch that is alone: it ends with the connection, or with who waits there
 	answered bool            // it has come back, and waits for one before it
-	decided  bool            // every outcome is filled in, though the batch is the audit log's own
 	next     *batch          // finished after this one, and sent to the audit log with it
 	lend     uint64          // the ticket of the reader that is going to sync it (journal.Committer); 0: none is
 

@@ -33,6 +33,7 @@ type domain struct {
 	parked  map[int64][]*parked    // by the PID of their call, in the order in which they began to wait
 
 	watching []*batch // queries that follow: whatever the domain applies may be news to them
+	news     uint64   // how often there was some
 }
 
 // saga is a call whose steps are under way.
@@ -75,6 +76,8 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.unpark(ctx, m)
 	case wakeUp:
 		d.wakeAll(ctx)
+	case reading:
+		d.haveRead(ctx, &m)
 	case hangUp:
 		d.hangUp(ctx, m.conn)
 	case takeSnapshot:
@@ -120,6 +123,11 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 		switch {
 		case err != nil:
 			d.fail(call, err)
+		case result.Read != nil && (b.step || !b.alone && b.follow == nil):
+			d.fail(call, fmt.Errorf("read for %s: its row is not alone", call.Message.Type))
+		case result.Read != nil:
+			d.read(b, result.Read, begun)
+			return
 		case result.Wait > 0 && b.follow != nil:
 			d.rest(b)
 			return
@@ -218,7 +226,7 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	}
 	if call.Syscall.Kind == schema.KindCommand {
 		d.state.Apply(call)
-		d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
+		d.hear()
 	}
 	if result.Shutdown {
 		d.kernel.requestShutdown(nil)

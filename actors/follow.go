@@ -49,7 +49,7 @@ func (c *connection) lasting(call *kernel.Call) {
 	if l == nil || call.Err != nil {
 		return
 	}
-	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, PID: call.PID, Origin: call.Origin}
+	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, PID: call.PID, Origin: call.Origin, Proof: call.Proof}
 	cause.Message = schema.Message{Dialect: call.Message.Dialect, Type: call.Message.Type, Meta: call.Message.Meta}
 	var key *endingKey
 	if l.End != nil {
@@ -98,7 +98,7 @@ func (c *connection) ask(ctx actor.Context, s *subscription) {
 		return
 	}
 	b.step, b.follow = false, s.following
-	b.calls[0].PID = s.call.PID
+	b.calls[0].PID, b.calls[0].Cause = s.call.PID, s.call.Proof.Seq
 	s.underway = true
 	c.watch(ctx, b.domain)
 	ctx.Send(c.kernel.domains[b.domain], b)
@@ -212,6 +212,12 @@ func (d *domain) rest(b *batch) {
 		return
 	}
 	d.keep(&parked{batch: b})
+}
+
+// hear has the resting queries decided again, before anything that comes in later: there is news.
+func (d *domain) hear() {
+	d.news++
+	d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
 }
 
 // unwatch takes the resting queries out that are picked.
