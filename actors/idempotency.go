@@ -54,15 +54,15 @@ func NewKeys() *Keys {
 
 // claim returns the first outcome of the call's key, where it has one and was used before; otherwise it notes the key
 // as used by this call. Another body under the same key is a conflict. A command of which a whole member is withheld from the
-// record has no key: the journal keeps no more of its body than of another's, so that after a restart neither could be told from
-// the other. It runs each time, which it has to be fit for. Where a part of a member is, such as a header, calls that differ in
-// nothing else are the same. Where there is no room for another key, none is claimed.
+// record has no key: after a restart the journal could neither tell its body from another nor repeat its answer. It runs each
+// time. Where a part of a member is withheld, such as a header, calls that differ in nothing else are the same. Where there is
+// no room for another key, none is claimed.
 func (k *Keys) claim(call *kernel.Call) (first *keyed, err *fault.Fault) {
 	return k.claimed(call, k.room)
 }
 
 func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *fault.Fault) (first *keyed, err *fault.Fault) {
-	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input().Withholds(call.Input, false) {
+	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input().Withholds(call.Input, false) || call.Syscall.Output().Withholds(nil, false) {
 		return nil, nil
 	}
 	id := callerKey{call.PID, call.Message.Meta.IdempotencyKey}

@@ -82,7 +82,7 @@ func (w *writer) elsewhere(call *kernel.Call, data []byte, over int) (short, ref
 	case row.Domain == schema.Crypto:
 		return nil, nil, fault.BlobNoRoom.New("what is opened is not written to a file")
 	}
-	return row.Output().Refer(data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
+	return schema.Refer(row.Output(), data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
 		return w.blobs.Put(call.PID, call.Origin, bytes.NewReader(content))
 	})
 }

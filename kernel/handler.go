@@ -28,6 +28,16 @@ type Entry struct {
 	Data   []byte // the reply's data
 }
 
+// Reply decodes the reply of an entry. It panics at one that form does not describe: no kernel has written that, and to go on
+// would make another state.
+func Reply[Out any](e *Entry, form *schema.Type) *Out {
+	out, err := form.Decode(e.Data)
+	if err != nil {
+		panic("apply: the journal's reply: " + err.Error())
+	}
+	return out.(*Out)
+}
+
 // Runner does what an effect's handler decided, on a goroutine of its own, and returns what came of it: one JSON value, or the
 // error that the caller gets. It ends soon after ctx does.
 type Runner func(ctx context.Context, job *Job) (data []byte, err error)

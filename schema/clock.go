@@ -5,12 +5,12 @@ type ClockGetInput struct{}
 
 // ClockAdvanceInput is the data of Clock.Advance.
 type ClockAdvanceInput struct {
-	Ticks int64 `json:"ticks" min:"0" max:"1000000000" doc:"How many ticks to move the clock on."`
+	Ticks int64 `json:"ticks" keep:"always" min:"0" max:"1000000000" doc:"How many ticks to move the clock on."`
 }
 
 // ClockOutput is what both answer.
 type ClockOutput struct {
-	Tick int64 `json:"tick" doc:"The kernel's tick."`
+	Tick int64 `json:"tick" keep:"always" doc:"The kernel's tick."`
 }
 
 // The syscalls of this file.

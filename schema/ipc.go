@@ -63,12 +63,12 @@ func ipcRows() []*Syscall {
 // SendMsgInput is the data of Syscall.SendMsg.
 type SendMsgInput struct {
 	Target
-	ReceiverPID   int64    `json:"receiver_pid" min:"0" doc:"Process to send to. 0 is the operator; from the operator, 0 is every process."`
-	Intent        *string  `json:"intent,omitzero" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
-	Payload       Value    `json:"payload,omitzero" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
-	PayloadRef    *BlobRef `json:"payloadRef,omitzero" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
-	Priority      *string  `json:"priority,omitzero" enum:"LOW NORMAL HIGH URGENT" doc:"URGENT is received before all others. Default NORMAL."`
-	ExpiresAtTick *int64   `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which it may be received. Default: it does not expire."`
+	ReceiverPID   int64    `json:"receiver_pid" keep:"always" min:"0" doc:"Process to send to. 0 is the operator; from the operator, 0 is every process."`
+	Intent        *string  `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
+	Payload       Value    `json:"payload,omitzero" keep:"always" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
+	PayloadRef    *BlobRef `json:"payloadRef,omitzero" keep:"always" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
+	Priority      *string  `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"URGENT is received before all others. Default NORMAL."`
+	ExpiresAtTick *int64   `json:"expires_at_tick,omitzero" keep:"always" min:"0" doc:"Last tick at which it may be received. Default: it does not expire."`
 }
 
 // Reference implements Referring.
@@ -78,18 +78,18 @@ func (in *SendMsgInput) Reference() (member string, given bool, ref *BlobRef) {
 
 // SendMsgOutput is what Syscall.SendMsg answers.
 type SendMsgOutput struct {
-	ReceiverPID int64  `json:"receiver_pid" doc:"The receiver."`
-	Status      string `json:"status" enum:"DELIVERED MAILBOX_FULL EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message."`
-	MsgID       int64  `json:"msg_id" doc:"Number of the message, from 1, never used again."`
-	Reason      string `json:"reason,omitzero" doc:"Why it was not delivered."`
+	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"The receiver."`
+	Status      string `json:"status" keep:"always" enum:"DELIVERED MAILBOX_FULL EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message."`
+	MsgID       int64  `json:"msg_id" keep:"always" doc:"Number of the message, from 1, never used again."`
+	Reason      string `json:"reason,omitzero" keep:"always" doc:"Why it was not delivered."`
 }
 
 // BroadcastInput is the data of Ipc.Broadcast.
 type BroadcastInput struct {
 	Target
-	Intent     *string  `json:"intent,omitzero" maxlen:"256" doc:"What the message is about."`
-	Payload    Value    `json:"payload,omitzero" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
-	PayloadRef *BlobRef `json:"payloadRef,omitzero" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
+	Intent     *string  `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"What the message is about."`
+	Payload    Value    `json:"payload,omitzero" keep:"always" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
+	PayloadRef *BlobRef `json:"payloadRef,omitzero" keep:"always" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
 }
 
 // Reference implements Referring.
@@ -99,8 +99,8 @@ func (in *BroadcastInput) Reference() (member string, given bool, ref *BlobRef) 
 
 // BroadcastOutput is what Ipc.Broadcast answers.
 type BroadcastOutput struct {
-	Delivered   []int64 `json:"delivered" doc:"Processes that got the message, ascending."`
-	MailboxFull []int64 `json:"mailbox_full" doc:"Processes whose mailbox had no room, ascending."`
+	Delivered   []int64 `json:"delivered" keep:"always" doc:"Processes that got the message, ascending."`
+	MailboxFull []int64 `json:"mailbox_full" keep:"always" doc:"Processes whose mailbox had no room, ascending."`
 }
 
 // MaxReceive is how many messages one Ipc.Receive takes at most.
@@ -109,68 +109,68 @@ const MaxReceive = 1000
 // ReceiveInput is the data of Ipc.Receive.
 type ReceiveInput struct {
 	Target
-	Max    *int64  `json:"max,omitzero" min:"1" max:"1000" doc:"Most messages to take, 1 to 1000, which is the default too. Fewer come where the line would be too long."`
-	Intent *string `json:"intent,omitzero" maxlen:"256" doc:"Only messages of this intent."`
-	WaitMS *int64  `json:"wait_ms,omitzero" min:"0" max:"600000" doc:"How long to wait for a first message, in milliseconds, 0 to 600000. Default 0."`
-	Ack    *bool   `json:"ack,omitzero" doc:"Keep each message, as one of those that the mailbox holds, until Ipc.Ack names it; deliver it again when this connection ends before. Default false."`
+	Max    *int64  `json:"max,omitzero" keep:"always" min:"1" max:"1000" doc:"Most messages to take, 1 to 1000, which is the default too. Fewer come where the line would be too long."`
+	Intent *string `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"Only messages of this intent."`
+	WaitMS *int64  `json:"wait_ms,omitzero" keep:"always" min:"0" max:"600000" doc:"How long to wait for a first message, in milliseconds, 0 to 600000. Default 0."`
+	Ack    *bool   `json:"ack,omitzero" keep:"always" doc:"Keep each message, as one of those that the mailbox holds, until Ipc.Ack names it; deliver it again when this connection ends before. Default false."`
 }
 
 // ReceiveOutput is what Ipc.Receive answers.
 type ReceiveOutput struct {
-	Messages []MailMessage `json:"messages" doc:"Messages, taken out of the mailbox, in the order in which they are to be read."`
+	Messages []MailMessage `json:"messages" keep:"always" doc:"Messages, taken out of the mailbox, in the order in which they are to be read."`
 }
 
 // MailMessage is one message of a mailbox.
 type MailMessage struct {
-	MsgID         int64  `json:"msg_id" doc:"Number of the message."`
-	SenderPID     int64  `json:"sender_pid" doc:"Process that sent it; 0 is the operator."`
-	ReceiverPID   int64  `json:"receiver_pid" doc:"Process that it was sent to; 0 is the operator."`
-	Intent        string `json:"intent" doc:"What it is about."`
-	Payload       Value  `json:"payload" doc:"What it says."`
-	Priority      string `json:"priority" doc:"How urgent it is."`
-	SentTick      int64  `json:"sent_tick" doc:"Tick at which it was sent."`
-	ExpiresAtTick *int64 `json:"expires_at_tick,omitzero" doc:"Last tick at which it may be received."`
-	Redelivered   bool   `json:"redelivered,omitzero" doc:"It was delivered before, and not acknowledged."`
-	Causation     string `json:"causation,omitzero" doc:"Id of the message that sent it."`
-	Correlation   string `json:"correlation,omitzero" doc:"Id of the workflow that the sending belongs to."`
+	MsgID         int64  `json:"msg_id" keep:"always" doc:"Number of the message."`
+	SenderPID     int64  `json:"sender_pid" keep:"always" doc:"Process that sent it; 0 is the operator."`
+	ReceiverPID   int64  `json:"receiver_pid" keep:"always" doc:"Process that it was sent to; 0 is the operator."`
+	Intent        string `json:"intent" keep:"always" doc:"What it is about."`
+	Payload       Value  `json:"payload" keep:"always" doc:"What it says."`
+	Priority      string `json:"priority" keep:"always" doc:"How urgent it is."`
+	SentTick      int64  `json:"sent_tick" keep:"always" doc:"Tick at which it was sent."`
+	ExpiresAtTick *int64 `json:"expires_at_tick,omitzero" keep:"always" doc:"Last tick at which it may be received."`
+	Redelivered   bool   `json:"redelivered,omitzero" keep:"always" doc:"It was delivered before, and not acknowledged."`
+	Causation     string `json:"causation,omitzero" keep:"always" doc:"Id of the message that sent it."`
+	Correlation   string `json:"correlation,omitzero" keep:"always" doc:"Id of the workflow that the sending belongs to."`
 }
 
 // MailSubscribeInput is the data of Ipc.Subscribe.
 type MailSubscribeInput struct {
 	Target
-	Ack *bool `json:"ack,omitzero" doc:"Keep each message until Ipc.Ack names it, and deliver it again when this connection ends before. Default false."`
+	Ack *bool `json:"ack,omitzero" keep:"always" doc:"Keep each message until Ipc.Ack names it, and deliver it again when this connection ends before. Default false."`
 }
 
 // MailSubscribeOutput is what Ipc.Subscribe answers.
 type MailSubscribeOutput struct {
-	ReceiverPID int64 `json:"receiver_pid" doc:"Process whose mailbox is followed."`
-	Ack         bool  `json:"ack" doc:"Whether messages have to be acknowledged."`
+	ReceiverPID int64 `json:"receiver_pid" keep:"always" doc:"Process whose mailbox is followed."`
+	Ack         bool  `json:"ack" keep:"always" doc:"Whether messages have to be acknowledged."`
 }
 
 // MailAckInput is the data of Ipc.Ack.
 type MailAckInput struct {
 	Target
-	MsgIDs []int64 `json:"msg_ids" min:"1" doc:"Numbers of the messages."`
+	MsgIDs []int64 `json:"msg_ids" keep:"always" min:"1" doc:"Numbers of the messages."`
 }
 
 // MailAckOutput is what Ipc.Ack answers.
 type MailAckOutput struct {
-	Acknowledged []int64 `json:"acknowledged" doc:"Those that waited for it, in the order in which they were named. Any other was acknowledged before, or was not delivered with ack."`
+	Acknowledged []int64 `json:"acknowledged" keep:"always" doc:"Those that waited for it, in the order in which they were named. Any other was acknowledged before, or was not delivered with ack."`
 }
 
 // MailDeliverInput is the data of the kernel's own Ipc.Deliver.
 type MailDeliverInput struct {
-	Max int64 `json:"max" doc:"Most messages to take."`
-	Ack bool  `json:"ack" doc:"Whether they are to be acknowledged."`
+	Max int64 `json:"max" keep:"always" doc:"Most messages to take."`
+	Ack bool  `json:"ack" keep:"always" doc:"Whether they are to be acknowledged."`
 }
 
 // MailReturnInput is the data of the kernel's own Ipc.Return.
 type MailReturnInput struct {
-	PIDs []int64 `json:"pids" doc:"Processes whose mailbox is meant."`
-	Conn string  `json:"conn" doc:"The connection that has ended; empty: all have."`
+	PIDs []int64 `json:"pids" keep:"always" doc:"Processes whose mailbox is meant."`
+	Conn string  `json:"conn" keep:"always" doc:"The connection that has ended; empty: all have."`
 }
 
 // MailboxInput is the data of the kernel's own Ipc.Open, Ipc.Close and Ipc.Address.
 type MailboxInput struct {
-	PIDs []int64 `json:"pids" doc:"Processes whose mailbox is meant."`
+	PIDs []int64 `json:"pids" keep:"always" doc:"Processes whose mailbox is meant."`
 }

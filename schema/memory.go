@@ -8,15 +8,15 @@ const Memory Domain = "memory"
 // MemoryGetInput is the data of Memory.Get.
 type MemoryGetInput struct {
 	Target
-	Key string `json:"key" minlen:"1" doc:"Key, such as notes/1. A leading slash makes no difference. proc/ holds what the kernel says of itself."`
+	Key string `json:"key" keep:"always" minlen:"1" doc:"Key, such as notes/1. A leading slash makes no difference. proc/ holds what the kernel says of itself."`
 }
 
 // MemorySetInput is the data of Memory.Set.
 type MemorySetInput struct {
 	Target
-	Key      string   `json:"key" minlen:"1" doc:"Key, such as notes/1: segments separated by slashes, at most 1024 bytes. A leading slash makes no difference."`
-	Value    Value    `json:"value,omitzero" secret:"failed" doc:"Any JSON value. Under vault/ only a sealed string, which begins with pwenc:v1:. Required, unless valueRef stands in its place."`
-	ValueRef *BlobRef `json:"valueRef,omitzero" doc:"The value, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes. In place of value."`
+	Key      string   `json:"key" keep:"always" minlen:"1" doc:"Key, such as notes/1: segments separated by slashes, at most 1024 bytes. A leading slash makes no difference."`
+	Value    Value    `json:"value,omitzero" keep:"applied" doc:"Any JSON value. Under vault/ only a sealed string, which begins with pwenc:v1:. Required, unless valueRef stands in its place."`
+	ValueRef *BlobRef `json:"valueRef,omitzero" keep:"applied" doc:"The value, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes. In place of value."`
 }
 
 // Reference implements Referring.
@@ -32,21 +32,21 @@ func (in *MemorySetInput) Confidential() bool {
 // MemoryDeleteInput is the data of Memory.Delete.
 type MemoryDeleteInput struct {
 	Target
-	Key string `json:"key" minlen:"1" doc:"Key to remove."`
+	Key string `json:"key" keep:"always" minlen:"1" doc:"Key to remove."`
 }
 
 // MemoryListInput is the data of Memory.List.
 type MemoryListInput struct {
 	Target
-	Prefix *string `json:"prefix,omitzero" doc:"Only keys that begin with this; a leading slash makes no difference. Keys under proc/ come only where the prefix begins with proc/."`
-	Limit  *int64  `json:"limit,omitzero" min:"1" max:"1000" doc:"Most keys to return, 1 to 1000. Default 100. Fewer come where the line would be too long."`
-	Cursor *string `json:"cursor,omitzero" doc:"Where to go on: next of the reply before."`
+	Prefix *string `json:"prefix,omitzero" keep:"always" doc:"Only keys that begin with this; a leading slash makes no difference. Keys under proc/ come only where the prefix begins with proc/."`
+	Limit  *int64  `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most keys to return, 1 to 1000. Default 100. Fewer come where the line would be too long."`
+	Cursor *string `json:"cursor,omitzero" keep:"always" doc:"Where to go on: next of the reply before."`
 }
 
 // MemoryListOutput is what Memory.List answers.
 type MemoryListOutput struct {
-	Keys []string `json:"keys" doc:"Keys in ascending byte order, each with a leading slash."`
-	Next string   `json:"next,omitzero" doc:"There is more: the cursor of the next page."`
+	Keys []string `json:"keys" keep:"always" doc:"Keys in ascending byte order, each with a leading slash."`
+	Next string   `json:"next,omitzero" keep:"always" doc:"There is more: the cursor of the next page."`
 }
 
 // The syscalls of this file.

@@ -63,82 +63,82 @@ func processRows() []*Syscall {
 // SpawnInput is the data of Syscall.Spawn.
 type SpawnInput struct {
 	Target
-	ChildAgentID string           `json:"child_agent_id" minlen:"1" maxlen:"256" doc:"Name of the new agent, without a slash. That of an agent which an agent spawns stands behind its parent's: parent/child. Living siblings have different names."`
-	Intent       *string          `json:"intent,omitzero" maxlen:"1024" doc:"What it is for, in words."`
-	Role         *string          `json:"role,omitzero" maxlen:"256" doc:"Its part in a larger task, in words."`
-	Priority     *string          `json:"priority,omitzero" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent its work is. Default NORMAL."`
-	Capabilities *SpawnCapability `json:"capabilities,omitzero" doc:"What it may do: no more than the spawner. Default: the default grant, cut down to what the spawner holds."`
+	ChildAgentID string           `json:"child_agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the new agent, without a slash. That of an agent which an agent spawns stands behind its parent's: parent/child. Living siblings have different names."`
+	Intent       *string          `json:"intent,omitzero" keep:"always" maxlen:"1024" doc:"What it is for, in words."`
+	Role         *string          `json:"role,omitzero" keep:"always" maxlen:"256" doc:"Its part in a larger task, in words."`
+	Priority     *string          `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent its work is. Default NORMAL."`
+	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do: no more than the spawner. Default: the default grant, cut down to what the spawner holds."`
 	Program
 }
 
 // SpawnCapability is what a spawner grants to its child.
 type SpawnCapability struct {
-	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call, as in Capability.Grant."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. They count against the spawner's quota while they are held."`
-	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire."`
-	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch with Http.Fetch: no more than the spawner. Default: nothing."`
+	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" minlen:"1" doc:"What it may call, as in Capability.Grant."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. They count against the spawner's quota while they are held."`
+	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" keep:"always" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire."`
+	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch with Http.Fetch: no more than the spawner. Default: nothing."`
 }
 
 // SpawnOutput is what Syscall.Spawn answers.
 type SpawnOutput struct {
-	ChildPID     int64  `json:"child_pid" doc:"PID of the new process. It was never used before and never will be again."`
-	ChildAgentID string `json:"child_agent_id" doc:"Its name, with that of the agent that spawned it before it."`
+	ChildPID     int64  `json:"child_pid" keep:"always" doc:"PID of the new process. It was never used before and never will be again."`
+	ChildAgentID string `json:"child_agent_id" keep:"always" doc:"Its name, with that of the agent that spawned it before it."`
 }
 
 // TerminateInput is the data of Syscall.Terminate.
 type TerminateInput struct {
 	Target
-	TargetPID int64   `json:"target_pid" min:"1" doc:"Process to end, with all its descendants."`
-	Reason    *string `json:"reason,omitzero" maxlen:"1024" doc:"Why, for the record."`
+	TargetPID int64   `json:"target_pid" keep:"always" min:"1" doc:"Process to end, with all its descendants."`
+	Reason    *string `json:"reason,omitzero" keep:"always" maxlen:"1024" doc:"Why, for the record."`
 }
 
 // TerminateOutput is what Syscall.Terminate answers.
 type TerminateOutput struct {
-	TargetPID int64 `json:"target_pid" doc:"The process, which has ended."`
+	TargetPID int64 `json:"target_pid" keep:"always" doc:"The process, which has ended."`
 }
 
 // ProcessExitInput is the data of the kernel's own Process.Exit: these processes have ended.
 type ProcessExitInput struct {
-	PIDs   []int64 `json:"pids" doc:"Processes that end, children first."`
-	Reason string  `json:"reason" doc:"Why they end."`
+	PIDs   []int64 `json:"pids" keep:"always" doc:"Processes that end, children first."`
+	Reason string  `json:"reason" keep:"always" doc:"Why they end."`
 }
 
 // ProcessPrepareInput is the data of the kernel's own Process.Prepare. The grant is made by another domain, and what the
 // default grant comes to is not in Syscall.Spawn's data: it is journaled here for the descriptor.
 type ProcessPrepareInput struct {
-	PID           int64              `json:"pid" min:"1" doc:"PID that the new process will have."`
-	ResourceQuota map[string]float64 `json:"resource_quota" min:"0" doc:"Most units that it may hold at once, by resource."`
+	PID           int64              `json:"pid" keep:"always" min:"1" doc:"PID that the new process will have."`
+	ResourceQuota map[string]float64 `json:"resource_quota" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource."`
 }
 
 // Descriptor describes a process (PROTOCOL 5).
 type Descriptor struct {
-	PID              int64              `json:"pid" doc:"Process id."`
-	AgentID          string             `json:"agent_id" doc:"Name of the agent. Empty where the process ended so long ago that only its PID is remembered."`
-	ParentPID        int64              `json:"parent_pid" doc:"Process that spawned it; 0 is the operator."`
-	State            string             `json:"state" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Where it is in its life."`
-	Priority         string             `json:"priority" doc:"How urgent its work is."`
-	Intent           string             `json:"intent" doc:"What it is for."`
-	Role             string             `json:"role" doc:"Its part in a larger task."`
-	ResourceQuota    map[string]float64 `json:"resource_quota" doc:"Most units that it might hold at once when it was spawned, by resource. Later grants: Capability.Get."`
-	BirthTick        int64              `json:"birth_tick" doc:"Tick at which it was spawned."`
-	ExitTick         *int64             `json:"exit_tick,omitzero" doc:"Tick at which it ended."`
-	BlockedUntilTick *int64             `json:"blocked_until_tick,omitzero" doc:"Tick until which it is blocked."`
-	Origin           string             `json:"origin" doc:"Whose stored things it sees."`
-	Identity         *Identity          `json:"identity,omitzero" doc:"The resource that it has adopted, where it has: see Kernel.Ingest. Children begin without one."`
+	PID              int64              `json:"pid" keep:"always" doc:"Process id."`
+	AgentID          string             `json:"agent_id" keep:"always" doc:"Name of the agent. Empty where the process ended so long ago that only its PID is remembered."`
+	ParentPID        int64              `json:"parent_pid" keep:"always" doc:"Process that spawned it; 0 is the operator."`
+	State            string             `json:"state" keep:"always" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Where it is in its life."`
+	Priority         string             `json:"priority" keep:"always" doc:"How urgent its work is."`
+	Intent           string             `json:"intent" keep:"always" doc:"What it is for."`
+	Role             string             `json:"role" keep:"always" doc:"Its part in a larger task."`
+	ResourceQuota    map[string]float64 `json:"resource_quota" keep:"always" doc:"Most units that it might hold at once when it was spawned, by resource. Later grants: Capability.Get."`
+	BirthTick        int64              `json:"birth_tick" keep:"always" doc:"Tick at which it was spawned."`
+	ExitTick         *int64             `json:"exit_tick,omitzero" keep:"always" doc:"Tick at which it ended."`
+	BlockedUntilTick *int64             `json:"blocked_until_tick,omitzero" keep:"always" doc:"Tick until which it is blocked."`
+	Origin           string             `json:"origin" keep:"always" doc:"Whose stored things it sees."`
+	Identity         *Identity          `json:"identity,omitzero" keep:"always" doc:"The resource that it has adopted, where it has: see Kernel.Ingest. Children begin without one."`
 	Hosted
 }
 
 // ProcessListInput is the data of Process.List.
 type ProcessListInput struct {
-	State *string `json:"state,omitzero" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Only processes in this state."`
+	State *string `json:"state,omitzero" keep:"always" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Only processes in this state."`
 }
 
 // ProcessListOutput is what Process.List answers.
 type ProcessListOutput struct {
-	Processes []Descriptor `json:"processes" doc:"Processes by ascending PID."`
+	Processes []Descriptor `json:"processes" keep:"always" doc:"Processes by ascending PID."`
 }
 
 // ProcessGetInput is the data of Process.Get.
 type ProcessGetInput struct {
-	PID int64 `json:"pid" min:"1" doc:"Process to describe."`
+	PID int64 `json:"pid" keep:"always" min:"1" doc:"Process to describe."`
 }

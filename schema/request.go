@@ -1,6 +1,9 @@
 package schema
 
-import "github.com/promptware-os/pwos/schema/fault"
+import (
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
 
 // Request finds what a well-formed message asks for: its row of the syscall table and its data, decoded as the row
 // says. It refuses a reply or an error (PROTOCOL 2), a name that no row has, a command sent as a query or the other way
@@ -14,9 +17,9 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 	row, ok := Lookup(m.Type)
 	if !ok || row.Internal {
 		if like := NearestType(m.Type); like != "" {
-			return nil, nil, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", clip(m.Type), like)
+			return nil, nil, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", fault.Clip(m.Type), like)
 		}
-		return nil, nil, fault.WireUnknownSyscall.New("Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, clip(m.Type))
+		return nil, nil, fault.WireUnknownSyscall.New("Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, fault.Clip(m.Type))
 	}
 	if m.Kind != row.Kind {
 		return nil, nil, violation(n.kind, "%s is a %s, not a %s", row.Type, row.Kind.word(m.Dialect), m.Kind.word(m.Dialect))
@@ -35,7 +38,7 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 func (m *Message) OwnRequest() (*Syscall, any, *Error) {
 	row, ok := Lookup(m.Type)
 	if !ok || !row.Internal {
-		return nil, nil, fault.KernelInternal.New("%s is no command of the kernel's own", clip(m.Type))
+		return nil, nil, fault.KernelInternal.New("%s is no command of the kernel's own", fault.Clip(m.Type))
 	}
 	in, err := row.decodeInput(m.Data)
 	return row, in, err
@@ -60,7 +63,7 @@ func (s *Syscall) decodeInput(data []byte) (any, *Error) {
 func Peek(raw []byte) (kind Kind, typ string) {
 	var word, name []byte
 	d := OsEvent
-	members(raw, func(member, value []byte) bool {
+	jsontype.Members(raw, func(member, value []byte) bool {
 		switch string(member) {
 		case "kind":
 			d, word = OsMessage, value
@@ -78,5 +81,5 @@ func Peek(raw []byte) (kind Kind, typ string) {
 	if word == nil || name == nil {
 		return 0, ""
 	}
-	return parseKind(unquote(word), d), readType(name)
+	return parseKind(jsontype.Unquote(word), d), readType(name)
 }

@@ -6,40 +6,40 @@ const Resource Domain = "resource"
 // AllocInput is the data of Syscall.Alloc and of Syscall.Release.
 type AllocInput struct {
 	Target
-	ResourceID string  `json:"resource_id" minlen:"1" doc:"Name of a pool of the configuration."`
-	Amount     float64 `json:"amount" min:"0" doc:"Units of the resource."`
+	ResourceID string  `json:"resource_id" keep:"always" minlen:"1" doc:"Name of a pool of the configuration."`
+	Amount     float64 `json:"amount" keep:"always" min:"0" doc:"Units of the resource."`
 }
 
 // AllocOutput is what Syscall.Alloc answers.
 type AllocOutput struct {
-	ResourceID string  `json:"resource_id" doc:"Name of the pool."`
-	Amount     float64 `json:"amount" doc:"Units that this call reserved."`
-	Reserved   float64 `json:"reserved" doc:"Units that the process now holds of it in all."`
-	Against    []int64 `json:"counted_against,omitzero" doc:"Granters whose quota these units count against too, the nearest first."`
+	ResourceID string  `json:"resource_id" keep:"always" doc:"Name of the pool."`
+	Amount     float64 `json:"amount" keep:"always" doc:"Units that this call reserved."`
+	Reserved   float64 `json:"reserved" keep:"always" doc:"Units that the process now holds of it in all."`
+	Against    []int64 `json:"counted_against,omitzero" keep:"always" doc:"Granters whose quota these units count against too, the nearest first."`
 }
 
 // ReleaseOutput is what Syscall.Release answers.
 type ReleaseOutput struct {
-	ResourceID string  `json:"resource_id" doc:"Name of the pool."`
-	Amount     float64 `json:"amount" doc:"Units that this call gave back."`
+	ResourceID string  `json:"resource_id" keep:"always" doc:"Name of the pool."`
+	Amount     float64 `json:"amount" keep:"always" doc:"Units that this call gave back."`
 }
 
 // ResourceQueryInput is the data of Syscall.Query.
 type ResourceQueryInput struct {
 	Target
-	ResourceID string `json:"resource_id" minlen:"1" doc:"Name of a pool of the configuration."`
+	ResourceID string `json:"resource_id" keep:"always" minlen:"1" doc:"Name of a pool of the configuration."`
 }
 
 // ResourceQueryOutput is what Syscall.Query answers.
 type ResourceQueryOutput struct {
-	Available   float64 `json:"available" doc:"Units that nobody holds."`
-	Capacity    float64 `json:"capacity" doc:"Units of the pool in all."`
-	Utilization float64 `json:"utilization" doc:"Share of the pool that is held, 0 to 1."`
+	Available   float64 `json:"available" keep:"always" doc:"Units that nobody holds."`
+	Capacity    float64 `json:"capacity" keep:"always" doc:"Units of the pool in all."`
+	Utilization float64 `json:"utilization" keep:"always" doc:"Share of the pool that is held, 0 to 1."`
 }
 
 // ResourceFreeInput is the data of the kernel's own Resource.Free: a process is gone, what it held goes back.
 type ResourceFreeInput struct {
-	PIDs []int64 `json:"pids" doc:"Processes that hold nothing from now on."`
+	PIDs []int64 `json:"pids" keep:"always" doc:"Processes that hold nothing from now on."`
 }
 
 // The syscalls of this file.

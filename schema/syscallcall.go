@@ -4,14 +4,15 @@ import (
 	"strconv"
 
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // CallInput is the data of Syscall.Call, which is pwosSyscall on the wire (ABI 2).
 type CallInput struct {
 	Target
-	Syscall  string  `json:"syscall" minlen:"1" maxlen:"2048" secret:"url" doc:"Name of a syscall. Without a slash it is the kernel's, such as ping, memory or describe; with one it is a path: os/skills/search lies below root, ./tools/calc beside the identity that the caller has adopted."`
-	Args     []Value `json:"args,omitzero" doc:"Its arguments, in their order. One object in place of the optional ones gives members by their names."`
-	Describe *bool   `json:"describe,omitzero" doc:"Whether a path is to be described and not called: by the file beside it, <path>.json, else by itself. Of short names: Syscall.Describe."`
+	Syscall  string  `json:"syscall" keep:"url" minlen:"1" maxlen:"2048" doc:"Name of a syscall. Without a slash it is the kernel's, such as ping, memory or describe; with one it is a path: os/skills/search lies below root, ./tools/calc beside the identity that the caller has adopted."`
+	Args     []Value `json:"args,omitzero" keep:"always" doc:"Its arguments, in their order. One object in place of the optional ones gives members by their names."`
+	Describe *bool   `json:"describe,omitzero" keep:"always" doc:"Whether a path is to be described and not called: by the file beside it, <path>.json, else by itself. Of short names: Syscall.Describe."`
 }
 
 // CallType is the type of Syscall.Call.
@@ -22,7 +23,7 @@ const CallType = "Syscall.Call"
 // answer repeats. Where it stands for nothing, m stays as it was.
 func (m *Message) behind(call *CallInput) (*Syscall, any, *Error) {
 	if call.Describe != nil {
-		return nil, nil, invalid("describe", "is for paths: what the kernel has is described by Syscall.Describe")
+		return nil, nil, jsontype.Invalid("describe", "is for paths: what the kernel has is described by Syscall.Describe")
 	}
 	typ, data, err := ShortCall(call.Syscall, call.Args)
 	if err != nil {
@@ -30,7 +31,7 @@ func (m *Message) behind(call *CallInput) (*Syscall, any, *Error) {
 	}
 	row, ok := Lookup(typ)
 	if !ok || row.Internal {
-		return nil, nil, fault.WireUnknownSyscall.New("no such syscall: %q stands for %s, which this kernel does not have", clip(call.Syscall), typ)
+		return nil, nil, fault.WireUnknownSyscall.New("no such syscall: %q stands for %s, which this kernel does not have", fault.Clip(call.Syscall), typ)
 	}
 	in, err := row.decodeInput(data)
 	if err != nil {
@@ -54,14 +55,14 @@ func aim(row *Syscall, in any, data []byte, at *Target) (any, []byte, *Error) {
 		case value == nil:
 			return nil
 		case !ok:
-			return invalid(name, "is not taken here: %s acts as its caller alone", row.Type)
+			return jsontype.Invalid(name, "is not taken here: %s acts as its caller alone", row.Type)
 		case taken != nil:
-			return invalid(name, "is given twice: beside args and in them")
+			return jsontype.Invalid(name, "is given twice: beside args and in them")
 		}
 		if len(data) > 1 {
 			data = append(data, ',')
 		}
-		data = strconv.AppendInt(append(appendString(data, name), ':'), *value, 10)
+		data = strconv.AppendInt(append(jsontype.AppendString(data, name), ':'), *value, 10)
 		return nil
 	}
 	var target Target

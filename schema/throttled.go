@@ -2,8 +2,8 @@ package schema
 
 // ThrottledInput is the data of the kernel's own Kernel.Throttled, and of its outcome.
 type ThrottledInput struct {
-	PID   int64 `json:"pid" min:"1" doc:"The agent whose calls were refused."`
-	Count int64 `json:"count" min:"1" doc:"How many calls it were, in a second at most."`
+	PID   int64 `json:"pid" keep:"always" min:"1" doc:"The agent whose calls were refused."`
+	Count int64 `json:"count" keep:"always" min:"1" doc:"How many calls it were, in a second at most."`
 }
 
 // The syscalls of this file.

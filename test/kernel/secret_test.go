@@ -9,9 +9,9 @@ import (
 
 // letter is data with a member that nobody but its reader may see.
 type letter struct {
-	To   string       `json:"to" doc:"Who reads it."`
-	Key  string       `json:"key" secret:"always" doc:"What it is sealed with."`
-	Body schema.Value `json:"body" secret:"always" doc:"What it says."`
+	To   string       `json:"to" keep:"always" doc:"Who reads it."`
+	Key  string       `json:"key" keep:"never" doc:"What it is sealed with."`
+	Body schema.Value `json:"body" keep:"never" doc:"What it says."`
 }
 
 // TestRedact has a type leave its secrets out of what is recorded: all else stays as it was written, and of the secrets
@@ -38,8 +38,8 @@ func TestRedact(t *testing.T) {
 
 // request is data with HTTP headers.
 type request struct {
-	To      string            `json:"to" doc:"Who reads it."`
-	Headers map[string]string `json:"headers,omitzero" secret:"headers" doc:"What goes with it."`
+	To      string            `json:"to" keep:"always" doc:"Who reads it."`
+	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"What goes with it."`
 }
 
 // TestRedactHeaders leaves out what a header lets somebody in with, however its name is written, and nothing else; what was
@@ -79,8 +79,8 @@ func TestRedactHeaders(t *testing.T) {
 
 // link is data with a URL.
 type link struct {
-	To  string `json:"to" doc:"Who reads it."`
-	URL string `json:"url" secret:"url" doc:"Where it is."`
+	To  string `json:"to" keep:"always" doc:"Who reads it."`
+	URL string `json:"url" keep:"url" doc:"Where it is."`
 }
 
 // TestRedactURL leaves out who logs in with a URL, and with what, however it is written, and nothing else.
