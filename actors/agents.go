@@ -70,7 +70,7 @@ func newAgents(k *Kernel) *agents {
 func (m *agents) Receive(ctx actor.Context) {
 	switch msg := ctx.Message().(type) {
 	case *actor.Started:
-		for _, name := range []schema.Domain{schema.Process, schema.Audit} {
+		for _, name := range []schema.Domain{schema.Process, record} {
 			if pid, ok := m.kernel.domains[name]; ok {
 				ctx.Watch(pid)
 			}
@@ -93,7 +93,7 @@ func (m *agents) Receive(ctx actor.Context) {
 	case *actor.Terminated:
 		m.died(ctx, msg.Who)
 	case *actor.Stopped: // where it panicked, the kernel ends, and nothing may be left
-		for _, name := range []schema.Domain{schema.Process, schema.Audit} {
+		for _, name := range []schema.Domain{schema.Process, record} {
 			if pid, ok := m.kernel.domains[name]; ok {
 				ctx.Unwatch(pid)
 			}

@@ -11,7 +11,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// audit is the actor of the audit log. Every finished batch comes by here, several in one message: their calls are appended
+// audit is the actor that appends to the audit log, the journal; the domain schema.Audit answers questions about it. Every
+// finished batch comes by here, several in one message: their calls are appended
 // to the journal, and their answers are released once that which they reveal cannot be lost any more.
 //
 // A batch with a command waits until it is on disk. One of queries waits until it is written, and until the commands
@@ -40,7 +41,6 @@ type audit struct {
 	moved     uint64 // the entry that was the first of that tick
 	snapshots snapshotting
 	owed      []*step // lost, and to be made again once the journal can be written
-	refusal   string  // why it cannot be written; "" where it can
 
 	rebuilding map[schema.Domain]bool // registries that have yet to make their state anew
 }
@@ -77,16 +77,15 @@ func (a *audit) Receive(ctx actor.Context) {
 func (a *audit) receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *batch:
-		if m.domain == schema.Audit && !m.decided {
-			a.answerAll(ctx, m)
-			return
-		}
 		for b := m; b != nil; {
 			next := b.next
 			b.next = nil
 			a.append(ctx, b)
 			b = next
 		}
+	case look:
+		a.flush(ctx)
+		m.seen <- seen{a.journal.Head().Seq, a.kernel.keys.unended()}
 	case flush:
 		a.scheduled = false
 		a.flush(ctx)
@@ -102,6 +101,9 @@ func (a *audit) receive(ctx actor.Context) {
 	case published:
 		a.shown[m.domain] = m.count
 		a.release(ctx)
+		if m.domain == schema.Capability || m.domain == schema.Process {
+			a.notify(ctx) // who asks may have lost the right to
+		}
 	case rebuilt:
 		if m.epoch == a.epoch {
 			a.rebuilt(ctx, m.domain)
@@ -125,7 +127,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 	if len(a.fresh) > 0 && a.urgent != urgent {
 		a.flush(ctx) // what may not use the reserve does not; what may is refused only where it saw what that loses
 	}
-	if b.epoch != a.epoch && b.domain != schema.Audit {
+	if b.epoch != a.epoch {
 		a.refuse(ctx, b) // decided on a state that has been thrown away
 		return
 	}
@@ -182,14 +184,15 @@ func (a *audit) flush(ctx actor.Context) {
 		return
 	}
 	// An urgent entry says nothing of room for others.
-	recorded := !a.urgent && slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() && !b.throttled() })
+	entries := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() && !b.throttled() })
+	recorded := entries && !a.urgent
 	if recorded {
 		a.settle(ctx)
 	}
 	if recorded && a.kernel.refusing.CompareAndSwap(true, false) {
 		a.kernel.spent.Store(false)
 		a.kernel.probes.over()
-		a.refusal = ""
+		a.kernel.refusal.Store(nil)
 		a.log.Info("journal can be written again: commands are accepted")
 	}
 	for _, b := range a.fresh {
@@ -197,7 +200,17 @@ func (a *audit) flush(ctx actor.Context) {
 	}
 	a.fresh = a.fresh[:0]
 	a.release(ctx)
+	if entries {
+		a.notify(ctx)
+	}
 	a.beginSnapshots(ctx)
+}
+
+// notify has the questions about what comes next asked again, once for as many entries as there are by then.
+func (a *audit) notify(ctx actor.Context) {
+	if a.kernel.followed.Swap(false) && a.kernel.life.Err() == nil {
+		ctx.Send(a.kernel.domains[schema.Audit], wakeUp{})
+	}
 }
 
 // hold notes what b has to wait for.

@@ -31,7 +31,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 		a.uncount(b)
 	}
 	a.dropSnapshots()
-	a.refusal = reasonOf(err)
+	a.kernel.refusal.Store(new(reasonOf(err)))
 	if a.kernel.refusing.CompareAndSwap(false, true) {
 		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
 	}
@@ -222,7 +222,7 @@ func (a *audit) rebuilt(ctx actor.Context, name schema.Domain) {
 // tell sends a message to every domain.
 func (a *audit) tell(ctx actor.Context, message any) {
 	for name, pid := range a.kernel.domains {
-		if name != schema.Audit {
+		if name != record {
 			ctx.Send(pid, message)
 		}
 	}

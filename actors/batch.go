@@ -27,7 +27,6 @@ type batch struct {
 	publication uint64 // it is answered once others can see what was handed over up to this count; 0: at once
 	epoch       uint64 // which life of the journal it was decided in
 	lend        uint64 // the ticket of the reader that is going to sync it (journal.Committer); 0: none is
-	decided     bool   // every outcome is filled in, though the batch is the audit log's own
 }
 
 // sender is what sends a batch: a connection its *frames, the kernel a *step of its own, a subscription its *question. It says what

@@ -200,7 +200,7 @@ func (c *connection) hungUp() {
 
 // watch has the named domain and the audit log, who both owe an answer, tell when they die.
 func (c *connection) watch(ctx actor.Context, domain schema.Domain) {
-	for _, name := range []schema.Domain{domain, schema.Audit} {
+	for _, name := range []schema.Domain{domain, record} {
 		if !c.watched[name] {
 			c.watched[name] = true
 			ctx.Watch(c.kernel.domains[name])

@@ -35,6 +35,7 @@ type domain struct {
 	parked  map[int64][]*parked    // by the PID of their call, in the order in which they began to wait
 
 	watching []*batch // queries that follow: whatever the domain applies may be news to them
+	news     uint64   // how often there was some
 }
 
 // saga is a call whose steps are under way.
@@ -79,6 +80,8 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.wakeAll(ctx)
 	case answeredQuestion:
 		d.answered(m.id)
+	case reading:
+		d.haveRead(ctx, &m)
 	case hangUp:
 		d.hangUp(ctx, m.conn)
 	case takeSnapshot:
@@ -122,6 +125,9 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 			return
 		case err != nil:
 			d.fail(call, err)
+		case result.Read != nil:
+			d.read(b, result.Read, begun)
+			return
 		case result.Wait > 0 && !call.Final:
 			b.sender.park(ctx, d, result.Wait)
 			return
@@ -181,7 +187,7 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	}
 	if call.Syscall.Kind == schema.KindCommand {
 		d.state.Apply(call)
-		d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
+		d.hear()
 	}
 	if result.Shutdown {
 		d.kernel.requestShutdown(nil)
@@ -190,7 +196,7 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 }
 
 // decide asks the state machine. A panic is that caller's failure alone, since Decide changes nothing. A call that is not alone,
-// or whose row has no outcome, begins nothing outside the kernel: it would never be answered.
+// or whose row has no outcome, begins nothing outside the kernel: it would never be answered. Nor does one that is not alone read.
 func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -201,6 +207,9 @@ func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, er
 	result, err = d.state.Decide(call)
 	if err == nil && result.Effect != nil && result.Effect.Run != nil && (!alone || call.Syscall.Outcome == "") {
 		err = fmt.Errorf("begin %s: its row has no outcome, or is not alone", call.Message.Type)
+	}
+	if err == nil && result.Read != nil && !alone {
+		err = fmt.Errorf("read for %s: its row is not alone", call.Message.Type)
 	}
 	return result, err
 }

@@ -50,7 +50,7 @@ func (c *connection) lasting(call *kernel.Call) {
 	if l == nil || call.Err != nil {
 		return
 	}
-	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, Input: call.Input, PID: call.PID, Origin: call.Origin}
+	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, Input: call.Input, PID: call.PID, Origin: call.Origin, Proof: call.Proof}
 	cause.Message = schema.Message{Dialect: call.Message.Dialect, Type: call.Message.Type, Meta: call.Message.Meta}
 	var key *endingKey
 	if l.End != nil {
@@ -99,7 +99,7 @@ func (c *connection) ask(ctx actor.Context, s *subscription) {
 		c.unsubscribed(s, err)
 		return
 	}
-	q.calls[0].PID = s.call.PID
+	q.calls[0].PID, q.calls[0].Cause = s.call.PID, s.call.Proof.Seq
 	s.underway = true
 	c.watch(ctx, q.domain)
 	ctx.Send(c.kernel.domains[q.domain], &q.batch)
@@ -226,7 +226,7 @@ func (q *question) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	if call.Syscall.Kind == schema.KindCommand && d.kernel.refusing.Load() {
 		return kernel.Result{}, errNoJournal()
 	}
-	return d.decide(call, false)
+	return d.decide(call, true) // nothing else is in flight beside it
 }
 
 // park keeps a question that there is no news for without end: a command's until its PID is woken, a query's until anything changes.
@@ -247,6 +247,12 @@ func (q *question) refuse(_ actor.Context, d *domain, _ int) {
 }
 
 func (q *question) answer(ctx actor.Context, _ *audit) { ctx.Send(q.replyTo, (*released)(&q.batch)) }
+
+// hear has the resting queries decided again, before anything that comes in later: there is news.
+func (d *domain) hear() {
+	d.news++
+	d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
+}
 
 // unwatch takes the resting queries out that are picked.
 func (d *domain) unwatch(pick func(*batch) bool) (taken []*batch) {

@@ -6,7 +6,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/kernel"
-	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // pended are frames whose first call waits at the gate, with what their connection has sent since: frames take effect in their order.
@@ -20,8 +19,8 @@ type answeredQuestion struct{ id string }
 
 // Answered has the calls pass the gate again that wait for the answer to a question. It may be called until Close.
 func (k *Kernel) Answered(question string) {
-	for _, pid := range k.domains {
-		k.root.Send(pid, answeredQuestion{question})
+	for name := range k.states {
+		k.root.Send(k.domains[name], answeredQuestion{question})
 	}
 }
 
@@ -49,13 +48,4 @@ func (d *domain) answered(question string) {
 			d.queue = append(d.queue, p.batch)
 		}
 	}
-}
-
-// admit is the gate's verdict on a query of the audit log's, which does not wait.
-func (k *Kernel) admit(call *kernel.Call) *fault.Fault {
-	v := k.gate.Admit(call)
-	if v.Pending != nil {
-		return fault.ApprovalPending.New("%s waits for the approval %s", call.Message.Type, v.Pending.ID)
-	}
-	return v.Fault
 }

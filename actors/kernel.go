@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	questions "github.com/promptware-os/pwos/kernel/audit"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -56,7 +58,7 @@ type Kernel struct {
 	root      *actor.RootContext
 	workers   *workers
 	domains   map[schema.Domain]*actor.PID
-	audit     *actor.PID
+	audit     *actor.PID                      // it appends to the journal; the domain of that name answers questions about it
 	auditor   *audit                          // for when it has ended
 	states    map[schema.Domain]kernel.Domain // likewise
 	committer *journal.Committer
@@ -73,8 +75,10 @@ type Kernel struct {
 	keys       *Keys
 	metrics    *Metrics
 	ids        ids
-	refusing   atomic.Bool // the journal cannot be written
-	spent      atomic.Bool // nor can what is urgent: its reserve is used up, or there is none
+	refusing   atomic.Bool            // the journal cannot be written
+	refusal    atomic.Pointer[string] // why; nil where it can
+	followed   atomic.Bool            // the audit domain wants to know of the next entry
+	spent      atomic.Bool            // nor can what is urgent: its reserve is used up, or there is none
 	probes     probes
 	accounts   *accounts
 
@@ -87,13 +91,18 @@ type Kernel struct {
 	ended   chan struct{}  // closed when it has ended every program
 	tasks   sync.WaitGroup // its goroutines
 
-	stopping chan struct{} // closed when the kernel is to end
+	stopping chan struct{}   // closed when the kernel is to end
+	life     context.Context // ends then
+	end      context.CancelFunc
 	once     sync.Once
 	failure  atomic.Pointer[error] // the first, whoever asked for the end before
 	ticking  sync.WaitGroup
-	asking   sync.WaitGroup // goroutines of the audit log: they read for an answer, or save what a start reads
+	asking   sync.WaitGroup // goroutines of domains, which read for an answer, and of the audit log, which save what a start reads
 	own      atomic.Uint64  // numbers the calls of Do
 }
+
+// record is the name under which the actor that appends to the journal is found beside the domains.
+const record schema.Domain = "journal"
 
 // New starts the domains. Close ends them.
 func New(cfg Config) *Kernel {
@@ -103,7 +112,6 @@ func New(cfg Config) *Kernel {
 		domains:    make(map[schema.Domain]*actor.PID, len(cfg.Domains)),
 		journalDir: cfg.Dir,
 		files:      cfg.FS,
-		restore:    cfg.Restore,
 		tokens:     cfg.Tokens,
 		processes:  cfg.Processes,
 		origin:     cfg.Origin,
@@ -119,7 +127,15 @@ func New(cfg Config) *Kernel {
 	if k.metrics == nil {
 		k.metrics = NewMetrics()
 	}
-	k.states = cfg.Domains
+	k.life, k.end = context.WithCancel(context.Background())
+	k.states = maps.Clone(cfg.Domains)
+	k.states[schema.Audit] = questions.New(view{k, cfg.Journal, cfg.Snapshots}, cfg.Processes)
+	k.restore = func(name schema.Domain, state kernel.Domain) error {
+		if name == schema.Audit {
+			return nil // what it shows is the journal itself
+		}
+		return cfg.Restore(name, state)
+	}
 	k.accounts = newAccounts(cfg.Bounds, k.noteOf)
 	authority := kernel.Authority{
 		Tokens: cfg.Tokens, Processes: cfg.Processes, Origin: cfg.Origin, ReadOrigin: cfg.ReadOrigin, Now: k.clock.now, Reach: k.clock.reach,
@@ -141,14 +157,14 @@ func New(cfg Config) *Kernel {
 	a.syncEvery = cfg.SyncEvery
 	k.lends = cfg.SyncEvery == 0
 	k.auditor = a
-	k.audit = k.spawn("domain/audit", a, always)
-	k.domains[schema.Audit] = k.audit
+	k.audit = k.spawn("domain/"+string(record), a, always)
+	k.domains[record] = k.audit
 	k.committer = journal.NewCommitter(cfg.Journal, func(through uint64, err error) {
 		k.workers.lend()
 		k.root.Send(k.audit, durable{through, err})
 		k.workers.giveBack()
 	})
-	for name, state := range cfg.Domains {
+	for name, state := range k.states {
 		d := &domain{kernel: k, name: name, state: state, log: cfg.Log.With("domain", string(name))}
 		k.domains[name] = k.spawn("domain/"+string(name), d, always)
 	}
@@ -242,7 +258,10 @@ func (k *Kernel) requestShutdown(err error) {
 	if err != nil {
 		k.failure.CompareAndSwap(nil, &err)
 	}
-	k.once.Do(func() { close(k.stopping) })
+	k.once.Do(func() {
+		close(k.stopping)
+		k.end()
+	})
 }
 
 // Close stops the domains and then the audit log, each once it has handled what was sent to it, and returns what made
@@ -255,13 +274,13 @@ func (k *Kernel) Close() error {
 	k.runs.alive.Wait()
 	errs := []error{k.poison(k.agents)}
 	for name, pid := range k.domains {
-		if name != schema.Audit {
+		if name != record {
 			errs = append(errs, k.poison(pid))
 		}
 	}
 	k.committer.Close()
 	errs = append(errs, k.poison(k.audit))
-	k.asking.Wait() // only the audit log begins them, and it has ended
+	k.asking.Wait() // only domains and the audit log begin them, and those have ended
 	k.system.Shutdown()
 	k.workers.close()
 	if failure := k.failure.Load(); failure != nil {

@@ -96,7 +96,10 @@ type wakeUp struct{}
 func (k *Kernel) WakeUp(name schema.Domain) { k.root.Send(k.domains[name], wakeUp{}) }
 
 // wakeAll is WakeUp, before anything that comes in later.
-func (d *domain) wakeAll(ctx actor.Context) { d.wake(ctx, slices.Sorted(maps.Keys(d.parked))) }
+func (d *domain) wakeAll(ctx actor.Context) {
+	d.wake(ctx, slices.Sorted(maps.Keys(d.parked)))
+	d.hear()
+}
 
 // hangUp ends the waiting of a connection's calls. One that has not come to its turn yet will not wait.
 func (d *domain) hangUp(ctx actor.Context, conn string) {

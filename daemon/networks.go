@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -113,7 +114,7 @@ func (n *networks) secret(ctx context.Context, upstream, key string) (string, er
 	secret, err := n.open(ctx, strings.TrimPrefix(key, "/"))
 	if err != nil {
 		n.log.Warn("credential of an upstream cannot be opened", "upstream", upstream, "from", key, "error", err)
-		return "", schema.Errorf(schema.Unavailable, "the upstream %s has no credential that can be opened: the operator seals one and stores it under the key that upstream.%s.from names",
+		return "", fault.UpstreamNoCredential.New("the upstream %s has no credential that can be opened: the operator seals one and stores it under the key that upstream.%s.from names",
 			upstream, upstream)
 	}
 	return secret, nil

@@ -136,7 +136,7 @@ func (p *promptware) ingest(ctx context.Context, job *actors.Job) ([]byte, error
 	do := job.Do.(*process.Ingest)
 	result, err := p.pipeline(job).Run(ctx, ingest.Request{URI: do.URI, Base: do.Base, Integrity: do.Integrity, Now: time.UnixMilli(job.Time)})
 	if err != nil {
-		return nil, fault(ctx, err)
+		return nil, callFault(ctx, err)
 	}
 	is := result.Identity
 	return schema.Marshal(&schema.Adoption{
@@ -153,11 +153,11 @@ func (p *promptware) hydrate(ctx context.Context, job *actors.Job) ([]byte, erro
 	pipeline := p.pipeline(job)
 	loaded, err := reload(ctx, pipeline, do, now)
 	if err != nil {
-		return nil, fault(ctx, err)
+		return nil, callFault(ctx, err)
 	}
 	items, err := pipeline.Hydrate(ctx, loaded, now)
 	if err != nil {
-		return nil, fault(ctx, err)
+		return nil, callFault(ctx, err)
 	}
 	out := &schema.HydrateOutput{URI: loaded.URI, Skills: []schema.HydratedItem{}, Tools: []schema.HydratedItem{}}
 	for _, item := range items {

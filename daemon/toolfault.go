@@ -30,8 +30,8 @@ func classes() []struct {
 	}
 }
 
-// fault is err as its caller gets it. The texts of these packages are made to be shown.
-func fault(ctx context.Context, err error) *schema.Error {
+// callFault is err as its caller gets it. The texts of these packages are made to be shown.
+func callFault(ctx context.Context, err error) *schema.Error {
 	if cause, ok := errors.AsType[*schema.Error](context.Cause(ctx)); ok {
 		return cause
 	}

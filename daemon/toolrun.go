@@ -40,7 +40,7 @@ func (p *promptware) call(ctx context.Context, job *actors.Job) ([]byte, error) 
 	if err == nil {
 		return record(made.uri, made.digest, &schema.Outcome{Data: made.output})
 	}
-	why := fault(ctx, err)
+	why := callFault(ctx, err)
 	tool, ran := errors.AsType[*usercall.ToolError](err)
 	if name, ok := errors.AsType[*uri.NameError](err); ok && why.Field == "uri" {
 		why = kernel.Invalid("syscall", "%q cannot be resolved: %v", name.Name, name.Err)

@@ -150,7 +150,7 @@ func TestCovers(t *testing.T) {
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
-			case tt.want != "" && (err == nil || err.Message != tt.want || err.Kind != schema.Forbidden):
+			case tt.want != "" && (err == nil || err.Text() != tt.want || err.Kind != schema.Forbidden):
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})

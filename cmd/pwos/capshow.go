@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -145,7 +144,7 @@ func (a *app) showTokens(ctx context.Context) error {
 // tokenOf returns what Capability.Get says of pid, nil where it has no token.
 func tokenOf(ctx context.Context, c *client.Client, pid int64) (schema.Value, error) {
 	data, err := invoke(ctx, c, "Capability.Get", &schema.CapabilityGetInput{PID: &pid})
-	if kernel := (*client.KernelError)(nil); errors.As(err, &kernel) && kernel.Code == 404 {
+	if kernelCode(err) == 404 {
 		return nil, nil
 	}
 	return data, err

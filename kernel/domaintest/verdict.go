@@ -14,7 +14,7 @@ import (
 func WantError(t TB, err error, class schema.Class, message string) {
 	t.Helper()
 	shown, ok := errors.AsType[*schema.Error](err)
-	if !ok || shown.Kind != class || shown.Message != message {
+	if !ok || shown.Kind != class || shown.Text() != message {
 		t.Errorf("error %v, want class %d: %s", err, class, message)
 	}
 }

@@ -100,7 +100,7 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (kernel.Result,
 	}
 	answer := schema.CheckOutput{Allowed: denied == nil}
 	if denied != nil {
-		answer.Reason = denied.Message
+		answer.Reason = denied.Text()
 	}
 	data, err := schema.Marshal(answer)
 	return kernel.Result{Data: data}, err

@@ -1,9 +1,8 @@
-// Package jsontype makes of a Go type what the wire needs of it: a strict decoder, a JSON Schema, and what of its values may stand
-// in the journal.
+// Package jsontype turns a Go type into a strict decoder, a JSON Schema, a filter of what the journal may hold.
 //
-// All of it comes from the one declaration, so what the decoder accepts is what the schema describes, and a member whose
-// secrecy nobody decided is withheld. The scanner beneath them is the only JSON grammar of the tree; what it leaves open is the
-// library's to decide.
+// All three come from the one declaration: what the decoder accepts is what the schema describes, and a member without a tag that
+// says otherwise is withheld from the journal. The scanner beneath the decoder is the only JSON grammar of the tree; texts that
+// it does not recognise go to the library.
 package jsontype
 
 import (
