@@ -89,16 +89,16 @@ const AuditRecorded = "Audit.Recorded"
 
 // AuditSubscribeInput is the data of Audit.Subscribe.
 type AuditSubscribeInput struct {
-	SinceSeq *int64   `json:"since_seq,omitzero" min:"0" doc:"Number of the entry to begin with. Default: what comes after the subscription's own entry."`
-	PID      *int64   `json:"pid,omitzero" min:"0" doc:"Only calls of this process."`
-	Types    []string `json:"types,omitzero" doc:"Only calls of these syscalls: a type such as Memory.Set, or a pattern such as Memory.*."`
+	SinceSeq *int64   `json:"since_seq,omitzero" keep:"always" min:"0" doc:"Number of the entry to begin with. Default: what comes after the subscription's own entry."`
+	PID      *int64   `json:"pid,omitzero" keep:"always" min:"0" doc:"Only calls of this process."`
+	Types    []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls: a type such as Memory.Set, or a pattern such as Memory.*."`
 }
 
 // AuditWatchInput is the data of the kernel's own Audit.Watch.
 type AuditWatchInput struct {
-	From  int64    `json:"from" doc:"Number of the entry to begin with; 0: what comes after the subscription's own entry."`
-	PID   *int64   `json:"pid,omitzero" doc:"Only calls of this process."`
-	Types []string `json:"types,omitzero" doc:"Only calls of these syscalls."`
+	From  int64    `json:"from" keep:"always" doc:"Number of the entry to begin with; 0: what comes after the subscription's own entry."`
+	PID   *int64   `json:"pid,omitzero" keep:"always" doc:"Only calls of this process."`
+	Types []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls."`
 }
 
 // The syscalls of this file.
