@@ -28,6 +28,7 @@ type Client struct {
 	over    error // why nothing more can be sent; nil as long as it can
 	fault   error // an error that answers no message of ours: why the kernel hung up
 	out     []byte
+	heard   *heard  // nil: events are of no interest
 	pending []*call // sent or about to be, not answered, in that order
 	stamps  *schema.Stamper
 

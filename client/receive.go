@@ -41,8 +41,11 @@ func (c *Client) receiveAll() {
 			c.end(fmt.Errorf("read answer: %w", failure))
 			return
 		}
-		if m.Kind == schema.KindReply || m.Kind == schema.KindError {
+		switch m.Kind {
+		case schema.KindReply, schema.KindError:
 			c.settle(m)
+		case schema.KindEvent:
+			c.hear(m)
 		}
 	}
 }
