@@ -17,10 +17,10 @@ type Effect struct {
 
 // Job is an effect that is to be done: its intent is on disk.
 type Job struct {
-	Do     any           // Effect.Run, as Decide gave it
-	Type   string        // the syscall
-	PID    int64         // the process that it was called as
-	Origin string        // whose stored things the call sees
+	Do     any    // Effect.Run, as Decide gave it
+	Type   string // the syscall
+	PID    int64  // the process that it was called as
+	Origin string // whose stored things the call sees
 	Token  *Token // of PID at the time of the call; nil where it has none
 	Tick   int64
 	Time   int64  // Unix epoch, milliseconds
