@@ -44,7 +44,7 @@ const maxThrottled = 4096
 type accounts struct {
 	bounds Bounds
 	begun  time.Time
-	note   func(pid int64, step kernel.Step)
+	note   func(pid int64, step schema.Request)
 
 	notes sync.WaitGroup // under way
 
@@ -54,7 +54,7 @@ type accounts struct {
 	closed bool
 }
 
-func newAccounts(b Bounds, note func(int64, kernel.Step)) *accounts {
+func newAccounts(b Bounds, note func(int64, schema.Request)) *accounts {
 	return &accounts{bounds: b, begun: time.Now(), note: note, each: make(map[int64]*account)}
 }
 
@@ -275,6 +275,6 @@ func (a *account) throttle() {
 // flush notes what was throttled. It may run calls of the agent, so the caller holds no lock.
 func (a *account) flush() {
 	defer a.of.notes.Done()
-	a.of.note(a.pid, kernel.Step{Type: "Kernel.Throttled", Input: &schema.ThrottledInput{PID: a.pid, Count: a.throttled.Swap(0)}})
+	a.of.note(a.pid, schema.KernelThrottled.With(&schema.ThrottledInput{PID: a.pid, Count: a.throttled.Swap(0)}))
 	a.wake()
 }

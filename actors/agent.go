@@ -27,7 +27,7 @@ type agent struct {
 	deaf      bool // nothing can be journaled any more
 	dismissed bool
 
-	note kernel.Step // under way
+	note schema.Request // under way
 
 	rest  time.Duration // pause before the next start
 	until int64         // tick at which the quarantine before it is over

@@ -75,9 +75,9 @@ func (a *agent) started(ctx actor.Context, m started) {
 	}
 	a.phase = notingRun
 	again := a.runs > 1 || a.from != nil && (a.from.Begun || a.from.Ran())
-	a.write(ctx, kernel.Step{Type: "Process.NoteStart", Input: &schema.ProcessStartInput{
+	a.write(ctx, schema.ProcessNoteStart.With(&schema.ProcessStartInput{
 		PID: a.program.PID, OSPID: int64(p.OSPID()), Sandbox: p.Sandbox(), Again: again,
-	}})
+	}))
 }
 
 // serve opens the program's channel, now that whatever comes in by it stands behind the start in the journal.

@@ -6,7 +6,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/host"
-	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -19,7 +18,7 @@ const (
 
 // write has a step journaled; noted tells when it is on disk. Where the journal cannot be written it waits for its turn to
 // try, and nobody who wants the program gone waits with it.
-func (a *agent) write(ctx actor.Context, step kernel.Step) {
+func (a *agent) write(ctx actor.Context, step schema.Request) {
 	a.note = step
 	if a.deaf {
 		a.noted(ctx, noted{tick: a.kernel.clock.now()})
@@ -76,7 +75,7 @@ func (a *agent) noteEnd(ctx actor.Context, in *schema.ProcessEndInput) {
 		_ = r.process.Conn().Close()
 	}
 	a.phase = notingEnd
-	a.write(ctx, kernel.Step{Type: "Process.NoteEnd", Input: in})
+	a.write(ctx, schema.ProcessNoteEnd.With(in))
 }
 
 // afterEnd starts the program again when its time comes, or lets it go.

@@ -33,7 +33,7 @@ type pending struct {
 
 // effect is what a call needs done that is on disk.
 type effect struct {
-	effect *kernel.Effect
+	effect *kernel.Work
 	cause  kernel.Call // without what it says
 }
 
@@ -207,7 +207,7 @@ func (m *agents) panicked(ctx actor.Context, pid int64) {
 	m.programGone(ctx, pid)
 	why := "the kernel failed to look after it"
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: m.kernel.origin}
-	step := kernel.Step{Type: "Process.NoteEnd", Input: &schema.ProcessEndInput{PID: pid, Reason: process.Unknown, Why: &why}}
+	step := schema.ProcessNoteEnd.With(&schema.ProcessEndInput{PID: pid, Reason: process.Unknown, Why: &why})
 	b, err := m.kernel.stepBatch(nil, cause, step)
 	if err != nil || m.deaf {
 		return // the next start finds it

@@ -10,6 +10,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // failed takes back what could not be written. Where commands are among it, every domain has applied what is not there:
@@ -170,7 +171,7 @@ func (a *audit) unconcluded(b *batch) {
 }
 
 func errUncertain() *schema.Error {
-	return schema.Errorf(schema.Unavailable, "the journal's disk failed: whether this was done shows at the kernel's next start")
+	return fault.JournalLost.New("the journal's disk failed: whether this was done shows at the kernel's next start")
 }
 
 // errNotWritten is what a call is answered whose entry cannot be written.
@@ -178,17 +179,17 @@ func errNotWritten(call *kernel.Call) *schema.Error {
 	if !call.Begun {
 		return errNoJournal()
 	}
-	return schema.Errorf(schema.Unavailable,
+	return fault.JournalLost.New(
 		"the journal cannot be written: %s was begun, and a part of it may be done; try again once its disk has room", call.Message.Type)
 }
 
 // errNoState is what a call is answered while its domain's state cannot be read from the journal.
 func errNoState() *schema.Error {
-	return schema.Errorf(schema.Unavailable, "the journal cannot be read: nothing was done; try again in a few seconds")
+	return fault.JournalUnavailable.New("the journal cannot be read: nothing was done; try again in a few seconds")
 }
 
 func errNoJournal() *schema.Error {
-	return schema.Errorf(schema.Unavailable, "the journal cannot be written: nothing was done; try again once its disk has room")
+	return fault.JournalUnavailable.New("the journal cannot be written: nothing was done; try again once its disk has room")
 }
 
 // rebuild has a domain make its state anew from the journal, and hold calls until resume: what the registries show is

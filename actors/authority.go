@@ -3,6 +3,7 @@ package actors
 import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // admit gives a call what it needs to be decided: on whose behalf it is made and at which tick, with the token to judge
@@ -48,7 +49,7 @@ func (k *Kernel) actAs(call *kernel.Call) (refused, early *schema.Error) {
 	on, operator := in.On(), call.Caller.PID == kernel.Operator
 	if on.PID != nil && *on.PID != call.PID {
 		if !operator {
-			return schema.Errorf(schema.Forbidden, "pid %d may not act as pid %d: leave out pid, or name your own", call.PID, *on.PID), nil
+			return fault.CapabilityNotYours.New("pid %d may not act as pid %d: leave out pid, or name your own", call.PID, *on.PID), nil
 		}
 		call.PID = *on.PID
 	}
@@ -56,7 +57,7 @@ func (k *Kernel) actAs(call *kernel.Call) (refused, early *schema.Error) {
 		if operator {
 			k.clock.reach(*on.Tick)
 		} else if now := k.clock.now(); *on.Tick > now {
-			return nil, kernel.Invalid("tick", "must not lie ahead of the kernel's, which is %d", now)
+			return nil, fault.ClockAhead.New("Invalid input: tick must not lie ahead of the kernel's, which is %d", now).At("tick")
 		}
 	}
 	return nil, nil

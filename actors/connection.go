@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // connection is the actor of one channel. It keeps the order: batches go to their domains in the order of their frames,
@@ -229,7 +230,7 @@ func (c *connection) domainDied(pid *actor.PID) {
 			msg := b.calls[i].Message
 			lost.calls = append(lost.calls, kernel.Call{
 				Message: msg,
-				Err:     schema.Errorf(schema.Internal, "the kernel failed while %s was under way: it may or may not have happened", msg.Type),
+				Err:     fault.KernelInterrupted.New("the kernel failed while %s was under way: it may or may not have happened", msg.Type),
 			})
 		}
 		c.write(lost)

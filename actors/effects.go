@@ -81,7 +81,7 @@ func (r *runs) run(b *batch) {
 		outcome.Err = r.failure(ctx, call, err)
 	}
 	end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
-	step, fault := r.kernel.stepBatch(nil, call, kernel.Step{Type: call.Syscall.Outcome, Input: end})
+	step, fault := r.kernel.stepBatch(nil, call, call.Syscall.Ended(end))
 	if fault != nil { // such a row is a bug, and the intent stays without an outcome until the next start
 		r.log.Error("effect has no outcome", "call", call, "error", fault)
 		call.Effect, call.Err = nil, fault

@@ -23,7 +23,7 @@ type following struct {
 // and only what one answer holds is under way.
 type subscription struct {
 	*following
-	next     kernel.Step
+	next     schema.Request
 	end      *endingKey // what its end brings about; nil: nothing
 	underway bool
 }
@@ -34,7 +34,7 @@ const maxFollowing = 64
 // ending is a command that a connection's end brings about.
 type ending struct {
 	cause kernel.Call
-	step  kernel.Step
+	step  schema.Request
 }
 
 // endingKey tells endings apart: of those with one key, the last counts.
@@ -56,7 +56,7 @@ func (c *connection) lasting(call *kernel.Call) {
 		if c.endings == nil {
 			c.endings = make(map[endingKey]ending)
 		}
-		key = &endingKey{l.End.Type, call.PID}
+		key = &endingKey{l.End.Row.Type, call.PID}
 		c.endings[*key] = ending{cause, *l.End}
 	}
 	if l.Follow == nil {

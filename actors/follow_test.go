@@ -24,7 +24,7 @@ func startPost(t *testing.T) *post {
 	domains := newLibrary().domains()
 	domains[schema.Ipc] = boxes
 	p := &post{startWith(t, domains), boxes}
-	p.kernel.Recover([]kernel.Step{{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{7}}}})
+	p.kernel.Recover([]schema.Request{schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{7}})})
 	synctest.Wait()
 	return p
 }

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -84,7 +83,7 @@ func TestTooManyFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startPost(t)
 		const most = 64
-		p.kernel.Recover([]kernel.Step{{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: numbers(100, most+1)}}})
+		p.kernel.Recover([]schema.Request{schema.IPCOpen.With(&schema.MailboxInput{PIDs: numbers(100, most+1)})})
 		greedy, other := p.connect(), p.connect()
 		for _, pid := range numbers(100, most) {
 			greedy.send(command("s", "Ipc.Subscribe", fmt.Sprintf(`{"pid":%d}`, pid)))

@@ -3,11 +3,13 @@ package actors
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // keyLife is how long an idempotency key is remembered (PROTOCOL 7).
@@ -42,7 +44,7 @@ type keyed struct {
 	done bool
 	seq  uint64
 	data []byte
-	err  *schema.Error
+	err  *fault.Fault
 }
 
 // NewKeys returns an empty memory.
@@ -52,15 +54,15 @@ func NewKeys() *Keys {
 
 // claim returns the first outcome of the call's key, where it has one and was used before; otherwise it notes the key
 // as used by this call. Another body under the same key is a conflict. A command of which a whole member is withheld from the
-// record has no key: the journal keeps no more of its body than of another's, so that after a restart neither could be told from
-// the other. It runs each time, which it has to be fit for. Where a part of a member is, such as a header, calls that differ in
-// nothing else are the same. Where there is no room for another key, none is claimed.
-func (k *Keys) claim(call *kernel.Call) (first *keyed, err *schema.Error) {
+// record has no key: after a restart the journal could neither tell its body from another nor repeat its answer. It runs each
+// time. Where a part of a member is withheld, such as a header, calls that differ in nothing else are the same. Where there is
+// no room for another key, none is claimed.
+func (k *Keys) claim(call *kernel.Call) (first *keyed, err *fault.Fault) {
 	return k.claimed(call, k.room)
 }
 
-func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *schema.Error) (first *keyed, err *schema.Error) {
-	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input.Withholds(call.Input, false) {
+func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *fault.Fault) (first *keyed, err *fault.Fault) {
+	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input().Withholds(call.Input, false) || call.Syscall.Output().Withholds(nil, false) {
 		return nil, nil
 	}
 	id := callerKey{call.PID, call.Message.Meta.IdempotencyKey}
@@ -68,7 +70,7 @@ func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *schema.Error) (f
 		return nil, errLongKey(len(id.key))
 	}
 	// What the journal leaves out is left out here too: a start that reads it has to come to the same sum.
-	body := bodyOf(call, call.Syscall.Input.Redact(call.Message.Data, call.Input, false))
+	body := bodyOf(call, call.Syscall.Input().Redact(call.Message.Data, call.Input, false))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.expire(call.Time)
@@ -104,7 +106,7 @@ func (k *Keys) settle(call *kernel.Call) {
 	if known == nil {
 		return
 	}
-	if call.Err != nil && (call.Err.Code() >= 500 || call.Err.Kind == schema.Forbidden || call.Err.Kind == schema.QuotaExceeded || call.Err.Kind == schema.Ended || call.Syscall.Input.Withholds(call.Input, true)) {
+	if call.Err != nil && (unbinding(call.Err) || call.Syscall.Input().Withholds(call.Input, true)) {
 		k.drop(id)
 		return
 	}
@@ -145,7 +147,7 @@ func (k *Keys) Recall(call *kernel.Call) {
 		k.ends(call, end, call.Proof.Seq)
 		return
 	}
-	roomy := func(int64) *schema.Error { return nil } // it was there when the call was made
+	roomy := func(int64) *fault.Fault { return nil } // it was there when the call was made
 	if intends(call) {
 		_, _ = k.claimed(call, roomy) // the journal has no other under the same key
 		k.intends(call, call.Proof.Seq)
@@ -164,31 +166,37 @@ func (k *Keys) Recall(call *kernel.Call) {
 	}
 }
 
-// neverRun reports whether a call of the journal was refused before it could claim its key: by who may call what and as
-// whom, by its tick, or because the key was another's. The one that has the key may stand behind it, since it was under way.
-func neverRun(call *kernel.Call) bool {
-	if call.Err == nil {
-		return false
-	}
-	switch call.Err.Kind {
-	case schema.Forbidden, schema.Unauthenticated, schema.QuotaExceeded, schema.Ended:
+// unbinding reports whether a failure leaves its idempotency key free: the kernel's own, and refusals that came before anything ran
+// (PROTOCOL 7).
+func unbinding(f *fault.Fault) bool {
+	switch f.Kind {
+	case fault.Unauthenticated, fault.Forbidden, fault.QuotaExceeded, fault.Ended, fault.Pending:
 		return true
-	case schema.Conflict:
-		key := call.Message.Meta.IdempotencyKey
-		return call.Err.Message == errOtherBody(key).Message || call.Err.Message == errUnderWay(key).Message
-	case schema.InvalidInput:
+	}
+	return f.Code() >= 500
+}
+
+// neverRun reports whether a call of the journal was refused before it could claim its key: by who may call what and as
+// whom, by its tick, or because the key was another's. The one that has the key may stand behind it, since it was in flight.
+func neverRun(call *kernel.Call) bool {
+	switch {
+	case call.Err == nil:
+		return false
+	case errors.Is(call.Err, fault.IdempotencyOtherBody), errors.Is(call.Err, fault.IdempotencyUnderWay), errors.Is(call.Err, fault.ClockAhead):
+		return true
+	case call.Err.ID == "" && call.Err.Kind == fault.InvalidInput: // of before errors had ids
 		in, ok := call.Input.(schema.Targeted)
 		return ok && in.On().Tick != nil && *in.On().Tick > call.Tick
 	}
-	return false
+	return unbinding(call.Err) && call.Err.Code() < 500
 }
 
-func errOtherBody(key string) *schema.Error {
-	return schema.Errorf(schema.Conflict, "idempotency key %q was used for another message: take a new key", key)
+func errOtherBody(key string) *fault.Fault {
+	return fault.IdempotencyOtherBody.New("idempotency key %q was used for another message: take a new key", key)
 }
 
-func errUnderWay(key string) *schema.Error {
-	return schema.Errorf(schema.Conflict, "the first message with idempotency key %q is still being carried out: wait for its answer", key)
+func errUnderWay(key string) *fault.Fault {
+	return fault.IdempotencyUnderWay.New("the first message with idempotency key %q is still being carried out: wait for its answer", key)
 }
 
 // forget takes a key back whose call came to nothing.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // intent is an effect whose outcome is not in the journal.
@@ -130,19 +131,19 @@ func (k *Keys) sorted() []intent {
 
 // unknown is the outcome of an effect whose end the journal does not tell.
 func unknown(typ string) *schema.Error {
-	return schema.Errorf(schema.Internal, "outcome unknown: the kernel stopped while %s was under way: it may or may not have happened; look, and use a new idempotency key to have it done again", typ)
+	return fault.KernelInterrupted.New("outcome unknown: the kernel stopped while %s was under way: it may or may not have happened; look, and use a new idempotency key to have it done again", typ)
 }
 
 // errUnrecorded is what the caller gets of an effect whose outcome cannot be journaled.
 func errUnrecorded(typ string) *schema.Error {
-	return schema.Errorf(schema.Unavailable, "%s came to an end, but the journal cannot be written: its outcome counts as unknown", typ)
+	return fault.JournalLost.New("%s came to an end, but the journal cannot be written: its outcome counts as unknown", typ)
 }
 
 // concludes is the command that ends an intent of the kernel's last life.
 func (k *Kernel) concludes(i *intent) (*batch, *schema.Error) {
 	row, ok := schema.Lookup(i.typ)
 	if !ok || row.Outcome == "" {
-		return nil, schema.Errorf(schema.Internal, "%s has no outcome", i.typ)
+		return nil, fault.KernelInternal.New("%s has no outcome", i.typ)
 	}
 	k.keys.presume(i)
 	end := &schema.EffectEnd{
@@ -151,5 +152,5 @@ func (k *Kernel) concludes(i *intent) (*batch, *schema.Error) {
 	}
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: i.origin}
 	cause.Message.Meta.ID, cause.Message.Meta.Correlation = i.id, i.correlation
-	return k.stepBatch(nil, cause, kernel.Step{Type: row.Outcome, Input: end})
+	return k.stepBatch(nil, cause, row.Ended(end))
 }

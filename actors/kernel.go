@@ -192,7 +192,7 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 
 // Recover runs the commands that recovery owes, before anybody is served: first the outcomes of effects that the journal does
 // not tell.
-func (k *Kernel) Recover(steps []kernel.Step) {
+func (k *Kernel) Recover(steps []schema.Request) {
 	for _, i := range k.keys.open() {
 		b, err := k.concludes(&i)
 		if err != nil {

@@ -3,6 +3,7 @@ package actors
 import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // What idempotency keys may take. They are kept in memory for a day, and whoever may call anything may make them.
@@ -15,12 +16,12 @@ const (
 
 // errLongKey refuses a key that is too long to be kept.
 func errLongKey(length int) *schema.Error {
-	return schema.Errorf(schema.InvalidInput, "metadata.idempotencyKey is %d bytes long: take one of at most %d", length, maxKey)
+	return fault.IdempotencyTooLong.New("metadata.idempotencyKey is %d bytes long: take one of at most %d", length, maxKey)
 }
 
 // errManyKeys refuses a key of a process that has too many.
 func errManyKeys(pid int64) *schema.Error {
-	return schema.Errorf(schema.QuotaExceeded,
+	return fault.IdempotencyTooMany.New(
 		"pid %d has used so many idempotency keys in 24 hours that no more of them can be kept: leave out metadata.idempotencyKey where a repetition does no harm", pid)
 }
 

@@ -16,17 +16,17 @@ import (
 // before that of any call which is made later. It may be called until Close. While the journal cannot be written it is
 // dropped: a write that fails with it would have every domain make its state anew, as often as somebody gives cause for a
 // note.
-func (k *Kernel) Note(step kernel.Step) { k.noteOf(kernel.Operator, step) }
+func (k *Kernel) Note(step schema.Request) { k.noteOf(kernel.Operator, step) }
 
 // noteOf is Note for an entry that is shown as one of the process pid.
-func (k *Kernel) noteOf(pid int64, step kernel.Step) {
+func (k *Kernel) noteOf(pid int64, step schema.Request) {
 	if k.refusing.Load() {
-		k.log.Warn("note not journaled: the journal cannot be written", "type", step.Type)
+		k.log.Warn("note not journaled: the journal cannot be written", "type", step.Row.Type)
 		return
 	}
 	b, err := k.stepBatch(nil, &kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: k.origin}, step)
 	if err != nil {
-		k.log.Error("note not journaled", "type", step.Type, "error", err)
+		k.log.Error("note not journaled", "type", step.Row.Type, "error", err)
 		return
 	}
 	if b.calls[0].PID = pid; pid != kernel.Operator {

@@ -54,7 +54,7 @@ func TestOwnCallThatFails(t *testing.T) {
 func TestNote(t *testing.T) {
 	t.Parallel()
 	s := startWith(t, newLibrary().domains())
-	s.kernel.Note(kernel.Step{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{3}}})
+	s.kernel.Note(schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}}))
 	if _, err := s.kernel.Do("", "Capability.Grant", &schema.GrantInput{PID: 1, AllowedSyscalls: []string{"*"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestNoteOnAFullDisk(t *testing.T) {
 		expect(t, c, "a 503")
 		made := 0
 		s.restoring = func(schema.Domain) { made++ }
-		note := kernel.Step{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{3}}}
+		note := schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}})
 		for range 3 {
 			s.kernel.Note(note)
 			synctest.Wait()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Blobs keeps what does not fit a line (MESSAGE 4.3.2). Its errors wrap a *schema.Error where a client may see them. It is
@@ -28,7 +29,7 @@ func (r *reader) inline(call *kernel.Call, in schema.Referring) *schema.Error {
 		return nil
 	}
 	if r.blobs == nil {
-		return schema.Errorf(schema.NotFound, "this kernel has no blob directory")
+		return fault.BlobNotFound.New("this kernel has no blob directory")
 	}
 	content, err := r.blobs.Read(r.caller.PID, r.origin(), ref.Pointer(), MaxInlined)
 	if err != nil {
@@ -39,7 +40,7 @@ func (r *reader) inline(call *kernel.Call, in schema.Referring) *schema.Error {
 		return fault
 	}
 	call.Message.Data = data
-	call.Input, fault = call.Syscall.Input.Decode(data)
+	call.Input, fault = call.Syscall.Input().Decode(data)
 	return fault
 }
 
@@ -60,8 +61,8 @@ func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, over int) {
 	short, refs, err := w.elsewhere(call, call.Data, over)
 	if err != nil {
 		shown := schema.AsError(err)
-		*w.buf = schema.AppendError(*w.buf, &call.Message, &schema.Error{
-			Kind: shown.Kind, Message: "the answer does not fit a line, and cannot be kept beside it; the call itself was done", Cause: shown,
+		*w.buf = schema.AppendError(*w.buf, &call.Message, &fault.Fault{
+			Kind: shown.Kind, ID: shown.ID, Message: "the answer does not fit a line, and cannot be kept beside it; the call itself was done", Cause: shown,
 		}, stamp)
 		return
 	}
@@ -77,11 +78,11 @@ func (w *writer) elsewhere(call *kernel.Call, data []byte, over int) (short, ref
 	row := call.Syscall
 	switch {
 	case w.blobs == nil:
-		return nil, nil, schema.Errorf(schema.Insufficient, "this kernel has no blob directory")
+		return nil, nil, fault.BlobNoRoom.New("this kernel has no blob directory")
 	case row.Domain == schema.Crypto:
-		return nil, nil, schema.Errorf(schema.Insufficient, "what is opened is not written to a file")
+		return nil, nil, fault.BlobNoRoom.New("what is opened is not written to a file")
 	}
-	return row.Output.Refer(data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
+	return schema.Refer(row.Output(), data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
 		return w.blobs.Put(call.PID, call.Origin, bytes.NewReader(content))
 	})
 }

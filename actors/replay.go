@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +23,9 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 		if err != nil {
 			return fmt.Errorf("replay journal: %w", err)
 		}
-		if query(record) {
-			call, err := asked(record)
+		// A query changed nothing: most of a journal need not be decoded.
+		if kind, typ := schema.Peek(record.Request); kind == schema.KindQuery {
+			call, err := asked(record, typ)
 			if err != nil {
 				return fmt.Errorf("replay entry %d: %w", record.Seq, err)
 			}
@@ -45,36 +45,26 @@ func Replay(ctx context.Context, r *journal.Reader, domains map[schema.Domain]ke
 	}
 }
 
-// query reports whether an entry is of a query, which changed nothing: most of a journal need not be decoded.
-func query(record *journal.Record) bool {
-	return bytes.HasPrefix(record.Request, []byte(`{"kind":"query",`)) || bytes.HasPrefix(record.Request, []byte(`{"type":"query",`))
-}
-
 // asked is the call of a query's entry, as far as it can be told without decoding: whose it was, its type, its verdict.
-func asked(record *journal.Record) (*kernel.Call, error) {
-	_, rest, _ := bytes.Cut(record.Request, []byte(`,"`))
-	_, rest, _ = bytes.Cut(rest, []byte(`":"`))
-	typ, _, _ := bytes.Cut(rest, []byte{'"'})
-	row, _ := schema.Lookup(string(typ)) // nil for one of a newer kernel, which is not counted
+func asked(record *journal.Record, typ string) (*kernel.Call, error) {
+	row, _ := schema.Lookup(typ) // nil for one of a newer kernel, which is not counted
 	call := &kernel.Call{
 		Syscall: row, PID: record.PID, Origin: record.Origin, Tick: record.Tick,
 		Proof: schema.Proof{Seq: record.Seq, PID: record.PID, Tick: record.Tick, LatencyUS: record.LatencyUS},
 	}
-	if !bytes.Equal(record.Outcome, []byte(`{"kind":"reply"}`)) {
-		outcome, fault := schema.DecodeOutcome(record.Outcome)
-		if fault != nil {
-			return nil, fmt.Errorf("decode outcome: %w", fault)
-		}
-		call.Err = outcome.Err
+	outcome, err := schema.DecodeOutcome(record.Outcome)
+	if err != nil {
+		return nil, fmt.Errorf("decode outcome: %w", err)
 	}
+	call.Err = outcome.Err
 	return call, nil
 }
 
 // recall makes the call again that an entry tells of.
 func recall(record *journal.Record) (*kernel.Call, error) {
-	msg, fault := schema.Decode(record.Request, schema.OsMessage)
-	if fault != nil {
-		return nil, fmt.Errorf("decode request: %w", fault)
+	msg, err := schema.Decode(record.Request, schema.OsMessage)
+	if err != nil {
+		return nil, fmt.Errorf("decode request: %w", err)
 	}
 	row, ok := schema.Lookup(msg.Type)
 	if !ok {
@@ -86,15 +76,15 @@ func recall(record *journal.Record) (*kernel.Call, error) {
 		PID: record.PID, Origin: record.Origin, Tick: record.Tick, Time: record.Time,
 		Proof: schema.Proof{Seq: record.Seq, PID: record.PID, Tick: record.Tick, LatencyUS: record.LatencyUS},
 	}
-	outcome, fault := schema.DecodeOutcome(record.Outcome)
-	if fault != nil {
-		return nil, fmt.Errorf("decode outcome: %w", fault)
+	outcome, err := schema.DecodeOutcome(record.Outcome)
+	if err != nil {
+		return nil, fmt.Errorf("decode outcome: %w", err)
 	}
 	call.Data, call.Err, call.Repeated = outcome.Data, outcome.Err, outcome.Repeats != 0
 	if row.Kind == schema.KindCommand {
-		call.Input, fault = row.Input.Decode(msg.Data)
-		if fault != nil && call.Err == nil { // of a call that failed the data may be redacted
-			return nil, fmt.Errorf("decode data: %w", fault)
+		call.Input, err = row.Input().Decode(msg.Data)
+		if err != nil && call.Err == nil { // of a call that failed the data may be redacted
+			return nil, fmt.Errorf("decode data: %w", err)
 		}
 	}
 	return call, nil

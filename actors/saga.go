@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // step takes the saga under way further: its next step, or, when all are done, the call itself. A step that fails fails
@@ -66,7 +67,7 @@ func (d *domain) otherDied(ctx actor.Context, pid *actor.PID) {
 		}
 		delete(d.watched, name)
 		if d.busy != nil && d.busy.awaits == name {
-			d.stepDone(ctx, stepDone{d.busy, schema.Errorf(schema.Internal,
+			d.stepDone(ctx, stepDone{d.busy, fault.KernelInterrupted.New(
 				"the kernel failed while %s was under way: it may or may not have happened", d.busy.batch.calls[d.busy.at].Message.Type)})
 		}
 	}
@@ -90,11 +91,8 @@ func (d *domain) ownStep(ctx actor.Context, b *batch) *schema.Error {
 }
 
 // stepBatch makes the kernel's own call of a step, with the call that it is for as its cause.
-func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.Step) (*batch, *schema.Error) {
-	row, ok := schema.Lookup(step.Type)
-	if !ok {
-		return nil, schema.Errorf(schema.Internal, "no syscall is named %s", step.Type)
-	}
+func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step schema.Request) (*batch, *schema.Error) {
+	row := step.Row
 	data, err := schema.Marshal(step.Input)
 	if err != nil {
 		return nil, schema.AsError(err)
@@ -107,7 +105,7 @@ func (k *Kernel) stepBatch(replyTo *actor.PID, cause *kernel.Call, step kernel.S
 }
 
 // stepCall is the call that a step is.
-func stepCall(ids *ids, cause *kernel.Call, step kernel.Step, row *schema.Syscall, data []byte) kernel.Call {
+func stepCall(ids *ids, cause *kernel.Call, step schema.Request, row *schema.Syscall, data []byte) kernel.Call {
 	return kernel.Call{
 		Caller:  kernel.Caller{PID: kernel.Operator, Conn: cause.Caller.Conn},
 		Syscall: row,

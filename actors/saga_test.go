@@ -24,10 +24,10 @@ func spawning(books library) {
 				child++
 			}
 		}
-		return kernel.Result{Data: []byte(`{}`), Steps: []kernel.Step{
-			{Type: "Process.Prepare", Input: &schema.ProcessPrepareInput{PID: child}},
-			{Type: "Capability.Endow", Input: &schema.EndowInput{GrantInput: schema.GrantInput{PID: child, AllowedSyscalls: []string{"*"}}}},
-			{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{child}}},
+		return kernel.Result{Data: []byte(`{}`), Steps: []schema.Request{
+			schema.ProcessPrepare.With(&schema.ProcessPrepareInput{PID: child}),
+			schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: schema.GrantInput{PID: child, AllowedSyscalls: []string{"*"}}}),
+			schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{child}}),
 		}}, true, nil
 	}
 }
@@ -174,9 +174,9 @@ func TestRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := newLibrary()
 		s := startWith(t, books.domains())
-		s.kernel.Recover([]kernel.Step{
-			{Type: "Ipc.Close", Input: &schema.MailboxInput{PIDs: []int64{3}}},
-			{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{3}}},
+		s.kernel.Recover([]schema.Request{
+			schema.IPCClose.With(&schema.MailboxInput{PIDs: []int64{3}}),
+			schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}}),
 		})
 		c := s.connect()
 		c.send(ping("a", "1"))

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // parked is a batch of one call that waits for something to happen in its domain.
@@ -117,7 +118,7 @@ func (d *domain) giveUp(ctx actor.Context, b *batch) {
 		return
 	}
 	call := &b.calls[0]
-	call.Err = schema.Errorf(schema.Unavailable, "%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
+	call.Err = fault.CallCancelled.New("%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
 	d.kernel.keys.settle(call)
 	d.forward(ctx, b)
 }

@@ -186,9 +186,9 @@ func TestWaitingBehindSteps(t *testing.T) {
 				usual := books[schema.Ipc].decide
 				books[schema.Ipc].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
 					if _, ok := call.Input.(*schema.BroadcastInput); ok {
-						return kernel.Result{Data: []byte("{}"), Steps: []kernel.Step{
-							{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{1}}},
-							{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: []int64{1}}},
+						return kernel.Result{Data: []byte("{}"), Steps: []schema.Request{
+							schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{1}}),
+							schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{1}}),
 						}}, true, nil
 					}
 					return usual(call, pages)

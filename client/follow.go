@@ -16,7 +16,7 @@ func follow(m *schema.Message) {
 	if m.Kind != schema.KindReply || !ok {
 		return
 	}
-	m.Data = row.Output.Resolve(m.Data, []byte(m.Meta.Refs), readBlob)
+	m.Data = schema.Resolve(row.Output(), m.Data, []byte(m.Meta.Refs), readBlob)
 	m.Meta.Refs = ""
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -320,7 +321,7 @@ var ErrRunning = errors.New("another daemon is running")
 
 // running marks the errors that tell of another daemon.
 func running(err error) error {
-	if errors.Is(err, unixsock.ErrLocked) || errors.Is(err, unixsock.ErrAlive) {
+	if errors.Is(err, fault.PlaceLocked) || errors.Is(err, fault.PlaceServed) {
 		return fmt.Errorf("%w: %w", ErrRunning, err)
 	}
 	return err

@@ -23,7 +23,7 @@ func (d *Daemon) LookAt(looks <-chan time.Time) { d.looks = looks }
 type Refusals struct{ refusals }
 
 // NewRefusals hands each record to note.
-func NewRefusals(log *slog.Logger, note func(kernel.Step)) *Refusals {
+func NewRefusals(log *slog.Logger, note func(schema.Request)) *Refusals {
 	return &Refusals{refusals{log: log, note: note}}
 }
 

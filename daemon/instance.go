@@ -15,19 +15,16 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
-	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// ErrCopied says that a state directory is a copy: a second kernel that went on from its record would run the agents of the
-// first one a second time.
-var ErrCopied = errors.New("state.copied")
-
-// copied is why a state directory is one.
+// copied refuses a state directory that is a copy: a second kernel that went on from its record would run the agents of the first
+// one a second time.
 func copied(dir, why string) error {
-	return fmt.Errorf(`%w: %s is a copy: %s; to make a kernel of its own of it, run "pwos restore --here" (its agents are `+
-		`not started then; with --agents they are)`, ErrCopied, dir, why)
+	return fault.StateCopied.New(`state.copied: %s is a copy: %s; to make a kernel of its own of it, run "pwos restore --here" (its agents are `+
+		`not started then; with --agents they are)`, dir, why)
 }
 
 // begin journals the start, or refuses it in a copy.
@@ -69,7 +66,7 @@ const heldAgents = "agents of the epoch before are held: to let them start, end 
 
 // note journals a start.
 func (s *state) note(cfg *config.Config, in *schema.BootedInput) error {
-	return actors.Boot(s.journal, s.self, cfg.Origin, s.tick, kernel.Step{Type: "Kernel.Booted", Input: in})
+	return actors.Boot(s.journal, s.self, cfg.Origin, s.tick, schema.KernelBooted.With(in))
 }
 
 func newInstance() string {

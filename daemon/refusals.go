@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -23,7 +22,7 @@ const (
 // rest at the window's end with one record a reason, which says how many there were. The reasons are few and fixed.
 type refusals struct {
 	log  *slog.Logger
-	note func(kernel.Step)
+	note func(schema.Request)
 
 	mu     sync.Mutex
 	since  time.Time // the window's begin; zero before the first
@@ -75,7 +74,7 @@ func (r *refusals) flush() {
 }
 
 func (r *refusals) record(one *schema.LoginFailedInput, cause ...any) {
-	r.note(kernel.Step{Type: "Kernel.LoginFailed", Input: one})
+	r.note(schema.KernelLoginFailed.With(one))
 	attrs := []any{"reason", one.Reason, "key", one.Fingerprint, "uid", one.UID, "peer", one.OSPID}
 	if one.Count > 0 {
 		attrs = append(attrs, "count", one.Count)

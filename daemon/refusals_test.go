@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -23,7 +22,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		var log bytes.Buffer
 		var mu sync.Mutex
 		var noted []schema.LoginFailedInput
-		r := daemon.NewRefusals(slog.New(slog.NewTextHandler(&log, nil)), func(step kernel.Step) {
+		r := daemon.NewRefusals(slog.New(slog.NewTextHandler(&log, nil)), func(step schema.Request) {
 			mu.Lock()
 			defer mu.Unlock()
 			noted = append(noted, *step.Input.(*schema.LoginFailedInput))

@@ -182,7 +182,7 @@ type parameterBlock struct {
 
 // orphans are the commands that take away what a crash has left to processes that are not alive, and what the life before
 // had left to its connections.
-func (s *state) orphans() []kernel.Step {
+func (s *state) orphans() []schema.Request {
 	dead := process.Orphans(s.processes.Alive, s.tokens.Holders(), s.ledger.Holders(), s.mailboxes.Mailboxes())
 	return append(dead, s.mailboxes.Abandoned()...)
 }

@@ -32,12 +32,12 @@ var (
 )
 
 // Check says whether Append would take e: Request and Outcome must each be one strict JSON value (RFC 8259, nested at
-// most 128 deep, without a line feed and without white space around it), and all of it must fit MaxLine.
+// most 129 deep, without a line feed and without white space around it), and all of it must fit MaxLine.
 func (e *Entry) Check() error {
-	if e.Request != nil && skipValue(e.Request, 0, 0) != len(e.Request) {
+	if e.Request != nil && valueEnd(e.Request, 0) != len(e.Request) {
 		return errRequest
 	}
-	if e.Outcome != nil && skipValue(e.Outcome, 0, 0) != len(e.Outcome) {
+	if e.Outcome != nil && valueEnd(e.Outcome, 0) != len(e.Outcome) {
 		return errOutcome
 	}
 	// A byte of a string takes at most six in JSON.
@@ -71,6 +71,14 @@ func appendLine(dst []byte, seq uint64, prev *Hash, e *Entry) []byte {
 	dst = strconv.AppendInt(dst, e.LatencyUS, 10)
 	return append(dst, '}')
 }
+
+// plainByte marks the bytes that stand for themselves in a JSON string: ASCII but controls, the quote, the backslash.
+var plainByte = func() (t [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
 
 func appendRaw(dst, raw []byte) []byte {
 	if raw == nil {

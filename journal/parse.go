@@ -114,7 +114,7 @@ func (c *cursor) raw() []byte {
 	if c.bad {
 		return nil
 	}
-	end := skipValue(c.b, c.i, 0)
+	end := valueEnd(c.b, c.i)
 	if end < 0 {
 		c.bad = true
 		return nil
@@ -147,7 +147,7 @@ func (c *cursor) text(old string) string {
 
 // unescape reads the string that begins at start, of which some byte does not stand for itself.
 func (c *cursor) unescape(start int) string {
-	end := skipString(c.b, start-1) // valid JSON from here on, so a backslash is followed by all that belongs to it
+	end := valueEnd(c.b, start-1) // valid JSON from here on, so a backslash is followed by all that belongs to it
 	if end < 0 {
 		c.bad = true
 		return ""

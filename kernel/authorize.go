@@ -5,24 +5,25 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Authorize returns nil where pid, holding token (nil: none), may call the syscall of row at tick, else the error that the
-// call gets: existence, expiry and permission of CAP 2. The kernel's own commands are nobody's, so its steps are not asked
-// about. Quotas are the resource domain's, which knows what is held. processes serve the error's advice alone: without them
-// (nil) pid is taken for one that can be granted to.
-func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Error {
+// call gets: existence, expiry and permission of CAP 2. It is not asked about the kernel's own steps, which no process may call.
+// Quotas are the resource domain's, which knows what is held. processes serve the error's advice alone: without them (nil) pid
+// is taken for one that can be granted to.
+func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fault {
 	switch {
 	case processes != nil && pid != Operator && ended(processes.Process(pid)):
 		return Gone(pid)
 	case row.Internal:
-		return schema.Errorf(schema.Forbidden, "pid %d may not call %s: it is the kernel's own", pid, row.Type)
+		return refused(fault.CapabilityDenied, pid, row.Type, "it is the kernel's own")
 	case pid == Operator, row.Grant == schema.Everyone:
 		return nil
 	case row.Grant == schema.OperatorOnly:
-		return schema.Errorf(schema.Forbidden, "pid %d may not call %s: only the operator may", pid, row.Type)
+		return refused(fault.CapabilityOperatorOnly, pid, row.Type, "only the operator may")
 	case token == nil && !living(processes, pid):
-		return schema.Errorf(schema.Forbidden, "pid %d may not call %s: %s", pid, row.Type, BeyondGrant(processes, pid))
+		return refused(fault.CapabilityDenied, pid, row.Type, BeyondGrant(processes, pid))
 	case token == nil || !token.Allows(row, tick):
 		return denied(pid, token, row, tick)
 	}
@@ -30,7 +31,7 @@ func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall
 }
 
 // denied tells what the call of a syscall lacks.
-func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Error {
+func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fault {
 	what := row.Type
 	if row.Grant == schema.ByName && token != nil {
 		what += ", which has to be granted by its name, as no pattern includes it"
@@ -40,7 +41,7 @@ func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *schema.Er
 
 // AuthorizeCall returns nil where pid, holding token, may call the user-space syscall of a name at tick: its path below root, or
 // another URI, which Syscall.Call alone allows.
-func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *schema.Error {
+func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault {
 	pattern := schema.CallType
 	if path, ok := strings.CutPrefix(uri, "os:///"); ok {
 		pattern = callWord + ":" + path
@@ -53,29 +54,40 @@ func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *schema.Erro
 
 // lacks tells that pid may not call what, and how to allow it without taking anything away: by adding pattern to its token, or,
 // where that would allow it, to the granter's that is in the way.
-func lacks(pid int64, token *Token, tick int64, what, pattern string, allows func(*schema.TokenGrant) bool) *schema.Error {
+func lacks(pid int64, token *Token, tick int64, what, pattern string, allows func(*schema.TokenGrant) bool) *fault.Fault {
 	missing, of := token, pid
 	if token != nil {
 		missing, of = token.missing(tick, allows)
 	}
-	why := "allow it too"
+	id, why, fix := fault.CapabilityDenied, "", "allow it too"
 	switch {
-	case missing != nil && missing.Expired(tick) && of == pid:
-		why = fmt.Sprintf("its token expired after tick %d, and it is tick %d: allow it again", *missing.Granted.ExpiresAtTick, tick)
 	case missing != nil && missing.Expired(tick):
-		why = fmt.Sprintf("the token of pid %d, which granted it, expired after tick %d, and it is tick %d: allow it again", of, *missing.Granted.ExpiresAtTick, tick)
+		id, fix = fault.CapabilityExpired, "allow it again"
+		whose := "its token"
+		if of != pid {
+			whose = fmt.Sprintf("the token of pid %d, which granted it,", of)
+		}
+		why = fmt.Sprintf("%s expired after tick %d, and it is tick %d", whose, *missing.Granted.ExpiresAtTick, tick)
 	case of != pid:
-		why = fmt.Sprintf("pid %d, which granted it, may not do so itself: allow it too", of)
+		why = fmt.Sprintf("pid %d, which granted it, may not do so itself", of)
 	}
-	return schema.Errorf(schema.Forbidden, `pid %d may not call %s: %s with "pwos cap grant %d --add %s"`, pid, what, why, of, pattern)
+	return refused(id, pid, what, why).WithFix(`%s with "pwos cap grant %d --add %s"`, fix, of, pattern)
+}
+
+// refused is the fault of a call that pid may not make: "" as why says nothing more.
+func refused(id fault.ID, pid int64, what, why string) *fault.Fault {
+	if why != "" {
+		why = ": " + why
+	}
+	return id.New("pid %d may not call %s%s", pid, what, why).With("pid", numbered(pid))
 }
 
 // ended reports whether a process was one and is one no more.
 func ended(p *schema.Descriptor) bool { return p != nil && p.State == terminated }
 
-// Gone is what is told of a call that ends, or comes, after its process has ended (PROTOCOL 6). It is no denial.
-func Gone(pid int64) *schema.Error {
-	return schema.Errorf(schema.Ended, `pid %d has ended, and calls nothing any more: "pwos ps" shows who is there`, pid)
+// Gone is the fault of a call that ends, or comes, after its process has ended (PROTOCOL 6). It is no denial.
+func Gone(pid int64) *fault.Fault {
+	return fault.ProcessEnded.New("pid %d has ended, and calls nothing any more", pid).WithFix(`"pwos ps" shows who is there`).With("pid", numbered(pid))
 }
 
 // living reports whether a grant could be made to pid.

@@ -47,7 +47,7 @@ func TestAuthorize(t *testing.T) {
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%s: denied: %v", tt.name, err)
-		case tt.want != "" && (err == nil || err.Message != tt.want || err.Kind != schema.Forbidden):
+		case tt.want != "" && (err == nil || err.Text() != tt.want || err.Kind != schema.Forbidden):
 			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
 		}
 	}
@@ -71,7 +71,7 @@ func TestAuthorizeEnded(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []string{"Ipc.Receive", "Syscall.Ping", "Syscall.Shutdown"} {
 		err := kernel.Authorize(everybody{}, 8, token(8, nil, nil, "*"), lookup(t, typ), 0)
-		if err == nil || err.Code() != 410 || err.EventCode() != "CONFLICT" || err.Message != `pid 8 has ended, and calls nothing any more: "pwos ps" shows who is there` {
+		if err == nil || err.Code() != 410 || err.EventCode() != "CONFLICT" || err.Text() != `pid 8 has ended, and calls nothing any more: "pwos ps" shows who is there` {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}

@@ -41,13 +41,16 @@ type Call struct {
 	Data []byte
 	Err  *schema.Error
 
-	Effect  *Effect  // what it needs done outside the kernel before it is answered; nil: nothing
+	Effect  *Work    // what it needs done outside the kernel before it is answered; nil: nothing
 	Lasting *Lasting // what goes on after the answer; nil: nothing
 
 	Claimed  bool   // the call is the first with its idempotency key: what comes of it is the key's outcome
 	Repeated bool   // the outcome is that of an earlier call with the same idempotency key; nothing ran
 	First    uint64 // that call's entry, as far as it was known when this one was decided
 	Proof    schema.Proof
+
+	result Result // what its handler has asked for beside the reply
+	entry  Entry  // for its handler's apply
 }
 
 // LogValue names the call without its data: a payload in a log is a leak.
@@ -66,13 +69,13 @@ type Result struct {
 
 	// Steps are commands that must have taken effect, in this order, before the call itself is applied. They are the
 	// kernel's own: they are journaled with the call as their cause, need no token, and must not fail.
-	Steps []Step
+	Steps []schema.Request
 
 	// Wait says that the call has no outcome yet: it is decided again when an applied call wakes its PID, and for the
 	// last time after Wait, when it must have one; one that follows waits without end. Zero is an outcome.
 	Wait time.Duration
 
-	Effect *Effect // what is to be done outside the kernel once the call is on disk, before it is answered
+	Effect *Work // what is to be done outside the kernel once the call is on disk, before it is answered
 
 	Wakes    []int64 // PIDs whose waiting calls are worth deciding again once this call is applied
 	Tick     int64   // the clock is to move on to this tick; 0 leaves it alone
@@ -87,14 +90,14 @@ type Lasting struct {
 	// long as it lasts: a subscription. It may wait without end, and is asked again when an applied call wakes its PID, a
 	// query after every command of its domain. Its outcome has events, which are pushed, and the next Follow. An error ends
 	// it. A query is not journaled: it says again what the journal has.
-	Follow *Step
+	Follow *schema.Request
 
 	// Events are what an outcome of Follow has to tell.
 	Events []Event
 
 	// End is a command of the kernel's own that is run once the connection has ended, or Follow has. Of several with the same
 	// type and PID the last counts.
-	End *Step
+	End *schema.Request
 }
 
 // Event is a message of the kernel that nobody asked for (MESSAGE 4.2.3).
@@ -107,9 +110,3 @@ type Event struct {
 
 // Forever is the Wait of a call that follows.
 const Forever = time.Duration(1<<63 - 1)
-
-// Step is one command of the kernel to one of its domains.
-type Step struct {
-	Type  string // a row of the syscall table
-	Input any    // as that row decodes it
-}

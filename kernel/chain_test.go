@@ -84,7 +84,7 @@ func TestChain(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			err := kernel.Authorize(nil, tt.token.PID(), tt.token, lookup(t, tt.typ), 6)
-			if (err == nil) != (tt.want == "") || (err != nil && err.Message != tt.want) {
+			if (err == nil) != (tt.want == "") || (err != nil && err.Text() != tt.want) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 			if got := tt.token.Quota("gpu", 6); got != tt.quota {
@@ -172,7 +172,7 @@ func TestFetchChain(t *testing.T) {
 		}
 	}
 	orphan := by(nil, 1, fetching(2, http(false, false, "a.test")))
-	if got := kernel.NoHost(2, orphan, 0).Message; got != `pid 2 may fetch from no host: allow one with "pwos cap grant 1 --add Http.Fetch --host HOST"` {
+	if got := kernel.NoHost(2, orphan, 0).Text(); got != `pid 2 may fetch from no host: allow one with "pwos cap grant 1 --add Http.Fetch --host HOST"` {
 		t.Error(got)
 	}
 }

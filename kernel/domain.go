@@ -30,7 +30,7 @@ type Domain interface {
 type Repeater interface {
 	// Repeat returns what a command that succeeded before may have to wait for still, nil where that is nothing. data is what it
 	// was answered. It changes nothing, and nothing is done twice.
-	Repeat(call *Call, data []byte) *Effect
+	Repeat(call *Call, data []byte) *Work
 }
 
 // Publisher is a domain that others have a view of. What it applied becomes visible to them when the shell calls Publish:

@@ -2,10 +2,10 @@ package kernel
 
 import "github.com/promptware-os/pwos/schema"
 
-// Effect is what a call needs done outside the kernel. The shell begins it once the entry of the call is on disk, so that
+// Work is what a call needs done outside the kernel. The shell begins it once the entry of the call is on disk, so that
 // nothing is ever found in the world that the journal knows nothing of, and keeps the answer back until it is done. What
 // comes of it is journaled by commands of the kernel's own; a replay does nothing of the kind.
-type Effect struct {
+type Work struct {
 	Start *Program // a program that is to be started
 	Stop  []int64  // processes of whose programs nothing may be left
 	Await int64    // a process whose program may be starting: that it has begun, or failed to, is waited for; 0: none
@@ -15,24 +15,11 @@ type Effect struct {
 	Run any
 }
 
-// Job is an effect that is to be done: its intent is on disk.
-type Job struct {
-	Do     any    // Effect.Run, as Decide gave it
-	Type   string // the syscall
-	PID    int64  // the process that it was called as
-	Origin string // whose stored things the call sees
-	Token  *Token // of PID at the time of the call; nil where it has none
-	Tick   int64
-	Time   int64  // Unix epoch, milliseconds
-	ID     string // of the request
-	Conn   string // that it came on
-}
-
 // begun is the outcome of an intent, which nobody but the journal sees.
 var begun = []byte(`{"begun":true}`)
 
 // Begin is the Result of a call that has nothing decided but that its runner is to do what do says.
-func Begin(do any) Result { return Result{Data: begun, Effect: &Effect{Run: do}} }
+func Begin(do any) Result { return Result{Data: begun, Effect: &Work{Run: do}} }
 
 // End is the Result of an Outcome that has nothing to add to what its runner says.
 func End(in *schema.EffectEnd) (Result, error) {

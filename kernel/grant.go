@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // DefaultQuota is how many units of a resource a default grant allows (CAP 3).
@@ -32,7 +33,7 @@ func DefaultGrant(pid int64, resources []string) *schema.GrantInput {
 // NewGrant returns the grant that by asks for, in canonical form: what is allowed sorted and named once, nothing
 // nil. Names that mean nothing are refused, since a grant that silently does nothing costs its holder a denial later:
 // pools are the resources that there are.
-func NewGrant(grant *schema.GrantInput, by int64, pools []string) (*schema.TokenGrant, *schema.Error) {
+func NewGrant(grant *schema.GrantInput, by int64, pools []string) (*schema.TokenGrant, *fault.Fault) {
 	t := &schema.TokenGrant{
 		GrantedBy:       by,
 		AllowedSyscalls: append([]string{}, grant.AllowedSyscalls...),
@@ -55,9 +56,9 @@ func NewGrant(grant *schema.GrantInput, by int64, pools []string) (*schema.Token
 		last := *grant.ExpiresAtTick
 		t.ExpiresAtTick = &last
 	}
-	var fault *schema.Error
-	if t.HTTP, fault = httpOf(grant.HTTP); fault != nil {
-		return nil, fault
+	var err *fault.Fault
+	if t.HTTP, err = httpOf(grant.HTTP); err != nil {
+		return nil, err
 	}
 	return t, nil
 }
@@ -69,7 +70,7 @@ func meaningless(pattern string) string {
 	}
 	if wild(pattern) {
 		prefix := strings.TrimSuffix(pattern, "*")
-		if slices.ContainsFunc(schema.Syscalls(), func(row schema.Syscall) bool {
+		if slices.ContainsFunc(schema.Syscalls(), func(row *schema.Syscall) bool {
 			return !row.Internal && strings.HasPrefix(row.Type, prefix)
 		}) {
 			return ""

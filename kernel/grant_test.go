@@ -91,7 +91,7 @@ func TestNewGrantRefuses(t *testing.T) {
 			grant.AllowedSyscalls = append(grant.AllowedSyscalls, tt.pattern)
 		}
 		message := "Invalid input: " + tt.field + " " + tt.message
-		if got, err := kernel.NewGrant(grant, 3, tt.pools); got != nil || err == nil || err.Kind != schema.InvalidInput || err.Field != tt.field || err.Message != message {
+		if got, err := kernel.NewGrant(grant, 3, tt.pools); got != nil || err == nil || err.Kind != schema.InvalidInput || err.Field != tt.field || err.Text() != message {
 			t.Errorf("%q %q: got %v, %v, want %v", tt.pattern, tt.resource, got, err, message)
 		}
 	}
@@ -110,8 +110,8 @@ func TestDefaultGrant(t *testing.T) {
 	}
 	codes, all := 0, &kernel.Token{Granted: schema.Token{TokenGrant: *got}}
 	for _, row := range schema.Syscalls() {
-		if all.Allows(&row, 0) != (row.Code != "" || row.Type == "Ipc.Receive") {
-			t.Errorf("%s, code %q: allowed %v", row.Type, row.Code, all.Allows(&row, 0))
+		if all.Allows(row, 0) != (row.Code != "" || row.Type == "Ipc.Receive") {
+			t.Errorf("%s, code %q: allowed %v", row.Type, row.Code, all.Allows(row, 0))
 		}
 		if row.Code != "" {
 			codes++

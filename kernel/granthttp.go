@@ -10,7 +10,7 @@ import (
 )
 
 // httpOf returns a grant of what may be fetched in canonical form: hosts in lower case, sorted and named once.
-func httpOf(grant *schema.HTTPGrant) (*schema.HTTPGrant, *schema.Error) {
+func httpOf(grant *schema.HTTPGrant) (*schema.HTTPGrant, *fault.Fault) {
 	if grant == nil {
 		return nil, nil
 	}
@@ -81,10 +81,10 @@ func (t *Token) lacking(pid, tick int64, fits func(*schema.TokenGrant) bool) int
 	return pid
 }
 
-// NoHost is what a process is told that may fetch from nowhere.
+// NoHost is the fault of a process that may fetch from nowhere.
 func NoHost(pid int64, token *Token, tick int64) *fault.Fault {
 	of := token.HostLacking(pid, tick, func(g *schema.HTTPGrant) bool { return len(g.Hosts) > 0 })
-	return fault.HTTPForbidden.New(`pid %d may fetch from no host: allow one with "pwos cap grant %d --add Http.Fetch --host HOST"`, pid, of)
+	return fault.HTTPForbidden.New("pid %d may fetch from no host", pid).WithFix(`allow one with "pwos cap grant %d --add Http.Fetch --host HOST"`, of)
 }
 
 // sumHTTP is what several grants come to in one, to be shown.
@@ -174,7 +174,7 @@ func meetPort(a, b string, plain bool) (string, bool) {
 }
 
 // coversHTTP returns an error where a grant allows to fetch what t may not.
-func (t *Token) coversHTTP(g *schema.HTTPGrant, tick int64) *schema.Error {
+func (t *Token) coversHTTP(g *schema.HTTPGrant, tick int64) *fault.Fault {
 	if g == nil {
 		return nil
 	}
@@ -184,16 +184,16 @@ func (t *Token) coversHTTP(g *schema.HTTPGrant, tick int64) *schema.Error {
 	}
 	switch {
 	case g.Plain && !holds(func(own *schema.HTTPGrant) bool { return own.Plain }):
-		return schema.Errorf(schema.Forbidden, "pid %d may not grant http: without TLS: it does not hold it itself", t.PID())
+		return fault.CapabilityTooMuch.New("pid %d may not grant http: without TLS: it does not hold it itself", t.PID())
 	case g.Open && !holds(func(own *schema.HTTPGrant) bool { return own.Open }):
-		return schema.Errorf(schema.Forbidden, "pid %d may not grant that sealed headers are opened: it does not hold it itself", t.PID())
+		return fault.CapabilityTooMuch.New("pid %d may not grant that sealed headers are opened: it does not hold it itself", t.PID())
 	}
 	for _, host := range g.Hosts {
 		if !holds(func(own *schema.HTTPGrant) bool {
 			return (own.Plain || !g.Plain) && (own.Open || !g.Open) &&
 				slices.ContainsFunc(own.Hosts, func(pattern string) bool { return hostCovers(pattern, host) })
 		}) {
-			return schema.Errorf(schema.Forbidden, "pid %d may not grant the host %s: it does not hold it itself", t.PID(), host)
+			return fault.CapabilityTooMuch.New("pid %d may not grant the host %s: it does not hold it itself", t.PID(), host)
 		}
 	}
 	return nil

@@ -86,9 +86,9 @@ func Named(pattern string) (*schema.Syscall, bool) {
 		return row, !row.Internal
 	}
 	rows := schema.Syscalls()
-	i := slices.IndexFunc(rows, func(row schema.Syscall) bool { return row.Code == pattern && !row.Internal })
+	i := slices.IndexFunc(rows, func(row *schema.Syscall) bool { return row.Code == pattern && !row.Internal })
 	if i < 0 || pattern == "" {
 		return nil, false
 	}
-	return &rows[i], true
+	return rows[i], true
 }

@@ -5,28 +5,29 @@ import (
 	"slices"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Covers returns an error that names the first thing that a grant has and t may not do at tick: nobody grants more than it
 // may do itself (PROTOCOL 5).
-func (t *Token) Covers(g *schema.TokenGrant, tick int64) *schema.Error {
+func (t *Token) Covers(g *schema.TokenGrant, tick int64) *fault.Fault {
 	for _, pattern := range g.AllowedSyscalls {
 		if row, ok := Named(pattern); ok && row.Grant == schema.Everyone {
 			continue
 		}
 		if !t.AllowsNamed(pattern, tick) {
-			return schema.Errorf(schema.Forbidden, "pid %d may not grant %s: it does not hold it itself", t.PID(), pattern)
+			return fault.CapabilityTooMuch.New("pid %d may not grant %s: it does not hold it itself", t.PID(), pattern)
 		}
 	}
 	for _, resource := range slices.Sorted(maps.Keys(g.ResourceQuotas)) {
 		if amount, own := g.ResourceQuotas[resource], t.Quota(resource, tick); amount > own {
-			return schema.Errorf(schema.Forbidden, "pid %d may not grant a quota of %s of %s: its own is %s",
+			return fault.CapabilityTooMuch.New("pid %d may not grant a quota of %s of %s: its own is %s",
 				t.PID(), units(amount), resource, units(own))
 		}
 	}
 	if last := t.Last(); last != nil && (g.ExpiresAtTick == nil || *g.ExpiresAtTick > *last) {
-		return schema.Errorf(schema.Forbidden, "pid %d may not grant beyond tick %d, the last of its own token: set expires_at_tick to that or less",
-			t.PID(), *last)
+		return fault.CapabilityTooMuch.New("pid %d may not grant beyond tick %d, the last of its own token", t.PID(), *last).
+			WithFix("set expires_at_tick to that or less")
 	}
 	return t.coversHTTP(g.HTTP, tick)
 }

@@ -3,6 +3,9 @@ package schema
 import (
 	"strings"
 	"sync"
+
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // ShortName is one row of the ABI's names: what pwosSyscall calls a syscall of the kernel (ABI 4, PROTOCOL 5).
@@ -107,33 +110,33 @@ func UserSpace(name string) bool { return strings.Contains(name, "/") }
 // argument out. A name that is not the kernel's is UnknownSyscall; arguments that are missing, too many, or given twice are
 // InvalidInput. What else the data must be is checked by the syscall itself, and so is the capability of the caller: there is
 // no other check for who comes this way.
-func ShortCall(name string, args []Value) (typ string, data []byte, fault *Error) {
+func ShortCall(name string, args []Value) (typ string, data []byte, err *Error) {
 	rows := abi().byName[name]
 	if len(rows) == 0 {
-		return "", nil, Errorf(UnknownSyscall, "no such syscall: %q. Names without a slash are the kernel's, such as ping, memory and "+
-			"describe; what lies below root is called by its path, such as os/tools/name", clip(name))
+		return "", nil, fault.WireUnknownSyscall.New("no such syscall: %q. Names without a slash are the kernel's, such as ping, memory and "+
+			"describe; what lies below root is called by its path, such as os/tools/name", fault.Clip(name))
 	}
 	row := rows[0]
 	if row.Action != "" {
-		if row, fault = action(rows, args); fault != nil {
-			return "", nil, fault
+		if row, err = action(rows, args); err != nil {
+			return "", nil, err
 		}
 		args = args[1:]
 	}
-	data, fault = row.data(args)
-	return row.Type, data, fault
+	data, err = row.data(args)
+	return row.Type, data, err
 }
 
 // action finds the row that the first argument names.
 func action(rows []*ShortName, args []Value) (*ShortName, *Error) {
 	known := make([]string, len(rows))
 	for i, row := range rows {
-		if len(args) > 0 && args[0][0] == '"' && string(unquote(args[0])) == row.Action {
+		if len(args) > 0 && args[0][0] == '"' && string(jsontype.Unquote(args[0])) == row.Action {
 			return row, nil
 		}
 		known[i] = row.Action
 	}
-	return nil, invalid("args[0]", "must be one of %s", strings.Join(known, ", "))
+	return nil, jsontype.Invalid("args[0]", "must be one of %s", strings.Join(known, ", "))
 }
 
 // data makes the data of the syscall from its arguments.
@@ -143,10 +146,10 @@ func (s *ShortName) data(args []Value) ([]byte, *Error) {
 		options, args = args[n-1], args[:n-1]
 	}
 	if len(args) > len(s.Args) {
-		return nil, invalid("args", "has %d values: %s takes %s", len(args), s.Name, s.usage())
+		return nil, jsontype.Invalid("args", "has %d values: %s takes %s", len(args), s.Name, s.usage())
 	}
 	if len(args) < s.Needs {
-		return nil, invalid(s.Args[len(args)], "is missing: %s takes %s", s.Name, s.usage())
+		return nil, jsontype.Invalid(s.Args[len(args)], "is missing: %s takes %s", s.Name, s.usage())
 	}
 	given := make(map[string]bool, len(args))
 	out := []byte{'{'}
@@ -154,7 +157,7 @@ func (s *ShortName) data(args []Value) ([]byte, *Error) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(appendString(out, name), ':'), value...)
+		out = append(append(jsontype.AppendString(out, name), ':'), value...)
 		given[name] = true
 	}
 	for i, value := range args {
@@ -162,19 +165,19 @@ func (s *ShortName) data(args []Value) ([]byte, *Error) {
 			add(s.Args[i], value)
 		}
 	}
-	var fault *Error
+	var err *Error
 	if options != nil {
-		members(options, func(name, value []byte) bool {
+		jsontype.Members(options, func(name, value []byte) bool {
 			if given[string(name)] {
-				fault = invalid(string(name), "is given twice: as an argument and by its name")
+				err = jsontype.Invalid(string(name), "is given twice: as an argument and by its name")
 				return false
 			}
 			add(string(name), value)
 			return true
 		})
 	}
-	if fault != nil {
-		return nil, fault
+	if err != nil {
+		return nil, err
 	}
 	return append(out, '}'), nil
 }

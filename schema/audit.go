@@ -5,42 +5,42 @@ const Audit Domain = "audit"
 
 // AuditLogInput is the data of Audit.Log. Its type and pid are those of the call, also for the end of an effect.
 type AuditLogInput struct {
-	PID         *int64  `json:"pid,omitzero" min:"0" doc:"Only calls of this process."`
-	Type        *string `json:"type,omitzero" minlen:"1" doc:"Only calls of this syscall, such as Memory.Set."`
-	Correlation *string `json:"correlation,omitzero" minlen:"1" doc:"Only calls with this correlation."`
-	SinceTime   *int64  `json:"since_time,omitzero" min:"0" doc:"Only calls at or after: Unix epoch, milliseconds."`
-	UntilTime   *int64  `json:"until_time,omitzero" min:"0" doc:"Only calls at or before: Unix epoch, milliseconds."`
-	Request     *bool   `json:"request,omitzero" doc:"Whether to add the data of each message, as far as it is journaled. Only the operator may ask for it."`
+	PID         *int64  `json:"pid,omitzero" keep:"always" min:"0" doc:"Only calls of this process."`
+	Type        *string `json:"type,omitzero" keep:"always" minlen:"1" doc:"Only calls of this syscall, such as Memory.Set."`
+	Correlation *string `json:"correlation,omitzero" keep:"always" minlen:"1" doc:"Only calls with this correlation."`
+	SinceTime   *int64  `json:"since_time,omitzero" keep:"always" min:"0" doc:"Only calls at or after: Unix epoch, milliseconds."`
+	UntilTime   *int64  `json:"until_time,omitzero" keep:"always" min:"0" doc:"Only calls at or before: Unix epoch, milliseconds."`
+	Request     *bool   `json:"request,omitzero" keep:"always" doc:"Whether to add the data of each message, as far as it is journaled. Only the operator may ask for it."`
 
-	SinceSeq *int64 `json:"since_seq,omitzero" min:"0" doc:"Only entries after this one: next of the reply before. Default: from the first."`
-	Limit    *int64 `json:"limit,omitzero" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come where the line would be too long."`
+	SinceSeq *int64 `json:"since_seq,omitzero" keep:"always" min:"0" doc:"Only entries after this one: next of the reply before. Default: from the first."`
+	Limit    *int64 `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most entries to return, 1 to 1000. Default 50. Fewer come where the line would be too long."`
 }
 
 // AuditLogOutput is what Audit.Log answers.
 type AuditLogOutput struct {
-	Entries []AuditEntry `json:"entries" doc:"Entries of the journal, oldest first. Of a call that had something done outside the kernel there is one: its end, or its intent as long as it is running."`
-	Next    int64        `json:"next,omitzero" doc:"There may be more: since_seq of the next page."`
+	Entries []AuditEntry `json:"entries" keep:"always" doc:"Entries of the journal, oldest first. Of a call that had something done outside the kernel there is one: its end, or its intent as long as it is running."`
+	Next    int64        `json:"next,omitzero" keep:"always" doc:"There may be more: since_seq of the next page."`
 }
 
 // AuditEntry is one syscall, with what came of it (CAP 4). All members but code, intent and request are always there, as in CAP.
 type AuditEntry struct {
-	Success     bool      `json:"success" doc:"Whether it succeeded."`
-	SyscallCode string    `json:"syscall_code" doc:"CAP's code, or the type of a syscall that has none."`
-	PID         int64     `json:"pid" doc:"Process that the call was made as."`
-	Tick        int64     `json:"tick" doc:"The kernel's tick at the call; where it has an intent, at its end."`
-	Payload     Value     `json:"payload" doc:"What a command answered; of a query nothing is kept."`
-	Error       MaybeText `json:"error" doc:"Why it failed; null: it did not."`
-	LatencyUS   int64     `json:"latency_us" doc:"How long it took, microseconds."`
-	Seq         int64     `json:"seq" doc:"Number of the entry."`
-	Type        string    `json:"type" doc:"Type of the message."`
-	Time        int64     `json:"time" doc:"When: Unix epoch, milliseconds; where it has an intent, when it ended."`
-	ID          string    `json:"id" doc:"Id of the message."`
-	Correlation MaybeText `json:"correlation" doc:"Its correlation; null: none."`
-	Causation   MaybeText `json:"causation" doc:"What caused it; null: unknown."`
-	Status      string    `json:"status" enum:"ok denied failed running unknown" doc:"The verdict: ok; denied by capability or quota; failed; running: begun outside the kernel and not ended; unknown: begun, and the kernel stopped, or could not record the end."`
-	Code        int64     `json:"code,omitzero" doc:"Code of the error; absent: there is none."`
-	Intent      int64     `json:"intent,omitzero" doc:"Of a call that had something done outside the kernel: the entry that was written before that began. The row itself is the end, with the call's outcome."`
-	Request     Value     `json:"request,omitzero" doc:"Data of the message without its secrets, where it was asked for."`
+	Success     bool      `json:"success" keep:"always" doc:"Whether it succeeded."`
+	SyscallCode string    `json:"syscall_code" keep:"always" doc:"CAP's code, or the type of a syscall that has none."`
+	PID         int64     `json:"pid" keep:"always" doc:"Process that the call was made as."`
+	Tick        int64     `json:"tick" keep:"always" doc:"The kernel's tick at the call; where it has an intent, at its end."`
+	Payload     Value     `json:"payload" keep:"always" doc:"What a command answered; of a query nothing is kept."`
+	Error       MaybeText `json:"error" keep:"always" doc:"Why it failed; null: it did not."`
+	LatencyUS   int64     `json:"latency_us" keep:"always" doc:"How long it took, microseconds."`
+	Seq         int64     `json:"seq" keep:"always" doc:"Number of the entry."`
+	Type        string    `json:"type" keep:"always" doc:"Type of the message."`
+	Time        int64     `json:"time" keep:"always" doc:"When: Unix epoch, milliseconds; where it has an intent, when it ended."`
+	ID          string    `json:"id" keep:"always" doc:"Id of the message."`
+	Correlation MaybeText `json:"correlation" keep:"always" doc:"Its correlation; null: none."`
+	Causation   MaybeText `json:"causation" keep:"always" doc:"What caused it; null: unknown."`
+	Status      string    `json:"status" keep:"always" enum:"ok denied failed running unknown" doc:"The verdict: ok; denied by capability or quota; failed; running: begun outside the kernel and not ended; unknown: begun, and the kernel stopped, or could not record the end."`
+	Code        int64     `json:"code,omitzero" keep:"always" doc:"Code of the error; absent: there is none."`
+	Intent      int64     `json:"intent,omitzero" keep:"always" doc:"Of a call that had something done outside the kernel: the entry that was written before that began. The row itself is the end, with the call's outcome."`
+	Request     Value     `json:"request,omitzero" keep:"always" doc:"Data of the message without its secrets, where it was asked for."`
 }
 
 // The values of AuditEntry.Status.
@@ -57,20 +57,20 @@ type AuditMetricsInput struct{}
 
 // AuditMetricsOutput is what Audit.Metrics answers (CAP 6), counted over the whole journal.
 type AuditMetricsOutput struct {
-	TotalCalls   int64                   `json:"total_calls" doc:"Syscalls in all. Those that the kernel makes itself to carry out one, such as Capability.Endow, are in the log and not counted, nor is what is still running."`
-	DeniedCalls  int64                   `json:"denied_calls" doc:"Refused by capability or quota."`
-	ByCode       map[string]int64        `json:"by_code" doc:"Syscalls by CAP's code, or by type where there is none."`
-	DeniedByCode map[string]int64        `json:"denied_by_code" doc:"Refusals, likewise."`
-	AvgLatencyUS float64                 `json:"avg_latency_us" doc:"Mean latency, microseconds."`
-	Latency      map[string]LatencyQuant `json:"latency" doc:"Quantiles by type."`
-	Refusing     string                  `json:"refusing,omitzero" doc:"Why the journal cannot be written, such as that its disk is full: commands are refused until it can."`
-	Warnings     []string                `json:"warnings,omitzero" doc:"What the operator has to see to, such as a file of keys whose mode became unsafe. Only the operator is told."`
+	TotalCalls   int64                   `json:"total_calls" keep:"always" doc:"Syscalls in all. Those that the kernel makes itself to carry out one, such as Capability.Endow, are in the log and not counted, nor is what is still running."`
+	DeniedCalls  int64                   `json:"denied_calls" keep:"always" doc:"Refused by capability or quota."`
+	ByCode       map[string]int64        `json:"by_code" keep:"always" doc:"Syscalls by CAP's code, or by type where there is none."`
+	DeniedByCode map[string]int64        `json:"denied_by_code" keep:"always" doc:"Refusals, likewise."`
+	AvgLatencyUS float64                 `json:"avg_latency_us" keep:"always" doc:"Mean latency, microseconds."`
+	Latency      map[string]LatencyQuant `json:"latency" keep:"always" doc:"Quantiles by type."`
+	Refusing     string                  `json:"refusing,omitzero" keep:"always" doc:"Why the journal cannot be written, such as that its disk is full: commands are refused until it can."`
+	Warnings     []string                `json:"warnings,omitzero" keep:"always" doc:"What the operator has to see to, such as a file of keys whose mode became unsafe. Only the operator is told."`
 }
 
 // LatencyQuant is how long the calls of one type took, right to within an eighth.
 type LatencyQuant struct {
-	P50US int64 `json:"p50_us" doc:"Half of them took no longer, microseconds."`
-	P99US int64 `json:"p99_us" doc:"99 of 100 took no longer, microseconds."`
+	P50US int64 `json:"p50_us" keep:"always" doc:"Half of them took no longer, microseconds."`
+	P99US int64 `json:"p99_us" keep:"always" doc:"99 of 100 took no longer, microseconds."`
 }
 
 // AuditVerifyInput is the data of Audit.Verify.
@@ -78,25 +78,30 @@ type AuditVerifyInput struct{}
 
 // AuditVerifyOutput is what Audit.Verify answers.
 type AuditVerifyOutput struct {
-	OK      bool   `json:"ok" doc:"Whether the journal is what was written."`
-	Entries int64  `json:"entries" doc:"Entries that were checked."`
-	Head    string `json:"head" doc:"SHA-256 of the last entry's line, hexadecimal."`
-	Broken  string `json:"broken,omitzero" doc:"Where it is broken, and how."`
+	OK      bool   `json:"ok" keep:"always" doc:"Whether the journal is what was written."`
+	Entries int64  `json:"entries" keep:"always" doc:"Entries that were checked."`
+	Head    string `json:"head" keep:"always" doc:"SHA-256 of the last entry's line, hexadecimal."`
+	Broken  string `json:"broken,omitzero" keep:"always" doc:"Where it is broken, and how."`
 }
 
-func auditRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Audit.Log", Kind: KindQuery, Domain: Audit, Alone: true, Input: TypeOf[AuditLogInput](), Output: TypeOf[AuditLogOutput](),
-			Description: "Returns entries of the audit log.",
-		},
-		{
-			Type: "Audit.Metrics", Kind: KindQuery, Domain: Audit, Input: TypeOf[AuditMetricsInput](), Output: TypeOf[AuditMetricsOutput](),
-			Description: "Counts syscalls and refusals, and says how long syscalls took, over the whole journal.",
-		},
-		{
-			Type: "Audit.Verify", Kind: KindQuery, Domain: Audit, Alone: true, Input: TypeOf[AuditVerifyInput](), Output: TypeOf[AuditVerifyOutput](),
-			Description: "Checks the whole journal: the chain, and the signed checkpoints.",
-		},
-	}
+// The syscalls of this file.
+var (
+	AuditLog = NewQuery[AuditLogInput, AuditLogOutput](Syscall{
+		Type: "Audit.Log", Domain: Audit, Alone: true,
+		Description: "Returns entries of the audit log.",
+	})
+
+	AuditMetrics = NewQuery[AuditMetricsInput, AuditMetricsOutput](Syscall{
+		Type: "Audit.Metrics", Domain: Audit,
+		Description: "Counts syscalls and refusals, and says how long syscalls took, over the whole journal.",
+	})
+
+	AuditVerify = NewQuery[AuditVerifyInput, AuditVerifyOutput](Syscall{
+		Type: "Audit.Verify", Domain: Audit, Alone: true,
+		Description: "Checks the whole journal: the chain, and the signed checkpoints.",
+	})
+)
+
+func auditRows() []*Syscall {
+	return []*Syscall{AuditLog.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall}
 }

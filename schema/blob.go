@@ -3,6 +3,9 @@ package schema
 import (
 	"path"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // BlobPointer names data that is too large for a line (MESSAGE 4.3.2): where to find it, as the parts of a URI.
@@ -18,26 +21,26 @@ type BlobPointer struct {
 // that are not valid are InvalidInput errors; field is the member that holds the pointer, for the message.
 func DecodeBlobPointer(raw []byte, field string) (BlobPointer, *Error) {
 	var p BlobPointer
-	if !Valid(raw) || raw[skipSpace(raw, 0)] != '{' {
-		return p, invalid(field, "must be an object with a scheme and a path")
+	if !Valid(raw) || raw[jsontype.SkipSpace(raw, 0)] != '{' {
+		return p, jsontype.Invalid(field, "must be an object with a scheme and a path")
 	}
-	var fault *Error
-	members(raw, func(name, value []byte) bool {
+	var err *Error
+	jsontype.Members(raw, func(name, value []byte) bool {
 		dst := p.member(string(name))
 		switch {
 		case dst == nil:
-			fault = invalid(field, "has the unknown member %q", clip(string(name)))
+			err = jsontype.Invalid(field, "has the unknown member %q", fault.Clip(string(name)))
 		case value[0] != '"':
-			fault = invalid(field+"."+string(name), "must be a string")
+			err = jsontype.Invalid(field+"."+string(name), "must be a string")
 		default:
-			*dst = string(unquote(value))
+			*dst = string(jsontype.Unquote(value))
 		}
-		return fault == nil
+		return err == nil
 	})
-	if fault == nil {
-		fault = p.validate(field)
+	if err == nil {
+		err = p.validate(field)
 	}
-	return p, fault
+	return p, err
 }
 
 func (p *BlobPointer) member(name string) *string {
@@ -60,35 +63,35 @@ func (p *BlobPointer) member(name string) *string {
 // reads it.
 func (p *BlobPointer) validate(field string) *Error {
 	if p.Path == "" {
-		return invalid(field+".path", "must be a non-empty string")
+		return jsontype.Invalid(field+".path", "must be a non-empty string")
 	}
 	if strings.ContainsFunc(p.Path+p.Authority+p.Query+p.Fragment, control) {
-		return invalid(field, "must not hold control characters")
+		return jsontype.Invalid(field, "must not hold control characters")
 	}
 	switch p.Scheme {
 	case "file":
 		if !path.IsAbs(p.Path) || path.Clean(p.Path) != p.Path {
-			return invalid(field+".path", "must be an absolute path without . and .. and doubled slashes")
+			return jsontype.Invalid(field+".path", "must be an absolute path without . and .. and doubled slashes")
 		}
 		if p.Authority != "" || p.Query != "" || p.Fragment != "" {
-			return invalid(field, "takes nothing but a path where the scheme is file")
+			return jsontype.Invalid(field, "takes nothing but a path where the scheme is file")
 		}
 	case "https":
 		if p.Authority == "" || strings.ContainsAny(p.Authority, "/?#@ \\") {
-			return invalid(field+".authority", "must be a host, with or without a port")
+			return jsontype.Invalid(field+".authority", "must be a host, with or without a port")
 		}
 		if !path.IsAbs(p.Path) {
-			return invalid(field+".path", "must begin with a slash")
+			return jsontype.Invalid(field+".path", "must begin with a slash")
 		}
 	case "data":
 		if p.Authority != "" || p.Query != "" || p.Fragment != "" {
-			return invalid(field, "takes nothing but a path where the scheme is data")
+			return jsontype.Invalid(field, "takes nothing but a path where the scheme is data")
 		}
 		if !strings.Contains(p.Path, ",") {
-			return invalid(field+".path", "must be of the form [media type][;base64],data")
+			return jsontype.Invalid(field+".path", "must be of the form [media type][;base64],data")
 		}
 	default:
-		return invalid(field+".scheme", "must be one of file, https, data")
+		return jsontype.Invalid(field+".scheme", "must be one of file, https, data")
 	}
 	return nil
 }
@@ -98,7 +101,7 @@ func control(r rune) bool { return r < ' ' || r == 0x7f }
 // Append appends p in canonical form: the members in the order of the fields, empty ones left out, no white space. Two
 // pointers are the same if and only if their canonical forms are.
 func (p *BlobPointer) Append(dst []byte) []byte {
-	dst = appendString(append(dst, `{"scheme":`...), p.Scheme)
+	dst = jsontype.AppendString(append(dst, `{"scheme":`...), p.Scheme)
 	dst = appendMember(dst, `,"path":`, p.Path)
 	dst = appendMember(dst, `,"authority":`, p.Authority)
 	dst = appendMember(dst, `,"query":`, p.Query)

@@ -5,12 +5,12 @@ const Capability Domain = "capability"
 
 // GrantInput is the data of Capability.Grant.
 type GrantInput struct {
-	PID             int64              `json:"pid" min:"1" doc:"Process to grant to."`
-	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call: types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, * for all but what only the operator may, or Call:PATH and Call:PATH/* for user-space syscalls. Crypto.Open has to be named: no pattern includes it."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. Holding uses nothing up: what is released can be held again."`
-	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire, or with mode add it stays what it was."`
-	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch with Http.Fetch. Default: nothing."`
-	Mode            *string            `json:"mode,omitzero" enum:"replace add" doc:"replace, the default: the token is this grant alone. add: syscalls and hosts join those that were granted before, a quota replaces that of the same resource, and the rest stays. What has expired is not added to, unless a new expiry renews it."`
+	PID             int64              `json:"pid" keep:"always" min:"1" doc:"Process to grant to."`
+	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" minlen:"1" doc:"What it may call: types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, * for all but what only the operator may, or Call:PATH and Call:PATH/* for user-space syscalls. Crypto.Open has to be named: no pattern includes it."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. Holding uses nothing up: what is released can be held again."`
+	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" keep:"always" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire, or with mode add it stays what it was."`
+	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch with Http.Fetch. Default: nothing."`
+	Mode            *string            `json:"mode,omitzero" keep:"always" enum:"replace add" doc:"replace, the default: the token is this grant alone. add: syscalls and hosts join those that were granted before, a quota replaces that of the same resource, and the rest stays. What has expired is not added to, unless a new expiry renews it."`
 }
 
 // Adds reports whether the grant joins what was granted before.
@@ -19,46 +19,46 @@ func (in *GrantInput) Adds() bool { return in.Mode != nil && *in.Mode == "add" }
 // EndowInput is the data of the kernel's own Capability.Endow: the grant that a new process begins with.
 type EndowInput struct {
 	GrantInput
-	GrantedBy *int64 `json:"granted_by,omitzero" min:"0" doc:"Process that spawns it. Older journals lack it: it is the parent."`
+	GrantedBy *int64 `json:"granted_by,omitzero" keep:"always" min:"0" doc:"Process that spawns it. Older journals lack it: it is the parent."`
 }
 
 // GrantDefaultInput is the data of Capability.GrantDefault.
 type GrantDefaultInput struct {
-	PID       int64    `json:"pid" min:"1" doc:"Process to grant to: the ten syscalls of the capability model, Ipc.Receive, and 200 units of each resource."`
-	Resources []string `json:"resources,omitzero" minlen:"1" doc:"Resources to grant 200 units of. Default: every pool of the configuration."`
+	PID       int64    `json:"pid" keep:"always" min:"1" doc:"Process to grant to: the ten syscalls of the capability model, Ipc.Receive, and 200 units of each resource."`
+	Resources []string `json:"resources,omitzero" keep:"always" minlen:"1" doc:"Resources to grant 200 units of. Default: every pool of the configuration."`
 }
 
 // TokenGrant is what one granter allows a process.
 type TokenGrant struct {
-	GrantedBy       int64              `json:"granted_by" doc:"Process that granted it; 0 is the operator. What an agent granted is cut down to what that agent may do itself."`
-	AllowedSyscalls []string           `json:"allowed_syscalls" doc:"What it may call, as it was granted, sorted."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas" doc:"Most units that it may hold at once, by resource, together with those that it grants to."`
-	ExpiresAtTick   *int64             `json:"expires_at_tick" null:"allowed" doc:"Last tick at which the grant holds; null: it does not expire."`
-	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch; absent: nothing."`
+	GrantedBy       int64              `json:"granted_by" keep:"always" doc:"Process that granted it; 0 is the operator. What an agent granted is cut down to what that agent may do itself."`
+	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" doc:"What it may call, as it was granted, sorted."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas" keep:"always" doc:"Most units that it may hold at once, by resource, together with those that it grants to."`
+	ExpiresAtTick   *int64             `json:"expires_at_tick" keep:"always" null:"allowed" doc:"Last tick at which the grant holds; null: it does not expire."`
+	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch; absent: nothing."`
 }
 
 // Token is a capability token (CAP 2).
 type Token struct {
-	PID int64 `json:"pid" min:"0" doc:"Process that holds the token."`
+	PID int64 `json:"pid" keep:"always" min:"0" doc:"Process that holds the token."`
 	TokenGrant
-	Grants []TokenGrant `json:"grants,omitzero" doc:"Where both the operator and an agent have granted: the two grants, which the members beside this one sum up."`
+	Grants []TokenGrant `json:"grants,omitzero" keep:"always" doc:"Where both the operator and an agent have granted: the two grants, which the members beside this one sum up."`
 }
 
 // GrantOutput is what Capability.Grant answers.
 type GrantOutput struct {
 	Token
-	Warning string `json:"warning,omitzero" doc:"Why nothing of the grant is effective now; absent where something is."`
+	Warning string `json:"warning,omitzero" keep:"always" doc:"Why nothing of the grant is effective now; absent where something is."`
 }
 
 // RevokeInput is the data of Capability.Revoke.
 type RevokeInput struct {
-	PID int64 `json:"pid" min:"1" doc:"Process whose token is taken away."`
+	PID int64 `json:"pid" keep:"always" min:"1" doc:"Process whose token is taken away."`
 }
 
 // RevokeOutput is what Capability.Revoke answers.
 type RevokeOutput struct {
-	PID     int64 `json:"pid" doc:"The process."`
-	Revoked bool  `json:"revoked" doc:"Whether it had a token."`
+	PID     int64 `json:"pid" keep:"always" doc:"The process."`
+	Revoked bool  `json:"revoked" keep:"always" doc:"Whether it had a token."`
 }
 
 // RevokeExpiredInput is the data of Capability.RevokeExpired.
@@ -66,74 +66,82 @@ type RevokeExpiredInput struct{}
 
 // RevokeExpiredOutput is what Capability.RevokeExpired answers.
 type RevokeExpiredOutput struct {
-	Revoked []int64 `json:"revoked" doc:"Processes whose expired token was taken away, ascending. At most as many as fit a line: call again until none come."`
+	Revoked []int64 `json:"revoked" keep:"always" doc:"Processes whose expired token was taken away, ascending. At most as many as fit a line: call again until none come."`
 }
 
 // StripInput is the data of the kernel's own Capability.Strip: these processes are gone, and so are their tokens.
 type StripInput struct {
-	PIDs []int64 `json:"pids" doc:"Processes that have no token from now on."`
+	PIDs []int64 `json:"pids" keep:"always" doc:"Processes that have no token from now on."`
 }
 
 // CheckInput is the data of Capability.Check.
 type CheckInput struct {
-	PID        int64    `json:"pid" min:"0" doc:"Process to check for."`
-	Syscall    string   `json:"syscall" minlen:"1" doc:"Type or code of the syscall."`
-	ResourceID *string  `json:"resource_id,omitzero" minlen:"1" doc:"Resource that the call would name: looked at for Syscall.Alloc, Release and Query."`
-	Amount     *float64 `json:"amount,omitzero" min:"0" doc:"Units of it that the call would take or give back. Default 0."`
+	PID        int64    `json:"pid" keep:"always" min:"0" doc:"Process to check for."`
+	Syscall    string   `json:"syscall" keep:"always" minlen:"1" doc:"Type or code of the syscall."`
+	ResourceID *string  `json:"resource_id,omitzero" keep:"always" minlen:"1" doc:"Resource that the call would name: looked at for Syscall.Alloc, Release and Query."`
+	Amount     *float64 `json:"amount,omitzero" keep:"always" min:"0" doc:"Units of it that the call would take or give back. Default 0."`
 }
 
 // CheckOutput is what Capability.Check answers.
 type CheckOutput struct {
-	Allowed bool   `json:"allowed" doc:"Whether the call would pass capability and quota now."`
-	Reason  string `json:"reason,omitzero" doc:"Why it would not: the message that the call would get."`
+	Allowed bool   `json:"allowed" keep:"always" doc:"Whether the call would pass capability and quota now."`
+	Reason  string `json:"reason,omitzero" keep:"always" doc:"Why it would not: the message that the call would get."`
 }
 
 // CapabilityGetInput is the data of Capability.Get.
 type CapabilityGetInput struct {
-	PID *int64 `json:"pid,omitzero" min:"0" doc:"Process to show. Default: the caller."`
+	PID *int64 `json:"pid,omitzero" keep:"always" min:"0" doc:"Process to show. Default: the caller."`
 }
 
 // CapabilityGetOutput is what Capability.Get answers.
 type CapabilityGetOutput struct {
 	Token
-	Effective Effective          `json:"effective" doc:"What the token allows now: what was granted, cut down to what the granters may do."`
-	Held      map[string]float64 `json:"held" doc:"Units that it holds, by resource: of each that it has a quota of, and of what it holds beyond those."`
-	HeldBelow map[string]float64 `json:"held_below,omitzero" doc:"Units that others hold by its grants, by resource: they count against its quota too."`
+	Effective Effective          `json:"effective" keep:"always" doc:"What the token allows now: what was granted, cut down to what the granters may do."`
+	Held      map[string]Decimal `json:"held" keep:"always" doc:"Units that it holds, by resource: of each that it has a quota of, and of what it holds beyond those."`
+	HeldBelow map[string]Decimal `json:"held_below,omitzero" keep:"always" doc:"Units that others hold by its grants, by resource: they count against its quota too."`
 }
 
 // Effective is what is left of a token.
 type Effective struct {
-	AllowedSyscalls []string           `json:"allowed_syscalls" doc:"What it may call now, sorted."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas" doc:"Most units that it may hold at once, by resource."`
-	ExpiresAtTick   *int64             `json:"expires_at_tick" null:"allowed" doc:"Last tick at which any of it holds; null: it does not expire."`
-	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch; absent: nothing."`
+	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" doc:"What it may call now, sorted."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas" keep:"always" doc:"Most units that it may hold at once, by resource."`
+	ExpiresAtTick   *int64             `json:"expires_at_tick" keep:"always" null:"allowed" doc:"Last tick at which any of it holds; null: it does not expire."`
+	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch; absent: nothing."`
 }
 
-func capabilityRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Capability.Grant", Kind: KindCommand, Domain: Capability, Input: TypeOf[GrantInput](), Output: TypeOf[GrantOutput](),
-			Description: "Grants a process what it may call and hold, in place of all that it was granted before, or added to it. An agent grants only to its descendants, and no more than it may do itself, then and later.",
-		},
-		{
-			Type: "Capability.GrantDefault", Kind: KindCommand, Domain: Capability, Input: TypeOf[GrantDefaultInput](), Output: TypeOf[GrantOutput](),
-			Description: "Grants a process the ten syscalls of the capability model, Ipc.Receive and 200 units of each resource, in place of all that it was granted before.",
-		},
-		{
-			Type: "Capability.Revoke", Kind: KindCommand, Domain: Capability, Urgent: true, Input: TypeOf[RevokeInput](), Output: TypeOf[RevokeOutput](),
-			Description: "Takes a process's token away, and with it all that was granted from it. An agent revokes only its descendants'. What the process holds stays with it until it is released.",
-		},
-		{
-			Type: "Capability.RevokeExpired", Kind: KindCommand, Domain: Capability, Input: TypeOf[RevokeExpiredInput](), Output: TypeOf[RevokeExpiredOutput](),
-			Description: "Takes away every token that has expired.",
-		},
-		{
-			Type: "Capability.Endow", Kind: KindCommand, Domain: Capability, Input: TypeOf[EndowInput](), Output: TypeOf[Token](), Internal: true,
-			Description: "The kernel grants to a process that is about to be.",
-		},
-		{
-			Type: "Capability.Strip", Kind: KindCommand, Domain: Capability, Input: TypeOf[StripInput](), Output: TypeOf[SuccessOutput](), Internal: true,
-			Description: "The kernel takes away the tokens of processes that are gone.",
-		},
-	}
+// The syscalls of this file.
+var (
+	CapabilityGrant = NewCommand[GrantInput, GrantOutput](Syscall{
+		Type: "Capability.Grant", Domain: Capability,
+		Description: "Grants a process what it may call and hold, in place of all that it was granted before, or added to it. An agent grants only to its descendants, and no more than it may do itself, then and later.",
+	})
+
+	CapabilityGrantDefault = NewCommand[GrantDefaultInput, GrantOutput](Syscall{
+		Type: "Capability.GrantDefault", Domain: Capability,
+		Description: "Grants a process the ten syscalls of the capability model, Ipc.Receive and 200 units of each resource, in place of all that it was granted before.",
+	})
+
+	CapabilityRevoke = NewCommand[RevokeInput, RevokeOutput](Syscall{
+		Type: "Capability.Revoke", Domain: Capability, Urgent: true,
+		Description: "Takes a process's token away, and with it all that was granted from it. An agent revokes only its descendants'. What the process holds stays with it until it is released.",
+	})
+
+	CapabilityRevokeExpired = NewCommand[RevokeExpiredInput, RevokeExpiredOutput](Syscall{
+		Type: "Capability.RevokeExpired", Domain: Capability,
+		Description: "Takes away every token that has expired.",
+	})
+
+	CapabilityEndow = NewStep[EndowInput, Token](Syscall{
+		Type: "Capability.Endow", Domain: Capability,
+		Description: "The kernel grants to a process that is about to be.",
+	})
+
+	CapabilityStrip = NewStep[StripInput, SuccessOutput](Syscall{
+		Type: "Capability.Strip", Domain: Capability,
+		Description: "The kernel takes away the tokens of processes that are gone.",
+	})
+)
+
+func capabilityRows() []*Syscall {
+	return []*Syscall{CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall}
 }

@@ -12,21 +12,21 @@ const Crypto Domain = "crypto"
 // SealInput is the data of Crypto.Seal.
 type SealInput struct {
 	Target
-	Plaintext string  `json:"plaintext" secret:"always" doc:"Text to seal, at most 8000 bytes together with aad. What is no text is to be written as text first, such as in base64."`
-	AAD       *string `json:"aad,omitzero" minlen:"1" doc:"Text that goes with the value in the clear and cannot be changed, at most 1024 bytes, such as the key that it is stored under. It is no secret: the journal keeps it."`
+	Plaintext string  `json:"plaintext" keep:"never" doc:"Text to seal, at most 8000 bytes together with aad. What is no text is to be written as text first, such as in base64."`
+	AAD       *string `json:"aad,omitzero" keep:"always" minlen:"1" doc:"Text that goes with the value in the clear and cannot be changed, at most 1024 bytes, such as the key that it is stored under. It is no secret: the journal keeps it."`
 }
 
 // SealOutput is what Crypto.Seal answers.
 type SealOutput struct {
-	Value string `json:"value" doc:"The sealed value, which begins with pwenc:v1:."`
-	KeyID string `json:"kid" doc:"Key that it was sealed with, such as ssh-fp:SHA256:…."`
+	Value string `json:"value" keep:"always" doc:"The sealed value, which begins with pwenc:v1:."`
+	KeyID string `json:"kid" keep:"always" doc:"Key that it was sealed with, such as ssh-fp:SHA256:…."`
 }
 
 // OpenInput is the data of Crypto.Open.
 type OpenInput struct {
 	Target
-	Value string  `json:"value" minlen:"1" secret:"failed" doc:"The sealed value, from pwenc:v1: to its end."`
-	AAD   *string `json:"aad,omitzero" minlen:"1" doc:"What the value has to carry in the clear. Default: it is not looked at."`
+	Value string  `json:"value" keep:"applied" minlen:"1" doc:"The sealed value, from pwenc:v1: to its end."`
+	AAD   *string `json:"aad,omitzero" keep:"always" minlen:"1" doc:"What the value has to carry in the clear. Default: it is not looked at."`
 }
 
 // Confidential holds for every value: one that does not open may be a secret that was never sealed.
@@ -34,34 +34,39 @@ func (in *OpenInput) Confidential() bool { return true }
 
 // OpenOutput is what Crypto.Open answers.
 type OpenOutput struct {
-	Plaintext string `json:"plaintext" doc:"The text that was sealed."`
+	Plaintext string `json:"plaintext" keep:"never" doc:"The text that was sealed."`
 }
 
 // DeriveInput is the data of Crypto.Derive.
 type DeriveInput struct {
 	Target
-	KeyID *string `json:"kid,omitzero" minlen:"1" doc:"Key that the kernel has to seal with, such as that of a value at hand. Default: whichever it has."`
+	KeyID *string `json:"kid,omitzero" keep:"always" minlen:"1" doc:"Key that the kernel has to seal with, such as that of a value at hand. Default: whichever it has."`
 }
 
 // DeriveOutput is what Crypto.Derive answers.
 type DeriveOutput struct {
-	KeyID string `json:"kid" doc:"Key that the kernel seals with, such as ssh-fp:SHA256:…: the fingerprint of the SSH key that it is derived from."`
-	Alg   string `json:"alg" doc:"Cipher that it seals with, A256GCM."`
+	KeyID string `json:"kid" keep:"always" doc:"Key that the kernel seals with, such as ssh-fp:SHA256:…: the fingerprint of the SSH key that it is derived from."`
+	Alg   string `json:"alg" keep:"always" doc:"Cipher that it seals with, A256GCM."`
 }
 
-func cryptoRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Crypto.Seal", Kind: KindCommand, Domain: Crypto, Alone: true, Input: TypeOf[SealInput](), Output: TypeOf[SealOutput](),
-			Description: "Seals a text with the kernel's key: the value that it answers may be stored and shown, and is what vault/ takes. It is another value each time, so an idempotency key has no effect.",
-		},
-		{
-			Type: "Crypto.Open", Kind: KindQuery, Domain: Crypto, Alone: true, Grant: ByName, Input: TypeOf[OpenInput](), Output: TypeOf[OpenOutput](),
-			Description: "Opens a value that was sealed with the kernel's key. An agent needs a grant that names it: neither Crypto.* nor * includes it.",
-		},
-		{
-			Type: "Crypto.Derive", Kind: KindQuery, Domain: Crypto, Alone: true, Input: TypeOf[DeriveInput](), Output: TypeOf[DeriveOutput](),
-			Description: "Makes the kernel's sealing key ready, and names it. The key itself never leaves the kernel.",
-		},
-	}
+// The syscalls of this file.
+var (
+	CryptoSeal = NewCommand[SealInput, SealOutput](Syscall{
+		Type: "Crypto.Seal", Domain: Crypto, Alone: true,
+		Description: "Seals a text with the kernel's key: the value that it answers may be stored and shown, and is what vault/ takes. It is another value each time, so an idempotency key has no effect.",
+	})
+
+	CryptoOpen = NewQuery[OpenInput, OpenOutput](Syscall{
+		Type: "Crypto.Open", Domain: Crypto, Grant: ByName, Alone: true,
+		Description: "Opens a value that was sealed with the kernel's key. An agent needs a grant that names it: neither Crypto.* nor * includes it.",
+	})
+
+	CryptoDerive = NewQuery[DeriveInput, DeriveOutput](Syscall{
+		Type: "Crypto.Derive", Domain: Crypto, Alone: true,
+		Description: "Makes the kernel's sealing key ready, and names it. The key itself never leaves the kernel.",
+	})
+)
+
+func cryptoRows() []*Syscall {
+	return []*Syscall{CryptoSeal.Syscall, CryptoOpen.Syscall, CryptoDerive.Syscall}
 }

@@ -7,35 +7,38 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // MaxDepth is how many arrays and objects may be open at once in a frame, its envelope counted (PROTOCOL 2).
-const MaxDepth = 64
+const MaxDepth = jsontype.MaxDepth
 
 // Decode reads one frame, without its line ending. It refuses what is not strict JSON (InvalidJSON) and what is not
 // an envelope of its dialect (SchemaViolation); fallback is the dialect to answer in where the frame shows none.
 // With an error the Message holds what could be read of dialect, type, id and correlation.
 func Decode(line []byte, fallback Dialect) (Message, *Error) {
 	m := Message{Dialect: fallback}
-	var frame plainObject
-	if frame.scanLine(line) {
+	var frame jsontype.Object
+	if frame.Scan(line) {
 		var e envelope
-		for k := range frame.count {
-			e.take(frame.member(line, k))
+		for k := range frame.Len() {
+			e.take(frame.Member(line, k))
 		}
 		return m, m.decodeEnvelope(&e)
 	}
-	if tooDeep(line, MaxDepth) {
-		return m, Errorf(InvalidJSON, "Invalid JSON: nested deeper than %d levels", MaxDepth)
+	if jsontype.TooDeep(line, MaxDepth) {
+		return m, fault.WireInvalidJSON.New("Invalid JSON: nested deeper than %d levels", MaxDepth)
 	}
 	if !jsontext.Value(line).IsValid() {
-		return m, Errorf(InvalidJSON, "Invalid JSON: %s", syntaxFault(line))
+		return m, fault.WireInvalidJSON.New("Invalid JSON: %s", syntaxFault(line))
 	}
-	if i := skipSpace(line, 0); line[i] != '{' {
+	if i := jsontype.SkipSpace(line, 0); line[i] != '{' {
 		return m, violation("", "the message must be a JSON object")
 	}
 	var e envelope
-	members(line, func(name, value []byte) bool {
+	jsontype.Members(line, func(name, value []byte) bool {
 		e.take(name, value)
 		return true
 	})
@@ -46,15 +49,11 @@ func Decode(line []byte, fallback Dialect) (Message, *Error) {
 // the payload of a message: so deep that the answer fits MaxDepth, and a page of Audit.Log with the record of it does too.
 const MaxKeptDepth = MaxDepth - 8
 
-// ValidWithin reports whether text is one strict JSON value with at most depth arrays and objects open at once.
-func ValidWithin(text []byte, depth int) bool {
-	return !tooDeep(text, depth) && jsontext.Value(text).IsValid()
-}
+// ValidWithin is jsontype.ValidWithin.
+func ValidWithin(text []byte, depth int) bool { return jsontype.ValidWithin(text, depth) }
 
-// Valid reports whether text is one strict JSON value within MaxDepth: what may stand as a message's data.
-func Valid(text []byte) bool {
-	return !tooDeep(text, MaxDepth) && jsontext.Value(text).IsValid()
-}
+// Valid is jsontype.Valid.
+func Valid(text []byte) bool { return jsontype.Valid(text) }
 
 // envelope holds the raw members that matter, nil where absent.
 type envelope struct{ kind, typ, name, data, payload, metadata []byte }
@@ -93,8 +92,8 @@ func (m *Message) decodeEnvelope(e *envelope) *Error {
 	metaFault := m.Meta.decode(e.metadata, m.Dialect)
 
 	n := m.Dialect.names()
-	if fault := m.decodeKind(kind, n.kind); fault != nil {
-		return fault
+	if err := m.decodeKind(kind, n.kind); err != nil {
+		return err
 	}
 	if m.Type == "" {
 		return typeFault(typ, n.typ)
@@ -111,7 +110,7 @@ func (m *Message) decodeKind(raw []byte, member string) *Error {
 		return violation(member, "missing required field: %s", member)
 	}
 	if raw[0] == '"' {
-		m.Kind = parseKind(unquote(raw), m.Dialect)
+		m.Kind = parseKind(jsontype.Unquote(raw), m.Dialect)
 	}
 	if m.Kind == 0 {
 		return violation(member, "%s must be one of command, query, event, %s, error", member, KindReply.word(m.Dialect))
@@ -124,8 +123,8 @@ func readType(raw []byte) string {
 	if raw == nil || raw[0] != '"' {
 		return ""
 	}
-	text := unquote(raw)
-	if row, ok := table().byType[string(text)]; ok {
+	text := jsontype.Unquote(raw)
+	if row, ok := table().byType[string(text)]; ok && row.Type == string(text) {
 		return row.Type
 	}
 	if typ := string(text); ValidType(typ) {
@@ -143,7 +142,7 @@ func typeFault(raw []byte, member string) *Error {
 
 // syntaxFault says why line is not strict JSON, for people: the first fault with its place.
 func syntaxFault(line []byte) string {
-	if skipSpace(line, 0) == len(line) {
+	if jsontype.SkipSpace(line, 0) == len(line) {
 		return "empty line"
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(line))
@@ -151,16 +150,16 @@ func syntaxFault(line []byte) string {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 			return "it ends in the middle of a value"
 		}
-		return clip(withoutValue(strings.TrimPrefix(err.Error(), "jsontext: ")))
+		return fault.Clip(withoutValue(strings.TrimPrefix(err.Error(), "jsontext: ")))
 	}
 	return "trailing data after the first value"
 }
 
-// withoutValue is a fault without the part of a value that it quotes: what was meant for somebody else is not repeated.
-func withoutValue(fault string) string {
-	before, rest, _ := strings.Cut(fault, " `")
+// withoutValue is an error text without the part of a value that it quotes: what was meant for somebody else is not repeated.
+func withoutValue(text string) string {
+	before, rest, _ := strings.Cut(text, " `")
 	if end := strings.LastIndexByte(rest, '`'); end >= 0 {
 		return before + rest[end+1:]
 	}
-	return fault
+	return text
 }

@@ -6,15 +6,15 @@ const Delta Domain = "delta"
 // CommitDeltaInput is the data of Syscall.CommitDelta.
 type CommitDeltaInput struct {
 	Target
-	AgentID             *string            `json:"agent_id,omitzero" minlen:"1" maxlen:"256" doc:"Agent whose memory changes. Default: the caller's."`
-	IntentType          *string            `json:"intent_type,omitzero" maxlen:"256" doc:"Kind of intent that led to it."`
-	ActionType          *string            `json:"action_type,omitzero" maxlen:"256" doc:"Kind of action that was taken."`
-	Outcome             *string            `json:"outcome,omitzero" maxlen:"1024" doc:"How it went."`
-	Changes             map[string]Value   `json:"changes,omitzero" doc:"JSON merge patch (RFC 7386) on the agent's state: null removes a member."`
-	ChangesRef          *BlobRef           `json:"changesRef,omitzero" doc:"The changes, by reference: a file in the blob directory that holds one JSON object of at most 1000000 bytes."`
-	ResourceChanges     map[string]float64 `json:"resource_changes,omitzero" doc:"What was gained and lost, by resource; it is summed up."`
-	RelationshipChanges map[string]float64 `json:"relationship_changes,omitzero" doc:"How relations changed, by agent; it is summed up."`
-	GovernanceViolation *bool              `json:"governance_violation,omitzero" doc:"Whether a rule was broken; it is counted."`
+	AgentID             *string            `json:"agent_id,omitzero" keep:"always" minlen:"1" maxlen:"256" doc:"Agent whose memory changes. Default: the caller's."`
+	IntentType          *string            `json:"intent_type,omitzero" keep:"always" maxlen:"256" doc:"Kind of intent that led to it."`
+	ActionType          *string            `json:"action_type,omitzero" keep:"always" maxlen:"256" doc:"Kind of action that was taken."`
+	Outcome             *string            `json:"outcome,omitzero" keep:"always" maxlen:"1024" doc:"How it went."`
+	Changes             map[string]Value   `json:"changes,omitzero" keep:"always" doc:"JSON merge patch (RFC 7386) on the agent's state: null removes a member."`
+	ChangesRef          *BlobRef           `json:"changesRef,omitzero" keep:"always" doc:"The changes, by reference: a file in the blob directory that holds one JSON object of at most 1000000 bytes."`
+	ResourceChanges     map[string]float64 `json:"resource_changes,omitzero" keep:"always" doc:"What was gained and lost, by resource; it is summed up."`
+	RelationshipChanges map[string]float64 `json:"relationship_changes,omitzero" keep:"always" doc:"How relations changed, by agent; it is summed up."`
+	GovernanceViolation *bool              `json:"governance_violation,omitzero" keep:"always" doc:"Whether a rule was broken; it is counted."`
 }
 
 // Reference implements Referring. There may be no changes at all.
@@ -24,89 +24,91 @@ func (in *CommitDeltaInput) Reference() (member string, given bool, ref *BlobRef
 
 // CommitDeltaOutput is what Syscall.CommitDelta answers.
 type CommitDeltaOutput struct {
-	AgentID  string `json:"agent_id" doc:"The agent."`
-	DeltaSeq int64  `json:"delta_seq" doc:"Number of the delta among the agent's, from 1, never used again."`
+	AgentID  string `json:"agent_id" keep:"always" doc:"The agent."`
+	DeltaSeq int64  `json:"delta_seq" keep:"always" doc:"Number of the delta among the agent's, from 1, never used again."`
 }
 
 // RollbackInput is the data of Syscall.Rollback.
 type RollbackInput struct {
 	Target
-	ToTick  int64   `json:"to_tick" min:"0" doc:"Deltas of later ticks are dropped."`
-	AgentID *string `json:"agent_id,omitzero" minlen:"1" maxlen:"256" doc:"Agent to roll back. Default: the caller's."`
+	ToTick  int64   `json:"to_tick" keep:"always" min:"0" doc:"Deltas of later ticks are dropped."`
+	AgentID *string `json:"agent_id,omitzero" keep:"always" minlen:"1" maxlen:"256" doc:"Agent to roll back. Default: the caller's."`
 }
 
 // RollbackOutput is what Syscall.Rollback answers.
 type RollbackOutput struct {
-	RolledBackTo int64 `json:"rolled_back_to" doc:"The tick."`
-	Dropped      int64 `json:"dropped" doc:"Number of deltas that were dropped."`
+	RolledBackTo int64 `json:"rolled_back_to" keep:"always" doc:"The tick."`
+	Dropped      int64 `json:"dropped" keep:"always" doc:"Number of deltas that were dropped."`
 }
 
 // CheckpointInput is the data of Syscall.Checkpoint.
 type CheckpointInput struct {
 	Target
-	AgentID *string `json:"agent_id,omitzero" minlen:"1" maxlen:"256" doc:"Agent whose deltas are counted. Default: the caller's; the operator's call counts all."`
+	AgentID *string `json:"agent_id,omitzero" keep:"always" minlen:"1" maxlen:"256" doc:"Agent whose deltas are counted. Default: the caller's; the operator's call counts all."`
 }
 
 // CheckpointOutput is what Syscall.Checkpoint answers.
 type CheckpointOutput struct {
-	TotalDeltas  int64 `json:"total_deltas" doc:"Number of deltas that are in force."`
-	CheckpointID int64 `json:"checkpoint_id" doc:"Number of the checkpoint, from 1, never used again."`
+	TotalDeltas  int64 `json:"total_deltas" keep:"always" doc:"Number of deltas that are in force."`
+	CheckpointID int64 `json:"checkpoint_id" keep:"always" doc:"Number of the checkpoint, from 1, never used again."`
 }
 
 // GetStateInput is the data of Syscall.GetState.
 type GetStateInput struct {
 	Target
-	TargetPID *int64 `json:"target_pid,omitzero" min:"1" doc:"Process to describe. Default: the caller."`
-	AtTick    *int64 `json:"at_tick,omitzero" min:"0" doc:"Fold memory up to and including this tick. Default: all of it."`
+	TargetPID *int64 `json:"target_pid,omitzero" keep:"always" min:"1" doc:"Process to describe. Default: the caller."`
+	AtTick    *int64 `json:"at_tick,omitzero" keep:"always" min:"0" doc:"Fold memory up to and including this tick. Default: all of it."`
 }
 
 // GetStateOutput is what Syscall.GetState answers.
 type GetStateOutput struct {
 	Descriptor
-	Memory *FoldedMemory `json:"memory,omitzero" doc:"The agent's memory, where it has any."`
+	Memory *FoldedMemory `json:"memory,omitzero" keep:"always" doc:"The agent's memory, where it has any."`
 }
 
 // FoldedMemory is what an agent's deltas come to.
 type FoldedMemory struct {
-	State         Value              `json:"state" doc:"The merge patches of the deltas, applied in order."`
-	Resources     map[string]float64 `json:"resources" doc:"Sums of the resource changes."`
-	Relationships map[string]float64 `json:"relationships" doc:"Sums of the relationship changes."`
-	Deltas        int64              `json:"deltas" doc:"Number of deltas folded."`
-	Violations    int64              `json:"violations" doc:"Number of those that broke a rule."`
+	State         Value              `json:"state" keep:"always" doc:"The merge patches of the deltas, applied in order."`
+	Resources     map[string]float64 `json:"resources" keep:"always" doc:"Sums of the resource changes."`
+	Relationships map[string]float64 `json:"relationships" keep:"always" doc:"Sums of the relationship changes."`
+	Deltas        int64              `json:"deltas" keep:"always" doc:"Number of deltas folded."`
+	Violations    int64              `json:"violations" keep:"always" doc:"Number of those that broke a rule."`
 }
 
 // DeltaDropInput is the data of the kernel's own Delta.Drop: a rollback, whoever asked for it, of the named agent.
 type DeltaDropInput struct {
-	AgentID string `json:"agent_id" doc:"Agent whose deltas are dropped."`
-	ToTick  int64  `json:"to_tick" min:"0" doc:"Deltas of later ticks are dropped."`
+	AgentID string `json:"agent_id" keep:"always" doc:"Agent whose deltas are dropped."`
+	ToTick  int64  `json:"to_tick" keep:"always" min:"0" doc:"Deltas of later ticks are dropped."`
 }
 
-func deltaRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Syscall.CommitDelta", Code: "SYS_COMMIT_DELTA", Kind: KindCommand, Domain: Delta,
-			Input: TypeOf[CommitDeltaInput](), Output: TypeOf[CommitDeltaOutput](),
-			Description: "Adds a delta to an agent's memory, at the kernel's tick.",
-		},
-		{
-			Type: "Syscall.Rollback", Code: "SYS_ROLLBACK", Kind: KindCommand, Domain: Delta,
-			Input: TypeOf[RollbackInput](), Output: TypeOf[RollbackOutput](),
-			Description: "Drops the deltas that an agent's memory gained after a tick. The audit log keeps both.",
-		},
-		{
-			Type: "Delta.Drop", Kind: KindCommand, Domain: Delta, Internal: true,
-			Input: TypeOf[DeltaDropInput](), Output: TypeOf[SuccessOutput](),
-			Description: "The kernel's own: carries out a rollback.",
-		},
-		{
-			Type: "Syscall.Checkpoint", Code: "SYS_CHECKPOINT", Kind: KindCommand, Domain: Delta,
-			Input: TypeOf[CheckpointInput](), Output: TypeOf[CheckpointOutput](),
-			Description: "Numbers a checkpoint of agent memory and counts the deltas in force.",
-		},
-		{
-			Type: "Syscall.GetState", Code: "SYS_GET_STATE", Kind: KindQuery, Domain: Delta,
-			Input: TypeOf[GetStateInput](), Output: TypeOf[GetStateOutput](),
-			Description: "Describes a process, with its agent's memory folded up to a tick. An agent may read its own state only.",
-		},
-	}
+// The syscalls of this file.
+var (
+	SyscallCommitDelta = NewCommand[CommitDeltaInput, CommitDeltaOutput](Syscall{
+		Type: "Syscall.CommitDelta", Code: "SYS_COMMIT_DELTA", Domain: Delta,
+		Description: "Adds a delta to an agent's memory, at the kernel's tick.",
+	})
+
+	SyscallRollback = NewCommand[RollbackInput, RollbackOutput](Syscall{
+		Type: "Syscall.Rollback", Code: "SYS_ROLLBACK", Domain: Delta,
+		Description: "Drops the deltas that an agent's memory gained after a tick. The audit log keeps both.",
+	})
+
+	DeltaDrop = NewStep[DeltaDropInput, SuccessOutput](Syscall{
+		Type: "Delta.Drop", Domain: Delta,
+		Description: "The kernel's own: carries out a rollback.",
+	})
+
+	SyscallCheckpoint = NewCommand[CheckpointInput, CheckpointOutput](Syscall{
+		Type: "Syscall.Checkpoint", Code: "SYS_CHECKPOINT", Domain: Delta,
+		Description: "Numbers a checkpoint of agent memory and counts the deltas in force.",
+	})
+
+	SyscallGetState = NewQuery[GetStateInput, GetStateOutput](Syscall{
+		Type: "Syscall.GetState", Code: "SYS_GET_STATE", Domain: Delta,
+		Description: "Describes a process, with its agent's memory folded up to a tick. An agent may read its own state only.",
+	})
+)
+
+func deltaRows() []*Syscall {
+	return []*Syscall{SyscallCommitDelta.Syscall, SyscallRollback.Syscall, DeltaDrop.Syscall, SyscallCheckpoint.Syscall, SyscallGetState.Syscall}
 }

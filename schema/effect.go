@@ -2,14 +2,14 @@ package schema
 
 // EffectEnd is the data of the command that ends what a call had done outside the kernel: an Outcome of the syscall table.
 type EffectEnd struct {
-	Intent  int64  `json:"intent" min:"0" doc:"Entry of the journal that the call is."`
-	Type    string `json:"type" doc:"Syscall that was called."`
-	PID     int64  `json:"pid" min:"0" doc:"Process that it was called as."`
-	Ran     bool   `json:"ran" doc:"Whether it was begun: where it was not, nothing has happened."`
-	Outcome Value  `json:"outcome" doc:"What came of it, in the form of an entry's outcome."`
+	Intent  int64  `json:"intent" keep:"always" min:"0" doc:"Entry of the journal that the call is."`
+	Type    string `json:"type" keep:"always" doc:"Syscall that was called."`
+	PID     int64  `json:"pid" keep:"always" min:"0" doc:"Process that it was called as."`
+	Ran     bool   `json:"ran" keep:"always" doc:"Whether it was begun: where it was not, nothing has happened."`
+	Outcome Value  `json:"outcome" keep:"always" doc:"What came of it, in the form of an entry's outcome."`
 
-	Causation string `json:"causation,omitzero" doc:"What the call named as its own cause."`
-	Unknown   bool   `json:"unknown,omitzero" doc:"Whether the kernel stopped while it was under way, so that its outcome is not known."`
+	Causation string `json:"causation,omitzero" keep:"always" doc:"What the call named as its own cause."`
+	Unknown   bool   `json:"unknown,omitzero" keep:"always" doc:"Whether the kernel stopped while it was under way, so that its outcome is not known."`
 }
 
 // EndOf returns what a journaled message says of the end of an effect, nil where it is no such end.
@@ -31,4 +31,10 @@ func (in *EffectEnd) Result() ([]byte, *Error) {
 		return nil, fault
 	}
 	return outcome.Data, outcome.Err
+}
+
+// Ended is the request that ends an effect of the row.
+func (s *Syscall) Ended(end *EffectEnd) Request {
+	row, _ := Lookup(s.Outcome)
+	return Request{Row: row, Input: end}
 }

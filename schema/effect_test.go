@@ -23,7 +23,7 @@ func TestOutcomesOfTheTable(t *testing.T) {
 			t.Errorf("%s: %+v ends in %+v", row.Type, row, end)
 			continue
 		}
-		in, fault := end.Input.Decode([]byte(`{"intent":1,"type":"a","pid":0,"ran":true,"outcome":null}`))
+		in, fault := end.Input().Decode([]byte(`{"intent":1,"type":"a","pid":0,"ran":true,"outcome":null}`))
 		if _, ok := in.(*schema.EffectEnd); !ok || fault != nil {
 			t.Errorf("%s takes %T, %v", end.Type, in, fault)
 		}

@@ -2,11 +2,9 @@ package schema
 
 import (
 	"strconv"
-	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // AppendMessage appends m as one line in its own dialect, its '\n' included. Data must be one valid JSON value on one
@@ -15,7 +13,7 @@ func AppendMessage(dst []byte, m *Message) []byte {
 	dst = appendData(appendHead(dst, m.Dialect, m.Kind, m.Type), m.Data)
 	if m.Meta.Present {
 		dst = append(dst, `,"metadata":{"id":`...)
-		dst = appendString(dst, m.Meta.ID)
+		dst = jsontype.AppendString(dst, m.Meta.ID)
 		dst = append(dst, `,"timestamp":`...)
 		dst = strconv.AppendInt(dst, m.Meta.Timestamp, 10)
 		dst = appendMember(dst, `,"correlation":`, m.Meta.Correlation)
@@ -65,13 +63,13 @@ func appendHead(dst []byte, d Dialect, k Kind, typ string) []byte {
 		dst = append(dst, `{"type":"`...)
 		dst = append(dst, k.word(d)...)
 		dst = append(dst, `","name":`...)
-		dst = appendString(dst, typ)
+		dst = jsontype.AppendString(dst, typ)
 		return append(dst, `,"payload":`...)
 	}
 	dst = append(dst, `{"kind":"`...)
 	dst = append(dst, k.word(d)...)
 	dst = append(dst, `","type":`...)
-	dst = appendString(dst, typ) // a client may try to send any type
+	dst = jsontype.AppendString(dst, typ) // a client may try to send any type
 	return append(dst, `,"data":`...)
 }
 
@@ -114,20 +112,8 @@ func appendMember(dst []byte, name, value string) []byte {
 	if value == "" {
 		return dst
 	}
-	return appendString(append(dst, name...), value)
+	return jsontype.AppendString(append(dst, name...), value)
 }
 
-// AppendString appends s as a JSON string; bytes that are not UTF-8 become U+FFFD.
-func AppendString(dst []byte, s string) []byte { return appendString(dst, s) }
-
-func appendString(dst []byte, s string) []byte {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			quoted, _ := jsontext.AppendQuote(dst, s) // the error says that bad UTF-8 was replaced
-			return quoted
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
-}
+// AppendString is jsontype.AppendString.
+func AppendString(dst []byte, s string) []byte { return jsontype.AppendString(dst, s) }

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -46,17 +45,4 @@ func ClassOf(status int) Class { return fault.KindOf(status) }
 // violation is an envelope fault at the named member (PROTOCOL 3: the message begins "Schema validation failed:").
 func violation(field, format string, args ...any) *Error {
 	return fault.WireSchema.New("Schema validation failed: "+format, args...).At(field)
-}
-
-// clip shortens what a client wrote for the message that repeats it: an answer must fit a line.
-func clip(s string) string {
-	const most = 256 // bytes
-	if len(s) <= most {
-		return s
-	}
-	end := most
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
 }

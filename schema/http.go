@@ -5,29 +5,29 @@ const Http Domain = "http"
 
 // HTTPGrant is what a process may fetch: nothing without one.
 type HTTPGrant struct {
-	Hosts []string `json:"hosts" minlen:"1" maxlen:"260" doc:"Hosts that it may fetch from: api.example.com, *.example.com for all below a name, an address such as 192.0.2.1 or [2001:db8::1], or * for any name. A port may follow; without one it is that of the scheme."`
-	Plain bool     `json:"plain,omitzero" doc:"Whether http: is allowed beside https:."`
-	Open  bool     `json:"open,omitzero" doc:"Whether a sealed header value is opened for it, just before it is sent over https:."`
+	Hosts []string `json:"hosts" keep:"always" minlen:"1" maxlen:"260" doc:"Hosts that it may fetch from: api.example.com, *.example.com for all below a name, an address such as 192.0.2.1 or [2001:db8::1], or * for any name. A port may follow; without one it is that of the scheme."`
+	Plain bool     `json:"plain,omitzero" keep:"always" doc:"Whether http: is allowed beside https:."`
+	Open  bool     `json:"open,omitzero" keep:"always" doc:"Whether a sealed header value is opened for it, just before it is sent over https:."`
 }
 
 // HTTPFetchInput is the data of Http.Fetch (MESSAGE appendix D).
 type HTTPFetchInput struct {
 	Target
-	URL     string            `json:"url" minlen:"1" maxlen:"8192" secret:"url" doc:"Address to fetch, such as https://api.example.com/data. http: needs a grant."`
-	Method  *string           `json:"method,omitzero" enum:"GET POST PUT DELETE PATCH" doc:"Method. Default GET. POST and PUT need a body."`
-	Headers map[string]string `json:"headers,omitzero" secret:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, where the capability allows it; the journal keeps it sealed. What else lets somebody in (names with auth, cookie, token, secret, pass, credential, session, api-key, jwt, assertion or otp, and those that end with key, but for Idempotency-Key) is not in the journal; any other value is, as it is."`
-	Body    *string           `json:"body,omitzero" doc:"Body to send, a string. Not sent with GET."`
-	BodyRef *BlobRef          `json:"bodyRef,omitzero" doc:"Body to send, by reference: a file in the blob directory, or data. In place of body."`
-	Timeout *float64          `json:"timeout,omitzero" min:"1" max:"30000" doc:"Milliseconds that it may take in all. Default 5000, at most 30000."`
+	URL     string            `json:"url" keep:"url" minlen:"1" maxlen:"8192" doc:"Address to fetch, such as https://api.example.com/data. http: needs a grant."`
+	Method  *string           `json:"method,omitzero" keep:"always" enum:"GET POST PUT DELETE PATCH" doc:"Method. Default GET. POST and PUT need a body."`
+	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, where the capability allows it; the journal keeps it sealed. What else lets somebody in (names with auth, cookie, token, secret, pass, credential, session, api-key, jwt, assertion or otp, and those that end with key, but for Idempotency-Key) is not in the journal; any other value is, as it is."`
+	Body    *string           `json:"body,omitzero" keep:"always" doc:"Body to send, a string. Not sent with GET."`
+	BodyRef *BlobRef          `json:"bodyRef,omitzero" keep:"always" doc:"Body to send, by reference: a file in the blob directory, or data. In place of body."`
+	Timeout *float64          `json:"timeout,omitzero" keep:"always" min:"1" max:"30000" doc:"Milliseconds that it may take in all. Default 5000, at most 30000."`
 }
 
 // BlobRef is a BlobPointer in the data of a syscall (MESSAGE 4.3.2).
 type BlobRef struct {
-	Scheme    string `json:"scheme" enum:"file https data" doc:"Where it is: file or data; https is fetched by whoever gets it."`
-	Path      string `json:"path" minlen:"1" doc:"Absolute path of a file in the blob directory, or what follows data:."`
-	Authority string `json:"authority,omitzero" doc:"Host, of https."`
-	Query     string `json:"query,omitzero" doc:"Query, of https."`
-	Fragment  string `json:"fragment,omitzero" doc:"Fragment, of https."`
+	Scheme    string `json:"scheme" keep:"always" enum:"file https data" doc:"Where it is: file or data; https is fetched by whoever gets it."`
+	Path      string `json:"path" keep:"always" minlen:"1" doc:"Absolute path of a file in the blob directory, or what follows data:."`
+	Authority string `json:"authority,omitzero" keep:"always" doc:"Host, of https."`
+	Query     string `json:"query,omitzero" keep:"always" doc:"Query, of https."`
+	Fragment  string `json:"fragment,omitzero" keep:"always" doc:"Fragment, of https."`
 }
 
 // Pointer is the same, not validated.
@@ -41,26 +41,28 @@ func (r *BlobRef) Valid(field string) *Error {
 
 // HTTPFetchOutput is what Http.Fetch answers.
 type HTTPFetchOutput struct {
-	Status     int64             `json:"status" doc:"Status that the server answered with, 200 to 599. None of them is an error of the call."`
-	Headers    map[string]string `json:"headers" doc:"Headers of the answer, names in lower case."`
-	Body       *string           `json:"body,omitzero" doc:"Body of the answer, where it is text that fits the line."`
-	BodyRef    *BlobRef          `json:"bodyRef,omitzero" doc:"Body of the answer, where it is longer or no text: a file in the blob directory."`
-	Size       int64             `json:"size" doc:"Bytes of the body, unpacked."`
-	Digest     string            `json:"digest" doc:"SHA-256 of the body, in the form sha256-<base64>."`
-	URL        string            `json:"url" doc:"Address that answered, after redirects."`
-	Via        []string          `json:"via,omitzero" doc:"Servers that redirected, in their order, such as https://example.com; absent: none did."`
-	SentDigest string            `json:"sent_digest,omitzero" doc:"SHA-256 of the body that was sent by reference."`
+	Status     int64             `json:"status" keep:"always" doc:"Status that the server answered with, 200 to 599. None of them is an error of the call."`
+	Headers    map[string]string `json:"headers" keep:"always" doc:"Headers of the answer, names in lower case."`
+	Body       *string           `json:"body,omitzero" keep:"always" doc:"Body of the answer, where it is text that fits the line."`
+	BodyRef    *BlobRef          `json:"bodyRef,omitzero" keep:"always" doc:"Body of the answer, where it is longer or no text: a file in the blob directory."`
+	Size       int64             `json:"size" keep:"always" doc:"Bytes of the body, unpacked."`
+	Digest     string            `json:"digest" keep:"always" doc:"SHA-256 of the body, in the form sha256-<base64>."`
+	URL        string            `json:"url" keep:"always" doc:"Address that answered, after redirects."`
+	Via        []string          `json:"via,omitzero" keep:"always" doc:"Servers that redirected, in their order, such as https://example.com; absent: none did."`
+	SentDigest string            `json:"sent_digest,omitzero" keep:"always" doc:"SHA-256 of the body that was sent by reference."`
 }
 
-func httpRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Http.Fetch", Kind: KindCommand, Domain: Http, Alone: true, Outcome: "Http.Fetched", Input: TypeOf[HTTPFetchInput](), Output: TypeOf[HTTPFetchOutput](),
-			Description: "Makes one HTTP request, within limits of time and size. Loopback, private, link-local and reserved addresses are refused, on redirects too. An agent may reach the hosts that its capability lists. Whatever status the server answers with is a reply.",
-		},
-		{
-			Type: "Http.Fetched", Kind: KindCommand, Domain: Http, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
-			Description: "Notes what came of a request.",
-		},
-	}
+// The syscalls of this file.
+var (
+	HTTPFetch = NewEffect[HTTPFetchInput, HTTPFetchOutput](Syscall{
+		Type: "Http.Fetch", Domain: Http,
+		Description: "Makes one HTTP request, within limits of time and size. Loopback, private, link-local and reserved addresses are refused, on redirects too. An agent may reach the hosts that its capability lists. Whatever status the server answers with is a reply.",
+	}, Syscall{
+		Type:        "Http.Fetched",
+		Description: "Notes what came of a request.",
+	})
+)
+
+func httpRows() []*Syscall {
+	return []*Syscall{HTTPFetch.Syscall, HTTPFetch.End.Syscall}
 }

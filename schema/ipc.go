@@ -1,62 +1,81 @@
 package schema
 
+import (
+	"slices"
+	"strconv"
+
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
 // Ipc is the domain of the mailboxes.
 const Ipc Domain = "ipc"
 
-func ipcRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Syscall.SendMsg", Code: "SYS_SEND_MSG", Kind: KindCommand, Domain: Ipc, Input: TypeOf[SendMsgInput](), Output: TypeOf[SendMsgOutput](),
-			Description: "Puts a message into a process's mailbox; an agent's to 0 into the operator's, the operator's to 0 into that of every process.",
-		},
-		{
-			Type: "Ipc.Receive", Kind: KindCommand, Domain: Ipc, Alone: true, Input: TypeOf[ReceiveInput](), Output: TypeOf[ReceiveOutput](),
-			Description: "Takes messages out of the caller's mailbox, be it a process or the operator, urgent ones first, else in the order in which they came. It can wait for the first.",
-		},
-		{
-			Type: "Ipc.Subscribe", Kind: KindCommand, Domain: Ipc, Input: TypeOf[MailSubscribeInput](), Output: TypeOf[MailSubscribeOutput](),
-			Description: "Has what is in the caller's mailbox, and what comes into it, pushed on this connection as events Ipc.MessageDelivered, as long as it lasts.",
-		},
-		{
-			Type: "Ipc.Ack", Kind: KindCommand, Domain: Ipc, Input: TypeOf[MailAckInput](), Output: TypeOf[MailAckOutput](),
-			Description: "Says that messages which were delivered with ack have been dealt with. What is not acknowledged when its connection ends is delivered again.",
-		},
-		{
-			Type: "Ipc.Broadcast", Kind: KindCommand, Domain: Ipc, Input: TypeOf[BroadcastInput](), Output: TypeOf[BroadcastOutput](),
-			Description: "Puts a message into the mailbox of every process but the sender's, and says who got it.",
-		},
-		{
-			Type: "Ipc.Open", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Makes mailboxes, where there are none yet.",
-		},
-		{
-			Type: "Ipc.Close", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Drops mailboxes with what is in them.",
-		},
-		{
-			Type: "Ipc.Address", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailboxInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Notes who gets the broadcast that is about to be made.",
-		},
-		{
-			Type: "Ipc.Deliver", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailDeliverInput](), Output: TypeOf[ReceiveOutput](),
-			Description: "Takes messages out of a mailbox in order to push them to its subscriber.",
-		},
-		{
-			Type: "Ipc.Return", Kind: KindCommand, Domain: Ipc, Internal: true, Input: TypeOf[MailReturnInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Ends what a connection had of mailboxes: it is their subscriber no longer, and what it has not acknowledged is to be delivered again.",
-		},
-	}
+// The syscalls of this file.
+var (
+	SyscallSendMsg = NewCommand[SendMsgInput, SendMsgOutput](Syscall{
+		Type: "Syscall.SendMsg", Code: "SYS_SEND_MSG", Domain: Ipc,
+		Description: "Puts a message into a process's mailbox; an agent's to 0 into the operator's, the operator's to 0 into that of every process.",
+	})
+
+	IPCReceive = NewCommand[ReceiveInput, ReceiveOutput](Syscall{
+		Type: "Ipc.Receive", Domain: Ipc, Alone: true,
+		Description: "Takes messages out of the caller's mailbox, be it a process or the operator, urgent ones first, else in the order in which they came. It can wait for the first.",
+	})
+
+	IPCSubscribe = NewCommand[MailSubscribeInput, MailSubscribeOutput](Syscall{
+		Type: "Ipc.Subscribe", Domain: Ipc,
+		Description: "Has what is in the caller's mailbox, and what comes into it, pushed on this connection as events Ipc.MessageDelivered, as long as it lasts.",
+	})
+
+	IPCAck = NewCommand[MailAckInput, MailAckOutput](Syscall{
+		Type: "Ipc.Ack", Domain: Ipc,
+		Description: "Says that messages which were delivered with ack have been dealt with. What is not acknowledged when its connection ends is delivered again.",
+	})
+
+	IPCBroadcast = NewCommand[BroadcastInput, BroadcastOutput](Syscall{
+		Type: "Ipc.Broadcast", Domain: Ipc,
+		Description: "Puts a message into the mailbox of every process but the sender's, and says who got it.",
+	})
+
+	IPCOpen = NewStep[MailboxInput, SuccessOutput](Syscall{
+		Type: "Ipc.Open", Domain: Ipc,
+		Description: "Makes mailboxes, where there are none yet.",
+	})
+
+	IPCClose = NewStep[MailboxInput, SuccessOutput](Syscall{
+		Type: "Ipc.Close", Domain: Ipc,
+		Description: "Drops mailboxes with what is in them.",
+	})
+
+	IPCAddress = NewStep[MailboxInput, SuccessOutput](Syscall{
+		Type: "Ipc.Address", Domain: Ipc,
+		Description: "Notes who gets the broadcast that is about to be made.",
+	})
+
+	IPCDeliver = NewStep[MailDeliverInput, ReceiveOutput](Syscall{
+		Type: "Ipc.Deliver", Domain: Ipc,
+		Description: "Takes messages out of a mailbox in order to push them to its subscriber.",
+	})
+
+	IPCReturn = NewStep[MailReturnInput, SuccessOutput](Syscall{
+		Type: "Ipc.Return", Domain: Ipc,
+		Description: "Ends what a connection had of mailboxes: it is their subscriber no longer, and what it has not acknowledged is to be delivered again.",
+	})
+)
+
+func ipcRows() []*Syscall {
+	return []*Syscall{SyscallSendMsg.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall, IPCClose.Syscall, IPCAddress.Syscall, IPCDeliver.Syscall, IPCReturn.Syscall}
 }
 
 // SendMsgInput is the data of Syscall.SendMsg.
 type SendMsgInput struct {
 	Target
-	ReceiverPID   int64    `json:"receiver_pid" min:"0" doc:"Process to send to. 0 is the operator; from the operator, 0 is every process."`
-	Intent        *string  `json:"intent,omitzero" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
-	Payload       Value    `json:"payload,omitzero" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
-	PayloadRef    *BlobRef `json:"payloadRef,omitzero" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
-	Priority      *string  `json:"priority,omitzero" enum:"LOW NORMAL HIGH URGENT" doc:"URGENT is received before all others. Default NORMAL."`
-	ExpiresAtTick *int64   `json:"expires_at_tick,omitzero" min:"0" doc:"Last tick at which it may be received. Default: it does not expire."`
+	ReceiverPID   int64    `json:"receiver_pid" keep:"always" min:"0" doc:"Process to send to. 0 is the operator; from the operator, 0 is every process."`
+	Intent        *string  `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
+	Payload       Value    `json:"payload,omitzero" keep:"always" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
+	PayloadRef    *BlobRef `json:"payloadRef,omitzero" keep:"always" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
+	Priority      *string  `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"URGENT is received before all others. Default NORMAL."`
+	ExpiresAtTick *int64   `json:"expires_at_tick,omitzero" keep:"always" min:"0" doc:"Last tick at which it may be received. Default: it does not expire."`
 }
 
 // Reference implements Referring.
@@ -66,18 +85,27 @@ func (in *SendMsgInput) Reference() (member string, given bool, ref *BlobRef) {
 
 // SendMsgOutput is what Syscall.SendMsg answers.
 type SendMsgOutput struct {
-	ReceiverPID int64  `json:"receiver_pid" doc:"The receiver."`
-	Status      string `json:"status" enum:"DELIVERED MAILBOX_FULL EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message."`
-	MsgID       int64  `json:"msg_id" doc:"Number of the message, from 1, never used again."`
-	Reason      string `json:"reason,omitzero" doc:"Why it was not delivered."`
+	ReceiverPID int64  `json:"receiver_pid" keep:"always" doc:"The receiver."`
+	Status      string `json:"status" keep:"always" enum:"DELIVERED MAILBOX_FULL EXPIRED BLOCKED_BY_GOVERNANCE" doc:"What became of the message."`
+	MsgID       int64  `json:"msg_id" keep:"always" doc:"Number of the message, from 1, never used again."`
+	Reason      string `json:"reason,omitzero" keep:"always" doc:"Why it was not delivered."`
+}
+
+// AppendJSON appends the answer.
+func (o SendMsgOutput) AppendJSON(dst []byte) []byte {
+	dst = append(slices.Grow(dst, 96), `{"receiver_pid":`...)
+	dst = strconv.AppendInt(dst, o.ReceiverPID, 10)
+	dst = jsontype.AppendString(append(dst, `,"status":`...), o.Status)
+	dst = strconv.AppendInt(append(dst, `,"msg_id":`...), o.MsgID, 10)
+	return append(appendMember(dst, `,"reason":`, o.Reason), '}')
 }
 
 // BroadcastInput is the data of Ipc.Broadcast.
 type BroadcastInput struct {
 	Target
-	Intent     *string  `json:"intent,omitzero" maxlen:"256" doc:"What the message is about."`
-	Payload    Value    `json:"payload,omitzero" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
-	PayloadRef *BlobRef `json:"payloadRef,omitzero" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
+	Intent     *string  `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"What the message is about."`
+	Payload    Value    `json:"payload,omitzero" keep:"always" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
+	PayloadRef *BlobRef `json:"payloadRef,omitzero" keep:"always" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
 }
 
 // Reference implements Referring.
@@ -87,8 +115,25 @@ func (in *BroadcastInput) Reference() (member string, given bool, ref *BlobRef) 
 
 // BroadcastOutput is what Ipc.Broadcast answers.
 type BroadcastOutput struct {
-	Delivered   []int64 `json:"delivered" doc:"Processes that got the message, ascending."`
-	MailboxFull []int64 `json:"mailbox_full" doc:"Processes whose mailbox had no room, ascending."`
+	Delivered   []int64 `json:"delivered" keep:"always" doc:"Processes that got the message, ascending."`
+	MailboxFull []int64 `json:"mailbox_full" keep:"always" doc:"Processes whose mailbox had no room, ascending."`
+}
+
+// AppendJSON appends the answer, which may name every process.
+func (o BroadcastOutput) AppendJSON(dst []byte) []byte {
+	dst = appendNumbers(append(dst, `{"delivered":`...), o.Delivered)
+	return append(appendNumbers(append(dst, `,"mailbox_full":`...), o.MailboxFull), '}')
+}
+
+func appendNumbers(dst []byte, list []int64) []byte {
+	dst = append(dst, '[')
+	for i, n := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(dst, n, 10)
+	}
+	return append(dst, ']')
 }
 
 // MaxReceive is how many messages one Ipc.Receive takes at most.
@@ -97,68 +142,104 @@ const MaxReceive = 1000
 // ReceiveInput is the data of Ipc.Receive.
 type ReceiveInput struct {
 	Target
-	Max    *int64  `json:"max,omitzero" min:"1" max:"1000" doc:"Most messages to take, 1 to 1000, which is the default too. Fewer come where the line would be too long."`
-	Intent *string `json:"intent,omitzero" maxlen:"256" doc:"Only messages of this intent."`
-	WaitMS *int64  `json:"wait_ms,omitzero" min:"0" max:"600000" doc:"How long to wait for a first message, in milliseconds, 0 to 600000. Default 0."`
-	Ack    *bool   `json:"ack,omitzero" doc:"Keep each message, as one of those that the mailbox holds, until Ipc.Ack names it; deliver it again when this connection ends before. Default false."`
+	Max    *int64  `json:"max,omitzero" keep:"always" min:"1" max:"1000" doc:"Most messages to take, 1 to 1000, which is the default too. Fewer come where the line would be too long."`
+	Intent *string `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"Only messages of this intent."`
+	WaitMS *int64  `json:"wait_ms,omitzero" keep:"always" min:"0" max:"600000" doc:"How long to wait for a first message, in milliseconds, 0 to 600000. Default 0."`
+	Ack    *bool   `json:"ack,omitzero" keep:"always" doc:"Keep each message, as one of those that the mailbox holds, until Ipc.Ack names it; deliver it again when this connection ends before. Default false."`
 }
 
 // ReceiveOutput is what Ipc.Receive answers.
 type ReceiveOutput struct {
-	Messages []MailMessage `json:"messages" doc:"Messages, taken out of the mailbox, in the order in which they are to be read."`
+	Messages []MailMessage `json:"messages" keep:"always" doc:"Messages, taken out of the mailbox, in the order in which they are to be read."`
 }
 
 // MailMessage is one message of a mailbox.
 type MailMessage struct {
-	MsgID         int64  `json:"msg_id" doc:"Number of the message."`
-	SenderPID     int64  `json:"sender_pid" doc:"Process that sent it; 0 is the operator."`
-	ReceiverPID   int64  `json:"receiver_pid" doc:"Process that it was sent to; 0 is the operator."`
-	Intent        string `json:"intent" doc:"What it is about."`
-	Payload       Value  `json:"payload" doc:"What it says."`
-	Priority      string `json:"priority" doc:"How urgent it is."`
-	SentTick      int64  `json:"sent_tick" doc:"Tick at which it was sent."`
-	ExpiresAtTick *int64 `json:"expires_at_tick,omitzero" doc:"Last tick at which it may be received."`
-	Redelivered   bool   `json:"redelivered,omitzero" doc:"It was delivered before, and not acknowledged."`
-	Causation     string `json:"causation,omitzero" doc:"Id of the message that sent it."`
-	Correlation   string `json:"correlation,omitzero" doc:"Id of the workflow that the sending belongs to."`
+	MsgID         int64  `json:"msg_id" keep:"always" doc:"Number of the message."`
+	SenderPID     int64  `json:"sender_pid" keep:"always" doc:"Process that sent it; 0 is the operator."`
+	ReceiverPID   int64  `json:"receiver_pid" keep:"always" doc:"Process that it was sent to; 0 is the operator."`
+	Intent        string `json:"intent" keep:"always" doc:"What it is about."`
+	Payload       Value  `json:"payload" keep:"always" doc:"What it says."`
+	Priority      string `json:"priority" keep:"always" doc:"How urgent it is."`
+	SentTick      int64  `json:"sent_tick" keep:"always" doc:"Tick at which it was sent."`
+	ExpiresAtTick *int64 `json:"expires_at_tick,omitzero" keep:"always" doc:"Last tick at which it may be received."`
+	Redelivered   bool   `json:"redelivered,omitzero" keep:"always" doc:"It was delivered before, and not acknowledged."`
+	Causation     string `json:"causation,omitzero" keep:"always" doc:"Id of the message that sent it."`
+	Correlation   string `json:"correlation,omitzero" keep:"always" doc:"Id of the workflow that the sending belongs to."`
+}
+
+// AppendJSON appends the answer with payloads as they were sent.
+func (o ReceiveOutput) AppendJSON(dst []byte) []byte {
+	const around = 256 // about what a message has beside its payload
+	size := 0
+	for i := range o.Messages {
+		size += around + len(o.Messages[i].Payload)
+	}
+	dst = append(slices.Grow(dst, around+size), `{"messages":[`...)
+	for i := range o.Messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = o.Messages[i].AppendJSON(dst)
+	}
+	return append(dst, "]}"...)
+}
+
+// AppendJSON appends the message with its payload as it was sent.
+func (m MailMessage) AppendJSON(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `{"msg_id":`...), m.MsgID, 10)
+	dst = strconv.AppendInt(append(dst, `,"sender_pid":`...), m.SenderPID, 10)
+	dst = strconv.AppendInt(append(dst, `,"receiver_pid":`...), m.ReceiverPID, 10)
+	dst = jsontype.AppendString(append(dst, `,"intent":`...), m.Intent)
+	dst = append(append(dst, `,"payload":`...), m.Payload...)
+	dst = jsontype.AppendString(append(dst, `,"priority":`...), m.Priority)
+	dst = strconv.AppendInt(append(dst, `,"sent_tick":`...), m.SentTick, 10)
+	if m.ExpiresAtTick != nil {
+		dst = strconv.AppendInt(append(dst, `,"expires_at_tick":`...), *m.ExpiresAtTick, 10)
+	}
+	if m.Redelivered {
+		dst = append(dst, `,"redelivered":true`...)
+	}
+	dst = appendMember(dst, `,"causation":`, m.Causation)
+	return append(appendMember(dst, `,"correlation":`, m.Correlation), '}')
 }
 
 // MailSubscribeInput is the data of Ipc.Subscribe.
 type MailSubscribeInput struct {
 	Target
-	Ack *bool `json:"ack,omitzero" doc:"Keep each message until Ipc.Ack names it, and deliver it again when this connection ends before. Default false."`
+	Ack *bool `json:"ack,omitzero" keep:"always" doc:"Keep each message until Ipc.Ack names it, and deliver it again when this connection ends before. Default false."`
 }
 
 // MailSubscribeOutput is what Ipc.Subscribe answers.
 type MailSubscribeOutput struct {
-	ReceiverPID int64 `json:"receiver_pid" doc:"Process whose mailbox is followed."`
-	Ack         bool  `json:"ack" doc:"Whether messages have to be acknowledged."`
+	ReceiverPID int64 `json:"receiver_pid" keep:"always" doc:"Process whose mailbox is followed."`
+	Ack         bool  `json:"ack" keep:"always" doc:"Whether messages have to be acknowledged."`
 }
 
 // MailAckInput is the data of Ipc.Ack.
 type MailAckInput struct {
 	Target
-	MsgIDs []int64 `json:"msg_ids" min:"1" doc:"Numbers of the messages."`
+	MsgIDs []int64 `json:"msg_ids" keep:"always" min:"1" doc:"Numbers of the messages."`
 }
 
 // MailAckOutput is what Ipc.Ack answers.
 type MailAckOutput struct {
-	Acknowledged []int64 `json:"acknowledged" doc:"Those that waited for it, in the order in which they were named. Any other was acknowledged before, or was not delivered with ack."`
+	Acknowledged []int64 `json:"acknowledged" keep:"always" doc:"Those that waited for it, in the order in which they were named. Any other was acknowledged before, or was not delivered with ack."`
 }
 
 // MailDeliverInput is the data of the kernel's own Ipc.Deliver.
 type MailDeliverInput struct {
-	Max int64 `json:"max" doc:"Most messages to take."`
-	Ack bool  `json:"ack" doc:"Whether they are to be acknowledged."`
+	Max int64 `json:"max" keep:"always" doc:"Most messages to take."`
+	Ack bool  `json:"ack" keep:"always" doc:"Whether they are to be acknowledged."`
 }
 
 // MailReturnInput is the data of the kernel's own Ipc.Return.
 type MailReturnInput struct {
-	PIDs []int64 `json:"pids" doc:"Processes whose mailbox is meant."`
-	Conn string  `json:"conn" doc:"The connection that has ended; empty: all have."`
+	PIDs []int64 `json:"pids" keep:"always" doc:"Processes whose mailbox is meant."`
+	Conn string  `json:"conn" keep:"always" doc:"The connection that has ended; empty: all have."`
 }
 
 // MailboxInput is the data of the kernel's own Ipc.Open, Ipc.Close and Ipc.Address.
 type MailboxInput struct {
-	PIDs []int64 `json:"pids" doc:"Processes whose mailbox is meant."`
+	PIDs []int64 `json:"pids" keep:"always" doc:"Processes whose mailbox is meant."`
 }

@@ -1,6 +1,10 @@
 package schema
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
 
 // The codes of JSON-RPC 2.0 errors (ABI 9.3, PROTOCOL 8).
 const (
@@ -38,7 +42,7 @@ func AppendRPCResult(dst, data []byte) []byte {
 // shows it, is its data.
 func AppendRPCError(dst []byte, e *Error) []byte {
 	dst = strconv.AppendInt(append(dst, `{"jsonrpc":"2.0","error":{"code":`...), int64(RPCCode(e)), 10)
-	dst = appendString(append(dst, `,"message":`...), e.Message)
+	dst = jsontype.AppendString(append(dst, `,"message":`...), e.Message)
 	dst = AppendErrorData(append(dst, `,"data":`...), e)
 	return append(dst, `},"id":1}`+"\n"...)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Longest lines by default, in bytes, the '\n' not counted (MESSAGE 4.3.2, EVENT 4.3.2).
@@ -26,7 +28,7 @@ func TooLong(limit int) *Error {
 	case limit%(1<<10) == 0:
 		size = fmt.Sprintf("%dKB", limit>>10)
 	}
-	return Errorf(LineTooLong, "Message exceeds maximum line length of %s", size)
+	return fault.WireTooLong.New("Message exceeds maximum line length of %s", size)
 }
 
 // A Filler is a source that asks for its buffer only when there is something to read, so that a reader which waits

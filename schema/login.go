@@ -2,19 +2,21 @@ package schema
 
 // LoginFailedInput is the data of the kernel's own Kernel.LoginFailed, and of its outcome.
 type LoginFailedInput struct {
-	Reason      string `json:"reason" minlen:"1" doc:"Why nobody was let in, in the words of a few fixed reasons."`
-	Fingerprint string `json:"fingerprint,omitzero" doc:"Fingerprint of the key that was shown; absent where none could be read."`
-	UID         int64  `json:"uid" min:"0" doc:"User that connected, as the system vouches for it."`
-	OSPID       int64  `json:"os_pid" min:"0" doc:"Process of the operating system that connected, likewise."`
-	Count       int64  `json:"count,omitzero" min:"1" doc:"How many failures of this reason the record stands for, of which it names the latest; absent where it is of one alone."`
+	Reason      string `json:"reason" keep:"always" minlen:"1" doc:"Why nobody was let in, in the words of a few fixed reasons."`
+	Fingerprint string `json:"fingerprint,omitzero" keep:"always" doc:"Fingerprint of the key that was shown; absent where none could be read."`
+	UID         int64  `json:"uid" keep:"always" min:"0" doc:"User that connected, as the system vouches for it."`
+	OSPID       int64  `json:"os_pid" keep:"always" min:"0" doc:"Process of the operating system that connected, likewise."`
+	Count       int64  `json:"count,omitzero" keep:"always" min:"1" doc:"How many failures of this reason the record stands for, of which it names the latest; absent where it is of one alone."`
 }
 
-// loginRows are of the kernel's domain: a login changes no state, it is for the record alone.
-func loginRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Kernel.LoginFailed", Kind: KindCommand, Domain: Kernel, Internal: true, Input: TypeOf[LoginFailedInput](), Output: TypeOf[LoginFailedInput](),
-			Description: "Notes that a connection did not prove who it is.",
-		},
-	}
+// The syscalls of this file.
+var (
+	KernelLoginFailed = NewStep[LoginFailedInput, LoginFailedInput](Syscall{
+		Type: "Kernel.LoginFailed", Domain: Kernel,
+		Description: "Notes that a connection did not prove who it is.",
+	})
+)
+
+func loginRows() []*Syscall {
+	return []*Syscall{KernelLoginFailed.Syscall}
 }

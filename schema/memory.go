@@ -1,6 +1,9 @@
 package schema
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Memory is the domain of the key-value store.
 const Memory Domain = "memory"
@@ -8,15 +11,15 @@ const Memory Domain = "memory"
 // MemoryGetInput is the data of Memory.Get.
 type MemoryGetInput struct {
 	Target
-	Key string `json:"key" minlen:"1" doc:"Key, such as notes/1. A leading slash makes no difference. proc/ holds what the kernel says of itself."`
+	Key string `json:"key" keep:"always" minlen:"1" doc:"Key, such as notes/1. A leading slash makes no difference. proc/ holds what the kernel says of itself."`
 }
 
 // MemorySetInput is the data of Memory.Set.
 type MemorySetInput struct {
 	Target
-	Key      string   `json:"key" minlen:"1" doc:"Key, such as notes/1: segments separated by slashes, at most 1024 bytes. A leading slash makes no difference."`
-	Value    Value    `json:"value,omitzero" secret:"failed" doc:"Any JSON value. Under vault/ only a sealed string, which begins with pwenc:v1:. Required, unless valueRef stands in its place."`
-	ValueRef *BlobRef `json:"valueRef,omitzero" doc:"The value, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes. In place of value."`
+	Key      string   `json:"key" keep:"always" minlen:"1" doc:"Key, such as notes/1: segments separated by slashes, at most 1024 bytes. A leading slash makes no difference."`
+	Value    Value    `json:"value,omitzero" keep:"applied" doc:"Any JSON value. Under vault/ only a sealed string, which begins with pwenc:v1:. Required, unless valueRef stands in its place."`
+	ValueRef *BlobRef `json:"valueRef,omitzero" keep:"applied" doc:"The value, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes. In place of value."`
 }
 
 // Reference implements Referring.
@@ -32,40 +35,66 @@ func (in *MemorySetInput) Confidential() bool {
 // MemoryDeleteInput is the data of Memory.Delete.
 type MemoryDeleteInput struct {
 	Target
-	Key string `json:"key" minlen:"1" doc:"Key to remove."`
+	Key string `json:"key" keep:"always" minlen:"1" doc:"Key to remove."`
 }
 
 // MemoryListInput is the data of Memory.List.
 type MemoryListInput struct {
 	Target
-	Prefix *string `json:"prefix,omitzero" doc:"Only keys that begin with this; a leading slash makes no difference. Keys under proc/ come only where the prefix begins with proc/."`
-	Limit  *int64  `json:"limit,omitzero" min:"1" max:"1000" doc:"Most keys to return, 1 to 1000. Default 100. Fewer come where the line would be too long."`
-	Cursor *string `json:"cursor,omitzero" doc:"Where to go on: next of the reply before."`
+	Prefix *string `json:"prefix,omitzero" keep:"always" doc:"Only keys that begin with this; a leading slash makes no difference. Keys under proc/ come only where the prefix begins with proc/."`
+	Limit  *int64  `json:"limit,omitzero" keep:"always" min:"1" max:"1000" doc:"Most keys to return, 1 to 1000. Default 100. Fewer come where the line would be too long."`
+	Cursor *string `json:"cursor,omitzero" keep:"always" doc:"Where to go on: next of the reply before."`
 }
 
 // MemoryListOutput is what Memory.List answers.
 type MemoryListOutput struct {
-	Keys []string `json:"keys" doc:"Keys in ascending byte order, each with a leading slash."`
-	Next string   `json:"next,omitzero" doc:"There is more: the cursor of the next page."`
+	Keys []string `json:"keys" keep:"always" doc:"Keys in ascending byte order, each with a leading slash."`
+	Next string   `json:"next,omitzero" keep:"always" doc:"There is more: the cursor of the next page."`
 }
 
-func memoryRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Memory.Get", Kind: KindQuery, Domain: Memory, Input: TypeOf[MemoryGetInput](), Output: TypeOf[Value](),
-			Description: "Returns the value stored under a key, byte for byte as it was written. proc/ holds what the kernel says of itself: proc/cmdline, proc/meminfo, proc/self/status, proc/<pid>/status, and for the operator proc/origins.",
-		},
-		{
-			Type: "Memory.Set", Kind: KindCommand, Domain: Memory, Input: TypeOf[MemorySetInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Stores a value under a key, in place of the one before. proc/ is read-only; vault/ takes sealed values only.",
-		},
-		{
-			Type: "Memory.Delete", Kind: KindCommand, Domain: Memory, Input: TypeOf[MemoryDeleteInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Removes a key with its value. A key that is not there is an error.",
-		},
-		{
-			Type: "Memory.List", Kind: KindQuery, Domain: Memory, Input: TypeOf[MemoryListInput](), Output: TypeOf[MemoryListOutput](),
-			Description: "Lists keys in ascending order, a page at a time.",
-		},
+// AppendJSON appends the answer.
+func (o MemoryListOutput) AppendJSON(dst []byte) []byte {
+	size := len(`{"keys":[],"next":""}`) + len(o.Next)
+	for _, key := range o.Keys {
+		size += len(key) + len(`"",`)
 	}
+	dst = append(slices.Grow(dst, size), `{"keys":[`...)
+	for i, key := range o.Keys {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendString(dst, key)
+	}
+	dst = append(dst, ']')
+	if o.Next != "" {
+		dst = AppendString(append(dst, `,"next":`...), o.Next)
+	}
+	return append(dst, '}')
+}
+
+// The syscalls of this file.
+var (
+	MemoryGet = NewQuery[MemoryGetInput, Value](Syscall{
+		Type: "Memory.Get", Domain: Memory,
+		Description: "Returns the value stored under a key, byte for byte as it was written. proc/ holds what the kernel says of itself: proc/cmdline, proc/meminfo, proc/self/status, proc/<pid>/status, and for the operator proc/origins.",
+	})
+
+	MemorySet = NewCommand[MemorySetInput, SuccessOutput](Syscall{
+		Type: "Memory.Set", Domain: Memory,
+		Description: "Stores a value under a key, in place of the one before. proc/ is read-only; vault/ takes sealed values only.",
+	})
+
+	MemoryDelete = NewCommand[MemoryDeleteInput, SuccessOutput](Syscall{
+		Type: "Memory.Delete", Domain: Memory,
+		Description: "Removes a key with its value. A key that is not there is an error.",
+	})
+
+	MemoryList = NewQuery[MemoryListInput, MemoryListOutput](Syscall{
+		Type: "Memory.List", Domain: Memory,
+		Description: "Lists keys in ascending order, a page at a time.",
+	})
+)
+
+func memoryRows() []*Syscall {
+	return []*Syscall{MemoryGet.Syscall, MemorySet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall}
 }

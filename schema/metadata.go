@@ -1,5 +1,7 @@
 package schema
 
+import "github.com/promptware-os/pwos/schema/jsontype"
+
 // decode reads the metadata member of an envelope (MESSAGE 4.1.2). It reads everything that is well formed, whatever
 // the order, and returns the first fault: OsMessage requires the object, OsEvent checks it where it is there
 // (BRIDGE 4.2.1).
@@ -21,13 +23,13 @@ func (md *Metadata) decode(raw []byte, d Dialect) *Error {
 		}
 	}
 	var hasTime bool
-	members(raw, func(name, value []byte) bool {
+	jsontype.Members(raw, func(name, value []byte) bool {
 		switch string(name) {
 		case "id":
 			note(readText(&md.ID, value, "metadata.id"))
 		case "timestamp":
 			hasTime = true
-			at, ok := parseInteger(value)
+			at, ok := jsontype.ParseInteger(value)
 			if !ok || at < 0 {
 				note(violation("metadata.timestamp", "metadata.timestamp must be a non-negative integer of at most 9007199254740991: milliseconds since 1970"))
 			}
@@ -43,6 +45,10 @@ func (md *Metadata) decode(raw []byte, d Dialect) *Error {
 		case "origin":
 			if note(readText(&md.Origin, value, "metadata.origin")); len(md.Origin) > maxOrigin {
 				note(violation("metadata.origin", "metadata.origin must not be longer than %d bytes", maxOrigin))
+			}
+		case "error":
+			if value[0] == '"' {
+				md.Error = string(jsontype.Unquote(value))
 			}
 		case "refs":
 			md.Refs = string(value)
@@ -65,6 +71,6 @@ func readText(dst *string, raw []byte, field string) *Error {
 	if raw[0] != '"' || len(raw) == 2 {
 		return violation(field, "%s must be a non-empty string", field)
 	}
-	*dst = string(unquote(raw))
+	*dst = string(jsontype.Unquote(raw))
 	return nil
 }

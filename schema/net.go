@@ -11,48 +11,48 @@ const Net Domain = "net"
 
 // NetConnectInput is the data of the kernel's own Net.Connect, which it calls in the name of the agent that connects.
 type NetConnectInput struct {
-	Host    string `json:"host" minlen:"1" maxlen:"260" doc:"Host that the agent connects to."`
-	Port    int64  `json:"port,omitzero" min:"0" max:"65535" doc:"Port; absent: the name was only looked up."`
-	Refused string `json:"refused,omitzero" maxlen:"1024" doc:"Why the connection is refused whatever the capability allows."`
+	Host    string `json:"host" keep:"always" minlen:"1" maxlen:"260" doc:"Host that the agent connects to."`
+	Port    int64  `json:"port,omitzero" keep:"always" min:"0" max:"65535" doc:"Port; absent: the name was only looked up."`
+	Refused string `json:"refused,omitzero" keep:"always" maxlen:"1024" doc:"Why the connection is refused whatever the capability allows."`
 }
 
 // NetConnectOutput is how a connection ended.
 type NetConnectOutput struct {
-	Host     string `json:"host" doc:"Host that the agent connected to."`
-	Port     int64  `json:"port" doc:"Port."`
-	Sent     int64  `json:"sent" doc:"Bytes from the agent to the host."`
-	Received int64  `json:"received" doc:"Bytes from the host to the agent."`
-	Ended    string `json:"ended" doc:"Why it ended."`
+	Host     string `json:"host" keep:"always" doc:"Host that the agent connected to."`
+	Port     int64  `json:"port" keep:"always" doc:"Port."`
+	Sent     int64  `json:"sent" keep:"always" doc:"Bytes from the agent to the host."`
+	Received int64  `json:"received" keep:"always" doc:"Bytes from the host to the agent."`
+	Ended    string `json:"ended" keep:"always" doc:"Why it ended."`
 }
 
 // NetRequestInput is the data of the kernel's own Net.Request, which it calls in the name of the agent that makes a request
 // to an upstream.
 type NetRequestInput struct {
-	Upstream string `json:"upstream" minlen:"1" maxlen:"64" doc:"Name of the upstream."`
-	Method   string `json:"method" minlen:"1" maxlen:"32" doc:"Method."`
-	Path     string `json:"path" minlen:"1" maxlen:"2048" doc:"Path, without its query."`
-	Refused  string `json:"refused,omitzero" maxlen:"1024" doc:"Why the request is refused whatever the capability allows."`
+	Upstream string `json:"upstream" keep:"always" minlen:"1" maxlen:"64" doc:"Name of the upstream."`
+	Method   string `json:"method" keep:"always" minlen:"1" maxlen:"32" doc:"Method."`
+	Path     string `json:"path" keep:"always" minlen:"1" maxlen:"2048" doc:"Path, without its query."`
+	Refused  string `json:"refused,omitzero" keep:"always" maxlen:"1024" doc:"Why the request is refused whatever the capability allows."`
 }
 
 // NetRequestOutput is what came of a request to an upstream.
 type NetRequestOutput struct {
-	Upstream string    `json:"upstream" doc:"Name of the upstream."`
-	Method   string    `json:"method" doc:"Method."`
-	Path     string    `json:"path" doc:"Path, without its query."`
-	Status   int64     `json:"status" doc:"Status that the upstream answered with."`
-	Sent     int64     `json:"sent" doc:"Bytes of the request's body."`
-	Received int64     `json:"received" doc:"Bytes of the answer's body that the agent was sent."`
-	Usage    *NetUsage `json:"usage,omitzero" doc:"What a model's answer reports of its use."`
-	Ended    string    `json:"ended" doc:"Why the request ended."`
+	Upstream string    `json:"upstream" keep:"always" doc:"Name of the upstream."`
+	Method   string    `json:"method" keep:"always" doc:"Method."`
+	Path     string    `json:"path" keep:"always" doc:"Path, without its query."`
+	Status   int64     `json:"status" keep:"always" doc:"Status that the upstream answered with."`
+	Sent     int64     `json:"sent" keep:"always" doc:"Bytes of the request's body."`
+	Received int64     `json:"received" keep:"always" doc:"Bytes of the answer's body that the agent was sent."`
+	Usage    *NetUsage `json:"usage,omitzero" keep:"always" doc:"What a model's answer reports of its use."`
+	Ended    string    `json:"ended" keep:"always" doc:"Why the request ended."`
 }
 
 // NetUsage is what the answer of a model reports.
 type NetUsage struct {
-	Model       string `json:"model,omitzero" doc:"Name of the model."`
-	Input       int64  `json:"input_tokens" doc:"Tokens of the prompt, in the upstream's count."`
-	Output      int64  `json:"output_tokens" doc:"Tokens of the answer."`
-	CachedRead  int64  `json:"cache_read_tokens,omitzero" doc:"Tokens of the prompt that came from a cache."`
-	CachedWrite int64  `json:"cache_write_tokens,omitzero" doc:"Tokens of the prompt that were put into a cache."`
+	Model       string `json:"model,omitzero" keep:"always" doc:"Name of the model."`
+	Input       int64  `json:"input_tokens" keep:"always" doc:"Tokens of the prompt, in the upstream's count."`
+	Output      int64  `json:"output_tokens" keep:"always" doc:"Tokens of the answer."`
+	CachedRead  int64  `json:"cache_read_tokens,omitzero" keep:"always" doc:"Tokens of the prompt that came from a cache."`
+	CachedWrite int64  `json:"cache_write_tokens,omitzero" keep:"always" doc:"Tokens of the prompt that were put into a cache."`
 }
 
 // UpstreamName reports whether name can be that of an upstream: letters, digits and hyphens in lower case.
@@ -129,23 +129,25 @@ func PathFault(path string) string {
 	return ""
 }
 
-func netRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Net.Connect", Kind: KindCommand, Domain: Net, Internal: true, Alone: true, Outcome: "Net.Closed", Input: TypeOf[NetConnectInput](), Output: TypeOf[NetConnectOutput](),
-			Description: "An agent with --net kernel connects to a host. The kernel calls it in the agent's name.",
-		},
-		{
-			Type: "Net.Closed", Kind: KindCommand, Domain: Net, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
-			Description: "Notes how a connection ended.",
-		},
-		{
-			Type: "Net.Request", Kind: KindCommand, Domain: Net, Internal: true, Alone: true, Outcome: "Net.Answered", Input: TypeOf[NetRequestInput](), Output: TypeOf[NetRequestOutput](),
-			Description: "An agent makes a request to an upstream. The kernel calls it in the agent's name.",
-		},
-		{
-			Type: "Net.Answered", Kind: KindCommand, Domain: Net, Internal: true, Input: TypeOf[EffectEnd](), Output: TypeOf[Value](),
-			Description: "Notes what came of a request to an upstream.",
-		},
-	}
+// The syscalls of this file.
+var (
+	NetConnect = NewEffect[NetConnectInput, NetConnectOutput](Syscall{
+		Type: "Net.Connect", Domain: Net, Internal: true,
+		Description: "An agent with --net kernel connects to a host. The kernel calls it in the agent's name.",
+	}, Syscall{
+		Type:        "Net.Closed",
+		Description: "Notes how a connection ended.",
+	})
+
+	NetRequest = NewEffect[NetRequestInput, NetRequestOutput](Syscall{
+		Type: "Net.Request", Domain: Net, Internal: true,
+		Description: "An agent makes a request to an upstream. The kernel calls it in the agent's name.",
+	}, Syscall{
+		Type:        "Net.Answered",
+		Description: "Notes what came of a request to an upstream.",
+	})
+)
+
+func netRows() []*Syscall {
+	return []*Syscall{NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // Outcome is what the journal keeps of a call's end (PROTOCOL 7).
@@ -36,7 +37,7 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 func DecodeOutcome(raw []byte) (Outcome, *Error) {
 	var o Outcome
 	if !ValidWithin(raw, 2*MaxDepth) || raw[0] != '{' { // what was written has to be read, be it deeper than any frame
-		return o, Errorf(Internal, "outcome is no JSON object")
+		return o, fault.KernelInternal.New("outcome is no JSON object")
 	}
 	var failed bool
 	var data []byte
@@ -45,30 +46,30 @@ func DecodeOutcome(raw []byte) (Outcome, *Error) {
 	var field string
 	var details []fault.Detail
 	var causes []fault.ID
-	members(raw, func(name, value []byte) bool {
+	jsontype.Members(raw, func(name, value []byte) bool {
 		switch string(name) {
 		case "kind":
 			failed = string(value) == `"error"`
 		case "data":
 			data = value
 		case "class":
-			class, _ = parseInteger(value)
+			class, _ = jsontype.ParseInteger(value)
 		case "error":
-			id = fault.ID(unquote(value))
+			id = fault.ID(jsontype.Unquote(value))
 		case "field":
-			field = string(unquote(value))
+			field = string(jsontype.Unquote(value))
 		case "details":
-			members(value, func(name, value []byte) bool {
-				details = append(details, fault.Detail{Name: string(name), Value: string(unquote(value))})
+			jsontype.Members(value, func(name, value []byte) bool {
+				details = append(details, fault.Detail{Name: string(name), Value: string(jsontype.Unquote(value))})
 				return true
 			})
 		case "causes":
-			elements(value, func(value []byte) bool {
-				causes = append(causes, fault.ID(unquote(value)))
+			jsontype.Elements(value, func(value []byte) bool {
+				causes = append(causes, fault.ID(jsontype.Unquote(value)))
 				return true
 			})
 		case "repeats":
-			if seq, ok := parseInteger(value); ok && seq > 0 {
+			if seq, ok := jsontype.ParseInteger(value); ok && seq > 0 {
 				o.Repeats = uint64(seq)
 			}
 		}
@@ -112,18 +113,21 @@ func idOfOldText(f *Error) fault.ID {
 // DecodeErrorData reads the data of an OsMessage error, such as AppendErrorData writes.
 func DecodeErrorData(raw []byte) (*Error, *Error) {
 	if !Valid(raw) || raw[0] != '{' {
-		return nil, Errorf(InvalidInput, "error data is no JSON object")
+		return nil, fault.WireInvalidInput.New("error data is no JSON object")
 	}
 	e := &Error{}
 	var fault *Error
-	members(raw, func(name, value []byte) bool {
+	jsontype.Members(raw, func(name, value []byte) bool {
 		switch string(name) {
 		case "code":
-			code, _ := parseInteger(value)
+			code, _ := jsontype.ParseInteger(value)
 			e.Kind = ClassOf(int(code))
+			if e.Kind.Status() != int(code) && code >= 400 && code <= 599 {
+				e.Status = int(code)
+			}
 		case "message":
 			if value[0] == '"' {
-				e.Message = string(unquote(value))
+				e.Message = string(jsontype.Unquote(value))
 			}
 		case "cause":
 			e.Cause, fault = DecodeErrorData(value)

@@ -3,130 +3,142 @@ package schema
 // Process is the domain of the process table.
 const Process Domain = "process"
 
-func processRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Syscall.Spawn", Code: "SYS_SPAWN", Kind: KindCommand, Domain: Process, Input: TypeOf[SpawnInput](), Output: TypeOf[SpawnOutput](),
-			Description: "Adds a process under the caller, with a capability and a mailbox of its own. With a command it is answered once the program runs, or could not be started: the descriptor says which.",
-		},
-		{
-			Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Kind: KindCommand, Domain: Process, Urgent: true, Input: TypeOf[TerminateInput](), Output: TypeOf[TerminateOutput](),
-			Description: "Ends a process and its descendants: their tokens, what they held, their mailboxes and their programs go. It is answered when they are gone. Ending one twice is fine.",
-		},
-		{
-			Type: "Process.List", Kind: KindQuery, Domain: Process, Input: TypeOf[ProcessListInput](), Output: TypeOf[ProcessListOutput](),
-			Description: "Describes the processes there are, the latest ended ones included.",
-		},
-		{
-			Type: "Process.Get", Kind: KindQuery, Domain: Process, Input: TypeOf[ProcessGetInput](), Output: TypeOf[Descriptor](),
-			Description: "Describes a process.",
-		},
-		{
-			Type: "Process.Subscribe", Kind: KindQuery, Domain: Process, Input: TypeOf[ProcessSubscribeInput](), Output: TypeOf[ProcessSubscribeOutput](),
-			Description: "Has what happens to a process and its descendants from now on pushed on this connection, as events such as Process.Exited, as long as it lasts.",
-		},
-		{
-			Type: "Process.Watch", Kind: KindQuery, Domain: Process, Internal: true, Input: TypeOf[ProcessWatchInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Finds what has happened to processes since, in order to push it to who follows them.",
-		},
-		{
-			Type: "Process.Prepare", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessPrepareInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Notes what the process that is about to be spawned is granted.",
-		},
-		{
-			Type: "Process.Exit", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessExitInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Notes that processes have ended.",
-		},
-		{
-			Type: "Process.NoteStart", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessStartInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Notes that the program of a process runs.",
-		},
-		{
-			Type: "Process.NoteEnd", Kind: KindCommand, Domain: Process, Internal: true, Input: TypeOf[ProcessEndInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Notes that nothing of a process's program is left, and what becomes of the process.",
-		},
-	}
+// The syscalls of this file.
+var (
+	SyscallSpawn = NewCommand[SpawnInput, SpawnOutput](Syscall{
+		Type: "Syscall.Spawn", Code: "SYS_SPAWN", Domain: Process,
+		Description: "Adds a process under the caller, with a capability and a mailbox of its own. With a command it is answered once the program runs, or could not be started: the descriptor says which.",
+	})
+
+	SyscallTerminate = NewCommand[TerminateInput, TerminateOutput](Syscall{
+		Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Domain: Process, Urgent: true,
+		Description: "Ends a process and its descendants: their tokens, what they held, their mailboxes and their programs go. It is answered when they are gone. Ending one twice is fine.",
+	})
+
+	ProcessList = NewQuery[ProcessListInput, ProcessListOutput](Syscall{
+		Type: "Process.List", Domain: Process,
+		Description: "Describes the processes there are, the latest ended ones included.",
+	})
+
+	ProcessGet = NewQuery[ProcessGetInput, Descriptor](Syscall{
+		Type: "Process.Get", Domain: Process,
+		Description: "Describes a process.",
+	})
+
+	ProcessSubscribe = NewQuery[ProcessSubscribeInput, ProcessSubscribeOutput](Syscall{
+		Type: "Process.Subscribe", Domain: Process,
+		Description: "Has what happens to a process and its descendants from now on pushed on this connection, as events such as Process.Exited, as long as it lasts.",
+	})
+
+	ProcessWatch = NewQuestion[ProcessWatchInput, SuccessOutput](Syscall{
+		Type: "Process.Watch", Domain: Process,
+		Description: "Finds what has happened to processes since, in order to push it to who follows them.",
+	})
+
+	ProcessPrepare = NewStep[ProcessPrepareInput, SuccessOutput](Syscall{
+		Type: "Process.Prepare", Domain: Process,
+		Description: "Notes what the process that is about to be spawned is granted.",
+	})
+
+	ProcessExit = NewStep[ProcessExitInput, SuccessOutput](Syscall{
+		Type: "Process.Exit", Domain: Process,
+		Description: "Notes that processes have ended.",
+	})
+
+	ProcessNoteStart = NewStep[ProcessStartInput, SuccessOutput](Syscall{
+		Type: "Process.NoteStart", Domain: Process,
+		Description: "Notes that the program of a process runs.",
+	})
+
+	ProcessNoteEnd = NewStep[ProcessEndInput, SuccessOutput](Syscall{
+		Type: "Process.NoteEnd", Domain: Process,
+		Description: "Notes that nothing of a process's program is left, and what becomes of the process.",
+	})
+)
+
+func processRows() []*Syscall {
+	return []*Syscall{SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessSubscribe.Syscall, ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall}
 }
 
 // SpawnInput is the data of Syscall.Spawn.
 type SpawnInput struct {
 	Target
-	ChildAgentID string           `json:"child_agent_id" minlen:"1" maxlen:"256" doc:"Name of the new agent, without a slash. That of an agent which an agent spawns stands behind its parent's: parent/child. Living siblings have different names."`
-	Intent       *string          `json:"intent,omitzero" maxlen:"1024" doc:"What it is for, in words."`
-	Role         *string          `json:"role,omitzero" maxlen:"256" doc:"Its part in a larger task, in words."`
-	Priority     *string          `json:"priority,omitzero" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent its work is. Default NORMAL."`
-	Capabilities *SpawnCapability `json:"capabilities,omitzero" doc:"What it may do: no more than the spawner. Default: the default grant, cut down to what the spawner holds."`
+	ChildAgentID string           `json:"child_agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the new agent, without a slash. That of an agent which an agent spawns stands behind its parent's: parent/child. Living siblings have different names."`
+	Intent       *string          `json:"intent,omitzero" keep:"always" maxlen:"1024" doc:"What it is for, in words."`
+	Role         *string          `json:"role,omitzero" keep:"always" maxlen:"256" doc:"Its part in a larger task, in words."`
+	Priority     *string          `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"How urgent its work is. Default NORMAL."`
+	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do: no more than the spawner. Default: the default grant, cut down to what the spawner holds."`
 	Program
 }
 
 // SpawnCapability is what a spawner grants to its child.
 type SpawnCapability struct {
-	AllowedSyscalls []string           `json:"allowed_syscalls" minlen:"1" doc:"What it may call, as in Capability.Grant."`
-	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. They count against the spawner's quota while they are held."`
-	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire."`
-	HTTP            *HTTPGrant         `json:"http,omitzero" doc:"What it may fetch with Http.Fetch: no more than the spawner. Default: nothing."`
+	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" minlen:"1" doc:"What it may call, as in Capability.Grant."`
+	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. They count against the spawner's quota while they are held."`
+	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" keep:"always" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire."`
+	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch with Http.Fetch: no more than the spawner. Default: nothing."`
 }
 
 // SpawnOutput is what Syscall.Spawn answers.
 type SpawnOutput struct {
-	ChildPID     int64  `json:"child_pid" doc:"PID of the new process. It was never used before and never will be again."`
-	ChildAgentID string `json:"child_agent_id" doc:"Its name, with that of the agent that spawned it before it."`
+	ChildPID     int64  `json:"child_pid" keep:"always" doc:"PID of the new process. It was never used before and never will be again."`
+	ChildAgentID string `json:"child_agent_id" keep:"always" doc:"Its name, with that of the agent that spawned it before it."`
 }
 
 // TerminateInput is the data of Syscall.Terminate.
 type TerminateInput struct {
 	Target
-	TargetPID int64   `json:"target_pid" min:"1" doc:"Process to end, with all its descendants."`
-	Reason    *string `json:"reason,omitzero" maxlen:"1024" doc:"Why, for the record."`
+	TargetPID int64   `json:"target_pid" keep:"always" min:"1" doc:"Process to end, with all its descendants."`
+	Reason    *string `json:"reason,omitzero" keep:"always" maxlen:"1024" doc:"Why, for the record."`
 }
 
 // TerminateOutput is what Syscall.Terminate answers.
 type TerminateOutput struct {
-	TargetPID int64 `json:"target_pid" doc:"The process, which has ended."`
+	TargetPID int64 `json:"target_pid" keep:"always" doc:"The process, which has ended."`
 }
 
 // ProcessExitInput is the data of the kernel's own Process.Exit: these processes have ended.
 type ProcessExitInput struct {
-	PIDs   []int64 `json:"pids" doc:"Processes that end, children first."`
-	Reason string  `json:"reason" doc:"Why they end."`
+	PIDs   []int64 `json:"pids" keep:"always" doc:"Processes that end, children first."`
+	Reason string  `json:"reason" keep:"always" doc:"Why they end."`
 }
 
 // ProcessPrepareInput is the data of the kernel's own Process.Prepare. The grant is made by another domain, and what the
 // default grant comes to is not in Syscall.Spawn's data: it is journaled here for the descriptor.
 type ProcessPrepareInput struct {
-	PID           int64              `json:"pid" min:"1" doc:"PID that the new process will have."`
-	ResourceQuota map[string]float64 `json:"resource_quota" min:"0" doc:"Most units that it may hold at once, by resource."`
+	PID           int64              `json:"pid" keep:"always" min:"1" doc:"PID that the new process will have."`
+	ResourceQuota map[string]float64 `json:"resource_quota" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource."`
 }
 
 // Descriptor describes a process (PROTOCOL 5).
 type Descriptor struct {
-	PID              int64              `json:"pid" doc:"Process id."`
-	AgentID          string             `json:"agent_id" doc:"Name of the agent. Empty where the process ended so long ago that only its PID is remembered."`
-	ParentPID        int64              `json:"parent_pid" doc:"Process that spawned it; 0 is the operator."`
-	State            string             `json:"state" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Where it is in its life."`
-	Priority         string             `json:"priority" doc:"How urgent its work is."`
-	Intent           string             `json:"intent" doc:"What it is for."`
-	Role             string             `json:"role" doc:"Its part in a larger task."`
-	ResourceQuota    map[string]float64 `json:"resource_quota" doc:"Most units that it might hold at once when it was spawned, by resource. Later grants: Capability.Get."`
-	BirthTick        int64              `json:"birth_tick" doc:"Tick at which it was spawned."`
-	ExitTick         *int64             `json:"exit_tick,omitzero" doc:"Tick at which it ended."`
-	BlockedUntilTick *int64             `json:"blocked_until_tick,omitzero" doc:"Tick until which it is blocked."`
-	Origin           string             `json:"origin" doc:"Whose stored things it sees."`
-	Identity         *Identity          `json:"identity,omitzero" doc:"The resource that it has adopted, where it has: see Kernel.Ingest. Children begin without one."`
+	PID              int64              `json:"pid" keep:"always" doc:"Process id."`
+	AgentID          string             `json:"agent_id" keep:"always" doc:"Name of the agent. Empty where the process ended so long ago that only its PID is remembered."`
+	ParentPID        int64              `json:"parent_pid" keep:"always" doc:"Process that spawned it; 0 is the operator."`
+	State            string             `json:"state" keep:"always" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Where it is in its life."`
+	Priority         string             `json:"priority" keep:"always" doc:"How urgent its work is."`
+	Intent           string             `json:"intent" keep:"always" doc:"What it is for."`
+	Role             string             `json:"role" keep:"always" doc:"Its part in a larger task."`
+	ResourceQuota    map[string]float64 `json:"resource_quota" keep:"always" doc:"Most units that it might hold at once when it was spawned, by resource. Later grants: Capability.Get."`
+	BirthTick        int64              `json:"birth_tick" keep:"always" doc:"Tick at which it was spawned."`
+	ExitTick         *int64             `json:"exit_tick,omitzero" keep:"always" doc:"Tick at which it ended."`
+	BlockedUntilTick *int64             `json:"blocked_until_tick,omitzero" keep:"always" doc:"Tick until which it is blocked."`
+	Origin           string             `json:"origin" keep:"always" doc:"Whose stored things it sees."`
+	Identity         *Identity          `json:"identity,omitzero" keep:"always" doc:"The resource that it has adopted, where it has: see Kernel.Ingest. Children begin without one."`
 	Hosted
 }
 
 // ProcessListInput is the data of Process.List.
 type ProcessListInput struct {
-	State *string `json:"state,omitzero" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Only processes in this state."`
+	State *string `json:"state,omitzero" keep:"always" enum:"CREATED READY RUNNING BLOCKED TERMINATED" doc:"Only processes in this state."`
 }
 
 // ProcessListOutput is what Process.List answers.
 type ProcessListOutput struct {
-	Processes []Descriptor `json:"processes" doc:"Processes by ascending PID."`
+	Processes []Descriptor `json:"processes" keep:"always" doc:"Processes by ascending PID."`
 }
 
 // ProcessGetInput is the data of Process.Get.
 type ProcessGetInput struct {
-	PID int64 `json:"pid" min:"1" doc:"Process to describe."`
+	PID int64 `json:"pid" keep:"always" min:"1" doc:"Process to describe."`
 }

@@ -13,22 +13,22 @@ const (
 
 // ProcessSubscribeInput is the data of Process.Subscribe.
 type ProcessSubscribeInput struct {
-	PID *int64 `json:"pid,omitzero" min:"1" doc:"Process to follow, with its descendants: an agent itself or one of them. Default: the caller; of the operator, all."`
+	PID *int64 `json:"pid,omitzero" keep:"always" min:"1" doc:"Process to follow, with its descendants: an agent itself or one of them. Default: the caller; of the operator, all."`
 }
 
 // ProcessSubscribeOutput is what Process.Subscribe answers.
 type ProcessSubscribeOutput struct {
-	PID int64 `json:"pid" doc:"Process that is followed with its descendants; 0: all are."`
+	PID int64 `json:"pid" keep:"always" doc:"Process that is followed with its descendants; 0: all are."`
 }
 
 // ProcessWatchInput is the data of the kernel's own Process.Watch.
 type ProcessWatchInput struct {
-	PID   int64 `json:"pid" doc:"Process that is followed with its descendants; 0: all are."`
-	After int64 `json:"after" doc:"Events that were seen or passed over."`
+	PID   int64 `json:"pid" keep:"always" doc:"Process that is followed with its descendants; 0: all are."`
+	After int64 `json:"after" keep:"always" doc:"Events that were seen or passed over."`
 }
 
 // ProcessLag is the data of Process.Lagged: the follower reads too slowly, and how things stand now is for Process.List to
 // tell.
 type ProcessLag struct {
-	Missed int64 `json:"missed" doc:"Events that were passed over, other processes' among them."`
+	Missed int64 `json:"missed" keep:"always" doc:"Events that were passed over, other processes' among them."`
 }

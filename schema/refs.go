@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // Referring is the data of a syscall that takes one large member by reference (PROTOCOL 5).
@@ -20,9 +23,9 @@ func Missing(in Referring) *Error {
 	member, given, ref := in.Reference()
 	switch {
 	case given && ref != nil:
-		return invalid(member+refSuffix, "stands in place of %s: send one of the two", member)
+		return jsontype.Invalid(member+refSuffix, "stands in place of %s: send one of the two", member)
 	case !given && ref == nil:
-		return invalid(member, "is missing")
+		return jsontype.Invalid(member, "is missing")
 	case ref != nil:
 		return ref.Valid(member + refSuffix)
 	}
@@ -33,23 +36,23 @@ func Missing(in Referring) *Error {
 func Inline(data []byte, member string, content []byte) ([]byte, *Error) {
 	content = bytes.TrimSpace(content)
 	if !Valid(content) {
-		return nil, invalid(member+refSuffix, "refers to what is not one JSON value: a text has to be written as a JSON string")
+		return nil, jsontype.Invalid(member+refSuffix, "refers to what is not one JSON value: a text has to be written as a JSON string")
 	}
 	out := make([]byte, 0, len(data)+len(content))
 	out = append(out, '{')
-	members(data, func(name, value []byte) bool {
+	jsontype.Members(data, func(name, value []byte) bool {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
 		if string(name) == member+refSuffix {
 			name, value = []byte(member), spaced(content)
 		}
-		out = append(append(appendString(out, string(name)), ':'), value...)
+		out = append(append(jsontype.AppendString(out, string(name)), ':'), value...)
 		return true
 	})
 	out = append(out, '}')
 	if !Valid(slices.Concat([]byte(`{"data":`), out, []byte{'}'})) { // as it will stand in the journal
-		return nil, invalid(member+refSuffix, "refers to a value that is nested too deep")
+		return nil, jsontype.Invalid(member+refSuffix, "refers to a value that is nested too deep")
 	}
 	return out, nil
 }
@@ -74,12 +77,12 @@ const WholeRef = "*"
 // wholeMember holds the reference to all of the data.
 const wholeMember = "valueRef"
 
-// Refer returns a reply's data with its largest members put elsewhere, as many as it takes for the rest to have at most room
+// Refer returns a reply's data, of type t, with its largest members put elsewhere, as many as it takes for the rest to have at most room
 // bytes, and what the reply's metadata says of them: an object of their names, `text` where what lies there is the text of a
 // string, `json` where it is a JSON value. Data whose members are nobody's to name is put elsewhere as a whole. Where it
 // cannot be made to fit, as where put fails, the error says why.
-func (t *Type) Refer(data []byte, room int, put func(content []byte) (BlobPointer, error)) (short, refs []byte, err error) {
-	if t.shape == anything || len(data) == 0 || data[0] != '{' {
+func Refer(t *Type, data []byte, room int, put func(content []byte) (BlobPointer, error)) (short, refs []byte, err error) {
+	if t.Anything() || len(data) == 0 || data[0] != '{' {
 		p, kind, err := refer(data, put)
 		if err != nil {
 			return nil, nil, err
@@ -92,7 +95,7 @@ func (t *Type) Refer(data []byte, room int, put func(content []byte) (BlobPointe
 		kind        string // empty: it stays
 	}
 	var parts []*part
-	members(data, func(name, value []byte) bool {
+	jsontype.Members(data, func(name, value []byte) bool {
 		parts = append(parts, &part{name: name, value: value})
 		return true
 	})
@@ -115,10 +118,10 @@ func (t *Type) Refer(data []byte, room int, put func(content []byte) (BlobPointe
 		if len(refs) > 1 {
 			refs = append(refs, ',')
 		}
-		refs = append(appendString(refs, string(p.name)), `:"`+kind+`"`...)
+		refs = append(jsontype.AppendString(refs, string(p.name)), `:"`+kind+`"`...)
 	}
 	if size > room {
-		return nil, nil, Errorf(Insufficient, "the answer does not fit a line")
+		return nil, nil, fault.BlobNoRoom.New("the answer does not fit a line")
 	}
 	short = []byte{'{'}
 	for _, p := range parts {
@@ -129,7 +132,7 @@ func (t *Type) Refer(data []byte, room int, put func(content []byte) (BlobPointe
 		if len(short) > 1 {
 			short = append(short, ',')
 		}
-		short = append(append(appendString(short, name), ':'), p.value...)
+		short = append(append(jsontype.AppendString(short, name), ':'), p.value...)
 	}
 	return append(short, '}'), append(refs, '}'), nil
 }
@@ -138,7 +141,7 @@ func (t *Type) Refer(data []byte, room int, put func(content []byte) (BlobPointe
 func refer(value []byte, put func([]byte) (BlobPointer, error)) (p BlobPointer, kind string, err error) {
 	kind = "json"
 	if len(value) > 0 && value[0] == '"' {
-		kind, value = "text", unquote(value)
+		kind, value = "text", jsontype.Unquote(value)
 	}
 	p, err = put(value)
 	return p, kind, err
@@ -146,31 +149,32 @@ func refer(value []byte, put func([]byte) (BlobPointer, error)) (p BlobPointer, 
 
 // Resolve is the other way of Refer: it returns a reply's data with what get reads in place of the references that its
 // metadata tells of, and of those that t says stand for a text. What get cannot read, and what is no text, stays a reference.
-func (t *Type) Resolve(data, refs []byte, get func(BlobPointer) ([]byte, error)) []byte {
+func Resolve(t *Type, data, refs []byte, get func(BlobPointer) ([]byte, error)) []byte {
 	kinds := make(map[string]string)
 	if Valid(refs) && refs[0] == '{' {
-		members(refs, func(name, value []byte) bool {
+		jsontype.Members(refs, func(name, value []byte) bool {
 			kinds[string(name)] = strings.Trim(string(value), `"`)
 			return true
 		})
 	}
-	for _, name := range t.textRefs() {
-		kinds[name] = "text"
-	}
-	if len(kinds) == 0 || len(data) == 0 || data[0] != '{' {
+	if len(data) == 0 || data[0] != '{' {
 		return data
 	}
-	out, whole := []byte{'{'}, []byte(nil)
-	members(data, func(name, value []byte) bool {
+	out, some := []byte{'{'}, false
+	var whole []byte
+	jsontype.Members(data, func(name, value []byte) bool {
 		member, isRef := strings.CutSuffix(string(name), refSuffix)
 		kind := kinds[member]
-		if all := kinds[WholeRef]; all != "" && string(name) == wholeMember {
+		switch all := kinds[WholeRef]; {
+		case all != "" && string(name) == wholeMember:
 			kind = all
+		case kind == "" && t != nil && t.HasText(member):
+			kind = "text"
 		}
 		written := string(name)
 		if isRef && kind != "" {
 			if content := resolve(value, kind, get); content != nil {
-				written, value = member, content
+				written, value, some = member, content, true
 				if kinds[WholeRef] != "" {
 					whole = content
 				}
@@ -179,19 +183,22 @@ func (t *Type) Resolve(data, refs []byte, get func(BlobPointer) ([]byte, error))
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(appendString(out, written), ':'), value...)
+		out = append(append(jsontype.AppendString(out, written), ':'), value...)
 		return true
 	})
-	if whole != nil {
+	switch {
+	case whole != nil:
 		return whole
+	case !some:
+		return data
 	}
 	return append(out, '}')
 }
 
 // resolve reads what a reference stands for, nil where it cannot be.
 func resolve(ref []byte, kind string, get func(BlobPointer) ([]byte, error)) []byte {
-	p, fault := DecodeBlobPointer(ref, refSuffix)
-	if fault != nil {
+	p, failure := DecodeBlobPointer(ref, refSuffix)
+	if failure != nil {
 		return nil
 	}
 	content, err := get(p)
@@ -199,7 +206,7 @@ func resolve(ref []byte, kind string, get func(BlobPointer) ([]byte, error)) []b
 	case err != nil:
 		return nil
 	case kind == "text":
-		if quoted := appendString(nil, string(content)); string(unquote(quoted)) == string(content) {
+		if quoted := jsontype.AppendString(nil, string(content)); string(jsontype.Unquote(quoted)) == string(content) {
 			return quoted
 		}
 		return nil
@@ -207,19 +214,4 @@ func resolve(ref []byte, kind string, get func(BlobPointer) ([]byte, error)) []b
 		return nil
 	}
 	return content
-}
-
-// textRefs are the members of t's data for whose text it has a reference.
-func (t *Type) textRefs() (names []string) {
-	if t == nil {
-		return nil
-	}
-	for i := range t.fields {
-		if member, ok := strings.CutSuffix(t.fields[i].name, refSuffix); ok {
-			if at := t.find([]byte(member)); at >= 0 && t.fields[at].typ.shape == text {
-				names = append(names, member)
-			}
-		}
-	}
-	return names
 }

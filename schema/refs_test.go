@@ -47,17 +47,17 @@ func TestReferAndResolve(t *testing.T) {
 		typ := rapid.SampledFrom(types).Draw(t, "type")
 		data := `{"a":` + value.Draw(t, "a") + `,"b":` + value.Draw(t, "b") + `}`
 		room := rapid.IntRange(700, 6000).Draw(t, "room")
-		short, refs, err := typ.Refer([]byte(data), room, s.put)
+		short, refs, err := schema.Refer(typ, []byte(data), room, s.put)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(short) > room || !schema.Valid(short) || !schema.Valid(refs) {
 			t.Fatalf("%d bytes of %d, %s", len(short), room, refs)
 		}
-		if got := string(typ.Resolve(short, refs, s.get)); got != data && unescaped(got) != unescaped(data) {
+		if got := string(schema.Resolve(typ, short, refs, s.get)); got != data && unescaped(got) != unescaped(data) {
 			t.Fatalf("came back as %.300s, was %.300s", got, data)
 		}
-		if got := string(typ.Resolve(short, refs, shelf{}.get)); got != string(short) {
+		if got := string(schema.Resolve(typ, short, refs, shelf{}.get)); got != string(short) {
 			t.Fatalf("what cannot be read became %s", got)
 		}
 	})
@@ -73,13 +73,13 @@ func TestResolveTrustsNobody(t *testing.T) {
 	data := `{"aRef":{"scheme":"file","path":"/0"},"valueRef":{"scheme":"file","path":"/0"}}`
 	for _, refs := range []string{"", `{"b":"text"}`, `{}`, `null`, `nonsense`} {
 		for _, typ := range []*schema.Type{schema.TypeOf[shelved](), schema.TypeOf[schema.Value]()} {
-			if got := string(typ.Resolve([]byte(data), []byte(refs), s.get)); got != data {
+			if got := string(schema.Resolve(typ, []byte(data), []byte(refs), s.get)); got != data {
 				t.Errorf("%q made %s of it", refs, got)
 			}
 		}
 	}
 	row, _ := schema.Lookup("Http.Fetch") // whose data is the kernel's own
-	if got := string(row.Output.Resolve([]byte(`{"status":200,"bodyRef":{"scheme":"file","path":"/0"}}`), nil, s.get)); got != `{"status":200,"body":"secret"}` {
+	if got := string(schema.Resolve(row.Output(), []byte(`{"status":200,"bodyRef":{"scheme":"file","path":"/0"}}`), nil, s.get)); got != `{"status":200,"body":"secret"}` {
 		t.Errorf("made %s of it", got)
 	}
 }

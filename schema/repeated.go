@@ -1,5 +1,10 @@
 package schema
 
+import (
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
 // answerRoom is how many bytes of a line are left for an answer beside what it repeats of the request: an error and the
 // answer's own metadata, or a reference to what it is about.
 const answerRoom = 4 << 10
@@ -36,8 +41,8 @@ func (m *Message) Shorten(limit int) (first *Error) {
 
 // Brief is e as there is room for beside what an answer repeats: cut where it quotes more than that, and without its cause.
 func Brief(e *Error) *Error {
-	return &Error{Kind: e.Kind, ID: e.ID, Message: clip(e.Text()), Field: clip(e.Field)}
+	return &Error{Kind: e.Kind, ID: e.ID, Message: fault.Clip(e.Text()), Field: fault.Clip(e.Field)}
 }
 
 // writtenLen is how many bytes s takes as a JSON string, its quotes not counted.
-func writtenLen(s string) int { return len(appendString(nil, s)) - len(`""`) }
+func writtenLen(s string) int { return len(jsontype.AppendString(nil, s)) - len(`""`) }

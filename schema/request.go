@@ -1,5 +1,10 @@
 package schema
 
+import (
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
 // Request finds what a well-formed message asks for: its row of the syscall table and its data, decoded as the row
 // says. It refuses a reply or an error (PROTOCOL 2), a name that no row has, a command sent as a query or the other way
 // round, and data that does not fit. Of a Syscall.Call of a short name it makes the message that is behind it (ABI 4): m
@@ -7,19 +12,19 @@ package schema
 func (m *Message) Request() (*Syscall, any, *Error) {
 	n := m.Dialect.names()
 	if m.Kind != KindCommand && m.Kind != KindQuery {
-		return nil, nil, violation(n.kind, "a client may send command, query or event, not %s", m.Kind.word(m.Dialect))
+		return nil, nil, fault.WireUnexpected.New("Schema validation failed: a client may send command, query or event, not %s", m.Kind.word(m.Dialect)).At(n.kind)
 	}
 	row, ok := Lookup(m.Type)
 	if !ok || row.Internal {
 		if like := NearestType(m.Type); like != "" {
-			return nil, nil, Errorf(UnknownSyscall, "no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", clip(m.Type), like)
+			return nil, nil, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", fault.Clip(m.Type), like)
 		}
-		return nil, nil, Errorf(UnknownSyscall, "Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, clip(m.Type))
+		return nil, nil, fault.WireUnknownSyscall.New("Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, fault.Clip(m.Type))
 	}
 	if m.Kind != row.Kind {
 		return nil, nil, violation(n.kind, "%s is a %s, not a %s", row.Type, row.Kind.word(m.Dialect), m.Kind.word(m.Dialect))
 	}
-	in, err := row.input(m.Data)
+	in, err := row.decodeInput(m.Data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -33,15 +38,15 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 func (m *Message) OwnRequest() (*Syscall, any, *Error) {
 	row, ok := Lookup(m.Type)
 	if !ok || !row.Internal {
-		return nil, nil, Errorf(Internal, "%s is no command of the kernel's own", clip(m.Type))
+		return nil, nil, fault.KernelInternal.New("%s is no command of the kernel's own", fault.Clip(m.Type))
 	}
-	in, err := row.input(m.Data)
+	in, err := row.decodeInput(m.Data)
 	return row, in, err
 }
 
 // input decodes the data of a request for s.
-func (s *Syscall) input(data []byte) (any, *Error) {
-	in, err := s.Input.Decode(data)
+func (s *Syscall) decodeInput(data []byte) (any, *Error) {
+	in, err := s.Input().Decode(data)
 	if err != nil {
 		return nil, err
 	}
@@ -51,4 +56,30 @@ func (s *Syscall) input(data []byte) (any, *Error) {
 		}
 	}
 	return in, nil
+}
+
+// Peek returns the kind and the type of a journaled request, in either dialect, without looking at the rest; a kind of 0 where
+// it is no request.
+func Peek(raw []byte) (kind Kind, typ string) {
+	var word, name []byte
+	d := OsEvent
+	jsontype.Members(raw, func(member, value []byte) bool {
+		switch string(member) {
+		case "kind":
+			d, word = OsMessage, value
+		case "type":
+			if d == OsMessage {
+				name = value
+			} else {
+				word = value
+			}
+		case "name":
+			name = value
+		}
+		return word == nil || name == nil
+	})
+	if word == nil || name == nil {
+		return 0, ""
+	}
+	return parseKind(jsontype.Unquote(word), d), readType(name)
 }

@@ -6,67 +6,75 @@ const Resource Domain = "resource"
 // AllocInput is the data of Syscall.Alloc and of Syscall.Release.
 type AllocInput struct {
 	Target
-	ResourceID string  `json:"resource_id" minlen:"1" doc:"Name of a pool of the configuration."`
-	Amount     float64 `json:"amount" min:"0" doc:"Units of the resource."`
+	ResourceID string  `json:"resource_id" keep:"always" minlen:"1" doc:"Name of a pool of the configuration."`
+	Amount     float64 `json:"amount" keep:"always" min:"0" doc:"Units of the resource."`
 }
 
 // AllocOutput is what Syscall.Alloc answers.
 type AllocOutput struct {
-	ResourceID string  `json:"resource_id" doc:"Name of the pool."`
-	Amount     float64 `json:"amount" doc:"Units that this call reserved."`
-	Reserved   float64 `json:"reserved" doc:"Units that the process now holds of it in all."`
-	Against    []int64 `json:"counted_against,omitzero" doc:"Granters whose quota these units count against too, the nearest first."`
+	ResourceID string  `json:"resource_id" keep:"always" doc:"Name of the pool."`
+	Amount     Decimal `json:"amount" keep:"always" doc:"Units that this call reserved."`
+	Reserved   Decimal `json:"reserved" keep:"always" doc:"Units that the process now holds of it in all."`
+	Against    []int64 `json:"counted_against,omitzero" keep:"always" doc:"Granters whose quota these units count against too, the nearest first."`
 }
 
 // ReleaseOutput is what Syscall.Release answers.
 type ReleaseOutput struct {
-	ResourceID string  `json:"resource_id" doc:"Name of the pool."`
-	Amount     float64 `json:"amount" doc:"Units that this call gave back."`
+	ResourceID string  `json:"resource_id" keep:"always" doc:"Name of the pool."`
+	Amount     Decimal `json:"amount" keep:"always" doc:"Units that this call gave back."`
 }
 
 // ResourceQueryInput is the data of Syscall.Query.
 type ResourceQueryInput struct {
 	Target
-	ResourceID string `json:"resource_id" minlen:"1" doc:"Name of a pool of the configuration."`
+	ResourceID string `json:"resource_id" keep:"always" minlen:"1" doc:"Name of a pool of the configuration."`
 }
 
 // ResourceQueryOutput is what Syscall.Query answers.
 type ResourceQueryOutput struct {
-	Available   float64 `json:"available" doc:"Units that nobody holds."`
-	Capacity    float64 `json:"capacity" doc:"Units of the pool in all."`
-	Utilization float64 `json:"utilization" doc:"Share of the pool that is held, 0 to 1."`
+	Available   Decimal `json:"available" keep:"always" doc:"Units that nobody holds."`
+	Capacity    Decimal `json:"capacity" keep:"always" doc:"Units of the pool in all."`
+	Utilization Decimal `json:"utilization" keep:"always" doc:"Share of the pool that is held, 0 to 1."`
 }
 
 // ResourceFreeInput is the data of the kernel's own Resource.Free: a process is gone, what it held goes back.
 type ResourceFreeInput struct {
-	PIDs []int64 `json:"pids" doc:"Processes that hold nothing from now on."`
+	PIDs []int64 `json:"pids" keep:"always" doc:"Processes that hold nothing from now on."`
 }
 
-func resourceRows() []Syscall {
-	return []Syscall{
-		{
-			Type: "Syscall.Alloc", Code: "SYS_ALLOC", Kind: KindCommand, Domain: Resource, Input: TypeOf[AllocInput](), Output: TypeOf[AllocOutput](),
-			Description: "Reserves units of a resource for the caller, within its quota, that of each granter above it, and what the pool has left. They are held until they are released; a quota bounds what is held at once, and is not used up.",
-		},
-		{
-			Type: "Syscall.Release", Code: "SYS_RELEASE", Kind: KindCommand, Domain: Resource, Input: TypeOf[AllocInput](), Output: TypeOf[ReleaseOutput](),
-			Description: "Gives units of a resource that the caller holds back to the pool.",
-		},
-		{
-			Type: "Syscall.Query", Code: "SYS_QUERY", Kind: KindQuery, Domain: Resource, Input: TypeOf[ResourceQueryInput](), Output: TypeOf[ResourceQueryOutput](),
-			Description: "Says how much of a resource is available.",
-		},
-		{
-			Type: "Capability.Get", Kind: KindQuery, Domain: Resource, Input: TypeOf[CapabilityGetInput](), Output: TypeOf[CapabilityGetOutput](),
-			Description: "Shows a process's token, what of it is effective, and what it holds of each of its quotas. An agent sees its own and its descendants'.",
-		},
-		{
-			Type: "Capability.Check", Kind: KindQuery, Domain: Resource, Input: TypeOf[CheckInput](), Output: TypeOf[CheckOutput](),
-			Description: "Says whether a call would pass capability and quota now, and why not. Runs nothing. An agent asks about itself and its descendants.",
-		},
-		{
-			Type: "Resource.Free", Kind: KindCommand, Domain: Resource, Input: TypeOf[ResourceFreeInput](), Output: TypeOf[SuccessOutput](), Internal: true,
-			Description: "The kernel gives back what processes held that are gone.",
-		},
-	}
+// The syscalls of this file.
+var (
+	SyscallAlloc = NewCommand[AllocInput, AllocOutput](Syscall{
+		Type: "Syscall.Alloc", Code: "SYS_ALLOC", Domain: Resource,
+		Description: "Reserves units of a resource for the caller, within its quota, that of each granter above it, and what the pool has left. They are held until they are released; a quota bounds what is held at once, and is not used up.",
+	})
+
+	SyscallRelease = NewCommand[AllocInput, ReleaseOutput](Syscall{
+		Type: "Syscall.Release", Code: "SYS_RELEASE", Domain: Resource,
+		Description: "Gives units of a resource that the caller holds back to the pool.",
+	})
+
+	SyscallQuery = NewQuery[ResourceQueryInput, ResourceQueryOutput](Syscall{
+		Type: "Syscall.Query", Code: "SYS_QUERY", Domain: Resource,
+		Description: "Says how much of a resource is available.",
+	})
+
+	CapabilityGet = NewQuery[CapabilityGetInput, CapabilityGetOutput](Syscall{
+		Type: "Capability.Get", Domain: Resource,
+		Description: "Shows a process's token, what of it is effective, and what it holds of each of its quotas. An agent sees its own and its descendants'.",
+	})
+
+	CapabilityCheck = NewQuery[CheckInput, CheckOutput](Syscall{
+		Type: "Capability.Check", Domain: Resource,
+		Description: "Says whether a call would pass capability and quota now, and why not. Runs nothing. An agent asks about itself and its descendants.",
+	})
+
+	ResourceFree = NewStep[ResourceFreeInput, SuccessOutput](Syscall{
+		Type: "Resource.Free", Domain: Resource,
+		Description: "The kernel gives back what processes held that are gone.",
+	})
+)
+
+func resourceRows() []*Syscall {
+	return []*Syscall{SyscallAlloc.Syscall, SyscallRelease.Syscall, SyscallQuery.Syscall, CapabilityGet.Syscall, CapabilityCheck.Syscall, ResourceFree.Syscall}
 }

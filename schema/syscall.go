@@ -1,23 +1,30 @@
 package schema
 
+import "github.com/promptware-os/pwos/schema/jsontype"
+
 // PingInput is the data of Syscall.Ping.
 type PingInput struct {
-	Payload Value `json:"payload" doc:"Any JSON value. It comes back byte for byte."`
+	Payload Value `json:"payload" keep:"always" doc:"Any JSON value. It comes back byte for byte."`
 }
 
 // PingOutput is what Syscall.Ping answers.
 type PingOutput struct {
-	Payload Value `json:"payload" doc:"The payload of the request, byte for byte."`
+	Payload Value `json:"payload" keep:"always" doc:"The payload of the request, byte for byte."`
+}
+
+// AppendJSON appends the answer with the payload as it was written.
+func (o PingOutput) AppendJSON(dst []byte) []byte {
+	return append(append(append(dst, `{"payload":`...), o.Payload...), '}')
 }
 
 // EchoInput is the data of Syscall.Echo.
 type EchoInput struct {
-	Message string `json:"message" doc:"Text to echo. Any string is accepted."`
+	Message string `json:"message" keep:"always" doc:"Text to echo. Any string is accepted."`
 }
 
 // EchoOutput is what Syscall.Echo answers.
 type EchoOutput struct {
-	Echo string `json:"echo" doc:"The message of the request."`
+	Echo string `json:"echo" keep:"always" doc:"The message of the request."`
 }
 
 // ListInput is the data of Syscall.List.
@@ -25,21 +32,42 @@ type ListInput struct{}
 
 // ListOutput is what Syscall.List answers.
 type ListOutput struct {
-	Syscalls []string `json:"syscalls" doc:"Names of the syscalls that the caller may call, sorted."`
+	Syscalls []string `json:"syscalls" keep:"always" doc:"Names of the syscalls that the caller may call, sorted."`
 }
 
 // DescribeInput is the data of Syscall.Describe.
 type DescribeInput struct {
-	Name string `json:"name" minlen:"1" doc:"Name of a syscall, such as Memory.Set. Syscall.List has them all."`
+	Name string `json:"name" keep:"always" minlen:"1" doc:"Name of a syscall, such as Memory.Set. Syscall.List has them all."`
 }
 
 // DescribeOutput is what Syscall.Describe answers. In an OsEvent answer the member kind is named type (EVENT 4.8).
 type DescribeOutput struct {
-	Name        string `json:"name" doc:"Name of the syscall."`
-	Kind        string `json:"kind" enum:"command query" doc:"command: it changes state. query: it only reads."`
-	Description string `json:"description" doc:"What the syscall does."`
-	Input       Value  `json:"input" doc:"JSON Schema of the request's data."`
-	Output      Value  `json:"output" doc:"JSON Schema of the reply's data."`
+	Name        string `json:"name" keep:"always" doc:"Name of the syscall."`
+	Kind        string `json:"kind" keep:"always" enum:"command query" doc:"command: it changes state. query: it only reads."`
+	Description string `json:"description" keep:"always" doc:"What the syscall does."`
+	Input       Value  `json:"input" keep:"always" doc:"JSON Schema of the request's data."`
+	Output      Value  `json:"output" keep:"always" doc:"JSON Schema of the reply's data."`
+
+	dialect Dialect
+}
+
+// Describe is what Syscall.Describe answers about s, in the words of dialect d.
+func (s *Syscall) Describe(d Dialect) DescribeOutput {
+	return DescribeOutput{
+		Name: s.Type, Kind: s.Kind.word(d), Description: s.Description,
+		Input: s.Input().AppendJSONSchema(nil), Output: s.Output().AppendJSONSchema(nil), dialect: d,
+	}
+}
+
+// AppendJSON appends the description, whose member kind is named by the dialect.
+func (o DescribeOutput) AppendJSON(dst []byte) []byte {
+	dst = jsontype.AppendString(append(dst, `{"name":`...), o.Name)
+	dst = append(append(append(dst, `,"`...), o.dialect.names().kind...), `":`...)
+	dst = jsontype.AppendString(dst, o.Kind)
+	dst = jsontype.AppendString(append(dst, `,"description":`...), o.Description)
+	dst = append(append(dst, `,"input":`...), o.Input...)
+	dst = append(append(dst, `,"output":`...), o.Output...)
+	return append(dst, '}')
 }
 
 // ShutdownInput is the data of Syscall.Shutdown.
@@ -47,5 +75,8 @@ type ShutdownInput struct{}
 
 // SuccessOutput is what a command answers that has nothing else to say.
 type SuccessOutput struct {
-	Success bool `json:"success" doc:"Always true: a failure is an error message."`
+	Success bool `json:"success" keep:"always" doc:"Always true: a failure is an error message."`
 }
+
+// AppendJSON appends the answer, which is the same always.
+func (SuccessOutput) AppendJSON(dst []byte) []byte { return append(dst, `{"success":true}`...) }

@@ -1,13 +1,18 @@
 package schema
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
 
 // CallInput is the data of Syscall.Call, which is pwosSyscall on the wire (ABI 2).
 type CallInput struct {
 	Target
-	Syscall  string  `json:"syscall" minlen:"1" maxlen:"2048" secret:"url" doc:"Name of a syscall. Without a slash it is the kernel's, such as ping, memory or describe; with one it is a path: os/skills/search lies below root, ./tools/calc beside the identity that the caller has adopted."`
-	Args     []Value `json:"args,omitzero" doc:"Its arguments, in their order. One object in place of the optional ones gives members by their names."`
-	Describe *bool   `json:"describe,omitzero" doc:"Whether a path is to be described and not called: by the file beside it, <path>.json, else by itself. Of short names: Syscall.Describe."`
+	Syscall  string  `json:"syscall" keep:"url" minlen:"1" maxlen:"2048" doc:"Name of a syscall. Without a slash it is the kernel's, such as ping, memory or describe; with one it is a path: os/skills/search lies below root, ./tools/calc beside the identity that the caller has adopted."`
+	Args     []Value `json:"args,omitzero" keep:"always" doc:"Its arguments, in their order. One object in place of the optional ones gives members by their names."`
+	Describe *bool   `json:"describe,omitzero" keep:"always" doc:"Whether a path is to be described and not called: by the file beside it, <path>.json, else by itself. Of short names: Syscall.Describe."`
 }
 
 // CallType is the type of Syscall.Call.
@@ -18,23 +23,23 @@ const CallType = "Syscall.Call"
 // answer repeats. Where it stands for nothing, m stays as it was.
 func (m *Message) behind(call *CallInput) (*Syscall, any, *Error) {
 	if call.Describe != nil {
-		return nil, nil, invalid("describe", "is for paths: what the kernel has is described by Syscall.Describe")
+		return nil, nil, jsontype.Invalid("describe", "is for paths: what the kernel has is described by Syscall.Describe")
 	}
-	typ, data, fault := ShortCall(call.Syscall, call.Args)
-	if fault != nil {
-		return nil, nil, fault
+	typ, data, err := ShortCall(call.Syscall, call.Args)
+	if err != nil {
+		return nil, nil, err
 	}
 	row, ok := Lookup(typ)
 	if !ok || row.Internal {
-		return nil, nil, Errorf(UnknownSyscall, "no such syscall: %q stands for %s, which this kernel does not have", clip(call.Syscall), typ)
+		return nil, nil, fault.WireUnknownSyscall.New("no such syscall: %q stands for %s, which this kernel does not have", fault.Clip(call.Syscall), typ)
 	}
-	in, fault := row.input(data)
-	if fault != nil {
-		return nil, nil, fault
+	in, err := row.decodeInput(data)
+	if err != nil {
+		return nil, nil, err
 	}
 	if call.PID != nil || call.Tick != nil {
-		if in, data, fault = aim(row, in, data, &call.Target); fault != nil {
-			return nil, nil, fault
+		if in, data, err = aim(row, in, data, &call.Target); err != nil {
+			return nil, nil, err
 		}
 	}
 	m.Sent, m.Kind, m.Type, m.Data = m.Type, row.Kind, row.Type, data
@@ -50,27 +55,27 @@ func aim(row *Syscall, in any, data []byte, at *Target) (any, []byte, *Error) {
 		case value == nil:
 			return nil
 		case !ok:
-			return invalid(name, "is not taken here: %s acts as its caller alone", row.Type)
+			return jsontype.Invalid(name, "is not taken here: %s acts as its caller alone", row.Type)
 		case taken != nil:
-			return invalid(name, "is given twice: beside args and in them")
+			return jsontype.Invalid(name, "is given twice: beside args and in them")
 		}
 		if len(data) > 1 {
 			data = append(data, ',')
 		}
-		data = strconv.AppendInt(append(appendString(data, name), ':'), *value, 10)
+		data = strconv.AppendInt(append(jsontype.AppendString(data, name), ':'), *value, 10)
 		return nil
 	}
 	var target Target
 	if ok {
 		target = *own.On()
 	}
-	if fault := add("pid", at.PID, target.PID); fault != nil {
-		return nil, nil, fault
+	if err := add("pid", at.PID, target.PID); err != nil {
+		return nil, nil, err
 	}
-	if fault := add("tick", at.Tick, target.Tick); fault != nil {
-		return nil, nil, fault
+	if err := add("tick", at.Tick, target.Tick); err != nil {
+		return nil, nil, err
 	}
 	data = append(data, '}')
-	in, fault := row.input(data)
-	return in, data, fault
+	in, err := row.decodeInput(data)
+	return in, data, err
 }

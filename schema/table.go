@@ -26,99 +26,105 @@ const (
 	ByName
 )
 
-// Syscall is one row of the syscall table: everything about a syscall but its meaning.
+// Syscall is one row of the syscall table: everything about a syscall but its meaning. Rows are declared as typed values,
+// [Command], [Query], [Effect], [Step] and [Question], to which a domain binds its handlers.
 type Syscall struct {
 	Type        string
-	Code        string // CAP's name, such as SYS_ALLOC, where it has one
-	Kind        Kind   // Command or Query
+	Code        string   // CAP's name, such as SYS_ALLOC, where it has one
+	Aliases     []string // other types that stand for it; they are not listed
+	Kind        Kind     // KindCommand or KindQuery
 	Domain      Domain
 	Grant       Grant
 	Description string
-	Input       *Type
-	Output      *Type
-	AliasOf     string // the row is another name of this one, and is not listed
-	Alone       bool   // it may take long: no other frame of its connection is under way beside it
+	Script      string // file below test/ that shows it as a user sees it; the kernel's own commands have none
+	Alone       bool   // it may take long: it runs alone on its connection
 	Urgent      bool   // the operator's are taken on a full disk too: their entries may use the journal's reserve
 	Internal    bool   // a command of the kernel to itself: nobody can call it
 	Outcome     string // the command that ends what the call has done outside the kernel, see EffectEnd; such a call is Alone
 
-	ends bool // it is the Outcome of another row
+	input, output func() *Type
+	ends          bool // it is the Outcome of another row
 }
+
+// Input is the type of a request's data.
+func (s *Syscall) Input() *Type { return s.input() }
+
+// Output is the type of a reply's data.
+func (s *Syscall) Output() *Type { return s.output() }
 
 // Ends reports whether the command is the Outcome of other rows: its entries hold the verdicts on their calls.
 func (s *Syscall) Ends() bool { return s.ends }
 
-func rows() []Syscall {
-	return slices.Concat(capabilityRows(), processRows(), ingestRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(), auditRows(), clockRows(), cryptoRows(), loginRows(), throttledRows(), bootRows(), httpRows(), netRows(), fileSystemRows(), []Syscall{
-		{
-			Type: "Syscall.Ping", Kind: KindQuery, Domain: Kernel, Grant: Everyone, Input: TypeOf[PingInput](), Output: TypeOf[PingOutput](),
-			Description: "Returns the payload unchanged: shows that the kernel answers.",
-		},
-		{
-			Type: "Syscall.Echo", Kind: KindCommand, Domain: Kernel, Grant: Everyone, Input: TypeOf[EchoInput](), Output: TypeOf[EchoOutput](),
-			Description: "Returns the message: shows the way of a command.",
-		},
-		{
-			Type: "Syscall.List", Kind: KindQuery, Domain: Kernel, Grant: Everyone, Input: TypeOf[ListInput](), Output: TypeOf[ListOutput](),
-			Description: "Names the syscalls that the caller may call.",
-		},
-		{
-			Type: "Syscall.Describe", Kind: KindQuery, Domain: Kernel, Grant: Everyone, Input: TypeOf[DescribeInput](), Output: TypeOf[DescribeOutput](),
-			Description: "Describes a syscall: its kind, what it does, and the JSON Schemas of its data and of its reply's data.",
-		},
-		{
-			Type: "Sys.Describe", Kind: KindQuery, Domain: Kernel, Grant: Everyone, Input: TypeOf[DescribeInput](), Output: TypeOf[DescribeOutput](),
-			Description: "The name of Syscall.Describe in EVENT.", AliasOf: "Syscall.Describe",
-		},
-		{
-			Type: CallType, Kind: KindCommand, Domain: Process, Alone: true, Outcome: "Syscall.Called", Input: TypeOf[CallInput](), Output: TypeOf[Value](),
-			Description: "Calls a syscall by its name of the older contract, and answers what it answers. A short name needs what the syscall behind it needs, and nothing more; a path needs Syscall.Call.",
-		},
-		{
-			Type: "Syscall.Shutdown", Kind: KindCommand, Domain: Kernel, Grant: OperatorOnly, Urgent: true, Input: TypeOf[ShutdownInput](), Output: TypeOf[SuccessOutput](),
-			Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
-		},
+func rows() []*Syscall {
+	return slices.Concat(kernelRows(), capabilityRows(), processRows(), ingestRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(),
+		auditRows(), clockRows(), cryptoRows(), loginRows(), throttledRows(), bootRows(), httpRows(), netRows(), fileSystemRows())
+}
+
+// The syscalls of this file.
+var (
+	SyscallPing = NewQuery[PingInput, PingOutput](Syscall{
+		Type: "Syscall.Ping", Domain: Kernel, Grant: Everyone,
+		Description: "Returns the payload unchanged: shows that the kernel answers.",
 	})
+
+	SyscallEcho = NewCommand[EchoInput, EchoOutput](Syscall{
+		Type: "Syscall.Echo", Domain: Kernel, Grant: Everyone,
+		Description: "Returns the message: shows the way of a command.",
+	})
+
+	SyscallList = NewQuery[ListInput, ListOutput](Syscall{
+		Type: "Syscall.List", Domain: Kernel, Grant: Everyone,
+		Description: "Names the syscalls that the caller may call.",
+	})
+
+	SyscallDescribe = NewQuery[DescribeInput, DescribeOutput](Syscall{
+		Type: "Syscall.Describe", Aliases: []string{"Sys.Describe"}, Domain: Kernel, Grant: Everyone,
+		Description: "Describes a syscall: its kind, what it does, and the JSON Schemas of its data and of its reply's data.",
+	})
+
+	SyscallCall = NewEffect[CallInput, Value](Syscall{
+		Type: CallType, Domain: Process,
+		Description: "Calls a syscall by its name of the older contract, and answers what it answers. A short name needs what the syscall behind it needs, and nothing more; a path needs Syscall.Call.",
+	}, Syscall{
+		Type:        "Syscall.Called",
+		Description: "Ends a Syscall.Call of a path: records which tool ran, by its digest, and what it answered.",
+	})
+
+	SyscallShutdown = NewCommand[ShutdownInput, SuccessOutput](Syscall{
+		Type: "Syscall.Shutdown", Domain: Kernel, Grant: OperatorOnly, Urgent: true,
+		Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
+	})
+)
+
+func kernelRows() []*Syscall {
+	return []*Syscall{SyscallPing.Syscall, SyscallEcho.Syscall, SyscallList.Syscall, SyscallDescribe.Syscall, SyscallCall.Syscall, SyscallCall.End.Syscall, SyscallShutdown.Syscall}
 }
 
 type index struct {
-	rows   []Syscall
+	rows   []*Syscall
 	byType map[string]*Syscall
 }
 
 // table is built once; it never changes.
 var table = sync.OnceValue(func() *index {
-	list := rows()
-	slices.SortFunc(list, func(a, b Syscall) int { return strings.Compare(a.Type, b.Type) })
-	x := &index{rows: list, byType: make(map[string]*Syscall, len(list))}
-	for i := range list {
-		x.byType[list[i].Type] = &list[i]
-	}
-	for i := range list {
-		if end := x.byType[list[i].Outcome]; end != nil {
-			end.ends = true
+	x := &index{rows: rows(), byType: make(map[string]*Syscall)}
+	slices.SortFunc(x.rows, func(a, b *Syscall) int { return strings.Compare(a.Type, b.Type) })
+	for _, row := range x.rows {
+		for _, name := range append(row.Aliases, row.Type) {
+			if x.byType[name] != nil {
+				panic("schema: two rows are named " + name)
+			}
+			x.byType[name] = row
 		}
 	}
 	return x
 })
 
 // Syscalls returns the syscall table, sorted by type. It is shared: nobody changes it.
-func Syscalls() []Syscall { return table().rows }
+func Syscalls() []*Syscall { return table().rows }
 
-// Lookup returns the row of the named syscall.
+// Lookup returns the row of the named syscall, or of the one that the name is an alias of.
 func Lookup(typ string) (*Syscall, bool) {
 	row, ok := table().byType[typ]
 	return row, ok
-}
-
-// AppendDescription appends what Syscall.Describe answers about s, in the words of dialect d.
-func (s *Syscall) AppendDescription(dst []byte, d Dialect) []byte {
-	dst = appendString(append(dst, `{"name":`...), s.Type)
-	dst = append(dst, `,"`...)
-	dst = append(dst, d.names().kind...)
-	dst = appendString(append(dst, `":`...), s.Kind.word(d))
-	dst = appendString(append(dst, `,"description":`...), s.Description)
-	dst = s.Input.AppendJSONSchema(append(dst, `,"input":`...))
-	dst = s.Output.AppendJSONSchema(append(dst, `,"output":`...))
-	return append(dst, '}')
 }

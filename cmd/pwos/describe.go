@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -69,15 +68,11 @@ func (a *app) describe(ctx context.Context, types []string) (err error) {
 
 // listSyscalls names the syscalls that the kernel lets us call.
 func listSyscalls(ctx context.Context, c *client.Client) ([]string, error) {
-	answer, err := c.Call(ctx, schema.KindQuery, "Syscall.List", []byte("{}"))
+	list, err := client.Call(ctx, c, schema.SyscallList, &schema.ListInput{})
 	if err != nil {
 		return nil, err
 	}
-	decoded, fault := schema.TypeOf[schema.ListOutput]().Decode(answer.Data)
-	if fault != nil {
-		return nil, fmt.Errorf("read list of syscalls: %w", fault)
-	}
-	return decoded.(*schema.ListOutput).Syscalls, nil
+	return list.Syscalls, nil
 }
 
 // describeOne returns what the kernel says about one syscall.

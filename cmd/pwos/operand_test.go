@@ -8,6 +8,7 @@ import (
 
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestPIDOf(t *testing.T) {
@@ -55,7 +56,7 @@ func TestQuotasOf(t *testing.T) {
 // What a verb has found itself has its own exit status, however it is wrapped.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
-	err := errors.Join(pwos.ErrStatus(10, errors.New("damaged")), errors.New("and more"))
+	err := errors.Join(fault.StateDamaged.New("damaged"), errors.New("and more"))
 	if got := pwos.Status(err, false); got != 10 {
 		t.Errorf("status %d, want 10", got)
 	}
@@ -85,7 +86,7 @@ func TestData(t *testing.T) {
 			t.Errorf("data %s, want %s", got.data, want)
 		}
 		row, _ := schema.Lookup(got.typ)
-		if _, fault := row.Input.Decode(got.data); fault != nil {
+		if _, fault := row.Input().Decode(got.data); fault != nil {
 			t.Errorf("%s does not take %s: %v", got.typ, got.data, fault)
 		}
 	}

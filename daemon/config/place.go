@@ -59,8 +59,8 @@ func (c *Config) placeFaults(refuse func(key, format string, args ...any)) {
 	_, badOrigin := c.Principal()
 	_, badSpace := c.Space()
 	for _, err := range []error{badOrigin, badSpace} {
-		if fault := (*Error)(nil); errors.As(err, &fault) {
-			refuse(fault.Key, "%s", fault.Text)
+		if wrong := (*Error)(nil); errors.As(err, &wrong) {
+			refuse(wrong.Key, "%s", wrong.Text)
 		}
 	}
 }

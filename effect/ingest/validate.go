@@ -94,7 +94,7 @@ func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) 
 		return "; it is signed by " + sig.Key.Fingerprint() + ", which is not trusted", nil
 	}
 	if err := p.Policy.Trusted(sig.Key, now); err != nil {
-		if _, untrusted := errors.AsType[*sshauth.Error](err); untrusted || errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fault.Unauthenticated) || errors.Is(err, fs.ErrNotExist) {
 			return "; it is signed by " + sig.Key.Fingerprint() + ", which is not trusted", nil
 		}
 		// The error names files of the operator's.

@@ -3,27 +3,29 @@ package capability
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // grant answers Capability.Grant: a living process is granted what the granter may give.
-func (r *Registry) grant(call *kernel.Call, in *schema.GrantInput) (kernel.Result, error) {
+func (r *Registry) grant(call *kernel.Call, in *schema.GrantInput) (schema.GrantOutput, error) {
 	grant, err := kernel.NewGrant(in, call.PID, r.pools)
 	if err != nil {
-		return kernel.Result{}, err
+		return schema.GrantOutput{}, err
 	}
 	if err := r.living(call, in.PID); err != nil {
-		return kernel.Result{}, err
+		return schema.GrantOutput{}, err
 	}
 	if err := r.authority(call, "grant to", in.PID); err != nil {
-		return kernel.Result{}, err
+		return schema.GrantOutput{}, err
 	}
 	out := schema.GrantOutput{Token: schema.Token{PID: in.PID, TokenGrant: *grant}}
 	if in.Adds() {
 		if out.Token, err = r.added(in.PID, grant, call.Tick); err != nil {
-			return kernel.Result{}, err
+			return schema.GrantOutput{}, err
 		}
 	}
 	made := kernel.Token{Granted: out.Token}
@@ -34,7 +36,7 @@ func (r *Registry) grant(call *kernel.Call, in *schema.GrantInput) (kernel.Resul
 			}
 		}
 		if err := call.Token.Covers(grant, call.Tick); err != nil {
-			return kernel.Result{}, err
+			return schema.GrantOutput{}, err
 		}
 		made.Granter = call.Token
 	} else if by := out.GrantedBy; by != kernel.Operator {
@@ -43,12 +45,12 @@ func (r *Registry) grant(call *kernel.Call, in *schema.GrantInput) (kernel.Resul
 	if why := made.Ineffective(call.Tick); why != "" {
 		out.Warning = fmt.Sprintf("nothing of this grant is effective: %s", why)
 	}
-	return answer(out)
+	return out, nil
 }
 
 // added returns the token of a process with a grant more. It joins that of the same granter, or stands beside it: what the
 // operator and what an agent granted are kept apart, as only the latter is cut down to what that agent may do.
-func (r *Registry) added(pid int64, grant *schema.TokenGrant, tick int64) (schema.Token, *schema.Error) {
+func (r *Registry) added(pid int64, grant *schema.TokenGrant, tick int64) (schema.Token, *fault.Fault) {
 	alone := schema.Token{PID: pid, TokenGrant: *grant}
 	held := r.linked(r.tokens, pid)
 	if held == nil {
@@ -60,8 +62,8 @@ func (r *Registry) added(pid int64, grant *schema.TokenGrant, tick int64) (schem
 		case g.GrantedBy == grant.GrantedBy:
 			own = g
 		case g.GrantedBy != kernel.Operator && grant.GrantedBy != kernel.Operator:
-			return alone, schema.Errorf(schema.Conflict,
-				"pid %d may not add to what pid %d granted pid %d: only that process and the operator may; mode replace takes its place", grant.GrantedBy, g.GrantedBy, pid)
+			return alone, fault.CapabilityOtherGranter.New("pid %d may not add to what pid %d granted pid %d", grant.GrantedBy, g.GrantedBy, pid).
+				WithFix("only that process and the operator may; mode replace takes its place")
 		default:
 			other = g
 		}
@@ -74,14 +76,14 @@ func (r *Registry) added(pid int64, grant *schema.TokenGrant, tick int64) (schem
 }
 
 // grantDefault answers Capability.GrantDefault: the same, with what CAP 3 says a process gets.
-func (r *Registry) grantDefault(call *kernel.Call, in *schema.GrantDefaultInput) (kernel.Result, error) {
+func (r *Registry) grantDefault(call *kernel.Call, in *schema.GrantDefaultInput) (schema.GrantOutput, error) {
 	resources := in.Resources
 	if resources == nil {
 		resources = r.pools
 	}
 	for i, resource := range resources {
 		if !slices.Contains(r.pools, resource) {
-			return kernel.Result{}, kernel.Invalid(fmt.Sprintf("resources[%d]", i), "is %q, which names no resource: %s", resource, kernel.Pools(r.pools))
+			return schema.GrantOutput{}, kernel.Invalid(fmt.Sprintf("resources[%d]", i), "is %q, which names no resource: %s", resource, kernel.Pools(r.pools))
 		}
 	}
 	return r.grant(call, kernel.DefaultGrant(in.PID, resources))
@@ -89,39 +91,40 @@ func (r *Registry) grantDefault(call *kernel.Call, in *schema.GrantDefaultInput)
 
 // endow answers the kernel's Capability.Endow, a step on the way to a process that is not there yet. Whether its parent may
 // give as much is for the process domain to say.
-func (r *Registry) endow(in *schema.EndowInput) (kernel.Result, error) {
+func (r *Registry) endow(_ *kernel.Call, in *schema.EndowInput) (schema.Token, error) {
 	by := int64(kernel.Operator)
 	if in.GrantedBy != nil {
 		by = *in.GrantedBy
 	}
 	grant, err := kernel.NewGrant(&in.GrantInput, by, r.pools)
 	if err != nil {
-		return kernel.Result{}, err
+		return schema.Token{}, err
 	}
-	return answer(schema.Token{PID: in.PID, TokenGrant: *grant})
+	return schema.Token{PID: in.PID, TokenGrant: *grant}, nil
 }
 
 // living returns an error unless pid is a process that has not ended.
-func (r *Registry) living(call *kernel.Call, pid int64) *schema.Error {
+func (r *Registry) living(call *kernel.Call, pid int64) *fault.Fault {
 	switch p := kernel.Visible(r.processes, call, pid); {
 	case p == nil:
 		return unknown(pid)
 	case p.State == "TERMINATED":
-		return schema.Errorf(schema.Conflict, "pid %d has ended: nothing can be granted to it", pid)
+		return fault.ProcessIsEnded.New("pid %d has ended: nothing can be granted to it", pid).With("pid", strconv.FormatInt(pid, 10))
 	}
 	return nil
 }
 
-func unknown(pid int64) *schema.Error {
-	return schema.Errorf(schema.NotFound, "no process has pid %d: Process.List shows who is there", pid)
+func unknown(pid int64) *fault.Fault {
+	return fault.ProcessNotFound.New("no process has pid %d", pid).WithFix("Process.List shows who is there").With("pid", strconv.FormatInt(pid, 10))
 }
 
 // authority returns an error where an agent reaches beyond its own descendants. A grant can replace what was there, so who
 // could grant to anybody could take rights away from anybody, its own parent included; over its descendants an agent has
 // that power already, since it may end them.
-func (r *Registry) authority(call *kernel.Call, verb string, pid int64) *schema.Error {
+func (r *Registry) authority(call *kernel.Call, verb string, pid int64) *fault.Fault {
 	if call.PID == kernel.Operator || kernel.Descends(r.processes, pid, call.PID) {
 		return nil
 	}
-	return schema.Errorf(schema.Forbidden, "pid %d may not %s pid %d: it is none of its descendants; the operator may", call.PID, verb, pid)
+	return fault.CapabilityNotYours.New("pid %d may not %s pid %d: it is none of its descendants; the operator may", call.PID, verb, pid).
+		With("pid", strconv.FormatInt(pid, 10))
 }

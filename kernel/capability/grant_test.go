@@ -1,11 +1,13 @@
 package capability_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const ten = `"Ipc.Receive","SYS_ALLOC","SYS_CHECKPOINT","SYS_COMMIT_DELTA","SYS_GET_STATE","SYS_QUERY","SYS_RELEASE","SYS_ROLLBACK","SYS_SEND_MSG","SYS_SPAWN","SYS_TERMINATE"`
@@ -205,4 +207,28 @@ func TestApplyRefusesWhatIsNoAnswer(t *testing.T) {
 		}
 	}()
 	newRegistry().Apply(call)
+}
+
+// TestRefusalsByID: programs decide by the ids of refusals.
+func TestRefusalsByID(t *testing.T) {
+	t.Parallel()
+	r := newRegistry()
+	must(t, r, agent(1, "*"), "Capability.Grant", `{"pid":3,"allowed_syscalls":[]}`, shown(1, `{"pid":3,"allowed_syscalls":[],"resource_quotas":{}}`))
+	for _, test := range []struct {
+		from      caller
+		typ, data string
+		want      fault.ID
+	}{
+		{operator, "Capability.Grant", `{"pid":9,"allowed_syscalls":[]}`, fault.ProcessNotFound},
+		{operator, "Capability.Revoke", `{"pid":9}`, fault.ProcessNotFound},
+		{operator, "Capability.Grant", `{"pid":5,"allowed_syscalls":[]}`, fault.ProcessIsEnded},
+		{operator, "Capability.Grant", `{"pid":1,"allowed_syscalls":["No.Such"]}`, fault.WireInvalidInput},
+		{agent(2, "*"), "Capability.Grant", `{"pid":1,"allowed_syscalls":[]}`, fault.CapabilityNotYours},
+		{agent(2, "*"), "Capability.Grant", `{"pid":3,"allowed_syscalls":[],"mode":"add"}`, fault.CapabilityOtherGranter},
+		{agent(2), "Capability.Grant", `{"pid":3,"allowed_syscalls":["Memory.Set"]}`, fault.CapabilityTooMuch},
+	} {
+		if _, err := run(t, r, test.from, test.typ, test.data); !errors.Is(err, test.want) {
+			t.Errorf("%s %s as %d: %v, want %s", test.typ, test.data, test.from.pid, err, test.want)
+		}
+	}
 }

@@ -82,7 +82,7 @@ func refused(t testing.TB, r *capability.Registry, from caller, typ, data string
 	before := domaintest.Snapshot(t, r)
 	got, err := run(t, r, from, typ, data)
 	shown, ok := errors.AsType[*schema.Error](err)
-	if !ok || shown.Kind != class || shown.Message != message {
+	if !ok || shown.Kind != class || shown.Text() != message {
 		t.Errorf("%s %s as %d: got %s, %v, want class %d: %s", typ, data, from.pid, got, err, class, message)
 	}
 	if !bytes.Equal(before, domaintest.Snapshot(t, r)) {

@@ -31,7 +31,7 @@ func exceeds(own, other schema.Token) string {
 	return ""
 }
 
-func names(t schema.Token, row schema.Syscall) bool {
+func names(t schema.Token, row *schema.Syscall) bool {
 	domain, _, _ := strings.Cut(row.Type, ".")
 	return slices.ContainsFunc(t.AllowedSyscalls, func(pattern string) bool {
 		return pattern == "*" || pattern == domain+".*" || pattern == row.Type || (row.Code != "" && pattern == row.Code)

@@ -2,7 +2,6 @@
 package capability
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -10,19 +9,17 @@ import (
 )
 
 // Registry is the domain of the capability tokens, at most one a process, and the view that others have of them. A token
-// is an immutable value: a grant puts another in its place. It holds for as long as nobody takes it away; an expired one
-// stays, so that its holder is told what happened, and allows nothing.
+// is an immutable value: a grant puts another in its place. It holds until it is taken away; an expired one stays, so that its
+// holder is told what happened, and allows nothing.
 type Registry struct {
+	kernel.Handlers
 	pools     []string // names of the resources that a quota may name, ascending
 	processes kernel.Processes
+	reply     *schema.Type // of recorded
 
 	tokens *tokens
 	view   view
-	forms  forms
 }
-
-// forms describe what the registry reads back of what it has written.
-type forms struct{ token, expired, chunk *schema.Type }
 
 var (
 	_ kernel.Domain    = (*Registry)(nil)
@@ -35,67 +32,38 @@ func New(pools []string, processes kernel.Processes) *Registry {
 	r := &Registry{
 		pools:     slices.Compact(slices.Sorted(slices.Values(pools))),
 		processes: processes,
-		forms: forms{
-			token:   schema.TypeOf[recorded](),
-			expired: schema.TypeOf[schema.RevokeExpiredOutput](),
-			chunk:   schema.TypeOf[[]schema.Token](),
-		},
+		reply:     schema.TypeOf[recorded](),
 	}
+	r.Handlers = kernel.Bind(schema.Capability,
+		kernel.Command(schema.CapabilityGrant, r.grant, func(e *kernel.Entry, _ *schema.GrantInput) { r.granted(e, e.PID) }),
+		kernel.Command(schema.CapabilityGrantDefault, r.grantDefault, func(e *kernel.Entry, _ *schema.GrantDefaultInput) { r.granted(e, e.PID) }),
+		kernel.Step(schema.CapabilityEndow, r.endow, func(e *kernel.Entry, _ *schema.EndowInput) { r.granted(e, byParent) }),
+		kernel.Command(schema.CapabilityRevoke, r.revoke, func(_ *kernel.Entry, in *schema.RevokeInput) { r.drop(in.PID) }),
+		kernel.Command(schema.CapabilityRevokeExpired, r.revokeExpired, r.applyRevokeExpired),
+		kernel.Step(schema.CapabilityStrip, strip, func(_ *kernel.Entry, in *schema.StripInput) { r.drop(in.PIDs...) }),
+	)
 	r.Reset()
 	r.Publish()
 	return r
 }
 
-// Decide answers the syscalls of schema.Capability.
-func (r *Registry) Decide(call *kernel.Call) (kernel.Result, error) {
-	switch in := call.Input.(type) {
-	case *schema.GrantInput:
-		return r.grant(call, in)
-	case *schema.EndowInput:
-		return r.endow(in)
-	case *schema.GrantDefaultInput:
-		return r.grantDefault(call, in)
-	case *schema.RevokeInput:
-		return r.revoke(call, in.PID)
-	case *schema.RevokeExpiredInput:
-		return answer(schema.RevokeExpiredOutput{Revoked: r.expired(call)})
-	case *schema.StripInput:
-		return answer(schema.SuccessOutput{Success: true})
-	}
-	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
-}
-
-// Apply puts tokens in place and takes them away, as the answers say: what a default grant comes to depends on the
-// configuration of its day, how many expired tokens go at once on the length of a line.
-func (r *Registry) Apply(call *kernel.Call) {
-	switch in := call.Input.(type) {
-	case *schema.GrantInput, *schema.GrantDefaultInput:
-		r.put(read(r.forms.token, call).(*recorded).token(call.PID))
-	case *schema.EndowInput:
-		r.put(read(r.forms.token, call).(*recorded).token(byParent))
-	case *schema.RevokeInput:
-		r.drop(in.PID)
-	case *schema.RevokeExpiredInput:
-		for _, pid := range read(r.forms.expired, call).(*schema.RevokeExpiredOutput).Revoked {
-			r.drop(pid)
-		}
-	case *schema.StripInput:
-		for _, pid := range in.PIDs {
-			r.drop(pid)
-		}
-	}
-}
-
 // Holders returns the PIDs that have a token, ascending: recovery takes away what belongs to nobody alive.
 func (r *Registry) Holders() []int64 { return r.tokens.Keys() }
+
+// granted puts the token of a reply in place: what a default grant comes to depends on the configuration of its day.
+func (r *Registry) granted(e *kernel.Entry, otherwise int64) {
+	r.put(kernel.Reply[recorded](e, r.reply).token(otherwise))
+}
 
 func (r *Registry) put(t schema.Token) {
 	r.tokens.Set(t.PID, &held{token: &kernel.Token{Granted: t}})
 	r.view.changed = true
 }
 
-func (r *Registry) drop(pid int64) {
-	r.tokens.Delete(pid)
+func (r *Registry) drop(pids ...int64) {
+	for _, pid := range pids {
+		r.tokens.Delete(pid)
+	}
 	r.view.changed = true
 }
 
@@ -123,18 +91,4 @@ func (t *recorded) token(otherwise int64) schema.Token {
 			ExpiresAtTick: t.ExpiresAtTick, HTTP: t.HTTP,
 		},
 	}
-}
-
-// read decodes an answer of Decide. One that it cannot have written stops the kernel: the journal holds another's.
-func read(form *schema.Type, call *kernel.Call) any {
-	data, err := form.Decode(call.Data)
-	if err != nil {
-		panic(fmt.Sprintf("capability: apply %s: %v", call.Message.Type, err))
-	}
-	return data
-}
-
-func answer(data any) (kernel.Result, error) {
-	raw, err := schema.Marshal(data)
-	return kernel.Result{Data: raw}, err
 }

@@ -9,20 +9,20 @@ import (
 
 // revoke answers Capability.Revoke. That there is no token to take away is an answer, not an error, even where the process
 // has ended; that there never was such a process is one.
-func (r *Registry) revoke(call *kernel.Call, pid int64) (kernel.Result, error) {
-	_, held := r.tokens.Get(pid)
-	if kernel.Visible(r.processes, call, pid) == nil && (!held || call.PID != kernel.Operator) {
-		return kernel.Result{}, unknown(pid)
+func (r *Registry) revoke(call *kernel.Call, in *schema.RevokeInput) (schema.RevokeOutput, error) {
+	_, held := r.tokens.Get(in.PID)
+	if kernel.Visible(r.processes, call, in.PID) == nil && (!held || call.PID != kernel.Operator) {
+		return schema.RevokeOutput{}, unknown(in.PID)
 	}
-	if err := r.authority(call, "revoke the token of", pid); err != nil {
-		return kernel.Result{}, err
+	if err := r.authority(call, "revoke the token of", in.PID); err != nil {
+		return schema.RevokeOutput{}, err
 	}
-	return answer(schema.RevokeOutput{PID: pid, Revoked: held})
+	return schema.RevokeOutput{PID: in.PID, Revoked: held}, nil
 }
 
-// expired returns the PIDs that the call sees whose token holds no longer, ascending, and no more of them than an answer has
-// room for: what Capability.RevokeExpired does not name it does not revoke.
-func (r *Registry) expired(call *kernel.Call) []int64 {
+// revokeExpired answers Capability.RevokeExpired with the PIDs that the call sees whose token has expired, ascending, and no
+// more of them than an answer has room for: what it does not name it does not revoke.
+func (r *Registry) revokeExpired(call *kernel.Call, _ *schema.RevokeExpiredInput) (schema.RevokeExpiredOutput, error) {
 	var pids []int64
 	r.tokens.Scan(func(pid int64, h *held) bool {
 		unseen := r.processes.Process(pid) != nil && kernel.Visible(r.processes, call, pid) == nil
@@ -34,8 +34,18 @@ func (r *Registry) expired(call *kernel.Call) []int64 {
 	room := kernel.MaxData - len(`{"revoked":[]}`)
 	for i, pid := range pids {
 		if room -= len(strconv.FormatInt(pid, 10)) + len(","); room < 0 {
-			return pids[:i]
+			return schema.RevokeExpiredOutput{Revoked: pids[:i]}, nil
 		}
 	}
-	return pids
+	return schema.RevokeExpiredOutput{Revoked: pids}, nil
+}
+
+// applyRevokeExpired takes away what the answer names: how many tokens go at once depends on the longest line of its day.
+func (r *Registry) applyRevokeExpired(e *kernel.Entry, _ *schema.RevokeExpiredInput) {
+	r.drop(kernel.Reply[schema.RevokeExpiredOutput](e, schema.CapabilityRevokeExpired.Output()).Revoked...)
+}
+
+// strip answers the kernel's Capability.Strip.
+func strip(*kernel.Call, *schema.StripInput) (schema.SuccessOutput, error) {
+	return schema.SuccessOutput{Success: true}, nil
 }

@@ -45,7 +45,7 @@ func (r *Registry) Restore(chunk []byte) error {
 	if !schema.Valid(chunk) {
 		return errors.New("restore tokens: chunk is no JSON")
 	}
-	list, err := r.forms.chunk.Decode(chunk)
+	list, err := schema.TypeOf[[]schema.Token]().Decode(chunk)
 	if err != nil {
 		return fmt.Errorf("restore tokens: %w", err)
 	}

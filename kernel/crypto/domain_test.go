@@ -42,7 +42,7 @@ func decide(t *testing.T, identity crypto.Identity, typ, data string, final bool
 	if !ok {
 		t.Fatalf("no syscall %s", typ)
 	}
-	in, fault := row.Input.Decode([]byte(data))
+	in, fault := row.Input().Decode([]byte(data))
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -64,7 +64,7 @@ func TestAnswers(t *testing.T) {
 		if err != nil || string(got.Data) != tt.want {
 			t.Errorf("%s %s: got %s, %v, want %s", tt.typ, tt.data, got.Data, err, tt.want)
 		}
-		if _, fault := mustLookup(t, tt.typ).Output.Decode(got.Data); fault != nil {
+		if _, fault := mustLookup(t, tt.typ).Output().Decode(got.Data); fault != nil {
 			t.Errorf("%s answers what its schema does not have: %v", tt.typ, fault)
 		}
 	}
@@ -164,11 +164,11 @@ func TestSecretsAreTagged(t *testing.T) {
 		{"Crypto.Open", `{"value":"a"}`, false, `{"value":"a"}`},
 	} {
 		row := mustLookup(t, tt.typ)
-		in, fault := row.Input.Decode([]byte(tt.data))
+		in, fault := row.Input().Decode([]byte(tt.data))
 		if fault != nil {
 			t.Fatal(fault)
 		}
-		if got := string(row.Input.Redact([]byte(tt.data), in, tt.failed)); got != tt.want {
+		if got := string(row.Input().Redact([]byte(tt.data), in, tt.failed)); got != tt.want {
 			t.Errorf("%s %s, failed %v: the record has %s, want %s", tt.typ, tt.data, tt.failed, got, tt.want)
 		}
 	}

@@ -72,7 +72,7 @@ func (d *Domain) rollback(call *kernel.Call, in *schema.RollbackInput) (kernel.R
 	data = strconv.AppendInt(append(data, `,"dropped":`...), int64(dropped), 10)
 	result := kernel.Result{Data: append(data, '}')}
 	if dropped > 0 {
-		result.Steps = []kernel.Step{{Type: "Delta.Drop", Input: &schema.DeltaDropInput{AgentID: agent, ToTick: in.ToTick}}}
+		result.Steps = []schema.Request{schema.DeltaDrop.With(&schema.DeltaDropInput{AgentID: agent, ToTick: in.ToTick})}
 	}
 	return result, nil
 }

@@ -53,10 +53,10 @@ func (s *shell) run(pid int64, typ, data string) (string, error) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		own := s.request(kernel.Operator, origin, step.Type, string(input))
+		own := s.request(kernel.Operator, origin, step.Row.Type, string(input))
 		done, err := domaintest.Decide(s, s.domain, own)
 		if err != nil {
-			s.Fatalf("step %s: %v", step.Type, err)
+			s.Fatalf("step %s: %v", step.Row.Type, err)
 		}
 		s.journal.Apply(s.domain, own, done.Data)
 	}

@@ -27,7 +27,7 @@ func (c *counter) Decide(*kernel.Call) (kernel.Result, error) {
 	case "answers no JSON":
 		return kernel.Result{Data: []byte(`{`)}, nil
 	case "takes steps":
-		return kernel.Result{Data: []byte(`{"success":true}`), Steps: []kernel.Step{{}}}, nil
+		return kernel.Result{Data: []byte(`{"success":true}`), Steps: []schema.Request{{}}}, nil
 	}
 	return kernel.Result{Data: []byte(`{"success":true}`)}, nil
 }

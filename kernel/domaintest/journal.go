@@ -29,7 +29,7 @@ func (j *Journal) Replay(t TB, d kernel.Domain) {
 		call := entry
 		call.Message.Data = bytes.Clone(entry.Message.Data)
 		var fault *schema.Error
-		if call.Input, fault = call.Syscall.Input.Decode(call.Message.Data); fault != nil {
+		if call.Input, fault = call.Syscall.Input().Decode(call.Message.Data); fault != nil {
 			t.Fatal(fault)
 		}
 		Apply(d, &call, entry.Data)

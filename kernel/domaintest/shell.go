@@ -15,7 +15,7 @@ func Request(t TB, typ, data string) *kernel.Call {
 		t.Fatalf("no syscall %s", typ)
 	}
 	raw := []byte(data)
-	input, fault := row.Input.Decode(raw)
+	input, fault := row.Input().Decode(raw)
 	if fault != nil {
 		t.Fatalf("%s %s: %v", typ, data, fault)
 	}

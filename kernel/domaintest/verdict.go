@@ -14,7 +14,7 @@ import (
 func WantError(t TB, err error, class schema.Class, message string) {
 	t.Helper()
 	shown, ok := errors.AsType[*schema.Error](err)
-	if !ok || shown.Kind != class || shown.Message != message {
+	if !ok || shown.Kind != class || shown.Text() != message {
 		t.Errorf("error %v, want class %d: %s", err, class, message)
 	}
 }
@@ -33,7 +33,7 @@ func Shown(t TB, err error) *schema.Error {
 var outputs = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	all := map[string]*jsonschema.Schema{}
 	for _, row := range schema.Syscalls() {
-		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(row.Output.AppendJSONSchema(nil)))
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(row.Output().AppendJSONSchema(nil)))
 		if err != nil {
 			return nil, err
 		}

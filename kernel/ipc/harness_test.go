@@ -49,9 +49,9 @@ func (s *shell) run(pid int64, typ, data string) (string, *schema.Error) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		own := s.request(kernel.Operator, step.Type, string(raw))
+		own := s.request(kernel.Operator, step.Row.Type, string(raw))
 		if !own.Syscall.Internal || own.Syscall.Domain != schema.Ipc {
-			s.t.Fatalf("step %s", step.Type)
+			s.t.Fatalf("step %s", step.Row.Type)
 		}
 		done, err := s.domain.Decide(own)
 		if err != nil {
@@ -127,7 +127,7 @@ func (s *shell) payloads(pid int64, data string) []string {
 func (s *shell) messages(data string) []schema.MailMessage {
 	s.t.Helper()
 	row, _ := schema.Lookup("Ipc.Receive")
-	out, fault := row.Output.Decode([]byte(data))
+	out, fault := row.Output().Decode([]byte(data))
 	if fault != nil {
 		s.t.Fatal(fault)
 	}

@@ -35,7 +35,7 @@ func TestDeliver(t *testing.T) {
 	if got := s.last.Lasting; !reflect.DeepEqual(got.Events, want) {
 		t.Errorf("pushed %s", got.Events)
 	}
-	if next := s.last.Lasting.Follow; next.Type != "Ipc.Deliver" || !next.Input.(*schema.MailDeliverInput).Ack {
+	if next := s.last.Lasting.Follow; next.Row.Type != "Ipc.Deliver" || !next.Input.(*schema.MailDeliverInput).Ack {
 		t.Errorf("what follows is %+v", next)
 	}
 	s.check()
@@ -89,8 +89,8 @@ func TestSubscriberIsNamed(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, ipc.Options{}, 1, 2)
 	s.conn = "c-1"
-	back := &kernel.Step{Type: "Ipc.Return", Input: &schema.MailReturnInput{PIDs: []int64{1}, Conn: "c-1"}}
-	if got := s.must(1, "Ipc.Subscribe", `{"ack":true}`); got != `{"receiver_pid":1,"ack":true}` || !reflect.DeepEqual(s.last.Lasting.End, back) {
+	back := schema.IPCReturn.With(&schema.MailReturnInput{PIDs: []int64{1}, Conn: "c-1"})
+	if got := s.must(1, "Ipc.Subscribe", `{"ack":true}`); got != `{"receiver_pid":1,"ack":true}` || !reflect.DeepEqual(s.last.Lasting.End, &back) {
 		t.Errorf("got %s, %+v", got, s.last.Lasting)
 	}
 	s.send(2, 1, "1")
@@ -100,7 +100,7 @@ func TestSubscriberIsNamed(t *testing.T) {
 	}
 	s.send(2, 1, "2")
 	s.must(1, "Ipc.Receive", `{"ack":true}`)
-	if s.last.Lasting == nil || s.last.Lasting.Follow != nil || !reflect.DeepEqual(s.last.Lasting.End, back) {
+	if s.last.Lasting == nil || s.last.Lasting.Follow != nil || !reflect.DeepEqual(s.last.Lasting.End, &back) {
 		t.Errorf("a receive with ack leaves %+v", s.last.Lasting)
 	}
 	s.must(1, "Ipc.Receive", `{"ack":true}`)
@@ -108,7 +108,7 @@ func TestSubscriberIsNamed(t *testing.T) {
 		t.Errorf("a receive of nothing leaves %+v", s.last.Lasting)
 	}
 	s.conn = "c-2"
-	if _, err := s.run(1, "Ipc.Subscribe", `{}`); err == nil || err.Kind != schema.Conflict || !strings.Contains(err.Message, "c-1") {
+	if _, err := s.run(1, "Ipc.Subscribe", `{}`); err == nil || err.Kind != schema.Conflict || !strings.Contains(err.Text(), "c-1") {
 		t.Errorf("a second subscriber: %v", err)
 	}
 	s.must(0, "Ipc.Return", `{"pids":[1,2,3],"conn":"c-1"}`)
@@ -135,7 +135,7 @@ func TestAbandoned(t *testing.T) {
 	if len(steps) != 1 || !reflect.DeepEqual(steps[0].Input, &schema.MailReturnInput{PIDs: []int64{1, 3}}) {
 		t.Fatalf("%+v", steps)
 	}
-	s.must(0, steps[0].Type, `{"pids":[1,3],"conn":""}`)
+	s.must(0, steps[0].Row.Type, `{"pids":[1,3],"conn":""}`)
 	if got := s.domain.Abandoned(); got != nil {
 		t.Errorf("afterwards: %+v", got)
 	}

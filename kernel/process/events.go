@@ -102,8 +102,9 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.ProcessSubscribeInput) 
 	return result, err
 }
 
-func watch(pid, after int64) *kernel.Step {
-	return &kernel.Step{Type: "Process.Watch", Input: &schema.ProcessWatchInput{PID: pid, After: after}}
+func watch(pid, after int64) *schema.Request {
+	next := schema.ProcessWatch.With(&schema.ProcessWatchInput{PID: pid, After: after})
+	return &next
 }
 
 // look answers Process.Watch.

@@ -15,7 +15,7 @@ import (
 // follower is what a connection goes on with after Process.Subscribe.
 type follower struct {
 	s    *shell
-	next *kernel.Step
+	next *schema.Request
 }
 
 func (s *shell) follow(pid int64, data string) *follower {
@@ -31,7 +31,7 @@ func (s *shell) follow(pid int64, data string) *follower {
 func (f *follower) news() (words []string) {
 	f.s.t.Helper()
 	for {
-		call := f.s.request(kernel.Operator, f.next.Type, string(marshal(f.s.t, f.next.Input)))
+		call := f.s.request(kernel.Operator, f.next.Row.Type, string(marshal(f.s.t, f.next.Input)))
 		result, err := f.s.domain.Decide(call)
 		if err != nil {
 			f.s.t.Fatal(err)

@@ -3,6 +3,8 @@ package process_test
 import (
 	"fmt"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -21,8 +23,8 @@ type shell struct {
 	tick   int64
 
 	journal domaintest.Journal
-	steps   []kernel.Step  // of the last call
-	effect  *kernel.Effect // of the last call
+	steps   []schema.Request // of the last call
+	effect  *kernel.Work     // of the last call
 }
 
 func newShell(t domaintest.TB) *shell {
@@ -44,9 +46,9 @@ func (s *shell) run(pid int64, typ, data string) (string, *schema.Error) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		own := s.request(kernel.Operator, step.Type, string(raw))
+		own := s.request(kernel.Operator, step.Row.Type, string(raw))
 		if !own.Syscall.Internal {
-			s.t.Fatalf("step %s is no internal row", step.Type)
+			s.t.Fatalf("step %s is no internal row", step.Row.Type)
 		}
 		if own.Syscall.Domain != schema.Process {
 			s.endow(own.Input)
@@ -126,7 +128,7 @@ func (s *shell) spawnWith(parent int64, capabilities string) int64 {
 		s.t.Fatal(err)
 	}
 	row, _ := schema.Lookup("Syscall.Spawn")
-	out, fault := row.Output.Decode([]byte(got))
+	out, fault := row.Output().Decode([]byte(got))
 	if fault != nil {
 		s.t.Fatal(fault)
 	}
@@ -158,3 +160,6 @@ func (s *shell) pids() []int64 {
 	}
 	return pids
 }
+
+// sameRow has cmp compare rows of the syscall table by identity.
+var sameRow = cmp.Comparer(func(a, b *schema.Syscall) bool { return a == b })

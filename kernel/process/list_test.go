@@ -30,7 +30,7 @@ func TestList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, fault := row.Output.Decode([]byte(got))
+		out, fault := row.Output().Decode([]byte(got))
 		if fault != nil {
 			t.Fatal(fault)
 		}

@@ -74,7 +74,7 @@ func (d *Domain) hosted(p *schema.Descriptor) *Hosted {
 }
 
 // stop is what ending processes needs done outside: those of their programs that may be there have to go.
-func (d *Domain) stop(pids []int64) *kernel.Effect {
+func (d *Domain) stop(pids []int64) *kernel.Work {
 	var list []int64
 	for _, pid := range pids {
 		if p, ok := d.table.processes.Get(pid); ok && p.Command != nil {
@@ -84,7 +84,7 @@ func (d *Domain) stop(pids []int64) *kernel.Effect {
 	if list == nil {
 		return nil
 	}
-	return &kernel.Effect{Stop: list}
+	return &kernel.Work{Stop: list}
 }
 
 // checkProgram refuses a program that cannot be meant, and one that would be held less tightly than its spawner: who may

@@ -73,7 +73,7 @@ func TestDescriptorFollowsTheProgram(t *testing.T) {
 	if d := expect("gone", "TERMINATED", 0, 1); *d.Exit.Signal != 9 || d.ExitTick == nil {
 		t.Errorf("gone: %+v", d)
 	}
-	if !slices.ContainsFunc(s.steps, func(step kernel.Step) bool { return step.Type == "Process.Exit" }) {
+	if !slices.ContainsFunc(s.steps, func(step schema.Request) bool { return step.Row.Type == "Process.Exit" }) {
 		t.Errorf("the end of the program took these steps: %v", s.steps)
 	}
 	if h := s.domain.Hosted(); len(h) != 0 {
@@ -134,7 +134,7 @@ func TestProcessEndsBeforeItsProgramStarts(t *testing.T) {
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	decide := func(typ, data string) *kernel.Effect {
+	decide := func(typ, data string) *kernel.Work {
 		t.Helper()
 		result, err := s.domain.Decide(s.request(kernel.Operator, typ, data))
 		if err != nil {
@@ -184,11 +184,11 @@ func TestRepeat(t *testing.T) {
 	s.terminate(pid)
 	for _, c := range []struct {
 		typ, data, answer string
-		want              *kernel.Effect
+		want              *kernel.Work
 	}{
-		{"Syscall.Terminate", `{"target_pid":1}`, `{"target_pid":1}`, &kernel.Effect{Stop: []int64{pid, child}}},
+		{"Syscall.Terminate", `{"target_pid":1}`, `{"target_pid":1}`, &kernel.Work{Stop: []int64{pid, child}}},
 		{"Syscall.Terminate", `{"target_pid":9}`, `{"target_pid":9}`, nil},
-		{"Syscall.Spawn", `{"child_agent_id":"a","command":["x"]}`, `{"child_pid":5,"child_agent_id":"a"}`, &kernel.Effect{Await: 5}},
+		{"Syscall.Spawn", `{"child_agent_id":"a","command":["x"]}`, `{"child_pid":5,"child_agent_id":"a"}`, &kernel.Work{Await: 5}},
 		{"Syscall.Spawn", `{"child_agent_id":"a"}`, `{"child_pid":5,"child_agent_id":"a"}`, nil},
 		{"Kernel.Ingest", `{"uri":"x"}`, `{}`, nil},
 	} {

@@ -36,20 +36,20 @@ func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (kernel.Result,
 	return kernel.Result{
 		Data:   append(data, '}'),
 		Effect: start(call, child, name, in),
-		Steps: []kernel.Step{
-			{Type: "Process.Prepare", Input: &schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}},
-			{Type: "Capability.Endow", Input: &schema.EndowInput{GrantInput: *grant, GrantedBy: &call.PID}},
-			{Type: "Ipc.Open", Input: &schema.MailboxInput{PIDs: []int64{child}}},
+		Steps: []schema.Request{
+			schema.ProcessPrepare.With(&schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}),
+			schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: *grant, GrantedBy: &call.PID}),
+			schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{child}}),
 		},
 	}, nil
 }
 
 // start is what a child with a program needs done outside.
-func start(call *kernel.Call, child int64, name string, in *schema.SpawnInput) *kernel.Effect {
+func start(call *kernel.Call, child int64, name string, in *schema.SpawnInput) *kernel.Work {
 	if in.Command == nil {
 		return nil
 	}
-	return &kernel.Effect{Start: &kernel.Program{PID: child, AgentID: name, Origin: call.Origin, Spec: in.Program}}
+	return &kernel.Work{Start: &kernel.Program{PID: child, AgentID: name, Origin: call.Origin, Spec: in.Program}}
 }
 
 // grant says what a child may do: what its parent asks for, where the parent holds all of that, else what every process

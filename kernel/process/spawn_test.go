@@ -65,7 +65,7 @@ func TestGrant(t *testing.T) {
 			s.tick = 5
 			child := s.spawnWith(parent, c.asked)
 			c.want.PID = child
-			if len(s.steps) != 3 || s.steps[0].Type != "Process.Prepare" || s.steps[1].Type != "Capability.Endow" || s.steps[2].Type != "Ipc.Open" {
+			if len(s.steps) != 3 || s.steps[0].Row.Type != "Process.Prepare" || s.steps[1].Row.Type != "Capability.Endow" || s.steps[2].Row.Type != "Ipc.Open" {
 				t.Fatalf("steps %+v", s.steps)
 			}
 			if diff := cmp.Diff(&schema.EndowInput{GrantInput: c.want, GrantedBy: &parent}, s.steps[1].Input); diff != "" {

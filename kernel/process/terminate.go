@@ -34,36 +34,36 @@ func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (kernel
 
 // Repeat implements kernel.Repeater: who ends processes waits until nothing of their programs is left, and who spawns one until
 // its program has been started, however often they ask.
-func (d *Domain) Repeat(call *kernel.Call, data []byte) *kernel.Effect {
+func (d *Domain) Repeat(call *kernel.Call, data []byte) *kernel.Work {
 	switch in := call.Input.(type) {
 	case *schema.TerminateInput:
 		return d.stop(d.table.endedWith(in.TargetPID))
 	case *schema.SpawnInput:
-		if out, fault := call.Syscall.Output.Decode(data); fault == nil && in.Command != nil {
-			return &kernel.Effect{Await: out.(*schema.SpawnOutput).ChildPID}
+		if out, fault := call.Syscall.Output().Decode(data); fault == nil && in.Command != nil {
+			return &kernel.Work{Await: out.(*schema.SpawnOutput).ChildPID}
 		}
 	}
 	return nil
 }
 
 // steps are the commands that end processes and clear away what they leave behind.
-func steps(pids []int64, reason string) []kernel.Step {
+func steps(pids []int64, reason string) []schema.Request {
 	return append(
-		[]kernel.Step{{Type: "Process.Exit", Input: &schema.ProcessExitInput{PIDs: pids, Reason: reason}}},
+		[]schema.Request{schema.ProcessExit.With(&schema.ProcessExitInput{PIDs: pids, Reason: reason})},
 		sweep(pids, pids, pids)...)
 }
 
 // sweep are the commands that take tokens, what is held, and mailboxes away from processes.
-func sweep(tokens, holders, mailboxes []int64) []kernel.Step {
-	var steps []kernel.Step
+func sweep(tokens, holders, mailboxes []int64) []schema.Request {
+	var steps []schema.Request
 	if len(tokens) > 0 {
-		steps = append(steps, kernel.Step{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: tokens}})
+		steps = append(steps, schema.CapabilityStrip.With(&schema.StripInput{PIDs: tokens}))
 	}
 	if len(holders) > 0 {
-		steps = append(steps, kernel.Step{Type: "Resource.Free", Input: &schema.ResourceFreeInput{PIDs: holders}})
+		steps = append(steps, schema.ResourceFree.With(&schema.ResourceFreeInput{PIDs: holders}))
 	}
 	if len(mailboxes) > 0 {
-		steps = append(steps, kernel.Step{Type: "Ipc.Close", Input: &schema.MailboxInput{PIDs: mailboxes}})
+		steps = append(steps, schema.IPCClose.With(&schema.MailboxInput{PIDs: mailboxes}))
 	}
 	return steps
 }

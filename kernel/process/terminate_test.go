@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-func (s *shell) terminate(pid int64) []kernel.Step {
+func (s *shell) terminate(pid int64) []schema.Request {
 	s.t.Helper()
 	got, err := s.run(kernel.Operator, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid))
 	if want := fmt.Sprintf(`{"target_pid":%d}`, pid); err != nil || got != want {
@@ -40,13 +40,13 @@ func TestTerminate(t *testing.T) {
 		t.Fatal(err)
 	}
 	pids := []int64{4, 3, 2, 1}
-	want := []kernel.Step{
-		{Type: "Process.Exit", Input: &schema.ProcessExitInput{PIDs: pids, Reason: "done"}},
-		{Type: "Capability.Strip", Input: &schema.StripInput{PIDs: pids}},
-		{Type: "Resource.Free", Input: &schema.ResourceFreeInput{PIDs: pids}},
-		{Type: "Ipc.Close", Input: &schema.MailboxInput{PIDs: pids}},
+	want := []schema.Request{
+		schema.ProcessExit.With(&schema.ProcessExitInput{PIDs: pids, Reason: "done"}),
+		schema.CapabilityStrip.With(&schema.StripInput{PIDs: pids}),
+		schema.ResourceFree.With(&schema.ResourceFreeInput{PIDs: pids}),
+		schema.IPCClose.With(&schema.MailboxInput{PIDs: pids}),
 	}
-	if diff := cmp.Diff(want, s.steps); diff != "" {
+	if diff := cmp.Diff(want, s.steps, sameRow); diff != "" {
 		t.Fatal(diff)
 	}
 	for _, pid := range pids {

@@ -110,7 +110,7 @@ func (b *bench) refused(pid int64, typ, data string, class schema.Class, message
 	before := domaintest.Snapshot(b.t, b.ledger)
 	got, err := b.run(pid, typ, data)
 	shown, ok := errors.AsType[*schema.Error](err)
-	if !ok || shown.Kind != class || shown.Message != message {
+	if !ok || shown.Kind != class || shown.Text() != message {
 		b.t.Errorf("%s %s as %d: got %s, %v, want class %d: %s", typ, data, pid, got, err, class, message)
 	}
 	if !bytes.Equal(before, domaintest.Snapshot(b.t, b.ledger)) {

@@ -102,7 +102,7 @@ func (m *machine) book(r *rapid.T) {
 			r.Fatal(err)
 		}
 		m.denied[shown.Kind]++
-		want = string(schema.AppendString([]byte(`{"allowed":false,"reason":`), shown.Message)) + "}"
+		want = string(schema.AppendString([]byte(`{"allowed":false,"reason":`), shown.Text())) + "}"
 	} else {
 		again := request(m.t, k.pid, typ, data)
 		again.Data = []byte(answer)

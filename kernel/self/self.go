@@ -3,56 +3,108 @@ package self
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Domain knows which life of the state directory this is. All else that it answers follows from the call, the syscall table,
 // and what can be named.
 type Domain struct {
+	kernel.Handlers
 	names  kernel.Names        // nil: nothing can be named
 	booted *schema.BootedInput // of the last start; nil before the first
 }
 
 // New returns the domain. names is what FileSystem.Resolve asks, nil where nothing can be named.
-func New(names kernel.Names) *Domain { return &Domain{names: names} }
+func New(names kernel.Names) *Domain {
+	d := &Domain{names: names}
+	d.Handlers = kernel.Bind(schema.Kernel,
+		kernel.Query(schema.SyscallPing, ping),
+		kernel.Command(schema.SyscallEcho, echo, nil),
+		kernel.Query(schema.SyscallList, list),
+		kernel.Query(schema.SyscallDescribe, describe),
+		kernel.Command(schema.SyscallShutdown, shutdown, nil),
+		kernel.Query(schema.FileSystemResolve, d.resolve),
+		kernel.Query(schema.ClockGet, clock),
+		kernel.Command(schema.ClockAdvance, advance, nil),
+		// The audit log shows outcomes, so notes answer with what they note.
+		kernel.Step(schema.KernelLoginFailed, same[schema.LoginFailedInput], nil),
+		kernel.Step(schema.KernelThrottled, same[schema.ThrottledInput], nil),
+		kernel.Step(schema.KernelBooted, same[schema.BootedInput], d.noteStart),
+	)
+	return d
+}
 
 // Booted returns what the last start noted of itself, nil where none has. It is not to be changed.
 func (d *Domain) Booted() *schema.BootedInput { return d.booted }
 
-// Decide answers the syscalls of schema.Kernel.
-func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
-	switch in := call.Input.(type) {
-	case *schema.PingInput:
-		return reply(append(append([]byte(`{"payload":`), in.Payload...), '}'))
-	case *schema.EchoInput:
-		return reply(append(schema.AppendString([]byte(`{"echo":`), in.Message), '}'))
-	case *schema.ListInput:
-		return reply(list(call))
-	case *schema.DescribeInput:
-		return describe(in.Name, call.Message.Dialect)
-	case *schema.ResolveInput:
-		return d.resolve(call, in)
-	case *schema.ClockGetInput:
-		return reply(clock(call.Tick))
-	case *schema.ClockAdvanceInput:
-		return kernel.Result{Data: clock(call.Tick + in.Ticks), Tick: call.Tick + in.Ticks}, nil
-	case *schema.LoginFailedInput, *schema.ThrottledInput, *schema.BootedInput:
-		return same(in) // the audit log shows outcomes, so this is where it shows
-	case *schema.ShutdownInput:
-		return kernel.Result{Data: []byte(`{"success":true}`), Shutdown: true}, nil
-	}
-	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
+func ping(_ *kernel.Call, in *schema.PingInput) (schema.PingOutput, error) {
+	return schema.PingOutput(*in), nil
 }
 
-// Apply notes a start. Nothing else changes: the clock is the shell's.
-func (d *Domain) Apply(call *kernel.Call) {
-	if in, ok := call.Input.(*schema.BootedInput); ok {
-		booted := *in
-		d.booted = &booted
+func echo(_ *kernel.Call, in *schema.EchoInput) (schema.EchoOutput, error) {
+	return schema.EchoOutput{Echo: in.Message}, nil
+}
+
+// list names what the caller may call.
+func list(call *kernel.Call, _ *schema.ListInput) (schema.ListOutput, error) {
+	var out schema.ListOutput
+	for _, row := range schema.Syscalls() {
+		if !row.Internal && kernel.Authorize(nil, call.PID, call.Token, row, call.Tick) == nil {
+			out.Syscalls = append(out.Syscalls, row.Type)
+		}
 	}
+	return out, nil
+}
+
+func describe(call *kernel.Call, in *schema.DescribeInput) (schema.DescribeOutput, error) {
+	row, ok := schema.Lookup(in.Name)
+	if !ok || row.Internal {
+		if like := schema.NearestType(in.Name); like != "" {
+			return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall %s; did you mean %s?", in.Name, like)
+		}
+		return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall is named %q: Syscall.List names them all", in.Name)
+	}
+	return row.Describe(call.Message.Dialect), nil
+}
+
+func shutdown(call *kernel.Call, _ *schema.ShutdownInput) (schema.SuccessOutput, error) {
+	call.Shutdown()
+	return schema.SuccessOutput{Success: true}, nil
+}
+
+func (d *Domain) resolve(call *kernel.Call, in *schema.ResolveInput) (schema.ResolveOutput, error) {
+	if d.names == nil {
+		return schema.ResolveOutput{}, fault.NameNotFound.New("nothing can be named here")
+	}
+	base := d.names.Base(call.PID, call.Origin)
+	if in.Base != nil {
+		base = *in.Base
+	}
+	name, err := d.names.Resolve(in.URI, base)
+	if err != nil {
+		return schema.ResolveOutput{}, err
+	}
+	return schema.ResolveOutput{URI: name}, nil
+}
+
+func clock(call *kernel.Call, _ *schema.ClockGetInput) (schema.ClockOutput, error) {
+	return schema.ClockOutput{Tick: call.Tick}, nil
+}
+
+func advance(call *kernel.Call, in *schema.ClockAdvanceInput) (schema.ClockOutput, error) {
+	tick := call.Tick + in.Ticks
+	call.Advance(tick) // the clock is the shell's
+	return schema.ClockOutput{Tick: tick}, nil
+}
+
+func same[T any](_ *kernel.Call, in *T) (T, error) { return *in, nil }
+
+func (d *Domain) noteStart(_ *kernel.Entry, in *schema.BootedInput) {
+	booted := *in
+	d.booted = &booted
 }
 
 // Snapshot writes what the last start noted, in one chunk.
@@ -75,68 +127,10 @@ func (d *Domain) Reset() { d.booted = nil }
 
 // Restore takes back what Snapshot wrote.
 func (d *Domain) Restore(chunk []byte) error {
-	row, _ := schema.Lookup("Kernel.Booted")
-	in, fault := row.Input.Decode(chunk)
-	if fault != nil {
-		return fmt.Errorf("restore kernel domain: %w", fault)
+	in, err := schema.KernelBooted.Input().Decode(chunk)
+	if err != nil {
+		return fmt.Errorf("restore kernel domain: %w", err)
 	}
 	d.booted = in.(*schema.BootedInput)
 	return nil
-}
-
-func reply(data []byte) (kernel.Result, error) { return kernel.Result{Data: data}, nil }
-
-// same answers with the input: the audit log shows outcomes, so this is where it shows.
-func same(in any) (kernel.Result, error) {
-	data, err := schema.Marshal(in)
-	if err != nil {
-		return kernel.Result{}, err
-	}
-	return reply(data)
-}
-
-// list names what the caller may call.
-func list(call *kernel.Call) []byte {
-	data := []byte(`{"syscalls":[`)
-	for i := range schema.Syscalls() {
-		row := &schema.Syscalls()[i]
-		if row.AliasOf != "" || row.Internal || kernel.Authorize(nil, call.PID, call.Token, row, call.Tick) != nil {
-			continue
-		}
-		if data[len(data)-1] != '[' {
-			data = append(data, ',')
-		}
-		data = schema.AppendString(data, row.Type)
-	}
-	return append(data, "]}"...)
-}
-
-func clock(tick int64) []byte {
-	return append(strconv.AppendInt([]byte(`{"tick":`), tick, 10), '}')
-}
-
-func describe(name string, d schema.Dialect) (kernel.Result, error) {
-	row, ok := schema.Lookup(name)
-	if !ok || row.Internal {
-		if like := schema.NearestType(name); like != "" {
-			return kernel.Result{}, schema.Errorf(schema.NotFound, "no syscall %s; did you mean %s?", name, like)
-		}
-		return kernel.Result{}, schema.Errorf(schema.NotFound, "no syscall is named %q: Syscall.List names them all", name)
-	}
-	return reply(row.AppendDescription(nil, d))
-}
-
-func (d *Domain) resolve(call *kernel.Call, in *schema.ResolveInput) (kernel.Result, error) {
-	if d.names == nil {
-		return kernel.Result{}, schema.Errorf(schema.NotFound, "nothing can be named here")
-	}
-	base := d.names.Base(call.PID, call.Origin)
-	if in.Base != nil {
-		base = *in.Base
-	}
-	name, fault := d.names.Resolve(in.URI, base)
-	if fault != nil {
-		return kernel.Result{}, fault
-	}
-	return reply(append(schema.AppendString([]byte(`{"uri":`), name), '}'))
 }

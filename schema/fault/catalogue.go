@@ -3,6 +3,7 @@ package fault
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // ID is the stable name of a failure, domain.reason in lower case. It is never reused and never reworded. It is an error, so
@@ -14,6 +15,12 @@ func (id ID) Error() string { return string(id) }
 
 // Kind returns the kind of the id, Internal where this kernel does not know it.
 func (id ID) Kind() Kind { return catalogue[id].Kind }
+
+// Domain returns what stands before the dot.
+func (id ID) Domain() string {
+	domain, _, _ := strings.Cut(string(id), ".")
+	return domain
+}
 
 // Entry is what the catalogue says of an id.
 type Entry struct {
@@ -52,12 +59,62 @@ const (
 	WireAnswerTooLong  ID = "wire.answer_too_long"
 	WireUnexpected     ID = "wire.unexpected"
 
+	// The syscall table.
+	SyscallNotFound ID = "syscall.not_found"
+
 	// Who is on a connection.
 	AuthRequired  ID = "auth.required"
 	AuthSignature ID = "auth.bad_signature"
-	AuthKey       ID = "auth.bad_key"
 	AuthAgain     ID = "auth.already_authenticated"
 	AuthBusy      ID = "auth.busy"
+	AuthMalformed ID = "auth.malformed"
+	AuthNamespace ID = "auth.wrong_namespace"
+	AuthHash      ID = "auth.wrong_hash"
+	AuthKeyType   ID = "auth.refused_key"
+	AuthNoSuchKey ID = "auth.unknown_key"
+	AuthExpired   ID = "auth.expired_key"
+	AuthWrongKey  ID = "auth.wrong_key"
+	AuthNoTouch   ID = "auth.not_touched"
+	AuthSpent     ID = "auth.spent_challenge"
+	AuthLate      ID = "auth.late"
+	AuthNoKeys    ID = "auth.no_authorized_keys"
+	AuthGrant     ID = "auth.refused_grant"
+	AuthPeer      ID = "auth.foreign_peer"
+
+	// What a client says of a login.
+	AuthLogin       ID = "auth.login_failed"
+	AuthHost        ID = "auth.host_not_proven"
+	AuthHostChanged ID = "auth.host_key_changed"
+	AuthDowngraded  ID = "auth.downgraded"
+	AuthNoIdentity  ID = "auth.no_identity"
+	AuthKeyFile     ID = "auth.bad_key_file"
+	AuthAgentSilent ID = "auth.agent_silent"
+	AuthAgentNo     ID = "auth.agent_refused"
+	AuthAgentLied   ID = "auth.agent_lied"
+
+	// What a client says of sealing.
+	SealNoKey  ID = "seal.no_key"
+	SealBroken ID = "seal.broken"
+	SealSilent ID = "seal.agent_silent"
+
+	// The places of a kernel, its state and its start.
+	PlaceUnsafe       ID = "place.unsafe"
+	PlaceOccupied     ID = "place.occupied"
+	PlaceServed       ID = "place.served"
+	PlaceLocked       ID = "place.locked"
+	PlacePathTooLong  ID = "place.path_too_long"
+	PlaceInside       ID = "place.kernel_inside"
+	PlaceNotThere     ID = "place.not_there"
+	ConfigInvalid     ID = "config.invalid"
+	StateDamaged      ID = "state.damaged"
+	StateCopied       ID = "state.copied"
+	DaemonNotRunning  ID = "daemon.not_running"
+	DaemonNoAnswer    ID = "daemon.no_answer"
+	DaemonUnreachable ID = "daemon.unreachable"
+	DaemonLaunch      ID = "daemon.launch_failed"
+	DaemonHungUp      ID = "daemon.hung_up"
+	CallTimeout       ID = "call.timeout"
+	UsageInvalid      ID = "usage.invalid"
 
 	// What a caller may do.
 	CapabilityDenied       ID = "capability.denied"
@@ -65,6 +122,7 @@ const (
 	CapabilityOperatorOnly ID = "capability.operator_only"
 	CapabilityNotYours     ID = "capability.not_yours"
 	CapabilityTooMuch      ID = "capability.too_much"
+	CapabilityOtherGranter ID = "capability.other_granter"
 	CapabilityNotFound     ID = "capability.not_found"
 
 	// Idempotency keys.
@@ -81,6 +139,7 @@ const (
 	KernelMismatch     ID = "kernel.mismatch"
 	JournalUnavailable ID = "journal.unavailable"
 	JournalLost        ID = "journal.lost"
+	ClockAhead         ID = "clock.ahead"
 	CallCancelled      ID = "call.cancelled"
 	CallTooMany        ID = "call.too_many"
 
@@ -106,6 +165,7 @@ const (
 	ProcessNameTaken   ID = "process.name_taken"
 	ProcessTooMany     ID = "process.too_many"
 	ProcessCannotStart ID = "process.cannot_start"
+	ProcessNotStarted  ID = "process.not_started"
 	ProcessNotHosted   ID = "process.not_hosted"
 	SandboxTooWide     ID = "sandbox.too_wide"
 	SandboxUnavailable ID = "sandbox.unavailable"
@@ -114,7 +174,7 @@ const (
 	IpcMailboxFull ID = "ipc.mailbox_full"
 	IpcNoMailbox   ID = "ipc.no_mailbox"
 	IpcBlocked     ID = "ipc.blocked"
-	IpcReceiving   ID = "ipc.receiving"
+	IpcFollowed    ID = "ipc.followed"
 
 	// Resources.
 	ResourceNotFound  ID = "resource.not_found"
@@ -128,8 +188,12 @@ const (
 
 	// Secrets.
 	CryptoNoKey    ID = "crypto.no_key"
+	CryptoNoSealer ID = "crypto.no_sealing_key"
 	CryptoNotReady ID = "crypto.not_ready"
 	CryptoBadValue ID = "crypto.bad_value"
+	CryptoCannot   ID = "crypto.cannot_seal"
+	CryptoOtherKey ID = "crypto.other_key"
+	CryptoBroken   ID = "crypto.broken"
 
 	// References and blobs.
 	BlobNotFound  ID = "blob.not_found"
@@ -165,6 +229,7 @@ const (
 	UpstreamNoCredential ID = "upstream.no_credential"
 
 	// Tools and ingests.
+	ToolManifest    ID = "tool.manifest_not_json"
 	ToolInvalid     ID = "tool.invalid"
 	ToolNotCallable ID = "tool.not_callable"
 	ToolBadManifest ID = "tool.bad_manifest"
@@ -195,12 +260,62 @@ var catalogue = map[ID]Entry{
 	WireAnswerTooLong:  {Kind: InvalidInput, Meaning: "The answer does not fit a line, and has no member to move to a blob.", Fix: "Ask for less."},
 	WireUnexpected:     {Kind: SchemaViolation, Meaning: "A reply or an error came from a client.", Fix: "Send commands, queries and events."},
 
+	// The syscall table.
+	SyscallNotFound: {Kind: NotFound, Meaning: "No syscall has this name.", Fix: "Syscall.List names what there is."},
+
 	// Who is on a connection.
 	AuthRequired:  {Kind: Unauthenticated, Meaning: "The connection has not answered the prologue.", Fix: "Answer Syscall.Authenticate first."},
 	AuthSignature: {Kind: Unauthenticated, Meaning: "The signature is wrong, or its key is not authorized.", Fix: "Sign with a key of authorized_keys."},
-	AuthKey:       {Kind: Unauthenticated, Meaning: "The key's line in authorized_keys cannot be used.", Fix: "Mend the line; \"pwos auth keys\" checks it."},
 	AuthAgain:     {Kind: Conflict, Meaning: "The connection is authenticated already.", Fix: "Open another connection."},
 	AuthBusy:      {Kind: Unavailable, Meaning: "Too many connections have not answered the prologue.", Fix: "Connect again and answer at once."},
+	AuthMalformed: {Kind: Unauthenticated, Meaning: "The offer, the answer, the key or the signature is not well formed.", Fix: "The message says what to send."},
+	AuthNamespace: {Kind: Unauthenticated, Meaning: "The signature was made for something else.", Fix: "Sign in the namespace that the message names."},
+	AuthHash:      {Kind: Unauthenticated, Meaning: "The signature's hash or algorithm is not accepted.", Fix: "Sign with sha256 or sha512, and RSA with rsa-sha2."},
+	AuthKeyType:   {Kind: Unauthenticated, Meaning: "The key is not accepted: its type, its size, or its line in authorized_keys.", Fix: "Use another key, or mend the line; \"pwos auth keys\" checks it."},
+	AuthNoSuchKey: {Kind: Unauthenticated, Meaning: "The key is not in authorized_keys.", Fix: "Add it there, or use one that is."},
+	AuthExpired:   {Kind: Unauthenticated, Meaning: "The key's expiry-time is over.", Fix: "Give it a later one in authorized_keys, or use another key."},
+	AuthWrongKey:  {Kind: Unauthenticated, Meaning: "The signature is by another key than the one that was named.", Fix: "Name the key that signs."},
+	AuthNoTouch:   {Kind: Unauthenticated, Meaning: "The security key signed without being touched.", Fix: "Touch it, or set no-touch-required for it."},
+	AuthSpent:     {Kind: Unauthenticated, Meaning: "The challenge was answered already.", Fix: "Connect again."},
+	AuthLate:      {Kind: Unauthenticated, Meaning: "The prologue is from another time.", Fix: "Connect again; look at the clock."},
+	AuthNoKeys:    {Kind: Unauthenticated, Meaning: "The kernel cannot read its authorized_keys.", Fix: "See its log, and mend the file."},
+	AuthGrant:     {Kind: Unauthenticated, Meaning: "The key's line in authorized_keys grants what nobody can be granted.", Fix: "Mend the line; \"pwos auth keys\" checks it."},
+	AuthPeer:      {Kind: Unauthenticated, Meaning: "The other end of the connection is another user's process.", Fix: "Run both as one user."},
+
+	// What a client says of a login.
+	AuthLogin:       {Kind: Unauthenticated, Meaning: "The kernel let nobody in, or was not trusted.", Fix: "pwos auth status shows the keys and the kernel."},
+	AuthHost:        {Kind: Unauthenticated, Meaning: "The kernel did not prove that it holds its host key.", Fix: "See that client and kernel name the same socket."},
+	AuthHostChanged: {Kind: Unauthenticated, Meaning: "The kernel has another host key than before.", Fix: "If you know why: pwos auth trust."},
+	AuthDowngraded:  {Kind: Unauthenticated, Meaning: "The kernel asks for no key, though it did before.", Fix: "If you know why: pwos auth trust --forget."},
+	AuthNoIdentity:  {Kind: InvalidInput, Meaning: "There is no key to sign with.", Fix: "Make one with ssh-keygen, add it with ssh-add, or name it with --identity."},
+	AuthKeyFile:     {Kind: InvalidInput, Meaning: "The key file cannot be used.", Fix: "Name another with --identity, or add it to the ssh-agent."},
+	AuthAgentSilent: {Kind: Timeout, Meaning: "The ssh-agent did not answer.", Fix: "Touch the key or confirm when asked, or name a key file."},
+	AuthAgentNo:     {Kind: Upstream, Meaning: "The ssh-agent does not list its keys, or does not sign.", Fix: "Unlock it with \"ssh-add -X\", or name a key file."},
+	AuthAgentLied:   {Kind: Upstream, Meaning: "What the ssh-agent returned is no signature by the key.", Fix: "Name another key."},
+
+	// What a client says of sealing.
+	SealNoKey:  {Kind: Forbidden, Meaning: "There is no key to seal or open with, or its holder refuses.", Fix: "Add it to the ssh-agent, or name it with --identity."},
+	SealBroken: {Kind: Conflict, Meaning: "The value is not what was sealed, or is that of something else.", Fix: "Take it from where it came from."},
+	SealSilent: {Kind: Timeout, Meaning: "The ssh-agent did not answer.", Fix: "Touch the key or confirm when asked."},
+
+	// The places of a kernel, its state and its start.
+	PlaceUnsafe:       {Kind: Conflict, Meaning: "A file or a directory of the kernel's could be changed by others, or is not what it should be.", Fix: "The message says what to do; nothing is repaired."},
+	PlaceOccupied:     {Kind: Conflict, Meaning: "Something else lies or listens at the socket's path.", Fix: "Move it out of the way, or set PWOS_RUNTIME_DIR."},
+	PlaceServed:       {Kind: Conflict, Meaning: "Another kernel serves the socket.", Fix: "End it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR."},
+	PlaceLocked:       {Kind: Conflict, Meaning: "Another kernel holds the runtime directory.", Fix: "End it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR."},
+	PlacePathTooLong:  {Kind: InvalidInput, Meaning: "The socket's path is longer than the system allows.", Fix: "Set PWOS_RUNTIME_DIR to a shorter directory."},
+	PlaceInside:       {Kind: InvalidInput, Meaning: "The kernel's own files lie in the agent's working directory.", Fix: "Name another with --dir, or use --own-dir."},
+	PlaceNotThere:     {Kind: NotFound, Meaning: "The file or directory is not there.", Fix: "The message says where it was looked for."},
+	ConfigInvalid:     {Kind: InvalidInput, Meaning: "The configuration is invalid.", Fix: "Mend the setting at the line that the message names."},
+	StateDamaged:      {Kind: Internal, Meaning: "The journal is not what was written to it.", Fix: "pwos audit verify shows the extent; restore it from a copy."},
+	StateCopied:       {Kind: Conflict, Meaning: "The state directory is a copy of another kernel's.", Fix: "pwos restore --here makes it a kernel of its own."},
+	DaemonNotRunning:  {Kind: Unavailable, Meaning: "No kernel is running.", Fix: "Start it with pwosd, or let a call start it."},
+	DaemonNoAnswer:    {Kind: Unavailable, Meaning: "The kernel did not answer in time.", Fix: "Allow more time with --timeout."},
+	DaemonUnreachable: {Kind: Unavailable, Meaning: "There is no connection to the kernel.", Fix: "pwosd shows the kernel's start in the foreground."},
+	DaemonLaunch:      {Kind: Unavailable, Meaning: "The kernel could not be started.", Fix: "pwosd shows the kernel's start in the foreground."},
+	DaemonHungUp:      {Kind: Unavailable, Meaning: "The kernel closed the connection before it had answered.", Fix: "See kernel.log in the runtime directory."},
+	CallTimeout:       {Kind: Timeout, Meaning: "The command's own time is over.", Fix: "Allow more with --timeout."},
+	UsageInvalid:      {Kind: InvalidInput, Meaning: "The command line is wrong.", Fix: "--help shows how it is used."},
 
 	// What a caller may do.
 	CapabilityDenied:       {Kind: Forbidden, Meaning: "No token of the caller allows the call.", Fix: "Grant it: pwos cap grant PID --add SYSCALL."},
@@ -208,6 +323,7 @@ var catalogue = map[ID]Entry{
 	CapabilityOperatorOnly: {Kind: Forbidden, Meaning: "Only the operator may do this.", Fix: "Ask the operator."},
 	CapabilityNotYours:     {Kind: Forbidden, Meaning: "The call is about a process that the caller has no authority over.", Fix: "Name yourself or a descendant."},
 	CapabilityTooMuch:      {Kind: Forbidden, Meaning: "More would be given than the giver holds itself.", Fix: "Give less, or have the granter's token extended."},
+	CapabilityOtherGranter: {Kind: Conflict, Meaning: "Another agent has granted the process its token.", Fix: "Have that agent or the operator add to it, or replace it."},
 	CapabilityNotFound:     {Kind: NotFound, Meaning: "The process has no token.", Fix: "Grant it one: pwos cap grant PID --add SYSCALL."},
 
 	// Idempotency keys.
@@ -224,6 +340,7 @@ var catalogue = map[ID]Entry{
 	KernelMismatch:     {Kind: Conflict, Meaning: "The running kernel has other settings than the command line asks for.", Fix: "Leave out the option, or shut the kernel down first."},
 	JournalUnavailable: {Kind: Unavailable, Meaning: "The journal cannot be written or read now: nothing was done.", Fix: "Try again once its disk has room."},
 	JournalLost:        {Kind: Unavailable, Meaning: "The entry was lost with a failed write: nothing was done, or it shows at the next start.", Fix: "Try again; look first where the message says so."},
+	ClockAhead:         {Kind: InvalidInput, Meaning: "The tick of the call lies ahead of the kernel's.", Fix: "Leave the tick out."},
 	CallCancelled:      {Kind: Unavailable, Meaning: "The call was given up: its connection closed, or the kernel is shutting down.", Fix: "Call again."},
 	CallTooMany:        {Kind: QuotaExceeded, Meaning: "The agent has too many calls or bytes in flight, or writes the journal too fast.", Fix: "Wait for answers, then go on."},
 
@@ -249,6 +366,7 @@ var catalogue = map[ID]Entry{
 	ProcessNameTaken:   {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
 	ProcessTooMany:     {Kind: Insufficient, Meaning: "There are as many processes as there may be.", Fix: "End one, or raise the limit."},
 	ProcessCannotStart: {Kind: InvalidInput, Meaning: "The program cannot be started.", Fix: "The message says why."},
+	ProcessNotStarted:  {Kind: InvalidInput, Meaning: "The agent's program could not be started.", Fix: "The message says why."},
 	ProcessNotHosted:   {Kind: Conflict, Meaning: "The process runs no program of this kernel.", Fix: "Name a process that pwos run started."},
 	SandboxTooWide:     {Kind: Forbidden, Meaning: "The sandbox asked for is wider than the spawning process's own.", Fix: "Ask for no more than your own sandbox allows."},
 	SandboxUnavailable: {Kind: Insufficient, Meaning: "The machine lacks the means for the sandbox asked for.", Fix: "Install what the message names, or choose another level."},
@@ -257,7 +375,7 @@ var catalogue = map[ID]Entry{
 	IpcMailboxFull: {Kind: QuotaExceeded, Meaning: "The receiver's mailbox is full.", Fix: "Try again once it has received."},
 	IpcNoMailbox:   {Kind: NotFound, Meaning: "The process has no mailbox.", Fix: "Spawn it first."},
 	IpcBlocked:     {Kind: Forbidden, Meaning: "Governance blocks the message.", Fix: "Do not send its like."},
-	IpcReceiving:   {Kind: Conflict, Meaning: "Another call of the process receives already.", Fix: "Wait for that one."},
+	IpcFollowed:    {Kind: Conflict, Meaning: "Another connection follows the mailbox.", Fix: "End that one, or take messages with Ipc.Receive."},
 
 	// Resources.
 	ResourceNotFound:  {Kind: NotFound, Meaning: "No pool has this name.", Fix: "The message names the pools."},
@@ -271,8 +389,12 @@ var catalogue = map[ID]Entry{
 
 	// Secrets.
 	CryptoNoKey:    {Kind: NotFound, Meaning: "The kernel does not seal with that key, or has none.", Fix: "pwos status shows the sealing key."},
+	CryptoNoSealer: {Kind: InvalidInput, Meaning: "The kernel has no key to seal with.", Fix: "Set crypto.identity to an ed25519 or rsa key, and restart it."},
 	CryptoNotReady: {Kind: Timeout, Meaning: "The sealing key's agent has not answered yet.", Fix: "Confirm there, and try again."},
 	CryptoBadValue: {Kind: InvalidInput, Meaning: "The sealed value cannot be opened: it is damaged, or sealed for another origin or other aad.", Fix: "Seal it again."},
+	CryptoCannot:   {Kind: InvalidInput, Meaning: "The key cannot seal, or the text is too long to be sealed.", Fix: "Use an ed25519 or rsa key; seal a key for what is longer."},
+	CryptoOtherKey: {Kind: InvalidInput, Meaning: "Another key has sealed the value.", Fix: "Open it with that key."},
+	CryptoBroken:   {Kind: InvalidInput, Meaning: "The sealed value was changed after it was sealed.", Fix: "Take it from where it came from."},
 
 	// References and blobs.
 	BlobNotFound:  {Kind: NotFound, Meaning: "The blob is not there: it was removed, or never was.", Fix: "Make it again."},
@@ -308,6 +430,7 @@ var catalogue = map[ID]Entry{
 	UpstreamNoCredential: {Kind: Unavailable, Meaning: "The upstream's credential cannot be opened.", Fix: "Seal it, and store it under the key that the configuration names."},
 
 	// Tools and ingests.
+	ToolManifest:    {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Mend the manifest."},
 	ToolInvalid:     {Kind: InvalidInput, Meaning: "The input is not one JSON value.", Fix: "Send strict JSON."},
 	ToolNotCallable: {Kind: InvalidInput, Meaning: "The file is neither a WebAssembly module nor executable.", Fix: "Name a tool."},
 	ToolBadManifest: {Kind: InvalidInput, Meaning: "The tool's manifest cannot be read.", Fix: "Mend the file beside the tool, or what it writes when called with --describe."},

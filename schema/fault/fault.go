@@ -1,5 +1,5 @@
-// Package fault is the one error type that a client of the kernel can see. It says what kind of failure it is, its stable id,
-// what is wrong and what to do about it; the catalogue lists every id.
+// Package fault holds the one type of error that a client of the kernel can see. It says what kind of failure it is, by which
+// stable id programs know it, what is wrong, and what to do about it. The catalogue lists every id.
 //
 // A Fault is made from an ID, which fixes its kind; the kind fixes the codes of both dialects (PROTOCOL 3). Programs decide by
 // id or kind (errors.Is(err, fault.MemoryNotFound), errors.Is(err, fault.NotFound)); the text is for people and may change.
@@ -10,18 +10,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 )
 
 // Fault is a failure that a client may see (MESSAGE 4.2.6, EVENT 4.2.5). It holds no secret, no stack and no path outside
 // the runtime directory. It is immutable once it is returned.
 type Fault struct {
 	Kind    Kind
+	Status  int    // of a newer kernel's error, where no Kind has its code; else 0
 	ID      ID     // empty in an entry of an older journal, and in an error of an older kernel
 	Message string // what is wrong
 	Fix     string // what to do about it; empty where the message says it
 	Field   string // the member of the request that is wrong: details.field of OsEvent
 	Details []Detail
 	Cause   *Fault
+	Err     error // what lies behind it, for a log and errors.Is; never shown and never journaled
 }
 
 // Detail names what a fault is about: a member of details in OsEvent, such as "key": "/notes/123".
@@ -48,9 +51,26 @@ func (f *Fault) At(field string) *Fault {
 	return f
 }
 
-// With returns f with a detail.
+// With returns f with a detail, in place of an earlier one of the name.
 func (f *Fault) With(name, value string) *Fault {
+	f.Details = slices.DeleteFunc(f.Details, func(d Detail) bool { return d.Name == name })
 	f.Details = append(f.Details, Detail{name, value})
+	return f
+}
+
+// Detail returns the value of a detail, "" where there is none of the name.
+func (f *Fault) Detail(name string) string {
+	for _, d := range f.Details {
+		if d.Name == name {
+			return d.Value
+		}
+	}
+	return ""
+}
+
+// Wrap returns f with what lies behind it.
+func (f *Fault) Wrap(err error) *Fault {
+	f.Err = err
 	return f
 }
 
@@ -88,12 +108,16 @@ func (f *Fault) Error() string {
 	return f.Text() + ": " + f.Cause.Error()
 }
 
-// Unwrap returns the cause.
-func (f *Fault) Unwrap() error {
-	if f.Cause == nil {
-		return nil
+// Unwrap returns the cause and what lies behind it.
+func (f *Fault) Unwrap() []error {
+	var behind []error
+	if f.Cause != nil {
+		behind = append(behind, f.Cause)
 	}
-	return f.Cause
+	if f.Err != nil {
+		behind = append(behind, f.Err)
+	}
+	return behind
 }
 
 // Is reports whether target is the fault's id or its kind.
@@ -108,7 +132,12 @@ func (f *Fault) Is(target error) bool {
 }
 
 // Code returns the status that OsMessage shows, 400 to 599.
-func (f *Fault) Code() int { return f.Kind.Status() }
+func (f *Fault) Code() int {
+	if f.Status != 0 {
+		return f.Status
+	}
+	return f.Kind.Status()
+}
 
 // EventCode returns the word that OsEvent shows (EVENT 4.7.3).
 func (f *Fault) EventCode() string { return f.Kind.Word() }
@@ -128,6 +157,11 @@ func Of(err error) *Fault {
 	return KernelInternal.New("internal error: see the kernel's log")
 }
 
+// Unsafe says that a place on the disk could be reached by others, or is not what it should be, and what to do about it.
+func Unsafe(path, problem, remedy string) *Fault {
+	return PlaceUnsafe.New("%s %s", path, problem).WithFix("%s", remedy).With("path", path)
+}
+
 // SetID gives a fault that was read from elsewhere its id, and the kind of it where this kernel knows the id and it has the same
 // code.
 func (f *Fault) SetID(id ID) {
@@ -135,4 +169,17 @@ func (f *Fault) SetID(id ID) {
 	if e, ok := Lookup(id); ok && e.Kind.Status() == f.Code() {
 		f.Kind = e.Kind
 	}
+}
+
+// Clip shortens what a client wrote for the message that repeats it: an answer must fit a line.
+func Clip(s string) string {
+	const most = 256 // bytes
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "…"
 }

@@ -93,7 +93,7 @@ func (s *system) entries() (list []entry, err error) {
 		if e.outcome, fault = schema.DecodeOutcome(append([]byte(nil), record.Outcome...)); fault != nil {
 			return nil, fault
 		}
-		if e.input, fault = row.Input.Decode(append([]byte(nil), m.Data...)); fault != nil {
+		if e.input, fault = row.Input().Decode(append([]byte(nil), m.Data...)); fault != nil {
 			return nil, fault
 		}
 		list = append(list, e)

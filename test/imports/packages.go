@@ -13,39 +13,45 @@ func packages() []Package {
 			Reason: "every layer reports errors by it, those below the wire contract too",
 		},
 		{
+			Path:   "schema/jsontype",
+			May:    []string{"schema/fault"},
+			Tests:  []string{"schema/..."},
+			Reason: "it decodes the data types of any layer and has the one JSON grammar, so it knows no message and no syscall",
+		},
+		{
 			Path:   "journal",
-			May:    []string{"schema", "schema/*", "journal/*", "internal/lockfile"},
+			May:    []string{"schema/...", "journal/*", "internal/lockfile"},
 			Reason: "a journal must be readable and verifiable without a kernel",
 		},
 		{
 			Path:   "journal/*",
-			May:    []string{"schema", "schema/*", "journal", "journal/*"},
+			May:    []string{"schema/...", "journal", "journal/*"},
 			Reason: "a part of the journal needs no more than the journal does",
 		},
 		{
 			Path:   "kernel",
-			May:    []string{"schema", "schema/*"},
+			May:    []string{"schema/..."},
 			Reason: "replay gives the same state only if nothing but the journal's entries decides it",
 		},
 		{
 			Path:   "kernel/domaintest",
-			May:    []string{"schema", "schema/*", "kernel"},
+			May:    []string{"schema/...", "kernel"},
 			Reason: "every domain's tests are driven by it, so it knows none of them",
 		},
 		{
 			Path:   "kernel/*",
-			May:    []string{"schema", "schema/*", "kernel"},
+			May:    []string{"schema/...", "kernel"},
 			Tests:  []string{"kernel/domaintest"},
 			Reason: "a domain's state is a fold over its own entries; of another domain it asks by a command",
 		},
 		{
 			Path:   "store",
-			May:    []string{"schema", "schema/*", "journal", "journal/*", "internal/lockfile"},
+			May:    []string{"schema/...", "journal", "journal/*", "internal/lockfile"},
 			Reason: "a projection follows the journal and can be deleted, so nothing may hang on a domain's code",
 		},
 		{
 			Path:   "host",
-			May:    []string{"schema", "schema/*", "host/confine"},
+			May:    []string{"schema/...", "host/confine"},
 			Reason: "running a program is an effect; what it means for the kernel is decided above",
 		},
 		{
@@ -54,12 +60,12 @@ func packages() []Package {
 		},
 		{
 			Path:   "sshauth",
-			May:    []string{"schema", "schema/*", "internal/lockfile"},
+			May:    []string{"schema/...", "internal/lockfile"},
 			Reason: "who holds a key is decided apart from what the holder may do",
 		},
 		{
 			Path:   "blob",
-			May:    []string{"schema", "schema/*"},
+			May:    []string{"schema/..."},
 			Reason: "files of data know their origin and their reference, not which syscall they belong to",
 		},
 		{
@@ -74,28 +80,28 @@ func packages() []Package {
 		},
 		{
 			Path:   "effect/fetch",
-			May:    []string{"schema", "schema/*", "kernel", "blob"},
+			May:    []string{"schema/...", "kernel", "blob"},
 			Reason: "an exchange over the network is an effect; who may have one is read from its token, and who journals it is above",
 		},
 		{
 			Path:   "effect/egress",
-			May:    []string{"schema", "schema/*", "kernel", "effect/fetch"},
+			May:    []string{"schema/...", "kernel", "effect/fetch"},
 			Tests:  []string{"kernel/*"},
 			Reason: "it carries an agent's traffic; what the agent may reach is read from its token, and who journals it is above",
 		},
 		{
 			Path:   "effect/ingest",
-			May:    []string{"schema", "schema/*", "kernel", "kernel/*", "uri", "rootfs", "sshauth", "effect/fetch"},
+			May:    []string{"schema/...", "kernel", "kernel/*", "uri", "rootfs", "sshauth", "effect/fetch"},
 			Reason: "it reads what the process domain asks for and returns a value; what a process becomes by it is decided there",
 		},
 		{
 			Path:   "effect/tool",
-			May:    []string{"schema", "schema/*", "kernel", "kernel/*", "uri", "rootfs", "host"},
+			May:    []string{"schema/...", "kernel", "kernel/*", "uri", "rootfs", "host"},
 			Reason: "running a tool is an effect; the process domain says what is run, and the caller's token whether it may",
 		},
 		{
 			Path:   "transport/unixsock",
-			May:    []string{"schema", "schema/*", "sshauth", "internal/..."},
+			May:    []string{"schema/...", "sshauth", "internal/..."},
 			Reason: "the socket carries lines; a client links it without a kernel",
 		},
 		{
@@ -105,19 +111,19 @@ func packages() []Package {
 		},
 		{
 			Path:   "actors",
-			May:    []string{"schema", "schema/*", "kernel", "kernel/*", "journal", "journal/*", "store", "host", "internal/..."},
+			May:    []string{"schema/...", "kernel", "kernel/*", "journal", "journal/*", "store", "host", "internal/..."},
 			Reason: "the concurrency shell serves any transport and is driven by tests without one",
 		},
 		{
 			Path:   "client",
-			May:    []string{"schema", "schema/*", "transport/unixsock", "sshauth", "internal/..."},
+			May:    []string{"schema/...", "transport/unixsock", "sshauth", "internal/..."},
 			Tests:  []string{"daemon", "daemon/config"},
 			Reason: "a Go program that talks to a kernel must not link one",
 		},
 		{
 			Path: "daemon",
 			May: []string{
-				"schema", "schema/*", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "blob",
+				"schema/...", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "blob",
 				"effect/*", "transport/*", "actors", "daemon/config", "internal/...",
 			},
 			Tests:  []string{"client"},
@@ -125,17 +131,17 @@ func packages() []Package {
 		},
 		{
 			Path:   "daemon/config",
-			May:    []string{"schema", "schema/*", "transport/unixsock", "uri"},
+			May:    []string{"schema/...", "transport/unixsock", "uri"},
 			Reason: "settings are values that the wiring hands on; they know defaults and bounds, not what is done with them",
 		},
 		{
 			Path:   "examples",
-			Tests:  []string{"schema", "schema/*"},
+			Tests:  []string{"schema/..."},
 			Reason: "examples are for readers; a program may carry them, they carry no program",
 		},
 		{
 			Path:   "examples/...",
-			May:    []string{"schema", "schema/*"},
+			May:    []string{"schema/..."},
 			Reason: "an agent is told apart from others by nothing but what it says on its channel",
 		},
 		{
@@ -144,7 +150,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "internal/bench",
-			May:    []string{"schema", "schema/*", "transport/unixsock", "client"},
+			May:    []string{"schema/...", "transport/unixsock", "client"},
 			Reason: "the load comes from outside, over the wire, as any client's",
 		},
 		{
@@ -154,12 +160,12 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema", "schema/*", "sshauth", "journal", "journal/*", "daemon", "examples", "internal/..."},
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "examples", "internal/..."},
 			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
 		},
 		{
 			Path:   "internal/...",
-			May:    []string{"schema", "schema/*", "internal/..."},
+			May:    []string{"schema/...", "internal/..."},
 			Reason: "a helper that knows a layer belongs into that layer",
 		},
 		{

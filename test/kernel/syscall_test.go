@@ -298,7 +298,7 @@ func TestNobodyNamesParameters(t *testing.T) {
 			continue
 		}
 		for _, member := range []string{"origin", "root", "mounts", "location", "cmdline"} {
-			_, fault := row.Input.Decode([]byte(`{"` + member + `":"x"}`))
+			_, fault := row.Input().Decode([]byte(`{"` + member + `":"x"}`))
 			if fault == nil || !strings.Contains(fault.Message, "is not a member") {
 				t.Errorf("%s takes %s: %v", row.Type, member, fault)
 			}

@@ -161,7 +161,7 @@ func misfits(t *testing.T) (ways []way) {
 			continue
 		}
 		add := func(name, pattern string, shown bool) {
-			if _, fault := row.Input.Decode(fmt.Appendf(nil, pattern, `"x"`)); fault == nil {
+			if _, fault := row.Input().Decode(fmt.Appendf(nil, pattern, `"x"`)); fault == nil {
 				return // it fits, and is journaled
 			}
 			ways = append(ways, way{name: row.Type + " " + name, shown: shown, frames: func(s string) []string {
@@ -171,7 +171,7 @@ func misfits(t *testing.T) (ways []way) {
 		var input struct {
 			Properties map[string]json.RawMessage `json:"properties"`
 		}
-		must(t, json.Unmarshal(row.Input.AppendJSONSchema(nil), &input))
+		must(t, json.Unmarshal(row.Input().AppendJSONSchema(nil), &input))
 		for member := range input.Properties {
 			add(member, `{"`+member+`":%s,"none":0}`, false)
 			add(member+" in an object", `{"`+member+`":{"a":%s},"none":0}`, false)

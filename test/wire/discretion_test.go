@@ -32,7 +32,7 @@ func TestErrorsRepeatNoValue(t *testing.T) {
 			Properties map[string]json.RawMessage `json:"properties"`
 			Required   []string                   `json:"required"`
 		}
-		if err := json.Unmarshal(row.Input.AppendJSONSchema(nil), &input); err != nil {
+		if err := json.Unmarshal(row.Input().AppendJSONSchema(nil), &input); err != nil {
 			t.Fatalf("%s: %v", row.Type, err)
 		}
 		for member := range input.Properties {

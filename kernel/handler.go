@@ -1,0 +1,236 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Handler is what one row of the syscall table means. [Query], [Command], [Effect], [Step] and [Question] bind a row to functions
+// of its types, so that a function of other types does not compile.
+type Handler struct {
+	row    *schema.Syscall
+	decide func(*Call) (Result, error)
+	apply  func(*Entry, any) // nil: nothing changes
+	run    Runner            // of an effect; nil: it is handed over with the call
+}
+
+// Entry is a command as the journal has it: all that a state may be made of. It is the same at a replay.
+type Entry struct {
+	PID    int64
+	Origin string
+	Conn   string // the connection's name
+	Tick   int64
+	Time   int64 // Unix epoch, milliseconds
+	Meta   *schema.Metadata
+	Data   []byte // the reply's data
+}
+
+// Reply decodes the reply of an entry. It panics at one that form does not describe: no kernel has written that, and to go on
+// would make another state.
+func Reply[Out any](e *Entry, form *schema.Type) *Out {
+	out, err := form.Decode(e.Data)
+	if err != nil {
+		panic("apply: the journal's reply: " + err.Error())
+	}
+	return out.(*Out)
+}
+
+// Runner does what an effect's handler decided, on a goroutine of its own, and returns what came of it: one JSON value, or the
+// error that the caller gets. It ends soon after ctx does.
+type Runner func(ctx context.Context, job *Job) (data []byte, err error)
+
+// Job is an effect that is to be done: its intent is on disk.
+type Job struct {
+	Do     any    // what the handler decided
+	Type   string // the syscall
+	PID    int64  // the process that the call acts as
+	Origin string // whose stored things it sees
+	Token  *Token // of PID, as it was when the call was decided; nil: none, or the operator
+	Tick   int64  // of the intent
+	Time   int64  // likewise, milliseconds
+	ID     string // of the message
+	Conn   string // the connection
+}
+
+// Query binds a query to the function that answers it. Like every function that decides it changes nothing, and may fail.
+func Query[In, Out any](row schema.Query[In, Out], decide func(*Call, *In) (Out, error)) Handler {
+	return Handler{row: row.Syscall, decide: deciding(decide, encoder[Out]())}
+}
+
+// Command binds a command to the function that decides it, and to that which applies it; nil: nothing changes.
+func Command[In, Out any](row schema.Command[In, Out], decide func(*Call, *In) (Out, error), apply func(*Entry, *In)) Handler {
+	return Handler{row: row.Syscall, decide: deciding(decide, encoder[Out]()), apply: applying(apply)}
+}
+
+// Step binds a command of the kernel's own, which must not fail, as Command does.
+func Step[In, Out any](row schema.Step[In, Out], decide func(*Call, *In) (Out, error), apply func(*Entry, *In)) Handler {
+	return Handler{row: row.Syscall, decide: deciding(decide, encoder[Out]()), apply: applying(apply)}
+}
+
+// Question binds a query of the kernel's own, as Query does.
+func Question[In, Out any](row schema.Question[In, Out], decide func(*Call, *In) (Out, error)) Handler {
+	return Handler{row: row.Syscall, decide: deciding(decide, encoder[Out]())}
+}
+
+// Effect binds an effect to the function that decides what is to be done, and to that which does it, off the actor, once the
+// intent is on disk. The row's End is bound for itself, with [End] where there is nothing to add.
+func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In) (*Do, error), run func(context.Context, *Job, *Do) (Out, error)) Handler {
+	h := Handler{row: row.Syscall}
+	h.decide = deciding(func(call *Call, in *In) (schema.Value, error) {
+		do, err := decide(call, in)
+		if err == nil {
+			call.Begin(&Work{Run: do})
+		}
+		return begun, err
+	}, func(v schema.Value) ([]byte, error) { return v, nil })
+	if run != nil {
+		encode := encoder[Out]()
+		h.run = func(ctx context.Context, job *Job) ([]byte, error) {
+			out, err := run(ctx, job, job.Do.(*Do))
+			if err != nil {
+				return nil, err
+			}
+			return encode(out)
+		}
+	}
+	return h
+}
+
+func deciding[In, Out any](decide func(*Call, *In) (Out, error), encode func(Out) ([]byte, error)) func(*Call) (Result, error) {
+	return func(call *Call) (Result, error) {
+		call.result = Result{}
+		out, err := decide(call, call.Input.(*In))
+		if err != nil {
+			return Result{}, err
+		}
+		result := call.result
+		call.result = Result{}
+		if result.Wait == 0 {
+			result.Data, err = encode(out)
+		}
+		return result, err
+	}
+}
+
+func applying[In any](apply func(*Entry, *In)) func(*Entry, any) {
+	if apply == nil {
+		return nil
+	}
+	return func(e *Entry, in any) { apply(e, in.(*In)) }
+}
+
+// encoder returns how replies of a type are written: a raw value as it is, one that appends itself in that way.
+func encoder[Out any]() func(Out) ([]byte, error) {
+	var out Out
+	switch any(out).(type) {
+	case schema.Value:
+		return any(func(v schema.Value) ([]byte, error) { return v, nil }).(func(Out) ([]byte, error))
+	case interface{ AppendJSON(dst []byte) []byte }:
+		return func(out Out) ([]byte, error) {
+			return any(out).(interface{ AppendJSON(dst []byte) []byte }).AppendJSON(nil), nil
+		}
+	}
+	return func(out Out) ([]byte, error) { return schema.Marshal(&out) }
+}
+
+// Handlers answer the calls of one domain: each row that the table has for it is bound to one handler. A domain embeds them, and
+// has Decide, Apply and Runner by that.
+type Handlers struct {
+	byRow map[*schema.Syscall]*Handler
+}
+
+// Bind returns the handlers of a domain. It panics, at start and in every test of the domain, where a row of the table has no
+// handler, a handler's row is not in the table, is another domain's or has two, or where a command is applied of which the
+// journal does not keep all that it applies.
+func Bind(domain schema.Domain, handlers ...Handler) Handlers {
+	h := Handlers{byRow: make(map[*schema.Syscall]*Handler, len(handlers))}
+	for i := range handlers {
+		row := handlers[i].row
+		switch listed, ok := schema.Lookup(row.Type); {
+		case !ok || listed != row:
+			panic(fmt.Sprintf("bind %s: the row %s is not in the syscall table", domain, row.Type))
+		case row.Domain != domain:
+			panic(fmt.Sprintf("bind %s: %s is a syscall of %s", domain, row.Type, row.Domain))
+		case h.byRow[row] != nil:
+			panic(fmt.Sprintf("bind %s: %s has two handlers", domain, row.Type))
+		}
+		h.byRow[row] = &handlers[i]
+	}
+	for _, row := range schema.Syscalls() {
+		if row.Domain == domain && h.byRow[row] == nil {
+			panic(fmt.Sprintf("bind %s: %s has no handler", domain, row.Type))
+		}
+	}
+	return h
+}
+
+// Decide has the handler of the call's row decide. See [Domain].
+func (h *Handlers) Decide(call *Call) (Result, error) {
+	bound := h.byRow[call.Syscall]
+	if bound == nil {
+		return Result{}, fmt.Errorf("decide %s: it is no syscall of this domain", call.Message.Type)
+	}
+	return bound.decide(call)
+}
+
+// Apply has the handler of the call's row apply it. See [Domain].
+func (h *Handlers) Apply(call *Call) {
+	bound := h.byRow[call.Syscall]
+	if bound == nil || bound.apply == nil {
+		return
+	}
+	call.entry = Entry{
+		PID: call.PID, Origin: call.Origin, Conn: call.Caller.Conn, Tick: call.Tick, Time: call.Time,
+		Meta: &call.Message.Meta, Data: call.Data,
+	}
+	bound.apply(&call.entry, call.Input)
+}
+
+// Runner returns what does the effects of a row, nil where it is handed over with the call.
+func (h *Handlers) Runner(row *schema.Syscall) Runner {
+	if bound := h.byRow[row]; bound != nil {
+		return bound.run
+	}
+	return nil
+}
+
+// Step has a command of the kernel's own take effect before the call itself is applied. Several do in the order in which they
+// are asked for. They are journaled with the call as their cause, need no token, and must not fail.
+func (c *Call) Step(step schema.Request) { c.result.Steps = append(c.result.Steps, step) }
+
+// Park says that the call has no outcome yet. It is decided again when an applied call wakes its PID, and for the last time after
+// the wait, counted from the first Park, when c.Final is set and it must have one; a question waits without end. A wait of 0
+// parks nothing.
+func (c *Call) Park(wait time.Duration) { c.result.Wait = wait }
+
+// Wake has the parked calls of processes decided again once the call is applied.
+func (c *Call) Wake(pids ...int64) { c.result.Wakes = append(c.result.Wakes, pids...) }
+
+// Advance has the clock move on to a tick.
+func (c *Call) Advance(tick int64) { c.result.Tick = tick }
+
+// Shutdown has the kernel end in good order once the answer is on its way.
+func (c *Call) Shutdown() { c.result.Shutdown = true }
+
+// Begin has something done outside the kernel before the call is answered.
+func (c *Call) Begin(w *Work) { c.result.Effect = w }
+
+// Follow has the connection go on with a step or a question of the kernel's own on behalf of the call's PID, for as long as it
+// lasts: a subscription. See [Lasting].
+func (c *Call) Follow(next schema.Request) { c.lasting().Follow = &next }
+
+// Emit has an outcome of what a call follows push an event.
+func (c *Call) Emit(e Event) { c.lasting().Events = append(c.lasting().Events, e) }
+
+// OnClose has a step run once the connection has ended, or what the call follows has.
+func (c *Call) OnClose(step schema.Request) { c.lasting().End = &step }
+
+func (c *Call) lasting() *Lasting {
+	if c.result.Lasting == nil {
+		c.result.Lasting = new(Lasting)
+	}
+	return c.result.Lasting
+}

@@ -1,0 +1,229 @@
+package jsontype
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Invalid is the fault of data that does not fit at the named member (PROTOCOL 3: it names the member).
+func Invalid(field, format string, args ...any) *fault.Fault {
+	field = fault.Clip(field)
+	return fault.WireInvalidInput.New("Invalid input: "+field+" "+format, args...).At(field)
+}
+
+// Decode reads a message's data, valid JSON, as the Go type behind t and returns a pointer to it. Null data stands for
+// an empty object. What does not fit is an InvalidInput error that names the member. Raw values alias data.
+func (t *Type) Decode(data []byte) (any, *fault.Fault) {
+	dst := reflect.New(t.goType)
+	if t.shape == object && string(data) == "null" {
+		data = []byte("{}")
+	}
+	if err := t.decode(dst.Elem(), data, ""); err != nil {
+		return nil, err
+	}
+	return dst.Interface(), nil
+}
+
+func (t *Type) decode(dst reflect.Value, raw []byte, at string) *fault.Fault {
+	switch t.shape {
+	case anything:
+		dst.SetBytes(raw)
+		return nil
+	case text:
+		return t.decodeText(dst, raw, at)
+	case integer:
+		n, ok := ParseInteger(raw)
+		if !ok || float64(n) < t.min || float64(n) > t.max {
+			return Invalid(place(at), "must be an integer%s", t.bounds())
+		}
+		dst.SetInt(n)
+		return nil
+	case number:
+		f, ok := parseNumber(raw)
+		if !ok || !t.holds(f, raw) {
+			return Invalid(place(at), "must be a finite number%s", t.bounds())
+		}
+		if dst.Kind() == reflect.String { // a Decimal
+			dst.SetString(string(raw))
+			return nil
+		}
+		dst.SetFloat(f)
+		return nil
+	case boolean:
+		if raw[0] != 't' && raw[0] != 'f' {
+			return Invalid(place(at), "must be true or false")
+		}
+		dst.SetBool(raw[0] == 't')
+		return nil
+	case array:
+		return t.decodeArray(dst, raw, at)
+	case object:
+		return t.decodeObject(dst, raw, at)
+	default:
+		return t.decodeDictionary(dst, raw, at)
+	}
+}
+
+func (t *Type) decodeText(dst reflect.Value, raw []byte, at string) *fault.Fault {
+	switch {
+	case raw[0] == 'n' && t.orNull:
+		dst.SetString("")
+		return nil
+	case raw[0] != '"':
+		return Invalid(place(at), "must be a string")
+	}
+	s := string(Unquote(raw))
+	switch n := utf8.RuneCountInString(s); {
+	case n < t.minLen && n == 0:
+		return Invalid(place(at), "must not be empty")
+	case n < t.minLen:
+		return Invalid(place(at), "must have at least %d characters", t.minLen)
+	case t.maxLen > 0 && n > t.maxLen:
+		return Invalid(place(at), "must have at most %d characters", t.maxLen)
+	case len(t.enum) > 0 && !slices.Contains(t.enum, s):
+		return Invalid(place(at), "must be one of %s", strings.Join(t.enum, ", "))
+	}
+	dst.SetString(s)
+	return nil
+}
+
+func (t *Type) decodeArray(dst reflect.Value, raw []byte, at string) (err *fault.Fault) {
+	if raw[0] != '[' {
+		return Invalid(place(at), "must be an array")
+	}
+	list := reflect.MakeSlice(t.goType, 0, 4)
+	Elements(raw, func(value []byte) bool {
+		item := reflect.New(t.elem.goType).Elem()
+		if err = t.elem.decode(item, value, at+"["+strconv.Itoa(list.Len())+"]"); err == nil {
+			list = reflect.Append(list, item)
+		}
+		return err == nil
+	})
+	dst.Set(list)
+	return err
+}
+
+func (t *Type) decodeDictionary(dst reflect.Value, raw []byte, at string) (err *fault.Fault) {
+	if raw[0] != '{' {
+		return Invalid(place(at), "must be an object")
+	}
+	dict := reflect.MakeMap(t.goType)
+	Members(raw, func(name, value []byte) bool {
+		item := reflect.New(t.elem.goType).Elem()
+		if err = t.elem.decode(item, value, join(at, string(name))); err == nil {
+			dict.SetMapIndex(reflect.ValueOf(string(name)).Convert(t.goType.Key()), item)
+		}
+		return err == nil
+	})
+	dst.Set(dict)
+	return err
+}
+
+func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (err *fault.Fault) {
+	if t.short >= 0 && raw[0] == '"' {
+		f := &t.fields[t.short]
+		slot := dst.FieldByIndex(f.index)
+		if f.pointer {
+			slot.Set(reflect.New(f.typ.goType))
+			slot = slot.Elem()
+		}
+		return f.typ.decode(slot, raw, at)
+	}
+	if raw[0] != '{' {
+		return Invalid(place(at), "must be an object")
+	}
+	var seen uint64 // a bit a field; a test keeps the types within 64
+	Members(raw, func(name, value []byte) bool {
+		i := t.find(name)
+		if i < 0 {
+			err = Invalid(join(at, string(name)), "is not a member of this syscall's data: %s", t.known())
+			return false
+		}
+		seen |= 1 << i
+		f := &t.fields[i]
+		slot := dst.FieldByIndex(f.index)
+		if f.pointer && f.typ.orNull && value[0] == 'n' {
+			return true
+		}
+		if f.pointer {
+			slot.Set(reflect.New(f.typ.goType))
+			slot = slot.Elem()
+		}
+		err = f.typ.decode(slot, value, join(at, f.name))
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range t.fields {
+		if t.fields[i].required && seen&(1<<i) == 0 {
+			return Invalid(join(at, t.fields[i].name), "is missing")
+		}
+	}
+	return nil
+}
+
+func (t *Type) find(name []byte) int {
+	for i := range t.fields {
+		if t.fields[i].name == string(name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// known lists the members that there are, for a caller that misspelt one.
+func (t *Type) known() string {
+	if len(t.fields) == 0 {
+		return "it takes none"
+	}
+	list := make([]string, len(t.fields))
+	for i, f := range t.fields {
+		list[i] = f.name
+	}
+	return "it takes " + strings.Join(list, ", ")
+}
+
+// holds reports whether the number raw, which is f when rounded, lies within the bounds as the JSON Schema shows them.
+// Rounding keeps the order, so that digits decide only where f falls on a bound.
+func (t *Type) holds(f float64, raw []byte) bool {
+	if f != t.min && f != t.max {
+		return t.min < f && f < t.max
+	}
+	exact := parseDecimal(raw)
+	return exact.compare(decimalOf(t.min)) >= 0 && exact.compare(decimalOf(t.max)) <= 0
+}
+
+// bounds says the limits that are not simply those of the number format.
+func (t *Type) bounds() string {
+	var s string
+	if t.min > -maxSafe {
+		s = " of at least " + strconv.FormatFloat(t.min, 'f', -1, 64)
+	}
+	if t.max < maxSafe {
+		if s == "" {
+			return " of at most " + strconv.FormatFloat(t.max, 'f', -1, 64)
+		}
+		s += " and at most " + strconv.FormatFloat(t.max, 'f', -1, 64)
+	}
+	return s
+}
+
+func place(at string) string {
+	if at == "" {
+		return "data"
+	}
+	return at
+}
+
+func join(at, name string) string {
+	if at == "" {
+		return name
+	}
+	return at + "." + name
+}

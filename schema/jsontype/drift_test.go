@@ -1,0 +1,163 @@
+package jsontype_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
+var drafts = map[string]*jsonschema.Draft{"draft-07": jsonschema.Draft7, "2020-12": jsonschema.Draft2020}
+
+// compile reads t's schema as one of the given draft; the compiler checks it against the draft's own schema.
+func compile(t *testing.T, typ *jsontype.Type, draft *jsonschema.Draft) *jsonschema.Schema {
+	t.Helper()
+	text := typ.AppendJSONSchema(nil)
+	if !jsontype.Valid(text) {
+		t.Fatalf("not strict JSON: %s", text)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(draft)
+	if err := c.AddResource("mem://type.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("mem://type.json")
+	if err != nil {
+		t.Fatalf("compile %s: %v", text, err)
+	}
+	return compiled
+}
+
+func schemaOf(t *testing.T, typ *jsontype.Type) map[string]any {
+	t.Helper()
+	var s map[string]any
+	if err := json.Unmarshal(typ.AppendJSONSchema(nil), &s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// types returns the data types of every row of the syscall table, and the shapes of the tests.
+func types() map[string]*jsontype.Type {
+	all := shapes()
+	for _, row := range schema.Syscalls() {
+		all[row.Type+"/input"], all[row.Type+"/output"] = row.Input(), row.Output()
+	}
+	return all
+}
+
+// PROTOCOL 5, MESSAGE 4.8, EVENT 4.7.3 #4: what the schema says of a document, the decoder does. A foreign validator reads the
+// schema, as clients do.
+func TestSchemaAndDecoderAgree(t *testing.T) {
+	t.Parallel()
+	for name, typ := range types() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := schemaOf(t, typ)
+			validators := map[string]*jsonschema.Schema{}
+			for draft, d := range drafts {
+				validators[draft] = compile(t, typ, d)
+			}
+			accepted, refused := 0, 0
+			rapid.Check(t, func(t *rapid.T) {
+				for i := range 10 {
+					doc := maker{t: t, careful: i == 0}.value(s)
+					_, err := typ.Decode([]byte(doc))
+					if err != nil {
+						refused++
+					} else {
+						accepted++
+					}
+					if _, fixed := s["properties"]; fixed && doc == "null" {
+						doc = "{}" // a message without data says null
+					}
+					instance, jsonErr := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(doc)))
+					if jsonErr != nil {
+						t.Fatalf("%s: %v", doc, jsonErr)
+					}
+					for draft, validator := range validators {
+						if verdict := validator.Validate(instance); (verdict == nil) != (err == nil) {
+							t.Fatalf("%s\n%s says: %v\nthe decoder says: %v", doc, draft, verdict, err)
+						}
+					}
+					if err != nil && (err.Kind != fault.InvalidInput || err.Message == "") {
+						t.Fatalf("%s: %+v", doc, err)
+					}
+				}
+			})
+			if accepted == 0 || refused == 0 && s["type"] != nil {
+				t.Errorf("%d documents were accepted, %d refused: nothing is shown", accepted, refused)
+			}
+		})
+	}
+}
+
+// MESSAGE 4.8 #2-#5: each schema of each row compiles in draft 7 and later; every input is described, what is required is
+// listed, nothing else is allowed.
+func TestEachSchemaIsStrict(t *testing.T) {
+	t.Parallel()
+	for _, row := range schema.Syscalls() {
+		t.Run(row.Type, func(t *testing.T) {
+			t.Parallel()
+			for side, typ := range map[string]*jsontype.Type{"input": row.Input(), "output": row.Output()} {
+				for _, draft := range drafts {
+					compile(t, typ, draft)
+				}
+				s := schemaOf(t, typ)
+				if s["type"] != "object" && (side == "input" || len(s) > 1) { // an answer may be any value, as Memory.Get's
+					t.Errorf("%s is no object", side)
+				}
+				checkStrict(t, side, s)
+			}
+		})
+	}
+	for name, typ := range shapes() {
+		checkStrict(t, name, schemaOf(t, typ))
+	}
+}
+
+func checkStrict(t *testing.T, at string, s map[string]any) {
+	t.Helper()
+	for _, below := range []string{"items", "additionalProperties"} {
+		if inner, ok := s[below].(map[string]any); ok {
+			checkStrict(t, at+"[]", inner)
+		}
+	}
+	if s["type"] == "integer" {
+		const safe = 1<<53 - 1 // beyond it readers round
+		if s["minimum"].(float64) < -safe || s["maximum"].(float64) > safe {
+			t.Errorf("%s: bounds %v and %v", at, s["minimum"], s["maximum"])
+		}
+	}
+	properties, fixed := s["properties"].(map[string]any)
+	if !fixed {
+		return
+	}
+	required, ok := s["required"].([]any)
+	if !ok || s["additionalProperties"] != false || len(properties) > 64 {
+		t.Errorf("%s: required %v, additionalProperties %v, %d properties", at, s["required"], s["additionalProperties"], len(properties))
+	}
+	for _, name := range required {
+		if _, ok := properties[name.(string)]; !ok {
+			t.Errorf("%s requires %s, which it does not have", at, name)
+		}
+	}
+	for name, property := range properties {
+		inner := property.(map[string]any)
+		if doc, _ := inner["description"].(string); len(doc) < 5 || !strings.HasSuffix(doc, ".") {
+			t.Errorf("%s.%s: description %q", at, name, doc)
+		}
+		checkStrict(t, at+"."+name, inner)
+	}
+}

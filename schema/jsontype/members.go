@@ -1,0 +1,167 @@
+package jsontype
+
+import (
+	"bytes"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// The functions of this file read text that is known to be valid JSON, so they look for nothing but where values end. They
+// allocate nothing unless a name is written with escapes.
+
+// stringEnd returns the index after the string that begins at b[i].
+func stringEnd(b []byte, i int) int {
+	i++
+	for short := i + 32; i < short; i++ { // most strings end here; a search costs more to set up than it saves
+		if b[i] == '"' {
+			return i + 1
+		}
+		if b[i] == '\\' {
+			break
+		}
+	}
+	q := bytes.IndexByte(b[i:], '"')
+	esc := bytes.IndexByte(b[i:i+q], '\\')
+	if esc < 0 {
+		return i + q + 1
+	}
+	for i += esc; b[i] != '"'; i++ {
+		if b[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// valueEnd returns the index after the value that begins at b[i].
+func valueEnd(b []byte, i int) int {
+	switch b[i] {
+	case '"':
+		return stringEnd(b, i)
+	case '{', '[':
+		for depth := 0; ; {
+			switch b[i] {
+			case '"':
+				i = stringEnd(b, i)
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+			i++
+		}
+	}
+	for i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] > ' ' {
+		i++
+	}
+	return i
+}
+
+// Members calls yield with each member of the valid JSON object obj, its name unquoted, its value as written, until
+// yield returns false.
+func Members(obj []byte, yield func(name, value []byte) bool) {
+	i := SkipSpace(obj, 0) + 1 // past the brace
+	for {
+		i = SkipSpace(obj, i)
+		if obj[i] == '}' {
+			return
+		}
+		if obj[i] == ',' {
+			i = SkipSpace(obj, i+1)
+		}
+		end := stringEnd(obj, i)
+		name := Unquote(obj[i:end])
+		i = SkipSpace(obj, end)
+		i = SkipSpace(obj, i+1) // past the colon
+		end = valueEnd(obj, i)
+		if !yield(name, obj[i:end]) {
+			return
+		}
+		i = end
+	}
+}
+
+// Elements calls yield with each element of the valid JSON array arr, as written, until yield returns false.
+func Elements(arr []byte, yield func(value []byte) bool) {
+	i := SkipSpace(arr, 0) + 1 // past the bracket
+	for {
+		i = SkipSpace(arr, i)
+		if arr[i] == ']' {
+			return
+		}
+		if arr[i] == ',' {
+			i = SkipSpace(arr, i+1)
+		}
+		end := valueEnd(arr, i)
+		if !yield(arr[i:end]) {
+			return
+		}
+		i = end
+	}
+}
+
+// Unquote returns the content of a valid JSON string; it aliases quoted where nothing is escaped.
+func Unquote(quoted []byte) []byte {
+	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return inner
+	}
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	if err != nil {
+		return inner // not reached: the string was validated before
+	}
+	return text
+}
+
+// TooDeep reports whether text opens more than limit arrays and objects at once. It works on any bytes: where they
+// are not JSON, the validator decides.
+func TooDeep(text []byte, limit int) bool {
+	if bytes.Count(text, []byte{'{'})+bytes.Count(text, []byte{'['}) <= limit {
+		return false
+	}
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '{', '[':
+			if depth++; depth > limit {
+				return true
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// MaxDepth is how many arrays and objects may be open at once in a frame, its envelope counted (PROTOCOL 2).
+const MaxDepth = 64
+
+// Valid reports whether text is one strict JSON value within MaxDepth: what may stand as a message's data.
+func Valid(text []byte) bool { return ValidWithin(text, MaxDepth) }
+
+// ValidWithin reports whether text is one strict JSON value with at most depth arrays and objects open at once.
+func ValidWithin(text []byte, depth int) bool {
+	return !TooDeep(text, depth) && jsontext.Value(text).IsValid()
+}
+
+// AppendString appends s as a JSON string; bytes that are not UTF-8 become U+FFFD.
+func AppendString(dst []byte, s string) []byte {
+	for i := 0; i < len(s); i++ {
+		if !itself[s[i]] {
+			quoted, _ := jsontext.AppendQuote(dst, s) // the error says that bad UTF-8 was replaced
+			return quoted
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}

@@ -1,0 +1,100 @@
+package schema
+
+import "sync"
+
+// Command is the row of a syscall that changes state. In is the type of a request's data, Out that of a reply's.
+type Command[In, Out any] struct{ typed[In, Out] }
+
+// Query is the row of a syscall that only reads.
+type Query[In, Out any] struct{ typed[In, Out] }
+
+// Effect is the row of a command that has something done outside the kernel. Its entry in the journal is the intent; End is the
+// kernel's own command whose entry says what came of it.
+type Effect[In, Out any] struct {
+	typed[In, Out]
+	End Step[EffectEnd, Value]
+}
+
+// Callable is a row that a client may call: a Command, a Query or an Effect.
+type Callable[In, Out any] interface {
+	// Row is the row without its types.
+	Row() *Syscall
+	// Encode writes the data of a request.
+	Encode(in *In) ([]byte, error)
+	// Decode reads the data of a reply.
+	Decode(data []byte) (*Out, error)
+}
+
+// typed is what the rows that a client may call have in common.
+type typed[In, Out any] struct{ *Syscall }
+
+func (t typed[In, Out]) Row() *Syscall { return t.Syscall }
+
+func (typed[In, Out]) Encode(in *In) ([]byte, error) { return Marshal(in) }
+
+func (t typed[In, Out]) Decode(data []byte) (*Out, error) {
+	out, err := t.Output().Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	return out.(*Out), nil
+}
+
+// With is the request for the kernel's own call of a syscall that clients call too.
+func (t typed[In, Out]) With(in *In) Request { return Request{t.Syscall, in} }
+
+// Step is the row of a command of the kernel to one of its domains. No client can name it.
+type Step[In, Out any] struct{ *Syscall }
+
+// Question is the row of a query of the kernel to one of its domains, which a subscription asks again and again. No client can
+// name it, and it leaves nothing in the journal.
+type Question[In, Out any] struct{ *Syscall }
+
+// NewCommand makes the row of a command.
+func NewCommand[In, Out any](row Syscall) Command[In, Out] {
+	return Command[In, Out]{typed[In, Out]{define[In, Out](row, KindCommand)}}
+}
+
+// NewQuery makes the row of a query.
+func NewQuery[In, Out any](row Syscall) Query[In, Out] {
+	return Query[In, Out]{typed[In, Out]{define[In, Out](row, KindQuery)}}
+}
+
+// NewEffect makes the rows of an effect, which belong to one domain: that of the intent, which runs alone on its connection, and
+// that of the end.
+func NewEffect[In, Out any](intent, end Syscall) Effect[In, Out] {
+	intent.Alone, intent.Outcome = true, end.Type
+	end.Domain, end.ends = intent.Domain, true
+	return Effect[In, Out]{typed: typed[In, Out]{define[In, Out](intent, KindCommand)}, End: NewStep[EffectEnd, Value](end)}
+}
+
+// NewStep makes the row of a command of the kernel's own.
+func NewStep[In, Out any](row Syscall) Step[In, Out] {
+	row.Internal = true
+	return Step[In, Out]{define[In, Out](row, KindCommand)}
+}
+
+// NewQuestion makes the row of a query of the kernel's own.
+func NewQuestion[In, Out any](row Syscall) Question[In, Out] {
+	row.Internal = true
+	return Question[In, Out]{define[In, Out](row, KindQuery)}
+}
+
+// define completes a row. Its types are compiled when they are first needed: a program that calls two syscalls does not pay for
+// all.
+func define[In, Out any](row Syscall, kind Kind) *Syscall {
+	row.Kind, row.input, row.output = kind, sync.OnceValue(TypeOf[In]), sync.OnceValue(TypeOf[Out])
+	return &row
+}
+
+// Request is one call of the kernel to one of its own domains.
+type Request struct {
+	Row   *Syscall
+	Input any // what the row's Input describes
+}
+
+// With is the request for the step.
+func (s Step[In, Out]) With(in *In) Request { return Request{s.Syscall, in} }
+
+// With is the question about in.
+func (q Question[In, Out]) With(in *In) Request { return Request{q.Syscall, in} }

@@ -1,0 +1,124 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// dataTypes are the types of all data that the kernel takes, answers and pushes.
+func dataTypes() map[string]*schema.Type {
+	all := map[string]*schema.Type{
+		"Ipc.MessageDelivered":   schema.TypeOf[schema.MailMessage](),
+		"the events of Process":  schema.TypeOf[schema.Descriptor](),
+		schema.ProcessLagged:     schema.TypeOf[schema.ProcessLag](),
+		"what an ingest brings":  schema.TypeOf[schema.Adoption](),
+		"what a tool call was":   schema.TypeOf[schema.ToolCall](),
+		"what a tool says it is": schema.TypeOf[schema.ToolDescription](),
+	}
+	for _, row := range schema.Syscalls() {
+		all[row.Type+", input"], all[row.Type+", output"] = row.Input(), row.Output()
+	}
+	return all
+}
+
+// TestSecrecyIsDecided: of each member somebody has decided whether it may stand in the journal. Until then it is withheld.
+func TestSecrecyIsDecided(t *testing.T) {
+	t.Parallel()
+	for name, typ := range dataTypes() {
+		if list := typ.Undecided(); len(list) > 0 {
+			t.Errorf("%s: nobody decided the secrecy of %s: tag each with keep", name, strings.Join(list, ", "))
+		}
+	}
+}
+
+// TestRecordsReplay: what a successful command leaves in the journal decodes to what it was, with all its members set, unless
+// Withheld names what is missing.
+func TestRecordsReplay(t *testing.T) {
+	t.Parallel()
+	for _, row := range schema.Syscalls() {
+		if row.Kind != schema.KindCommand {
+			continue
+		}
+		for side, typ := range map[string]*schema.Type{"input": row.Input(), "output": row.Output()} {
+			data := filled(schemaOf(t, typ))
+			sent, err := typ.Decode([]byte(data))
+			if err != nil {
+				t.Fatalf("%s, %s %s: %v", row.Type, side, data, err)
+			}
+			record := typ.Redact([]byte(data), sent, false)
+			kept, err := typ.Decode(record)
+			if same := err == nil && reflect.DeepEqual(sent, kept); same != (len(typ.Withheld()) == 0) {
+				t.Errorf("%s, %s: withheld %q, and the record is %s of %s: %v", row.Type, side, typ.Withheld(), record, data, err)
+			}
+			if side == "output" && row.Outcome != "" && typ.Withheld() != nil {
+				t.Errorf("%s ends with an EffectEnd, which keeps its whole outcome, and withholds %q of it", row.Type, typ.Withheld())
+			}
+		}
+	}
+}
+
+// filled is a value of a JSON Schema with all its members, each with something that a filter would take out.
+func filled(s map[string]any) string {
+	if forms, ok := s["anyOf"].([]any); ok {
+		return filled(forms[len(forms)-1].(map[string]any))
+	}
+	typ := s["type"]
+	if list, ok := typ.([]any); ok {
+		typ = list[0]
+	}
+	switch typ {
+	case "string":
+		if words, ok := s["enum"].([]any); ok {
+			return fmt.Sprintf("%q", words[0])
+		}
+		return `"https://u:p@h.example/"`
+	case "integer", "number":
+		return fmt.Sprint(int64(max(1, s["minimum"].(float64))))
+	case "boolean":
+		return "true"
+	case "array":
+		return "[" + filled(s["items"].(map[string]any)) + "]"
+	case "object":
+		properties, ok := s["properties"].(map[string]any)
+		if !ok {
+			return `{"authorization":` + filled(s["additionalProperties"].(map[string]any)) + `}`
+		}
+		var members []string
+		for name, inner := range properties {
+			members = append(members, fmt.Sprintf("%q:%s", name, filled(inner.(map[string]any))))
+		}
+		slices.Sort(members)
+		return "{" + strings.Join(members, ",") + "}"
+	}
+	return `{"any":1}`
+}
+
+// TestAbsentIsNotNull: a member that may be any value tells whether it was left out, or null.
+func TestAbsentIsNotNull(t *testing.T) {
+	t.Parallel()
+	type maybe struct {
+		Value schema.Value `json:"value,omitzero" keep:"always"`
+	}
+	for data, absent := range map[string]bool{`{}`: true, `{"value":null}`: false, `{"value":0}`: false} {
+		in, err := schema.TypeOf[maybe]().Decode([]byte(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read maybe
+		if err := json.Unmarshal([]byte(data), &read); err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range []*maybe{in.(*maybe), &read} {
+			written, err := schema.Marshal(got)
+			if err != nil || string(written) != data || (got.Value == nil) != absent {
+				t.Errorf("%s: read %q, written %s, %v", data, got.Value, written, err)
+			}
+		}
+	}
+}
