@@ -10,6 +10,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "schema/fault",
+			Tests:  []string{"schema"},
 			Reason: "every layer reports errors by it, those below the wire contract too",
 		},
 		{
@@ -122,7 +123,7 @@ func packages() []Package {
 		{
 			Path: "daemon",
 			May: []string{
-				"schema", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "ingest", "usercall",
+				"schema/...", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "ingest", "usercall",
 				"fetch", "blob", "effect/*", "transport/*", "actors", "daemon/config", "internal/...",
 			},
 			Tests:  []string{"client"},

@@ -1,5 +1,5 @@
-// Package oldstate_test holds the kernel to opening what an older one wrote: testdata has a journal, a snapshot and a configuration
-// of the tree before errors had ids, and what that tree answered of them. record.py made it all.
+// Package oldstate_test holds the kernel to opening what an older one wrote. testdata has a journal, a snapshot, a configuration of
+// the tree before errors had ids, with what that tree answered of them. record.py made it all.
 package oldstate_test
 
 import (
