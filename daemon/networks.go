@@ -125,9 +125,9 @@ func (n *networks) open(ctx context.Context, key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sealed, fault := schema.TypeOf[string]().Decode(data)
-	if fault != nil {
-		return "", fault
+	sealed, failure := schema.TypeOf[string]().Decode(data)
+	if failure != nil {
+		return "", failure
 	}
 	sealer, err := n.identity.await(ctx)
 	if err != nil {
