@@ -13,20 +13,7 @@ import (
 
 // Runner does what a call needs done outside the kernel, on a goroutine of its own, and returns what came of it: one JSON
 // value, or the error that the caller gets. It ends soon after ctx does.
-type Runner func(ctx context.Context, job *Job) (data []byte, err error)
-
-// Job is an effect that is to be done: its intent is on disk.
-type Job struct {
-	Do     any           // Effect.Run, as Decide gave it
-	Type   string        // the syscall
-	PID    int64         // the process that it was called as
-	Origin string        // whose stored things the call sees
-	Token  *kernel.Token // of PID at the time of the call; nil where it has none
-	Tick   int64
-	Time   int64  // Unix epoch, milliseconds
-	ID     string // of the request
-	Conn   string // that it came on
-}
+type Runner func(ctx context.Context, job *kernel.Job) (data []byte, err error)
 
 // Most effects that are done at a time. More wait for their turn, each on a connection of its own, which waits for its
 // answer.
@@ -135,7 +122,7 @@ func (r *runs) guarded(ctx context.Context, runner Runner, call *kernel.Call) (d
 			err = fmt.Errorf("run %s: panic: %v", call.Message.Type, p)
 		}
 	}()
-	return runner(ctx, &Job{
+	return runner(ctx, &kernel.Job{
 		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
 		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Conn: call.Caller.Conn,
 	})

@@ -94,7 +94,7 @@ type ownRun struct {
 	done chan struct{}
 }
 
-func (o *ownRun) do(ctx context.Context, job *Job) ([]byte, error) {
+func (o *ownRun) do(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	o.mu.Lock()
 	if o.over {
 		o.mu.Unlock()

@@ -26,7 +26,7 @@ func TestRecord(t *testing.T) {
 		{name: "legacy command", frame: event.Replace(set("a", "x")), outcome: `{"kind":"reply","data":1}`},
 		{name: "query", frame: get("a"), outcome: `{"kind":"reply"}`},
 		{name: "refused command", frame: set("a", "409"), outcome: `{"kind":"error","data":{"code":409,"message":"refused after 0"}}`},
-		{name: "denied query", frame: query("a", "Audit.Metrics", "{}"), outcome: `{"kind":"error","data":{"code":403,"message":"pid 7 may not call Audit.Metrics: allow it too with \"pwos cap grant 7 --add Audit.Metrics\""},"error":"capability.denied"}`},
+		{name: "denied query", frame: query("a", "Audit.Metrics", "{}"), outcome: `{"kind":"error","data":{"code":403,"message":"pid 7 may not call Audit.Metrics: allow it too with \"pwos cap grant 7 --add Audit.Metrics\""},"error":"capability.denied","details":{"pid":"7"}}`},
 		{name: "failed command", frame: set("a", "fail"), outcome: `{"kind":"error","data":{"code":500,"message":"internal error: see the kernel's log"},"error":"kernel.internal"}`},
 		{
 			name:    "numbers and strings as they were written",

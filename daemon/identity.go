@@ -98,6 +98,20 @@ func (i *identity) await(ctx context.Context) (crypto.Sealer, error) {
 	}
 }
 
+// open opens a sealed value with the kernel's key.
+func (i *identity) open(ctx context.Context, sealed string) (string, error) {
+	sealer, err := i.await(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, _, err := sealer.Open(sealed)
+	if err != nil {
+		return "", err
+	}
+	defer clear(text)
+	return string(text), nil
+}
+
 // begin has the key made ready in the background, unless close was called. i is locked.
 func (i *identity) begin() bool {
 	if i.ctx.Err() != nil {

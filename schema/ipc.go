@@ -1,5 +1,12 @@
 package schema
 
+import (
+	"slices"
+	"strconv"
+
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
 // Ipc is the domain of the mailboxes.
 const Ipc Domain = "ipc"
 
@@ -84,6 +91,15 @@ type SendMsgOutput struct {
 	Reason      string `json:"reason,omitzero" keep:"always" doc:"Why it was not delivered."`
 }
 
+// AppendJSON appends the answer.
+func (o SendMsgOutput) AppendJSON(dst []byte) []byte {
+	dst = append(slices.Grow(dst, 96), `{"receiver_pid":`...)
+	dst = strconv.AppendInt(dst, o.ReceiverPID, 10)
+	dst = jsontype.AppendString(append(dst, `,"status":`...), o.Status)
+	dst = strconv.AppendInt(append(dst, `,"msg_id":`...), o.MsgID, 10)
+	return append(appendMember(dst, `,"reason":`, o.Reason), '}')
+}
+
 // BroadcastInput is the data of Ipc.Broadcast.
 type BroadcastInput struct {
 	Target
@@ -101,6 +117,23 @@ func (in *BroadcastInput) Reference() (member string, given bool, ref *BlobRef) 
 type BroadcastOutput struct {
 	Delivered   []int64 `json:"delivered" keep:"always" doc:"Processes that got the message, ascending."`
 	MailboxFull []int64 `json:"mailbox_full" keep:"always" doc:"Processes whose mailbox had no room, ascending."`
+}
+
+// AppendJSON appends the answer, which may name every process.
+func (o BroadcastOutput) AppendJSON(dst []byte) []byte {
+	dst = appendNumbers(append(dst, `{"delivered":`...), o.Delivered)
+	return append(appendNumbers(append(dst, `,"mailbox_full":`...), o.MailboxFull), '}')
+}
+
+func appendNumbers(dst []byte, list []int64) []byte {
+	dst = append(dst, '[')
+	for i, n := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(dst, n, 10)
+	}
+	return append(dst, ']')
 }
 
 // MaxReceive is how many messages one Ipc.Receive takes at most.
@@ -133,6 +166,42 @@ type MailMessage struct {
 	Redelivered   bool   `json:"redelivered,omitzero" keep:"always" doc:"It was delivered before, and not acknowledged."`
 	Causation     string `json:"causation,omitzero" keep:"always" doc:"Id of the message that sent it."`
 	Correlation   string `json:"correlation,omitzero" keep:"always" doc:"Id of the workflow that the sending belongs to."`
+}
+
+// AppendJSON appends the answer with payloads as they were sent.
+func (o ReceiveOutput) AppendJSON(dst []byte) []byte {
+	const around = 256 // about what a message has beside its payload
+	size := 0
+	for i := range o.Messages {
+		size += around + len(o.Messages[i].Payload)
+	}
+	dst = append(slices.Grow(dst, around+size), `{"messages":[`...)
+	for i := range o.Messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = o.Messages[i].AppendJSON(dst)
+	}
+	return append(dst, "]}"...)
+}
+
+// AppendJSON appends the message with its payload as it was sent.
+func (m MailMessage) AppendJSON(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `{"msg_id":`...), m.MsgID, 10)
+	dst = strconv.AppendInt(append(dst, `,"sender_pid":`...), m.SenderPID, 10)
+	dst = strconv.AppendInt(append(dst, `,"receiver_pid":`...), m.ReceiverPID, 10)
+	dst = jsontype.AppendString(append(dst, `,"intent":`...), m.Intent)
+	dst = append(append(dst, `,"payload":`...), m.Payload...)
+	dst = jsontype.AppendString(append(dst, `,"priority":`...), m.Priority)
+	dst = strconv.AppendInt(append(dst, `,"sent_tick":`...), m.SentTick, 10)
+	if m.ExpiresAtTick != nil {
+		dst = strconv.AppendInt(append(dst, `,"expires_at_tick":`...), *m.ExpiresAtTick, 10)
+	}
+	if m.Redelivered {
+		dst = append(dst, `,"redelivered":true`...)
+	}
+	dst = appendMember(dst, `,"causation":`, m.Causation)
+	return append(appendMember(dst, `,"correlation":`, m.Correlation), '}')
 }
 
 // MailSubscribeInput is the data of Ipc.Subscribe.

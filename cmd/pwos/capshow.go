@@ -166,11 +166,11 @@ func resourcesOf(token *schema.CapabilityGetOutput) []string {
 
 // quotaText is what is held of a resource, the limit, and what of that is left and held by the process's own grants.
 func quotaText(token *schema.CapabilityGetOutput, resource string) string {
-	text := units(token.Held[resource]) + "/" + units(token.ResourceQuotas[resource])
+	text := units(token.Held[resource].Float()) + "/" + units(token.ResourceQuotas[resource])
 	if now := token.Effective.ResourceQuotas[resource]; now != token.ResourceQuotas[resource] {
 		text += " (" + units(now) + " effective)"
 	}
-	if below := token.HeldBelow[resource]; below > 0 {
+	if below := token.HeldBelow[resource].Float(); below > 0 {
 		text += " (" + units(below) + " held by its grants)"
 	}
 	return text

@@ -22,9 +22,10 @@ func crowded(b *testing.B, messages int) *ipc.Domain {
 		pids[i] = int64(i) + 1
 	}
 	d.Apply(&kernel.Call{Syscall: open, Input: &schema.MailboxInput{PIDs: pids}})
+	var c calls
 	for range messages {
 		for _, pid := range pids {
-			send(b, d, 1, &schema.SendMsgInput{ReceiverPID: pid, Payload: payload()})
+			c.sendTo(b, d, 1, &schema.SendMsgInput{ReceiverPID: pid, Payload: payload()})
 		}
 	}
 	return d
@@ -32,8 +33,12 @@ func crowded(b *testing.B, messages int) *ipc.Domain {
 
 func payload() schema.Value { return schema.Value(`"` + strings.Repeat("x", 100) + `"`) }
 
-func send(b *testing.B, d *ipc.Domain, from int64, in *schema.SendMsgInput) {
-	call := &kernel.Call{PID: from, Input: in}
+// calls are those of a benchmark: the shell makes one a frame, whatever its domain does.
+type calls struct{ send, receive kernel.Call }
+
+func (c *calls) sendTo(b *testing.B, d *ipc.Domain, from int64, in *schema.SendMsgInput) {
+	call := &c.send
+	call.Syscall, call.PID, call.Input = schema.SyscallSendMsg.Syscall, from, in
 	result, err := d.Decide(call)
 	if err != nil {
 		b.Fatal(err)
@@ -42,8 +47,9 @@ func send(b *testing.B, d *ipc.Domain, from int64, in *schema.SendMsgInput) {
 	d.Apply(call)
 }
 
-func receive(b *testing.B, d *ipc.Domain, pid int64, in *schema.ReceiveInput) {
-	call := &kernel.Call{PID: pid, Input: in}
+func (c *calls) receiveOf(b *testing.B, d *ipc.Domain, pid int64, in *schema.ReceiveInput) {
+	call := &c.receive
+	call.Syscall, call.PID, call.Input = schema.IPCReceive.Syscall, pid, in
 	result, err := d.Decide(call)
 	if err != nil {
 		b.Fatal(err)
@@ -61,11 +67,12 @@ func BenchmarkSendAndReceive(b *testing.B) {
 		b.Run(fmt.Sprintf("holding %d", held), func(b *testing.B) {
 			d := crowded(b, held)
 			in, out := &schema.SendMsgInput{Payload: payload()}, &schema.ReceiveInput{}
+			var c calls
 			b.ReportAllocs()
 			for pid := int64(1); b.Loop(); pid = pid%many + 1 {
 				in.ReceiverPID = pid
-				send(b, d, 1, in)
-				receive(b, d, pid, out)
+				c.sendTo(b, d, 1, in)
+				c.receiveOf(b, d, pid, out)
 			}
 		})
 	}
@@ -75,13 +82,14 @@ func BenchmarkSendAndReceive(b *testing.B) {
 func BenchmarkReceiveMany(b *testing.B) {
 	d := crowded(b, 0)
 	in, out := &schema.SendMsgInput{Payload: payload()}, &schema.ReceiveInput{Max: of(int64(10))}
+	var c calls
 	b.ReportAllocs()
 	for pid := int64(1); b.Loop(); pid = pid%many + 1 {
 		in.ReceiverPID = pid
 		for range 10 {
-			send(b, d, 1, in)
+			c.sendTo(b, d, 1, in)
 		}
-		receive(b, d, pid, out)
+		c.receiveOf(b, d, pid, out)
 	}
 }
 
@@ -90,9 +98,10 @@ func BenchmarkBroadcast(b *testing.B) {
 	d := crowded(b, 0)
 	row, _ := schema.Lookup("Ipc.Address")
 	in, out := &schema.BroadcastInput{Payload: payload()}, &schema.ReceiveInput{}
+	var c calls
 	b.ReportAllocs()
 	for b.Loop() {
-		call := &kernel.Call{Input: in}
+		call := &kernel.Call{Syscall: schema.IPCBroadcast.Syscall, Input: in}
 		result, err := d.Decide(call)
 		if err != nil {
 			b.Fatal(err)
@@ -101,7 +110,7 @@ func BenchmarkBroadcast(b *testing.B) {
 		d.Apply(call)
 		b.StopTimer()
 		for pid := int64(1); pid <= many; pid++ {
-			receive(b, d, pid, out)
+			c.receiveOf(b, d, pid, out)
 		}
 		b.StartTimer()
 	}

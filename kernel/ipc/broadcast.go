@@ -2,10 +2,10 @@ package ipc
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // everybody is the receiver of Syscall.SendMsg that stands, from the operator, for every process that has a mailbox. From an
@@ -42,54 +42,45 @@ func (d *Domain) audience(call *kernel.Call, intent string) audience {
 	return a
 }
 
-// address is the step that a broadcast is applied by: its answer need not say who got it, and has no room for it.
-func address(pids []int64) []schema.Request {
-	return []schema.Request{schema.IPCAddress.With(&schema.MailboxInput{PIDs: pids})}
+// post has a message that the call sends delivered to processes: its reply need not say who got it, and may have no room for it.
+func post(call *kernel.Call, pids []int64) {
+	call.Step(schema.IPCAddress.With(&schema.MailboxInput{PIDs: pids}))
+	call.Wake(pids...)
 }
 
 // sendAll answers Syscall.SendMsg to everybody.
-func (d *Domain) sendAll(call *kernel.Call, in *schema.SendMsgInput) (kernel.Result, error) {
+func (d *Domain) sendAll(call *kernel.Call, in *schema.SendMsgInput) (schema.SendMsgOutput, error) {
 	if past(in.ExpiresAtTick, call.Tick) {
-		return d.undelivered(in, expired, late(call, in)), nil
+		return d.reply(in, expired, late(call, in)), nil
 	}
 	a := d.audience(call, said(in.Intent))
 	switch {
 	case len(a.delivered) > 0:
-		return kernel.Result{
-			Data:  append(d.reply(in, delivered), '}'),
-			Steps: address(a.delivered),
-			Wakes: a.delivered,
-		}, nil
+		post(call, a.delivered)
+		return d.reply(in, delivered, ""), nil
 	case len(a.full) > 0:
-		return kernel.Result{}, schema.Errorf(schema.QuotaExceeded,
-			"MAILBOX_FULL: all %d mailboxes that the message may go to hold %d messages, as many as they may: send again once they have received some",
-			len(a.full), d.capacity)
+		return schema.SendMsgOutput{}, fault.IpcMailboxFull.New(
+			"MAILBOX_FULL: all %d mailboxes that the message may go to hold %d messages, as many as they may", len(a.full), d.capacity).
+			WithFix("send again once they have received some")
 	case a.denied > 0:
-		return d.undelivered(in, blocked, fmt.Sprintf(
+		return d.reply(in, blocked, fmt.Sprintf(
 			"governance denies it to all %d processes, rule %d of the configuration first", a.denied, a.rule)), nil
 	}
-	return kernel.Result{}, schema.Errorf(schema.NotFound, "there is no mailbox but the sender's: spawn a process with Syscall.Spawn first")
+	return schema.SendMsgOutput{}, fault.IpcNoMailbox.New("there is no mailbox but the sender's").WithFix("spawn a process with Syscall.Spawn first")
 }
 
 // broadcast answers Ipc.Broadcast. That nobody got the message is an answer too.
-func (d *Domain) broadcast(call *kernel.Call, in *schema.BroadcastInput) (kernel.Result, error) {
+func (d *Domain) broadcast(call *kernel.Call, in *schema.BroadcastInput) (schema.BroadcastOutput, error) {
+	if err := sendable(in.Payload, in.Intent); err != nil {
+		return schema.BroadcastOutput{}, err
+	}
 	a := d.audience(call, said(in.Intent))
-	data := appendPIDs([]byte(`{"delivered":`), a.delivered)
-	data = appendPIDs(append(data, `,"mailbox_full":`...), a.full)
-	return kernel.Result{
-		Data:  append(data, '}'),
-		Steps: address(a.delivered),
-		Wakes: a.delivered,
-	}, nil
+	post(call, a.delivered)
+	return schema.BroadcastOutput{Delivered: a.delivered, MailboxFull: a.full}, nil
 }
 
-func appendPIDs(dst []byte, pids []int64) []byte {
-	dst = append(dst, '[')
-	for i, pid := range pids {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendInt(dst, pid, 10)
-	}
-	return append(dst, ']')
+func (d *Domain) applyBroadcast(e *kernel.Entry, in *schema.BroadcastInput) {
+	d.last++
+	d.deliver(e.Tick, newMessage(e, d.last, in.Intent, in.Payload), d.addressed)
+	d.addressed = nil
 }

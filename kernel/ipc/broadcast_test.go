@@ -102,7 +102,7 @@ func TestSendToAllFails(t *testing.T) {
 	}
 	s.internal("Ipc.Open", 1)
 	s.send(1, 1, "1")
-	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Kind != schema.QuotaExceeded || !strings.HasPrefix(err.Message, "MAILBOX_FULL: all 1 mailboxes") {
+	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Kind != schema.QuotaExceeded || !strings.HasPrefix(err.Text(), "MAILBOX_FULL: all 1 mailboxes") {
 		t.Errorf("all full: %v", err)
 	}
 	if got := s.must(1, "Ipc.Broadcast", `{"payload":1}`); got != `{"delivered":[],"mailbox_full":[]}` {

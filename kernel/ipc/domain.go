@@ -2,8 +2,6 @@
 package ipc
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/tidwall/btree"
@@ -34,6 +32,7 @@ type Options struct {
 
 // Domain is the state machine of the mailboxes.
 type Domain struct {
+	kernel.Handlers
 	capacity  int
 	rules     []Rule
 	processes kernel.Processes
@@ -41,7 +40,7 @@ type Domain struct {
 
 	boxes     *btree.Map[int64, mailbox] // by PID
 	last      int64                      // number of the newest message
-	addressed []int64                    // who gets the next broadcast: its step has been applied, it has not; else nil
+	addressed []int64                    // who gets the next broadcast, whose step has been applied; else nil
 }
 
 // forms describe what the domain reads back of what it has written.
@@ -60,6 +59,19 @@ func New(options Options) *Domain {
 		processes: options.Processes,
 		forms:     forms{received: schema.TypeOf[counted](), chunk: schema.TypeOf[chunk]()},
 	}
+	// What was delivered depended on the configuration of its day: what is applied is taken from the replies and the steps.
+	d.Handlers = kernel.Bind(schema.Ipc,
+		kernel.Command(schema.SyscallSendMsg, d.sendMsg, d.applySend),
+		kernel.Command(schema.IPCBroadcast, d.broadcast, d.applyBroadcast),
+		kernel.Command(schema.IPCReceive, d.receive, d.applyReceive),
+		kernel.Command(schema.IPCSubscribe, d.subscribe, d.applySubscribe),
+		kernel.Command(schema.IPCAck, d.ack, d.applyAck),
+		kernel.Step(schema.IPCOpen, done[schema.MailboxInput], d.open),
+		kernel.Step(schema.IPCClose, tell, d.close),
+		kernel.Step(schema.IPCAddress, done[schema.MailboxInput], d.address),
+		kernel.Step(schema.IPCDeliver, d.deliverNext, d.applyDeliver),
+		kernel.Step(schema.IPCReturn, giveBack, d.applyReturn),
+	)
 	d.Reset()
 	return d
 }
@@ -85,87 +97,29 @@ func (d *Domain) reaches(call *kernel.Call, pid int64) bool {
 	return d.processes == nil || call.PID == kernel.Operator || pid == kernel.Operator || kernel.Visible(d.processes, call, pid) != nil
 }
 
-// Decide answers the syscalls of schema.Ipc.
-func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
-	switch in := call.Input.(type) {
-	case *schema.SendMsgInput:
-		switch fault := cmp.Or(tooDeep(in.Payload), kernel.CheckName("intent", said(in.Intent))); {
-		case fault != nil:
-			return kernel.Result{}, fault
-		case in.ReceiverPID == everybody && call.PID == kernel.Operator:
-			return d.sendAll(call, in)
-		}
-		return d.send(call, in)
-	case *schema.BroadcastInput:
-		if fault := cmp.Or(tooDeep(in.Payload), kernel.CheckName("intent", said(in.Intent))); fault != nil {
-			return kernel.Result{}, fault
-		}
-		return d.broadcast(call, in)
-	case *schema.ReceiveInput:
-		return d.receive(call, in)
-	case *schema.MailSubscribeInput:
-		return d.subscribe(call, in)
-	case *schema.MailAckInput:
-		return d.acknowledge(call, in)
-	case *schema.MailDeliverInput:
-		return d.push(call, in)
-	case *schema.MailReturnInput:
-		return d.giveBack(in), nil
-	case *schema.MailboxInput:
-		result := kernel.Result{Data: []byte(`{"success":true}`)}
-		if call.Syscall.Type == typeClose {
-			result.Wakes = in.PIDs // whoever waits there has to be told
-		}
-		return result, nil
-	}
-	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
+// tell answers Ipc.Close: a call that waits for a message there has to learn that none will come.
+func tell(call *kernel.Call, in *schema.MailboxInput) (schema.SuccessOutput, error) {
+	call.Wake(in.PIDs...)
+	return done(call, in)
 }
 
-// Apply changes the mailboxes as the answers say. What was delivered depended on the configuration of its day, so it is
-// taken from there and from the steps, not worked out again.
-func (d *Domain) Apply(call *kernel.Call) {
-	switch in := call.Input.(type) {
-	case *schema.SendMsgInput:
-		d.sent(call, in)
-	case *schema.BroadcastInput:
-		d.last++
-		d.deliver(call.Tick, newMessage(call, d.last, in.Intent, in.Payload), d.addressed)
-		d.addressed = nil
-	case *schema.ReceiveInput:
-		d.received(call, in)
-	case *schema.MailSubscribeInput:
-		d.subscribed(call)
-	case *schema.MailAckInput:
-		d.dealtWith(call, in)
-	case *schema.MailDeliverInput:
-		d.taken(call, nil, d.count(call, in.Max), in.Ack)
-	case *schema.MailReturnInput:
-		d.givenBack(in)
-	case *schema.MailboxInput:
-		d.apply(call.Syscall.Type, in.PIDs)
+// done answers a step that cannot fail.
+func done[In any](*kernel.Call, *In) (schema.SuccessOutput, error) {
+	return schema.SuccessOutput{Success: true}, nil
+}
+
+func (d *Domain) open(_ *kernel.Entry, in *schema.MailboxInput) {
+	for _, pid := range in.PIDs {
+		if _, ok := d.boxes.Get(pid); !ok {
+			d.boxes.Set(pid, mailbox{})
+		}
 	}
 }
 
-// The kernel's own commands, which share their data type.
-const (
-	typeOpen    = "Ipc.Open"
-	typeClose   = "Ipc.Close"
-	typeAddress = "Ipc.Address"
-)
-
-func (d *Domain) apply(typ string, pids []int64) {
-	switch typ {
-	case typeAddress:
-		d.addressed = pids
-	case typeOpen:
-		for _, pid := range pids {
-			if _, ok := d.boxes.Get(pid); !ok {
-				d.boxes.Set(pid, mailbox{})
-			}
-		}
-	case typeClose:
-		for _, pid := range pids {
-			d.boxes.Delete(pid)
-		}
+func (d *Domain) close(_ *kernel.Entry, in *schema.MailboxInput) {
+	for _, pid := range in.PIDs {
+		d.boxes.Delete(pid)
 	}
 }
+
+func (d *Domain) address(_ *kernel.Entry, in *schema.MailboxInput) { d.addressed = in.PIDs }

@@ -25,13 +25,13 @@ func (b mailbox) fly(tick int64, intent *string, n int, conn string) mailbox {
 // acknowledged returns the mailbox without a message that was delivered with ack, wherever that is now: it may have come
 // back since, if it has not expired there. It returns false where there is none.
 func (b mailbox) acknowledged(tick, id int64) (mailbox, bool) {
-	if i := slices.IndexFunc(b.flight, func(f flown) bool { return f.id == id }); i >= 0 {
+	if i := slices.IndexFunc(b.flight, func(f flown) bool { return f.MsgID == id }); i >= 0 {
 		b.flight = dropFlown(b.flight, i)
 		return b, true
 	}
 	found := false
 	gone := func(m *message) bool {
-		hit := m.redelivered && m.id == id && !past(m.expires, tick)
+		hit := m.Redelivered && m.MsgID == id && !past(m.ExpiresAtTick, tick)
 		found = found || hit
 		return hit
 	}
@@ -65,9 +65,9 @@ func (b mailbox) back(conn string) mailbox {
 			continue
 		}
 		again := *f.message
-		again.redelivered = true
-		b.mortal = b.mortal || again.expires != nil
-		if again.priority == urgent {
+		again.Redelivered = true
+		b.mortal = b.mortal || again.ExpiresAtTick != nil
+		if again.Priority == urgent {
 			urgents = append(urgents, &again)
 		} else {
 			normals = append(normals, &again)
@@ -84,7 +84,7 @@ func inOrder(list, more []*message) []*message {
 		return list
 	}
 	all := slices.Concat(more, list)
-	slices.SortFunc(all, func(a, b *message) int { return int(a.id - b.id) })
+	slices.SortFunc(all, func(a, b *message) int { return int(a.MsgID - b.MsgID) })
 	return all
 }
 

@@ -53,7 +53,7 @@ func (b mailbox) fullOf(origin string, tick int64, capacity int) bool {
 func (b mailbox) each(tick int64, intent *string, yield func(*message) bool) {
 	for _, list := range [...][]*message{b.urgent, b.normal} {
 		for _, m := range list {
-			if !past(m.expires, tick) && m.wanted(intent) && !yield(m) {
+			if !past(m.ExpiresAtTick, tick) && m.wanted(intent) && !yield(m) {
 				return
 			}
 		}
@@ -62,12 +62,12 @@ func (b mailbox) each(tick int64, intent *string, yield func(*message) bool) {
 
 // with returns the mailbox with one more message.
 func (b mailbox) with(m *message) mailbox {
-	if m.priority == urgent {
+	if m.Priority == urgent {
 		b.urgent = append(b.urgent, m) // behind the end that older copies know
 	} else {
 		b.normal = append(b.normal, m)
 	}
-	b.mortal = b.mortal || m.expires != nil
+	b.mortal = b.mortal || m.ExpiresAtTick != nil
 	return b
 }
 
@@ -79,7 +79,7 @@ func (b mailbox) without(tick int64, intent *string, n int) mailbox {
 		return b
 	}
 	gone := func(m *message) bool {
-		if past(m.expires, tick) {
+		if past(m.ExpiresAtTick, tick) {
 			return true
 		}
 		if n == 0 || !m.wanted(intent) {

@@ -25,7 +25,7 @@ func TestOperatorsMailbox(t *testing.T) {
 	s.must(2, "Ipc.Broadcast", `{"payload":"all"}`)
 	s.send(2, kernel.Operator, `"stuck"`)
 	if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":0,"payload":1}`); err == nil || err.Kind != schema.QuotaExceeded ||
-		!strings.HasPrefix(err.Message, "MAILBOX_FULL: the operator's mailbox holds 2 messages") {
+		!strings.HasPrefix(err.Text(), "MAILBOX_FULL: the operator's mailbox holds 2 messages") {
 		t.Errorf("full: %v", err)
 	}
 	s.check()

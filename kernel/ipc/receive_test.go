@@ -157,7 +157,7 @@ func TestReceiveRefused(t *testing.T) {
 		9: "pid 9 has no mailbox",
 	} {
 		_, err := newShell(t, ipc.Options{}, 1).run(pid, "Ipc.Receive", `{"wait_ms":100}`)
-		if err == nil || err.Kind != schema.NotFound || !strings.HasPrefix(err.Message, begins) {
+		if err == nil || err.Kind != schema.NotFound || !strings.HasPrefix(err.Text(), begins) {
 			t.Errorf("pid %d: %v", pid, err)
 		}
 	}

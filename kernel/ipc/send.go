@@ -8,88 +8,92 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// tooDeep refuses a payload that who receives it could not be shown.
-func tooDeep(payload schema.Value) *schema.Error {
-	if schema.ValidWithin(payload, schema.MaxKeptDepth) {
-		return nil
+// sendable refuses a payload that its receiver could not be shown, and an intent that people cannot read.
+func sendable(payload schema.Value, intent *string) *fault.Fault {
+	if !schema.ValidWithin(payload, schema.MaxKeptDepth) {
+		return kernel.Invalid("payload", "must not be nested deeper than %d levels", schema.MaxKeptDepth)
 	}
-	return kernel.Invalid("payload", "must not be nested deeper than %d levels", schema.MaxKeptDepth)
+	return kernel.CheckName("intent", said(intent))
+}
+
+// sendMsg answers Syscall.SendMsg.
+func (d *Domain) sendMsg(call *kernel.Call, in *schema.SendMsgInput) (schema.SendMsgOutput, error) {
+	if err := sendable(in.Payload, in.Intent); err != nil {
+		return schema.SendMsgOutput{}, err
+	}
+	if in.ReceiverPID == everybody && call.PID == kernel.Operator {
+		return d.sendAll(call, in)
+	}
+	return d.send(call, in)
 }
 
 // send answers Syscall.SendMsg to one process. A message that is too late or not allowed is an answer, not an error, and
 // the sender learns that before it learns whether there is room: sending it again would not help (PROTOCOL 6).
-func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (kernel.Result, error) {
-	box, ok := d.get(in.ReceiverPID)
-	if !ok || !d.reaches(call, in.ReceiverPID) {
-		return kernel.Result{}, schema.Errorf(schema.NotFound,
-			"pid %d has no mailbox: it has ended, or never was; Process.List shows who is there", in.ReceiverPID)
+func (d *Domain) send(call *kernel.Call, in *schema.SendMsgInput) (schema.SendMsgOutput, error) {
+	to := in.ReceiverPID
+	box, ok := d.get(to)
+	if !ok || !d.reaches(call, to) {
+		return schema.SendMsgOutput{}, fault.IpcNoMailbox.New("pid %d has no mailbox: it has ended, or never was; Process.List shows who is there", to).
+			With("pid", strconv.FormatInt(to, 10))
 	}
 	if past(in.ExpiresAtTick, call.Tick) {
-		return d.undelivered(in, expired, late(call, in)), nil
+		return d.reply(in, expired, late(call, in)), nil
 	}
-	if rule := d.denied(said(in.Intent), call.PID, in.ReceiverPID); rule > 0 {
-		return d.undelivered(in, blocked, fmt.Sprintf("governance rule %d of the configuration denies it", rule)), nil
+	if rule := d.denied(said(in.Intent), call.PID, to); rule > 0 {
+		return d.reply(in, blocked, fmt.Sprintf("governance rule %d of the configuration denies it", rule)), nil
 	}
-	if in.ReceiverPID == kernel.Operator && box.fullOf(call.Origin, call.Tick, d.capacity) {
-		return kernel.Result{}, schema.Errorf(schema.QuotaExceeded,
-			"MAILBOX_FULL: the operator's mailbox holds %d messages from this origin, as many as it may: send again once it has received some", d.capacity)
+	const again = "send again once it has received some"
+	if to == kernel.Operator {
+		if box.fullOf(call.Origin, call.Tick, d.capacity) {
+			return schema.SendMsgOutput{}, fault.IpcMailboxFull.New(
+				"MAILBOX_FULL: the operator's mailbox holds %d messages from this origin, as many as it may", d.capacity).WithFix(again)
+		}
+		post(call, []int64{to}) // in older journals the operator's PID stood for everybody
+		return d.reply(in, delivered, ""), nil
 	}
-	if in.ReceiverPID != kernel.Operator && box.full(call.Tick, d.capacity) {
-		return kernel.Result{}, schema.Errorf(schema.QuotaExceeded,
-			"MAILBOX_FULL: the mailbox of pid %d holds %d messages, as many as it may: send again once it has received some", in.ReceiverPID, d.capacity)
+	if box.full(call.Tick, d.capacity) {
+		return schema.SendMsgOutput{}, fault.IpcMailboxFull.New(
+			"MAILBOX_FULL: the mailbox of pid %d holds %d messages, as many as it may", to, d.capacity).WithFix(again).With("pid", strconv.FormatInt(to, 10))
 	}
-	to := []int64{in.ReceiverPID}
-	result := kernel.Result{Data: append(d.reply(in, delivered), '}'), Wakes: to}
-	if in.ReceiverPID == kernel.Operator {
-		result.Steps = address(to) // in older journals the operator's PID stood for everybody
-	}
-	return result, nil
+	call.Wake(to)
+	return d.reply(in, delivered, ""), nil
 }
 
 func late(call *kernel.Call, in *schema.SendMsgInput) string {
 	return fmt.Sprintf("it expired after tick %d, and it is tick %d", *in.ExpiresAtTick, call.Tick)
 }
 
-// deliveredMember is how the answer of a delivery is told from another: reasons are the domain's own words, and hold no
-// such thing.
+// reply says what became of a message, which has a number whatever that is.
+func (d *Domain) reply(in *schema.SendMsgInput, status, reason string) schema.SendMsgOutput {
+	return schema.SendMsgOutput{ReceiverPID: in.ReceiverPID, Status: status, MsgID: d.last + 1, Reason: reason}
+}
+
+// deliveredMember tells the reply of a delivery from another: no string within a reply holds its quotes.
 const deliveredMember = `"status":"` + delivered + `"`
 
-// reply begins the answer of Syscall.SendMsg. The message has a number whatever becomes of it.
-func (d *Domain) reply(in *schema.SendMsgInput, status string) []byte {
-	data := append(make([]byte, 0, 96), `{"receiver_pid":`...)
-	data = strconv.AppendInt(data, in.ReceiverPID, 10)
-	data = append(append(append(data, `,"status":"`...), status...), `","msg_id":`...)
-	return strconv.AppendInt(data, d.last+1, 10)
-}
-
-func (d *Domain) undelivered(in *schema.SendMsgInput, status, reason string) kernel.Result {
-	data := append(d.reply(in, status), `,"reason":`...)
-	return kernel.Result{Data: append(schema.AppendString(data, reason), '}')}
-}
-
-// sent applies Syscall.SendMsg.
-func (d *Domain) sent(call *kernel.Call, in *schema.SendMsgInput) {
+func (d *Domain) applySend(e *kernel.Entry, in *schema.SendMsgInput) {
 	d.last++
 	addressed := d.addressed
 	d.addressed = nil
-	if !bytes.Contains(call.Data, []byte(deliveredMember)) {
+	if !bytes.Contains(e.Data, []byte(deliveredMember)) {
 		return
 	}
-	m := newMessage(call, d.last, in.Intent, in.Payload)
-	m.expires = in.ExpiresAtTick
+	m := newMessage(e, d.last, in.Intent, in.Payload)
+	m.ExpiresAtTick = in.ExpiresAtTick
 	if in.Priority != nil {
-		m.priority = *in.Priority
+		m.Priority = *in.Priority
 	}
 	if in.ReceiverPID == everybody {
 		if slices.Contains(addressed, kernel.Operator) {
-			m.origin = call.Origin
+			m.origin = e.Origin
 		}
-		d.deliver(call.Tick, m, addressed)
+		d.deliver(e.Tick, m, addressed)
 		return
 	}
-	d.deliver(call.Tick, m, []int64{in.ReceiverPID})
+	d.deliver(e.Tick, m, []int64{in.ReceiverPID})
 }
 
 // deliver puts m, which all of them share, into the mailboxes of the receivers, after what has expired there is dropped.

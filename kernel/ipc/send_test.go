@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func of[T any](v T) *T { return &v }
@@ -59,7 +60,7 @@ func TestSend(t *testing.T) {
 			s.tick = 5
 			got, err := s.run(c.from, "Syscall.SendMsg", c.data)
 			if c.class != schema.Internal {
-				if err == nil || err.Kind != c.class || !strings.HasPrefix(err.Message, c.want) {
+				if err == nil || err.Kind != c.class || !strings.HasPrefix(err.Text(), c.want) {
 					t.Fatalf("%s, %v", got, err)
 				}
 				return
@@ -133,7 +134,7 @@ func TestCapacity(t *testing.T) {
 			full := fmt.Sprintf("MAILBOX_FULL: the mailbox of pid 2 holds %d messages", holds)
 			s.tick = 3
 			if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":2,"payload":0,"priority":"URGENT"}`); err == nil ||
-				err.Kind != schema.QuotaExceeded || !strings.HasPrefix(err.Message, full) {
+				err.Kind != schema.QuotaExceeded || !strings.HasPrefix(err.Text(), full) {
 				t.Fatalf("got %v", err)
 			}
 			s.tick = 4
@@ -159,5 +160,29 @@ func TestIntentWithHiddenCharacters(t *testing.T) {
 		_, err := s.run(1, typ, `{`+receiver+`"intent":"pay\u200b","payload":1}`)
 		domaintest.WantError(t, err, schema.InvalidInput,
 			"Invalid input: intent must not have the character U+200B, which is not visible or changes how the text around it is shown: leave it out")
+	}
+}
+
+// TestRefusalsByID: programs decide by the ids of refusals.
+func TestRefusalsByID(t *testing.T) {
+	t.Parallel()
+	s := newShell(t, ipc.Options{Capacity: 1}, 1, 2)
+	s.conn = "c-1"
+	s.must(2, "Ipc.Subscribe", `{}`)
+	s.send(1, 2, `1`)
+	for _, test := range []struct {
+		pid       int64
+		typ, data string
+		want      fault.ID
+	}{
+		{1, "Syscall.SendMsg", `{"receiver_pid":2,"payload":1}`, fault.IpcMailboxFull},
+		{1, "Syscall.SendMsg", `{"receiver_pid":9,"payload":1}`, fault.IpcNoMailbox},
+		{1, "Syscall.SendMsg", `{"receiver_pid":2,"payload":1,"intent":"a\u200b"}`, fault.WireInvalidInput},
+		{9, "Ipc.Receive", `{}`, fault.IpcNoMailbox},
+		{2, "Ipc.Subscribe", `{}`, fault.IpcFollowed},
+	} {
+		if _, err := s.run(test.pid, test.typ, test.data); err == nil || err.ID != test.want {
+			t.Errorf("%s %s as %d: %v, want %s", test.typ, test.data, test.pid, err, test.want)
+		}
 	}
 }

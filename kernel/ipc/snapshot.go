@@ -38,18 +38,16 @@ type flight struct {
 // Snapshot implements kernel.Domain. The same state always gives the same bytes. They are written by hand: payloads must
 // come back exactly as they were sent.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
-	head := strconv.AppendInt([]byte(`{"last":`), d.last, 10)
-	if len(d.addressed) > 0 {
-		head = appendPIDs(append(head, `,"addressed":`...), d.addressed)
-	}
-	head = append(head, '}')
-	boxes := d.boxes.Copy()
+	last, addressed, boxes := d.last, d.addressed, d.boxes.Copy()
 	return func(write func(chunk []byte) error) error {
-		if err := write(head); err != nil {
+		head, err := schema.Marshal(&chunk{Last: &last, Addressed: addressed})
+		if err == nil {
+			err = write(head)
+		}
+		if err != nil {
 			return err
 		}
 		const open = `{"boxes":[`
-		var err error
 		part := []byte(open)
 		boxes.Scan(func(pid int64, b mailbox) bool {
 			if len(part) > len(open) {
@@ -78,7 +76,7 @@ func (b mailbox) append(dst []byte, pid int64) []byte {
 				dst = append(dst, ',')
 			}
 			first = false
-			dst = m.append(dst, pid)
+			dst = m.to(pid).AppendJSON(dst)
 		}
 	}
 	dst = append(dst, ']')
@@ -88,7 +86,7 @@ func (b mailbox) append(dst []byte, pid int64) []byte {
 	for i, f := range b.flight {
 		dst = append(dst, [...]string{`,"flight":[`, `,`}[min(i, 1)]...)
 		dst = schema.AppendString(append(dst, `{"conn":`...), f.conn)
-		dst = append(f.append(append(dst, `,"message":`...), pid), '}')
+		dst = append(f.to(pid).AppendJSON(append(dst, `,"message":`...)), '}')
 	}
 	if len(b.flight) > 0 {
 		dst = append(dst, ']')
@@ -124,9 +122,9 @@ func (d *Domain) Restore(raw []byte) error {
 	if !schema.Valid(raw) {
 		return fmt.Errorf("restore mailboxes: chunk of %d bytes is not JSON", len(raw))
 	}
-	data, fault := d.forms.chunk.Decode(raw)
-	if fault != nil {
-		return fmt.Errorf("restore mailboxes: %w", fault)
+	data, err := d.forms.chunk.Decode(raw)
+	if err != nil {
+		return fmt.Errorf("restore mailboxes: %w", err)
 	}
 	c := data.(*chunk)
 	if c.Last != nil {
@@ -146,25 +144,19 @@ func (d *Domain) Restore(raw []byte) error {
 			return b.Origins[i]
 		}
 		for i := range b.Messages {
-			m := restored(&b.Messages[i])
-			m.origin = origin(i)
-			list = list.with(m)
+			list = list.with(restored(&b.Messages[i], origin(i)))
 		}
 		list.subscriber = b.Subscriber
 		for i := range b.Flight {
-			m := restored(&b.Flight[i].Message)
-			m.origin = origin(len(b.Messages) + i)
-			list.flight = append(list.flight, flown{m, b.Flight[i].Conn})
+			list.flight = append(list.flight, flown{restored(&b.Flight[i].Message, origin(len(b.Messages)+i)), b.Flight[i].Conn})
 		}
 		d.boxes.Set(b.PID, list)
 	}
 	return nil
 }
 
-func restored(m *schema.MailMessage) *message {
-	return &message{
-		id: m.MsgID, sender: m.SenderPID, intent: m.Intent, payload: bytes.Clone(m.Payload),
-		priority: m.Priority, sent: m.SentTick, expires: m.ExpiresAtTick,
-		redelivered: m.Redelivered, causation: m.Causation, correlation: m.Correlation,
-	}
+func restored(m *schema.MailMessage, origin string) *message {
+	kept := &message{*m, origin}
+	kept.Payload = bytes.Clone(m.Payload)
+	return kept
 }

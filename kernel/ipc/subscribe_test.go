@@ -108,7 +108,7 @@ func TestSubscriberIsNamed(t *testing.T) {
 		t.Errorf("a receive of nothing leaves %+v", s.last.Lasting)
 	}
 	s.conn = "c-2"
-	if _, err := s.run(1, "Ipc.Subscribe", `{}`); err == nil || err.Kind != schema.Conflict || !strings.Contains(err.Message, "c-1") {
+	if _, err := s.run(1, "Ipc.Subscribe", `{}`); err == nil || err.Kind != schema.Conflict || !strings.Contains(err.Text(), "c-1") {
 		t.Errorf("a second subscriber: %v", err)
 	}
 	s.must(0, "Ipc.Return", `{"pids":[1,2,3],"conn":"c-1"}`)

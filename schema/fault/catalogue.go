@@ -174,7 +174,7 @@ const (
 	IpcMailboxFull ID = "ipc.mailbox_full"
 	IpcNoMailbox   ID = "ipc.no_mailbox"
 	IpcBlocked     ID = "ipc.blocked"
-	IpcReceiving   ID = "ipc.receiving"
+	IpcFollowed    ID = "ipc.followed"
 
 	// Resources.
 	ResourceNotFound  ID = "resource.not_found"
@@ -201,11 +201,16 @@ const (
 	BlobInvalid   ID = "blob.invalid"
 	BlobChanging  ID = "blob.changing"
 	BlobNoRoom    ID = "blob.no_room"
+	BlobTooLarge  ID = "blob.too_large"
 
-	// Names.
-	NameNotFound  ID = "name.not_found"
-	NameInvalid   ID = "name.invalid"
-	NameForbidden ID = "name.forbidden"
+	// Names, and the files below root.
+	NameNotFound   ID = "name.not_found"
+	NameInvalid    ID = "name.invalid"
+	FileNotFound   ID = "file.not_found"
+	FileForbidden  ID = "file.forbidden"
+	FileNotRegular ID = "file.not_regular"
+	FileNotLocal   ID = "file.not_local"
+	FileTooLarge   ID = "file.too_large"
 
 	// Fetching and networks.
 	HTTPForbidden        ID = "http.forbidden"
@@ -224,14 +229,24 @@ const (
 	UpstreamNoCredential ID = "upstream.no_credential"
 
 	// Tools and ingests.
-	ToolNotFound   ID = "tool.not_found"
-	ToolManifest   ID = "tool.bad_manifest"
-	ToolInvalid    ID = "tool.invalid"
-	ToolFailed     ID = "tool.failed"
-	ToolLimit      ID = "tool.limit"
-	ToolTimeout    ID = "tool.timeout"
-	IngestInvalid  ID = "ingest.invalid"
-	IngestConflict ID = "ingest.conflict"
+	ToolManifest    ID = "tool.manifest_not_json"
+	ToolInvalid     ID = "tool.invalid"
+	ToolNotCallable ID = "tool.not_callable"
+	ToolBadManifest ID = "tool.bad_manifest"
+	ToolNoPrograms  ID = "tool.no_programs"
+	ToolBadModule   ID = "tool.bad_module"
+	ToolCannotStart ID = "tool.cannot_start"
+	ToolFailed      ID = "tool.failed"
+	ToolBadOutput   ID = "tool.bad_output"
+	ToolLimit       ID = "tool.limit"
+	ToolTimeout     ID = "tool.timeout"
+	IngestInvalid   ID = "ingest.invalid"
+	IngestNotText   ID = "ingest.not_text"
+	IngestIntegrity ID = "ingest.integrity"
+	IngestSignature ID = "ingest.bad_signature"
+	IngestUnproven  ID = "ingest.unproven"
+	IngestNoWeb     ID = "ingest.no_web"
+	IngestConflict  ID = "ingest.conflict"
 )
 
 // catalogue is the one list of ids (PROTOCOL 3).
@@ -360,7 +375,7 @@ var catalogue = map[ID]Entry{
 	IpcMailboxFull: {Kind: QuotaExceeded, Meaning: "The receiver's mailbox is full.", Fix: "Try again once it has received."},
 	IpcNoMailbox:   {Kind: NotFound, Meaning: "The process has no mailbox.", Fix: "Spawn it first."},
 	IpcBlocked:     {Kind: Forbidden, Meaning: "Governance blocks the message.", Fix: "Do not send its like."},
-	IpcReceiving:   {Kind: Conflict, Meaning: "Another call of the process receives already.", Fix: "Wait for that one."},
+	IpcFollowed:    {Kind: Conflict, Meaning: "Another connection follows the mailbox.", Fix: "End that one, or take messages with Ipc.Receive."},
 
 	// Resources.
 	ResourceNotFound:  {Kind: NotFound, Meaning: "No pool has this name.", Fix: "The message names the pools."},
@@ -387,15 +402,20 @@ var catalogue = map[ID]Entry{
 	BlobInvalid:   {Kind: InvalidInput, Meaning: "The reference is not well formed.", Fix: "Send scheme and path as the kernel wrote them."},
 	BlobChanging:  {Kind: Conflict, Meaning: "The file is being changed.", Fix: "Wait until it is whole, then try again."},
 	BlobNoRoom:    {Kind: Insufficient, Meaning: "The blob does not fit.", Fix: "Ask for less, or raise the limit."},
+	BlobTooLarge:  {Kind: InvalidInput, Meaning: "What the reference names is larger than it may be here.", Fix: "Send less, or raise the limit."},
 
-	// Names.
-	NameNotFound:  {Kind: NotFound, Meaning: "Nothing holds the name.", Fix: "Start the kernel with --root, or mount what holds it."},
-	NameInvalid:   {Kind: InvalidInput, Meaning: "The name means nothing.", Fix: "Write os:///p/q, p/q or ./p."},
-	NameForbidden: {Kind: Forbidden, Meaning: "The name leads above root.", Fix: "Stay below root."},
+	// Names, and the files below root.
+	NameNotFound:   {Kind: NotFound, Meaning: "Nothing holds the name.", Fix: "Start the kernel with --root, or mount what holds it."},
+	NameInvalid:    {Kind: InvalidInput, Meaning: "The name means nothing, or leads above root.", Fix: "Write os:///p/q, p/q or ./p."},
+	FileNotFound:   {Kind: NotFound, Meaning: "There is no such file, below root or on the server.", Fix: "Check the name."},
+	FileForbidden:  {Kind: Forbidden, Meaning: "The file leads out of root, or the kernel may not read it.", Fix: "Put the file itself below root, readable by the kernel's user."},
+	FileNotRegular: {Kind: InvalidInput, Meaning: "The name is that of a directory, a pipe or a device.", Fix: "Name a regular file."},
+	FileNotLocal:   {Kind: InvalidInput, Meaning: "The file does not lie below root.", Fix: "Name a file below root."},
+	FileTooLarge:   {Kind: Insufficient, Meaning: "The file is larger than may be read.", Fix: "Name a smaller file."},
 
 	// Fetching and networks.
 	HTTPForbidden:        {Kind: Forbidden, Meaning: "The caller may not fetch from there.", Fix: "Allow it: pwos cap grant PID --add Http.Fetch --host HOST."},
-	HTTPAddress:          {Kind: Forbidden, Meaning: "The address is one that nothing may be fetched from.", Fix: "Name a public address."},
+	HTTPAddress:          {Kind: Forbidden, Meaning: "The address is closed to agents.", Fix: "Name a public address, or open this one in the configuration."},
 	HTTPInvalid:          {Kind: InvalidInput, Meaning: "The request cannot be made.", Fix: "The message names the member."},
 	HTTPUpstream:         {Kind: Upstream, Meaning: "The server failed, or its answer cannot be read.", Fix: "Try again later."},
 	HTTPTimeout:          {Kind: Timeout, Meaning: "The server did not answer in time.", Fix: "Ask for less, or allow more time."},
@@ -410,12 +430,22 @@ var catalogue = map[ID]Entry{
 	UpstreamNoCredential: {Kind: Unavailable, Meaning: "The upstream's credential cannot be opened.", Fix: "Seal it, and store it under the key that the configuration names."},
 
 	// Tools and ingests.
-	ToolNotFound:   {Kind: NotFound, Meaning: "No tool has this name.", Fix: "Look below root."},
-	ToolManifest:   {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Mend the manifest."},
-	ToolInvalid:    {Kind: InvalidInput, Meaning: "The arguments are none that the tool takes.", Fix: "See its manifest."},
-	ToolFailed:     {Kind: Upstream, Meaning: "The tool failed.", Fix: "The message has what it said."},
-	ToolLimit:      {Kind: Upstream, Meaning: "The tool took more memory, time or output than it may.", Fix: "Ask for less, or raise its limits."},
-	ToolTimeout:    {Kind: Timeout, Meaning: "The tool did not end in time.", Fix: "Ask for less, or raise its limits."},
-	IngestInvalid:  {Kind: InvalidInput, Meaning: "The resource is none that can be adopted.", Fix: "The message names what is wrong with it."},
-	IngestConflict: {Kind: Conflict, Meaning: "The identity was adopted otherwise meanwhile.", Fix: "Ingest again."},
+	ToolManifest:    {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Mend the manifest."},
+	ToolInvalid:     {Kind: InvalidInput, Meaning: "The input is not one JSON value.", Fix: "Send strict JSON."},
+	ToolNotCallable: {Kind: InvalidInput, Meaning: "The file is neither a WebAssembly module nor executable.", Fix: "Name a tool."},
+	ToolBadManifest: {Kind: InvalidInput, Meaning: "The tool's manifest cannot be read.", Fix: "Mend the file beside the tool, or what it writes when called with --describe."},
+	ToolNoPrograms:  {Kind: Forbidden, Meaning: "The kernel runs no programs as tools.", Fix: "Set tools.programs = true in the configuration."},
+	ToolBadModule:   {Kind: Upstream, Meaning: "The module is not valid, or needs what the kernel does not offer.", Fix: "Build it for WASI preview 1."},
+	ToolCannotStart: {Kind: Upstream, Meaning: "The program cannot be started.", Fix: "The message says why."},
+	ToolFailed:      {Kind: Upstream, Meaning: "The tool failed.", Fix: "The message says how it ended."},
+	ToolBadOutput:   {Kind: Upstream, Meaning: "The tool's output is not one JSON value.", Fix: "Mend the tool."},
+	ToolLimit:       {Kind: Upstream, Meaning: "The tool wrote more than it may.", Fix: "Ask for less, or raise its limits."},
+	ToolTimeout:     {Kind: Timeout, Meaning: "The tool did not end in time.", Fix: "Ask for less, or raise its limits."},
+	IngestInvalid:   {Kind: InvalidInput, Meaning: "The front matter cannot be read, or a member has the wrong type.", Fix: "The message says which."},
+	IngestNotText:   {Kind: InvalidInput, Meaning: "The resource is not text in UTF-8.", Fix: "Name a text."},
+	IngestIntegrity: {Kind: InvalidInput, Meaning: "The resource has another digest than the integrity names, or that names none.", Fix: "Check the resource, then its integrity."},
+	IngestSignature: {Kind: Forbidden, Meaning: "The signature beside the resource is not one of it.", Fix: "Sign it again: ssh-keygen -Y sign -n pwos-promptware@v1."},
+	IngestUnproven:  {Kind: Forbidden, Meaning: "Nothing proves the resource, and the policy requires something to.", Fix: "Give its integrity, sign it, or pin its address."},
+	IngestNoWeb:     {Kind: Forbidden, Meaning: "The kernel fetches no resources from the web.", Fix: "Name a resource below root."},
+	IngestConflict:  {Kind: Conflict, Meaning: "The identity was adopted otherwise meanwhile.", Fix: "Ingest again."},
 }

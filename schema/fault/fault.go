@@ -80,6 +80,18 @@ func (f *Fault) Because(err error) *Fault {
 	return f
 }
 
+// Prefix returns err with what it is about before its text: before the message that a client sees, where it is a fault.
+func Prefix(err error, format string, args ...any) error {
+	about := fmt.Sprintf(format, args...)
+	f, ok := errors.AsType[*Fault](err)
+	if !ok {
+		return fmt.Errorf("%s: %w", about, err)
+	}
+	prefixed := *f
+	prefixed.Message = about + ": " + f.Message
+	return &prefixed
+}
+
 // Text is the message with the fix: what both dialects show.
 func (f *Fault) Text() string {
 	if f.Fix == "" {
