@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/journal"
-	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -41,7 +40,7 @@ type audit struct {
 	tick      int64  // of the last entry
 	moved     uint64 // the entry that was the first of that tick
 	snapshots snapshotting
-	owed      []*batch // lost, and to be made again once the journal can be written
+	owed      []*step // lost, and to be made again once the journal can be written
 
 	rebuilding map[schema.Domain]bool // registries that have yet to make their state anew
 }
@@ -91,7 +90,7 @@ func (a *audit) receive(ctx actor.Context) {
 		a.scheduled = false
 		a.flush(ctx)
 	case owe:
-		a.owed = append(a.owed, m.batch)
+		a.owed = append(a.owed, m.step)
 	case durable:
 		a.durable(ctx, m)
 	case snapshotOf:
@@ -244,7 +243,7 @@ func (a *audit) release(ctx actor.Context) {
 		if h.seq > a.synced || h.batch.publication > a.shown[h.batch.domain] {
 			kept = append(kept, h)
 		} else {
-			a.answer(ctx, h.batch)
+			h.batch.sender.answer(ctx, a)
 		}
 		if h.seq > a.synced {
 			if unsynced++; unsynced == 1 {
@@ -268,50 +267,6 @@ func (a *audit) release(ctx actor.Context) {
 		a.syncing = true
 		time.AfterFunc(a.syncEvery, a.kernel.committer.Request)
 	}
-}
-
-// answer sends b back to its connection, by way of the agents where something is to be done first; the kernel's own calls
-// have nobody to answer to.
-func (a *audit) answer(ctx actor.Context, b *batch) {
-	if b.note != nil {
-		ctx.Send(b.note, noted{b.calls[0].Tick, b.calls[0].Err})
-	}
-	switch {
-	case b.ends != nil:
-		a.kernel.runs.ended(b)
-		return
-	case b.intends():
-		a.kernel.runs.begin(b)
-		return
-	case a.effects(ctx, b):
-		return
-	}
-	if b.step {
-		b.recycle()
-		return
-	}
-	ctx.Send(b.replyTo, (*released)(b))
-}
-
-// effects has done what the calls of b need done outside the kernel, and reports whether their answers wait for it.
-func (a *audit) effects(ctx actor.Context, b *batch) bool {
-	var list []effect
-	for i := range b.calls {
-		if call := &b.calls[i]; call.Effect != nil && call.Err == nil {
-			list = append(list, effect{call.Effect, kernel.Call{
-				Caller: call.Caller, Origin: call.Origin, Urgent: call.Urgent, Message: schema.Message{Meta: call.Message.Meta},
-			}})
-		}
-	}
-	if list == nil {
-		return false
-	}
-	if b.step {
-		ctx.Send(a.kernel.agents, effects{list: list})
-		return false
-	}
-	ctx.Send(a.kernel.agents, effects{list, b}) // whose it is from here on
-	return true
 }
 
 // durable takes the report of a sync. After a failed one nobody knows what is on disk: the kernel stops.

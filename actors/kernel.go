@@ -34,6 +34,7 @@ type Config struct {
 	Keys          *Keys         // idempotency keys of the last 24 hours
 	Metrics       *Metrics      // of the journal so far; nil: it is empty
 	Origin        string        // of the operator and whom it spawns
+	Gate          kernel.Gate   // what the wiring adds: quota, policy, approval. The other stages are the kernel's own
 	// ReadOrigin puts an origin that the operator chooses for a call into its normal form; nil: it is taken as it is.
 	ReadOrigin func(string) (string, error)
 	Tick       int64         // where the journal ended
@@ -69,7 +70,7 @@ type Kernel struct {
 	tokens     kernel.Tokens
 	processes  kernel.Processes
 	origin     string
-	readOrigin func(string) (string, error)
+	gate       kernel.Gate
 	clock      clock
 	keys       *Keys
 	metrics    *Metrics
@@ -114,7 +115,7 @@ func New(cfg Config) *Kernel {
 		tokens:     cfg.Tokens,
 		processes:  cfg.Processes,
 		origin:     cfg.Origin,
-		readOrigin: cfg.ReadOrigin,
+		gate:       cfg.Gate,
 		keys:       cfg.Keys,
 		metrics:    cfg.Metrics,
 		blobs:      cfg.Blobs,
@@ -122,9 +123,6 @@ func New(cfg Config) *Kernel {
 		hosting:    newHosting(cfg.Hosting),
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),
-	}
-	if k.readOrigin == nil {
-		k.readOrigin = func(origin string) (string, error) { return origin, nil }
 	}
 	if k.metrics == nil {
 		k.metrics = NewMetrics()
@@ -139,6 +137,13 @@ func New(cfg Config) *Kernel {
 		return cfg.Restore(name, state)
 	}
 	k.accounts = newAccounts(cfg.Bounds, k.noteOf)
+	authority := kernel.Authority{
+		Tokens: cfg.Tokens, Processes: cfg.Processes, Origin: cfg.Origin, ReadOrigin: cfg.ReadOrigin, Now: k.clock.now, Reach: k.clock.reach,
+	}
+	if authority.ReadOrigin == nil {
+		authority.ReadOrigin = func(origin string) (string, error) { return origin, nil }
+	}
+	k.gate.Bounds, k.gate.Identity, k.gate.Token, k.gate.Tick = k.accounts.admit, authority.Identify, authority.Authorize, kernel.NoFutureTick
 	k.runs = newRuns(k, cfg.Runners)
 	k.clock.reach(cfg.Tick)
 	k.system = actor.NewActorSystem(
@@ -190,7 +195,7 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 	defer drawn.close()
 	conn := newConnection(k, link, drawn, done)
 	pid := k.spawn("connection/"+caller.Conn, conn, fromReader)
-	r := reader{kernel: k, blobs: k.blobs, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
+	r := reader{kernel: k, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
 	r.run()
 	tell := func(message any) {
 		select {
@@ -210,20 +215,16 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 // not tell.
 func (k *Kernel) Recover(steps []schema.Request) {
 	for _, i := range k.keys.open() {
-		b, err := k.concludes(&i)
-		if err != nil {
+		if err := k.concludes(&i); err != nil {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
 		}
-		k.root.Send(k.domains[b.domain], b)
 	}
 	for _, step := range steps {
-		b, err := k.stepBatch(nil, &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step)
-		if err != nil {
+		if err := k.command(&kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step); err != nil {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
 		}
-		k.root.Send(k.domains[b.domain], b)
 	}
 }
 

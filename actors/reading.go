@@ -34,8 +34,8 @@ func (d *domain) read(b *batch, read func(context.Context) (kernel.Result, error
 	r := reading{batch: b, begun: begun, epoch: d.epoch, news: d.news}
 	ctx, cancel := context.WithCancel(d.kernel.life)
 	release := func() bool { return true }
-	if b.ctx != nil {
-		release = context.AfterFunc(b.ctx, cancel)
+	if f, ok := b.sender.(*frames); ok {
+		release = context.AfterFunc(f.ctx, cancel)
 	}
 	d.kernel.asking.Go(func() {
 		r.result, r.err = d.reading(ctx, &b.calls[0], read)
@@ -61,11 +61,12 @@ func (d *domain) reading(ctx context.Context, call *kernel.Call, read func(conte
 func (d *domain) haveRead(ctx actor.Context, r *reading) {
 	b, call := r.batch, &r.batch.calls[0]
 	_, system := errors.AsType[syscall.Errno](r.err)
+	q, _ := b.sender.(*question)
 	switch waits := r.result.Wait > 0; {
 	case errors.Is(r.err, context.Canceled):
-		d.giveUp(ctx, b)
+		b.sender.giveUp(ctx, d)
 		return
-	case d.rebuilding.held || r.epoch != d.epoch || waits && (r.news != d.news || b.follow != nil && b.follow.over.Load()):
+	case d.rebuilding.held || r.epoch != d.epoch || waits && (r.news != d.news || q != nil && q.over.Load()):
 		d.queue = append(d.queue, b)
 		return
 	case system: // it may pass
@@ -73,13 +74,13 @@ func (d *domain) haveRead(ctx actor.Context, r *reading) {
 		d.fail(call, errNoState())
 	case r.err != nil:
 		d.fail(call, r.err)
-	case waits && b.follow != nil:
-		d.rest(b)
+	case waits && q != nil:
+		q.park(ctx, d, r.result.Wait)
 		return
 	default:
 		d.finish(ctx, call, &r.result)
 	}
 	call.Proof.LatencyUS += microseconds(r.begun)
-	b.charge(call)
+	b.sender.charge(call)
 	d.forward(ctx, b)
 }

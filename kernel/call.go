@@ -35,6 +35,8 @@ type Call struct {
 	Time      int64  // Unix epoch, milliseconds
 	Urgent    bool   // it is taken on a full disk too: an urgent call of the operator's, or one that follows from it
 	Final     bool   // the call has waited as long as it may: it must be given an outcome now
+	Parked    bool   // the call has waited: its caller's bounds were checked before
+	Lapsed    bool   // the question that the call waited for was not answered in time
 	Begun     bool   // a step of it has been asked for, and may have been done
 	Throttled bool   // it was refused before anything else was judged, because its agent is over a bound: it has no entry
 
