@@ -90,6 +90,11 @@ func Gone(pid int64) *fault.Fault {
 	return fault.ProcessEnded.New("pid %d has ended, and calls nothing any more", pid).WithFix(`"pwos ps" shows who is there`).With("pid", numbered(pid))
 }
 
+// NoProcess is the fault of a call that is about a process which never was, or which its caller may not know of.
+func NoProcess(pid int64) *fault.Fault {
+	return fault.ProcessNotFound.New("no process has pid %d", pid).WithFix("Process.List shows who is there").With("pid", numbered(pid))
+}
+
 // living reports whether a grant could be made to pid.
 func living(processes Processes, pid int64) bool {
 	return processes == nil || BeyondGrant(processes, pid) == ""

@@ -7,11 +7,12 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Check refuses a fetch that needs no network to be refused, for what it asks for or for who asks. It follows from its
 // arguments and the configuration alone.
-type Check func(call *kernel.Call, in *schema.HTTPFetchInput) *schema.Error
+type Check func(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault
 
 // Domain has no state: a request leaves nothing in the kernel but its entries.
 type Domain struct{ check Check }
@@ -27,7 +28,8 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 	case *schema.HTTPFetchInput:
 		return d.fetch(call, in)
 	case *schema.EffectEnd:
-		return kernel.End(in)
+		data, err := kernel.End(call, in)
+		return kernel.Result{Data: data}, err
 	}
 	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
 }

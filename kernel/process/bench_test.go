@@ -34,26 +34,27 @@ func BenchmarkSpawnAndTerminate(b *testing.B) {
 	in := &schema.SpawnInput{ChildAgentID: "a"}
 	b.ReportAllocs()
 	for next := int64(many + 1); b.Loop(); next++ {
-		call := &kernel.Call{Input: in, Origin: home}
+		call := &kernel.Call{Syscall: schema.SyscallSpawn.Syscall, Input: in, Origin: home}
 		result, err := d.Decide(call)
 		if err != nil {
 			b.Fatal(err)
 		}
-		d.Apply(&kernel.Call{Input: result.Steps[0].Input})
+		d.Apply(&kernel.Call{Syscall: schema.ProcessPrepare.Syscall, Input: result.Steps[0].Input})
+		call.Data = result.Data
 		d.Apply(call)
 		d.Publish()
-		result, err = d.Decide(&kernel.Call{Input: &schema.TerminateInput{TargetPID: next}})
+		result, err = d.Decide(&kernel.Call{Syscall: schema.SyscallTerminate.Syscall, Input: &schema.TerminateInput{TargetPID: next}})
 		if err != nil {
 			b.Fatal(err)
 		}
-		d.Apply(&kernel.Call{Input: result.Steps[0].Input})
+		d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: result.Steps[0].Input})
 		d.Publish()
 	}
 }
 
 func BenchmarkGet(b *testing.B) {
 	d := table(b)
-	call := &kernel.Call{Input: &schema.ProcessGetInput{PID: many}}
+	call := &kernel.Call{Syscall: schema.ProcessGet.Syscall, Input: &schema.ProcessGetInput{PID: many}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := d.Decide(call); err != nil {
@@ -64,7 +65,7 @@ func BenchmarkGet(b *testing.B) {
 
 func BenchmarkList(b *testing.B) {
 	d := table(b)
-	call := &kernel.Call{Input: &schema.ProcessListInput{}}
+	call := &kernel.Call{Syscall: schema.ProcessList.Syscall, Input: &schema.ProcessListInput{}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := d.Decide(call); err != nil {

@@ -106,6 +106,7 @@ const (
 
 	// Processes and programs.
 	ProcessNotFound    ID = "process.not_found"
+	ProcessNeverWas    ID = "process.never_was"
 	ProcessEnded       ID = "process.ended"
 	ProcessIsEnded     ID = "process.is_ended"
 	ProcessNameTaken   ID = "process.name_taken"
@@ -172,6 +173,7 @@ const (
 	ToolLimit      ID = "tool.limit"
 	ToolTimeout    ID = "tool.timeout"
 	IngestInvalid  ID = "ingest.invalid"
+	IngestNoRoom   ID = "ingest.no_room"
 	IngestConflict ID = "ingest.conflict"
 )
 
@@ -240,6 +242,7 @@ var catalogue = map[ID]Entry{
 
 	// Processes and programs.
 	ProcessNotFound:    {Kind: NotFound, Meaning: "There is no such process.", Fix: "pwos ps shows the processes."},
+	ProcessNeverWas:    {Kind: Conflict, Meaning: "The call is made as a process that never was.", Fix: "pwos ps shows the processes."},
 	ProcessEnded:       {Kind: Ended, Meaning: "The calling process has ended.", Fix: "pwos ps shows the processes."},
 	ProcessIsEnded:     {Kind: Conflict, Meaning: "The process that the call is about has ended.", Fix: "pwos ps shows the processes."},
 	ProcessNameTaken:   {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
@@ -306,5 +309,6 @@ var catalogue = map[ID]Entry{
 	ToolLimit:      {Kind: Upstream, Meaning: "The tool took more memory, time or output than it may.", Fix: "Ask for less, or raise its limits."},
 	ToolTimeout:    {Kind: Timeout, Meaning: "The tool did not end in time.", Fix: "Ask for less, or raise its limits."},
 	IngestInvalid:  {Kind: InvalidInput, Meaning: "The resource is none that can be adopted.", Fix: "The message names what is wrong with it."},
+	IngestNoRoom:   {Kind: Insufficient, Meaning: "What the processes of the origin have adopted is as large as it may be.", Fix: "End some, or have them adopt less."},
 	IngestConflict: {Kind: Conflict, Meaning: "The identity was adopted otherwise meanwhile.", Fix: "Ingest again."},
 }
