@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Bounds are what each agent may take of the kernel, over all its connections (PROTOCOL 9). The operator has none.
@@ -199,6 +200,13 @@ func (d *drawing) give(size int) {
 	d.account.wake()
 }
 
+// wake has take look again whether its caller still waits.
+func (d *drawing) wake() {
+	if d != nil {
+		d.account.wake()
+	}
+}
+
 // wake has those look again who wait in take.
 func (a *account) wake() {
 	if a.waiters.Load() == 0 {
@@ -209,19 +217,25 @@ func (a *account) wake() {
 	a.room.Broadcast()
 }
 
-// admit refuses a call while the agent is over a bound. What was refused leaves no entry of its own.
-func (d *drawing) admit(call *kernel.Call) *schema.Error {
-	if d == nil {
-		return nil
+// admit is the stage of the gate that refuses the calls of an agent while it is over a bound. What was refused leaves no entry
+// of its own.
+func (s *accounts) admit(call *kernel.Call) kernel.Verdict {
+	if call.Caller.PID == kernel.Operator || call.Parked {
+		return kernel.Verdict{}
 	}
-	a, b, now := d.account, &d.account.of.bounds, time.Now()
-	var err *schema.Error
-	if debt := a.paid.Load() - a.of.since(now); debt > b.nanoseconds(b.JournalBurstBytes) {
-		err = schema.Errorf(schema.QuotaExceeded,
+	s.mu.Lock()
+	a := s.each[call.Caller.PID]
+	s.mu.Unlock()
+	if a == nil {
+		return kernel.Verdict{}
+	}
+	b, err := &s.bounds, (*fault.Fault)(nil)
+	if debt := a.paid.Load() - s.since(time.Now()); debt > b.nanoseconds(b.JournalBurstBytes) {
+		err = fault.CallTooMany.New(
 			"the calls of pid %d have filled the journal faster than %d bytes a second: nothing was done; try again in %d ms",
 			a.pid, b.JournalBytesPerSecond, 1+(debt-b.nanoseconds(b.JournalBurstBytes))/int64(time.Millisecond))
 	} else if held := a.inFlight.Load(); held > b.InFlightBytes {
-		err = schema.Errorf(schema.QuotaExceeded,
+		err = fault.CallTooMany.New(
 			"pid %d has %d bytes of requests and unread answers in flight, and may have %d: nothing was done; read the answers, then try again",
 			a.pid, held, b.InFlightBytes)
 	}
@@ -229,7 +243,7 @@ func (d *drawing) admit(call *kernel.Call) *schema.Error {
 		call.Throttled = true
 		a.throttle()
 	}
-	return err
+	return kernel.Deny(err)
 }
 
 // nanoseconds is how long the sustained rate takes for so many bytes.

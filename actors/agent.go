@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // agent is the actor of a process with a program: it has the program started, journals that it runs and how it ended, and
@@ -71,7 +72,7 @@ type (
 	served struct{}                 // its channel is over
 	noted  struct {                 // a note is on disk, or could not be made
 		tick int64
-		err  *schema.Error
+		err  *fault.Fault
 	}
 	dismissed struct{} // nobody will tell it anything more
 	deafened  struct{} // nothing can be journaled any more

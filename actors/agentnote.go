@@ -30,14 +30,14 @@ func (a *agent) write(ctx actor.Context, step schema.Request) {
 			return
 		}
 	}
-	b, err := a.kernel.stepBatch(nil, &a.cause, step)
+	s, err := a.kernel.step(&a.cause, step)
 	if err != nil {
 		a.noted(ctx, noted{err: err})
 		return
 	}
-	b.note = ctx.Self()
-	a.cause.Message.Meta = b.calls[0].Message.Meta // the next note follows from this one
-	ctx.Send(a.kernel.domains[b.domain], b)
+	s.note = ctx.Self()
+	a.cause.Message.Meta = s.calls[0].Message.Meta // the next note follows from this one
+	a.kernel.send(s)
 }
 
 // noted goes on when a note is on disk. One that the full disk does not take is written again, unless the kernel ends:

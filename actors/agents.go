@@ -27,7 +27,7 @@ type agents struct {
 
 // pending is a batch that waits until what it needs done is done.
 type pending struct {
-	batch *batch
+	batch *frames
 	left  int
 }
 
@@ -40,7 +40,7 @@ type effect struct {
 // effects are those of a batch, whose answers wait for them; nobody waits where it is nil.
 type effects struct {
 	list  []effect
-	batch *batch
+	batch *frames
 }
 
 // LogValue tells nothing of the calls.
@@ -70,7 +70,7 @@ func newAgents(k *Kernel) *agents {
 func (m *agents) Receive(ctx actor.Context) {
 	switch msg := ctx.Message().(type) {
 	case *actor.Started:
-		for _, name := range []schema.Domain{schema.Process, schema.Audit} {
+		for _, name := range []schema.Domain{schema.Process, record} {
 			if pid, ok := m.kernel.domains[name]; ok {
 				ctx.Watch(pid)
 			}
@@ -93,7 +93,7 @@ func (m *agents) Receive(ctx actor.Context) {
 	case *actor.Terminated:
 		m.died(ctx, msg.Who)
 	case *actor.Stopped: // where it panicked, the kernel ends, and nothing may be left
-		for _, name := range []schema.Domain{schema.Process, schema.Audit} {
+		for _, name := range []schema.Domain{schema.Process, record} {
 			if pid, ok := m.kernel.domains[name]; ok {
 				ctx.Unwatch(pid)
 			}
@@ -170,7 +170,7 @@ func (m *agents) answerStop(ctx actor.Context, pid int64) {
 // settle counts one thing as done, and answers when that was the last.
 func (m *agents) settle(ctx actor.Context, wait *pending) {
 	if wait.left--; wait.left == 0 && wait.batch != nil {
-		ctx.Send(wait.batch.replyTo, (*answers)(wait.batch))
+		ctx.Send(wait.batch.replyTo, (*answers)(&wait.batch.batch))
 	}
 }
 
@@ -208,11 +208,12 @@ func (m *agents) panicked(ctx actor.Context, pid int64) {
 	why := "the kernel failed to look after it"
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: m.kernel.origin}
 	step := schema.ProcessNoteEnd.With(&schema.ProcessEndInput{PID: pid, Reason: process.Unknown, Why: &why})
-	b, err := m.kernel.stepBatch(nil, cause, step)
-	if err != nil || m.deaf {
+	if m.deaf {
 		return // the next start finds it
 	}
-	ctx.Send(m.kernel.domains[b.domain], b)
+	if err := m.kernel.command(cause, step); err != nil {
+		m.kernel.log.Error("end of a program not journaled", "pid", pid, "error", err)
+	}
 }
 
 // tell sends a message to all agents that may still act on it.

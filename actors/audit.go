@@ -8,11 +8,11 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/journal"
-	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// audit is the actor of the audit log. Every finished batch comes by here, several in one message: their calls are appended
+// audit is the actor that appends to the audit log, the journal; the domain schema.Audit answers questions about it. Every
+// finished batch comes by here, several in one message: their calls are appended
 // to the journal, and their answers are released once that which they reveal cannot be lost any more.
 //
 // A batch with a command waits until it is on disk. One of queries waits until it is written, and until the commands
@@ -40,8 +40,7 @@ type audit struct {
 	tick      int64  // of the last entry
 	moved     uint64 // the entry that was the first of that tick
 	snapshots snapshotting
-	owed      []*batch // lost, and to be made again once the journal can be written
-	refusal   string   // why it cannot be written; "" where it can
+	owed      []*step // lost, and to be made again once the journal can be written
 
 	rebuilding map[schema.Domain]bool // registries that have yet to make their state anew
 }
@@ -78,21 +77,20 @@ func (a *audit) Receive(ctx actor.Context) {
 func (a *audit) receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *batch:
-		if m.domain == schema.Audit && !m.decided {
-			a.answerAll(ctx, m)
-			return
-		}
 		for b := m; b != nil; {
 			next := b.next
 			b.next = nil
 			a.append(ctx, b)
 			b = next
 		}
+	case look:
+		a.flush(ctx)
+		m.seen <- seen{a.journal.Head().Seq, a.kernel.keys.unended()}
 	case flush:
 		a.scheduled = false
 		a.flush(ctx)
 	case owe:
-		a.owed = append(a.owed, m.batch)
+		a.owed = append(a.owed, m.step)
 	case durable:
 		a.durable(ctx, m)
 	case snapshotOf:
@@ -103,6 +101,9 @@ func (a *audit) receive(ctx actor.Context) {
 	case published:
 		a.shown[m.domain] = m.count
 		a.release(ctx)
+		if m.domain == schema.Capability || m.domain == schema.Process {
+			a.notify(ctx) // who asks may have lost the right to
+		}
 	case rebuilt:
 		if m.epoch == a.epoch {
 			a.rebuilt(ctx, m.domain)
@@ -126,7 +127,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 	if len(a.fresh) > 0 && a.urgent != urgent {
 		a.flush(ctx) // what may not use the reserve does not; what may is refused only where it saw what that loses
 	}
-	if b.epoch != a.epoch && b.domain != schema.Audit {
+	if b.epoch != a.epoch {
 		a.refuse(ctx, b) // decided on a state that has been thrown away
 		return
 	}
@@ -183,14 +184,15 @@ func (a *audit) flush(ctx actor.Context) {
 		return
 	}
 	// An urgent entry says nothing of room for others.
-	recorded := !a.urgent && slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() && !b.throttled() })
+	entries := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() && !b.throttled() })
+	recorded := entries && !a.urgent
 	if recorded {
 		a.settle(ctx)
 	}
 	if recorded && a.kernel.refusing.CompareAndSwap(true, false) {
 		a.kernel.spent.Store(false)
 		a.kernel.probes.over()
-		a.refusal = ""
+		a.kernel.refusal.Store(nil)
 		a.log.Info("journal can be written again: commands are accepted")
 	}
 	for _, b := range a.fresh {
@@ -198,7 +200,17 @@ func (a *audit) flush(ctx actor.Context) {
 	}
 	a.fresh = a.fresh[:0]
 	a.release(ctx)
+	if entries {
+		a.notify(ctx)
+	}
 	a.beginSnapshots(ctx)
+}
+
+// notify has the questions about what comes next asked again, once for as many entries as there are by then.
+func (a *audit) notify(ctx actor.Context) {
+	if a.kernel.followed.Swap(false) && a.kernel.life.Err() == nil {
+		ctx.Send(a.kernel.domains[schema.Audit], wakeUp{})
+	}
 }
 
 // hold notes what b has to wait for.
@@ -231,7 +243,7 @@ func (a *audit) release(ctx actor.Context) {
 		if h.seq > a.synced || h.batch.publication > a.shown[h.batch.domain] {
 			kept = append(kept, h)
 		} else {
-			a.answer(ctx, h.batch)
+			h.batch.sender.answer(ctx, a)
 		}
 		if h.seq > a.synced {
 			if unsynced++; unsynced == 1 {
@@ -255,50 +267,6 @@ func (a *audit) release(ctx actor.Context) {
 		a.syncing = true
 		time.AfterFunc(a.syncEvery, a.kernel.committer.Request)
 	}
-}
-
-// answer sends b back to its connection, by way of the agents where something is to be done first; the kernel's own calls
-// have nobody to answer to.
-func (a *audit) answer(ctx actor.Context, b *batch) {
-	if b.note != nil {
-		ctx.Send(b.note, noted{b.calls[0].Tick, b.calls[0].Err})
-	}
-	switch {
-	case b.ends != nil:
-		a.kernel.runs.ended(b)
-		return
-	case b.intends():
-		a.kernel.runs.begin(b)
-		return
-	case a.effects(ctx, b):
-		return
-	}
-	if b.step {
-		b.recycle()
-		return
-	}
-	ctx.Send(b.replyTo, (*released)(b))
-}
-
-// effects has done what the calls of b need done outside the kernel, and reports whether their answers wait for it.
-func (a *audit) effects(ctx actor.Context, b *batch) bool {
-	var list []effect
-	for i := range b.calls {
-		if call := &b.calls[i]; call.Effect != nil && call.Err == nil {
-			list = append(list, effect{call.Effect, kernel.Call{
-				Caller: call.Caller, Origin: call.Origin, Urgent: call.Urgent, Message: schema.Message{Meta: call.Message.Meta},
-			}})
-		}
-	}
-	if list == nil {
-		return false
-	}
-	if b.step {
-		ctx.Send(a.kernel.agents, effects{list: list})
-		return false
-	}
-	ctx.Send(a.kernel.agents, effects{list, b}) // whose it is from here on
-	return true
 }
 
 // durable takes the report of a sync. After a failed one nobody knows what is on disk: the kernel stops.

@@ -31,7 +31,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 		a.uncount(b)
 	}
 	a.dropSnapshots()
-	a.refusal = reasonOf(err)
+	a.kernel.refusal.Store(new(reasonOf(err)))
 	if a.kernel.refusing.CompareAndSwap(false, true) {
 		a.log.Error("journal cannot be written: commands are refused until it can", "error", err)
 	}
@@ -41,7 +41,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 	if !slices.ContainsFunc(lost, (*batch).applied) {
 		for _, b := range lost {
-			if b.ends != nil { // what its caller is told is what the next start will find
+			if b.outcomeOf() != nil { // what its caller is told is what the next start will find
 				a.refuse(ctx, b)
 				continue
 			}
@@ -50,7 +50,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 			for i := range b.calls {
 				a.kernel.keys.forget(&b.calls[i]) // an outcome without an entry is nobody's to refer to
 			}
-			a.answer(ctx, b)
+			b.sender.answer(ctx, a)
 		}
 		return
 	}
@@ -141,23 +141,26 @@ func (a *audit) refuse(ctx actor.Context, b *batch) { a.refuseWith(ctx, b, errNo
 func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *schema.Error) {
 	a.unconcluded(b)
 	b.withoutProof()
+	intent := b.outcomeOf()
+	s, _ := b.sender.(*step)
+	owed := s != nil && s.owed
 	for i := range b.calls {
 		call := &b.calls[i]
 		a.kernel.keys.forget(call)
 		call.Data, call.Lasting = nil, nil
 		switch {
-		case b.ends != nil:
-			call.Err = errUnrecorded(b.ends.calls[0].Message.Type)
-		case !b.owed && (call.Err == nil || call.Err.Kind != schema.Unavailable): // else it says why already
+		case intent != nil:
+			call.Err = errUnrecorded(intent.calls[0].Message.Type)
+		case !owed && (call.Err == nil || call.Err.Kind != schema.Unavailable): // else it says why already
 			call.Err = why(call)
 		}
 	}
-	if b.owed {
-		b.due = false
-		a.owed = append(a.owed, b)
+	if owed {
+		s.due = false
+		a.owed = append(a.owed, s)
 		return
 	}
-	a.answer(ctx, b)
+	b.sender.answer(ctx, a)
 }
 
 // unconcluded takes back what is known of an intent, or of its outcome, whose entry is lost.
@@ -165,8 +168,8 @@ func (a *audit) unconcluded(b *batch) {
 	if b.intends() {
 		a.kernel.keys.unintend(b.calls[0].Proof.Seq)
 	}
-	if end, ok := b.calls[0].Input.(*schema.EffectEnd); ok && b.ends != nil {
-		a.kernel.keys.reopen(&b.ends.calls[0], end)
+	if end, ok := b.calls[0].Input.(*schema.EffectEnd); ok && b.outcomeOf() != nil {
+		a.kernel.keys.reopen(&b.outcomeOf().calls[0], end)
 	}
 }
 
@@ -219,7 +222,7 @@ func (a *audit) rebuilt(ctx actor.Context, name schema.Domain) {
 // tell sends a message to every domain.
 func (a *audit) tell(ctx actor.Context, message any) {
 	for name, pid := range a.kernel.domains {
-		if name != schema.Audit {
+		if name != record {
 			ctx.Send(pid, message)
 		}
 	}

@@ -15,14 +15,13 @@ import (
 
 // auditSearch is one Audit.Log: it reads the parts of the journal that can hold what is asked for, and keeps what is.
 type auditSearch struct {
-	audit  *audit
-	call   *kernel.Call
+	view
 	in     *schema.AuditLogInput
+	reach  func(pid int64) bool
 	filter store.Filter
 	limit  int
-	head   uint64            // the last entry of the journal that is looked at
-	open   map[uint64]string // status of the intents up to there that have not ended
-	size   int               // of what was found, as JSON
+	seen       // the journal as it was when the search began
+	size   int // of what was found, as JSON
 	out    schema.AuditLogOutput
 
 	intents map[uint64]schema.Value // data of the messages of intents that were passed, where requests are asked for
@@ -31,16 +30,12 @@ type auditSearch struct {
 // errEnough ends a search whose page is full.
 var errEnough = errors.New("page is full")
 
-// search is what Audit.Log answers: as many entries as fit the limit and a line. An agent is shown what the processes of its
-// origin did, and nothing else (ABI 6.4): the operator's doings tell of other origins too.
-func (a *audit) search(ctx context.Context, call *kernel.Call, in *schema.AuditLogInput, head uint64, open map[uint64]string) ([]byte, error) {
-	if in.Request != nil && *in.Request && call.PID != kernel.Operator {
-		return nil, schema.Errorf(schema.Forbidden, "pid %d may not see what others said: leave out request", call.PID) // mail is among it
-	}
-	if _, err := a.journal.Sync(); err != nil { // so that the proof of every answer that has left is found
+// search is what Audit.Log answers: as many entries as fit the limit and a line.
+func (v view) search(ctx context.Context, in *schema.AuditLogInput, reach func(int64) bool, now seen) (*schema.AuditLogOutput, error) {
+	if _, err := v.journal.Sync(); err != nil { // so that the proof of every answer that has left is found
 		return nil, errNoJournal()
 	}
-	s := auditSearch{audit: a, call: call, in: in, limit: 50, head: head, open: open, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
+	s := auditSearch{view: v, in: in, reach: reach, limit: 50, seen: now, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
 	if in.Limit != nil {
 		s.limit = int(*in.Limit)
 	}
@@ -57,7 +52,7 @@ func (a *audit) search(ctx context.Context, call *kernel.Call, in *schema.AuditL
 	case err != nil:
 		return nil, err
 	}
-	return schema.Marshal(&s.out)
+	return &s.out, nil
 }
 
 // run reads range after range.
@@ -83,7 +78,7 @@ func (s *auditSearch) run(ctx context.Context) error {
 // ranges asks the index. What it cannot tell is read.
 func (s *auditSearch) ranges(ctx context.Context, from uint64) ([]store.Range, error) {
 	all := []store.Range{{First: from, Last: store.OpenEnd}}
-	snapshots := s.audit.snapshots.store
+	snapshots := s.snapshots
 	if snapshots == nil || s.filter == (store.Filter{}) {
 		return all, nil
 	}
@@ -96,7 +91,7 @@ func (s *auditSearch) ranges(ctx context.Context, from uint64) ([]store.Range, e
 	case errors.Is(err, store.ErrDamaged):
 		err = errors.Join(err, snapshots.Store.DropIndex(ctx))
 	}
-	s.audit.log.Warn("index of the journal was not used: the journal is read instead", "error", err)
+	s.kernel.log.Warn("index of the journal was not used: the journal is read instead", "error", err)
 	return all, nil
 }
 
@@ -105,10 +100,7 @@ const rangesAtOnce = 64
 
 // read keeps the entries of a range that are asked for.
 func (s *auditSearch) read(ctx context.Context, r store.Range) error {
-	k := s.audit.kernel
-	reader := journal.NewReader(k.files, k.journalDir, journal.ReaderOptions{
-		From: r.First, Limit: func() uint64 { return min(r.Last, s.head, s.audit.journal.Synced()) },
-	})
+	reader := s.reader(r.First, func() uint64 { return min(r.Last, s.head, s.journal.Synced()) })
 	defer reader.Close() // read only
 	for {
 		record, err := reader.Next(ctx)
@@ -132,21 +124,12 @@ func (s *auditSearch) timely(r *journal.Record) bool {
 	if s.in.SinceTime != nil && r.Time < *s.in.SinceTime || s.in.UntilTime != nil && r.Time > *s.in.UntilTime {
 		return false
 	}
-	if s.call.PID == kernel.Operator && s.in.PID == nil {
-		return true
-	}
-	pid := ownerOf(r)
-	return s.visible(r, pid) && (s.in.PID == nil || pid == *s.in.PID)
-}
-
-// visible reports whether the caller may know of an entry of the given process.
-func (s *auditSearch) visible(r *journal.Record, pid int64) bool {
-	return s.call.PID == kernel.Operator || pid != kernel.Operator && r.Origin == s.call.Origin
+	return s.reach(ownerOf(r))
 }
 
 // keep takes an entry into the page, if it is one that is asked for.
 func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
-	entry, err := auditEntry(record, s.open)
+	entry, err := auditEntry(record, s.unended)
 	if err != nil {
 		return err
 	}
@@ -209,8 +192,7 @@ func (s *auditSearch) addRequest(ctx context.Context, record *journal.Record, en
 
 // requestAt reads the data of the message of one record.
 func (s *auditSearch) requestAt(ctx context.Context, seq uint64) (schema.Value, error) {
-	k := s.audit.kernel
-	reader := journal.NewReader(k.files, k.journalDir, journal.ReaderOptions{From: seq, Limit: func() uint64 { return seq }})
+	reader := s.reader(seq, func() uint64 { return seq })
 	defer reader.Close() // read only
 	record, err := reader.Next(ctx)
 	if err != nil {

@@ -1,72 +1,81 @@
 package actors
 
 import (
-	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// maxBatch bounds a batch, so that no connection holds a domain for long. Commands that come together share one fsync
-// only if they share a batch.
-const maxBatch = 64
-
-// batch is a run of consecutive frames of one connection that go the same way: all to one domain, or all answered by
-// the connection itself (domain local), because they never became calls. It has one owner at a time: the reader fills
-// it, the domain decides it, the connection writes its answers and recycles it.
+// batch is calls that go the same way: to a domain, from there to the audit log, and back to their sender. It has one owner at a
+// time.
 type batch struct {
-	domain   schema.Domain
-	calls    []kernel.Call
-	size     int      // bytes read for these calls: with their number, the credits to give back
-	account  *drawing // of the agent that these calls are made by, or for; nil: the operator's
-	answers  int      // bytes of their outcomes that the account was charged with
-	replyTo  *actor.PID
-	alone    bool            // nothing else of the connection is under way beside it
-	step     bool            // the kernel's own call: its domain is told when it has been applied, nobody is answered
-	follow   *following      // what the connection goes on with: one call of the kernel's own, whose outcome is pushed
-	owed     bool            // of a step: it must take effect, and is made again where its entry was lost
-	due      bool            // of one that is owed: the journal can be written again
-	note     *actor.PID      // of a step: the agent that wants to know when it is on disk
-	saga     *saga           // of a step: the call that it is for
-	begun    time.Time       // of an intent: when its call was decided, from which its latency counts
-	until    time.Time       // when a waiting call is decided for the last time
-	ends     *batch          // of a step: the intent whose outcome it is
-	ctx      context.Context // of a batch that is alone: it ends with the connection, or with who waits there
-	answered bool            // it has come back, and waits for one before it
-	decided  bool            // every outcome is filled in, though the batch is the audit log's own
-	next     *batch          // finished after this one, and sent to the audit log with it
-	lend     uint64          // the ticket of the reader that is going to sync it (journal.Committer); 0: none is
+	sender  sender
+	domain  schema.Domain
+	calls   []kernel.Call
+	account *drawing // of the agent that these calls are made by, or for; nil: the operator's
 
+	begun    time.Time // when its last call was decided: an intent's latency counts from here
+	until    time.Time // when a waiting call is decided for the last time
+	question string    // what its first call waits at the gate for; "": nothing
+
+	next        *batch // finished after this one, and sent to the audit log with it
 	publication uint64 // it is answered once others can see what was handed over up to this count; 0: at once
 	epoch       uint64 // which life of the journal it was decided in
+	lend        uint64 // the ticket of the reader that is going to sync it (journal.Committer); 0: none is
 }
+
+// sender is what sends a batch: a connection its *frames, the kernel a *step of its own, a subscription its *question. It says what
+// the batch means to the actors that it passes. What a batch does by itself is what most of them do.
+type sender interface {
+	// ready reports whether a domain may run the batch now. Otherwise it has put it where it waits, or given it up.
+	ready(ctx actor.Context, d *domain) bool
+	// admit is the gate's verdict on a call.
+	admit(d *domain, call *kernel.Call) kernel.Verdict
+	// decide is what comes of an admitted call.
+	decide(d *domain, call *kernel.Call) (kernel.Result, error)
+	// park keeps the batch until its call is worth deciding again.
+	park(ctx actor.Context, d *domain, wait time.Duration)
+	// giveUp ends the waiting of a parked batch.
+	giveUp(ctx actor.Context, d *domain)
+	// final has no call wait any more.
+	final()
+	// refuse is run for a domain whose state cannot be made, from the given call on.
+	refuse(ctx actor.Context, d *domain, from int)
+	// charge adds the outcome of a call to what its agent has in flight.
+	charge(call *kernel.Call)
+	// answer is run when nothing of what the outcomes reveal can be lost any more.
+	answer(ctx actor.Context, a *audit)
+}
+
+func (b *batch) park(ctx actor.Context, d *domain, wait time.Duration) { d.park(ctx, b, wait) }
+
+func (b *batch) giveUp(ctx actor.Context, d *domain) {
+	call := &b.calls[0]
+	call.Err = fault.CallCancelled.New("%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
+	d.kernel.keys.settle(call)
+	d.forward(ctx, b)
+}
+
+func (b *batch) final() {}
+
+func (b *batch) refuse(ctx actor.Context, d *domain, from int) {
+	for i := from; i < len(b.calls); i++ {
+		d.fail(&b.calls[i], errNoState())
+	}
+	d.forward(ctx, b)
+}
+
+func (b *batch) charge(*kernel.Call) {}
 
 // unrecorded reports whether b leaves nothing in the journal: it is the kernel's own look at what stands there already.
 func (b *batch) unrecorded() bool {
-	return b.follow != nil && b.calls[0].Syscall.Kind == schema.KindQuery
-}
-
-// commands reports whether one of the calls is a command.
-func (b *batch) commands() bool {
-	for i := range b.calls {
-		if row := b.calls[i].Syscall; row != nil && row.Kind == schema.KindCommand {
-			return true
-		}
-	}
-	return false
-}
-
-// charge adds the outcome of a call to what its agent has in flight.
-func (b *batch) charge(call *kernel.Call) {
-	if b.account != nil && !b.step {
-		b.answers += len(call.Data)
-		b.account.add(len(call.Data))
-	}
+	_, ok := b.sender.(*question)
+	return ok && b.calls[0].Syscall.Kind == schema.KindQuery
 }
 
 // throttled reports whether no call of b has an entry, because all were refused before they were judged.
@@ -79,22 +88,40 @@ func (b *batch) throttled() bool {
 	return true
 }
 
+// intends reports whether b is an intent that nothing has come of yet.
+func (b *batch) intends() bool {
+	return len(b.calls) == 1 && b.calls[0].Err == nil && b.calls[0].Effect != nil && b.calls[0].Effect.Run != nil
+}
+
+// effects are what the calls of b need done outside the kernel.
+func (b *batch) effects() (list []effect) {
+	for i := range b.calls {
+		if call := &b.calls[i]; call.Effect != nil && call.Err == nil {
+			list = append(list, effect{call.Effect, kernel.Call{
+				Caller: call.Caller, Origin: call.Origin, Urgent: call.Urgent, Message: schema.Message{Meta: call.Message.Meta},
+			}})
+		}
+	}
+	return list
+}
+
+// fill makes b the kernel's own call of a request, with the call that it is for as its cause.
+func (k *Kernel) fill(b *batch, cause *kernel.Call, request schema.Request) *fault.Fault {
+	data, err := schema.Marshal(request.Input)
+	if err != nil {
+		return fault.Of(err)
+	}
+	b.domain = request.Row.Domain
+	b.calls = []kernel.Call{stepCall(&k.ids, cause, request, request.Row, data)}
+	return nil
+}
+
 // answers is a batch on its way back, every outcome filled in.
 type answers batch
 
 // released is a batch of answers from the audit log, which has more of them as a rule: who posts it has what it wakes run by
 // workers.runGathered.
 type released batch
-
-// split tells a connection that head, the first calls of rest, will come back on its own, before rest.
-type split struct{ head, rest *batch }
-
-// local marks a batch that no domain sees.
-const local schema.Domain = ""
-
-var batches = sync.Pool{New: func() any { return new(batch) }}
-
-func newBatch() *batch { return batches.Get().(*batch) }
 
 // LogValue names b without its calls: a message that finds its actor gone is logged, and a payload in a log is a leak.
 func (b *batch) LogValue() slog.Value {
@@ -106,10 +133,3 @@ func (a *answers) LogValue() slog.Value { return (*batch)(a).LogValue() }
 
 // LogValue is that of the batch.
 func (r *released) LogValue() slog.Value { return (*batch)(r).LogValue() }
-
-// recycle ends the life of b.
-func (b *batch) recycle() {
-	clear(b.calls)
-	*b = batch{calls: b.calls[:0]}
-	batches.Put(b)
-}

@@ -21,8 +21,8 @@ type connection struct {
 	writer  writer
 	stamps  *schema.Stamper
 
-	waiting     []*batch // not sent yet, oldest first
-	outstanding []*batch // sent to current, not answered yet, oldest first
+	waiting     []*frames // not sent yet, oldest first
+	outstanding []*frames // sent to current, not answered yet, oldest first
 	current     schema.Domain
 	watched     map[schema.Domain]bool // domains that will tell when they die
 	following   []*subscription
@@ -59,7 +59,7 @@ type flushed struct{ err error }
 // Receive handles what the reader, the domains and the writer send.
 func (c *connection) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *batch:
+	case *frames:
 		m.replyTo = ctx.Self()
 		c.waiting = append(c.waiting, m)
 	case *answers:
@@ -77,7 +77,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	case gone:
 		c.gone = true
 		c.hungUp()
-		if len(c.outstanding) > 0 && c.outstanding[0].alone {
+		if len(c.outstanding) > 0 {
 			ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
 		}
 	case *actor.Terminated:
@@ -128,16 +128,17 @@ func (c *connection) dispatch(ctx actor.Context) {
 
 // took takes back what the connection sent, or goes on with.
 func (c *connection) took(b *batch) {
-	if b.follow != nil {
-		c.followed(b)
-	} else {
-		c.answered(b)
+	switch s := b.sender.(type) {
+	case *question:
+		c.followed(s)
+	case *frames:
+		c.answered(s)
 	}
 }
 
 // answered takes back an outstanding batch. A domain answers in order, but for calls that need something done outside the
 // kernel: the answers behind one of those wait.
-func (c *connection) answered(b *batch) {
+func (c *connection) answered(b *frames) {
 	if !slices.Contains(c.outstanding, b) {
 		return // answered already, when its domain died
 	}
@@ -153,7 +154,7 @@ func (c *connection) answered(b *batch) {
 }
 
 // write encodes the answers of a batch.
-func (c *connection) write(b *batch) {
+func (c *connection) write(b *frames) {
 	now := time.Now()
 	for i := range b.calls {
 		stamp := c.stamps.Next(now)
@@ -166,17 +167,17 @@ func (c *connection) write(b *batch) {
 }
 
 // send hands b to its domain.
-func (c *connection) send(ctx actor.Context, b *batch) {
+func (c *connection) send(ctx actor.Context, b *frames) {
 	c.watch(ctx, b.domain)
-	if c.gone && b.alone {
-		b.calls[0].Final = true
+	if c.gone {
+		b.final()
 	}
 	if b.alone {
 		b.ctx = c.context()
 	}
 	c.current = b.domain
 	c.outstanding = append(c.outstanding, b)
-	ctx.Send(c.kernel.domains[b.domain], b)
+	ctx.Send(c.kernel.domains[b.domain], &b.batch)
 }
 
 // context is that of calls that take long: it ends with the connection, or once nobody waits there any more.
@@ -199,7 +200,7 @@ func (c *connection) hungUp() {
 
 // watch has the named domain and the audit log, who both owe an answer, tell when they die.
 func (c *connection) watch(ctx actor.Context, domain schema.Domain) {
-	for _, name := range []schema.Domain{domain, schema.Audit} {
+	for _, name := range []schema.Domain{domain, record} {
 		if !c.watched[name] {
 			c.watched[name] = true
 			ctx.Watch(c.kernel.domains[name])
@@ -224,13 +225,13 @@ func (c *connection) domainDied(pid *actor.PID) {
 			continue
 		}
 		// The batch is not ours: the domain may have passed it on. So it is neither changed nor used again.
-		lost := newBatch()
+		lost := newFrames()
 		lost.size = b.size
 		for i := range b.calls {
 			msg := b.calls[i].Message
 			lost.calls = append(lost.calls, kernel.Call{
 				Message: msg,
-				Err:     fault.KernelInterrupted.New("the kernel failed while %s was under way: it may or may not have happened", msg.Type),
+				Err:     errInterrupted(msg.Type),
 			})
 		}
 		c.write(lost)
@@ -238,10 +239,15 @@ func (c *connection) domainDied(pid *actor.PID) {
 	c.outstanding = nil
 }
 
+// errInterrupted is what a call is answered that a dead actor had.
+func errInterrupted(typ string) *fault.Fault {
+	return fault.KernelInterrupted.New("the kernel failed while %s was under way: it may or may not have happened", typ)
+}
+
 // stopped lets go of everybody who waits for this connection, or would remember it.
 func (c *connection) stopped(ctx actor.Context) {
 	c.hungUp()
-	if len(c.outstanding) > 0 && c.outstanding[0].alone { // the connection failed, and nobody waits any more
+	if len(c.outstanding) > 0 { // the connection failed, and nobody waits any more
 		ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
 	}
 	c.unfollow(ctx)

@@ -12,6 +12,8 @@
 //   - A command's answer leaves only when its entry is on disk, a query's when its own is written and those of the commands
 //     that it may have seen are on disk.
 //   - A call that waits holds up nobody else, and stops waiting when its connection is gone or the kernel ends.
+//   - A call that waits at the gate holds up the frames behind it on its connection, and nobody else. It passes the gate again when
+//     its question is answered (Kernel.Answered), and is refused where that takes too long.
 //   - What a connection subscribed to is pushed on it as long as it lasts, and not past what its peer reads: the next is
 //     asked for when all before is written. A push leaves when its answer would. A subscription ends with a word, or with
 //     its connection, and what it had is given back then, or as soon as that can be journaled.

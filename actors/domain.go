@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // domain is the actor that owns a state machine: it alone calls Decide and Apply, one call at a time, in the order of its
@@ -29,10 +30,12 @@ type domain struct {
 
 	queue   []*batch               // batches that stand behind a call with steps
 	busy    *saga                  // that call
+	pended  map[string]*pended     // by connection: what waits at the gate
 	watched map[schema.Domain]bool // domains of steps, which will tell when they die
 	parked  map[int64][]*parked    // by the PID of their call, in the order in which they began to wait
 
 	watching []*batch // queries that follow: whatever the domain applies may be news to them
+	news     uint64   // how often there was some
 }
 
 // saga is a call whose steps are under way.
@@ -48,7 +51,7 @@ type saga struct {
 // stepDone tells the domain of a saga that its step has been applied, or why it could not be.
 type stepDone struct {
 	saga *saga
-	err  *schema.Error
+	err  *fault.Fault
 }
 
 // Receive runs what came in, as far as it goes.
@@ -75,6 +78,10 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.unpark(ctx, m)
 	case wakeUp:
 		d.wakeAll(ctx)
+	case answeredQuestion:
+		d.answered(m.id)
+	case reading:
+		d.haveRead(ctx, &m)
 	case hangUp:
 		d.hangUp(ctx, m.conn)
 	case takeSnapshot:
@@ -98,16 +105,11 @@ func (d *domain) Receive(ctx actor.Context) {
 // run runs the calls of b from the given one on, and forwards b when all have an outcome. It returns early when one has
 // steps to be done first, or waits.
 func (d *domain) run(ctx actor.Context, b *batch, from int) {
-	if b.follow != nil && b.follow.over.Load() {
-		d.giveUp(ctx, b)
+	if !b.sender.ready(ctx, d) {
 		return
 	}
 	if d.rebuilding.stalled {
-		d.refuse(ctx, b, from)
-		return
-	}
-	if b.owed && !b.due && d.kernel.refusing.Load() {
-		ctx.Send(d.kernel.audit, owe{b}) // to apply it would only have every state made anew
+		b.sender.refuse(ctx, d, from)
 		return
 	}
 	for i := from; i < len(b.calls); i++ {
@@ -116,88 +118,55 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 		if call.Time == 0 {
 			call.Time = begun.UnixMilli()
 		}
-		result, err := d.outcome(call, b)
+		result, pending, err := d.outcome(call, b)
 		switch {
+		case pending != nil:
+			d.pend(ctx, b, i, pending)
+			return
 		case err != nil:
 			d.fail(call, err)
-		case result.Wait > 0 && b.follow != nil:
-			d.rest(b)
+		case result.Read != nil:
+			d.read(b, result.Read, begun)
 			return
 		case result.Wait > 0 && !call.Final:
-			d.park(ctx, b, result.Wait)
+			b.sender.park(ctx, d, result.Wait)
 			return
 		case len(result.Steps) > 0:
 			if i > 0 {
-				d.split(ctx, b, i)
+				b.sender.(*frames).split(ctx, d, i)
 				i = 0
 			}
 			d.busy = &saga{batch: b, at: i, result: result, begun: begun, epoch: d.epoch}
 			d.step(ctx, nil)
 			return
-		case unanswerable(b, call, &result):
-			d.fail(call, fmt.Errorf("begin %s: its row has no outcome, or is not alone", call.Message.Type))
 		default:
 			b.begun = begun
 			d.finish(ctx, call, &result)
 		}
 		call.Proof.LatencyUS += microseconds(begun)
-		b.charge(call)
+		b.sender.charge(call)
 	}
 	d.forward(ctx, b)
 }
 
-// unanswerable reports whether a call has an effect that nothing would come of: a bug in the syscall table.
-func unanswerable(b *batch, call *kernel.Call, result *kernel.Result) bool {
-	return result.Effect != nil && result.Effect.Run != nil && (!b.alone || b.step || b.follow != nil || call.Syscall.Outcome == "")
-}
-
-// outcome is what comes of a call: that of its first run, where its idempotency key was used before, else what the state
-// machine decides, where the caller may call it.
-func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, error) {
-	switch {
-	case b.step:
-		call.Tick = d.kernel.clock.now()
-		return d.decide(call)
-	case b.follow != nil:
-		return d.goOn(call, b.follow)
+// outcome is what comes of a call: the gate's verdict, or what its sender has decided.
+func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pending, error) {
+	v := b.sender.admit(d, call)
+	if v.Pending != nil {
+		return kernel.Result{}, v.Pending, nil
 	}
-	if b.until.IsZero() { // else it was let in before it waited
-		if err := b.account.admit(call); err != nil {
-			return kernel.Result{}, err
-		}
+	if b.question != "" { // what it waited for at the gate is no part of what it may wait for now
+		b.question, b.until, call.Lapsed = "", time.Time{}, false
 	}
-	if err := d.kernel.admit(call); err != nil {
-		return kernel.Result{}, err
+	if v.Fault != nil {
+		return kernel.Result{}, nil, v.Fault
 	}
-	if call.Syscall.Kind == schema.KindQuery {
-		return d.decide(call)
-	}
-	call.Urgent = call.Syscall.Urgent && call.Caller.PID == kernel.Operator
-	if d.kernel.refusing.Load() && (!call.Urgent || d.kernel.spent.Load()) {
-		return kernel.Result{}, errNoJournal()
-	}
-	if call.Message.Meta.IdempotencyKey != "" && b.until.IsZero() {
-		first, err := d.kernel.keys.claim(call)
-		if err != nil {
-			return kernel.Result{}, err
-		}
-		if first != nil {
-			call.Repeated = true
-			if first.err != nil {
-				return kernel.Result{}, first.err
-			}
-			result := kernel.Result{Data: first.data}
-			if r, ok := d.state.(kernel.Repeater); ok { // the first may not have been answered yet
-				result.Effect = r.Repeat(call, first.data)
-			}
-			return result, nil
-		}
-	}
-	return d.decide(call)
+	result, err := b.sender.decide(d, call)
+	return result, nil, err
 }
 
 func (d *domain) fail(call *kernel.Call, err error) {
-	call.Err = schema.AsError(err)
+	call.Err = fault.Of(err)
 	d.kernel.keys.settle(call)
 	if call.Err.Kind == schema.Internal {
 		d.log.Error("syscall failed", "call", call, "error", err)
@@ -218,7 +187,7 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	}
 	if call.Syscall.Kind == schema.KindCommand {
 		d.state.Apply(call)
-		d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
+		d.hear()
 	}
 	if result.Shutdown {
 		d.kernel.requestShutdown(nil)
@@ -226,29 +195,23 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	d.wake(ctx, result.Wakes)
 }
 
-// split forwards the first n calls of b, so that they stand in the journal before the steps of the one behind them, as
-// they were applied. The connection is told that the batch it waits for has become two.
-func (d *domain) split(ctx actor.Context, b *batch, n int) {
-	head := newBatch()
-	head.domain, head.replyTo, head.account = b.domain, b.replyTo, b.account
-	head.answers, b.answers = b.answers, 0 // only the calls of head have outcomes
-	head.calls = append(head.calls, b.calls[:n]...)
-	left := copy(b.calls, b.calls[n:])
-	clear(b.calls[left:])
-	b.calls = b.calls[:left]
-	ctx.Send(b.replyTo, split{head: head, rest: b})
-	d.forward(ctx, head)
-}
-
-// decide asks the state machine. A panic is that caller's failure alone, since Decide changes nothing.
-func (d *domain) decide(call *kernel.Call) (result kernel.Result, err error) {
+// decide asks the state machine. A panic is that caller's failure alone, since Decide changes nothing. A call that is not alone,
+// or whose row has no outcome, begins nothing outside the kernel: it would never be answered. Nor does one that is not alone read.
+func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			d.log.Error("syscall panicked", "call", call, "panic", r, "stack", string(debug.Stack()))
 			err = fmt.Errorf("decide %s: panic: %v", call.Message.Type, r)
 		}
 	}()
-	return d.state.Decide(call)
+	result, err = d.state.Decide(call)
+	if err == nil && result.Effect != nil && result.Effect.Run != nil && (!alone || call.Syscall.Outcome == "") {
+		err = fmt.Errorf("begin %s: its row has no outcome, or is not alone", call.Message.Type)
+	}
+	if err == nil && result.Read != nil && !alone {
+		err = fmt.Errorf("read for %s: its row is not alone", call.Message.Type)
+	}
+	return result, err
 }
 
 // microseconds is the time since begun, rounded up: nothing takes no time at all.

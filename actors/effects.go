@@ -9,24 +9,12 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Runner does what a call needs done outside the kernel, on a goroutine of its own, and returns what came of it: one JSON
 // value, or the error that the caller gets. It ends soon after ctx does.
-type Runner func(ctx context.Context, job *Job) (data []byte, err error)
-
-// Job is an effect that is to be done: its intent is on disk.
-type Job struct {
-	Do     any           // Effect.Run, as Decide gave it
-	Type   string        // the syscall
-	PID    int64         // the process that it was called as
-	Origin string        // whose stored things the call sees
-	Token  *kernel.Token // of PID at the time of the call; nil where it has none
-	Tick   int64
-	Time   int64  // Unix epoch, milliseconds
-	ID     string // of the request
-	Conn   string // that it came on
-}
+type Runner func(ctx context.Context, job *kernel.Job) (data []byte, err error)
 
 // Most effects that are done at a time. More wait for their turn, each on a connection of its own, which waits for its
 // answer.
@@ -36,10 +24,10 @@ const (
 )
 
 // errEnding is why effects are cancelled when the kernel ends.
-var errEnding = schema.Errorf(schema.Unavailable, "the kernel is shutting down")
+var errEnding = fault.KernelStopping.New("the kernel is shutting down")
 
 // errHungUp is why one is cancelled when nobody waits for its answer any more.
-var errHungUp = schema.Errorf(schema.Unavailable, "its connection is closed")
+var errHungUp = fault.CallCancelled.New("its connection is closed")
 
 // runs are the effects that are done outside the kernel. Each has a goroutine, which ends in a command to the domain of its
 // outcome; the audit log answers the call once that is on disk.
@@ -51,7 +39,6 @@ type runs struct {
 	ending  context.Context
 	cancel  context.CancelCauseFunc
 	alive   sync.WaitGroup
-	own     sync.Map // of Act: *ownRun by the name of its connection
 }
 
 func newRuns(k *Kernel, runners map[string]Runner) *runs {
@@ -64,17 +51,12 @@ func newRuns(k *Kernel, runners map[string]Runner) *runs {
 func (r *runs) end() { r.cancel(errEnding) }
 
 // begin does the effect of b, whose intent is on disk, and owns b from here on.
-func (r *runs) begin(b *batch) {
+func (r *runs) begin(b *frames) {
 	r.alive.Go(func() { r.run(b) })
 }
 
-// intends reports whether b is an intent that nothing has come of yet.
-func (b *batch) intends() bool {
-	return len(b.calls) == 1 && b.calls[0].Err == nil && b.calls[0].Effect != nil && b.calls[0].Effect.Run != nil
-}
-
 // run does one effect and has its outcome journaled.
-func (r *runs) run(b *batch) {
+func (r *runs) run(b *frames) {
 	call := &b.calls[0]
 	ctx, cancel := context.WithCancelCause(b.ctx)
 	defer cancel(nil)
@@ -84,39 +66,39 @@ func (r *runs) run(b *batch) {
 	defer context.AfterFunc(r.ending, func() { cancel(errEnding) })()
 
 	end := &schema.EffectEnd{Intent: int64(call.Proof.Seq), Type: call.Message.Type, PID: call.PID, Causation: call.Message.Meta.Causation}
-	data, err := r.inTurn(ctx, call, end)
+	data, err := r.inTurn(ctx, b.run, call, end)
 	outcome := schema.Outcome{Data: data}
 	switch {
 	case err == nil && !schema.Valid(data):
 		r.log.Error("runner returned no JSON", "call", call)
-		outcome.Err = schema.AsError(errNoJSON)
+		outcome.Err = fault.Of(errNoJSON)
 	case err != nil:
 		outcome.Err = r.failure(ctx, call, err)
 	}
 	end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
-	step, fault := r.kernel.stepBatch(nil, call, call.Syscall.Ended(end))
-	if fault != nil { // such a row is a bug, and the intent stays without an outcome until the next start
-		r.log.Error("effect has no outcome", "call", call, "error", fault)
-		call.Effect, call.Err = nil, fault
-		r.kernel.root.Send(b.replyTo, (*answers)(b))
+	step, failed := r.kernel.step(call, call.Syscall.Ended(end))
+	if failed != nil { // such a row is a bug, and the intent stays without an outcome until the next start
+		r.log.Error("effect has no outcome", "call", call, "error", failed)
+		call.Effect, call.Err = nil, failed
+		r.kernel.root.Send(b.replyTo, (*answers)(&b.batch))
 		return
 	}
 	step.ends, step.account = b, b.account
 	step.calls[0].Proof.LatencyUS = microseconds(b.begun)
-	r.kernel.root.Send(r.kernel.domains[step.domain], step)
+	r.kernel.send(step)
 }
 
 var errNoJSON = fmt.Errorf("runner returned no JSON")
 
 // inTurn runs the runner when it is the call's turn.
-func (r *runs) inTurn(ctx context.Context, call *kernel.Call, end *schema.EffectEnd) ([]byte, error) {
-	if own, ok := r.own.Load(call.Caller.Conn); ok {
+func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *schema.EffectEnd) ([]byte, error) {
+	if own != nil {
 		end.Ran = true
-		return r.guarded(ctx, own.(*ownRun).do, call)
+		return r.guarded(ctx, own.do, call)
 	}
 	runner := r.runners[call.Message.Type]
 	if runner == nil {
-		return nil, schema.Errorf(schema.Internal, "this kernel does not run %s", call.Message.Type)
+		return nil, fault.KernelUnsupported.New("this kernel does not run %s", call.Message.Type)
 	}
 	back, err := r.turns.take(ctx, call.PID)
 	if err != nil {
@@ -135,27 +117,27 @@ func (r *runs) guarded(ctx context.Context, runner Runner, call *kernel.Call) (d
 			err = fmt.Errorf("run %s: panic: %v", call.Message.Type, p)
 		}
 	}()
-	return runner(ctx, &Job{
+	return runner(ctx, &kernel.Job{
 		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
 		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Conn: call.Caller.Conn,
 	})
 }
 
 // failure is what the caller is told of an error.
-func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *schema.Error {
+func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *fault.Fault {
 	if ctx.Err() != nil {
-		return schema.Errorf(schema.Unavailable, "%s was stopped: %s", call.Message.Type, schema.AsError(context.Cause(ctx)).Message)
+		return fault.CallCancelled.New("%s was stopped: %s", call.Message.Type, fault.Of(context.Cause(ctx)).Message)
 	}
-	shown := schema.AsError(err)
+	shown := fault.Of(err)
 	if shown.Kind == schema.Internal {
 		r.log.Error("effect failed", "call", call, "error", err)
 	}
 	return shown
 }
 
-// ended answers the call whose outcome b is: with what the domain made of it.
-func (r *runs) ended(b *batch) {
-	intent, call := b.ends, &b.calls[0]
+// ended answers the call whose outcome s is: with what the domain made of it.
+func (r *runs) ended(s *step) {
+	intent, call := s.ends, &s.calls[0]
 	first := &intent.calls[0]
 	first.Data, first.Err, first.Effect = call.Data, call.Err, nil
 	first.Proof = call.Proof
@@ -163,6 +145,5 @@ func (r *runs) ended(b *batch) {
 	if first.Proof.Seq != 0 {
 		first.Proof.PID = first.PID
 	}
-	r.kernel.root.Send(intent.replyTo, (*answers)(intent))
-	b.recycle()
+	r.kernel.root.Send(intent.replyTo, (*answers)(&intent.batch))
 }

@@ -44,7 +44,7 @@ func (f *fetches) Decide(call *kernel.Call) (kernel.Result, error) {
 
 func (f *fetches) Apply(*kernel.Call) {}
 
-func (f *fetches) run(ctx context.Context, job *actors.Job) ([]byte, error) {
+func (f *fetches) run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	url := job.Do.(*schema.HTTPFetchInput).URL
 	f.mu.Lock()
 	f.runs = append(f.runs, url)

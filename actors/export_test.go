@@ -30,7 +30,7 @@ var (
 func (k *Keys) SetRoom(n int) { k.most = n }
 
 // FromReaderMessages are the messages that a reader posts, FromOthers what a connection gets from anybody else.
-func FromReaderMessages() []any { return []any{&batch{}, endOfInput{}} }
+func FromReaderMessages() []any { return []any{&frames{}, endOfInput{}} }
 
 func FromOthers() []any {
 	return []any{&answers{}, &released{}, flushed{}, &actor.Started{}, &actor.Terminated{}}
@@ -84,7 +84,7 @@ func (k *Kernel) NewFeed(link Link, name string) *Feed {
 
 // Send posts one batch, as the reader does; domain "" is for calls that failed already.
 func (f *Feed) Send(domain schema.Domain, calls ...kernel.Call) {
-	b := newBatch()
+	b := newFrames()
 	b.domain = domain
 	b.calls = append(b.calls, calls...)
 	for range calls {
@@ -110,7 +110,10 @@ func Connected(k *Kernel, conn string) bool {
 
 // AnswerLate sends an answer to a connection as its domain does, though it may have died meanwhile.
 func AnswerLate(k *Kernel, conn, data string) {
-	b := newBatch()
+	b := newFrames()
 	b.calls = append(b.calls, kernel.Call{Data: []byte(data), Message: schema.Message{Data: []byte(data)}})
-	k.root.Send(actor.NewPID(k.system.Address(), "connection/"+conn), (*answers)(b))
+	k.root.Send(actor.NewPID(k.system.Address(), "connection/"+conn), (*answers)(&b.batch))
 }
+
+// Admit reports whether a call passes the gate.
+func (k *Kernel) Admit(call *kernel.Call) bool { return k.gate.Admit(call).Allows() }

@@ -10,11 +10,12 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // following is what a domain has to know of a subscription: on whose behalf the connection goes on.
 type following struct {
-	call kernel.Call // the subscription's, without its data
+	call kernel.Call // the subscription's, without its outcome
 	over atomic.Bool // nobody wants to hear more: what has not been decided yet must not be
 }
 
@@ -49,7 +50,7 @@ func (c *connection) lasting(call *kernel.Call) {
 	if l == nil || call.Err != nil {
 		return
 	}
-	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, PID: call.PID, Origin: call.Origin}
+	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, Input: call.Input, PID: call.PID, Origin: call.Origin, Proof: call.Proof}
 	cause.Message = schema.Message{Dialect: call.Message.Dialect, Type: call.Message.Type, Meta: call.Message.Meta}
 	var key *endingKey
 	if l.End != nil {
@@ -64,7 +65,7 @@ func (c *connection) lasting(call *kernel.Call) {
 	}
 	s := &subscription{following: &following{call: cause}, next: *l.Follow, end: key}
 	if len(c.following) == maxFollowing {
-		c.unsubscribed(s, schema.Errorf(schema.QuotaExceeded, "a connection has at most %d subscriptions, and this one has as many: open another", maxFollowing))
+		c.unsubscribed(s, fault.SubscriptionTooMany.New("a connection has at most %d subscriptions, and this one has as many: open another", maxFollowing))
 		return
 	}
 	c.following = append(c.following, s)
@@ -92,25 +93,25 @@ func (c *connection) follow(ctx actor.Context) {
 
 // ask sends a subscription's question.
 func (c *connection) ask(ctx actor.Context, s *subscription) {
-	b, err := c.kernel.stepBatch(ctx.Self(), &s.call, s.next)
-	if err != nil {
+	q := &question{replyTo: ctx.Self(), following: s.following}
+	q.sender = q
+	if err := c.kernel.fill(&q.batch, &s.call, s.next); err != nil {
 		c.unsubscribed(s, err)
 		return
 	}
-	b.step, b.follow = false, s.following
-	b.calls[0].PID = s.call.PID
+	q.calls[0].PID, q.calls[0].Cause = s.call.PID, s.call.Proof.Seq
 	s.underway = true
-	c.watch(ctx, b.domain)
-	ctx.Send(c.kernel.domains[b.domain], b)
+	c.watch(ctx, q.domain)
+	ctx.Send(c.kernel.domains[q.domain], &q.batch)
 }
 
 // followed takes the outcome of a question.
-func (c *connection) followed(b *batch) {
-	i := slices.IndexFunc(c.following, func(s *subscription) bool { return s.following == b.follow })
+func (c *connection) followed(q *question) {
+	i := slices.IndexFunc(c.following, func(s *subscription) bool { return s.following == q.following })
 	if i < 0 {
 		return // its domain has died meanwhile
 	}
-	s, call := c.following[i], &b.calls[0]
+	s, call := c.following[i], &q.calls[0]
 	s.underway = false
 	switch l := call.Lasting; {
 	case call.Err != nil:
@@ -125,7 +126,6 @@ func (c *connection) followed(b *batch) {
 			s.next = *l.Follow
 		}
 	}
-	b.recycle()
 }
 
 // push writes events in the dialect in which they were subscribed to.
@@ -139,12 +139,12 @@ func (c *connection) push(s *subscription, proof schema.Proof, events []kernel.E
 }
 
 // unsubscribed ends a subscription whose question failed, and tells the peer why.
-func (c *connection) unsubscribed(s *subscription, why *schema.Error) {
+func (c *connection) unsubscribed(s *subscription, why *fault.Fault) {
 	c.forget(s)
 	meta := s.call.Message.Meta
 	c.push(s, schema.Proof{}, []kernel.Event{{
 		Type:        strings.TrimSuffix(s.call.Message.Type, "Subscribe") + "Unsubscribed",
-		Data:        schema.AppendErrorData(nil, why),
+		Data:        fault.AppendData(nil, why),
 		Causation:   meta.ID,
 		Correlation: meta.Correlation,
 	}})
@@ -183,35 +183,75 @@ func (c *connection) lost(pid *actor.PID) {
 func (c *connection) end(key endingKey) {
 	e := c.endings[key]
 	delete(c.endings, key)
-	b, err := c.kernel.stepBatch(nil, &e.cause, e.step)
-	if err != nil {
-		c.kernel.log.Error("connection left something behind", "call", &e.cause, "error", err)
-		return
-	}
-	b.owed = true
-	c.kernel.root.Send(c.kernel.domains[b.domain], b)
+	c.kernel.conclude(&e.cause, e.step)
 }
 
-// goOn decides a question of a subscription: for as long as who subscribed may still do that.
-func (d *domain) goOn(call *kernel.Call, f *following) (kernel.Result, error) {
-	call.Tick = d.kernel.clock.now()
-	if err := kernel.Authorize(d.kernel.processes, call.PID, d.kernel.tokens.Token(call.PID), f.call.Syscall, call.Tick); err != nil {
-		return kernel.Result{}, err
+// conclude runs what the end of a call's connection brings about.
+func (k *Kernel) conclude(cause *kernel.Call, request schema.Request) {
+	s, err := k.step(cause, request)
+	if err != nil {
+		k.log.Error("connection left something behind", "call", cause, "error", err)
+		return
 	}
+	s.owed = true
+	k.send(s)
+}
+
+// question is what a connection asks on behalf of a subscription: one call of the kernel's own, whose outcome is pushed.
+type question struct {
+	batch
+	replyTo *actor.PID
+	*following
+}
+
+// ready drops a question whose answer is not wanted any more.
+func (q *question) ready(ctx actor.Context, d *domain) bool {
+	if q.over.Load() {
+		q.giveUp(ctx, d)
+		return false
+	}
+	return true
+}
+
+// admit is the gate's verdict on the subscription: it goes on for as long as its subscriber may still subscribe.
+func (q *question) admit(d *domain, call *kernel.Call) kernel.Verdict {
+	subscribed := q.following.call
+	subscribed.Parked, subscribed.Lapsed = true, call.Lapsed
+	v := d.kernel.gate.Admit(&subscribed)
+	call.Tick = subscribed.Tick
+	return v
+}
+
+func (q *question) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	if call.Syscall.Kind == schema.KindCommand && d.kernel.refusing.Load() {
 		return kernel.Result{}, errNoJournal()
 	}
-	return d.decide(call)
+	return d.decide(call, true) // nothing else is in flight beside it
 }
 
-// rest keeps the question of a subscription that there is no news for: a command's until its PID is woken, a query's until
-// anything changes.
-func (d *domain) rest(b *batch) {
-	if b.calls[0].Syscall.Kind == schema.KindQuery {
-		d.watching = append(d.watching, b)
-		return
+// park keeps a question that there is no news for without end: a command's until its PID is woken, a query's until anything changes.
+func (q *question) park(_ actor.Context, d *domain, _ time.Duration) {
+	if q.calls[0].Syscall.Kind == schema.KindQuery {
+		d.watching = append(d.watching, &q.batch)
+	} else {
+		d.keep(&parked{batch: &q.batch})
 	}
-	d.keep(&parked{batch: b})
+}
+
+// giveUp answers that nothing came of it. Nothing is recorded.
+func (q *question) giveUp(ctx actor.Context, _ *domain) { ctx.Send(q.replyTo, (*answers)(&q.batch)) }
+
+// refuse keeps it for later.
+func (q *question) refuse(_ actor.Context, d *domain, _ int) {
+	d.rebuilding.following = append(d.rebuilding.following, &q.batch)
+}
+
+func (q *question) answer(ctx actor.Context, _ *audit) { ctx.Send(q.replyTo, (*released)(&q.batch)) }
+
+// hear has the resting queries decided again, before anything that comes in later: there is news.
+func (d *domain) hear() {
+	d.news++
+	d.queue = append(d.queue, d.unwatch(func(*batch) bool { return true })...)
 }
 
 // unwatch takes the resting queries out that are picked.

@@ -94,8 +94,8 @@ type finishedStep struct {
 
 func stepsOf(b *batch) (steps []finishedStep) {
 	for ; b != nil; b = b.next {
-		if b.step && b.replyTo != nil {
-			steps = append(steps, finishedStep{b.replyTo, stepDone{b.saga, b.calls[0].Err}})
+		if s, ok := b.sender.(*step); ok && s.saga != nil {
+			steps = append(steps, finishedStep{s.from, stepDone{s.saga, s.calls[0].Err}})
 		}
 	}
 	return steps

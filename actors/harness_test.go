@@ -74,6 +74,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var reserve int64
 	var metrics *actors.Metrics
 	var bounds actors.Bounds
+	var gate kernel.Gate
 	for _, o := range options {
 		switch o := o.(type) {
 		case syncing:
@@ -82,6 +83,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			reserve = int64(o)
 		case *actors.Metrics:
 			metrics = o
+		case kernel.Gate:
+			gate = o
 		case actors.Bounds:
 			bounds = o
 		default:
@@ -96,6 +99,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.kernel = actors.New(actors.Config{
 		SyncEvery: late,
 		Bounds:    bounds,
+		Gate:      gate,
 		Runners:   runnersOf(domains),
 		Domains:   domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: metrics, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),

@@ -62,7 +62,7 @@ func TestAuditLogDies(t *testing.T) {
 		expect(t, a, "a 500")
 		b.send(ping("b", "1"))
 		expect(t, b, "b 500")
-		if err := s.end(); err == nil || !strings.Contains(err.Error(), "domain/audit") {
+		if err := s.end(); err == nil || !strings.Contains(err.Error(), "domain/journal") {
 			t.Errorf("close kernel: %v, want the panic", err)
 		}
 	})

@@ -61,7 +61,7 @@ func (k *Keys) ends(call *kernel.Call, in *schema.EffectEnd, seq uint64) {
 }
 
 // conclude gives a key its outcome. k is locked.
-func (k *Keys) conclude(id callerKey, data []byte, err *schema.Error, seq uint64) {
+func (k *Keys) conclude(id callerKey, data []byte, err *fault.Fault, seq uint64) {
 	if known := k.known[id]; known != nil {
 		k.held[id.pid] -= known.cost()
 		known.done, known.data, known.err, known.seq = true, data, err, seq
@@ -130,20 +130,20 @@ func (k *Keys) sorted() []intent {
 }
 
 // unknown is the outcome of an effect whose end the journal does not tell.
-func unknown(typ string) *schema.Error {
+func unknown(typ string) *fault.Fault {
 	return fault.KernelInterrupted.New("outcome unknown: the kernel stopped while %s was under way: it may or may not have happened; look, and use a new idempotency key to have it done again", typ)
 }
 
 // errUnrecorded is what the caller gets of an effect whose outcome cannot be journaled.
-func errUnrecorded(typ string) *schema.Error {
+func errUnrecorded(typ string) *fault.Fault {
 	return fault.JournalLost.New("%s came to an end, but the journal cannot be written: its outcome counts as unknown", typ)
 }
 
 // concludes is the command that ends an intent of the kernel's last life.
-func (k *Kernel) concludes(i *intent) (*batch, *schema.Error) {
+func (k *Kernel) concludes(i *intent) *fault.Fault {
 	row, ok := schema.Lookup(i.typ)
 	if !ok || row.Outcome == "" {
-		return nil, fault.KernelInternal.New("%s has no outcome", i.typ)
+		return fault.KernelInternal.New("%s has no outcome", i.typ)
 	}
 	k.keys.presume(i)
 	end := &schema.EffectEnd{
@@ -152,5 +152,5 @@ func (k *Kernel) concludes(i *intent) (*batch, *schema.Error) {
 	}
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: i.origin}
 	cause.Message.Meta.ID, cause.Message.Meta.Correlation = i.id, i.correlation
-	return k.stepBatch(nil, cause, row.Ended(end))
+	return k.command(cause, row.Ended(end))
 }

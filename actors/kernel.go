@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	questions "github.com/promptware-os/pwos/kernel/audit"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -32,6 +34,7 @@ type Config struct {
 	Keys          *Keys         // idempotency keys of the last 24 hours
 	Metrics       *Metrics      // of the journal so far; nil: it is empty
 	Origin        string        // of the operator and whom it spawns
+	Gate          kernel.Gate   // what the wiring adds: quota, policy, approval. The other stages are the kernel's own
 	// ReadOrigin puts an origin that the operator chooses for a call into its normal form; nil: it is taken as it is.
 	ReadOrigin func(string) (string, error)
 	Tick       int64         // where the journal ended
@@ -55,7 +58,7 @@ type Kernel struct {
 	root      *actor.RootContext
 	workers   *workers
 	domains   map[schema.Domain]*actor.PID
-	audit     *actor.PID
+	audit     *actor.PID                      // it appends to the journal; the domain of that name answers questions about it
 	auditor   *audit                          // for when it has ended
 	states    map[schema.Domain]kernel.Domain // likewise
 	committer *journal.Committer
@@ -67,13 +70,15 @@ type Kernel struct {
 	tokens     kernel.Tokens
 	processes  kernel.Processes
 	origin     string
-	readOrigin func(string) (string, error)
+	gate       kernel.Gate
 	clock      clock
 	keys       *Keys
 	metrics    *Metrics
 	ids        ids
-	refusing   atomic.Bool // the journal cannot be written
-	spent      atomic.Bool // nor can what is urgent: its reserve is used up, or there is none
+	refusing   atomic.Bool            // the journal cannot be written
+	refusal    atomic.Pointer[string] // why; nil where it can
+	followed   atomic.Bool            // the audit domain wants to know of the next entry
+	spent      atomic.Bool            // nor can what is urgent: its reserve is used up, or there is none
 	probes     probes
 	accounts   *accounts
 
@@ -86,13 +91,18 @@ type Kernel struct {
 	ended   chan struct{}  // closed when it has ended every program
 	tasks   sync.WaitGroup // its goroutines
 
-	stopping chan struct{} // closed when the kernel is to end
+	stopping chan struct{}   // closed when the kernel is to end
+	life     context.Context // ends then
+	end      context.CancelFunc
 	once     sync.Once
 	failure  atomic.Pointer[error] // the first, whoever asked for the end before
 	ticking  sync.WaitGroup
-	asking   sync.WaitGroup // goroutines of the audit log: they read for an answer, or save what a start reads
+	asking   sync.WaitGroup // goroutines of domains, which read for an answer, and of the audit log, which save what a start reads
 	own      atomic.Uint64  // numbers the calls of Do
 }
+
+// record is the name under which the actor that appends to the journal is found beside the domains.
+const record schema.Domain = "journal"
 
 // New starts the domains. Close ends them.
 func New(cfg Config) *Kernel {
@@ -102,11 +112,10 @@ func New(cfg Config) *Kernel {
 		domains:    make(map[schema.Domain]*actor.PID, len(cfg.Domains)),
 		journalDir: cfg.Dir,
 		files:      cfg.FS,
-		restore:    cfg.Restore,
 		tokens:     cfg.Tokens,
 		processes:  cfg.Processes,
 		origin:     cfg.Origin,
-		readOrigin: cfg.ReadOrigin,
+		gate:       cfg.Gate,
 		keys:       cfg.Keys,
 		metrics:    cfg.Metrics,
 		blobs:      cfg.Blobs,
@@ -115,14 +124,26 @@ func New(cfg Config) *Kernel {
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),
 	}
-	if k.readOrigin == nil {
-		k.readOrigin = func(origin string) (string, error) { return origin, nil }
-	}
 	if k.metrics == nil {
 		k.metrics = NewMetrics()
 	}
-	k.states = cfg.Domains
+	k.life, k.end = context.WithCancel(context.Background())
+	k.states = maps.Clone(cfg.Domains)
+	k.states[schema.Audit] = questions.New(view{k, cfg.Journal, cfg.Snapshots}, cfg.Processes)
+	k.restore = func(name schema.Domain, state kernel.Domain) error {
+		if name == schema.Audit {
+			return nil // what it shows is the journal itself
+		}
+		return cfg.Restore(name, state)
+	}
 	k.accounts = newAccounts(cfg.Bounds, k.noteOf)
+	authority := kernel.Authority{
+		Tokens: cfg.Tokens, Processes: cfg.Processes, Origin: cfg.Origin, ReadOrigin: cfg.ReadOrigin, Now: k.clock.now, Reach: k.clock.reach,
+	}
+	if authority.ReadOrigin == nil {
+		authority.ReadOrigin = func(origin string) (string, error) { return origin, nil }
+	}
+	k.gate.Bounds, k.gate.Identity, k.gate.Token, k.gate.Tick = k.accounts.admit, authority.Identify, authority.Authorize, kernel.NoFutureTick
 	k.runs = newRuns(k, cfg.Runners)
 	k.clock.reach(cfg.Tick)
 	k.system = actor.NewActorSystem(
@@ -136,14 +157,14 @@ func New(cfg Config) *Kernel {
 	a.syncEvery = cfg.SyncEvery
 	k.lends = cfg.SyncEvery == 0
 	k.auditor = a
-	k.audit = k.spawn("domain/audit", a, always)
-	k.domains[schema.Audit] = k.audit
+	k.audit = k.spawn("domain/"+string(record), a, always)
+	k.domains[record] = k.audit
 	k.committer = journal.NewCommitter(cfg.Journal, func(through uint64, err error) {
 		k.workers.lend()
 		k.root.Send(k.audit, durable{through, err})
 		k.workers.giveBack()
 	})
-	for name, state := range cfg.Domains {
+	for name, state := range k.states {
 		d := &domain{kernel: k, name: name, state: state, log: cfg.Log.With("domain", string(name))}
 		k.domains[name] = k.spawn("domain/"+string(name), d, always)
 	}
@@ -174,7 +195,7 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 	defer drawn.close()
 	conn := newConnection(k, link, drawn, done)
 	pid := k.spawn("connection/"+caller.Conn, conn, fromReader)
-	r := reader{kernel: k, blobs: k.blobs, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
+	r := reader{kernel: k, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
 	r.run()
 	tell := func(message any) {
 		select {
@@ -194,20 +215,16 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 // not tell.
 func (k *Kernel) Recover(steps []schema.Request) {
 	for _, i := range k.keys.open() {
-		b, err := k.concludes(&i)
-		if err != nil {
+		if err := k.concludes(&i); err != nil {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
 		}
-		k.root.Send(k.domains[b.domain], b)
 	}
 	for _, step := range steps {
-		b, err := k.stepBatch(nil, &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step)
-		if err != nil {
+		if err := k.command(&kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step); err != nil {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
 		}
-		k.root.Send(k.domains[b.domain], b)
 	}
 }
 
@@ -241,7 +258,10 @@ func (k *Kernel) requestShutdown(err error) {
 	if err != nil {
 		k.failure.CompareAndSwap(nil, &err)
 	}
-	k.once.Do(func() { close(k.stopping) })
+	k.once.Do(func() {
+		close(k.stopping)
+		k.end()
+	})
 }
 
 // Close stops the domains and then the audit log, each once it has handled what was sent to it, and returns what made
@@ -254,13 +274,13 @@ func (k *Kernel) Close() error {
 	k.runs.alive.Wait()
 	errs := []error{k.poison(k.agents)}
 	for name, pid := range k.domains {
-		if name != schema.Audit {
+		if name != record {
 			errs = append(errs, k.poison(pid))
 		}
 	}
 	k.committer.Close()
 	errs = append(errs, k.poison(k.audit))
-	k.asking.Wait() // only the audit log begins them, and it has ended
+	k.asking.Wait() // only domains and the audit log begin them, and those have ended
 	k.system.Shutdown()
 	k.workers.close()
 	if failure := k.failure.Load(); failure != nil {

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"github.com/promptware-os/pwos/kernel"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -15,18 +14,18 @@ const (
 )
 
 // errLongKey refuses a key that is too long to be kept.
-func errLongKey(length int) *schema.Error {
+func errLongKey(length int) *fault.Fault {
 	return fault.IdempotencyTooLong.New("metadata.idempotencyKey is %d bytes long: take one of at most %d", length, maxKey)
 }
 
 // errManyKeys refuses a key of a process that has too many.
-func errManyKeys(pid int64) *schema.Error {
+func errManyKeys(pid int64) *fault.Fault {
 	return fault.IdempotencyTooMany.New(
 		"pid %d has used so many idempotency keys in 24 hours that no more of them can be kept: leave out metadata.idempotencyKey where a repetition does no harm", pid)
 }
 
 // room returns why another key cannot be kept, nil where it can.
-func (k *Keys) room(pid int64) *schema.Error {
+func (k *Keys) room(pid int64) *fault.Fault {
 	most := k.most
 	if pid == kernel.Operator {
 		most = operatorKeys

@@ -50,7 +50,7 @@ func never(any) bool { return false }
 // not on a domain's, which has.
 func fromReader(message any) bool {
 	switch message.(type) {
-	case *batch, endOfInput:
+	case *frames, endOfInput:
 		return true
 	}
 	return false

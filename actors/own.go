@@ -1,12 +1,13 @@
 package actors
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -24,30 +25,30 @@ func (k *Kernel) noteOf(pid int64, step schema.Request) {
 		k.log.Warn("note not journaled: the journal cannot be written", "type", step.Row.Type)
 		return
 	}
-	b, err := k.stepBatch(nil, &kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: k.origin}, step)
+	s, err := k.step(&kernel.Call{Caller: kernel.Caller{Conn: "kernel"}, Origin: k.origin}, step)
 	if err != nil {
 		k.log.Error("note not journaled", "type", step.Row.Type, "error", err)
 		return
 	}
-	if b.calls[0].PID = pid; pid != kernel.Operator {
+	if s.calls[0].PID = pid; pid != kernel.Operator {
 		if p := k.processes.Process(pid); p != nil {
-			b.calls[0].Origin = p.Origin
+			s.calls[0].Origin = p.Origin
 		}
 	}
-	k.root.Send(k.domains[b.domain], b)
+	k.send(s)
 }
 
 // Do makes one call as the operator, whose stored things are those of origin (empty: the kernel's own), and waits for
-// its answer as any client does: a command's effect is on disk by then, and others see it. It returns the reply's data,
-// or the *schema.Error that a client would get.
+// its answer as any client does: a command's effect is on disk by then, and others see it. It returns the reply's data, which
+// must not be changed, or the *fault.Fault that a client would get.
 func (k *Kernel) Do(origin, typ string, input any) ([]byte, error) {
 	return k.DoUntil(context.Background(), origin, typ, input)
 }
 
-// DoUntil is Do for who hangs up when ctx ends: a call that still waits then is answered with an error.
+// DoUntil is Do for a caller that hangs up when ctx ends: a call that still waits then is answered with an error.
 func (k *Kernel) DoUntil(ctx context.Context, origin, typ string, input any) ([]byte, error) {
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
-	return k.ask(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, typ, input)
+	return k.ask(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, typ, input, nil)
 }
 
 // Act makes a call of the kernel's own in the name of pid, and has run do its effect once the intent is on disk. The effect
@@ -56,15 +57,13 @@ func (k *Kernel) DoUntil(ctx context.Context, origin, typ string, input any) ([]
 func (k *Kernel) Act(ctx context.Context, pid int64, typ string, input any, run Runner) ([]byte, error) {
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
 	own := &ownRun{run: run, done: make(chan struct{})}
-	k.runs.own.Store(conn, own)
-	defer k.runs.own.Delete(conn)
-	data, err := k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true}, typ, input)
-	own.wait()
-	return data, err
+	defer own.wait()
+	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true}, typ, input, own)
 }
 
-// ask makes one call and waits for its answer.
-func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, typ string, input any) ([]byte, error) {
+// ask makes one call and waits for its answer. The call is a value: its data alone is encoded, once, because the journal keeps
+// it; to decode that again is the check that a start can.
+func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, typ string, input any, run *ownRun) ([]byte, error) {
 	row, ok := schema.Lookup(typ)
 	if !ok {
 		return nil, fmt.Errorf("make call: no syscall is named %s", typ)
@@ -73,13 +72,90 @@ func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, typ string, inpu
 	if err != nil {
 		return nil, fmt.Errorf("make call: %w", err)
 	}
-	line := schema.AppendMessage(nil, &schema.Message{
+	call := kernel.Call{Caller: caller, Message: schema.Message{
 		Kind: row.Kind, Type: row.Type, Data: data,
 		Meta: schema.Metadata{Present: true, ID: k.ids.next(), Timestamp: time.Now().UnixMilli()},
-	})
-	link := newOwnLink(line, ctx.Done())
-	k.Serve(link, caller)
-	return link.answer()
+	}}
+	if k.read(&call); call.Err != nil {
+		return nil, call.Err
+	}
+	drawn := k.accounts.open(caller.PID)
+	defer drawn.close()
+	defer context.AfterFunc(ctx, drawn.wake)()
+	if !drawn.take(0, func() bool { return ctx.Err() != nil }) {
+		return nil, errHungUp
+	}
+	waits, giveUp := context.WithCancelCause(context.Background())
+	defer giveUp(nil)
+	f := newFrames()
+	f.domain, f.alone, f.account, f.ctx, f.run = call.Syscall.Domain, runsAlone(&call), drawn, waits, run
+	f.calls = append(f.calls, call)
+	domain := k.domains[f.domain]
+	own := &ownCall{kernel: k, domain: domain, typ: call.Message.Type, answer: make(chan ownAnswer, 1)}
+	f.replyTo = k.spawn("connection/"+caller.Conn, own, never)
+	k.root.Send(domain, &f.batch)
+	select {
+	case a := <-own.answer:
+		return a.data, a.err
+	case <-ctx.Done():
+	}
+	giveUp(errHungUp)
+	k.root.Send(domain, hangUp{caller.Conn})
+	a := <-own.answer
+	return a.data, a.err
+}
+
+// ownCall is the actor that the answer to a call of the kernel's own goes to.
+type ownCall struct {
+	kernel *Kernel
+	domain *actor.PID
+	typ    string
+	answer chan ownAnswer // takes one
+	done   bool
+}
+
+type ownAnswer struct {
+	data []byte
+	err  error
+}
+
+// Receive takes the answer, or the death of an actor that owes it.
+func (o *ownCall) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		ctx.Watch(o.domain)
+		ctx.Watch(o.kernel.audit)
+	case *answers:
+		o.answered(ctx, (*batch)(m))
+	case *released:
+		o.answered(ctx, (*batch)(m))
+	case *actor.Terminated: // the batch may be on its way still, and is left alone
+		o.reply(ctx, nil, errInterrupted(o.typ))
+	case *actor.Stopped:
+		ctx.Unwatch(o.domain)
+		ctx.Unwatch(o.kernel.audit)
+	}
+}
+
+func (o *ownCall) answered(ctx actor.Context, b *batch) {
+	call := &b.calls[0]
+	if l := call.Lasting; l != nil && l.End != nil && call.Err == nil {
+		o.kernel.conclude(call, *l.End) // its connection ends here
+	}
+	if call.Err != nil {
+		o.reply(ctx, nil, call.Err)
+	} else {
+		o.reply(ctx, call.Data, nil)
+	}
+	b.sender.(*frames).recycle()
+}
+
+func (o *ownCall) reply(ctx actor.Context, data []byte, err error) {
+	if !o.done {
+		o.done = true
+		o.answer <- ownAnswer{data, err}
+		ctx.Stop(ctx.Self())
+	}
 }
 
 // Tick is the kernel's present tick.
@@ -94,7 +170,7 @@ type ownRun struct {
 	done chan struct{}
 }
 
-func (o *ownRun) do(ctx context.Context, job *Job) ([]byte, error) {
+func (o *ownRun) do(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	o.mu.Lock()
 	if o.over {
 		o.mu.Unlock()
@@ -115,54 +191,4 @@ func (o *ownRun) wait() {
 	if busy {
 		<-o.done
 	}
-}
-
-// ownLink is a link whose other end has said one line, and keeps what comes back. Serve's goroutine reads it after the
-// last write, so nothing guards it.
-type ownLink struct {
-	in   *schema.LineReader
-	out  bytes.Buffer
-	once sync.Once
-	quit chan struct{}   // closed by the first Interrupt
-	over <-chan struct{} // closed when nobody waits for the answer; nil: somebody does
-}
-
-var _ Link = (*ownLink)(nil)
-
-func newOwnLink(line []byte, over <-chan struct{}) *ownLink {
-	return &ownLink{in: schema.NewLineReader(bytes.NewReader(line), len(line)), quit: make(chan struct{}), over: over}
-}
-
-// Next and the rest implement Link.
-func (l *ownLink) Next() ([]byte, error)          { return l.in.Next() }
-func (l *ownLink) TryNext() ([]byte, bool, error) { return nil, false, nil }
-func (l *ownLink) TryWrite(p []byte) (int, error) { return l.out.Write(p) }
-func (l *ownLink) Write(p []byte) (int, error)    { return l.out.Write(p) }
-func (l *ownLink) Dialect() schema.Dialect        { return schema.OsMessage }
-func (l *ownLink) LineLimit() int                 { return schema.MaxLine }
-func (l *ownLink) Interrupt()                     { l.once.Do(func() { close(l.quit) }) }
-func (l *ownLink) Close() error                   { return nil }
-
-// AwaitHangup returns when the connection has nothing more to say, or its other end has hung up.
-func (l *ownLink) AwaitHangup() {
-	select {
-	case <-l.quit:
-	case <-l.over:
-	}
-}
-
-// answer is the one that came.
-func (l *ownLink) answer() ([]byte, error) {
-	m, fault := schema.Decode(bytes.TrimSpace(l.out.Bytes()), schema.OsMessage)
-	switch {
-	case fault != nil:
-		return nil, schema.Errorf(schema.Internal, "the kernel did not answer its own call")
-	case m.Kind == schema.KindError:
-		refused, fault := schema.DecodeErrorData(m.Data)
-		if fault != nil {
-			return nil, fault
-		}
-		return nil, refused
-	}
-	return m.Data, nil
 }

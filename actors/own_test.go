@@ -1,14 +1,19 @@
 package actors_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestOwnCall shows that a call of the kernel's goes the way of any: it is decided, journaled, applied, and answered when
@@ -48,6 +53,142 @@ func TestOwnCallThatFails(t *testing.T) {
 	if _, err := s.kernel.Do("", "No.Such", &schema.ListInput{}); err == nil {
 		t.Error("a syscall that there is not has succeeded")
 	}
+}
+
+// TestOwnCallHangsUp shows that a call of the kernel's that waits is given up when its context ends, and holds up nobody before.
+func TestOwnCallHangsUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := startMailboxes(t)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		_, err := s.kernel.DoUntil(ctx, "", "Ipc.Receive", &schema.ReceiveInput{WaitMS: new(int64(60000))})
+		if waited := time.Since(begun); !errors.Is(err, fault.Unavailable) || waited != time.Second {
+			t.Errorf("after %s: %v", waited, err)
+		}
+		if entries := s.entries(); len(entries) != 1 || entries[0].Type != "Ipc.Receive" {
+			t.Errorf("journaled: %+v", entries)
+		}
+		if _, err := s.kernel.DoUntil(ctx, "", "Ipc.Receive", &schema.ReceiveInput{WaitMS: new(int64(60000))}); !errors.Is(err, fault.Unavailable) {
+			t.Errorf("after the end of its context: %v", err)
+		}
+	})
+}
+
+// TestOwnCallOfADeadDomain shows that the kernel does not wait for an answer that no actor can give any more.
+func TestOwnCallOfADeadDomain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, newFake())
+		for _, what := range []string{"die", "and again"} {
+			if data, err := s.kernel.Do("", "Syscall.Echo", &schema.EchoInput{Message: what}); !errors.Is(err, fault.KernelInterrupted) {
+				t.Errorf("%s: %s, %v", what, data, err)
+			}
+		}
+	})
+}
+
+// TestOwnCallEndsItsConnection shows that what the end of a call's connection brings about follows the call of the kernel's own,
+// whose connection is that call.
+func TestOwnCallEndsItsConnection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		books[schema.Ipc].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+			if _, ok := call.Input.(*schema.ReceiveInput); !ok {
+				return kernel.Result{}, false, nil
+			}
+			end := schema.CapabilityStrip.With(&schema.StripInput{PIDs: []int64{3}})
+			return kernel.Result{Data: []byte("[]"), Lasting: &kernel.Lasting{End: &end}}, true, nil
+		}
+		s := startWith(t, books.domains())
+		if _, err := s.kernel.Do("", "Ipc.Receive", &schema.ReceiveInput{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if entries := s.entries(); len(entries) != 2 || entries[1].Type != "Capability.Strip" {
+			t.Errorf("journaled: %+v", entries)
+		}
+	})
+}
+
+// TestAct shows that a call in an agent's name has its effect done once its intent is on disk, and comes to what the effect came to.
+func TestAct(t *testing.T) {
+	t.Parallel()
+	host := func(host string) any { return &schema.NetConnectInput{Host: host, Port: 443} }
+	tests := []struct {
+		name    string
+		host    string
+		run     func(context.Context, *actors.Job) ([]byte, error)
+		want    string
+		err     error
+		entries []string
+	}{
+		{
+			"done", "a.example", func(_ context.Context, job *actors.Job) ([]byte, error) {
+				return schema.AppendString(nil, job.Do.(*schema.NetConnectInput).Host), nil
+			}, `"a.example"`, nil, []string{"Net.Connect", "Net.Closed"},
+		},
+		{
+			"failed", "a.example", func(context.Context, *actors.Job) ([]byte, error) {
+				return nil, fault.NotFound
+			}, "", fault.Internal, []string{"Net.Connect", "Net.Closed"},
+		},
+		{
+			"given up", "a.example", func(ctx context.Context, _ *actors.Job) ([]byte, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}, "", fault.Unavailable, []string{"Net.Connect", "Net.Closed"},
+		},
+		{"no such data", strings.Repeat("x", 300), nil, "", fault.InvalidInput, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := startWith(t, map[schema.Domain]kernel.Domain{schema.Net: connects{}})
+				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+				defer cancel()
+				var before []string
+				data, err := s.kernel.Act(ctx, 7, "Net.Connect", host(test.host), func(ctx context.Context, job *actors.Job) ([]byte, error) {
+					before = s.types()
+					return test.run(ctx, job)
+				})
+				if string(data) != test.want || !errors.Is(err, test.err) {
+					t.Errorf("got %s, %v", data, err)
+				}
+				if got := s.types(); !slices.Equal(got, test.entries) || !slices.Equal(before, test.entries[:min(1, len(got))]) {
+					t.Errorf("journaled: %v, before the effect %v", got, before)
+				}
+				for _, e := range s.entries() {
+					if !strings.HasPrefix(e.conn, "net-") {
+						t.Errorf("journaled on %s", e.conn)
+					}
+				}
+			})
+		})
+	}
+}
+
+// connects is a domain whose calls are effects.
+type connects struct{ stateless }
+
+func (connects) Decide(call *kernel.Call) (kernel.Result, error) {
+	if end, ok := call.Input.(*schema.EffectEnd); ok {
+		return kernel.End(end)
+	}
+	return kernel.Begin(call.Input), nil
+}
+
+func (connects) Apply(*kernel.Call) {}
+
+// types are those of the journal's entries.
+func (s *system) types() (types []string) {
+	for _, e := range s.entries() {
+		types = append(types, e.Type)
+	}
+	return types
 }
 
 // TestNote shows that a note stands in the journal before what is called after it, as the kernel's own.

@@ -13,21 +13,20 @@ import (
 // way, and sends them to the connection's actor.
 type reader struct {
 	kernel  *Kernel
-	blobs   Blobs
 	link    Link
 	caller  kernel.Caller
 	credits *credits
 	root    *actor.RootContext
 	self    *actor.PID
 
-	batch *batch // gathered, not sent yet
-	text  []byte // where the lines of a burst are kept
+	batch *frames // gathered, not sent yet
+	text  []byte  // where the lines of a burst are kept
 }
 
 // run reads until the link ends or is interrupted. It waits, for input or for credits, only when everything it has
 // read is on its way.
 func (r *reader) run() {
-	r.batch = newBatch()
+	r.batch = newFrames()
 	defer func() {
 		r.send()
 		r.batch.recycle()
@@ -68,7 +67,7 @@ func (r *reader) run() {
 // gather adds call to the batch, after sending what it cannot join.
 func (r *reader) gather(call *kernel.Call, size int) {
 	to := way(call)
-	alone := call.Syscall != nil && (call.Syscall.Alone || slow(call.Input))
+	alone := call.Syscall != nil && runsAlone(call)
 	if b := r.batch; len(b.calls) == maxBatch || (len(b.calls) > 0 && (b.domain != to || b.alone || alone)) {
 		r.send()
 	}
@@ -78,10 +77,11 @@ func (r *reader) gather(call *kernel.Call, size int) {
 	r.batch.account = r.credits.account
 }
 
-// slow reports whether a call takes long because of what it asks for.
-func slow(input any) bool {
-	in, ok := input.(interface{ TakesLong() bool })
-	return ok && in.TakesLong()
+// runsAlone reports whether nothing else of a connection may be under way beside a call: its row says so, or it takes long because
+// of what it asks for.
+func runsAlone(call *kernel.Call) bool {
+	in, ok := call.Input.(interface{ TakesLong() bool })
+	return call.Syscall.Alone || ok && in.TakesLong()
 }
 
 func (r *reader) send() {
@@ -89,7 +89,7 @@ func (r *reader) send() {
 		return
 	}
 	full := r.batch
-	r.batch = newBatch()
+	r.batch = newFrames()
 	r.root.Send(r.self, full)
 }
 
@@ -126,15 +126,20 @@ func (r *reader) call(line []byte, tooLong bool) (call kernel.Call, answer bool)
 	case call.Message.Kind == schema.KindEvent:
 		return call, false
 	}
-	if r.caller.Kernel {
-		call.Syscall, call.Input, call.Err = call.Message.OwnRequest()
-		return call, true
-	}
-	call.Syscall, call.Input, call.Err = call.Message.Request()
-	if in, ok := call.Input.(schema.Referring); ok && call.Err == nil {
-		call.Err = r.inline(&call, in)
-	}
+	r.kernel.read(&call)
 	return call, true
+}
+
+// read finds out what a call's message asks for. It fills in the error where that is nothing.
+func (k *Kernel) read(call *kernel.Call) {
+	request := call.Message.Request
+	if call.Caller.Kernel {
+		request = call.Message.OwnRequest
+	}
+	call.Syscall, call.Input, call.Err = request()
+	if in, ok := call.Input.(schema.Referring); ok && call.Err == nil {
+		call.Err = k.inline(call, in)
+	}
 }
 
 // keep copies line to where a call may alias it, since its buffer is read into again. A lone line gets what it needs,

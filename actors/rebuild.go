@@ -116,23 +116,6 @@ func (d *domain) resume(ctx actor.Context, epoch uint64) {
 	}
 }
 
-// refuse answers the calls of b from the given one on, which nothing can be decided about while the state is not made.
-// What has to be done sometime, and questions of subscriptions, are kept for later.
-func (d *domain) refuse(ctx actor.Context, b *batch, from int) {
-	switch {
-	case b.owed:
-		b.due = false
-		ctx.Send(d.kernel.audit, owe{b})
-	case b.follow != nil:
-		d.rebuilding.following = append(d.rebuilding.following, b)
-	default:
-		for i := from; i < len(b.calls); i++ {
-			d.fail(&b.calls[i], errNoState())
-		}
-		d.forward(ctx, b)
-	}
-}
-
 // stepDone goes on with the saga whose step is done, once the domain may.
 func (d *domain) stepDone(ctx actor.Context, m stepDone) {
 	switch {

@@ -26,7 +26,7 @@ func TestRecord(t *testing.T) {
 		{name: "legacy command", frame: event.Replace(set("a", "x")), outcome: `{"kind":"reply","data":1}`},
 		{name: "query", frame: get("a"), outcome: `{"kind":"reply"}`},
 		{name: "refused command", frame: set("a", "409"), outcome: `{"kind":"error","data":{"code":409,"message":"refused after 0"}}`},
-		{name: "denied query", frame: query("a", "Audit.Metrics", "{}"), outcome: `{"kind":"error","data":{"code":403,"message":"pid 7 may not call Audit.Metrics: allow it too with \"pwos cap grant 7 --add Audit.Metrics\""}}`},
+		{name: "denied query", frame: query("a", "Audit.Metrics", "{}"), outcome: `{"kind":"error","data":{"code":403,"message":"pid 7 may not call Audit.Metrics: allow it too with \"pwos cap grant 7 --add Audit.Metrics\""},"error":"capability.denied","details":{"pid":"7"}}`},
 		{name: "failed command", frame: set("a", "fail"), outcome: `{"kind":"error","data":{"code":500,"message":"internal error: see the kernel's log"},"error":"kernel.internal"}`},
 		{
 			name:    "numbers and strings as they were written",
@@ -97,50 +97,81 @@ func TestNoRecord(t *testing.T) {
 	})
 }
 
-// TestSecretsStayOut shows that what a syscall's data marks as secret reaches its domain and its caller, and nothing that
-// is kept: neither the journal nor the log.
+type vaultData struct {
+	Label  string `json:"label" keep:"always"`
+	Phrase string `json:"phrase" keep:"never"`
+}
+
+type vaultLabel struct {
+	Label string `json:"label" keep:"always"`
+}
+
+// TestSecretsStayOut shows that what the type of a syscall's data or answer withholds reaches its domain and its caller, and
+// nothing that is kept: neither the journal nor the log. A command with such an answer has no idempotency key, since the journal
+// could not repeat the answer.
 func TestSecretsStayOut(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		type vaultInput struct {
-			Label  string `json:"label" keep:"always"`
-			Phrase string `json:"phrase" keep:"never"`
-		}
-		row := schema.NewQuery[vaultInput, schema.Value](schema.Syscall{Type: "Vault.Open", Domain: schema.Memory}).Syscall
-		books := newLibrary()
-		var told string
-		books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
-			told = call.Input.(*vaultInput).Phrase
-			return kernel.Result{Data: schema.AppendString(nil, told)}, true, nil
-		}
-		s := startWith(t, books.domains())
-		l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
-		feed := s.kernel.NewFeed(l, "feed")
-		m, fault := schema.Decode([]byte(query("a", row.Type, `{"label":"l","phrase":"`+secret+`"}`)), schema.OsMessage)
-		if fault != nil {
-			t.Fatal(fault)
-		}
-		input, fault := row.Input().Decode(m.Data)
-		if fault != nil {
-			t.Fatal(fault)
-		}
-		feed.Send(schema.Memory, kernel.Call{Caller: kernel.Caller{Conn: "feed"}, Message: m, Syscall: row, Input: input})
-		feed.End()
-		synctest.Wait()
-		if out := string(l.out.drain()); told != secret || !strings.Contains(out, `"data":"`+secret+`"`) {
-			t.Errorf("the domain was told %q, the caller %s", told, out)
-		}
-		want := query("a", row.Type, `{"label":"l","phrase":"[redacted]"}`)
-		if diff := cmp.Diff(want, s.entries()[0].request); diff != "" {
-			t.Errorf("request (-want +got):\n%s", diff)
-		}
-		for path, data := range s.disk.Image() {
-			if strings.Contains(string(data), secret) {
-				t.Errorf("%s holds the secret: %s", path, data)
-			}
-		}
-		if strings.Contains(s.log.String(), secret) {
-			t.Errorf("the log holds the secret:\n%s", s.log.String())
-		}
-	})
+	vault := schema.Syscall{Type: "Vault.Open", Domain: schema.Memory}
+	const open, withheld = `{"label":"l","phrase":"` + secret + `"}`, `{"label":"l","phrase":"[redacted]"}`
+	for name, tt := range map[string]struct {
+		row                             *schema.Syscall
+		data, answer, recorded, outcome string
+	}{
+		"a query's data":     {schema.NewQuery[vaultData, schema.Value](vault).Syscall, open, open, withheld, `{"kind":"reply"}`},
+		"a command's data":   {schema.NewCommand[vaultData, vaultLabel](vault).Syscall, open, `{"label":"l"}`, withheld, `{"kind":"reply","data":{"label":"l"}}`},
+		"a command's answer": {schema.NewCommand[vaultLabel, vaultData](vault).Syscall, `{"label":"l"}`, open, `{"label":"l"}`, `{"kind":"reply","data":` + withheld + `}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				books := newLibrary()
+				ran := 0
+				books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+					ran++
+					if in, ok := call.Input.(*vaultData); ok && in.Phrase != secret {
+						t.Errorf("the domain got %q", in.Phrase)
+					}
+					return kernel.Result{Data: []byte(tt.answer)}, true, nil
+				}
+				s := startWith(t, books.domains())
+				l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
+				feed := s.kernel.NewFeed(l, "feed")
+				line := keyed("k", frame(schema.OsMessage, tt.row.Kind, tt.row.Type, tt.data, "a"))
+				for range 2 {
+					m, err := schema.Decode([]byte(line), schema.OsMessage)
+					if err != nil {
+						t.Fatal(err)
+					}
+					input, err := tt.row.Input().Decode(m.Data)
+					if err != nil {
+						t.Fatal(err)
+					}
+					feed.Send(schema.Memory, kernel.Call{Caller: kernel.Caller{Conn: "feed"}, Message: m, Syscall: tt.row, Input: input})
+				}
+				feed.End()
+				synctest.Wait()
+				out := string(l.out.drain())
+				if n := strings.Count(out, tt.answer); n != 2 {
+					t.Errorf("the caller got %d answers: %s", n, out)
+				}
+				if ran != 2 {
+					t.Errorf("it ran %d times, want 2: it has no key", ran)
+				}
+				for _, e := range s.entries() {
+					want := keyed("k", frame(schema.OsMessage, tt.row.Kind, tt.row.Type, tt.recorded, "a"))
+					if diff := cmp.Diff([]string{want, tt.outcome}, []string{e.request, e.Outcome}); diff != "" {
+						t.Errorf("entry (-want +got):\n%s", diff)
+					}
+				}
+				for path, data := range s.disk.Image() {
+					if strings.Contains(string(data), secret) {
+						t.Errorf("%s holds the secret: %s", path, data)
+					}
+				}
+				if strings.Contains(s.log.String(), secret) {
+					t.Errorf("the log holds the secret:\n%s", s.log.String())
+				}
+			})
+		})
+	}
 }

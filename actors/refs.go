@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Blobs keeps what does not fit a line (MESSAGE 4.3.2). Its errors wrap a *schema.Error where a client may see them. It is
+// Blobs keeps what does not fit a line (MESSAGE 4.3.2). Its errors wrap a *fault.Fault where a client may see them. It is
 // safe for concurrent use; it is called on the goroutines of the connection that needs it.
 type Blobs interface {
 	// Put writes a blob of an origin from r, for a process.
@@ -23,36 +23,36 @@ type Blobs interface {
 const MaxInlined = 1_000_000
 
 // inline puts what a call brings by reference into the call. A call without reference is left as it is.
-func (r *reader) inline(call *kernel.Call, in schema.Referring) *schema.Error {
+func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 	member, _, ref := in.Reference()
 	if ref == nil {
 		return nil
 	}
-	if r.blobs == nil {
+	if k.blobs == nil {
 		return fault.BlobNotFound.New("this kernel has no blob directory")
 	}
-	content, err := r.blobs.Read(r.caller.PID, r.origin(), ref.Pointer(), MaxInlined)
+	content, err := k.blobs.Read(call.Caller.PID, k.originOf(&call.Caller), ref.Pointer(), MaxInlined)
 	if err != nil {
-		return schema.AsError(err)
+		return fault.Of(err)
 	}
-	data, fault := schema.Inline(call.Message.Data, member, content)
-	if fault != nil {
-		return fault
+	data, failed := schema.Inline(call.Message.Data, member, content)
+	if failed != nil {
+		return failed
 	}
 	call.Message.Data = data
-	call.Input, fault = call.Syscall.Input().Decode(data)
-	return fault
+	call.Input, failed = call.Syscall.Input().Decode(data)
+	return failed
 }
 
-// origin is whose blobs the caller may refer to.
-func (r *reader) origin() string {
-	if p := r.kernel.processes.Process(r.caller.PID); p != nil {
+// originOf is whose blobs the caller may refer to.
+func (k *Kernel) originOf(caller *kernel.Caller) string {
+	if p := k.processes.Process(caller.PID); p != nil {
 		return p.Origin
 	}
-	if r.caller.Origin != "" {
-		return r.caller.Origin
+	if caller.Origin != "" {
+		return caller.Origin
 	}
-	return r.kernel.origin
+	return k.origin
 }
 
 // refer writes an answer that does not fit a line as one that refers to what is too long. Where that cannot be kept, the
@@ -60,7 +60,7 @@ func (r *reader) origin() string {
 func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, over int) {
 	short, refs, err := w.elsewhere(call, call.Data, over)
 	if err != nil {
-		shown := schema.AsError(err)
+		shown := fault.Of(err)
 		*w.buf = schema.AppendError(*w.buf, &call.Message, &fault.Fault{
 			Kind: shown.Kind, ID: shown.ID, Message: "the answer does not fit a line, and cannot be kept beside it; the call itself was done", Cause: shown,
 		}, stamp)

@@ -10,7 +10,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // parked is a batch of one call that waits for something to happen in its domain.
@@ -28,6 +27,7 @@ type hangUp struct{ conn string }
 
 // park keeps b until its call's PID is woken, or for the given time at most, counted from when it was first parked.
 func (d *domain) park(ctx actor.Context, b *batch, wait time.Duration) {
+	b.calls[0].Parked = true
 	if b.until.IsZero() {
 		b.until = time.Now().Add(wait)
 	}
@@ -67,7 +67,11 @@ func (d *domain) take(pid int64, pick func(*parked) bool) (taken []*parked) {
 // unpark decides a call whose time is up.
 func (d *domain) unpark(ctx actor.Context, p *parked) {
 	for range d.take(p.pid, func(one *parked) bool { return one == p }) {
-		p.batch.calls[0].Final = true
+		if call := &p.batch.calls[0]; p.batch.question != "" {
+			call.Lapsed = true
+		} else {
+			call.Final = true
+		}
 		d.queue = append(d.queue, p.batch)
 	}
 }
@@ -92,35 +96,30 @@ type wakeUp struct{}
 func (k *Kernel) WakeUp(name schema.Domain) { k.root.Send(k.domains[name], wakeUp{}) }
 
 // wakeAll is WakeUp, before anything that comes in later.
-func (d *domain) wakeAll(ctx actor.Context) { d.wake(ctx, slices.Sorted(maps.Keys(d.parked))) }
+func (d *domain) wakeAll(ctx actor.Context) {
+	d.wake(ctx, slices.Sorted(maps.Keys(d.parked)))
+	d.hear()
+}
 
 // hangUp ends the waiting of a connection's calls. One that has not come to its turn yet will not wait.
 func (d *domain) hangUp(ctx actor.Context, conn string) {
-	for _, b := range d.queue {
-		if b.alone && b.calls[0].Caller.Conn == conn {
-			b.calls[0].Final = true
-		}
-	}
 	for pid := range d.parked {
 		for _, p := range d.take(pid, func(p *parked) bool { return p.batch.calls[0].Caller.Conn == conn }) {
-			d.giveUp(ctx, p.batch)
+			p.batch.sender.giveUp(ctx, d)
+		}
+	}
+	waiting := d.queue
+	if p := d.pended[conn]; p != nil {
+		waiting = slices.Concat(waiting, p.behind)
+	}
+	for _, b := range waiting {
+		if b.calls[0].Caller.Conn == conn {
+			b.sender.final()
 		}
 	}
 	for _, b := range d.unwatch(func(b *batch) bool { return b.calls[0].Caller.Conn == conn }) {
-		d.giveUp(ctx, b)
+		b.sender.giveUp(ctx, d)
 	}
-}
-
-// giveUp ends the waiting of a call.
-func (d *domain) giveUp(ctx actor.Context, b *batch) {
-	if b.follow != nil {
-		ctx.Send(b.replyTo, (*answers)(b)) // nothing came of it, and nothing is to be recorded
-		return
-	}
-	call := &b.calls[0]
-	call.Err = fault.CallCancelled.New("%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
-	d.kernel.keys.settle(call)
-	d.forward(ctx, b)
 }
 
 // stopped ends all waiting: nobody is there any more to be answered.

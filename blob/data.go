@@ -13,7 +13,7 @@ import (
 const maxMediaType = 256
 
 // Data decodes a reference of the scheme data, `[media type][;base64],data`, to at most so many bytes. The media type is
-// text/plain;charset=US-ASCII where it names none. Everything that is wrong with it is InvalidInput; no error repeats it.
+// text/plain;charset=US-ASCII where it names none. Everything that is wrong with it is BlobInvalid, or BlobTooLarge; no error repeats it.
 func Data(p schema.BlobPointer, most int64) (mediaType string, data []byte, err error) {
 	head, body, ok := strings.Cut(p.Path, ",")
 	if p.Scheme != "data" || !ok || p.Authority != "" || p.Query != "" || p.Fragment != "" {
@@ -24,7 +24,7 @@ func Data(p schema.BlobPointer, most int64) (mediaType string, data []byte, err 
 	}
 	// An escape is three bytes for one, base64 four for three, and both may be there.
 	if int64(len(body))/4 > most {
-		return "", nil, tooMuch(most)
+		return "", nil, tooLarge("what the reference holds", most)
 	}
 	text, uerr := url.PathUnescape(body)
 	if uerr != nil {
@@ -37,7 +37,7 @@ func Data(p schema.BlobPointer, most int64) (mediaType string, data []byte, err 
 		}
 	}
 	if int64(len(data)) > most {
-		return "", nil, tooMuch(most)
+		return "", nil, tooLarge("what the reference holds", most)
 	}
 	return mediaType, data, nil
 }
@@ -61,8 +61,4 @@ func media(head string) (mediaType, encoding string, err error) {
 		return "", "", invalid("the reference's media type must be of the form type/subtype;parameter=value")
 	}
 	return unescaped, encoding, nil
-}
-
-func tooMuch(most int64) *schema.Error {
-	return invalid("what the reference holds must not be larger than %d bytes", most)
 }

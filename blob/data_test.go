@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestData(t *testing.T) {
@@ -63,7 +64,11 @@ func TestDataRefuses(t *testing.T) {
 			t.Errorf("%.40q gave %q", p.Path, data)
 			continue
 		}
-		want(t, err, schema.InvalidInput, "Invalid input: ")
+		id := fault.BlobInvalid
+		if _, data, _ := strings.Cut(p.Path, ","); len(data) > 100 {
+			id = fault.BlobTooLarge
+		}
+		want(t, err, id, "Invalid input: ")
 		if strings.Contains(err.Error(), "hush") {
 			t.Errorf("repeats it: %v", err)
 		}
@@ -78,7 +83,7 @@ func FuzzData(f *testing.F) {
 	f.Fuzz(func(t *testing.T, path string) {
 		media, data, err := blob.Data(schema.BlobPointer{Scheme: "data", Path: path}, 64)
 		if err != nil {
-			want(t, err, schema.InvalidInput)
+			want(t, err, fault.InvalidInput)
 			return
 		}
 		if len(data) > 64 || media == "" {

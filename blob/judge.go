@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // settle is longer than the steps in which file systems count time. A file that was changed longer ago shows any change to
@@ -96,7 +96,7 @@ func (f folder) patiently(file *os.File, name string, wait time.Duration) (fs.Fi
 		info, err = f.judge(file, name)
 	}
 	if err == errYoung { //nolint:errorlint // as above
-		err = schema.Errorf(schema.Conflict, "the file that the reference names is being changed: wait until it is whole, then try again")
+		err = fault.BlobChanging.New("the file that the reference names is being changed: wait until it is whole, then try again")
 	}
 	return info, err
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/blob"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // A link that is there only while the name is looked at is told by the file's ctime, though the file has one name whenever
@@ -62,7 +62,7 @@ func TestYoung(t *testing.T) {
 	for deadline := time.Now().Add(30 * time.Second); !conflict && time.Now().Before(deadline); {
 		must(t, os.WriteFile(name, []byte("younger"), 0o600))
 		if _, err := hasty.Open(own, file(name)); err != nil { // this process may have been stopped in between
-			want(t, err, schema.Conflict, "try again")
+			want(t, err, fault.BlobChanging, "try again")
 			conflict = true
 		}
 	}
@@ -82,5 +82,5 @@ func TestForeignOwner(t *testing.T) {
 		t.Skip("files cannot be given away here:", err)
 	}
 	_, err := s.Open(own, file(name))
-	want(t, err, schema.Forbidden)
+	want(t, err, fault.BlobForbidden)
 }

@@ -102,10 +102,9 @@ func (r *Reader) Read(p []byte) (int, error) { return r.rest.Read(p) }
 // Close lets go of the blob. It may be called more than once.
 func (r *Reader) Close() error { return r.close() }
 
-// Open opens the blob that a reference of the origin names (MESSAGE 4.3.2). Errors wrap a *schema.Error where a client may
-// see them: NotFound for what is not there or another origin's, Forbidden for what lies elsewhere or is no regular file of
-// ours, InvalidInput for what is no reference or is larger than a blob may be, Conflict for a file that somebody is still
-// writing. A file that another program has put there a moment ago takes some 25 ms.
+// Open opens the blob that a reference of the origin names (MESSAGE 4.3.2). Errors wrap a fault where a client may see
+// them: BlobNotFound for what is not there or another origin's, BlobForbidden for what lies elsewhere or is no regular file of
+// ours, BlobInvalid, BlobTooLarge, and BlobChanging for a file that somebody is still writing. A file that another program has put there a moment ago takes some 25 ms.
 func (s *Store) Open(origin string, p schema.BlobPointer) (*Reader, error) {
 	in, name, err := s.parse(origin, p)
 	if err != nil {
@@ -145,7 +144,7 @@ func (s *Store) open(in, name string) (*Reader, error) {
 		return nil, err
 	}
 	if info.Size() > s.limits.FileBytes {
-		return nil, errors.Join(invalid("the blob must not be larger than %d bytes", s.limits.FileBytes), f.Close())
+		return nil, errors.Join(tooLarge("the blob", s.limits.FileBytes), f.Close())
 	}
 	s.mu.Lock()
 	s.learn(path.Join(in, name), info.Size(), s.now())
@@ -166,7 +165,7 @@ func (s *Store) Retain(origin string, p schema.BlobPointer) (release func(), err
 	return sync.OnceFunc(func() { s.release(path.Join(in, name)) }), nil
 }
 
-// Read returns what a reference of the scheme file or data names, at most so many bytes of it: more is InvalidInput. Other
+// Read returns what a reference of the scheme file or data names, at most so many bytes of it: more is BlobTooLarge. Other
 // errors are those of Open and Data. What lies behind an https reference is not the store's.
 func (s *Store) Read(origin string, p schema.BlobPointer, most int64) ([]byte, error) {
 	switch p.Scheme {
@@ -183,10 +182,10 @@ func (s *Store) Read(origin string, p schema.BlobPointer, most int64) ([]byte, e
 	return ReadAll(r, most)
 }
 
-// ReadAll reads a blob of at most so many bytes, more is InvalidInput, and closes it.
+// ReadAll reads a blob of at most so many bytes, more is BlobTooLarge, and closes it.
 func ReadAll(r *Reader, most int64) ([]byte, error) {
 	if r.Size() > most {
-		return nil, errors.Join(invalid("what the reference names must not be larger than %d bytes", most), r.Close())
+		return nil, errors.Join(tooLarge("what the reference names", most), r.Close())
 	}
 	data, err := io.ReadAll(r)
 	return data, errors.Join(err, r.Close())

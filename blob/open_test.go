@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // A reference of another origin is not found, in the very words that one to nothing gets.
@@ -24,7 +25,7 @@ func TestOrigins(t *testing.T) {
 		nothing := blobs[other]
 		nothing.Path = nothing.Path[:len(nothing.Path)-1]
 		_, absent := s.Open(asks, nothing)
-		want(t, absent, schema.NotFound)
+		want(t, absent, fault.BlobNotFound)
 		for owner, p := range blobs {
 			text, err := read(t, s, asks, p)
 			if asks == owner {
@@ -37,9 +38,9 @@ func TestOrigins(t *testing.T) {
 				t.Errorf("%s asks for what is %s's: %q, %v; for nothing: %v", asks, owner, text, err, absent)
 			}
 			_, err = s.Retain(asks, p)
-			want(t, err, schema.NotFound)
+			want(t, err, fault.BlobNotFound)
 			_, err = s.Read(asks, p, 1000)
-			want(t, err, schema.NotFound)
+			want(t, err, fault.BlobNotFound)
 		}
 		// Nor can the folder be asked for.
 		_, err := s.Open(asks, file(filepath.Dir(blobs[other].Path)))
@@ -82,49 +83,49 @@ func TestRefused(t *testing.T) {
 		t.Fatalf("%q, %v", text, err)
 	}
 	for name, tc := range map[string]struct {
-		p     schema.BlobPointer
-		class schema.Class
+		p  schema.BlobPointer
+		id fault.ID
 	}{
-		"outside":       {file(secret), schema.Forbidden},
-		"beside":        {file(filepath.Join(beside, "x")), schema.Forbidden},
-		"directory":     {file(dir), schema.Forbidden},
-		"root":          {file("/"), schema.Forbidden},
-		"device":        {file("/dev/zero"), schema.Forbidden},
-		"proc":          {file("/proc/self/environ"), schema.Forbidden},
-		"up":            {file(dir + "/../hush"), schema.InvalidInput},
-		"dot":           {file(dir + "/./real"), schema.InvalidInput},
-		"slashes":       {file(dir + "//real"), schema.InvalidInput},
-		"slash":         {file(dir + "/real/"), schema.InvalidInput},
-		"nul":           {file(dir + "/real\x00hush"), schema.InvalidInput},
-		"relative":      {file("hush"), schema.Forbidden},
-		"empty":         {file(""), schema.InvalidInput},
-		"authority":     {schema.BlobPointer{Scheme: "file", Path: real, Authority: "hush"}, schema.InvalidInput},
-		"query":         {schema.BlobPointer{Scheme: "file", Path: real, Query: "hush"}, schema.InvalidInput},
-		"fragment":      {schema.BlobPointer{Scheme: "file", Path: real, Fragment: "hush"}, schema.InvalidInput},
-		"https":         {schema.BlobPointer{Scheme: "https", Path: real, Authority: "hush"}, schema.InvalidInput},
-		"none":          {schema.BlobPointer{Path: real}, schema.InvalidInput},
-		"data":          {schema.BlobPointer{Scheme: "data", Path: ",hush"}, schema.InvalidInput},
-		"missing":       {file(at("hush-none")), schema.NotFound},
-		"hidden":        {file(at(".hush")), schema.NotFound},
-		"nested":        {file(at("hush-dir/x")), schema.NotFound},
-		"long":          {file(at(strings.Repeat("hush", 100))), schema.NotFound},
-		"below a file":  {file(at("real/x")), schema.NotFound},
-		"link in":       {file(at("hush-in")), schema.Forbidden},
-		"link out":      {file(at("hush-out")), schema.Forbidden},
-		"link up":       {file(at("hush-up")), schema.Forbidden},
-		"loop":          {file(at("hush-loop")), schema.Forbidden},
-		"dangling":      {file(at("hush-dangling")), schema.NotFound},
-		"hard link":     {file(at("hush-hard")), schema.Forbidden},
-		"folder":        {file(at("hush-dir")), schema.Forbidden},
-		"pipe":          {file(at("hush-pipe")), schema.Forbidden},
-		"large":         {file(at("hush-large")), schema.InvalidInput},
-		"other's name":  {file(at("o-" + strings.Repeat("0", 32))), schema.NotFound},
-		"other's below": {file(at("o-" + strings.Repeat("0", 32) + "/x")), schema.NotFound},
+		"outside":       {file(secret), fault.BlobForbidden},
+		"beside":        {file(filepath.Join(beside, "x")), fault.BlobForbidden},
+		"directory":     {file(dir), fault.BlobForbidden},
+		"root":          {file("/"), fault.BlobForbidden},
+		"device":        {file("/dev/zero"), fault.BlobForbidden},
+		"proc":          {file("/proc/self/environ"), fault.BlobForbidden},
+		"up":            {file(dir + "/../hush"), fault.BlobInvalid},
+		"dot":           {file(dir + "/./real"), fault.BlobInvalid},
+		"slashes":       {file(dir + "//real"), fault.BlobInvalid},
+		"slash":         {file(dir + "/real/"), fault.BlobInvalid},
+		"nul":           {file(dir + "/real\x00hush"), fault.BlobInvalid},
+		"relative":      {file("hush"), fault.BlobForbidden},
+		"empty":         {file(""), fault.BlobInvalid},
+		"authority":     {schema.BlobPointer{Scheme: "file", Path: real, Authority: "hush"}, fault.BlobInvalid},
+		"query":         {schema.BlobPointer{Scheme: "file", Path: real, Query: "hush"}, fault.BlobInvalid},
+		"fragment":      {schema.BlobPointer{Scheme: "file", Path: real, Fragment: "hush"}, fault.BlobInvalid},
+		"https":         {schema.BlobPointer{Scheme: "https", Path: real, Authority: "hush"}, fault.BlobInvalid},
+		"none":          {schema.BlobPointer{Path: real}, fault.BlobInvalid},
+		"data":          {schema.BlobPointer{Scheme: "data", Path: ",hush"}, fault.BlobInvalid},
+		"missing":       {file(at("hush-none")), fault.BlobNotFound},
+		"hidden":        {file(at(".hush")), fault.BlobNotFound},
+		"nested":        {file(at("hush-dir/x")), fault.BlobNotFound},
+		"long":          {file(at(strings.Repeat("hush", 100))), fault.BlobNotFound},
+		"below a file":  {file(at("real/x")), fault.BlobNotFound},
+		"link in":       {file(at("hush-in")), fault.BlobForbidden},
+		"link out":      {file(at("hush-out")), fault.BlobForbidden},
+		"link up":       {file(at("hush-up")), fault.BlobForbidden},
+		"loop":          {file(at("hush-loop")), fault.BlobForbidden},
+		"dangling":      {file(at("hush-dangling")), fault.BlobNotFound},
+		"hard link":     {file(at("hush-hard")), fault.BlobForbidden},
+		"folder":        {file(at("hush-dir")), fault.BlobForbidden},
+		"pipe":          {file(at("hush-pipe")), fault.BlobForbidden},
+		"large":         {file(at("hush-large")), fault.BlobTooLarge},
+		"other's name":  {file(at("o-" + strings.Repeat("0", 32))), fault.BlobNotFound},
+		"other's below": {file(at("o-" + strings.Repeat("0", 32) + "/x")), fault.BlobNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, err := range []error{second(s.Open(own, tc.p)), second(s.Retain(own, tc.p))} {
-				want(t, err, tc.class)
+				want(t, err, tc.id)
 				if strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "secret") {
 					t.Errorf("repeats it: %v", err)
 				}
@@ -146,9 +147,9 @@ func TestFolderIsNoLink(t *testing.T) {
 	must(t, os.RemoveAll(folder))
 	must(t, os.Symlink(filepath.Base(filepath.Dir(theirs.Path)), folder))
 	_, err := s.Open(third, file(filepath.Join(folder, filepath.Base(theirs.Path))))
-	want(t, err, schema.Forbidden)
+	want(t, err, fault.BlobForbidden)
 	_, err = s.Create(third)
-	want(t, err, schema.Forbidden)
+	want(t, err, fault.BlobForbidden)
 	if text, err := read(t, s, other, theirs); err != nil || text != "theirs" {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -188,8 +189,10 @@ func TestRead(t *testing.T) {
 		{schema.BlobPointer{Scheme: "https", Path: "/", Authority: "example.com"}, 5, ""},
 	} {
 		data, err := s.Read(own, tc.p, tc.most)
-		if tc.want == "" {
-			want(t, err, schema.InvalidInput)
+		if tc.want == "" && tc.p.Scheme == "https" {
+			want(t, err, fault.BlobInvalid)
+		} else if tc.want == "" {
+			want(t, err, fault.BlobTooLarge)
 		} else if err != nil || string(data) != tc.want {
 			t.Errorf("%q, %v, want %q", data, err, tc.want)
 		}

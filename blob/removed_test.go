@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/blob"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // A store whose directory was removed makes it again: what was in it is gone, and what comes is kept. It does so for who writes,
@@ -56,7 +56,7 @@ func TestRemovedDirectory(t *testing.T) {
 			}
 			all.Wait()
 			_, err := s.Open(own, gone)
-			want(t, err, schema.NotFound)
+			want(t, err, fault.BlobNotFound)
 			if info, err := os.Stat(dir); err != nil || info.Mode() != fs.ModeDir|0o700 {
 				t.Errorf("the directory is %v, %v", info, err)
 			}

@@ -93,7 +93,7 @@ func (s *Store) OpenFor(pid int64, origin string, p schema.BlobPointer) (*Reader
 		return nil, explain("open blob", err)
 	}
 	if info.Size() > s.limits.FileBytes {
-		return nil, errors.Join(invalid("the blob must not be larger than %d bytes", s.limits.FileBytes), file.Close())
+		return nil, errors.Join(tooLarge("the blob", s.limits.FileBytes), file.Close())
 	}
 	r := &Reader{f: file, size: info.Size(), close: file.Close}
 	r.rest.R, r.rest.N = file, info.Size()

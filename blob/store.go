@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Options are the settings of a Store; 0 stands for the default.
@@ -232,6 +232,6 @@ func (s *Store) release(path string) {
 	}
 }
 
-func errClosed() *schema.Error {
-	return schema.Errorf(schema.Unavailable, "the kernel is shutting down")
+func errClosed() *fault.Fault {
+	return fault.KernelStopping.New("the kernel is shutting down")
 }

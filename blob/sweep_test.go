@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // sweep checks what a sweep removes.
@@ -46,11 +47,11 @@ func TestSweep(t *testing.T) {
 	c.advance(1)
 	sweep(t, s, 1, 5)
 	_, err = s.Open(own, first)
-	want(t, err, schema.NotFound)
+	want(t, err, fault.BlobNotFound)
 	c.advance(30 * time.Minute)
 	sweep(t, s, 1, 5)
 	_, err = s.Open(other, later)
-	want(t, err, schema.NotFound)
+	want(t, err, fault.BlobNotFound)
 	if u := s.Usage(); u != (blob.Usage{Files: 2, Bytes: 10}) {
 		t.Errorf("%+v", u)
 	}
@@ -126,7 +127,7 @@ func TestSweepLearns(t *testing.T) {
 	must(t, os.WriteFile(dropped, make([]byte, 16), 0o600))
 	sweep(t, s, 0, 0)
 	_, err := s.Put(own, strings.NewReader("a"))
-	want(t, err, schema.Insufficient)
+	want(t, err, fault.BlobNoRoom)
 	must(t, os.Truncate(dropped, 15))
 	sweep(t, s, 0, 0)
 	gone := put(t, s, own, "a").Pointer
@@ -193,7 +194,7 @@ func TestNewStart(t *testing.T) {
 	}
 	for origin, p := range stale {
 		_, err := s.Open(origin, p)
-		want(t, err, schema.NotFound)
+		want(t, err, fault.BlobNotFound)
 	}
 	left := []string{"ahead"}
 	for _, p := range fresh {

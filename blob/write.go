@@ -11,6 +11,7 @@ import (
 	"path"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Blob is what was written.
@@ -35,8 +36,7 @@ type Writer struct {
 // errEnded is the state of a writer after Commit or Abort.
 var errEnded = errors.New("the blob was ended")
 
-// Create begins a blob of an origin. Errors wrap a *schema.Error where a client may see them: Insufficient where there is no
-// room.
+// Create begins a blob of an origin. Errors wrap a fault where a client may see them: BlobNoRoom where there is no room.
 func (s *Store) Create(origin string) (*Writer, error) {
 	if err := s.reserve(1, 0); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (w *Writer) open() error {
 func (w *Writer) temp() string { return path.Join(w.in, newPrefix+w.name) }
 
 // Write appends to the blob. Once it has failed the blob cannot be committed. A blob over its limit, a quota that is
-// exhausted and a full disk are Insufficient.
+// exhausted and a full disk are BlobNoRoom.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
@@ -92,7 +92,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 func (w *Writer) write(p []byte) (int, error) {
 	if most := w.store.limits.FileBytes; w.size+int64(len(p)) > most {
-		return 0, schema.Errorf(schema.Insufficient, "a blob holds at most %d bytes: ask for less, or raise the limit of the kernel", most)
+		return 0, fault.BlobNoRoom.New("a blob holds at most %d bytes: ask for less, or raise the limit of the kernel", most)
 	}
 	if err := w.store.reserve(0, int64(len(p))); err != nil {
 		return 0, err

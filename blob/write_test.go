@@ -15,6 +15,7 @@ import (
 
 	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // A blob is what was written, in a file of its own that nobody else may read, under a reference that schema takes as it is.
@@ -31,7 +32,7 @@ func TestWrite(t *testing.T) {
 		}
 		for _, name := range tree(t, dir) {
 			if _, err := s.Open(origin, file(filepath.Join(dir, name))); !strings.Contains(name, "o-") || strings.Contains(name, "/") {
-				want(t, err, schema.NotFound)
+				want(t, err, fault.BlobNotFound)
 			}
 		}
 		b, err := w.Commit()
@@ -104,11 +105,11 @@ func TestAbort(t *testing.T) {
 	_, err = io.WriteString(w, strings.Repeat("a", 10))
 	must(t, err)
 	_, err = io.WriteString(w, "b")
-	want(t, err, schema.Insufficient, "at most 10 bytes")
+	want(t, err, fault.BlobNoRoom, "at most 10 bytes")
 	_, err = io.WriteString(w, "")
-	want(t, err, schema.Insufficient)
+	want(t, err, fault.BlobNoRoom)
 	_, err = w.Commit()
-	want(t, err, schema.Insufficient)
+	want(t, err, fault.BlobNoRoom)
 	empty()
 	put(t, s, own, strings.Repeat("a", 10))
 }
@@ -128,7 +129,7 @@ func TestQuota(t *testing.T) {
 				if err == nil {
 					committed.Add(b.Size)
 				} else {
-					want(t, err, schema.Insufficient, "raise the limit")
+					want(t, err, fault.BlobNoRoom, "raise the limit")
 				}
 				u := s.Usage()
 				if u.Bytes > bytes || u.Files > files {
@@ -145,7 +146,7 @@ func TestQuota(t *testing.T) {
 	left := bytes - s.Usage().Bytes
 	if s.Usage().Files < files {
 		_, err := s.Put(own, strings.NewReader(strings.Repeat("a", int(left)+1)))
-		want(t, err, schema.Insufficient)
+		want(t, err, fault.BlobNoRoom)
 		put(t, s, own, strings.Repeat("a", int(left)))
 		if u := s.Usage(); u.Bytes != bytes {
 			t.Errorf("%+v, want all", u)
@@ -175,7 +176,7 @@ func TestQuotaExact(t *testing.T) {
 						fit.Add(1)
 						return
 					}
-					want(t, err, schema.Insufficient)
+					want(t, err, fault.BlobNoRoom)
 				})
 			}
 			all.Wait()
@@ -198,19 +199,19 @@ func TestClosed(t *testing.T) {
 	must(t, s.Close())
 	must(t, s.Close())
 	_, err = w.Commit()
-	want(t, err, schema.Unavailable)
+	want(t, err, fault.KernelStopping)
 	if text, err := io.ReadAll(r); err != nil || string(text) != "abc" {
 		t.Errorf("%q, %v", text, err)
 	}
 	must(t, r.Close())
 	_, err = s.Create(own)
-	want(t, err, schema.Unavailable)
+	want(t, err, fault.KernelStopping)
 	_, err = s.Open(own, b.Pointer)
-	want(t, err, schema.Unavailable)
+	want(t, err, fault.KernelStopping)
 	_, err = s.Retain(own, b.Pointer)
-	want(t, err, schema.Unavailable)
+	want(t, err, fault.KernelStopping)
 	_, err = s.Sweep()
-	want(t, err, schema.Unavailable)
+	want(t, err, fault.KernelStopping)
 }
 
 // A directory that others could change or look into is refused.

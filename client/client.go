@@ -28,6 +28,7 @@ type Client struct {
 	over    error // why nothing more can be sent; nil as long as it can
 	fault   error // an error that answers no message of ours: why the kernel hung up
 	out     []byte
+	heard   *heard  // nil: events are of no interest
 	pending []*call // sent or about to be, not answered, in that order
 	stamps  *schema.Stamper
 
@@ -89,8 +90,8 @@ func (c *Client) Call(ctx context.Context, kind schema.Kind, typ string, data []
 }
 
 // Do sends m, a command or a query, as an OsMessage and returns its answer, whose data is the caller's to keep. An id and
-// a timestamp that m lacks are made. It returns a *KernelError where the kernel answered with an error, the cause of
-// ctx's end, or an error that wraps ErrHungUp, ErrClosed or ErrBusy; the last is the only one which tells that nothing
+// a timestamp that m lacks are made. It returns the kernel's fault where it answered with an error (Answered), the cause
+// of ctx's end, a fault.DaemonHungUp, or an error that wraps ErrClosed or ErrBusy; the last is the only one which tells that nothing
 // was run. What the kernel kept beside an answer that is too long for a line is read, and stands in its place.
 func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, error) {
 	if m.Kind != schema.KindCommand && m.Kind != schema.KindQuery {

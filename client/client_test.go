@@ -12,6 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -61,15 +62,15 @@ func TestKernelError(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
 	_, err := c.Call(bounded(t), schema.KindQuery, "No.Such", nil)
-	var fault *client.KernelError
-	if !errors.As(err, &fault) {
+	failure := client.Answered(err)
+	if failure == nil {
 		t.Fatalf("error %v, want a KernelError", err)
 	}
-	if fault.Code != 404 || fault.Type != "No.Such" || fault.Message != "no such syscall" {
-		t.Errorf("error %+v", fault)
+	if failure.Code() != 404 || failure.Message != "no such syscall" {
+		t.Errorf("error %+v", failure)
 	}
-	if fault.Cause == nil || fault.Cause.Message != "nobody registered it" || fault.Cause.Cause != nil {
-		t.Errorf("cause %+v", fault.Cause)
+	if failure.Cause == nil || failure.Cause.Message != "nobody registered it" || failure.Cause.Cause != nil {
+		t.Errorf("cause %+v", failure.Cause)
 	}
 	if got, want := err.Error(), "no such syscall: nobody registered it"; got != want {
 		t.Errorf("text %q, want %q", got, want)
@@ -84,8 +85,8 @@ func TestKernelErrorOfAnotherForm(t *testing.T) {
 		}
 	})
 	_, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil)
-	var fault *client.KernelError
-	if !errors.As(err, &fault) || fault.Code != 500 || !strings.Contains(fault.Message, `"broken"`) {
+	failure := client.Answered(err)
+	if failure == nil || failure.Code() != 500 || !strings.Contains(failure.Message, `"broken"`) {
 		t.Errorf("error %v, want a KernelError 500 that shows the data", err)
 	}
 }
@@ -113,8 +114,8 @@ func TestErrorWithoutCausation(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
 	_, err := c.Call(bounded(t), schema.KindQuery, "A.B", fmt.Appendf(nil, "%q", strings.Repeat("x", schema.MaxLine)))
-	var fault *client.KernelError
-	if !errors.As(err, &fault) || fault.Code != 413 {
+	failure := client.Answered(err)
+	if failure == nil || failure.Code() != 413 {
 		t.Fatalf("error %v, want the kernel's 413", err)
 	}
 	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
@@ -157,8 +158,8 @@ func TestHungUp(t *testing.T) {
 	t.Parallel()
 	c := connected(t, func(conn *unixsock.Conn) { _, _ = conn.Next() })
 	for range 2 { // while it happens, and after it
-		if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrHungUp) {
-			t.Errorf("error %v, want ErrHungUp", err)
+		if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); !errors.Is(err, fault.DaemonHungUp) {
+			t.Errorf("error %v, want fault.DaemonHungUp", err)
 		}
 	}
 }
@@ -172,8 +173,8 @@ func TestSentAway(t *testing.T) {
 			`"metadata":{"id":"1","timestamp":1,"causation":"the reply"}}`+"\n")
 	})
 	_, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil)
-	var fault *client.KernelError
-	if !errors.As(err, &fault) || fault.Code != 401 {
+	failure := client.Answered(err)
+	if failure == nil || failure.Code() != 401 {
 		t.Errorf("error %v, want the kernel's 401", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -54,8 +55,8 @@ func (d *dialer) greet(ctx context.Context, nc *net.UnixConn) (*Client, error) {
 
 // loginFailed says what the failure of a confirmation means.
 func (d *dialer) loginFailed(err error) error {
-	refusal, ok := errors.AsType[*KernelError](err)
-	if !ok || refusal.Code != 401 {
+	refusal := Answered(err)
+	if refusal == nil || refusal.Kind != fault.Unauthenticated {
 		return err
 	}
 	if over := d.login.refused(refusal); over != nil {
@@ -87,12 +88,12 @@ func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 	if err != nil {
 		return 0, errors.Join(fmt.Errorf("wait for the kernel to accept the key: %w", err), writeErr)
 	}
-	m, fault := schema.Decode(line, schema.OsMessage)
+	m, failure := schema.Decode(line, schema.OsMessage)
 	switch {
-	case fault != nil:
-		return 0, fmt.Errorf("read answer to a login: %w", fault)
+	case failure != nil:
+		return 0, fmt.Errorf("read answer to a login: %w", failure)
 	case m.Kind == schema.KindError && m.Meta.Causation != ping.Meta.ID:
-		return 0, newKernelError(&m)
+		return 0, answerOf(&m)
 	}
 	return pidIn(line), nil
 }

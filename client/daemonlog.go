@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -28,7 +29,7 @@ func openLog(path string) (*daemonLog, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &unixsock.UnsafeError{Path: path, Problem: "is not a regular file", Remedy: "move it out of the way"}
+		err = fault.Unsafe(path, "is not a regular file", "move it out of the way")
 	}
 	if err == nil {
 		err = file.Chmod(0o600)

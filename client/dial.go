@@ -10,6 +10,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -23,10 +24,10 @@ type dialer struct {
 }
 
 // Dial connects to the kernel that o names, starts it first if need be and o says how, and goes through the prologue
-// (BRIDGE 4.5.2). It returns an *UnreachableError, a *LoginError, or the cause of ctx's end.
+// (BRIDGE 4.5.2). It returns a fault.DaemonUnreachable, a fault.AuthLogin, or the cause of ctx's end.
 func Dial(ctx context.Context, o Options) (*Client, error) {
 	d := &dialer{options: o, places: o.places()}
-	spent := fmt.Errorf("%w within %v", ErrNoAnswer, o.patience())
+	spent := noAnswer(o.patience())
 	patient := newPatience(ctx, o.patience(), spent)
 	defer patient.done()
 	d.login = &login{keys: o.Keys, socket: d.places.KernelSocket, rest: patient.rest}
@@ -48,16 +49,16 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		return c, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
-	case errors.As(err, new(*LoginError)):
+	case errors.Is(err, fault.AuthLogin):
 		return nil, err
-	case patient.Err() == nil || errors.As(err, new(*LaunchError)):
+	case patient.Err() == nil || errors.Is(err, fault.DaemonLaunch):
 		// err says it all
 	case d.last != nil:
 		err = fmt.Errorf("%w: %w", spent, d.last)
 	default:
 		err = spent
 	}
-	return nil, &UnreachableError{Socket: d.places.KernelSocket, Err: err}
+	return nil, unreachable(d.places.KernelSocket, err)
 }
 
 // pace is how long to wait between attempts. It only paces those who wait for somebody else: a daemon that goes, or a
@@ -80,7 +81,7 @@ func (d *dialer) attempt(ctx context.Context) (*Client, error) {
 	case !absent(err):
 		return nil, judge(err)
 	case d.options.Spawn == nil:
-		return nil, backoff.Permanent(ErrNotRunning)
+		return nil, backoff.Permanent(errNotRunning)
 	}
 	c, err = d.spawn(ctx)
 	if err != nil {
@@ -97,13 +98,13 @@ func absent(err error) bool {
 // judge marks err as permanent unless it is one that passes: somebody else is starting a daemon or is one already, a
 // daemon hung up before its prologue, as it does when it is shutting down, or there is another key to show.
 func judge(err error) error {
-	if errors.As(err, new(*LoginError)) { // whatever lies behind it, such as an ssh-agent that hung up
+	if errors.Is(err, fault.AuthLogin) { // whatever lies behind it, such as an ssh-agent that hung up
 		return backoff.Permanent(err)
 	}
-	if said, ok := errors.AsType[*KernelError](err); ok && said.Code == 503 { // shutting down, or too many wait to log in
+	if said := Answered(err); said != nil && said.Kind == fault.Unavailable { // shutting down, or too many wait to log in
 		return err
 	}
-	passes := absent(err) || errors.Is(err, unixsock.ErrLocked) || errors.Is(err, errLocked) || errors.Is(err, errRunning) ||
+	passes := absent(err) || errors.Is(err, fault.PlaceLocked) || errors.Is(err, errLocked) || errors.Is(err, errRunning) ||
 		errors.Is(err, errNextKey) ||
 		errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 	if passes {
@@ -118,7 +119,7 @@ func (d *dialer) spawn(ctx context.Context) (c *Client, err error) {
 		return nil, err
 	}
 	lock, err := unixsock.AcquireLock(spawnLock(d.places))
-	if errors.Is(err, unixsock.ErrLocked) {
+	if errors.Is(err, fault.PlaceLocked) {
 		return nil, fmt.Errorf("another client is starting a daemon: %w", err)
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -29,9 +30,8 @@ func TestDialNotRunning(t *testing.T) {
 		places := tempPlaces(t)
 		prepare(places)
 		_, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir})
-		var unreachable *client.UnreachableError
-		if !errors.Is(err, client.ErrNotRunning) || !errors.As(err, &unreachable) || unreachable.Socket != places.KernelSocket {
-			t.Errorf("%s: error %v, want ErrNotRunning with the socket", name, err)
+		if !errors.Is(err, fault.DaemonNotRunning) || fault.Of(err).ID != fault.DaemonUnreachable || fault.Of(err).Detail("socket") != places.KernelSocket {
+			t.Errorf("%s: error %v, want fault.DaemonNotRunning with the socket", name, err)
 		}
 	}
 }
@@ -144,9 +144,9 @@ func TestDialSpawnFails(t *testing.T) {
 			t.Parallel()
 			places := tempPlaces(t)
 			_, err := spawned(t, places, mode)
-			var launch *client.LaunchError
-			if !errors.As(err, &launch) || launch.Log != places.Log {
-				t.Fatalf("error %v, want a LaunchError with the log", err)
+			launch := fault.Of(fault.Of(err).Err) // behind the fault.DaemonUnreachable
+			if launch.ID != fault.DaemonLaunch || launch.Detail("log") != places.Log {
+				t.Fatalf("error %v, want fault.DaemonLaunch with the log", err)
 			}
 			for _, part := range want {
 				if !strings.Contains(err.Error(), part) {
@@ -190,9 +190,8 @@ func TestDialPatience(t *testing.T) {
 	t.Parallel()
 	places := tempPlaces(t)
 	_, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir, Spawn: fake(t, "hang"), Patience: time.Second})
-	var launch *client.LaunchError
-	if !errors.As(err, &launch) || !errors.Is(err, client.ErrNoAnswer) || !strings.Contains(err.Error(), "within 1s") {
-		t.Errorf("error %v, want a LaunchError that names the time", err)
+	if !errors.Is(err, fault.DaemonLaunch) || !errors.Is(err, fault.DaemonNoAnswer) || !strings.Contains(err.Error(), "within 1s") {
+		t.Errorf("error %v, want fault.DaemonLaunch that names the time", err)
 	}
 	noneLeft(t, places)
 }
@@ -260,9 +259,8 @@ func TestDialRefuses(t *testing.T) {
 			must(t, unixsock.EnsurePrivateDir(places.Dir))
 			prepare(places)
 			_, err := spawned(t, places, "serve")
-			var unreachable *client.UnreachableError
-			if !errors.As(err, &unreachable) {
-				t.Errorf("error %v, want an UnreachableError", err)
+			if !errors.Is(err, fault.DaemonUnreachable) {
+				t.Errorf("error %v, want fault.DaemonUnreachable", err)
 			}
 			if _, err := os.Stat(starts(places.Dir)); err == nil {
 				t.Error("a daemon was started")

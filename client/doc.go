@@ -19,6 +19,8 @@
 //
 // # What it does not promise
 //
-//   - That a command was not run when its Do returned an error that is no *KernelError: the connection may have ended
+//   - That a command was not run when its Do returned an error that is no answer (Answered): the connection may have ended
 //     between the command and its answer. An idempotency key makes sending it again safe.
 package client
+
+import ()

@@ -8,7 +8,7 @@ import (
 )
 
 // What the log has to say is quoted, and nothing is said twice.
-func TestLaunchError(t *testing.T) {
+func TestLaunchFailed(t *testing.T) {
 	t.Parallel()
 	why := errors.New(`open journal: it has "holes"`)
 	const reason = `start daemon: open journal: it has "holes"`
@@ -22,7 +22,7 @@ func TestLaunchError(t *testing.T) {
 		{"something else", []string{"killed"}, reason + "; the last lines of /r/kernel.log:\n  killed"},
 		{"the reason and more", []string{"killed", why.Error()}, reason + "; the last lines of /r/kernel.log:\n  killed\n  " + why.Error()},
 	} {
-		if got := (&client.LaunchError{Err: why, Log: "/r/kernel.log", Tail: tt.tail}).Error(); got != tt.want {
+		if got := client.LaunchFailed(why, "/r/kernel.log", tt.tail).Error(); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}

@@ -8,6 +8,9 @@ import (
 // KindOf is what a stream counts a frame as.
 var KindOf = kindOf
 
+// LaunchFailed is the fault of a start that failed.
+var LaunchFailed = launchFailed
+
 // Patience is how long Dial waits.
 type Patience struct{ *patience }
 

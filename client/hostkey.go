@@ -25,21 +25,21 @@ func (o Options) SocketName() (string, error) {
 }
 
 // HostKey asks the running kernel for its host key, which it proves to hold, without logging in: whether the key is the one
-// that is known is not asked. It is zero for a kernel in open mode. The error is an *UnreachableError where none runs.
+// that is known is not asked. It is zero for a kernel in open mode. The error is a fault.DaemonUnreachable where none runs.
 func HostKey(ctx context.Context, o Options) (key sshauth.PublicKey, err error) {
 	socket := o.places().KernelSocket
-	ctx, cancel := context.WithTimeoutCause(ctx, o.patience(), fmt.Errorf("%w within %v", ErrNoAnswer, o.patience()))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.patience(), noAnswer(o.patience()))
 	defer cancel()
 	nc, err := unixsock.Dial(ctx, socket)
 	if err != nil {
 		if absent(err) {
-			err = ErrNotRunning
+			err = errNotRunning
 		}
-		return key, &UnreachableError{Socket: socket, Err: err}
+		return key, unreachable(socket, err)
 	}
 	defer func() { err = errors.Join(err, nc.Close()) }()
 	if _, err := unixsock.PeerOf(nc); err != nil {
-		return key, &UnreachableError{Socket: socket, Err: err}
+		return key, unreachable(socket, err)
 	}
 	conn, err := unixsock.NewConn(nc, schema.OsMessage, maxAnswer)
 	if err != nil {
@@ -52,7 +52,7 @@ func HostKey(ctx context.Context, o Options) (key sshauth.PublicKey, err error) 
 	err = unixsock.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) (_ []byte, err error) {
 		l := sshauth.Login{Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now}
 		if key, err = l.Host(offer, issued); err != nil {
-			return nil, &LoginError{Socket: socket, Err: err}
+			return nil, loginFailed(socket, nil, nil, err)
 		}
 		return nil, errSeen
 	})

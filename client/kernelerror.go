@@ -1,65 +1,35 @@
 package client
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// KernelError is the kernel's own error: the answer to a message that it did not carry out (MESSAGE 4.2.6).
-type KernelError struct {
-	Type    string // of the message that it answers; Validation.Failed where the kernel could not read that
-	Code    int    // an HTTP status, 400 to 599
-	Message string
-	Cause   *KernelError // what lies behind it, where the kernel says so
-}
+// errAnswered lies behind each fault that a kernel answered with.
+var errAnswered = errors.New("answered by the kernel")
 
-// Error returns the message followed by the messages of its causes.
-func (e *KernelError) Error() string {
-	if e.Cause == nil {
-		return e.Message
+// Answered returns the fault in err's chain that is the kernel's answer to a message that it did not carry out (MESSAGE 4.2.6);
+// nil where there is none.
+func Answered(err error) *fault.Fault {
+	f, ok := errors.AsType[*fault.Fault](err)
+	for ok && f.Err != errAnswered {
+		f, ok = errors.AsType[*fault.Fault](errors.Join(f.Unwrap()...))
 	}
-	return e.Message + ": " + e.Cause.Error()
+	return f
 }
 
-// Unwrap returns the cause.
-func (e *KernelError) Unwrap() error {
-	if e.Cause == nil {
-		return nil
+// AsAnswered marks what a kernel said that was asked otherwise than over its socket.
+func AsAnswered(f *fault.Fault) *fault.Fault { return f.Wrap(errAnswered) }
+
+// answerOf reads the error m. Data of another form than MESSAGE 4.2.6 allows is shown as it is: it is still an error, and
+// hiding it would help nobody.
+func answerOf(m *schema.Message) *fault.Fault {
+	f, err := schema.DecodeErrorData(m.Data)
+	if err != nil || f.Message == "" {
+		f = fault.KernelInternal.New("error of an unknown form: %s", m.Data)
 	}
-	return e.Cause
-}
-
-// NewKernelError is the error of a kernel that was asked otherwise than over its socket.
-func NewKernelError(typ string, e *schema.Error) *KernelError {
-	if e == nil {
-		return nil
-	}
-	return &KernelError{Type: typ, Code: e.Code(), Message: e.Message, Cause: NewKernelError(typ, e.Cause)}
-}
-
-// errorData is the data of an OsMessage error.
-type errorData struct {
-	Code    int64        `json:"code" min:"400" max:"599"`
-	Message string       `json:"message"`
-	Cause   schema.Value `json:"cause,omitzero"`
-}
-
-// newKernelError reads the data of the error m. Data of another form than MESSAGE 4.2.6 allows is shown as it is: it is
-// still an error, and hiding it would help nobody.
-func newKernelError(m *schema.Message) *KernelError {
-	return readKernelError(m.Type, m.Data)
-}
-
-func readKernelError(typ string, data []byte) *KernelError {
-	decoded, err := schema.TypeOf[errorData]().Decode(data)
-	if err != nil {
-		return &KernelError{Type: typ, Code: 500, Message: fmt.Sprintf("error of an unknown form: %s", data)}
-	}
-	d := decoded.(*errorData)
-	e := &KernelError{Type: typ, Code: int(d.Code), Message: d.Message}
-	if len(d.Cause) > 0 && string(d.Cause) != "null" {
-		e.Cause = readKernelError(typ, d.Cause) // the depth of a frame is bounded, so this is
-	}
-	return e
+	f.SetID(fault.ID(m.Meta.Error))
+	return AsAnswered(f)
 }

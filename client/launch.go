@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -25,7 +26,7 @@ type Daemon struct {
 // that it is ready. Nothing but the readiness pipe is inherited: not the terminal, not the working directory, no
 // descriptor above 2, all of which are marked close-on-exec for this process. What it prints goes to the log in dir.
 //
-// It returns a *LaunchError, which wraps the cause of ctx's end if that was the reason, and then the daemon is gone.
+// It returns a fault.DaemonLaunch, which wraps the cause of ctx's end if that was the reason, and then the daemon is gone.
 func Launch(ctx context.Context, command Command, dir string) (*Daemon, error) {
 	places := unixsock.PlacesIn(dir)
 	if err := unixsock.EnsurePrivateDir(places.Dir); err != nil {
@@ -52,7 +53,7 @@ func launch(ctx context.Context, command *Command, places unixsock.Places) (*Dae
 		err = errors.Join(closeErr, d.abort())
 	}
 	if err != nil {
-		return nil, &LaunchError{Err: err, Log: places.Log}
+		return nil, launchFailed(err, places.Log, nil)
 	}
 	if err := awaitReady(ctx, ready); err != nil {
 		return nil, d.explain(ctx, err, log)
@@ -64,7 +65,7 @@ func launch(ctx context.Context, command *Command, places unixsock.Places) (*Dae
 // time to log it, until ctx ends.
 func (d *Daemon) explain(ctx context.Context, err error, log *daemonLog) error {
 	var endErr error
-	if said := new(refusal); errors.As(err, &said) || errors.Is(err, errRunning) || errors.Is(err, errSilent) {
+	if errors.Is(err, fault.DaemonLaunch) || errors.Is(err, errRunning) || errors.Is(err, errSilent) {
 		stop := context.AfterFunc(ctx, func() { _ = d.Kill() }) // fails where it has ended by itself
 		endErr = d.end()
 		stop()
@@ -74,7 +75,7 @@ func (d *Daemon) explain(ctx context.Context, err error, log *daemonLog) error {
 	if errors.Is(err, errSilent) {
 		err = fmt.Errorf("%w (%v)", err, d.cmd.ProcessState)
 	}
-	return &LaunchError{Err: errors.Join(err, endErr), Log: log.path, Tail: log.tail()}
+	return launchFailed(errors.Join(err, endErr), log.path, log.tail())
 }
 
 // daemonCommand is the process to be: in its own session, so that no terminal's end takes it along (BRIDGE 4.5.2).

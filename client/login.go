@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -122,7 +123,7 @@ func rank(keys *sshauth.AuthorizedKeys, s *sshauth.Signer) int {
 
 // refused notes that the kernel refused the key that was shown. It returns nil where there is another to show, else why
 // nobody is let in.
-func (l *login) refused(why *KernelError) *LoginError {
+func (l *login) refused(why *fault.Fault) *fault.Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tried = append(l.tried, Offer{Key: l.answer.Key, From: l.answer.From})
@@ -130,17 +131,17 @@ func (l *login) refused(why *KernelError) *LoginError {
 		l.next++
 		return nil
 	}
-	e := &LoginError{Socket: l.socket, Offered: l.tried, Err: why, Skipped: l.found.Skipped}
+	skipped := slices.Clone(l.found.Skipped)
 	for _, s := range l.found.Signers[l.next+1:] {
-		e.Skipped = append(e.Skipped, fmt.Sprintf("%s was not offered: %d keys are enough, name it with --identity", s.Key().Fingerprint(), maxOffers))
+		skipped = append(skipped, fmt.Sprintf("%s was not offered: %d keys are enough, name it with --identity", s.Key().Fingerprint(), maxOffers))
 	}
-	return e
+	return loginFailed(l.socket, l.tried, skipped, why)
 }
 
-// judge turns what kept us from answering into a *LoginError where it is one: we do not trust the kernel, or have no key.
+// judge tells where what kept us from answering is that we do not trust the kernel, or have no key.
 func (l *login) judge(err error) error {
-	if errors.As(err, new(*sshauth.Error)) || errors.As(err, new(*sshauth.FileError)) {
-		return &LoginError{Socket: l.socket, Offered: l.tried, Err: err}
+	if f, ok := errors.AsType[*fault.Fault](err); ok && (f.ID == fault.PlaceUnsafe || f.ID.Domain() == "auth") {
+		return loginFailed(l.socket, l.tried, nil, err)
 	}
 	return err
 }

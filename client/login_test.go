@@ -22,6 +22,7 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -97,11 +98,11 @@ func (k *keyed) dialAs(t testing.TB, o client.Options) (*client.Client, error) {
 	return c, err
 }
 
-// refusedLogin is the *LoginError that err has to be, for the reason unless that is empty.
-func refusedLogin(t testing.TB, err error, reason sshauth.Reason) *client.LoginError {
+// refusedLogin is the fault.AuthLogin that err has to be, for the reason unless that is empty.
+func refusedLogin(t testing.TB, err error, reason fault.ID) *fault.Fault {
 	t.Helper()
-	e, ok := errors.AsType[*client.LoginError](err)
-	if !ok || reason != "" && !errors.Is(err, &sshauth.Error{Reason: reason}) {
+	e := fault.Of(err)
+	if e.ID != fault.AuthLogin || reason != "" && !errors.Is(err, reason) {
 		t.Fatalf("got %v, want a login refused for %q", err, reason)
 	}
 	return e
@@ -165,11 +166,8 @@ func TestDialTriesKeys(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(k.dir, "authorized_keys"), []byte("# nobody\n"), 0o600))
 	_, err = k.dialAs(t, k.options(""))
 	e := refusedLogin(t, err, "")
-	if len(e.Offered) != 2 {
-		t.Errorf("it offered %v", e.Offered)
-	}
-	var refusal *client.KernelError
-	if !errors.As(err, &refusal) || refusal.Code != 401 {
+	failure := client.Answered(err)
+	if failure == nil || failure.Code() != 401 {
 		t.Errorf("got %v", err)
 	}
 	for _, line := range []string{first, second} {
@@ -182,7 +180,7 @@ func TestDialTriesKeys(t *testing.T) {
 
 	must(t, errors.Join(os.Remove(filepath.Join(dir, ".ssh", "id_rsa")), os.Remove(filepath.Join(dir, ".ssh", "id_ed25519"))))
 	_, err = k.dialAs(t, k.options(""))
-	if e := refusedLogin(t, err, sshauth.NoIdentity); !strings.Contains(e.Error(), "ssh-keygen") || !strings.Contains(e.Error(), sshauth.AcceptedTypes) {
+	if e := refusedLogin(t, err, fault.AuthNoIdentity); !strings.Contains(e.Error(), "ssh-keygen") || !strings.Contains(e.Error(), sshauth.AcceptedTypes) {
 		t.Errorf("the error is %q", e)
 	}
 	t.Setenv("PWOS_IDENTITY", filepath.Join(dir, "named"))
@@ -223,7 +221,7 @@ func TestDialAsksForAPassphrase(t *testing.T) {
 	}
 	o.Keys.Passphrase = nil
 	_, err = k.dialAs(t, o)
-	refusedLogin(t, err, sshauth.BadKeyFile)
+	refusedLogin(t, err, fault.AuthKeyFile)
 }
 
 // serveAgent is an ssh-agent on a socket, whose connections handle serves, until the test ends.
@@ -265,8 +263,8 @@ func TestDialStopsTryingKeys(t *testing.T) {
 	t.Setenv("SSH_AUTH_SOCK", serveAgent(t, func(conn net.Conn) { _ = agent.ServeAgent(keys, conn) }))
 	k := startKeyed(t, "# nobody\n")
 	_, err := k.dialAs(t, k.options(""))
-	if e := refusedLogin(t, err, ""); len(e.Offered) != 6 || len(e.Skipped) != 3 || !strings.Contains(e.Error(), "name it with --identity") || e.Offered[0].From != "ssh-agent" {
-		t.Errorf("it offered %d keys: %v", len(e.Offered), e)
+	if text := refusedLogin(t, err, "").Error(); strings.Count(text, "from ssh-agent)") != 6 || strings.Count(text, "name it with --identity") != 3 {
+		t.Errorf("it offered %q", text)
 	}
 	// One that hangs up is no kernel that does, which would be waited for.
 	t.Setenv("SSH_AUTH_SOCK", serveAgent(t, func(net.Conn) {}))

@@ -15,7 +15,7 @@ const DefaultPatience = 5 * time.Second
 type Options struct {
 	// RuntimeDir is the absolute path of the kernel's runtime directory; empty: RuntimeDir().
 	RuntimeDir string
-	// Spawn starts a daemon where none runs; nil: Dial returns ErrNotRunning instead.
+	// Spawn starts a daemon where none runs; nil: Dial returns a fault.DaemonNotRunning instead.
 	Spawn *Command
 	// Keys say what to show a kernel that wants to know who connects.
 	Keys Keys

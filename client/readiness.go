@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 var (
@@ -18,16 +20,11 @@ var (
 	errSilent = errors.New("it ended before it was ready")
 )
 
-// refusal is the reason that a daemon gave for not starting.
-type refusal struct{ reason string }
-
-func (r *refusal) Error() string { return r.reason }
-
 // maxReadiness bounds the line that a daemon tells, in bytes.
 const maxReadiness = 4 << 10
 
 // awaitReady reads what a starting daemon tells: "READY <pid>", "RUNNING" or "FAILED <reason>", one line. It returns nil
-// for the first, errRunning, errSilent, a *refusal, or the cause of ctx's end.
+// for the first, errRunning, errSilent, a fault.DaemonLaunch with the reason that it gave, or the cause of ctx's end.
 func awaitReady(ctx context.Context, pipe *os.File) error {
 	stop := context.AfterFunc(ctx, func() { _ = pipe.SetReadDeadline(time.Unix(1, 0)) }) // fails when closed: nobody reads
 	defer stop()
@@ -47,7 +44,7 @@ func awaitReady(ctx context.Context, pipe *os.File) error {
 	case "RUNNING":
 		return errRunning
 	case "FAILED":
-		return &refusal{rest}
+		return fault.DaemonLaunch.New("%s", rest)
 	}
 	return fmt.Errorf("it said %q, not that it is ready", strings.TrimSpace(line))
 }

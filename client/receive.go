@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // call is a message that waits for its answer. done is closed when one of answer and err is set.
@@ -22,7 +23,7 @@ func (k *call) outcome() (schema.Message, error) {
 		return schema.Message{}, k.err
 	}
 	if k.answer.Kind == schema.KindError {
-		return k.answer, newKernelError(&k.answer)
+		return k.answer, answerOf(&k.answer)
 	}
 	return k.answer, nil
 }
@@ -35,23 +36,28 @@ func (c *Client) receiveAll() {
 			c.end(lost(err))
 			return
 		}
-		m, fault := schema.Decode(bytes.Clone(line), schema.OsMessage)
-		if fault != nil {
-			c.end(fmt.Errorf("read answer: %w", fault))
+		m, failure := schema.Decode(bytes.Clone(line), schema.OsMessage)
+		if failure != nil {
+			c.end(fmt.Errorf("read answer: %w", failure))
 			return
 		}
-		if m.Kind == schema.KindReply || m.Kind == schema.KindError {
+		switch m.Kind {
+		case schema.KindReply, schema.KindError:
 			c.settle(m)
+		case schema.KindEvent:
+			c.hear(m)
 		}
 	}
 }
 
+const hungUp = "the kernel closed the connection"
+
 // lost says what the end of the connection means.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) {
-		return ErrHungUp
+		return fault.DaemonHungUp.New(hungUp)
 	}
-	return fmt.Errorf("%w: %w", ErrHungUp, err)
+	return fault.DaemonHungUp.New("%s: %v", hungUp, err).Wrap(err)
 }
 
 // settle hands m to the call that it answers. Where m does not say which, it is the oldest one, since answers come in the order
@@ -69,6 +75,6 @@ func (c *Client) settle(m schema.Message) {
 		}
 	}
 	if m.Kind == schema.KindError {
-		c.fault = newKernelError(&m)
+		c.fault = answerOf(&m)
 	}
 }

@@ -6,34 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
-// SealFault is what kept us from sealing or from opening.
-type SealFault int
-
-// The faults of a SealError.
-const (
-	NoSealKey   SealFault = iota // there is no key, it cannot seal, it is not the value's, or its holder refuses
-	SealBroken                   // no sealed value, or one that was changed after it was sealed
-	AgentSilent                  // the ssh-agent did not answer in time
-	SealTooLong                  // more than can be sealed
-)
-
-// SealError says why a text was not sealed, or a value not opened. It holds nothing of either.
-type SealError struct {
-	Fault SealFault
-	Err   error
-}
-
-// Error is that of Err, which says what to do.
-func (e *SealError) Error() string { return e.Err.Error() }
-
-// Unwrap returns Err.
-func (e *SealError) Unwrap() error { return e.Err }
-
 // Seal seals a plaintext with the first of the user's own keys that can; no kernel is asked. aad goes with the value in the
-// clear; nil for none. A kernel with the same key opens the value, and the other way round. It returns a *SealError, or the
+// clear; nil for none. A kernel with the same key opens the value, and the other way round. It returns a fault, or the
 // cause of ctx's end.
 func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 	found, err := k.find(ctx)
@@ -43,7 +21,7 @@ func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 	reasons := found.Skipped
 	for _, signer := range found.Signers {
 		sealer, err := sshauth.Enroll(ctx, signer)
-		if errors.Is(err, &sshauth.Error{Reason: sshauth.Unsealable}) {
+		if errors.Is(err, fault.CryptoCannot) {
 			reasons = append(reasons, err.Error())
 			continue
 		}
@@ -51,16 +29,16 @@ func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 			return "", sealError(err)
 		}
 		value, err := sealer.Seal(ctx, plaintext, aad)
-		if errors.Is(err, &sshauth.Error{Reason: sshauth.Unsealable}) { // of a key that is enrolled, it is about the length
-			return "", &SealError{SealTooLong, err}
+		if errors.Is(err, fault.CryptoCannot) { // of a key that is enrolled, it is about the length
+			return "", err
 		}
 		return value, sealError(err)
 	}
-	return "", &SealError{NoSealKey, fmt.Errorf("there is no key to seal with: %s", strings.Join(reasons, "; "))}
+	return "", fault.SealNoKey.New("there is no key to seal with: %s", strings.Join(reasons, "; "))
 }
 
 // Open opens a sealed value with the one of the user's own keys that sealed it, and returns its plaintext, which the caller
-// clears after use, with what went along in the clear. No kernel is asked. It returns a *SealError, or the cause of ctx's end.
+// clears after use, with what went along in the clear. No kernel is asked. It returns a fault, or the cause of ctx's end.
 func (k Keys) Open(ctx context.Context, value string) (plaintext, aad []byte, err error) {
 	sealed, err := sshauth.ParseSealed(value)
 	if err != nil {
@@ -85,7 +63,7 @@ func (k Keys) Open(ctx context.Context, value string) (plaintext, aad []byte, er
 	if len(found.Skipped) > 0 {
 		why += " (" + strings.Join(found.Skipped, "; ") + ")"
 	}
-	return nil, nil, &SealError{NoSealKey, errors.New(why)}
+	return nil, nil, fault.SealNoKey.New("%s", why)
 }
 
 func (k Keys) find(ctx context.Context) (*sshauth.Candidates, error) {
@@ -97,17 +75,18 @@ func (k Keys) find(ctx context.Context) (*sshauth.Candidates, error) {
 	return found, sealError(err)
 }
 
-// sealError is a refusal of the library's as a *SealError, any other error as it is.
+// sealError is a fault of sealing or of opening in the words of this side, any other error as it is.
 func sealError(err error) error {
-	refused, ok := errors.AsType[*sshauth.Error](err)
+	failure, ok := errors.AsType[*fault.Fault](err)
 	if !ok {
 		return err
 	}
+	id := fault.SealNoKey
 	switch {
-	case refused.Reason == sshauth.BrokenSeal:
-		return &SealError{SealBroken, err}
-	case errors.Is(err, &sshauth.Error{Reason: sshauth.AgentSilent}):
-		return &SealError{AgentSilent, err}
+	case failure.ID == fault.CryptoBroken:
+		id = fault.SealBroken
+	case errors.Is(err, fault.AuthAgentSilent):
+		id = fault.SealSilent
 	}
-	return &SealError{NoSealKey, err}
+	return id.New("%s", err.Error()).Wrap(err)
 }

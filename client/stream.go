@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Tally counts what a stream brought.
@@ -19,7 +21,7 @@ type Tally struct {
 // in has been let go: should the kernel close first, in is interrupted by SetReadDeadline if it has that, else its Read is
 // waited for.
 //
-// It returns the cause of ctx's end, the error of in or out, or an error that wraps ErrHungUp where the kernel closed before
+// It returns the cause of ctx's end, the error of in or out, or a fault.DaemonHungUp where the kernel closed before
 // it had answered everything, or before in had ended, unless it was this stream that shut it down. The Tally counts what
 // reached out in any case.
 func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally, error) {
@@ -58,11 +60,11 @@ func (c *Client) Stream(ctx context.Context, in io.Reader, out io.Writer) (Tally
 	case p.readErr != nil:
 		return d.tally, fmt.Errorf("read input: %w", p.readErr)
 	case missing > 0:
-		return d.tally, fmt.Errorf("%w: %d answers are missing", ErrHungUp, missing)
+		return d.tally, fault.DaemonHungUp.New("%s: %d answers are missing", hungUp, missing)
 	case d.connErr != nil:
 		return d.tally, lost(d.connErr)
 	case !p.ended && !d.shutdown:
-		return d.tally, fmt.Errorf("%w before the input had ended", ErrHungUp)
+		return d.tally, fault.DaemonHungUp.New("%s before the input had ended", hungUp)
 	}
 	return d.tally, closeErr
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -116,8 +117,8 @@ func TestStreamLosesNothingInSilence(t *testing.T) {
 			t.Parallel()
 			c := connected(t, func(conn *unixsock.Conn) { answerSome(conn, tt.answers) })
 			tally, err := c.Stream(bounded(t), strings.NewReader(tt.in), io.Discard)
-			if !errors.Is(err, client.ErrHungUp) {
-				t.Errorf("error %v, want ErrHungUp", err)
+			if !errors.Is(err, fault.DaemonHungUp) {
+				t.Errorf("error %v, want fault.DaemonHungUp", err)
 			}
 			if tally.Answers > tt.answers {
 				t.Errorf("%d answers, want %d at most", tally.Answers, tt.answers)
@@ -158,7 +159,7 @@ func TestStreamEndsWithTheKernel(t *testing.T) {
 	t.Parallel()
 	const shutdown = `{"kind":"command","type":"Syscall.Shutdown","data":{},"metadata":{"id":"s","timestamp":1}}`
 	const legacy = `{"type":"command","name":"Syscall.Shutdown","payload":{}}`
-	for said, want := range map[string]error{ping(1): client.ErrHungUp, shutdown: nil, legacy: nil} {
+	for said, want := range map[string]error{ping(1): fault.DaemonHungUp, shutdown: nil, legacy: nil} {
 		in, feed, err := os.Pipe()
 		must(t, err)
 		_, err = io.WriteString(feed, said+"\n")

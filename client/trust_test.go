@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -28,7 +28,7 @@ func TestDialKnowsItsKernel(t *testing.T) {
 
 	k.run(t, "another", line)
 	_, err = k.dialAs(t, o)
-	if e := refusedLogin(t, err, sshauth.HostChanged); len(e.Offered) != 0 || !strings.Contains(e.Error(), "pwos auth trust --forget") || !strings.Contains(e.Error(), key.Fingerprint()) {
+	if e := refusedLogin(t, err, fault.AuthHostChanged); strings.Contains(e.Error(), "offered") || !strings.Contains(e.Error(), "pwos auth trust --forget") || !strings.Contains(e.Error(), key.Fingerprint()) {
 		t.Errorf("the error is %q", e)
 	}
 	if other, err := client.HostKey(bounded(t), o); err != nil || other == key || other.IsZero() {
@@ -38,7 +38,7 @@ func TestDialKnowsItsKernel(t *testing.T) {
 
 	k.run(t, "open")
 	_, err = k.dialAs(t, o)
-	refusedLogin(t, err, sshauth.Downgraded)
+	refusedLogin(t, err, fault.AuthDowngraded)
 	if open, err := client.HostKey(bounded(t), o); err != nil || !open.IsZero() {
 		t.Errorf("its key is %v, %v", open, err)
 	}
@@ -86,7 +86,7 @@ func TestDialThroughARelay(t *testing.T) {
 	o := k.options(path)
 	o.RuntimeDir = between.Dir
 	_, err = k.dialAs(t, o)
-	refusedLogin(t, err, sshauth.HostUnproven)
+	refusedLogin(t, err, fault.AuthHost)
 	if known, err := k.known.List(); err != nil || len(known) != 0 {
 		t.Errorf("it remembers %v, %v", known, err)
 	}

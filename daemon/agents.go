@@ -12,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/uri"
 )
@@ -53,30 +54,19 @@ func newAgents(s *state, k *actors.Kernel, origin string) *agents {
 	return a
 }
 
-// grantError says that a key's line grants what nobody can be granted. It is shown to the key's holder.
-type grantError struct {
-	fingerprint string
-	err         *schema.Error
+// noGrant says that a key's line grants what nobody can be granted. It is shown to the key's holder.
+func noGrant(fingerprint string, why *fault.Fault) *fault.Fault {
+	return fault.AuthGrant.New("the line of the key %s in authorized_keys is no grant: %s", fingerprint, why.Message).With("key", fingerprint)
 }
 
-// Error names the key and what is wrong with its line.
-func (e *grantError) Error() string { return e.shown().Message }
-
-// Unwrap returns the error as it goes over the wire.
-func (e *grantError) Unwrap() error { return e.shown() }
-
-func (e *grantError) shown() *schema.Error {
-	return schema.Errorf(schema.Unauthenticated, "the line of the key %s in authorized_keys is no grant: %s", e.fingerprint, e.err.Message)
-}
-
-// of returns the process of a key, with the token that its line grants. The error is a *grantError, or the kernel's.
+// of returns the process of a key, with the token that its line grants. The error is a fault.AuthGrant, or the kernel's.
 func (a *agents) of(key *sshauth.AuthorizedKey) (pid int64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	fingerprint := key.Key.Fingerprint()
 	// Before the process that it has is touched.
-	if fault := a.check(key); fault != nil {
-		return 0, &grantError{fingerprint, fault}
+	if why := a.check(key); why != nil {
+		return 0, noGrant(fingerprint, why)
 	}
 	agent, ok := a.known[fingerprint]
 	if ok && !a.alive(agent.pid) {
@@ -95,8 +85,8 @@ func (a *agents) of(key *sshauth.AuthorizedKey) (pid int64, err error) {
 	} else {
 		agent.pid, err = a.spawn(key)
 	}
-	if fault := (*schema.Error)(nil); errors.As(err, &fault) && fault.Kind == schema.InvalidInput {
-		return 0, &grantError{fingerprint, fault}
+	if why, ok := errors.AsType[*fault.Fault](err); ok && why.Kind == fault.InvalidInput {
+		return 0, noGrant(fingerprint, why)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("make agent of a key: %w", err)
@@ -137,15 +127,15 @@ func (a *agents) originOf(key *sshauth.AuthorizedKey) string {
 }
 
 // check says what is wrong with the grant of a key's line, nil where that is nothing.
-func (a *agents) check(key *sshauth.AuthorizedKey) *schema.Error {
+func (a *agents) check(key *sshauth.AuthorizedKey) *fault.Fault {
 	if key.Agent == nil {
 		return nil
 	}
 	if _, err := uri.Origin(key.Agent.Origin, a.origin); err != nil {
 		return kernel.Invalid("origin", "is none: %v", err)
 	}
-	_, fault := kernel.NewGrant(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, kernel.Operator, a.pools)
-	return fault
+	_, why := kernel.NewGrant(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, kernel.Operator, a.pools)
+	return why
 }
 
 // spawn makes the process of a key, as the operator.
@@ -159,12 +149,11 @@ func (a *agents) spawn(key *sshauth.AuthorizedKey) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	row, _ := schema.Lookup("Syscall.Spawn")
-	out, fault := row.Output().Decode(data)
-	if fault != nil {
-		return 0, fault
+	out, err := schema.SyscallSpawn.Decode(data)
+	if err != nil {
+		return 0, err
 	}
-	return out.(*schema.SpawnOutput).ChildPID, nil
+	return out.ChildPID, nil
 }
 
 // allowed is what a line allows; nothing is a list too.
@@ -182,9 +171,9 @@ func (a *agents) renew(agent keyAgent, key *sshauth.AuthorizedKey) error {
 			return nil
 		}
 	} else {
-		want, fault := kernel.NewGrant(grant, kernel.Operator, a.pools)
-		if fault != nil {
-			return fault
+		want, failure := kernel.NewGrant(grant, kernel.Operator, a.pools)
+		if failure != nil {
+			return failure
 		}
 		held := a.tokens.Token(agent.pid)
 		if held == nil || equal(&held.Granted.TokenGrant, want) {

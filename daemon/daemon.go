@@ -17,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -51,7 +52,6 @@ type Daemon struct {
 	ran        bool   // Run closes the kernel
 	once       bool   // there is one call to make, and no door
 	blobs      *blobs
-	web        *web
 	networks   *networks
 	promptware *promptware
 	idle       *idle
@@ -126,8 +126,8 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.held() {
 		d.log.Warn(heldAgents)
 	}
-	d.web = newWeb(s.fetcher, d.blobs.Store, s.identity, d.log)
-	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.web.resources, d.log); err != nil {
+	s.web.Blobs = d.blobs.Store
+	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.log); err != nil {
 		return err
 	}
 	d.replace(s.domains)
@@ -159,7 +159,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
 	}
 	d.warnOfOrigins()
-	if d.networks, err = newNetworks(&d.config, s, d.web, d.kernel, d.log); err != nil {
+	if d.networks, err = newNetworks(&d.config, s, d.kernel, d.log); err != nil {
 		return err
 	}
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
@@ -321,7 +321,7 @@ var ErrRunning = errors.New("another daemon is running")
 
 // running marks the errors that tell of another daemon.
 func running(err error) error {
-	if errors.Is(err, unixsock.ErrLocked) || errors.Is(err, unixsock.ErrAlive) {
+	if errors.Is(err, fault.PlaceLocked) || errors.Is(err, fault.PlaceServed) {
 		return fmt.Errorf("%w: %w", ErrRunning, err)
 	}
 	return err

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/egress"
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -63,5 +63,5 @@ func (d *Daemon) NetworkNeeds(pid int64, upstream func(int) string) (ports []uin
 // Resolve has names looked up elsewhere; Open comes before it.
 func (d *Daemon) Resolve(r fetch.Resolver) {
 	o := fetch.Options{Resolver: r, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	*d.web.fetcher = *fetch.New(o)
+	*d.state.web.Fetcher = *fetch.New(o)
 }

@@ -109,8 +109,8 @@ func override(cfg *config.Config, flags *pflag.FlagSet) (err error) {
 		if err == nil {
 			err = cfg.Set(key, value)
 		}
-		if fault, ok := errors.AsType[*config.Error](err); ok {
-			fault.Key = "--" + f.Name
+		if wrong, ok := errors.AsType[*config.Error](err); ok {
+			wrong.Key = "--" + f.Name
 		}
 	})
 	return err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/kernel/crypto"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -62,7 +62,7 @@ func newIdentity(cfg *config.Crypto, log *slog.Logger) *identity {
 // Sealer returns what seals with the daemon's key, see crypto.Identity.
 func (i *identity) Sealer() (crypto.Sealer, error) {
 	if !i.configured && i.from.AgentSocket == "" {
-		return nil, noSealer(schema.Errorf(schema.NotFound, "no encryption key: crypto.identity is not set, and the daemon was started without SSH_AUTH_SOCK"))
+		return nil, noSealer(fault.CryptoNoKey.New("no encryption key: crypto.identity is not set, and the daemon was started without SSH_AUTH_SOCK"))
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -72,10 +72,10 @@ func (i *identity) Sealer() (crypto.Sealer, error) {
 	case i.running:
 		return nil, crypto.ErrPending
 	case i.err != nil && time.Since(i.ended) < enrolAgain:
-		return nil, noSealer(schema.AsError(i.err))
+		return nil, noSealer(fault.Of(i.err))
 	}
 	if !i.begin() {
-		return nil, schema.Errorf(schema.Unavailable, "the kernel is shutting down")
+		return nil, fault.KernelStopping.New("the kernel is shutting down")
 	}
 	return nil, crypto.ErrPending
 }
@@ -98,6 +98,20 @@ func (i *identity) await(ctx context.Context) (crypto.Sealer, error) {
 	}
 }
 
+// open opens a sealed value with the kernel's key.
+func (i *identity) open(ctx context.Context, sealed string) (string, error) {
+	sealer, err := i.await(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, _, err := sealer.Open(sealed)
+	if err != nil {
+		return "", err
+	}
+	defer clear(text)
+	return string(text), nil
+}
+
 // begin has the key made ready in the background, unless close was called. i is locked.
 func (i *identity) begin() bool {
 	if i.ctx.Err() != nil {
@@ -107,7 +121,7 @@ func (i *identity) begin() bool {
 	over := i.over
 	i.work.Go(func() {
 		ctx, cancel := context.WithTimeoutCause(i.ctx, enrolTime,
-			schema.Errorf(schema.Timeout, "the ssh-agent did not answer within %v", enrolTime))
+			fault.AuthAgentSilent.New("the ssh-agent did not answer within %v", enrolTime))
 		defer cancel()
 		held, err := i.enrol(ctx) // ended by ctx, it says why
 		i.mu.Lock()
@@ -141,7 +155,7 @@ func (i *identity) enrol(ctx context.Context) (*sshauth.Held, error) {
 		}
 		refusals = err
 		i.log.Warn("key does not seal", "key", signer.Key().Fingerprint(), "error", err)
-		if ctx.Err() != nil || !errors.Is(err, &sshauth.Error{Reason: sshauth.Unsealable}) {
+		if ctx.Err() != nil || !errors.Is(err, fault.CryptoCannot) {
 			break // an agent that refuses one key or is silent is not asked for all the others
 		}
 	}
@@ -150,11 +164,9 @@ func (i *identity) enrol(ctx context.Context) (*sshauth.Held, error) {
 
 // blamed is the error of there being no key as the agent's, where it did not say which it has: that passes.
 func blamed(err error) error {
-	for reason, class := range map[sshauth.Reason]schema.Class{
-		sshauth.AgentSilent: schema.Timeout, sshauth.AgentRefused: schema.Upstream,
-	} {
-		if errors.Is(err, &sshauth.Error{Reason: reason}) {
-			return schema.Errorf(class, "%s", err.Error())
+	for _, id := range []fault.ID{fault.AuthAgentSilent, fault.AuthAgentNo} {
+		if errors.Is(err, id) {
+			return id.New("%s", err.Error())
 		}
 	}
 	return err
@@ -177,14 +189,16 @@ func (i *identity) close() {
 
 // noSealer is the error of a call that needs a key where there is none. It is the caller's to mend (422) unless the agent
 // was asked and failed.
-func noSealer(cause *schema.Error) *schema.Error {
-	class := schema.InvalidInput
-	if cause.Kind == schema.Timeout || cause.Kind == schema.Upstream || cause.Kind == schema.Unavailable {
-		class = cause.Kind
+func noSealer(cause *fault.Fault) *fault.Fault {
+	id := fault.CryptoNoSealer
+	switch cause.Kind {
+	case fault.Timeout:
+		id = fault.CryptoNotReady
+	case fault.Upstream:
+		id = fault.AuthAgentNo
+	case fault.Unavailable:
+		id = fault.KernelStopping
 	}
-	return &schema.Error{
-		Kind:    class,
-		Message: `the kernel has no key to seal with: set crypto.identity in its configuration to an ed25519 or rsa key, or start it with an ssh-agent that holds one, and restart it`,
-		Cause:   cause,
-	}
+	return id.New("the kernel has no key to seal with: set crypto.identity in its configuration to an ed25519 or rsa key, " +
+		"or start it with an ssh-agent that holds one, and restart it").Because(cause)
 }

@@ -16,17 +16,15 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// ErrCopied says that a state directory is a copy: a second kernel that went on from its record would run the agents of the
-// first one a second time.
-var ErrCopied = errors.New("state.copied")
-
-// copied is why a state directory is one.
+// copied refuses a state directory that is a copy: a second kernel that went on from its record would run the agents of the first
+// one a second time.
 func copied(dir, why string) error {
-	return fmt.Errorf(`%w: %s is a copy: %s; to make a kernel of its own of it, run "pwos restore --here" (its agents are `+
-		`not started then; with --agents they are)`, ErrCopied, dir, why)
+	return fault.StateCopied.New(`state.copied: %s is a copy: %s; to make a kernel of its own of it, run "pwos restore --here" (its agents are `+
+		`not started then; with --agents they are)`, dir, why)
 }
 
 // begin journals the start, or refuses it in a copy.

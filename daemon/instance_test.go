@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -28,8 +29,8 @@ func TestStateOfAnotherMachine(t *testing.T) {
 	other := daemon.New(cfg, nil, discard())
 	other.OnMachine("another")
 	err := other.Open(bounded(t))
-	if !errors.Is(err, daemon.ErrCopied) || !strings.Contains(err.Error(), "state.copied") || !strings.Contains(err.Error(), "on another machine") {
-		t.Errorf("on another machine: got %v, want ErrCopied", err)
+	if !errors.Is(err, fault.StateCopied) || !strings.Contains(err.Error(), "state.copied") || !strings.Contains(err.Error(), "on another machine") {
+		t.Errorf("on another machine: got %v, want fault.StateCopied", err)
 	}
 	must(t, other.Close())
 	once("one")

@@ -2,15 +2,16 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -64,8 +65,8 @@ func (k *keyed) keys() (*sshauth.AuthorizedKeys, error) {
 			k.log.Warn("line of authorized keys refused", "line", line.Line, "key", line.Fingerprint, "reason", line.Reason)
 		}
 		for _, key := range keys.Keys() {
-			if fault := k.agents.check(key); fault != nil {
-				k.log.Warn("line of authorized keys refused", "line", key.Line, "key", key.Key.Fingerprint(), "reason", fault.Message)
+			if why := k.agents.check(key); why != nil {
+				k.log.Warn("line of authorized keys refused", "line", key.Line, "key", key.Key.Fingerprint(), "reason", why.Message)
 			}
 		}
 	}
@@ -130,16 +131,13 @@ func (k *keyed) judge(challenge *sshauth.Challenge, answer []byte) (unixsock.Ide
 func (k *keyed) failed(peer unixsock.Peer, err error) {
 	record := &schema.LoginFailedInput{Reason: "internal error", UID: int64(peer.UID), OSPID: int64(peer.PID)}
 	attrs := []any{"error", err}
-	var refused *sshauth.Error
-	var grant *grantError
-	switch {
-	case errors.As(err, &refused):
-		record.Reason, record.Fingerprint = string(refused.Reason), refused.Fingerprint
+	if refused := fault.Of(err); refused.ID.Domain() == "auth" {
+		// The record says it in the words of its first days: auth.bad_signature is "bad signature".
+		record.Reason = strings.ReplaceAll(strings.TrimPrefix(string(refused.ID), "auth."), "_", " ")
+		record.Fingerprint = refused.Detail("key")
 		if refused.Err != nil {
 			attrs = append(attrs, "cause", refused.Err)
 		}
-	case errors.As(err, &grant):
-		record.Reason, record.Fingerprint = "refused grant", grant.fingerprint
 	}
 	k.refusals.refused(record, attrs...)
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -40,13 +42,13 @@ type upstream struct {
 }
 
 // newNetworks needs a kernel that can be called soon.
-func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *slog.Logger) (*networks, error) {
+func newNetworks(cfg *config.Config, s *state, k *actors.Kernel, log *slog.Logger) (*networks, error) {
 	n := &networks{kernel: k, tokens: s.tokens, identity: s.identity, upstreams: map[string]upstream{}, log: log.With("component", "egress")}
 	var upstreams []*egress.Upstream
 	var hosts []string
 	for _, name := range slices.Sorted(maps.Keys(cfg.Upstream)) {
 		settings := cfg.Upstream[name]
-		u, err := n.make(name, &settings, w)
+		u, err := n.make(name, &settings, s.web.RootCAs())
 		if err != nil {
 			return nil, fmt.Errorf("configuration: upstream.%s: %w", name, err)
 		}
@@ -69,10 +71,10 @@ func newNetworks(cfg *config.Config, s *state, w *web, k *actors.Kernel, log *sl
 		}
 	}
 	n.server = egress.New(egress.Config{
-		Tokens: s.tokens, Tick: k.Tick, Dial: w.fetcher.Dial, Upstreams: upstreams, Authority: authority, Log: log,
+		Tokens: s.tokens, Tick: k.Tick, Dial: s.web.Dial, Upstreams: upstreams, Authority: authority, Log: log,
 		Limits: egress.Limits{Each: cfg.Net.Each, All: affordable(cfg.Net.All), Idle: time.Duration(cfg.Net.Idle)},
 		Journal: func(ctx context.Context, pid int64, typ string, input any, run func(context.Context) ([]byte, error)) ([]byte, error) {
-			return k.Act(ctx, pid, typ, input, func(ctx context.Context, _ *actors.Job) ([]byte, error) { return run(ctx) })
+			return k.Act(ctx, pid, typ, input, func(ctx context.Context, _ *kernel.Job) ([]byte, error) { return run(ctx) })
 		},
 	})
 	return n, nil
@@ -88,13 +90,13 @@ func affordable(wanted int) int {
 	return int(min(uint64(wanted), max(1, uint64(limit.Cur)/4)))
 }
 
-func (n *networks) make(name string, settings *config.Upstream, w *web) (*egress.Upstream, error) {
+func (n *networks) make(name string, settings *config.Upstream, rootCAs *x509.CertPool) (*egress.Upstream, error) {
 	target, err := settings.Target()
 	if err != nil {
 		return nil, err
 	}
 	c := egress.UpstreamConfig{
-		Name: name, URL: target, Header: settings.Header, Intercept: settings.Intercept, RootCAs: w.fetcher.RootCAs(),
+		Name: name, URL: target, Header: settings.Header, Intercept: settings.Intercept, RootCAs: rootCAs,
 		Secret: func(ctx context.Context) (string, error) { return n.secret(ctx, name, settings.From) },
 	}
 	for _, text := range settings.Allow {
@@ -113,7 +115,7 @@ func (n *networks) secret(ctx context.Context, upstream, key string) (string, er
 	secret, err := n.open(ctx, strings.TrimPrefix(key, "/"))
 	if err != nil {
 		n.log.Warn("credential of an upstream cannot be opened", "upstream", upstream, "from", key, "error", err)
-		return "", schema.Errorf(schema.Unavailable, "the upstream %s has no credential that can be opened: the operator seals one and stores it under the key that upstream.%s.from names",
+		return "", fault.UpstreamNoCredential.New("the upstream %s has no credential that can be opened: the operator seals one and stores it under the key that upstream.%s.from names",
 			upstream, upstream)
 	}
 	return secret, nil
@@ -124,9 +126,9 @@ func (n *networks) open(ctx context.Context, key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sealed, fault := schema.TypeOf[string]().Decode(data)
-	if fault != nil {
-		return "", fault
+	sealed, invalid := schema.TypeOf[string]().Decode(data)
+	if invalid != nil {
+		return "", invalid
 	}
 	sealer, err := n.identity.await(ctx)
 	if err != nil {

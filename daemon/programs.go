@@ -18,6 +18,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -92,9 +93,8 @@ func bounds(a config.Agents) unixsock.Bounds {
 // operator here would free it of all that binds it there.
 func (p *programs) identify(conn net.Conn) (unixsock.Peer, error) {
 	peer, err := unixsock.PeerOf(conn)
-	_, foreign := errors.AsType[*unixsock.ForeignPeerError](err)
 	// Programs that run as another user are let in as what they are, and nobody else of that user.
-	foreign = foreign && p.user != nil && peer.UID == p.user.UID
+	foreign := errors.Is(err, fault.AuthPeer) && p.user != nil && peer.UID == p.user.UID
 	if err != nil && !foreign {
 		return peer, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -113,7 +114,7 @@ func TestAnswersElsewhere(t *testing.T) {
 		t.Parallel()
 		p := connect(t, h.KernelSocket)
 		err := unixsock.ClientPrologue(bounded(t), p.conn, h.sign(t, key, h.EventsSocket))
-		if !errors.Is(err, &sshauth.Error{Reason: sshauth.HostUnproven}) {
+		if !errors.Is(err, fault.AuthHost) {
 			t.Errorf("got %v", err)
 		}
 	})

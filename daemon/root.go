@@ -1,13 +1,12 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/rootfs"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -33,10 +32,10 @@ func openRoot(cfg *config.Config) (*uri.Space, *rootfs.Tree, error) {
 }
 
 // Resolve implements kernel.Names.
-func (n names) Resolve(name, base string) (string, *schema.Error) {
+func (n names) Resolve(name, base string) (string, *fault.Fault) {
 	place, err := n.space.Resolve(name, base)
 	if err != nil {
-		return "", nameFault(err)
+		return "", fault.Of(err)
 	}
 	return place.URI, nil
 }
@@ -47,20 +46,4 @@ func (n names) Base(pid int64, origin string) string {
 		return identity.URI
 	}
 	return ""
-}
-
-// nameFault is the error of a name that means nothing, as it goes over the wire.
-func nameFault(err error) *schema.Error {
-	var fault *uri.NameError
-	switch {
-	case !errors.As(err, &fault):
-		return schema.AsError(err)
-	case errors.Is(err, uri.ErrNoRoot):
-		return schema.Errorf(schema.NotFound, "no mount holds %s and there is no root: start the kernel with --root, or mount what holds it", fault.Name)
-	}
-	field := "uri"
-	if fault.Base {
-		field = "base"
-	}
-	return kernel.Invalid(field, "%q cannot be resolved: %v", fault.Name, fault.Err)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -96,7 +97,7 @@ func (r *running) wantGone(t *testing.T) {
 	eventually(t, "the lock", func() (free bool) {
 		var err error
 		lock, err = unixsock.AcquireLock(r.Lock)
-		if err != nil && !errors.Is(err, unixsock.ErrLocked) {
+		if err != nil && !errors.Is(err, fault.PlaceLocked) {
 			t.Fatal(err)
 		}
 		return err == nil

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -22,11 +23,11 @@ func TestOneDaemonADirectory(t *testing.T) {
 		before func(t *testing.T, r *running)
 		why    error
 	}{
-		"locked":       {func(*testing.T, *running) {}, unixsock.ErrLocked},
-		"lock deleted": {func(t *testing.T, r *running) { must(t, os.Remove(r.Lock)) }, unixsock.ErrLocked},
+		"locked":       {func(*testing.T, *running) {}, fault.PlaceLocked},
+		"lock deleted": {func(t *testing.T, r *running) { must(t, os.Remove(r.Lock)) }, fault.PlaceLocked},
 		"lock and legacy socket deleted": {func(t *testing.T, r *running) {
 			must(t, errors.Join(os.Remove(r.Lock), os.Remove(r.EventsSocket)))
-		}, unixsock.ErrLocked},
+		}, fault.PlaceLocked},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/egress"
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -55,9 +55,9 @@ type state struct {
 	made      uint64    // the entry that every snapshot is of, 0 where they differ
 	identity  *identity // what the kernel seals with
 
-	host    *hostKey // nil where none is used
-	self    *self.Domain
-	fetcher *fetch.Fetcher
+	host *hostKey // nil where none is used
+	self *self.Domain
+	web  *fetch.Runner
 
 	booted schema.BootedInput // this start
 
@@ -141,15 +141,17 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	if s.memory, err = memory.New(parameters, view); err != nil {
 		return err
 	}
-	if s.fetcher, err = newFetcher(&cfg.HTTP); err != nil {
+	fetcher, err := newFetcher(&cfg.HTTP)
+	if err != nil {
 		return err
 	}
 	s.identity = newIdentity(&cfg.Crypto, s.log)
+	s.web = &fetch.Runner{Fetcher: fetcher, Open: s.identity.open, Log: s.log.With("component", "http")}
 	s.self = self.New(names{s.space, view})
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
-		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(checkFetch(s.fetcher, s.log)),
+		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(s.web.Check),
 		schema.Net: network.New(egress.Admits),
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 var (
@@ -22,7 +24,8 @@ var (
 	ErrLocked = errors.New("journal is in use by another kernel")
 )
 
-// A DamageError names a place where a journal is not what was written to it. No start goes over one.
+// A DamageError names a place where a journal is not what was written to it: a fault.StateDamaged. No start goes over one. It is a
+// type of its own since reports list places, and callers complete them.
 type DamageError struct {
 	File   string // path of the file
 	Line   int64  // line in File, from 1; 0 where it was not counted
@@ -48,6 +51,9 @@ func (e *DamageError) Error() string {
 	}
 	return b.String()
 }
+
+// Unwrap returns the id.
+func (*DamageError) Unwrap() error { return fault.StateDamaged }
 
 // Remedies. They are given for the file that the error names.
 const (

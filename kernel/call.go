@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -34,6 +35,8 @@ type Call struct {
 	Time      int64  // Unix epoch, milliseconds
 	Urgent    bool   // it is taken on a full disk too: an urgent call of the operator's, or one that follows from it
 	Final     bool   // the call has waited as long as it may: it must be given an outcome now
+	Parked    bool   // the call has waited: its caller's bounds were checked before
+	Lapsed    bool   // the question that the call waited for was not answered in time
 	Begun     bool   // a step of it has been asked for, and may have been done
 	Throttled bool   // it was refused before anything else was judged, because its agent is over a bound: it has no entry
 
@@ -47,6 +50,7 @@ type Call struct {
 	Claimed  bool   // the call is the first with its idempotency key: what comes of it is the key's outcome
 	Repeated bool   // the outcome is that of an earlier call with the same idempotency key; nothing ran
 	First    uint64 // that call's entry, as far as it was known when this one was decided
+	Cause    uint64 // of what a subscription goes on with: the entry of the subscription
 	Proof    schema.Proof
 
 	result Result // what its handler has asked for beside the reply
@@ -70,6 +74,11 @@ type Result struct {
 	// Steps are commands that must have taken effect, in this order, before the call itself is applied. They are the
 	// kernel's own: they are journaled with the call as their cause, need no token, and must not fail.
 	Steps []schema.Request
+
+	// Read computes the outcome instead, on a goroutine of its own: it takes long, and holds up no call of the domain. It may use
+	// views that are safe for concurrent use, and the call, and ends soon after ctx does. It is for queries that are Alone, and for
+	// what a subscription goes on with. News that come while it runs have a call that waits asked again.
+	Read func(ctx context.Context) (Result, error)
 
 	// Wait says that the call has no outcome yet: it is decided again when an applied call wakes its PID, and for the
 	// last time after Wait, when it must have one; one that follows waits without end. Zero is an outcome.

@@ -108,7 +108,7 @@ func deciding[In, Out any](decide func(*Call, *In) (Out, error), encode func(Out
 		}
 		result := call.result
 		call.result = Result{}
-		if result.Wait == 0 {
+		if result.Wait == 0 && result.Read == nil {
 			result.Data, err = encode(out)
 		}
 		return result, err
@@ -205,6 +205,9 @@ func (c *Call) Step(step schema.Request) { c.result.Steps = append(c.result.Step
 // the wait, counted from the first Park, when c.Final is set and it must have one; a question waits without end. A wait of 0
 // parks nothing.
 func (c *Call) Park(wait time.Duration) { c.result.Wait = wait }
+
+// Read has the outcome computed off the actor. See [Result].
+func (c *Call) Read(read func(context.Context) (Result, error)) { c.result.Read = read }
 
 // Wake has the parked calls of processes decided again once the call is applied.
 func (c *Call) Wake(pids ...int64) { c.result.Wakes = append(c.result.Wakes, pids...) }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/promptware-os/pwos/rootfs"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // resolutions is how many are made against a swapping thread: PWOS_LONG=1 makes it a million.
@@ -81,7 +81,7 @@ func TestNothingEscapes(t *testing.T) {
 			read++
 		case err == nil:
 			t.Fatalf("%s: read %q after %d resolutions", name, f.Data, i)
-		case errors.Is(err, rootfs.ErrRefused), errors.Is(err, rootfs.ErrNotFound):
+		case errors.Is(err, fault.FileForbidden), errors.Is(err, fault.FileNotFound):
 			refused++
 		default:
 			t.Fatalf("%s: %v", name, err)

@@ -10,21 +10,8 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
-)
-
-// Why a file is not read. No error shows where on the machine root lies.
-var (
-	// ErrNotFound: there is no such file. A 404 on the wire.
-	ErrNotFound = errors.New("there is no such file below root")
-	// ErrRefused: it is there, but a link leads out of root, or the system does not let us read it. A 403.
-	ErrRefused = errors.New("the file cannot be read: it leads out of root, or is closed to the kernel")
-	// ErrNotRegular: a directory, a pipe, a socket or a device. A 422.
-	ErrNotRegular = errors.New("it is no regular file")
-	// ErrTooLarge: it has more bytes than may be read. A 413 or 507, as the caller has it.
-	ErrTooLarge = errors.New("the file is too large")
-	// ErrRemote: the name means something that has to be fetched.
-	ErrRemote = errors.New("it does not lie below root")
 )
 
 // File is what was read.
@@ -73,11 +60,12 @@ func (t *Tree) Close() error {
 }
 
 // Read returns the file at p, which must be one of the space that the tree was opened for. A file of more than most bytes is
-// ErrTooLarge, also where it grows while it is read; no more than most bytes and one are held.
+// FileTooLarge, also where it grows while it is read; no more than most bytes and one are held. The error is a fault, and shows
+// nowhere where on the machine root lies.
 func (t *Tree) Read(p uri.Place, most int64) (File, error) {
 	f, err := t.read(p, most)
 	if err != nil {
-		return File{}, fmt.Errorf("read %s: %w", p.URI, err)
+		return File{}, fault.Prefix(err, "read %s", p.URI)
 	}
 	return f, nil
 }
@@ -86,9 +74,9 @@ func (t *Tree) read(p uri.Place, most int64) (File, error) {
 	root := t.roots[p.Dir]
 	switch {
 	case p.Remote() || root == nil:
-		return File{}, ErrRemote
+		return File{}, fault.FileNotLocal.New("it does not lie below root")
 	case p.Folder:
-		return File{}, ErrNotRegular
+		return File{}, notRegular()
 	}
 	f, info, err := open(root, p.Name)
 	if err != nil {
@@ -96,14 +84,14 @@ func (t *Tree) read(p uri.Place, most int64) (File, error) {
 	}
 	defer func() { _ = f.Close() }() // nothing was written
 	if info.Size() > most {
-		return File{}, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, info.Size(), most)
+		return File{}, fault.FileTooLarge.New("the file is too large: %d bytes, at most %d", info.Size(), most)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return File{}, refusal(err)
 	}
 	if int64(len(data)) > most {
-		return File{}, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, most)
+		return File{}, fault.FileTooLarge.New("the file is too large: more than %d bytes", most)
 	}
 	return File{Data: data, Digest: Digest(data), Executable: info.Mode()&0o100 != 0}, nil
 }
@@ -116,7 +104,7 @@ func open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, refusal(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, ErrNotRegular
+		return nil, nil, notRegular()
 	}
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -124,7 +112,7 @@ func open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	}
 	info, err = f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = ErrNotRegular
+		err = notRegular()
 	} else if err != nil {
 		err = refusal(err)
 	}
@@ -135,13 +123,14 @@ func open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// refusal is the class of an error of the system. Its text goes no further: it may show where root lies, or where a
-// link leads.
-func refusal(err error) error {
+func notRegular() *fault.Fault { return fault.FileNotRegular.New("it is no regular file") }
+
+// refusal is what an error of the system becomes. Its text goes no further: it may show where root lies, or where a link leads.
+func refusal(err error) *fault.Fault {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ENAMETOOLONG):
-		return ErrNotFound
+		return fault.FileNotFound.New("there is no such file below root")
 	default:
-		return ErrRefused
+		return fault.FileForbidden.New("the file cannot be read: it leads out of root, or is closed to the kernel")
 	}
 }

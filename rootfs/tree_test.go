@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/rootfs"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -96,7 +97,7 @@ func TestLimit(t *testing.T) {
 	if f, err := p.read(t, "a.md", 6); err != nil || string(f.Data) != "inside" {
 		t.Errorf("six bytes of six: %q, %v", f.Data, err)
 	}
-	if f, err := p.read(t, "a.md", 5); !errors.Is(err, rootfs.ErrTooLarge) || f.Data != nil {
+	if f, err := p.read(t, "a.md", 5); !errors.Is(err, fault.FileTooLarge) || f.Data != nil {
 		t.Errorf("six bytes, at most five: %q, %v", f.Data, err)
 	}
 }
@@ -120,7 +121,7 @@ func TestSizelessFileIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tree.Read(at, 16); !errors.Is(err, rootfs.ErrTooLarge) {
+	if _, err := tree.Read(at, 16); !errors.Is(err, fault.FileTooLarge) {
 		t.Errorf("a file that says it is empty: %v", err)
 	}
 }
@@ -156,11 +157,11 @@ func TestRefuses(t *testing.T) {
 		t.Errorf("a link that stays below root: %q, %v", f.Data, err)
 	}
 	for name, want := range map[string]error{
-		"absolute": rootfs.ErrRefused, "relative": rootfs.ErrRefused, "folder/a.md": rootfs.ErrRefused, "home": rootfs.ErrRefused,
-		"zero": rootfs.ErrRefused, "environ": rootfs.ErrRefused, "round": rootfs.ErrRefused,
-		"dangling": rootfs.ErrNotFound, "b.md": rootfs.ErrNotFound, "a.md/b": rootfs.ErrNotFound, "lib/a.md": rootfs.ErrNotFound,
-		"d": rootfs.ErrNotRegular, "d/": rootfs.ErrNotRegular, "a.md/": rootfs.ErrNotRegular, "os:///": rootfs.ErrNotRegular,
-		"pipe": rootfs.ErrNotRegular, "https://h.example/a": rootfs.ErrRemote,
+		"absolute": fault.FileForbidden, "relative": fault.FileForbidden, "folder/a.md": fault.FileForbidden, "home": fault.FileForbidden,
+		"zero": fault.FileForbidden, "environ": fault.FileForbidden, "round": fault.FileForbidden,
+		"dangling": fault.FileNotFound, "b.md": fault.FileNotFound, "a.md/b": fault.FileNotFound, "lib/a.md": fault.FileNotFound,
+		"d": fault.FileNotRegular, "d/": fault.FileNotRegular, "a.md/": fault.FileNotRegular, "os:///": fault.FileNotRegular,
+		"pipe": fault.FileNotRegular, "https://h.example/a": fault.FileNotLocal,
 	} {
 		f, err := p.read(t, name, 1<<20)
 		if !errors.Is(err, want) || f.Data != nil {
@@ -174,7 +175,7 @@ func TestRefuses(t *testing.T) {
 		if err := os.Chmod(filepath.Join(p.root, "a.md"), 0); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.read(t, "a.md", 100); !errors.Is(err, rootfs.ErrRefused) {
+		if _, err := p.read(t, "a.md", 100); !errors.Is(err, fault.FileForbidden) {
 			t.Errorf("a file that is closed to us: %v", err)
 		}
 	}
@@ -184,7 +185,7 @@ func TestRefuses(t *testing.T) {
 func TestPlaceOfAnotherSpace(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	if f, err := p.tree.Read(uri.Place{URI: "os:///a.md", Dir: p.outside, Name: "a.md"}, 100); !errors.Is(err, rootfs.ErrRemote) {
+	if f, err := p.tree.Read(uri.Place{URI: "os:///a.md", Dir: p.outside, Name: "a.md"}, 100); !errors.Is(err, fault.FileNotLocal) {
 		t.Errorf("%q, %v", f.Data, err)
 	}
 	// And a Place that nobody resolved does not lead out either.

@@ -84,6 +84,23 @@ type AuditVerifyOutput struct {
 	Broken  string `json:"broken,omitzero" keep:"always" doc:"Where it is broken, and how."`
 }
 
+// AuditRecorded is the event by which Audit.Subscribe pushes an entry. Its data is an AuditEntry.
+const AuditRecorded = "Audit.Recorded"
+
+// AuditSubscribeInput is the data of Audit.Subscribe.
+type AuditSubscribeInput struct {
+	SinceSeq *int64   `json:"since_seq,omitzero" keep:"always" min:"0" doc:"Number of the entry to begin with. Default: what comes after the subscription's own entry."`
+	PID      *int64   `json:"pid,omitzero" keep:"always" min:"0" doc:"Only calls of this process."`
+	Types    []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls: a type such as Memory.Set, or a pattern such as Memory.*."`
+}
+
+// AuditWatchInput is the data of the kernel's own Audit.Watch.
+type AuditWatchInput struct {
+	From  int64    `json:"from" keep:"always" doc:"Number of the entry to begin with; 0: what comes after the subscription's own entry."`
+	PID   *int64   `json:"pid,omitzero" keep:"always" doc:"Only calls of this process."`
+	Types []string `json:"types,omitzero" keep:"always" doc:"Only calls of these syscalls."`
+}
+
 // The syscalls of this file.
 var (
 	AuditLog = NewQuery[AuditLogInput, AuditLogOutput](Syscall{
@@ -100,8 +117,18 @@ var (
 		Type: "Audit.Verify", Domain: Audit, Alone: true,
 		Description: "Checks the whole journal: the chain, and the signed checkpoints.",
 	})
+
+	AuditSubscribe = NewCommand[AuditSubscribeInput, SuccessOutput](Syscall{
+		Type: "Audit.Subscribe", Domain: Audit,
+		Description: "Has the entries of the audit log pushed on this connection, in their order and without gaps, as events Audit.Recorded, each with its row as Audit.Log shows it, as long as the connection lasts. What is pushed makes no entries.",
+	})
+
+	AuditWatch = NewQuestion[AuditWatchInput, SuccessOutput](Syscall{
+		Type: "Audit.Watch", Domain: Audit,
+		Description: "Finds the entries that were made since, in order to push them to who follows them.",
+	})
 )
 
 func auditRows() []*Syscall {
-	return []*Syscall{AuditLog.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall}
+	return []*Syscall{AuditLog.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall, AuditSubscribe.Syscall, AuditWatch.Syscall}
 }

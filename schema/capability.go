@@ -97,8 +97,8 @@ type CapabilityGetInput struct {
 type CapabilityGetOutput struct {
 	Token
 	Effective Effective          `json:"effective" keep:"always" doc:"What the token allows now: what was granted, cut down to what the granters may do."`
-	Held      map[string]float64 `json:"held" keep:"always" doc:"Units that it holds, by resource: of each that it has a quota of, and of what it holds beyond those."`
-	HeldBelow map[string]float64 `json:"held_below,omitzero" keep:"always" doc:"Units that others hold by its grants, by resource: they count against its quota too."`
+	Held      map[string]Decimal `json:"held" keep:"always" doc:"Units that it holds, by resource: of each that it has a quota of, and of what it holds beyond those."`
+	HeldBelow map[string]Decimal `json:"held_below,omitzero" keep:"always" doc:"Units that others hold by its grants, by resource: they count against its quota too."`
 }
 
 // Effective is what is left of a token.

@@ -3,8 +3,8 @@
 // One frame is one line of JSON. Two dialects of the envelope are told apart frame by frame: OsMessage
 // ({kind, type, data, metadata}, MESSAGE 4.1) and the older OsEvent ({type, name, payload, metadata}, EVENT 4.1).
 // Decode reads either into a Message; the Append functions write either. The syscall table (Syscalls) says which
-// types exist; the Go types behind its rows decode the data of a request and generate its JSON Schema, so that
-// the two cannot drift.
+// types exist; the Go types behind its rows decode the data of a request, generate its JSON Schema and say what of it the
+// journal may hold, so that none of the three can drift (package jsontype).
 //
 // # What it promises
 //

@@ -30,14 +30,14 @@ func AppendMessage(dst []byte, m *Message) []byte {
 // AppendMessage.
 func AppendReply(dst []byte, req *Message, data []byte, st *Stamp) []byte {
 	dst = appendData(appendHead(dst, req.Dialect, KindReply, req.sent()), data)
-	return appendTail(dst, req, st, "")
+	return appendTail(dst, req, st, nil)
 }
 
 // AppendEvent appends an event of the kernel's, its '\n' included (MESSAGE 4.2.3). Of meta its causation and its correlation
 // are written. Data is as in AppendMessage.
 func AppendEvent(dst []byte, d Dialect, typ string, data []byte, meta Metadata, st *Stamp) []byte {
 	dst = appendData(appendHead(dst, d, KindEvent, typ), data)
-	return appendTail(dst, &Message{Meta: Metadata{ID: meta.Causation, Correlation: meta.Correlation}}, st, "")
+	return appendTail(dst, &Message{Meta: Metadata{ID: meta.Causation, Correlation: meta.Correlation}}, st, nil)
 }
 
 // AppendError appends the error that answers req, its '\n' included (MESSAGE 4.2.5, EVENT 4.2.5).
@@ -52,7 +52,7 @@ func AppendError(dst []byte, req *Message, e *Error, st *Stamp) []byte {
 	} else {
 		dst = fault.AppendData(dst, e)
 	}
-	return appendTail(dst, req, st, e.ID)
+	return appendTail(dst, req, st, e)
 }
 
 // AppendErrorData is fault.AppendData.
@@ -81,16 +81,22 @@ func appendData(dst, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// appendTail ends an answer: its own id and time, what it answers, the id of its error where it is one, and the audit record that
+// appendTail ends an answer: its own id and time, what it answers, the id of its error where it is one, the approval that would
+// be needed, and the audit record that
 // proves it.
-func appendTail(dst []byte, req *Message, st *Stamp, failure fault.ID) []byte {
+func appendTail(dst []byte, req *Message, st *Stamp, failure *Error) []byte {
 	dst = append(dst, `,"metadata":{"id":"`...)
 	dst = append(dst, st.ID[:]...)
 	dst = append(dst, `","timestamp":`...)
 	dst = strconv.AppendInt(dst, st.Time, 10)
 	dst = appendMember(dst, `,"correlation":`, req.Meta.Correlation)
 	dst = appendMember(dst, `,"causation":`, req.Meta.ID)
-	dst = appendMember(dst, `,"error":`, string(failure))
+	if failure != nil {
+		dst = appendMember(dst, `,"error":`, string(failure.ID))
+		if failure.Kind == fault.Pending {
+			dst = appendMember(dst, `,"approval":`, failure.Detail("approval"))
+		}
+	}
 	if p := st.Proof; p.Seq != 0 {
 		dst = append(dst, `,"kernel":{"seq":`...)
 		dst = strconv.AppendUint(dst, p.Seq, 10)

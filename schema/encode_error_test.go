@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // MESSAGE 4.2.5 #3, MESSAGE 4.2.6 #1-#5, MESSAGE 4.7.2 #3-#4, EVENT 4.2.5 #3-#4, EVENT 4.7.2 #3 and #5-#6, EVENT 4.7.3: what
@@ -52,6 +53,25 @@ func TestEncodeErrorDetails(t *testing.T) {
 		m := decode(t, string(schema.AppendError(nil, &schema.Message{Dialect: schema.OsEvent}, tc.e, stampOf(schema.Proof{}))), schema.OsEvent)
 		if string(m.Data) != tc.want {
 			t.Errorf("%s: %s, want %s", name, m.Data, tc.want)
+		}
+	}
+}
+
+// PROTOCOL 10: an answer that waits for an approval names it in its metadata, and no other has that member.
+func TestEncodeErrorApproval(t *testing.T) {
+	t.Parallel()
+	for _, d := range dialects {
+		for _, tc := range []struct {
+			e    *schema.Error
+			want bool
+		}{
+			{fault.ApprovalPending.New("m").With("approval", "q-1"), true},
+			{fault.MemoryNotFound.New("m").With("approval", "q-1"), false},
+		} {
+			line := string(schema.AppendError(nil, &schema.Message{Dialect: d}, tc.e, stampOf(schema.Proof{})))
+			if got := strings.Contains(line[strings.Index(line, `"metadata"`):], `"approval":"q-1"`); got != tc.want {
+				t.Errorf("%s: %s", d, line)
+			}
 		}
 	}
 }

@@ -86,6 +86,7 @@ type Metadata struct {
 	Causation      string
 	IdempotencyKey string // commands only (MESSAGE 10.3)
 	Origin         string // whose stored things the call is about; taken from the operator alone
+	Error          string // of an error: its id, see package fault
 	Refs           string // of a kernel's reply: what Type.Refer says of its references
 }
 

@@ -46,6 +46,10 @@ func (md *Metadata) decode(raw []byte, d Dialect) *Error {
 			if note(readText(&md.Origin, value, "metadata.origin")); len(md.Origin) > maxOrigin {
 				note(violation("metadata.origin", "metadata.origin must not be longer than %d bytes", maxOrigin))
 			}
+		case "error":
+			if value[0] == '"' {
+				md.Error = string(jsontype.Unquote(value))
+			}
 		case "refs":
 			md.Refs = string(value)
 		}

@@ -122,6 +122,9 @@ func DecodeErrorData(raw []byte) (*Error, *Error) {
 		case "code":
 			code, _ := jsontype.ParseInteger(value)
 			e.Kind = ClassOf(int(code))
+			if e.Kind.Status() != int(code) && code >= 400 && code <= 599 {
+				e.Status = int(code)
+			}
 		case "message":
 			if value[0] == '"' {
 				e.Message = string(jsontype.Unquote(value))

@@ -160,20 +160,21 @@ func Resolve(t *Type, data, refs []byte, get func(BlobPointer) ([]byte, error)) 
 	if len(data) == 0 || data[0] != '{' {
 		return data
 	}
-	out, whole := []byte{'{'}, []byte(nil)
+	out, some := []byte{'{'}, false
+	var whole []byte
 	jsontype.Members(data, func(name, value []byte) bool {
 		member, isRef := strings.CutSuffix(string(name), refSuffix)
 		kind := kinds[member]
-		if kind == "" && t.HasText(member) {
-			kind = "text"
-		}
-		if all := kinds[WholeRef]; all != "" && string(name) == wholeMember {
+		switch all := kinds[WholeRef]; {
+		case all != "" && string(name) == wholeMember:
 			kind = all
+		case kind == "" && t != nil && t.HasText(member):
+			kind = "text"
 		}
 		written := string(name)
 		if isRef && kind != "" {
 			if content := resolve(value, kind, get); content != nil {
-				written, value = member, content
+				written, value, some = member, content, true
 				if kinds[WholeRef] != "" {
 					whole = content
 				}
@@ -185,8 +186,11 @@ func Resolve(t *Type, data, refs []byte, get func(BlobPointer) ([]byte, error)) 
 		out = append(append(jsontype.AppendString(out, written), ':'), value...)
 		return true
 	})
-	if whole != nil {
+	switch {
+	case whole != nil:
 		return whole
+	case !some:
+		return data
 	}
 	return append(out, '}')
 }

@@ -13,15 +13,15 @@ type AllocInput struct {
 // AllocOutput is what Syscall.Alloc answers.
 type AllocOutput struct {
 	ResourceID string  `json:"resource_id" keep:"always" doc:"Name of the pool."`
-	Amount     float64 `json:"amount" keep:"always" doc:"Units that this call reserved."`
-	Reserved   float64 `json:"reserved" keep:"always" doc:"Units that the process now holds of it in all."`
+	Amount     Decimal `json:"amount" keep:"always" doc:"Units that this call reserved."`
+	Reserved   Decimal `json:"reserved" keep:"always" doc:"Units that the process now holds of it in all."`
 	Against    []int64 `json:"counted_against,omitzero" keep:"always" doc:"Granters whose quota these units count against too, the nearest first."`
 }
 
 // ReleaseOutput is what Syscall.Release answers.
 type ReleaseOutput struct {
 	ResourceID string  `json:"resource_id" keep:"always" doc:"Name of the pool."`
-	Amount     float64 `json:"amount" keep:"always" doc:"Units that this call gave back."`
+	Amount     Decimal `json:"amount" keep:"always" doc:"Units that this call gave back."`
 }
 
 // ResourceQueryInput is the data of Syscall.Query.
@@ -32,9 +32,9 @@ type ResourceQueryInput struct {
 
 // ResourceQueryOutput is what Syscall.Query answers.
 type ResourceQueryOutput struct {
-	Available   float64 `json:"available" keep:"always" doc:"Units that nobody holds."`
-	Capacity    float64 `json:"capacity" keep:"always" doc:"Units of the pool in all."`
-	Utilization float64 `json:"utilization" keep:"always" doc:"Share of the pool that is held, 0 to 1."`
+	Available   Decimal `json:"available" keep:"always" doc:"Units that nobody holds."`
+	Capacity    Decimal `json:"capacity" keep:"always" doc:"Units of the pool in all."`
+	Utilization Decimal `json:"utilization" keep:"always" doc:"Share of the pool that is held, 0 to 1."`
 }
 
 // ResourceFreeInput is the data of the kernel's own Resource.Free: a process is gone, what it held goes back.

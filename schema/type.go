@@ -8,6 +8,8 @@ type (
 	Value = jsontype.Value
 	// MaybeText is a text, or null where there is none: for a member that is always there.
 	MaybeText = jsontype.MaybeText
+	// Decimal is a number with all its digits, as it is written.
+	Decimal = jsontype.Decimal
 	// Type describes the data of one side of a syscall.
 	Type = jsontype.Type
 )

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -43,7 +45,7 @@ func (a *agentKeys) ask(ctx context.Context, patience time.Duration, question fu
 		case patient.Err() != nil:
 			return silent(patience, err)
 		}
-		return refuse(AgentSilent, "no ssh-agent answers at SSH_AUTH_SOCK: start one, or name a key file with --identity").because(err)
+		return fault.AuthAgentSilent.New("no ssh-agent answers at SSH_AUTH_SOCK: start one, or name a key file with --identity").Wrap(err)
 	}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(patient, func() {
@@ -70,8 +72,8 @@ func (a *agentKeys) ask(ctx context.Context, patience time.Duration, question fu
 
 // silent is the error of an agent that did not answer in the time that it was given.
 func silent(patience time.Duration, err error) error {
-	return refuse(AgentSilent, "the ssh-agent did not answer within %v: touch the key or confirm when asked, restart the agent, or name a key file with --identity",
-		patience).because(err)
+	return fault.AuthAgentSilent.New("the ssh-agent did not answer within %v: touch the key or confirm when asked, restart the agent, or name a key file with --identity",
+		patience).Wrap(err)
 }
 
 // list returns a signer for each key of the agent that is accepted. A locked agent has none.
@@ -82,14 +84,14 @@ func (a *agentKeys) list(ctx context.Context) ([]*Signer, error) {
 		return err
 	})
 	if err != nil {
-		if _, ours := errors.AsType[*Error](err); !ours && ctx.Err() == nil {
-			err = refuse(AgentRefused, "the ssh-agent does not say which keys it has: restart it, or name a key file with --identity").because(err)
+		if _, ours := errors.AsType[*fault.Fault](err); !ours && ctx.Err() == nil {
+			err = fault.AuthAgentNo.New("the ssh-agent does not say which keys it has: restart it, or name a key file with --identity").Wrap(err)
 		}
 		return nil, err
 	}
 	var signers []*Signer
 	for _, k := range held[:min(len(held), maxAgentKeys)] {
-		if key, fault := parseKeyBlob(k.Blob); fault == nil {
+		if key, failure := parseKeyBlob(k.Blob); failure == nil {
 			signers = append(signers, a.signer(key))
 		}
 	}
@@ -111,9 +113,9 @@ func (a *agentKeys) signer(key PublicKey) *Signer {
 			return err
 		})
 		if err != nil {
-			if _, ours := errors.AsType[*Error](err); !ours && ctx.Err() == nil {
-				err = refuse(AgentRefused, "the ssh-agent does not sign with %s: unlock it with \"ssh-add -X\", confirm when asked, or name a key file with --identity",
-					key.Fingerprint()).because(err)
+			if _, ours := errors.AsType[*fault.Fault](err); !ours && ctx.Err() == nil {
+				err = fault.AuthAgentNo.New("the ssh-agent does not sign with %s: unlock it with \"ssh-add -X\", confirm when asked, or name a key file with --identity",
+					key.Fingerprint()).Wrap(err)
 			}
 			return nil, attributed(err, key)
 		}
@@ -121,10 +123,10 @@ func (a *agentKeys) signer(key PublicKey) *Signer {
 	}}
 }
 
-// attributed says of an *Error which key it is about.
+// attributed says of an *fault.Fault which key it is about.
 func attributed(err error, key PublicKey) error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.of(key)
+	if e, ok := errors.AsType[*fault.Fault](err); ok {
+		return e.With("key", key.Fingerprint())
 	}
 	return err
 }

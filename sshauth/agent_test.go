@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -93,14 +94,14 @@ func TestAgentsThatHang(t *testing.T) {
 				patience = soon
 			}
 			err := loginThrough(t, newWorld(t, "ed25519"), serveAgent(t, c.handle), patience, never)
-			if e := refused(t, err, sshauth.NoIdentity); !strings.Contains(e.Message, c.says) {
+			if e := refused(t, err, fault.AuthNoIdentity); !strings.Contains(e.Message, c.says) {
 				t.Errorf("%q does not say %q", e.Message, c.says)
 			}
 		})
 	}
 	t.Run("is not there", func(t *testing.T) {
 		t.Parallel()
-		refused(t, loginThrough(t, newWorld(t, "ed25519"), "/nowhere/agent.sock", never, never), sshauth.NoIdentity)
+		refused(t, loginThrough(t, newWorld(t, "ed25519"), "/nowhere/agent.sock", never, never), fault.AuthNoIdentity)
 	})
 	t.Run("hangs when it is to sign", func(t *testing.T) {
 		t.Parallel()
@@ -112,9 +113,9 @@ func TestAgentsThatHang(t *testing.T) {
 		}
 		socket := f.serve(t)
 		t.Cleanup(func() { close(done) })
-		e := refused(t, loginThrough(t, newWorld(t, "ed25519"), socket, never, soon), sshauth.AgentSilent)
-		if e.Fingerprint != vectorKey(t, "ed25519").Fingerprint() {
-			t.Errorf("it names the key %q", e.Fingerprint)
+		e := refused(t, loginThrough(t, newWorld(t, "ed25519"), socket, never, soon), fault.AuthAgentSilent)
+		if e.Detail("key") != vectorKey(t, "ed25519").Fingerprint() {
+			t.Errorf("it names the key %q", e.Detail("key"))
 		}
 	})
 	t.Run("until the caller has enough", func(t *testing.T) {
@@ -174,7 +175,7 @@ func TestAgentsThatLie(t *testing.T) {
 			t.Parallel()
 			f := newFakeAgent(t, c.key)
 			f.sign = c.sign
-			refused(t, loginThrough(t, newWorld(t, c.key), f.serve(t), never, never), sshauth.AgentLied)
+			refused(t, loginThrough(t, newWorld(t, c.key), f.serve(t), never, never), fault.AuthAgentLied)
 		})
 	}
 	t.Run("keys that are none", func(t *testing.T) {
@@ -187,7 +188,7 @@ func TestAgentsThatLie(t *testing.T) {
 				{Format: "ssh-dss", Blob: must(ssh.ParsePublicKey([]byte(wireKey(vectorKey(t, "ed25519")))))(t).Marshal()[:10]},
 			}, nil
 		}
-		refused(t, loginThrough(t, newWorld(t, "ed25519"), f.serve(t), never, never), sshauth.NoIdentity)
+		refused(t, loginThrough(t, newWorld(t, "ed25519"), f.serve(t), never, never), fault.AuthNoIdentity)
 	})
 }
 
@@ -198,12 +199,12 @@ func TestAgentThatIsLocked(t *testing.T) {
 	if err := f.Lock([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	e := refused(t, loginThrough(t, newWorld(t, "ed25519"), f.serve(t), never, never), sshauth.NoIdentity)
+	e := refused(t, loginThrough(t, newWorld(t, "ed25519"), f.serve(t), never, never), fault.AuthNoIdentity)
 	late := newFakeAgent(t, "ed25519")
 	late.sign = func(ssh.PublicKey, []byte, agent.SignatureFlags) (*ssh.Signature, error) {
 		return nil, errors.New("locked")
 	}
-	e2 := refused(t, loginThrough(t, newWorld(t, "ed25519"), late.serve(t), never, never), sshauth.AgentRefused)
+	e2 := refused(t, loginThrough(t, newWorld(t, "ed25519"), late.serve(t), never, never), fault.AuthAgentNo)
 	for _, message := range []string{e.Message, e2.Message} {
 		if !strings.Contains(message, "ssh-add -X") {
 			t.Errorf("%q does not say how to unlock it", message)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -112,19 +114,19 @@ func (a *AuthorizedKeys) Keys() []*AuthorizedKey { return a.keys }
 // Refused returns the lines that do not, in the order of the file.
 func (a *AuthorizedKeys) Refused() []RefusedLine { return a.refused }
 
-// Lookup returns the line of a key. The error is an *Error that says what the daemon accepts.
+// Lookup returns the line of a key. The error is an *fault.Fault that says what the daemon accepts.
 func (a *AuthorizedKeys) Lookup(key PublicKey, now time.Time) (*AuthorizedKey, error) {
 	k := a.byKey[key]
 	switch {
 	case a.banned[key]:
-		return nil, refuse(RefusedKey, "the line of the key %s in authorized_keys is refused: see \"pwos auth keys\" or the daemon's log",
-			key.Fingerprint()).of(key)
+		return nil, fault.AuthKeyType.New("the line of the key %s in authorized_keys is refused: see \"pwos auth keys\" or the daemon's log",
+			key.Fingerprint()).With("key", key.Fingerprint())
 	case k == nil:
-		return nil, refuse(UnknownKey, "the key %s (%s) is not in the daemon's authorized_keys: add it there, or use one of the %d that are (%s)",
-			key.Fingerprint(), key.typ, len(a.keys), AcceptedTypes).of(key)
+		return nil, fault.AuthNoSuchKey.New("the key %s (%s) is not in the daemon's authorized_keys: add it there, or use one of the %d that are (%s)",
+			key.Fingerprint(), key.typ, len(a.keys), AcceptedTypes).With("key", key.Fingerprint())
 	case !k.Expires.IsZero() && now.After(k.Expires):
-		return nil, refuse(ExpiredKey, "the key %s expired at %s: give it a later expiry-time in authorized_keys, or use another",
-			key.Fingerprint(), k.Expires.UTC().Format(time.RFC3339)).of(key)
+		return nil, fault.AuthExpired.New("the key %s expired at %s: give it a later expiry-time in authorized_keys, or use another",
+			key.Fingerprint(), k.Expires.UTC().Format(time.RFC3339)).With("key", key.Fingerprint())
 	}
 	return k, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -208,7 +209,7 @@ func TestExpiry(t *testing.T) {
 		keys := sshauth.ParseAuthorizedKeys(line(c.when), zone)
 		must(keys.Lookup(vectorKey(t, "ed25519"), c.last))(t)
 		_, err := keys.Lookup(vectorKey(t, "ed25519"), c.last.Add(time.Second))
-		refused(t, err, sshauth.ExpiredKey)
+		refused(t, err, fault.AuthExpired)
 	}
 }
 

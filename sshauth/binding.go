@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -82,13 +84,13 @@ func (b *Binding) Text(role Role) ([]byte, error) {
 func (b *Binding) check(role Role) error {
 	switch {
 	case b.HostKey.IsZero() || b.Challenge == [ChallengeSize]byte{} || role != Client && role != Host:
-		return refuse(Malformed, "the login is bound to no kernel")
+		return fault.AuthMalformed.New("the login is bound to no kernel")
 	case b.PID <= 0:
-		return refuse(Malformed, "the system does not say which process connects: run it in the PID namespace of the daemon")
+		return fault.AuthMalformed.New("the system does not say which process connects: run it in the PID namespace of the daemon")
 	case b.UID < 0:
-		return refuse(Malformed, "the system does not say which user connects")
+		return fault.AuthMalformed.New("the system does not say which user connects")
 	case b.Issued.UnixMilli() <= 0:
-		return refuse(Malformed, "the prologue has no time")
+		return fault.AuthMalformed.New("the prologue has no time")
 	}
 	return checkSocketName(b.Socket)
 }
@@ -97,10 +99,10 @@ func (b *Binding) check(role Role) error {
 func checkSocketName(path string) error {
 	odd := func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 	if len(path) > maxSocketPath || !utf8.ValidString(path) || strings.ContainsFunc(path, odd) {
-		return refuse(Malformed, "the socket's path is too long or has control characters: set PWOS_RUNTIME_DIR to another directory")
+		return fault.AuthMalformed.New("the socket's path is too long or has control characters: set PWOS_RUNTIME_DIR to another directory")
 	}
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
-		return refuse(Malformed, "the socket's path is not absolute: name it from the root on")
+		return fault.AuthMalformed.New("the socket's path is not absolute: name it from the root on")
 	}
 	return nil
 }
@@ -127,7 +129,7 @@ const Window = 30 * time.Second
 // checkTime refuses what was issued too long before now, or after it.
 func checkTime(issued, now time.Time) error {
 	if age := now.Sub(issued); age > Window || age < -Window {
-		return refuse(Late, "the prologue is from another time (%s): connect again, and look at the clock if that does not help",
+		return fault.AuthLate.New("the prologue is from another time (%s): connect again, and look at the clock if that does not help",
 			issued.UTC().Format(time.RFC3339))
 	}
 	return nil

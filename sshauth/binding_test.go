@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -19,16 +20,16 @@ func TestSecurityKey(t *testing.T) {
 		application string
 		flags       byte
 		option      string
-		reason      sshauth.Reason
+		reason      fault.ID
 	}{
 		{"touched", "ssh:", touched, "", ""},
 		{"touched, of a name", "ssh:pwos", touched, "", ""},
 		{"touched, verified", "ssh:", touched | verified, "", ""},
-		{"not touched", "ssh:", 0, "", sshauth.NoTouch},
-		{"verified, not touched", "ssh:", verified, "", sshauth.NoTouch},
+		{"not touched", "ssh:", 0, "", fault.AuthNoTouch},
+		{"verified, not touched", "ssh:", verified, "", fault.AuthNoTouch},
 		{"not touched, allowed", "ssh:", 0, "no-touch-required ", ""},
 		{"touched, allowed", "ssh:", touched, "no-touch-required ", ""},
-		{"of a web site", "https://example.org", touched, "", sshauth.BadSignature},
+		{"of a web site", "https://example.org", touched, "", fault.AuthSignature},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +58,7 @@ func TestSecurityKey(t *testing.T) {
 			blob := must(base64.StdEncoding.DecodeString(strings.Join(lines[1:len(lines)-1], "")))(t)
 			blob[len(blob)-5] ^= verified
 			forged := must(sshauth.ParseArmored(armored(blob)))(t)
-			refused(t, forged.Verify(sshauth.Namespace, text, true), sshauth.BadSignature)
+			refused(t, forged.Verify(sshauth.Namespace, text, true), fault.AuthSignature)
 		})
 	}
 }
@@ -87,7 +88,7 @@ func TestBindingText(t *testing.T) {
 			b := vectorBinding(t)
 			change(b)
 			_, err := b.Text(sshauth.Client)
-			refused(t, err, sshauth.Malformed)
+			refused(t, err, fault.AuthMalformed)
 		})
 	}
 	if _, err := vectorBinding(t).Text("root"); err == nil {

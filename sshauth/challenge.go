@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"sync/atomic"
 	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Verifier is the daemon's side of the logins of signature mode. Its fields are set once; it may be used by many
@@ -29,7 +31,7 @@ type Challenge struct {
 }
 
 // Challenge begins the login of the process pid of user uid, as the system vouches for it, at the socket named socket (see
-// SocketName), and proves the host key to it. It returns an *Error where the system does not say who connects.
+// SocketName), and proves the host key to it. It returns an *fault.Fault where the system does not say who connects.
 func (v *Verifier) Challenge(ctx context.Context, socket string, pid, uid int) (*Challenge, error) {
 	c := &Challenge{verifier: v, binding: Binding{
 		HostKey: v.Host.Key(), Socket: socket, PID: pid, UID: uid,
@@ -64,22 +66,22 @@ func (c *Challenge) Issued() time.Time { return c.binding.Issued }
 func (c *Challenge) Cancel() { c.spent.Store(true) }
 
 // Verify judges the data of the client's answer and returns the line of authorized_keys that lets it in. The error is an
-// *Error that names the key where there was one; the connection is to be closed after it.
+// *fault.Fault that names the key where there was one; the connection is to be closed after it.
 func (c *Challenge) Verify(answer []byte) (*AuthorizedKey, error) {
 	if c.spent.Swap(true) {
-		return nil, refuse(Spent, "the challenge was answered already: connect again")
+		return nil, fault.AuthSpent.New("the challenge was answered already: connect again")
 	}
 	now := c.verifier.Now()
 	if err := checkTime(c.binding.Issued, now); err != nil {
 		return nil, err
 	}
-	sig, fault := parseAnswer(answer)
-	if fault != nil {
-		return nil, fault
+	sig, failure := parseAnswer(answer)
+	if failure != nil {
+		return nil, failure
 	}
 	keys, err := c.verifier.Keys()
 	if err != nil {
-		return nil, refuse(NoKeys, "the daemon cannot read its authorized_keys: see its log, mend the file, then log in again").of(sig.Key).because(err)
+		return nil, fault.AuthNoKeys.New("the daemon cannot read its authorized_keys: see its log, mend the file, then log in again").With("key", sig.Key.Fingerprint()).Wrap(err)
 	}
 	key, err := keys.Lookup(sig.Key, now)
 	if err != nil {

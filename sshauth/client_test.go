@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -20,61 +21,61 @@ func TestClientRefuses(t *testing.T) {
 	text := func(o map[string]string) []byte { return jsonOf(t, o) }
 	for _, c := range []struct {
 		name   string
-		reason sshauth.Reason
+		reason fault.ID
 		// change makes the offer, its time, or the client's connection other than the daemon saw it.
 		change func(w *world, o map[string]string, issued *time.Time)
 	}{
-		{"no challenge", sshauth.Malformed, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "challenge") }},
-		{"a short challenge", sshauth.Malformed, func(_ *world, o map[string]string, _ *time.Time) { o["challenge"] = "AAAA" }},
-		{"a long challenge", sshauth.Malformed, func(_ *world, o map[string]string, _ *time.Time) {
+		{"no challenge", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "challenge") }},
+		{"a short challenge", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { o["challenge"] = "AAAA" }},
+		{"a long challenge", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) {
 			o["challenge"] = base64.StdEncoding.EncodeToString(make([]byte, 33))
 		}},
-		{"a challenge with a line end", sshauth.Malformed, func(_ *world, o map[string]string, _ *time.Time) { o["challenge"] += "\n" }},
-		{"a challenge in base64url", sshauth.Malformed, func(_ *world, o map[string]string, _ *time.Time) {
+		{"a challenge with a line end", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { o["challenge"] += "\n" }},
+		{"a challenge in base64url", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) {
 			o["challenge"] = strings.Repeat("-_", 21) + "-="
 		}},
-		{"a challenge that is text", sshauth.Malformed, func(_ *world, o map[string]string, _ *time.Time) {
+		{"a challenge that is text", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) {
 			o["challenge"] = "tree 4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 		}},
-		{"another challenge than proven", sshauth.HostUnproven, func(_ *world, o map[string]string, _ *time.Time) {
+		{"another challenge than proven", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) {
 			o["challenge"] = base64.StdEncoding.EncodeToString(append(make([]byte, 31), 1))
 		}},
-		{"no host key", sshauth.HostUnproven, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "host_key") }},
-		{"a host key with a comment", sshauth.HostUnproven, func(_ *world, o map[string]string, _ *time.Time) { o["host_key"] += " root@host" }},
-		{"a host key and a line more", sshauth.HostUnproven, func(_ *world, o map[string]string, _ *time.Time) { o["host_key"] += "\nuid: 0" }},
-		{"another host key than proven", sshauth.HostUnproven, func(_ *world, o map[string]string, _ *time.Time) {
+		{"no host key", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "host_key") }},
+		{"a host key with a comment", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { o["host_key"] += " root@host" }},
+		{"a host key and a line more", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { o["host_key"] += "\nuid: 0" }},
+		{"another host key than proven", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) {
 			o["host_key"] = newSigner(t, "ed25519").Key().String()
 		}},
-		{"a host key of 2048 bits", sshauth.HostUnproven, func(_ *world, o map[string]string, _ *time.Time) {
+		{"a host key of 2048 bits", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) {
 			o["host_key"] = strings.Join(strings.Fields(vector(t, "rsa2048.pub"))[:2], " ")
 		}},
-		{"no proof", sshauth.HostUnproven, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "host_signature") }},
-		{"a proof that is none", sshauth.HostUnproven, func(_ *world, o map[string]string, _ *time.Time) { o["host_signature"] = "AAAA" }},
-		{"a proof cut short", sshauth.HostUnproven, func(_ *world, o map[string]string, _ *time.Time) { o["host_signature"] = o["host_signature"][:40] }},
-		{"the right host key, proven with another", sshauth.HostUnproven, func(w *world, o map[string]string, issued *time.Time) {
+		{"no proof", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "host_signature") }},
+		{"a proof that is none", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { o["host_signature"] = "AAAA" }},
+		{"a proof cut short", fault.AuthHost, func(_ *world, o map[string]string, _ *time.Time) { o["host_signature"] = o["host_signature"][:40] }},
+		{"the right host key, proven with another", fault.AuthHost, func(w *world, o map[string]string, issued *time.Time) {
 			fake := newSigner(t, "ed25519")
 			o["host_signature"] = proofOf(t, w, fake, o, *issued, sshauth.HostNamespace, sshauth.Host)
 		}},
-		{"a proof in the client's namespace", sshauth.HostUnproven, func(w *world, o map[string]string, issued *time.Time) {
+		{"a proof in the client's namespace", fault.AuthHost, func(w *world, o map[string]string, issued *time.Time) {
 			o["host_signature"] = proofOf(t, w, w.host, o, *issued, sshauth.Namespace, sshauth.Host)
 		}},
-		{"a proof in the client's role", sshauth.HostUnproven, func(w *world, o map[string]string, issued *time.Time) {
+		{"a proof in the client's role", fault.AuthHost, func(w *world, o map[string]string, issued *time.Time) {
 			o["host_signature"] = proofOf(t, w, w.host, o, *issued, sshauth.HostNamespace, sshauth.Client)
 		}},
-		{"a relay's socket", sshauth.HostUnproven, func(w *world, _ map[string]string, _ *time.Time) { w.login.Socket = "/tmp/relay/kernel.sock" }},
-		{"a relay's process", sshauth.HostUnproven, func(w *world, _ map[string]string, _ *time.Time) { w.login.PID++ }},
-		{"a relay's user", sshauth.HostUnproven, func(w *world, _ map[string]string, _ *time.Time) { w.login.UID = 0 }},
-		{"another time than proven", sshauth.HostUnproven, func(_ *world, _ map[string]string, issued *time.Time) { *issued = issued.Add(time.Millisecond) }},
-		{"a recorded prologue", sshauth.Late, func(w *world, _ map[string]string, _ *time.Time) {
+		{"a relay's socket", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) { w.login.Socket = "/tmp/relay/kernel.sock" }},
+		{"a relay's process", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) { w.login.PID++ }},
+		{"a relay's user", fault.AuthHost, func(w *world, _ map[string]string, _ *time.Time) { w.login.UID = 0 }},
+		{"another time than proven", fault.AuthHost, func(_ *world, _ map[string]string, issued *time.Time) { *issued = issued.Add(time.Millisecond) }},
+		{"a recorded prologue", fault.AuthLate, func(w *world, _ map[string]string, _ *time.Time) {
 			w.login.Now = at(noon.Add(sshauth.Window + time.Second))
 		}},
-		{"a prologue to come", sshauth.Late, func(w *world, _ map[string]string, _ *time.Time) {
+		{"a prologue to come", fault.AuthLate, func(w *world, _ map[string]string, _ *time.Time) {
 			w.login.Now = at(noon.Add(-sshauth.Window - time.Second))
 		}},
-		{"a member more", sshauth.Malformed, func(_ *world, o map[string]string, _ *time.Time) { o["sign_this"] = "x" }},
-		{"another scheme", sshauth.Malformed, func(_ *world, o map[string]string, _ *time.Time) { o["scheme"] = "raw" }},
-		{"no scheme", sshauth.Malformed, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "scheme") }},
-		{"none, with a challenge", sshauth.Malformed, func(_ *world, o map[string]string, _ *time.Time) { o["scheme"] = "none" }},
+		{"a member more", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { o["sign_this"] = "x" }},
+		{"another scheme", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { o["scheme"] = "raw" }},
+		{"no scheme", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { delete(o, "scheme") }},
+		{"none, with a challenge", fault.AuthMalformed, func(_ *world, o map[string]string, _ *time.Time) { o["scheme"] = "none" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -95,7 +96,7 @@ func TestClientRefuses(t *testing.T) {
 	for _, junk := range []string{``, `{`, `null`, `[]`, `{"scheme":"signature","scheme":"none"}`, `{"scheme":"none"} {}`, strings.Repeat(`[`, 100)} {
 		w := newWorld(t, "ed25519")
 		_, err := w.login.Answer(t.Context(), []byte(junk), noon)
-		refused(t, err, sshauth.Malformed)
+		refused(t, err, fault.AuthMalformed)
 	}
 }
 
@@ -124,7 +125,7 @@ func TestHostKeyChanges(t *testing.T) {
 	w.verifier.Host = w.host
 	c := w.challenge(t)
 	_, err := w.login.Answer(t.Context(), c.Data(), c.Issued())
-	e := refused(t, err, sshauth.HostChanged)
+	e := refused(t, err, fault.AuthHostChanged)
 	for _, said := range []string{old.Fingerprint(), w.host.Key().Fingerprint(), socket, "pwos auth trust", "Nothing was signed"} {
 		if !strings.Contains(e.Message, said) {
 			t.Errorf("%q does not say %s", e.Message, said)
@@ -150,7 +151,7 @@ func TestDowngrade(t *testing.T) {
 	}
 	w.answer(t, w.challenge(t))
 	_, err := w.login.Answer(t.Context(), open, noon)
-	refused(t, err, sshauth.Downgraded)
+	refused(t, err, fault.AuthDowngraded)
 	if err := w.login.Known.Forget(t.Context(), socket); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func TestPrefer(t *testing.T) {
 	w.login.Identities = &sshauth.Identities{Files: []string{keyFile(t, "ed25519"), "/nowhere/id_rsa", keyFile(t, "ecdsa256")}}
 	c := w.challenge(t)
 	_, err := c.Verify(w.answer(t, c).Data)
-	if e := refused(t, err, sshauth.UnknownKey); !strings.Contains(e.Message, vectorKey(t, "ed25519").Fingerprint()) ||
+	if e := refused(t, err, fault.AuthNoSuchKey); !strings.Contains(e.Message, vectorKey(t, "ed25519").Fingerprint()) ||
 		!strings.Contains(e.Message, sshauth.AcceptedTypes) {
 		t.Errorf("%q does not say what was offered, and what is accepted", e.Message)
 	}

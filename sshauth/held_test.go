@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -43,16 +44,16 @@ func TestHeldIsTheSealer(t *testing.T) {
 				}
 			}
 			_, err := h.Seal(make([]byte, sshauth.MaxPlaintext+1), nil)
-			refused(t, err, sshauth.Unsealable)
+			refused(t, err, fault.CryptoCannot)
 			_, _, err = h.Open("swordfish")
-			if e := refused(t, err, sshauth.BrokenSeal); strings.Contains(e.Message, "swordfish") {
+			if e := refused(t, err, fault.CryptoBroken); strings.Contains(e.Message, "swordfish") {
 				t.Errorf("it repeats what it was given: %s", e.Message)
 			}
 			good := must(h.Seal([]byte("swordfish"), nil))(t)
 			_, _, err = h.Open(good[:len(good)-4] + "AAAA")
-			refused(t, err, sshauth.BrokenSeal)
+			refused(t, err, fault.CryptoBroken)
 			_, _, err = held(t, enrolled(t, map[string]string{"ed25519": "rsa3072", "rsa3072": "ed25519"}[name])).Open(good)
-			refused(t, err, sshauth.OtherSeal)
+			refused(t, err, fault.CryptoOtherKey)
 		})
 	}
 }

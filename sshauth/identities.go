@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Identities says where the keys are that a program may sign with.
@@ -30,7 +32,7 @@ type Candidates struct {
 	Skipped []string
 }
 
-// Find looks for keys. No passphrase is asked for yet. It returns an *Error where there is none to sign with, which wraps
+// Find looks for keys. No passphrase is asked for yet. It returns an *fault.Fault where there is none to sign with, which wraps
 // the agent's where that is the reason, or ctx's cause.
 func (i *Identities) Find(ctx context.Context) (*Candidates, error) {
 	var agentErr error
@@ -38,7 +40,7 @@ func (i *Identities) Find(ctx context.Context) (*Candidates, error) {
 	if i.AgentSocket != "" {
 		keys := &agentKeys{socket: i.AgentSocket, listTime: i.ListTime, signTime: i.SignTime}
 		if held, agentErr = keys.list(ctx); agentErr == nil && len(held) == 0 {
-			agentErr = refuse(NoIdentity, "the ssh-agent has no key that is accepted: add one with ssh-add, or unlock it with \"ssh-add -X\"")
+			agentErr = fault.AuthNoIdentity.New("the ssh-agent has no key that is accepted: add one with ssh-add, or unlock it with \"ssh-add -X\"")
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -52,7 +54,7 @@ func (i *Identities) Find(ctx context.Context) (*Candidates, error) {
 	for _, path := range i.Files {
 		key, signer, err := readKeyFile(path, i.Passphrase)
 		switch {
-		case errors.Is(err, &Error{Reason: NoIdentity}): // most of them are not there
+		case errors.Is(err, fault.AuthNoIdentity): // most of them are not there
 		case err != nil:
 			c.skip(err)
 		case slices.ContainsFunc(c.Signers, func(s *Signer) bool { return s.key == key }): // the agent has it
@@ -63,7 +65,7 @@ func (i *Identities) Find(ctx context.Context) (*Candidates, error) {
 		}
 	}
 	if len(c.Signers) == 0 {
-		return nil, noIdentity(c.Skipped).because(agentErr)
+		return nil, noIdentity(c.Skipped).Wrap(agentErr)
 	}
 	return c, nil
 }
@@ -79,9 +81,9 @@ func (i *Identities) named(held []*Signer, agentErr error) (*Candidates, error) 
 	}
 	c := &Candidates{}
 	if signer == nil {
-		c.skip(badKeyFile(i.Identity, "holds no private key that can be used from a file, and the ssh-agent does not have it").of(key))
+		c.skip(badKeyFile(i.Identity, "holds no private key that can be used from a file, and the ssh-agent does not have it").With("key", key.Fingerprint()))
 		c.skip(agentErr)
-		return nil, noIdentity(c.Skipped).of(key).because(agentErr)
+		return nil, noIdentity(c.Skipped).With("key", key.Fingerprint()).Wrap(agentErr)
 	}
 	c.Signers = []*Signer{signer}
 	return c, nil
@@ -94,10 +96,10 @@ func (c *Candidates) skip(err error) {
 }
 
 // noIdentity is the error of there being no key to sign with, and says why each was passed over.
-func noIdentity(skipped []string) *Error {
+func noIdentity(skipped []string) *fault.Fault {
 	why := ""
 	if len(skipped) > 0 {
 		why = " (" + strings.Join(skipped, "; ") + ")"
 	}
-	return refuse(NoIdentity, "there is no key to sign with%s: make one with \"ssh-keygen -t ed25519\", add one with ssh-add, or name one with --identity", why)
+	return fault.AuthNoIdentity.New("there is no key to sign with%s: make one with \"ssh-keygen -t ed25519\", add one with ssh-add, or name one with --identity", why)
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -50,12 +51,12 @@ func TestFind(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		from   sshauth.Identities
-		reason sshauth.Reason
+		reason fault.ID
 	}{
-		{"nothing at all", sshauth.Identities{}, sshauth.NoIdentity},
-		{"no such file", sshauth.Identities{AgentSocket: socket, Identity: "/nowhere/id"}, sshauth.NoIdentity},
-		{"a public key that nobody has", sshauth.Identities{AgentSocket: socket, Identity: ed + ".pub"}, sshauth.NoIdentity},
-		{"a type that is not accepted", sshauth.Identities{Identity: keyFile(t, "ecdsa521")}, sshauth.RefusedKey},
+		{"nothing at all", sshauth.Identities{}, fault.AuthNoIdentity},
+		{"no such file", sshauth.Identities{AgentSocket: socket, Identity: "/nowhere/id"}, fault.AuthNoIdentity},
+		{"a public key that nobody has", sshauth.Identities{AgentSocket: socket, Identity: ed + ".pub"}, fault.AuthNoIdentity},
+		{"a type that is not accepted", sshauth.Identities{Identity: keyFile(t, "ecdsa521")}, fault.AuthKeyType},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +87,7 @@ func TestBadKeyFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := (&sshauth.Identities{Identity: path}).Find(t.Context())
-			if e := refused(t, err, sshauth.BadKeyFile); strings.Contains(e.Message, filepath.Dir(path)) || strings.Contains(e.Message, "secrets") {
+			if e := refused(t, err, fault.AuthKeyFile); strings.Contains(e.Message, filepath.Dir(path)) || strings.Contains(e.Message, "secrets") {
 				t.Errorf("%q says too much", e.Message)
 			}
 			found, err := (&sshauth.Identities{Files: []string{path, keyFile(t, "ecdsa256")}}).Find(t.Context())
@@ -113,12 +114,12 @@ func TestOldKeyFile(t *testing.T) {
 	write(t, path+".pub", vector(t, "ed25519.pub"))
 	signer = must(i.Find(t.Context()))(t).Signers[0]
 	_, err := signer.Sign(t.Context(), sshauth.Namespace, []byte("x"))
-	refused(t, err, sshauth.BadKeyFile)
+	refused(t, err, fault.AuthKeyFile)
 	if err := os.Remove(path + ".pub"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = i.Find(t.Context())
-	refused(t, err, sshauth.BadKeyFile)
+	refused(t, err, fault.AuthKeyFile)
 }
 
 // TestDefaultKeyFiles: those of ssh, the best first.
@@ -172,8 +173,8 @@ func TestPassphrase(t *testing.T) {
 	} {
 		given = nil
 		_, err := s.Sign(t.Context(), sshauth.Namespace, []byte("x"))
-		if e := refused(t, err, sshauth.BadKeyFile); e.Fingerprint != s.Key().Fingerprint() {
-			t.Errorf("%s: the error names the key %q", name, e.Fingerprint)
+		if e := refused(t, err, fault.AuthKeyFile); e.Detail("key") != s.Key().Fingerprint() {
+			t.Errorf("%s: the error names the key %q", name, e.Detail("key"))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -22,7 +23,7 @@ func TestPublicKeyIsNoFIFO(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := sshauth.Identities{Identity: path}
-	if _, err := keys.Find(t.Context()); !errors.Is(err, &sshauth.Error{Reason: sshauth.BadKeyFile}) {
+	if _, err := keys.Find(t.Context()); !errors.Is(err, fault.AuthKeyFile) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -36,9 +38,9 @@ func readKeyFile(path string, ask Passphrase) (PublicKey, *Signer, error) {
 		return PublicKey{}, nil, err
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("-----BEGIN")) {
-		key, _, fault := parseKeyLine(string(text))
-		if fault != nil {
-			return PublicKey{}, nil, badKeyFile(path, "holds no key of type "+AcceptedTypes).because(fault)
+		key, _, failure := parseKeyLine(string(text))
+		if failure != nil {
+			return PublicKey{}, nil, badKeyFile(path, "holds no key of type "+AcceptedTypes).Wrap(failure)
 		}
 		return key, nil, nil
 	}
@@ -54,9 +56,9 @@ func readKeyFile(path string, ask Passphrase) (PublicKey, *Signer, error) {
 	locked, encrypted := errors.AsType[*ssh.PassphraseMissingError](err)
 	var key PublicKey
 	if encrypted && locked.PublicKey != nil {
-		var fault *Error
-		if key, fault = parseKeyBlob(locked.PublicKey.Marshal()); fault != nil {
-			return PublicKey{}, nil, fault
+		var failure *fault.Fault
+		if key, failure = parseKeyBlob(locked.PublicKey.Marshal()); failure != nil {
+			return PublicKey{}, nil, failure
 		}
 	} else if key, err = besides(path); err != nil {
 		return PublicKey{}, nil, err
@@ -69,15 +71,15 @@ func readKeyFile(path string, ask Passphrase) (PublicKey, *Signer, error) {
 }
 
 // badKeyFile is the error of a key file that cannot be used. It names the file and not where it lies, since a daemon shows it.
-func badKeyFile(path, problem string) *Error {
-	return refuse(BadKeyFile, "the key file %s %s: name another with --identity, or add it to ssh-agent", printable(filepath.Base(path), 256), problem)
+func badKeyFile(path, problem string) *fault.Fault {
+	return fault.AuthKeyFile.New("the key file %s %s: name another with --identity, or add it to ssh-agent", printable(filepath.Base(path), 256), problem)
 }
 
 // besides reads the public key beside a private one that does not show it.
 func besides(path string) (PublicKey, error) {
 	text, err := readPrivate(path + ".pub")
 	if err == nil {
-		if key, _, fault := parseKeyLine(string(text)); fault == nil {
+		if key, _, failure := parseKeyLine(string(text)); failure == nil {
 			return key, nil
 		}
 	}
@@ -89,21 +91,21 @@ func besides(path string) (PublicKey, error) {
 func readPrivate(path string) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refuse(NoIdentity, "there is no key file %s: make one with \"ssh-keygen -t ed25519\", or name another with --identity",
-			printable(filepath.Base(path), 256)).because(err)
+		return nil, fault.AuthNoIdentity.New("there is no key file %s: make one with \"ssh-keygen -t ed25519\", or name another with --identity",
+			printable(filepath.Base(path), 256)).Wrap(err)
 	}
 	if err != nil {
-		return nil, badKeyFile(path, "cannot be opened").because(err)
+		return nil, badKeyFile(path, "cannot be opened").Wrap(err)
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() {
-		return nil, badKeyFile(path, "is no regular file").because(err)
+		return nil, badKeyFile(path, "is no regular file").Wrap(err)
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxKeyFile+1))
 	switch {
 	case err != nil:
-		return nil, badKeyFile(path, "cannot be read").because(err)
+		return nil, badKeyFile(path, "cannot be read").Wrap(err)
 	case len(text) > maxKeyFile:
 		return nil, badKeyFile(path, fmt.Sprintf("is over %d bytes long", maxKeyFile))
 	case info.Mode().Perm()&0o077 != 0 && bytes.Contains(text, []byte("PRIVATE KEY-----")):
@@ -125,7 +127,7 @@ func unlockOnce(path string, text []byte, key PublicKey, ask Passphrase) func(co
 				return nil, attributed(err, key)
 			}
 			if string(private.PublicKey().Marshal()) != key.blob {
-				return nil, badKeyFile(path, "holds another key than it says").of(key)
+				return nil, badKeyFile(path, "holds another key than it says").With("key", key.Fingerprint())
 			}
 			unlocked = private
 		}
@@ -141,7 +143,7 @@ func unlock(ctx context.Context, path string, text []byte, ask Passphrase) (ssh.
 	for range passphraseTries {
 		passphrase, err := ask(ctx, path)
 		if err != nil {
-			return nil, badKeyFile(path, "has a passphrase, which was not given").because(err)
+			return nil, badKeyFile(path, "has a passphrase, which was not given").Wrap(err)
 		}
 		private, err := ssh.ParsePrivateKeyWithPassphrase(text, passphrase)
 		clear(passphrase)
@@ -149,7 +151,7 @@ func unlock(ctx context.Context, path string, text []byte, ask Passphrase) (ssh.
 			return private, nil
 		}
 		if !errors.Is(err, x509.IncorrectPasswordError) {
-			return nil, badKeyFile(path, "cannot be decrypted").because(err)
+			return nil, badKeyFile(path, "cannot be decrypted").Wrap(err)
 		}
 	}
 	return nil, badKeyFile(path, "has another passphrase than was given")

@@ -3,21 +3,23 @@ package sshauth
 import (
 	"strings"
 	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // parseKeysLine reads a line of authorized_keys that is neither empty nor a comment, without the blanks around it.
-func parseKeysLine(line string, zone *time.Location) (*AuthorizedKey, *Error) {
+func parseKeysLine(line string, zone *time.Location) (*AuthorizedKey, *fault.Fault) {
 	if len(line) > maxKeysLine {
-		return nil, refuse(Malformed, "the line is over %d bytes long", maxKeysLine)
+		return nil, fault.AuthMalformed.New("the line is over %d bytes long", maxKeysLine)
 	}
 	if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-		return nil, refuse(Malformed, "the line has control characters: type it anew")
+		return nil, fault.AuthMalformed.New("the line has control characters: type it anew")
 	}
 	options, rest := "", line
 	if !beginsWithType(line) {
 		var closed bool
 		if options, rest, closed = cutOptions(line); !closed {
-			return nil, refuse(Malformed, "a quotation mark is not closed")
+			return nil, fault.AuthMalformed.New("a quotation mark is not closed")
 		}
 	}
 	key, comment, err := parseKeyLine(rest)

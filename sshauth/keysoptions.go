@@ -11,11 +11,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // parseOptions reads the options of a line into k. An option that is not one of ours refuses the key: sshd's others all
 // take something away, and a key must not hold more here than whoever wrote its line believed.
-func (k *AuthorizedKey) parseOptions(options string, zone *time.Location) *Error {
+func (k *AuthorizedKey) parseOptions(options string, zone *time.Location) *fault.Fault {
 	seen := map[string]bool{}
 	for options != "" {
 		name, value, rest, err := cutOption(options)
@@ -23,7 +24,7 @@ func (k *AuthorizedKey) parseOptions(options string, zone *time.Location) *Error
 			return err
 		}
 		if seen[name] && name != "quota" {
-			return refuse(Malformed, "the option %s stands there twice", name)
+			return fault.AuthMalformed.New("the option %s stands there twice", name)
 		}
 		seen[name] = true
 		if err := k.set(name, value, zone); err != nil {
@@ -35,14 +36,14 @@ func (k *AuthorizedKey) parseOptions(options string, zone *time.Location) *Error
 }
 
 // cutOption cuts the first option off a list. value is nil for one that has none.
-func cutOption(list string) (name string, value *string, rest string, err *Error) {
+func cutOption(list string) (name string, value *string, rest string, err *fault.Fault) {
 	end := strings.IndexAny(list, `=,"`)
 	if end < 0 {
 		end = len(list)
 	}
 	name, list = list[:end], list[end:]
 	if name == "" {
-		return "", nil, "", refuse(Malformed, "the options are not written as name or name=\"value\", with commas and no blanks between")
+		return "", nil, "", fault.AuthMalformed.New("the options are not written as name or name=\"value\", with commas and no blanks between")
 	}
 	if quoted, ok := strings.CutPrefix(list, `="`); ok {
 		var b strings.Builder
@@ -54,7 +55,7 @@ func cutOption(list string) (name string, value *string, rest string, err *Error
 			b.WriteByte(quoted[i])
 		}
 		if i == len(quoted) {
-			return "", nil, "", refuse(Malformed, "the value of %s is not closed with a quotation mark", printable(name, 64))
+			return "", nil, "", fault.AuthMalformed.New("the value of %s is not closed with a quotation mark", printable(name, 64))
 		}
 		text := b.String()
 		value, list = &text, quoted[i+1:]
@@ -64,16 +65,16 @@ func cutOption(list string) (name string, value *string, rest string, err *Error
 	}
 	rest, ok := strings.CutPrefix(list, ",")
 	if !ok || rest == "" {
-		return "", nil, "", refuse(Malformed, "the option %s is not followed by a comma or a blank, or its value is not in quotation marks", printable(name, 64))
+		return "", nil, "", fault.AuthMalformed.New("the option %s is not followed by a comma or a blank, or its value is not in quotation marks", printable(name, 64))
 	}
 	return name, value, rest, nil
 }
 
 // set takes one option in.
-func (k *AuthorizedKey) set(name string, value *string, zone *time.Location) *Error {
+func (k *AuthorizedKey) set(name string, value *string, zone *time.Location) *fault.Fault {
 	if name == "no-touch-required" {
 		if value != nil {
-			return refuse(Malformed, "the option no-touch-required takes no value")
+			return fault.AuthMalformed.New("the option no-touch-required takes no value")
 		}
 		k.NoTouch = true
 		return nil
@@ -86,14 +87,14 @@ func (k *AuthorizedKey) set(name string, value *string, zone *time.Location) *Er
 		"expiry-time": func(v string) string { return k.setExpiry(v, zone) },
 	}[name]
 	if !ok {
-		return refuse(RefusedKey, "the option %s is not one that pwos implements, so its key is refused: there are allow, quota, origin, agent, expiry-time, no-touch-required",
+		return fault.AuthKeyType.New("the option %s is not one that pwos implements, so its key is refused: there are allow, quota, origin, agent, expiry-time, no-touch-required",
 			printable(name, 64))
 	}
 	if value == nil || *value == "" || !utf8.ValidString(*value) {
-		return refuse(Malformed, "the option %s needs a value, in quotation marks", name)
+		return fault.AuthMalformed.New("the option %s needs a value, in quotation marks", name)
 	}
 	if problem := set(*value); problem != "" {
-		return refuse(Malformed, "the option %s %s", name, problem)
+		return fault.AuthMalformed.New("the option %s %s", name, problem)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/internal/lockfile"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // KnownKernels is the file in which clients remember which kernel answers at a socket: a line each, the key's type and base64,
@@ -31,7 +32,7 @@ type KnownKernel struct {
 // lockTime bounds the wait for another client that writes the file.
 const lockTime = 5 * time.Second
 
-// List returns the lines of the file, none where it is not there. The error is a *FileError or one of the file system.
+// List returns the lines of the file, none where it is not there. The error is a fault.PlaceUnsafe or one of the file system.
 func (k KnownKernels) List() ([]KnownKernel, error) {
 	// First of all: who has never met a kernel that has a key may keep his directories as he likes.
 	if _, err := os.Lstat(k.Path); k.Path == "" || errors.Is(err, fs.ErrNotExist) {
@@ -54,13 +55,13 @@ func (k KnownKernels) List() ([]KnownKernel, error) {
 		}
 		fields := strings.SplitN(line, " ", 3)
 		if len(fields) == 3 {
-			key, _, fault := parseKeyLine(fields[0] + " " + fields[1])
-			if fault == nil && checkSocketName(fields[2]) == nil {
+			key, _, failure := parseKeyLine(fields[0] + " " + fields[1])
+			if failure == nil && checkSocketName(fields[2]) == nil {
 				known = append(known, KnownKernel{Socket: fields[2], Key: key})
 				continue
 			}
 		}
-		return nil, &FileError{k.Path, fmt.Sprintf("cannot be read in line %d", number+1), "remove that line, or the file if you do not know it"}
+		return nil, fault.Unsafe(k.Path, fmt.Sprintf("cannot be read in line %d", number+1), "remove that line, or the file if you do not know it")
 	}
 	return known, nil
 }
@@ -77,7 +78,7 @@ func (k KnownKernels) Lookup(socket string) (PublicKey, error) {
 }
 
 // Pin remembers the key of the kernel at socket if none is known, and reports whether it was new. Where another one is
-// known it returns an *Error of HostChanged and changes nothing.
+// known it returns an *fault.Fault of HostChanged and changes nothing.
 func (k KnownKernels) Pin(ctx context.Context, socket string, key PublicKey) (fresh bool, err error) {
 	old, err := k.Lookup(socket)
 	if err != nil || old == key {
@@ -122,9 +123,9 @@ func without(known []KnownKernel, socket string) []KnownKernel {
 }
 
 // hostChanged is the error that a person has to understand.
-func hostChanged(socket string, old, now PublicKey) *Error {
-	return refuse(HostChanged, "the kernel at %s has another host key than before (%s, it was %s): its state directory was made anew, or another program answers in its place. "+
-		"Nothing was signed. If you know why, drop the old key with \"pwos auth trust --forget\"", socket, now.Fingerprint(), old.Fingerprint()).of(now)
+func hostChanged(socket string, old, now PublicKey) *fault.Fault {
+	return fault.AuthHostChanged.New("the kernel at %s has another host key than before (%s, it was %s): its state directory was made anew, or another program answers in its place. "+
+		"Nothing was signed. If you know why, drop the old key with \"pwos auth trust --forget\"", socket, now.Fingerprint(), old.Fingerprint()).With("key", now.Fingerprint())
 }
 
 // update replaces the file by what change makes of it, whole or not at all, one client at a time.

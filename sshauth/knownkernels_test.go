@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -36,7 +37,7 @@ func TestKnownKernels(t *testing.T) {
 		}
 	}
 	_, err := known.Pin(t.Context(), socket, two)
-	refused(t, err, sshauth.HostChanged)
+	refused(t, err, fault.AuthHostChanged)
 	if mode := must(os.Stat(known.Path))(t).Mode(); mode != 0o600 {
 		t.Errorf("the file has mode %v", mode)
 	}
@@ -106,7 +107,7 @@ func TestKnownKernelsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := known.Pin(t.Context(), "/run/other.sock", newSigner(t, "ed25519").Key())
-			if _, ok := errors.AsType[*sshauth.FileError](err); !ok {
+			if !errors.Is(err, fault.PlaceUnsafe) {
 				t.Errorf("got %v", err)
 			}
 			if after := string(must(os.ReadFile(known.Path))(t)); after != c.text {

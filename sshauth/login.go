@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Login is the client's side of one prologue. It signs nothing but the text of a Binding that it made itself, and that
@@ -35,7 +37,7 @@ type Answer struct {
 	Fresh bool      // the kernel was not known before, and is now: worth a line to whoever looks on
 }
 
-// Answer answers the prologue whose frame had the given data, and the time issued in its metadata. It returns an *Error
+// Answer answers the prologue whose frame had the given data, and the time issued in its metadata. It returns a fault
 // where it does not trust the daemon or has no key, or ctx's cause; then nothing is to be sent.
 func (l *Login) Answer(ctx context.Context, offer []byte, issued time.Time) (*Answer, error) {
 	o, binding, proof, err := parseOffer(offer)
@@ -48,8 +50,8 @@ func (l *Login) Answer(ctx context.Context, offer []byte, issued time.Time) (*An
 	}
 	if o.Scheme == schemeNone {
 		if !known.IsZero() {
-			return nil, refuse(Downgraded, "the kernel at %s asks for no key, though it did before: its authorized_keys is gone, or another program answers in its place. "+
-				"If you know why, drop its key with \"pwos auth trust --forget\"", l.Socket).of(known)
+			return nil, fault.AuthDowngraded.New("the kernel at %s asks for no key, though it did before: its authorized_keys is gone, or another program answers in its place. "+
+				"If you know why, drop its key with \"pwos auth trust --forget\"", l.Socket).With("key", known.Fingerprint())
 		}
 		return &Answer{Data: []byte("{}")}, nil
 	}
@@ -105,11 +107,11 @@ func (l *Login) checkProof(b *Binding, proof *Signature) error {
 		return err
 	}
 	if proof.Key != b.HostKey {
-		return refuse(HostUnproven, "the daemon's proof is by another key than its host key: nothing was signed").of(b.HostKey)
+		return fault.AuthHost.New("the daemon's proof is by another key than its host key: nothing was signed").With("key", b.HostKey.Fingerprint())
 	}
 	if err := proof.Verify(HostNamespace, text, false); err != nil {
-		return refuse(HostUnproven, "the daemon's proof does not fit this connection: something relays it, or client and daemon see another socket path or PID (%s, process %d). Nothing was signed",
-			l.Socket, l.PID).of(b.HostKey).because(err)
+		return fault.AuthHost.New("the daemon's proof does not fit this connection: something relays it, or client and daemon see another socket path or PID (%s, process %d). Nothing was signed",
+			l.Socket, l.PID).With("key", b.HostKey.Fingerprint()).Wrap(err)
 	}
 	return nil
 }

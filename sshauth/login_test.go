@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -53,7 +54,7 @@ func TestAnswerIsForOneConnection(t *testing.T) {
 	t.Run("another connection", func(t *testing.T) {
 		t.Parallel()
 		_, err := w.challenge(t).Verify(good)
-		refused(t, err, sshauth.BadSignature)
+		refused(t, err, fault.AuthSignature)
 	})
 	t.Run("a connection that is gone", func(t *testing.T) {
 		t.Parallel()
@@ -61,7 +62,7 @@ func TestAnswerIsForOneConnection(t *testing.T) {
 		answer := w.answer(t, gone).Data
 		gone.Cancel()
 		_, err := gone.Verify(answer)
-		refused(t, err, sshauth.Spent)
+		refused(t, err, fault.AuthSpent)
 	})
 	t.Run("twice", func(t *testing.T) {
 		t.Parallel()
@@ -69,15 +70,15 @@ func TestAnswerIsForOneConnection(t *testing.T) {
 		answer := w.answer(t, once).Data
 		must(once.Verify(answer))(t)
 		_, err := once.Verify(answer)
-		refused(t, err, sshauth.Spent)
+		refused(t, err, fault.AuthSpent)
 	})
 	t.Run("after a wrong one", func(t *testing.T) {
 		t.Parallel()
 		once := w.challenge(t)
 		_, err := once.Verify([]byte("{}"))
-		refused(t, err, sshauth.Malformed)
+		refused(t, err, fault.AuthMalformed)
 		_, err = once.Verify(w.answer(t, once).Data)
-		refused(t, err, sshauth.Spent)
+		refused(t, err, fault.AuthSpent)
 	})
 	t.Run("too late", func(t *testing.T) {
 		t.Parallel()
@@ -89,7 +90,7 @@ func TestAnswerIsForOneConnection(t *testing.T) {
 			answer := slow.answer(t, late).Data
 			now = noon.Add(shift)
 			_, err := late.Verify(answer)
-			refused(t, err, sshauth.Late)
+			refused(t, err, fault.AuthLate)
 		}
 	})
 }
@@ -123,9 +124,9 @@ func TestSignatureBindsEverything(t *testing.T) {
 			b = bindingOf(t, challenge)
 			c.change(b)
 			_, err := challenge.Verify(answerWith(t, signer, sshauth.Namespace, must(b.Text(c.role))(t)))
-			e := refused(t, err, sshauth.BadSignature)
-			if e.Fingerprint != signer.Key().Fingerprint() {
-				t.Errorf("the error names the key %q", e.Fingerprint)
+			e := refused(t, err, fault.AuthSignature)
+			if e.Detail("key") != signer.Key().Fingerprint() {
+				t.Errorf("the error names the key %q", e.Detail("key"))
 			}
 			if code := schema.AsError(err).Code(); code != 401 {
 				t.Errorf("on the wire it is %d", code)
@@ -145,54 +146,54 @@ func TestOtherSignatures(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer func(*sshauth.Challenge) []byte
-		reason sshauth.Reason
+		reason fault.ID
 	}{
-		{"the host's namespace", func(c *sshauth.Challenge) []byte { return answerWith(t, file, sshauth.HostNamespace, text(c)) }, sshauth.WrongNamespace},
-		{"a file's namespace", func(c *sshauth.Challenge) []byte { return answerWith(t, file, "file", text(c)) }, sshauth.WrongNamespace},
-		{"a later version's", func(c *sshauth.Challenge) []byte { return answerWith(t, file, "pwos-auth@v2", text(c)) }, sshauth.WrongNamespace},
-		{"a git commit's", func(*sshauth.Challenge) []byte { return named(file.Key(), vector(t, "git-commit.sig")) }, sshauth.WrongNamespace},
-		{"another text", func(*sshauth.Challenge) []byte { return named(file.Key(), vector(t, "ed25519.sig")) }, sshauth.BadSignature},
+		{"the host's namespace", func(c *sshauth.Challenge) []byte { return answerWith(t, file, sshauth.HostNamespace, text(c)) }, fault.AuthNamespace},
+		{"a file's namespace", func(c *sshauth.Challenge) []byte { return answerWith(t, file, "file", text(c)) }, fault.AuthNamespace},
+		{"a later version's", func(c *sshauth.Challenge) []byte { return answerWith(t, file, "pwos-auth@v2", text(c)) }, fault.AuthNamespace},
+		{"a git commit's", func(*sshauth.Challenge) []byte { return named(file.Key(), vector(t, "git-commit.sig")) }, fault.AuthNamespace},
+		{"another text", func(*sshauth.Challenge) []byte { return named(file.Key(), vector(t, "ed25519.sig")) }, fault.AuthSignature},
 		{"a stranger's", func(c *sshauth.Challenge) []byte {
 			return answerWith(t, newSigner(t, "ed25519"), sshauth.Namespace, text(c))
-		}, sshauth.UnknownKey},
+		}, fault.AuthNoSuchKey},
 		{"by another key than named", func(c *sshauth.Challenge) []byte {
 			return named(vectorKey(t, "ecdsa256"), armorOf(t, file, sshauth.Namespace, text(c)))
-		}, sshauth.WrongKey},
+		}, fault.AuthWrongKey},
 		{"a stranger's, under an authorized name", func(c *sshauth.Challenge) []byte {
 			return named(file.Key(), armorOf(t, newSigner(t, "ed25519"), sshauth.Namespace, text(c)))
-		}, sshauth.WrongKey},
+		}, fault.AuthWrongKey},
 		{"the raw text, without SSHSIG", func(c *sshauth.Challenge) []byte {
 			b := blobOf(file.Key())
 			b.raw = rawOf(t, keyFile(t, "ed25519"), text(c), "")
 			return named(file.Key(), b.armor())
-		}, sshauth.BadSignature},
+		}, fault.AuthSignature},
 		{"the raw challenge", func(c *sshauth.Challenge) []byte {
 			b, binding := blobOf(file.Key()), bindingOf(t, c)
 			b.raw = rawOf(t, keyFile(t, "ed25519"), binding.Challenge[:], "")
 			return named(file.Key(), b.armor())
-		}, sshauth.BadSignature},
+		}, fault.AuthSignature},
 		{"sha1 over rsa", func(c *sshauth.Challenge) []byte {
 			b := blobOf(vectorKey(t, "rsa3072"))
 			b.raw = rawOf(t, keyFile(t, "rsa3072"), b.signed(text(c)), "ssh-rsa")
 			return named(vectorKey(t, "rsa3072"), b.armor())
-		}, sshauth.WrongHash},
+		}, fault.AuthHash},
 		{"another hash named", func(c *sshauth.Challenge) []byte {
 			b := blobOf(file.Key())
 			b.raw = rawOf(t, keyFile(t, "ed25519"), b.signed(text(c)), "")
 			b.hash = "sha256"
 			return named(file.Key(), b.armor())
-		}, sshauth.BadSignature},
+		}, fault.AuthSignature},
 		{"md5", func(*sshauth.Challenge) []byte {
 			b := blobOf(file.Key())
 			b.hash = "md5"
 			return named(file.Key(), b.armor())
-		}, sshauth.WrongHash},
+		}, fault.AuthHash},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			challenge := w.challenge(t)
 			_, err := challenge.Verify(c.answer(challenge))
-			if refused(t, err, c.reason).Fingerprint == "" {
+			if refused(t, err, c.reason).Detail("key") == "" {
 				t.Error("the error names no key")
 			}
 		})
@@ -224,7 +225,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := w.challenge(t).Verify([]byte(answer))
-			refused(t, err, sshauth.Malformed)
+			refused(t, err, fault.AuthMalformed)
 		})
 	}
 }
@@ -236,7 +237,7 @@ func TestNobodyGetsInWithoutKeys(t *testing.T) {
 	w.verifier.Keys = func() (*sshauth.AuthorizedKeys, error) { return nil, errors.New("open /secret/place") }
 	c := w.challenge(t)
 	_, err := c.Verify(w.answer(t, c).Data)
-	if e := refused(t, err, sshauth.NoKeys); strings.Contains(e.Message, "/secret") {
+	if e := refused(t, err, fault.AuthNoKeys); strings.Contains(e.Message, "/secret") {
 		t.Errorf("%q names a path", e.Message)
 	}
 }
@@ -276,5 +277,5 @@ func TestProofIsNoJournalSignature(t *testing.T) {
 	o := offerOf(t, c)
 	o["host_signature"] = base64.StdEncoding.EncodeToString(b.bytes())
 	_, err := w.login.Answer(t.Context(), jsonOf(t, o), c.Issued())
-	refused(t, err, sshauth.HostUnproven)
+	refused(t, err, fault.AuthHost)
 }

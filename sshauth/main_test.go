@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -38,11 +39,11 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// refused fails unless err is an *Error of the reason, whose message is one for a person: not empty, one line, and short.
-func refused(t testing.TB, err error, reason sshauth.Reason) *sshauth.Error {
+// refused fails unless err is a fault of the reason, whose message is one for a person: not empty, one line, and short.
+func refused(t testing.TB, err error, reason fault.ID) *fault.Fault {
 	t.Helper()
-	e, ok := errors.AsType[*sshauth.Error](err)
-	if !ok || e.Reason != reason {
+	e, ok := errors.AsType[*fault.Fault](err)
+	if !ok || e.ID != reason {
 		t.Fatalf("got %v (%+v), want it refused as %q", err, e, reason)
 	}
 	if e.Message == "" || len(e.Message) > 1500 || strings.ContainsAny(e.Message, "\n\x00") {

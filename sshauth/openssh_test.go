@@ -13,6 +13,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -69,16 +70,16 @@ func TestRealAgentRefuses(t *testing.T) {
 	signer := must(i.Find(t.Context()))(t).Signers[0]
 	lock(func(a agent.ExtendedAgent) error { return a.Lock([]byte("x")) })
 	_, err := i.Find(t.Context())
-	refused(t, err, sshauth.NoIdentity)
+	refused(t, err, fault.AuthNoIdentity)
 	_, err = signer.Sign(t.Context(), sshauth.Namespace, []byte("x"))
-	refused(t, err, sshauth.AgentRefused)
+	refused(t, err, fault.AuthAgentNo)
 	lock(func(a agent.ExtendedAgent) error { return a.Unlock([]byte("x")) })
 	must(signer.Sign(t.Context(), sshauth.Namespace, []byte("x")))(t)
 
 	add("", "-q", "-D")
 	add("", "-q", "-c", keyFile(t, "ed25519")) // to be confirmed, and nobody can be asked
 	_, err = signer.Sign(t.Context(), sshauth.Namespace, []byte("x"))
-	refused(t, err, sshauth.AgentRefused)
+	refused(t, err, fault.AuthAgentNo)
 }
 
 // TestOpenSSHReadsOurs: ssh-keygen verifies what we sign, and we verify what it signs.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // MinRSABits is the size of the smallest RSA key that is accepted.
@@ -28,70 +30,70 @@ type PublicKey struct {
 }
 
 // parseKeyBlob reads a key in SSH wire form, and refuses what may prove nothing.
-func parseKeyBlob(blob []byte) (PublicKey, *Error) {
+func parseKeyBlob(blob []byte) (PublicKey, *fault.Fault) {
 	typ, _, ok := cutString(blob)
 	if !ok || len(blob) > maxKeyBlob {
-		return PublicKey{}, refuse(Malformed, "this is not a public key: send one as a .pub file holds it")
+		return PublicKey{}, fault.AuthMalformed.New("this is not a public key: send one as a .pub file holds it")
 	}
 	if err := checkType(string(typ)); err != nil {
 		return PublicKey{}, err
 	}
 	key, err := ssh.ParsePublicKey(blob)
 	if err != nil {
-		return PublicKey{}, refuse(Malformed, "the %s key cannot be read: send it as its .pub file holds it", typ).because(err)
+		return PublicKey{}, fault.AuthMalformed.New("the %s key cannot be read: send it as its .pub file holds it", typ).Wrap(err)
 	}
 	if string(key.Marshal()) != string(blob) {
-		return PublicKey{}, refuse(Malformed, "the %s key is not written as OpenSSH writes it: send it as its .pub file holds it", typ)
+		return PublicKey{}, fault.AuthMalformed.New("the %s key is not written as OpenSSH writes it: send it as its .pub file holds it", typ)
 	}
 	if crypto, ok := key.(ssh.CryptoPublicKey); ok {
 		if n, ok := crypto.CryptoPublicKey().(*rsa.PublicKey); ok && n.N.BitLen() < MinRSABits {
-			return PublicKey{}, refuse(RefusedKey, "an RSA key of %d bits is too short: use %s", n.N.BitLen(), AcceptedTypes)
+			return PublicKey{}, fault.AuthKeyType.New("an RSA key of %d bits is too short: use %s", n.N.BitLen(), AcceptedTypes)
 		}
 	}
 	return PublicKey{typ: string(typ), blob: string(blob)}, nil
 }
 
 // checkType refuses the types that are not accepted, certificates and DSA among them.
-func checkType(typ string) *Error {
+func checkType(typ string) *fault.Fault {
 	accepted := []string{ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoRSA}
 	switch {
 	case slices.Contains(accepted, typ):
 		return nil
 	case strings.Contains(typ, "-cert-v0"):
-		return refuse(RefusedKey, "certificates are not accepted: use the plain key, of type %s", AcceptedTypes)
+		return fault.AuthKeyType.New("certificates are not accepted: use the plain key, of type %s", AcceptedTypes)
 	}
-	return refuse(RefusedKey, "keys of type %s are not accepted: use %s", printable(typ, 64), AcceptedTypes)
+	return fault.AuthKeyType.New("keys of type %s are not accepted: use %s", printable(typ, 64), AcceptedTypes)
 }
 
 // ParsePublicKey reads a key as a .pub file has it: type, base64, and a comment that may be missing.
 func ParsePublicKey(line string) (key PublicKey, comment string, err error) {
-	key, comment, fault := parseKeyLine(line)
-	if fault != nil {
-		return PublicKey{}, "", fault
+	key, comment, failure := parseKeyLine(line)
+	if failure != nil {
+		return PublicKey{}, "", failure
 	}
 	return key, comment, nil
 }
 
-func parseKeyLine(line string) (PublicKey, string, *Error) {
+func parseKeyLine(line string) (PublicKey, string, *fault.Fault) {
 	const blanks = " \t"
 	typ, rest, _ := cutAny(strings.Trim(line, blanks+"\r\n"), blanks)
 	text, comment, _ := cutAny(strings.TrimLeft(rest, blanks), blanks)
 	if typ == "" || text == "" || strings.ContainsAny(line[:len(strings.TrimRight(line, "\r\n"))], "\x00\r\n") {
-		return PublicKey{}, "", refuse(Malformed, "this is not a public key: write it as its .pub file does, in one line")
+		return PublicKey{}, "", fault.AuthMalformed.New("this is not a public key: write it as its .pub file does, in one line")
 	}
 	if len(text) > base64.StdEncoding.EncodedLen(maxKeyBlob) {
-		return PublicKey{}, "", refuse(Malformed, "the public key is too long")
+		return PublicKey{}, "", fault.AuthMalformed.New("the public key is too long")
 	}
 	blob, err := base64.StdEncoding.Strict().DecodeString(text)
 	if err != nil {
-		return PublicKey{}, "", refuse(Malformed, "the public key is not in base64: write it as its .pub file does")
+		return PublicKey{}, "", fault.AuthMalformed.New("the public key is not in base64: write it as its .pub file does")
 	}
-	key, fault := parseKeyBlob(blob)
-	if fault == nil && key.typ != typ {
-		fault = refuse(Malformed, "the key is of type %s, not %s as the line says", key.typ, printable(typ, 64))
+	key, failure := parseKeyBlob(blob)
+	if failure == nil && key.typ != typ {
+		failure = fault.AuthMalformed.New("the key is of type %s, not %s as the line says", key.typ, printable(typ, 64))
 	}
-	if fault != nil {
-		return PublicKey{}, "", fault
+	if failure != nil {
+		return PublicKey{}, "", failure
 	}
 	return key, printable(strings.Trim(comment, blanks), 256), nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -47,11 +48,11 @@ type Sealed struct {
 
 // ParseSealed reads a sealed value strictly: `pwenc:v1:` and the base64url of a JSON object that has the members v, kid, alg,
 // nonce and ct, perhaps aad and ts, and no others. Each value has to be written in its one form, and no two of them stand
-// for the same bytes. ts is not protected by the seal, is not read, and is not written by String. The error is an *Error of
-// BrokenSeal, and repeats nothing of the value.
+// for the same bytes. ts is not protected by the seal, is not read, and is not written by String. The error is a
+// fault.CryptoBroken, and repeats nothing of the value.
 func ParseSealed(text string) (*Sealed, error) {
 	broken := func(problem string) error {
-		return &Error{Reason: BrokenSeal, Message: "the sealed value " + problem + ": pass it on as it was sealed, from \"" + SealedPrefix + "\" to its end"}
+		return fault.CryptoBroken.New("the sealed value %s: pass it on as it was sealed, from %q to its end", problem, SealedPrefix)
 	}
 	payload, ok := strings.CutPrefix(text, SealedPrefix)
 	switch {
@@ -67,8 +68,8 @@ func ParseSealed(text string) (*Sealed, error) {
 	if !schema.Valid(raw) || bytes.IndexByte(raw, '\\') >= 0 {
 		return nil, broken("holds no JSON, or has escapes in it")
 	}
-	decoded, fault := schema.TypeOf[sealedData]().Decode(raw)
-	if fault != nil {
+	decoded, failure := schema.TypeOf[sealedData]().Decode(raw)
+	if failure != nil {
 		return nil, broken("is not of version 1, or has other members than v, kid, alg, nonce, ct, aad and ts")
 	}
 	d := decoded.(*sealedData)

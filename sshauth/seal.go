@@ -11,6 +11,8 @@ import (
 	"slices"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -29,12 +31,12 @@ const (
 type Sealer struct{ signer *Signer }
 
 // Enroll returns a Sealer of the key if it can be one: it has to sign the same text the same way each time, else what was
-// sealed could never be opened. So only ed25519 and rsa will do, and they are tried. The error is an *Error of
-// Unsealable, one of the signer's, or ctx's cause.
+// sealed could never be opened. So only ed25519 and rsa will do, and they are tried. The error is a fault of
+// CryptoCannot, one of the signer's, or ctx's cause.
 func Enroll(ctx context.Context, signer *Signer) (*Sealer, error) {
 	if typ := signer.key.typ; typ != ssh.KeyAlgoED25519 && typ != ssh.KeyAlgoRSA {
-		return nil, refuse(Unsealable, "a key of type %s cannot seal, since it signs the same text differently each time and the seal could not be opened: use an ed25519 or rsa key",
-			typ).of(signer.key)
+		return nil, fault.CryptoCannot.New("a key of type %s cannot seal, since it signs the same text differently each time and the seal could not be opened: use an ed25519 or rsa key",
+			typ).With("key", signer.key.Fingerprint())
 	}
 	s := &Sealer{signer}
 	first, err := s.signature(ctx, s.algorithms()[0])
@@ -48,8 +50,8 @@ func Enroll(ctx context.Context, signer *Signer) (*Sealer, error) {
 		return nil, err
 	}
 	if !slices.Equal(first, second) {
-		return nil, refuse(Unsealable, "the key %s signs the same text differently each time, so that what it sealed could not be opened: use another ed25519 or rsa key",
-			signer.key.Fingerprint()).of(signer.key)
+		return nil, fault.CryptoCannot.New("the key %s signs the same text differently each time, so that what it sealed could not be opened: use another ed25519 or rsa key",
+			signer.key.Fingerprint()).With("key", signer.key.Fingerprint())
 	}
 	return s, nil
 }
@@ -79,7 +81,7 @@ func (s *Sealer) Seal(ctx context.Context, plaintext, aad []byte) (string, error
 // sealable refuses what is too long to be sealed.
 func sealable(plaintext, aad []byte) error {
 	if len(plaintext) > MaxPlaintext || len(aad) > MaxAAD {
-		return refuse(Unsealable, "at most %d bytes can be sealed, with at most %d in the clear: seal a key for what is longer", MaxPlaintext, MaxAAD)
+		return fault.CryptoCannot.New("at most %d bytes can be sealed, with at most %d in the clear: seal a key for what is longer", MaxPlaintext, MaxAAD)
 	}
 	return nil
 }
@@ -93,7 +95,7 @@ func (k PublicKey) seal(aead cipher.AEAD, plaintext, aad []byte) string {
 }
 
 // Open opens a sealed value and returns its plaintext, which the caller clears after use, and its aad. The error is an
-// *Error that says nothing of what is inside, one of the signer's, or ctx's cause.
+// *fault.Fault that says nothing of what is inside, one of the signer's, or ctx's cause.
 func (s *Sealer) Open(ctx context.Context, text string) (plaintext, aad []byte, err error) {
 	sealed, err := s.signer.key.sealed(text)
 	if err != nil {
@@ -121,15 +123,15 @@ func (k PublicKey) sealed(text string) (*Sealed, error) {
 		return nil, err
 	}
 	if sealed.keyID != k.id() {
-		return nil, refuse(OtherSeal, "the value was sealed by the key %s, not by %s: open it with that key",
-			sealed.Fingerprint(), k.Fingerprint()).of(k)
+		return nil, fault.CryptoOtherKey.New("the value was sealed by the key %s, not by %s: open it with that key",
+			sealed.Fingerprint(), k.Fingerprint()).With("key", k.Fingerprint())
 	}
 	return sealed, nil
 }
 
 // brokenSeal is the error of a value that k has sealed, and that does not open.
 func (k PublicKey) brokenSeal() error {
-	return refuse(BrokenSeal, "the sealed value was changed after it was sealed: take it from where it came from").of(k)
+	return fault.CryptoBroken.New("the sealed value was changed after it was sealed: take it from where it came from").With("key", k.Fingerprint())
 }
 
 // algorithms are those by which a value may have been sealed; ours is the first. The format does not say which signature

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -56,9 +57,9 @@ func TestSealRoundTrip(t *testing.T) {
 				}
 			}
 			_, err := s.Seal(t.Context(), make([]byte, sshauth.MaxPlaintext+1), nil)
-			refused(t, err, sshauth.Unsealable)
+			refused(t, err, fault.CryptoCannot)
 			_, err = s.Seal(t.Context(), nil, make([]byte, sshauth.MaxAAD+1))
-			refused(t, err, sshauth.Unsealable)
+			refused(t, err, fault.CryptoCannot)
 			big := must(s.Seal(t.Context(), make([]byte, sshauth.MaxPlaintext), make([]byte, sshauth.MaxAAD)))(t)
 			if _, _, err := s.Open(t.Context(), big); err != nil {
 				t.Error("the longest value does not open:", err)
@@ -198,17 +199,17 @@ func TestSealedForms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := sshauth.ParseSealed(text)
-			e := refused(t, err, sshauth.BrokenSeal)
+			e := refused(t, err, fault.CryptoBroken)
 			if strings.Contains(e.Message, "swordfish") || schema.AsError(err).Code() != 422 {
 				t.Errorf("got %d, %q", schema.AsError(err).Code(), e.Message)
 			}
 		})
 	}
 	_, _, err := s.Open(t.Context(), good)
-	refused(t, err, sshauth.BrokenSeal)
+	refused(t, err, fault.CryptoBroken)
 	other := must(enrolled(t, "rsa3072").Seal(t.Context(), []byte("x"), nil))(t)
 	_, _, err = s.Open(t.Context(), other)
-	if e := refused(t, err, sshauth.OtherSeal); !strings.Contains(e.Message, vectorKey(t, "rsa3072").Fingerprint()) {
+	if e := refused(t, err, fault.CryptoOtherKey); !strings.Contains(e.Message, vectorKey(t, "rsa3072").Fingerprint()) {
 		t.Errorf("%q does not say whose it is", e.Message)
 	}
 }
@@ -218,13 +219,13 @@ func TestEnroll(t *testing.T) {
 	t.Parallel()
 	for _, s := range []*sshauth.Signer{newSigner(t, "p256"), newSigner(t, "p384")} {
 		_, err := sshauth.Enroll(t.Context(), s)
-		refused(t, err, sshauth.Unsealable)
+		refused(t, err, fault.CryptoCannot)
 	}
 	seed := make([]byte, ed25519.SeedSize)
 	loose := must(sshauth.NewSigner(&looseKey{seed}, "a card"))(t)
 	must(loose.Sign(t.Context(), sshauth.Namespace, []byte("x")))(t) // its signatures are good ones
 	_, err := sshauth.Enroll(t.Context(), loose)
-	if e := refused(t, err, sshauth.Unsealable); schema.AsError(err).Code() != 422 {
+	if e := refused(t, err, fault.CryptoCannot); schema.AsError(err).Code() != 422 {
 		t.Errorf("got %v", e)
 	}
 	liar := newFakeAgent(t, "ed25519")
@@ -234,7 +235,7 @@ func TestEnroll(t *testing.T) {
 	}
 	found := must((&sshauth.Identities{AgentSocket: liar.serve(t)}).Find(t.Context()))(t)
 	_, err = sshauth.Enroll(t.Context(), found.Signers[0])
-	refused(t, err, sshauth.AgentLied)
+	refused(t, err, fault.AuthAgentLied)
 }
 
 // looseKey is an ed25519 key that signs with a fresh nonce each time, as some cards do. Its signatures verify.
@@ -282,7 +283,7 @@ func TestSealStopsWithItsAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := s.Open(t.Context(), text)
-	refused(t, err, sshauth.AgentRefused)
+	refused(t, err, fault.AuthAgentNo)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Seal(ctx, []byte("x"), nil); err == nil {

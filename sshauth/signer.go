@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Signer is a key that signs: one in an ssh-agent, in a file, or of the program itself.
@@ -16,11 +18,11 @@ type Signer struct {
 }
 
 // NewSigner returns a Signer over a key of the library; source says where it comes from, for messages. The error is an
-// *Error: the key is of a type or a size that is not accepted.
+// fault: the key is of a type or a size that is not accepted.
 func NewSigner(key ssh.Signer, source string) (*Signer, error) {
-	public, fault := parseKeyBlob(key.PublicKey().Marshal())
-	if fault != nil {
-		return nil, fault
+	public, failure := parseKeyBlob(key.PublicKey().Marshal())
+	if failure != nil {
+		return nil, failure
 	}
 	return &Signer{key: public, source: source, sign: signWith(key)}, nil
 }
@@ -42,7 +44,7 @@ func (s *Signer) Key() PublicKey { return s.key }
 func (s *Signer) Source() string { return s.source }
 
 // Sign signs message under a namespace. The signature is verified before it is returned: an agent or a card that signs
-// something else, or with another key, is found out here and not by the daemon. The error is an *Error, or ctx's cause.
+// something else, or with another key, is found out here and not by the daemon. The error is an *fault.Fault, or ctx's cause.
 func (s *Signer) Sign(ctx context.Context, namespace string, message []byte) (*Signature, error) {
 	const hash = "sha512"
 	algorithm := s.key.typ
@@ -54,9 +56,9 @@ func (s *Signer) Sign(ctx context.Context, namespace string, message []byte) (*S
 		return nil, err
 	}
 	// The raw form is read as a daemon would, so that nothing leaves that a daemon could not read.
-	parsed, fault := parseRaw(s.key, ssh.Marshal(raw))
-	if fault != nil {
-		return nil, s.lied(fault)
+	parsed, failure := parseRaw(s.key, ssh.Marshal(raw))
+	if failure != nil {
+		return nil, s.lied(failure)
 	}
 	sig := &Signature{Key: s.key, Namespace: namespace, Hash: hash, raw: parsed}
 	if err := sig.Verify(namespace, message, true); err != nil {
@@ -66,7 +68,7 @@ func (s *Signer) Sign(ctx context.Context, namespace string, message []byte) (*S
 }
 
 // lied is the error of a signature that its own key does not verify.
-func (s *Signer) lied(err error) *Error {
-	return refuse(AgentLied, "%s returned something that is no signature by %s: nothing was sent; name another key with --identity",
-		s.source, s.key.Fingerprint()).of(s.key).because(err)
+func (s *Signer) lied(err error) *fault.Fault {
+	return fault.AuthAgentLied.New("%s returned something that is no signature by %s: nothing was sent; name another key with --identity",
+		s.source, s.key.Fingerprint()).With("key", s.key.Fingerprint()).Wrap(err)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Source reads a file of authorized keys, again whenever it has changed. It may be used by many goroutines.
@@ -44,22 +46,12 @@ func (s *Source) Close() error {
 }
 
 // Trouble returns why the last Load returned keys that had been read before, nil where it did not: the operator has to see to
-// the file. It is a *FileError, or an error of the file system.
+// the file. It is a fault.PlaceUnsafe, or an error of the file system.
 func (s *Source) Trouble() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.trouble
 }
-
-// FileError says what is wrong with a file that decides who gets in. It is for the operator: it names the path.
-type FileError struct {
-	Path    string
-	Problem string // what is wrong, such as "is a symbolic link"
-	Remedy  string // what to do about it
-}
-
-// Error names the file, what is wrong with it and what to do.
-func (e *FileError) Error() string { return fmt.Sprintf("%s %s: %s", e.Path, e.Problem, e.Remedy) }
 
 // fileStamp tells whether a file is still what it was. A change of the content cannot leave ctime as it was.
 type fileStamp struct {
@@ -74,7 +66,7 @@ type fileStamp struct {
 const settleTime = 2 * time.Second
 
 // Load returns the keys of the file. As long as its content stays the same, so does the pointer, so that a caller that logs what
-// was refused sees when to. The error is a *FileError, or wraps fs.ErrNotExist or another error of the file system; with
+// was refused sees when to. The error is a fault.PlaceUnsafe, or wraps fs.ErrNotExist or another error of the file system; with
 // an error nobody gets in, and never falls back to open mode or to what the file said before.
 //
 // The file has to be a regular one of ours or of root, no symbolic link, in a directory of ours or of root; neither may
@@ -153,7 +145,7 @@ func readStable(path string) (*os.File, []byte, fileStamp, error) {
 		}
 		_ = file.Close() // it was only read
 	}
-	return nil, nil, fileStamp{}, &FileError{path, "changes while it is read", "write it under another name, then rename it"}
+	return nil, nil, fileStamp{}, fault.Unsafe(path, "changes while it is read", "write it under another name, then rename it")
 }
 
 // readOnce is readOpen for who does not need the file open.
@@ -173,9 +165,9 @@ func readOpen(path string) (file *os.File, text []byte, before, after fileStamp,
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.ELOOP):
-		err = &FileError{path, "is a symbolic link", "name the file itself with --authorized-keys, or copy it"}
+		err = fault.Unsafe(path, "is a symbolic link", "name the file itself with --authorized-keys, or copy it")
 	case errors.Is(err, unix.EWOULDBLOCK):
-		err = &FileError{path, "cannot be opened while another program holds a lease on it", "end that program (/proc/locks tells its number)"}
+		err = fault.Unsafe(path, "cannot be opened while another program holds a lease on it", "end that program (/proc/locks tells its number)")
 	case err != nil:
 		err = &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -198,13 +190,13 @@ func readJudged(file *os.File) (text []byte, before, after fileStamp, err error)
 		return nil, before, after, err
 	}
 	if before = stampOf(&st); before.mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, before, after, &FileError{path, "is no regular file", "put the keys into one"}
+		return nil, before, after, fault.Unsafe(path, "is no regular file", "put the keys into one")
 	}
 	if err := judgeOwner(path, before); err != nil {
 		return nil, before, after, err
 	}
 	if before.size > maxKeysFile {
-		return nil, before, after, &FileError{path, fmt.Sprintf("is over %d bytes long", maxKeysFile), "remove the keys that nobody needs"}
+		return nil, before, after, fault.Unsafe(path, fmt.Sprintf("is over %d bytes long", maxKeysFile), "remove the keys that nobody needs")
 	}
 	if text, err = io.ReadAll(io.LimitReader(file, maxKeysFile+1)); err != nil {
 		return nil, before, after, err
@@ -226,13 +218,12 @@ func judgeDirOf(path string) error {
 // judgeOwner refuses what belongs to somebody else, or what somebody else may write.
 func judgeOwner(path string, s fileStamp) error {
 	if own := uint32(os.Geteuid()); s.uid != own && s.uid != 0 {
-		return &FileError{path, fmt.Sprintf("belongs to user %d, not to user %d", s.uid, own), "look at who wrote it, then copy it"}
+		return fault.Unsafe(path, fmt.Sprintf("belongs to user %d, not to user %d", s.uid, own), "look at who wrote it, then copy it")
 	}
 	if s.mode&0o022 != 0 {
-		return &FileError{
-			path, fmt.Sprintf("is writable by group or others (mode %04o)", s.mode&0o7777),
+		return fault.Unsafe(path, fmt.Sprintf("is writable by group or others (mode %04o)", s.mode&0o7777),
 			fmt.Sprintf("look at what is in it, then run \"chmod go-w %s\"", path),
-		}
+		)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -139,12 +140,12 @@ func TestSourceStands(t *testing.T) {
 			if keys := must(source.Load())(t); keys != first {
 				t.Error("the keys are others")
 			}
-			bad, ok := errors.AsType[*sshauth.FileError](source.Trouble())
-			if !ok || !strings.Contains(bad.Problem, c.problem) || bad.Remedy == "" {
+			bad, ok := errors.AsType[*fault.Fault](source.Trouble())
+			if !ok || !strings.Contains(bad.Message, c.problem) || bad.Fix == "" {
 				t.Errorf("trouble: got %v", source.Trouble())
 			}
 			write(t, path, two)
-			if _, err := source.Load(); !errors.As(err, &bad) || !strings.Contains(bad.Problem, c.problem) {
+			if _, err := source.Load(); !errors.As(err, &bad) || !strings.Contains(bad.Message, c.problem) {
 				t.Errorf("changed: got %v", err)
 			}
 			write(t, path, one)
@@ -248,8 +249,8 @@ func TestSourceRefuses(t *testing.T) {
 			must(source.Load())(t)
 			c.spoil(t, path)
 			_, err := source.Load()
-			bad, ok := errors.AsType[*sshauth.FileError](err)
-			if !ok || !strings.Contains(bad.Problem, c.problem) || bad.Remedy == "" {
+			bad, ok := errors.AsType[*fault.Fault](err)
+			if !ok || !strings.Contains(bad.Message, c.problem) || bad.Fix == "" {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -34,8 +36,8 @@ type Signature struct {
 }
 
 // malformed is the error of a signature that is not in its form.
-func malformed(problem string) *Error {
-	return refuse(Malformed, "the signature %s: send what \"ssh-keygen -Y sign -n %s\" writes", problem, Namespace)
+func malformed(problem string) *fault.Fault {
+	return fault.AuthMalformed.New("the signature %s: send what \"ssh-keygen -Y sign -n %s\" writes", problem, Namespace)
 }
 
 // ParseArmored reads a signature as ssh-keygen -Y sign writes it; the last line's end may be missing.
@@ -47,7 +49,7 @@ func ParseArmored(text string) (*Signature, error) {
 	return sig, nil
 }
 
-func parseArmored(text string) (*Signature, *Error) {
+func parseArmored(text string) (*Signature, *fault.Fault) {
 	if len(text) > MaxArmor {
 		return nil, malformed("is too long")
 	}
@@ -71,7 +73,7 @@ func parseArmored(text string) (*Signature, *Error) {
 }
 
 // parseSignature reads a signature in its binary form.
-func parseSignature(blob []byte) (*Signature, *Error) {
+func parseSignature(blob []byte) (*Signature, *fault.Fault) {
 	rest, ok := strings.CutPrefix(string(blob), magic)
 	if !ok || len(rest) < 4 {
 		return nil, malformed("does not begin as one")
@@ -95,19 +97,19 @@ func parseSignature(blob []byte) (*Signature, *Error) {
 	}
 	s := &Signature{Key: key, Namespace: string(fields[1]), Hash: string(fields[3])}
 	if s.Namespace == "" {
-		return nil, refuse(WrongNamespace, "the signature has no namespace: sign with \"ssh-keygen -Y sign -n %s\"", Namespace).of(key)
+		return nil, fault.AuthNamespace.New("the signature has no namespace: sign with \"ssh-keygen -Y sign -n %s\"", Namespace).With("key", key.Fingerprint())
 	}
 	if s.Hash != "sha256" && s.Hash != "sha512" {
-		return nil, refuse(WrongHash, "the signature's hash is not accepted: sign with sha256 or sha512").of(key)
+		return nil, fault.AuthHash.New("the signature's hash is not accepted: sign with sha256 or sha512").With("key", key.Fingerprint())
 	}
 	if s.raw, err = parseRaw(key, fields[4]); err != nil {
-		return nil, err.of(key)
+		return nil, err.With("key", key.Fingerprint())
 	}
 	return s, nil
 }
 
 // parseRaw reads the signature proper, as an ssh-agent returns it, and checks that its algorithm and its size are the key's.
-func parseRaw(key PublicKey, blob []byte) (*ssh.Signature, *Error) {
+func parseRaw(key PublicKey, blob []byte) (*ssh.Signature, *fault.Fault) {
 	format, rest, ok := cutString(blob)
 	if !ok {
 		return nil, malformed("is cut short")
@@ -128,15 +130,15 @@ func parseRaw(key PublicKey, blob []byte) (*ssh.Signature, *Error) {
 }
 
 // checkAlgorithm refuses a signature algorithm that is not the key's, SHA-1 with RSA above all.
-func checkAlgorithm(key PublicKey, algorithm string) *Error {
+func checkAlgorithm(key PublicKey, algorithm string) *fault.Fault {
 	switch {
 	case key.typ != ssh.KeyAlgoRSA && algorithm == key.typ,
 		key.typ == ssh.KeyAlgoRSA && (algorithm == ssh.KeyAlgoRSASHA256 || algorithm == ssh.KeyAlgoRSASHA512):
 		return nil
 	case key.typ == ssh.KeyAlgoRSA:
-		return refuse(WrongHash, "the RSA signature has to be rsa-sha2-256 or rsa-sha2-512: update the program that signs")
+		return fault.AuthHash.New("the RSA signature has to be rsa-sha2-256 or rsa-sha2-512: update the program that signs")
 	}
-	return refuse(WrongHash, "the signature is of type %s, the key of type %s", printable(algorithm, 64), key.typ)
+	return fault.AuthHash.New("the signature is of type %s, the key of type %s", printable(algorithm, 64), key.typ)
 }
 
 // marshal returns the signature in its binary form.

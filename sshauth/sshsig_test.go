@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -43,7 +44,7 @@ func TestVectors(t *testing.T) {
 			if err := sig.Verify(sshauth.Namespace, text, false); err != nil {
 				t.Error(err)
 			}
-			refused(t, sig.Verify(sshauth.Namespace, slices.Concat(text, []byte("\n")), false), sshauth.BadSignature)
+			refused(t, sig.Verify(sshauth.Namespace, slices.Concat(text, []byte("\n")), false), fault.AuthSignature)
 			if sig.Armor() != vector(t, name+".sig") {
 				t.Error("it is not written as OpenSSH wrote it")
 			}
@@ -58,7 +59,7 @@ func TestRefusedKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, _, err := sshauth.ParsePublicKey(vector(t, name+".pub"))
-			if e := refused(t, err, sshauth.RefusedKey); !strings.Contains(e.Message, sshauth.AcceptedTypes) {
+			if e := refused(t, err, fault.AuthKeyType); !strings.Contains(e.Message, sshauth.AcceptedTypes) {
 				t.Errorf("%q does not say what is accepted", e.Message)
 			}
 			keys := sshauth.ParseAuthorizedKeys([]byte(vector(t, name+".pub")), time.UTC)
@@ -69,10 +70,10 @@ func TestRefusedKeys(t *testing.T) {
 	}
 	for _, name := range []string{"ecdsa521", "rsa2048"} {
 		_, err := sshauth.ParseArmored(vector(t, name+".sig"))
-		refused(t, err, sshauth.RefusedKey)
+		refused(t, err, fault.AuthKeyType)
 	}
 	_, err := sshauth.NewSigner(newKey(t, "p521"), "test")
-	refused(t, err, sshauth.RefusedKey)
+	refused(t, err, fault.AuthKeyType)
 }
 
 // TestKeysHaveOneForm: a key that is written otherwise than OpenSSH writes it would be two keys to whoever compares bytes.
@@ -82,7 +83,7 @@ func TestKeysHaveOneForm(t *testing.T) {
 	const exponent = 4 + len("ssh-rsa") // where its length stands
 	padded := slices.Concat(blob[:exponent], []byte{0, 0, 0, 4, 0}, blob[exponent+4:])
 	_, _, err := sshauth.ParsePublicKey("ssh-rsa " + base64.StdEncoding.EncodeToString(padded))
-	refused(t, err, sshauth.Malformed)
+	refused(t, err, fault.AuthMalformed)
 }
 
 // TestMalformedSignatures: one byte more, less or other than the form has makes a signature none.
@@ -137,23 +138,23 @@ func TestMalformedSignatures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := sshauth.ParseArmored(text)
-			refused(t, err, sshauth.Malformed)
+			refused(t, err, fault.AuthMalformed)
 		})
 	}
 	for name, c := range map[string]struct {
 		text   string
-		reason sshauth.Reason
+		reason fault.ID
 	}{
-		"no namespace":     {forged(func(f *forgery) { f.namespace = "" }), sshauth.WrongNamespace},
-		"no hash":          {forged(func(f *forgery) { f.hash = "" }), sshauth.WrongHash},
-		"sha1":             {forged(func(f *forgery) { f.hash = "sha1" }), sshauth.WrongHash},
-		"sha384":           {forged(func(f *forgery) { f.hash = "sha384" }), sshauth.WrongHash},
-		"SHA512":           {forged(func(f *forgery) { f.hash = "SHA512" }), sshauth.WrongHash},
-		"another's format": {forged(func(f *forgery) { f.raw = wire(&ssh.Signature{Format: "ecdsa-sha2-nistp256", Blob: []byte{1}}) }), sshauth.WrongHash},
+		"no namespace":     {forged(func(f *forgery) { f.namespace = "" }), fault.AuthNamespace},
+		"no hash":          {forged(func(f *forgery) { f.hash = "" }), fault.AuthHash},
+		"sha1":             {forged(func(f *forgery) { f.hash = "sha1" }), fault.AuthHash},
+		"sha384":           {forged(func(f *forgery) { f.hash = "sha384" }), fault.AuthHash},
+		"SHA512":           {forged(func(f *forgery) { f.hash = "SHA512" }), fault.AuthHash},
+		"another's format": {forged(func(f *forgery) { f.raw = wire(&ssh.Signature{Format: "ecdsa-sha2-nistp256", Blob: []byte{1}}) }), fault.AuthHash},
 		"ssh-rsa": {forged(func(f *forgery) {
 			f.key, f.raw = wireKey(rsa), wire(&ssh.Signature{Format: "ssh-rsa", Blob: make([]byte, 384)})
-		}), sshauth.WrongHash},
-		"a type of its own": {forged(func(f *forgery) { f.key = string(ssh.Marshal(struct{ T, K string }{"ssh-none", "x"})) }), sshauth.RefusedKey},
+		}), fault.AuthHash},
+		"a type of its own": {forged(func(f *forgery) { f.key = string(ssh.Marshal(struct{ T, K string }{"ssh-none", "x"})) }), fault.AuthKeyType},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -221,7 +222,7 @@ func TestOneSignatureHasOneForm(t *testing.T) {
 			}
 			sig.Blob = sig.Blob[1:]
 			f.raw = wire(sig)
-			refused(t, must(sshauth.ParseArmored(f.armor()))(t).Verify(sshauth.Namespace, message, false), sshauth.BadSignature)
+			refused(t, must(sshauth.ParseArmored(f.armor()))(t).Verify(sshauth.Namespace, message, false), fault.AuthSignature)
 			return
 		}
 		t.Fatal("no signature begins with a zero")

@@ -7,25 +7,27 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // flagTouched is the bit of a security key's signature that says that somebody touched it.
 const flagTouched = 0x01
 
 // Verify checks that s is a signature of message by its key under the namespace. A security key has to have been touched
-// unless noTouch says that it need not. The error is an *Error.
+// unless noTouch says that it need not. The error is a fault.
 //
 // It says nothing of whose the key is: look s.Key up first, which also leaves the work to keys that are known.
 func (s *Signature) Verify(namespace string, message []byte, noTouch bool) error {
 	if s.Namespace != namespace {
-		return refuse(WrongNamespace, "the signature was made for %s: sign with \"ssh-keygen -Y sign -n %s\"",
-			printable(s.Namespace, 64), namespace).of(s.Key)
+		return fault.AuthNamespace.New("the signature was made for %s: sign with \"ssh-keygen -Y sign -n %s\"",
+			printable(s.Namespace, 64), namespace).With("key", s.Key.Fingerprint())
 	}
 	if err := s.Key.verify(signedData(namespace, s.Hash, message), s.raw); err != nil {
-		return refuse(BadSignature, "the signature does not fit what was to be signed, for this connection alone").of(s.Key).because(err)
+		return fault.AuthSignature.New("the signature does not fit what was to be signed, for this connection alone").With("key", s.Key.Fingerprint()).Wrap(err)
 	}
 	if !noTouch && s.Key.typ == ssh.KeyAlgoSKED25519 && s.raw.Rest[0]&flagTouched == 0 {
-		return refuse(NoTouch, "the security key was not touched: touch it when it blinks, or set no-touch-required for it in authorized_keys").of(s.Key)
+		return fault.AuthNoTouch.New("the security key was not touched: touch it when it blinks, or set no-touch-required for it in authorized_keys").With("key", s.Key.Fingerprint())
 	}
 	return nil
 }
@@ -46,7 +48,7 @@ func (k PublicKey) verify(data []byte, sig *ssh.Signature) error {
 }
 
 // errVerify is a signature that is none.
-var errVerify = &Error{Reason: BadSignature, Message: "the signature does not fit"}
+var errVerify = fault.AuthSignature.New("the signature does not fit")
 
 // verifySecurityKey checks the signature of a FIDO authenticator, which signs its application, its flags and its counter along
 // with the data (OpenSSH's PROTOCOL.u2f).

@@ -1,47 +1,58 @@
 package uri
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Why a name means nothing. Each is the caller's fault: a 422 on the wire, but for ErrNoRoot, which is a 404.
-var (
-	ErrEmpty        = errors.New("the name is empty")
-	ErrScheme       = errors.New("only os:///… and https://… can be named, or a path")
-	ErrAboveRoot    = errors.New("the name leads above root")
-	ErrEncoding     = errors.New("a percent-encoding is broken, or stands for what must be written plainly or not at all")
-	ErrCharacter    = errors.New("a character cannot stand in a name")
-	ErrEmptySegment = errors.New("a segment of the path is empty")
-	ErrHost         = errors.New("the host is no DNS name and no IP address in canonical form")
-	ErrUser         = errors.New("an address holds no user and no password")
-	ErrTooLong      = errors.New("the name or a segment of it is too long")
-	ErrOrigin       = errors.New("the origin has no letter and no digit in it")
-	ErrTarget       = errors.New("root, or what is mounted, must be an absolute directory or an https: address")
-	ErrMounted      = errors.New("two mounts have the same prefix")
-	ErrNoRoot       = errors.New("no mount holds it, and there is no root")
+// reason says why a name means nothing.
+type reason string
+
+// Error returns the reason.
+func (r reason) Error() string { return string(r) }
+
+const (
+	errEmpty        reason = "the name is empty"
+	errScheme       reason = "only os:///… and https://… can be named, or a path"
+	errAboveRoot    reason = "the name leads above root"
+	errEncoding     reason = "a percent-encoding is broken, or stands for what must be written plainly or not at all"
+	errCharacter    reason = "a character cannot stand in a name"
+	errEmptySegment reason = "a segment of the path is empty"
+	errHost         reason = "the host is no DNS name and no IP address in canonical form"
+	errUser         reason = "an address holds no user and no password"
+	errTooLong      reason = "the name or a segment of it is too long"
+	errOrigin       reason = "the origin has no letter and no digit in it"
+	errTarget       reason = "root, or what is mounted, must be an absolute directory or an https: address"
+	errMounted      reason = "two mounts have the same prefix"
+	errNoRoot       reason = "no mount holds it, and there is no root"
 )
 
-// NameError is a name that means nothing.
-type NameError struct {
-	Name string // as it was given, cut short: of an address without a host that can be one, to its scheme
-	Err  error  // one of the errors above
-	Base bool   // it was given as what the other one stands beside
+// refuseMember returns the fault of a name that is a member of a request's data.
+func refuseMember(member, name string, why error) *fault.Fault {
+	f := refuse(name, why)
+	if f.ID == fault.NameInvalid {
+		f.Message = "Invalid input: " + member + " " + f.Message
+		f.Field = member
+	}
+	return f
 }
 
-// Error returns the name and what is wrong with it.
-func (e *NameError) Error() string { return fmt.Sprintf("resolve %q: %v", e.Name, e.Err) }
+// refuse returns the fault of a name. A name that nothing holds is NameNotFound, any other NameInvalid.
+func refuse(name string, why error) *fault.Fault {
+	if why == errNoRoot { //nolint:errorlint // a constant, never wrapped
+		return fault.NameNotFound.New("no mount holds %s and there is no root", quoted(name, why)).
+			WithFix("start the kernel with --root, or mount what holds it")
+	}
+	return fault.NameInvalid.New("%q cannot be resolved: %v", quoted(name, why), why)
+}
 
-// Unwrap returns what is wrong.
-func (e *NameError) Unwrap() error { return e.Err }
-
-// refuse returns the error about name. It clips, since an answer has to fit a line, and since a password may stand where a host
-// should.
-func refuse(name string, err error) *NameError {
-	const most = 128 // bytes
-	if errors.Is(err, ErrScheme) || errors.Is(err, ErrHost) || errors.Is(err, ErrUser) {
+// quoted clips a name, since an answer has to fit a line. Of an address without a valid host it keeps the scheme alone, since a
+// password may stand where a host should.
+func quoted(name string, why error) string {
+	const most = 128                                          // bytes
+	if why == errScheme || why == errHost || why == errUser { //nolint:errorlint // constants, never wrapped
 		scheme, rest, _ := strings.Cut(name, ":")
 		if strings.Contains(scheme, "/") {
 			scheme, rest = "", name
@@ -57,5 +68,5 @@ func refuse(name string, err error) *NameError {
 		}
 		name = name[:end] + "…"
 	}
-	return &NameError{Name: name, Err: err}
+	return name
 }

@@ -8,7 +8,7 @@ import (
 // Origin returns the security principal of mutable state in its normal form (ABI 6.2). No origin means the value of root as
 // it is; an address with a scheme and a host, or file:///…, is taken as it is; anything else is a name, which becomes
 // https://<name>.local/ with its letters in lower case and all but a-z, 0-9 and the hyphen gone. Names that differ only in
-// what goes are the same origin. A name of which nothing is left is ErrOrigin.
+// what goes are the same origin. A name of which nothing is left is NameInvalid.
 func Origin(origin, root string) (string, error) {
 	if origin == "" {
 		return root, nil
@@ -23,7 +23,7 @@ func Origin(origin, root string) (string, error) {
 		return -1
 	}, strings.ToLower(origin))
 	if strings.Trim(name, "-") == "" {
-		return "", refuse(origin, ErrOrigin)
+		return "", refuse(origin, errOrigin)
 	}
 	return "https://" + name + ".local/", nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -34,7 +35,7 @@ func TestOrigin(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"!!!", "-", " ", "ü"} {
-		if got, err := uri.Origin(name, "/r"); !errors.Is(err, uri.ErrOrigin) {
+		if got, err := uri.Origin(name, "/r"); !errors.Is(err, fault.NameInvalid) {
 			t.Errorf("origin %q is %q, %v", name, got, err)
 		}
 	}

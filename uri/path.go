@@ -29,10 +29,10 @@ func walk(from []string, text string, empty bool, read func(string) (string, err
 		case part == "" && last, part == ".":
 			p.dir = true
 		case part == "" && !empty:
-			return path{}, ErrEmptySegment
+			return path{}, errEmptySegment
 		case part == "..":
 			if len(p.segments) == 0 {
-				return path{}, ErrAboveRoot
+				return path{}, errAboveRoot
 			}
 			p.segments = p.segments[:len(p.segments)-1]
 			p.dir = true
@@ -59,7 +59,7 @@ func (p path) folder() []string {
 // decode reads one segment of an os: name.
 func decode(segment string) (string, error) {
 	if strings.ContainsAny(segment, "?#") {
-		return "", ErrCharacter
+		return "", errCharacter
 	}
 	var b strings.Builder
 	for i := 0; i < len(segment); i++ {
@@ -67,7 +67,7 @@ func decode(segment string) (string, error) {
 		if c == '%' {
 			var ok bool
 			if c, ok = hex(segment[i+1:]); !ok || plain(c) || c < ' ' || strings.IndexByte("/\\%\x7f", c) >= 0 {
-				return "", ErrEncoding
+				return "", errEncoding
 			}
 			i += 2
 		}
@@ -76,11 +76,11 @@ func decode(segment string) (string, error) {
 	name := b.String()
 	switch {
 	case !utf8.ValidString(name):
-		return "", ErrEncoding
+		return "", errEncoding
 	case !readable(name), name[0] == ' ', name[len(name)-1] == ' ':
-		return "", ErrCharacter
+		return "", errCharacter
 	case len(name) > MaxSegment:
-		return "", ErrTooLong
+		return "", errTooLong
 	}
 	return name, nil
 }

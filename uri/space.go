@@ -2,10 +2,11 @@ package uri
 
 import (
 	"cmp"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // MaxLength bounds a name in bytes, as it is given and in canonical form.
@@ -53,12 +54,12 @@ func New(root string, mounts ...Mount) (*Space, error) {
 		}
 	}
 	for _, m := range mounts {
-		name, err := parse(m.Prefix, nil)
+		name, err := parse(m.Prefix)
 		if err != nil {
 			return nil, err
 		}
 		if name.web != nil || len(name.path.segments) == 0 {
-			return nil, fmt.Errorf("mount at %q: %w", m.Prefix, ErrScheme)
+			return nil, fault.NameInvalid.New("mount at %q: %v", m.Prefix, errScheme)
 		}
 		if err := s.mount(name.path.segments, m.Target); err != nil {
 			return nil, err
@@ -70,7 +71,7 @@ func New(root string, mounts ...Mount) (*Space, error) {
 
 func (s *Space) mount(prefix []string, target string) error {
 	if slices.ContainsFunc(s.mounts, func(m mounted) bool { return slices.Equal(m.prefix, prefix) }) {
-		return fmt.Errorf("mount at %q: %w", path{segments: prefix}.uri(), ErrMounted)
+		return fault.NameInvalid.New("mount at %q: %v", path{segments: prefix}.uri(), errMounted)
 	}
 	m := mounted{prefix: prefix}
 	if filepath.IsAbs(target) && !strings.ContainsRune(target, 0) {
@@ -78,9 +79,9 @@ func (s *Space) mount(prefix []string, target string) error {
 		s.mounts = append(s.mounts, m)
 		return nil
 	}
-	name, err := parse(target, nil)
+	name, err := parse(target)
 	if err != nil || name.web == nil || name.web.query != "" {
-		return fmt.Errorf("mount %q: %w", target, ErrTarget)
+		return fault.NameInvalid.New("mount %q: %v", target, errTarget)
 	}
 	name.web.path.dir = true
 	m.web = name.web
@@ -100,28 +101,29 @@ func (s *Space) Dirs() []string {
 }
 
 // Resolve returns what name means beside base; base is itself a name, "" where there is none. What a name is, and what
-// is refused, is said at the top of the package. The error is a *NameError.
-func (s *Space) Resolve(name, base string) (Place, error) {
+// is refused, is said at the top of the package. The error is NameInvalid, at the member uri or base, or NameNotFound.
+func (s *Space) Resolve(name, base string) (Place, error) { return s.ResolveMember("uri", name, base) }
+
+// ResolveMember is Resolve of a name that is another member of the request's data.
+func (s *Space) ResolveMember(member, name, base string) (Place, error) {
 	var beside *target
 	if base != "" {
 		b, err := read(base, nil)
 		if err != nil {
-			why := refuse(base, err)
-			why.Base = true
-			return Place{}, why
+			return Place{}, refuseMember("base", base, err)
 		}
 		beside = &b
 	}
-	t, err := parse(name, beside)
+	t, err := read(name, beside)
 	if err != nil {
-		return Place{}, err
+		return Place{}, refuseMember(member, name, err)
 	}
 	p, ok := s.place(t)
 	if !ok {
-		return Place{}, refuse(name, ErrNoRoot)
+		return Place{}, refuseMember(member, name, errNoRoot)
 	}
 	if len(p.URI) > MaxLength {
-		return Place{}, refuse(name, ErrTooLong)
+		return Place{}, refuseMember(member, name, errTooLong)
 	}
 	return p, nil
 }
@@ -158,21 +160,22 @@ type target struct {
 	path path
 }
 
-// parse reads a name that stands beside another one, or alone.
-func parse(name string, beside *target) (target, error) {
-	t, err := read(name, beside)
+// parse reads a name that stands alone.
+func parse(name string) (target, error) {
+	t, err := read(name, nil)
 	if err != nil {
 		return target{}, refuse(name, err)
 	}
 	return t, nil
 }
 
+// read reads a name that stands beside another one, or alone.
 func read(name string, beside *target) (target, error) {
 	switch {
 	case name == "":
-		return target{}, ErrEmpty
+		return target{}, errEmpty
 	case len(name) > MaxLength:
-		return target{}, ErrTooLong
+		return target{}, errTooLong
 	}
 	if beside == nil {
 		beside = &target{path: path{dir: true}}
@@ -182,7 +185,7 @@ func read(name string, beside *target) (target, error) {
 	case "os":
 		below, ok := strings.CutPrefix(rest, "///")
 		if !ok {
-			return target{}, ErrScheme
+			return target{}, errScheme
 		}
 		return down(nil, below)
 	case "https":
@@ -190,12 +193,12 @@ func read(name string, beside *target) (target, error) {
 		return target{web: &w}, err
 	case "":
 	default:
-		return target{}, ErrScheme
+		return target{}, errScheme
 	}
 	first, _, _ := strings.Cut(name, "/")
 	switch {
 	case strings.HasPrefix(name, "//"):
-		return target{}, ErrScheme
+		return target{}, errScheme
 	case first == "" && beside.web != nil:
 		w, err := beside.web.to(name[1:], nil)
 		return target{web: &w}, err

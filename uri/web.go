@@ -17,11 +17,11 @@ type web struct {
 func parseWeb(text string) (web, error) {
 	rest, ok := strings.CutPrefix(text, "//")
 	if !ok {
-		return web{}, ErrScheme
+		return web{}, errScheme
 	}
 	at := authority(rest)
 	if strings.Contains(at, "@") {
-		return web{}, ErrUser
+		return web{}, errUser
 	}
 	host, err := canonicalHost(at)
 	if err != nil {
@@ -41,7 +41,7 @@ func authority(text string) string {
 // to returns the address that the reference names when it is taken from the given segments of w's host.
 func (w web) to(reference string, from []string) (web, error) {
 	if strings.Contains(reference, "#") {
-		return web{}, ErrCharacter
+		return web{}, errCharacter
 	}
 	text, query, asked := strings.Cut(reference, "?")
 	p, err := walk(from, text, true, webSegment)
@@ -62,7 +62,7 @@ func (w web) to(reference string, from []string) (web, error) {
 func webSegment(segment string) (string, error) {
 	text, err := recode(segment, "")
 	if err == nil && (text == "." || text == "..") {
-		return "", ErrEncoding // it was encoded, or walk had seen it
+		return "", errEncoding // it was encoded, or walk had seen it
 	}
 	return text, err
 }
@@ -71,7 +71,7 @@ func webSegment(segment string) (string, error) {
 // characters that may stay as they are besides those of a segment.
 func recode(text, more string) (string, error) {
 	if !readable(text) || strings.Contains(text, " ") {
-		return "", ErrCharacter
+		return "", errCharacter
 	}
 	var out []byte
 	for i := 0; i < len(text); i++ {
@@ -80,7 +80,7 @@ func recode(text, more string) (string, error) {
 		case c == '%':
 			b, ok := hex(text[i+1:])
 			if !ok || b < ' ' || b == 0x7f {
-				return "", ErrEncoding
+				return "", errEncoding
 			}
 			i += 2
 			if plain(b) {
@@ -117,7 +117,7 @@ func canonicalHost(text string) (string, error) {
 		host, port = text[:i], text[i+1:]
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
-			return "", ErrHost
+			return "", errHost
 		}
 	}
 	host = strings.ToLower(host)
@@ -125,11 +125,11 @@ func canonicalHost(text string) (string, error) {
 		inner, ok = strings.CutSuffix(inner, "]")
 		ip, err := netip.ParseAddr(inner)
 		if !ok || err != nil || !ip.Is6() || ip.Zone() != "" || strings.Contains(inner, "%") {
-			return "", ErrHost
+			return "", errHost
 		}
 		host = "[" + ip.String() + "]"
 	} else if !dnsName(host) {
-		return "", ErrHost
+		return "", errHost
 	}
 	if port != "" && port != "443" {
 		host += ":" + port

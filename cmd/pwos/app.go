@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // app is what the verbs share: the streams of the process, and the flags that all of them take.
@@ -48,7 +48,7 @@ func (a *app) say(format string, args ...any) {
 const usualTimeout = 30 * time.Second
 
 // errTimeout is the cause of a context that --timeout ended.
-var errTimeout = errors.New("timed out")
+var errTimeout = fault.CallTimeout.New("timed out")
 
 // bound limits ctx to --timeout, or to otherwise where that is not given; 0 is no limit.
 func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Context, context.CancelFunc) {
@@ -59,7 +59,7 @@ func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 	if limit == 0 {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w after %v", errTimeout, limit))
+	return context.WithTimeoutCause(ctx, limit, fault.CallTimeout.New("timed out after %v", limit))
 }
 
 // dial connects to the kernel, and starts one where none runs and the user did not say otherwise.
@@ -105,7 +105,7 @@ func (a *app) options() (client.Options, error) {
 	if a.origin != "" {
 		var err error
 		if options.Origin, err = daemon.Origin(a.origin); err != nil {
-			return options, &usageError{"pwos", fmt.Errorf("--origin: %w", err)}
+			return options, misuse("pwos", fmt.Errorf("--origin: %w", err))
 		}
 	}
 	if a.runtimeDir != "" {

@@ -1,6 +1,8 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+)
 
 func newAudit(a *app) *cobra.Command {
 	return group("audit", "read, follow and verify the record of all calls",

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"time"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +14,7 @@ import (
 // auditTailFlags are the flags of `pwos audit tail`.
 type auditTailFlags struct {
 	pid, from, limit numberFlag
-	every            time.Duration
+	types            []string
 }
 
 func newAuditTail(a *app) *cobra.Command {
@@ -23,105 +23,71 @@ func newAuditTail(a *app) *cobra.Command {
 		Use:   "tail",
 		Short: "follow the record live",
 		Long: `tail prints each new entry of the journal as it comes, until interrupted: a line of
-JSON each where stdout is no terminal. It looks every --every, and goes on at once
-where there is more than it can get at a time. Each look is a call with an entry of
-its own in the journal; those of this tail are not printed.`,
+JSON each where stdout is no terminal. It subscribes to the record, which is one call with
+an entry of its own in the journal; that one is not printed.`,
 		Example: `  pwos audit tail
-  pwos audit tail --pid 7
+  pwos audit tail --pid 7 --type 'Memory.*' --type Http.Fetch
   pwos audit tail --from 1000 --limit 50
   pwos audit tail | jq -c 'select(.success | not)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			t, err := f.tail(cmd)
+			in := schema.AuditSubscribeInput{Types: f.types}
+			var err error
+			if in.PID, err = f.pid.given(cmd, "pid", 0); err != nil {
+				return usage(cmd, err)
+			}
+			if in.SinceSeq, err = f.from.given(cmd, "from", 1); err != nil {
+				return usage(cmd, err)
+			}
+			limit, err := f.limit.given(cmd, "limit", 1)
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.auditTail(cmd.Context(), t)
+			for _, typ := range f.types {
+				if !strings.HasSuffix(typ, ".*") {
+					a.warnOfType(typ)
+				}
+			}
+			return a.auditTail(cmd.Context(), &in, limit)
 		},
 	}
 	f.pid.add(cmd, "pid", "only calls of this process; 0 is the operator")
+	cmd.Flags().StringArrayVar(&f.types, "type", nil, "only calls of this syscall, such as Memory.Set, or of a domain, such as Memory.*; may be given again")
 	f.from.add(cmd, "from", "number of the entry to begin with (default: what comes from now on)")
 	f.limit.add(cmd, "limit", "end after this many entries (default: never)")
-	cmd.Flags().DurationVar(&f.every, "every", 500*time.Millisecond, "how long to wait between two looks")
 	return cmd
 }
 
-// tail follows the audit log.
-type tail struct {
-	pid, from, limit *int64
-	every            time.Duration
+// errShown ends a tail that has printed as many entries as it was to.
+var errShown = errors.New("limit is reached")
 
-	mark  string // correlation of the calls that look, by which their entries are known
-	since int64
-	shown int64
-	out   auditFeed
-}
-
-// tail is what the command line asks for; its errors are wrong usage.
-func (f *auditTailFlags) tail(cmd *cobra.Command) (*tail, error) {
-	t := &tail{every: f.every, mark: "audit-tail-" + schema.NewStamper().NewID()}
-	var err error
-	if t.pid, err = f.pid.given(cmd, "pid", 0); err != nil {
-		return nil, err
-	}
-	if t.from, err = f.from.given(cmd, "from", 1); err != nil {
-		return nil, err
-	}
-	if t.limit, err = f.limit.given(cmd, "limit", 1); err != nil {
-		return nil, err
-	}
-	if t.every < time.Millisecond {
-		return nil, errors.New("--every must be at least 1ms")
-	}
-	return t, nil
-}
-
-func (a *app) auditTail(ctx context.Context, t *tail) error {
-	t.out = newAuditFeed(a)
-	if t.from != nil {
-		t.since = *t.from - 1
-	} else if err := a.withKernel(ctx, 0, t.toEnd); err != nil {
+// auditTail prints the entries that come, at most so many; nil: without end.
+func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, limit *int64) error {
+	data, err := schema.AuditSubscribe.Encode(in)
+	if err != nil {
 		return err
 	}
-	return a.withKernel(ctx, 0, t.follow)
-}
-
-// toEnd puts the tail at the end of the journal as it is.
-func (t *tail) toEnd(ctx context.Context, c *client.Client) (err error) {
-	t.since, err = journalEnd(ctx, c, t.mark)
-	return err
-}
-
-// follow prints what comes until ctx ends or the limit is reached.
-func (t *tail) follow(ctx context.Context, c *client.Client) error {
-	pause := time.NewTicker(t.every)
-	defer pause.Stop()
-	limit := int64(listPage)
-	for {
-		// All processes are asked for, so that what was seen once is not read again.
-		page, err := auditPage(ctx, c, schema.Metadata{Correlation: t.mark}, &schema.AuditLogInput{SinceSeq: &t.since, Limit: &limit})
-		if err != nil {
-			return err
-		}
-		for _, e := range page.entries {
-			t.since = e.Seq
-			if string(e.Correlation) == t.mark || t.pid != nil && e.PID != *t.pid {
-				continue
-			}
-			if err := t.out.entry(&e); err != nil {
+	m := schema.Message{
+		Kind: schema.KindCommand, Type: schema.AuditSubscribe.Type, Data: data, Meta: schema.Metadata{ID: schema.NewStamper().NewID()},
+	}
+	out, shown := newAuditFeed(a), int64(0)
+	err = a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		return c.Subscribe(ctx, m, func(event schema.Message) error {
+			e, err := answerAs[schema.AuditEntry](event.Type, event.Data)
+			if err != nil || e.ID == m.Meta.ID {
 				return err
 			}
-			if t.shown++; t.limit != nil && t.shown == *t.limit {
-				return nil
+			if err := out.entry(&auditEntry{e, event.Data}); err != nil {
+				return err
 			}
-		}
-		if page.next != 0 {
-			continue
-		}
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+			if shown++; limit != nil && shown == *limit {
+				return errShown
+			}
+			return nil
+		})
+	})
+	if errors.Is(err, errShown) {
+		return nil
 	}
+	return err
 }

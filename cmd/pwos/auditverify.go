@@ -14,6 +14,7 @@ import (
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // verifyFlags are the flags of `pwos audit verify`.
@@ -143,7 +144,7 @@ func (a *app) auditVerify(ctx context.Context, dir string, options journal.Verif
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, fs.ErrNotExist), err == nil && report.OK() && report.Segments == 0:
-		return &verdict{exitNotFound, fmt.Errorf("there is no journal in %s: give its directory, or set PWOS_STATE_DIR", dir)}
+		return fault.PlaceNotThere.New("there is no journal in %s: give its directory, or set PWOS_STATE_DIR", dir)
 	case err != nil:
 		return err
 	}
@@ -165,5 +166,5 @@ func (a *app) auditVerify(ctx context.Context, dir string, options journal.Verif
 	if n := len(report.Findings) + report.Omitted - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return &verdict{exitIntegrity, fmt.Errorf("%w%s", report.Findings[0], more)}
+	return fmt.Errorf("%w%s", report.Findings[0], more)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -56,7 +57,7 @@ func (a *app) authKeys(path string) error {
 	}
 	keys, err := sshauth.NewSource(path, time.Now).Load()
 	if errors.Is(err, fs.ErrNotExist) {
-		return &verdict{exitNotFound, fmt.Errorf("there is no %s: a kernel that starts without one is in open mode", path)}
+		return fault.PlaceNotThere.New("there is no %s: a kernel that starts without one is in open mode", path)
 	}
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -61,7 +62,7 @@ func (a *app) authStatus(ctx context.Context) error {
 		if err := c.Close(); err != nil {
 			return err
 		}
-	} else if !errors.As(loginErr, new(*client.LoginError)) {
+	} else if !errors.Is(loginErr, fault.AuthLogin) {
 		return loginErr
 	}
 	if !s.in || !s.who.Key.IsZero() {

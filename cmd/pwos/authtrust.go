@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -114,11 +114,11 @@ func (a *app) trustKernel(ctx context.Context, known sshauth.KnownKernels, optio
 	has := key.Fingerprint()
 	switch {
 	case key.IsZero():
-		return &verdict{exitDenied, fmt.Errorf("the kernel at %s has no key to show: it is in open mode", socket)}
+		return fault.AuthDowngraded.New("the kernel at %s has no key to show: it is in open mode", socket)
 	case want != "" && want != has:
-		return &verdict{exitDenied, fmt.Errorf("the kernel at %s has the host key %s, not %s: nothing was changed", socket, has, want)}
+		return fault.AuthHostChanged.New("the kernel at %s has the host key %s, not %s: nothing was changed", socket, has, want)
 	case want == "" && !old.IsZero() && old != key:
-		return &verdict{exitDenied, fmt.Errorf("the kernel at %s had the host key %s, and has %s now: if you know why, run \"pwos auth trust %[3]s\"", socket, old.Fingerprint(), has)}
+		return fault.AuthHostChanged.New("the kernel at %s had the host key %s, and has %s now: if you know why, run \"pwos auth trust %[3]s\"", socket, old.Fingerprint(), has)
 	}
 	if err := known.Accept(ctx, socket, key); err != nil {
 		return err

@@ -1,6 +1,8 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+)
 
 func newCap(a *app) *cobra.Command {
 	return group("cap", "grant, revoke, show and check what processes may do",

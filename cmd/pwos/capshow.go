@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -145,7 +144,7 @@ func (a *app) showTokens(ctx context.Context) error {
 // tokenOf returns what Capability.Get says of pid, nil where it has no token.
 func tokenOf(ctx context.Context, c *client.Client, pid int64) (schema.Value, error) {
 	data, err := invoke(ctx, c, "Capability.Get", &schema.CapabilityGetInput{PID: &pid})
-	if kernel := (*client.KernelError)(nil); errors.As(err, &kernel) && kernel.Code == 404 {
+	if kernelCode(err) == 404 {
 		return nil, nil
 	}
 	return data, err
@@ -167,11 +166,11 @@ func resourcesOf(token *schema.CapabilityGetOutput) []string {
 
 // quotaText is what is held of a resource, the limit, and what of that is left and held by the process's own grants.
 func quotaText(token *schema.CapabilityGetOutput, resource string) string {
-	text := units(token.Held[resource]) + "/" + units(token.ResourceQuotas[resource])
+	text := units(token.Held[resource].Float()) + "/" + units(token.ResourceQuotas[resource])
 	if now := token.Effective.ResourceQuotas[resource]; now != token.ResourceQuotas[resource] {
 		text += " (" + units(now) + " effective)"
 	}
-	if below := token.HeldBelow[resource]; below > 0 {
+	if below := token.HeldBelow[resource].Float(); below > 0 {
 		text += " (" + units(below) + " held by its grants)"
 	}
 	return text

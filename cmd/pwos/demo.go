@@ -12,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/examples"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // demoTimeout bounds the whole demo; it usually takes two seconds, one of which is the pause before a restart.
@@ -108,7 +109,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 		return err
 	}
 	if !proof.OK {
-		return &verdict{exitIntegrity, fmt.Errorf("verify the demo's journal: %s", proof.Broken)}
+		return fault.StateDamaged.New("verify the demo's journal: %s", proof.Broken)
 	}
 	d.verified(&proof)
 	reason := "the demo is over"

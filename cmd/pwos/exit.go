@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Exit statuses (PROTOCOL 8).
@@ -22,25 +22,22 @@ const (
 	exitQuota       = 5
 	exitUnreachable = 6
 	exitTimeout     = 7
+	exitIntegrity   = 10
 	exitInterrupted = 130
 )
 
 // errSeen says that error frames went by in a stream: they are on stdout, there is nothing to add.
 var errSeen = errors.New("error frames were seen")
 
-// usageError is a command line that makes no sense.
-type usageError struct {
-	verb string // the command whose help says more
-	err  error
+// usage is the error of a command line that makes no sense.
+func usage(cmd *cobra.Command, err error) error { return misuse(cmd.CommandPath(), err) }
+
+// misuse is usage for the verb whose help says more.
+func misuse(verb string, err error) error {
+	return fault.UsageInvalid.New("%s", err.Error()).With("verb", verb).Wrap(err)
 }
 
-func (e *usageError) Error() string { return e.err.Error() }
-
-func (e *usageError) Unwrap() error { return e.err }
-
-func usage(cmd *cobra.Command, err error) error { return &usageError{cmd.CommandPath(), err} }
-
-// arguments is a check of cobra's whose refusal is a usageError, and says what the arguments are instead of how many.
+// arguments is a check of cobra's whose refusal is a fault.UsageInvalid, and says what the arguments are instead of how many.
 func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch err := check(cmd, args); {
@@ -69,45 +66,53 @@ func (a *app) report(err error, interrupted bool) int {
 	return code
 }
 
+// exits are the exit statuses of faults of this side. All others have that of their kind.
+var exits = map[fault.ID]int{
+	fault.StateDamaged: exitIntegrity, fault.SealBroken: exitIntegrity,
+	fault.SealSilent:        exitTimeout,
+	fault.DaemonNotRunning:  exitUnreachable,
+	fault.DaemonUnreachable: exitUnreachable,
+	fault.DaemonLaunch:      exitUnreachable,
+	fault.DaemonHungUp:      exitUnreachable,
+	fault.ProcessNotStarted: exitNotStarted,
+}
+
 func status(err error, interrupted bool) int {
-	var kernel *client.KernelError
-	var own *verdict
 	var handedOn exitStatus
-	var here *schema.Error // said here in the kernel's words
 	switch {
 	case err == nil:
 		return exitOK
 	case interrupted:
 		return exitInterrupted
-	case errors.Is(err, errTimeout):
+	case errors.Is(err, fault.CallTimeout):
 		return exitTimeout
-	case errors.As(err, new(*usageError)):
+	case errors.Is(err, fault.UsageInvalid):
 		return exitUsage
-	case errors.As(err, &own):
-		return own.status
 	case errors.As(err, &handedOn):
 		return int(handedOn)
-	case errors.As(err, &kernel):
-		return kernelStatus(kernel.Code)
-	case errors.As(err, new(*client.LoginError)):
-		return exitDenied
-	case errors.As(err, new(*client.UnreachableError)), errors.As(err, new(*client.LaunchError)), errors.Is(err, client.ErrHungUp):
-		return exitUnreachable
+	}
+	failure, ok := errors.AsType[*fault.Fault](err)
+	switch {
+	case ok:
+		return exitOf(failure)
+	case errors.Is(err, fault.StateDamaged):
+		return exitIntegrity
 	case errors.Is(err, syscall.EPIPE): // the reader of stdout has seen enough
 		return exitOK
-	case errors.As(err, &here):
-		return kernelStatus(here.Code())
 	}
 	return exitError
 }
 
-func kernelStatus(code int) int {
-	switch code {
-	case 401, 403:
+func exitOf(failure *fault.Fault) int {
+	if code, ok := exits[failure.ID]; ok {
+		return code
+	}
+	switch failure.Kind {
+	case fault.Unauthenticated, fault.Forbidden:
 		return exitDenied
-	case 404:
+	case fault.NotFound, fault.UnknownSyscall:
 		return exitNotFound
-	case 429:
+	case fault.QuotaExceeded:
 		return exitQuota
 	}
 	return exitError
@@ -115,7 +120,7 @@ func kernelStatus(code int) int {
 
 // unanswered names the kernel that did not answer in time, where err does not.
 func (a *app) unanswered(err error) string {
-	if a.asked == "" || !errors.Is(err, errTimeout) || strings.Contains(err.Error(), a.asked) {
+	if a.asked == "" || !errors.Is(err, fault.CallTimeout) || strings.Contains(err.Error(), a.asked) {
 		return ""
 	}
 	return ": no answer from the kernel at " + a.asked
@@ -123,30 +128,36 @@ func (a *app) unanswered(err error) string {
 
 // codeOf is the code of a kernel's error, for who looks it up.
 func codeOf(err error) string {
-	var kernel *client.KernelError
-	if !errors.As(err, &kernel) {
-		return ""
+	if code := kernelCode(err); code != 0 {
+		return fmt.Sprintf(" (%d)", code)
 	}
-	return fmt.Sprintf(" (%d)", kernel.Code)
+	return ""
+}
+
+// kernelCode is the code of a kernel's error, 0 for any other.
+func kernelCode(err error) int {
+	if failure := client.Answered(err); failure != nil {
+		return failure.Code()
+	}
+	return 0
 }
 
 // advice says what to do about err; "" where err says so itself.
 func advice(err error) string {
-	var misuse *usageError
 	switch {
-	case errors.As(err, &misuse):
-		return fmt.Sprintf("%q says how it is used", misuse.verb+" --help")
-	case errors.Is(err, client.ErrNotRunning):
+	case errors.Is(err, fault.UsageInvalid):
+		return fmt.Sprintf("%q says how it is used", fault.Of(err).Detail("verb")+" --help")
+	case errors.Is(err, fault.DaemonNotRunning):
 		return `start it with "pwosd", or let a call start it, such as "pwos call Syscall.Ping payload=1"`
-	case errors.Is(err, client.ErrNoAnswer):
+	case errors.Is(err, fault.DaemonNoAnswer):
 		return `if it only needs more time, give it that with --timeout, or start it with "pwosd"`
-	case errors.As(err, new(*client.LaunchError)):
+	case errors.Is(err, fault.DaemonLaunch):
 		return `mend that and try again; "pwosd" shows the kernel's start in the foreground`
-	case errors.Is(err, client.ErrHungUp):
+	case errors.Is(err, fault.DaemonHungUp):
 		return `see kernel.log in the runtime directory for why it ended; the next call starts a new one`
-	case errors.As(err, new(*client.LoginError)):
+	case errors.Is(err, fault.AuthLogin):
 		return `"pwos auth status" shows which keys there are to show, and whether the kernel is the one that it was`
-	case errors.Is(err, errTimeout):
+	case errors.Is(err, fault.CallTimeout):
 		return `--timeout gives it more time; "pwos status" tells whether the kernel answers`
 	}
 	return ""

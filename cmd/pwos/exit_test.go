@@ -9,14 +9,16 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func kernelError(code int) error {
-	return fmt.Errorf("wrapped: %w", &client.KernelError{Type: "A.B", Code: code, Message: "no"})
+	return fmt.Errorf("wrapped: %w", client.AsAnswered(&fault.Fault{Kind: fault.KindOf(code), Message: "no"}))
 }
 
 func unreachable(err error) error {
-	return &client.UnreachableError{Socket: "/run/kernel.sock", Err: err}
+	return fault.DaemonUnreachable.New("unreachable: %v", err).Wrap(err)
 }
 
 // The table of PROTOCOL 8.
@@ -41,16 +43,22 @@ func TestStatus(t *testing.T) {
 		{"wrong usage", pwos.Usage(io.EOF), false, 2},
 		{"not authenticated", kernelError(401), false, 3},
 		{"denied", kernelError(403), false, 3},
-		{"no key was accepted", &client.LoginError{Err: kernelError(401)}, false, 3},
-		{"no key to show, or another kernel", &client.LoginError{Err: io.EOF}, false, 3},
+		{"no key was accepted", fault.AuthLogin.New("no way in").Wrap(kernelError(401)), false, 3},
+		{"no key to show, or another kernel", fault.AuthLogin.New("no way in").Wrap(io.EOF), false, 3},
 		{"not found", kernelError(404), false, 4},
 		{"quota", kernelError(429), false, 5},
-		{"not running", unreachable(client.ErrNotRunning), false, 6},
-		{"not to be started", unreachable(&client.LaunchError{Err: io.EOF}), false, 6},
-		{"demo's kernel not to be started", &client.LaunchError{Err: io.EOF}, false, 6},
-		{"hung up", fmt.Errorf("%w: %w", client.ErrHungUp, syscall.EPIPE), false, 6},
+		{"a newer kernel's id", client.AsAnswered(&fault.Fault{ID: "moon.full", Kind: fault.QuotaExceeded}), false, 5},
+		{"a newer kernel's code", client.AsAnswered(&fault.Fault{ID: "moon.full", Status: 451}), false, 1},
+		{"a damaged journal", &journal.DamageError{}, false, 10},
+		{"no key to seal with", fault.SealNoKey.New("no key"), false, 3},
+		{"a broken seal", fault.SealBroken.New("broken"), false, 10},
+		{"a program that did not start", fault.ProcessNotStarted.New("not found"), false, 127},
+		{"not running", unreachable(fault.DaemonNotRunning), false, 6},
+		{"not to be started", unreachable(fault.DaemonLaunch.New("no start").Wrap(io.EOF)), false, 6},
+		{"demo's kernel not to be started", fault.DaemonLaunch.New("no start").Wrap(io.EOF), false, 6},
+		{"hung up", fault.DaemonHungUp.New("hung up").Wrap(syscall.EPIPE), false, 6},
 		{"timed out", pwos.TimedOut(), false, 7},
-		{"timed out while starting", &client.LaunchError{Err: pwos.TimedOut()}, false, 7},
+		{"timed out while starting", fault.DaemonLaunch.New("no start").Wrap(pwos.TimedOut()), false, 7},
 		{"interrupted", io.EOF, true, 130},
 	} {
 		if got := pwos.Status(tt.err, tt.interrupted); got != tt.want {
@@ -64,12 +72,12 @@ func TestAdvice(t *testing.T) {
 	t.Parallel()
 	for want, err := range map[string]error{
 		"pwos call --help":     pwos.Usage(io.EOF),
-		"pwosd":                unreachable(client.ErrNotRunning),
+		"pwosd":                unreachable(fault.DaemonNotRunning),
 		"--timeout":            pwos.TimedOut(),
-		"pwos auth status":     &client.LoginError{Err: io.EOF},
-		"kernel.log":           fmt.Errorf("x: %w", client.ErrHungUp),
-		"foreground":           unreachable(&client.LaunchError{Err: io.EOF}),
-		"only needs more time": unreachable(&client.LaunchError{Err: fmt.Errorf("%w within 5s", client.ErrNoAnswer)}),
+		"pwos auth status":     fault.AuthLogin.New("no way in").Wrap(io.EOF),
+		"kernel.log":           fmt.Errorf("x: %w", fault.DaemonHungUp.New("hung up")),
+		"foreground":           unreachable(fault.DaemonLaunch.New("no start").Wrap(io.EOF)),
+		"only needs more time": unreachable(fault.DaemonLaunch.New("no start").Wrap(fault.DaemonNoAnswer.New("no answer within 5s"))),
 		"":                     kernelError(404), // the kernel says it itself
 	} {
 		if got := pwos.Advice(err); !strings.Contains(got, want) || want == "" && got != "" {

@@ -30,7 +30,7 @@ func TimedOut() error {
 }
 
 // Usage is an error of wrong usage.
-func Usage(err error) error { return &usageError{"pwos call", err} }
+func Usage(err error) error { return misuse("pwos call", err) }
 
 // TableText is what printValue shows at a terminal.
 func TableText(raw []byte) (string, error) {

@@ -1,14 +1,15 @@
 package main
 
-import "github.com/promptware-os/pwos/schema"
+import (
+	"github.com/promptware-os/pwos/schema"
+)
 
 // What the tests of the verbs look at.
 var (
-	PIDOf     = pidOf
-	QuotasOf  = quotasOf
-	SendData  = sendData
-	MemData   = memSetData
-	ErrStatus = func(code int, err error) error { return &verdict{code, err} }
+	PIDOf    = pidOf
+	QuotasOf = quotasOf
+	SendData = sendData
+	MemData  = memSetData
 )
 
 // TreeOf lists processes as ps does, each with its depth.

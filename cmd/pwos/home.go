@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // home is what a person sees who types nothing but pwos: whether a kernel runs and where, and what to try.
@@ -16,7 +16,7 @@ func (a *app) home(ctx context.Context) error {
 		if err := a.printStatus(s); err != nil {
 			return err
 		}
-	case errors.Is(err, client.ErrNotRunning):
+	case errors.Is(err, fault.DaemonNotRunning):
 		a.say("%v; the first call starts one", err)
 	default:
 		return err

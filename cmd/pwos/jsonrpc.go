@@ -6,15 +6,16 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // respond writes the one JSON-RPC 2.0 response of a call, and returns err, which decides the exit status.
-func (a *app) respond(data []byte, err error, fault *schema.Error) error {
+func (a *app) respond(data []byte, err error, failure *fault.Fault) error {
 	var response []byte
-	if fault == nil {
+	if failure == nil {
 		response = schema.AppendRPCResult(nil, data)
 	} else {
-		response = schema.AppendRPCError(nil, fault)
+		response = schema.AppendRPCError(nil, failure)
 	}
 	if _, writeErr := a.stdout.Write(response); writeErr != nil {
 		return errors.Join(err, fmt.Errorf("write response: %w", writeErr))
@@ -24,52 +25,50 @@ func (a *app) respond(data []byte, err error, fault *schema.Error) error {
 
 // misused is respond for a command line that makes no sense.
 func (a *app) misused(err error) error {
-	return a.respond(nil, err, schema.Errorf(schema.InvalidInput, "%s", err.Error()))
+	return a.respond(nil, err, fault.UsageInvalid.New("%s", err.Error()))
 }
 
 // rpcFault is err as a kernel would have said it; nil for nil.
-func rpcFault(err error, in *schema.CallInput) *schema.Error {
-	var kernel *client.KernelError
-	var own *schema.Error
-	switch {
-	case err == nil:
+func rpcFault(err error, in *schema.CallInput) *fault.Fault {
+	if err == nil {
 		return nil
-	case errors.As(err, &kernel):
-		fault := remote(kernel)
-		if fault.Code() == 404 && unknownName(in) {
-			fault.Kind = schema.UnknownSyscall
-		}
-		return fault
 	}
-	class := schema.Internal
+	if kernel := client.Answered(err); kernel != nil {
+		failure := remote(kernel)
+		if failure.Code() == 404 && unknownName(in) {
+			failure.Kind = fault.UnknownSyscall
+		}
+		return failure
+	}
+	kind := fault.Internal
 	switch status(err, false) {
 	case exitTimeout:
-		class = schema.Timeout
+		kind = fault.Timeout
 	case exitDenied:
-		class = schema.Unauthenticated
+		kind = fault.Unauthenticated
 	case exitUnreachable:
-		class = schema.Unavailable
+		kind = fault.Unavailable
 	case exitError:
-		if errors.As(err, &own) {
+		if own, ok := errors.AsType[*fault.Fault](err); ok {
 			return own
 		}
 	}
-	return schema.Errorf(class, "%s", err.Error())
+	return &fault.Fault{Kind: kind, Message: err.Error()}
 }
 
 // remote is a kernel's error in the form that it had there.
-func remote(e *client.KernelError) *schema.Error {
-	fault := &schema.Error{Kind: schema.ClassOf(e.Code), Message: e.Message}
-	if e.Code == 404 {
-		fault.Kind = schema.NotFound
+func remote(answer *fault.Fault) *fault.Fault {
+	failure := *answer
+	switch failure.Code() {
+	case 404:
+		failure.Kind = fault.NotFound
+	case 422:
+		failure.Kind = fault.InvalidInput
 	}
-	if e.Code == 422 {
-		fault.Kind = schema.InvalidInput
+	if failure.Cause != nil {
+		failure.Cause = remote(failure.Cause)
 	}
-	if e.Cause != nil {
-		fault.Cause = remote(e.Cause)
-	}
-	return fault
+	return &failure
 }
 
 // unknownName reports whether a 404 says that there is no such syscall, and not that it found nothing: the codes of
@@ -78,9 +77,9 @@ func unknownName(in *schema.CallInput) bool {
 	if schema.UserSpace(in.Syscall) {
 		return true
 	}
-	typ, _, fault := schema.ShortCall(in.Syscall, in.Args)
-	if fault != nil {
-		return fault.Kind == schema.UnknownSyscall
+	typ, _, failure := schema.ShortCall(in.Syscall, in.Args)
+	if failure != nil {
+		return failure.Kind == fault.UnknownSyscall
 	}
 	_, ok := schema.Lookup(typ)
 	return !ok

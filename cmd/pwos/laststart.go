@@ -8,11 +8,12 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // withLastStart adds to an error that no kernel runs how the last one that a client started has failed, if it has.
 func (a *app) withLastStart(err error) error {
-	if !errors.Is(err, client.ErrNotRunning) {
+	if !errors.Is(err, fault.DaemonNotRunning) {
 		return err
 	}
 	options, wrong := a.options()

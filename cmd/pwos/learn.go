@@ -122,10 +122,10 @@ func (l *lesson) note(e *schema.AuditEntry) (child int64) {
 		l.hand(e.Payload) // the token
 	case "Syscall.Alloc":
 		out, _ := valueOf[schema.AllocOutput](e.Payload)
-		l.holding = append(l.holding, holding{seq: e.Seq, pid: e.PID, resource: out.ResourceID, held: out.Reserved})
+		l.holding = append(l.holding, holding{seq: e.Seq, pid: e.PID, resource: out.ResourceID, held: out.Reserved.Float()})
 	case "Syscall.Release":
 		out, _ := valueOf[schema.ReleaseOutput](e.Payload)
-		l.holding = append(l.holding, holding{seq: e.Seq, pid: e.PID, resource: out.ResourceID, less: out.Amount})
+		l.holding = append(l.holding, holding{seq: e.Seq, pid: e.PID, resource: out.ResourceID, less: out.Amount.Float()})
 	}
 	return 0
 }

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func newLogs(a *app) *cobra.Command {
@@ -59,7 +59,7 @@ func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) er
 			return err
 		}
 		if d.Command == nil && d.AgentID != "" {
-			return &verdict{exitNotFound, fmt.Errorf("pid %d, %s, runs no program, so it has no log", pid, escaped(d.AgentID))}
+			return fault.PlaceNotThere.New("pid %d, %s, runs no program, so it has no log", pid, escaped(d.AgentID))
 		}
 		log, err := newAgentLog(pid, a.stdout)
 		if err != nil {
@@ -67,7 +67,7 @@ func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) er
 		}
 		defer closeInto(&err, closer(log.close))
 		if _, err := os.Stat(log.path); errors.Is(err, fs.ErrNotExist) {
-			return &verdict{exitNotFound, fmt.Errorf("there is no log at %s: the kernel may keep its state elsewhere; set PWOS_STATE_DIR to what it has", log.path)}
+			return fault.PlaceNotThere.New("there is no log at %s: the kernel may keep its state elsewhere; set PWOS_STATE_DIR to what it has", log.path)
 		}
 		if _, err := log.open(log.path + ".1"); err != nil { // copy goes on with the current one
 			return err

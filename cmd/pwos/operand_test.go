@@ -8,6 +8,7 @@ import (
 
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestPIDOf(t *testing.T) {
@@ -55,7 +56,7 @@ func TestQuotasOf(t *testing.T) {
 // What a verb has found itself has its own exit status, however it is wrapped.
 func TestVerdict(t *testing.T) {
 	t.Parallel()
-	err := errors.Join(pwos.ErrStatus(10, errors.New("damaged")), errors.New("and more"))
+	err := errors.Join(fault.StateDamaged.New("damaged"), errors.New("and more"))
 	if got := pwos.Status(err, false); got != 10 {
 		t.Errorf("status %d, want 10", got)
 	}

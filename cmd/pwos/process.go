@@ -53,7 +53,7 @@ func (p *process) line(token schema.Value) []byte {
 		var o object
 		for _, resource := range resourcesOf(&out) {
 			o = o.raw(resource, object(nil).
-				raw("held", []byte(units(out.Held[resource]))).
+				raw("held", []byte(units(out.Held[resource].Float()))).
 				raw("limit", []byte(units(out.ResourceQuotas[resource]))).close())
 		}
 		quotas = o.close()

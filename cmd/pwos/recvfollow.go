@@ -25,7 +25,7 @@ func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 		out := mailFeed(a)
 		for {
 			messages, err := receive(ctx, c, in)
-			if kernel := (*client.KernelError)(nil); errors.As(err, &kernel) && kernel.Code == 410 {
+			if kernelCode(err) == 410 {
 				return nil // the process has ended, and nothing comes any more
 			}
 			if err != nil {

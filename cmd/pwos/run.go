@@ -72,7 +72,7 @@ line.`,
 			}
 			if job.moved != nil {
 				a.say("the agent works in a directory of its own, as with --own-dir: it may write where it works, and the kernel keeps its own things in %s, below %s",
-					job.moved.place, job.moved.dir)
+					job.moved.Detail("place"), job.moved.Detail("dir"))
 			}
 			return a.run(cmd.Context(), job)
 		},

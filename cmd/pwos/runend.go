@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"syscall"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // notStarted is the reason of an end without a beginning (schema.Exit).
@@ -33,7 +33,7 @@ func ended(d schema.Descriptor) error {
 	case end == nil:
 		return nil
 	case end.Reason == notStarted:
-		return &verdict{exitNotStarted, errors.New(escaped(why(end)))}
+		return fault.ProcessNotStarted.New("%s", escaped(why(end)))
 	case end.Signal != nil:
 		return exitStatus(128 + *end.Signal)
 	case end.Code == nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // job is what `pwos run` is to do. The kernel's clock and pools are not known yet, so its grant is not complete.
@@ -27,8 +28,8 @@ type job struct {
 	detach  bool
 	learn   bool // allow and http are what to compare with
 	tty     bool
-	unnamed bool        // its program names it, with a number where that name is taken
-	moved   *placeError // why it works in a directory of its own without having been told to
+	unnamed bool         // its program names it, with a number where that name is taken
+	moved   *fault.Fault // why it works in a directory of its own without having been told to
 
 	kept []string // flags that a learned command line repeats
 	args []string // the program as it was typed
@@ -68,7 +69,7 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 		switch dir, err := workDir(f.dir, state, runtimeDir); {
 		case err == nil:
 			program.Cwd = &dir
-		case f.dir != "" || !errors.As(err, &j.moved):
+		case f.dir != "" || !errors.As(err, &j.moved) || j.moved.ID != fault.PlaceInside:
 			return nil, err
 		}
 	}
@@ -176,20 +177,14 @@ func workDir(dir string, places ...string) (string, error) {
 	}
 	for _, place := range places {
 		if inside(place, abs) {
-			return "", &placeError{place: place, dir: abs}
+			return "", fault.PlaceInside.New("the agent may write in its working directory, and the kernel keeps its own things in %s, below %s: name another with --dir, or use --own-dir",
+				place, abs).With("place", place).With("dir", abs)
 		}
 	}
 	if abs, err = filepath.EvalSymlinks(abs); err != nil { // the kernel takes no link to one
 		return "", fmt.Errorf("find working directory: %w", err)
 	}
 	return abs, nil
-}
-
-// placeError refuses a working directory that a place of the kernel lies in.
-type placeError struct{ place, dir string }
-
-func (e *placeError) Error() string {
-	return fmt.Sprintf("the agent may write in its working directory, and the kernel keeps its own things in %s, below %s: name another with --dir, or use --own-dir", e.place, e.dir)
 }
 
 // inside reports whether path lies in dir, or would. Of a path that does not exist yet the part that does is looked at.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // exitNotStarted is the exit status for a program that could not be started: that of shells.
@@ -113,8 +114,7 @@ const mostAlike = 1000
 
 // taken reports whether a spawn was refused because a living agent has the name.
 func taken(err error) bool {
-	kernel := (*client.KernelError)(nil)
-	return errors.As(err, &kernel) && kernel.Code == 409
+	return kernelCode(err) == 409
 }
 
 // announce prints the PID of an agent that is left alone, or says why it never ran.
@@ -186,7 +186,7 @@ func (w *watch) restarted(d *schema.Descriptor) {
 // takeDown ends the agent and what it started, waits until they are gone, and returns cause. What they say at their end is
 // shown if it can be. A kernel that is gone has taken its agents along.
 func (w *watch) takeDown(ctx context.Context, cause error) error {
-	if errors.Is(cause, client.ErrHungUp) {
+	if errors.Is(cause, fault.DaemonHungUp) {
 		return cause
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)

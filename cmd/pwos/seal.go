@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const sealHelp = `The key is an SSH key of your own, ed25519 or rsa: one that the ssh-agent holds, else a file
@@ -48,7 +48,7 @@ may be stored and shown, and is what the kernel's vault/ takes. It is another on
 			}
 			value, err := a.keys().Seal(ctx, plaintext, []byte(aad))
 			if err != nil {
-				return sealVerdict(err)
+				return err
 			}
 			return a.printText(value)
 		},
@@ -80,11 +80,11 @@ for byte. A JSON string will do, as "pwos mem get" prints it.
 			}
 			plaintext, carried, err := a.keys().Open(ctx, value)
 			if err != nil {
-				return sealVerdict(err)
+				return err
 			}
 			defer clear(plaintext)
 			if cmd.Flags().Changed("aad") && string(carried) != aad {
-				return &verdict{exitIntegrity, errors.New("the value carries another aad: it is the value of something else")}
+				return fault.SealBroken.New("the value carries another aad: it is the value of something else")
 			}
 			return a.printSecret(plaintext)
 		},
@@ -131,16 +131,4 @@ func shownLines(text string) string {
 		lines[i] = escaped(line)
 	}
 	return strings.Join(lines, "\n")
-}
-
-// sealVerdict gives an error of sealing or opening its exit status.
-func sealVerdict(err error) error {
-	fault, ok := errors.AsType[*client.SealError](err)
-	if !ok {
-		return err
-	}
-	status := map[client.SealFault]int{
-		client.NoSealKey: exitDenied, client.SealBroken: exitIntegrity, client.AgentSilent: exitTimeout, client.SealTooLong: exitError,
-	}[fault.Fault]
-	return &verdict{status, err}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // sendFlags are the flags of `pwos send`.
@@ -91,12 +92,10 @@ func (f *sendFlags) input(cmd *cobra.Command, receiver string) (*schema.SendMsgI
 func notOperator(ctx context.Context, c *client.Client) error {
 	var operator int64
 	_, err := invoke(ctx, c, "Capability.Get", &schema.CapabilityGetInput{PID: &operator})
-	switch kernel := (*client.KernelError)(nil); {
-	case !errors.As(err, &kernel):
-		return err
-	case kernel.Code == 403:
+	switch kernelCode(err) {
+	case 403:
 		return nil
-	case kernel.Code == 404:
+	case 404:
 		return errors.New("the operator does not send to itself: name the sender with --as PID, or send to every process with PID 0")
 	}
 	return err
@@ -124,16 +123,15 @@ func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.Send
 	if err := a.printValue(data); err != nil {
 		return err
 	}
-	reason := errors.New("not delivered: " + out.Reason)
 	switch out.Status {
 	case "DELIVERED":
 		return nil
 	case "BLOCKED_BY_GOVERNANCE":
-		return &verdict{exitDenied, reason}
+		return fault.IpcBlocked.New("not delivered: %s", out.Reason)
 	case "MAILBOX_FULL":
-		return &verdict{exitQuota, reason}
+		return fault.IpcMailboxFull.New("not delivered: %s", out.Reason)
 	}
-	return &verdict{exitError, reason}
+	return errors.New("not delivered: " + out.Reason)
 }
 
 // sendData is the data of Syscall.SendMsg. The payload is to arrive byte for byte, so it is not marshalled with the rest.

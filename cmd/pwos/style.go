@@ -1,6 +1,8 @@
 package main
 
-import "os"
+import (
+	"os"
+)
 
 // look is how a piece of text stands out at a terminal: an SGR parameter.
 type look string

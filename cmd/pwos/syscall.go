@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // syscallFlags are the flags of `pwos syscall`.
@@ -49,9 +50,9 @@ ask it for others is an error.`,
 			if len(args) == 0 {
 				return a.misused(usage(cmd, errors.New("syscall needs the NAME of one")))
 			}
-			in, fault := f.input(cmd, args)
-			if fault != nil {
-				return a.respond(nil, usage(cmd, fault), fault)
+			in, failure := f.input(cmd, args)
+			if failure != nil {
+				return a.respond(nil, usage(cmd, failure), failure)
 			}
 			data, err := a.syscall(cmd.Context(), &f, in)
 			return a.respond(data, err, rpcFault(err, in))
@@ -69,11 +70,11 @@ ask it for others is an error.`,
 }
 
 // input is the data of the call that the command line asks for.
-func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInput, *schema.Error) {
+func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInput, *fault.Fault) {
 	in := &schema.CallInput{Syscall: args[0]}
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
-			return nil, schema.Errorf(schema.InvalidJSON, "%q is not UTF-8", arg)
+			return nil, fault.WireInvalidJSON.New("%q is not UTF-8", arg)
 		}
 	}
 	for _, arg := range args[1:] {
@@ -114,7 +115,7 @@ func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput
 		return nil, err
 	}
 	c, err := a.dialWith(ctx, args)
-	if errors.As(err, new(*client.UnreachableError)) {
+	if errors.Is(err, fault.DaemonUnreachable) {
 		return a.once(ctx, f, args, in, err)
 	}
 	if err != nil {
@@ -154,14 +155,14 @@ func (a *app) once(ctx context.Context, f *syscallFlags, args []string, in *sche
 		return nil, fmt.Errorf("%w; --idempotency-key takes a running kernel", unreachable)
 	}
 	data, err := daemon.Once(ctx, args, os.Getenv, a.stderr, in)
-	var fault *schema.Error
+	failure, answered := errors.AsType[*fault.Fault](err)
 	switch {
 	case err == nil:
 		return data, nil
-	case errors.As(err, &fault):
-		return nil, client.NewKernelError(schema.CallType, fault)
+	case answered && failure.ID != fault.DaemonLaunch:
+		return nil, client.AsAnswered(failure)
 	}
-	return nil, &verdict{exitUnreachable, fmt.Errorf("%w; and the call cannot be made here: %w", unreachable, err)}
+	return nil, fault.DaemonUnreachable.New("%s; and the call cannot be made here: %s", unreachable, err).Wrap(errors.Join(unreachable, err))
 }
 
 // sameParameters makes sure that a kernel which runs has the root and the origin that the flags name, those that are given:
@@ -180,7 +181,7 @@ func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, arg
 		name, value, wanted string
 	}{{"root", f.root, root}, {"origin", f.origin, origin}} {
 		if has, _ := textOf(members[given.name]); given.value != "" && has != given.wanted {
-			return schema.Errorf(schema.Conflict, "the kernel that runs has the %s %q, not %q: leave out --%s, or shut it down first",
+			return fault.KernelMismatch.New("the kernel that runs has the %s %q, not %q: leave out --%s, or shut it down first",
 				given.name, has, given.wanted, given.name)
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -127,7 +126,7 @@ func (s *screen) act(ctx context.Context, what key) error {
 		did = "took the grant away from"
 		_, err = invoke(ctx, s.client, "Capability.Revoke", &schema.RevokeInput{PID: pid})
 	}
-	if kernel := (*client.KernelError)(nil); errors.As(err, &kernel) {
+	if client.Answered(err) != nil {
 		s.said, s.saidLoud = escaped(err.Error()), true
 	} else if err != nil {
 		return err

@@ -173,8 +173,8 @@ const maxLineBytes = 2 << 20
 
 // Check reports the first setting that cannot be meant, as an *Error.
 func (c *Config) Check() error {
-	for _, fault := range c.faults() {
-		return fault
+	for _, wrong := range c.faults() {
+		return wrong
 	}
 	return nil
 }

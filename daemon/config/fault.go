@@ -6,9 +6,12 @@ import (
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Error is a fault of the configuration, with the way out.
+// Error says what is wrong with the configuration, and where: a caller may still name another place (Key, File). It is a
+// fault.ConfigInvalid.
 type Error struct {
 	File string // "" where it is not from a file
 	Line int    // of the text, from 1; 0 where it is not from a text
@@ -33,6 +36,9 @@ func (e *Error) Error() string {
 	return at + e.Text
 }
 
+// Unwrap returns the id.
+func (*Error) Unwrap() error { return fault.ConfigInvalid }
+
 // explain puts a place to what the TOML library found.
 func explain(err error) *Error {
 	if unknown, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(unknown.Errors) > 0 {
@@ -40,17 +46,17 @@ func explain(err error) *Error {
 		line, _ := first.Position()
 		return noSuch(join(first.Key()), line)
 	}
-	fault := &Error{Text: strings.TrimPrefix(err.Error(), "toml: ")}
+	wrong := &Error{Text: strings.TrimPrefix(err.Error(), "toml: ")}
 	if at, ok := errors.AsType[*toml.DecodeError](err); ok {
-		fault.Line, _ = at.Position()
-		fault.Key = join(at.Key())
+		wrong.Line, _ = at.Position()
+		wrong.Key = join(at.Key())
 	}
-	if strings.HasPrefix(fault.Text, "cannot decode TOML ") {
-		fault.Text = "takes " + taken(fault.Text[strings.LastIndexByte(fault.Text, ' ')+1:])
-	} else if level, ok := strings.CutPrefix(fault.Text, "slog: level string "); ok {
-		fault.Text = strings.TrimSuffix(level, ": unknown name") + " must be debug, info, warn or error"
+	if strings.HasPrefix(wrong.Text, "cannot decode TOML ") {
+		wrong.Text = "takes " + taken(wrong.Text[strings.LastIndexByte(wrong.Text, ' ')+1:])
+	} else if level, ok := strings.CutPrefix(wrong.Text, "slog: level string "); ok {
+		wrong.Text = strings.TrimSuffix(level, ": unknown name") + " must be debug, info, warn or error"
 	}
-	return fault
+	return wrong
 }
 
 // taken is what a setting of a Go type takes, in the words of who writes the file.

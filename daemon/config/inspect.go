@@ -104,7 +104,7 @@ type inspector struct {
 }
 
 // inspect returns the line of each setting in text.
-func inspect(text []byte) (lines map[string]int, fault *Error) {
+func inspect(text []byte) (lines map[string]int, wrong *Error) {
 	in := inspector{known: keys(), lines: make(map[string]int)}
 	in.parser.Reset(text)
 	var table []string
@@ -112,16 +112,16 @@ func inspect(text []byte) (lines map[string]int, fault *Error) {
 		e := in.parser.Expression()
 		switch e.Kind {
 		case unstable.KeyValue:
-			fault = in.entry(table, e)
+			wrong = in.entry(table, e)
 		case unstable.Table:
-			table, fault = in.heading(e)
+			table, wrong = in.heading(e)
 		case unstable.ArrayTable:
-			if table, fault = in.heading(e); fault == nil && join(table) != denials {
-				fault = &Error{Line: in.line(e), Key: join(table), Text: "is not a list of tables"}
+			if table, wrong = in.heading(e); wrong == nil && join(table) != denials {
+				wrong = &Error{Line: in.line(e), Key: join(table), Text: "is not a list of tables"}
 			}
 		}
-		if fault != nil {
-			return nil, fault
+		if wrong != nil {
+			return nil, wrong
 		}
 	}
 	return in.lines, nil
@@ -144,8 +144,8 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 	key, value := join(name), e.Value()
 	if value.Kind == unstable.InlineTable && in.holds(generic(name)) {
 		for it := value.Children(); it.Next(); {
-			if fault := in.entry(name, it.Node()); fault != nil {
-				return fault
+			if wrong := in.entry(name, it.Node()); wrong != nil {
+				return wrong
 			}
 		}
 		return nil

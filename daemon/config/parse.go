@@ -23,9 +23,9 @@ func (c *Config) Load(path string, must bool, getenv func(string) string) error 
 		return fmt.Errorf("read configuration: %w", err)
 	}
 	before := *c
-	if fault := c.parse(text); fault != nil {
-		fault.File = path
-		return fault
+	if wrong := c.parse(text); wrong != nil {
+		wrong.File = path
+		return wrong
 	}
 	if getenv("PWOS_RUNTIME_DIR") != "" {
 		c.RuntimeDir = before.RuntimeDir
@@ -39,8 +39,8 @@ func (c *Config) Load(path string, must bool, getenv func(string) string) error 
 // Parse reads TOML over c, all of it or, with an *Error, nothing. What it does not know is an error, which says where it
 // stands and what there is.
 func (c *Config) Parse(text []byte) error {
-	if fault := c.parse(text); fault != nil {
-		return fault
+	if wrong := c.parse(text); wrong != nil {
+		return wrong
 	}
 	return nil
 }
@@ -56,9 +56,9 @@ func (c *Config) Set(key, value string) error {
 	if err != nil {
 		return &Error{Key: key, Text: err.Error()}
 	}
-	if fault := c.parse(text); fault != nil {
-		fault.Line = 0
-		return fault
+	if wrong := c.parse(text); wrong != nil {
+		wrong.Line = 0
+		return wrong
 	}
 	return nil
 }
@@ -68,14 +68,14 @@ func (c *Config) parse(text []byte) *Error {
 	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&next); err != nil {
 		return explain(err)
 	}
-	lines, fault := inspect(text)
-	if fault != nil {
-		return fault
+	lines, wrong := inspect(text)
+	if wrong != nil {
+		return wrong
 	}
-	for _, fault := range next.faults() {
-		if line, ok := lines[fault.Key]; ok { // else it is not this text's
-			fault.Line = line
-			return fault
+	for _, wrong := range next.faults() {
+		if line, ok := lines[wrong.Key]; ok { // else it is not this text's
+			wrong.Line = line
+			return wrong
 		}
 	}
 	*c = next

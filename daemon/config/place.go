@@ -22,7 +22,7 @@ func (c *Config) Principal() (string, error) {
 	}
 	origin, err := uri.Origin(c.Origin, c.Root)
 	if err != nil {
-		return "", &Error{Key: "origin", Text: fmt.Sprintf("%q: %v", c.Origin, plain(err))}
+		return "", &Error{Key: "origin", Text: err.Error()}
 	}
 	return origin, nil
 }
@@ -47,7 +47,7 @@ func (c *Config) Space() (*uri.Space, error) {
 		return nil, &Error{Key: "mounts", Text: err.Error()}
 	}
 	if c.Init != "" {
-		if _, err := space.Resolve(c.Init, ""); err != nil {
+		if _, err := space.ResolveMember("init", c.Init, ""); err != nil {
 			return nil, &Error{Key: "init", Text: err.Error()}
 		}
 	}
@@ -59,16 +59,8 @@ func (c *Config) placeFaults(refuse func(key, format string, args ...any)) {
 	_, badOrigin := c.Principal()
 	_, badSpace := c.Space()
 	for _, err := range []error{badOrigin, badSpace} {
-		if fault := (*Error)(nil); errors.As(err, &fault) {
-			refuse(fault.Key, "%s", fault.Text)
+		if wrong := (*Error)(nil); errors.As(err, &wrong) {
+			refuse(wrong.Key, "%s", wrong.Text)
 		}
 	}
-}
-
-// plain is why a name means nothing, without the name.
-func plain(err error) error {
-	if named := (*uri.NameError)(nil); errors.As(err, &named) {
-		return named.Err
-	}
-	return err
 }

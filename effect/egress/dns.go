@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 )
 
 const (

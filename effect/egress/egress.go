@@ -15,9 +15,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/kernel"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Sockets are an agent's, made inside its network namespace. Any may be nil.
@@ -36,7 +36,7 @@ type Config struct {
 	// Dial connects to a host that was allowed, by the address rules of Http.Fetch.
 	Dial func(context.Context, fetch.Endpoint) (net.Conn, error)
 	// Journal makes a call of the kernel's own in the name of pid: it has it decided, has run do the effect once the intent is
-	// on disk, and returns after the end of run is on disk. An error is a *schema.Error.
+	// on disk, and returns after the end of run is on disk. An error is a *fault.Fault.
 	Journal   func(ctx context.Context, pid int64, typ string, input any, run func(context.Context) ([]byte, error)) ([]byte, error)
 	Upstreams []*Upstream
 	Authority *Authority // signs for upstreams that are intercepted; nil: none is
@@ -82,7 +82,7 @@ func New(c Config) *Server {
 }
 
 // errEnded is why connections of an agent end with it.
-var errEnded = schema.Errorf(schema.Unavailable, "the agent has ended")
+var errEnded = fault.CallCancelled.New("the agent has ended")
 
 // Serve serves the sockets of process pid, and owns them, until stop is called. stop closes every connection and returns when
 // their ends are journaled and every goroutine has ended; it may be called again.

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // grant is what a token says of the network at a tick, read once.
@@ -156,7 +157,7 @@ func (a *agent) connect(ctx context.Context, e fetch.Endpoint, refused string, r
 // refuse journals a connection that is refused.
 func (a *agent) refuse(e fetch.Endpoint, why string) error {
 	return a.connect(a.ctx, e, why, func(context.Context) (*ending, error) {
-		return nil, schema.Errorf(schema.Internal, "a connection that is refused was begun")
+		return nil, fault.KernelInternal.New("a connection that is refused was begun")
 	})
 }
 

@@ -25,10 +25,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/promptware-os/pwos/effect/egress"
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/network"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +52,7 @@ type entry struct {
 	typ  string
 	in   any
 	data string
-	err  *schema.Error
+	err  *fault.Fault
 }
 
 // house is an agent's network on loopback, with a kernel's decisions and journal, and servers under any name.
@@ -98,7 +99,7 @@ func (h *house) journal(ctx context.Context, pid int64, typ string, input any, r
 	}
 	e := entry{typ: typ, in: input, data: string(data)}
 	if err != nil {
-		e.err = schema.AsError(err)
+		e.err = fault.Of(err)
 		err = e.err
 	}
 	h.mu.Lock()
@@ -134,7 +135,7 @@ func (h *house) dial(ctx context.Context, to fetch.Endpoint) (net.Conn, error) {
 	at := h.hosts[to.String()]
 	h.mu.Unlock()
 	if at == "" {
-		return nil, schema.Errorf(schema.Upstream, "%s is not the name of any host", to)
+		return nil, fault.NetUnreachable.New("%s is not the name of any host", to)
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", at)

@@ -8,7 +8,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 )
 
 // bounded closes connections beyond what an agent, or all of them, may have.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/promptware-os/pwos/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // forward makes one exchange of plain HTTP with a host, on a connection of its own: parsed and written anew, so that the host
@@ -81,7 +81,7 @@ func exchange(w http.ResponseWriter, r *http.Request, conn net.Conn, to fetch.En
 			onlyWebsocket(p.Out)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
-			failed = schema.Errorf(schema.Upstream, "%s did not answer as HTTP has it: try again later", to)
+			failed = fault.HTTPUpstream.New("%s did not answer as HTTP has it: try again later", to)
 			fail(w, failed)
 		},
 	})

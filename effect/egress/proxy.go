@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/promptware-os/pwos/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // serveProxy answers a request to the proxy: a CONNECT, or one for an http: address.
@@ -105,7 +105,7 @@ func fail(w http.ResponseWriter, err error) {
 	if err == nil {
 		return
 	}
-	shown := schema.AsError(err)
+	shown := fault.Of(err)
 	code := shown.Code()
 	if code == http.StatusUnprocessableEntity {
 		code = http.StatusBadRequest

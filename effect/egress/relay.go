@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 )
 
 // serveRelay serves a connection to an address that stands for a name.

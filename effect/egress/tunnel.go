@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/promptware-os/pwos/fetch"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // ending is what the journal keeps of a connection.
@@ -46,7 +46,7 @@ func (a *agent) tunnelTo(to fetch.Endpoint, ready func() (net.Conn, *bufio.Reade
 		defer func() { _ = server.Close() }()
 		client, from, err := ready()
 		if err != nil {
-			return nil, schema.Errorf(schema.Unavailable, "the agent hung up before %s was connected", to)
+			return nil, fault.CallCancelled.New("the agent hung up before %s was connected", to)
 		}
 		t := &tunnel{guarded: g, agent: a, to: to, client: client, from: from, server: server, end: &ending{}}
 		defer context.AfterFunc(ctx, t.close)()
@@ -61,9 +61,9 @@ func (a *agent) tunnelTo(to fetch.Endpoint, ready func() (net.Conn, *bufio.Reade
 func (a *agent) why(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		if errors.Is(cause, errRevoked) {
-			return schema.Errorf(schema.Forbidden, "it is no longer allowed")
+			return fault.NetForbidden.New("it is no longer allowed")
 		}
-		return schema.AsError(cause)
+		return fault.Of(cause)
 	}
 	return err
 }
@@ -105,7 +105,7 @@ func said(cause error) string {
 	if cause == nil {
 		return "both sides had ended"
 	}
-	if shown, ok := errors.AsType[*schema.Error](cause); ok {
+	if shown, ok := errors.AsType[*fault.Fault](cause); ok {
 		return shown.Message
 	}
 	return cause.Error()
@@ -117,24 +117,24 @@ func (t *tunnel) first() error {
 	start, err := t.begins(must)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded) && must:
-		return schema.Errorf(schema.Timeout, "the agent did not begin TLS with %s within %v", t.to, t.agent.Limits.Hello)
+		return fault.NetTimeout.New("the agent did not begin TLS with %s within %v", t.to, t.agent.Limits.Hello)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		t.cancel(errIdle)
 		return nil
 	case err != nil:
 		return nil // copy finds out
 	case start != recordHandshake && must:
-		return schema.Errorf(schema.Forbidden, "pid %d may not send %s what is no TLS: on port 443 nothing else is passed on", t.agent.pid, t.to)
+		return fault.NetNotTLS.New("pid %d may not send %s what is no TLS: on port 443 nothing else is passed on", t.agent.pid, t.to)
 	case start != recordHandshake:
 		return nil
 	}
 	_ = t.client.SetReadDeadline(time.Now().Add(t.agent.Limits.Hello))
 	name, hello, err := peekHello(t.from)
 	if err != nil {
-		return schema.Errorf(schema.Forbidden, "the agent sent %s a TLS ClientHello that cannot be read", t.to)
+		return fault.NetNotTLS.New("the agent sent %s a TLS ClientHello that cannot be read", t.to)
 	}
 	if refused := t.agent.asks(t.to, name); refused != "" {
-		return schema.Errorf(schema.Forbidden, "pid %d may not connect to %s: %s", t.agent.pid, t.to, refused)
+		return fault.NetNotTLS.New("pid %d may not connect to %s: %s", t.agent.pid, t.to, refused)
 	}
 	_ = t.client.SetReadDeadline(time.Time{})
 	if !t.check() {

@@ -16,8 +16,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/promptware-os/pwos/fetch"
+	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // UpstreamConfig is a server that agents use with a credential of the kernel's.
@@ -27,7 +28,7 @@ type UpstreamConfig struct {
 	// Header is the name of the header that holds the credential, and what stands before that in its value: "x-api-key", or
 	// "Authorization: Bearer".
 	Header    string
-	Secret    func(context.Context) (string, error) // the credential; the error is a *schema.Error
+	Secret    func(context.Context) (string, error) // the credential; the error is a *fault.Fault
 	Rules     []schema.NetRule
 	Intercept bool // answer for the host of URL inside the agent's network too
 	RootCAs   *x509.CertPool
@@ -179,9 +180,9 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			failed = schema.Errorf(schema.Upstream, "the upstream %s did not answer: try again later", u.Name)
+			failed = fault.UpstreamFailed.New("the upstream %s did not answer: try again later", u.Name)
 			if errors.Is(err, errRevoked) || errors.Is(context.Cause(r.Context()), errRevoked) {
-				failed = schema.Errorf(schema.Forbidden, "it is no longer allowed to use the upstream %s", u.Name)
+				failed = fault.UpstreamForbidden.New("it is no longer allowed to use the upstream %s", u.Name)
 			}
 			fail(w, failed)
 		},

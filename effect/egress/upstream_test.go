@@ -23,6 +23,7 @@ import (
 
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const canary = "sk-CANARY/0123456789+x"
@@ -279,7 +280,7 @@ func TestUpstreamWithoutCredential(t *testing.T) {
 	t.Parallel()
 	server, saw := model(t)
 	h := open(t, withUpstream(upstream(t, server.URL, func(c *egress.UpstreamConfig) {
-		c.Secret = func(context.Context) (string, error) { return "", schema.Errorf(schema.Unavailable, "it is sealed") }
+		c.Secret = func(context.Context) (string, error) { return "", fault.UpstreamNoCredential.New("it is sealed") }
 	})))
 	h.grant(nil, "Upstream:model")
 	answer := raw(t, h.upstreams["model"], "GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

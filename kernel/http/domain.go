@@ -36,26 +36,16 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 
 // fetch refuses what needs no network to be refused: such a call is one entry, and nothing is begun.
 func (d *Domain) fetch(call *kernel.Call, in *schema.HTTPFetchInput) (kernel.Result, error) {
-	if call.PID != kernel.Operator && len(call.Token.Fetch(call.Tick)) == 0 {
-		return kernel.Result{}, kernel.NoHost(call.PID, call.Token, call.Tick)
-	}
-	if in.Body != nil && in.BodyRef != nil {
-		return kernel.Result{}, kernel.Invalid("bodyRef", "stands in place of body: send one of the two")
-	}
-	method := "GET"
-	if in.Method != nil {
-		method = *in.Method
-	}
-	if (method == "POST" || method == "PUT") && in.Body == nil && in.BodyRef == nil {
-		return kernel.Result{}, kernel.Invalid("body", "is missing: %s sends one, be it empty", method)
+	if refused := d.check(call, in); refused != nil {
+		return kernel.Result{}, refused
 	}
 	if in.BodyRef != nil {
-		if fault := in.BodyRef.Valid("bodyRef"); fault != nil {
-			return kernel.Result{}, fault
+		if in.Body != nil {
+			return kernel.Result{}, kernel.Invalid("bodyRef", "stands in place of body: send one of the two")
 		}
-	}
-	if fault := d.check(call, in); fault != nil {
-		return kernel.Result{}, fault
+		if invalid := in.BodyRef.Valid("bodyRef"); invalid != nil {
+			return kernel.Result{}, invalid
+		}
 	}
 	return kernel.Begin(in), nil
 }

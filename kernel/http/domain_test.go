@@ -1,23 +1,25 @@
 package http_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/http"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestDecide: who may not fetch at all, and what cannot be meant, is refused before anything is begun; all else is left to a
-// runner, as it was asked for.
+// TestDecide: what the check refuses, and two bodies or a bad reference, is refused before anything is begun; all else is left to
+// a runner, as it was asked for.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	token := &kernel.Token{Granted: schema.Token{PID: 7, TokenGrant: schema.TokenGrant{HTTP: &schema.HTTPGrant{Hosts: []string{"*"}}}}}
 	body, put := "x", "PUT"
 	ref := &schema.BlobRef{Scheme: "data", Path: ",x"}
-	check := func(call *kernel.Call, in *schema.HTTPFetchInput) *schema.Error {
+	check := func(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault {
 		if in.URL == "closed" {
-			return schema.Errorf(schema.Forbidden, "pid %d may not", call.PID)
+			return fault.HTTPForbidden.New("pid %d may not", call.PID)
 		}
 		return nil
 	}
@@ -25,25 +27,22 @@ func TestDecide(t *testing.T) {
 		pid   int64
 		token *kernel.Token
 		in    schema.HTTPFetchInput
-		class schema.Class
+		id    fault.ID
 		begun bool
 	}{
 		"operator":       {in: schema.HTTPFetchInput{URL: "u"}, begun: true},
 		"granted":        {pid: 7, token: token, in: schema.HTTPFetchInput{URL: "u"}, begun: true},
-		"no token":       {pid: 7, in: schema.HTTPFetchInput{URL: "u"}, class: schema.Forbidden},
-		"no hosts":       {pid: 7, token: &kernel.Token{}, in: schema.HTTPFetchInput{URL: "u"}, class: schema.Forbidden},
 		"body":           {in: schema.HTTPFetchInput{URL: "u", Method: &put, Body: &body}, begun: true},
 		"body elsewhere": {in: schema.HTTPFetchInput{URL: "u", Method: &put, BodyRef: ref}, begun: true},
-		"not let":        {pid: 7, token: token, in: schema.HTTPFetchInput{URL: "closed"}, class: schema.Forbidden},
-		"no body":        {in: schema.HTTPFetchInput{URL: "u", Method: &put}, class: schema.InvalidInput},
-		"two bodies":     {in: schema.HTTPFetchInput{URL: "u", Body: &body, BodyRef: ref}, class: schema.InvalidInput},
-		"no reference":   {in: schema.HTTPFetchInput{URL: "u", BodyRef: &schema.BlobRef{Scheme: "file", Path: "x"}}, class: schema.InvalidInput},
+		"not let":        {pid: 7, token: token, in: schema.HTTPFetchInput{URL: "closed"}, id: fault.HTTPForbidden},
+		"two bodies":     {in: schema.HTTPFetchInput{URL: "u", Body: &body, BodyRef: ref}, id: fault.WireInvalidInput},
+		"no reference":   {in: schema.HTTPFetchInput{URL: "u", BodyRef: &schema.BlobRef{Scheme: "file", Path: "x"}}, id: fault.WireInvalidInput},
 	} {
 		result, err := http.New(check).Decide(&kernel.Call{PID: tt.pid, Token: tt.token, Input: &tt.in})
 		switch {
 		case tt.begun && (err != nil || result.Effect == nil || result.Effect.Run != &tt.in):
 			t.Errorf("%s: %+v, %v", name, result, err)
-		case !tt.begun && (err == nil || schema.AsError(err).Kind != tt.class):
+		case !tt.begun && !errors.Is(err, tt.id):
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -52,7 +51,7 @@ func TestDecide(t *testing.T) {
 // TestEnd: the answer is what the runner said.
 func TestEnd(t *testing.T) {
 	t.Parallel()
-	for _, want := range []schema.Outcome{{Data: []byte(`{"status":200}`)}, {Err: schema.Errorf(schema.Timeout, "late")}} {
+	for _, want := range []schema.Outcome{{Data: []byte(`{"status":200}`)}, {Err: fault.HTTPTimeout.New("late")}} {
 		in := &schema.EffectEnd{Outcome: schema.AppendOutcome(nil, schema.KindCommand, &want)}
 		result, err := http.New(nil).Decide(&kernel.Call{Input: in})
 		if string(result.Data) != string(want.Data) || (err == nil) != (want.Err == nil) || err != nil && err.Error() != want.Err.Error() {

@@ -22,14 +22,14 @@ func filled(b *testing.B) *memory.Domain {
 	b.Helper()
 	d := newDomain(b, nil)
 	for i := range million {
-		d.Apply(&kernel.Call{Origin: home, Input: &schema.MemorySetInput{Key: benchKey(i), Value: schema.Value(benchValue)}})
+		d.Apply(&kernel.Call{Origin: home, Syscall: schema.MemorySet.Syscall, Input: &schema.MemorySetInput{Key: benchKey(i), Value: schema.Value(benchValue)}})
 	}
 	return d
 }
 
 func BenchmarkGet(b *testing.B) {
 	d := filled(b)
-	call := &kernel.Call{Origin: home}
+	call := &kernel.Call{Origin: home, Syscall: schema.MemoryGet.Syscall}
 	keys := make([]schema.MemoryGetInput, million)
 	for i := range keys {
 		keys[i].Key = benchKey(i)
@@ -49,7 +49,7 @@ func BenchmarkSet(b *testing.B) {
 	for name, snapshotted := range map[string]bool{"alone": false, "after a snapshot each 10000": true} {
 		b.Run(name, func(b *testing.B) {
 			d := filled(b)
-			call := &kernel.Call{Origin: home}
+			call := &kernel.Call{Origin: home, Syscall: schema.MemorySet.Syscall}
 			keys := make([]schema.MemorySetInput, million)
 			for i := range keys {
 				keys[i].Key, keys[i].Value = benchKey(i), schema.Value(benchValue)
@@ -61,9 +61,11 @@ func BenchmarkSet(b *testing.B) {
 					d.Snapshot()
 				}
 				call.Input = &keys[i%million]
-				if _, err := d.Decide(call); err != nil {
+				result, err := d.Decide(call)
+				if err != nil {
 					b.Fatal(err)
 				}
+				call.Data = result.Data
 				d.Apply(call)
 				i++
 			}
@@ -74,7 +76,7 @@ func BenchmarkSet(b *testing.B) {
 func BenchmarkList(b *testing.B) {
 	d := filled(b)
 	cursor := "bench/0500000"
-	call := &kernel.Call{Origin: home, Input: &schema.MemoryListInput{Cursor: &cursor}}
+	call := &kernel.Call{Origin: home, Syscall: schema.MemoryList.Syscall, Input: &schema.MemoryListInput{Cursor: &cursor}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := d.Decide(call); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // ErrParameters is returned by New for a parameter block that is no JSON object.
@@ -17,9 +18,10 @@ var ErrParameters = errors.New("parameter block is no JSON object")
 //
 // Values are kept as the bytes that were written; they are valid JSON, since the message that brought them was.
 type Domain struct {
+	kernel.Handlers
 	spaces     map[string]*space // by origin; a space without keys is not kept
-	parameters string            // proc/cmdline
-	processes  kernel.Processes  // read in Decide alone: Apply must give the same state without it
+	parameters schema.Value      // proc/cmdline
+	processes  kernel.Processes  // read by what decides alone: what applies must give the same state without it
 }
 
 var _ kernel.Domain = (*Domain)(nil)
@@ -30,7 +32,13 @@ func New(parameters schema.Value, processes kernel.Processes) (*Domain, error) {
 	if !schema.Valid(parameters) || parameters[0] != '{' {
 		return nil, fmt.Errorf("make memory: %w", ErrParameters)
 	}
-	d := &Domain{parameters: string(parameters), processes: processes}
+	d := &Domain{parameters: parameters, processes: processes}
+	d.Handlers = kernel.Bind(schema.Memory,
+		kernel.Query(schema.MemoryGet, d.get),
+		kernel.Command(schema.MemorySet, d.set, d.applySet),
+		kernel.Command(schema.MemoryDelete, d.delete, d.applyDelete),
+		kernel.Query(schema.MemoryList, d.list),
+	)
 	d.Reset()
 	return d, nil
 }
@@ -38,98 +46,67 @@ func New(parameters schema.Value, processes kernel.Processes) (*Domain, error) {
 // Reset empties the store.
 func (d *Domain) Reset() { d.spaces = make(map[string]*space) }
 
-// Decide answers the syscalls of schema.Memory.
-func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
-	var data []byte
-	var err error
-	switch in := call.Input.(type) {
-	case *schema.MemoryGetInput:
-		data, err = d.get(call, in.Key)
-	case *schema.MemorySetInput:
-		data, err = set(in)
-	case *schema.MemoryDeleteInput:
-		data, err = d.remove(call.Origin, in.Key)
-	case *schema.MemoryListInput:
-		data = d.list(call, in)
-	default:
-		err = fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
-	}
-	return kernel.Result{Data: data}, err
-}
-
-// Apply stores or removes what a decided Memory.Set or Memory.Delete says. It copies what it keeps: the input aliases the
-// connection's line.
-func (d *Domain) Apply(call *kernel.Call) {
-	switch in := call.Input.(type) {
-	case *schema.MemorySetInput:
-		s := d.spaces[call.Origin]
-		if s == nil {
-			s = &space{}
-			d.spaces[call.Origin] = s
-		}
-		s.set(trim(in.Key), in.Value)
-	case *schema.MemoryDeleteInput:
-		s := d.spaces[call.Origin]
-		if s == nil {
-			return
-		}
-		if s.remove(trim(in.Key)); s.len() == 0 {
-			delete(d.spaces, call.Origin)
-		}
-	}
-}
-
-// get answers Memory.Get with a copy of the value, which its reader may do with as it likes.
-func (d *Domain) get(call *kernel.Call, written string) ([]byte, error) {
-	key, err := parseKey(written)
+// get returns a copy of the value, which its reader may change.
+func (d *Domain) get(call *kernel.Call, in *schema.MemoryGetInput) (schema.Value, error) {
+	key, err := parseKey(in.Key)
 	if err != nil {
 		return nil, err
 	}
 	if inProc(key) {
-		return d.readProc(call, key, written)
+		return d.readProc(call, key, in.Key)
 	}
 	value, ok := d.spaces[call.Origin].get(key)
 	if !ok {
-		return nil, notFound(written)
+		return nil, notFound(in.Key)
 	}
-	return []byte(value), nil
+	return schema.Value(value), nil
 }
 
-// set decides Memory.Set: whatever key and value the rules let through is stored, there is no quota on it.
-func set(in *schema.MemorySetInput) ([]byte, error) {
+func (d *Domain) set(_ *kernel.Call, in *schema.MemorySetInput) (ok schema.SuccessOutput, err error) {
+	_, err = writable(in.Key, in.Value)
+	return schema.SuccessOutput{Success: true}, err
+}
+
+func (d *Domain) applySet(e *kernel.Entry, in *schema.MemorySetInput) {
+	d.store(e.Origin, in.Key, in.Value)
+}
+
+// store copies what it keeps: the input aliases the connection's line.
+func (d *Domain) store(origin, written string, value schema.Value) {
+	s := d.spaces[origin]
+	if s == nil {
+		s = &space{}
+		d.spaces[origin] = s
+	}
+	s.set(trim(written), value)
+}
+
+// delete refuses a key that is not there: the caller learns that its key was wrong.
+func (d *Domain) delete(call *kernel.Call, in *schema.MemoryDeleteInput) (ok schema.SuccessOutput, err error) {
 	key, err := parseKey(in.Key)
-	if err == nil {
-		err = kernel.CheckName("key", key)
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case inProc(key):
-		return nil, readOnly(key)
-	case inVault(key) && !sealed(in.Value):
-		return nil, unsealed(key)
-	}
-	return success(), nil
-}
-
-// remove decides Memory.Delete. What is not there cannot be removed: the caller learns that its key was wrong.
-func (d *Domain) remove(origin, written string) ([]byte, error) {
-	key, err := parseKey(written)
 	if err != nil {
-		return nil, err
+		return ok, err
 	}
 	if inProc(key) {
-		return nil, readOnly(key)
+		return ok, readOnly(key)
 	}
-	if _, ok := d.spaces[origin].get(key); !ok {
-		return nil, notFound(written)
+	if _, stored := d.spaces[call.Origin].get(key); !stored {
+		return ok, notFound(in.Key)
 	}
-	return success(), nil
+	return schema.SuccessOutput{Success: true}, nil
 }
 
-func success() []byte { return []byte(`{"success":true}`) }
+func (d *Domain) applyDelete(e *kernel.Entry, in *schema.MemoryDeleteInput) {
+	s := d.spaces[e.Origin]
+	if s == nil {
+		return
+	}
+	if s.remove(trim(in.Key)); s.len() == 0 {
+		delete(d.spaces, e.Origin)
+	}
+}
 
-// notFound has the text that MESSAGE 4.2.5 gives, with the key as the caller wrote it: who looks for it in the message finds it.
-func notFound(written string) *schema.Error {
-	return schema.Errorf(schema.NotFound, "Key not found: %s", written)
+// notFound has the text that MESSAGE 4.2.5 gives, with the key as the caller wrote it, so that it can be found in the message.
+func notFound(written string) error {
+	return fault.MemoryNotFound.New("Key not found: %s", written).With("key", "/"+trim(written))
 }

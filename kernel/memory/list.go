@@ -10,38 +10,39 @@ import (
 // defaultLimit is how many keys a page of Memory.List holds where the caller names no limit.
 const defaultLimit = 100
 
-// list answers Memory.List. A cursor is the last key of the page before, so it tells nothing that the caller has not
+// list returns a page of keys. A cursor is the last key of the page before, so it tells nothing that the caller has not
 // seen, and stays good whatever is stored meanwhile.
-func (d *Domain) list(call *kernel.Call, in *schema.MemoryListInput) []byte {
-	p := &page{limit: defaultLimit}
+func (d *Domain) list(call *kernel.Call, in *schema.MemoryListInput) (schema.MemoryListOutput, error) {
+	p := &page{limit: defaultLimit, size: len(`{"keys":[]}`)}
 	if in.Limit != nil {
 		p.limit = int(*in.Limit)
 	}
+	p.ends = make([]int, 0, p.limit)
 	if in.Prefix != nil {
 		p.prefix = trim(*in.Prefix)
 	}
 	if in.Cursor != nil {
 		p.after = trim(*in.Cursor)
 	}
-	p.data = append(p.data, `{"keys":[`...)
 	if inProc(p.prefix) {
 		d.eachProc(call, p.add)
 	} else {
 		d.spaces[call.Origin].ascend(max(p.prefix, p.after), func(key, _ string) bool { return p.add(key) })
 	}
-	return p.end()
+	return p.output(), nil
 }
 
-// page is an answer to Memory.List in the making.
+// page collects an answer to Memory.List.
 type page struct {
 	prefix string
 	after  string // keys up to this one were on earlier pages; "" for the first page
 	limit  int
 
-	data  []byte
-	count int
-	last  string
-	more  bool // there are keys that did not fit
+	text []byte // the keys with their slashes, one behind the other
+	ends []int  // of each of them in text
+	size int    // most bytes that the answer takes
+	last string
+	more bool // there are keys that did not fit
 }
 
 // add takes the next key in ascending order, and reports whether it wants another.
@@ -52,29 +53,35 @@ func (p *page) add(key string) bool {
 	if key <= p.after {
 		return true
 	}
-	// Room is left for the cursor, which repeats a key no longer than this one and the one before it.
-	if p.count == p.limit || len(p.data)+written(key)+max(written(key), written(p.last)) > kernel.MaxData {
+	// Room is left for the cursor, which repeats this key or the one before it.
+	own := written(key)
+	if len(p.ends) == p.limit || p.size+own+len(`"next":`)+max(own, written(p.last)) > kernel.MaxData {
 		p.more = true
 		return false
 	}
-	if p.count > 0 {
-		p.data = append(p.data, ',')
-	}
-	p.data = schema.AppendString(p.data, "/"+key)
+	p.text = append(append(p.text, '/'), key...)
+	p.ends = append(p.ends, len(p.text))
+	p.size += own
 	p.last = key
-	p.count++
 	return true
 }
 
-// end finishes the answer. A page that is not the last holds a key: the longest leaves room for many.
-func (p *page) end() []byte {
-	data := append(p.data, ']')
-	if p.more {
-		data = schema.AppendString(append(data, `,"next":`...), "/"+p.last)
+// output returns the answer. A page that is not the last holds a key: the longest leaves room for many.
+func (p *page) output() schema.MemoryListOutput {
+	out := schema.MemoryListOutput{Keys: make([]string, len(p.ends))}
+	text, start := string(p.text), 0 // one string for all: a page is one allocation, not one for each key
+	for i, end := range p.ends {
+		out.Keys[i] = text[start:end]
+		start = end
 	}
-	return append(data, '}')
+	if p.more {
+		out.Next = "/" + p.last
+	}
+	return out
 }
 
-// written is the most bytes that a key takes in an answer: a key has no control characters, so none of its bytes becomes
-// more than two. The rest is slash, quotes, comma, and the name of the cursor.
-func written(key string) int { return 2*len(key) + 16 }
+// written is how many bytes a key takes in an answer, with slash, quotes and comma: a key has no control characters, so of
+// its characters JSON escapes these two alone.
+func written(key string) int {
+	return len(key) + strings.Count(key, `"`) + strings.Count(key, `\`) + len(`"/",`)
+}

@@ -2,12 +2,14 @@ package memory_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestValuesComeBackAsWritten(t *testing.T) {
@@ -146,5 +148,32 @@ func TestForeignCallIsRefused(t *testing.T) {
 	call := &kernel.Call{Input: &schema.EchoInput{}, Message: schema.Message{Type: "Syscall.Echo"}}
 	if _, err := d.Decide(call); err == nil || schema.AsError(err).Kind != schema.Internal {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestFaults: a program decides by the id, and a person sees which key it was.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		typ, data string
+		id        fault.ID
+		key       string
+	}{
+		{"Memory.Get", `{"key":"notes/1"}`, fault.MemoryNotFound, "/notes/1"},
+		{"Memory.Delete", `{"key":"/notes/1"}`, fault.MemoryNotFound, "/notes/1"},
+		{"Memory.Get", `{"key":"proc/9/status"}`, fault.MemoryNotFound, "/proc/9/status"},
+		{"Memory.Set", `{"key":"a//b","value":1}`, fault.MemoryBadKey, ""},
+		{"Memory.Set", `{"key":"proc/x","value":1}`, fault.MemoryReadOnly, "/proc/x"},
+		{"Memory.Delete", `{"key":"/proc/x"}`, fault.MemoryReadOnly, "/proc/x"},
+		{"Memory.Set", `{"key":"vault/x","value":"hunter2"}`, fault.MemoryUnsealed, "/vault/x"},
+	} {
+		_, err := run(t, newDomain(t, nil), 1, home, tt.typ, tt.data)
+		var details []fault.Detail
+		if tt.key != "" {
+			details = []fault.Detail{{Name: "key", Value: tt.key}}
+		}
+		if !errors.Is(err, tt.id) || !slices.Equal(domaintest.Shown(t, err).Details, details) {
+			t.Errorf("%s %s: %v with %v, want %s with %v", tt.typ, tt.data, err, domaintest.Shown(t, err).Details, tt.id, details)
+		}
 	}
 }

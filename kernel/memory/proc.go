@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"bytes"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -21,18 +23,14 @@ const (
 // inProc reports whether a key, or the prefix of some, lies below proc/.
 func inProc(key string) bool { return strings.HasPrefix(key, procRoot) }
 
-func readOnly(key string) *schema.Error {
-	return schema.Errorf(schema.Forbidden, "Operation not allowed: /%s cannot be written: the kernel makes proc/ itself, and it is read-only", key)
-}
-
-// readProc answers Memory.Get below proc/; errors name the key as it was written. What the call may not see is not there:
+// readProc returns a value below proc/; errors name the key as it was written. What the call may not see is not there:
 // another origin's PIDs cannot be told from those that nobody has.
-func (d *Domain) readProc(call *kernel.Call, key, written string) ([]byte, error) {
+func (d *Domain) readProc(call *kernel.Call, key, written string) (schema.Value, error) {
 	switch key {
 	case procCmdline:
-		return []byte(d.parameters), nil
+		return bytes.Clone(d.parameters), nil
 	case procMeminfo:
-		return d.meminfo(call.Origin), nil
+		return schema.Marshal(d.meminfo(call.Origin))
 	case procOrigins:
 		if call.PID == kernel.Operator {
 			return schema.Marshal(d.Origins())
@@ -47,16 +45,17 @@ func (d *Domain) readProc(call *kernel.Call, key, written string) ([]byte, error
 	return nil, notFound(written)
 }
 
-// meminfo says how many keys the origin has, and the bytes of all its keys and values.
-func (d *Domain) meminfo(origin string) []byte {
-	var bytes int64
+type meminfo struct {
+	Keys  int64 `json:"keys"`
+	Bytes int64 `json:"bytes"` // of all keys and values
+}
+
+func (d *Domain) meminfo(origin string) meminfo {
 	s := d.spaces[origin]
-	if s != nil {
-		bytes = s.bytes
+	if s == nil {
+		return meminfo{}
 	}
-	data := strconv.AppendInt([]byte(`{"keys":`), int64(s.len()), 10)
-	data = strconv.AppendInt(append(data, `,"bytes":`...), bytes, 10)
-	return append(data, '}')
+	return meminfo{int64(s.len()), s.bytes}
 }
 
 // Origins returns how many keys each origin has, of those that have some.
@@ -79,10 +78,13 @@ func statusOf(key string) (int64, bool) {
 }
 
 // status describes a process, as Process.Get does. The operator has no descriptor, and a status for itself alone.
-func (d *Domain) status(call *kernel.Call, pid int64, written string) ([]byte, error) {
+func (d *Domain) status(call *kernel.Call, pid int64, written string) (schema.Value, error) {
 	if pid == kernel.Operator && call.PID == kernel.Operator {
-		data := schema.AppendString([]byte(`{"pid":0,"state":"RUNNING","origin":`), call.Origin)
-		return append(data, '}'), nil
+		return schema.Marshal(struct {
+			PID    int64  `json:"pid"`
+			State  string `json:"state"`
+			Origin string `json:"origin"`
+		}{pid, "RUNNING", call.Origin})
 	}
 	p := d.processes.Process(pid)
 	if !shows(call, p) {
@@ -94,4 +96,58 @@ func (d *Domain) status(call *kernel.Call, pid int64, written string) ([]byte, e
 // shows reports whether the call may see the process: an agent sees those of its origin, the operator all.
 func shows(call *kernel.Call, p *schema.Descriptor) bool {
 	return p != nil && (call.PID == kernel.Operator || p.Origin == call.Origin)
+}
+
+// eachProc calls yield with the keys below proc/ that the call can read, in ascending order, until yield returns false.
+func (d *Domain) eachProc(call *kernel.Call, yield func(key string) bool) {
+	if call.PID == kernel.Operator && !yield(statusKey(kernel.Operator)) {
+		return
+	}
+	for pid := range byDigits(lastPID(d.processes)) {
+		if shows(call, d.processes.Process(pid)) && !yield(statusKey(pid)) {
+			return
+		}
+	}
+	for _, key := range []string{procCmdline, procMeminfo, procOrigins} {
+		if (key != procOrigins || call.PID == kernel.Operator) && !yield(key) {
+			return
+		}
+	}
+	if call.PID == kernel.Operator || shows(call, d.processes.Process(call.PID)) {
+		yield(procSelf)
+	}
+}
+
+// statusKey is the key that statusOf reads.
+func statusKey(pid int64) string { return procRoot + strconv.FormatInt(pid, 10) + procStatus }
+
+// lastPID finds the greatest PID ever given. PIDs are given one after the other from 1, and a process stays in the table
+// when it ends, so there is no gap below it.
+func lastPID(processes kernel.Processes) int64 {
+	known := func(pid int64) bool { return processes.Process(pid) != nil }
+	bound := int64(1)
+	for known(bound) {
+		bound *= 2
+	}
+	return int64(sort.Search(int(bound), func(i int) bool { return !known(int64(i) + 1) }))
+}
+
+// byDigits returns the numbers from 1 to last in the order of their decimal digits: 1, 10, 11, 2.
+func byDigits(last int64) func(yield func(int64) bool) {
+	return func(yield func(int64) bool) {
+		n := int64(1)
+		for range last {
+			if !yield(n) {
+				return
+			}
+			if n*10 <= last {
+				n *= 10
+				continue
+			}
+			for n%10 == 9 || n == last {
+				n /= 10
+			}
+			n++
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Domain has no state: a connection leaves nothing in the kernel but its entries.
@@ -26,20 +27,20 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 	switch in := call.Input.(type) {
 	case *schema.NetConnectInput:
 		if in.Refused != "" {
-			return kernel.Result{}, schema.Errorf(schema.Forbidden, "pid %d may not connect to %s: %s", call.PID, place(in), in.Refused)
+			return kernel.Result{}, fault.NetForbidden.New("pid %d may not connect to %s: %s", call.PID, place(in), in.Refused)
 		}
 		if !d.admits(call.Token.Hosts(call.Tick), in.Host, in.Port) {
-			return kernel.Result{}, schema.Errorf(schema.Forbidden, `pid %d may not connect to %s: allow it too with "pwos cap grant %d --add Http.Fetch --host %s"`,
+			return kernel.Result{}, fault.NetForbidden.New(`pid %d may not connect to %s: allow it too with "pwos cap grant %d --add Http.Fetch --host %s"`,
 				call.PID, place(in), d.lacking(call, in), pattern(in))
 		}
 		return kernel.Begin(in), nil
 	case *schema.NetRequestInput:
 		switch {
 		case !call.Token.AllowsUpstream(in.Upstream, call.Tick):
-			return kernel.Result{}, schema.Errorf(schema.Forbidden, `pid %d may not use the upstream %s: allow it too with "pwos cap grant %d --add Upstream:%s"`,
+			return kernel.Result{}, fault.UpstreamForbidden.New(`pid %d may not use the upstream %s: allow it too with "pwos cap grant %d --add Upstream:%s"`,
 				call.PID, in.Upstream, call.Token.UpstreamLacking(call.PID, call.Tick, in.Upstream), in.Upstream)
 		case in.Refused != "":
-			return kernel.Result{}, schema.Errorf(schema.Forbidden, "pid %d may not send %s %s to the upstream %s: %s", call.PID, in.Method, in.Path, in.Upstream, in.Refused)
+			return kernel.Result{}, fault.UpstreamForbidden.New("pid %d may not send %s %s to the upstream %s: %s", call.PID, in.Method, in.Path, in.Upstream, in.Refused)
 		}
 		return kernel.Begin(in), nil
 	case *schema.EffectEnd:

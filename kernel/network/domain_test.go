@@ -1,6 +1,7 @@
 package network_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,16 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/network"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
+
+// id is that of a refusal.
+func id(in any) fault.ID {
+	if _, ok := in.(*schema.NetRequestInput); ok {
+		return fault.UpstreamForbidden
+	}
+	return fault.NetForbidden
+}
 
 // TestDecide: the token of the moment decides, and a refusal says what to add.
 func TestDecide(t *testing.T) {
@@ -47,7 +57,7 @@ func TestDecide(t *testing.T) {
 		switch {
 		case tt.want == "" && (err != nil || result.Effect == nil || result.Effect.Run != tt.in):
 			t.Errorf("%s: %+v, %v", tt.name, result, err)
-		case tt.want != "" && (err == nil || schema.AsError(err).Kind != schema.Forbidden || schema.AsError(err).Message != tt.want):
+		case tt.want != "" && (!errors.Is(err, id(tt.in)) || fault.Of(err).Message != tt.want):
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema"
 )
 
 // Amounts are kept as the decimals that people write, in exact arithmetic, and are never changed in place. A JSON number
@@ -40,12 +42,12 @@ func orZero(a *big.Rat) *big.Rat {
 }
 
 // text writes an amount with all its digits, which is also how JSON writes it. A sum of decimals always has an end.
-func text(amount *big.Rat) string {
+func text(amount *big.Rat) schema.Decimal {
 	if amount.IsInt() {
-		return amount.Num().String()
+		return schema.Decimal(amount.Num().String())
 	}
 	digits, _ := amount.FloatPrec()
-	return amount.FloatString(digits)
+	return schema.Decimal(amount.FloatString(digits))
 }
 
 // parse reads what text wrote of an amount above 0, and nothing else: of the numbers that a damaged snapshot may hold some
@@ -56,5 +58,5 @@ func parse(written string) (*big.Rat, bool) {
 		return nil, false
 	}
 	amount, ok := new(big.Rat).SetString(written)
-	return amount, ok && amount.Sign() > 0 && text(amount) == written
+	return amount, ok && amount.Sign() > 0 && string(text(amount)) == written
 }

@@ -2,7 +2,6 @@
 package resource
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,16 +19,16 @@ import (
 // until it is released, whoever grants what to whom meanwhile. Where a later grant or configuration allows less than is held already, nothing
 // is taken away, and nothing more is given until enough has been released.
 type Ledger struct {
+	kernel.Handlers
 	pools     []string // ascending
 	capacity  map[string]*big.Rat
 	tokens    kernel.Tokens
 	processes kernel.Processes
 
-	held    map[int64]map[string][]charge // by PID and resource; nobody holds 0
-	used    map[int64]map[string]*big.Rat // by PID and resource, what counts against its quota
-	total   map[string]*big.Rat           // by resource, what is held in all
-	chunk   *schema.Type
-	decided *schema.Type // what is read back of an allocation
+	held  map[int64]map[string][]charge // by PID and resource; nobody holds 0
+	used  map[int64]map[string]*big.Rat // by PID and resource, what counts against its quota
+	total map[string]*big.Rat           // by resource, what is held in all
+	chunk *schema.Type
 }
 
 // charge is an amount that a process holds, and the granters whose quota it counts against beside its own.
@@ -52,8 +51,15 @@ func New(pools map[string]float64, tokens kernel.Tokens, processes kernel.Proces
 		tokens:    tokens,
 		processes: processes,
 		chunk:     schema.TypeOf[[]Holding](),
-		decided:   schema.TypeOf[schema.AllocOutput](),
 	}
+	l.Handlers = kernel.Bind(schema.Resource,
+		kernel.Command(schema.SyscallAlloc, l.decideAlloc, l.applyAlloc),
+		kernel.Command(schema.SyscallRelease, l.decideRelease, l.applyRelease),
+		kernel.Query(schema.SyscallQuery, l.query),
+		kernel.Query(schema.CapabilityGet, l.get),
+		kernel.Query(schema.CapabilityCheck, l.check),
+		kernel.Step(schema.ResourceFree, free, l.applyFree),
+	)
 	for _, name := range l.pools {
 		units := pools[name]
 		if !(units >= 0) || math.IsInf(units, 1) {
@@ -65,63 +71,17 @@ func New(pools map[string]float64, tokens kernel.Tokens, processes kernel.Proces
 	return l, nil
 }
 
-// Decide answers the syscalls of schema.Resource.
-func (l *Ledger) Decide(call *kernel.Call) (kernel.Result, error) {
-	switch in := call.Input.(type) {
-	case *schema.AllocInput:
-		if call.Syscall.Type == releaseType {
-			return l.decideRelease(call.PID, in)
-		}
-		return l.decideAlloc(call, in)
-	case *schema.ResourceQueryInput:
-		return l.query(in.ResourceID)
-	case *schema.CapabilityGetInput:
-		return l.get(call, in)
-	case *schema.CheckInput:
-		return l.check(call, in)
-	case *schema.ResourceFreeInput:
-		return kernel.Result{Data: []byte(`{"success":true}`)}, nil
-	}
-	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
+func free(*kernel.Call, *schema.ResourceFreeInput) (schema.SuccessOutput, error) {
+	return schema.SuccessOutput{Success: true}, nil
 }
 
-// Apply books what was allocated, released or freed.
-func (l *Ledger) Apply(call *kernel.Call) {
-	switch in := call.Input.(type) {
-	case *schema.AllocInput:
-		if call.Syscall.Type == releaseType {
-			l.giveBack(call.PID, in.ResourceID, exact(in.Amount))
-		} else {
-			l.book(call.PID, in.ResourceID, charge{l.against(call), exact(in.Amount)})
-		}
-	case *schema.ResourceFreeInput:
-		for _, pid := range in.PIDs {
-			for resource, charges := range l.held[pid] {
-				l.giveBack(pid, resource, sumOf(charges))
-			}
+func (l *Ledger) applyFree(_ *kernel.Entry, in *schema.ResourceFreeInput) {
+	for _, pid := range in.PIDs {
+		for resource, charges := range l.held[pid] {
+			l.giveBack(pid, resource, sumOf(charges))
 		}
 	}
 }
-
-// against returns the granters that an allocation counts against, as its answer says: the tokens are others by the time of a
-// replay. Older journals name none.
-func (l *Ledger) against(call *kernel.Call) []int64 {
-	if !bytes.Contains(call.Data, []byte(`"counted_against"`)) {
-		return nil
-	}
-	out, fault := l.decided.Decode(call.Data)
-	if fault != nil {
-		panic(fmt.Sprintf("resource: apply %s: %v", call.Message.Type, fault))
-	}
-	return out.(*schema.AllocOutput).Against
-}
-
-// The rows that look at pools.
-const (
-	allocType   = "Syscall.Alloc"
-	releaseType = "Syscall.Release"
-	queryType   = "Syscall.Query"
-)
 
 // book adds a charge to what pid holds of a resource.
 func (l *Ledger) book(pid int64, resource string, c charge) {

@@ -1,24 +1,25 @@
 package resource
 
 import (
+	"fmt"
 	"math/big"
 	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// query answers Syscall.Query.
-func (l *Ledger) query(resource string) (kernel.Result, error) {
-	capacity, ok := l.capacity[resource]
+func (l *Ledger) query(_ *kernel.Call, in *schema.ResourceQueryInput) (schema.ResourceQueryOutput, error) {
+	capacity, ok := l.capacity[in.ResourceID]
 	if !ok {
-		return kernel.Result{}, l.unknown(resource)
+		return schema.ResourceQueryOutput{}, l.unknown(in.ResourceID)
 	}
-	total := orZero(l.total[resource])
-	data := append([]byte(`{"available":`), text(available(capacity, total))...)
-	data = append(append(data, `,"capacity":`...), text(capacity)...)
-	data = append(data, `,"utilization":`...)
-	data = strconv.AppendFloat(data, utilization(capacity, total), 'f', -1, 64)
-	return kernel.Result{Data: append(data, '}')}, nil
+	total := orZero(l.total[in.ResourceID])
+	return schema.ResourceQueryOutput{
+		Available: text(available(capacity, total)), Capacity: text(capacity),
+		Utilization: schema.Decimal(strconv.FormatFloat(utilization(capacity, total), 'f', -1, 64)),
+	}, nil
 }
 
 // available is what nobody holds: nothing where the configuration has less than is held already.
@@ -39,4 +40,110 @@ func utilization(capacity, total *big.Rat) float64 {
 	}
 	share, _ := new(big.Rat).Quo(total, capacity).Float64()
 	return share
+}
+
+// get returns the token, and what is held of each quota.
+func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (out schema.CapabilityGetOutput, err error) {
+	pid := call.PID
+	if in.PID != nil {
+		pid = *in.PID
+	}
+	if err := l.sees(call.PID, pid); err != nil {
+		return out, err
+	}
+	token := l.tokens.Token(pid)
+	if token == nil {
+		return out, l.withoutToken(pid)
+	}
+	held := map[string]schema.Decimal{}
+	for resource := range token.Granted.ResourceQuotas {
+		held[resource] = "0"
+	}
+	for resource, charges := range l.held[pid] {
+		held[resource] = text(sumOf(charges))
+	}
+	return schema.CapabilityGetOutput{Token: token.Granted, Effective: token.Effective(call.Tick), Held: held, HeldBelow: l.heldBelow(pid)}, nil
+}
+
+// heldBelow is what counts against the quotas of pid without being held by it, nil where that is nothing.
+func (l *Ledger) heldBelow(pid int64) (held map[string]schema.Decimal) {
+	for resource, used := range l.used[pid] {
+		below := new(big.Rat).Sub(used, l.sum(pid, resource))
+		if below.Sign() == 0 {
+			continue
+		}
+		if held == nil {
+			held = map[string]schema.Decimal{}
+		}
+		held[resource] = text(below)
+	}
+	return held
+}
+
+func (l *Ledger) withoutToken(pid int64) error {
+	if pid == kernel.Operator {
+		return fault.CapabilityNotFound.New("pid 0 is the operator: it has no token and needs none; name a pid")
+	}
+	why := kernel.BeyondGrant(l.processes, pid)
+	if why == "" {
+		why = fmt.Sprintf(`grant it one with "pwos cap grant %d --add SYSCALL..."`, pid)
+	}
+	return fault.CapabilityNotFound.New("pid %d has no token: %s", pid, why).With("pid", strconv.FormatInt(pid, 10))
+}
+
+// check says whether the call would pass capability and quota now. It asks what the call itself would be asked, so that the
+// reason is word for word what the call would get.
+func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOutput, error) {
+	if err := l.sees(call.PID, in.PID); err != nil {
+		return schema.CheckOutput{}, err
+	}
+	row, ok := kernel.Named(in.Syscall)
+	if !ok {
+		if like := schema.NearestType(in.Syscall); like != "" {
+			return schema.CheckOutput{}, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s?", in.Syscall, like)
+		}
+		return schema.CheckOutput{}, fault.WireUnknownSyscall.New("no syscall has the type or code %q: Syscall.List names them all", in.Syscall)
+	}
+	if in.Amount != nil && in.ResourceID == nil {
+		return schema.CheckOutput{}, kernel.Invalid("resource_id", "is missing: amount is of a resource")
+	}
+	token := l.tokens.Token(in.PID)
+	if denied := kernel.Authorize(l.processes, in.PID, token, row, call.Tick); denied != nil {
+		return schema.CheckOutput{Reason: denied.Text()}, nil
+	}
+	if in.ResourceID != nil {
+		if err := l.checkResource(row, token, call.Tick, in); err != nil {
+			return schema.CheckOutput{Reason: fault.Of(err).Text()}, nil
+		}
+	}
+	return schema.CheckOutput{Allowed: true}, nil
+}
+
+// checkResource asks what the syscalls that name a resource ask of it; the others do not look at one.
+func (l *Ledger) checkResource(row *schema.Syscall, token *kernel.Token, tick int64, in *schema.CheckInput) error {
+	amount := new(big.Rat)
+	if in.Amount != nil {
+		amount = exact(*in.Amount)
+	}
+	switch row {
+	case schema.SyscallAlloc.Syscall:
+		_, _, err := l.alloc(in.PID, token, tick, *in.ResourceID, amount)
+		return err
+	case schema.SyscallRelease.Syscall:
+		return l.release(in.PID, *in.ResourceID, amount)
+	case schema.SyscallQuery.Syscall:
+		if _, ok := l.capacity[*in.ResourceID]; !ok {
+			return l.unknown(*in.ResourceID)
+		}
+	}
+	return nil
+}
+
+// sees returns an error where an agent asks about another that does not descend from it: what one may do and holds is
+// its ancestors' business.
+func (l *Ledger) sees(asking, pid int64) error {
+	if asking == kernel.Operator || asking == pid || kernel.Descends(l.processes, pid, asking) {
+		return nil
+	}
+	return fault.CapabilityNotYours.New("pid %d may not see what pid %d may do: it is none of its descendants", asking, pid).With("pid", strconv.FormatInt(pid, 10))
 }

@@ -29,7 +29,9 @@ type booked struct {
 	charge
 }
 
-func (b *booked) holding() Holding { return Holding{b.pid, b.resource, text(b.amount), b.against} }
+func (b *booked) holding() Holding {
+	return Holding{b.pid, b.resource, string(text(b.amount)), b.against}
+}
 
 // Holders returns the PIDs that hold anything, ascending: recovery takes away what belongs to nobody alive.
 func (l *Ledger) Holders() []int64 { return slices.Sorted(maps.Keys(l.held)) }
@@ -92,9 +94,9 @@ func (l *Ledger) Restore(chunk []byte) error {
 	if !schema.Valid(chunk) {
 		return errors.New("restore holdings: chunk is no JSON")
 	}
-	list, fault := l.chunk.Decode(chunk)
-	if fault != nil {
-		return fmt.Errorf("restore holdings: %w", fault)
+	list, err := l.chunk.Decode(chunk)
+	if err != nil {
+		return fmt.Errorf("restore holdings: %w", err)
 	}
 	for _, h := range *list.(*[]Holding) {
 		amount, ok := parse(h.Amount)

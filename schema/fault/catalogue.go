@@ -3,6 +3,7 @@ package fault
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // ID is the stable name of a failure, domain.reason in lower case. It is never reused and never reworded. It is an error, so
@@ -14,6 +15,12 @@ func (id ID) Error() string { return string(id) }
 
 // Kind returns the kind of the id, Internal where this kernel does not know it.
 func (id ID) Kind() Kind { return catalogue[id].Kind }
+
+// Domain returns what stands before the dot.
+func (id ID) Domain() string {
+	domain, _, _ := strings.Cut(string(id), ".")
+	return domain
+}
 
 // Entry is what the catalogue says of an id.
 type Entry struct {
@@ -58,9 +65,56 @@ const (
 	// Who is on a connection.
 	AuthRequired  ID = "auth.required"
 	AuthSignature ID = "auth.bad_signature"
-	AuthKey       ID = "auth.bad_key"
 	AuthAgain     ID = "auth.already_authenticated"
 	AuthBusy      ID = "auth.busy"
+	AuthMalformed ID = "auth.malformed"
+	AuthNamespace ID = "auth.wrong_namespace"
+	AuthHash      ID = "auth.wrong_hash"
+	AuthKeyType   ID = "auth.refused_key"
+	AuthNoSuchKey ID = "auth.unknown_key"
+	AuthExpired   ID = "auth.expired_key"
+	AuthWrongKey  ID = "auth.wrong_key"
+	AuthNoTouch   ID = "auth.not_touched"
+	AuthSpent     ID = "auth.spent_challenge"
+	AuthLate      ID = "auth.late"
+	AuthNoKeys    ID = "auth.no_authorized_keys"
+	AuthGrant     ID = "auth.refused_grant"
+	AuthPeer      ID = "auth.foreign_peer"
+
+	// What a client says of a login.
+	AuthLogin       ID = "auth.login_failed"
+	AuthHost        ID = "auth.host_not_proven"
+	AuthHostChanged ID = "auth.host_key_changed"
+	AuthDowngraded  ID = "auth.downgraded"
+	AuthNoIdentity  ID = "auth.no_identity"
+	AuthKeyFile     ID = "auth.bad_key_file"
+	AuthAgentSilent ID = "auth.agent_silent"
+	AuthAgentNo     ID = "auth.agent_refused"
+	AuthAgentLied   ID = "auth.agent_lied"
+
+	// What a client says of sealing.
+	SealNoKey  ID = "seal.no_key"
+	SealBroken ID = "seal.broken"
+	SealSilent ID = "seal.agent_silent"
+
+	// The places of a kernel, its state and its start.
+	PlaceUnsafe       ID = "place.unsafe"
+	PlaceOccupied     ID = "place.occupied"
+	PlaceServed       ID = "place.served"
+	PlaceLocked       ID = "place.locked"
+	PlacePathTooLong  ID = "place.path_too_long"
+	PlaceInside       ID = "place.kernel_inside"
+	PlaceNotThere     ID = "place.not_there"
+	ConfigInvalid     ID = "config.invalid"
+	StateDamaged      ID = "state.damaged"
+	StateCopied       ID = "state.copied"
+	DaemonNotRunning  ID = "daemon.not_running"
+	DaemonNoAnswer    ID = "daemon.no_answer"
+	DaemonUnreachable ID = "daemon.unreachable"
+	DaemonLaunch      ID = "daemon.launch_failed"
+	DaemonHungUp      ID = "daemon.hung_up"
+	CallTimeout       ID = "call.timeout"
+	UsageInvalid      ID = "usage.invalid"
 
 	// What a caller may do.
 	CapabilityDenied       ID = "capability.denied"
@@ -112,6 +166,7 @@ const (
 	ProcessNameTaken   ID = "process.name_taken"
 	ProcessTooMany     ID = "process.too_many"
 	ProcessCannotStart ID = "process.cannot_start"
+	ProcessNotStarted  ID = "process.not_started"
 	ProcessNotHosted   ID = "process.not_hosted"
 	SandboxTooWide     ID = "sandbox.too_wide"
 	SandboxUnavailable ID = "sandbox.unavailable"
@@ -134,8 +189,12 @@ const (
 
 	// Secrets.
 	CryptoNoKey    ID = "crypto.no_key"
+	CryptoNoSealer ID = "crypto.no_sealing_key"
 	CryptoNotReady ID = "crypto.not_ready"
 	CryptoBadValue ID = "crypto.bad_value"
+	CryptoCannot   ID = "crypto.cannot_seal"
+	CryptoOtherKey ID = "crypto.other_key"
+	CryptoBroken   ID = "crypto.broken"
 
 	// References and blobs.
 	BlobNotFound  ID = "blob.not_found"
@@ -143,11 +202,16 @@ const (
 	BlobInvalid   ID = "blob.invalid"
 	BlobChanging  ID = "blob.changing"
 	BlobNoRoom    ID = "blob.no_room"
+	BlobTooLarge  ID = "blob.too_large"
 
-	// Names.
-	NameNotFound  ID = "name.not_found"
-	NameInvalid   ID = "name.invalid"
-	NameForbidden ID = "name.forbidden"
+	// Names, and the files below root.
+	NameNotFound   ID = "name.not_found"
+	NameInvalid    ID = "name.invalid"
+	FileNotFound   ID = "file.not_found"
+	FileForbidden  ID = "file.forbidden"
+	FileNotRegular ID = "file.not_regular"
+	FileNotLocal   ID = "file.not_local"
+	FileTooLarge   ID = "file.too_large"
 
 	// Fetching and networks.
 	HTTPForbidden        ID = "http.forbidden"
@@ -166,15 +230,25 @@ const (
 	UpstreamNoCredential ID = "upstream.no_credential"
 
 	// Tools and ingests.
-	ToolNotFound   ID = "tool.not_found"
-	ToolManifest   ID = "tool.bad_manifest"
-	ToolInvalid    ID = "tool.invalid"
-	ToolFailed     ID = "tool.failed"
-	ToolLimit      ID = "tool.limit"
-	ToolTimeout    ID = "tool.timeout"
-	IngestInvalid  ID = "ingest.invalid"
-	IngestNoRoom   ID = "ingest.no_room"
-	IngestConflict ID = "ingest.conflict"
+	ToolManifest    ID = "tool.manifest_not_json"
+	ToolInvalid     ID = "tool.invalid"
+	ToolNotCallable ID = "tool.not_callable"
+	ToolBadManifest ID = "tool.bad_manifest"
+	ToolNoPrograms  ID = "tool.no_programs"
+	ToolBadModule   ID = "tool.bad_module"
+	ToolCannotStart ID = "tool.cannot_start"
+	ToolFailed      ID = "tool.failed"
+	ToolBadOutput   ID = "tool.bad_output"
+	ToolLimit       ID = "tool.limit"
+	ToolTimeout     ID = "tool.timeout"
+	IngestInvalid   ID = "ingest.invalid"
+	IngestNotText   ID = "ingest.not_text"
+	IngestIntegrity ID = "ingest.integrity"
+	IngestSignature ID = "ingest.bad_signature"
+	IngestUnproven  ID = "ingest.unproven"
+	IngestNoWeb     ID = "ingest.no_web"
+	IngestNoRoom    ID = "ingest.no_room"
+	IngestConflict  ID = "ingest.conflict"
 )
 
 // catalogue is the one list of ids (PROTOCOL 3).
@@ -194,9 +268,56 @@ var catalogue = map[ID]Entry{
 	// Who is on a connection.
 	AuthRequired:  {Kind: Unauthenticated, Meaning: "The connection has not answered the prologue.", Fix: "Answer Syscall.Authenticate first."},
 	AuthSignature: {Kind: Unauthenticated, Meaning: "The signature is wrong, or its key is not authorized.", Fix: "Sign with a key of authorized_keys."},
-	AuthKey:       {Kind: Unauthenticated, Meaning: "The key's line in authorized_keys cannot be used.", Fix: "Mend the line; \"pwos auth keys\" checks it."},
 	AuthAgain:     {Kind: Conflict, Meaning: "The connection is authenticated already.", Fix: "Open another connection."},
 	AuthBusy:      {Kind: Unavailable, Meaning: "Too many connections have not answered the prologue.", Fix: "Connect again and answer at once."},
+	AuthMalformed: {Kind: Unauthenticated, Meaning: "The offer, the answer, the key or the signature is not well formed.", Fix: "The message says what to send."},
+	AuthNamespace: {Kind: Unauthenticated, Meaning: "The signature was made for something else.", Fix: "Sign in the namespace that the message names."},
+	AuthHash:      {Kind: Unauthenticated, Meaning: "The signature's hash or algorithm is not accepted.", Fix: "Sign with sha256 or sha512, and RSA with rsa-sha2."},
+	AuthKeyType:   {Kind: Unauthenticated, Meaning: "The key is not accepted: its type, its size, or its line in authorized_keys.", Fix: "Use another key, or mend the line; \"pwos auth keys\" checks it."},
+	AuthNoSuchKey: {Kind: Unauthenticated, Meaning: "The key is not in authorized_keys.", Fix: "Add it there, or use one that is."},
+	AuthExpired:   {Kind: Unauthenticated, Meaning: "The key's expiry-time is over.", Fix: "Give it a later one in authorized_keys, or use another key."},
+	AuthWrongKey:  {Kind: Unauthenticated, Meaning: "The signature is by another key than the one that was named.", Fix: "Name the key that signs."},
+	AuthNoTouch:   {Kind: Unauthenticated, Meaning: "The security key signed without being touched.", Fix: "Touch it, or set no-touch-required for it."},
+	AuthSpent:     {Kind: Unauthenticated, Meaning: "The challenge was answered already.", Fix: "Connect again."},
+	AuthLate:      {Kind: Unauthenticated, Meaning: "The prologue is from another time.", Fix: "Connect again; look at the clock."},
+	AuthNoKeys:    {Kind: Unauthenticated, Meaning: "The kernel cannot read its authorized_keys.", Fix: "See its log, and mend the file."},
+	AuthGrant:     {Kind: Unauthenticated, Meaning: "The key's line in authorized_keys grants what nobody can be granted.", Fix: "Mend the line; \"pwos auth keys\" checks it."},
+	AuthPeer:      {Kind: Unauthenticated, Meaning: "The other end of the connection is another user's process.", Fix: "Run both as one user."},
+
+	// What a client says of a login.
+	AuthLogin:       {Kind: Unauthenticated, Meaning: "The kernel let nobody in, or was not trusted.", Fix: "pwos auth status shows the keys and the kernel."},
+	AuthHost:        {Kind: Unauthenticated, Meaning: "The kernel did not prove that it holds its host key.", Fix: "See that client and kernel name the same socket."},
+	AuthHostChanged: {Kind: Unauthenticated, Meaning: "The kernel has another host key than before.", Fix: "If you know why: pwos auth trust."},
+	AuthDowngraded:  {Kind: Unauthenticated, Meaning: "The kernel asks for no key, though it did before.", Fix: "If you know why: pwos auth trust --forget."},
+	AuthNoIdentity:  {Kind: InvalidInput, Meaning: "There is no key to sign with.", Fix: "Make one with ssh-keygen, add it with ssh-add, or name it with --identity."},
+	AuthKeyFile:     {Kind: InvalidInput, Meaning: "The key file cannot be used.", Fix: "Name another with --identity, or add it to the ssh-agent."},
+	AuthAgentSilent: {Kind: Timeout, Meaning: "The ssh-agent did not answer.", Fix: "Touch the key or confirm when asked, or name a key file."},
+	AuthAgentNo:     {Kind: Upstream, Meaning: "The ssh-agent does not list its keys, or does not sign.", Fix: "Unlock it with \"ssh-add -X\", or name a key file."},
+	AuthAgentLied:   {Kind: Upstream, Meaning: "What the ssh-agent returned is no signature by the key.", Fix: "Name another key."},
+
+	// What a client says of sealing.
+	SealNoKey:  {Kind: Forbidden, Meaning: "There is no key to seal or open with, or its holder refuses.", Fix: "Add it to the ssh-agent, or name it with --identity."},
+	SealBroken: {Kind: Conflict, Meaning: "The value is not what was sealed, or is that of something else.", Fix: "Take it from where it came from."},
+	SealSilent: {Kind: Timeout, Meaning: "The ssh-agent did not answer.", Fix: "Touch the key or confirm when asked."},
+
+	// The places of a kernel, its state and its start.
+	PlaceUnsafe:       {Kind: Conflict, Meaning: "A file or a directory of the kernel's could be changed by others, or is not what it should be.", Fix: "The message says what to do; nothing is repaired."},
+	PlaceOccupied:     {Kind: Conflict, Meaning: "Something else lies or listens at the socket's path.", Fix: "Move it out of the way, or set PWOS_RUNTIME_DIR."},
+	PlaceServed:       {Kind: Conflict, Meaning: "Another kernel serves the socket.", Fix: "End it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR."},
+	PlaceLocked:       {Kind: Conflict, Meaning: "Another kernel holds the runtime directory.", Fix: "End it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR."},
+	PlacePathTooLong:  {Kind: InvalidInput, Meaning: "The socket's path is longer than the system allows.", Fix: "Set PWOS_RUNTIME_DIR to a shorter directory."},
+	PlaceInside:       {Kind: InvalidInput, Meaning: "The kernel's own files lie in the agent's working directory.", Fix: "Name another with --dir, or use --own-dir."},
+	PlaceNotThere:     {Kind: NotFound, Meaning: "The file or directory is not there.", Fix: "The message says where it was looked for."},
+	ConfigInvalid:     {Kind: InvalidInput, Meaning: "The configuration is invalid.", Fix: "Mend the setting at the line that the message names."},
+	StateDamaged:      {Kind: Internal, Meaning: "The journal is not what was written to it.", Fix: "pwos audit verify shows the extent; restore it from a copy."},
+	StateCopied:       {Kind: Conflict, Meaning: "The state directory is a copy of another kernel's.", Fix: "pwos restore --here makes it a kernel of its own."},
+	DaemonNotRunning:  {Kind: Unavailable, Meaning: "No kernel is running.", Fix: "Start it with pwosd, or let a call start it."},
+	DaemonNoAnswer:    {Kind: Unavailable, Meaning: "The kernel did not answer in time.", Fix: "Allow more time with --timeout."},
+	DaemonUnreachable: {Kind: Unavailable, Meaning: "There is no connection to the kernel.", Fix: "pwosd shows the kernel's start in the foreground."},
+	DaemonLaunch:      {Kind: Unavailable, Meaning: "The kernel could not be started.", Fix: "pwosd shows the kernel's start in the foreground."},
+	DaemonHungUp:      {Kind: Unavailable, Meaning: "The kernel closed the connection before it had answered.", Fix: "See kernel.log in the runtime directory."},
+	CallTimeout:       {Kind: Timeout, Meaning: "The command's own time is over.", Fix: "Allow more with --timeout."},
+	UsageInvalid:      {Kind: InvalidInput, Meaning: "The command line is wrong.", Fix: "--help shows how it is used."},
 
 	// What a caller may do.
 	CapabilityDenied:       {Kind: Forbidden, Meaning: "No token of the caller allows the call.", Fix: "Grant it: pwos cap grant PID --add SYSCALL."},
@@ -248,6 +369,7 @@ var catalogue = map[ID]Entry{
 	ProcessNameTaken:   {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
 	ProcessTooMany:     {Kind: Insufficient, Meaning: "There are as many processes as there may be.", Fix: "End one, or raise the limit."},
 	ProcessCannotStart: {Kind: InvalidInput, Meaning: "The program cannot be started.", Fix: "The message says why."},
+	ProcessNotStarted:  {Kind: InvalidInput, Meaning: "The agent's program could not be started.", Fix: "The message says why."},
 	ProcessNotHosted:   {Kind: Conflict, Meaning: "The process runs no program of this kernel.", Fix: "Name a process that pwos run started."},
 	SandboxTooWide:     {Kind: Forbidden, Meaning: "The sandbox asked for is wider than the spawning process's own.", Fix: "Ask for no more than your own sandbox allows."},
 	SandboxUnavailable: {Kind: Insufficient, Meaning: "The machine lacks the means for the sandbox asked for.", Fix: "Install what the message names, or choose another level."},
@@ -270,8 +392,12 @@ var catalogue = map[ID]Entry{
 
 	// Secrets.
 	CryptoNoKey:    {Kind: NotFound, Meaning: "The kernel does not seal with that key, or has none.", Fix: "pwos status shows the sealing key."},
+	CryptoNoSealer: {Kind: InvalidInput, Meaning: "The kernel has no key to seal with.", Fix: "Set crypto.identity to an ed25519 or rsa key, and restart it."},
 	CryptoNotReady: {Kind: Timeout, Meaning: "The sealing key's agent has not answered yet.", Fix: "Confirm there, and try again."},
 	CryptoBadValue: {Kind: InvalidInput, Meaning: "The sealed value cannot be opened: it is damaged, or sealed for another origin or other aad.", Fix: "Seal it again."},
+	CryptoCannot:   {Kind: InvalidInput, Meaning: "The key cannot seal, or the text is too long to be sealed.", Fix: "Use an ed25519 or rsa key; seal a key for what is longer."},
+	CryptoOtherKey: {Kind: InvalidInput, Meaning: "Another key has sealed the value.", Fix: "Open it with that key."},
+	CryptoBroken:   {Kind: InvalidInput, Meaning: "The sealed value was changed after it was sealed.", Fix: "Take it from where it came from."},
 
 	// References and blobs.
 	BlobNotFound:  {Kind: NotFound, Meaning: "The blob is not there: it was removed, or never was.", Fix: "Make it again."},
@@ -279,15 +405,20 @@ var catalogue = map[ID]Entry{
 	BlobInvalid:   {Kind: InvalidInput, Meaning: "The reference is not well formed.", Fix: "Send scheme and path as the kernel wrote them."},
 	BlobChanging:  {Kind: Conflict, Meaning: "The file is being changed.", Fix: "Wait until it is whole, then try again."},
 	BlobNoRoom:    {Kind: Insufficient, Meaning: "The blob does not fit.", Fix: "Ask for less, or raise the limit."},
+	BlobTooLarge:  {Kind: InvalidInput, Meaning: "What the reference names is larger than it may be here.", Fix: "Send less, or raise the limit."},
 
-	// Names.
-	NameNotFound:  {Kind: NotFound, Meaning: "Nothing holds the name.", Fix: "Start the kernel with --root, or mount what holds it."},
-	NameInvalid:   {Kind: InvalidInput, Meaning: "The name means nothing.", Fix: "Write os:///p/q, p/q or ./p."},
-	NameForbidden: {Kind: Forbidden, Meaning: "The name leads above root.", Fix: "Stay below root."},
+	// Names, and the files below root.
+	NameNotFound:   {Kind: NotFound, Meaning: "Nothing holds the name.", Fix: "Start the kernel with --root, or mount what holds it."},
+	NameInvalid:    {Kind: InvalidInput, Meaning: "The name means nothing, or leads above root.", Fix: "Write os:///p/q, p/q or ./p."},
+	FileNotFound:   {Kind: NotFound, Meaning: "There is no such file, below root or on the server.", Fix: "Check the name."},
+	FileForbidden:  {Kind: Forbidden, Meaning: "The file leads out of root, or the kernel may not read it.", Fix: "Put the file itself below root, readable by the kernel's user."},
+	FileNotRegular: {Kind: InvalidInput, Meaning: "The name is that of a directory, a pipe or a device.", Fix: "Name a regular file."},
+	FileNotLocal:   {Kind: InvalidInput, Meaning: "The file does not lie below root.", Fix: "Name a file below root."},
+	FileTooLarge:   {Kind: Insufficient, Meaning: "The file is larger than may be read.", Fix: "Name a smaller file."},
 
 	// Fetching and networks.
 	HTTPForbidden:        {Kind: Forbidden, Meaning: "The caller may not fetch from there.", Fix: "Allow it: pwos cap grant PID --add Http.Fetch --host HOST."},
-	HTTPAddress:          {Kind: Forbidden, Meaning: "The address is one that nothing may be fetched from.", Fix: "Name a public address."},
+	HTTPAddress:          {Kind: Forbidden, Meaning: "The address is closed to agents.", Fix: "Name a public address, or open this one in the configuration."},
 	HTTPInvalid:          {Kind: InvalidInput, Meaning: "The request cannot be made.", Fix: "The message names the member."},
 	HTTPUpstream:         {Kind: Upstream, Meaning: "The server failed, or its answer cannot be read.", Fix: "Try again later."},
 	HTTPTimeout:          {Kind: Timeout, Meaning: "The server did not answer in time.", Fix: "Ask for less, or allow more time."},
@@ -302,13 +433,23 @@ var catalogue = map[ID]Entry{
 	UpstreamNoCredential: {Kind: Unavailable, Meaning: "The upstream's credential cannot be opened.", Fix: "Seal it, and store it under the key that the configuration names."},
 
 	// Tools and ingests.
-	ToolNotFound:   {Kind: NotFound, Meaning: "No tool has this name.", Fix: "Look below root."},
-	ToolManifest:   {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Mend the manifest."},
-	ToolInvalid:    {Kind: InvalidInput, Meaning: "The arguments are none that the tool takes.", Fix: "See its manifest."},
-	ToolFailed:     {Kind: Upstream, Meaning: "The tool failed.", Fix: "The message has what it said."},
-	ToolLimit:      {Kind: Upstream, Meaning: "The tool took more memory, time or output than it may.", Fix: "Ask for less, or raise its limits."},
-	ToolTimeout:    {Kind: Timeout, Meaning: "The tool did not end in time.", Fix: "Ask for less, or raise its limits."},
-	IngestInvalid:  {Kind: InvalidInput, Meaning: "The resource is none that can be adopted.", Fix: "The message names what is wrong with it."},
-	IngestNoRoom:   {Kind: Insufficient, Meaning: "What the processes of the origin have adopted is as large as it may be.", Fix: "End some, or have them adopt less."},
-	IngestConflict: {Kind: Conflict, Meaning: "The identity was adopted otherwise meanwhile.", Fix: "Ingest again."},
+	ToolManifest:    {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Mend the manifest."},
+	ToolInvalid:     {Kind: InvalidInput, Meaning: "The input is not one JSON value.", Fix: "Send strict JSON."},
+	ToolNotCallable: {Kind: InvalidInput, Meaning: "The file is neither a WebAssembly module nor executable.", Fix: "Name a tool."},
+	ToolBadManifest: {Kind: InvalidInput, Meaning: "The tool's manifest cannot be read.", Fix: "Mend the file beside the tool, or what it writes when called with --describe."},
+	ToolNoPrograms:  {Kind: Forbidden, Meaning: "The kernel runs no programs as tools.", Fix: "Set tools.programs = true in the configuration."},
+	ToolBadModule:   {Kind: Upstream, Meaning: "The module is not valid, or needs what the kernel does not offer.", Fix: "Build it for WASI preview 1."},
+	ToolCannotStart: {Kind: Upstream, Meaning: "The program cannot be started.", Fix: "The message says why."},
+	ToolFailed:      {Kind: Upstream, Meaning: "The tool failed.", Fix: "The message says how it ended."},
+	ToolBadOutput:   {Kind: Upstream, Meaning: "The tool's output is not one JSON value.", Fix: "Mend the tool."},
+	ToolLimit:       {Kind: Upstream, Meaning: "The tool wrote more than it may.", Fix: "Ask for less, or raise its limits."},
+	ToolTimeout:     {Kind: Timeout, Meaning: "The tool did not end in time.", Fix: "Ask for less, or raise its limits."},
+	IngestInvalid:   {Kind: InvalidInput, Meaning: "The front matter cannot be read, or a member has the wrong type.", Fix: "The message says which."},
+	IngestNotText:   {Kind: InvalidInput, Meaning: "The resource is not text in UTF-8.", Fix: "Name a text."},
+	IngestIntegrity: {Kind: InvalidInput, Meaning: "The resource has another digest than the integrity names, or that names none.", Fix: "Check the resource, then its integrity."},
+	IngestSignature: {Kind: Forbidden, Meaning: "The signature beside the resource is not one of it.", Fix: "Sign it again: ssh-keygen -Y sign -n pwos-promptware@v1."},
+	IngestUnproven:  {Kind: Forbidden, Meaning: "Nothing proves the resource, and the policy requires something to.", Fix: "Give its integrity, sign it, or pin its address."},
+	IngestNoWeb:     {Kind: Forbidden, Meaning: "The kernel fetches no resources from the web.", Fix: "Name a resource below root."},
+	IngestNoRoom:    {Kind: Insufficient, Meaning: "What the processes of the origin have adopted is as large as it may be.", Fix: "End some, or have them adopt less."},
+	IngestConflict:  {Kind: Conflict, Meaning: "The identity was adopted otherwise meanwhile.", Fix: "Ingest again."},
 }

@@ -17,12 +17,14 @@ import (
 // the runtime directory. It is immutable once it is returned.
 type Fault struct {
 	Kind    Kind
+	Status  int    // of a newer kernel's error, where no Kind has its code; else 0
 	ID      ID     // empty in an entry of an older journal, and in an error of an older kernel
 	Message string // what is wrong
 	Fix     string // what to do about it; empty where the message says it
 	Field   string // the member of the request that is wrong: details.field of OsEvent
 	Details []Detail
 	Cause   *Fault
+	Err     error // what lies behind it, for a log and errors.Is; never shown and never journaled
 }
 
 // Detail names what a fault is about: a member of details in OsEvent, such as "key": "/notes/123".
@@ -49,9 +51,26 @@ func (f *Fault) At(field string) *Fault {
 	return f
 }
 
-// With returns f with a detail.
+// With returns f with a detail, in place of an earlier one of the name.
 func (f *Fault) With(name, value string) *Fault {
+	f.Details = slices.DeleteFunc(f.Details, func(d Detail) bool { return d.Name == name })
 	f.Details = append(f.Details, Detail{name, value})
+	return f
+}
+
+// Detail returns the value of a detail, "" where there is none of the name.
+func (f *Fault) Detail(name string) string {
+	for _, d := range f.Details {
+		if d.Name == name {
+			return d.Value
+		}
+	}
+	return ""
+}
+
+// Wrap returns f with what lies behind it.
+func (f *Fault) Wrap(err error) *Fault {
+	f.Err = err
 	return f
 }
 
@@ -59,6 +78,18 @@ func (f *Fault) With(name, value string) *Fault {
 func (f *Fault) Because(err error) *Fault {
 	f.Cause = Of(err)
 	return f
+}
+
+// Prefix returns err with what it is about before its text: before the message that a client sees, where it is a fault.
+func Prefix(err error, format string, args ...any) error {
+	about := fmt.Sprintf(format, args...)
+	f, ok := errors.AsType[*Fault](err)
+	if !ok {
+		return fmt.Errorf("%s: %w", about, err)
+	}
+	prefixed := *f
+	prefixed.Message = about + ": " + f.Message
+	return &prefixed
 }
 
 // Text is the message with the fix: what both dialects show.
@@ -77,12 +108,16 @@ func (f *Fault) Error() string {
 	return f.Text() + ": " + f.Cause.Error()
 }
 
-// Unwrap returns the cause.
-func (f *Fault) Unwrap() error {
-	if f.Cause == nil {
-		return nil
+// Unwrap returns the cause and what lies behind it.
+func (f *Fault) Unwrap() []error {
+	var behind []error
+	if f.Cause != nil {
+		behind = append(behind, f.Cause)
 	}
-	return f.Cause
+	if f.Err != nil {
+		behind = append(behind, f.Err)
+	}
+	return behind
 }
 
 // Is reports whether target is the fault's id or its kind.
@@ -97,7 +132,12 @@ func (f *Fault) Is(target error) bool {
 }
 
 // Code returns the status that OsMessage shows, 400 to 599.
-func (f *Fault) Code() int { return f.Kind.Status() }
+func (f *Fault) Code() int {
+	if f.Status != 0 {
+		return f.Status
+	}
+	return f.Kind.Status()
+}
 
 // EventCode returns the word that OsEvent shows (EVENT 4.7.3).
 func (f *Fault) EventCode() string { return f.Kind.Word() }
@@ -115,6 +155,11 @@ func Of(err error) *Fault {
 		return f
 	}
 	return KernelInternal.New("internal error: see the kernel's log")
+}
+
+// Unsafe says that a place on the disk could be reached by others, or is not what it should be, and what to do about it.
+func Unsafe(path, problem, remedy string) *Fault {
+	return PlaceUnsafe.New("%s %s", path, problem).WithFix("%s", remedy).With("path", path)
 }
 
 // SetID gives a fault that was read from elsewhere its id, and the kind of it where this kernel knows the id and it has the same

@@ -48,6 +48,10 @@ func (t *Type) decode(dst reflect.Value, raw []byte, at string) *fault.Fault {
 		if !ok || !t.holds(f, raw) {
 			return Invalid(place(at), "must be a finite number%s", t.bounds())
 		}
+		if dst.Kind() == reflect.String { // a Decimal
+			dst.SetString(string(raw))
+			return nil
+		}
 		dst.SetFloat(f)
 		return nil
 	case boolean:

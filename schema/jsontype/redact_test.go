@@ -69,9 +69,12 @@ func TestRedact(t *testing.T) {
 			}
 		}
 	}
-	const list = `[{"key":"a"}]`
-	if got := string(jsontype.Of[[]keptLeaf]().Redact([]byte(list), nil, false)); got != `[{"key":"[redacted]"}]` {
+	const leaf, shown = `{"key":"a"}`, `{"key":"[redacted]"}`
+	if got := string(jsontype.Of[[]keptLeaf]().Redact([]byte(`[`+leaf+`]`), nil, false)); got != `[`+shown+`]` {
 		t.Errorf("a list: %s", got)
+	}
+	if got := string(jsontype.Of[keptInner]().Redact([]byte(`{"leaf":`+leaf+`}`), nil, false)); got != `{"leaf":`+shown+`}` {
+		t.Errorf("nothing withheld but inside: %s", got)
 	}
 }
 
@@ -148,5 +151,92 @@ func TestRedactCostsNothing(t *testing.T) {
 	typ, data, in := jsontype.Of[keptNarrow](), []byte(`{"open":true,"value":"a"}`), &keptNarrow{Open: true}
 	if n := testing.AllocsPerRun(100, func() { typ.Redact(data, in, true) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// keptHeaders is data with HTTP headers.
+type keptHeaders struct {
+	To      string            `json:"to" keep:"always" doc:"Who reads it."`
+	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"What goes with it."`
+}
+
+// TestRedactHeaders leaves out the values of headers that carry a credential, however the name is written, and nothing else; what was
+// redacted once stays as it is, so that a start comes to the same sum.
+func TestRedactHeaders(t *testing.T) {
+	t.Parallel()
+	form := jsontype.Of[keptHeaders]()
+	for data, want := range map[string]string{
+		`{"to": "a"}`: `{"to": "a"}`,
+		`{"to":"a", "headers": {"Accept": "x", "Idempotency-Key":"y"}}`:        `{"to":"a", "headers": {"Accept": "x", "Idempotency-Key":"y"}}`,
+		`{"to": "a", "headers":{"AUTHORIZATION":"hidden", "accept":"\u0061"}}`: `{"to":"a","headers":{"AUTHORIZATION":"[redacted]","accept":"\u0061"}}`,
+		`{"headers":{"c\u006fokie":"hidden"},"to":"a"}`:                        `{"headers":{"cookie":"[redacted]"},"to":"a"}`,
+		`{"to":"a","headers":{"X-Api-Key":"hidden","x-auth-token":"hidden"}}`:  `{"to":"a","headers":{"X-Api-Key":"[redacted]","x-auth-token":"[redacted]"}}`,
+		`{"to":"a","headers":{"authorization":"pwenc:v1:eyJhIjoxfQ"}}`:         `{"to":"a","headers":{"authorization":"pwenc:v1:eyJhIjoxfQ"}}`,
+		`{"to":"a","headers":{"authorization":"pwenc:v1:hidden"}}`:             `{"to":"a","headers":{"authorization":"[redacted]"}}`,
+		`{"to":"a","headers":{"CB-ACCESS-PASSPHRASE":"hidden"}}`:               `{"to":"a","headers":{"CB-ACCESS-PASSPHRASE":"[redacted]"}}`,
+		`{"to":"a","headers":{"Cf-Access-Jwt-Assertion":"hidden"}}`:            `{"to":"a","headers":{"Cf-Access-Jwt-Assertion":"[redacted]"}}`,
+		`{"to":"a","headers":{"X-Auth-Key":"hidden","x_api_key":"hidden"}}`:    `{"to":"a","headers":{"X-Auth-Key":"[redacted]","x_api_key":"[redacted]"}}`,
+		`{"to":"a","headers":{"X-Session-ID":"hidden","Some-Key":"hidden"}}`:   `{"to":"a","headers":{"X-Session-ID":"[redacted]","Some-Key":"[redacted]"}}`,
+		`{"to":"authorization","headers":{}}`:                                  `{"to":"authorization","headers":{}}`,
+	} {
+		if _, err := form.Decode([]byte(data)); err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		for once := []byte(data); ; {
+			got := form.Redact(once, nil, true)
+			if string(got) != want {
+				t.Errorf("%s: got %s, want %s", once, got, want)
+			}
+			if string(once) == want {
+				break
+			}
+			once = []byte(want)
+		}
+	}
+}
+
+// keptURL is data with a URL.
+type keptURL struct {
+	To  string `json:"to" keep:"always" doc:"Who reads it."`
+	URL string `json:"url" keep:"url" doc:"Where it is."`
+}
+
+// TestRedactURL leaves out the user and the password of a URL, however it is written, and nothing else.
+func TestRedactURL(t *testing.T) {
+	t.Parallel()
+	form := jsontype.Of[keptURL]()
+	for url, want := range map[string]string{
+		`"https://me:hidden@a.example/p?q#f"`:   `"https://[redacted]@a.example/p?q#f"`,
+		`"https://hidden@a.example"`:            `"https://[redacted]@a.example"`,
+		`"https:\/\/me:hid\u0064en\u0040a/"`:    `"https://[redacted]@a/"`,
+		`"https://me:hid@den@a.example/"`:       `"https://[redacted]@a.example/"`,
+		`"https://me:hidden\\@a.example/"`:      `"https://[redacted]@a.example/"`,
+		`"//me:hidden@a"`:                       `"//[redacted]@a"`,
+		`"https://me:hid/den@a.example/p"`:      `"https://[redacted]@a.example/p"`,
+		`"https://me:hid?den@a.example/p"`:      `"https://[redacted]@a.example/p"`,
+		`"https:/me:hidden@a.example/p"`:        `"https:/[redacted]@a.example/p"`,
+		`"https:////me:hidden@a.example/p"`:     `"https:////[redacted]@a.example/p"`,
+		`"me:hidden@a.example/p"`:               `"me:[redacted]@a.example/p"`,
+		`"HTTP://me:hidden@a.example"`:          `"HTTP://[redacted]@a.example"`,
+		`"https://[::1]:80@hidden:x@a.example"`: `"https://[redacted]@a.example"`,
+		`"https://[::1]:80/@me"`:                `"https://[::1]:80/@me"`,
+		`"http://a.example:80/@me"`:             `"http://a.example:80/@me"`,
+		`"https://a.example/@me?to=b@c#d@e"`:    `"https://a.example/@me?to=b@c#d@e"`,
+		`"https://a.example?to=b@c"`:            `"https://a.example?to=b@c"`,
+		`"os:///skills/@me"`:                    `"os:///skills/@me"`,
+		`"./?to=ftp://u@h/p"`:                   `"./?to=ftp://u@h/p"`,
+		`"skills//a@2/b"`:                       `"skills//a@2/b"`,
+		`"./a@2"`:                               `"./a@2"`,
+		`"https:\/\/a.example"`:                 `"https:\/\/a.example"`,
+		`""`:                                    `""`,
+	} {
+		data, want := `{"to":"x@y","url":`+url+`}`, `{"to":"x@y","url":`+want+`}`
+		if _, err := form.Decode([]byte(data)); err != nil {
+			t.Fatalf("%s: %v", data, err)
+		}
+		once := form.Redact([]byte(data), nil, true)
+		if twice := form.Redact(once, nil, true); string(once) != want || string(twice) != want {
+			t.Errorf("%s: got %s, then %s, want %s", data, once, twice, want)
+		}
 	}
 }

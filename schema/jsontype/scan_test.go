@@ -19,7 +19,7 @@ func FuzzScan(f *testing.F) {
 	for _, text := range []string{
 		`{"a":[1,-2.5e+9,"\ud83d\ude00",true,false,null,{}]}`, `"\u00`, `[[[]]]`, `-0.0`, "\"\xff\"", "{\"a\"\r:\t1 }", `1e5`, "[\n]", `{"a":1,"a":2}`,
 		`{"a":{"b":1,"b":2}}`, `{"\u0061":1}`, `{"a":"\ud800"}`, `{"a":"\n\/"}`, `{"":"` + "\x7f" + `"}`, `{"a":01}`, `{"a":1.}`, `{"a":1,}`, `{"a" 1}`, `"\`,
-		`{"a":"\u00e9"}`, `{"a":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `}`, `{"a":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`,
+		`{"a":"\u00e9"}`, `"\u12g4"`, `"\uD800"`, `{"a":` + strings.Repeat("[", 63) + strings.Repeat("]", 63) + `}`, `{"a":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`,
 		`{"a":0,"b":0,"c":0,"d":0,"e":0,"f":0,"g":0,"h":0,"i":0,"j":0,"k":0,"l":0,"m":0,"n":0,"o":0,"p":0,"q":0}`, "", "{", "{\x00}", `{"a":tru}`,
 	} {
 		f.Add([]byte(text))

@@ -1,12 +1,12 @@
-// Package jsontype makes of a Go type what the wire needs of it: a strict decoder, a JSON Schema, and what of its values may stand
-// in the journal.
+// Package jsontype turns a Go type into a strict decoder, a JSON Schema, a filter of what the journal may hold.
 //
-// All of it comes from the one declaration, so what the decoder accepts is what the schema describes, and a member whose
-// secrecy nobody decided is withheld. The scanner beneath them is the only JSON grammar of the tree; what it leaves open is the
-// library's to decide.
+// All three come from the one declaration: what the decoder accepts is what the schema describes, and a member without a tag that
+// says otherwise is withheld from the journal. The scanner beneath the decoder is the only JSON grammar of the tree; texts that
+// it does not recognise go to the library.
 package jsontype
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -39,6 +39,18 @@ func (s MaybeText) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return AppendString(nil, string(s)), nil
+}
+
+// Decimal is a number with all its digits, as it is written: a float64 holds 17 of them. The empty one is 0.
+type Decimal string
+
+// MarshalJSON returns d as a JSON number.
+func (d Decimal) MarshalJSON() ([]byte, error) { return []byte(cmp.Or(d, "0")), nil }
+
+// Float returns the nearest number that a float64 holds.
+func (d Decimal) Float() float64 {
+	f, _ := parseNumber([]byte(cmp.Or(d, "0")))
+	return f
 }
 
 // shape is what a value must look like in JSON.
@@ -134,6 +146,8 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 	switch {
 	case t == reflect.TypeFor[Value]():
 		d.shape = anything
+	case t == reflect.TypeFor[Decimal](), t.Kind() == reflect.Float64:
+		d.shape, d.min, d.max = number, bound(tag, "min", -maxFloat), bound(tag, "max", maxFloat)
 	case t.Kind() == reflect.String:
 		d.shape, d.enum, d.orNull = text, strings.Fields(tag.Get("enum")), t == reflect.TypeFor[MaybeText]()
 		d.minLen, d.maxLen = int(bound(tag, "minlen", 0)), int(bound(tag, "maxlen", 0))
@@ -141,8 +155,6 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 		d.shape = boolean
 	case t.Kind() == reflect.Int64:
 		d.shape, d.min, d.max = integer, bound(tag, "min", -maxSafe), bound(tag, "max", maxSafe)
-	case t.Kind() == reflect.Float64:
-		d.shape, d.min, d.max = number, bound(tag, "min", -maxFloat), bound(tag, "max", maxFloat)
 	case t.Kind() == reflect.Slice:
 		d.shape, d.elem = array, describe(t.Elem(), innerTag(tag))
 	case t.Kind() == reflect.Map && t.Key().Kind() == reflect.String:

@@ -92,7 +92,7 @@ func (m *model) samePool(pool string, a answer) error {
 	if err != nil {
 		return err
 	}
-	if out.Capacity != m.pools[pool].units() || out.Available != (m.pools[pool]-m.total(pool)).units() {
+	if out.Capacity.Float() != m.pools[pool].units() || out.Available.Float() != (m.pools[pool]-m.total(pool)).units() {
 		return fmt.Errorf("pool %s: %s, want %s of %s held", pool, a, m.total(pool), m.pools[pool])
 	}
 	return nil
@@ -126,7 +126,7 @@ func (m *model) sameToken(p *proc, a answer) error {
 			return fmt.Errorf("pid %d is shown %s, want a quota of %s of %s", p.pid, a, m.quota(p.pid, pool), pool)
 		}
 		held := m.held(p.pid, pool)
-		if out.Held[pool] != held.units() || out.HeldBelow[pool] != (m.used(p.pid, pool)-held).units() {
+		if out.Held[pool].Float() != held.units() || out.HeldBelow[pool].Float() != (m.used(p.pid, pool)-held).units() {
 			return fmt.Errorf("pid %d holds %v of %s and %v below it, want %s and %s", p.pid, out.Held[pool], pool, out.HeldBelow[pool], held, m.used(p.pid, pool)-held)
 		}
 	}

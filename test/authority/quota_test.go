@@ -47,12 +47,12 @@ func TestConcurrentQuota(t *testing.T) {
 	}
 	for pid, amount := range want {
 		out, err := read[schema.CapabilityGetOutput]("Capability.Get", op.must(t, "Capability.Get", fmt.Sprintf(`{"pid":%d}`, pid)))
-		if err != nil || out.Held["ram"] != amount.units() {
+		if err != nil || out.Held["ram"].Float() != amount.units() {
 			t.Errorf("pid %d holds %v, %v, its callers were told %s", pid, out, err, amount)
 		}
 	}
 	out, err := read[schema.ResourceQueryOutput]("Syscall.Query", op.must(t, "Syscall.Query", `{"resource_id":"ram"}`))
-	if err != nil || out.Available != (poolSize-sum).units() {
+	if err != nil || out.Available.Float() != (poolSize-sum).units() {
 		t.Errorf("%v available, %v, want %s", out, err, poolSize-sum)
 	}
 	done()

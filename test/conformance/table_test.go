@@ -2,6 +2,7 @@
 package conformance_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -11,11 +12,18 @@ import (
 )
 
 // header opens a conformance table; other tables of the page are not read.
-var header = []string{"clause", "what we do", "test", "state"}
+var header = []string{"clause", "level", "what we do", "test", "state"}
+
+// The states of a row.
+const (
+	done      = "done"
+	deviation = "deviation"
+	notServed = "not served"
+)
 
 var (
-	// openState matches the state of a row that waits for an issue.
-	openState = regexp.MustCompile(`^open #[1-9][0-9]*$`)
+	// issue matches what the text of a row that is not served must name.
+	issue = regexp.MustCompile(`\bissue [1-9][0-9]*\b`)
 
 	// goTest splits "transport/unixsock.TestServe/half_close" into folder and
 	// function. The case after the slash is for the reader: cases are
@@ -27,7 +35,9 @@ var (
 type row struct {
 	line   int // 1-based
 	clause string
-	tests  []string
+	level  string
+	text   string
+	test   string // empty: none
 	state  string
 }
 
@@ -51,7 +61,11 @@ func parse(page string) (rows []row, faults []string) {
 		case len(cells) != len(header):
 			faults = append(faults, fmt.Sprintf("line %d: %d columns, want %d", i+1, len(cells), len(header)))
 		default:
-			rows = append(rows, row{line: i + 1, clause: cells[0], tests: testNames(cells[2]), state: cells[3]})
+			test := strings.Trim(cells[3], "`")
+			if test == "-" {
+				test = ""
+			}
+			rows = append(rows, row{line: i + 1, clause: cells[0], level: cells[1], text: cells[2], test: test, state: cells[4]})
 		}
 	}
 	return rows, faults
@@ -72,18 +86,6 @@ func split(line string) []string {
 	return cells
 }
 
-// testNames reads a test cell: comma-separated names, each perhaps in backquotes; "-" is none.
-func testNames(cell string) []string {
-	if cell == "-" || cell == "" {
-		return nil
-	}
-	names := strings.Split(cell, ",")
-	for i, n := range names {
-		names[i] = strings.Trim(n, " `")
-	}
-	return names
-}
-
 // check reports what is wrong with rows, given the module's source tree.
 func check(rows []row, src fs.FS) []string {
 	var faults []string
@@ -97,23 +99,36 @@ func check(rows []row, src fs.FS) []string {
 		} else {
 			seen[r.clause] = r.line
 		}
-		if r.state != "done" && !openState.MatchString(r.state) {
-			fault("state %q is neither done nor open #N", r.state)
+		if !slices.Contains([]string{"MUST", "SHOULD", "MAY", "table"}, r.level) {
+			fault("level %q is none of MUST, SHOULD, MAY, table", r.level)
 		}
-		if r.state == "done" && len(r.tests) == 0 {
-			fault("done without a test")
+		if says := strings.Contains(r.text, "Deviation:"); says != (r.state == deviation) && r.state != notServed {
+			fault("the state is deviation where the text gives the reason after \"Deviation:\", and nowhere else")
 		}
-		for _, name := range r.tests {
-			if err := find(src, name); err != nil {
+		switch r.state {
+		case done, deviation:
+			if err := find(src, r.test); err != nil {
 				fault("%v", err)
 			}
+		case notServed:
+			if r.test != "" {
+				fault("not served, so no test can prove it")
+			}
+			if !issue.MatchString(r.text) {
+				fault("not served, and the text names no issue that brings it")
+			}
+		default:
+			fault("state %q is none of done, deviation, not served", r.state)
 		}
 	}
 	return faults
 }
 
-// find looks a test up by the name that the page gives it.
+// find looks up the proving test of a row by the name that the page gives it.
 func find(src fs.FS, name string) error {
+	if name == "" {
+		return errors.New("no proving test")
+	}
 	if path.Ext(name) == ".txtar" {
 		if _, err := fs.Stat(src, name); err != nil {
 			return fmt.Errorf("find script: %w", err)
@@ -122,7 +137,7 @@ func find(src fs.FS, name string) error {
 	}
 	m := goTest.FindStringSubmatch(name)
 	if m == nil {
-		return fmt.Errorf("%q is neither folder.TestName nor a .txtar file", name)
+		return fmt.Errorf("%q is neither one folder.TestName nor one .txtar file", name)
 	}
 	files, err := fs.Glob(src, m[1]+"/*_test.go")
 	if err != nil {

@@ -160,8 +160,8 @@ func call(t testing.TB, c *client.Client, typ string, data any, key ...string) a
 	defer cancel()
 	got, err := c.Do(ctx, m)
 	a := answer{Message: got}
-	if refused, ok := errors.AsType[*client.KernelError](err); ok {
-		a.code, a.text = refused.Code, refused.Message
+	if refused := client.Answered(err); refused != nil {
+		a.code, a.text = refused.Code(), refused.Message
 	} else if err != nil {
 		t.Fatalf("%s: %v", typ, err)
 	}

@@ -46,7 +46,7 @@ func TestOutside(t *testing.T) {
 		{"kernel", "net", false, true},
 		{"kernel/memory", "net/http", false, true},
 		{"kernel/memory", "os/exec", false, true},
-		{"fetch", "net/http", true, true},
+		{"effect/fetch", "net/http", true, true},
 		{"daemon", "net/http", false, true},
 		{"client", "net/http/httputil", false, true},
 		{"blob", "net", true, true},

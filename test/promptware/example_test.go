@@ -11,11 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/effect/ingest"
+	"github.com/promptware-os/pwos/effect/tool"
 	"github.com/promptware-os/pwos/host"
-	"github.com/promptware-os/pwos/ingest"
 	"github.com/promptware-os/pwos/rootfs"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
-	"github.com/promptware-os/pwos/usercall"
 )
 
 // example copies examples/promptware and builds its module there, as its README says.
@@ -74,12 +75,12 @@ func TestExample(t *testing.T) {
 		"tool os:///tools/wordcount wordcount", "tool os:///tools/today today")
 	hydrated(t, p, reviewer.Loaded, "tool os:///tools/wordcount wordcount")
 
-	modules, err := usercall.NewModules(64<<20, 4)
+	modules, err := tool.NewModules(64<<20, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = modules.Close() }()
-	c := &usercall.Caller{Space: space, Files: tree, Modules: modules, Limits: usercall.Limits{Time: time.Minute, CompileTime: 2 * time.Minute}}
+	c := &tool.Caller{Space: space, Files: tree, Modules: modules, Limits: tool.Limits{Time: time.Minute, CompileTime: 2 * time.Minute}}
 	words(t, c, editor.Identity.URI)
 	today(t, c)
 }
@@ -103,11 +104,11 @@ func hydrated(t *testing.T, p *ingest.Pipeline, l *ingest.Loaded, want ...string
 }
 
 // words calls the module, a real program of a large language, by the name that the editor uses.
-func words(t *testing.T, c *usercall.Caller, base string) {
+func words(t *testing.T, c *tool.Caller, base string) {
 	t.Helper()
-	call := usercall.Request{Path: "../tools/wordcount", Base: base, Input: []byte(`"one two\nthree"`)}
+	call := tool.Request{Path: "../tools/wordcount", Base: base, Input: []byte(`"one two\nthree"`)}
 	r, err := c.Call(t.Context(), call)
-	if err != nil || string(r.Output) != `{"words":3}` || r.Kind != usercall.Module {
+	if err != nil || string(r.Output) != `{"words":3}` || r.Kind != tool.Module {
 		t.Errorf("%+v, %v", r, err)
 	}
 	d, err := c.Describe(t.Context(), call)
@@ -115,17 +116,17 @@ func words(t *testing.T, c *usercall.Caller, base string) {
 		t.Errorf("%+v, %v", d, err)
 	}
 	call.Input = []byte(`{"text":1}`)
-	_, err = c.Call(t.Context(), call)
-	if failure, ok := errors.AsType[*usercall.ToolError](err); !ok || !strings.HasPrefix(failure.Said, "read input:") {
-		t.Errorf("input of the wrong type: %v", err)
+	r, err = c.Call(t.Context(), call)
+	if err == nil || r == nil || !strings.HasPrefix(r.Said, "read input:") {
+		t.Errorf("input of the wrong type: %+v, %v", r, err)
 	}
 }
 
 // today calls the program.
-func today(t *testing.T, c *usercall.Caller) {
+func today(t *testing.T, c *tool.Caller) {
 	t.Helper()
-	call := usercall.Request{Path: "os/tools/today", Input: []byte(`{}`), AgentID: "editor", PID: 1}
-	if _, err := c.Call(t.Context(), call); !errors.Is(err, usercall.ErrNoPrograms) {
+	call := tool.Request{Path: "os/tools/today", Input: []byte(`{}`), AgentID: "editor", PID: 1}
+	if _, err := c.Call(t.Context(), call); !errors.Is(err, fault.ToolNoPrograms) {
 		t.Errorf("without a host: %v", err)
 	}
 	h, err := host.New(host.Options{})
@@ -136,9 +137,9 @@ func today(t *testing.T, c *usercall.Caller) {
 		t.Fatal(err)
 	}
 	defer h.Close(context.Background(), 0)
-	c.Programs = &usercall.Programs{Host: h, Scratch: t.TempDir()}
+	c.Programs = &tool.Programs{Host: h, Scratch: t.TempDir()}
 	r, err := c.Call(t.Context(), call)
-	if err != nil || !regexp.MustCompile(`^\{"date":"20\d\d-\d\d-\d\d"\}$`).Match(r.Output) || r.Kind != usercall.Program {
+	if err != nil || !regexp.MustCompile(`^\{"date":"20\d\d-\d\d-\d\d"\}$`).Match(r.Output) || r.Kind != tool.Program {
 		t.Errorf("%+v, %v", r, err)
 	}
 	d, err := c.Describe(t.Context(), call)

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/promptware-os/pwos/ingest"
+	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/sshauth"
 )
@@ -103,7 +103,7 @@ func TestTrustedKeys(t *testing.T) {
 	if got, want := member(t, c.identity(pid), "signer"), `"`+signer.Key().Fingerprint()+`"`; got != want {
 		t.Errorf("signed by %s, want %s", got, want)
 	}
-	c.refused(403, "nothing answers", "Kernel.Ingest", `{"uri":"b.md"}`)
+	c.refused(403, "nothing proves", "Kernel.Ingest", `{"uri":"b.md"}`)
 	c.refused(403, "does not hold", "Kernel.Ingest", `{"uri":"c.md"}`)
 	must(t, os.Remove(trusted))
 	c.refused(403, "not trusted", "Kernel.Ingest", `{"uri":"a.md"}`)

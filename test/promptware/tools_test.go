@@ -73,7 +73,7 @@ func (p place) module(t *testing.T, name, source string) {
 	}
 }
 
-func tool(word string) string { return `{"syscall":"os/bad","args":["` + word + `"]}` }
+func badCall(word string) string { return `{"syscall":"os/bad","args":["` + word + `"]}` }
 
 // TestToolsAreStopped: whatever a tool does, its call ends within the limits of the configuration and says why, and another
 // client is answered all the while. How long that takes beside it, and alone, is logged.
@@ -83,7 +83,7 @@ func TestToolsAreStopped(t *testing.T) {
 	p.module(t, "bad", bad)
 	d := p.start(t)
 	c, other := p.dial(t), p.dial(t)
-	if got := c.call("Syscall.Call", tool("warm")); got != `"warm"` { // compiles it
+	if got := c.call("Syscall.Call", badCall("warm")); got != `"warm"` { // compiles it
 		t.Errorf("got %s", got)
 	}
 	round := func() time.Duration {
@@ -105,7 +105,7 @@ func TestToolsAreStopped(t *testing.T) {
 		"prose":   {code: 502, text: "not one JSON value"},
 		"deep":    {code: 502, text: "nested deeper"},
 	} {
-		must(t, c.send("Syscall.Call", tool(word)))
+		must(t, c.send("Syscall.Call", badCall(word)))
 		var ended atomic.Bool
 		var got answer
 		var err error
@@ -138,7 +138,7 @@ func TestToolsAreStopped(t *testing.T) {
 	if got := c.call("Syscall.Call", `{"syscall":"os/bad","args":[1,"b",[]]}`); got != `[1,"b",[]]` {
 		t.Errorf("got %s", got)
 	}
-	if got := c.call("Syscall.Call", tool("long")); !strings.Contains(got, `Ref":{"scheme":"file"`) {
+	if got := c.call("Syscall.Call", badCall("long")); !strings.Contains(got, `Ref":{"scheme":"file"`) {
 		t.Errorf("got %.100s", got)
 	}
 	d.End(t, syscall.SIGTERM)
@@ -159,8 +159,8 @@ func TestToolsAreRecorded(t *testing.T) {
 	p.module(t, "bad", bad)
 	d := p.start(t)
 	c := p.dial(t)
-	c.call("Syscall.Call", tool("input-7"))
-	c.refused(502, "", "Syscall.Call", tool("prose"))
+	c.call("Syscall.Call", badCall("input-7"))
+	c.refused(502, "", "Syscall.Call", badCall("prose"))
 	c.refused(404, "os:///missing", "Syscall.Call", `{"syscall":"os/missing"}`)
 	c.refused(403, "programs are not run here", "Syscall.Call", `{"syscall":"os/script"}`)
 	d.End(t, syscall.SIGKILL)
@@ -188,13 +188,13 @@ func TestToolsEndWithTheirCaller(t *testing.T) {
 	p.module(t, "bad", bad)
 	d := p.start(t)
 	first, second := p.dial(t), p.dial(t)
-	must(t, first.send("Syscall.Call", tool("spin")))
-	must(t, second.send("Syscall.Call", tool("waited")))
+	must(t, first.send("Syscall.Call", badCall("spin")))
+	must(t, second.send("Syscall.Call", badCall("waited")))
 	must(t, first.conn.Close())
 	if got, err := second.receive(); err != nil || got.data != `"waited"` {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	must(t, second.send("Syscall.Call", tool("spin")))
+	must(t, second.send("Syscall.Call", badCall("spin")))
 	for end := time.Now().Add(patience); len(p.entries(t, `"args":["spin"]`)) < 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the tool was never called") // what is not received by then is not answered

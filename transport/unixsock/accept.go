@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // How long the accept loop rests after an error, doubling from the first to the last, so that it never spins. The usual
@@ -147,18 +148,18 @@ func (s *Server) failed(agent int64) int {
 }
 
 // refusal is what a client is told.
-func (s *Server) refusal(reason error) *schema.Error {
+func (s *Server) refusal(reason error) *fault.Fault {
 	b := s.config.Bounds
 	switch {
 	case errors.Is(reason, errConnections):
-		return schema.Errorf(schema.QuotaExceeded, "an agent may have %d connections, and this one has as many: close one, then connect again", b.Connections)
+		return fault.ConnectionTooMany.New("an agent may have %d connections, and this one has as many: close one, then connect again", b.Connections)
 	case errors.Is(reason, errPrologue):
-		return schema.Errorf(schema.QuotaExceeded,
+		return fault.ConnectionTooMany.New(
 			"an agent may have %d connections that have not answered %s, and this one has as many: answer on those, then connect again", b.Prologues, authenticate)
 	case errors.Is(reason, errAgents):
-		return schema.Errorf(schema.QuotaExceeded, "the kernel has no more connections for agents: use one that is open, or connect again later")
+		return fault.ConnectionTooMany.New("the kernel has no more connections for agents: use one that is open, or connect again later")
 	case errors.Is(reason, errClosing):
-		return schema.Errorf(schema.Unavailable, "the kernel is shutting down")
+		return fault.KernelStopping.New("the kernel is shutting down")
 	}
-	return schema.Errorf(schema.Unavailable, "too many connections have not answered %s: connect again and answer at once", authenticate)
+	return fault.AuthBusy.New("too many connections have not answered %s: connect again and answer at once", authenticate)
 }

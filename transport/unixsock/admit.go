@@ -15,9 +15,9 @@ import (
 func (s *Server) serve(ctx context.Context, c *connection) {
 	defer s.forget(c)
 	defer func() {
-		// A fault in one connection's handler is no reason to end every other's.
-		if fault := recover(); fault != nil {
-			s.config.Log.Error("connection handler panicked", "panic", fault, "stack", string(debug.Stack()))
+		// A failure in one connection's handler is no reason to end every other's.
+		if failure := recover(); failure != nil {
+			s.config.Log.Error("connection handler panicked", "panic", failure, "stack", string(debug.Stack()))
 		}
 	}()
 	identity, err := s.admit(ctx, c.link, c.place, c.peer, c.socket)

@@ -21,7 +21,7 @@ type Offer struct {
 	// Issued is the time in that frame's metadata, which a signature may be bound to; zero: when it is sent.
 	Issued time.Time
 	// Verify judges the data of the client's answer and returns whom it proves the client to be. Its error is told to the
-	// client, so it is best a *schema.Error; the connection is closed after it. Nil makes this open mode: any answer will
+	// client, so it is best a *fault.Fault; the connection is closed after it. Nil makes this open mode: any answer will
 	// do, one without data or metadata too, and a command in place of the reply.
 	Verify func(answer []byte) (Identity, error)
 	// Hold is asked where Verify refused: the refusal is sent after delay, and then release is called. The connection has

@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Why Dial came to nothing. After either of the two a client may start a daemon (BRIDGE 4.5.2); any other error, such as
-// an *UnsafeError or a *ForeignPeerError, is one that a daemon would run into as well.
+// a fault.PlaceUnsafe or a fault.AuthPeer, is one that a daemon would run into as well.
 var (
 	// ErrNoSocket: the socket, or the runtime directory itself, is not there.
 	ErrNoSocket = errors.New("no daemon has been here")
@@ -56,7 +58,7 @@ func connectToSocket(ctx context.Context, path string) (*net.UnixConn, error) {
 		return nil, err
 	}
 	if problem := socketProblem(info, 0); problem != "" {
-		return nil, &UnsafeError{path, problem, "move it out of the way, or set PWOS_RUNTIME_DIR to another directory"}
+		return nil, fault.Unsafe(path, problem, "move it out of the way, or set PWOS_RUNTIME_DIR to another directory")
 	}
 	return connect(ctx, path)
 }

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 func TestDialTellsWhyNot(t *testing.T) {
 	t.Parallel()
-	unsafe := func(err error) bool { _, ok := errors.AsType[*unixsock.UnsafeError](err); return ok }
+	unsafe := func(err error) bool { return errors.Is(err, fault.PlaceUnsafe) }
 	is := func(target error) func(error) bool {
 		return func(err error) bool { return errors.Is(err, target) }
 	}
@@ -59,8 +60,8 @@ func TestDialChecksTheLength(t *testing.T) {
 	t.Parallel()
 	path := "/" + string(make([]byte, unixsock.MaxSocketPath))
 	_, err := unixsock.Dial(t.Context(), path)
-	if _, ok := errors.AsType[*unixsock.PathTooLongError](err); !ok {
-		t.Errorf("got %v, want a PathTooLongError", err)
+	if !errors.Is(err, fault.PlacePathTooLong) {
+		t.Errorf("got %v, want fault.PlacePathTooLong", err)
 	}
 }
 

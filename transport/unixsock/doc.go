@@ -19,3 +19,7 @@
 //     nothing run. One that ends later may have had anything run; what did is for the answers to say.
 //   - Nothing here knows what a frame means, but for the one that the prologue waits for.
 package unixsock
+
+import ()
+
+import ()

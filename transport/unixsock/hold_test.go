@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -29,7 +30,7 @@ func (k *keeper) Offer(context.Context, unixsock.Peer, string) (unixsock.Offer, 
 			if strings.Contains(string(answer), "good") {
 				return unixsock.Identity{Agent: 7}, nil
 			}
-			return unixsock.Identity{}, schema.Errorf(schema.Unauthenticated, "wrong")
+			return unixsock.Identity{}, fault.AuthSignature.New("wrong")
 		},
 		Hold: func() (time.Duration, func()) {
 			k.held.Add(1)

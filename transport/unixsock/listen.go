@@ -24,7 +24,7 @@ type Listener struct {
 
 // Listen binds the socket paths and listens on them, mode 0600 (PROTOCOL 1, BRIDGE 4.5.3). All lie in the directory of
 // lock, which the caller holds until every Listener is closed. Every path is probed before any is touched: stale sockets
-// are replaced; where one is Alive or Foreign nothing is changed and an *OccupiedError returned.
+// are replaced; where one is Alive or Foreign nothing is changed and a fault.PlaceServed or fault.PlaceOccupied returned.
 //
 // Each socket is bound under a hidden name in the same private directory, then linked into place. So a socket that can
 // be found at its path listens already, nobody else could ever open it, and nothing that appears at the path meanwhile

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -97,8 +98,8 @@ func TestListenTouchesNothingThatIsNotOurs(t *testing.T) {
 			names := dirNames(t, places.Dir)
 
 			_, err := unixsock.Listen(t.Context(), lock, places.KernelSocket, places.EventsSocket)
-			if occupied, ok := errors.AsType[*unixsock.OccupiedError](err); !ok || occupied.State != tt.want {
-				t.Errorf("got %v, want an OccupiedError of state %d", err, tt.want)
+			if want := map[unixsock.Liveness]fault.ID{unixsock.Alive: fault.PlaceServed, unixsock.Foreign: fault.PlaceOccupied}[tt.want]; !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
 			}
 			after := [...]fs.FileInfo{inode(t, places.KernelSocket), inode(t, places.EventsSocket)}
 			for i := range before {

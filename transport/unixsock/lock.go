@@ -16,28 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/internal/lockfile"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// ErrLocked is what a *LockedError wraps: another daemon owns the runtime directory.
-var ErrLocked = errors.New("instance lock is held")
-
-// LockedError refuses the instance lock because another process holds it.
-type LockedError struct {
-	Path string
-	PID  int // the holder as it wrote itself into the file; 0 where it has not yet
-}
-
-// Error names the holder, the lock and what to do.
-func (e *LockedError) Error() string {
-	if e.PID == 0 {
-		return fmt.Sprintf("another daemon holds %s: end it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR to another directory", e.Path)
+// locked refuses the instance lock because another process holds it: pid, 0 where that has not yet written its number into the file.
+func locked(path string, pid int) *fault.Fault {
+	held := fault.PlaceLocked.New("another daemon holds %s", path).WithFix("end it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR to another directory")
+	if pid != 0 {
+		held = fault.PlaceLocked.New("process %d holds %s", pid, path).WithFix("end it with \"pwos shutdown\" (\"kill %d\" where its socket was removed), "+
+			"or set PWOS_RUNTIME_DIR to another directory", pid)
 	}
-	return fmt.Sprintf("process %d holds %s: end it with \"pwos shutdown\" (\"kill %[1]d\" where its socket was removed), "+
-		"or set PWOS_RUNTIME_DIR to another directory", e.PID, e.Path)
+	return held.With("path", path).With("pid", strconv.Itoa(pid))
 }
-
-// Unwrap returns ErrLocked.
-func (e *LockedError) Unwrap() error { return ErrLocked }
 
 // Lock is the instance lock: whoever holds it, and nobody else, may bind and unlink the sockets beside it (PROTOCOL 1).
 //
@@ -62,7 +52,7 @@ const relocks = 100
 const dirWait = 300 * time.Millisecond
 
 // AcquireLock takes the lock file at path without waiting and writes our process number into it. The file is made 0600
-// where it is not there; its directory has to pass CheckPrivateDir. It returns a *LockedError where another process, or
+// where it is not there; its directory has to pass CheckPrivateDir. It returns a fault.PlaceLocked where another process, or
 // another Lock of this one, holds it.
 func AcquireLock(path string) (*Lock, error) {
 	if err := CheckPrivateDir(filepath.Dir(path)); err != nil {
@@ -97,7 +87,7 @@ func lockDir(path string) (*os.File, error) {
 	case err == nil:
 		return dir, nil
 	case errors.Is(err, lockfile.ErrHeld):
-		err = &LockedError{Path: path, PID: lockfile.Holder(dir)}
+		err = locked(path, lockfile.Holder(dir))
 	default:
 		err = nil
 	}
@@ -130,7 +120,7 @@ func tryLock(path string) (*Lock, error) {
 	// O_NONBLOCK is for the case that a FIFO stands there.
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, &UnsafeError{path, "is a symbolic link", "remove the link"}
+		return nil, fault.Unsafe(path, "is a symbolic link", "remove the link")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open instance lock: %w", err)
@@ -149,13 +139,13 @@ func lockFile(path string, file *os.File) error {
 	case err != nil:
 		return fmt.Errorf("inspect instance lock: %w", err)
 	case !info.Mode().IsRegular():
-		return &UnsafeError{path, "is not a regular file", "move it out of the way"}
+		return fault.Unsafe(path, "is not a regular file", "move it out of the way")
 	case ownerOf(info) != os.Geteuid():
-		return &UnsafeError{path, fmt.Sprintf("belongs to user %d", ownerOf(info)), "move it out of the way"}
+		return fault.Unsafe(path, fmt.Sprintf("belongs to user %d", ownerOf(info)), "move it out of the way")
 	}
 	err = lockfile.Try(file)
 	if errors.Is(err, lockfile.ErrHeld) {
-		return &LockedError{Path: path, PID: cmp.Or(lockfile.Holder(file), holder(file))}
+		return locked(path, cmp.Or(lockfile.Holder(file), holder(file)))
 	}
 	return err
 }

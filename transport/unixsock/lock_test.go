@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -20,10 +21,10 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	t.Parallel()
 	places, _ := locked(t)
 	_, err := unixsock.AcquireInstanceLock(places.Lock)
-	if !errors.Is(err, unixsock.ErrLocked) {
-		t.Fatalf("got %v, want ErrLocked", err)
+	if !errors.Is(err, fault.PlaceLocked) {
+		t.Fatalf("got %v, want fault.PlaceLocked", err)
 	}
-	if held, ok := errors.AsType[*unixsock.LockedError](err); !ok || held.PID != os.Getpid() || held.Path != places.Lock {
+	if pid := fault.Of(err).Detail("pid"); !lockedBy(err, places.Lock) || pid == "0" {
 		t.Errorf("got %#v, want the lock's path and process %d", err, os.Getpid())
 	}
 	for _, want := range []string{places.Lock, strconv.Itoa(os.Getpid())} {
@@ -53,8 +54,8 @@ func TestLockIsHadByOneOfMany(t *testing.T) {
 			case err == nil:
 				won.Add(1)
 				winner.Store(lock)
-			case !errors.Is(err, unixsock.ErrLocked):
-				t.Errorf("got %v, want ErrLocked", err)
+			case !errors.Is(err, fault.PlaceLocked):
+				t.Errorf("got %v, want fault.PlaceLocked", err)
 			}
 		})
 	}
@@ -132,7 +133,7 @@ func TestLockOfTheDirectoryIsHeld(t *testing.T) {
 	must(t, err)
 	must(t, lockfile.Try(dir))
 	_, err = unixsock.AcquireInstanceLock(places.Lock)
-	if held, ok := errors.AsType[*unixsock.LockedError](err); !ok || held.Path != places.Dir || held.PID != 0 && held.PID != os.Getpid() {
+	if !lockedBy(err, places.Dir) {
 		t.Errorf("got %v, want that this process holds the directory", err)
 	}
 	must(t, lockfile.Release(dir))
@@ -189,7 +190,14 @@ func TestLockFileLeftByAnotherHand(t *testing.T) {
 	must(t, lock.Release())
 }
 
-func TestLockedErrorWithoutANumber(t *testing.T) {
+// lockedBy reports whether err says that the path is locked, by this process or by one that is not known.
+func lockedBy(err error, path string) bool {
+	held := fault.Of(err)
+	pid := held.Detail("pid")
+	return held.ID == fault.PlaceLocked && held.Detail("path") == path && (pid == "0" || pid == strconv.Itoa(os.Getpid()))
+}
+
+func TestLockedWithoutANumber(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"empty": "", "words": "nobody", "negative": "-1\n", "too long": strings.Repeat("9", 40)} {
 		t.Run(name, func(t *testing.T) {
@@ -197,8 +205,8 @@ func TestLockedErrorWithoutANumber(t *testing.T) {
 			places, _ := locked(t)
 			must(t, os.WriteFile(places.Lock, []byte(text), 0o600))
 			_, err := unixsock.AcquireInstanceLock(places.Lock)
-			if held, ok := errors.AsType[*unixsock.LockedError](err); !ok || held.PID != 0 && held.PID != os.Getpid() {
-				t.Errorf("got %#v, want a LockedError with the holder's number or none", err)
+			if !lockedBy(err, places.Lock) {
+				t.Errorf("got %#v, want fault.PlaceLocked with the holder's number or none", err)
 			}
 		})
 	}
@@ -246,7 +254,7 @@ func TestLockNeedsAPrivateDirectory(t *testing.T) {
 	places := privatePlaces(t)
 	must(t, os.Chmod(places.Dir, 0o755))
 	_, err := unixsock.AcquireInstanceLock(places.Lock)
-	if _, ok := errors.AsType[*unixsock.UnsafeError](err); !ok {
-		t.Errorf("got %v, want an UnsafeError", err)
+	if !errors.Is(err, fault.PlaceUnsafe) {
+		t.Errorf("got %v, want fault.PlaceUnsafe", err)
 	}
 }

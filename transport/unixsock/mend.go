@@ -15,9 +15,9 @@ import (
 // whether it did. Who is connected stays so; who waits in the queue of the old socket sees an end of input before any
 // prologue, as at Close. lock is the one that Listen was given; nothing else may use it meanwhile.
 //
-// Nothing that lies at the path is touched: where it is not our socket, Mend returns an *OccupiedError. Where the lock's
+// Nothing that lies at the path is touched: where it is not our socket, Mend returns a fault.PlaceOccupied. Where the lock's
 // file, or the directory, was removed as well they are made again, which a daemon that has started meanwhile prevents with
-// a *LockedError; a directory that has been opened to others is an *UnsafeError. An inherited socket is its manager's to
+// a fault.PlaceLocked; a directory that has been opened to others is a fault.PlaceUnsafe. An inherited socket is its manager's to
 // mend, and a closed one nobody's.
 func (l *Listener) Mend(ctx context.Context, lock *Lock) (mended bool, err error) {
 	l.mu.Lock()
@@ -66,7 +66,7 @@ func (l *Listener) missing() (bool, error) {
 }
 
 func (l *Listener) occupied() error {
-	return &OccupiedError{Path: l.path, State: Foreign, Problem: "is not the socket that this daemon put there"}
+	return occupied(l.path, 0, "is not the socket that this daemon put there")
 }
 
 // renew takes the lock anew where its file was removed, which another daemon may have done before us where the directory

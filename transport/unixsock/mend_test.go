@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/internal/lockfile"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -60,7 +61,7 @@ func TestMendBindsAnew(t *testing.T) {
 					t.Errorf("%s: mode %v, want 0600", path, mode)
 				}
 			}
-			if _, err := unixsock.AcquireInstanceLock(places.Lock); !errors.Is(err, unixsock.ErrLocked) {
+			if _, err := unixsock.AcquireInstanceLock(places.Lock); !errors.Is(err, fault.PlaceLocked) {
 				t.Errorf("another daemon gets the lock: %v", err)
 			}
 			cancel()
@@ -96,8 +97,8 @@ func TestMendTakesNothingOver(t *testing.T) {
 			must(t, put(places.KernelSocket))
 			before := inode(t, places.KernelSocket)
 			mended, err := listeners[0].Mend(t.Context(), lock)
-			if occupied, ok := errors.AsType[*unixsock.OccupiedError](err); mended || !ok || occupied.State != unixsock.Foreign {
-				t.Errorf("mended %v, %v, want an OccupiedError", mended, err)
+			if mended || !errors.Is(err, fault.PlaceOccupied) {
+				t.Errorf("mended %v, %v, want fault.PlaceOccupied", mended, err)
 			}
 			if !os.SameFile(before, inode(t, places.KernelSocket)) {
 				t.Error("it was replaced")
@@ -123,8 +124,8 @@ func TestMendLeavesTheNextDaemonAlone(t *testing.T) {
 	must(t, errors.Join(os.RemoveAll(places.Dir), os.Mkdir(places.Dir, 0o700)))
 	next, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
-	if mended, err := listeners[0].Mend(t.Context(), lock); mended || !errors.Is(err, unixsock.ErrLocked) {
-		t.Errorf("mended %v, %v, want ErrLocked", mended, err)
+	if mended, err := listeners[0].Mend(t.Context(), lock); mended || !errors.Is(err, fault.PlaceLocked) {
+		t.Errorf("mended %v, %v, want fault.PlaceLocked", mended, err)
 	}
 	if got, want := dirNames(t, places.Dir), "kernel.lock"; got != want {
 		t.Errorf("the directory holds %s, want %s", got, want)
@@ -142,7 +143,7 @@ func TestMendBesideAnotherLock(t *testing.T) {
 	must(t, err)
 	must(t, errors.Join(os.Remove(places.KernelSocket), os.Remove(places.Lock)))
 	_, err = unixsock.AcquireInstanceLock(places.Lock)
-	if held, ok := errors.AsType[*unixsock.LockedError](err); !ok || held.Path != places.Dir || held.PID != 0 && held.PID != os.Getpid() {
+	if !lockedBy(err, places.Dir) {
 		t.Errorf("another daemon: got %v, want that the directory is locked by this process", err)
 	}
 	dir, err := os.Open(places.Dir)
@@ -167,8 +168,8 @@ func TestMendWantsItsDirectoryPrivate(t *testing.T) {
 	must(t, os.Remove(places.KernelSocket))
 	must(t, os.Chmod(places.Dir, 0o755))
 	mended, err := listeners[0].Mend(t.Context(), lock)
-	if _, ok := errors.AsType[*unixsock.UnsafeError](err); mended || !ok {
-		t.Errorf("mended %v, %v, want an UnsafeError", mended, err)
+	if mended || !errors.Is(err, fault.PlaceUnsafe) {
+		t.Errorf("mended %v, %v, want fault.PlaceUnsafe", mended, err)
 	}
 	must(t, os.Chmod(places.Dir, 0o700))
 	if mended, err := listeners[0].Mend(t.Context(), lock); err != nil || !mended {

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"syscall"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Peer is the process at the other end of a connection, as the system vouches for it: who connected, or who listened.
@@ -24,15 +27,7 @@ type Peer struct {
 // socket.
 var ErrNoCredentials = errors.New("peer credentials are not available")
 
-// ForeignPeerError refuses a process of another user. Root is not refused: it could read our memory anyway.
-type ForeignPeerError struct{ Peer Peer }
-
-// Error names the user and the process.
-func (e *ForeignPeerError) Error() string {
-	return fmt.Sprintf("the other end (process %d) belongs to user %d, not to user %d", e.Peer.PID, e.Peer.UID, os.Geteuid())
-}
-
-// PeerOf asks the system who is at the other end of conn. It returns a *ForeignPeerError, with the Peer, where that is
+// PeerOf asks the system who is at the other end of conn. It returns an error with the id fault.AuthPeer, with the Peer, where that is
 // neither the user we run as nor root.
 func PeerOf(conn net.Conn) (Peer, error) {
 	sc, ok := conn.(syscall.Conn)
@@ -52,10 +47,11 @@ func PeerOf(conn net.Conn) (Peer, error) {
 	return peer, judgePeer(peer)
 }
 
-// judgePeer lets in our own user and root.
+// judgePeer lets in our own user and root, which could read our memory anyway.
 func judgePeer(peer Peer) error {
 	if peer.UID != 0 && peer.UID != os.Geteuid() {
-		return &ForeignPeerError{Peer: peer}
+		return fault.AuthPeer.New("the other end (process %d) belongs to user %d, not to user %d", peer.PID, peer.UID, os.Geteuid()).
+			With("uid", strconv.Itoa(peer.UID))
 	}
 	return nil
 }

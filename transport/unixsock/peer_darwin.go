@@ -1,6 +1,8 @@
 package unixsock
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+)
 
 // credentials reads what the system noted of the other end; the process number is asked for separately.
 func credentials(fd int) (Peer, error) {

@@ -1,6 +1,8 @@
 package unixsock
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+)
 
 // credentials reads what the system noted of the other end when it connected, or began to listen (unix(7)).
 func credentials(fd int) (Peer, error) {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -23,8 +24,8 @@ func TestDialRefusesAnotherUsersListener(t *testing.T) {
 	defer ln.Close()
 
 	_, err := unixsock.Dial(t.Context(), places.KernelSocket)
-	if foreign, ok := errors.AsType[*unixsock.ForeignPeerError](err); !ok || foreign.Peer.UID != 12345 {
-		t.Errorf("dial: got %v, want a ForeignPeerError", err)
+	if !errors.Is(err, fault.AuthPeer) || fault.Of(err).Detail("uid") != "12345" {
+		t.Errorf("dial: got %v, want fault.AuthPeer", err)
 	}
 	state, err := unixsock.Probe(t.Context(), places.KernelSocket)
 	if state != unixsock.Foreign || err == nil {

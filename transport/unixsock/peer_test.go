@@ -4,9 +4,11 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -43,8 +45,8 @@ func TestPeerOfAnotherUserIsRefused(t *testing.T) {
 	}
 	for _, uid := range []int{os.Geteuid() + 1, os.Geteuid() + 2, -1} {
 		err := unixsock.JudgePeer(unixsock.Peer{PID: 7, UID: uid})
-		if foreign, ok := errors.AsType[*unixsock.ForeignPeerError](err); !ok || foreign.Peer.UID != uid {
-			t.Errorf("user %d: got %v, want a ForeignPeerError", uid, err)
+		if !errors.Is(err, fault.AuthPeer) || fault.Of(err).Detail("uid") != strconv.Itoa(uid) {
+			t.Errorf("user %d: got %v, want fault.AuthPeer", uid, err)
 		} else if !strings.Contains(err.Error(), "process 7") {
 			t.Errorf("%q does not name the process", err)
 		}

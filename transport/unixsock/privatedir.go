@@ -9,20 +9,9 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
-
-// UnsafeError refuses a place that somebody else could reach into, or that is not what it should be. Such a place is
-// never repaired: whoever made it so may have put things into it already (PROTOCOL 1).
-type UnsafeError struct {
-	Path    string
-	Problem string // what is wrong, such as "is a symbolic link"
-	Remedy  string // what to do about it
-}
-
-// Error names the place, what is wrong with it and what to do.
-func (e *UnsafeError) Error() string {
-	return fmt.Sprintf("%s %s: %s", e.Path, e.Problem, e.Remedy)
-}
 
 // EnsurePrivateDir makes the directory path, 0700, with those parents that are missing (BRIDGE 4.5.1). One that is there
 // already has to pass CheckPrivateDir. Two processes may do this at once.
@@ -40,7 +29,7 @@ func EnsurePrivateDir(path string) error {
 	return CheckPrivateDir(path)
 }
 
-// CheckPrivateDir reports with an *UnsafeError that path is a symbolic link, is no directory, is not ours, or is open to
+// CheckPrivateDir reports with a fault.PlaceUnsafe that path is a symbolic link, is no directory, is not ours, or is open to
 // group or others; with an error that wraps fs.ErrNotExist that it is not there.
 //
 // It judges the very directory that it opened, not what the path may name a moment later. A directory that passes
@@ -67,22 +56,22 @@ func judgeDir(path string, info fs.FileInfo) error {
 	mode := info.Mode()
 	switch {
 	case mode&fs.ModeSymlink != 0:
-		return &UnsafeError{path, "is a symbolic link", "remove the link, or name the directory itself"}
+		return fault.Unsafe(path, "is a symbolic link", "remove the link, or name the directory itself")
 	case !mode.IsDir():
-		return &UnsafeError{path, "is not a directory", "move it out of the way, or name another directory"}
+		return fault.Unsafe(path, "is not a directory", "move it out of the way, or name another directory")
 	case ownerOf(info) != os.Geteuid():
-		return &UnsafeError{
+		return fault.Unsafe(
 			path,
 			fmt.Sprintf("belongs to user %d, not to user %d", ownerOf(info), os.Geteuid()), "name a directory of your own",
-		}
+		)
 	case mode.Perm()&0o077 != 0:
-		return &UnsafeError{
+		return fault.Unsafe(
 			path,
 			fmt.Sprintf("is open to group or others (mode %04o)", mode.Perm()),
 			"look at what is in it, then remove it or chmod it to 0700, or name another directory",
-		}
+		)
 	case mode.Perm() != 0o700:
-		return &UnsafeError{path, fmt.Sprintf("is closed to its owner (mode %04o)", mode.Perm()), "chmod it to 0700"}
+		return fault.Unsafe(path, fmt.Sprintf("is closed to its owner (mode %04o)", mode.Perm()), "chmod it to 0700")
 	}
 	return nil
 }
@@ -106,7 +95,7 @@ func checkAbsolute(path string) error {
 	if filepath.IsAbs(path) {
 		return nil
 	}
-	return &UnsafeError{path, "is not an absolute path", "write it from the root on"}
+	return fault.Unsafe(path, "is not an absolute path", "write it from the root on")
 }
 
 // ownerOf returns the user whose file it is, -1 where the system does not say.

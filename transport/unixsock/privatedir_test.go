@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -90,11 +91,10 @@ func TestHostileDirectoryIsRefusedAndLeftAlone(t *testing.T) {
 				"check, with a slash":  func(path string) error { return unixsock.CheckPrivateDir(path + "/") },
 			} {
 				err := check(path)
-				unsafe, ok := errors.AsType[*unixsock.UnsafeError](err)
-				if !ok {
-					t.Fatalf("%s: got %v, want an UnsafeError", name, err)
+				if !errors.Is(err, fault.PlaceUnsafe) {
+					t.Fatalf("%s: got %v, want fault.PlaceUnsafe", name, err)
 				}
-				if unsafe.Path != path || unsafe.Remedy == "" || !strings.Contains(err.Error(), tt.want) {
+				if unsafe := fault.Of(err); unsafe.Detail("path") != path || unsafe.Fix == "" || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("%s: got %q, which should name %s, say %q and a remedy", name, err, path, tt.want)
 				}
 			}
@@ -109,7 +109,7 @@ func TestHostileDirectoryIsRefusedAndLeftAlone(t *testing.T) {
 func TestPrivateDirNeedsAnAbsolutePath(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", ".", "pwos", "./pwos"} {
-		if _, ok := errors.AsType[*unixsock.UnsafeError](unixsock.EnsurePrivateDir(path)); !ok {
+		if !errors.Is(unixsock.EnsurePrivateDir(path), fault.PlaceUnsafe) {
 			t.Errorf("%q was not refused", path)
 		}
 	}

@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Liveness is what a socket path turned out to hold.
@@ -27,37 +29,20 @@ const (
 	Foreign
 )
 
-// ErrAlive is what an *OccupiedError wraps where the occupant is a daemon of pwos.
-var ErrAlive = errors.New("a daemon is running")
-
-// OccupiedError says that a socket path cannot be had, and why.
-type OccupiedError struct {
-	Path    string
-	State   Liveness // Alive or Foreign
-	PID     int      // whose socket it is, 0 where the system did not say
-	Problem string   // for Foreign: what is there
-}
-
-// Error names the path, what holds it and what to do.
-func (e *OccupiedError) Error() string {
+// occupied says that a socket path cannot be had because of a daemon, or else of what has the problem. pid is whose socket it is, 0
+// where the system did not say.
+func occupied(path string, pid int, problem string) *fault.Fault {
 	by := ""
-	if e.PID != 0 {
-		by = fmt.Sprintf(" (process %d)", e.PID)
+	if pid != 0 {
+		by = fmt.Sprintf(" (process %d)", pid)
 	}
-	if e.State == Alive {
-		return fmt.Sprintf("a daemon%s already serves %s: end it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR to another directory",
-			by, e.Path)
+	held := fault.PlaceOccupied.New("%s %s%s", path, problem, by).
+		WithFix("stop it or move it out of the way, or set PWOS_RUNTIME_DIR to another directory")
+	if problem == "" {
+		held = fault.PlaceServed.New("a daemon%s already serves %s", by, path).
+			WithFix("end it with \"pwos shutdown\", or set PWOS_RUNTIME_DIR to another directory")
 	}
-	return fmt.Sprintf("%s %s%s: stop it or move it out of the way, or set PWOS_RUNTIME_DIR to another directory",
-		e.Path, e.Problem, by)
-}
-
-// Unwrap returns ErrAlive where a daemon holds the path.
-func (e *OccupiedError) Unwrap() error {
-	if e.State == Alive {
-		return ErrAlive
-	}
-	return nil
+	return held.With("path", path).With("pid", strconv.Itoa(pid))
 }
 
 // probeTimeout bounds how long a probe waits for the first frame. A daemon sends it as soon as it accepts.
@@ -67,11 +52,11 @@ const probeTimeout = 2 * time.Second
 type finding struct {
 	state Liveness
 	info  fs.FileInfo // nil for Absent
-	err   error       // *OccupiedError for Alive and Foreign
+	err   error       // fault.PlaceServed for Alive, fault.PlaceOccupied for Foreign
 }
 
 // Probe finds out what lives at the socket path (BRIDGE 4.5.3): it connects and reads the first frame. It returns Absent
-// or Stale with no error, Alive or Foreign with an *OccupiedError. An error with any state comes from ctx or the file
+// or Stale with no error, Alive with a fault.PlaceServed or Foreign with a fault.PlaceOccupied. An error with any state comes from ctx or the file
 // system.
 //
 // BRIDGE takes for stale whatever does not send a Syscall.Authenticate. PROTOCOL 1 and the safety of strangers narrow
@@ -117,7 +102,7 @@ func probe(ctx context.Context, path string) (finding, error) {
 // foreign is the verdict that something at path, served by process pid, is to be left alone.
 func (f finding) foreign(path string, pid int, problem string) finding {
 	f.state = Foreign
-	f.err = &OccupiedError{Path: path, State: Foreign, PID: pid, Problem: problem}
+	f.err = occupied(path, pid, problem)
 	return f
 }
 
@@ -143,7 +128,7 @@ func (f finding) listen(ctx context.Context, path string, conn *net.UnixConn) fi
 	}
 	if err := f.greet(ctx, conn); err == nil {
 		f.state = Alive
-		f.err = &OccupiedError{Path: path, State: Alive, PID: peer.PID}
+		f.err = occupied(path, peer.PID, "")
 		return f
 	}
 	return f.foreign(path, peer.PID, "is served by something that does not speak the pwos prologue")

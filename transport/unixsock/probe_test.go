@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -81,21 +83,17 @@ func TestProbe(t *testing.T) {
 			if got != tt.want {
 				t.Errorf("got %d, want %d (%v)", got, tt.want, err)
 			}
-			occupied, ok := errors.AsType[*unixsock.OccupiedError](err)
-			if ok != (tt.want == unixsock.Alive || tt.want == unixsock.Foreign) {
-				t.Fatalf("got error %v", err)
+			if errors.Is(err, fault.PlaceServed) != (tt.want == unixsock.Alive) || errors.Is(err, fault.PlaceOccupied) != (tt.want == unixsock.Foreign) {
+				t.Fatalf("got error %v for state %d", err, tt.want)
 			}
-			if !ok {
+			if tt.want == unixsock.Absent || tt.want == unixsock.Stale {
 				return
-			}
-			if errors.Is(err, unixsock.ErrAlive) != (tt.want == unixsock.Alive) || occupied.State != tt.want {
-				t.Errorf("got %#v for state %d", err, tt.want)
 			}
 			if !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("%q should name %s and say %q", err, path, tt.says)
 			}
-			if tt.want == unixsock.Alive && occupied.PID != os.Getpid() {
-				t.Errorf("it is process %d, not %d", os.Getpid(), occupied.PID)
+			if tt.want == unixsock.Alive && fault.Of(err).Detail("pid") != strconv.Itoa(os.Getpid()) {
+				t.Errorf("it is process %d, not %s", os.Getpid(), fault.Of(err).Detail("pid"))
 			}
 		})
 	}

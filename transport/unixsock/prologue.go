@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // authenticate is the type of both frames of the prologue.
@@ -53,11 +54,11 @@ func (p *prologue) run() (Identity, error) {
 		return Identity{}, fmt.Errorf("send prologue: %w", err)
 	}
 	for {
-		m, fault, err := p.read()
+		m, failure, err := p.read()
 		switch {
 		case err != nil:
 			return Identity{}, err
-		case answersOffer(&m, fault, p.offer.Verify == nil):
+		case answersOffer(&m, failure, p.offer.Verify == nil):
 			if p.offer.Verify == nil {
 				return Identity{}, nil
 			}
@@ -66,13 +67,13 @@ func (p *prologue) run() (Identity, error) {
 				return Identity{}, &rejection{answer: m, err: err}
 			}
 			return identity, nil
-		case fault != nil && p.refused != nil:
+		case failure != nil && p.refused != nil:
 			p.refused(p.line)
-		case fault == nil:
-			fault = schema.Errorf(schema.Unauthenticated,
+		case failure == nil:
+			failure = fault.AuthRequired.New(
 				"not authenticated: send a reply of type %s before anything else", authenticate)
 		}
-		if err := p.refuse(&m, fault); err != nil {
+		if err := p.refuse(&m, failure); err != nil {
 			return Identity{}, fmt.Errorf("send refusal: %w", err)
 		}
 	}
@@ -117,7 +118,7 @@ func (p *prologue) flush() error {
 }
 
 // read returns the next frame, with what is wrong with it.
-func (p *prologue) read() (schema.Message, *schema.Error, error) {
+func (p *prologue) read() (schema.Message, *fault.Fault, error) {
 	line, err := p.link.Next()
 	if errors.Is(err, schema.ErrLineTooLong) {
 		return schema.Message{Dialect: p.link.Dialect()}, schema.TooLong(p.link.LineLimit()), nil
@@ -125,18 +126,18 @@ func (p *prologue) read() (schema.Message, *schema.Error, error) {
 	if err != nil {
 		return schema.Message{}, nil, err
 	}
-	m, fault := schema.Decode(line, p.link.Dialect())
+	m, failure := schema.Decode(line, p.link.Dialect())
 	if long := m.Shorten(p.link.LineLimit()); long != nil {
-		fault = long
+		failure = long
 	}
 	p.line = line
-	return m, fault, nil
+	return m, failure, nil
 }
 
 // refuse answers m with one error.
-func (p *prologue) refuse(m *schema.Message, fault *schema.Error) error {
+func (p *prologue) refuse(m *schema.Message, failure *fault.Fault) error {
 	st := p.stamps.Next(time.Now())
-	p.out = schema.AppendError(p.out[:0], m, fault, &st)
+	p.out = schema.AppendError(p.out[:0], m, failure, &st)
 	return p.flush()
 }
 
@@ -158,14 +159,14 @@ func (p *prologue) reject(ctx context.Context, r *rejection) error {
 	if err := p.link.SetDeadline(time.Now().Add(rejectTime)); err != nil {
 		return err
 	}
-	return p.refuse(&r.answer, schema.AsError(r.err))
+	return p.refuse(&r.answer, fault.Of(r.err))
 }
 
 // farewellTime bounds the last write to a connection that is sent away: it is told why if it has room for that.
 const farewellTime = 20 * time.Millisecond
 
 // farewell tells a connection why it is sent away, unless that would stand in the middle of another line.
-func (p *prologue) farewell(reason *schema.Error) error {
+func (p *prologue) farewell(reason *fault.Fault) error {
 	if p.torn {
 		return nil
 	}
@@ -175,19 +176,19 @@ func (p *prologue) farewell(reason *schema.Error) error {
 	return p.refuse(&schema.Message{Dialect: p.link.Dialect()}, reason)
 }
 
-// answersOffer reports whether m, decoded with fault, is the answer that the prologue waits for. In open mode the
+// answersOffer reports whether m, decoded with failure, is the answer that the prologue waits for. In open mode the
 // answer says nothing, so neither its data nor its metadata has to be there.
-func answersOffer(m *schema.Message, fault *schema.Error, open bool) bool {
+func answersOffer(m *schema.Message, failure *fault.Fault, open bool) bool {
 	if m.Type != authenticate {
 		return false
 	}
 	if !open {
-		return fault == nil && m.Kind == schema.KindReply
+		return failure == nil && m.Kind == schema.KindReply
 	}
 	if m.Kind != schema.KindReply && m.Kind != schema.KindCommand {
 		return false
 	}
-	return fault == nil || fault.Kind == schema.SchemaViolation && lacks(m, fault.Field)
+	return failure == nil || failure.Kind == fault.SchemaViolation && lacks(m, failure.Field)
 }
 
 // lacks reports whether member is one that m does not have at all.

@@ -73,10 +73,10 @@ func readOffer(link lines) (schema.Message, error) {
 	if err != nil {
 		return schema.Message{}, err
 	}
-	m, fault := schema.Decode(line, link.Dialect())
+	m, failure := schema.Decode(line, link.Dialect())
 	switch {
-	case fault != nil:
-		return m, fmt.Errorf("%w: %w", ErrNoPrologue, fault)
+	case failure != nil:
+		return m, fmt.Errorf("%w: %w", ErrNoPrologue, failure)
 	case m.Type != authenticate || m.Kind != schema.KindCommand:
 		return m, fmt.Errorf("%w: it began with %s %s", ErrNoPrologue, m.Kind, m.Type)
 	}

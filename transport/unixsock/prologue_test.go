@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -167,7 +168,7 @@ func TestRefusalsSayWhatTheyAnswer(t *testing.T) {
 
 func TestPrologueWithAKey(t *testing.T) {
 	t.Parallel()
-	wrong := schema.Errorf(schema.Unauthenticated, "the signature is wrong")
+	wrong := fault.AuthSignature.New("the signature is wrong")
 	somebody := unixsock.Identity{Key: &sshauth.AuthorizedKey{Line: 3}, Agent: 7}
 	nobody := unixsock.Identity{}
 	offer := unixsock.Offer{

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -145,7 +146,7 @@ func TestServerRefusesAnotherUser(t *testing.T) {
 		Handler: echo,
 		Identify: func(net.Conn) (unixsock.Peer, error) {
 			peer := unixsock.Peer{PID: 7, UID: 12345}
-			return peer, &unixsock.ForeignPeerError{Peer: peer}
+			return peer, fault.AuthPeer.New("process %d is another user's", peer.PID)
 		},
 	})
 	nc, err := unixsock.Dial(t.Context(), server.KernelSocket)

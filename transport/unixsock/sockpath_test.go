@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -21,8 +22,8 @@ func TestSocketPathLimit(t *testing.T) {
 	longest := "/" + strings.Repeat("x", unixsock.MaxSocketPath-1)
 	must(t, unixsock.CheckSocketPath(longest))
 	err := unixsock.CheckSocketPath(longest + "y")
-	if _, ok := errors.AsType[*unixsock.PathTooLongError](err); !ok {
-		t.Fatalf("got %v, want a PathTooLongError", err)
+	if !errors.Is(err, fault.PlacePathTooLong) {
+		t.Fatalf("got %v, want fault.PlacePathTooLong", err)
 	}
 	for _, want := range []string{longest + "y", strconv.Itoa(unixsock.MaxSocketPath + 1), "PWOS_RUNTIME_DIR"} {
 		if !strings.Contains(err.Error(), want) {

@@ -1,0 +1,86 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/kernel"
+)
+
+// reading is the outcome of a call that was computed off its domain's actor (kernel.Result.Read). Meanwhile the domain goes on;
+// the batch holds that call alone, and is the goroutine's.
+type reading struct {
+	batch  *batch
+	begun  time.Time
+	epoch  uint64 // the life of the journal in which it began
+	news   uint64 // how often there was news by then
+	result kernel.Result
+	err    error
+}
+
+// LogValue names the call without its data.
+func (r reading) LogValue() slog.Value { return r.batch.LogValue() }
+
+// read computes the outcome of b until nobody waits for it any more.
+func (d *domain) read(b *batch, read func(context.Context) (kernel.Result, error), begun time.Time) {
+	self, root := d.kernel.domains[d.name], d.kernel.root
+	r := reading{batch: b, begun: begun, epoch: d.epoch, news: d.news}
+	ctx, cancel := context.WithCancel(d.kernel.life)
+	release := func() bool { return true }
+	if f, ok := b.sender.(*frames); ok {
+		release = context.AfterFunc(f.ctx, cancel)
+	}
+	d.kernel.asking.Go(func() {
+		r.result, r.err = d.reading(ctx, &b.calls[0], read)
+		release()
+		cancel()
+		root.Send(self, r)
+	})
+}
+
+// reading runs read. A panic is that caller's failure alone.
+func (d *domain) reading(ctx context.Context, call *kernel.Call, read func(context.Context) (kernel.Result, error)) (result kernel.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			d.log.Error("syscall panicked", "call", call, "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("read for %s: panic: %v", call.Message.Type, r)
+		}
+	}()
+	return read(ctx)
+}
+
+// haveRead gives a call its outcome. What was decided on a state that has been thrown away is decided again, and so is a call that
+// would wait for news that have come.
+func (d *domain) haveRead(ctx actor.Context, r *reading) {
+	b, call := r.batch, &r.batch.calls[0]
+	_, system := errors.AsType[syscall.Errno](r.err)
+	q, _ := b.sender.(*question)
+	switch waits := r.result.Wait > 0; {
+	case errors.Is(r.err, context.Canceled):
+		b.sender.giveUp(ctx, d)
+		return
+	case d.rebuilding.held || r.epoch != d.epoch || waits && (r.news != d.news || q != nil && q.over.Load()):
+		d.queue = append(d.queue, b)
+		return
+	case system: // it may pass
+		d.log.Error("files of the journal cannot be read", "call", call, "error", r.err)
+		d.fail(call, errNoState())
+	case r.err != nil:
+		d.fail(call, r.err)
+	case waits && q != nil:
+		q.park(ctx, d, r.result.Wait)
+		return
+	default:
+		d.finish(ctx, call, &r.result)
+	}
+	call.Proof.LatencyUS += microseconds(r.begun)
+	b.sender.charge(call)
+	d.forward(ctx, b)
+}

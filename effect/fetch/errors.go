@@ -1,0 +1,100 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+func denied(format string, args ...any) *fault.Fault { return fault.HTTPForbidden.New(format, args...) }
+
+func invalid(field, format string, args ...any) *fault.Fault {
+	return fault.HTTPInvalid.New("Invalid input: "+field+" "+format, args...).At(field)
+}
+
+func upstream(format string, args ...any) *fault.Fault {
+	return fault.HTTPUpstream.New(format, args...)
+}
+
+// tooLarge is an answer over a limit. It is the upstream's failure to stay within it: 413 is the code of a line
+// (PROTOCOL 3).
+func tooLarge(host, what string, limit int64) *fault.Fault {
+	return fault.HTTPTooLarge.New("%s answered with %s of more than %d bytes", host, what, limit).
+		WithFix("ask for a part of it, or raise the limit of the kernel")
+}
+
+// errTotal is the cause of a call's context whose time is up.
+var errTotal = errors.New("time is up")
+
+// explain turns what went wrong in an exchange with host into the error that Do returns. What ended the call from within is the
+// cause of its context: no bytes in time, or a failure of the caller's own functions, whatever the transport makes of it.
+func (c *call) explain(host string, err error) error {
+	if c.parent.Err() != nil {
+		return c.canceled()
+	}
+	if shown, ok := errors.AsType[*fault.Fault](err); ok {
+		return shown
+	}
+	switch cause := context.Cause(c.ctx); {
+	case errors.Is(cause, errTotal):
+		return fault.HTTPTimeout.New("%s did not finish within %v: ask for less, or set a longer timeout (at most %v)", host, c.timeout, c.limits.MaxTimeout)
+	case cause != nil:
+		return cause
+	}
+	return upstream("%s %s", host, reason(err))
+}
+
+// canceled says that the caller's context has ended.
+func (c *call) canceled() error {
+	if errors.Is(c.parent.Err(), context.DeadlineExceeded) {
+		return fault.HTTPTimeout.New("the caller's time was up before the answer was there: ask for less, or allow more time")
+	}
+	return fmt.Errorf("fetch: %w", context.Cause(c.parent))
+}
+
+// fail ends the call with a failure of the caller's own functions.
+func (c *call) fail(verb string, err error) error {
+	err = fmt.Errorf("%s: %w", verb, err)
+	c.cancel(err)
+	return err
+}
+
+// reason says in words of ours why an exchange failed.
+func reason(err error) string {
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		if e.IsNotFound {
+			return "is not the name of any host: check the URL"
+		}
+		return "could not be looked up: check that this machine resolves names, then try again"
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "has no valid certificate: check the name, or have its authority trusted on this machine"
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return "does not speak TLS at that port: check the port"
+	}
+	if _, ok := errors.AsType[tls.AlertError](err); ok {
+		return "refused the TLS handshake"
+	}
+	switch text := err.Error(); {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "refused the connection: check the port, or try again later"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "hung up before its answer was complete: try again later"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return "cannot be reached from this machine"
+	// The library has no types for these.
+	case strings.Contains(text, "response headers exceeded"), strings.Contains(text, "header list larger"):
+		return "answered with a header that is too long"
+	case strings.Contains(text, "malformed HTTP"):
+		return "does not speak HTTP at that port: check the port"
+	}
+	return "failed to answer as HTTP has it: try again later"
+}

@@ -1,0 +1,201 @@
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"hash"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Runner does Http.Fetch with what the token of its caller allows. Its fields are set before it is used.
+type Runner struct {
+	*Fetcher
+	Blobs *blob.Store                                              // of long bodies; Check needs none
+	Open  func(ctx context.Context, sealed string) (string, error) // opens a sealed header value
+	Log   *slog.Logger
+}
+
+// Check refuses a call before it is begun, as Fetch would, as far as that needs no network. It follows from its arguments and
+// the configuration alone.
+func (r *Runner) Check(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault {
+	policy, denied := r.policy(call.PID, call.Token, call.Tick)
+	if denied != nil {
+		return denied
+	}
+	req := request(in, policy)
+	switch {
+	case in.Body != nil:
+		req.Body = Bytes([]byte(*in.Body))
+	case in.BodyRef != nil: // its length is known when it is opened
+		req.Body = &Body{}
+	}
+	return r.Fetcher.Check(req)
+}
+
+// Fetch runs Http.Fetch.
+func (r *Runner) Fetch(ctx context.Context, job *kernel.Job) ([]byte, error) {
+	in := job.Do.(*schema.HTTPFetchInput)
+	policy, denied := r.Policy(job)
+	if denied != nil {
+		return nil, denied
+	}
+	req, out := request(in, policy), &schema.HTTPFetchOutput{}
+	if err := r.body(job, in, &req, out); err != nil {
+		return nil, err
+	}
+	var spilled *blob.Writer
+	defer func() {
+		if spilled != nil {
+			spilled.Abort()
+		}
+	}()
+	req.Spill = func() (io.Writer, error) {
+		var err error
+		spilled, err = r.Blobs.Create(job.Origin)
+		return spilled, err
+	}
+	resp, err := r.Do(ctx, req)
+	if err != nil {
+		r.Log.Debug("fetch failed", "pid", job.PID, "conn", job.Conn, "id", job.ID)
+		return nil, err
+	}
+	out.Status, out.Headers, out.Size, out.URL, out.Via = int64(resp.Status), resp.Headers, resp.Size, resp.URL, resp.Via
+	sum := sha256.Sum256(resp.Body)
+	if resp.Spilled {
+		kept, err := spilled.Commit()
+		if err != nil {
+			return nil, err
+		}
+		if err := r.Blobs.Give(job.PID, kept.Pointer); err != nil {
+			return nil, fmt.Errorf("show blob to pid %d: %w", job.PID, err)
+		}
+		sum = kept.Digest
+		out.BodyRef = (*schema.BlobRef)(&kept.Pointer)
+	} else {
+		body := string(resp.Body)
+		out.Body = &body
+	}
+	out.Digest = digest(sum[:])
+	return schema.Marshal(out)
+}
+
+// Policy is what the caller of a job may do. A caller that may fetch from no host is HTTPForbidden.
+func (r *Runner) Policy(job *kernel.Job) (Policy, *fault.Fault) {
+	return r.policy(job.PID, job.Token, job.Tick)
+}
+
+// policy is what a process may do with its token: everything as the operator, else what the token says.
+func (r *Runner) policy(pid int64, token *kernel.Token, tick int64) (Policy, *fault.Fault) {
+	if pid == kernel.Operator {
+		return Policy{AnyHost: true, PlainHTTP: true, Open: r.Open}, nil
+	}
+	grants := token.Fetch(tick)
+	if len(grants) == 0 {
+		return Policy{}, kernel.NoHost(pid, token, tick)
+	}
+	var all *Policy
+	for i := range grants {
+		one := r.granted(pid, &grants[i])
+		one.Else, all = all, &one
+	}
+	all.Advise = func(flags string, enough func(*Policy) bool) string {
+		of := token.HostLacking(pid, tick, func(grant *schema.HTTPGrant) bool {
+			one := r.granted(pid, grant)
+			return enough(&one)
+		})
+		return fmt.Sprintf(`allow it too with "pwos cap grant %d --add Http.Fetch %s"`, of, flags)
+	}
+	return *all, nil
+}
+
+// granted is what one grant of a process's allows.
+func (r *Runner) granted(pid int64, grant *schema.HTTPGrant) Policy {
+	p := Policy{PlainHTTP: grant.Plain}
+	for _, text := range grant.Hosts {
+		host, err := ParseHost(text)
+		if err != nil {
+			r.Log.Warn("a granted host cannot be read", "pid", pid, "host", text)
+			continue // it names nobody
+		}
+		p.Hosts = append(p.Hosts, host)
+	}
+	if grant.Open {
+		p.Open = r.Open
+	}
+	return p
+}
+
+// request is what a call asks for, but for its body.
+func request(in *schema.HTTPFetchInput, policy Policy) Request {
+	req := Request{URL: in.URL, Headers: in.Headers, Policy: policy}
+	if in.Method != nil {
+		req.Method = *in.Method
+	}
+	if in.Timeout != nil {
+		req.Timeout = time.Duration(*in.Timeout * float64(time.Millisecond))
+	}
+	return req
+}
+
+// body gives the request its body. One that comes by reference is read as it is sent, and its digest noted.
+func (r *Runner) body(job *kernel.Job, in *schema.HTTPFetchInput, req *Request, out *schema.HTTPFetchOutput) error {
+	switch {
+	case in.Body != nil:
+		req.Body = Bytes([]byte(*in.Body))
+	case in.BodyRef == nil:
+	case in.BodyRef.Scheme == "data":
+		_, data, err := blob.Data(in.BodyRef.Pointer(), schema.MaxEventLine)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		req.Body, out.SentDigest = Bytes(data), digest(sum[:])
+	default:
+		first, err := r.Blobs.OpenFor(job.PID, job.Origin, in.BodyRef.Pointer())
+		if err != nil {
+			return err
+		}
+		size := first.Size()
+		if err := first.Close(); err != nil {
+			return fmt.Errorf("close blob: %w", err)
+		}
+		req.Body = &Body{Size: size, Open: func() (io.ReadCloser, error) {
+			again, err := r.Blobs.OpenFor(job.PID, job.Origin, in.BodyRef.Pointer())
+			if err != nil {
+				return nil, err
+			}
+			return &sent{Reader: again, sum: sha256.New(), to: &out.SentDigest}, nil
+		}}
+	}
+	return nil
+}
+
+// sent notes the digest of what was read of a blob, at its end.
+type sent struct {
+	*blob.Reader
+	sum hash.Hash
+	to  *string
+}
+
+func (s *sent) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	s.sum.Write(p[:n])
+	return n, err
+}
+
+func (s *sent) Close() error {
+	*s.to = digest(s.sum.Sum(nil))
+	return s.Reader.Close()
+}
+
+// digest writes a SHA-256 as subresource integrity does.
+func digest(sum []byte) string { return "sha256-" + base64.StdEncoding.EncodeToString(sum) }

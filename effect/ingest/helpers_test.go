@@ -1,0 +1,124 @@
+package ingest_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/effect/ingest"
+	"github.com/promptware-os/pwos/rootfs"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/uri"
+)
+
+// noon is when the tests take place.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// web is what a fake server has: contents by address.
+type web map[string]string
+
+func (w web) fetch(_ context.Context, address string, most int64) ([]byte, error) {
+	text, ok := w[address]
+	if !ok {
+		return nil, fault.FileNotFound.New("status 404")
+	}
+	return []byte(text)[:min(int64(len(text)), most+1)], nil
+}
+
+// pipeline returns one over a new root with the given files, and a fake web.
+func pipeline(t *testing.T, files map[string]string, w web) *ingest.Pipeline {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		name = filepath.Join(root, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	space, err := uri.New(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := rootfs.Open(space)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tree.Close() })
+	return &ingest.Pipeline{Space: space, Files: tree, Web: w.fetch}
+}
+
+// key returns a key that signs, always the same for the same seed.
+func key(t *testing.T, seed byte) *sshauth.Signer {
+	t.Helper()
+	raw := make([]byte, ed25519.SeedSize)
+	raw[0] = seed
+	private, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := sshauth.NewSigner(private, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+func sign(t *testing.T, k *sshauth.Signer, namespace, text string) string {
+	t.Helper()
+	sig, err := k.Sign(t.Context(), namespace, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sig.Armor()
+}
+
+// trusting trusts one key until noon and a second.
+func trusting(k *sshauth.Signer) func(sshauth.PublicKey, time.Time) error {
+	return func(other sshauth.PublicKey, now time.Time) error {
+		if other != k.Key() || now.After(noon.Add(time.Second)) {
+			return errors.New("not trusted")
+		}
+		return nil
+	}
+}
+
+func sri(algorithm, text string) string {
+	var sum []byte
+	switch algorithm {
+	case "sha256":
+		s := sha256.Sum256([]byte(text))
+		sum = s[:]
+	case "sha384":
+		s := sha512.Sum384([]byte(text))
+		sum = s[:]
+	default:
+		s := sha512.Sum512([]byte(text))
+		sum = s[:]
+	}
+	return algorithm + "-" + base64.StdEncoding.EncodeToString(sum)
+}
+
+// failed fails unless err is one of phase, for the reason. What does not name another phase is of the first.
+func failed(t *testing.T, err error, phase string, want error) {
+	t.Helper()
+	in := "fetch"
+	for _, later := range []string{"validate", "load"} {
+		if err != nil && strings.HasPrefix(err.Error(), later+": ") {
+			in = later
+		}
+	}
+	if in != phase || !errors.Is(err, want) {
+		t.Errorf("%v, want %v in %s", err, want, phase)
+	}
+}

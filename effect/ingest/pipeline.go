@@ -1,0 +1,76 @@
+package ingest
+
+import (
+	"context"
+	"time"
+
+	"github.com/promptware-os/pwos/rootfs"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/uri"
+)
+
+// Files reads below root: a *rootfs.Tree.
+type Files interface {
+	Read(p uri.Place, most int64) (rootfs.File, error)
+}
+
+// Web fetches an https: address in canonical form. It returns at most most bytes, FileNotFound where
+// the server says that there is nothing, and any other error otherwise. It decides itself where it may connect to.
+type Web func(ctx context.Context, address string, most int64) ([]byte, error)
+
+// Policy says what has to answer for a resource.
+type Policy struct {
+	// Trusted returns nil for a key whose signatures count now; its error says why they do not. Nil trusts none.
+	Trusted func(key sshauth.PublicKey, now time.Time) error
+	// Proof asks for an integrity or a signature, below root as well. A pin is then not enough.
+	Proof bool
+	// Unpinned takes from the web what nothing answers for.
+	Unpinned bool
+}
+
+// Pipeline ingests resources of one space. Its fields are set once; it may be used by many goroutines.
+type Pipeline struct {
+	Space  *uri.Space
+	Files  Files
+	Web    Web // nil: nothing is fetched
+	Policy Policy
+	// MaxBytes bounds one resource, MaxToolBytes a tool that Hydrate looks at; 0 means the default.
+	MaxBytes, MaxToolBytes int64
+}
+
+// The default bounds, in bytes. A tool may be a module of a language that brings its runtime along.
+const (
+	DefaultMaxBytes     = 1 << 20
+	DefaultMaxToolBytes = 16 << 20
+)
+
+// Request is what is to be ingested.
+type Request struct {
+	URI       string
+	Base      string // "" where there is none: the identity that the caller has adopted
+	Integrity string // "" where the caller gives none
+	Now       time.Time
+}
+
+// Result is a resource that went through all phases.
+type Result struct {
+	Loaded   *Loaded
+	Identity Identity
+}
+
+// Run does all phases; nothing follows one that fails.
+func (p *Pipeline) Run(ctx context.Context, r Request) (*Result, error) {
+	fetched, err := p.Fetch(ctx, r.URI, r.Base)
+	if err != nil {
+		return nil, err
+	}
+	valid, err := p.Validate(fetched, r.Integrity, r.Now)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := p.Load(valid)
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Loaded: loaded, Identity: loaded.Adopt()}, nil
+}

@@ -1,0 +1,115 @@
+package ingest
+
+import (
+	"errors"
+	"io/fs"
+	"regexp"
+	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/sshauth"
+)
+
+// Namespace is what signatures of resources are made under.
+const Namespace = "pwos-promptware@v1"
+
+// Proof is what answers for a resource, the strongest where there are several.
+type Proof string
+
+// The proofs. Local is that it lies below root, None that the policy takes it all the same.
+const (
+	ByIntegrity Proof = "integrity"
+	BySignature Proof = "signature"
+	ByPin       Proof = "pin"
+	Local       Proof = "local"
+	None        Proof = "none"
+)
+
+// Valid is a resource that somebody answers for. Only Validate makes one.
+type Valid struct {
+	fetched Fetched
+	proof   Proof
+	signer  string
+}
+
+// Proof returns what answers for the resource.
+func (v *Valid) Proof() Proof { return v.proof }
+
+// Signer returns the fingerprint of the trusted key that has signed the resource; "" where none has.
+func (v *Valid) Signer() string { return v.signer }
+
+// Validate checks the bits against the integrity that the caller gave, "" for none, and the signature beside them, and
+// whether that is enough for the policy. now is for keys that expire. The error is IngestIntegrity, IngestSignature or
+// IngestUnproven.
+func (p *Pipeline) Validate(f *Fetched, integrity string, now time.Time) (*Valid, error) {
+	v := &Valid{fetched: *f}
+	err := p.validate(v, integrity, now)
+	if err != nil {
+		return nil, fault.Prefix(err, "validate: %s", f.URI)
+	}
+	return v, nil
+}
+
+func (p *Pipeline) validate(v *Valid, integrity string, now time.Time) error {
+	f := &v.fetched
+	if integrity != "" {
+		if err := CheckIntegrity(integrity, f.Data); err != nil {
+			return err
+		}
+	}
+	stranger, err := p.signed(v, now)
+	if err != nil {
+		return err
+	}
+	switch {
+	case integrity != "":
+		v.proof = ByIntegrity
+	case v.signer != "":
+		v.proof = BySignature
+	case p.Policy.Proof:
+		return fault.IngestUnproven.New("nothing proves the resource: give its integrity, or sign it with a trusted key%s", stranger)
+	case !f.Remote:
+		v.proof = Local
+	case Pinned(f.URI):
+		v.proof = ByPin
+	case p.Policy.Unpinned:
+		v.proof = None
+	default:
+		return fault.IngestUnproven.New("nothing proves the resource: give its integrity, %s, or name a version tag or commit in its address%s", f.Digest, stranger)
+	}
+	return nil
+}
+
+// signed looks at the signature beside the resource. One by a key that is not trusted proves nothing and harms nothing: it is
+// said in stranger, for the message. One that is malformed, or a trusted key's but not of these bits, is an error.
+func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) {
+	if v.fetched.Signature == nil {
+		return "", nil
+	}
+	sig, err := sshauth.ParseArmored(string(v.fetched.Signature))
+	if err != nil {
+		return "", fault.IngestSignature.New("the signature beside the resource does not hold: make it with \"ssh-keygen -Y sign -n %s\"", Namespace)
+	}
+	if p.Policy.Trusted == nil {
+		return "; it is signed by " + sig.Key.Fingerprint() + ", which is not trusted", nil
+	}
+	if err := p.Policy.Trusted(sig.Key, now); err != nil {
+		if errors.Is(err, fault.Unauthenticated) || errors.Is(err, fs.ErrNotExist) {
+			return "; it is signed by " + sig.Key.Fingerprint() + ", which is not trusted", nil
+		}
+		// The error names files of the operator's.
+		return "; it is signed by " + sig.Key.Fingerprint() + ", and the kernel cannot read which keys it trusts: its log says why", nil
+	}
+	if err := sig.Verify(Namespace, v.fetched.Data, false); err != nil {
+		return "", fault.IngestSignature.New("the signature beside the resource does not hold: the key %s has not signed these bits for %s", sig.Key.Fingerprint(), Namespace)
+	}
+	v.signer = sig.Key.Fingerprint()
+	return "", nil
+}
+
+// pin finds a version tag with three numbers, alone or behind a name and an @, or a commit, as one segment of a path.
+var pin = regexp.MustCompile(`^https://[^/]+/([^?]*[/@])?(v?[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?|[0-9a-f]{40}|[0-9a-f]{64})/`)
+
+// Pinned reports whether the path of an address has a version tag or a commit above its last segment. A tag can be moved by
+// whom it belongs to: an integrity says more.
+func Pinned(address string) bool { return pin.MatchString(address) }

@@ -1,0 +1,157 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/promptware-os/pwos/host"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Programs runs executable files.
+type Programs struct {
+	Host    *host.Host
+	Scratch string // a directory of ours, absolute; each call has one of its own below it
+	Sandbox host.Mode
+	Net     host.Net // "" means none
+	Private []string // the kernel's own, hidden
+}
+
+// Bounds of a program beside those of Limits.
+const (
+	openFiles = 64
+	processes = 16
+)
+
+// run runs a program. When it returns, nothing of the program is left.
+func (p *Programs) run(ctx context.Context, j job) (out output, err error) {
+	dir, err := os.MkdirTemp(p.Scratch, "call-")
+	if err != nil {
+		return output{}, cannotStart("its directory cannot be made")
+	}
+	defer func() {
+		if RemoveAll(dir) != nil && err == nil {
+			err = failed("what it left cannot be removed")
+		}
+	}()
+	work, program, log := filepath.Join(dir, "work"), filepath.Join(dir, "program"), filepath.Join(dir, "log")
+	if err := errors.Join(os.Mkdir(work, 0o700), os.WriteFile(program, j.tool.bits, 0o500)); err != nil {
+		return output{}, cannotStart("it cannot be copied")
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, j.limits.Time, overdue(j.limits.Time))
+	defer cancel()
+	process, err := p.start(ctx, host.Command{
+		Argv: append([]string{program}, j.args[1:]...), Dir: work, Sandbox: p.Sandbox, Net: cmp.Or(p.Net, host.NetNone), Private: p.Private,
+		Places: []host.Place{{Target: work, Write: true}, {Target: program}}, PID: j.pid, AgentID: j.agent,
+		Limits: host.Limits{
+			CPUSeconds: seconds(j.limits.Time), WallSeconds: seconds(j.limits.Time) + 1, MemoryBytes: j.limits.MemoryBytes,
+			OpenFiles: openFiles, Processes: processes,
+		},
+		Log: host.LogOptions{Path: log, MaxBytes: saidBytes, Files: 2},
+	})
+	if err != nil {
+		return output{}, err
+	}
+	out.data, err = converse(ctx, process, j)
+	out.said = said(log)
+	return out, err
+}
+
+// start starts a program. Another program that was forked while the copy was written holds on to it until it executes
+// something: until then the system says that the text is busy.
+func (p *Programs) start(ctx context.Context, c host.Command) (*host.Process, error) {
+	for pause := time.Millisecond; ; pause *= 2 {
+		process, err := p.Host.Start(ctx, c)
+		switch {
+		case err == nil:
+			return process, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case !errors.Is(err, syscall.ETXTBSY):
+			return nil, startError(err)
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// startError says why a program did not start, without saying where its copy lay.
+func startError(err error) error {
+	for _, class := range []error{host.ErrNotExecutable, host.ErrInterpreter, host.ErrTooLong, host.ErrSandbox, host.ErrResources, host.ErrClosed} {
+		if errors.Is(err, class) {
+			return cannotStart("%v", class)
+		}
+	}
+	return fault.ToolCannotStart.New("the program cannot be started")
+}
+
+// converse gives a program its input and takes its output. It returns when nothing of the program is left.
+func converse(ctx context.Context, p *host.Process, j job) ([]byte, error) {
+	defer context.AfterFunc(ctx, p.Kill)()
+	conn := p.Conn()
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		_, _ = conn.Write(j.input) // who does not read its input may answer without
+		_ = conn.CloseWrite()
+	})
+	out := &bounded{limit: j.limits.OutputBytes, full: p.Kill}
+	_, readErr := io.Copy(out, conn)
+	exit, _ := p.Wait(context.WithoutCancel(ctx)) // it ends: by itself, or because ctx does
+	closeErr := conn.Close()
+	writer.Wait()
+	switch {
+	case out.over:
+		return nil, tooLong(j.limits.OutputBytes)
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case exit.Reason != host.ReasonExited || exit.Code != 0:
+		return nil, failed("it %s", exit)
+	}
+	if errors.Join(readErr, closeErr) != nil {
+		return nil, failed("its output cannot be read")
+	}
+	return out.data, nil
+}
+
+// said returns the end of what a program wrote to its standard error. A program that is not confined could have put something
+// else there, so that nothing but a file of ours is read, and no more than there can be.
+func said(log string) string {
+	var t tail
+	for _, name := range []string{log + ".1", log} {
+		file, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
+			_, _ = io.Copy(&t, io.LimitReader(file, 2*saidBytes))
+		}
+		_ = file.Close() // nothing was written
+	}
+	return string(t.data)
+}
+
+// RemoveAll removes a directory with all that is in it, also where a program has closed directories to its own user. Nothing of
+// the program may run any more, so that nothing changes meanwhile.
+func RemoveAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && err == nil {
+			_ = os.Chmod(name, 0o700) // before it is read
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// seconds rounds up.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -1,0 +1,76 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"runtime"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Runner does a Syscall.Call of a path.
+type Runner struct {
+	caller   Caller
+	programs func() (*Programs, error)
+	log      *slog.Logger
+	slots    chan struct{} // holds a value for each tool that runs
+}
+
+// NewRunner returns a runner of the caller's tools, so many at once; 0: half as many as there are processors. A module computes
+// on the kernel's own threads: with one a processor the kernel would wait for its turn, tens of milliseconds at a time.
+// programs is asked at each call for what runs programs; nil: they are not run.
+func NewRunner(caller Caller, atOnce int, programs func() (*Programs, error), log *slog.Logger) *Runner {
+	slots := make(chan struct{}, cmp.Or(atOnce, max(1, runtime.GOMAXPROCS(0)/2)))
+	return &Runner{caller: caller, programs: programs, log: log, slots: slots}
+}
+
+// Close frees the engine of modules. No call may be under way.
+func (r *Runner) Close() error { return r.caller.Modules.Close() }
+
+// Call runs a tool that the caller's token names, or has it described. It records which one it was, also where it failed.
+func (r *Runner) Call(ctx context.Context, job *kernel.Job) ([]byte, error) {
+	do := job.Do.(*process.Tool)
+	select {
+	case r.slots <- struct{}{}:
+		defer func() { <-r.slots }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	at, err := r.caller.Space.ResolveMember("syscall", do.Path, do.Base)
+	if err != nil {
+		return nil, err
+	}
+	if denied := kernel.AuthorizeCall(job.PID, job.Token, at.URI, job.Tick); denied != nil {
+		return nil, denied
+	}
+	caller := r.caller
+	if r.programs != nil {
+		if caller.Programs, err = r.programs(); err != nil {
+			return nil, err
+		}
+	}
+	call := caller.Call
+	if do.Describe {
+		call = caller.Describe
+	}
+	result, err := call(ctx, Request{Path: do.Path, Base: do.Base, Input: do.Input, PID: job.PID, AgentID: do.AgentID})
+	if result == nil {
+		return nil, err
+	}
+	outcome := schema.Outcome{Data: result.Output}
+	if err == nil && do.Describe {
+		outcome.Data, err = schema.Marshal(&schema.ToolDescription{ToolManifest: *result.Manifest, URI: result.URI, Digest: result.Digest, Kind: string(result.Kind)})
+	}
+	if err == nil && !schema.ValidWithin(outcome.Data, schema.MaxKeptDepth) {
+		err = fault.ToolBadOutput.New("call %s: the output is nested deeper than %d levels", result.URI, schema.MaxKeptDepth)
+	}
+	if err != nil {
+		outcome = schema.Outcome{Err: fault.Of(err)}
+		r.log.Info("tool failed", "tool", result.URI, "digest", result.Digest, "pid", job.PID, "error", err, "said", result.Said)
+	}
+	return schema.Marshal(&schema.ToolCall{URI: result.URI, Digest: result.Digest, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &outcome)})
+}

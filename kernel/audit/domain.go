@@ -1,0 +1,167 @@
+// Package audit gives meaning to the syscalls about the record of all calls. The record itself is the journal, which the shell
+// writes: this domain has no state, and reads the journal through a view.
+package audit
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Journal is a view of the journal. It is safe for concurrent use. All but Metrics and Notify read files.
+type Journal interface {
+	// Metrics counts the calls that the caller of a call may know of.
+	Metrics(call *kernel.Call) *schema.AuditMetricsOutput
+	// Log returns a page of the entries of the processes that reach allows.
+	Log(ctx context.Context, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
+	// Verify checks the journal.
+	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
+	// Since returns the first rows from an entry on, of processes that reach allows and of types that are wanted, as far as they
+	// are on disk, and the entry to go on from: the same where there is none yet.
+	Since(ctx context.Context, from int64, reach func(pid int64) bool, wanted func(typ string) bool) (rows []schema.AuditEntry, next int64, err error)
+	// Notify has the waiting calls of this domain decided again at the next entry.
+	Notify()
+}
+
+// Domain answers the syscalls of schema.Audit.
+type Domain struct {
+	kernel.Handlers
+	journal   Journal
+	processes kernel.Processes
+}
+
+var _ kernel.Domain = (*Domain)(nil)
+
+// New returns the domain. An agent is shown its own calls and those of its descendants, as processes has them.
+func New(journal Journal, processes kernel.Processes) *Domain {
+	d := &Domain{journal: journal, processes: processes}
+	d.Handlers = kernel.Bind(schema.Audit,
+		kernel.Query(schema.AuditLog, d.log),
+		kernel.Query(schema.AuditMetrics, d.metrics),
+		kernel.Query(schema.AuditVerify, d.verify),
+		kernel.Command(schema.AuditSubscribe, d.subscribe, nil),
+		kernel.Question(schema.AuditWatch, d.watch),
+	)
+	return d
+}
+
+// Snapshot writes nothing.
+func (*Domain) Snapshot() func(write func(chunk []byte) error) error {
+	return func(func([]byte) error) error { return nil }
+}
+
+// Reset has nothing to forget.
+func (*Domain) Reset() {}
+
+// Restore refuses every chunk: none was written.
+func (*Domain) Restore([]byte) error { return errors.New("restore audit domain: it has no state") }
+
+// reach tells whose entries a call may show: the operator is shown all, an agent its own and its descendants' (PROTOCOL 12). A
+// process whose parent is forgotten is nobody's descendant any more.
+func (d *Domain) reach(caller int64, only *int64) func(pid int64) bool {
+	return func(pid int64) bool {
+		return (only == nil || pid == *only) &&
+			(caller == kernel.Operator || pid == caller || kernel.Descends(d.processes, pid, caller))
+	}
+}
+
+func (d *Domain) metrics(call *kernel.Call, _ *schema.AuditMetricsInput) (schema.AuditMetricsOutput, error) {
+	return *d.journal.Metrics(call), nil
+}
+
+func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.AuditLogOutput, err error) {
+	if in.Request != nil && *in.Request && call.PID != kernel.Operator { // mail is among it
+		return out, fault.CapabilityOperatorOnly.New("pid %d may not see what others said: leave out request", call.PID).At("request")
+	}
+	read(call, func(ctx context.Context) (*schema.AuditLogOutput, error) {
+		return d.journal.Log(ctx, in, d.reach(call.PID, in.PID))
+	})
+	return out, nil
+}
+
+func (d *Domain) verify(call *kernel.Call, _ *schema.AuditVerifyInput) (out schema.AuditVerifyOutput, err error) {
+	read(call, d.journal.Verify)
+	return out, nil
+}
+
+// read has a reply's data computed off the actor.
+func read[Out any](call *kernel.Call, compute func(context.Context) (*Out, error)) {
+	call.Read(func(ctx context.Context) (kernel.Result, error) {
+		out, err := compute(ctx)
+		if err != nil {
+			return kernel.Result{}, err
+		}
+		data, err := schema.Marshal(out)
+		return kernel.Result{Data: data}, err
+	})
+}
+
+// typePattern is what a member of types may be.
+var typePattern = regexp.MustCompile(`^[A-Z][a-zA-Z0-9]*\.([A-Z][a-zA-Z0-9]*|\*)$`)
+
+func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (out schema.SuccessOutput, err error) {
+	if call.Message.Meta.IdempotencyKey != "" {
+		return out, fault.WireInvalidInput.New("Invalid input: a subscription is its connection's, and cannot be had again from another: leave out metadata.idempotencyKey")
+	}
+	for _, typ := range in.Types {
+		if !typePattern.MatchString(typ) {
+			return out, fault.WireInvalidInput.New("Invalid input: types has %q, which is neither a type such as Memory.Set nor a pattern such as Memory.*", typ).At("types")
+		}
+	}
+	next := schema.AuditWatchInput{PID: in.PID, Types: in.Types}
+	if in.SinceSeq != nil {
+		next.From = max(1, *in.SinceSeq)
+	}
+	call.Follow(schema.AuditWatch.With(&next))
+	return schema.SuccessOutput{Success: true}, nil
+}
+
+// watch finds what is to be pushed next. Notify comes before the journal is read, so that no entry between the two is missed.
+func (d *Domain) watch(call *kernel.Call, in *schema.AuditWatchInput) (out schema.SuccessOutput, err error) {
+	next := *in
+	if next.From == 0 {
+		next.From = int64(call.Cause) + 1
+	}
+	d.journal.Notify()
+	call.Read(func(ctx context.Context) (kernel.Result, error) {
+		from := next.From
+		var rows []schema.AuditEntry
+		var err error
+		rows, next.From, err = d.journal.Since(ctx, from, d.reach(call.PID, in.PID), wants(in.Types))
+		if err != nil {
+			return kernel.Result{}, err
+		}
+		if next.From == from {
+			return kernel.Result{Wait: kernel.Forever}, nil
+		}
+		follow := schema.AuditWatch.With(&next)
+		lasting := &kernel.Lasting{Follow: &follow, Events: make([]kernel.Event, len(rows))}
+		for i := range rows {
+			data, err := schema.Marshal(&rows[i])
+			if err != nil {
+				return kernel.Result{}, err
+			}
+			lasting.Events[i] = kernel.Event{
+				Type: schema.AuditRecorded, Data: data, Causation: rows[i].ID, Correlation: string(rows[i].Correlation),
+			}
+		}
+		return kernel.Result{Data: []byte(`{"success":true}`), Lasting: lasting}, nil
+	})
+	return out, nil
+}
+
+// wants tells which types a list names, each as it is or by its domain, such as Memory.*; without a list all are wanted.
+func wants(types []string) func(typ string) bool {
+	return func(typ string) bool {
+		return len(types) == 0 || slices.ContainsFunc(types, func(one string) bool {
+			domain, all := strings.CutSuffix(one, "*")
+			return one == typ || all && strings.HasPrefix(typ, domain)
+		})
+	}
+}

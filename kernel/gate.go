@@ -1,0 +1,130 @@
+package kernel
+
+import (
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Gate decides whether a call may go on. Every call passes it but the kernel's own steps, and so does every question of a
+// subscription: whatever refuses, asks or delays is one of its stages. They are asked in this order, and the first that does not
+// allow decides. A nil stage allows.
+type Gate struct {
+	Bounds   Stage // the caller is not over a bound; first, because what is over one leaves no entry
+	Identity Stage // as which process, in which origin and at which tick the call is made
+	Token    Stage // that process may call the syscall
+	Tick     Stage // the tick that it names has come
+	Quota    Stage
+	Policy   Stage
+	Approval Stage
+}
+
+// Stage judges one thing about a call. It may fill in what the stages behind it, and the domain, go by.
+type Stage func(*Call) Verdict
+
+// Verdict is what a stage, or the gate, says of a call. The zero Verdict allows it.
+type Verdict struct {
+	Fault   *fault.Fault // it is refused
+	Pending *Pending     // it waits
+}
+
+// Pending is a question that has to be answered before a call may go on. The call passes the gate again when it is.
+type Pending struct {
+	ID   string
+	Wait time.Duration // for so long the call waits; then it is refused
+}
+
+// Deny is the verdict that refuses a call.
+func Deny(why *fault.Fault) Verdict { return Verdict{Fault: why} }
+
+// Pend is the verdict that has a call wait for the answer to a question.
+func Pend(id string, wait time.Duration) Verdict { return Verdict{Pending: &Pending{id, wait}} }
+
+// Allows reports whether the call may go on.
+func (v Verdict) Allows() bool { return v.Fault == nil && v.Pending == nil }
+
+// Admit asks the stages. A call that may not wait any longer is refused where it would have to.
+func (g *Gate) Admit(call *Call) Verdict {
+	for _, stage := range [...]Stage{g.Bounds, g.Identity, g.Token, g.Tick, g.Quota, g.Policy, g.Approval} {
+		if stage == nil {
+			continue
+		}
+		if v := stage(call); !v.Allows() {
+			if q := v.Pending; q != nil && (call.Final || call.Lapsed) {
+				return Deny(fault.ApprovalPending.New("%s waits for the approval %s, and was not done", call.Message.Type, q.ID).
+					WithFix("make the same call again once it is approved").With("approval", q.ID))
+			}
+			return v
+		}
+	}
+	return Verdict{}
+}
+
+// Authority is what the stages that every kernel has look at.
+type Authority struct {
+	Tokens     Tokens
+	Processes  Processes
+	Origin     string                                       // of the operator, unless its connection or its call says otherwise
+	ReadOrigin func(chosen string) (normal string, _ error) // puts an origin that the operator chooses into its normal form
+	Now        func() int64                                 // the kernel's tick
+	Reach      func(tick int64)                             // moves it on
+}
+
+// Identify is the stage that gives a call its process, origin, tick and token. It refuses an agent that names another process
+// (PROTOCOL 5). A tick that the operator names moves the kernel's on.
+func (a *Authority) Identify(call *Call) Verdict {
+	var refused *fault.Fault
+	operator := call.Caller.PID == Operator
+	call.PID = call.Caller.PID
+	if in, ok := call.Input.(schema.Targeted); ok {
+		on := in.On()
+		switch {
+		case on.PID == nil || *on.PID == call.PID:
+		case operator:
+			call.PID = *on.PID
+		default:
+			refused = fault.CapabilityNotYours.New("pid %d may not act as pid %d", call.PID, *on.PID).WithFix("leave out pid, or name your own")
+		}
+		if on.Tick != nil && operator {
+			a.Reach(*on.Tick)
+		}
+	}
+	call.Tick = a.Now()
+	call.Token = a.Tokens.Token(call.PID)
+	call.Origin = a.Origin
+	if call.Caller.Origin != "" {
+		call.Origin = call.Caller.Origin
+	}
+	if chosen := call.Message.Meta.Origin; chosen != "" && operator {
+		origin, err := a.ReadOrigin(chosen)
+		if err != nil {
+			call.Origin = a.Origin
+			return Deny(Invalid("metadata.origin", "is none: %v", err))
+		}
+		call.Origin = origin
+	}
+	if p := a.Processes.Process(call.PID); p != nil {
+		call.Origin = p.Origin
+	}
+	return Deny(refused)
+}
+
+// Authorize is the stage that asks the token (CAP 2, 5). A command of the kernel's own in an agent's name passes: its domain
+// judges what the agent may do.
+func (a *Authority) Authorize(call *Call) Verdict {
+	if call.Caller.Kernel && call.Syscall.Internal {
+		return Verdict{}
+	}
+	return Deny(Authorize(a.Processes, call.PID, call.Token, call.Syscall, call.Tick))
+}
+
+// NoFutureTick is the stage that refuses a tick which has not come (PROTOCOL 6). The operator's has.
+func NoFutureTick(call *Call) Verdict {
+	if in, ok := call.Input.(schema.Targeted); ok {
+		if on := in.On(); on.Tick != nil && *on.Tick > call.Tick {
+			return Deny(fault.ClockAhead.New("Invalid input: tick must not lie ahead of the kernel's, which is %d", call.Tick).At("tick"))
+		}
+	}
+	return Verdict{}
+}
