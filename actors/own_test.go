@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -120,23 +119,23 @@ func TestAct(t *testing.T) {
 	tests := []struct {
 		name    string
 		host    string
-		run     func(context.Context, *actors.Job) ([]byte, error)
+		run     func(context.Context, *kernel.Job) ([]byte, error)
 		want    string
 		err     error
 		entries []string
 	}{
 		{
-			"done", "a.example", func(_ context.Context, job *actors.Job) ([]byte, error) {
+			"done", "a.example", func(_ context.Context, job *kernel.Job) ([]byte, error) {
 				return schema.AppendString(nil, job.Do.(*schema.NetConnectInput).Host), nil
 			}, `"a.example"`, nil, []string{"Net.Connect", "Net.Closed"},
 		},
 		{
-			"failed", "a.example", func(context.Context, *actors.Job) ([]byte, error) {
+			"failed", "a.example", func(context.Context, *kernel.Job) ([]byte, error) {
 				return nil, fault.NotFound
 			}, "", fault.Internal, []string{"Net.Connect", "Net.Closed"},
 		},
 		{
-			"given up", "a.example", func(ctx context.Context, _ *actors.Job) ([]byte, error) {
+			"given up", "a.example", func(ctx context.Context, _ *kernel.Job) ([]byte, error) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}, "", fault.Unavailable, []string{"Net.Connect", "Net.Closed"},
@@ -151,7 +150,7 @@ func TestAct(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 				defer cancel()
 				var before []string
-				data, err := s.kernel.Act(ctx, 7, "Net.Connect", host(test.host), func(ctx context.Context, job *actors.Job) ([]byte, error) {
+				data, err := s.kernel.Act(ctx, 7, "Net.Connect", host(test.host), func(ctx context.Context, job *kernel.Job) ([]byte, error) {
 					before = s.types()
 					return test.run(ctx, job)
 				})
