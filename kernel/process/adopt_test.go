@@ -193,7 +193,7 @@ func TestTool(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 	_, err := s.end(pid, "Syscall.Call", "Syscall.Called", record(`{"kind":"error","data":{"code":504,"message":"the time is over"}}`))
-	if err == nil || err.Kind != schema.Timeout || err.Message != "the time is over" {
+	if err == nil || err.Kind != schema.Timeout || err.Text() != "the time is over" {
 		t.Errorf("%v", err)
 	}
 }

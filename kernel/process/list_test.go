@@ -75,7 +75,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
 	want, later := domaintest.Snapshot(t, d), d.Snapshot()
 	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
-	d.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{1, 2, 3}}})
+	d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{1, 2, 3}}})
 	var got []byte
 	if err := later(func(chunk []byte) error { got = append(got, chunk...); return nil }); err != nil {
 		t.Fatal(err)

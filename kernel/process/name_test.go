@@ -18,7 +18,7 @@ func TestNames(t *testing.T) {
 		switch {
 		case want != "" && (err != nil || !strings.HasSuffix(got, `"child_agent_id":"`+want+`"}`)):
 			t.Errorf("%s below %d: %s, %v", name, parent, got, err)
-		case want == "" && (err == nil || err.Kind != class || !strings.Contains(err.Message, "child_agent_id")):
+		case want == "" && (err == nil || err.Kind != class || !strings.Contains(err.Text(), "child_agent_id")):
 			t.Errorf("%s below %d: %s, %v, want class %d", name, parent, got, err, class)
 		}
 	}

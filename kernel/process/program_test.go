@@ -238,7 +238,7 @@ func TestProgramsRefused(t *testing.T) {
 				spawner = s.host(kernel.Operator, test.own)
 			}
 			_, err := s.run(spawner, "Syscall.Spawn", `{"child_agent_id":"b",`+test.asked+`}`)
-			if err == nil || err.Kind != test.class || !strings.Contains(err.Message, test.says) {
+			if err == nil || err.Kind != test.class || !strings.Contains(err.Text(), test.says) {
 				t.Errorf("got %v, want class %v and %q", err, test.class, test.says)
 			}
 		})

@@ -116,11 +116,11 @@ func TestSpawnRefused(t *testing.T) {
 			s.tokens = map[int64]*kernel.Token{c.pid: c.token}
 			before := len(s.pids())
 			_, err := s.run(c.pid, "Syscall.Spawn", s.spawning(c.asked))
-			if err == nil || err.Kind != c.class || !strings.HasPrefix(err.Message, c.begins) {
+			if err == nil || err.Kind != c.class || !strings.HasPrefix(err.Text(), c.begins) {
 				t.Fatalf("got %+v", err)
 			}
-			if strings.HasPrefix(err.Message, "Invalid input: ") && !strings.Contains(err.Message, err.Field) {
-				t.Errorf("field %q, message %q", err.Field, err.Message)
+			if strings.HasPrefix(err.Text(), "Invalid input: ") && !strings.Contains(err.Message, err.Field) {
+				t.Errorf("field %q, message %q", err.Field, err.Text())
 			}
 			if got := len(s.pids()); got != before {
 				t.Errorf("%d processes, before %d", got, before)
