@@ -105,21 +105,25 @@ type AuditWatchInput struct {
 var (
 	AuditLog = NewQuery[AuditLogInput, AuditLogOutput](Syscall{
 		Type: "Audit.Log", Domain: Audit, Alone: true,
+		Script:      "scripts/record.txtar",
 		Description: "Returns entries of the audit log.",
 	})
 
 	AuditMetrics = NewQuery[AuditMetricsInput, AuditMetricsOutput](Syscall{
-		Type: "Audit.Metrics", Domain: Audit,
+		Type: "Audit.Metrics", Domain: Audit, Alone: true,
+		Script:      "scripts/record.txtar",
 		Description: "Counts syscalls and refusals, and says how long syscalls took, over the whole journal.",
 	})
 
 	AuditVerify = NewQuery[AuditVerifyInput, AuditVerifyOutput](Syscall{
 		Type: "Audit.Verify", Domain: Audit, Alone: true,
+		Script:      "scripts/record.txtar",
 		Description: "Checks the whole journal: the chain, and the signed checkpoints.",
 	})
 
 	AuditSubscribe = NewCommand[AuditSubscribeInput, SuccessOutput](Syscall{
 		Type: "Audit.Subscribe", Domain: Audit,
+		Script:      "scripts/record.txtar",
 		Description: "Has the entries of the audit log pushed on this connection, in their order and without gaps, as events Audit.Recorded, each with its row as Audit.Log shows it, as long as the connection lasts. What is pushed makes no entries.",
 	})
 

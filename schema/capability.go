@@ -113,21 +113,25 @@ type Effective struct {
 var (
 	CapabilityGrant = NewCommand[GrantInput, GrantOutput](Syscall{
 		Type: "Capability.Grant", Domain: Capability,
+		Script:      "scripts/capability.txtar",
 		Description: "Grants a process what it may call and hold, in place of all that it was granted before, or added to it. An agent grants only to its descendants, and no more than it may do itself, then and later.",
 	})
 
 	CapabilityGrantDefault = NewCommand[GrantDefaultInput, GrantOutput](Syscall{
 		Type: "Capability.GrantDefault", Domain: Capability,
+		Script:      "scripts/capability.txtar",
 		Description: "Grants a process the ten syscalls of the capability model, Ipc.Receive and 200 units of each resource, in place of all that it was granted before.",
 	})
 
 	CapabilityRevoke = NewCommand[RevokeInput, RevokeOutput](Syscall{
 		Type: "Capability.Revoke", Domain: Capability, Urgent: true,
+		Script:      "scripts/capability.txtar",
 		Description: "Takes a process's token away, and with it all that was granted from it. An agent revokes only its descendants'. What the process holds stays with it until it is released.",
 	})
 
 	CapabilityRevokeExpired = NewCommand[RevokeExpiredInput, RevokeExpiredOutput](Syscall{
 		Type: "Capability.RevokeExpired", Domain: Capability,
+		Script:      "scripts/capability.txtar",
 		Description: "Takes away every token that has expired.",
 	})
 

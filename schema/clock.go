@@ -17,11 +17,13 @@ type ClockOutput struct {
 var (
 	ClockGet = NewQuery[ClockGetInput, ClockOutput](Syscall{
 		Type: "Clock.Get", Domain: Kernel,
+		Script:      "scripts/kernel.txtar",
 		Description: "Returns the kernel's tick.",
 	})
 
 	ClockAdvance = NewCommand[ClockAdvanceInput, ClockOutput](Syscall{
 		Type: "Clock.Advance", Domain: Kernel,
+		Script:      "scripts/kernel.txtar",
 		Description: "Moves the kernel's clock on.",
 	})
 )

@@ -53,16 +53,19 @@ type DeriveOutput struct {
 var (
 	CryptoSeal = NewCommand[SealInput, SealOutput](Syscall{
 		Type: "Crypto.Seal", Domain: Crypto, Alone: true,
+		Script:      "scripts/seal.txtar",
 		Description: "Seals a text with the kernel's key: the value that it answers may be stored and shown, and is what vault/ takes. It is another value each time, so an idempotency key has no effect.",
 	})
 
 	CryptoOpen = NewQuery[OpenInput, OpenOutput](Syscall{
 		Type: "Crypto.Open", Domain: Crypto, Grant: ByName, Alone: true,
+		Script:      "scripts/seal.txtar",
 		Description: "Opens a value that was sealed with the kernel's key. An agent needs a grant that names it: neither Crypto.* nor * includes it.",
 	})
 
 	CryptoDerive = NewQuery[DeriveInput, DeriveOutput](Syscall{
 		Type: "Crypto.Derive", Domain: Crypto, Alone: true,
+		Script:      "scripts/seal.txtar",
 		Description: "Makes the kernel's sealing key ready, and names it. The key itself never leaves the kernel.",
 	})
 )

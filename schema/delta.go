@@ -85,11 +85,13 @@ type DeltaDropInput struct {
 var (
 	SyscallCommitDelta = NewCommand[CommitDeltaInput, CommitDeltaOutput](Syscall{
 		Type: "Syscall.CommitDelta", Code: "SYS_COMMIT_DELTA", Domain: Delta,
+		Script:      "scripts/delta.txtar",
 		Description: "Adds a delta to an agent's memory, at the kernel's tick.",
 	})
 
 	SyscallRollback = NewCommand[RollbackInput, RollbackOutput](Syscall{
 		Type: "Syscall.Rollback", Code: "SYS_ROLLBACK", Domain: Delta,
+		Script:      "scripts/delta.txtar",
 		Description: "Drops the deltas that an agent's memory gained after a tick. The audit log keeps both.",
 	})
 
@@ -100,11 +102,13 @@ var (
 
 	SyscallCheckpoint = NewCommand[CheckpointInput, CheckpointOutput](Syscall{
 		Type: "Syscall.Checkpoint", Code: "SYS_CHECKPOINT", Domain: Delta,
+		Script:      "scripts/delta.txtar",
 		Description: "Numbers a checkpoint of agent memory and counts the deltas in force.",
 	})
 
 	SyscallGetState = NewQuery[GetStateInput, GetStateOutput](Syscall{
 		Type: "Syscall.GetState", Code: "SYS_GET_STATE", Domain: Delta,
+		Script:      "scripts/delta.txtar",
 		Description: "Describes a process, with its agent's memory folded up to a tick. An agent may read its own state only.",
 	})
 )

@@ -16,6 +16,7 @@ type ResolveOutput struct {
 var (
 	FileSystemResolve = NewQuery[ResolveInput, ResolveOutput](Syscall{
 		Type: "FileSystem.Resolve", Domain: Kernel,
+		Script:      "scripts/promptware.txtar",
 		Description: "Says what a name means, by root, mounts and base, and opens nothing: whether it is there shows when it is read. Nothing leads above root.",
 	})
 )

@@ -56,6 +56,7 @@ type HTTPFetchOutput struct {
 var (
 	HTTPFetch = NewEffect[HTTPFetchInput, HTTPFetchOutput](Syscall{
 		Type: "Http.Fetch", Domain: Http,
+		Script:      "scripts/audit.txtar",
 		Description: "Makes one HTTP request, within limits of time and size. Loopback, private, link-local and reserved addresses are refused, on redirects too. An agent may reach the hosts that its capability lists. Whatever status the server answers with is a reply.",
 	}, Syscall{
 		Type:        "Http.Fetched",

@@ -4,6 +4,7 @@ package schema
 var (
 	KernelIngest = NewEffect[IngestInput, IngestOutput](Syscall{
 		Type: "Kernel.Ingest", Domain: Process,
+		Script:      "scripts/promptware.txtar",
 		Description: "Has a process adopt a resource: fetches, validates and loads it, and switches the process's identity. A phase that fails leaves everything as it was.",
 	}, Syscall{
 		Type:        "Process.Adopted",
@@ -12,6 +13,7 @@ var (
 
 	FileSystemHydrate = NewEffect[HydrateInput, HydrateOutput](Syscall{
 		Type: "FileSystem.Hydrate", Domain: Process,
+		Script:      "scripts/promptware.txtar",
 		Description: "Describes the skills and tools that the front matter of a resource lists: each is read and checked, none is started. All of them are there, or the call fails.",
 	}, Syscall{
 		Type:        "FileSystem.Hydrated",

@@ -14,26 +14,31 @@ const Ipc Domain = "ipc"
 var (
 	SyscallSendMsg = NewCommand[SendMsgInput, SendMsgOutput](Syscall{
 		Type: "Syscall.SendMsg", Code: "SYS_SEND_MSG", Domain: Ipc,
+		Script:      "scripts/ipc.txtar",
 		Description: "Puts a message into a process's mailbox; an agent's to 0 into the operator's, the operator's to 0 into that of every process.",
 	})
 
 	IPCReceive = NewCommand[ReceiveInput, ReceiveOutput](Syscall{
 		Type: "Ipc.Receive", Domain: Ipc, Alone: true,
+		Script:      "scripts/ipc.txtar",
 		Description: "Takes messages out of the caller's mailbox, be it a process or the operator, urgent ones first, else in the order in which they came. It can wait for the first.",
 	})
 
 	IPCSubscribe = NewCommand[MailSubscribeInput, MailSubscribeOutput](Syscall{
 		Type: "Ipc.Subscribe", Domain: Ipc,
+		Script:      "scripts/ipc.txtar",
 		Description: "Has what is in the caller's mailbox, and what comes into it, pushed on this connection as events Ipc.MessageDelivered, as long as it lasts.",
 	})
 
 	IPCAck = NewCommand[MailAckInput, MailAckOutput](Syscall{
 		Type: "Ipc.Ack", Domain: Ipc,
+		Script:      "scripts/ipc.txtar",
 		Description: "Says that messages which were delivered with ack have been dealt with. What is not acknowledged when its connection ends is delivered again.",
 	})
 
 	IPCBroadcast = NewCommand[BroadcastInput, BroadcastOutput](Syscall{
 		Type: "Ipc.Broadcast", Domain: Ipc,
+		Script:      "scripts/ipc.txtar",
 		Description: "Puts a message into the mailbox of every process but the sender's, and says who got it.",
 	})
 

@@ -76,21 +76,25 @@ func (o MemoryListOutput) AppendJSON(dst []byte) []byte {
 var (
 	MemoryGet = NewQuery[MemoryGetInput, Value](Syscall{
 		Type: "Memory.Get", Domain: Memory,
+		Script:      "scripts/memory.txtar",
 		Description: "Returns the value stored under a key, byte for byte as it was written. proc/ holds what the kernel says of itself: proc/cmdline, proc/meminfo, proc/self/status, proc/<pid>/status, and for the operator proc/origins.",
 	})
 
 	MemorySet = NewCommand[MemorySetInput, SuccessOutput](Syscall{
 		Type: "Memory.Set", Domain: Memory,
+		Script:      "scripts/memory.txtar",
 		Description: "Stores a value under a key, in place of the one before. proc/ is read-only; vault/ takes sealed values only.",
 	})
 
 	MemoryDelete = NewCommand[MemoryDeleteInput, SuccessOutput](Syscall{
 		Type: "Memory.Delete", Domain: Memory,
+		Script:      "scripts/memory.txtar",
 		Description: "Removes a key with its value. A key that is not there is an error.",
 	})
 
 	MemoryList = NewQuery[MemoryListInput, MemoryListOutput](Syscall{
 		Type: "Memory.List", Domain: Memory,
+		Script:      "scripts/memory.txtar",
 		Description: "Lists keys in ascending order, a page at a time.",
 	})
 )

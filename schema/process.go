@@ -7,26 +7,31 @@ const Process Domain = "process"
 var (
 	SyscallSpawn = NewCommand[SpawnInput, SpawnOutput](Syscall{
 		Type: "Syscall.Spawn", Code: "SYS_SPAWN", Domain: Process,
+		Script:      "scripts/process.txtar",
 		Description: "Adds a process under the caller, with a capability and a mailbox of its own. With a command it is answered once the program runs, or could not be started: the descriptor says which.",
 	})
 
 	SyscallTerminate = NewCommand[TerminateInput, TerminateOutput](Syscall{
 		Type: "Syscall.Terminate", Code: "SYS_TERMINATE", Domain: Process, Urgent: true,
+		Script:      "scripts/process.txtar",
 		Description: "Ends a process and its descendants: their tokens, what they held, their mailboxes and their programs go. It is answered when they are gone. Ending one twice is fine.",
 	})
 
 	ProcessList = NewQuery[ProcessListInput, ProcessListOutput](Syscall{
 		Type: "Process.List", Domain: Process,
+		Script:      "scripts/process.txtar",
 		Description: "Describes the processes there are, the latest ended ones included.",
 	})
 
 	ProcessGet = NewQuery[ProcessGetInput, Descriptor](Syscall{
 		Type: "Process.Get", Domain: Process,
+		Script:      "scripts/process.txtar",
 		Description: "Describes a process.",
 	})
 
 	ProcessSubscribe = NewQuery[ProcessSubscribeInput, ProcessSubscribeOutput](Syscall{
 		Type: "Process.Subscribe", Domain: Process,
+		Script:      "scripts/process.txtar",
 		Description: "Has what happens to a process and its descendants from now on pushed on this connection, as events such as Process.Exited, as long as it lasts.",
 	})
 

@@ -46,26 +46,31 @@ type ResourceFreeInput struct {
 var (
 	SyscallAlloc = NewCommand[AllocInput, AllocOutput](Syscall{
 		Type: "Syscall.Alloc", Code: "SYS_ALLOC", Domain: Resource,
+		Script:      "scripts/resource.txtar",
 		Description: "Reserves units of a resource for the caller, within its quota, that of each granter above it, and what the pool has left. They are held until they are released; a quota bounds what is held at once, and is not used up.",
 	})
 
 	SyscallRelease = NewCommand[AllocInput, ReleaseOutput](Syscall{
 		Type: "Syscall.Release", Code: "SYS_RELEASE", Domain: Resource,
+		Script:      "scripts/resource.txtar",
 		Description: "Gives units of a resource that the caller holds back to the pool.",
 	})
 
 	SyscallQuery = NewQuery[ResourceQueryInput, ResourceQueryOutput](Syscall{
 		Type: "Syscall.Query", Code: "SYS_QUERY", Domain: Resource,
+		Script:      "scripts/resource.txtar",
 		Description: "Says how much of a resource is available.",
 	})
 
 	CapabilityGet = NewQuery[CapabilityGetInput, CapabilityGetOutput](Syscall{
 		Type: "Capability.Get", Domain: Resource,
+		Script:      "scripts/resource.txtar",
 		Description: "Shows a process's token, what of it is effective, and what it holds of each of its quotas. An agent sees its own and its descendants'.",
 	})
 
 	CapabilityCheck = NewQuery[CheckInput, CheckOutput](Syscall{
 		Type: "Capability.Check", Domain: Resource,
+		Script:      "scripts/resource.txtar",
 		Description: "Says whether a call would pass capability and quota now, and why not. Runs nothing. An agent asks about itself and its descendants.",
 	})
 

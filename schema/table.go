@@ -64,26 +64,31 @@ func rows() []*Syscall {
 var (
 	SyscallPing = NewQuery[PingInput, PingOutput](Syscall{
 		Type: "Syscall.Ping", Domain: Kernel, Grant: Everyone,
+		Script:      "scripts/kernel.txtar",
 		Description: "Returns the payload unchanged: shows that the kernel answers.",
 	})
 
 	SyscallEcho = NewCommand[EchoInput, EchoOutput](Syscall{
 		Type: "Syscall.Echo", Domain: Kernel, Grant: Everyone,
+		Script:      "scripts/kernel.txtar",
 		Description: "Returns the message: shows the way of a command.",
 	})
 
 	SyscallList = NewQuery[ListInput, ListOutput](Syscall{
 		Type: "Syscall.List", Domain: Kernel, Grant: Everyone,
+		Script:      "scripts/kernel.txtar",
 		Description: "Names the syscalls that the caller may call.",
 	})
 
 	SyscallDescribe = NewQuery[DescribeInput, DescribeOutput](Syscall{
 		Type: "Syscall.Describe", Aliases: []string{"Sys.Describe"}, Domain: Kernel, Grant: Everyone,
+		Script:      "scripts/kernel.txtar",
 		Description: "Describes a syscall: its kind, what it does, and the JSON Schemas of its data and of its reply's data.",
 	})
 
 	SyscallCall = NewEffect[CallInput, Value](Syscall{
 		Type: CallType, Domain: Process,
+		Script:      "scripts/process.txtar",
 		Description: "Calls a syscall by its name of the older contract, and answers what it answers. A short name needs what the syscall behind it needs, and nothing more; a path needs Syscall.Call.",
 	}, Syscall{
 		Type:        "Syscall.Called",
@@ -92,6 +97,7 @@ var (
 
 	SyscallShutdown = NewCommand[ShutdownInput, SuccessOutput](Syscall{
 		Type: "Syscall.Shutdown", Domain: Kernel, Grant: OperatorOnly, Urgent: true,
+		Script:      "scripts/shutdown.txtar",
 		Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
 	})
 )

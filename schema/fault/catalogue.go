@@ -317,7 +317,7 @@ var catalogue = map[ID]Entry{
 	DaemonLaunch:      {Kind: Unavailable, Meaning: "The kernel could not be started.", Fix: "pwosd shows the kernel's start in the foreground."},
 	DaemonHungUp:      {Kind: Unavailable, Meaning: "The kernel closed the connection before it had answered.", Fix: "See kernel.log in the runtime directory."},
 	CallTimeout:       {Kind: Timeout, Meaning: "The command's own time is over.", Fix: "Allow more with --timeout."},
-	UsageInvalid:      {Kind: InvalidInput, Meaning: "The command line is wrong.", Fix: "--help shows how it is used."},
+	UsageInvalid:      {Kind: InvalidInput, Meaning: "The command line is wrong.", Fix: "The verb's --help shows how it is used."},
 
 	// What a caller may do.
 	CapabilityDenied:       {Kind: Forbidden, Meaning: "No token of the caller allows the call.", Fix: "Grant it: pwos cap grant PID --add SYSCALL."},
