@@ -6,6 +6,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestAuthorize: the three checks of CAP 2 that need no more than a token, and who is exempt.
@@ -48,7 +49,7 @@ func TestAuthorize(t *testing.T) {
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%s: denied: %v", tt.name, err)
-		case tt.want != "" && (err == nil || err.Text() != tt.want || err.Kind != schema.Forbidden):
+		case tt.want != "" && (err == nil || err.Text() != tt.want || err.Kind != fault.Forbidden):
 			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
 		}
 	}

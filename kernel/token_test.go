@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func token(pid int64, quotas map[string]float64, expires *int64, allowed ...string) *kernel.Token {
@@ -150,7 +151,7 @@ func TestCovers(t *testing.T) {
 			switch {
 			case tt.want == "" && err != nil:
 				t.Errorf("refused: %v", err)
-			case tt.want != "" && (err == nil || err.Text() != tt.want || err.Kind != schema.Forbidden):
+			case tt.want != "" && (err == nil || err.Text() != tt.want || err.Kind != fault.Forbidden):
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})

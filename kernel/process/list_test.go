@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestList: processes by PID, and those in a state.
@@ -30,9 +31,9 @@ func TestList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, fault := row.Output().Decode([]byte(got))
-		if fault != nil {
-			t.Fatal(fault)
+		out, err := row.Output().Decode([]byte(got))
+		if err != nil {
+			t.Fatal(err)
 		}
 		var pids []int64
 		for _, p := range out.(*schema.ProcessListOutput).Processes {
@@ -42,7 +43,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%s: %v", c.data, pids)
 		}
 	}
-	if _, err := s.run(3, "Process.Get", `{"pid":6}`); err == nil || err.Kind != schema.NotFound {
+	if _, err := s.run(3, "Process.Get", `{"pid":6}`); err == nil || err.Kind != fault.NotFound {
 		t.Errorf("got %v", err)
 	}
 }

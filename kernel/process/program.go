@@ -25,7 +25,7 @@ type program struct {
 	Quick  int64          `json:"quick,omitzero"`  // early ends in a row
 }
 
-// Hosted is a process whose program is to be looked after: it is alive, or its program is not known to be gone.
+// Hosted is a process whose program needs care: the process is alive, or its program is not known to have ended.
 type Hosted struct {
 	kernel.Program
 	State   string
@@ -33,7 +33,7 @@ type Hosted struct {
 	Begun   bool  // some end of its program was noted
 }
 
-// Ended reports whether the process has ended, so that all there is to do for its program is to note that it is gone.
+// Ended reports whether the process has ended, so that its program can only be noted as ended.
 func (h *Hosted) Ended() bool { return h.State == terminated }
 
 // Ran reports whether its program was last noted as running.

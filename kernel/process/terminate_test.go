@@ -76,20 +76,20 @@ func TestTerminateAuthority(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pid, target int64
-		class       schema.Class // Internal: it may
+		class       fault.Kind // Internal: it may
 		ends        []int64
 	}{
-		{1, 1, schema.Internal, []int64{4, 3, 2, 1}},
-		{1, 2, schema.Internal, []int64{4, 2}},
-		{1, 4, schema.Internal, []int64{4}},
-		{2, 4, schema.Internal, []int64{4}},
-		{4, 2, schema.Forbidden, nil},
-		{2, 3, schema.Forbidden, nil},
-		{1, 5, schema.Forbidden, nil},
-		{5, 1, schema.Forbidden, nil},
-		{1, 6, schema.NotFound, nil},
-		{0, 6, schema.NotFound, nil},
-		{0, 5, schema.Internal, []int64{5}},
+		{1, 1, fault.Internal, []int64{4, 3, 2, 1}},
+		{1, 2, fault.Internal, []int64{4, 2}},
+		{1, 4, fault.Internal, []int64{4}},
+		{2, 4, fault.Internal, []int64{4}},
+		{4, 2, fault.Forbidden, nil},
+		{2, 3, fault.Forbidden, nil},
+		{1, 5, fault.Forbidden, nil},
+		{5, 1, fault.Forbidden, nil},
+		{1, 6, fault.NotFound, nil},
+		{0, 6, fault.NotFound, nil},
+		{0, 5, fault.Internal, []int64{5}},
 	} {
 		t.Run(fmt.Sprintf("%d ends %d", c.pid, c.target), func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,7 @@ func (d *Domain) tool(call *kernel.Call, in *schema.CallInput) (*Tool, error) {
 }
 
 // arguments make the input of a tool: nothing null, one argument that, several an array of them. It is a copy: the call
-// may be gone before the tool has read it.
+// may end before the tool has read it.
 func arguments(args []schema.Value) []byte {
 	switch len(args) {
 	case 0:

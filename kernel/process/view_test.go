@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestViewFollowsPublish: others see a change when it is published, the domain at once.
@@ -80,7 +81,7 @@ func TestForgotten(t *testing.T) {
 		t.Errorf("steps for the forgotten: %+v", steps)
 	}
 	// An agent could not tell one of its origin from another's (ABI 6.4).
-	if _, err := s.run(300, "Syscall.Terminate", `{"target_pid":7}`); err == nil || err.Kind != schema.NotFound {
+	if _, err := s.run(300, "Syscall.Terminate", `{"target_pid":7}`); err == nil || err.Kind != fault.NotFound {
 		t.Errorf("an agent ends the forgotten: %v", err)
 	}
 	got, err := s.run(kernel.Operator, "Process.Get", `{"pid":7}`)
