@@ -8,6 +8,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Reasons of an end that the host does not know (PROTOCOL 5).
@@ -43,7 +44,7 @@ func (a *agent) write(ctx actor.Context, step schema.Request) {
 // noted goes on when a note is on disk. One that the full disk does not take is written again, unless the kernel ends:
 // the next start finds that it is missing.
 func (a *agent) noted(ctx actor.Context, m noted) {
-	if m.err != nil && m.err.Kind == schema.Unavailable && !a.stop.shutdown && !a.deaf {
+	if m.err != nil && m.err.Kind == fault.Unavailable && !a.stop.shutdown && !a.deaf {
 		a.postpone(ctx, firstRetry)
 		return
 	}

@@ -23,7 +23,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 	why := errNotWritten
 	if errors.Is(err, journal.ErrUncertain) {
-		why = func(*kernel.Call) *schema.Error { return errUncertain() }
+		why = func(*kernel.Call) *fault.Fault { return errUncertain() }
 	}
 	lost := a.fresh
 	a.fresh = nil
@@ -131,14 +131,14 @@ func (a *audit) stop(ctx actor.Context, err error) {
 	}
 	a.fresh, a.held = nil, nil
 	for _, b := range lost {
-		a.refuseWith(ctx, b, func(*kernel.Call) *schema.Error { return errUncertain() })
+		a.refuseWith(ctx, b, func(*kernel.Call) *fault.Fault { return errUncertain() })
 	}
 }
 
 // refuse answers b with 503: as far as anybody can see, its calls were never made, but for steps that they had taken.
 func (a *audit) refuse(ctx actor.Context, b *batch) { a.refuseWith(ctx, b, errNotWritten) }
 
-func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *schema.Error) {
+func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *fault.Fault) {
 	a.unconcluded(b)
 	b.withoutProof()
 	intent := b.outcomeOf()
@@ -151,7 +151,7 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 		switch {
 		case intent != nil:
 			call.Err = errUnrecorded(intent.calls[0].Message.Type)
-		case !owed && (call.Err == nil || call.Err.Kind != schema.Unavailable): // else it says why already
+		case !owed && (call.Err == nil || call.Err.Kind != fault.Unavailable): // else it says why already
 			call.Err = why(call)
 		}
 	}
@@ -173,12 +173,12 @@ func (a *audit) unconcluded(b *batch) {
 	}
 }
 
-func errUncertain() *schema.Error {
+func errUncertain() *fault.Fault {
 	return fault.JournalLost.New("the journal's disk failed: whether this was done shows at the kernel's next start")
 }
 
 // errNotWritten is what a call is answered whose entry cannot be written.
-func errNotWritten(call *kernel.Call) *schema.Error {
+func errNotWritten(call *kernel.Call) *fault.Fault {
 	if !call.Begun {
 		return errNoJournal()
 	}
@@ -187,11 +187,11 @@ func errNotWritten(call *kernel.Call) *schema.Error {
 }
 
 // errNoState is what a call is answered while its domain's state cannot be read from the journal.
-func errNoState() *schema.Error {
+func errNoState() *fault.Fault {
 	return fault.JournalUnavailable.New("the journal cannot be read: nothing was done; try again in a few seconds")
 }
 
-func errNoJournal() *schema.Error {
+func errNoJournal() *fault.Fault {
 	return fault.JournalUnavailable.New("the journal cannot be written: nothing was done; try again once its disk has room")
 }
 

@@ -169,7 +169,7 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pe
 func (d *domain) fail(call *kernel.Call, err error) {
 	call.Err = fault.Of(err)
 	d.kernel.keys.settle(call)
-	if call.Err.Kind == schema.Internal {
+	if call.Err.Kind == fault.Internal {
 		d.log.Error("syscall failed", "call", call, "error", err)
 	}
 }

@@ -12,10 +12,6 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Runner does what a call needs done outside the kernel, on a goroutine of its own, and returns what came of it: one JSON
-// value, or the error that the caller gets. It ends soon after ctx does.
-type Runner func(ctx context.Context, job *kernel.Job) (data []byte, err error)
-
 // Most effects that are done at a time. More wait for their turn, each on a connection of its own, which waits for its
 // answer.
 const (
@@ -33,7 +29,7 @@ var errHungUp = fault.CallCancelled.New("its connection is closed")
 // outcome; the audit log answers the call once that is on disk.
 type runs struct {
 	kernel  *Kernel
-	runners map[string]Runner
+	runners map[string]kernel.Runner
 	log     *slog.Logger
 	turns   turns
 	ending  context.Context
@@ -41,7 +37,7 @@ type runs struct {
 	alive   sync.WaitGroup
 }
 
-func newRuns(k *Kernel, runners map[string]Runner) *runs {
+func newRuns(k *Kernel, runners map[string]kernel.Runner) *runs {
 	r := &runs{kernel: k, runners: runners, log: k.log.With("component", "effects"), turns: newTurns(maxEffectsEach, maxEffects)}
 	r.ending, r.cancel = context.WithCancelCause(context.Background())
 	return r
@@ -110,7 +106,7 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 }
 
 // guarded keeps a panic of the runner the failure of its caller alone.
-func (r *runs) guarded(ctx context.Context, runner Runner, call *kernel.Call) (data []byte, err error) {
+func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.Call) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("effect panicked", "call", call, "panic", p, "stack", string(debug.Stack()))
@@ -129,7 +125,7 @@ func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *fault
 		return fault.CallCancelled.New("%s was stopped: %s", call.Message.Type, fault.Of(context.Cause(ctx)).Message)
 	}
 	shown := fault.Of(err)
-	if shown.Kind == schema.Internal {
+	if shown.Kind == fault.Internal {
 		r.log.Error("effect failed", "call", call, "error", err)
 	}
 	return shown

@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // fetches is a domain whose effects do what their URL says: hold waits until the test releases it or its caller goes, late is refused then, fail is
@@ -32,9 +33,9 @@ func (f *fetches) Decide(call *kernel.Call) (kernel.Result, error) {
 	switch in := call.Input.(type) {
 	case *schema.HTTPFetchInput:
 		if in.URL == "refused" {
-			return kernel.Result{}, schema.Errorf(schema.Forbidden, "not begun")
+			return kernel.Result{}, fault.CapabilityDenied.New("not begun")
 		}
-		return kernel.Begin(in), nil
+		return begin(in), nil
 	case *schema.EffectEnd:
 		data, err := kernel.End(call, in)
 		return kernel.Result{Data: data}, err
@@ -57,14 +58,14 @@ func (f *fetches) run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 			return nil, context.Cause(ctx)
 		}
 		if url == "late" {
-			return nil, schema.Errorf(schema.Forbidden, "not after all")
+			return nil, fault.CapabilityDenied.New("not after all")
 		}
 	case "fail":
-		return nil, fmt.Errorf("fetch: %w", schema.Errorf(schema.Upstream, "no luck"))
+		return nil, fmt.Errorf("fetch: %w", fault.HTTPUpstream.New("no luck"))
 	case "denied":
-		return nil, schema.Errorf(schema.Forbidden, "not there")
+		return nil, fault.CapabilityDenied.New("not there")
 	case "quota":
-		return nil, schema.Errorf(schema.QuotaExceeded, "no more")
+		return nil, fault.ResourceQuota.New("no more")
 	case "panic":
 		panic(internals)
 	case "junk":
@@ -317,4 +318,9 @@ func TestEffectsEnd(t *testing.T) {
 		c.send(fetchOf("2", "a"))
 		says(t, c, "2", "503", "shutting down")
 	})
+}
+
+// begin is the result of an intent.
+func begin(do any) kernel.Result {
+	return kernel.Result{Data: []byte(`{"begun":true}`), Effect: &kernel.Work{Run: do}}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // fake is a domain that does what the first word of a Syscall.Echo's message asks for:
@@ -53,7 +54,7 @@ func (f *fake) Decide(call *kernel.Call) (kernel.Result, error) {
 	case "fail":
 		return kernel.Result{}, errors.New(internals)
 	case "refuse":
-		return kernel.Result{}, schema.Errorf(schema.Conflict, "refused")
+		return kernel.Result{}, fault.MemoryChanged.New("refused")
 	case "panic":
 		panic(internals)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // newCall returns the call that a reader makes of an echo from the named connection.
@@ -33,7 +34,7 @@ func sendTo(t tb, feed *actors.Feed, item string) {
 	call := newCall(t, "feed", said)
 	switch {
 	case item == "fault":
-		call.Err = schema.Errorf(schema.SchemaViolation, "fault")
+		call.Err = fault.WireSchema.New("fault")
 		feed.Send("", call)
 	case elsewhere:
 		feed.Send(other, call)

@@ -136,10 +136,10 @@ func (s *system) restore(name schema.Domain, d kernel.Domain) error {
 }
 
 // runnersOf are the runners that domains under test bring along.
-func runnersOf(domains map[schema.Domain]kernel.Domain) map[string]actors.Runner {
+func runnersOf(domains map[schema.Domain]kernel.Domain) map[string]kernel.Runner {
 	for _, d := range domains {
 		if f, ok := d.(*fetches); ok {
-			return map[string]actors.Runner{"Http.Fetch": f.run}
+			return map[string]kernel.Runner{"Http.Fetch": f.run}
 		}
 	}
 	return nil

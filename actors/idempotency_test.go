@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // keyed returns the frame with an idempotency key.
@@ -39,11 +40,11 @@ func refusing(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
 	if !ok {
 		return kernel.Result{}, false, nil
 	}
-	classes := map[string]schema.Class{
-		"403": schema.Forbidden, "409": schema.Conflict, "429": schema.QuotaExceeded, "500": schema.Internal, "503": schema.Unavailable,
+	classes := map[string]fault.Kind{
+		"403": fault.Forbidden, "409": fault.Conflict, "429": fault.QuotaExceeded, "500": fault.Internal, "503": fault.Unavailable,
 	}
 	if class, ok := classes[in.Key]; ok {
-		return kernel.Result{}, true, schema.Errorf(class, "refused after %d", len(pages))
+		return kernel.Result{}, true, &fault.Fault{Kind: class, Message: fmt.Sprintf("refused after %d", len(pages))}
 	}
 	return kernel.Result{}, false, nil
 }

@@ -40,10 +40,10 @@ type Config struct {
 	Tick       int64         // where the journal ended
 	Interval   time.Duration // of a tick; 0: the clock is moved by hand only
 	Hosting    Hosting
-	Blobs      Blobs             // nil: what does not fit a line is an error
-	Runners    map[string]Runner // by the type of the syscall whose effects they do
-	Bounds     Bounds            // of each agent; zero: none
-	Warnings   func() []string   // what the operator has to see to; nil: there is nothing
+	Blobs      Blobs                    // nil: what does not fit a line is an error
+	Runners    map[string]kernel.Runner // by the type of the syscall whose effects they do
+	Bounds     Bounds                   // of each agent; zero: none
+	Warnings   func() []string          // what the operator has to see to; nil: there is nothing
 	Log        *slog.Logger
 
 	// Restore makes the state of a domain anew from what is on disk.

@@ -54,7 +54,7 @@ func (k *Kernel) DoUntil(ctx context.Context, origin, typ string, input any) ([]
 // Act makes a call of the kernel's own in the name of pid, and has run do its effect once the intent is on disk. The effect
 // does not count among pid's effects: the caller of Act bounds how many there are. When ctx ends, so does that of run. Act
 // returns what the call was answered, after run has returned.
-func (k *Kernel) Act(ctx context.Context, pid int64, typ string, input any, run Runner) ([]byte, error) {
+func (k *Kernel) Act(ctx context.Context, pid int64, typ string, input any, run kernel.Runner) ([]byte, error) {
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
 	own := &ownRun{run: run, done: make(chan struct{})}
 	defer own.wait()
@@ -163,7 +163,7 @@ func (k *Kernel) Tick() int64 { return k.clock.now() }
 
 // ownRun is the effect of an Act. A kernel that fails may answer before it has ended.
 type ownRun struct {
-	run  Runner
+	run  kernel.Runner
 	mu   sync.Mutex
 	over bool // nobody waits any more: it must not begin
 	busy bool

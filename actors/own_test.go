@@ -42,11 +42,11 @@ func TestOwnCallThatFails(t *testing.T) {
 	t.Parallel()
 	books := newLibrary()
 	books[schema.Memory].decide = func(*kernel.Call, []string) (kernel.Result, bool, error) {
-		return kernel.Result{}, true, schema.Errorf(schema.QuotaExceeded, "enough")
+		return kernel.Result{}, true, fault.ResourceQuota.New("enough")
 	}
 	s := startWith(t, books.domains())
 	_, err := s.kernel.Do("", "Memory.Set", &schema.MemorySetInput{Key: "k", Value: schema.Value("1")})
-	if shown, ok := errors.AsType[*schema.Error](err); !ok || shown.Kind != schema.QuotaExceeded || shown.Message != "enough" {
+	if shown, ok := errors.AsType[*fault.Fault](err); !ok || shown.Kind != fault.QuotaExceeded || shown.Message != "enough" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.kernel.Do("", "No.Such", &schema.ListInput{}); err == nil {
@@ -178,7 +178,7 @@ func (connects) Decide(call *kernel.Call) (kernel.Result, error) {
 		data, err := kernel.End(call, end)
 		return kernel.Result{Data: data}, err
 	}
-	return kernel.Begin(call.Input), nil
+	return begin(call.Input), nil
 }
 
 func (connects) Apply(*kernel.Call) {}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // longReads is a domain of one query, which takes as long as the test likes where it is asked for something long.
@@ -58,7 +59,7 @@ func TestReadingHoldsUpNobody(t *testing.T) {
 			err  error
 			want string
 		}{
-			{nil, "reply"}, {schema.Errorf(schema.NotFound, "none"), "404"}, {io.ErrUnexpectedEOF, "500"}, {errors.New("oops"), "500"}, {syscall.EMFILE, "503"},
+			{nil, "reply"}, {fault.MemoryNotFound.New("none"), "404"}, {io.ErrUnexpectedEOF, "500"}, {errors.New("oops"), "500"}, {syscall.EMFILE, "503"},
 		} {
 			a.send(ask("a", "long"), ping("behind", "1"))
 			b.send(ask("b", "short"))

@@ -10,6 +10,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const reserve = 16 << 10
@@ -48,7 +49,7 @@ func TestUrgentOnAFullDisk(t *testing.T) {
 		books := newLibrary()
 		books[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if in, ok := call.Input.(*schema.TerminateInput); ok && in.TargetPID == 404 {
-				return kernel.Result{}, true, schema.Errorf(schema.NotFound, "no such process")
+				return kernel.Result{}, true, fault.MemoryNotFound.New("no such process")
 			}
 			return kernel.Result{}, false, nil
 		}

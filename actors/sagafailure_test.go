@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestStepFails shows that a call whose step fails fails as well, and is not applied; what follows it is.
@@ -21,8 +22,8 @@ func TestStepFails(t *testing.T) {
 		err    error
 		code   string
 	}{
-		{"elsewhere", schema.Ipc, "Ipc.Open", schema.Errorf(schema.Conflict, "refused"), "409"},
-		{"its own", schema.Process, "Process.Prepare", schema.Errorf(schema.Conflict, "refused"), "409"},
+		{"elsewhere", schema.Ipc, "Ipc.Open", fault.MemoryChanged.New("refused"), "409"},
+		{"its own", schema.Process, "Process.Prepare", fault.MemoryChanged.New("refused"), "409"},
 		{"a panic", schema.Capability, "Capability.Endow", nil, "500"},
 	}
 	for _, test := range tests {

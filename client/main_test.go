@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -92,19 +93,18 @@ func answerSome(conn *unixsock.Conn, n int) {
 		if err != nil && !tooLong {
 			return
 		}
-		m, fault := schema.Decode(line, schema.OsMessage)
+		m, refused := schema.Decode(line, schema.OsMessage)
 		if tooLong {
-			fault = schema.TooLong(conn.LineLimit())
+			refused = schema.TooLong(conn.LineLimit())
 		}
 		st := stamps.Next(time.Now())
 		var out []byte
 		switch {
-		case fault != nil:
-			out = schema.AppendError(nil, &m, fault, &st)
+		case refused != nil:
+			out = schema.AppendError(nil, &m, refused, &st)
 		case m.Type == "No.Such":
-			fault = schema.Errorf(schema.UnknownSyscall, "no such syscall")
-			fault.Cause = schema.Errorf(schema.NotFound, "nobody registered it")
-			out = schema.AppendError(nil, &m, fault, &st)
+			unknown := fault.WireUnknownSyscall.New("no such syscall").Because(fault.MemoryNotFound.New("nobody registered it"))
+			out = schema.AppendError(nil, &m, unknown, &st)
 		case m.Kind == schema.KindEvent:
 			continue
 		default:

@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // alone makes calls without a daemon, on a state of its own.
@@ -62,8 +63,7 @@ func TestOnce(t *testing.T) {
 		t.Errorf("%s, %v", data, err)
 	}
 	for name, code := range map[string]int{"nothing": 404, "echo": 422} {
-		var fault *schema.Error
-		if data, err := a.call(t.Context(), name); !errors.As(err, &fault) || fault.Code() != code || data != nil {
+		if data, err := a.call(t.Context(), name); fault.Of(err).Code() != code || data != nil {
 			t.Errorf("%s: %s, %v", name, data, err)
 		}
 	}
@@ -83,9 +83,8 @@ func TestOnceWaits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		data, err := a.call(ctx, "receive", `1`, `{"wait_ms":30000,"pid":1}`)
 		cancel()
-		var fault *schema.Error
 		switch {
-		case errors.As(err, &fault) && fault.Kind == schema.Unavailable:
+		case errors.Is(err, fault.Unavailable):
 			return
 		case errors.Is(err, context.DeadlineExceeded) && patience < time.Minute: // before the kernel was there
 		default:

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/effect/tool"
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -91,12 +91,19 @@ func (p *promptware) trusts(key sshauth.PublicKey, now time.Time) error {
 	return err
 }
 
-// runners are what does the effects of syscalls outside the kernel, by the syscall's type.
-func (d *Daemon) runners() map[string]actors.Runner {
-	return map[string]actors.Runner{
-		"Http.Fetch":         d.state.web.Fetch,
-		"Kernel.Ingest":      d.promptware.ingests.Ingest,
-		"FileSystem.Hydrate": d.promptware.ingests.Hydrate,
-		schema.CallType:      d.promptware.tools.Call,
+// runners are what does the effects of syscalls outside the kernel, by the syscall's type. An effect without one is a bug, which
+// every start shows.
+func (d *Daemon) runners() map[string]kernel.Runner {
+	runners := map[string]kernel.Runner{
+		schema.HTTPFetch.Type:         kernel.Run(d.state.web.Fetch),
+		schema.KernelIngest.Type:      kernel.Run(d.promptware.ingests.Ingest),
+		schema.FileSystemHydrate.Type: kernel.Run(d.promptware.ingests.Hydrate),
+		schema.SyscallCall.Type:       kernel.Run(d.promptware.tools.Call),
 	}
+	for _, row := range schema.Syscalls() {
+		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {
+			panic("nothing runs the effect " + row.Type)
+		}
+	}
+	return runners
 }

@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"bytes"
-
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -20,19 +18,7 @@ type Work struct {
 }
 
 // begun is the outcome of an intent, which nobody but the journal sees.
-var begun = []byte(`{"begun":true}`)
-
-// Begin is the Result of a call that has nothing decided but that its runner is to do what do says.
-func Begin(do any) Result { return Result{Data: begun, Effect: &Work{Run: do}} }
-
-// End answers the end of an effect that has nothing to add to what its runner returned.
-func End(_ *Call, in *schema.EffectEnd) (schema.Value, error) {
-	data, err := in.Result()
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Clone(data), nil
-}
+var begun = schema.Value(`{"begun":true}`)
 
 // Program is what a process runs, and what its earlier ends count for.
 type Program struct {

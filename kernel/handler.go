@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -14,7 +15,6 @@ type Handler struct {
 	row    *schema.Syscall
 	decide func(*Call) (Result, error)
 	apply  func(*Entry, any) // nil: nothing changes
-	run    Runner            // of an effect; nil: it is handed over with the call
 }
 
 // Entry is a command as the journal has it: all that a state may be made of. It is the same at a replay.
@@ -75,28 +75,39 @@ func Question[In, Out any](row schema.Question[In, Out], decide func(*Call, *In)
 	return Handler{row: row.Syscall, decide: deciding(decide, encoder[Out]())}
 }
 
-// Effect binds an effect to the function that decides what is to be done, and to that which does it, off the actor, once the
-// intent is on disk. The row's End is bound for itself, with [End] where there is nothing to add.
-func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In) (*Do, error), run func(context.Context, *Job, *Do) (Out, error)) Handler {
-	h := Handler{row: row.Syscall}
-	h.decide = deciding(func(call *Call, in *In) (schema.Value, error) {
+// Effect binds an effect to the function that decides what is to be done. What does it is the runner of the row, see [Run]. The
+// row's End is bound for itself, with [End] where there is nothing to add.
+func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In) (*Do, error)) Handler {
+	intent := func(call *Call, in *In) (schema.Value, error) {
 		do, err := decide(call, in)
-		if err == nil {
-			call.Begin(&Work{Run: do})
+		if err != nil {
+			return nil, err
 		}
-		return begun, err
-	}, func(v schema.Value) ([]byte, error) { return v, nil })
-	if run != nil {
-		encode := encoder[Out]()
-		h.run = func(ctx context.Context, job *Job) ([]byte, error) {
-			out, err := run(ctx, job, job.Do.(*Do))
-			if err != nil {
-				return nil, err
-			}
-			return encode(out)
-		}
+		call.result.Effect = &Work{Run: do}
+		return begun, nil
 	}
-	return h
+	return Handler{row: row.Syscall, decide: deciding(intent, encoder[schema.Value]())}
+}
+
+// End decides the end of an effect that has nothing to add to what its runner says.
+func End(_ *Call, in *schema.EffectEnd) (schema.Value, error) {
+	data, failure := in.Result()
+	if failure != nil {
+		return nil, failure
+	}
+	return bytes.Clone(data), nil
+}
+
+// Run is the runner of an effect whose handler decides a Do: run returns what its end is to be told.
+func Run[Do, Done any](run func(context.Context, *Job, *Do) (Done, error)) Runner {
+	encode := encoder[Done]()
+	return func(ctx context.Context, job *Job) ([]byte, error) {
+		done, err := run(ctx, job, job.Do.(*Do))
+		if err != nil {
+			return nil, err
+		}
+		return encode(done)
+	}
 }
 
 func deciding[In, Out any](decide func(*Call, *In) (Out, error), encode func(Out) ([]byte, error)) func(*Call) (Result, error) {
@@ -137,7 +148,7 @@ func encoder[Out any]() func(Out) ([]byte, error) {
 }
 
 // Handlers answer the calls of one domain: each row that the table has for it is bound to one handler. A domain embeds them, and
-// has Decide, Apply and Runner by that.
+// has Decide and Apply by that.
 type Handlers struct {
 	byRow map[*schema.Syscall]*Handler
 }
@@ -187,14 +198,6 @@ func (h *Handlers) Apply(call *Call) {
 		Meta: &call.Message.Meta, Data: call.Data,
 	}
 	bound.apply(&call.entry, call.Input)
-}
-
-// Runner returns what does the effects of a row, nil where it is handed over with the call.
-func (h *Handlers) Runner(row *schema.Syscall) Runner {
-	if bound := h.byRow[row]; bound != nil {
-		return bound.run
-	}
-	return nil
 }
 
 // Step has a command of the kernel's own take effect before the call itself is applied. Several do in the order in which they

@@ -25,10 +25,9 @@ func clockHandlers() []kernel.Handler {
 // httpHandlers are those of a domain of two rows.
 func httpHandlers(
 	decide func(*kernel.Call, *schema.HTTPFetchInput) (*string, error), apply func(*kernel.Entry, *schema.EffectEnd),
-	run func(context.Context, *kernel.Job, *string) (schema.HTTPFetchOutput, error),
 ) []kernel.Handler {
 	end := func(*kernel.Call, *schema.EffectEnd) (schema.Value, error) { return schema.Value(`1.0`), nil }
-	return []kernel.Handler{kernel.Effect(schema.HTTPFetch, decide, run), kernel.Step(schema.HTTPFetch.End, end, apply)}
+	return []kernel.Handler{kernel.Effect(schema.HTTPFetch, decide), kernel.Step(schema.HTTPFetch.End, end, apply)}
 }
 
 // TestBindRefuses: a domain whose handlers and rows do not match cannot be made.
@@ -36,7 +35,7 @@ func TestBindRefuses(t *testing.T) {
 	t.Parallel()
 	unlisted := schema.NewQuery[schema.ClockGetInput, schema.ClockOutput](schema.Syscall{Type: "Clock.Unlisted", Domain: schema.Http})
 	get := func(*kernel.Call, *schema.ClockGetInput) (out schema.ClockOutput, err error) { return out, err }
-	all := httpHandlers(nil, nil, nil)
+	all := httpHandlers(nil, nil)
 	for name, test := range map[string]struct {
 		handlers []kernel.Handler
 		says     string
@@ -75,20 +74,19 @@ func TestHandlers(t *testing.T) {
 				return &in.URL, nil
 			}
 		},
-		func(e *kernel.Entry, in *schema.EffectEnd) { applied = append(applied, *e) },
-		func(_ context.Context, job *kernel.Job, do *string) (schema.HTTPFetchOutput, error) {
-			if *do == "fails" {
-				return schema.HTTPFetchOutput{}, refused
-			}
-			return schema.HTTPFetchOutput{Status: job.PID}, nil
-		})...)
+		func(e *kernel.Entry, in *schema.EffectEnd) { applied = append(applied, *e) })...)
 
 	intent := &kernel.Call{Syscall: schema.HTTPFetch.Syscall, Input: &schema.HTTPFetchInput{URL: "u"}}
 	result, err := handlers.Decide(intent)
 	if err != nil || result.Effect == nil || *result.Effect.Run.(*string) != "u" || len(result.Steps) != 1 || result.Steps[0] != step {
 		t.Errorf("an effect: %+v, %v", result, err)
 	}
-	run := handlers.Runner(schema.HTTPFetch.Syscall)
+	run := kernel.Run(func(_ context.Context, job *kernel.Job, do *string) (schema.HTTPFetchOutput, error) {
+		if *do == "fails" {
+			return schema.HTTPFetchOutput{}, refused
+		}
+		return schema.HTTPFetchOutput{Status: job.PID}, nil
+	})
 	if data, err := run(t.Context(), &kernel.Job{Do: result.Effect.Run, PID: 7}); err != nil || !strings.Contains(string(data), `"status":7`) {
 		t.Errorf("run: %s, %v", data, err)
 	}
@@ -119,7 +117,7 @@ func TestHandlers(t *testing.T) {
 // TestParkedHasNoReply: a call that waits has no outcome yet.
 func TestParkedHasNoReply(t *testing.T) {
 	t.Parallel()
-	handlers := kernel.Bind(schema.Http, httpHandlers(nil, nil, nil)[0], kernel.Step(schema.HTTPFetch.End,
+	handlers := kernel.Bind(schema.Http, httpHandlers(nil, nil)[0], kernel.Step(schema.HTTPFetch.End,
 		func(call *kernel.Call, _ *schema.EffectEnd) (schema.Value, error) {
 			if !call.Final {
 				call.Park(time.Second)

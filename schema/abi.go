@@ -110,7 +110,7 @@ func UserSpace(name string) bool { return strings.Contains(name, "/") }
 // argument out. A name that is not the kernel's is UnknownSyscall; arguments that are missing, too many, or given twice are
 // InvalidInput. What else the data must be is checked by the syscall itself, and so is the capability of the caller: there is
 // no other check for who comes this way.
-func ShortCall(name string, args []Value) (typ string, data []byte, err *Error) {
+func ShortCall(name string, args []Value) (typ string, data []byte, err *fault.Fault) {
 	rows := abi().byName[name]
 	if len(rows) == 0 {
 		return "", nil, fault.WireUnknownSyscall.New("no such syscall: %q. Names without a slash are the kernel's, such as ping, memory and "+
@@ -128,7 +128,7 @@ func ShortCall(name string, args []Value) (typ string, data []byte, err *Error) 
 }
 
 // action finds the row that the first argument names.
-func action(rows []*ShortName, args []Value) (*ShortName, *Error) {
+func action(rows []*ShortName, args []Value) (*ShortName, *fault.Fault) {
 	known := make([]string, len(rows))
 	for i, row := range rows {
 		if len(args) > 0 && args[0][0] == '"' && string(jsontype.Unquote(args[0])) == row.Action {
@@ -140,7 +140,7 @@ func action(rows []*ShortName, args []Value) (*ShortName, *Error) {
 }
 
 // data makes the data of the syscall from its arguments.
-func (s *ShortName) data(args []Value) ([]byte, *Error) {
+func (s *ShortName) data(args []Value) ([]byte, *fault.Fault) {
 	var options Value
 	if n := len(args); n > s.Needs && args[n-1][0] == '{' {
 		options, args = args[n-1], args[:n-1]
@@ -165,7 +165,7 @@ func (s *ShortName) data(args []Value) ([]byte, *Error) {
 			add(s.Args[i], value)
 		}
 	}
-	var err *Error
+	var err *fault.Fault
 	if options != nil {
 		jsontype.Members(options, func(name, value []byte) bool {
 			if given[string(name)] {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // coming are the syscalls that short names stand for and that the table of syscalls does not have yet.
@@ -109,26 +110,26 @@ func TestShortCallRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		args  []schema.Value
-		class schema.Class
+		class fault.Kind
 		says  string
 	}{
-		{"", nil, schema.UnknownSyscall, `""`},
-		{"nothing", nil, schema.UnknownSyscall, "nothing"},
-		{"Ping", nil, schema.UnknownSyscall, "Ping"},
-		{"Syscall.Ping", nil, schema.UnknownSyscall, "Syscall.Ping"},
-		{"ping ", nil, schema.UnknownSyscall, "ping "},
-		{"os/ping", nil, schema.UnknownSyscall, "os/ping"},
-		{"./ping", nil, schema.UnknownSyscall, "./ping"},
-		{"ping", nil, schema.InvalidInput, "payload"},
-		{"ping", raws(`1`, `2`), schema.InvalidInput, "2 values"},
-		{"list", raws(`1`), schema.InvalidInput, "no arguments"},
-		{"memory", nil, schema.InvalidInput, "get, set, delete, list"},
-		{"memory", raws(`"drop"`), schema.InvalidInput, "get, set, delete, list"},
-		{"memory", raws(`{"action":"get"}`), schema.InvalidInput, "get, set"},
-		{"memory", raws(`"set"`, `"k"`), schema.InvalidInput, "value"},
-		{"memory", raws(`"get"`, `"k"`, `{"key":"j"}`), schema.InvalidInput, "twice"},
-		{"spawn", raws(`"a"`, `"b"`, `"c"`), schema.InvalidInput, "[intent]"},
-		{strings.Repeat("x", 5000), nil, schema.UnknownSyscall, "xxx"},
+		{"", nil, fault.UnknownSyscall, `""`},
+		{"nothing", nil, fault.UnknownSyscall, "nothing"},
+		{"Ping", nil, fault.UnknownSyscall, "Ping"},
+		{"Syscall.Ping", nil, fault.UnknownSyscall, "Syscall.Ping"},
+		{"ping ", nil, fault.UnknownSyscall, "ping "},
+		{"os/ping", nil, fault.UnknownSyscall, "os/ping"},
+		{"./ping", nil, fault.UnknownSyscall, "./ping"},
+		{"ping", nil, fault.InvalidInput, "payload"},
+		{"ping", raws(`1`, `2`), fault.InvalidInput, "2 values"},
+		{"list", raws(`1`), fault.InvalidInput, "no arguments"},
+		{"memory", nil, fault.InvalidInput, "get, set, delete, list"},
+		{"memory", raws(`"drop"`), fault.InvalidInput, "get, set, delete, list"},
+		{"memory", raws(`{"action":"get"}`), fault.InvalidInput, "get, set"},
+		{"memory", raws(`"set"`, `"k"`), fault.InvalidInput, "value"},
+		{"memory", raws(`"get"`, `"k"`, `{"key":"j"}`), fault.InvalidInput, "twice"},
+		{"spawn", raws(`"a"`, `"b"`, `"c"`), fault.InvalidInput, "[intent]"},
+		{strings.Repeat("x", 5000), nil, fault.UnknownSyscall, "xxx"},
 	} {
 		typ, data, fault := schema.ShortCall(c.name, c.args)
 		if fault == nil || fault.Kind != c.class || !strings.Contains(fault.Message, c.says) || len(fault.Message) > 1024 {
@@ -203,9 +204,9 @@ func TestJSONRPC(t *testing.T) {
 		`{"jsonrpc":"2.0","result":{"a":1.0},"id":1}`: schema.AppendRPCResult(nil, []byte(`{"a":1.0}`)),
 		`{"jsonrpc":"2.0","result":null,"id":1}`:      schema.AppendRPCResult(nil, nil),
 		`{"jsonrpc":"2.0","error":{"code":-32601,"message":"no such syscall","data":{"code":404,"message":"no such syscall"}},"id":1}`: schema.AppendRPCError(
-			nil, schema.Errorf(schema.UnknownSyscall, "no such syscall")),
+			nil, fault.WireUnknownSyscall.New("no such syscall")),
 		`{"jsonrpc":"2.0","error":{"code":-32000,"message":"a","data":{"code":502,"message":"a","cause":{"code":504,"message":"\"b\""}}},"id":1}`: schema.AppendRPCError(
-			nil, &schema.Error{Kind: schema.Upstream, Message: "a", Cause: schema.Errorf(schema.Timeout, `"b"`)}),
+			nil, &fault.Fault{Kind: fault.Upstream, Message: "a", Cause: fault.HTTPTimeout.New(`"b"`)}),
 	} {
 		if string(got) != want+"\n" || !schema.Valid(got) {
 			t.Errorf("%s\nwant %s", got, want)
@@ -216,16 +217,16 @@ func TestJSONRPC(t *testing.T) {
 // TestRPCCode: each class of error has the code of PROTOCOL 8.
 func TestRPCCode(t *testing.T) {
 	t.Parallel()
-	special := map[schema.Class]int{
-		schema.InvalidJSON: schema.RPCParse, schema.UnknownSyscall: schema.RPCMethod,
-		schema.InvalidInput: schema.RPCParams, schema.SchemaViolation: schema.RPCParams,
+	special := map[fault.Kind]int{
+		fault.InvalidJSON: schema.RPCParse, fault.UnknownSyscall: schema.RPCMethod,
+		fault.InvalidInput: schema.RPCParams, fault.SchemaViolation: schema.RPCParams,
 	}
-	for class := schema.Internal; class <= schema.Insufficient; class++ {
+	for class := fault.Internal; class <= fault.Insufficient; class++ {
 		want, ok := special[class]
 		if !ok {
 			want = schema.RPCFailure
 		}
-		if got := schema.RPCCode(schema.Errorf(class, "x")); got != want {
+		if got := schema.RPCCode(&fault.Fault{Kind: class}); got != want {
 			t.Errorf("class %d: %d, want %d", class, got, want)
 		}
 	}

@@ -19,12 +19,12 @@ type BlobPointer struct {
 
 // DecodeBlobPointer reads one JSON value as a BlobPointer. Unknown members, members that are no strings and pointers
 // that are not valid are InvalidInput errors; field is the member that holds the pointer, for the message.
-func DecodeBlobPointer(raw []byte, field string) (BlobPointer, *Error) {
+func DecodeBlobPointer(raw []byte, field string) (BlobPointer, *fault.Fault) {
 	var p BlobPointer
 	if !Valid(raw) || raw[jsontype.SkipSpace(raw, 0)] != '{' {
 		return p, jsontype.Invalid(field, "must be an object with a scheme and a path")
 	}
-	var err *Error
+	var err *fault.Fault
 	jsontype.Members(raw, func(name, value []byte) bool {
 		dst := p.member(string(name))
 		switch {
@@ -61,7 +61,7 @@ func (p *BlobPointer) member(name string) *string {
 
 // validate checks what each scheme needs. It decides nothing about access: whether a file may be read is for who
 // reads it.
-func (p *BlobPointer) validate(field string) *Error {
+func (p *BlobPointer) validate(field string) *fault.Fault {
 	if p.Path == "" {
 		return jsontype.Invalid(field+".path", "must be a non-empty string")
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // MESSAGE D #10, MESSAGE 4.3.2: the pointers that there are, and their canonical form.
@@ -118,7 +119,7 @@ func TestDecodeBlobPointerRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatalf("decoded as %+v", p)
 			}
-			if err.Kind != schema.InvalidInput || err.Field != tc.field || !strings.HasPrefix(err.Message, "Invalid input: "+tc.field+" "+tc.message) {
+			if err.Kind != fault.InvalidInput || err.Field != tc.field || !strings.HasPrefix(err.Message, "Invalid input: "+tc.field+" "+tc.message) {
 				t.Errorf("class %d at %q: %s", err.Kind, err.Field, err.Message)
 			}
 			if strings.Contains(err.Message, secret) {
@@ -152,7 +153,7 @@ func FuzzBlobPointer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		p, err := schema.DecodeBlobPointer(raw, "ref")
 		if err != nil {
-			if err.Kind != schema.InvalidInput || !strings.HasPrefix(err.Field, "ref") {
+			if err.Kind != fault.InvalidInput || !strings.HasPrefix(err.Field, "ref") {
 				t.Fatalf("%+v", err)
 			}
 			return

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // corpusCase is one text of testdata/json-corpus; testdata/README.md says what it means.
@@ -93,7 +94,7 @@ func checkVerdict(t *testing.T, d schema.Dialect, frame, data string, accept boo
 	t.Helper()
 	m, err := schema.Decode([]byte(frame), d)
 	if !accept {
-		if err == nil || err.Kind != schema.InvalidJSON || err.Code() != 400 || err.EventCode() != "INVALID_JSON" {
+		if err == nil || err.Kind != fault.InvalidJSON || err.Code() != 400 || err.EventCode() != "INVALID_JSON" {
 			t.Errorf("Decode(%q) = %v, want Invalid JSON", frame, err)
 		}
 		return

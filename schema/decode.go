@@ -18,7 +18,7 @@ const MaxDepth = jsontype.MaxDepth
 // Decode reads one frame, without its line ending. It refuses what is not strict JSON (InvalidJSON) and what is not
 // an envelope of its dialect (SchemaViolation); fallback is the dialect to answer in where the frame shows none.
 // With an error the Message holds what could be read of dialect, type, id and correlation.
-func Decode(line []byte, fallback Dialect) (Message, *Error) {
+func Decode(line []byte, fallback Dialect) (Message, *fault.Fault) {
 	m := Message{Dialect: fallback}
 	var frame jsontype.Object
 	if frame.Scan(line) {
@@ -75,7 +75,7 @@ func (e *envelope) take(name, value []byte) {
 	}
 }
 
-func (m *Message) decodeEnvelope(e *envelope) *Error {
+func (m *Message) decodeEnvelope(e *envelope) *fault.Fault {
 	kind, typ, data := e.kind, e.typ, e.data
 	switch {
 	case e.kind != nil:
@@ -105,7 +105,7 @@ func (m *Message) decodeEnvelope(e *envelope) *Error {
 	return metaFault
 }
 
-func (m *Message) decodeKind(raw []byte, member string) *Error {
+func (m *Message) decodeKind(raw []byte, member string) *fault.Fault {
 	if raw == nil {
 		return violation(member, "missing required field: %s", member)
 	}
@@ -133,7 +133,7 @@ func readType(raw []byte) string {
 	return ""
 }
 
-func typeFault(raw []byte, member string) *Error {
+func typeFault(raw []byte, member string) *fault.Fault {
 	if raw == nil {
 		return violation(member, "missing required field: %s", member)
 	}
@@ -162,4 +162,9 @@ func withoutValue(text string) string {
 		return before + rest[end+1:]
 	}
 	return text
+}
+
+// violation is an envelope fault at the named member (PROTOCOL 3: the message begins "Schema validation failed:").
+func violation(field, format string, args ...any) *fault.Fault {
+	return fault.WireSchema.New("Schema validation failed: "+format, args...).At(field)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // secret stands for a value that no message may repeat (MESSAGE 8.2 #2, EVENT 8.2 #2-#3).
@@ -84,7 +85,7 @@ func TestDecodeEnvelopeFaults(t *testing.T) {
 			if err == nil {
 				t.Fatalf("decoded as %+v", m)
 			}
-			if err.Kind != schema.SchemaViolation || err.Code() != 422 || err.EventCode() != "SCHEMA_VIOLATION" {
+			if err.Kind != fault.SchemaViolation || err.Code() != 422 || err.EventCode() != "SCHEMA_VIOLATION" {
 				t.Errorf("class %d, codes %d and %s", err.Kind, err.Code(), err.EventCode())
 			}
 			if want := "Schema validation failed: " + in(d, tc.message); err.Message != want {
@@ -112,7 +113,7 @@ func TestDecodeRefusesWhatIsNoObject(t *testing.T) {
 	for _, frame := range []string{`[]`, ` [1]`, `null`, `true`, `"kind"`, `1`, "\t\"x\"\r", `[{"kind":"query"}]`} {
 		for _, d := range dialects {
 			m, err := schema.Decode([]byte(frame), d)
-			if err == nil || err.Kind != schema.SchemaViolation || err.Field != "" ||
+			if err == nil || err.Kind != fault.SchemaViolation || err.Field != "" ||
 				err.Message != "Schema validation failed: the message must be a JSON object" {
 				t.Errorf("Decode(%q) = %+v, %v", frame, m, err)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // depth returns how many arrays and objects the valid text opens at once.
@@ -30,8 +31,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(c.text), true)
 	}
 	for _, d := range dialects {
-		for _, fault := range append(envelopeFaults(), metadataFaults()...) {
-			f.Add([]byte(in(d, fault.frame)), d == schema.OsEvent)
+		for _, err := range append(envelopeFaults(), metadataFaults()...) {
+			f.Add([]byte(in(d, err.frame)), d == schema.OsEvent)
 		}
 	}
 	f.Add([]byte(ping(schema.OsEvent, strings.Repeat("[", 63)+strings.Repeat("]", 63))), false)
@@ -42,7 +43,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		m, err := schema.Decode(line, fallback)
 		strict := jsontext.Value(line).IsValid() && depth(line) <= schema.MaxDepth
-		if strict != schema.Valid(line) || strict == (err != nil && err.Kind == schema.InvalidJSON) {
+		if strict != schema.Valid(line) || strict == (err != nil && err.Kind == fault.InvalidJSON) {
 			t.Fatalf("strict JSON: %t, Valid: %t, Decode: %v", strict, schema.Valid(line), err)
 		}
 		checkLongWay(t, line, fallback, &m, err)
@@ -53,8 +54,8 @@ func FuzzDecode(f *testing.F) {
 		if !schema.ValidType(m.Type) || m.Kind.String() == "" || !schema.Valid(m.Data) || m.Meta.Present && m.Meta.ID == "" || m.Meta.Timestamp < 0 {
 			t.Fatalf("decoded %+v", m)
 		}
-		if _, _, fault := m.Request(); fault != nil {
-			checkFault(t, &m, fault)
+		if _, _, err := m.Request(); err != nil {
+			checkFault(t, &m, err)
 		}
 		if bytes.IndexByte(m.Data, '\n') >= 0 {
 			return // not from a line reader
@@ -76,10 +77,10 @@ func FuzzDecode(f *testing.F) {
 
 // checkLongWay: a frame of plain JSON is read in a way of its own. One more member, which no envelope has and whose name has an
 // escape, has the library read it, and makes no difference.
-func checkLongWay(t *testing.T, line []byte, fallback schema.Dialect, m *schema.Message, fault *schema.Error) {
+func checkLongWay(t *testing.T, line []byte, fallback schema.Dialect, m *schema.Message, err *fault.Fault) {
 	t.Helper()
 	members, ok := bytes.CutPrefix(bytes.TrimLeft(line, " \t\r\n"), []byte("{"))
-	if !ok || fault != nil && fault.Kind == schema.InvalidJSON || bytes.HasPrefix(bytes.TrimSpace(members), []byte("}")) {
+	if !ok || err != nil && err.Kind == fault.InvalidJSON || bytes.HasPrefix(bytes.TrimSpace(members), []byte("}")) {
 		return
 	}
 	long := append([]byte(`{"\u006cong":0,`), members...)
@@ -90,20 +91,20 @@ func checkLongWay(t *testing.T, line []byte, fallback schema.Dialect, m *schema.
 	if diff := cmp.Diff(*m, got); diff != "" {
 		t.Fatalf("%s (-short way +long way):\n%s", line, diff)
 	}
-	if diff := cmp.Diff(fault, longFault); diff != "" {
+	if diff := cmp.Diff(err, longFault); diff != "" {
 		t.Fatalf("%s (-short way +long way):\n%s", line, diff)
 	}
 }
 
-func checkFault(t *testing.T, m *schema.Message, err *schema.Error) {
+func checkFault(t *testing.T, m *schema.Message, err *fault.Fault) {
 	t.Helper()
 	if err.Message == "" || err.Code() < 400 || err.Code() > 599 || err.EventCode() == "" {
 		t.Fatalf("%+v", err)
 	}
 	answer := schema.AppendError(nil, m, err, stampOf(schema.Proof{}))
 	checkLine(t, answer)
-	got, fault := schema.Decode(answer, m.Dialect)
-	if fault != nil || got.Dialect != m.Dialect || got.Kind != schema.KindError || got.Meta.Causation != m.Meta.ID || got.Meta.Correlation != m.Meta.Correlation {
-		t.Fatalf("answer %s: %v", answer, fault)
+	got, err := schema.Decode(answer, m.Dialect)
+	if err != nil || got.Dialect != m.Dialect || got.Kind != schema.KindError || got.Meta.Causation != m.Meta.ID || got.Meta.Correlation != m.Meta.Correlation {
+		t.Fatalf("answer %s: %v", answer, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // MESSAGE 4.3.3 #2, MESSAGE C #1, EVENT 4.3.3 #2, BRIDGE 4.2.2 #2-#3, BRIDGE 4.6.1 #1: what is not strict JSON is 400 or
@@ -55,7 +56,7 @@ func TestDecodeSyntaxFaults(t *testing.T) {
 				if err == nil {
 					t.Fatalf("decoded as %+v", m)
 				}
-				if err.Kind != schema.InvalidJSON || err.Code() != 400 || err.EventCode() != "INVALID_JSON" || err.Field != "" {
+				if err.Kind != fault.InvalidJSON || err.Code() != 400 || err.EventCode() != "INVALID_JSON" || err.Field != "" {
 					t.Errorf("class %d, codes %d and %s, field %q", err.Kind, err.Code(), err.EventCode(), err.Field)
 				}
 				if !strings.HasPrefix(err.Message, "Invalid JSON: ") || !strings.Contains(err.Message, tc.message) {
@@ -124,7 +125,7 @@ func TestDecodeDepth(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || err.Kind != schema.InvalidJSON || err.Message != "Invalid JSON: nested deeper than 64 levels" {
+			if err == nil || err.Kind != fault.InvalidJSON || err.Message != "Invalid JSON: nested deeper than 64 levels" {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -162,7 +163,7 @@ func TestDecodeManyMembers(t *testing.T) {
 				strings.Replace(ping(schema.OsMessage, "1"), "{", "{"+tc.members+",", 1),
 			} {
 				_, err := schema.Decode([]byte(line), schema.OsMessage)
-				if strict := err == nil || err.Kind != schema.InvalidJSON; strict != tc.strict {
+				if strict := err == nil || err.Kind != fault.InvalidJSON; strict != tc.strict {
 					t.Errorf("%s: %v, want strict JSON: %t", line, err, tc.strict)
 				}
 			}

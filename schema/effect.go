@@ -1,5 +1,7 @@
 package schema
 
+import "github.com/promptware-os/pwos/schema/fault"
+
 // EffectEnd is the data of the command that ends what a call had done outside the kernel: an Outcome of the syscall table.
 type EffectEnd struct {
 	Intent  int64  `json:"intent" keep:"always" min:"0" doc:"Entry of the journal that the call is."`
@@ -25,7 +27,7 @@ func EndOf(m *Message) *EffectEnd {
 }
 
 // Result is what the runner returned: data, or the error that its caller is to get.
-func (in *EffectEnd) Result() ([]byte, *Error) {
+func (in *EffectEnd) Result() ([]byte, *fault.Fault) {
 	outcome, fault := DecodeOutcome(in.Outcome)
 	if fault != nil {
 		return nil, fault

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestOutcomesOfTheTable: a syscall with an effect is a command that is alone on its connection, and what ends it is a command
@@ -36,7 +37,7 @@ func TestOutcomesOfTheTable(t *testing.T) {
 // TestEffectEnd: what a runner returned comes back out of the journal as it went in.
 func TestEffectEnd(t *testing.T) {
 	t.Parallel()
-	refused := &schema.Error{Kind: schema.Upstream, Message: "no", Cause: &schema.Error{Kind: schema.Timeout, Message: "late"}}
+	refused := &fault.Fault{Kind: fault.Upstream, Message: "no", Cause: &fault.Fault{Kind: fault.Timeout, Message: "late"}}
 	for _, want := range []schema.Outcome{{Data: []byte(`{"a":1.50}`)}, {Err: refused}} {
 		text, err := schema.Marshal(&schema.EffectEnd{Intent: 7, Type: "Http.Fetch", Ran: true, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &want)})
 		if err != nil {

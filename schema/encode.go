@@ -41,7 +41,7 @@ func AppendEvent(dst []byte, d Dialect, typ string, data []byte, meta Metadata, 
 }
 
 // AppendError appends the error that answers req, its '\n' included (MESSAGE 4.2.5, EVENT 4.2.5).
-func AppendError(dst []byte, req *Message, e *Error, st *Stamp) []byte {
+func AppendError(dst []byte, req *Message, e *fault.Fault, st *Stamp) []byte {
 	typ := req.sent()
 	if typ == "" {
 		typ = "Validation.Failed"
@@ -54,9 +54,6 @@ func AppendError(dst []byte, req *Message, e *Error, st *Stamp) []byte {
 	}
 	return appendTail(dst, req, st, e)
 }
-
-// AppendErrorData is fault.AppendData.
-func AppendErrorData(dst []byte, e *Error) []byte { return fault.AppendData(dst, e) }
 
 func appendHead(dst []byte, d Dialect, k Kind, typ string) []byte {
 	if d == OsEvent {
@@ -84,7 +81,7 @@ func appendData(dst, data []byte) []byte {
 // appendTail ends an answer: its own id and time, what it answers, the id of its error where it is one, the approval that would
 // be needed, and the audit record that
 // proves it.
-func appendTail(dst []byte, req *Message, st *Stamp, failure *Error) []byte {
+func appendTail(dst []byte, req *Message, st *Stamp, failure *fault.Fault) []byte {
 	dst = append(dst, `,"metadata":{"id":"`...)
 	dst = append(dst, st.ID[:]...)
 	dst = append(dst, `","timestamp":`...)

@@ -19,7 +19,7 @@ func TestEncodeErrorOfEachClass(t *testing.T) {
 	for _, tc := range classes {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			e := &schema.Error{Kind: tc.class, Message: "it went wrong", Field: "metadata.id"}
+			e := &fault.Fault{Kind: tc.class, Message: "it went wrong", Field: "metadata.id"}
 			for _, d := range dialects {
 				want := map[string]any{"code": float64(tc.code), "message": "it went wrong"}
 				if d == schema.OsEvent {
@@ -38,15 +38,15 @@ func TestEncodeErrorOfEachClass(t *testing.T) {
 func TestEncodeErrorDetails(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		e    *schema.Error
+		e    *fault.Fault
 		want string
 	}{
-		"violation_of_the_whole": {&schema.Error{Kind: schema.SchemaViolation, Message: "m"}, `{"message":"m","code":"SCHEMA_VIOLATION","details":{"field":""}}`},
-		"nothing_to_say":         {&schema.Error{Kind: schema.Internal, Message: "m"}, `{"message":"m","code":"INTERNAL_ERROR"}`},
-		"field":                  {&schema.Error{Kind: schema.InvalidInput, Message: "m", Field: `a."b"`}, `{"message":"m","code":"INVALID_INPUT","details":{"field":"a.\"b\""}}`},
-		"cause":                  {&schema.Error{Kind: schema.Upstream, Message: "m", Cause: schema.Errorf(schema.Timeout, "c")}, `{"message":"m","code":"INTERNAL_ERROR","details":{"cause":{"message":"c","code":"TIMEOUT"}}}`},
+		"violation_of_the_whole": {&fault.Fault{Kind: fault.SchemaViolation, Message: "m"}, `{"message":"m","code":"SCHEMA_VIOLATION","details":{"field":""}}`},
+		"nothing_to_say":         {&fault.Fault{Kind: fault.Internal, Message: "m"}, `{"message":"m","code":"INTERNAL_ERROR"}`},
+		"field":                  {&fault.Fault{Kind: fault.InvalidInput, Message: "m", Field: `a."b"`}, `{"message":"m","code":"INVALID_INPUT","details":{"field":"a.\"b\""}}`},
+		"cause":                  {&fault.Fault{Kind: fault.Upstream, Message: "m", Cause: fault.HTTPTimeout.New("c")}, `{"message":"m","code":"INTERNAL_ERROR","details":{"cause":{"message":"c","code":"TIMEOUT"}}}`},
 		"field_and_cause": {
-			&schema.Error{Kind: schema.InvalidInput, Message: "m", Field: "f", Cause: schema.Errorf(schema.NotFound, "c")},
+			&fault.Fault{Kind: fault.InvalidInput, Message: "m", Field: "f", Cause: fault.MemoryNotFound.New("c")},
 			`{"message":"m","code":"INVALID_INPUT","details":{"field":"f","cause":{"message":"c","code":"NOT_FOUND"}}}`,
 		},
 	} {
@@ -62,7 +62,7 @@ func TestEncodeErrorApproval(t *testing.T) {
 	t.Parallel()
 	for _, d := range dialects {
 		for _, tc := range []struct {
-			e    *schema.Error
+			e    *fault.Fault
 			want bool
 		}{
 			{fault.ApprovalPending.New("m").With("approval", "q-1"), true},
@@ -79,11 +79,11 @@ func TestEncodeErrorApproval(t *testing.T) {
 // MESSAGE 4.2.6 #3-#5, MESSAGE 4.7.2 #5: causes nest.
 func TestEncodeErrorCauses(t *testing.T) {
 	t.Parallel()
-	e := &schema.Error{Kind: schema.Internal, Message: "seal", Cause: &schema.Error{
-		Kind: schema.Upstream, Message: "vault", Cause: &schema.Error{Kind: schema.NotFound, Message: "no key"},
+	e := &fault.Fault{Kind: fault.Internal, Message: "seal", Cause: &fault.Fault{
+		Kind: fault.Upstream, Message: "vault", Cause: &fault.Fault{Kind: fault.NotFound, Message: "no key"},
 	}}
 	want := `{"code":500,"message":"seal","cause":{"code":502,"message":"vault","cause":{"code":404,"message":"no key"}}}`
-	if got := string(schema.AppendErrorData(nil, e)); got != want {
+	if got := string(fault.AppendData(nil, e)); got != want {
 		t.Errorf("OsMessage: %s", got)
 	}
 	errorData(t, schema.OsMessage, e)
@@ -91,14 +91,14 @@ func TestEncodeErrorCauses(t *testing.T) {
 
 	deep := e
 	for range 20 { // as deep as an OsEvent can carry: two levels each
-		deep = &schema.Error{Kind: schema.Internal, Message: "again", Cause: deep}
+		deep = &fault.Fault{Kind: fault.Internal, Message: "again", Cause: deep}
 	}
 	errorData(t, schema.OsMessage, deep)
 	errorData(t, schema.OsEvent, deep)
 }
 
 // errorData encodes e as an answer, checks the line, and returns its data.
-func errorData(t *testing.T, d schema.Dialect, e *schema.Error) map[string]any {
+func errorData(t *testing.T, d schema.Dialect, e *fault.Fault) map[string]any {
 	t.Helper()
 	line := schema.AppendError(nil, &schema.Message{Dialect: d, Kind: schema.KindQuery, Type: "Memory.Get"}, e, stampOf(schema.Proof{}))
 	checkLine(t, line)

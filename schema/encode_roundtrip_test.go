@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // texts are strings that are hard to write in JSON, bad UTF-8 among them.
@@ -110,9 +111,9 @@ func TestAnswerRoundTrip(t *testing.T) {
 			t.Fatal(diff)
 		}
 
-		e := &schema.Error{Kind: rapid.SampledFrom(classes).Draw(t, "class").class, Message: texts().Draw(t, "message"), Field: texts().Draw(t, "field")}
+		e := &fault.Fault{Kind: rapid.SampledFrom(classes).Draw(t, "class").class, Message: texts().Draw(t, "message"), Field: texts().Draw(t, "field")}
 		if rapid.Bool().Draw(t, "cause") {
-			e.Cause = schema.Errorf(schema.Internal, "%s", texts().Draw(t, "cause"))
+			e.Cause = fault.KernelInternal.New("%s", texts().Draw(t, "cause"))
 		}
 		line = schema.AppendError(nil, req, e, &st)
 		checkLine(t, line)

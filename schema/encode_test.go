@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // stampOf is a stamp that a golden line can name.
@@ -22,7 +23,7 @@ func TestEncodeGolden(t *testing.T) {
 	t.Parallel()
 	full := schema.Metadata{Present: true, ID: "m-1", Timestamp: 1735000000000, Correlation: "flow-1", Causation: "m-0", IdempotencyKey: "k-1"}
 	proof := schema.Proof{Seq: 12, PID: 7, Tick: 3, LatencyUS: 14}
-	failure := &schema.Error{Kind: schema.Conflict, Message: "already there"}
+	failure := &fault.Fault{Kind: fault.Conflict, Message: "already there"}
 	request := func(d schema.Dialect, m schema.Metadata) *schema.Message {
 		return &schema.Message{Dialect: d, Kind: schema.KindCommand, Type: "Memory.Set", Data: []byte(`{"key":1}`), Meta: m}
 	}

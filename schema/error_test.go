@@ -14,26 +14,26 @@ import (
 // classes is the table of PROTOCOL 3; the zero Class is the one that promises least.
 var classes = []struct {
 	name  string
-	class schema.Class
+	class fault.Kind
 	code  int
 	word  string
 }{
-	{"internal", schema.Internal, 500, "INTERNAL_ERROR"},
-	{"invalid_json", schema.InvalidJSON, 400, "INVALID_JSON"},
-	{"schema_violation", schema.SchemaViolation, 422, "SCHEMA_VIOLATION"},
-	{"line_too_long", schema.LineTooLong, 413, "LINE_TOO_LONG"},
-	{"unknown_syscall", schema.UnknownSyscall, 404, "NOT_FOUND"},
-	{"invalid_input", schema.InvalidInput, 422, "INVALID_INPUT"},
-	{"not_found", schema.NotFound, 404, "NOT_FOUND"},
-	{"unauthenticated", schema.Unauthenticated, 401, "UNAUTHORIZED"},
-	{"forbidden", schema.Forbidden, 403, "UNAUTHORIZED"},
-	{"ended", schema.Ended, 410, "CONFLICT"},
-	{"conflict", schema.Conflict, 409, "CONFLICT"},
-	{"quota_exceeded", schema.QuotaExceeded, 429, "QUOTA_EXCEEDED"},
-	{"upstream", schema.Upstream, 502, "INTERNAL_ERROR"},
-	{"timeout", schema.Timeout, 504, "TIMEOUT"},
-	{"unavailable", schema.Unavailable, 503, "UNAVAILABLE"},
-	{"insufficient", schema.Insufficient, 507, "INSUFFICIENT_RESOURCES"},
+	{"internal", fault.Internal, 500, "INTERNAL_ERROR"},
+	{"invalid_json", fault.InvalidJSON, 400, "INVALID_JSON"},
+	{"schema_violation", fault.SchemaViolation, 422, "SCHEMA_VIOLATION"},
+	{"line_too_long", fault.LineTooLong, 413, "LINE_TOO_LONG"},
+	{"unknown_syscall", fault.UnknownSyscall, 404, "NOT_FOUND"},
+	{"invalid_input", fault.InvalidInput, 422, "INVALID_INPUT"},
+	{"not_found", fault.NotFound, 404, "NOT_FOUND"},
+	{"unauthenticated", fault.Unauthenticated, 401, "UNAUTHORIZED"},
+	{"forbidden", fault.Forbidden, 403, "UNAUTHORIZED"},
+	{"ended", fault.Ended, 410, "CONFLICT"},
+	{"conflict", fault.Conflict, 409, "CONFLICT"},
+	{"quota_exceeded", fault.QuotaExceeded, 429, "QUOTA_EXCEEDED"},
+	{"upstream", fault.Upstream, 502, "INTERNAL_ERROR"},
+	{"timeout", fault.Timeout, 504, "TIMEOUT"},
+	{"unavailable", fault.Unavailable, 503, "UNAVAILABLE"},
+	{"insufficient", fault.Insufficient, 507, "INSUFFICIENT_RESOURCES"},
 	{"pending", fault.Pending, 425, "APPROVAL_PENDING"},
 }
 
@@ -41,7 +41,7 @@ var classes = []struct {
 func TestErrorCodes(t *testing.T) {
 	t.Parallel()
 	for i, tc := range classes {
-		e := schema.Errorf(tc.class, "%s", tc.name)
+		e := &fault.Fault{Kind: tc.class, Message: tc.name}
 		if e.Code() != tc.code || e.EventCode() != tc.word || e.Message != tc.name {
 			t.Errorf("%s: %d, %s, %q", tc.name, e.Code(), e.EventCode(), e.Message)
 		}
@@ -49,7 +49,7 @@ func TestErrorCodes(t *testing.T) {
 			t.Errorf("%s stands at %d", tc.name, tc.class)
 		}
 	}
-	if new(schema.Error).Code() != 500 {
+	if new(fault.Fault).Code() != 500 {
 		t.Error("a forgotten class is not internal")
 	}
 	defer func() {
@@ -57,14 +57,14 @@ func TestErrorCodes(t *testing.T) {
 			t.Error("there are more classes than this table has")
 		}
 	}()
-	schema.Errorf(schema.Class(len(classes)), "").Code()
+	(&fault.Fault{Kind: fault.Kind(len(classes))}).Code()
 }
 
 func TestErrorChain(t *testing.T) {
 	t.Parallel()
-	root := schema.Errorf(schema.NotFound, "key not found")
-	mid := &schema.Error{Kind: schema.Upstream, Message: "vault did not answer", Cause: root}
-	top := &schema.Error{Kind: schema.Internal, Message: "seal", Cause: mid}
+	root := fault.MemoryNotFound.New("key not found")
+	mid := &fault.Fault{Kind: fault.Upstream, Message: "vault did not answer", Cause: root}
+	top := &fault.Fault{Kind: fault.Internal, Message: "seal", Cause: mid}
 	if got := top.Error(); got != "seal: vault did not answer: key not found" {
 		t.Errorf("Error() = %q", got)
 	}
@@ -80,13 +80,13 @@ func TestErrorChain(t *testing.T) {
 // MESSAGE 4.7.1 #2, MESSAGE 8.2, EVENT 8.2: only what was made for a client is shown to one.
 func TestAsError(t *testing.T) {
 	t.Parallel()
-	shown := schema.Errorf(schema.Conflict, "already there")
+	shown := fault.MemoryChanged.New("already there")
 	for name, err := range map[string]error{
 		"itself":  shown,
 		"wrapped": fmt.Errorf("store key %s: %w", secret, shown),
 		"joined":  errors.Join(io.ErrClosedPipe, shown),
 	} {
-		if got := schema.AsError(err); got != shown {
+		if got := fault.Of(err); got != shown {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -95,8 +95,8 @@ func TestAsError(t *testing.T) {
 		"path":    fmt.Errorf("open /home/%s/key: %w", secret, io.EOF),
 		"nil":     nil,
 	} {
-		got := schema.AsError(err)
-		if got.Kind != schema.Internal || got.Code() != 500 || got.Cause != nil || got.Field != "" {
+		got := fault.Of(err)
+		if got.Kind != fault.Internal || got.Code() != 500 || got.Cause != nil || got.Field != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if strings.Contains(got.Error(), secret) || strings.Contains(got.Error(), "EOF") || got.Message == "" {
@@ -112,7 +112,7 @@ func TestTooLong(t *testing.T) {
 		schema.MaxLine: "16KB", schema.MaxEventLine: "1MB", 4 << 20: "4MB", 1 << 10: "1KB", 1536 << 10: "1536KB", 20_000: "20000 bytes", 16: "16 bytes",
 	} {
 		e := schema.TooLong(limit)
-		if e.Kind != schema.LineTooLong || e.Message != "Message exceeds maximum line length of "+want {
+		if e.Kind != fault.LineTooLong || e.Message != "Message exceeds maximum line length of "+want {
 			t.Errorf("TooLong(%d) = %+v", limit, e)
 		}
 	}

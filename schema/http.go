@@ -1,5 +1,7 @@
 package schema
 
+import "github.com/promptware-os/pwos/schema/fault"
+
 // Http is the domain of requests to servers elsewhere.
 const Http Domain = "http"
 
@@ -34,7 +36,7 @@ type BlobRef struct {
 func (r *BlobRef) Pointer() BlobPointer { return BlobPointer(*r) }
 
 // Valid returns what is wrong with it; field is its member's name.
-func (r *BlobRef) Valid(field string) *Error {
+func (r *BlobRef) Valid(field string) *fault.Fault {
 	p := r.Pointer()
 	return p.validate(field)
 }

@@ -3,6 +3,7 @@ package schema
 import (
 	"strconv"
 
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
@@ -15,13 +16,13 @@ const (
 )
 
 // RPCCode returns the code that a JSON-RPC response shows for e.
-func RPCCode(e *Error) int {
+func RPCCode(e *fault.Fault) int {
 	switch e.Kind {
-	case InvalidJSON:
+	case fault.InvalidJSON:
 		return RPCParse
-	case UnknownSyscall:
+	case fault.UnknownSyscall:
 		return RPCMethod
-	case InvalidInput, SchemaViolation:
+	case fault.InvalidInput, fault.SchemaViolation:
 		return RPCParams
 	}
 	return RPCFailure
@@ -40,9 +41,9 @@ func AppendRPCResult(dst, data []byte) []byte {
 
 // AppendRPCError appends the JSON-RPC 2.0 response of a call that failed, its '\n' included. The kernel's error, as OsMessage
 // shows it, is its data.
-func AppendRPCError(dst []byte, e *Error) []byte {
+func AppendRPCError(dst []byte, e *fault.Fault) []byte {
 	dst = strconv.AppendInt(append(dst, `{"jsonrpc":"2.0","error":{"code":`...), int64(RPCCode(e)), 10)
 	dst = jsontype.AppendString(append(dst, `,"message":`...), e.Message)
-	dst = AppendErrorData(append(dst, `,"data":`...), e)
+	dst = fault.AppendData(append(dst, `,"data":`...), e)
 	return append(dst, `},"id":1}`+"\n"...)
 }

@@ -20,7 +20,7 @@ const (
 var ErrLineTooLong = errors.New("line too long")
 
 // TooLong is the error that answers a line over limit bytes.
-func TooLong(limit int) *Error {
+func TooLong(limit int) *fault.Fault {
 	size := fmt.Sprintf("%d bytes", limit)
 	switch {
 	case limit%(1<<20) == 0:

@@ -1,11 +1,14 @@
 package schema
 
-import "github.com/promptware-os/pwos/schema/jsontype"
+import (
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
 
 // decode reads the metadata member of an envelope (MESSAGE 4.1.2). It reads everything that is well formed, whatever
 // the order, and returns the first fault: OsMessage requires the object, OsEvent checks it where it is there
 // (BRIDGE 4.2.1).
-func (md *Metadata) decode(raw []byte, d Dialect) *Error {
+func (md *Metadata) decode(raw []byte, d Dialect) *fault.Fault {
 	if raw == nil {
 		if d == OsEvent {
 			return nil
@@ -16,8 +19,8 @@ func (md *Metadata) decode(raw []byte, d Dialect) *Error {
 		return violation("metadata", "metadata must be an object")
 	}
 	md.Present = true
-	var first *Error
-	note := func(fault *Error) {
+	var first *fault.Fault
+	note := func(fault *fault.Fault) {
 		if first == nil {
 			first = fault
 		}
@@ -67,7 +70,7 @@ func (md *Metadata) decode(raw []byte, d Dialect) *Error {
 // maxOrigin bounds an origin, in bytes.
 const maxOrigin = 1024
 
-func readText(dst *string, raw []byte, field string) *Error {
+func readText(dst *string, raw []byte, field string) *fault.Fault {
 	if raw[0] != '"' || len(raw) == 2 {
 		return violation(field, "%s must be a non-empty string", field)
 	}

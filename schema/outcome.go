@@ -11,7 +11,7 @@ import (
 // Outcome is what the journal keeps of a call's end (PROTOCOL 7).
 type Outcome struct {
 	Data    []byte // of a command's reply
-	Err     *Error
+	Err     *fault.Fault
 	Repeats uint64 // the seq whose outcome was given again, for an idempotency key; 0: the call ran
 }
 
@@ -34,7 +34,7 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 }
 
 // DecodeOutcome reads what AppendOutcome wrote. Data aliases raw.
-func DecodeOutcome(raw []byte) (Outcome, *Error) {
+func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 	var o Outcome
 	if !ValidWithin(raw, 2*MaxDepth) || raw[0] != '{' { // what was written has to be read, be it deeper than any frame
 		return o, fault.KernelInternal.New("outcome is no JSON object")
@@ -84,7 +84,7 @@ func DecodeOutcome(raw []byte) (Outcome, *Error) {
 		return o, err
 	}
 	o.Err, f.Field, f.Details = f, field, details
-	if kind := Class(class); class > 0 && class < 256 && kind.Valid() && kind.Status() == f.Code() {
+	if kind := fault.Kind(class); class > 0 && class < 256 && kind.Valid() && kind.Status() == f.Code() {
 		f.Kind = kind
 	}
 	if id == "" {
@@ -99,9 +99,9 @@ func DecodeOutcome(raw []byte) (Outcome, *Error) {
 
 // idOfOldText returns the id of an error that was journaled before errors had ids, where a start depends on it. The texts are
 // those of the kernels that wrote such journals.
-func idOfOldText(f *Error) fault.ID {
+func idOfOldText(f *fault.Fault) fault.ID {
 	switch {
-	case f.Kind != Conflict:
+	case f.Kind != fault.Conflict:
 	case strings.HasPrefix(f.Message, "idempotency key ") && strings.HasSuffix(f.Message, " was used for another message: take a new key"):
 		return fault.IdempotencyOtherBody
 	case strings.HasPrefix(f.Message, "the first message with idempotency key ") && strings.HasSuffix(f.Message, " is still being carried out: wait for its answer"):
@@ -110,18 +110,18 @@ func idOfOldText(f *Error) fault.ID {
 	return ""
 }
 
-// DecodeErrorData reads the data of an OsMessage error, such as AppendErrorData writes.
-func DecodeErrorData(raw []byte) (*Error, *Error) {
+// DecodeErrorData reads the data of an OsMessage error, such as fault.AppendData writes.
+func DecodeErrorData(raw []byte) (*fault.Fault, *fault.Fault) {
 	if !Valid(raw) || raw[0] != '{' {
 		return nil, fault.WireInvalidInput.New("error data is no JSON object")
 	}
-	e := &Error{}
-	var fault *Error
+	e := &fault.Fault{}
+	var invalid *fault.Fault
 	jsontype.Members(raw, func(name, value []byte) bool {
 		switch string(name) {
 		case "code":
 			code, _ := jsontype.ParseInteger(value)
-			e.Kind = ClassOf(int(code))
+			e.Kind = fault.KindOf(int(code))
 			if e.Kind.Status() != int(code) && code >= 400 && code <= 599 {
 				e.Status = int(code)
 			}
@@ -130,9 +130,9 @@ func DecodeErrorData(raw []byte) (*Error, *Error) {
 				e.Message = string(jsontype.Unquote(value))
 			}
 		case "cause":
-			e.Cause, fault = DecodeErrorData(value)
+			e.Cause, invalid = DecodeErrorData(value)
 		}
-		return fault == nil
+		return invalid == nil
 	})
-	return e, fault
+	return e, invalid
 }

@@ -19,7 +19,7 @@ type Referring interface {
 const refSuffix = "Ref"
 
 // Missing is the fault of data that gives neither a member nor a reference in its place, nil where that is not so.
-func Missing(in Referring) *Error {
+func Missing(in Referring) *fault.Fault {
 	member, given, ref := in.Reference()
 	switch {
 	case given && ref != nil:
@@ -33,7 +33,7 @@ func Missing(in Referring) *Error {
 }
 
 // Inline returns data, an object, with content, one JSON value, in place of the reference to member.
-func Inline(data []byte, member string, content []byte) ([]byte, *Error) {
+func Inline(data []byte, member string, content []byte) ([]byte, *fault.Fault) {
 	content = bytes.TrimSpace(content)
 	if !Valid(content) {
 		return nil, jsontype.Invalid(member+refSuffix, "refers to what is not one JSON value: a text has to be written as a JSON string")

@@ -11,7 +11,7 @@ const answerRoom = 4 << 10
 
 // Shorten forgets what an answer on a line of at most limit bytes has no room to repeat (MESSAGE 4.3.2): of type, id and
 // correlation the longest first. It returns the fault that the first of them is, nil where all is kept.
-func (m *Message) Shorten(limit int) (first *Error) {
+func (m *Message) Shorten(limit int) (first *fault.Fault) {
 	room := max(limit, MaxLine) - answerRoom // no configuration allows shorter lines
 	// A byte takes six at most.
 	if 6*(len(m.Type)+len(m.Meta.ID)+len(m.Meta.Correlation)) <= room {
@@ -40,8 +40,8 @@ func (m *Message) Shorten(limit int) (first *Error) {
 }
 
 // Brief is e as there is room for beside what an answer repeats: cut where it quotes more than that, and without its cause.
-func Brief(e *Error) *Error {
-	return &Error{Kind: e.Kind, ID: e.ID, Message: fault.Clip(e.Text()), Field: fault.Clip(e.Field)}
+func Brief(e *fault.Fault) *fault.Fault {
+	return &fault.Fault{Kind: e.Kind, ID: e.ID, Message: fault.Clip(e.Text()), Field: fault.Clip(e.Field)}
 }
 
 // writtenLen is how many bytes s takes as a JSON string, its quotes not counted.

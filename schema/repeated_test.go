@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestAnswersFitALine: MESSAGE 4.3.2 #1. Whatever fits a line can be answered in one: what is too long to be repeated is
@@ -35,16 +36,16 @@ func TestAnswersFitALine(t *testing.T) {
 				frame = strings.NewReplacer(`"type":`, `"name":`, `"kind":`, `"type":`, `"data":`, `"payload":`).Replace(frame)
 				field = strings.Replace(c.field, "@type", "name", 1)
 			}
-			m, fault := schema.Decode([]byte(frame), d)
-			if fault != nil {
-				t.Fatalf("%s: %v", c.name, fault)
+			m, err := schema.Decode([]byte(frame), d)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
 			}
-			fault = m.Shorten(schema.MaxLine)
+			err = m.Shorten(schema.MaxLine)
 			switch {
-			case field == "" && fault != nil:
-				t.Errorf("%s: %v", c.name, fault)
-			case field != "" && (fault == nil || fault.Field != field || fault.Kind != schema.SchemaViolation):
-				t.Errorf("%s: got %+v, want a fault of %s", c.name, fault, field)
+			case field == "" && err != nil:
+				t.Errorf("%s: %v", c.name, err)
+			case field != "" && (err == nil || err.Field != field || err.Kind != fault.SchemaViolation):
+				t.Errorf("%s: got %+v, want a err of %s", c.name, err, field)
 			}
 			if kept := [3]bool{m.Type == c.typ, m.Meta.ID == c.id, m.Meta.Correlation == c.correlation}; kept != c.keep {
 				t.Errorf("%s: kept %v, want %v", c.name, kept, c.keep)
@@ -52,9 +53,9 @@ func TestAnswersFitALine(t *testing.T) {
 			stamp := schema.NewStamper().Next(time.UnixMilli(1))
 			stamp.Proof = schema.Proof{Seq: 1 << 53, PID: 1 << 53, Tick: 1 << 53, LatencyUS: 1 << 53}
 			quoting := strings.Repeat("\x01", room)
-			endless := schema.Errorf(schema.InvalidInput, "%s", quoting)
-			endless.Field, endless.Cause = quoting, schema.Errorf(schema.Internal, "%s", quoting)
-			for _, e := range []*schema.Error{schema.Errorf(schema.Internal, "%s", long(2000)), schema.Brief(endless)} {
+			endless := fault.WireInvalidInput.New("%s", quoting)
+			endless.Field, endless.Cause = quoting, fault.KernelInternal.New("%s", quoting)
+			for _, e := range []*fault.Fault{fault.KernelInternal.New("%s", long(2000)), schema.Brief(endless)} {
 				if answer := schema.AppendError(nil, &m, e, &stamp); len(answer)-1 > schema.MaxLine {
 					t.Errorf("%s: the answer has %d bytes", c.name, len(answer)-1)
 				}

@@ -9,7 +9,7 @@ import (
 // says. It refuses a reply or an error (PROTOCOL 2), a name that no row has, a command sent as a query or the other way
 // round, and data that does not fit. Of a Syscall.Call of a short name it makes the message that is behind it (ABI 4): m
 // changes, and the row and the data are that syscall's.
-func (m *Message) Request() (*Syscall, any, *Error) {
+func (m *Message) Request() (*Syscall, any, *fault.Fault) {
 	n := m.Dialect.names()
 	if m.Kind != KindCommand && m.Kind != KindQuery {
 		return nil, nil, fault.WireUnexpected.New("Schema validation failed: a client may send command, query or event, not %s", m.Kind.word(m.Dialect)).At(n.kind)
@@ -35,7 +35,7 @@ func (m *Message) Request() (*Syscall, any, *Error) {
 }
 
 // OwnRequest finds what a message asks for that the kernel itself has made: one of its own commands.
-func (m *Message) OwnRequest() (*Syscall, any, *Error) {
+func (m *Message) OwnRequest() (*Syscall, any, *fault.Fault) {
 	row, ok := Lookup(m.Type)
 	if !ok || !row.Internal {
 		return nil, nil, fault.KernelInternal.New("%s is no command of the kernel's own", fault.Clip(m.Type))
@@ -45,7 +45,7 @@ func (m *Message) OwnRequest() (*Syscall, any, *Error) {
 }
 
 // input decodes the data of a request for s.
-func (s *Syscall) decodeInput(data []byte) (any, *Error) {
+func (s *Syscall) decodeInput(data []byte) (any, *fault.Fault) {
 	in, err := s.Input().Decode(data)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // BRIDGE 4.6.2, MESSAGE 8.5 #2, MESSAGE C #3-#4, EVENT 4.7.3: what a well-formed frame can still ask for in vain. Member names are
@@ -14,28 +15,28 @@ func TestRequestRefuses(t *testing.T) {
 	const unknown = ": register a handler and retry (Syscall.List names what there is)"
 	for _, tc := range []struct {
 		name, kind, typ, data string
-		class                 schema.Class
+		class                 fault.Kind
 		field, message        string
 	}{
-		{"stray_reply", "@reply", "Syscall.Ping", `{}`, schema.SchemaViolation, "@kind", "Schema validation failed: a client may send command, query or event, not @reply"},
-		{"stray_error", "error", "Syscall.Ping", `{}`, schema.SchemaViolation, "@kind", "Schema validation failed: a client may send command, query or event, not error"},
-		{"unknown", "command", "Nobody.Home", `{}`, schema.UnknownSyscall, "", "Unsupported @type Nobody.Home" + unknown},
-		{"unknown_query", "query", "Syscall.Register", `null`, schema.UnknownSyscall, "", "Unsupported @type Syscall.Register" + unknown},
-		{"unknown_case", "query", "Syscall.PING", `{}`, schema.UnknownSyscall, "", "no syscall Syscall.PING; did you mean Syscall.Ping? Otherwise register a handler and retry (Syscall.List names what there is)"},
-		{"query_as_command", "command", "Syscall.Ping", `{"payload":1}`, schema.SchemaViolation, "@kind", "Schema validation failed: Syscall.Ping is a query, not a command"},
-		{"command_as_query", "query", "Syscall.Echo", `{"message":""}`, schema.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},
-		{"kind_before_data", "query", "Syscall.Echo", `{"message":1}`, schema.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},
-		{"data_missing_member", "query", "Syscall.Ping", `{}`, schema.InvalidInput, "payload", "Invalid input: payload is missing"},
-		{"data_null", "query", "Syscall.Ping", `null`, schema.InvalidInput, "payload", "Invalid input: payload is missing"},
-		{"data_wrong_kind", "command", "Syscall.Echo", `{"message":7}`, schema.InvalidInput, "message", "Invalid input: message must be a string"},
-		{"data_no_object", "command", "Syscall.Echo", `["` + secret + `"]`, schema.InvalidInput, "data", "Invalid input: data must be an object"},
-		{"data_string", "command", "Syscall.Echo", `"` + secret + `"`, schema.InvalidInput, "data", "Invalid input: data must be an object"},
+		{"stray_reply", "@reply", "Syscall.Ping", `{}`, fault.SchemaViolation, "@kind", "Schema validation failed: a client may send command, query or event, not @reply"},
+		{"stray_error", "error", "Syscall.Ping", `{}`, fault.SchemaViolation, "@kind", "Schema validation failed: a client may send command, query or event, not error"},
+		{"unknown", "command", "Nobody.Home", `{}`, fault.UnknownSyscall, "", "Unsupported @type Nobody.Home" + unknown},
+		{"unknown_query", "query", "Syscall.Register", `null`, fault.UnknownSyscall, "", "Unsupported @type Syscall.Register" + unknown},
+		{"unknown_case", "query", "Syscall.PING", `{}`, fault.UnknownSyscall, "", "no syscall Syscall.PING; did you mean Syscall.Ping? Otherwise register a handler and retry (Syscall.List names what there is)"},
+		{"query_as_command", "command", "Syscall.Ping", `{"payload":1}`, fault.SchemaViolation, "@kind", "Schema validation failed: Syscall.Ping is a query, not a command"},
+		{"command_as_query", "query", "Syscall.Echo", `{"message":""}`, fault.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},
+		{"kind_before_data", "query", "Syscall.Echo", `{"message":1}`, fault.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},
+		{"data_missing_member", "query", "Syscall.Ping", `{}`, fault.InvalidInput, "payload", "Invalid input: payload is missing"},
+		{"data_null", "query", "Syscall.Ping", `null`, fault.InvalidInput, "payload", "Invalid input: payload is missing"},
+		{"data_wrong_kind", "command", "Syscall.Echo", `{"message":7}`, fault.InvalidInput, "message", "Invalid input: message must be a string"},
+		{"data_no_object", "command", "Syscall.Echo", `["` + secret + `"]`, fault.InvalidInput, "data", "Invalid input: data must be an object"},
+		{"data_string", "command", "Syscall.Echo", `"` + secret + `"`, fault.InvalidInput, "data", "Invalid input: data must be an object"},
 		{
 			"data_unknown_member", "command", "Syscall.Echo", `{"message":"","Message":"` + secret + `"}`,
-			schema.InvalidInput, "Message", "Invalid input: Message is not a member of this syscall's data: it takes message",
+			fault.InvalidInput, "Message", "Invalid input: Message is not a member of this syscall's data: it takes message",
 		},
-		{"data_takes_none", "query", "Syscall.List", `{"all":true}`, schema.InvalidInput, "all", "Invalid input: all is not a member of this syscall's data: it takes none"},
-		{"data_empty", "query", "Syscall.Describe", `{"name":""}`, schema.InvalidInput, "name", "Invalid input: name must not be empty"},
+		{"data_takes_none", "query", "Syscall.List", `{"all":true}`, fault.InvalidInput, "all", "Invalid input: all is not a member of this syscall's data: it takes none"},
+		{"data_empty", "query", "Syscall.Describe", `{"name":""}`, fault.InvalidInput, "name", "Invalid input: name must not be empty"},
 	} {
 		eachDialect(t, tc.name, func(t *testing.T, d schema.Dialect) {
 			m := decode(t, in(d, `{"@kind":"`+tc.kind+`","@type":"`+tc.typ+`","@data":`)+tc.data+`,"metadata":`+metadata+`}`, d)

@@ -21,7 +21,7 @@ const CallType = "Syscall.Call"
 // behind makes a Syscall.Call of a short name the message that it stands for, so that nothing further on can tell it from
 // one that was sent under its own type: it is checked, decided, recorded and replayed as that. Sent keeps the type that the
 // answer repeats. Where it stands for nothing, m stays as it was.
-func (m *Message) behind(call *CallInput) (*Syscall, any, *Error) {
+func (m *Message) behind(call *CallInput) (*Syscall, any, *fault.Fault) {
 	if call.Describe != nil {
 		return nil, nil, jsontype.Invalid("describe", "is for paths: what the kernel has is described by Syscall.Describe")
 	}
@@ -47,10 +47,10 @@ func (m *Message) behind(call *CallInput) (*Syscall, any, *Error) {
 }
 
 // aim adds to the data of a syscall the process and the tick that the call around it names.
-func aim(row *Syscall, in any, data []byte, at *Target) (any, []byte, *Error) {
+func aim(row *Syscall, in any, data []byte, at *Target) (any, []byte, *fault.Fault) {
 	own, ok := in.(Targeted)
 	data = data[:len(data)-1] // without its brace
-	add := func(name string, value, taken *int64) *Error {
+	add := func(name string, value, taken *int64) *fault.Fault {
 		switch {
 		case value == nil:
 			return nil

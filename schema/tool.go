@@ -14,7 +14,7 @@ type ToolManifest struct {
 }
 
 // DecodeToolManifest reads a manifest strictly. Raw values alias raw. The error is an InvalidInput or an InvalidJSON.
-func DecodeToolManifest(raw []byte) (*ToolManifest, *Error) {
+func DecodeToolManifest(raw []byte) (*ToolManifest, *fault.Fault) {
 	if !Valid(raw) {
 		return nil, fault.ToolManifest.New("the tool's manifest is not one strict JSON value")
 	}

@@ -4,29 +4,30 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestToolManifest: a manifest is read strictly, its schemas as they were written.
 func TestToolManifest(t *testing.T) {
 	t.Parallel()
-	m, fault := schema.DecodeToolManifest([]byte(`{"name":"sum","description":"Adds.","input":{"type": "array"}}`))
-	if fault != nil || m.Name != "sum" || m.Description != "Adds." || string(m.Input) != `{"type": "array"}` || m.Output != nil {
-		t.Errorf("%+v, %v", m, fault)
+	m, err := schema.DecodeToolManifest([]byte(`{"name":"sum","description":"Adds.","input":{"type": "array"}}`))
+	if err != nil || m.Name != "sum" || m.Description != "Adds." || string(m.Input) != `{"type": "array"}` || m.Output != nil {
+		t.Errorf("%+v, %v", m, err)
 	}
-	for text, class := range map[string]schema.Class{
-		``:                                      schema.InvalidJSON,
-		`{"description":"a"} x`:                 schema.InvalidJSON,
-		`{"description":"a","description":"b"}`: schema.InvalidJSON,
-		`[]`:                                    schema.InvalidInput,
-		`{}`:                                    schema.InvalidInput,
-		`{"description":""}`:                    schema.InvalidInput,
-		`{"description":1}`:                     schema.InvalidInput,
-		`{"description":"a","inputs":{}}`:       schema.InvalidInput,
-		`{"description":"a","input":[]}`:        schema.InvalidInput,
-		`{"description":"a","output":"{}"}`:     schema.InvalidInput,
+	for text, class := range map[string]fault.Kind{
+		``:                                      fault.InvalidJSON,
+		`{"description":"a"} x`:                 fault.InvalidJSON,
+		`{"description":"a","description":"b"}`: fault.InvalidJSON,
+		`[]`:                                    fault.InvalidInput,
+		`{}`:                                    fault.InvalidInput,
+		`{"description":""}`:                    fault.InvalidInput,
+		`{"description":1}`:                     fault.InvalidInput,
+		`{"description":"a","inputs":{}}`:       fault.InvalidInput,
+		`{"description":"a","input":[]}`:        fault.InvalidInput,
+		`{"description":"a","output":"{}"}`:     fault.InvalidInput,
 	} {
-		if m, fault := schema.DecodeToolManifest([]byte(text)); fault == nil || fault.Kind != class {
-			t.Errorf("%s: %+v, %v", text, m, fault)
+		if m, err := schema.DecodeToolManifest([]byte(text)); err == nil || err.Kind != class {
+			t.Errorf("%s: %+v, %v", text, m, err)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -129,7 +129,7 @@ func FuzzOffer(f *testing.F) {
 // refusal fails unless err is one that may be shown.
 func refusal(t *testing.T, err error) {
 	t.Helper()
-	if shown := schema.AsError(err); shown.Kind == schema.Internal || shown.Message == "" {
+	if shown := fault.Of(err); shown.Kind == fault.Internal || shown.Message == "" {
 		t.Fatalf("%v cannot be shown", err)
 	}
 }

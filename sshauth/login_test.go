@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
 )
@@ -128,7 +127,7 @@ func TestSignatureBindsEverything(t *testing.T) {
 			if e.Detail("key") != signer.Key().Fingerprint() {
 				t.Errorf("the error names the key %q", e.Detail("key"))
 			}
-			if code := schema.AsError(err).Code(); code != 401 {
+			if code := fault.Of(err).Code(); code != 401 {
 				t.Errorf("on the wire it is %d", code)
 			}
 		})

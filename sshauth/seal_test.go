@@ -200,8 +200,8 @@ func TestSealedForms(t *testing.T) {
 			t.Parallel()
 			_, err := sshauth.ParseSealed(text)
 			e := refused(t, err, fault.CryptoBroken)
-			if strings.Contains(e.Message, "swordfish") || schema.AsError(err).Code() != 422 {
-				t.Errorf("got %d, %q", schema.AsError(err).Code(), e.Message)
+			if strings.Contains(e.Message, "swordfish") || fault.Of(err).Code() != 422 {
+				t.Errorf("got %d, %q", fault.Of(err).Code(), e.Message)
 			}
 		})
 	}
@@ -225,7 +225,7 @@ func TestEnroll(t *testing.T) {
 	loose := must(sshauth.NewSigner(&looseKey{seed}, "a card"))(t)
 	must(loose.Sign(t.Context(), sshauth.Namespace, []byte("x")))(t) // its signatures are good ones
 	_, err := sshauth.Enroll(t.Context(), loose)
-	if e := refused(t, err, fault.CryptoCannot); schema.AsError(err).Code() != 422 {
+	if e := refused(t, err, fault.CryptoCannot); fault.Of(err).Code() != 422 {
 		t.Errorf("got %v", e)
 	}
 	liar := newFakeAgent(t, "ed25519")

@@ -42,8 +42,7 @@ func (r *Runner) Check(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Faul
 }
 
 // Fetch runs Http.Fetch.
-func (r *Runner) Fetch(ctx context.Context, job *kernel.Job) ([]byte, error) {
-	in := job.Do.(*schema.HTTPFetchInput)
+func (r *Runner) Fetch(ctx context.Context, job *kernel.Job, in *schema.HTTPFetchInput) (*schema.HTTPFetchOutput, error) {
 	policy, denied := r.Policy(job)
 	if denied != nil {
 		return nil, denied
@@ -85,7 +84,7 @@ func (r *Runner) Fetch(ctx context.Context, job *kernel.Job) ([]byte, error) {
 		out.Body = &body
 	}
 	out.Digest = digest(sum[:])
-	return schema.Marshal(out)
+	return out, nil
 }
 
 // Policy is what the caller of a job may do. A caller that may fetch from no host is HTTPForbidden.

@@ -24,24 +24,23 @@ func (r *Runner) pipeline(job *kernel.Job) *Pipeline {
 }
 
 // Ingest goes through the phases up to Load. Nothing is stored before its outcome is decided.
-func (r *Runner) Ingest(ctx context.Context, job *kernel.Job) ([]byte, error) {
-	do := job.Do.(*process.Ingest)
+func (r *Runner) Ingest(ctx context.Context, job *kernel.Job, do *process.Ingest) (*schema.Adoption, error) {
 	result, err := r.pipeline(job).Run(ctx, Request{URI: do.URI, Base: do.Base, Integrity: do.Integrity, Now: time.UnixMilli(job.Time)})
 	if err != nil {
 		return nil, err
 	}
 	is := result.Identity
-	return schema.Marshal(&schema.Adoption{
+	return &schema.Adoption{
 		Identity: schema.Identity{
 			ContextID: is.ContextID, URI: is.URI, Digest: is.Digest, Name: is.Name, Proof: string(is.Proof), Signer: is.Signer,
 		},
 		FrontMatter: string(result.Loaded.FrontMatter), Content: result.Loaded.Content,
-	})
+	}, nil
 }
 
 // Hydrate reads what the front matter of a resource lists.
-func (r *Runner) Hydrate(ctx context.Context, job *kernel.Job) ([]byte, error) {
-	do, now, pipeline := job.Do.(*process.Hydrate), time.UnixMilli(job.Time), r.pipeline(job)
+func (r *Runner) Hydrate(ctx context.Context, job *kernel.Job, do *process.Hydrate) (*schema.HydrateOutput, error) {
+	now, pipeline := time.UnixMilli(job.Time), r.pipeline(job)
 	loaded, err := pipeline.reload(ctx, do, now)
 	if err != nil {
 		return nil, err
@@ -63,7 +62,7 @@ func (r *Runner) Hydrate(ctx context.Context, job *kernel.Job) ([]byte, error) {
 			URI: item.URI, Name: item.Name, Description: item.Description, Digest: item.Digest, Input: item.Input,
 		})
 	}
-	return schema.Marshal(out)
+	return out, nil
 }
 
 // reload is the resource that is to be hydrated: as it was adopted, or as it is.

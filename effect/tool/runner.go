@@ -32,8 +32,7 @@ func NewRunner(caller Caller, atOnce int, programs func() (*Programs, error), lo
 func (r *Runner) Close() error { return r.caller.Modules.Close() }
 
 // Call runs a tool that the caller's token names, or has it described. It records which one it was, also where it failed.
-func (r *Runner) Call(ctx context.Context, job *kernel.Job) ([]byte, error) {
-	do := job.Do.(*process.Tool)
+func (r *Runner) Call(ctx context.Context, job *kernel.Job, do *process.Tool) (*schema.ToolCall, error) {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
@@ -72,5 +71,5 @@ func (r *Runner) Call(ctx context.Context, job *kernel.Job) ([]byte, error) {
 		outcome = schema.Outcome{Err: fault.Of(err)}
 		r.log.Info("tool failed", "tool", result.URI, "digest", result.Digest, "pid", job.PID, "error", err, "said", result.Said)
 	}
-	return schema.Marshal(&schema.ToolCall{URI: result.URI, Digest: result.Digest, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &outcome)})
+	return &schema.ToolCall{URI: result.URI, Digest: result.Digest, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &outcome)}, nil
 }

@@ -40,7 +40,7 @@ func TestRunner(t *testing.T) {
 		"nothing":        {do: process.Tool{Path: "none", Input: []byte(`1`)}, id: fault.FileNotFound},
 		"above root":     {do: process.Tool{Path: "../x", Input: []byte(`1`)}, id: fault.NameInvalid},
 	} {
-		data, err := r.Call(t.Context(), &kernel.Job{Do: &x.do, PID: x.pid, Token: only})
+		data, err := kernel.Run(r.Call)(t.Context(), &kernel.Job{Do: &x.do, PID: x.pid, Token: only})
 		if x.recorded == "" {
 			if data != nil || x.id != "" && !errors.Is(err, x.id) || x.id == "" && !errors.Is(err, x.kind) {
 				t.Errorf("%s: %s, %v, want %s", name, data, err, x.id)

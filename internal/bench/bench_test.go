@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/internal/bench"
 	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -116,7 +117,7 @@ func TestRunChecksAnswers(t *testing.T) {
 	echo := startEcho(t)
 	for name, answer := range map[string]func(*schema.Message, *schema.Stamp) []byte{
 		"an error": func(m *schema.Message, st *schema.Stamp) []byte {
-			return schema.AppendError(nil, m, schema.Errorf(schema.Internal, "no"), st)
+			return schema.AppendError(nil, m, fault.KernelInternal.New("no"), st)
 		},
 		"another message's answer": func(m *schema.Message, st *schema.Stamp) []byte {
 			m.Meta.ID = "99999999"

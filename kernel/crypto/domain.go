@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -38,7 +39,7 @@ type Sealer interface {
 
 // Identity is where the kernel's key comes from.
 type Identity interface {
-	// Sealer returns the kernel's Sealer, ErrPending while it is being made ready, or a *schema.Error that says why there
+	// Sealer returns the kernel's Sealer, ErrPending while it is being made ready, or a *fault.Fault that says why there
 	// is none. It never waits: it has the key made ready, where that may help, and wakes the calls that wait for it.
 	Sealer() (Sealer, error)
 }
@@ -59,7 +60,7 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		if !call.Final {
 			return kernel.Result{Wait: patience}, nil
 		}
-		err = schema.Errorf(schema.Timeout, "the kernel's sealing key is not ready: its ssh-agent was asked and has not answered yet: touch the key or confirm where it asks for that, and try again")
+		err = fault.HTTPTimeout.New("the kernel's sealing key is not ready: its ssh-agent was asked and has not answered yet: touch the key or confirm where it asks for that, and try again")
 	}
 	if err != nil {
 		return kernel.Result{}, err
@@ -120,7 +121,7 @@ func open(sealer Sealer, in *schema.OpenInput) (kernel.Result, error) {
 }
 
 // opened is what Crypto.Open answers.
-func opened(plaintext string) ([]byte, *schema.Error) {
+func opened(plaintext string) ([]byte, *fault.Fault) {
 	data := append(schema.AppendString([]byte(`{"plaintext":`), plaintext), '}')
 	if len(data) > kernel.MaxData {
 		clear(data)
@@ -131,7 +132,7 @@ func opened(plaintext string) ([]byte, *schema.Error) {
 
 func derive(sealer Sealer, in *schema.DeriveInput) (kernel.Result, error) {
 	if in.KeyID != nil && *in.KeyID != sealer.KeyID() {
-		return kernel.Result{}, schema.Errorf(schema.NotFound, "the kernel does not seal with that key: it seals with %s", sealer.KeyID())
+		return kernel.Result{}, fault.MemoryNotFound.New("the kernel does not seal with that key: it seals with %s", sealer.KeyID())
 	}
 	data := schema.AppendString([]byte(`{"kid":`), sealer.KeyID())
 	data = schema.AppendString(append(data, `,"alg":`...), sealer.Algorithm())

@@ -10,6 +10,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // shaky is a sealer whose seals can be read by anybody, and an identity that has it, or says why not.
@@ -27,7 +28,7 @@ func (shaky) Seal(plaintext, aad []byte) (string, error) {
 func (shaky) Open(value string) (plaintext, aad []byte, err error) {
 	clear, text, ok := strings.Cut(strings.TrimPrefix(value, "pwenc:v1:"), "|")
 	if !ok {
-		return nil, nil, schema.Errorf(schema.InvalidInput, "broken")
+		return nil, nil, fault.WireInvalidInput.New("broken")
 	}
 	return []byte(text), []byte(clear), nil
 }
@@ -42,9 +43,9 @@ func decide(t *testing.T, identity crypto.Identity, typ, data string, final bool
 	if !ok {
 		t.Fatalf("no syscall %s", typ)
 	}
-	in, fault := row.Input().Decode([]byte(data))
-	if fault != nil {
-		t.Fatal(fault)
+	in, err := row.Input().Decode([]byte(data))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return crypto.New(identity).Decide(&kernel.Call{Message: schema.Message{Type: typ}, Syscall: row, Input: in, Final: final})
 }
@@ -64,8 +65,8 @@ func TestAnswers(t *testing.T) {
 		if err != nil || string(got.Data) != tt.want {
 			t.Errorf("%s %s: got %s, %v, want %s", tt.typ, tt.data, got.Data, err, tt.want)
 		}
-		if _, fault := mustLookup(t, tt.typ).Output().Decode(got.Data); fault != nil {
-			t.Errorf("%s answers what its schema does not have: %v", tt.typ, fault)
+		if _, err := mustLookup(t, tt.typ).Output().Decode(got.Data); err != nil {
+			t.Errorf("%s answers what its schema does not have: %v", tt.typ, err)
 		}
 	}
 }
@@ -85,27 +86,27 @@ func TestRefusals(t *testing.T) {
 	long := strings.Repeat("Hidden7Words", 1000)
 	for _, tt := range []struct {
 		typ, data string
-		class     schema.Class
+		class     fault.Kind
 		text      string
 	}{
-		{"Crypto.Seal", `{"plaintext":"` + long + `"}`, schema.InvalidInput, "at most 8000"},
-		{"Crypto.Seal", `{"plaintext":"` + strings.Repeat(`\u0001`, 2500) + `Hidden7Words"}`, schema.InvalidInput, "fit a line"},
-		{"Crypto.Seal", `{"plaintext":"Hidden7Words","aad":"` + strings.Repeat("a", 1025) + `"}`, schema.InvalidInput, "at most 1024"},
-		{"Crypto.Open", `{"value":"Hidden7Words"}`, schema.InvalidInput, "broken"},
-		{"Crypto.Open", `{"value":"pwenc:v1:k|Hidden7Words","aad":"other"}`, schema.InvalidInput, "something else"},
-		{"Crypto.Open", `{"value":"pwenc:v1:|` + strings.Repeat("Hidden7Words", 1300) + `"}`, schema.InvalidInput, "pwos unseal"},
-		{"Crypto.Derive", `{"kid":"ssh-fp:SHA256:y"}`, schema.NotFound, "ssh-fp:SHA256:x"},
+		{"Crypto.Seal", `{"plaintext":"` + long + `"}`, fault.InvalidInput, "at most 8000"},
+		{"Crypto.Seal", `{"plaintext":"` + strings.Repeat(`\u0001`, 2500) + `Hidden7Words"}`, fault.InvalidInput, "fit a line"},
+		{"Crypto.Seal", `{"plaintext":"Hidden7Words","aad":"` + strings.Repeat("a", 1025) + `"}`, fault.InvalidInput, "at most 1024"},
+		{"Crypto.Open", `{"value":"Hidden7Words"}`, fault.InvalidInput, "broken"},
+		{"Crypto.Open", `{"value":"pwenc:v1:k|Hidden7Words","aad":"other"}`, fault.InvalidInput, "something else"},
+		{"Crypto.Open", `{"value":"pwenc:v1:|` + strings.Repeat("Hidden7Words", 1300) + `"}`, fault.InvalidInput, "pwos unseal"},
+		{"Crypto.Derive", `{"kid":"ssh-fp:SHA256:y"}`, fault.NotFound, "ssh-fp:SHA256:x"},
 	} {
-		got, err := decide(t, shaky{}, tt.typ, tt.data, false)
-		fault := schema.AsError(err)
-		if err == nil || got.Data != nil || fault.Kind != tt.class || !strings.Contains(fault.Message, tt.text) {
+		got, failed := decide(t, shaky{}, tt.typ, tt.data, false)
+		err := fault.Of(failed)
+		if failed == nil || got.Data != nil || err.Kind != tt.class || !strings.Contains(err.Message, tt.text) {
 			t.Errorf("%s %.60s: got %.60s, %v, want %v with %q", tt.typ, tt.data, got.Data, err, tt.class, tt.text)
 		}
 		if err != nil && strings.Contains(err.Error(), "Hidden7Words") {
 			t.Errorf("%s: the error repeats what it was given: %v", tt.typ, err)
 		}
 	}
-	if _, err := decide(t, shaky{}, "Crypto.Seal", `{"plaintext":"fails"}`, false); err == nil || schema.AsError(err).Kind != schema.Internal {
+	if _, err := decide(t, shaky{}, "Crypto.Seal", `{"plaintext":"fails"}`, false); err == nil || fault.Of(err).Kind != fault.Internal {
 		t.Errorf("got %v of a sealer that fails", err)
 	}
 }
@@ -121,10 +122,10 @@ func TestPending(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", typ, waits, err)
 		}
 		_, err = decide(t, shaky{crypto.ErrPending}, typ, data, true)
-		if fault := schema.AsError(err); fault.Kind != schema.Timeout || !strings.Contains(fault.Message, "try again") {
+		if err := fault.Of(err); err.Kind != fault.Timeout || !strings.Contains(err.Message, "try again") {
 			t.Errorf("%s: got %v", typ, err)
 		}
-		none := schema.Errorf(schema.InvalidInput, "no key")
+		none := fault.WireInvalidInput.New("no key")
 		if _, err := decide(t, shaky{none}, typ, data, false); !errors.Is(err, none) {
 			t.Errorf("%s: got %v", typ, err)
 		}
@@ -164,9 +165,9 @@ func TestSecretsAreTagged(t *testing.T) {
 		{"Crypto.Open", `{"value":"a"}`, false, `{"value":"a"}`},
 	} {
 		row := mustLookup(t, tt.typ)
-		in, fault := row.Input().Decode([]byte(tt.data))
-		if fault != nil {
-			t.Fatal(fault)
+		in, err := row.Input().Decode([]byte(tt.data))
+		if err != nil {
+			t.Fatal(err)
 		}
 		if got := string(row.Input().Redact([]byte(tt.data), in, tt.failed)); got != tt.want {
 			t.Errorf("%s %s, failed %v: the record has %s, want %s", tt.typ, tt.data, tt.failed, got, tt.want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // commit decides Syscall.CommitDelta. The delta's number is the ledger's next: no command comes between deciding and
@@ -50,7 +51,7 @@ func shallow(changes map[string]schema.Value) bool {
 
 // bounded keeps sums finite: JSON has no other numbers. Whatever part of the log is folded then is, since a rollback leaves
 // a beginning of it.
-func bounded(member string, now *sums, changes map[string]float64) *schema.Error {
+func bounded(member string, now *sums, changes map[string]float64) *fault.Fault {
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		if have := sum(now, name); math.IsInf(have+changes[name], 0) {
 			return kernel.Invalid(member+"."+name, "must leave a finite sum: it is %v already, and %v more is too much", have, changes[name])
@@ -105,7 +106,7 @@ func (d *Domain) state(call *kernel.Call, in *schema.GetStateInput) (kernel.Resu
 	case target == kernel.Operator:
 		return kernel.Result{}, kernel.Invalid("target_pid", "is missing: the operator has no state of its own: name a process, or act as one with pid")
 	case call.PID != kernel.Operator && call.PID != target:
-		return kernel.Result{}, schema.Errorf(schema.Forbidden, "pid %d may read its own state only, not that of pid %d: leave out target_pid, or ask the operator", call.PID, target)
+		return kernel.Result{}, fault.CapabilityDenied.New("pid %d may read its own state only, not that of pid %d: leave out target_pid, or ask the operator", call.PID, target)
 	}
 	p := d.processes.Process(target)
 	if p == nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestMemoryFolds(t *testing.T) {
@@ -109,28 +110,28 @@ func TestErrors(t *testing.T) {
 	for _, tc := range []struct {
 		pid       int64
 		typ, data string
-		class     schema.Class
+		class     fault.Kind
 		message   string
 	}{
-		{1, "Syscall.CommitDelta", `{"agent_id":"bob"}`, schema.Forbidden, notBobs},
-		{1, "Syscall.Rollback", `{"agent_id":"bob","to_tick":0}`, schema.Forbidden, notBobs},
-		{1, "Syscall.Checkpoint", `{"agent_id":"bob"}`, schema.Forbidden, notBobs},
-		{0, "Syscall.CommitDelta", `{}`, schema.InvalidInput, unnamed},
-		{0, "Syscall.Rollback", `{"to_tick":0}`, schema.InvalidInput, unnamed},
-		{9, "Syscall.CommitDelta", `{}`, schema.NotFound, nobody},
-		{9, "Syscall.Rollback", `{"to_tick":0}`, schema.NotFound, nobody},
-		{9, "Syscall.Checkpoint", `{}`, schema.NotFound, nobody},
-		{9, "Syscall.GetState", `{}`, schema.NotFound, nobody},
-		{0, "Syscall.GetState", `{"target_pid":9}`, schema.NotFound, nobody},
-		{0, "Syscall.GetState", `{}`, schema.InvalidInput, noTarget},
-		{1, "Syscall.GetState", `{"target_pid":2}`, schema.Forbidden, "pid 1 may read its own state only, not that of pid 2: leave out target_pid, or ask the operator"},
-		{1, "Syscall.GetState", `{"target_pid":9}`, schema.Forbidden, "pid 1 may read its own state only, not that of pid 9: leave out target_pid, or ask the operator"},
+		{1, "Syscall.CommitDelta", `{"agent_id":"bob"}`, fault.Forbidden, notBobs},
+		{1, "Syscall.Rollback", `{"agent_id":"bob","to_tick":0}`, fault.Forbidden, notBobs},
+		{1, "Syscall.Checkpoint", `{"agent_id":"bob"}`, fault.Forbidden, notBobs},
+		{0, "Syscall.CommitDelta", `{}`, fault.InvalidInput, unnamed},
+		{0, "Syscall.Rollback", `{"to_tick":0}`, fault.InvalidInput, unnamed},
+		{9, "Syscall.CommitDelta", `{}`, fault.NotFound, nobody},
+		{9, "Syscall.Rollback", `{"to_tick":0}`, fault.NotFound, nobody},
+		{9, "Syscall.Checkpoint", `{}`, fault.NotFound, nobody},
+		{9, "Syscall.GetState", `{}`, fault.NotFound, nobody},
+		{0, "Syscall.GetState", `{"target_pid":9}`, fault.NotFound, nobody},
+		{0, "Syscall.GetState", `{}`, fault.InvalidInput, noTarget},
+		{1, "Syscall.GetState", `{"target_pid":2}`, fault.Forbidden, "pid 1 may read its own state only, not that of pid 2: leave out target_pid, or ask the operator"},
+		{1, "Syscall.GetState", `{"target_pid":9}`, fault.Forbidden, "pid 1 may read its own state only, not that of pid 9: leave out target_pid, or ask the operator"},
 		{
-			3, "Syscall.CommitDelta", `{"resource_changes":{"wood":1,"gold":1e308}}`, schema.InvalidInput,
+			3, "Syscall.CommitDelta", `{"resource_changes":{"wood":1,"gold":1e308}}`, fault.InvalidInput,
 			"Invalid input: resource_changes.gold must leave a finite sum: it is 1e+308 already, and 1e+308 more is too much",
 		},
 		{
-			3, "Syscall.CommitDelta", `{"relationship_changes":{"ada":-1e308}}`, schema.InvalidInput,
+			3, "Syscall.CommitDelta", `{"relationship_changes":{"ada":-1e308}}`, fault.InvalidInput,
 			"Invalid input: relationship_changes.ada must leave a finite sum: it is -1.7e+308 already, and -1e+308 more is too much",
 		},
 	} {
@@ -142,7 +143,7 @@ func TestErrors(t *testing.T) {
 func TestForeignCallIsRefused(t *testing.T) {
 	t.Parallel()
 	call := &kernel.Call{Input: &schema.EchoInput{}, Message: schema.Message{Type: "Syscall.Echo"}}
-	if _, err := newShell(t).domain.Decide(call); err == nil || schema.AsError(err).Kind != schema.Internal {
+	if _, err := newShell(t).domain.Decide(call); err == nil || fault.Of(err).Kind != fault.Internal {
 		t.Errorf("error %v", err)
 	}
 }

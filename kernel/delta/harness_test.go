@@ -10,6 +10,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/delta"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const (
@@ -109,10 +110,10 @@ func (s *shell) want(pid int64, typ, data, answer string) {
 }
 
 // fails runs a message and compares its error.
-func (s *shell) fails(pid int64, typ, data string, class schema.Class, message string) {
+func (s *shell) fails(pid int64, typ, data string, class fault.Kind, message string) {
 	s.Helper()
 	_, err := s.run(pid, typ, data)
-	if shown, ok := errors.AsType[*schema.Error](err); !ok || shown.Kind != class || shown.Message != message {
+	if shown, ok := errors.AsType[*fault.Fault](err); !ok || shown.Kind != class || shown.Message != message {
 		s.Errorf("pid %d, %s %s: %v, want class %d: %s", pid, typ, data, err, class, message)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestMergePatch has the examples of RFC 7386, appendix A, each below a member t. Where the RFC's target has a null,
@@ -63,6 +64,6 @@ func TestStateFitsAnAnswer(t *testing.T) {
 	if err != nil || !schema.Valid([]byte(`{"data":`+answer+`}`)) {
 		t.Errorf("%s, %v", answer, err)
 	}
-	s.fails(1, "Syscall.CommitDelta", `{"changes":{"a":[`+deepest+`]}}`, schema.InvalidInput,
+	s.fails(1, "Syscall.CommitDelta", `{"changes":{"a":[`+deepest+`]}}`, fault.InvalidInput,
 		fmt.Sprintf("Invalid input: changes must be nested less deeply: Syscall.GetState must be able to return the state within %d levels", schema.MaxDepth))
 }

@@ -3,7 +3,6 @@ package http
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -15,43 +14,38 @@ import (
 type Check func(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault
 
 // Domain has no state: a request leaves nothing in the kernel but its entries.
-type Domain struct{ check Check }
+type Domain struct {
+	kernel.Handlers
+	check Check
+}
 
 var _ kernel.Domain = (*Domain)(nil)
 
 // New returns the domain. What check lets through is begun, and judged again where it leads elsewhere.
-func New(check Check) *Domain { return &Domain{check} }
-
-// Decide answers the syscalls of schema.Http.
-func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
-	switch in := call.Input.(type) {
-	case *schema.HTTPFetchInput:
-		return d.fetch(call, in)
-	case *schema.EffectEnd:
-		data, err := kernel.End(call, in)
-		return kernel.Result{Data: data}, err
-	}
-	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
+func New(check Check) *Domain {
+	d := &Domain{check: check}
+	d.Handlers = kernel.Bind(schema.Http,
+		kernel.Effect(schema.HTTPFetch, d.fetch),
+		kernel.Step(schema.HTTPFetch.End, kernel.End, nil),
+	)
+	return d
 }
 
 // fetch refuses what needs no network to be refused: such a call is one entry, and nothing is begun.
-func (d *Domain) fetch(call *kernel.Call, in *schema.HTTPFetchInput) (kernel.Result, error) {
+func (d *Domain) fetch(call *kernel.Call, in *schema.HTTPFetchInput) (*schema.HTTPFetchInput, error) {
 	if refused := d.check(call, in); refused != nil {
-		return kernel.Result{}, refused
+		return nil, refused
 	}
 	if in.BodyRef != nil {
 		if in.Body != nil {
-			return kernel.Result{}, kernel.Invalid("bodyRef", "stands in place of body: send one of the two")
+			return nil, kernel.Invalid("bodyRef", "stands in place of body: send one of the two")
 		}
 		if invalid := in.BodyRef.Valid("bodyRef"); invalid != nil {
-			return kernel.Result{}, invalid
+			return nil, invalid
 		}
 	}
-	return kernel.Begin(in), nil
+	return in, nil
 }
-
-// Apply has nothing to change.
-func (*Domain) Apply(*kernel.Call) {}
 
 // Snapshot writes nothing.
 func (*Domain) Snapshot() func(write func(chunk []byte) error) error {

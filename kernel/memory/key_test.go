@@ -8,12 +8,13 @@ import (
 
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("k", 1024)
-	for _, tc := range []struct{ written, stored, fault string }{
+	for _, tc := range []struct{ written, stored, err string }{
 		{written: "notes/1", stored: "/notes/1"},
 		{written: "/notes/1", stored: "/notes/1"},
 		{written: "a", stored: "/a"},
@@ -28,33 +29,33 @@ func TestKeys(t *testing.T) {
 		{written: "/" + long, stored: "/" + long},
 		{
 			written: long + "k",
-			fault:   "must have at most 1024 bytes, not 1025: store a long text as the value, under a short key",
+			err:     "must have at most 1024 bytes, not 1025: store a long text as the value, under a short key",
 		},
-		{written: "/", fault: empty("/")},
-		{written: "//a", fault: empty("//a")},
-		{written: "a/", fault: empty("a/")},
-		{written: "a//b", fault: empty("a//b")},
-		{written: ".", fault: dots(".", ".")},
-		{written: "a/./b", fault: dots(".", "a/./b")},
-		{written: "/a/..", fault: dots("..", "/a/..")},
-		{written: "proc/../secret", fault: dots("..", "proc/../secret")},
-		{written: "a\x00b", fault: `must not have control characters: "a\x00b"`},
-		{written: "a\nb", fault: `must not have control characters: "a\nb"`},
-		{written: "a\x7f", fault: `must not have control characters: "a\x7f"`},
-		{written: "a\u0085", fault: `must not have control characters: "a\u0085"`},
+		{written: "/", err: empty("/")},
+		{written: "//a", err: empty("//a")},
+		{written: "a/", err: empty("a/")},
+		{written: "a//b", err: empty("a//b")},
+		{written: ".", err: dots(".", ".")},
+		{written: "a/./b", err: dots(".", "a/./b")},
+		{written: "/a/..", err: dots("..", "/a/..")},
+		{written: "proc/../secret", err: dots("..", "proc/../secret")},
+		{written: "a\x00b", err: `must not have control characters: "a\x00b"`},
+		{written: "a\nb", err: `must not have control characters: "a\nb"`},
+		{written: "a\x7f", err: `must not have control characters: "a\x7f"`},
+		{written: "a\u0085", err: `must not have control characters: "a\u0085"`},
 	} {
 		t.Run(fmt.Sprintf("%.20q", tc.written), func(t *testing.T) {
 			t.Parallel()
 			d := newDomain(t, nil)
 			key := quote(tc.written)
 			_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+key+`,"value":1}`)
-			if tc.fault != "" {
-				want := "Invalid input: key " + tc.fault
-				domaintest.WantError(t, err, schema.InvalidInput, want)
+			if tc.err != "" {
+				want := "Invalid input: key " + tc.err
+				domaintest.WantError(t, err, fault.InvalidInput, want)
 				_, err = run(t, d, 1, home, "Memory.Get", `{"key":`+key+`}`)
-				domaintest.WantError(t, err, schema.InvalidInput, want)
+				domaintest.WantError(t, err, fault.InvalidInput, want)
 				_, err = run(t, d, 1, home, "Memory.Delete", `{"key":`+key+`}`)
-				domaintest.WantError(t, err, schema.InvalidInput, want)
+				domaintest.WantError(t, err, fault.InvalidInput, want)
 				return
 			}
 			if err != nil {
@@ -96,11 +97,11 @@ func FuzzKey(f *testing.F) {
 		}
 		switch {
 		case !good:
-			if fault := schema.AsError(err); err == nil || fault.Kind != schema.InvalidInput || fault.Field != "key" {
-				t.Errorf("%q: %v, want a fault of the key", key, err)
+			if err := fault.Of(err); err == nil || err.Kind != fault.InvalidInput || err.Field != "key" {
+				t.Errorf("%q: %v, want a err of the key", key, err)
 			}
 		case strings.HasPrefix(plain, "proc/"):
-			if err == nil || schema.AsError(err).Kind != schema.Forbidden {
+			if err == nil || fault.Of(err).Kind != fault.Forbidden {
 				t.Errorf("%q: %v, want it to be read-only", key, err)
 			}
 		case err != nil:
@@ -125,7 +126,7 @@ func TestHiddenCharactersInKeys(t *testing.T) {
 			d := newDomain(t, nil)
 			key := "notes/a" + string(r) + "b"
 			_, err := run(t, d, 1, home, "Memory.Set", `{"key":`+quote(key)+`,"value":1}`)
-			domaintest.WantError(t, err, schema.InvalidInput,
+			domaintest.WantError(t, err, fault.InvalidInput,
 				fmt.Sprintf("Invalid input: key must not have the character %U, which is not visible or changes how the text around it is shown: leave it out", r))
 			domaintest.Apply(d, request(t, 1, home, "Memory.Set", `{"key":`+quote(key)+`,"value":1}`), []byte(`{"success":true}`)) // as a replay does
 			if got, err := run(t, d, 1, home, "Memory.Get", `{"key":`+quote(key)+`}`); err != nil || got != "1" {

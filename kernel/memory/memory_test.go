@@ -51,7 +51,7 @@ func TestSetReplacesAndDeleteRemoves(t *testing.T) {
 	} {
 		got, err := run(t, d, 3, home, step.typ, step.data)
 		if step.fault != "" {
-			domaintest.WantError(t, err, schema.NotFound, step.fault)
+			domaintest.WantError(t, err, fault.NotFound, step.fault)
 		} else if err != nil || got != step.want {
 			t.Errorf("%s %s: %s, %v, want %s", step.typ, step.data, got, err, step.want)
 		}
@@ -87,7 +87,7 @@ func TestVaultTakesSealedValuesOnly(t *testing.T) {
 				}
 				return
 			}
-			domaintest.WantError(t, err, schema.InvalidInput, "Invalid input: value must be a string that begins with pwenc:v1: to be stored under /vault/api:"+
+			domaintest.WantError(t, err, fault.InvalidInput, "Invalid input: value must be a string that begins with pwenc:v1: to be stored under /vault/api:"+
 				" vault/ holds sealed values only; seal it first, or store it under another key")
 			if _, err := run(t, d, 1, home, "Memory.Set", `{"key":"vaults/api","value":`+value+`}`); err != nil {
 				t.Errorf("outside of vault/: %v", err)
@@ -101,12 +101,12 @@ func TestOriginsAreApart(t *testing.T) {
 	d := newDomain(t, domaintest.Table{process(1, home), process(2, other)})
 	steps := []struct {
 		origin, typ, data, want string
-		class                   schema.Class
+		class                   fault.Kind
 	}{
 		{home, "Memory.Set", `{"key":"a/1","value":"mine"}`, `{"success":true}`, 0},
 		{home, "Memory.Set", `{"key":"a/3","value":"mine"}`, `{"success":true}`, 0},
-		{other, "Memory.Get", `{"key":"a/1"}`, "", schema.NotFound},
-		{other, "Memory.Delete", `{"key":"a/1"}`, "", schema.NotFound},
+		{other, "Memory.Get", `{"key":"a/1"}`, "", fault.NotFound},
+		{other, "Memory.Delete", `{"key":"a/1"}`, "", fault.NotFound},
 		{other, "Memory.List", `{}`, `{"keys":[]}`, 0},
 		{other, "Memory.Get", `{"key":"proc/meminfo"}`, `{"keys":0,"bytes":0}`, 0},
 		{other, "Memory.Set", `{"key":"a/2","value":"theirs"}`, `{"success":true}`, 0},
@@ -124,7 +124,7 @@ func TestOriginsAreApart(t *testing.T) {
 		}
 		got, err := run(t, d, pid, s.origin, s.typ, s.data)
 		if s.class != 0 {
-			if err == nil || schema.AsError(err).Kind != s.class {
+			if err == nil || fault.Of(err).Kind != s.class {
 				t.Errorf("%s %s %s: %v, want class %d", s.origin, s.typ, s.data, err, s.class)
 			}
 		} else if err != nil || got != s.want {
@@ -146,7 +146,7 @@ func TestForeignCallIsRefused(t *testing.T) {
 	t.Parallel()
 	d := newDomain(t, nil)
 	call := &kernel.Call{Input: &schema.EchoInput{}, Message: schema.Message{Type: "Syscall.Echo"}}
-	if _, err := d.Decide(call); err == nil || schema.AsError(err).Kind != schema.Internal {
+	if _, err := d.Decide(call); err == nil || fault.Of(err).Kind != fault.Internal {
 		t.Errorf("error %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/kernel/domaintest"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestProc(t *testing.T) {
@@ -55,7 +55,7 @@ func TestProc(t *testing.T) {
 	} {
 		got, err := run(t, d, tc.pid, tc.origin, "Memory.Get", `{"key":"`+tc.key+`"}`)
 		if tc.want == nowhere {
-			domaintest.WantError(t, err, schema.NotFound, "Key not found: "+tc.key)
+			domaintest.WantError(t, err, fault.NotFound, "Key not found: "+tc.key)
 		} else if err != nil || got != tc.want {
 			t.Errorf("pid %d, %s: %s, %v, want %s", tc.pid, tc.key, got, err, tc.want)
 		}
@@ -69,9 +69,9 @@ func TestProcIsReadOnly(t *testing.T) {
 		for _, pid := range []int64{0, 1} {
 			want := "Operation not allowed: /" + key + " cannot be written: the kernel makes proc/ itself, and it is read-only"
 			_, err := run(t, d, pid, home, "Memory.Set", `{"key":"/`+key+`","value":1}`)
-			domaintest.WantError(t, err, schema.Forbidden, want)
+			domaintest.WantError(t, err, fault.Forbidden, want)
 			_, err = run(t, d, pid, home, "Memory.Delete", `{"key":"`+key+`"}`)
-			domaintest.WantError(t, err, schema.Forbidden, want)
+			domaintest.WantError(t, err, fault.Forbidden, want)
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -128,7 +127,7 @@ func want(r rapid.TB, d *memory.Domain, origin, typ, data, answer string) {
 	r.Helper()
 	got, err := run(r, d, 1, origin, typ, data)
 	if err != nil {
-		got = schema.AsError(err).Message
+		got = fault.Of(err).Message
 	}
 	if got != answer {
 		r.Fatalf("%s %s: %s, want %s", typ, data, got, answer)

@@ -13,6 +13,7 @@ import (
 
 // Domain has no state: a connection leaves nothing in the kernel but its entries.
 type Domain struct {
+	kernel.Handlers
 	admits func(hosts []string, host string, port int64) bool
 }
 
@@ -20,34 +21,37 @@ var _ kernel.Domain = (*Domain)(nil)
 
 // New returns the domain. admits reports whether the hosts of a capability allow a host and port; with port 0, whether they
 // allow the name on any port.
-func New(admits func(hosts []string, host string, port int64) bool) *Domain { return &Domain{admits} }
+func New(admits func(hosts []string, host string, port int64) bool) *Domain {
+	d := &Domain{admits: admits}
+	d.Handlers = kernel.Bind(schema.Net,
+		kernel.Effect(schema.NetConnect, d.connect),
+		kernel.Step(schema.NetConnect.End, kernel.End, nil),
+		kernel.Effect(schema.NetRequest, request),
+		kernel.Step(schema.NetRequest.End, kernel.End, nil),
+	)
+	return d
+}
 
-// Decide answers the syscalls of schema.Net.
-func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
-	switch in := call.Input.(type) {
-	case *schema.NetConnectInput:
-		if in.Refused != "" {
-			return kernel.Result{}, fault.NetForbidden.New("pid %d may not connect to %s: %s", call.PID, place(in), in.Refused)
-		}
-		if !d.admits(call.Token.Hosts(call.Tick), in.Host, in.Port) {
-			return kernel.Result{}, fault.NetForbidden.New(`pid %d may not connect to %s: allow it too with "pwos cap grant %d --add Http.Fetch --host %s"`,
-				call.PID, place(in), d.lacking(call, in), pattern(in))
-		}
-		return kernel.Begin(in), nil
-	case *schema.NetRequestInput:
-		switch {
-		case !call.Token.AllowsUpstream(in.Upstream, call.Tick):
-			return kernel.Result{}, fault.UpstreamForbidden.New(`pid %d may not use the upstream %s: allow it too with "pwos cap grant %d --add Upstream:%s"`,
-				call.PID, in.Upstream, call.Token.UpstreamLacking(call.PID, call.Tick, in.Upstream), in.Upstream)
-		case in.Refused != "":
-			return kernel.Result{}, fault.UpstreamForbidden.New("pid %d may not send %s %s to the upstream %s: %s", call.PID, in.Method, in.Path, in.Upstream, in.Refused)
-		}
-		return kernel.Begin(in), nil
-	case *schema.EffectEnd:
-		data, err := kernel.End(call, in)
-		return kernel.Result{Data: data}, err
+func (d *Domain) connect(call *kernel.Call, in *schema.NetConnectInput) (*schema.NetConnectInput, error) {
+	if in.Refused != "" {
+		return nil, fault.NetForbidden.New("pid %d may not connect to %s: %s", call.PID, place(in), in.Refused)
 	}
-	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
+	if !d.admits(call.Token.Hosts(call.Tick), in.Host, in.Port) {
+		return nil, fault.NetForbidden.New("pid %d may not connect to %s", call.PID, place(in)).
+			WithFix(`allow it too with "pwos cap grant %d --add Http.Fetch --host %s"`, d.lacking(call, in), pattern(in))
+	}
+	return in, nil
+}
+
+func request(call *kernel.Call, in *schema.NetRequestInput) (*schema.NetRequestInput, error) {
+	switch {
+	case !call.Token.AllowsUpstream(in.Upstream, call.Tick):
+		return nil, fault.UpstreamForbidden.New("pid %d may not use the upstream %s", call.PID, in.Upstream).
+			WithFix(`allow it too with "pwos cap grant %d --add Upstream:%s"`, call.Token.UpstreamLacking(call.PID, call.Tick, in.Upstream), in.Upstream)
+	case in.Refused != "":
+		return nil, fault.UpstreamForbidden.New("pid %d may not send %s %s to the upstream %s: %s", call.PID, in.Method, in.Path, in.Upstream, in.Refused)
+	}
+	return in, nil
 }
 
 // lacking is the process whose token has to allow the host for the caller to reach it.
@@ -73,9 +77,6 @@ func pattern(in *schema.NetConnectInput) string {
 	}
 	return place(in)
 }
-
-// Apply has nothing to change.
-func (*Domain) Apply(*kernel.Call) {}
 
 // Snapshot writes nothing.
 func (*Domain) Snapshot() func(write func(chunk []byte) error) error {

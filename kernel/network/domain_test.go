@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -53,19 +52,24 @@ func TestDecide(t *testing.T) {
 		{"other request", token(nil), &schema.NetRequestInput{Upstream: "a", Method: "PUT", Path: "/x", Refused: "it is not listed"}, "pid 7 may not send PUT /x to the upstream a: it is not listed"},
 	}
 	for _, tt := range tests {
-		result, err := d.Decide(&kernel.Call{PID: 7, Tick: 5, Token: tt.token, Input: tt.in})
+		result, err := d.Decide(&kernel.Call{Syscall: rowOf(tt.in), PID: 7, Tick: 5, Token: tt.token, Input: tt.in})
 		switch {
 		case tt.want == "" && (err != nil || result.Effect == nil || result.Effect.Run != tt.in):
 			t.Errorf("%s: %+v, %v", tt.name, result, err)
-		case tt.want != "" && (!errors.Is(err, id(tt.in)) || fault.Of(err).Message != tt.want):
+		case tt.want != "" && (!errors.Is(err, id(tt.in)) || fault.Of(err).Text() != tt.want):
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
 	}
-	end, err := d.Decide(&kernel.Call{Input: &schema.EffectEnd{Type: "Net.Connect", Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: []byte(`{"sent":1}`)})}})
+	end, err := d.Decide(&kernel.Call{Syscall: schema.NetConnect.End.Syscall, Input: &schema.EffectEnd{Type: "Net.Connect", Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: []byte(`{"sent":1}`)})}})
 	if err != nil || string(end.Data) != `{"sent":1}` {
 		t.Errorf("end %s, %v", end.Data, err)
 	}
-	if _, err := d.Decide(&kernel.Call{Input: 1}); err == nil || !strings.Contains(err.Error(), "no meaning") {
-		t.Errorf("another call: %v", err)
+}
+
+// rowOf is the row that takes an input.
+func rowOf(in any) *schema.Syscall {
+	if _, ok := in.(*schema.NetRequestInput); ok {
+		return schema.NetRequest.Syscall
 	}
+	return schema.NetConnect.Syscall
 }

@@ -53,11 +53,11 @@ func New(pools []string) *Domain {
 		kernel.Step(schema.ProcessExit, d.exit, d.applyExit),
 		kernel.Step(schema.ProcessNoteStart, d.noteStart, d.applyNoteStart),
 		kernel.Step(schema.ProcessNoteEnd, d.noteEnd, d.applyNoteEnd),
-		kernel.Effect(schema.KernelIngest, d.ingest, nil),
+		kernel.Effect(schema.KernelIngest, d.ingest),
 		kernel.Step(schema.KernelIngest.End, d.adopt, d.applyAdopt),
-		kernel.Effect(schema.FileSystemHydrate, d.hydrate, nil),
+		kernel.Effect(schema.FileSystemHydrate, d.hydrate),
 		kernel.Step(schema.FileSystemHydrate.End, kernel.End, nil),
-		kernel.Effect(schema.SyscallCall, d.tool, nil),
+		kernel.Effect(schema.SyscallCall, d.tool),
 		kernel.Step(schema.SyscallCall.End, called, nil),
 	)
 	d.Reset()

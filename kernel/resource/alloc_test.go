@@ -8,7 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/resource"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestAllocAndRelease(t *testing.T) {
@@ -34,32 +34,32 @@ func TestAllocRefuses(t *testing.T) {
 		name       string
 		pid        int64
 		of, amount string
-		class      schema.Class
+		class      fault.Kind
 		message    string
 	}{
-		{"no such pool", 1, "gpux", "1", schema.NotFound, `no resource is named "gpux": there are cpu, gpu`},
+		{"no such pool", 1, "gpux", "1", fault.NotFound, `no resource is named "gpux": there are cpu, gpu`},
 		{
-			"beyond the quota", 1, "gpu", "2.5", schema.QuotaExceeded,
+			"beyond the quota", 1, "gpu", "2.5", fault.QuotaExceeded,
 			`quota of gpu exceeded: pid 1 may hold 5, holds 3 and asked for 2.5: release some, or allow more with "pwos cap grant 1 --add --quota gpu=5.5"`,
 		},
 		{
-			"just beyond the quota", 1, "gpu", "2.0000000000000004", schema.QuotaExceeded,
+			"just beyond the quota", 1, "gpu", "2.0000000000000004", fault.QuotaExceeded,
 			`quota of gpu exceeded: pid 1 may hold 5, holds 3 and asked for 2.0000000000000004: release some, or allow more with "pwos cap grant 1 --add --quota gpu=5.0000000000000004"`,
 		},
 		{
-			"no quota", 4, "gpu", "1", schema.QuotaExceeded,
+			"no quota", 4, "gpu", "1", fault.QuotaExceeded,
 			`quota of gpu exceeded: pid 4 may hold 0, holds 0 and asked for 1: release some, or allow more with "pwos cap grant 4 --add --quota gpu=1"`,
 		},
 		{
-			"beyond quota and capacity", 2, "gpu", "9", schema.QuotaExceeded,
+			"beyond quota and capacity", 2, "gpu", "9", fault.QuotaExceeded,
 			`quota of gpu exceeded: pid 2 may hold 5, holds 3 and asked for 9: release some, or allow more with "pwos cap grant 2 --add --quota gpu=12"`,
 		},
 		{
-			"beyond the capacity", 3, "gpu", "2.5", schema.Insufficient,
+			"beyond the capacity", 3, "gpu", "2.5", fault.Insufficient,
 			"pool gpu is exhausted: 6 of its 8 are held, 2 are available and 2.5 were asked for: ask for less, or again once others have released",
 		},
 		{
-			"operator beyond the capacity", 0, "gpu", "1e20", schema.Insufficient,
+			"operator beyond the capacity", 0, "gpu", "1e20", fault.Insufficient,
 			"pool gpu is exhausted: 6 of its 8 are held, 2 are available and 100000000000000000000 were asked for: ask for less, or again once others have released",
 		},
 	}
@@ -81,7 +81,7 @@ func TestOperatorHasNoQuota(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "Syscall.Alloc", `{"resource_id":"gpu","amount":8}`, `{"resource_id":"gpu","amount":8,"reserved":8}`)
 	b.must(0, "Syscall.Release", `{"resource_id":"gpu","amount":8}`, `{"resource_id":"gpu","amount":8}`)
-	b.refused(1, "Syscall.Alloc", `{"pid":1,"resource_id":"gpu","amount":6}`, schema.QuotaExceeded,
+	b.refused(1, "Syscall.Alloc", `{"pid":1,"resource_id":"gpu","amount":6}`, fault.QuotaExceeded,
 		`quota of gpu exceeded: pid 1 may hold 5, holds 0 and asked for 6: release some, or allow more with "pwos cap grant 1 --add --quota gpu=6"`)
 }
 
@@ -98,11 +98,11 @@ func TestReleaseRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.alloc(1, "gpu", "1.5")
-	b.refused(1, "Syscall.Release", `{"resource_id":"gpu","amount":2}`, schema.Conflict,
+	b.refused(1, "Syscall.Release", `{"resource_id":"gpu","amount":2}`, fault.Conflict,
 		"pid 1 holds 1.5 of gpu and cannot release 2: release no more than it holds")
-	b.refused(2, "Syscall.Release", `{"resource_id":"gpu","amount":0.1}`, schema.Conflict,
+	b.refused(2, "Syscall.Release", `{"resource_id":"gpu","amount":0.1}`, fault.Conflict,
 		"pid 2 holds 0 of gpu and cannot release 0.1: release no more than it holds")
-	b.refused(1, "Syscall.Release", `{"resource_id":"gpux","amount":0}`, schema.NotFound, `no resource is named "gpux": there are cpu, gpu`)
+	b.refused(1, "Syscall.Release", `{"resource_id":"gpux","amount":0}`, fault.NotFound, `no resource is named "gpux": there are cpu, gpu`)
 }
 
 // TestLessThanIsHeld: a smaller quota or pool takes nothing away, and gives nothing more.
@@ -113,7 +113,7 @@ func TestLessThanIsHeld(t *testing.T) {
 	b.alloc(2, "gpu", "2")
 	b.alloc(2, "cpu", "1")
 	b.tokens.grant(1, map[string]float64{"gpu": 3})
-	b.refused(1, "Syscall.Alloc", `{"resource_id":"gpu","amount":0.5}`, schema.QuotaExceeded,
+	b.refused(1, "Syscall.Alloc", `{"resource_id":"gpu","amount":0.5}`, fault.QuotaExceeded,
 		`quota of gpu exceeded: pid 1 may hold 3, holds 4 and asked for 0.5: release some, or allow more with "pwos cap grant 1 --add --quota gpu=4.5"`)
 
 	state := domaintest.Snapshot(t, b.ledger)
@@ -121,12 +121,12 @@ func TestLessThanIsHeld(t *testing.T) {
 	if err := b.ledger.Restore(state); err != nil {
 		t.Fatal(err)
 	}
-	b.refused(2, "Syscall.Alloc", `{"resource_id":"gpu","amount":1}`, schema.Insufficient,
+	b.refused(2, "Syscall.Alloc", `{"resource_id":"gpu","amount":1}`, fault.Insufficient,
 		"pool gpu is exhausted: 6 of its 5 are held, 0 are available and 1 were asked for: ask for less, or again once others have released")
 	b.must(2, "Syscall.Query", `{"resource_id":"gpu"}`, `{"available":0,"capacity":5,"utilization":1}`)
-	b.refused(2, "Syscall.Alloc", `{"resource_id":"cpu","amount":0}`, schema.NotFound, `no resource is named "cpu": there are gpu`)
+	b.refused(2, "Syscall.Alloc", `{"resource_id":"cpu","amount":0}`, fault.NotFound, `no resource is named "cpu": there are gpu`)
 	b.must(2, "Syscall.Release", `{"resource_id":"cpu","amount":1}`, `{"resource_id":"cpu","amount":1}`)
-	b.refused(2, "Syscall.Release", `{"resource_id":"cpu","amount":0}`, schema.NotFound, `no resource is named "cpu": there are gpu`)
+	b.refused(2, "Syscall.Release", `{"resource_id":"cpu","amount":0}`, fault.NotFound, `no resource is named "cpu": there are gpu`)
 	b.must(1, "Syscall.Release", `{"resource_id":"gpu","amount":1.5}`, `{"resource_id":"gpu","amount":1.5}`)
 	b.must(1, "Syscall.Alloc", `{"resource_id":"gpu","amount":0.5}`, `{"resource_id":"gpu","amount":0.5,"reserved":3}`)
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel/domaintest"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestGet(t *testing.T) {
@@ -31,14 +31,14 @@ func TestGet(t *testing.T) {
 func TestGetRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.refused(0, "Capability.Get", `{}`, schema.NotFound, "pid 0 is the operator: it has no token and needs none; name a pid")
-	b.refused(0, "Capability.Get", `{"pid":4}`, schema.NotFound, `pid 4 has no token: grant it one with "pwos cap grant 4 --add SYSCALL..."`)
+	b.refused(0, "Capability.Get", `{}`, fault.NotFound, "pid 0 is the operator: it has no token and needs none; name a pid")
+	b.refused(0, "Capability.Get", `{"pid":4}`, fault.NotFound, `pid 4 has no token: grant it one with "pwos cap grant 4 --add SYSCALL..."`)
 	for pid, data := range map[int64]string{2: `{"pid":1}`, 3: `{"pid":1}`} {
-		b.refused(pid, "Capability.Get", data, schema.Forbidden,
+		b.refused(pid, "Capability.Get", data, fault.Forbidden,
 			map[int64]string{2: "pid 2", 3: "pid 3"}[pid]+" may not see what pid 1 may do: it is none of its descendants")
 	}
-	b.refused(1, "Capability.Get", `{"pid":4}`, schema.Forbidden, "pid 1 may not see what pid 4 may do: it is none of its descendants")
-	b.refused(1, "Capability.Get", `{"pid":0}`, schema.Forbidden, "pid 1 may not see what pid 0 may do: it is none of its descendants")
+	b.refused(1, "Capability.Get", `{"pid":4}`, fault.Forbidden, "pid 1 may not see what pid 4 may do: it is none of its descendants")
+	b.refused(1, "Capability.Get", `{"pid":0}`, fault.Forbidden, "pid 1 may not see what pid 0 may do: it is none of its descendants")
 }
 
 func TestCheck(t *testing.T) {
@@ -106,14 +106,14 @@ func TestCheckRefuses(t *testing.T) {
 	b := newBench(t)
 	b.must(1, "Capability.Check", `{"pid":1,"syscall":"SYS_QUERY"}`, `{"allowed":true}`)
 	b.must(1, "Capability.Check", `{"pid":3,"syscall":"SYS_QUERY"}`, `{"allowed":true}`)
-	b.refused(3, "Capability.Check", `{"pid":1,"syscall":"SYS_QUERY"}`, schema.Forbidden,
+	b.refused(3, "Capability.Check", `{"pid":1,"syscall":"SYS_QUERY"}`, fault.Forbidden,
 		"pid 3 may not see what pid 1 may do: it is none of its descendants")
-	b.refused(0, "Capability.Check", `{"pid":1,"syscall":"Memory.Sett"}`, schema.UnknownSyscall, "no syscall Memory.Sett; did you mean Memory.Set?")
+	b.refused(0, "Capability.Check", `{"pid":1,"syscall":"Memory.Sett"}`, fault.UnknownSyscall, "no syscall Memory.Sett; did you mean Memory.Set?")
 	for _, name := range []string{"Rocket.Launch", "SYS_NOTHING", "Memory.*", "*", "Resource.Free"} {
-		b.refused(0, "Capability.Check", `{"pid":1,"syscall":"`+name+`"}`, schema.UnknownSyscall,
+		b.refused(0, "Capability.Check", `{"pid":1,"syscall":"`+name+`"}`, fault.UnknownSyscall,
 			`no syscall has the type or code "`+name+`": Syscall.List names them all`)
 	}
-	b.refused(0, "Capability.Check", `{"pid":1,"syscall":"SYS_ALLOC","amount":1}`, schema.InvalidInput,
+	b.refused(0, "Capability.Check", `{"pid":1,"syscall":"SYS_ALLOC","amount":1}`, fault.InvalidInput,
 		"Invalid input: resource_id is missing: amount is of a resource")
 }
 

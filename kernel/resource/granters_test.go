@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel/domaintest"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestGrantersQuota: what those below hold by its grants counts against a granter's quota, all the way up, and goes back the
@@ -19,7 +19,7 @@ func TestGrantersQuota(t *testing.T) {
 	b.must(2, "Syscall.Alloc", `{"resource_id":"gpu","amount":1}`, `{"resource_id":"gpu","amount":1,"reserved":1,"counted_against":[1]}`)
 	b.must(1, "Syscall.Alloc", `{"resource_id":"gpu","amount":1}`, `{"resource_id":"gpu","amount":1,"reserved":1}`)
 	full := func(pid int64, asked string) {
-		b.refused(pid, "Syscall.Alloc", `{"resource_id":"gpu","amount":0.5}`, schema.QuotaExceeded,
+		b.refused(pid, "Syscall.Alloc", `{"resource_id":"gpu","amount":0.5}`, fault.QuotaExceeded,
 			`quota of gpu`+map[bool]string{true: " of pid 1, which granted it,"}[pid != 1]+` exceeded: pid 1 may hold 4, holds 1 with 3 more held by its grants and `+asked+
 				` for 0.5: release some, or allow more with "pwos cap grant 1 --add --quota gpu=4.5"`)
 	}

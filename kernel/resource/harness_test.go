@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // family is a process table: 1 spawned 2, which spawned 3; 4 stands alone.
@@ -105,11 +106,11 @@ func (b *bench) alloc(pid int64, of, amount string) {
 }
 
 // refused runs a call that has to fail with this error and change nothing.
-func (b *bench) refused(pid int64, typ, data string, class schema.Class, message string) {
+func (b *bench) refused(pid int64, typ, data string, class fault.Kind, message string) {
 	b.t.Helper()
 	before := domaintest.Snapshot(b.t, b.ledger)
 	got, err := b.run(pid, typ, data)
-	shown, ok := errors.AsType[*schema.Error](err)
+	shown, ok := errors.AsType[*fault.Fault](err)
 	if !ok || shown.Kind != class || shown.Text() != message {
 		b.t.Errorf("%s %s as %d: got %s, %v, want class %d: %s", typ, data, pid, got, err, class, message)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // model is the ledger as plainly as it can be said: thousandths of units, in integers.
@@ -57,11 +58,11 @@ type machine struct {
 	model    model
 	loans    map[at][]loan // the latest last
 	journal  []*kernel.Call
-	denied   map[schema.Class]int
+	denied   map[fault.Kind]int
 }
 
 func newMachine(t *testing.T, capacity map[string]float64) *machine {
-	m := &machine{bench: newBench(t), capacity: capacity, model: model{}, loans: map[at][]loan{}, denied: map[schema.Class]int{}}
+	m := &machine{bench: newBench(t), capacity: capacity, model: model{}, loans: map[at][]loan{}, denied: map[fault.Kind]int{}}
 	m.ledger = newLedger(t, capacity, m.tokens)
 	return m
 }
@@ -97,7 +98,7 @@ func (m *machine) book(r *rapid.T) {
 	answer, err := m.run(k.pid, typ, data)
 	want := `{"allowed":true}`
 	if err != nil {
-		shown, ok := errors.AsType[*schema.Error](err)
+		shown, ok := errors.AsType[*fault.Fault](err)
 		if !ok {
 			r.Fatal(err)
 		}
@@ -111,17 +112,17 @@ func (m *machine) book(r *rapid.T) {
 	if foretold != want {
 		r.Fatalf("%s: a check says %s, the call %s", check, foretold, want)
 	}
-	if class := m.judge(typ, k, thousandths(amount)); (class == 0) != (err == nil) || (err != nil && schema.AsError(err).Kind != class) {
+	if class := m.judge(typ, k, thousandths(amount)); (class == 0) != (err == nil) || (err != nil && fault.Of(err).Kind != class) {
 		r.Fatalf("%s %s as %d: got %v, want class %d", typ, data, k.pid, err, class)
 	}
 }
 
 // judge says what has to come of a call, 0 where it has to succeed, and takes it over.
-func (m *machine) judge(typ string, k at, amount int64) schema.Class {
+func (m *machine) judge(typ string, k at, amount int64) fault.Kind {
 	token := m.tokens.Token(k.pid)
 	for t := token; k.pid != 0; t = t.Granter { // each of them allows everything, or nothing any more
 		if t == nil || t.Expired(m.tick) {
-			return schema.Forbidden
+			return fault.Forbidden
 		}
 		if t.Granted.GrantedBy == 0 {
 			break
@@ -130,9 +131,9 @@ func (m *machine) judge(typ string, k at, amount int64) schema.Class {
 	capacity, pool := m.capacity[k.of]
 	switch {
 	case !pool: // and nobody holds anything of it
-		return schema.NotFound
+		return fault.NotFound
 	case typ == "Syscall.Release" && amount > m.model[k]:
-		return schema.Conflict
+		return fault.Conflict
 	case typ == "Syscall.Release":
 		m.model[k] -= amount
 		m.loans[k] = repaid(m.loans[k], amount)
@@ -141,7 +142,7 @@ func (m *machine) judge(typ string, k at, amount int64) schema.Class {
 	var against []int64
 	for t := token; k.pid != 0; t = t.Granter {
 		if m.used(at{t.PID(), k.of})+amount > thousandths(t.Granted.ResourceQuotas[k.of]) {
-			return schema.QuotaExceeded
+			return fault.QuotaExceeded
 		}
 		if _, named := t.Granted.ResourceQuotas[k.of]; !named || t.Granted.GrantedBy == 0 {
 			break
@@ -149,7 +150,7 @@ func (m *machine) judge(typ string, k at, amount int64) schema.Class {
 		against = append(against, t.Granted.GrantedBy)
 	}
 	if m.model.total(k.of)+amount > thousandths(capacity) {
-		return schema.Insufficient
+		return fault.Insufficient
 	}
 	if m.model[k] += amount; amount > 0 {
 		m.loans[k] = append(m.loans[k], loan{amount, against})
@@ -254,7 +255,7 @@ func sums(list []resource.Holding) []resource.Holding {
 // tokens are by then.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	denied := map[schema.Class]int{}
+	denied := map[fault.Kind]int{}
 	rapid.Check(t, func(r *rapid.T) {
 		m := newMachine(t, map[string]float64{"gpu": 8, "cpu": units().Draw(r, "capacity")})
 		m.denied = denied
@@ -278,7 +279,7 @@ func TestModel(t *testing.T) {
 			}
 		}
 	})
-	for _, class := range []schema.Class{schema.Forbidden, schema.NotFound, schema.Conflict, schema.QuotaExceeded, schema.Insufficient} {
+	for _, class := range []fault.Kind{fault.Forbidden, fault.NotFound, fault.Conflict, fault.QuotaExceeded, fault.Insufficient} {
 		if denied[class] == 0 {
 			t.Errorf("no call ever failed with class %d: not all was tested", class)
 		}

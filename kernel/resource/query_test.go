@@ -3,7 +3,7 @@ package resource_test
 import (
 	"testing"
 
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestQuery(t *testing.T) {
@@ -27,5 +27,5 @@ func TestQuery(t *testing.T) {
 	ask("none", `{"available":0,"capacity":0,"utilization":0}`)
 	b.alloc(1, "much", "0.000001")
 	ask("much", `{"available":999999999999999999999.999999,"capacity":1000000000000000000000,"utilization":0.000000000000000000000000001}`)
-	b.refused(2, "Syscall.Query", `{"resource_id":"gpux"}`, schema.NotFound, `no resource is named "gpux": there are gpu, much, none, third`)
+	b.refused(2, "Syscall.Query", `{"resource_id":"gpux"}`, fault.NotFound, `no resource is named "gpux": there are gpu, much, none, third`)
 }

@@ -24,7 +24,7 @@ func minimal() map[string]string {
 		"Crypto.Derive": `{}`, "Crypto.Open": `{"value":"pwenc:v1:e30"}`, "Crypto.Seal": `{"plaintext":"a"}`,
 		"Ipc.Ack": `{"msg_ids":[1]}`, "Ipc.Broadcast": `{"payload":1}`, "Ipc.Receive": `{}`, "Ipc.Subscribe": `{}`,
 		"Memory.CompareAndSet": `{"key":"a","value":1}`,
-		"Memory.Delete": `{"key":"a"}`, "Memory.Get": `{"key":"a"}`, "Memory.List": `{}`, "Memory.Set": `{"key":"a","value":1}`,
+		"Memory.Delete":        `{"key":"a"}`, "Memory.Get": `{"key":"a"}`, "Memory.List": `{}`, "Memory.Set": `{"key":"a","value":1}`,
 		"Process.Get": `{"pid":1}`, "Process.List": `{}`, "Process.Subscribe": `{}`,
 		"Syscall.Alloc": `{"resource_id":"gpu","amount":1}`, "Syscall.Checkpoint": `{}`, "Syscall.CommitDelta": `{}`,
 		"Syscall.GetState": `{}`, "Syscall.Query": `{"resource_id":"gpu"}`, "Syscall.Release": `{"resource_id":"gpu","amount":0}`,

@@ -38,7 +38,7 @@ type entry struct {
 	ID        string `json:"id"`
 }
 
-func (c *client) fault(a answer) (f fault) {
+func (c *client) fault(a answer) (f wireError) {
 	c.t.Helper()
 	if err := json.Unmarshal(a.Data, &f); err != nil || a.Kind != "error" {
 		c.t.Fatalf("got %s %s, want an error", a.Kind, a.Data)

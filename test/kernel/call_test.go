@@ -34,8 +34,8 @@ type proof struct {
 	LatencyUS int64 `json:"latency_us"`
 }
 
-// fault is the data of an OsMessage error.
-type fault struct {
+// wireError is the data of an OsMessage error.
+type wireError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
@@ -117,7 +117,7 @@ func (c *client) call(typ, data string, out any) answer {
 func (c *client) refused(code int, typ, data string, texts ...string) string {
 	c.t.Helper()
 	a := c.ask(typ, data)
-	var f fault
+	var f wireError
 	if err := json.Unmarshal(a.Data, &f); err != nil || a.Kind != "error" || f.Code != code {
 		c.t.Fatalf("%s %s: got %s, want error %d", typ, data, a.Data, code)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/self"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -44,7 +45,7 @@ type parts struct {
 type keyless struct{}
 
 func (keyless) Sealer() (crypto.Sealer, error) {
-	return nil, schema.Errorf(schema.InvalidInput, "there is no key")
+	return nil, fault.WireInvalidInput.New("there is no key")
 }
 
 func assemble(t *testing.T) *parts {
@@ -71,7 +72,7 @@ func assemble(t *testing.T) *parts {
 		Domains: map[schema.Domain]kernel.Domain{
 			schema.Kernel: self.New(nil), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
 			schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: ipc.New(ipc.Options{Capacity: 50, Processes: view}),
-			schema.Crypto: crypto.New(keyless{}), schema.Http: http.New(func(*kernel.Call, *schema.HTTPFetchInput) *schema.Error { return nil }),
+			schema.Crypto: crypto.New(keyless{}), schema.Http: http.New(func(*kernel.Call, *schema.HTTPFetchInput) *fault.Fault { return nil }),
 		},
 		Tokens: tokens, Processes: view, Journal: log, Dir: place, Keys: actors.NewKeys(),
 		Origin: "https://test.local/", Log: slog.New(slog.DiscardHandler), Restore: p.restore,

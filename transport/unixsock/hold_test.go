@@ -62,7 +62,7 @@ func TestHeldRefusalsTakeNoPlace(t *testing.T) {
 		ended := make(chan time.Duration)
 		go func() {
 			took, err := receive(t, server, answering(t, `"bad"`, &heard))
-			if code := schema.AsError(err); code.Kind != schema.Unauthenticated {
+			if code := fault.Of(err); code.Kind != fault.Unauthenticated {
 				t.Errorf("ended with %v", err)
 			}
 			ended <- took
