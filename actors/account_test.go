@@ -129,6 +129,28 @@ func TestThrottledCallRunsLater(t *testing.T) {
 	})
 }
 
+// A call that waits was let in before: it is not throttled when it is decided again.
+func TestWaitingCallIsNotThrottled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		mailboxes(books)
+		s := startHosting(t, faultfs.NewDisk(), books.domains(), actors.NewKeys(), textLog, actors.Hosting{}, rate)
+		waiter, flood, operator := s.seven(), s.seven(), s.connect()
+		waiter.send(minute("a"))
+		synctest.Wait()
+		for {
+			flood.send(echo("x", strings.Repeat("x", 10_000)))
+			if a := flood.next(); a.Kind == schema.KindError {
+				break
+			}
+		}
+		operator.send(sendMsg("b", "1"))
+		expect(t, operator, "b true")
+		expect(t, waiter, `a ["Syscall.SendMsg"]`)
+	})
+}
+
 // What was throttled and not noted yet is noted at the end.
 func TestThrottledIsNotedAtTheEnd(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,10 @@ type view struct {
 var _ questions.Journal = view{}
 
 // Metrics and the rest implement audit.Journal.
-func (v view) Metrics(call *kernel.Call) *schema.AuditMetricsOutput {
+func (v view) Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetricsOutput, error) {
+	if _, err := v.look(ctx); err != nil { // so that all that was appended is counted
+		return nil, err
+	}
 	out := v.kernel.metrics.shownTo(call)
 	if refusal := v.kernel.refusal.Load(); refusal != nil {
 		out.Refusing = *refusal
@@ -30,7 +33,7 @@ func (v view) Metrics(call *kernel.Call) *schema.AuditMetricsOutput {
 	if v.kernel.warnings != nil && call.PID == kernel.Operator {
 		out.Warnings = v.kernel.warnings()
 	}
-	return out
+	return out, nil
 }
 
 // look asks the actor that appends for the journal as it is now.

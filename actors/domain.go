@@ -151,12 +151,13 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 
 // outcome is what comes of a call: the gate's verdict, or what its sender has decided.
 func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pending, error) {
+	call.Lapsed = b.question != "" && !time.Now().Before(b.until)
 	v := b.sender.admit(d, call)
 	if v.Pending != nil {
 		return kernel.Result{}, v.Pending, nil
 	}
 	if b.question != "" { // what it waited for at the gate is no part of what it may wait for now
-		b.question, b.until, call.Lapsed = "", time.Time{}, false
+		b.question, b.until = "", time.Time{}
 	}
 	if v.Fault != nil {
 		return kernel.Result{}, nil, v.Fault

@@ -36,7 +36,8 @@ func (f *fetches) Decide(call *kernel.Call) (kernel.Result, error) {
 		}
 		return kernel.Begin(in), nil
 	case *schema.EffectEnd:
-		return kernel.End(in)
+		data, err := kernel.End(call, in)
+		return kernel.Result{Data: data}, err
 	}
 	return kernel.Result{Data: []byte(`{"success":true}`)}, nil
 }

@@ -231,6 +231,27 @@ func TestPendedThenWaits(t *testing.T) {
 	})
 }
 
+// TestPendedAuditLog shows that questions about the record pass the same gate, those that read it off the actor too.
+func TestPendedAuditLog(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := startGated(t, nil)
+		g.ask("Audit.Log")
+		c := g.connect()
+		c.send(query("a", "Audit.Metrics", "{}"), query("b", "Audit.Log", "{}"), query("c", "Audit.Log", "{}"), ping("d", "1"))
+		if a := c.next(); a.Kind != schema.KindReply {
+			t.Errorf("got %s", a)
+		}
+		synctest.Wait()
+		expectNothing(t, c)
+		g.answer("ask-Audit.Log", "yes")
+		checkCauses(t, []string{"b", "c", "d"}, c.take(3))
+		if diff := cmp.Diff([]string{"a", "b", "c", "d"}, g.journaled()); diff != "" {
+			t.Errorf("journal (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestPendedOwnCall shows that the kernel's own calls pass the same gate, and are given up there as well.
 func TestPendedOwnCall(t *testing.T) {
 	t.Parallel()

@@ -175,7 +175,8 @@ type connects struct{ stateless }
 
 func (connects) Decide(call *kernel.Call) (kernel.Result, error) {
 	if end, ok := call.Input.(*schema.EffectEnd); ok {
-		return kernel.End(end)
+		data, err := kernel.End(call, end)
+		return kernel.Result{Data: data}, err
 	}
 	return kernel.Begin(call.Input), nil
 }

@@ -67,10 +67,8 @@ func (d *domain) take(pid int64, pick func(*parked) bool) (taken []*parked) {
 // unpark decides a call whose time is up.
 func (d *domain) unpark(ctx actor.Context, p *parked) {
 	for range d.take(p.pid, func(one *parked) bool { return one == p }) {
-		if call := &p.batch.calls[0]; p.batch.question != "" {
-			call.Lapsed = true
-		} else {
-			call.Final = true
+		if p.batch.question == "" {
+			p.batch.calls[0].Final = true
 		}
 		d.queue = append(d.queue, p.batch)
 	}

@@ -26,7 +26,7 @@ type Client struct {
 	mu      sync.Mutex
 	use     use
 	over    error // why nothing more can be sent; nil as long as it can
-	fault   error // an error that answers no message of ours: why the kernel hung up
+	failure error // an error that answers no message of ours: why the kernel hung up
 	out     []byte
 	heard   *heard  // nil: events are of no interest
 	pending []*call // sent or about to be, not answered, in that order
@@ -211,8 +211,8 @@ func (c *Client) end(err error) {
 	if c.over != nil {
 		return
 	}
-	if c.fault != nil && !errors.Is(err, ErrClosed) {
-		err = c.fault
+	if c.failure != nil && !errors.Is(err, ErrClosed) {
+		err = c.failure
 	}
 	c.over = err
 	for _, k := range c.pending {

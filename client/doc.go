@@ -22,5 +22,3 @@
 //   - That a command was not run when its Do returned an error that is no answer (Answered): the connection may have ended
 //     between the command and its answer. An idempotency key makes sending it again safe.
 package client
-
-import ()

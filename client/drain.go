@@ -73,8 +73,8 @@ func kindOf(line []byte) schema.Kind {
 	case bytes.HasPrefix(line, []byte(osMessageError)), bytes.HasPrefix(line, []byte(osEventError)):
 		return schema.KindError
 	}
-	m, fault := schema.Decode(line, schema.OsMessage)
-	if fault != nil {
+	m, failure := schema.Decode(line, schema.OsMessage)
+	if failure != nil {
 		return 0
 	}
 	return m.Kind

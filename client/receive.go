@@ -75,6 +75,6 @@ func (c *Client) settle(m schema.Message) {
 		}
 	}
 	if m.Kind == schema.KindError {
-		c.fault = answerOf(&m)
+		c.failure = answerOf(&m)
 	}
 }

@@ -2,8 +2,6 @@
 
 package daemon_test
 
-import ()
-
 // What the tests on Linux have; elsewhere there are no networks of agents.
 const (
 	asInside   = "PWOS_DAEMON_TEST_INSIDE"

@@ -30,7 +30,7 @@ func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall
 	return nil
 }
 
-// denied tells what the call of a syscall lacks.
+// denied returns the fault of the call of a syscall.
 func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fault {
 	what := row.Type
 	if row.Grant == schema.ByName && token != nil {
@@ -52,8 +52,8 @@ func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault
 	return lacks(pid, token, tick, uri, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
 }
 
-// lacks tells that pid may not call what, and how to allow it without taking anything away: by adding pattern to its token, or,
-// where that would allow it, to the granter's that is in the way.
+// lacks returns the fault of a call that pid has no grant for. Its fix takes nothing away: it adds pattern to the token of pid or,
+// where that would allow the call, to that of the granter which lacks it.
 func lacks(pid int64, token *Token, tick int64, what, pattern string, allows func(*schema.TokenGrant) bool) *fault.Fault {
 	missing, of := token, pid
 	if token != nil {
@@ -74,7 +74,7 @@ func lacks(pid int64, token *Token, tick int64, what, pattern string, allows fun
 	return refused(id, pid, what, why).WithFix(`%s with "pwos cap grant %d --add %s"`, fix, of, pattern)
 }
 
-// refused is the fault of a call that pid may not make: "" as why says nothing more.
+// refused returns the fault of a call that pid may not make; why may be empty.
 func refused(id fault.ID, pid int64, what, why string) *fault.Fault {
 	if why != "" {
 		why = ": " + why
@@ -82,12 +82,17 @@ func refused(id fault.ID, pid int64, what, why string) *fault.Fault {
 	return id.New("pid %d may not call %s%s", pid, what, why).With("pid", numbered(pid))
 }
 
-// ended reports whether a process was one and is one no more.
+// ended reports whether a process has ended; one that never was has not.
 func ended(p *schema.Descriptor) bool { return p != nil && p.State == terminated }
 
 // Gone is the fault of a call that ends, or comes, after its process has ended (PROTOCOL 6). It is no denial.
 func Gone(pid int64) *fault.Fault {
 	return fault.ProcessEnded.New("pid %d has ended, and calls nothing any more", pid).WithFix(`"pwos ps" shows who is there`).With("pid", numbered(pid))
+}
+
+// NoProcess is the fault of a call that is about a process which never was, or which its caller may not know of.
+func NoProcess(pid int64) *fault.Fault {
+	return fault.ProcessNotFound.New("no process has pid %d", pid).WithFix("Process.List shows who is there").With("pid", numbered(pid))
 }
 
 // living reports whether a grant could be made to pid.
@@ -108,4 +113,31 @@ func BeyondGrant(processes Processes, pid int64) string {
 		return `it has ended, and nothing can be granted to it: "pwos ps" shows who is there`
 	}
 	return ""
+}
+
+// Visible returns the descriptor of pid where the call may know of that process, else nil: the operator knows of all, an
+// agent of those of its origin (ABI 6.4). What is not visible has to be answered exactly as what never was.
+//
+// A process that is forgotten is visible to the operator alone: whose it was is forgotten too.
+func Visible(processes Processes, call *Call, pid int64) *schema.Descriptor {
+	p := processes.Process(pid)
+	if p == nil || call.PID == Operator || p.Origin == call.Origin {
+		return p
+	}
+	return nil
+}
+
+// Descends reports whether pid is a child of ancestor, a child's child, and so on. No process descends from itself, every
+// process from the operator, and a process that has ended from the same ancestors as before.
+func Descends(processes Processes, pid, ancestor int64) bool {
+	for {
+		p := processes.Process(pid)
+		if p == nil || p.ParentPID >= pid { // a parent is always older than its child
+			return false
+		}
+		if p.ParentPID == ancestor {
+			return true
+		}
+		pid = p.ParentPID
+	}
 }

@@ -1,10 +1,12 @@
 package kernel_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestAuthorize: the three checks of CAP 2 that need no more than a token, and who is exempt.
@@ -47,7 +49,7 @@ func TestAuthorize(t *testing.T) {
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%s: denied: %v", tt.name, err)
-		case tt.want != "" && (err == nil || err.Text() != tt.want || err.Kind != schema.Forbidden):
+		case tt.want != "" && (err == nil || err.Text() != tt.want || err.Kind != fault.Forbidden):
 			t.Errorf("%s: got %v, want %s", tt.name, err, tt.want)
 		}
 	}
@@ -73,6 +75,86 @@ func TestAuthorizeEnded(t *testing.T) {
 		err := kernel.Authorize(everybody{}, 8, token(8, nil, nil, "*"), lookup(t, typ), 0)
 		if err == nil || err.Code() != 410 || err.EventCode() != "CONFLICT" || err.Text() != `pid 8 has ended, and calls nothing any more: "pwos ps" shows who is there` {
 			t.Errorf("%s: %v", typ, err)
+		}
+	}
+}
+
+// origins is a process table that knows nothing but whose a process is.
+type origins map[int64]string
+
+func (o origins) Process(pid int64) *schema.Descriptor {
+	origin, ok := o[pid]
+	if !ok {
+		return nil
+	}
+	return &schema.Descriptor{PID: pid, Origin: origin}
+}
+
+// TestVisible: the operator knows of every process, an agent of those of its origin alone; of the forgotten nobody knows whose
+// they were.
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	table := origins{1: "a", 2: "a", 3: "b", 4: ""}
+	for _, tt := range []struct {
+		caller int64
+		origin string
+		seen   []int64
+	}{
+		{kernel.Operator, "a", []int64{1, 2, 3, 4}},
+		{1, "a", []int64{1, 2}},
+		{3, "b", []int64{3}},
+		{9, "c", nil},
+	} {
+		var seen []int64
+		for pid := int64(0); pid < 6; pid++ {
+			if kernel.Visible(table, &kernel.Call{PID: tt.caller, Origin: tt.origin}, pid) != nil {
+				seen = append(seen, pid)
+			}
+		}
+		if !slices.Equal(seen, tt.seen) {
+			t.Errorf("pid %d of %s sees %v, want %v", tt.caller, tt.origin, seen, tt.seen)
+		}
+	}
+}
+
+// parents is a process table that knows nothing but who spawned whom.
+type parents map[int64]int64
+
+func (p parents) Process(pid int64) *schema.Descriptor {
+	parent, ok := p[pid]
+	if !ok {
+		return nil
+	}
+	return &schema.Descriptor{PID: pid, ParentPID: parent}
+}
+
+func TestDescends(t *testing.T) {
+	t.Parallel()
+	family := parents{1: 0, 2: 1, 3: 2, 4: 1, 5: 0, 8: 9, 9: 8, 10: 10, 11: 7}
+	tests := []struct {
+		pid, ancestor int64
+		want          bool
+	}{
+		{2, 1, true},
+		{3, 1, true},
+		{3, 2, true},
+		{4, 1, true},
+		{1, 0, true},
+		{3, 0, true},
+		{1, 1, false},
+		{1, 2, false},
+		{4, 2, false},
+		{5, 1, false},
+		{6, 1, false},  // never was
+		{11, 1, false}, // its parent never was
+		{0, 0, false},
+		{8, 1, false}, // a damaged table does not hang the kernel
+		{9, 1, false},
+		{10, 1, false},
+	}
+	for _, tt := range tests {
+		if got := kernel.Descends(family, tt.pid, tt.ancestor); got != tt.want {
+			t.Errorf("%d descends from %d: %v", tt.pid, tt.ancestor, got)
 		}
 	}
 }

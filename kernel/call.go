@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Operator is the PID of the kernel and its operator (PROTOCOL 4): it may do everything.
@@ -42,7 +43,7 @@ type Call struct {
 
 	// The outcome: one of the two.
 	Data []byte
-	Err  *schema.Error
+	Err  *fault.Fault
 
 	Effect  *Work    // what it needs done outside the kernel before it is answered; nil: nothing
 	Lasting *Lasting // what goes on after the answer; nil: nothing
@@ -119,3 +120,7 @@ type Event struct {
 
 // Forever is the Wait of a call that follows.
 const Forever = time.Duration(1<<63 - 1)
+
+// MaxData is how many bytes the data of a reply may have, so that its line stays within 16,384 bytes (PROTOCOL 2)
+// with an envelope of ordinary length. A list that would be longer is cut off.
+const MaxData = 15_000

@@ -1,11 +1,15 @@
 package kernel
 
-import "github.com/promptware-os/pwos/schema"
+import (
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
 
-// Domain is a deterministic state machine that owns some rows of the syscall table. See the package comment.
+// Domain is a deterministic state machine that owns some rows of the syscall table. See the package comment. Decide and Apply are
+// those of its [Handlers].
 type Domain interface {
 	// Decide computes the outcome of call, whose syscall is one of the domain's. It changes nothing. An error that is no
-	// *schema.Error is shown to the caller as an internal error without its text. It may be asked again for a call that
+	// *fault.Fault is shown to the caller as an internal error without its text. It may be asked again for a call that
 	// waits.
 	Decide(call *Call) (Result, error)
 
@@ -59,4 +63,15 @@ type Identities interface {
 	// Adopted returns the identity of pid, nil where it has none: the base of its relative names (PROTOCOL 5). The operator
 	// has one in each origin; of a process the origin is known. Identities are immutable.
 	Adopted(pid int64, origin string) *schema.Identity
+}
+
+// Names is a view of what can be named (PROTOCOL 5, FileSystem). It never changes, opens nothing and never waits.
+type Names interface {
+	// Resolve returns the canonical form of what name means beside base, which is a name itself, "" where there is none. A name
+	// that means nothing is an InvalidInput; one that nothing holds is a NotFound.
+	Resolve(name, base string) (string, *fault.Fault)
+
+	// Base returns what names of a process stand beside that gives no base: the identity that it has adopted in its origin, ""
+	// where there is none.
+	Base(pid int64, origin string) string
 }

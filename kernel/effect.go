@@ -1,6 +1,10 @@
 package kernel
 
-import "github.com/promptware-os/pwos/schema"
+import (
+	"bytes"
+
+	"github.com/promptware-os/pwos/schema"
+)
 
 // Work is what a call needs done outside the kernel. The shell begins it once the entry of the call is on disk, so that
 // nothing is ever found in the world that the journal knows nothing of, and keeps the answer back until it is done. What
@@ -21,13 +25,13 @@ var begun = []byte(`{"begun":true}`)
 // Begin is the Result of a call that has nothing decided but that its runner is to do what do says.
 func Begin(do any) Result { return Result{Data: begun, Effect: &Work{Run: do}} }
 
-// End is the Result of an Outcome that has nothing to add to what its runner says.
-func End(in *schema.EffectEnd) (Result, error) {
-	data, fault := in.Result()
-	if fault != nil {
-		return Result{}, fault
+// End answers the end of an effect that has nothing to add to what its runner returned.
+func End(_ *Call, in *schema.EffectEnd) (schema.Value, error) {
+	data, err := in.Result()
+	if err != nil {
+		return nil, err
 	}
-	return Result{Data: data}, nil
+	return bytes.Clone(data), nil
 }
 
 // Program is what a process runs, and what its earlier ends count for.

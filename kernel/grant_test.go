@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func TestNewGrantIsCanonical(t *testing.T) {
@@ -91,7 +92,7 @@ func TestNewGrantRefuses(t *testing.T) {
 			grant.AllowedSyscalls = append(grant.AllowedSyscalls, tt.pattern)
 		}
 		message := "Invalid input: " + tt.field + " " + tt.message
-		if got, err := kernel.NewGrant(grant, 3, tt.pools); got != nil || err == nil || err.Kind != schema.InvalidInput || err.Field != tt.field || err.Text() != message {
+		if got, err := kernel.NewGrant(grant, 3, tt.pools); got != nil || err == nil || err.Kind != fault.InvalidInput || err.Field != tt.field || err.Text() != message {
 			t.Errorf("%q %q: got %v, %v, want %v", tt.pattern, tt.resource, got, err, message)
 		}
 	}

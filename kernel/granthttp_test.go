@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func fetching(pid int64, plain, open bool, hosts ...string) *schema.GrantInput {
@@ -25,7 +26,7 @@ func TestHTTPGrant(t *testing.T) {
 		t.Errorf("grant (-want +got):\n%s", diff)
 	}
 	for _, host := range []string{"", "a b", "https://a.example.com", "a/b", "é.example.com", "a@b", "a\n"} {
-		if _, err := kernel.NewGrant(fetching(7, false, false, "a.example.com", host), 0, nil); err == nil || err.Field != "http.hosts[1]" || err.Kind != schema.InvalidInput {
+		if _, err := kernel.NewGrant(fetching(7, false, false, "a.example.com", host), 0, nil); err == nil || err.Field != "http.hosts[1]" || err.Kind != fault.InvalidInput {
 			t.Errorf("%q: %v", host, err)
 		}
 	}
@@ -67,9 +68,9 @@ func TestHTTPCovers(t *testing.T) {
 		{ports, fetching(8, false, false, "192.0.2.1:8443"), false},
 		{ports, fetching(8, false, false, "[::a]:8443"), false},
 	} {
-		other, fault := kernel.NewGrant(tt.in, 0, nil)
-		if fault != nil {
-			t.Fatal(fault)
+		other, err := kernel.NewGrant(tt.in, 0, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
 		if err := (&kernel.Token{Granted: schema.Token{PID: 7, TokenGrant: *tt.own}}).Covers(other, 0); (err == nil) != tt.want {
 			t.Errorf("%+v of %+v: %v", tt.in.HTTP, tt.own.HTTP, err)

@@ -92,3 +92,9 @@ func Named(pattern string) (*schema.Syscall, bool) {
 	}
 	return rows[i], true
 }
+
+// everything is the pattern of all syscalls but the operator's own and those that are granted by name.
+const everything = "*"
+
+// wild reports whether the pattern stands for a whole domain of names, such as Memory.*
+func wild(pattern string) bool { return strings.HasSuffix(pattern, ".*") }

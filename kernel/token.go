@@ -1,10 +1,13 @@
 package kernel
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Token is what a process may do (CAP 2): what it was granted, cut down to what the granter may do at the same moment. It is
@@ -163,8 +166,85 @@ func (t *Token) Last() *int64 {
 	return last
 }
 
-// everything is the pattern of all syscalls but the operator's own and those that are granted by name.
-const everything = "*"
+// Covers returns an error that names the first thing that a grant has and t may not do at tick: nobody grants more than it
+// may do itself (PROTOCOL 5).
+func (t *Token) Covers(g *schema.TokenGrant, tick int64) *fault.Fault {
+	for _, pattern := range g.AllowedSyscalls {
+		if row, ok := Named(pattern); ok && row.Grant == schema.Everyone {
+			continue
+		}
+		if !t.AllowsNamed(pattern, tick) {
+			return fault.CapabilityTooMuch.New("pid %d may not grant %s: it does not hold it itself", t.PID(), pattern)
+		}
+	}
+	for _, resource := range slices.Sorted(maps.Keys(g.ResourceQuotas)) {
+		if amount, own := g.ResourceQuotas[resource], t.Quota(resource, tick); amount > own {
+			return fault.CapabilityTooMuch.New("pid %d may not grant a quota of %s of %s: its own is %s",
+				t.PID(), units(amount), resource, units(own))
+		}
+	}
+	if last := t.Last(); last != nil && (g.ExpiresAtTick == nil || *g.ExpiresAtTick > *last) {
+		return fault.CapabilityTooMuch.New("pid %d may not grant beyond tick %d, the last of its own token", t.PID(), *last).
+			WithFix("set expires_at_tick to that or less")
+	}
+	return t.coversHTTP(g.HTTP, tick)
+}
 
-// wild reports whether the pattern stands for a whole domain of names, such as Memory.*
-func wild(pattern string) bool { return strings.HasSuffix(pattern, ".*") }
+// Effective returns what is left of the token at tick.
+func (t *Token) Effective(tick int64) schema.Effective {
+	e := schema.Effective{AllowedSyscalls: []string{}, ResourceQuotas: map[string]float64{}, ExpiresAtTick: t.Last()}
+	for i := range t.grants() {
+		g := t.grant(i)
+		switch {
+		case expired(g, tick):
+			continue
+		case g.GrantedBy == Operator:
+			e.AllowedSyscalls = append(e.AllowedSyscalls, g.AllowedSyscalls...)
+		case t.Granter != nil:
+			e.AllowedSyscalls = append(e.AllowedSyscalls, meet(g.AllowedSyscalls, t.Granter.Effective(tick).AllowedSyscalls)...)
+		}
+		for resource := range g.ResourceQuotas {
+			if amount := t.Quota(resource, tick); amount > 0 {
+				e.ResourceQuotas[resource] = amount
+			}
+		}
+	}
+	slices.Sort(e.AllowedSyscalls)
+	e.AllowedSyscalls = slices.Compact(e.AllowedSyscalls)
+	e.HTTP = sumHTTP(t.Fetch(tick))
+	return e
+}
+
+// Ineffective says why nothing of what a token grants is effective at tick, "" where something is.
+func (t *Token) Ineffective(tick int64) string {
+	e := t.Effective(tick)
+	switch {
+	case len(e.AllowedSyscalls) > 0 || len(e.ResourceQuotas) > 0 || e.HTTP != nil:
+		return ""
+	case len(t.Granted.AllowedSyscalls) == 0 && len(t.Granted.ResourceQuotas) == 0 && t.Granted.HTTP == nil:
+		return "" // as was asked for
+	case t.Expired(tick):
+		return "it has expired already"
+	}
+	return "its granter may do nothing of it itself"
+}
+
+// AllowsUpstream reports whether the holder may use the upstream at tick. * does not include upstreams: the credential behind
+// one is granted by its name, or by Upstream:* for all.
+func (t *Token) AllowsUpstream(name string, tick int64) bool {
+	return t.AllowsNamed(upstreamWord+":"+name, tick)
+}
+
+// UpstreamLacking returns the PID of the first token on the way up from that of pid that does not name the upstream: the one to
+// add to.
+func (t *Token) UpstreamLacking(pid, tick int64, name string) int64 {
+	return t.lacking(pid, tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, upstreamWord+":"+name) })
+}
+
+// Hosts are the patterns of the hosts that the holder may connect to at tick.
+func (t *Token) Hosts(tick int64) []string {
+	if sum := sumHTTP(t.Fetch(tick)); sum != nil {
+		return sum.Hosts
+	}
+	return nil
+}

@@ -110,7 +110,7 @@ var (
 	})
 
 	AuditMetrics = NewQuery[AuditMetricsInput, AuditMetricsOutput](Syscall{
-		Type: "Audit.Metrics", Domain: Audit,
+		Type: "Audit.Metrics", Domain: Audit, Alone: true,
 		Script:      "scripts/record.txtar",
 		Description: "Counts syscalls and refusals, and says how long syscalls took, over the whole journal.",
 	})

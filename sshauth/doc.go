@@ -13,5 +13,3 @@
 // Nothing here opens a socket but that of an ssh-agent, starts a goroutine that outlives a call, or logs. Time comes
 // in. What a fault says may be shown to whoever caused it.
 package sshauth
-
-import ()

@@ -30,7 +30,7 @@ const (
 )
 
 // decodeData reads a frame's data strictly: no member twice, none unknown.
-func decodeData[T any](data []byte) (*T, *schema.Error) {
+func decodeData[T any](data []byte) (*T, *fault.Fault) {
 	if len(data) > maxFrameData || !schema.Valid(data) {
 		return nil, fault.WireInvalidJSON.New("it is too long or no JSON")
 	}

@@ -160,8 +160,8 @@ func (w *worker) block(ctx context.Context) error {
 // given no type, so that no question misses it.
 func tagsOf(record *journal.Record, t *Tags) {
 	*t = Tags{Head: journal.Head{Seq: record.Seq, Hash: record.Hash}, Time: record.Time, PID: record.PID}
-	msg, fault := schema.Decode(record.Request, schema.OsMessage)
-	if fault == nil {
+	msg, failure := schema.Decode(record.Request, schema.OsMessage)
+	if failure == nil {
 		t.Type, t.Correlation = msg.Type, msg.Meta.Correlation
 		if end := schema.EndOf(&msg); end != nil {
 			t.Type, t.PID = end.Type, end.PID

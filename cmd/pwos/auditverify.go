@@ -93,14 +93,14 @@ func bootedKey(record *journal.Record) string {
 	if !bytes.Contains(record.Request, []byte(`"type":"`+booted+`"`)) {
 		return ""
 	}
-	msg, fault := schema.Decode(record.Request, schema.OsMessage)
+	msg, failure := schema.Decode(record.Request, schema.OsMessage)
 	row, _ := schema.Lookup(booted)
 	outcome, refused := schema.DecodeOutcome(record.Outcome)
-	if fault != nil || refused != nil || msg.Type != booted || outcome.Err != nil || record.PID != 0 {
+	if failure != nil || refused != nil || msg.Type != booted || outcome.Err != nil || record.PID != 0 {
 		return ""
 	}
-	in, fault := row.Input().Decode(msg.Data)
-	if fault != nil {
+	in, failure := row.Input().Decode(msg.Data)
+	if failure != nil {
 		return ""
 	}
 	return in.(*schema.BootedInput).HostKey

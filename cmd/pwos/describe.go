@@ -2,31 +2,70 @@ package main
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func newDescribe(a *app) *cobra.Command {
-	return &cobra.Command{
+	var failures bool
+	cmd := &cobra.Command{
 		Use:   "describe [TYPE]",
 		Short: "show what the kernel can do, or how one syscall is called",
 		Long: `describe asks the kernel for its syscalls. With a TYPE it shows that one: what it
 does, what its data and its answer hold.
 
 Where stdout is no terminal, each syscall is a line of JSON with the JSON Schemas of
-its data and of its answer.`,
+its data and of its answer.
+
+With --errors it lists the ids of errors instead, which no kernel is asked for: their
+codes in both dialects, what they mean, and what to do. With an ID it shows that one.`,
 		Example: `  pwos describe
   pwos describe Syscall.Ping
-  pwos describe --json Syscall.Ping`,
+  pwos describe --json Syscall.Ping
+  pwos describe --errors
+  pwos describe --errors memory.not_found`,
 		Args:              arguments(cobra.MaximumNArgs(1)),
 		ValidArgsFunction: completeType,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if failures {
+				return a.describeErrors(args)
+			}
 			return a.describe(cmd.Context(), args)
 		},
 	}
+	cmd.Flags().BoolVar(&failures, "errors", false, "list the ids of errors, or show the one given")
+	return cmd
+}
+
+// describeErrors prints the catalogue of errors, or the entry of one id.
+func (a *app) describeErrors(ids []string) error {
+	entries := fault.Catalogue()
+	if len(ids) == 1 {
+		one, ok := fault.Lookup(fault.ID(ids[0]))
+		if !ok {
+			return fault.NameNotFound.New("no error has the id %s", ids[0]).WithFix(`"pwos describe --errors" lists them`)
+		}
+		entries = []fault.Entry{one}
+	}
+	t := new(table)
+	t.header("id", "code", "event code", "meaning", "fix")
+	for _, e := range entries {
+		if a.wantsJSON() {
+			o := object(nil).text("id", string(e.ID)).integer("code", int64(e.Kind.Status())).text("event_code", e.Kind.Word()).
+				text("meaning", e.Meaning).text("fix", e.Fix)
+			if err := a.printLine(o.close()); err != nil {
+				return err
+			}
+			continue
+		}
+		t.row(string(e.ID), strconv.Itoa(e.Kind.Status()), e.Kind.Word(), e.Meaning, e.Fix)
+	}
+	return a.printTable(t)
 }
 
 func (a *app) describe(ctx context.Context, types []string) (err error) {

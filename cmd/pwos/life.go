@@ -81,8 +81,8 @@ func (l *life) Write(p []byte) (int, error) {
 
 // hear takes one line. A kernel that does not do this is one to be asked again and again.
 func (l *life) hear(line []byte) {
-	m, fault := schema.Decode(bytes.Clone(line), schema.OsMessage)
-	if fault != nil || m.Kind == schema.KindError {
+	m, failure := schema.Decode(bytes.Clone(line), schema.OsMessage)
+	if failure != nil || m.Kind == schema.KindError {
 		l.refused.Store(true)
 		return
 	}

@@ -106,8 +106,7 @@ func internal(typ string) bool {
 
 // refusal reports whether an error of the code says that the caller may not, and not that it cannot be done: a denial (CAP 6).
 func refusal(code int64) bool {
-	class := schema.ClassOf(int(code))
-	return class == schema.Unauthenticated || class == schema.Forbidden || class == schema.QuotaExceeded
+	return (&fault.Fault{Kind: fault.KindOf(int(code))}).Denied()
 }
 
 // endText is an end in words that follow its subject.

@@ -105,10 +105,10 @@ func replied(lean bool) check {
 
 // whole reports whether line is a frame in every respect, and refers to message n.
 func whole(line []byte, n uint64, refersTo func(*schema.Message) string) bool {
-	m, fault := schema.Decode(line, schema.OsMessage)
+	m, failure := schema.Decode(line, schema.OsMessage)
 	var want [digits]byte
 	putNumber(want[:], n)
-	return fault == nil && refersTo(&m) == string(want[:])
+	return failure == nil && refersTo(&m) == string(want[:])
 }
 
 // mark is a member whose value is the number of a message. No value of a workload looks like one.

@@ -14,10 +14,10 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Journal is a view of the journal. It is safe for concurrent use. All but Metrics and Notify read files.
+// Journal is a view of the journal. It is safe for concurrent use. All but Notify take long.
 type Journal interface {
 	// Metrics counts the calls that the caller of a call may know of.
-	Metrics(call *kernel.Call) *schema.AuditMetricsOutput
+	Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetricsOutput, error)
 	// Log returns a page of the entries of the processes that reach allows.
 	Log(ctx context.Context, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
 	// Verify checks the journal.
@@ -71,8 +71,9 @@ func (d *Domain) reach(caller int64, only *int64) func(pid int64) bool {
 	}
 }
 
-func (d *Domain) metrics(call *kernel.Call, _ *schema.AuditMetricsInput) (schema.AuditMetricsOutput, error) {
-	return *d.journal.Metrics(call), nil
+func (d *Domain) metrics(call *kernel.Call, _ *schema.AuditMetricsInput) (out schema.AuditMetricsOutput, err error) {
+	read(call, func(ctx context.Context) (*schema.AuditMetricsOutput, error) { return d.journal.Metrics(ctx, call) })
+	return out, nil
 }
 
 func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.AuditLogOutput, err error) {

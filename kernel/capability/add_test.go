@@ -7,6 +7,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestAdd: what a grant with mode add leaves of what was there.
@@ -104,7 +105,7 @@ func TestAddToAnothers(t *testing.T) {
 	must(t, r, operator, "Capability.Grant", `{"pid":1,"allowed_syscalls":["*"]}`, shown(0, `{"pid":1,"allowed_syscalls":["*"],"resource_quotas":{}}`))
 	must(t, r, linked(r, 1), "Capability.Grant", `{"pid":2,"allowed_syscalls":["*"]}`, shown(1, `{"pid":2,"allowed_syscalls":["*"],"resource_quotas":{}}`))
 	must(t, r, linked(r, 2), "Capability.Grant", `{"pid":3,"allowed_syscalls":["*"]}`, shown(2, `{"pid":3,"allowed_syscalls":["*"],"resource_quotas":{}}`))
-	refused(t, r, linked(r, 1), "Capability.Grant", `{"pid":3,"mode":"add","allowed_syscalls":["Memory.Get"]}`, schema.Conflict,
+	refused(t, r, linked(r, 1), "Capability.Grant", `{"pid":3,"mode":"add","allowed_syscalls":["Memory.Get"]}`, fault.Conflict,
 		"pid 1 may not add to what pid 2 granted pid 3: only that process and the operator may; mode replace takes its place")
 }
 

@@ -107,15 +107,11 @@ func (r *Registry) endow(_ *kernel.Call, in *schema.EndowInput) (schema.Token, e
 func (r *Registry) living(call *kernel.Call, pid int64) *fault.Fault {
 	switch p := kernel.Visible(r.processes, call, pid); {
 	case p == nil:
-		return unknown(pid)
+		return kernel.NoProcess(pid)
 	case p.State == "TERMINATED":
 		return fault.ProcessIsEnded.New("pid %d has ended: nothing can be granted to it", pid).With("pid", strconv.FormatInt(pid, 10))
 	}
 	return nil
-}
-
-func unknown(pid int64) *fault.Fault {
-	return fault.ProcessNotFound.New("no process has pid %d", pid).WithFix("Process.List shows who is there").With("pid", strconv.FormatInt(pid, 10))
 }
 
 // authority returns an error where an agent reaches beyond its own descendants. A grant can replace what was there, so who

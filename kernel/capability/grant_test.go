@@ -6,7 +6,6 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -91,79 +90,79 @@ func TestGrantRefuses(t *testing.T) {
 		name      string
 		from      caller
 		typ, data string
-		class     schema.Class
+		class     fault.Kind
 		message   string
 	}{
 		{
-			"unknown type", operator, "Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Get","Memory.Put"]}`, schema.InvalidInput,
+			"unknown type", operator, "Capability.Grant", `{"pid":2,"allowed_syscalls":["Memory.Get","Memory.Put"]}`, fault.InvalidInput,
 			`Invalid input: allowed_syscalls[1] is "Memory.Put": no syscall has this type or code: Syscall.List names them, Domain.* stands for all of a domain, * for all`,
 		},
 		{
-			"unknown domain", operator, "Capability.Grant", `{"pid":2,"allowed_syscalls":["Disk.*"]}`, schema.InvalidInput,
+			"unknown domain", operator, "Capability.Grant", `{"pid":2,"allowed_syscalls":["Disk.*"]}`, fault.InvalidInput,
 			`Invalid input: allowed_syscalls[0] is "Disk.*": no syscall begins with Disk.`,
 		},
 		{
-			"unknown resource", operator, "Capability.Grant", `{"pid":2,"allowed_syscalls":[],"resource_quotas":{"gpux":1}}`, schema.InvalidInput,
+			"unknown resource", operator, "Capability.Grant", `{"pid":2,"allowed_syscalls":[],"resource_quotas":{"gpux":1}}`, fault.InvalidInput,
 			"Invalid input: resource_quotas.gpux names no resource: there are cpu, gpu",
 		},
 		{
-			"unknown resource of a default grant", operator, "Capability.GrantDefault", `{"pid":2,"resources":["gpu","gpux"]}`, schema.InvalidInput,
+			"unknown resource of a default grant", operator, "Capability.GrantDefault", `{"pid":2,"resources":["gpu","gpux"]}`, fault.InvalidInput,
 			`Invalid input: resources[1] is "gpux", which names no resource: there are cpu, gpu`,
 		},
 		{
-			"never was", operator, "Capability.Grant", `{"pid":6,"allowed_syscalls":[]}`, schema.NotFound,
+			"never was", operator, "Capability.Grant", `{"pid":6,"allowed_syscalls":[]}`, fault.NotFound,
 			"no process has pid 6: Process.List shows who is there",
 		},
 		{
-			"never was, default", operator, "Capability.GrantDefault", `{"pid":6}`, schema.NotFound,
+			"never was, default", operator, "Capability.GrantDefault", `{"pid":6}`, fault.NotFound,
 			"no process has pid 6: Process.List shows who is there",
 		},
 		{
-			"has ended", operator, "Capability.Grant", `{"pid":5,"allowed_syscalls":[]}`, schema.Conflict,
+			"has ended", operator, "Capability.Grant", `{"pid":5,"allowed_syscalls":[]}`, fault.Conflict,
 			"pid 5 has ended: nothing can be granted to it",
 		},
 		{
-			"has ended, default", operator, "Capability.GrantDefault", `{"pid":5}`, schema.Conflict,
+			"has ended, default", operator, "Capability.GrantDefault", `{"pid":5}`, fault.Conflict,
 			"pid 5 has ended: nothing can be granted to it",
 		},
 		{
-			"to itself", bounded, "Capability.Grant", `{"pid":1,"allowed_syscalls":[],"expires_at_tick":1}`, schema.Forbidden,
+			"to itself", bounded, "Capability.Grant", `{"pid":1,"allowed_syscalls":[],"expires_at_tick":1}`, fault.Forbidden,
 			"pid 1 may not grant to pid 1: it is none of its descendants; the operator may",
 		},
 		{
-			"to its parent", agent(2, "*"), "Capability.Grant", `{"pid":1,"allowed_syscalls":[]}`, schema.Forbidden,
+			"to its parent", agent(2, "*"), "Capability.Grant", `{"pid":1,"allowed_syscalls":[]}`, fault.Forbidden,
 			"pid 2 may not grant to pid 1: it is none of its descendants; the operator may",
 		},
 		{
-			"to a stranger, default", agent(2, "*"), "Capability.GrantDefault", `{"pid":4,"resources":[]}`, schema.Forbidden,
+			"to a stranger, default", agent(2, "*"), "Capability.GrantDefault", `{"pid":4,"resources":[]}`, fault.Forbidden,
 			"pid 2 may not grant to pid 4: it is none of its descendants; the operator may",
 		},
 		{
-			"a syscall that it lacks", small, "Capability.Grant", `{"pid":2,"allowed_syscalls":["SYS_ALLOC"]}`, schema.Forbidden,
+			"a syscall that it lacks", small, "Capability.Grant", `{"pid":2,"allowed_syscalls":["SYS_ALLOC"]}`, fault.Forbidden,
 			"pid 1 may not grant SYS_ALLOC: it does not hold it itself",
 		},
 		{
-			"more than its quota", small, "Capability.Grant", `{"pid":2,"allowed_syscalls":[],"resource_quotas":{"gpu":10.5}}`, schema.Forbidden,
+			"more than its quota", small, "Capability.Grant", `{"pid":2,"allowed_syscalls":[],"resource_quotas":{"gpu":10.5}}`, fault.Forbidden,
 			"pid 1 may not grant a quota of 10.5 of gpu: its own is 10",
 		},
 		{
-			"beyond its expiry", bounded, "Capability.Grant", `{"pid":3,"allowed_syscalls":["*"]}`, schema.Forbidden,
+			"beyond its expiry", bounded, "Capability.Grant", `{"pid":3,"allowed_syscalls":["*"]}`, fault.Forbidden,
 			"pid 1 may not grant beyond tick 9, the last of its own token: set expires_at_tick to that or less",
 		},
 		{
-			"default syscalls that it lacks", small, "Capability.GrantDefault", `{"pid":2}`, schema.Forbidden,
+			"default syscalls that it lacks", small, "Capability.GrantDefault", `{"pid":2}`, fault.Forbidden,
 			"pid 1 may not grant Ipc.Receive: it does not hold it itself",
 		},
 		{
-			"default quotas that it lacks", rich, "Capability.GrantDefault", `{"pid":2}`, schema.Forbidden,
+			"default quotas that it lacks", rich, "Capability.GrantDefault", `{"pid":2}`, fault.Forbidden,
 			"pid 1 may not grant a quota of 200 of cpu: its own is 199.5",
 		},
 		{
-			"default for longer than itself", bounded, "Capability.GrantDefault", `{"pid":2,"resources":[]}`, schema.Forbidden,
+			"default for longer than itself", bounded, "Capability.GrantDefault", `{"pid":2,"resources":[]}`, fault.Forbidden,
 			"pid 1 may not grant beyond tick 9, the last of its own token: set expires_at_tick to that or less",
 		},
 		{
-			"kernel grants what nobody knows", operator, "Capability.Endow", `{"pid":99,"allowed_syscalls":["Disk.*"]}`, schema.InvalidInput,
+			"kernel grants what nobody knows", operator, "Capability.Endow", `{"pid":99,"allowed_syscalls":["Disk.*"]}`, fault.InvalidInput,
 			`Invalid input: allowed_syscalls[0] is "Disk.*": no syscall begins with Disk.`,
 		},
 	}

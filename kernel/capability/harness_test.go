@@ -11,6 +11,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // family is a process table: 1 spawned 2, which spawned 3; 4 stands alone, 5 was 1's child and has ended.
@@ -77,11 +78,11 @@ func must(t testing.TB, r *capability.Registry, from caller, typ, data, want str
 }
 
 // refused runs a call that has to fail with this error and change nothing.
-func refused(t testing.TB, r *capability.Registry, from caller, typ, data string, class schema.Class, message string) {
+func refused(t testing.TB, r *capability.Registry, from caller, typ, data string, class fault.Kind, message string) {
 	t.Helper()
 	before := domaintest.Snapshot(t, r)
 	got, err := run(t, r, from, typ, data)
-	shown, ok := errors.AsType[*schema.Error](err)
+	shown, ok := errors.AsType[*fault.Fault](err)
 	if !ok || shown.Kind != class || shown.Text() != message {
 		t.Errorf("%s %s as %d: got %s, %v, want class %d: %s", typ, data, from.pid, got, err, class, message)
 	}

@@ -12,7 +12,7 @@ import (
 func (r *Registry) revoke(call *kernel.Call, in *schema.RevokeInput) (schema.RevokeOutput, error) {
 	_, held := r.tokens.Get(in.PID)
 	if kernel.Visible(r.processes, call, in.PID) == nil && (!held || call.PID != kernel.Operator) {
-		return schema.RevokeOutput{}, unknown(in.PID)
+		return schema.RevokeOutput{}, kernel.NoProcess(in.PID)
 	}
 	if err := r.authority(call, "revoke the token of", in.PID); err != nil {
 		return schema.RevokeOutput{}, err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // endow gives each PID a token without any rights, as the kernel does; expires is empty or a last tick.
@@ -64,13 +64,13 @@ func TestRevokeRefuses(t *testing.T) {
 		name    string
 		from    caller
 		pid     int64
-		class   schema.Class
+		class   fault.Kind
 		message string
 	}{
-		{"never was", operator, 6, schema.NotFound, "no process has pid 6: Process.List shows who is there"},
-		{"its own", agent(1, "*"), 1, schema.Forbidden, "pid 1 may not revoke the token of pid 1: it is none of its descendants; the operator may"},
-		{"its parent's", agent(2, "*"), 1, schema.Forbidden, "pid 2 may not revoke the token of pid 1: it is none of its descendants; the operator may"},
-		{"a stranger's", agent(1, "*"), 4, schema.Forbidden, "pid 1 may not revoke the token of pid 4: it is none of its descendants; the operator may"},
+		{"never was", operator, 6, fault.NotFound, "no process has pid 6: Process.List shows who is there"},
+		{"its own", agent(1, "*"), 1, fault.Forbidden, "pid 1 may not revoke the token of pid 1: it is none of its descendants; the operator may"},
+		{"its parent's", agent(2, "*"), 1, fault.Forbidden, "pid 2 may not revoke the token of pid 1: it is none of its descendants; the operator may"},
+		{"a stranger's", agent(1, "*"), 4, fault.Forbidden, "pid 1 may not revoke the token of pid 4: it is none of its descendants; the operator may"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

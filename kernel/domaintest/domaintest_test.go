@@ -8,6 +8,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // counter is a domain that counts its commands, and does one thing that no domain may do.
@@ -21,7 +22,7 @@ func (c *counter) Decide(*kernel.Call) (kernel.Result, error) {
 	case "decides and changes":
 		c.n++
 	case "fails and answers":
-		return kernel.Result{Data: []byte(`{"success":true}`)}, schema.Errorf(schema.NotFound, "gone")
+		return kernel.Result{Data: []byte(`{"success":true}`)}, fault.ProcessNotFound.New("gone")
 	case "answers what it likes":
 		return kernel.Result{Data: []byte(`{"success":"yes"}`)}, nil
 	case "answers no JSON":
@@ -64,7 +65,7 @@ func (judge) Fatalf(format string, args ...any) { panic(verdict(fmt.Sprintf(form
 // TestFaultsAreSeen: what breaks the contract of a domain fails the test that drives it, and nothing else does.
 func TestFaultsAreSeen(t *testing.T) {
 	t.Parallel()
-	for fault, want := range map[string]string{
+	for mistake, want := range map[string]string{
 		"none":                             "",
 		"decides and changes":              "Decide changed the state",
 		"fails and answers":                "both error",
@@ -74,11 +75,11 @@ func TestFaultsAreSeen(t *testing.T) {
 		"keeps what is not in the journal": "replayed",
 		"forgets":                          "restored",
 	} {
-		t.Run(fault, func(t *testing.T) {
+		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
 			got := func() (got verdict) {
 				defer func() { got, _ = recover().(verdict) }()
-				drive(judge{t}, fault)
+				drive(judge{t}, mistake)
 				return ""
 			}()
 			if !strings.Contains(string(got), want) || want == "" && got != "" {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Journal keeps of each applied command what the kernel's journal keeps. The zero value is empty.
@@ -28,9 +29,9 @@ func (j *Journal) Replay(t TB, d kernel.Domain) {
 	for _, entry := range j.entries {
 		call := entry
 		call.Message.Data = bytes.Clone(entry.Message.Data)
-		var fault *schema.Error
-		if call.Input, fault = call.Syscall.Input().Decode(call.Message.Data); fault != nil {
-			t.Fatal(fault)
+		var err *fault.Fault
+		if call.Input, err = call.Syscall.Input().Decode(call.Message.Data); err != nil {
+			t.Fatal(err)
 		}
 		Apply(d, &call, entry.Data)
 	}

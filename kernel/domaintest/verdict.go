@@ -8,21 +8,22 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // WantError expects an error of this class and text.
-func WantError(t TB, err error, class schema.Class, message string) {
+func WantError(t TB, err error, class fault.Kind, message string) {
 	t.Helper()
-	shown, ok := errors.AsType[*schema.Error](err)
+	shown, ok := errors.AsType[*fault.Fault](err)
 	if !ok || shown.Kind != class || shown.Text() != message {
 		t.Errorf("error %v, want class %d: %s", err, class, message)
 	}
 }
 
 // Shown returns the error that a caller is shown.
-func Shown(t TB, err error) *schema.Error {
+func Shown(t TB, err error) *fault.Fault {
 	t.Helper()
-	shown, ok := errors.AsType[*schema.Error](err)
+	shown, ok := errors.AsType[*fault.Fault](err)
 	if !ok {
 		t.Fatalf("error %v, which no caller is shown", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // crowd has mailboxes 2, 3, 5 and 7: 3 is full, 7 is denied the intent "x", and nothing may go from 9 to anybody, nor of the intent "none".
@@ -97,12 +97,12 @@ func TestSendToAllFails(t *testing.T) {
 	const data = `{"receiver_pid":0,"payload":1}`
 	s := newShell(t, ipc.Options{Capacity: 1}, 1)
 	s.internal("Ipc.Close", 1)
-	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Kind != schema.NotFound {
+	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Kind != fault.NotFound {
 		t.Errorf("nobody else: %v", err)
 	}
 	s.internal("Ipc.Open", 1)
 	s.send(1, 1, "1")
-	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Kind != schema.QuotaExceeded || !strings.HasPrefix(err.Text(), "MAILBOX_FULL: all 1 mailboxes") {
+	if _, err := s.run(0, "Syscall.SendMsg", data); err == nil || err.Kind != fault.QuotaExceeded || !strings.HasPrefix(err.Text(), "MAILBOX_FULL: all 1 mailboxes") {
 		t.Errorf("all full: %v", err)
 	}
 	if got := s.must(1, "Ipc.Broadcast", `{"payload":1}`); got != `{"delivered":[],"mailbox_full":[]}` {

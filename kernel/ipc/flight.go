@@ -30,12 +30,12 @@ func (b mailbox) acknowledged(tick, id int64) (mailbox, bool) {
 		return b, true
 	}
 	found := false
-	gone := func(m *message) bool {
+	drop := func(m *message) bool {
 		hit := m.Redelivered && m.MsgID == id && !past(m.ExpiresAtTick, tick)
 		found = found || hit
 		return hit
 	}
-	b.urgent, b.normal = remove(b.urgent, gone), remove(b.normal, gone)
+	b.urgent, b.normal = remove(b.urgent, drop), remove(b.normal, drop)
 	return b, found
 }
 

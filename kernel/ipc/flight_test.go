@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel/ipc"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestBackInOrder: what comes back stands where it stood, among what has stayed and what has come since, urgent ones first;
@@ -53,7 +53,7 @@ func TestExpiryOfFlight(t *testing.T) {
 	}
 	s.must(1, "Ipc.Receive", `{"ack":true,"max":2}`)
 	s.tick = 4
-	if _, err := s.run(2, "Syscall.SendMsg", `{"receiver_pid":1,"payload":2}`); err == nil || err.Kind != schema.QuotaExceeded {
+	if _, err := s.run(2, "Syscall.SendMsg", `{"receiver_pid":1,"payload":2}`); err == nil || err.Kind != fault.QuotaExceeded {
 		t.Errorf("messages in flight take no room: %v", err)
 	}
 	if got := s.must(1, "Ipc.Ack", `{"msg_ids":[1]}`); got != `{"acknowledged":[1]}` {

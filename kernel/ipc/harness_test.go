@@ -8,6 +8,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // shell does to a domain what the kernel's shell does, and keeps what the journal would.
@@ -33,7 +34,7 @@ func newShell(t domaintest.TB, options ipc.Options, pids ...int64) *shell {
 }
 
 // run decodes, decides, and applies a call, its steps first. The answer of a call that waits is empty.
-func (s *shell) run(pid int64, typ, data string) (string, *schema.Error) {
+func (s *shell) run(pid int64, typ, data string) (string, *fault.Fault) {
 	s.t.Helper()
 	call := s.request(pid, typ, data)
 	result, err := domaintest.Decide(s.t, s.domain, call)
@@ -127,9 +128,9 @@ func (s *shell) payloads(pid int64, data string) []string {
 func (s *shell) messages(data string) []schema.MailMessage {
 	s.t.Helper()
 	row, _ := schema.Lookup("Ipc.Receive")
-	out, fault := row.Output().Decode([]byte(data))
-	if fault != nil {
-		s.t.Fatal(fault)
+	out, err := row.Output().Decode([]byte(data))
+	if err != nil {
+		s.t.Fatal(err)
 	}
 	return out.(*schema.ReceiveOutput).Messages
 }

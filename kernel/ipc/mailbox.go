@@ -78,7 +78,7 @@ func (b mailbox) without(tick int64, intent *string, n int) mailbox {
 		b.urgent, b.normal = skip(b.urgent, first), skip(b.normal, n-first)
 		return b
 	}
-	gone := func(m *message) bool {
+	drop := func(m *message) bool {
 		if past(m.ExpiresAtTick, tick) {
 			return true
 		}
@@ -88,12 +88,12 @@ func (b mailbox) without(tick int64, intent *string, n int) mailbox {
 		n--
 		return true
 	}
-	b.urgent, b.normal = remove(b.urgent, gone), remove(b.normal, gone)
+	b.urgent, b.normal = remove(b.urgent, drop), remove(b.normal, drop)
 	b.mortal = b.mortal && len(b.urgent)+len(b.normal) > 0
 	return b
 }
 
-// skip returns list without its first n messages. An empty one lets go of the array.
+// skip returns list without its first n messages. An empty one keeps no array.
 func skip(list []*message, n int) []*message {
 	if n == len(list) {
 		return nil
@@ -101,22 +101,22 @@ func skip(list []*message, n int) []*message {
 	return list[n:]
 }
 
-// remove returns list without the messages that are gone. It asks once for each, in order. Mostly the first goes or none;
+// remove returns list without the messages that drop names. It asks once for each, in order. Mostly the first goes or none;
 // what stays is copied only where one goes from between.
-func remove(list []*message, gone func(*message) bool) []*message {
-	for len(list) > 0 && gone(list[0]) {
+func remove(list []*message, drop func(*message) bool) []*message {
+	for len(list) > 0 && drop(list[0]) {
 		list = list[1:]
 	}
 	if len(list) == 0 {
 		return nil
 	}
 	for i := 1; i < len(list); i++ {
-		if !gone(list[i]) {
+		if !drop(list[i]) {
 			continue
 		}
 		kept := append(make([]*message, 0, len(list)), list[:i]...)
 		for _, m := range list[i+1:] {
-			if !gone(m) {
+			if !drop(m) {
 				kept = append(kept, m)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/ipc"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestOperatorsMailbox: an agent's message to 0 goes to the operator alone, who takes it as any process takes its own, and no
@@ -24,7 +24,7 @@ func TestOperatorsMailbox(t *testing.T) {
 	}
 	s.must(2, "Ipc.Broadcast", `{"payload":"all"}`)
 	s.send(2, kernel.Operator, `"stuck"`)
-	if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":0,"payload":1}`); err == nil || err.Kind != schema.QuotaExceeded ||
+	if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":0,"payload":1}`); err == nil || err.Kind != fault.QuotaExceeded ||
 		!strings.HasPrefix(err.Text(), "MAILBOX_FULL: the operator's mailbox holds 2 messages") {
 		t.Errorf("full: %v", err)
 	}

@@ -53,7 +53,7 @@ func (b mailbox) take(call *kernel.Call, intent *string, limit int64) (out schem
 		}
 		next := m.to(call.PID)
 		switch len(out.Messages) {
-		case 0: // it is taken however long it is: it has to come some time
+		case 0: // it is taken at any length, or it would never be
 			out.Messages = make([]schema.MailMessage, 0, min(int(limit), len(b.urgent)+len(b.normal)))
 		case 1:
 			size = len(out.AppendJSON(nil))

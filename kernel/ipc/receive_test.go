@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestReceive: messages come urgent first, else in the order in which they were sent, those of an intent before others
@@ -144,7 +144,7 @@ func TestReceiveWaits(t *testing.T) {
 	if !slices.Equal(s.last.Wakes, []int64{2}) {
 		t.Errorf("close wakes %v", s.last.Wakes)
 	}
-	if _, err := s.run(2, "Ipc.Receive", data); err == nil || err.Kind != schema.NotFound {
+	if _, err := s.run(2, "Ipc.Receive", data); err == nil || err.Kind != fault.NotFound {
 		t.Errorf("closed: %v", err)
 	}
 	s.check()
@@ -157,7 +157,7 @@ func TestReceiveRefused(t *testing.T) {
 		9: "pid 9 has no mailbox",
 	} {
 		_, err := newShell(t, ipc.Options{}, 1).run(pid, "Ipc.Receive", `{"wait_ms":100}`)
-		if err == nil || err.Kind != schema.NotFound || !strings.HasPrefix(err.Text(), begins) {
+		if err == nil || err.Kind != fault.NotFound || !strings.HasPrefix(err.Text(), begins) {
 			t.Errorf("pid %d: %v", pid, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestOpenAndClose(t *testing.T) {
 	}
 	s.send(1, 2, "2")
 	s.internal("Ipc.Close", 2, 2, 9)
-	if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":2,"payload":1}`); err == nil || err.Kind != schema.NotFound {
+	if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":2,"payload":1}`); err == nil || err.Kind != fault.NotFound {
 		t.Errorf("sent to a closed mailbox: %v", err)
 	}
 	s.internal("Ipc.Open", 2)

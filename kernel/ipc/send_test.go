@@ -28,7 +28,7 @@ func TestSend(t *testing.T) {
 		from  int64
 		data  string
 		want  string // the answer, or the error's beginning
-		class schema.Class
+		class fault.Kind
 	}{
 		{name: "delivered", from: 1, data: `{"receiver_pid":2,"payload":null}`, want: `{"receiver_pid":2,"status":"DELIVERED","msg_id":1}`},
 		{name: "to itself", from: 1, data: `{"receiver_pid":1,"payload":1}`, want: `{"receiver_pid":1,"status":"DELIVERED","msg_id":1}`},
@@ -52,14 +52,14 @@ func TestSend(t *testing.T) {
 		},
 		{name: "another sender", from: 1, data: `{"receiver_pid":1,"payload":1,"intent":"order"}`, want: `{"receiver_pid":1,"status":"DELIVERED","msg_id":1}`},
 		{name: "another receiver", from: 3, data: `{"receiver_pid":2,"payload":1}`, want: `{"receiver_pid":2,"status":"DELIVERED","msg_id":1}`},
-		{name: "nobody", from: 1, data: `{"receiver_pid":9,"payload":1}`, want: "pid 9 has no mailbox", class: schema.NotFound},
+		{name: "nobody", from: 1, data: `{"receiver_pid":9,"payload":1}`, want: "pid 9 has no mailbox", class: fault.NotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newShell(t, ipc.Options{Rules: rules}, 1, 2, 3)
 			s.tick = 5
 			got, err := s.run(c.from, "Syscall.SendMsg", c.data)
-			if c.class != schema.Internal {
+			if c.class != fault.Internal {
 				if err == nil || err.Kind != c.class || !strings.HasPrefix(err.Text(), c.want) {
 					t.Fatalf("%s, %v", got, err)
 				}
@@ -69,9 +69,9 @@ func TestSend(t *testing.T) {
 				t.Fatalf("%s, %v", got, err)
 			}
 			row, _ := schema.Lookup("Syscall.SendMsg")
-			out, fault := row.Output().Decode([]byte(got))
-			if fault != nil {
-				t.Fatal(fault)
+			out, err := row.Output().Decode([]byte(got))
+			if err != nil {
+				t.Fatal(err)
 			}
 			var wakes []int64
 			if answer := out.(*schema.SendMsgOutput); answer.Status == "DELIVERED" {
@@ -134,7 +134,7 @@ func TestCapacity(t *testing.T) {
 			full := fmt.Sprintf("MAILBOX_FULL: the mailbox of pid 2 holds %d messages", holds)
 			s.tick = 3
 			if _, err := s.run(1, "Syscall.SendMsg", `{"receiver_pid":2,"payload":0,"priority":"URGENT"}`); err == nil ||
-				err.Kind != schema.QuotaExceeded || !strings.HasPrefix(err.Text(), full) {
+				err.Kind != fault.QuotaExceeded || !strings.HasPrefix(err.Text(), full) {
 				t.Fatalf("got %v", err)
 			}
 			s.tick = 4
@@ -158,7 +158,7 @@ func TestIntentWithHiddenCharacters(t *testing.T) {
 	s := newShell(t, ipc.Options{Capacity: 5}, 1, 2)
 	for typ, receiver := range map[string]string{"Syscall.SendMsg": `"receiver_pid":2,`, "Ipc.Broadcast": ""} {
 		_, err := s.run(1, typ, `{`+receiver+`"intent":"pay\u200b","payload":1}`)
-		domaintest.WantError(t, err, schema.InvalidInput,
+		domaintest.WantError(t, err, fault.InvalidInput,
 			"Invalid input: intent must not have the character U+200B, which is not visible or changes how the text around it is shown: leave it out")
 	}
 }

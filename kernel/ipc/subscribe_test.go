@@ -12,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestDeliver: a message is pushed as Ipc.Receive would show it, because of the sending, in the sending's workflow. That is
@@ -53,7 +54,7 @@ func TestDeliverWaits(t *testing.T) {
 		t.Errorf("woken: %v", s.last.Wakes)
 	}
 	s.internal("Ipc.Close", 1)
-	if _, err := s.run(1, "Ipc.Deliver", `{"max":9,"ack":false}`); err == nil || err.Kind != schema.NotFound {
+	if _, err := s.run(1, "Ipc.Deliver", `{"max":9,"ack":false}`); err == nil || err.Kind != fault.NotFound {
 		t.Errorf("a mailbox that is gone: %v", err)
 	}
 }
@@ -108,7 +109,7 @@ func TestSubscriberIsNamed(t *testing.T) {
 		t.Errorf("a receive of nothing leaves %+v", s.last.Lasting)
 	}
 	s.conn = "c-2"
-	if _, err := s.run(1, "Ipc.Subscribe", `{}`); err == nil || err.Kind != schema.Conflict || !strings.Contains(err.Text(), "c-1") {
+	if _, err := s.run(1, "Ipc.Subscribe", `{}`); err == nil || err.Kind != fault.Conflict || !strings.Contains(err.Text(), "c-1") {
 		t.Errorf("a second subscriber: %v", err)
 	}
 	s.must(0, "Ipc.Return", `{"pids":[1,2,3],"conn":"c-1"}`)

@@ -44,7 +44,8 @@ func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
 		}
 		return kernel.Begin(in), nil
 	case *schema.EffectEnd:
-		return kernel.End(in)
+		data, err := kernel.End(call, in)
+		return kernel.Result{Data: data}, err
 	}
 	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
 }

@@ -1,12 +1,13 @@
 package process
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
+	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Ingest is what Kernel.Ingest needs done outside: the phases Fetch, Validate and Load. It ends in a schema.Adoption.
@@ -15,14 +16,14 @@ type Ingest struct {
 }
 
 // ingest begins Kernel.Ingest. Nothing has happened before its outcome is in the journal.
-func (d *Domain) ingest(call *kernel.Call, in *schema.IngestInput) (kernel.Result, error) {
+func (d *Domain) ingest(call *kernel.Call, in *schema.IngestInput) (*Ingest, error) {
 	if err := d.able(call.PID); err != nil {
-		return kernel.Result{}, err
+		return nil, err
 	}
-	return kernel.Begin(&Ingest{URI: in.URI, Base: d.base(call.PID, call.Origin), Integrity: said(in.Integrity, "")}), nil
+	return &Ingest{URI: in.URI, Base: d.base(call.PID, call.Origin), Integrity: said(in.Integrity, "")}, nil
 }
 
-// able refuses what a process that is not there, or not any more, cannot do.
+// able refuses a call as a process that has ended or never was.
 func (d *Domain) able(pid int64) error {
 	switch {
 	case pid == kernel.Operator || d.table.alive(pid):
@@ -30,39 +31,25 @@ func (d *Domain) able(pid int64) error {
 	case d.table.Process(pid) != nil:
 		return kernel.Gone(pid)
 	}
-	return schema.Errorf(schema.Conflict, "pid %d never was a process: nothing was done", pid)
-}
-
-// ended decides the commands that end what was done outside.
-func (d *Domain) ended(call *kernel.Call, in *schema.EffectEnd) (kernel.Result, error) {
-	data, fault := in.Result()
-	if fault != nil {
-		return kernel.Result{}, fault
-	}
-	switch in.Type {
-	case "Kernel.Ingest":
-		return d.adopt(call, in)
-	case schema.CallType:
-		return called(data)
-	}
-	return kernel.Result{Data: bytes.Clone(data)}, nil
+	return fault.ProcessNeverWas.New("pid %d never was a process: nothing was done", pid).With("pid", strconv.FormatInt(pid, 10))
 }
 
 // adopt decides Process.Adopted, the commit point of an ingest, on what is the case now.
-func (d *Domain) adopt(call *kernel.Call, end *schema.EffectEnd) (kernel.Result, error) {
+func (d *Domain) adopt(call *kernel.Call, end *schema.EffectEnd) (schema.Value, error) {
 	in, err := adoption(end)
 	if err != nil {
-		return kernel.Result{}, err
+		return nil, err
 	}
 	if err := d.able(end.PID); err != nil {
-		return kernel.Result{}, err
+		return nil, err
 	}
-	if !d.contexts.room(d.originOf(call, end.PID), in) {
-		return kernel.Result{}, schema.Errorf(schema.Insufficient,
-			"the context store has no room: what the processes of one origin have adopted may have %d bytes in all: end some, or have them adopt less", MaxContexts)
+	if !d.contexts.room(d.originOf(end.PID, call.Origin), in) {
+		return nil, fault.IngestNoRoom.New(
+			"the context store has no room: what the processes of one origin have adopted may have %d bytes in all", MaxContexts).
+			WithFix("end some, or have them adopt less")
 	}
 	is := &in.Identity
-	return answer(&schema.IngestOutput{
+	return schema.Marshal(&schema.IngestOutput{
 		ContextID: is.ContextID, Phases: []string{"fetch", "validate", "load", "adopt"},
 		URI: is.URI, Digest: is.Digest, Proof: is.Proof, Content: &in.Content,
 	})
@@ -70,33 +57,33 @@ func (d *Domain) adopt(call *kernel.Call, end *schema.EffectEnd) (kernel.Result,
 
 // adoption reads what an ingest has brought.
 func adoption(end *schema.EffectEnd) (*schema.Adoption, error) {
-	data, fault := end.Result()
-	if fault != nil {
-		return nil, fault
+	data, failure := end.Result()
+	if failure != nil {
+		return nil, failure
 	}
-	in, fault := schema.TypeOf[schema.Adoption]().Decode(data)
-	if fault != nil {
-		return nil, fmt.Errorf("read what an ingest brings: %w", fault)
+	in, err := schema.TypeOf[schema.Adoption]().Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("read what an ingest brings: %w", err)
 	}
 	return in.(*schema.Adoption), nil
 }
 
-// originOf is the origin of a process, which is that of the call where it is the operator's.
-func (d *Domain) originOf(call *kernel.Call, pid int64) string {
+// originOf is the origin of a process; the operator's is that of its call.
+func (d *Domain) originOf(pid int64, call string) string {
 	if p := d.table.Process(pid); p != nil {
 		return p.Origin
 	}
-	return call.Origin
+	return call
 }
 
-// adopted applies Process.Adopted: the identity is switched. The content is held before the one that it replaces is let
-// go, which may be the same.
-func (d *Domain) adopted(call *kernel.Call, end *schema.EffectEnd) {
+// applyAdopt switches the identity. The new content is retained before the one that it replaces is released, which may be the
+// same.
+func (d *Domain) applyAdopt(e *kernel.Entry, end *schema.EffectEnd) {
 	in, err := adoption(end)
 	if err != nil {
 		panic("process: " + err.Error()) // the journal holds what Decide never let through
 	}
-	origin, identity := d.originOf(call, end.PID), in.Identity
+	origin, identity := d.originOf(end.PID, e.Origin), in.Identity
 	d.contexts.hold(origin, in)
 	if end.PID == kernel.Operator {
 		d.contexts.release(origin, (*d.contexts.operator)[origin])

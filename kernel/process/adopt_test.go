@@ -10,11 +10,11 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // end makes the command that ends what a call had done outside, with the given result of its runner.
-func (s *shell) end(pid int64, typ, outcome, result string) (string, *schema.Error) {
+func (s *shell) end(pid int64, typ, outcome, result string) (string, *fault.Fault) {
 	s.t.Helper()
 	return s.run(kernel.Operator, outcome, fmt.Sprintf(`{"intent":1,"type":%q,"pid":%d,"ran":true,"outcome":%s}`, typ, pid, result))
 }
@@ -89,7 +89,7 @@ func TestAdoptFails(t *testing.T) {
 	pid := s.spawn(kernel.Operator)
 	s.adopt(pid, "ctx-1", "os:///a", "text")
 	before := string(domaintest.Snapshot(t, s.domain))
-	refused := func(pid int64, result string, class schema.Class) {
+	refused := func(pid int64, result string, class fault.Kind) {
 		t.Helper()
 		if _, err := s.end(pid, "Kernel.Ingest", "Process.Adopted", result); err == nil || err.Kind != class {
 			t.Errorf("got %v", err)
@@ -98,16 +98,16 @@ func TestAdoptFails(t *testing.T) {
 			t.Error("it changed something")
 		}
 	}
-	refused(pid, `{"kind":"error","data":{"code":403,"message":"fetch: closed"}}`, schema.Forbidden)
-	refused(pid, adoption("ctx-2", "os:///b", "{}", strings.Repeat("x", process.MaxContexts)), schema.Insufficient)
-	refused(99, adoption("ctx-2", "os:///b", "{}", "x"), schema.Conflict)
+	refused(pid, `{"kind":"error","data":{"code":403,"message":"fetch: closed"}}`, fault.Forbidden)
+	refused(pid, adoption("ctx-2", "os:///b", "{}", strings.Repeat("x", process.MaxContexts)), fault.Insufficient)
+	refused(99, adoption("ctx-2", "os:///b", "{}", "x"), fault.Conflict)
 	if _, err := s.run(kernel.Operator, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid)); err != nil {
 		t.Fatal(err)
 	}
 	before = string(domaintest.Snapshot(t, s.domain))
-	refused(pid, adoption("ctx-2", "os:///b", "{}", "x"), schema.Ended)
+	refused(pid, adoption("ctx-2", "os:///b", "{}", "x"), fault.Ended)
 	for _, typ := range []string{"Kernel.Ingest", "FileSystem.Hydrate"} {
-		if _, err := s.run(pid, typ, `{"uri":"a"}`); err == nil || err.Kind != schema.Ended {
+		if _, err := s.run(pid, typ, `{"uri":"a"}`); err == nil || err.Kind != fault.Ended {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestTool(t *testing.T) {
 		t.Errorf("%s, %v", out, err)
 	}
 	_, err := s.end(pid, "Syscall.Call", "Syscall.Called", record(`{"kind":"error","data":{"code":504,"message":"the time is over"}}`))
-	if err == nil || err.Kind != schema.Timeout || err.Message != "the time is over" {
+	if err == nil || err.Kind != fault.Timeout || err.Text() != "the time is over" {
 		t.Errorf("%v", err)
 	}
 }

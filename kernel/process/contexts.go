@@ -11,7 +11,7 @@ import (
 const MaxContexts = 64 << 20
 
 // contexts is the context store (ABI 8): what the living processes have adopted, by origin. A content is kept as long as a
-// living process, or the operator of its origin, has its identity; so nobody has to be told that it is gone.
+// living process, or the operator of its origin, has its identity; so its end needs no notice.
 type contexts struct {
 	kept     *btree.Map[string, *content] // by place
 	bytes    map[string]int64             // by origin

@@ -2,9 +2,7 @@
 package process
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -19,10 +17,9 @@ const (
 
 // Domain is the state machine of the processes.
 type Domain struct {
-	pools []string // names of the resources that a default grant covers, ascending
-	form  *schema.Type
-
-	spawned *schema.Type // what is read back of a spawn
+	kernel.Handlers
+	pools []string     // names of the resources that a default grant covers, ascending
+	form  *schema.Type // of a chunk
 
 	table    *table
 	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
@@ -43,10 +40,26 @@ func New(pools []string) *Domain {
 	d := &Domain{
 		pools: slices.Compact(slices.Sorted(slices.Values(pools))),
 		form:  schema.TypeOf[chunk](),
-
-		spawned: schema.TypeOf[schema.SpawnOutput](),
-		view:    &Processes{},
+		view:  &Processes{},
 	}
+	d.Handlers = kernel.Bind(schema.Process,
+		kernel.Command(schema.SyscallSpawn, d.spawn, d.applySpawn),
+		kernel.Command(schema.SyscallTerminate, d.terminate, nil), // its step Process.Exit changes the table
+		kernel.Query(schema.ProcessList, d.list),
+		kernel.Query(schema.ProcessGet, d.get),
+		kernel.Query(schema.ProcessSubscribe, d.subscribe),
+		kernel.Question(schema.ProcessWatch, d.watch),
+		kernel.Step(schema.ProcessPrepare, done[schema.ProcessPrepareInput], d.applyPrepare),
+		kernel.Step(schema.ProcessExit, d.exit, d.applyExit),
+		kernel.Step(schema.ProcessNoteStart, d.noteStart, d.applyNoteStart),
+		kernel.Step(schema.ProcessNoteEnd, d.noteEnd, d.applyNoteEnd),
+		kernel.Effect(schema.KernelIngest, d.ingest, nil),
+		kernel.Step(schema.KernelIngest.End, d.adopt, d.applyAdopt),
+		kernel.Effect(schema.FileSystemHydrate, d.hydrate, nil),
+		kernel.Step(schema.FileSystemHydrate.End, kernel.End, nil),
+		kernel.Effect(schema.SyscallCall, d.tool, nil),
+		kernel.Step(schema.SyscallCall.End, called, nil),
+	)
 	d.Reset()
 	d.Publish()
 	return d
@@ -55,10 +68,10 @@ func New(pools []string) *Domain {
 // Processes returns the view that others have of the table. It is complete from the first Publish after a change on.
 func (d *Domain) Processes() *Processes { return d.view }
 
-// Alive reports whether pid has not ended, at once, unlike the view. It belongs to whoever may call Decide.
+// Alive reports whether pid has not ended, at once, unlike the view. Only the owner of the domain may call it.
 func (d *Domain) Alive(pid int64) bool { return d.table.alive(pid) }
 
-// Living calls see for each process that has not ended, by ascending PID. It belongs to whoever may call Decide.
+// Living calls see for each process that has not ended, by ascending PID. Only the owner of the domain may call it.
 func (d *Domain) Living(see func(*schema.Descriptor)) {
 	d.table.processes.Scan(func(_ int64, p *schema.Descriptor) bool {
 		if p.State != terminated {
@@ -68,7 +81,7 @@ func (d *Domain) Living(see func(*schema.Descriptor)) {
 	})
 }
 
-// Known reports whether anything but its PID is remembered of pid. It belongs to whoever may call Decide.
+// Known reports whether anything but its PID is remembered of pid. Only the owner of the domain may call it.
 func (d *Domain) Known(pid int64) bool { return d.table.known(pid) }
 
 // Reset implements kernel.Domain.
@@ -79,96 +92,28 @@ func (d *Domain) Reset() {
 	d.events = events{}
 }
 
-// Decide answers the syscalls of schema.Process.
-func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
-	switch in := call.Input.(type) {
-	case *schema.SpawnInput:
-		return d.spawn(call, in)
-	case *schema.TerminateInput:
-		return d.terminate(call, in)
-	case *schema.ProcessListInput:
-		return d.list(call, in)
-	case *schema.ProcessGetInput:
-		return d.get(call, in.PID)
-	case *schema.ProcessSubscribeInput:
-		return d.subscribe(call, in)
-	case *schema.ProcessWatchInput:
-		return d.look(in)
-	case *schema.ProcessPrepareInput:
-		return done(), nil
-	case *schema.ProcessExitInput:
-		result := done()
-		result.Effect = d.stop(in.PIDs)
-		return result, nil
-	case *schema.ProcessStartInput:
-		return d.noteStart(in)
-	case *schema.ProcessEndInput:
-		return d.noteEnd(in), nil
-	case *schema.IngestInput:
-		return d.ingest(call, in)
-	case *schema.HydrateInput:
-		return d.hydrate(call, in)
-	case *schema.CallInput:
-		return d.tool(call, in)
-	case *schema.EffectEnd:
-		return d.ended(call, in)
-	}
-	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
-}
-
-// Apply changes the table. Syscall.Terminate has nothing to change itself: its step Process.Exit did.
-func (d *Domain) Apply(call *kernel.Call) {
-	switch in := call.Input.(type) {
-	case *schema.ProcessPrepareInput:
-		d.prepared = in
-	case *schema.SpawnInput:
-		d.born(call, in)
-	case *schema.ProcessExitInput:
-		for _, pid := range in.PIDs {
-			d.exit(call, pid)
-		}
-	case *schema.ProcessStartInput:
-		d.started(in)
-	case *schema.ProcessEndInput:
-		d.stopped(call.Tick, in)
-	case *schema.EffectEnd:
-		if in.Type == "Kernel.Ingest" {
-			d.adopted(call, in)
-		}
-	}
-	d.happened(call)
-}
-
 // list answers Process.List with all there is, which may be more than a line has room for: PROTOCOL gives it no cursor.
-func (d *Domain) list(call *kernel.Call, in *schema.ProcessListInput) (kernel.Result, error) {
-	out := schema.ProcessListOutput{Processes: []schema.Descriptor{}}
+func (d *Domain) list(call *kernel.Call, in *schema.ProcessListInput) (schema.ProcessListOutput, error) {
+	var out schema.ProcessListOutput
 	d.table.processes.Scan(func(pid int64, p *schema.Descriptor) bool {
 		if (in.State == nil || *in.State == p.State) && kernel.Visible(d.table, call, pid) != nil {
 			out.Processes = append(out.Processes, *p)
 		}
 		return true
 	})
-	return answer(&out)
+	return out, nil
 }
 
 // get answers Process.Get.
-func (d *Domain) get(call *kernel.Call, pid int64) (kernel.Result, error) {
-	p := kernel.Visible(d.table, call, pid)
+func (d *Domain) get(call *kernel.Call, in *schema.ProcessGetInput) (schema.Descriptor, error) {
+	p := kernel.Visible(d.table, call, in.PID)
 	if p == nil {
-		return kernel.Result{}, unknown(pid)
+		return schema.Descriptor{}, kernel.NoProcess(in.PID)
 	}
-	return answer(p)
+	return *p, nil
 }
 
-func unknown(pid int64) *schema.Error {
-	return schema.Errorf(schema.NotFound, "no process has pid %d: Process.List shows who is there", pid)
-}
-
-func answer(data any) (kernel.Result, error) {
-	raw, err := schema.Marshal(data)
-	return kernel.Result{Data: raw}, err
-}
-
-func appendPID(dst []byte, member string, pid int64) []byte {
-	return strconv.AppendInt(append(dst, member...), pid, 10)
+// done answers a step that cannot fail.
+func done[In any](*kernel.Call, *In) (schema.SuccessOutput, error) {
+	return schema.SuccessOutput{Success: true}, nil
 }

@@ -1,8 +1,11 @@
 package process
 
 import (
+	"strconv"
+
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Recent is how many events are kept for who follows processes. A follower reads as fast as it likes: nothing is kept for it
@@ -52,90 +55,65 @@ func (e *events) at(n int64) *event {
 
 // note adds what a command that has been applied did to a process. The cause is the request behind it: that of a step is the
 // call that it was for.
-func (d *Domain) note(call *kernel.Call, typ string, pid int64) {
+func (d *Domain) note(e *kernel.Entry, typ string, pid int64) {
 	p, ok := d.table.processes.Get(pid)
 	if !ok {
 		return
 	}
-	meta := call.Message.Meta
-	cause := meta.ID
-	if typ != schema.ProcessSpawned && meta.Causation != "" {
-		cause = meta.Causation
+	cause := e.Meta.ID
+	if typ != schema.ProcessSpawned && e.Meta.Causation != "" {
+		cause = e.Meta.Causation
 	}
-	d.events.add(event{typ: typ, process: p, causation: cause, correlation: meta.Correlation})
-}
-
-// happened notes what a command has done beside ending processes.
-func (d *Domain) happened(call *kernel.Call) {
-	switch in := call.Input.(type) {
-	case *schema.SpawnInput:
-		d.note(call, schema.ProcessSpawned, d.table.next-1)
-	case *schema.ProcessStartInput:
-		if in.Again {
-			d.note(call, schema.ProcessRestarted, in.PID)
-		} else {
-			d.note(call, schema.ProcessStarted, in.PID)
-		}
-	case *schema.ProcessEndInput:
-		d.note(call, schema.ProcessExited, in.PID)
-		if p, ok := d.table.processes.Get(in.PID); ok && p.State == blocked {
-			d.note(call, schema.ProcessBlocked, in.PID)
-		}
-	}
+	d.events.add(event{typ: typ, process: p, causation: cause, correlation: e.Meta.Correlation})
 }
 
 // subscribe answers Process.Subscribe.
-func (d *Domain) subscribe(call *kernel.Call, in *schema.ProcessSubscribeInput) (kernel.Result, error) {
+func (d *Domain) subscribe(call *kernel.Call, in *schema.ProcessSubscribeInput) (schema.ProcessSubscribeOutput, error) {
 	pid := call.PID
 	if in.PID != nil {
 		pid = *in.PID
 	}
 	if pid != kernel.Operator && (!d.table.known(pid) || kernel.Visible(d.table, call, pid) == nil) {
-		return kernel.Result{}, unknown(pid)
+		return schema.ProcessSubscribeOutput{}, kernel.NoProcess(pid)
 	}
 	if call.PID != kernel.Operator && pid != call.PID && !kernel.Descends(d.table, pid, call.PID) {
-		return kernel.Result{}, schema.Errorf(schema.Forbidden,
-			"pid %d may not follow pid %d: a process follows itself and its descendants, the operator follows any", call.PID, pid)
+		return schema.ProcessSubscribeOutput{}, fault.CapabilityNotYours.New("pid %d may not follow pid %d", call.PID, pid).
+			WithFix("a process follows itself and its descendants, the operator follows any").With("pid", strconv.FormatInt(pid, 10))
 	}
-	result, err := answer(&schema.ProcessSubscribeOutput{PID: pid})
-	result.Lasting = &kernel.Lasting{Follow: watch(pid, d.events.count)}
-	return result, err
+	call.Follow(schema.ProcessWatch.With(&schema.ProcessWatchInput{PID: pid, After: d.events.count}))
+	return schema.ProcessSubscribeOutput{PID: pid}, nil
 }
 
-func watch(pid, after int64) *schema.Request {
-	next := schema.ProcessWatch.With(&schema.ProcessWatchInput{PID: pid, After: after})
-	return &next
-}
-
-// look answers Process.Watch.
-func (d *Domain) look(in *schema.ProcessWatchInput) (kernel.Result, error) {
-	var list []kernel.Event
-	at := max(in.After, d.events.first())
+// watch answers Process.Watch.
+func (d *Domain) watch(call *kernel.Call, in *schema.ProcessWatchInput) (schema.SuccessOutput, error) {
+	out := schema.SuccessOutput{Success: true}
+	at, emitted := max(in.After, d.events.first()), 0
 	if missed := at - in.After; missed > 0 {
 		data, err := schema.Marshal(&schema.ProcessLag{Missed: missed})
 		if err != nil {
-			return kernel.Result{}, err
+			return out, err
 		}
-		list = append(list, kernel.Event{Type: schema.ProcessLagged, Data: data})
+		call.Emit(kernel.Event{Type: schema.ProcessLagged, Data: data})
+		emitted++
 	}
-	for ; at < d.events.count && len(list) < maxEvents; at++ {
+	for ; at < d.events.count && emitted < maxEvents; at++ {
 		e := d.events.at(at)
 		if !d.concerns(e.process.PID, in.PID) {
 			continue
 		}
 		data, err := schema.Marshal(e.process)
 		if err != nil {
-			return kernel.Result{}, err
+			return out, err
 		}
-		list = append(list, kernel.Event{Type: e.typ, Data: data, Causation: e.causation, Correlation: e.correlation})
+		call.Emit(kernel.Event{Type: e.typ, Data: data, Causation: e.causation, Correlation: e.correlation})
+		emitted++
 	}
-	if len(list) == 0 && at-in.After < stale {
-		return kernel.Result{Wait: kernel.Forever}, nil
+	if emitted == 0 && at-in.After < stale {
+		call.Park(kernel.Forever)
+		return out, nil
 	}
-	return kernel.Result{
-		Data:    []byte(`{"success":true}`),
-		Lasting: &kernel.Lasting{Events: list, Follow: watch(in.PID, at)},
-	}, nil
+	call.Follow(schema.ProcessWatch.With(&schema.ProcessWatchInput{PID: in.PID, After: at}))
+	return out, nil
 }
 
 // concerns reports whether a process is the followed one or descends from it.

@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const home = "https://home.local/"
@@ -32,7 +33,7 @@ func newShell(t domaintest.TB) *shell {
 }
 
 // run decodes, decides, and applies a call, its steps first.
-func (s *shell) run(pid int64, typ, data string) (string, *schema.Error) {
+func (s *shell) run(pid int64, typ, data string) (string, *fault.Fault) {
 	s.t.Helper()
 	call := s.request(pid, typ, data)
 	result, err := domaintest.Decide(s.t, s.domain, call)
@@ -128,9 +129,9 @@ func (s *shell) spawnWith(parent int64, capabilities string) int64 {
 		s.t.Fatal(err)
 	}
 	row, _ := schema.Lookup("Syscall.Spawn")
-	out, fault := row.Output().Decode([]byte(got))
-	if fault != nil {
-		s.t.Fatal(fault)
+	out, err := row.Output().Decode([]byte(got))
+	if err != nil {
+		s.t.Fatal(err)
 	}
 	return out.(*schema.SpawnOutput).ChildPID
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestList: processes by PID, and those in a state.
@@ -30,9 +31,9 @@ func TestList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, fault := row.Output().Decode([]byte(got))
-		if fault != nil {
-			t.Fatal(fault)
+		out, err := row.Output().Decode([]byte(got))
+		if err != nil {
+			t.Fatal(err)
 		}
 		var pids []int64
 		for _, p := range out.(*schema.ProcessListOutput).Processes {
@@ -42,7 +43,7 @@ func TestList(t *testing.T) {
 			t.Errorf("%s: %v", c.data, pids)
 		}
 	}
-	if _, err := s.run(3, "Process.Get", `{"pid":6}`); err == nil || err.Kind != schema.NotFound {
+	if _, err := s.run(3, "Process.Get", `{"pid":6}`); err == nil || err.Kind != fault.NotFound {
 		t.Errorf("got %v", err)
 	}
 }
@@ -75,7 +76,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
 	want, later := domaintest.Snapshot(t, d), d.Snapshot()
 	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
-	d.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{1, 2, 3}}})
+	d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{1, 2, 3}}})
 	var got []byte
 	if err := later(func(chunk []byte) error { got = append(got, chunk...); return nil }); err != nil {
 		t.Fatal(err)

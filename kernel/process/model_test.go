@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // model is the process table as it would be written by who has all the time in the world.
@@ -61,11 +62,11 @@ func (m *model) spawn(t *rapid.T, s *shell, parent int64) {
 	got, err := s.run(parent, "Syscall.Spawn", s.spawning(asked))
 	switch {
 	case !m.alive(parent):
-		if err == nil || (err.Kind != schema.Ended && err.Kind != schema.Conflict) {
+		if err == nil || (err.Kind != fault.Ended && err.Kind != fault.Conflict) {
 			t.Fatalf("the dead %d spawned: %s, %v", parent, got, err)
 		}
 		return
-	case err != nil && (parent == 0 || asked == "" || err.Kind != schema.Forbidden):
+	case err != nil && (parent == 0 || asked == "" || err.Kind != fault.Forbidden):
 		t.Fatal(err)
 	case err != nil:
 		return
@@ -85,12 +86,12 @@ func (m *model) terminate(t *rapid.T, s *shell, by, target int64) {
 	_, err := s.run(by, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, target))
 	switch {
 	case !m.exists(target):
-		if err == nil || err.Kind != schema.NotFound {
+		if err == nil || err.Kind != fault.NotFound {
 			t.Fatalf("the unknown %d ended: %v", target, err)
 		}
 		return
 	case !m.within(target, by):
-		if err == nil || err.Kind != schema.Forbidden {
+		if err == nil || err.Kind != fault.Forbidden {
 			t.Fatalf("%d ended %d: %v", by, target, err)
 		}
 		return

@@ -5,20 +5,20 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestNames: an agent's child is named below it, and no two living siblings have one name, after a restart too.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	spawn := func(parent int64, name, want string, class schema.Class) {
+	spawn := func(parent int64, name, want string, class fault.Kind) {
 		t.Helper()
 		got, err := s.run(parent, "Syscall.Spawn", `{"child_agent_id":"`+name+`","capabilities":{"allowed_syscalls":["*"]}}`)
 		switch {
 		case want != "" && (err != nil || !strings.HasSuffix(got, `"child_agent_id":"`+want+`"}`)):
 			t.Errorf("%s below %d: %s, %v", name, parent, got, err)
-		case want == "" && (err == nil || err.Kind != class || !strings.Contains(err.Message, "child_agent_id")):
+		case want == "" && (err == nil || err.Kind != class || !strings.Contains(err.Text(), "child_agent_id")):
 			t.Errorf("%s below %d: %s, %v, want class %d", name, parent, got, err, class)
 		}
 	}
@@ -27,12 +27,12 @@ func TestNames(t *testing.T) {
 	spawn(2, "worker", "boss/worker/worker", 0)
 	spawn(kernel.Operator, "worker", "worker", 0)
 	for range 2 {
-		spawn(kernel.Operator, "boss", "", schema.Conflict)
-		spawn(1, "worker", "", schema.Conflict)
+		spawn(kernel.Operator, "boss", "", fault.Conflict)
+		spawn(1, "worker", "", fault.Conflict)
 		s.domain = restore(t, s.domain)
 	}
-	spawn(kernel.Operator, "boss/worker", "", schema.InvalidInput)
-	spawn(1, "a/b", "", schema.InvalidInput)
+	spawn(kernel.Operator, "boss/worker", "", fault.InvalidInput)
+	spawn(1, "a/b", "", fault.InvalidInput)
 	if got := s.get(3).AgentID; got != "boss/worker/worker" {
 		t.Errorf("the descriptor says %s", got)
 	}
@@ -47,7 +47,7 @@ func TestNames(t *testing.T) {
 		spawn(last, name, s.get(last).AgentID+"/"+name, 0)
 		last = int64(len(s.pids()))
 	}
-	spawn(last, strings.Repeat("ü", 256), "", schema.InvalidInput)
+	spawn(last, strings.Repeat("ü", 256), "", fault.InvalidInput)
 }
 
 // TestOldNames: a journal from before names were one process's alone.
@@ -63,7 +63,7 @@ func TestOldNames(t *testing.T) {
 		if got := s.get(pid).AgentID; got != "x/y" {
 			t.Errorf("pid %d is %s", pid, got)
 		}
-		if _, err := s.run(1, "Syscall.Spawn", `{"child_agent_id":"y"}`); err == nil || err.Kind != schema.Conflict {
+		if _, err := s.run(1, "Syscall.Spawn", `{"child_agent_id":"y"}`); err == nil || err.Kind != fault.Conflict {
 			t.Errorf("a name that a living sibling has was given away: %v", err)
 		}
 		s.terminate(pid)

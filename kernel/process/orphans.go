@@ -7,7 +7,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Orphans returns the commands that recovery owes: tokens, holdings and mailboxes of processes that are not alive are
+// Orphans returns the commands of a recovery: tokens, holdings and mailboxes of processes that are not alive are
 // taken away. A crash leaves such behind when it cuts short a spawn, whose child never came to be, or a termination. The
 // PIDs that have each may come in any order; what belongs to the operator stays.
 func Orphans(alive func(pid int64) bool, tokens, holders, mailboxes []int64) []schema.Request {

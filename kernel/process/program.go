@@ -6,6 +6,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // What a hosted process is while its program does not run, while it does, and in quarantine (PROTOCOL 6).
@@ -24,7 +25,7 @@ type program struct {
 	Quick  int64          `json:"quick,omitzero"`  // early ends in a row
 }
 
-// Hosted is a process whose program is to be looked after: it is alive, or its program is not known to be gone.
+// Hosted is a process whose program needs care: the process is alive, or its program is not known to have ended.
 type Hosted struct {
 	kernel.Program
 	State   string
@@ -32,7 +33,7 @@ type Hosted struct {
 	Begun   bool  // some end of its program was noted
 }
 
-// Ended reports whether the process has ended, so that all there is to do for its program is to note that it is gone.
+// Ended reports whether the process has ended, so that its program can only be noted as ended.
 func (h *Hosted) Ended() bool { return h.State == terminated }
 
 // Ran reports whether its program was last noted as running.
@@ -42,7 +43,7 @@ func (h *Hosted) Ran() bool { return h.State == running }
 // the first time.
 func (h *Hosted) Unsettled() bool { return h.State == running || h.State == ready && !h.Begun }
 
-// Hosted returns the processes with programs, by PID: what recovery has to see to. It belongs to whoever may call Decide.
+// Hosted returns the processes with programs, by PID: what recovery has to see to. Only the owner of the domain may call it.
 func (d *Domain) Hosted() []Hosted {
 	var list []Hosted
 	d.table.processes.Scan(func(pid int64, p *schema.Descriptor) bool {
@@ -89,7 +90,7 @@ func (d *Domain) stop(pids []int64) *kernel.Work {
 
 // checkProgram refuses a program that cannot be meant, and one that would be held less tightly than its spawner: who may
 // choose where to write, or to be bound by nothing, is not bound (PROTOCOL 5).
-func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *schema.Error {
+func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault {
 	if p.Command == nil {
 		return withoutCommand(p)
 	}
@@ -117,10 +118,11 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *schema.Erro
 		return nil
 	}
 	if p.TTY != nil {
-		return schema.Errorf(schema.Forbidden, "pid %d may not name a terminal: only the operator may; leave out tty", call.PID)
+		return fault.CapabilityOperatorOnly.New("pid %d may not name a terminal", call.PID).WithFix("only the operator may; leave out tty")
 	}
 	if p.Cwd != nil {
-		return schema.Errorf(schema.Forbidden, "pid %d may not choose cwd: only the operator may; leave it out, and the program gets a directory of its own", call.PID)
+		return fault.CapabilityOperatorOnly.New("pid %d may not choose cwd", call.PID).
+			WithFix("only the operator may; leave it out, and the program gets a directory of its own")
 	}
 	var own schema.Program // of a spawner that is no program itself: nothing is known that it could give up
 	if run, ok := d.table.programs.Get(call.PID); ok {
@@ -134,7 +136,7 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *schema.Erro
 
 // checkTerminal refuses a terminal that is no pseudo-terminal, and what does not go with one: by the time of a restart its
 // name may be another terminal's.
-func checkTerminal(p *schema.Program) *schema.Error {
+func checkTerminal(p *schema.Program) *fault.Fault {
 	if p.TTY == nil {
 		return nil
 	}
@@ -153,7 +155,7 @@ func checkTerminal(p *schema.Program) *schema.Error {
 func nul(s string) bool { return strings.ContainsRune(s, 0) }
 
 // withoutCommand refuses what says how to run a program where there is none to run.
-func withoutCommand(p *schema.Program) *schema.Error {
+func withoutCommand(p *schema.Program) *fault.Fault {
 	for _, option := range []struct {
 		name  string
 		given bool
@@ -174,7 +176,7 @@ func withoutCommand(p *schema.Program) *schema.Error {
 }
 
 // beyond refuses limits above the spawner's own, and none where it has one.
-func beyond(pid int64, own, asked *schema.Limits) *schema.Error {
+func beyond(pid int64, own, asked *schema.Limits) *fault.Fault {
 	if own == nil {
 		return nil
 	}
@@ -192,30 +194,27 @@ func beyond(pid int64, own, asked *schema.Limits) *schema.Error {
 		{"processes", own.Processes, asked.Processes},
 	} {
 		if limit.own != nil && (limit.asked == nil || *limit.asked > *limit.own) {
-			return schema.Errorf(schema.Forbidden, "pid %d may not spawn without limits.%s of at most %d, its own", pid, limit.name, *limit.own)
+			return fault.CapabilityTooMuch.New("pid %d may not spawn without limits.%s of at most %d, its own", pid, limit.name, *limit.own)
 		}
 	}
 	return nil
 }
 
 // noteStart answers Process.NoteStart. A process that has ended meanwhile has no program any more.
-func (d *Domain) noteStart(in *schema.ProcessStartInput) (kernel.Result, error) {
+func (d *Domain) noteStart(call *kernel.Call, in *schema.ProcessStartInput) (schema.SuccessOutput, error) {
 	if !d.table.alive(in.PID) {
-		return kernel.Result{}, schema.Errorf(schema.Conflict, "pid %d has ended: its program is not wanted any more", in.PID)
+		return schema.SuccessOutput{}, fault.ProcessIsEnded.New("pid %d has ended: its program is not wanted any more", in.PID)
 	}
-	return done(), nil
+	return done(call, in)
 }
 
 // noteEnd answers Process.NoteEnd. Where the program is not to be started again, the process and all below it end first.
-func (d *Domain) noteEnd(in *schema.ProcessEndInput) kernel.Result {
-	result := done()
+func (d *Domain) noteEnd(call *kernel.Call, in *schema.ProcessEndInput) (schema.SuccessOutput, error) {
 	if !in.Restart && d.table.alive(in.PID) {
-		result.Steps = steps(d.table.subtree(in.PID), "its program ended: "+in.Reason)
+		end(call, d.table.subtree(in.PID), "its program ended: "+in.Reason)
 	}
-	return result
+	return done(call, in)
 }
-
-func done() kernel.Result { return kernel.Result{Data: []byte(`{"success":true}`)} }
 
 // host applies the part of Syscall.Spawn that is about a program.
 func (d *Domain) host(child *schema.Descriptor, p *schema.Program) {
@@ -227,8 +226,7 @@ func (d *Domain) host(child *schema.Descriptor, p *schema.Program) {
 	d.table.programs.Set(child.PID, &program{Spec: *p})
 }
 
-// started applies Process.NoteStart.
-func (d *Domain) started(in *schema.ProcessStartInput) {
+func (d *Domain) applyNoteStart(e *kernel.Entry, in *schema.ProcessStartInput) {
 	d.change(in.PID, func(p *schema.Descriptor) {
 		p.State, p.BlockedUntilTick = running, nil
 		p.OSPID, p.Sandbox = &in.OSPID, &in.Sandbox
@@ -237,24 +235,33 @@ func (d *Domain) started(in *schema.ProcessStartInput) {
 			p.Restarts = &n
 		}
 	})
+	if in.Again {
+		d.note(e, schema.ProcessRestarted, in.PID)
+	} else {
+		d.note(e, schema.ProcessStarted, in.PID)
+	}
 }
 
-// stopped applies Process.NoteEnd. The process may have ended before its program.
-func (d *Domain) stopped(tick int64, in *schema.ProcessEndInput) {
+// applyNoteEnd applies Process.NoteEnd. The process may have ended before its program.
+func (d *Domain) applyNoteEnd(e *kernel.Entry, in *schema.ProcessEndInput) {
 	d.change(in.PID, func(p *schema.Descriptor) {
 		p.OSPID = nil
-		p.Exit = &schema.Exit{Code: in.Code, Signal: in.Signal, Reason: in.Reason, Fault: in.Fault, Why: in.Why, Tick: tick}
+		p.Exit = &schema.Exit{Code: in.Code, Signal: in.Signal, Reason: in.Reason, Fault: in.Fault, Why: in.Why, Tick: e.Tick}
 		if p.State == terminated {
 			return
 		}
 		p.State = ready
 		if in.BlockedTicks > 0 {
-			until := tick + in.BlockedTicks
+			until := e.Tick + in.BlockedTicks
 			p.State, p.BlockedUntilTick = blocked, &until
 		}
 	})
 	if run, ok := d.table.programs.Get(in.PID); ok {
 		d.table.programs.Set(in.PID, &program{Spec: run.Spec, Faults: in.Faults, Quick: in.Quick})
+	}
+	d.note(e, schema.ProcessExited, in.PID)
+	if p, ok := d.table.processes.Get(in.PID); ok && p.State == blocked {
+		d.note(e, schema.ProcessBlocked, in.PID)
 	}
 }
 

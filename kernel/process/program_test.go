@@ -11,6 +11,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // host has pid spawn an agent with a program, and returns its PID.
@@ -104,7 +105,7 @@ func TestProcessEndsBeforeItsProgram(t *testing.T) {
 	if d := s.get(pid); d.OSPID != nil || d.Exit.Reason != "ordered" || len(s.domain.Hosted()) != 0 {
 		t.Errorf("gone: %+v", d)
 	}
-	if _, err := s.run(kernel.Operator, "Process.NoteStart", fmt.Sprintf(`{"pid":%d,"os_pid":78,"sandbox":"off","again":true}`, pid)); err == nil || err.Kind != schema.Conflict {
+	if _, err := s.run(kernel.Operator, "Process.NoteStart", fmt.Sprintf(`{"pid":%d,"os_pid":78,"sandbox":"off","again":true}`, pid)); err == nil || err.Kind != fault.Conflict {
 		t.Errorf("a start after the end: %v", err)
 	}
 }
@@ -204,41 +205,41 @@ func TestProgramsRefused(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, own, asked string
-		class            schema.Class
+		class            fault.Kind
 		says             string
 	}{
-		{"no program", "", `"command":[]`, schema.InvalidInput, "command"},
-		{"empty name", "", `"command":[""]`, schema.InvalidInput, "command"},
-		{"NUL", "", `"command":["a\u0000b"]`, schema.InvalidInput, "NUL"},
-		{"settings without a program", "", `"restart":"always"`, schema.InvalidInput, "restart"},
-		{"limits without a program", "", `"limits":{"open_files":9}`, schema.InvalidInput, "limits"},
-		{"bad variable", "", `"command":["a"],"env":{"A=B":"c"}`, schema.InvalidInput, "env"},
-		{"relative directory", "", `"command":["a"],"cwd":"here"`, schema.InvalidInput, "cwd"},
-		{"an agent's choice of directory", "", `"command":["a"],"cwd":"/"`, schema.Forbidden, "cwd"},
-		{"looser sandbox", "", `"command":["a"],"sandbox":"off"`, schema.Forbidden, "sandbox"},
-		{"looser than strict", `,"sandbox":"strict"`, `"command":["a"]`, schema.Forbidden, "sandbox"},
-		{"looser than strict, as an object", `,"sandbox":{"level":"strict"}`, `"command":["a"],"sandbox":{}`, schema.Forbidden, "sandbox"},
-		{"a wider network", `,"sandbox":{"net":"none"}`, `"command":["a"]`, schema.Forbidden, "sandbox.net kernel"},
-		{"more to read", `,"sandbox":{"read":["/a"]}`, `"command":["a"],"sandbox":{"read":["/a/b","/ab"]}`, schema.Forbidden, "sandbox.read /ab"},
-		{"more to write", `,"sandbox":{"read":["/a"]}`, `"command":["a"],"sandbox":{"write":["/a"]}`, schema.Forbidden, "sandbox.write /a"},
-		{"less hidden", `,"sandbox":{"hide":["/a/b"]}`, `"command":["a"],"sandbox":{"hide":["/a/c"]}`, schema.Forbidden, "sandbox.hide /a/b"},
-		{"gaps", "", `"command":["a"],"sandbox":{"allow_gaps":true}`, schema.Forbidden, "allow_gaps"},
-		{"a relative path", "", `"command":["a"],"sandbox":{"read":["a"]}`, schema.InvalidInput, "sandbox.read"},
-		{"a path that climbs", "", `"command":["a"],"sandbox":{"write":["/a/../b"]}`, schema.InvalidInput, "sandbox.write"},
-		{"off, and hidden", "", `"command":["a"],"sandbox":{"level":"off","hide":["/a"]}`, schema.InvalidInput, "sandbox"},
-		{"no limit where the spawner has one", `,"limits":{"open_files":64}`, `"command":["a"]`, schema.Forbidden, "open_files"},
-		{"limit above the spawner's", `,"limits":{"memory_bytes":64}`, `"command":["a"],"limits":{"memory_bytes":65}`, schema.Forbidden, "memory_bytes"},
+		{"no program", "", `"command":[]`, fault.InvalidInput, "command"},
+		{"empty name", "", `"command":[""]`, fault.InvalidInput, "command"},
+		{"NUL", "", `"command":["a\u0000b"]`, fault.InvalidInput, "NUL"},
+		{"settings without a program", "", `"restart":"always"`, fault.InvalidInput, "restart"},
+		{"limits without a program", "", `"limits":{"open_files":9}`, fault.InvalidInput, "limits"},
+		{"bad variable", "", `"command":["a"],"env":{"A=B":"c"}`, fault.InvalidInput, "env"},
+		{"relative directory", "", `"command":["a"],"cwd":"here"`, fault.InvalidInput, "cwd"},
+		{"an agent's choice of directory", "", `"command":["a"],"cwd":"/"`, fault.Forbidden, "cwd"},
+		{"looser sandbox", "", `"command":["a"],"sandbox":"off"`, fault.Forbidden, "sandbox"},
+		{"looser than strict", `,"sandbox":"strict"`, `"command":["a"]`, fault.Forbidden, "sandbox"},
+		{"looser than strict, as an object", `,"sandbox":{"level":"strict"}`, `"command":["a"],"sandbox":{}`, fault.Forbidden, "sandbox"},
+		{"a wider network", `,"sandbox":{"net":"none"}`, `"command":["a"]`, fault.Forbidden, "sandbox.net kernel"},
+		{"more to read", `,"sandbox":{"read":["/a"]}`, `"command":["a"],"sandbox":{"read":["/a/b","/ab"]}`, fault.Forbidden, "sandbox.read /ab"},
+		{"more to write", `,"sandbox":{"read":["/a"]}`, `"command":["a"],"sandbox":{"write":["/a"]}`, fault.Forbidden, "sandbox.write /a"},
+		{"less hidden", `,"sandbox":{"hide":["/a/b"]}`, `"command":["a"],"sandbox":{"hide":["/a/c"]}`, fault.Forbidden, "sandbox.hide /a/b"},
+		{"gaps", "", `"command":["a"],"sandbox":{"allow_gaps":true}`, fault.Forbidden, "allow_gaps"},
+		{"a relative path", "", `"command":["a"],"sandbox":{"read":["a"]}`, fault.InvalidInput, "sandbox.read"},
+		{"a path that climbs", "", `"command":["a"],"sandbox":{"write":["/a/../b"]}`, fault.InvalidInput, "sandbox.write"},
+		{"off, and hidden", "", `"command":["a"],"sandbox":{"level":"off","hide":["/a"]}`, fault.InvalidInput, "sandbox"},
+		{"no limit where the spawner has one", `,"limits":{"open_files":64}`, `"command":["a"]`, fault.Forbidden, "open_files"},
+		{"limit above the spawner's", `,"limits":{"memory_bytes":64}`, `"command":["a"],"limits":{"memory_bytes":65}`, fault.Forbidden, "memory_bytes"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := newShell(t)
 			spawner := kernel.Operator
-			if test.class == schema.Forbidden {
+			if test.class == fault.Forbidden {
 				spawner = s.host(kernel.Operator, test.own)
 			}
 			_, err := s.run(spawner, "Syscall.Spawn", `{"child_agent_id":"b",`+test.asked+`}`)
-			if err == nil || err.Kind != test.class || !strings.Contains(err.Message, test.says) {
+			if err == nil || err.Kind != test.class || !strings.Contains(err.Text(), test.says) {
 				t.Errorf("got %v, want class %v and %q", err, test.class, test.says)
 			}
 		})

@@ -7,10 +7,11 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // checkSandbox refuses what cannot be meant.
-func checkSandbox(s *schema.Sandbox) *schema.Error {
+func checkSandbox(s *schema.Sandbox) *fault.Fault {
 	if s == nil {
 		return nil
 	}
@@ -32,15 +33,15 @@ func checkSandbox(s *schema.Sandbox) *schema.Error {
 
 // looser refuses a sandbox that gives more than the spawner's own: in level, in what is read, written and shown, and in the
 // network.
-func looser(pid int64, own, asked *schema.Sandbox) *schema.Error {
+func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 	if above([]string{"off", "default", "strict"}, own.Named(), asked.Named()) {
-		return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox %s: its own is %s", pid, asked.Named(), own.Named())
+		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox %s: its own is %s", pid, asked.Named(), own.Named())
 	}
 	if own.Named() == "off" {
 		return nil
 	}
 	if above([]string{"open", "kernel", "none"}, own.Network(), asked.Network()) {
-		return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox.net %s: its own is %s", pid, asked.Network(), own.Network())
+		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.net %s: its own is %s", pid, asked.Network(), own.Network())
 	}
 	if own == nil {
 		own = &schema.Sandbox{}
@@ -50,21 +51,21 @@ func looser(pid int64, own, asked *schema.Sandbox) *schema.Error {
 	}
 	for _, p := range asked.Read {
 		if !covered(p, own.Read) && !covered(p, own.Write) {
-			return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox.read %s: its own sandbox does not name it", pid, p)
+			return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.read %s: its own sandbox does not name it", pid, p)
 		}
 	}
 	for _, p := range asked.Write {
 		if !covered(p, own.Write) {
-			return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox.write %s: its own sandbox does not name it", pid, p)
+			return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.write %s: its own sandbox does not name it", pid, p)
 		}
 	}
 	for _, p := range own.Hide {
 		if !covered(p, asked.Hide) {
-			return schema.Errorf(schema.Forbidden, "pid %d may not spawn without sandbox.hide %s, which is hidden from itself", pid, p)
+			return fault.SandboxTooWide.New("pid %d may not spawn without sandbox.hide %s, which is hidden from itself", pid, p)
 		}
 	}
 	if asked.AllowGaps != nil && *asked.AllowGaps && (own.AllowGaps == nil || !*own.AllowGaps) {
-		return schema.Errorf(schema.Forbidden, "pid %d may not spawn with sandbox.allow_gaps: its own sandbox does not allow them", pid)
+		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.allow_gaps: its own sandbox does not allow them", pid)
 	}
 	return nil
 }

@@ -94,9 +94,9 @@ func (d *Domain) Restore(raw []byte) error {
 	if !schema.Valid(raw) {
 		return fmt.Errorf("restore processes: chunk of %d bytes is not JSON", len(raw))
 	}
-	data, fault := d.form.Decode(raw)
-	if fault != nil {
-		return fmt.Errorf("restore processes: %w", fault)
+	data, err := d.form.Decode(raw)
+	if err != nil {
+		return fmt.Errorf("restore processes: %w", err)
 	}
 	c := data.(*chunk)
 	d.view.all()

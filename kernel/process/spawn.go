@@ -2,62 +2,51 @@ package process
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // spawn answers Syscall.Spawn. The child's PID is known before it is there: nothing else of this domain is decided
 // until the steps are done. Should one fail, the same PID goes to the next child: no process ever had it.
-func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (kernel.Result, error) {
+func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (out schema.SpawnOutput, _ error) {
 	if err := d.able(call.PID); err != nil {
-		return kernel.Result{}, err
+		return out, err
 	}
 	name, err := d.name(call, in.ChildAgentID)
 	if err != nil {
-		return kernel.Result{}, err
+		return out, err
 	}
 	if err := cmp.Or(kernel.CheckName("child_agent_id", in.ChildAgentID), kernel.CheckName("intent", said(in.Intent, ""))); err != nil {
-		return kernel.Result{}, err
+		return out, err
 	}
 	if err := d.checkProgram(call, &in.Program); err != nil {
-		return kernel.Result{}, err
+		return out, err
 	}
 	child := d.table.next
 	grant, err := d.grant(call, child, in.Capabilities)
 	if err != nil {
-		return kernel.Result{}, err
+		return out, err
 	}
-	data := appendPID(nil, `{"child_pid":`, child)
-	data = schema.AppendString(append(data, `,"child_agent_id":`...), name)
-	return kernel.Result{
-		Data:   append(data, '}'),
-		Effect: start(call, child, name, in),
-		Steps: []schema.Request{
-			schema.ProcessPrepare.With(&schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}),
-			schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: *grant, GrantedBy: &call.PID}),
-			schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{child}}),
-		},
-	}, nil
-}
-
-// start is what a child with a program needs done outside.
-func start(call *kernel.Call, child int64, name string, in *schema.SpawnInput) *kernel.Work {
-	if in.Command == nil {
-		return nil
+	call.Step(schema.ProcessPrepare.With(&schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}))
+	call.Step(schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: *grant, GrantedBy: &call.PID}))
+	call.Step(schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{child}}))
+	if in.Command != nil {
+		call.Begin(&kernel.Work{Start: &kernel.Program{PID: child, AgentID: name, Origin: call.Origin, Spec: in.Program}})
 	}
-	return &kernel.Work{Start: &kernel.Program{PID: child, AgentID: name, Origin: call.Origin, Spec: in.Program}}
+	return schema.SpawnOutput{ChildPID: child, ChildAgentID: name}, nil
 }
 
 // grant says what a child may do: what its parent asks for, where the parent holds all of that, else what every process
 // gets, as far as the parent holds it (PROTOCOL 5).
-func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapability) (*schema.GrantInput, *schema.Error) {
+func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapability) (*schema.GrantInput, *fault.Fault) {
 	operator := call.PID == kernel.Operator
 	if !operator && call.Token == nil {
-		return nil, schema.Errorf(schema.Forbidden, `pid %d cannot spawn: it has no token to give from: allow it to with "pwos cap grant %d --add SYS_SPAWN"`, call.PID, call.PID)
+		return nil, fault.CapabilityDenied.New("pid %d cannot spawn: it has no token to give from", call.PID).
+			WithFix(`allow it to with "pwos cap grant %d --add SYS_SPAWN"`, call.PID)
 	}
 	if asked == nil {
 		grant := kernel.DefaultGrant(child, d.pools)
@@ -117,7 +106,7 @@ const maxName = 1024
 
 // name returns the full name of a child: that which it is given, below its parent's where an agent spawns it. Among the living
 // children of one parent a name is one process's alone; the operator's are told apart by their origin too.
-func (d *Domain) name(call *kernel.Call, given string) (string, *schema.Error) {
+func (d *Domain) name(call *kernel.Call, given string) (string, *fault.Fault) {
 	if strings.Contains(given, "/") {
 		return "", kernel.Invalid("child_agent_id", "must not contain a slash: it stands between an agent's name and its child's")
 	}
@@ -129,34 +118,28 @@ func (d *Domain) name(call *kernel.Call, given string) (string, *schema.Error) {
 	case utf8.RuneCountInString(name) > maxName:
 		return "", kernel.Invalid("child_agent_id", "is too long: with the names of those above it, it has more than %d characters", maxName)
 	case d.table.names[sibling{call.PID, call.Origin, name}] > 0:
-		return "", schema.Errorf(schema.Conflict, `a living sibling has this name already: choose another child_agent_id, or end that one; "pwos ps" shows it`)
+		return "", fault.ProcessNameTaken.New("a living sibling has this name already").
+			WithFix(`choose another child_agent_id, or end that one; "pwos ps" shows it`).With("child_agent_id", name)
 	}
 	return name, nil
 }
 
-// named is the name that the answer of a spawn gives its child. In older journals it is no more than what was asked for, and
-// siblings may share one.
-func (d *Domain) named(call *kernel.Call) string {
-	out, fault := d.spawned.Decode(call.Data)
-	if fault != nil {
-		panic(fmt.Sprintf("process: apply %s: %v", call.Message.Type, fault))
-	}
-	return out.(*schema.SpawnOutput).ChildAgentID
-}
+func (d *Domain) applyPrepare(_ *kernel.Entry, in *schema.ProcessPrepareInput) { d.prepared = in }
 
-// born applies Syscall.Spawn.
-func (d *Domain) born(call *kernel.Call, in *schema.SpawnInput) {
+// applySpawn adds the child under the name of the reply. In older journals that is no more than what was asked for, and siblings
+// may share one.
+func (d *Domain) applySpawn(e *kernel.Entry, in *schema.SpawnInput) {
 	child := &schema.Descriptor{
 		PID:           d.table.next,
-		AgentID:       d.named(call),
-		ParentPID:     call.PID,
+		AgentID:       kernel.Reply[schema.SpawnOutput](e, schema.SyscallSpawn.Output()).ChildAgentID,
+		ParentPID:     e.PID,
 		State:         ready,
 		Priority:      said(in.Priority, "NORMAL"),
 		Intent:        said(in.Intent, ""),
 		Role:          said(in.Role, ""),
 		ResourceQuota: map[string]float64{},
-		BirthTick:     call.Tick,
-		Origin:        call.Origin,
+		BirthTick:     e.Tick,
+		Origin:        e.Origin,
 	}
 	// A spawn that a crash cut short may have left its note behind, for the same PID; the one that was made for this
 	// process came after it.
@@ -167,6 +150,7 @@ func (d *Domain) born(call *kernel.Call, in *schema.SpawnInput) {
 	d.host(child, &in.Program)
 	d.table.add(child)
 	d.view.touch(child.PID)
+	d.note(e, schema.ProcessSpawned, child.PID)
 }
 
 func said(s *string, otherwise string) string {

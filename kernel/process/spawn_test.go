@@ -10,6 +10,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func tick(n int64) *int64 { return &n }
@@ -95,18 +96,18 @@ func TestSpawnRefused(t *testing.T) {
 		pid    int64
 		token  *kernel.Token
 		asked  string
-		class  schema.Class
+		class  fault.Kind
 		begins string
 	}{
-		{"unknown parent", 9, token(9, []string{"*"}, nil, nil), ``, schema.Conflict, "pid 9 never was a process"},
-		{"dead parent", 2, token(2, []string{"*"}, nil, nil), ``, schema.Ended, "pid 2 has ended"},
-		{"no token", 1, nil, ``, schema.Forbidden, "pid 1 cannot spawn: it has no token"},
-		{"syscall", 1, holder, `{"allowed_syscalls":["Memory.Set"],"expires_at_tick":70}`, schema.Forbidden, "pid 1 may not grant Memory.Set"},
-		{"quota", 1, holder, `{"allowed_syscalls":["SYS_SPAWN"],"resource_quotas":{"gpu":4},"expires_at_tick":70}`, schema.Forbidden, "pid 1 may not grant a quota of 4 of gpu: its own is 3"},
-		{"expiry", 1, holder, `{"allowed_syscalls":["SYS_SPAWN"]}`, schema.Forbidden, "pid 1 may not grant beyond tick 70"},
-		{"no such syscall", 0, nil, `{"allowed_syscalls":["*","Memory.Sett"]}`, schema.InvalidInput, "Invalid input: capabilities.allowed_syscalls[1] is"},
-		{"no such pool", 0, nil, `{"allowed_syscalls":["*"],"resource_quotas":{"tpu":1}}`, schema.InvalidInput, "Invalid input: capabilities.resource_quotas.tpu names no resource"},
-		{"internal", 0, nil, `{"allowed_syscalls":["Process.Exit"]}`, schema.InvalidInput, "Invalid input: capabilities.allowed_syscalls[0]"},
+		{"unknown parent", 9, token(9, []string{"*"}, nil, nil), ``, fault.Conflict, "pid 9 never was a process"},
+		{"dead parent", 2, token(2, []string{"*"}, nil, nil), ``, fault.Ended, "pid 2 has ended"},
+		{"no token", 1, nil, ``, fault.Forbidden, "pid 1 cannot spawn: it has no token"},
+		{"syscall", 1, holder, `{"allowed_syscalls":["Memory.Set"],"expires_at_tick":70}`, fault.Forbidden, "pid 1 may not grant Memory.Set"},
+		{"quota", 1, holder, `{"allowed_syscalls":["SYS_SPAWN"],"resource_quotas":{"gpu":4},"expires_at_tick":70}`, fault.Forbidden, "pid 1 may not grant a quota of 4 of gpu: its own is 3"},
+		{"expiry", 1, holder, `{"allowed_syscalls":["SYS_SPAWN"]}`, fault.Forbidden, "pid 1 may not grant beyond tick 70"},
+		{"no such syscall", 0, nil, `{"allowed_syscalls":["*","Memory.Sett"]}`, fault.InvalidInput, "Invalid input: capabilities.allowed_syscalls[1] is"},
+		{"no such pool", 0, nil, `{"allowed_syscalls":["*"],"resource_quotas":{"tpu":1}}`, fault.InvalidInput, "Invalid input: capabilities.resource_quotas.tpu names no resource"},
+		{"internal", 0, nil, `{"allowed_syscalls":["Process.Exit"]}`, fault.InvalidInput, "Invalid input: capabilities.allowed_syscalls[0]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -116,11 +117,11 @@ func TestSpawnRefused(t *testing.T) {
 			s.tokens = map[int64]*kernel.Token{c.pid: c.token}
 			before := len(s.pids())
 			_, err := s.run(c.pid, "Syscall.Spawn", s.spawning(c.asked))
-			if err == nil || err.Kind != c.class || !strings.HasPrefix(err.Message, c.begins) {
+			if err == nil || err.Kind != c.class || !strings.HasPrefix(err.Text(), c.begins) {
 				t.Fatalf("got %+v", err)
 			}
-			if strings.HasPrefix(err.Message, "Invalid input: ") && !strings.Contains(err.Message, err.Field) {
-				t.Errorf("field %q, message %q", err.Field, err.Message)
+			if strings.HasPrefix(err.Text(), "Invalid input: ") && !strings.Contains(err.Message, err.Field) {
+				t.Errorf("field %q, message %q", err.Field, err.Text())
 			}
 			if got := len(s.pids()); got != before {
 				t.Errorf("%d processes, before %d", got, before)
@@ -176,7 +177,7 @@ func TestSpawnWithHiddenCharacters(t *testing.T) {
 		names := map[string]string{"child_agent_id": "scout", "intent": "look"}
 		names[field] += "\u202e"
 		_, err := newShell(t).run(0, "Syscall.Spawn", `{"child_agent_id":"`+names["child_agent_id"]+`","intent":"`+names["intent"]+`"}`)
-		domaintest.WantError(t, err, schema.InvalidInput,
+		domaintest.WantError(t, err, fault.InvalidInput,
 			"Invalid input: "+field+" must not have the character U+202E, which is not visible or changes how the text around it is shown: leave it out")
 	}
 }

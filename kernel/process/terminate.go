@@ -2,55 +2,58 @@ package process
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // terminate answers Syscall.Terminate. The processes end first, so that none of them can spawn, or be granted anything,
 // while what they leave behind is cleared away; a crash in between leaves the rest to Orphans.
-func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (kernel.Result, error) {
+func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (schema.TerminateOutput, error) {
+	out := schema.TerminateOutput{TargetPID: in.TargetPID}
 	target := kernel.Visible(d.table, call, in.TargetPID)
 	if target == nil {
-		return kernel.Result{}, unknown(in.TargetPID)
+		return out, kernel.NoProcess(in.TargetPID)
 	}
-	result := kernel.Result{Data: append(appendPID(nil, `{"target_pid":`, in.TargetPID), '}')}
 	if !d.table.known(in.TargetPID) {
-		return result, nil // whose descendant it was is forgotten; ending it again does nothing
+		return out, nil // whose descendant it was is forgotten; ending it again does nothing
 	}
 	if own := in.TargetPID == call.PID || kernel.Descends(d.table, in.TargetPID, call.PID); call.PID != kernel.Operator && !own {
-		return kernel.Result{}, schema.Errorf(schema.Forbidden,
-			"pid %d may not terminate pid %d: a process ends itself and its descendants, the operator ends any", call.PID, in.TargetPID)
+		return out, fault.CapabilityNotYours.New("pid %d may not terminate pid %d", call.PID, in.TargetPID).
+			WithFix("a process ends itself and its descendants, the operator ends any").With("pid", strconv.FormatInt(in.TargetPID, 10))
 	}
 	if target.State == terminated {
-		result.Effect = d.stop(d.table.endedWith(in.TargetPID)) // their programs may still be on their way out
-		return result, nil
+		call.Begin(d.stop(d.table.endedWith(in.TargetPID))) // their programs may still be on their way out
+		return out, nil
 	}
-	reason := said(in.Reason, fmt.Sprintf("terminated by pid %d", call.PID))
 	pids := d.table.subtree(in.TargetPID)
-	result.Steps, result.Effect = steps(pids, reason), d.stop(pids)
-	return result, nil
+	end(call, pids, said(in.Reason, fmt.Sprintf("terminated by pid %d", call.PID)))
+	call.Begin(d.stop(pids))
+	return out, nil
 }
 
 // Repeat implements kernel.Repeater: who ends processes waits until nothing of their programs is left, and who spawns one until
 // its program has been started, however often they ask.
 func (d *Domain) Repeat(call *kernel.Call, data []byte) *kernel.Work {
-	switch in := call.Input.(type) {
-	case *schema.TerminateInput:
+	if in, ok := call.Input.(*schema.TerminateInput); ok {
 		return d.stop(d.table.endedWith(in.TargetPID))
-	case *schema.SpawnInput:
-		if out, fault := call.Syscall.Output().Decode(data); fault == nil && in.Command != nil {
+	}
+	if in, ok := call.Input.(*schema.SpawnInput); ok && in.Command != nil {
+		if out, err := call.Syscall.Output().Decode(data); err == nil {
 			return &kernel.Work{Await: out.(*schema.SpawnOutput).ChildPID}
 		}
 	}
 	return nil
 }
 
-// steps are the commands that end processes and clear away what they leave behind.
-func steps(pids []int64, reason string) []schema.Request {
-	return append(
-		[]schema.Request{schema.ProcessExit.With(&schema.ProcessExitInput{PIDs: pids, Reason: reason})},
-		sweep(pids, pids, pids)...)
+// end has processes end and what they leave behind cleared away.
+func end(call *kernel.Call, pids []int64, reason string) {
+	call.Step(schema.ProcessExit.With(&schema.ProcessExitInput{PIDs: pids, Reason: reason}))
+	for _, step := range sweep(pids, pids, pids) {
+		call.Step(step)
+	}
 }
 
 // sweep are the commands that take tokens, what is held, and mailboxes away from processes.
@@ -68,15 +71,23 @@ func sweep(tokens, holders, mailboxes []int64) []schema.Request {
 	return steps
 }
 
-// exit applies Process.Exit to one process. No child outlives its parent: descendants that are still alive go with it,
-// which happens only where a program ends by itself.
-func (d *Domain) exit(call *kernel.Call, pid int64) {
-	for _, pid := range d.table.subtree(pid) {
-		p, _ := d.table.processes.Get(pid)
-		d.contexts.release(p.Origin, p.Identity)
-		forgotten := d.table.end(pid, call.Tick)
-		d.note(call, schema.ProcessTerminated, pid)
-		d.view.touch(pid)
-		d.view.touch(forgotten)
+// exit answers Process.Exit.
+func (d *Domain) exit(call *kernel.Call, in *schema.ProcessExitInput) (schema.SuccessOutput, error) {
+	call.Begin(d.stop(in.PIDs))
+	return done(call, in)
+}
+
+// applyExit ends processes. No child outlives its parent: descendants that are still alive go with it, which happens only where
+// a program ends by itself.
+func (d *Domain) applyExit(e *kernel.Entry, in *schema.ProcessExitInput) {
+	for _, root := range in.PIDs {
+		for _, pid := range d.table.subtree(root) {
+			p, _ := d.table.processes.Get(pid)
+			d.contexts.release(p.Origin, p.Identity)
+			forgotten := d.table.end(pid, e.Tick)
+			d.note(e, schema.ProcessTerminated, pid)
+			d.view.touch(pid)
+			d.view.touch(forgotten)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func (s *shell) terminate(pid int64) []schema.Request {
@@ -75,20 +76,20 @@ func TestTerminateAuthority(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		pid, target int64
-		class       schema.Class // Internal: it may
+		class       fault.Kind // Internal: it may
 		ends        []int64
 	}{
-		{1, 1, schema.Internal, []int64{4, 3, 2, 1}},
-		{1, 2, schema.Internal, []int64{4, 2}},
-		{1, 4, schema.Internal, []int64{4}},
-		{2, 4, schema.Internal, []int64{4}},
-		{4, 2, schema.Forbidden, nil},
-		{2, 3, schema.Forbidden, nil},
-		{1, 5, schema.Forbidden, nil},
-		{5, 1, schema.Forbidden, nil},
-		{1, 6, schema.NotFound, nil},
-		{0, 6, schema.NotFound, nil},
-		{0, 5, schema.Internal, []int64{5}},
+		{1, 1, fault.Internal, []int64{4, 3, 2, 1}},
+		{1, 2, fault.Internal, []int64{4, 2}},
+		{1, 4, fault.Internal, []int64{4}},
+		{2, 4, fault.Internal, []int64{4}},
+		{4, 2, fault.Forbidden, nil},
+		{2, 3, fault.Forbidden, nil},
+		{1, 5, fault.Forbidden, nil},
+		{5, 1, fault.Forbidden, nil},
+		{1, 6, fault.NotFound, nil},
+		{0, 6, fault.NotFound, nil},
+		{0, 5, fault.Internal, []int64{5}},
 	} {
 		t.Run(fmt.Sprintf("%d ends %d", c.pid, c.target), func(t *testing.T) {
 			t.Parallel()
@@ -147,7 +148,7 @@ func TestDeepAndWide(t *testing.T) {
 			if len(exit.PIDs) != n || exit.PIDs[0] != n || exit.PIDs[n-1] != 1 {
 				t.Fatalf("%d end, from %d to %d", len(exit.PIDs), exit.PIDs[0], exit.PIDs[len(exit.PIDs)-1])
 			}
-			d.Apply(&kernel.Call{Syscall: row, Input: exit, Tick: 1})
+			d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: exit, Tick: 1})
 			d.Publish()
 			for pid := int64(1); pid <= n; pid++ {
 				if d.Processes().Process(pid).State != "TERMINATED" || d.Alive(pid) {
@@ -169,4 +170,33 @@ func spawnMany(t domaintest.TB, d *process.Domain, n int64, parent func(pid int6
 		d.Apply(&kernel.Call{Syscall: row, PID: parent(pid), Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`), Origin: home})
 	}
 	d.Publish()
+}
+
+// TestRefusalsByID: programs decide by the ids of refusals.
+func TestRefusalsByID(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	one, two := s.spawn(kernel.Operator), s.spawn(kernel.Operator)
+	ended := s.spawn(kernel.Operator)
+	s.must(kernel.Operator, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, ended))
+	for _, test := range []struct {
+		pid       int64
+		typ, data string
+		want      fault.ID
+	}{
+		{one, "Process.Get", `{"pid":9}`, fault.ProcessNotFound},
+		{one, "Process.Subscribe", fmt.Sprintf(`{"pid":%d}`, two), fault.CapabilityNotYours},
+		{one, "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, two), fault.CapabilityNotYours},
+		{ended, "Syscall.Spawn", `{"child_agent_id":"b"}`, fault.ProcessEnded},
+		{9, "Syscall.Spawn", `{"child_agent_id":"b"}`, fault.ProcessNeverWas},
+		{kernel.Operator, "Syscall.Spawn", `{"child_agent_id":"a1"}`, fault.ProcessNameTaken},
+		{one, "Syscall.Spawn", `{"child_agent_id":"b","command":["b"],"cwd":"/"}`, fault.CapabilityOperatorOnly},
+		{one, "Syscall.Spawn", `{"child_agent_id":"b","command":["b"],"sandbox":"off"}`, fault.SandboxTooWide},
+		{one, "Syscall.Spawn", `{"child_agent_id":"b","capabilities":{"allowed_syscalls":["Clock.Advance"]}}`, fault.CapabilityTooMuch},
+		{kernel.Operator, "Process.NoteStart", fmt.Sprintf(`{"pid":%d,"os_pid":1,"sandbox":"","again":false}`, ended), fault.ProcessIsEnded},
+	} {
+		if _, err := s.run(test.pid, test.typ, test.data); err == nil || err.ID != test.want {
+			t.Errorf("%s %s as %d: %v, want %s", test.typ, test.data, test.pid, err, test.want)
+		}
+	}
 }

@@ -17,22 +17,22 @@ type Hydrate struct {
 
 // hydrate begins FileSystem.Hydrate. Of what a process has adopted the front matter is that of then, whatever lies there
 // now.
-func (d *Domain) hydrate(call *kernel.Call, in *schema.HydrateInput) (kernel.Result, error) {
+func (d *Domain) hydrate(call *kernel.Call, in *schema.HydrateInput) (*Hydrate, error) {
 	if err := d.able(call.PID); err != nil {
-		return kernel.Result{}, err
+		return nil, err
 	}
 	is := d.identity(call.PID, call.Origin)
 	switch {
 	case in.URI != nil:
-		return kernel.Begin(&Hydrate{URI: *in.URI, Base: d.base(call.PID, call.Origin)}), nil
+		return &Hydrate{URI: *in.URI, Base: d.base(call.PID, call.Origin)}, nil
 	case is == nil:
-		return kernel.Result{}, kernel.Invalid("uri", "is missing: pid %d has adopted nothing that could be hydrated: name a resource, or ingest one first", call.PID)
+		return nil, kernel.Invalid("uri", "is missing: pid %d has adopted nothing that could be hydrated: name a resource, or ingest one first", call.PID)
 	}
-	kept, ok := d.contexts.get(d.originOf(call, call.PID), is.ContextID)
+	kept, ok := d.contexts.get(d.originOf(call.PID, call.Origin), is.ContextID)
 	if !ok {
-		return kernel.Result{}, fmt.Errorf("hydrate: the context store has lost %s", is.ContextID)
+		return nil, fmt.Errorf("hydrate: the context store has lost %s", is.ContextID)
 	}
-	return kernel.Begin(&Hydrate{URI: is.URI, FrontMatter: kept.frontMatter}), nil
+	return &Hydrate{URI: is.URI, FrontMatter: kept.frontMatter}, nil
 }
 
 // Tool is what a Syscall.Call of a path needs done outside. It ends in a schema.ToolCall.
@@ -44,19 +44,19 @@ type Tool struct {
 }
 
 // tool begins a Syscall.Call of a path: short names do not come here, the messages that they stand for go their own way.
-func (d *Domain) tool(call *kernel.Call, in *schema.CallInput) (kernel.Result, error) {
+func (d *Domain) tool(call *kernel.Call, in *schema.CallInput) (*Tool, error) {
 	if err := d.able(call.PID); err != nil {
-		return kernel.Result{}, err
+		return nil, err
 	}
 	run := &Tool{Path: in.Syscall, Base: d.base(call.PID, call.Origin), Input: arguments(in.Args), AgentID: "operator", Describe: in.Describe != nil && *in.Describe}
 	if p, ok := d.table.processes.Get(call.PID); ok {
 		run.AgentID = p.AgentID
 	}
-	return kernel.Begin(run), nil
+	return run, nil
 }
 
 // arguments make the input of a tool: nothing null, one argument that, several an array of them. It is a copy: the call
-// may be gone before the tool has read it.
+// may end before the tool has read it.
 func arguments(args []schema.Value) []byte {
 	switch len(args) {
 	case 0:
@@ -74,18 +74,22 @@ func arguments(args []schema.Value) []byte {
 	return append(list, ']')
 }
 
-// called decides Syscall.Called: of what is recorded the caller gets what the tool answered, or why it did not.
-func called(data []byte) (kernel.Result, error) {
-	in, fault := schema.TypeOf[schema.ToolCall]().Decode(data)
-	if fault != nil {
-		return kernel.Result{}, fmt.Errorf("read what came of a tool: %w", fault)
+// called answers the end of a Syscall.Call: of what is recorded the caller gets what the tool answered, or why it did not.
+func called(_ *kernel.Call, end *schema.EffectEnd) (schema.Value, error) {
+	data, failure := end.Result()
+	if failure != nil {
+		return nil, failure
 	}
-	outcome, fault := schema.DecodeOutcome(in.(*schema.ToolCall).Outcome)
+	in, err := schema.TypeOf[schema.ToolCall]().Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("read what came of a tool: %w", err)
+	}
+	outcome, err := schema.DecodeOutcome(in.(*schema.ToolCall).Outcome)
 	switch {
-	case fault != nil:
-		return kernel.Result{}, fmt.Errorf("read what came of a tool: %w", fault)
+	case err != nil:
+		return nil, fmt.Errorf("read what came of a tool: %w", err)
 	case outcome.Err != nil:
-		return kernel.Result{}, outcome.Err
+		return nil, outcome.Err
 	}
-	return kernel.Result{Data: bytes.Clone(outcome.Data)}, nil
+	return bytes.Clone(outcome.Data), nil
 }

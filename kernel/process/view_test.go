@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // TestViewFollowsPublish: others see a change when it is published, the domain at once.
@@ -58,7 +59,7 @@ func TestForgotten(t *testing.T) {
 		if pid == 300 {
 			continue // lives on amid the dead
 		}
-		s.domain.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
+		s.domain.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
 		s.domain.Publish()
 	}
 	for name, view := range map[string]*process.Processes{"live": s.domain.Processes(), "restored": restore(t, s.domain).Processes()} {
@@ -80,7 +81,7 @@ func TestForgotten(t *testing.T) {
 		t.Errorf("steps for the forgotten: %+v", steps)
 	}
 	// An agent could not tell one of its origin from another's (ABI 6.4).
-	if _, err := s.run(300, "Syscall.Terminate", `{"target_pid":7}`); err == nil || err.Kind != schema.NotFound {
+	if _, err := s.run(300, "Syscall.Terminate", `{"target_pid":7}`); err == nil || err.Kind != fault.NotFound {
 		t.Errorf("an agent ends the forgotten: %v", err)
 	}
 	got, err := s.run(kernel.Operator, "Process.Get", `{"pid":7}`)
@@ -104,7 +105,7 @@ func TestForgottenByOrigin(t *testing.T) {
 	}
 	live := func(d *process.Domain, pid int64, origin string) {
 		d.Apply(&kernel.Call{Syscall: row, Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`), Origin: origin})
-		d.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
+		d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}, Tick: 3})
 	}
 	live(s.domain, 1, "https://other.example/")
 	for pid := int64(2); pid <= process.Remembered+2; pid++ { // one more than are remembered
@@ -130,7 +131,7 @@ func TestForgottenAtPageEnd(t *testing.T) {
 	const spawned = (process.Remembered/page+2)*page - 1
 	spawnMany(t, s.domain, spawned, func(int64) int64 { return 0 })
 	for pid := int64(1); pid < process.Remembered+page; pid++ {
-		s.domain.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{pid}}})
+		s.domain.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}})
 		s.domain.Publish()
 	}
 	if next := s.spawn(kernel.Operator); next != spawned+1 || s.get(next).State != "READY" {
@@ -172,9 +173,9 @@ func TestViewUnderChange(t *testing.T) {
 		})
 	}
 	for pid := int64(1); pid <= 2000; pid++ {
-		d.Apply(&kernel.Call{Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`)})
+		d.Apply(&kernel.Call{Syscall: schema.SyscallSpawn.Syscall, Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`)})
 		if pid%3 == 0 {
-			d.Apply(&kernel.Call{Input: &schema.ProcessExitInput{PIDs: []int64{pid / 3}}})
+			d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid / 3}}})
 		}
 		d.Publish()
 	}

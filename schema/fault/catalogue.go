@@ -160,6 +160,7 @@ const (
 
 	// Processes and programs.
 	ProcessNotFound    ID = "process.not_found"
+	ProcessNeverWas    ID = "process.never_was"
 	ProcessEnded       ID = "process.ended"
 	ProcessIsEnded     ID = "process.is_ended"
 	ProcessNameTaken   ID = "process.name_taken"
@@ -246,6 +247,7 @@ const (
 	IngestSignature ID = "ingest.bad_signature"
 	IngestUnproven  ID = "ingest.unproven"
 	IngestNoWeb     ID = "ingest.no_web"
+	IngestNoRoom    ID = "ingest.no_room"
 	IngestConflict  ID = "ingest.conflict"
 )
 
@@ -315,7 +317,7 @@ var catalogue = map[ID]Entry{
 	DaemonLaunch:      {Kind: Unavailable, Meaning: "The kernel could not be started.", Fix: "pwosd shows the kernel's start in the foreground."},
 	DaemonHungUp:      {Kind: Unavailable, Meaning: "The kernel closed the connection before it had answered.", Fix: "See kernel.log in the runtime directory."},
 	CallTimeout:       {Kind: Timeout, Meaning: "The command's own time is over.", Fix: "Allow more with --timeout."},
-	UsageInvalid:      {Kind: InvalidInput, Meaning: "The command line is wrong.", Fix: "--help shows how it is used."},
+	UsageInvalid:      {Kind: InvalidInput, Meaning: "The command line is wrong.", Fix: "The verb's --help shows how it is used."},
 
 	// What a caller may do.
 	CapabilityDenied:       {Kind: Forbidden, Meaning: "No token of the caller allows the call.", Fix: "Grant it: pwos cap grant PID --add SYSCALL."},
@@ -361,6 +363,7 @@ var catalogue = map[ID]Entry{
 
 	// Processes and programs.
 	ProcessNotFound:    {Kind: NotFound, Meaning: "There is no such process.", Fix: "pwos ps shows the processes."},
+	ProcessNeverWas:    {Kind: Conflict, Meaning: "The call is made as a process that never was.", Fix: "pwos ps shows the processes."},
 	ProcessEnded:       {Kind: Ended, Meaning: "The calling process has ended.", Fix: "pwos ps shows the processes."},
 	ProcessIsEnded:     {Kind: Conflict, Meaning: "The process that the call is about has ended.", Fix: "pwos ps shows the processes."},
 	ProcessNameTaken:   {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
@@ -447,5 +450,6 @@ var catalogue = map[ID]Entry{
 	IngestSignature: {Kind: Forbidden, Meaning: "The signature beside the resource is not one of it.", Fix: "Sign it again: ssh-keygen -Y sign -n pwos-promptware@v1."},
 	IngestUnproven:  {Kind: Forbidden, Meaning: "Nothing proves the resource, and the policy requires something to.", Fix: "Give its integrity, sign it, or pin its address."},
 	IngestNoWeb:     {Kind: Forbidden, Meaning: "The kernel fetches no resources from the web.", Fix: "Name a resource below root."},
+	IngestNoRoom:    {Kind: Insufficient, Meaning: "What the processes of the origin have adopted is as large as it may be.", Fix: "End some, or have them adopt less."},
 	IngestConflict:  {Kind: Conflict, Meaning: "The identity was adopted otherwise meanwhile.", Fix: "Ingest again."},
 }

@@ -10,6 +10,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "schema/fault",
+			Tests:  []string{"schema"},
 			Reason: "every layer reports errors by it, those below the wire contract too",
 		},
 		{

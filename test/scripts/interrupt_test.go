@@ -138,3 +138,34 @@ func ownKernel(t *testing.T, p place) *os.Process {
 	t.Fatal("no kernel was started")
 	return nil
 }
+
+// Ctrl-C ends a tail of the record likewise. Each entry was written as it came, and of the tail itself the record has one entry.
+func TestInterruptedTail(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	p.pwos(t, "call", "Syscall.Ping", "payload=1")
+	k := &talk{cmd: p.command(t.Context(), "audit", "tail", "--json", "--from", "1", "--type", "Memory.*")}
+	k.cmd.Stderr = &k.stderr
+	out, err := k.cmd.StdoutPipe()
+	must(t, err)
+	must(t, k.cmd.Start())
+	k.out = bufio.NewReader(out)
+	for i := range 20 {
+		key := "k" + strconv.Itoa(i)
+		p.pwos(t, "mem", "set", key, "1")
+		line, err := k.out.ReadString('\n') // while it goes on
+		must(t, err)
+		if !strings.Contains(line, `"type":"Memory.Set"`) || strings.Contains(line, "Audit.") {
+			t.Errorf("printed %q", line)
+		}
+	}
+	must(t, k.cmd.Process.Signal(os.Interrupt))
+	if status := k.end(t); status != 130 || k.stderr.Len() > 0 {
+		t.Errorf("exit status %d, stderr %q, want 130 and nothing", status, k.stderr.String())
+	}
+	log := p.pwos(t, "audit", "log", "--json")
+	if n := strings.Count(log, `"type":"Audit.`); n != 1 || !strings.Contains(log, `"type":"Audit.Subscribe"`) {
+		t.Errorf("the tail has %d entries, want 1:\n%s", n, log)
+	}
+	p.pwos(t, "shutdown")
+}

@@ -19,7 +19,3 @@
 //     nothing run. One that ends later may have had anything run; what did is for the answers to say.
 //   - Nothing here knows what a frame means, but for the one that the prologue waits for.
 package unixsock
-
-import ()
-
-import ()

@@ -2,10 +2,6 @@
 
 package unixsock
 
-import ()
-
-import ()
-
 // credentials has no answer here: BRIDGE 3 asks for Linux and macOS alone. So every connection is refused rather than
 // let in unseen.
 func credentials(int) (Peer, error) { return Peer{}, ErrNoCredentials }

@@ -1,0 +1,250 @@
+// Package oldstate_test holds the kernel to opening what an older one wrote. testdata has a journal, a snapshot, a configuration of
+// the tree before errors had ids, with what that tree answered of them. record.py made it all.
+package oldstate_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+func TestMain(m *testing.M) {
+	daemon.Shim()
+	goleak.VerifyTestMain(m)
+}
+
+// The state, from the snapshot and from the journal alone, is what the older kernel answered of it.
+func TestState(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(dir string) error{
+		"snapshot": func(string) error { return nil },
+		"replayed": func(dir string) error { return os.Remove(filepath.Join(dir, "state", "projections.db")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := fixture(t)
+			must(t, prepare(dir))
+			c := begin(t, dir)
+			same(t, c, "queries.ndjson")
+			var proof schema.AuditVerifyOutput
+			into(t, c, schema.KindQuery, "Audit.Verify", `{}`, &proof)
+			if !proof.OK {
+				t.Errorf("the record is broken: %+v", proof)
+			}
+			var sealed string
+			into(t, c, schema.KindQuery, "Memory.Get", `{"key":"vault/token"}`, &sealed)
+			var opened schema.OpenOutput
+			into(t, c, schema.KindQuery, "Crypto.Open", fmt.Sprintf(`{"value":%q}`, sealed), &opened)
+			if opened.Plaintext != "swordfish" {
+				t.Errorf("opened %q", opened.Plaintext)
+			}
+			same(t, c, "mail.ndjson")
+		})
+	}
+}
+
+// The same key and body gets the first outcome, another body a conflict, and what was refused before it ran is tried again.
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	dir := fixture(t)
+	retime(t, filepath.Join(dir, "state"), time.Now())
+	same(t, begin(t, dir), "repeats.ndjson")
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fixture is a copy of testdata.
+func fixture(t testing.TB) string {
+	t.Helper()
+	dir := tidy.Dir(t)
+	must(t, os.CopyFS(dir, os.DirFS("testdata")))
+	must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return os.Chmod(path, 0o600)
+	}))
+	file := filepath.Join(dir, "config.toml")
+	text, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.WriteFile(file, bytes.ReplaceAll(text, []byte("@DIR@"), []byte(dir)), 0o600))
+	return dir
+}
+
+// retime moves the entries of the journal to the present, since a key is forgotten after a day. What vouches for the old ones
+// goes.
+func retime(t testing.TB, state string, now time.Time) {
+	t.Helper()
+	for _, name := range []string{"projections.db", "journal/head", "journal/checkpoints"} {
+		must(t, os.Remove(filepath.Join(state, name)))
+	}
+	file := filepath.Join(state, "journal", "00000000000000000001.ndjson")
+	text, err := os.ReadFile(file)
+	must(t, err)
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	written := regexp.MustCompile(`"time":(\d+)`)
+	prev := strings.Repeat("0", 64)
+	chained := regexp.MustCompile(`"prev":"[0-9a-f]{64}"`)
+	var out strings.Builder
+	last, err := strconv.ParseInt(written.FindStringSubmatch(lines[len(lines)-1])[1], 10, 64)
+	must(t, err)
+	for _, line := range lines {
+		at, err := strconv.ParseInt(written.FindStringSubmatch(line)[1], 10, 64)
+		must(t, err)
+		line = replaceFirst(written, line, fmt.Sprintf(`"time":%d`, at-last+now.UnixMilli()))
+		line = replaceFirst(chained, line, fmt.Sprintf(`"prev":%q`, prev))
+		sum := sha256.Sum256([]byte(line))
+		prev = hex.EncodeToString(sum[:])
+		out.WriteString(line + "\n")
+	}
+	must(t, os.WriteFile(file, []byte(out.String()), 0o600))
+}
+
+func replaceFirst(what *regexp.Regexp, in, with string) string {
+	at := what.FindStringIndex(in)
+	return in[:at[0]] + with + in[at[1]:]
+}
+
+// begin makes a kernel of its own of the copy, as "pwos restore --here" does, starts it, and connects to it.
+func begin(t *testing.T, dir string) *client.Client {
+	t.Helper()
+	nothing := func(string) string { return "" }
+	cfg := config.Default(nothing, os.Getuid(), dir)
+	file := filepath.Join(dir, "config.toml")
+	must(t, cfg.Load(file, true, nothing))
+	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "state")
+
+	refused := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
+	if err := errors.Join(refused.Open(t.Context()), refused.Close()); !errors.Is(err, fault.StateCopied) {
+		t.Fatalf("a copy: got %v, want fault.StateCopied", err)
+	}
+	args := []string{"--config", file, "--runtime-dir", cfg.RuntimeDir, "--state-dir", cfg.StateDir}
+	_, err := daemon.Restore(t.Context(), args, nothing, io.Discard, false)
+	must(t, err)
+
+	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
+	must(t, d.Open(t.Context()))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		must(t, errors.Join(<-done, d.Close()))
+	})
+	c, err := client.Dial(t.Context(), client.Options{RuntimeDir: cfg.RuntimeDir})
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
+// recorded is a frame, and what the older kernel answered.
+type recorded struct {
+	Frame  json.RawMessage
+	Answer struct {
+		Kind string
+		Data any
+	}
+}
+
+// same sends the frames of a file and fails where an answer is another one. It may say more than the older kernel did. Of an error
+// the code counts, the text is free.
+func same(t *testing.T, c *client.Client, file string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	must(t, err)
+	for line := range strings.Lines(string(text)) {
+		var r recorded
+		must(t, json.Unmarshal([]byte(line), &r))
+		var frame bytes.Buffer
+		must(t, json.Compact(&frame, r.Frame))
+		m, failure := schema.Decode(frame.Bytes(), schema.OsMessage)
+		if failure != nil {
+			t.Fatal(failure)
+		}
+		answer, err := c.Do(t.Context(), m)
+		if r.Answer.Kind == "error" {
+			want := int(r.Answer.Data.(map[string]any)["code"].(float64))
+			if got := client.Answered(err); got == nil || got.Code() != want {
+				t.Errorf("%s: got %s, %v, want error %d", m.Data, answer.Data, err, want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s %s: %v", m.Type, m.Data, err)
+			continue
+		}
+		var got any
+		must(t, json.Unmarshal(answer.Data, &got))
+		if diff := cmp.Diff(r.Answer.Data, alike(r.Answer.Data, got)); diff != "" {
+			t.Errorf("%s %s: (-then +now)\n%s", m.Type, m.Data, diff)
+		}
+	}
+}
+
+// alike is got without the members that want does not have.
+func alike(want, got any) any {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return got
+		}
+		same := make(map[string]any)
+		for name, value := range w {
+			if has, ok := g[name]; ok {
+				same[name] = alike(value, has)
+			}
+		}
+		return same
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return got
+		}
+		same := make([]any, len(g))
+		for i := range g {
+			same[i] = alike(w[i], g[i])
+		}
+		return same
+	}
+	return got
+}
+
+// into makes a call and reads its reply.
+func into(t testing.TB, c *client.Client, kind schema.Kind, typ, data string, out any) {
+	t.Helper()
+	answer, err := c.Call(t.Context(), kind, typ, []byte(data))
+	must(t, err)
+	must(t, json.Unmarshal(answer.Data, out))
+}
