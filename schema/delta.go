@@ -1,5 +1,7 @@
 package schema
 
+import "strconv"
+
 // Delta is the domain of the agents' memory: deltas, folded into a state.
 const Delta Domain = "delta"
 
@@ -64,6 +66,20 @@ type GetStateInput struct {
 type GetStateOutput struct {
 	Descriptor
 	Memory *FoldedMemory `json:"memory,omitzero" keep:"always" doc:"The agent's memory, where it has any."`
+}
+
+// AppendJSON appends the answer with the state's values as they were written.
+func (o GetStateOutput) AppendJSON(dst []byte) []byte {
+	dst = appendValue(dst, o.Descriptor)
+	if o.Memory == nil {
+		return dst
+	}
+	dst = append(append(dst[:len(dst)-1], `,"memory":{"state":`...), o.Memory.State...)
+	dst = appendValue(append(dst, `,"resources":`...), o.Memory.Resources)
+	dst = appendValue(append(dst, `,"relationships":`...), o.Memory.Relationships)
+	dst = strconv.AppendInt(append(dst, `,"deltas":`...), o.Memory.Deltas, 10)
+	dst = strconv.AppendInt(append(dst, `,"violations":`...), o.Memory.Violations, 10)
+	return append(dst, `}}`...)
 }
 
 // FoldedMemory is what an agent's deltas come to.

@@ -32,3 +32,12 @@ func Same(a, b Value) bool {
 	}
 	return bytes.Equal(x, y)
 }
+
+// appendValue appends what Marshal returns. It panics on what cannot be written, such as a number that is not finite.
+func appendValue(dst []byte, v any) []byte {
+	data, err := Marshal(v)
+	if err != nil {
+		panic("schema: " + err.Error())
+	}
+	return append(dst, data...)
+}

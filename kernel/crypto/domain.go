@@ -25,7 +25,7 @@ const (
 )
 
 // Sealer seals and opens with one key. It never waits, and its errors say nothing of a plaintext. It draws the nonces of
-// what it seals, so it is asked by Decide alone: nothing that is replayed depends on them.
+// what it seals, so what decides asks it alone: nothing that is replayed depends on them.
 type Sealer interface {
 	// Seal returns another value each time.
 	Seal(plaintext, aad []byte) (string, error)
@@ -48,99 +48,96 @@ type Identity interface {
 var ErrPending = errors.New("the sealing key is being made ready")
 
 // Domain has no state of its own: what it answers follows from the call and the kernel's key.
-type Domain struct{ identity Identity }
-
-// New returns the domain of a kernel with the given identity.
-func New(identity Identity) *Domain { return &Domain{identity: identity} }
-
-// Decide answers the syscalls of schema.Crypto.
-func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
-	sealer, err := d.identity.Sealer()
-	if errors.Is(err, ErrPending) {
-		if !call.Final {
-			return kernel.Result{Wait: patience}, nil
-		}
-		err = fault.HTTPTimeout.New("the kernel's sealing key is not ready: its ssh-agent was asked and has not answered yet: touch the key or confirm where it asks for that, and try again")
-	}
-	if err != nil {
-		return kernel.Result{}, err
-	}
-	switch in := call.Input.(type) {
-	case *schema.SealInput:
-		return seal(sealer, in)
-	case *schema.OpenInput:
-		return open(sealer, in)
-	case *schema.DeriveInput:
-		return derive(sealer, in)
-	}
-	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
+type Domain struct {
+	kernel.Handlers
+	identity Identity
 }
 
-func seal(sealer Sealer, in *schema.SealInput) (kernel.Result, error) {
+// New returns the domain of a kernel with the given identity.
+func New(identity Identity) *Domain {
+	d := &Domain{identity: identity}
+	d.Handlers = kernel.Bind(schema.Crypto,
+		kernel.Command(schema.CryptoSeal, ready(d, seal), nil), // what was sealed is its caller's to store
+		kernel.Query(schema.CryptoOpen, ready(d, open)),
+		kernel.Query(schema.CryptoDerive, ready(d, derive)),
+	)
+	return d
+}
+
+// ready parks a call until the kernel's key is ready.
+func ready[In, Out any](d *Domain, decide func(Sealer, *In) (Out, error)) func(*kernel.Call, *In) (Out, error) {
+	return func(call *kernel.Call, in *In) (out Out, err error) {
+		sealer, err := d.identity.Sealer()
+		switch {
+		case errors.Is(err, ErrPending) && call.Final:
+			return out, fault.CryptoNotReady.New("the kernel's sealing key is not ready: its ssh-agent was asked and has not answered yet: touch the key or confirm where it asks for that, and try again")
+		case errors.Is(err, ErrPending):
+			call.Park(patience)
+			return out, nil
+		case err != nil:
+			return out, err
+		}
+		return decide(sealer, in)
+	}
+}
+
+func seal(sealer Sealer, in *schema.SealInput) (out schema.SealOutput, err error) {
 	var aad []byte
 	if in.AAD != nil {
 		aad = []byte(*in.AAD)
 	}
 	switch {
 	case len(aad) > MaxAAD:
-		return kernel.Result{}, kernel.Invalid("aad", "has %d bytes, and at most %d go with a value in the clear", len(aad), MaxAAD)
+		return out, kernel.Invalid("aad", "has %d bytes, and at most %d go with a value in the clear", len(aad), MaxAAD)
 	case len(in.Plaintext)+len(aad) > MaxText:
-		return kernel.Result{}, kernel.Invalid("plaintext", "has %d bytes with its aad, and at most %d are sealed here: seal a key for what is longer, or use \"pwos seal\"",
+		return out, kernel.Invalid("plaintext", "has %d bytes with its aad, and at most %d are sealed here: seal a key for what is longer, or use \"pwos seal\"",
 			len(in.Plaintext)+len(aad), MaxText)
-	}
-	if _, fault := opened(in.Plaintext); fault != nil {
-		return kernel.Result{}, kernel.Invalid("plaintext", "would not fit a line when it is opened: seal less, or use \"pwos seal\"")
+	case !fits(in.Plaintext):
+		return out, kernel.Invalid("plaintext", "would not fit a line when it is opened: seal less, or use \"pwos seal\"")
 	}
 	plaintext := []byte(in.Plaintext)
 	defer clear(plaintext)
 	value, err := sealer.Seal(plaintext, aad)
 	if err != nil {
-		return kernel.Result{}, fmt.Errorf("seal: %w", err)
+		return out, fmt.Errorf("seal: %w", err)
 	}
-	data := schema.AppendString([]byte(`{"value":`), value)
-	data = schema.AppendString(append(data, `,"kid":`...), sealer.KeyID())
-	return kernel.Result{Data: append(data, '}')}, nil
+	return schema.SealOutput{Value: value, KeyID: sealer.KeyID()}, nil
 }
 
-func open(sealer Sealer, in *schema.OpenInput) (kernel.Result, error) {
+func open(sealer Sealer, in *schema.OpenInput) (out schema.OpenOutput, err error) {
 	plaintext, aad, err := sealer.Open(in.Value)
 	defer clear(plaintext)
 	switch {
 	case err != nil:
-		return kernel.Result{}, fmt.Errorf("open: %w", err)
+		return out, fmt.Errorf("open: %w", err)
 	case in.AAD != nil && *in.AAD != string(aad):
-		return kernel.Result{}, kernel.Invalid("aad", "is not what the value was sealed with: it is the value of something else")
+		return out, badValue("aad", "is not what the value was sealed with: it is the value of something else")
 	case !utf8.Valid(plaintext):
-		return kernel.Result{}, kernel.Invalid("value", "holds what is no text: open it with \"pwos unseal\"")
+		return out, badValue("value", "holds what is no text: open it with \"pwos unseal\"")
 	}
-	data, fault := opened(string(plaintext))
-	if fault != nil {
-		return kernel.Result{}, fault
+	if out.Plaintext = string(plaintext); !fits(out.Plaintext) {
+		return schema.OpenOutput{}, badValue("value", "holds more than fits a line: open it with \"pwos unseal\"")
 	}
-	return kernel.Result{Data: data}, nil
+	return out, nil
 }
 
-// opened is what Crypto.Open answers.
-func opened(plaintext string) ([]byte, *fault.Fault) {
-	data := append(schema.AppendString([]byte(`{"plaintext":`), plaintext), '}')
-	if len(data) > kernel.MaxData {
-		clear(data)
-		return nil, kernel.Invalid("value", "holds more than fits a line: open it with \"pwos unseal\"")
-	}
-	return data, nil
+func badValue(field, why string) error {
+	return fault.CryptoBadValue.New("Invalid input: %s %s", field, why).At(field)
 }
 
-func derive(sealer Sealer, in *schema.DeriveInput) (kernel.Result, error) {
+// fits reports whether a plaintext fits the answer of Crypto.Open.
+func fits(plaintext string) bool {
+	written := schema.AppendString(nil, plaintext)
+	defer clear(written)
+	return len(written)+len(`{"plaintext":}`) <= kernel.MaxData
+}
+
+func derive(sealer Sealer, in *schema.DeriveInput) (out schema.DeriveOutput, err error) {
 	if in.KeyID != nil && *in.KeyID != sealer.KeyID() {
-		return kernel.Result{}, fault.MemoryNotFound.New("the kernel does not seal with that key: it seals with %s", sealer.KeyID())
+		return out, fault.CryptoNoKey.New("the kernel does not seal with that key: it seals with %s", sealer.KeyID())
 	}
-	data := schema.AppendString([]byte(`{"kid":`), sealer.KeyID())
-	data = schema.AppendString(append(data, `,"alg":`...), sealer.Algorithm())
-	return kernel.Result{Data: append(data, '}')}, nil
+	return schema.DeriveOutput{KeyID: sealer.KeyID(), Alg: sealer.Algorithm()}, nil
 }
-
-// Apply has nothing to change: what was sealed is its caller's to store.
-func (*Domain) Apply(*kernel.Call) {}
 
 // Snapshot writes nothing.
 func (*Domain) Snapshot() func(write func(chunk []byte) error) error {

@@ -43,9 +43,9 @@ func decide(t *testing.T, identity crypto.Identity, typ, data string, final bool
 	if !ok {
 		t.Fatalf("no syscall %s", typ)
 	}
-	in, err := row.Input().Decode([]byte(data))
-	if err != nil {
-		t.Fatal(err)
+	in, invalid := row.Input().Decode([]byte(data))
+	if invalid != nil {
+		t.Fatal(invalid)
 	}
 	return crypto.New(identity).Decide(&kernel.Call{Message: schema.Message{Type: typ}, Syscall: row, Input: in, Final: final})
 }
@@ -65,8 +65,8 @@ func TestAnswers(t *testing.T) {
 		if err != nil || string(got.Data) != tt.want {
 			t.Errorf("%s %s: got %s, %v, want %s", tt.typ, tt.data, got.Data, err, tt.want)
 		}
-		if _, err := mustLookup(t, tt.typ).Output().Decode(got.Data); err != nil {
-			t.Errorf("%s answers what its schema does not have: %v", tt.typ, err)
+		if _, invalid := mustLookup(t, tt.typ).Output().Decode(got.Data); invalid != nil {
+			t.Errorf("%s answers what its schema does not have: %v", tt.typ, invalid)
 		}
 	}
 }
@@ -97,9 +97,9 @@ func TestRefusals(t *testing.T) {
 		{"Crypto.Open", `{"value":"pwenc:v1:|` + strings.Repeat("Hidden7Words", 1300) + `"}`, fault.InvalidInput, "pwos unseal"},
 		{"Crypto.Derive", `{"kid":"ssh-fp:SHA256:y"}`, fault.NotFound, "ssh-fp:SHA256:x"},
 	} {
-		got, failed := decide(t, shaky{}, tt.typ, tt.data, false)
-		err := fault.Of(failed)
-		if failed == nil || got.Data != nil || err.Kind != tt.class || !strings.Contains(err.Message, tt.text) {
+		got, err := decide(t, shaky{}, tt.typ, tt.data, false)
+		invalid := fault.Of(err)
+		if err == nil || got.Data != nil || invalid.Kind != tt.class || !strings.Contains(invalid.Message, tt.text) {
 			t.Errorf("%s %.60s: got %.60s, %v, want %v with %q", tt.typ, tt.data, got.Data, err, tt.class, tt.text)
 		}
 		if err != nil && strings.Contains(err.Error(), "Hidden7Words") {
@@ -122,7 +122,7 @@ func TestPending(t *testing.T) {
 			t.Errorf("%s: got %+v, %v", typ, waits, err)
 		}
 		_, err = decide(t, shaky{crypto.ErrPending}, typ, data, true)
-		if err := fault.Of(err); err.Kind != fault.Timeout || !strings.Contains(err.Message, "try again") {
+		if invalid := fault.Of(err); invalid.Kind != fault.Timeout || !strings.Contains(invalid.Message, "try again") {
 			t.Errorf("%s: got %v", typ, err)
 		}
 		none := fault.WireInvalidInput.New("no key")
@@ -165,9 +165,9 @@ func TestSecretsAreTagged(t *testing.T) {
 		{"Crypto.Open", `{"value":"a"}`, false, `{"value":"a"}`},
 	} {
 		row := mustLookup(t, tt.typ)
-		in, err := row.Input().Decode([]byte(tt.data))
-		if err != nil {
-			t.Fatal(err)
+		in, invalid := row.Input().Decode([]byte(tt.data))
+		if invalid != nil {
+			t.Fatal(invalid)
 		}
 		if got := string(row.Input().Redact([]byte(tt.data), in, tt.failed)); got != tt.want {
 			t.Errorf("%s %s, failed %v: the record has %s, want %s", tt.typ, tt.data, tt.failed, got, tt.want)
@@ -175,5 +175,25 @@ func TestSecretsAreTagged(t *testing.T) {
 	}
 	if row := mustLookup(t, "Crypto.Open"); row.Kind != schema.KindQuery || row.Grant != schema.ByName {
 		t.Error("Crypto.Open has to be a query, of whose outcome the record keeps no data, and granted by name")
+	}
+}
+
+// TestFaults: a program decides by the id.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		typ, data string
+		id        fault.ID
+	}{
+		{"Crypto.Open", `{"value":"pwenc:v1:k|text","aad":"other"}`, fault.CryptoBadValue},
+		{"Crypto.Open", `{"value":"pwenc:v1:|` + strings.Repeat("a", 16_000) + `"}`, fault.CryptoBadValue},
+		{"Crypto.Derive", `{"kid":"ssh-fp:SHA256:y"}`, fault.CryptoNoKey},
+	} {
+		if _, err := decide(t, shaky{}, tt.typ, tt.data, false); !errors.Is(err, tt.id) {
+			t.Errorf("%s %.60s: %v, want %s", tt.typ, tt.data, err, tt.id)
+		}
+	}
+	if _, err := decide(t, shaky{crypto.ErrPending}, "Crypto.Derive", `{}`, true); !errors.Is(err, fault.CryptoNotReady) {
+		t.Errorf("%v, want %s", err, fault.CryptoNotReady)
 	}
 }

@@ -24,7 +24,7 @@ func committing() []kernel.Call {
 			},
 			ResourceChanges: map[string]float64{fmt.Sprint("r", i%10): 0.5},
 		}
-		calls[i] = kernel.Call{PID: 1, Origin: home, Input: in}
+		calls[i] = kernel.Call{PID: 1, Origin: home, Syscall: schema.SyscallCommitDelta.Syscall, Input: in}
 	}
 	return calls
 }
@@ -68,7 +68,7 @@ func BenchmarkGetState(b *testing.B) {
 	early, middle := int64(long/100), int64(long/2+3000)
 	for name, tick := range map[string]*int64{"now": nil, "early": &early, "middle": &middle} {
 		b.Run(name, func(b *testing.B) {
-			call := &kernel.Call{PID: 1, Origin: home, Input: &schema.GetStateInput{AtTick: tick}}
+			call := &kernel.Call{PID: 1, Origin: home, Syscall: schema.SyscallGetState.Syscall, Input: &schema.GetStateInput{AtTick: tick}}
 			for b.Loop() {
 				if _, err := d.Decide(call); err != nil {
 					b.Fatal(err)
@@ -81,7 +81,7 @@ func BenchmarkGetState(b *testing.B) {
 // BenchmarkRollback drops one delta and commits another: the worst that an agent can make of it.
 func BenchmarkRollback(b *testing.B) {
 	d, calls := remembering(b, long), committing()
-	drop := &kernel.Call{Origin: home, Input: &schema.DeltaDropInput{AgentID: "ada", ToTick: long - 1}}
+	drop := &kernel.Call{Origin: home, Syscall: schema.DeltaDrop.Syscall, Input: &schema.DeltaDropInput{AgentID: "ada", ToTick: long - 1}}
 	for b.Loop() {
 		commitOne(b, d, &calls[0], long)
 		d.Apply(drop)
@@ -121,7 +121,7 @@ func BenchmarkRestore(b *testing.B) {
 				if !answer {
 					continue
 				}
-				if _, err := d.Decide(&kernel.Call{PID: 1, Origin: home, Input: &schema.GetStateInput{}}); err != nil {
+				if _, err := d.Decide(&kernel.Call{PID: 1, Origin: home, Syscall: schema.SyscallGetState.Syscall, Input: &schema.GetStateInput{}}); err != nil {
 					b.Fatal(err)
 				}
 			}

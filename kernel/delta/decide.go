@@ -11,36 +11,33 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// commit decides Syscall.CommitDelta. The delta's number is the ledger's next: no command comes between deciding and
-// applying.
-func (d *Domain) commit(call *kernel.Call, in *schema.CommitDeltaInput) (kernel.Result, error) {
+// commit gives the delta the ledger's next number: no command comes between deciding and applying.
+func (d *Domain) commit(call *kernel.Call, in *schema.CommitDeltaInput) (out schema.CommitDeltaOutput, err error) {
 	for field, name := range map[string]*string{"agent_id": in.AgentID, "intent_type": in.IntentType, "action_type": in.ActionType} {
 		if name == nil {
 			continue
 		}
-		if fault := kernel.CheckName(field, *name); fault != nil {
-			return kernel.Result{}, fault
+		if err := kernel.CheckName(field, *name); err != nil {
+			return out, err
 		}
 	}
-	agent, fault := d.agent(call, in.AgentID)
-	if fault != nil {
-		return kernel.Result{}, fault
+	agent, err := d.agent(call, in.AgentID)
+	if err != nil {
+		return out, err
 	}
 	if !shallow(in.Changes) {
-		return kernel.Result{}, kernel.Invalid("changes", "must be nested less deeply: Syscall.GetState must be able to return the state within %d levels", schema.MaxDepth)
+		return out, kernel.Invalid("changes", "must be nested less deeply: Syscall.GetState must be able to return the state within %d levels", schema.MaxDepth)
 	}
 	at := address(call.Origin, agent)
 	l, _ := d.ledgers.Get(at)
 	now := d.history(at, l.log).now
-	if fault := bounded("resource_changes", now.resources, in.ResourceChanges); fault != nil {
-		return kernel.Result{}, fault
+	if err := bounded("resource_changes", now.resources, in.ResourceChanges); err != nil {
+		return out, err
 	}
-	if fault := bounded("relationship_changes", now.relationships, in.RelationshipChanges); fault != nil {
-		return kernel.Result{}, fault
+	if err := bounded("relationship_changes", now.relationships, in.RelationshipChanges); err != nil {
+		return out, err
 	}
-	data := schema.AppendString([]byte(`{"agent_id":`), agent)
-	data = strconv.AppendInt(append(data, `,"delta_seq":`...), l.last+1, 10)
-	return kernel.Result{Data: append(data, '}')}, nil
+	return schema.CommitDeltaOutput{AgentID: agent, DeltaSeq: l.last + 1}, nil
 }
 
 // shallow reports whether changes can be part of an answer: there they lie one level deeper than in the request.
@@ -51,7 +48,7 @@ func shallow(changes map[string]schema.Value) bool {
 
 // bounded keeps sums finite: JSON has no other numbers. Whatever part of the log is folded then is, since a rollback leaves
 // a beginning of it.
-func bounded(member string, now *sums, changes map[string]float64) *fault.Fault {
+func bounded(member string, now *sums, changes map[string]float64) error {
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		if have := sum(now, name); math.IsInf(have+changes[name], 0) {
 			return kernel.Invalid(member+"."+name, "must leave a finite sum: it is %v already, and %v more is too much", have, changes[name])
@@ -60,67 +57,63 @@ func bounded(member string, now *sums, changes map[string]float64) *fault.Fault 
 	return nil
 }
 
-// rollback decides Syscall.Rollback. The dropping is a command of its own, since the request need not name the agent, and
-// the answer that the contract gives does not.
-func (d *Domain) rollback(call *kernel.Call, in *schema.RollbackInput) (kernel.Result, error) {
-	agent, fault := d.agent(call, in.AgentID)
-	if fault != nil {
-		return kernel.Result{}, fault
+// rollback leaves the dropping to a command of its own, since the request need not name the agent, and the answer that the
+// contract gives does not.
+func (d *Domain) rollback(call *kernel.Call, in *schema.RollbackInput) (schema.RollbackOutput, error) {
+	agent, err := d.agent(call, in.AgentID)
+	if err != nil {
+		return schema.RollbackOutput{}, err
 	}
 	l, _ := d.ledgers.Get(address(call.Origin, agent))
 	dropped := len(l.log) - l.upTo(in.ToTick)
-	data := strconv.AppendInt([]byte(`{"rolled_back_to":`), in.ToTick, 10)
-	data = strconv.AppendInt(append(data, `,"dropped":`...), int64(dropped), 10)
-	result := kernel.Result{Data: append(data, '}')}
 	if dropped > 0 {
-		result.Steps = []schema.Request{schema.DeltaDrop.With(&schema.DeltaDropInput{AgentID: agent, ToTick: in.ToTick})}
+		call.Step(schema.DeltaDrop.With(&schema.DeltaDropInput{AgentID: agent, ToTick: in.ToTick}))
 	}
-	return result, nil
+	return schema.RollbackOutput{RolledBackTo: in.ToTick, Dropped: int64(dropped)}, nil
 }
 
-// checkpoint decides Syscall.Checkpoint. The operator's counts the deltas of all agents in all origins; a checkpoint
-// changes nothing but the number that the next one gets (CAP 1), every delta being in the journal already.
-func (d *Domain) checkpoint(call *kernel.Call, in *schema.CheckpointInput) (kernel.Result, error) {
+func drop(*kernel.Call, *schema.DeltaDropInput) (schema.SuccessOutput, error) {
+	return schema.SuccessOutput{Success: true}, nil
+}
+
+// checkpoint counts the deltas: the operator's, of all agents in all origins. It changes nothing but the number that the next
+// checkpoint gets (CAP 1), every delta being in the journal already.
+func (d *Domain) checkpoint(call *kernel.Call, in *schema.CheckpointInput) (schema.CheckpointOutput, error) {
 	count := d.total
 	if call.PID != kernel.Operator || in.AgentID != nil {
-		agent, fault := d.agent(call, in.AgentID)
-		if fault != nil {
-			return kernel.Result{}, fault
+		agent, err := d.agent(call, in.AgentID)
+		if err != nil {
+			return schema.CheckpointOutput{}, err
 		}
 		l, _ := d.ledgers.Get(address(call.Origin, agent))
 		count = int64(len(l.log))
 	}
-	data := strconv.AppendInt([]byte(`{"total_deltas":`), count, 10)
-	data = strconv.AppendInt(append(data, `,"checkpoint_id":`...), d.checkpoints+1, 10)
-	return kernel.Result{Data: append(data, '}')}, nil
+	return schema.CheckpointOutput{TotalDeltas: count, CheckpointID: d.checkpoints + 1}, nil
 }
 
-// state decides Syscall.GetState: an agent reads its own alone (CAP 1). The descriptor is the present one whatever tick
-// the memory is folded up to.
-func (d *Domain) state(call *kernel.Call, in *schema.GetStateInput) (kernel.Result, error) {
+// state describes a process: an agent reads its own alone (CAP 1). The descriptor is the present one whatever tick the memory
+// is folded up to.
+func (d *Domain) state(call *kernel.Call, in *schema.GetStateInput) (out schema.GetStateOutput, err error) {
 	target := call.PID
 	if in.TargetPID != nil {
 		target = *in.TargetPID
 	}
 	switch {
 	case target == kernel.Operator:
-		return kernel.Result{}, kernel.Invalid("target_pid", "is missing: the operator has no state of its own: name a process, or act as one with pid")
+		return out, kernel.Invalid("target_pid", "is missing: the operator has no state of its own: name a process, or act as one with pid")
 	case call.PID != kernel.Operator && call.PID != target:
-		return kernel.Result{}, fault.CapabilityDenied.New("pid %d may read its own state only, not that of pid %d: leave out target_pid, or ask the operator", call.PID, target)
+		return out, fault.CapabilityNotYours.New("pid %d may read its own state only, not that of pid %d: leave out target_pid, or ask the operator", call.PID, target).
+			With("pid", strconv.FormatInt(target, 10))
 	}
 	p := d.processes.Process(target)
 	if p == nil {
-		return kernel.Result{}, noProcess(target)
+		return out, noProcess(target)
 	}
-	data, err := schema.Marshal(p)
-	if err != nil {
-		return kernel.Result{}, err
-	}
-	return kernel.Result{Data: d.appendMemory(data, p, in.AtTick)}, nil
+	return schema.GetStateOutput{Descriptor: *p, Memory: d.memory(p, in.AtTick)}, nil
 }
 
-// appendMemory adds to a descriptor what its agent's memory was at a tick, where there was any.
-func (d *Domain) appendMemory(descriptor []byte, p *schema.Descriptor, atTick *int64) []byte {
+// memory returns what an agent's memory was at a tick, nil where it had none.
+func (d *Domain) memory(p *schema.Descriptor, atTick *int64) *schema.FoldedMemory {
 	at := address(p.Origin, p.AgentID)
 	l, _ := d.ledgers.Get(at)
 	log := l.log
@@ -128,9 +121,34 @@ func (d *Domain) appendMemory(descriptor []byte, p *schema.Descriptor, atTick *i
 		log = log[:l.upTo(*atTick)]
 	}
 	if len(log) == 0 {
-		return descriptor
+		return nil
 	}
 	f := d.history(at, l.log).at(log)
-	data := append(descriptor[:len(descriptor)-1], `,"memory":`...)
-	return append(f.appendMemory(data), '}')
+	return &schema.FoldedMemory{
+		State: appendObject(nil, f.state), Resources: amountsOf(f.resources), Relationships: amountsOf(f.relationships),
+		Deltas: f.deltas, Violations: f.violations,
+	}
+}
+
+// agent returns the agent whose memory a call is about: a process has its own, the operator any that it names.
+func (d *Domain) agent(call *kernel.Call, named *string) (string, error) {
+	if call.PID == kernel.Operator {
+		if named == nil {
+			return "", kernel.Invalid("agent_id", "is missing: the operator has no memory of its own: name an agent, or act as a process with pid")
+		}
+		return *named, nil
+	}
+	p := d.processes.Process(call.PID)
+	if p == nil {
+		return "", noProcess(call.PID)
+	}
+	if named != nil && *named != p.AgentID {
+		return "", fault.CapabilityNotYours.New("pid %d may not touch the memory of agent %q: its own agent is %q: leave out agent_id, or ask the operator",
+			call.PID, *named, p.AgentID).With("agent", *named)
+	}
+	return p.AgentID, nil
+}
+
+func noProcess(pid int64) error {
+	return fault.ProcessNotFound.New("no process has pid %d: Process.List names them all", pid).With("pid", strconv.FormatInt(pid, 10))
 }

@@ -1,10 +1,13 @@
 package delta_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -158,4 +161,26 @@ func TestTicksNeverGoBack(t *testing.T) {
 	s.want(1, "Syscall.CommitDelta", `{"changes":{"a":2}}`, `{"agent_id":"ada","delta_seq":2}`)
 	s.want(1, "Syscall.GetState", `{"at_tick":4}`, s.answer(1, ""))
 	s.want(1, "Syscall.Rollback", `{"to_tick":8}`, `{"rolled_back_to":8,"dropped":2}`)
+}
+
+// TestFaults: a program decides by the id, and a person sees what it was about.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		pid       int64
+		typ, data string
+		id        fault.ID
+		details   []fault.Detail
+	}{
+		{9, "Syscall.CommitDelta", `{}`, fault.ProcessNotFound, []fault.Detail{{Name: "pid", Value: "9"}}},
+		{0, "Syscall.GetState", `{"target_pid":9}`, fault.ProcessNotFound, []fault.Detail{{Name: "pid", Value: "9"}}},
+		{1, "Syscall.GetState", `{"target_pid":3}`, fault.CapabilityNotYours, []fault.Detail{{Name: "pid", Value: "3"}}},
+		{1, "Syscall.Rollback", `{"to_tick":0,"agent_id":"bob"}`, fault.CapabilityNotYours, []fault.Detail{{Name: "agent", Value: "bob"}}},
+	} {
+		s := newShell(t)
+		_, err := s.run(tt.pid, tt.typ, tt.data)
+		if !errors.Is(err, tt.id) || !slices.Equal(domaintest.Shown(t, err).Details, tt.details) {
+			t.Errorf("%s %s as %d: %v, want %s with %v", tt.typ, tt.data, tt.pid, err, tt.id, tt.details)
+		}
+	}
 }

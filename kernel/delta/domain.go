@@ -2,8 +2,6 @@
 package delta
 
 import (
-	"fmt"
-
 	"github.com/tidwall/btree"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -16,20 +14,27 @@ import (
 // The state is the ledgers, with the number of checkpoints. What the ledgers fold to is worked out beside them, so that an
 // answer about the present costs the same however long the ledger is: it is neither compared nor stored.
 type Domain struct {
+	kernel.Handlers
 	ledgers     *btree.Map[string, ledger] // by address
 	total       int64                      // deltas in force, of all ledgers
 	checkpoints int64                      // ever made
 
 	histories map[string]*history // by address; what was folded so far, made from the ledgers when it is asked for
-	processes kernel.Processes    // read in Decide alone: Apply must give the same state without it
-	committed *schema.Type        // what Syscall.CommitDelta answers
+	processes kernel.Processes    // read by what decides alone: what applies must give the same state without it
 }
 
 var _ kernel.Domain = (*Domain)(nil)
 
 // New returns the domain without any memory. processes says which agent a process is.
 func New(processes kernel.Processes) *Domain {
-	d := &Domain{processes: processes, committed: schema.TypeOf[schema.CommitDeltaOutput]()}
+	d := &Domain{processes: processes}
+	d.Handlers = kernel.Bind(schema.Delta,
+		kernel.Command(schema.SyscallCommitDelta, d.commit, d.applyCommit),
+		kernel.Command(schema.SyscallRollback, d.rollback, nil), // its Delta.Drop applies it
+		kernel.Step(schema.DeltaDrop, drop, d.applyDrop),
+		kernel.Command(schema.SyscallCheckpoint, d.checkpoint, d.applyCheckpoint),
+		kernel.Query(schema.SyscallGetState, d.state),
+	)
 	d.Reset()
 	return d
 }
@@ -41,46 +46,26 @@ func (d *Domain) Reset() {
 	d.total, d.checkpoints = 0, 0
 }
 
-// Decide answers the syscalls of schema.Delta.
-func (d *Domain) Decide(call *kernel.Call) (kernel.Result, error) {
-	switch in := call.Input.(type) {
-	case *schema.CommitDeltaInput:
-		return d.commit(call, in)
-	case *schema.RollbackInput:
-		return d.rollback(call, in)
-	case *schema.DeltaDropInput:
-		return kernel.Result{Data: []byte(`{"success":true}`)}, nil
-	case *schema.CheckpointInput:
-		return d.checkpoint(call, in)
-	case *schema.GetStateInput:
-		return d.state(call, in)
-	}
-	return kernel.Result{}, fmt.Errorf("decide %s: no meaning for %T", call.Message.Type, call.Input)
-}
-
-// Apply changes the memory as a decided command says. Syscall.Rollback changes nothing itself: its Delta.Drop did.
-func (d *Domain) Apply(call *kernel.Call) {
-	switch in := call.Input.(type) {
-	case *schema.CommitDeltaInput:
-		d.add(address(call.Origin, d.committedTo(call, in)), call.Tick, encode(in))
-	case *schema.DeltaDropInput:
-		d.drop(address(call.Origin, in.AgentID), in.ToTick)
-	case *schema.CheckpointInput:
-		d.checkpoints++
-	}
-}
-
-// committedTo returns the agent of a decided Syscall.CommitDelta. Where the request names none, the answer does.
-func (d *Domain) committedTo(call *kernel.Call, in *schema.CommitDeltaInput) string {
+// applyCommit adds the delta to the memory of the agent that the request names, or else the answer.
+func (d *Domain) applyCommit(e *kernel.Entry, in *schema.CommitDeltaInput) {
+	agent := ""
 	if in.AgentID != nil {
-		return *in.AgentID
+		agent = *in.AgentID
+	} else {
+		out, err := schema.SyscallCommitDelta.Output().Decode(e.Data)
+		if err != nil {
+			panic("delta: answer of Syscall.CommitDelta: " + err.Message) // the journal holds what was never decided
+		}
+		agent = out.(*schema.CommitDeltaOutput).AgentID
 	}
-	out, err := d.committed.Decode(call.Data)
-	if err != nil {
-		panic("delta: answer of Syscall.CommitDelta: " + err.Message) // the journal holds what Decide never wrote
-	}
-	return out.(*schema.CommitDeltaOutput).AgentID
+	d.add(address(e.Origin, agent), e.Tick, encode(in))
 }
+
+func (d *Domain) applyDrop(e *kernel.Entry, in *schema.DeltaDropInput) {
+	d.drop(address(e.Origin, in.AgentID), in.ToTick)
+}
+
+func (d *Domain) applyCheckpoint(*kernel.Entry, *schema.CheckpointInput) { d.checkpoints++ }
 
 // add puts a delta into force. A history that nobody has asked for yet is left for later: replaying a journal folds
 // nothing.

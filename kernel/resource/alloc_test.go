@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel/domaintest"
@@ -160,5 +161,30 @@ func TestDecideKnowsItsOwnSyscallsOnly(t *testing.T) {
 	t.Parallel()
 	if _, err := newBench(t).ledger.Decide(request(t, 0, "Syscall.Ping", `{"payload":1}`)); err == nil {
 		t.Error("it answers another domain's syscall")
+	}
+}
+
+// TestFaults: a program decides by the id, and a person sees what it was about.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	gpu := fault.Detail{Name: "resource", Value: "gpu"}
+	for _, tt := range []struct {
+		pid       int64
+		typ, data string
+		id        fault.ID
+		details   []fault.Detail
+	}{
+		{1, "Syscall.Query", `{"resource_id":"gpux"}`, fault.ResourceNotFound, []fault.Detail{{Name: "resource", Value: "gpux"}}},
+		{1, "Syscall.Alloc", `{"resource_id":"gpu","amount":6}`, fault.ResourceQuota, []fault.Detail{gpu, {Name: "pid", Value: "1"}}},
+		{0, "Syscall.Alloc", `{"resource_id":"gpu","amount":9}`, fault.ResourceExhausted, []fault.Detail{gpu}},
+		{1, "Syscall.Release", `{"resource_id":"gpu","amount":1}`, fault.ResourceNotHeld, []fault.Detail{gpu}},
+		{0, "Capability.Get", `{"pid":9}`, fault.CapabilityNotFound, []fault.Detail{{Name: "pid", Value: "9"}}},
+		{3, "Capability.Get", `{"pid":1}`, fault.CapabilityNotYours, []fault.Detail{{Name: "pid", Value: "1"}}},
+		{0, "Capability.Check", `{"pid":1,"syscall":"Rocket.Launch"}`, fault.WireUnknownSyscall, nil},
+	} {
+		_, err := newBench(t).run(tt.pid, tt.typ, tt.data)
+		if !errors.Is(err, tt.id) || !slices.Equal(domaintest.Shown(t, err).Details, tt.details) {
+			t.Errorf("%s %s as %d: %v, want %s with %v", tt.typ, tt.data, tt.pid, err, tt.id, tt.details)
+		}
 	}
 }
