@@ -87,13 +87,12 @@ func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In)
 		return begun, err
 	}, func(v schema.Value) ([]byte, error) { return v, nil })
 	if run != nil {
-		encode := encoder[Out]()
 		h.run = func(ctx context.Context, job *Job) ([]byte, error) {
 			out, err := run(ctx, job, job.Do.(*Do))
 			if err != nil {
 				return nil, err
 			}
-			return encode(out)
+			return encoder[Out]()(out)
 		}
 	}
 	return h
@@ -122,18 +121,23 @@ func applying[In any](apply func(*Entry, *In)) func(*Entry, any) {
 	return func(e *Entry, in any) { apply(e, in.(*In)) }
 }
 
-// encoder returns how replies of a type are written: a raw value as it is, one that appends itself in that way.
+// encoder returns how replies of a type are written: a raw value as it is, one that appends itself in that way. It is for one
+// goroutine: replies pass through one variable, so that none has to be allocated.
 func encoder[Out any]() func(Out) ([]byte, error) {
-	var out Out
-	switch any(out).(type) {
-	case schema.Value:
-		return any(func(v schema.Value) ([]byte, error) { return v, nil }).(func(Out) ([]byte, error))
-	case interface{ AppendJSON(dst []byte) []byte }:
-		return func(out Out) ([]byte, error) {
-			return any(out).(interface{ AppendJSON(dst []byte) []byte }).AppendJSON(nil), nil
-		}
+	if raw, ok := any(func(v schema.Value) ([]byte, error) { return v, nil }).(func(Out) ([]byte, error)); ok {
+		return raw
 	}
-	return func(out Out) ([]byte, error) { return schema.Marshal(&out) }
+	reply := new(Out)
+	write := func() ([]byte, error) { return schema.Marshal(reply) }
+	if own, ok := any(reply).(interface{ AppendJSON(dst []byte) []byte }); ok {
+		write = func() ([]byte, error) { return own.AppendJSON(nil), nil }
+	}
+	return func(out Out) ([]byte, error) {
+		*reply = out
+		data, err := write()
+		*reply = *new(Out) // nothing of it is kept
+		return data, err
+	}
 }
 
 // Handlers answer the calls of one domain: each row that the table has for it is bound to one handler. A domain embeds them, and
