@@ -1,9 +1,11 @@
 package schema
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Marshal writes v, one of the data types of this package, as one JSON value on one line. The same v always gives the
@@ -14,4 +16,19 @@ func Marshal(v any) ([]byte, error) {
 		return nil, fmt.Errorf("marshal %T: %w", v, err)
 	}
 	return data, nil
+}
+
+// Same reports whether two JSON values are the same whatever the order of their members, the white space and the escapes in
+// their strings. Numbers are compared as they are written.
+func Same(a, b Value) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	x, y := jsontext.Value(bytes.Clone(a)), jsontext.Value(bytes.Clone(b))
+	for _, v := range []*jsontext.Value{&x, &y} {
+		if err := v.Format(jsontext.ReorderRawObjects(true), jsontext.PreserveRawStrings(false)); err != nil {
+			return false // it is not valid, so it is not what another one is
+		}
+	}
+	return bytes.Equal(x, y)
 }

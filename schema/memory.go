@@ -32,6 +32,12 @@ func (in *MemorySetInput) Confidential() bool {
 	return strings.HasPrefix(strings.TrimLeft(in.Key, "/"), "vault/")
 }
 
+// MemoryCompareAndSetInput is the data of Memory.CompareAndSet.
+type MemoryCompareAndSetInput struct {
+	MemorySetInput
+	Expected Value `json:"expected,omitzero" keep:"applied" doc:"The value that has to be there. Absent: the key must not be there. null: its value must be null."`
+}
+
 // MemoryDeleteInput is the data of Memory.Delete.
 type MemoryDeleteInput struct {
 	Target
@@ -86,6 +92,12 @@ var (
 		Description: "Stores a value under a key, in place of the one before. proc/ is read-only; vault/ takes sealed values only.",
 	})
 
+	MemoryCompareAndSet = NewCommand[MemoryCompareAndSetInput, SuccessOutput](Syscall{
+		Type: "Memory.CompareAndSet", Domain: Memory,
+		Script:      "scripts/memory.txtar",
+		Description: "Stores a value under a key where the value there is the expected one, or where the key is not there and nothing is expected; else 409. Values are the same whatever the order of their members, the white space and the escapes in their strings; numbers are compared as they are written: 1 is not 1.0. Of callers that expect the same value one succeeds. The rules of Memory.Set hold.",
+	})
+
 	MemoryDelete = NewCommand[MemoryDeleteInput, SuccessOutput](Syscall{
 		Type: "Memory.Delete", Domain: Memory,
 		Script:      "scripts/memory.txtar",
@@ -100,5 +112,5 @@ var (
 )
 
 func memoryRows() []*Syscall {
-	return []*Syscall{MemoryGet.Syscall, MemorySet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall}
+	return []*Syscall{MemoryGet.Syscall, MemorySet.Syscall, MemoryCompareAndSet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall}
 }

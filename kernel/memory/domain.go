@@ -36,6 +36,7 @@ func New(parameters schema.Value, processes kernel.Processes) (*Domain, error) {
 	d.Handlers = kernel.Bind(schema.Memory,
 		kernel.Query(schema.MemoryGet, d.get),
 		kernel.Command(schema.MemorySet, d.set, d.applySet),
+		kernel.Command(schema.MemoryCompareAndSet, d.compareAndSet, d.applyCompareAndSet),
 		kernel.Command(schema.MemoryDelete, d.delete, d.applyDelete),
 		kernel.Query(schema.MemoryList, d.list),
 	)
@@ -68,6 +69,31 @@ func (d *Domain) set(_ *kernel.Call, in *schema.MemorySetInput) (ok schema.Succe
 }
 
 func (d *Domain) applySet(e *kernel.Entry, in *schema.MemorySetInput) {
+	d.store(e.Origin, in.Key, in.Value)
+}
+
+// compareAndSet refuses without showing the value that is there.
+func (d *Domain) compareAndSet(call *kernel.Call, in *schema.MemoryCompareAndSetInput) (ok schema.SuccessOutput, err error) {
+	key, err := writable(in.Key, in.Value)
+	if err != nil {
+		return ok, err
+	}
+	why := ""
+	switch value, stored := d.spaces[call.Origin].get(key); {
+	case in.Expected == nil && stored:
+		why = "is there already: get its value, decide again, and send that as expected"
+	case in.Expected != nil && !stored:
+		why = "is not there: leave out expected to create it"
+	case stored && !schema.Same(in.Expected, schema.Value(value)):
+		why = "has another value than the expected one: get it and decide again"
+	}
+	if why != "" {
+		return ok, fault.MemoryChanged.New("/%s %s", key, why).At("expected").With("key", "/"+key)
+	}
+	return schema.SuccessOutput{Success: true}, nil
+}
+
+func (d *Domain) applyCompareAndSet(e *kernel.Entry, in *schema.MemoryCompareAndSetInput) {
 	d.store(e.Origin, in.Key, in.Value)
 }
 

@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // model is the store as plainly as it can be said: values by origin and key.
@@ -54,7 +56,7 @@ func TestModel(t *testing.T) {
 			key := rapid.StringMatching(`[ab](/[ab]){0,2}`).Draw(r, "key")
 			value := rapid.SampledFrom([]string{`1`, `"two"`, `{ "a" : null }`, `[]`}).Draw(r, "value")
 			at := [2]string{origin, key}
-			switch rapid.IntRange(0, 5).Draw(r, "what") {
+			switch rapid.IntRange(0, 6).Draw(r, "what") {
 			case 0, 1, 2:
 				data := `{"key":"/` + key + `","value":` + value + `}`
 				want(r, d, origin, "Memory.Set", data, `{"success":true}`)
@@ -77,6 +79,21 @@ func TestModel(t *testing.T) {
 				want(r, d, origin, "Memory.Get", `{"key":"`+key+`"}`, answer)
 			case 5:
 				want(r, d, origin, "Memory.List", `{"prefix":"`+key+`","limit":1000}`, m.keys(origin, key))
+			case 6:
+				expected := rapid.SampledFrom([]string{"", `1`, `"two"`, `{"a":null}`}).Draw(r, "expected")
+				data := `{"key":"` + key + `","value":` + value + `}`
+				if expected != "" {
+					data = `{"key":"` + key + `","expected":` + expected + `,"value":` + value + `}`
+				}
+				if expected != strings.ReplaceAll(m[at], " ", "") {
+					if _, err := run(r, d, 1, origin, "Memory.CompareAndSet", data); !errors.Is(err, fault.MemoryChanged) {
+						r.Fatalf("%s on %s: %v", data, m[at], err)
+					}
+					continue
+				}
+				want(r, d, origin, "Memory.CompareAndSet", data, `{"success":true}`)
+				journal = append(journal, request(r, 1, origin, "Memory.CompareAndSet", data))
+				m[at] = value
 			}
 			want(r, d, origin, "Memory.Get", `{"key":"proc/meminfo"}`, m.meminfo(origin))
 		}
@@ -107,7 +124,7 @@ func TestModel(t *testing.T) {
 }
 
 // want runs a call and compares its answer, or the text of its error.
-func want(r *rapid.T, d *memory.Domain, origin, typ, data, answer string) {
+func want(r rapid.TB, d *memory.Domain, origin, typ, data, answer string) {
 	r.Helper()
 	got, err := run(r, d, 1, origin, typ, data)
 	if err != nil {

@@ -22,6 +22,7 @@ func effects() []effect {
 	return []effect{
 		{"Ipc.Receive", `{"pid":2}`, "Syscall.SendMsg", `{"receiver_pid":2,"payload":"fits"}`, `DELIVERED`},
 		{"Memory.Set", `{"key":"new","value":"set"}`, "Memory.Get", `{"key":"new"}`, `"set"`},
+		{"Memory.CompareAndSet", `{"key":"new","expected":"set","value":"changed"}`, "Memory.Get", `{"key":"new"}`, `"changed"`},
 		{"Memory.Delete", `{"key":"new"}`, "Memory.Get", `{"key":"new"}`, `Key not found`},
 		{"Syscall.Alloc", `{"pid":1,"resource_id":"gpu","amount":1}`, "Capability.Get", `{"pid":1}`, `"held":{"gpu":2.5}`},
 		{"Syscall.Release", `{"pid":1,"resource_id":"gpu","amount":2}`, "Capability.Get", `{"pid":1}`, `"held":{"gpu":0.5}`},

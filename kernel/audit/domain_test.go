@@ -1,0 +1,77 @@
+package audit_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/audit"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// rows is a journal whose entries are all of the operator.
+type rows struct {
+	audit.Journal
+	types    []string
+	notified bool
+}
+
+func (r *rows) Notify() { r.notified = true }
+
+func (r *rows) Since(_ context.Context, from int64, reach func(int64) bool, wanted func(string) bool) (found []schema.AuditEntry, next int64, err error) {
+	for i, typ := range r.types {
+		if seq := int64(i) + 1; seq >= from && reach(kernel.Operator) && wanted(typ) {
+			found = append(found, schema.AuditEntry{Seq: seq, Type: typ})
+		}
+	}
+	return found, max(from, int64(len(r.types))+1), nil
+}
+
+// nobody is a process table without processes.
+type nobody struct{}
+
+func (nobody) Process(int64) *schema.Descriptor { return nil }
+
+// TestWatch: a question of a subscription finds what was asked for, from the entry asked for or from behind the subscription's
+// own on, and goes on behind all that it has looked at; where there is nothing to look at it waits, and is told of the next entry.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	all := []string{"Memory.Set", "Memory.Get", "Audit.Subscribe", "Memory.Set", "MemoryX.Set", "Http.Fetch"}
+	for _, tt := range []struct {
+		from  int64
+		types []string
+		want  int
+		next  int64 // 0: it waits
+	}{
+		{1, nil, 6, 7},
+		{0, nil, 3, 7},
+		{4, []string{"Memory.*"}, 1, 7},
+		{1, []string{"Memory.Set", "Http.*"}, 3, 7},
+		{1, []string{"Memory.Se"}, 0, 7},
+		{7, nil, 0, 0},
+		{9, nil, 0, 0},
+	} {
+		journal := &rows{types: all}
+		d := audit.New(journal, nobody{})
+		call := &kernel.Call{Syscall: schema.AuditWatch.Syscall, Input: &schema.AuditWatchInput{From: tt.from, Types: tt.types}, Cause: 3}
+		result, err := d.Decide(call)
+		if err != nil || result.Read == nil || !journal.notified {
+			t.Fatalf("from %d: %+v, %v, notified %v", tt.from, result, err, journal.notified)
+		}
+		result, err = result.Read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.next == 0 {
+			if result.Wait != kernel.Forever {
+				t.Errorf("from %d: %+v, want it to wait", tt.from, result)
+			}
+			continue
+		}
+		next := result.Lasting.Follow.Input.(*schema.AuditWatchInput)
+		if len(result.Lasting.Events) != tt.want || next.From != tt.next || !slices.Equal(next.Types, tt.types) {
+			t.Errorf("from %d, %v: %d events, then %+v; want %d, then %d", tt.from, tt.types, len(result.Lasting.Events), next, tt.want, tt.next)
+		}
+	}
+}
