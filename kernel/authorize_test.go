@@ -158,3 +158,27 @@ func TestDescends(t *testing.T) {
 		}
 	}
 }
+
+// TestDenialsByID: programs decide by the ids of denials.
+func TestDenialsByID(t *testing.T) {
+	t.Parallel()
+	until5 := token(7, nil, new(int64(5)), "Memory.Set")
+	for _, tt := range []struct {
+		pid   int64
+		token *kernel.Token
+		typ   string
+		tick  int64
+		want  fault.ID
+	}{
+		{7, nil, "Memory.Set", 0, fault.CapabilityDenied},
+		{7, until5, "Memory.Get", 5, fault.CapabilityDenied},
+		{7, until5, "Memory.Set", 6, fault.CapabilityExpired},
+		{7, by(until5, 2, token(7, nil, nil, "Memory.Set")), "Memory.Set", 6, fault.CapabilityExpired},
+		{7, until5, "Syscall.Shutdown", 5, fault.CapabilityOperatorOnly},
+		{8, until5, "Memory.Set", 5, fault.ProcessEnded},
+	} {
+		if err := kernel.Authorize(everybody{}, tt.pid, tt.token, lookup(t, tt.typ), tt.tick); err == nil || err.ID != tt.want {
+			t.Errorf("pid %d, %s at %d: %v, want %s", tt.pid, tt.typ, tt.tick, err, tt.want)
+		}
+	}
+}

@@ -100,13 +100,12 @@ func End(_ *Call, in *schema.EffectEnd) (schema.Value, error) {
 
 // Run is the runner of an effect whose handler decides a Do: run returns what its end is to be told.
 func Run[Do, Done any](run func(context.Context, *Job, *Do) (Done, error)) Runner {
-	encode := encoder[Done]()
 	return func(ctx context.Context, job *Job) ([]byte, error) {
 		done, err := run(ctx, job, job.Do.(*Do))
 		if err != nil {
 			return nil, err
 		}
-		return encode(done)
+		return encoder[Done]()(done) // of its own: several run at a time
 	}
 }
 
@@ -133,18 +132,23 @@ func applying[In any](apply func(*Entry, *In)) func(*Entry, any) {
 	return func(e *Entry, in any) { apply(e, in.(*In)) }
 }
 
-// encoder returns how replies of a type are written: a raw value as it is, one that appends itself in that way.
+// encoder returns how replies of a type are written: a raw value as it is, one that appends itself in that way. It is for one
+// goroutine: replies pass through one variable, so that none has to be allocated.
 func encoder[Out any]() func(Out) ([]byte, error) {
-	var out Out
-	switch any(out).(type) {
-	case schema.Value:
-		return any(func(v schema.Value) ([]byte, error) { return v, nil }).(func(Out) ([]byte, error))
-	case interface{ AppendJSON(dst []byte) []byte }:
-		return func(out Out) ([]byte, error) {
-			return any(out).(interface{ AppendJSON(dst []byte) []byte }).AppendJSON(nil), nil
-		}
+	if raw, ok := any(func(v schema.Value) ([]byte, error) { return v, nil }).(func(Out) ([]byte, error)); ok {
+		return raw
 	}
-	return func(out Out) ([]byte, error) { return schema.Marshal(&out) }
+	reply := new(Out)
+	write := func() ([]byte, error) { return schema.Marshal(reply) }
+	if own, ok := any(reply).(interface{ AppendJSON(dst []byte) []byte }); ok {
+		write = func() ([]byte, error) { return own.AppendJSON(nil), nil }
+	}
+	return func(out Out) ([]byte, error) {
+		*reply = out
+		data, err := write()
+		*reply = *new(Out) // nothing of it is kept
+		return data, err
+	}
 }
 
 // Handlers answer the calls of one domain: each row that the table has for it is bound to one handler. A domain embeds them, and
@@ -167,6 +171,9 @@ func Bind(domain schema.Domain, handlers ...Handler) Handlers {
 			panic(fmt.Sprintf("bind %s: %s is a syscall of %s", domain, row.Type, row.Domain))
 		case h.byRow[row] != nil:
 			panic(fmt.Sprintf("bind %s: %s has two handlers", domain, row.Type))
+		}
+		if withheld := row.Input().Withheld(); handlers[i].apply != nil && len(withheld) > 0 {
+			panic(fmt.Sprintf("bind %s: %s is applied, but the journal withholds %q, so that a replay would make another state", domain, row.Type, withheld))
 		}
 		h.byRow[row] = &handlers[i]
 	}

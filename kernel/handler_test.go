@@ -59,6 +59,18 @@ func TestBindRefuses(t *testing.T) {
 	}
 }
 
+// TestBindRefusesAppliedSecrets: what the journal withholds cannot be applied again, so it is not applied at all.
+func TestBindRefusesAppliedSecrets(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if said, _ := recover().(string); !strings.Contains(said, `Crypto.Seal is applied, but the journal withholds ["plaintext"]`) {
+			t.Errorf("said %q", said)
+		}
+	}()
+	seal := func(*kernel.Call, *schema.SealInput) (out schema.SealOutput, err error) { return out, err }
+	kernel.Bind(schema.Crypto, kernel.Command(schema.CryptoSeal, seal, func(*kernel.Entry, *schema.SealInput) {}))
+}
+
 // TestHandlers: what a handler returns and asks for becomes the result of its call, and of no other.
 func TestHandlers(t *testing.T) {
 	t.Parallel()

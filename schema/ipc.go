@@ -175,12 +175,13 @@ type MailMessage struct {
 
 // AppendJSON appends the answer with payloads as they were sent.
 func (o ReceiveOutput) AppendJSON(dst []byte) []byte {
-	const around = 256 // about what a message has beside its payload
-	size := 0
+	const around = 160 // about what a message has beside its texts
+	size := len(`{"messages":[]}`)
 	for i := range o.Messages {
-		size += around + len(o.Messages[i].Payload)
+		m := &o.Messages[i]
+		size += around + len(m.Intent) + len(m.Payload) + len(m.Causation) + len(m.Correlation)
 	}
-	dst = append(slices.Grow(dst, around+size), `{"messages":[`...)
+	dst = append(slices.Grow(dst, size), `{"messages":[`...)
 	for i := range o.Messages {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -191,7 +192,7 @@ func (o ReceiveOutput) AppendJSON(dst []byte) []byte {
 }
 
 // AppendJSON appends the message with its payload as it was sent.
-func (m MailMessage) AppendJSON(dst []byte) []byte {
+func (m *MailMessage) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendInt(append(dst, `{"msg_id":`...), m.MsgID, 10)
 	dst = strconv.AppendInt(append(dst, `,"sender_pid":`...), m.SenderPID, 10)
 	dst = strconv.AppendInt(append(dst, `,"receiver_pid":`...), m.ReceiverPID, 10)

@@ -76,7 +76,8 @@ func (b mailbox) append(dst []byte, pid int64) []byte {
 				dst = append(dst, ',')
 			}
 			first = false
-			dst = m.to(pid).AppendJSON(dst)
+			read := m.to(pid)
+			dst = read.AppendJSON(dst)
 		}
 	}
 	dst = append(dst, ']')
@@ -86,7 +87,8 @@ func (b mailbox) append(dst []byte, pid int64) []byte {
 	for i, f := range b.flight {
 		dst = append(dst, [...]string{`,"flight":[`, `,`}[min(i, 1)]...)
 		dst = schema.AppendString(append(dst, `{"conn":`...), f.conn)
-		dst = append(f.to(pid).AppendJSON(append(dst, `,"message":`...)), '}')
+		read := f.to(pid)
+		dst = append(read.AppendJSON(append(dst, `,"message":`...)), '}')
 	}
 	if len(b.flight) > 0 {
 		dst = append(dst, ']')
