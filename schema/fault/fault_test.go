@@ -4,8 +4,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -195,5 +201,65 @@ func TestDocs(t *testing.T) {
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != b.String() {
 		t.Errorf("docs/errors.md is stale: go test ./schema/fault -update (%v)", err)
+	}
+}
+
+// Every id is used outside of the catalogue and of tests: what nobody reports is not promised.
+func TestUsed(t *testing.T) {
+	t.Parallel()
+	names := make(map[string]bool) // of the ids, and whether they are used
+	each(t, "catalogue.go", func(n ast.Node) {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "ID" {
+				names[spec.Names[0].Name] = false
+			}
+		}
+	})
+	if len(names) != len(fault.Catalogue()) {
+		t.Errorf("%d ids, %d in the catalogue: two are the same", len(names), len(fault.Catalogue()))
+	}
+	use := func(name string) {
+		if _, ok := names[name]; ok {
+			names[name] = true
+		}
+	}
+	err := filepath.WalkDir("../..", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "catalogue.go" {
+			return err
+		}
+		inside := filepath.Dir(path) == filepath.Join("..", "..", "schema", "fault")
+		each(t, path, func(n ast.Node) {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				if of, ok := n.X.(*ast.Ident); ok && of.Name == "fault" {
+					use(n.Sel.Name)
+				}
+			case *ast.Ident:
+				if inside {
+					use(n.Name)
+				}
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !names[name] {
+			t.Errorf("nothing uses fault.%s", name)
+		}
+	}
+}
+
+// each calls f with every node of a Go file.
+func each(t *testing.T, path string, f func(ast.Node)) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range ast.Preorder(file) {
+		f(n)
 	}
 }
