@@ -40,7 +40,7 @@ func TestRecord(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				books := newLibrary()
 				books[schema.Memory].decide = func(call *kernel.Call, pages []string) (kernel.Result, bool, error) {
-					time.Sleep(42 * time.Microsecond)
+					time.Sleep(41*time.Microsecond + time.Nanosecond) // which is rounded up
 					if word(call) == "fail" {
 						return kernel.Result{}, true, fmt.Errorf("%s", internals)
 					}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/schema"
 )
 
 // capRow is one of the ten syscalls of CAP 1, called as process $P, whose child is $C.
@@ -38,6 +40,13 @@ func TestCAP(t *testing.T) {
 	for _, row := range capRows() {
 		t.Run(row.code, func(t *testing.T) {
 			t.Parallel()
+			want := schema.KindCommand
+			if row.code == "SYS_QUERY" || row.code == "SYS_GET_STATE" {
+				want = schema.KindQuery
+			}
+			if r, _ := schema.Lookup(row.typ); r.Kind != want {
+				t.Errorf("%s is a %v, want a %v", row.typ, r.Kind, want)
+			}
 			c := start(t).dial(t)
 			parent := c.spawn(0, `{"allowed_syscalls":["*"],"resource_quotas":{"gpu":4}}`)
 			child := c.spawn(parent, `{"allowed_syscalls":["*"]}`)
