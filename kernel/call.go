@@ -54,8 +54,8 @@ type Call struct {
 	Cause    uint64 // of what a subscription goes on with: the entry of the subscription
 	Proof    schema.Proof
 
-	result Result // what its handler has asked for beside the reply
-	entry  Entry  // for its handler's apply
+	asked *Result // what its handler has asked for beside the reply; nil: nothing
+	entry Entry   // for its handler's apply
 }
 
 // LogValue names the call without its data: a payload in a log is a leak.

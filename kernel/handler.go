@@ -83,7 +83,7 @@ func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In)
 		if err != nil {
 			return nil, err
 		}
-		call.result.Effect = &Work{Run: do}
+		call.ask().Effect = &Work{Run: do}
 		return begun, nil
 	}
 	return Handler{row: row.Syscall, decide: deciding(intent, encoder[schema.Value]())}
@@ -111,17 +111,19 @@ func Run[Do, Done any](run func(context.Context, *Job, *Do) (Done, error)) Runne
 
 func deciding[In, Out any](decide func(*Call, *In) (Out, error), encode func(Out) ([]byte, error)) func(*Call) (Result, error) {
 	return func(call *Call) (Result, error) {
-		call.result = Result{}
 		out, err := decide(call, call.Input.(*In))
-		if err != nil {
+		asked := call.asked
+		call.asked = nil
+		switch {
+		case err != nil:
 			return Result{}, err
+		case asked == nil: // the usual case
+			data, err := encode(out)
+			return Result{Data: data}, err
+		case asked.Wait == 0 && asked.Read == nil:
+			asked.Data, err = encode(out)
 		}
-		result := call.result
-		call.result = Result{}
-		if result.Wait == 0 && result.Read == nil {
-			result.Data, err = encode(out)
-		}
-		return result, err
+		return *asked, err
 	}
 }
 
@@ -154,14 +156,14 @@ func encoder[Out any]() func(Out) ([]byte, error) {
 // Handlers answer the calls of one domain: each row that the table has for it is bound to one handler. A domain embeds them, and
 // has Decide and Apply by that.
 type Handlers struct {
-	byRow map[*schema.Syscall]*Handler
+	byRow []*Handler // by the row's place in the table
 }
 
 // Bind returns the handlers of a domain. It panics, at start and in every test of the domain, where a row of the table has no
 // handler, a handler's row is not in the table, is another domain's or has two, or where a command is applied of which the
 // journal does not keep all that it applies.
 func Bind(domain schema.Domain, handlers ...Handler) Handlers {
-	h := Handlers{byRow: make(map[*schema.Syscall]*Handler, len(handlers))}
+	h := Handlers{byRow: make([]*Handler, len(schema.Syscalls()))}
 	for i := range handlers {
 		row := handlers[i].row
 		switch listed, ok := schema.Lookup(row.Type); {
@@ -169,25 +171,33 @@ func Bind(domain schema.Domain, handlers ...Handler) Handlers {
 			panic(fmt.Sprintf("bind %s: the row %s is not in the syscall table", domain, row.Type))
 		case row.Domain != domain:
 			panic(fmt.Sprintf("bind %s: %s is a syscall of %s", domain, row.Type, row.Domain))
-		case h.byRow[row] != nil:
+		case h.of(row) != nil:
 			panic(fmt.Sprintf("bind %s: %s has two handlers", domain, row.Type))
 		}
 		if withheld := row.Input().Withheld(); handlers[i].apply != nil && len(withheld) > 0 {
 			panic(fmt.Sprintf("bind %s: %s is applied, but the journal withholds %q, so that a replay would make another state", domain, row.Type, withheld))
 		}
-		h.byRow[row] = &handlers[i]
+		h.byRow[row.Index()] = &handlers[i]
 	}
 	for _, row := range schema.Syscalls() {
-		if row.Domain == domain && h.byRow[row] == nil {
+		if row.Domain == domain && h.of(row) == nil {
 			panic(fmt.Sprintf("bind %s: %s has no handler", domain, row.Type))
 		}
 	}
 	return h
 }
 
+// of returns the handler of a row, nil where it is another domain's.
+func (h *Handlers) of(row *schema.Syscall) *Handler {
+	if row == nil || row.Index() >= len(h.byRow) || h.byRow[row.Index()] == nil || h.byRow[row.Index()].row != row {
+		return nil
+	}
+	return h.byRow[row.Index()]
+}
+
 // Decide has the handler of the call's row decide. See [Domain].
 func (h *Handlers) Decide(call *Call) (Result, error) {
-	bound := h.byRow[call.Syscall]
+	bound := h.of(call.Syscall)
 	if bound == nil {
 		return Result{}, fmt.Errorf("decide %s: it is no syscall of this domain", call.Message.Type)
 	}
@@ -196,7 +206,7 @@ func (h *Handlers) Decide(call *Call) (Result, error) {
 
 // Apply has the handler of the call's row apply it. See [Domain].
 func (h *Handlers) Apply(call *Call) {
-	bound := h.byRow[call.Syscall]
+	bound := h.of(call.Syscall)
 	if bound == nil || bound.apply == nil {
 		return
 	}
@@ -209,27 +219,33 @@ func (h *Handlers) Apply(call *Call) {
 
 // Step has a command of the kernel's own take effect before the call itself is applied. Several do in the order in which they
 // are asked for. They are journaled with the call as their cause, need no token, and must not fail.
-func (c *Call) Step(step schema.Request) { c.result.Steps = append(c.result.Steps, step) }
+func (c *Call) Step(step schema.Request) {
+	result := c.ask()
+	result.Steps = append(result.Steps, step)
+}
 
 // Park says that the call has no outcome yet. It is decided again when an applied call wakes its PID, and for the last time after
 // the wait, counted from the first Park, when c.Final is set and it must have one; a question waits without end. A wait of 0
 // parks nothing.
-func (c *Call) Park(wait time.Duration) { c.result.Wait = wait }
+func (c *Call) Park(wait time.Duration) { c.ask().Wait = wait }
 
 // Read has the outcome computed off the actor. See [Result].
-func (c *Call) Read(read func(context.Context) (Result, error)) { c.result.Read = read }
+func (c *Call) Read(read func(context.Context) (Result, error)) { c.ask().Read = read }
 
 // Wake has the parked calls of processes decided again once the call is applied.
-func (c *Call) Wake(pids ...int64) { c.result.Wakes = append(c.result.Wakes, pids...) }
+func (c *Call) Wake(pids ...int64) {
+	result := c.ask()
+	result.Wakes = append(result.Wakes, pids...)
+}
 
 // Advance has the clock move on to a tick.
-func (c *Call) Advance(tick int64) { c.result.Tick = tick }
+func (c *Call) Advance(tick int64) { c.ask().Tick = tick }
 
 // Shutdown has the kernel end in good order once the answer is on its way.
-func (c *Call) Shutdown() { c.result.Shutdown = true }
+func (c *Call) Shutdown() { c.ask().Shutdown = true }
 
 // Begin has something done outside the kernel before the call is answered.
-func (c *Call) Begin(w *Work) { c.result.Effect = w }
+func (c *Call) Begin(w *Work) { c.ask().Effect = w }
 
 // Follow has the connection go on with a step or a question of the kernel's own on behalf of the call's PID, for as long as it
 // lasts: a subscription. See [Lasting].
@@ -242,8 +258,17 @@ func (c *Call) Emit(e Event) { c.lasting().Events = append(c.lasting().Events, e
 func (c *Call) OnClose(step schema.Request) { c.lasting().End = &step }
 
 func (c *Call) lasting() *Lasting {
-	if c.result.Lasting == nil {
-		c.result.Lasting = new(Lasting)
+	result := c.ask()
+	if result.Lasting == nil {
+		result.Lasting = new(Lasting)
 	}
-	return c.result.Lasting
+	return result.Lasting
+}
+
+// ask returns what the call's handler asks for beside its reply.
+func (c *Call) ask() *Result {
+	if c.asked == nil {
+		c.asked = new(Result)
+	}
+	return c.asked
 }

@@ -44,6 +44,7 @@ type Syscall struct {
 
 	input, output func() *Type
 	ends          bool // it is the Outcome of another row
+	index         int  // its place in the table
 }
 
 // Input is the type of a request's data.
@@ -51,6 +52,9 @@ func (s *Syscall) Input() *Type { return s.input() }
 
 // Output is the type of a reply's data.
 func (s *Syscall) Output() *Type { return s.output() }
+
+// Index is the place of the row in the table, which is another in another kernel.
+func (s *Syscall) Index() int { return s.index }
 
 // Ends reports whether the command is the Outcome of other rows: its entries hold the verdicts on their calls.
 func (s *Syscall) Ends() bool { return s.ends }
@@ -115,7 +119,8 @@ type index struct {
 var table = sync.OnceValue(func() *index {
 	x := &index{rows: rows(), byType: make(map[string]*Syscall)}
 	slices.SortFunc(x.rows, func(a, b *Syscall) int { return strings.Compare(a.Type, b.Type) })
-	for _, row := range x.rows {
+	for i, row := range x.rows {
+		row.index = i
 		for _, name := range append(row.Aliases, row.Type) {
 			if x.byType[name] != nil {
 				panic("schema: two rows are named " + name)
