@@ -46,7 +46,7 @@ func (d *desk) stage(call *kernel.Call) kernel.Verdict {
 	case "yes":
 		return kernel.Verdict{}
 	case "no":
-		return kernel.Deny(fault.ApprovalRefused.New("%s was refused", about))
+		return kernel.Deny(fault.CapabilityDenied.New("%s was refused", about))
 	}
 	return kernel.Pend(about, patience)
 }

@@ -60,7 +60,7 @@ func (id callerKey) cost() int { return keyCost + len(id.key) }
 // cost is how many bytes an outcome takes.
 func (k *keyed) cost() int {
 	if k.err != nil {
-		return len(k.data) + len(k.err.Message)
+		return len(k.data) + len(k.err.Text())
 	}
 	return len(k.data)
 }

@@ -56,7 +56,7 @@ func newAgents(s *state, k *actors.Kernel, origin string) *agents {
 
 // noGrant says that a key's line grants what nobody can be granted. It is shown to the key's holder.
 func noGrant(fingerprint string, why *fault.Fault) *fault.Fault {
-	return fault.AuthGrant.New("the line of the key %s in authorized_keys is no grant: %s", fingerprint, why.Message).With("key", fingerprint)
+	return fault.AuthGrant.New("the line of the key %s in authorized_keys is no grant: %s", fingerprint, why.Text()).With("key", fingerprint)
 }
 
 // of returns the process of a key, with the token that its line grants. The error is a fault.AuthGrant, or the kernel's.

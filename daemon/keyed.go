@@ -66,7 +66,7 @@ func (k *keyed) keys() (*sshauth.AuthorizedKeys, error) {
 		}
 		for _, key := range keys.Keys() {
 			if why := k.agents.check(key); why != nil {
-				k.log.Warn("line of authorized keys refused", "line", key.Line, "key", key.Key.Fingerprint(), "reason", why.Message)
+				k.log.Warn("line of authorized keys refused", "line", key.Line, "key", key.Key.Fingerprint(), "reason", why.Text())
 			}
 		}
 	}

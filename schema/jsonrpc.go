@@ -43,7 +43,7 @@ func AppendRPCResult(dst, data []byte) []byte {
 // shows it, is its data.
 func AppendRPCError(dst []byte, e *fault.Fault) []byte {
 	dst = strconv.AppendInt(append(dst, `{"jsonrpc":"2.0","error":{"code":`...), int64(RPCCode(e)), 10)
-	dst = jsontype.AppendString(append(dst, `,"message":`...), e.Message)
+	dst = jsontype.AppendString(append(dst, `,"message":`...), e.Text())
 	dst = fault.AppendData(append(dst, `,"data":`...), e)
 	return append(dst, `},"id":1}`+"\n"...)
 }

@@ -9,8 +9,20 @@ type LoginFailedInput struct {
 	Count       int64  `json:"count,omitzero" keep:"always" min:"1" doc:"How many failures of this reason the record stands for, of which it names the latest; absent where it is of one alone."`
 }
 
+// AuthenticateInput is the data of Syscall.Authenticate, as a client answers the prologue with it (PROTOCOL 4).
+type AuthenticateInput struct {
+	PublicKey *string `json:"public_key,omitzero" keep:"always" maxlen:"6400" doc:"Key that the connection belongs to, in the form of authorized_keys."`
+	Signature *string `json:"signature,omitzero" keep:"never" maxlen:"8192" doc:"Signature of the kernel's challenge."`
+}
+
 // The syscalls of this file.
 var (
+	SyscallAuthenticate = NewCommand[AuthenticateInput, SuccessOutput](Syscall{
+		Type: "Syscall.Authenticate", Domain: Kernel, Grant: Everyone,
+		Script:      "scripts/kernel.txtar",
+		Description: "Begins a connection: the kernel sends it first, and the client answers it. Later it is refused, as the connection is authenticated already.",
+	})
+
 	KernelLoginFailed = NewStep[LoginFailedInput, LoginFailedInput](Syscall{
 		Type: "Kernel.LoginFailed", Domain: Kernel,
 		Description: "Notes that a connection did not prove who it is.",
@@ -18,5 +30,5 @@ var (
 )
 
 func loginRows() []*Syscall {
-	return []*Syscall{KernelLoginFailed.Syscall}
+	return []*Syscall{SyscallAuthenticate.Syscall, KernelLoginFailed.Syscall}
 }

@@ -121,7 +121,7 @@ func Refer(t *Type, data []byte, room int, put func(content []byte) (BlobPointer
 		refs = append(jsontype.AppendString(refs, string(p.name)), `:"`+kind+`"`...)
 	}
 	if size > room {
-		return nil, nil, fault.BlobNoRoom.New("the answer does not fit a line")
+		return nil, nil, fault.WireAnswerTooLong.New("the answer does not fit a line: ask for less")
 	}
 	short = []byte{'{'}
 	for _, p := range parts {

@@ -85,7 +85,7 @@ func (a *AuthorizedKeys) add(number int, line string, zone *time.Location) {
 		if len(banned) == 0 {
 			banned = []PublicKey{{}}
 		}
-		a.refuse(number, banned[0], err.Message)
+		a.refuse(number, banned[0], err.Text())
 		for _, key := range banned {
 			a.banned[key] = true
 		}

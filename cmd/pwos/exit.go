@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Exit statuses (PROTOCOL 8).
+// Exit statuses (PROTOCOL 8 and 12).
 const (
 	exitOK          = 0
 	exitError       = 1
@@ -22,6 +22,8 @@ const (
 	exitQuota       = 5
 	exitUnreachable = 6
 	exitTimeout     = 7
+	exitConflict    = 8
+	exitPending     = 9
 	exitIntegrity   = 10
 	exitInterrupted = 130
 )
@@ -114,6 +116,10 @@ func exitOf(failure *fault.Fault) int {
 		return exitNotFound
 	case fault.QuotaExceeded:
 		return exitQuota
+	case fault.Conflict:
+		return exitConflict
+	case fault.Pending:
+		return exitPending
 	}
 	return exitError
 }

@@ -35,7 +35,7 @@ func TestStatus(t *testing.T) {
 		{"stdout closed", fmt.Errorf("write output: %w", syscall.EPIPE), false, 0},
 		{"error frames in a stream", pwos.ErrSeen, false, 1},
 		{"the kernel's 400", kernelError(400), false, 1},
-		{"the kernel's 409", kernelError(409), false, 1},
+		{"the kernel's 409", kernelError(409), false, 8},
 		{"the kernel's 422", kernelError(422), false, 1},
 		{"the kernel's 500", kernelError(500), false, 1},
 		{"the kernel's 504", kernelError(504), false, 1},

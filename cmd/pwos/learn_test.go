@@ -49,9 +49,9 @@ func TestLearned(t *testing.T) {
 				call("Process.NoteStart", `{}`), call("Nobody.Knows", `null`),
 			},
 			pwos.Lesson{
-				Allow:   []string{"Memory.Delete", "Memory.Get", "Memory.List"},
+				Allow:   []string{"Memory.CompareAndSet", "Memory.Delete", "Memory.Get", "Memory.List"},
 				Refused: map[string]int{"Capability.Grant": 1, "Memory.Delete": 1, "Syscall.Shutdown": 1},
-				Denied:  map[string]int{"Memory.Delete": 1, "Memory.Get": 1, "Memory.List": 1},
+				Denied:  map[string]int{"Memory.CompareAndSet": 1, "Memory.Delete": 1, "Memory.Get": 1, "Memory.List": 1},
 			},
 		},
 		"the most that was held at once, by all": {

@@ -110,7 +110,7 @@ func fail(w http.ResponseWriter, err error) {
 	if code == http.StatusUnprocessableEntity {
 		code = http.StatusBadRequest
 	}
-	say(w, code, shown.Message)
+	say(w, code, shown.Text())
 }
 
 // say answers with a text, and ends the connection.

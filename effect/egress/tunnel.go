@@ -106,7 +106,7 @@ func said(cause error) string {
 		return "both sides had ended"
 	}
 	if shown, ok := errors.AsType[*fault.Fault](cause); ok {
-		return shown.Message
+		return shown.Text()
 	}
 	return cause.Error()
 }

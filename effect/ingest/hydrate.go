@@ -86,7 +86,7 @@ func (p *Pipeline) tool(ctx context.Context, r Reference, now time.Time) (Item, 
 	if err == nil {
 		m, invalid := schema.DecodeToolManifest(raw)
 		if invalid != nil {
-			return Item{}, fault.ToolBadManifest.New("read manifest %s: %s", beside.URI, invalid.Message)
+			return Item{}, fault.ToolBadManifest.New("read manifest %s: %s", beside.URI, invalid.Text())
 		}
 		item.Name, item.Description, item.Input = cmp.Or(item.Name, m.Name), cmp.Or(item.Description, m.Description), m.Input
 	}

@@ -167,7 +167,7 @@ func text(top map[string]schema.Value, member string) (string, error) {
 func decode[T any](raw []byte, at string) (*T, error) {
 	v, wrong := schema.TypeOf[T]().Decode(raw)
 	if wrong != nil {
-		return nil, invalid("%s: %s", at, wrong.Message)
+		return nil, invalid("%s: %s", at, wrong.Text())
 	}
 	return v.(*T), nil
 }

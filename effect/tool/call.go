@@ -121,7 +121,7 @@ func (c *Caller) Describe(ctx context.Context, r Request) (*Result, error) {
 	}
 	m, invalid := schema.DecodeToolManifest(raw)
 	if invalid != nil {
-		return result, fault.ToolBadManifest.New("call %s: read manifest: %s", t.uri, invalid.Message)
+		return result, fault.ToolBadManifest.New("call %s: read manifest: %s", t.uri, invalid.Text())
 	}
 	m.Name = cmp.Or(m.Name, path.Base(t.uri))
 	result.Manifest = m

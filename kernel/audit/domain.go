@@ -112,7 +112,7 @@ func (d *Domain) subscribe(call *kernel.Call, in *schema.AuditSubscribeInput) (o
 	}
 	for _, typ := range in.Types {
 		if !typePattern.MatchString(typ) {
-			return out, fault.WireInvalidInput.New("Invalid input: types has %q, which is neither a type such as Memory.Set nor a pattern such as Memory.*", typ).At("types")
+			return out, fault.WireInvalidInput.New("Invalid input: types has a text that is neither a type such as Memory.Set nor a pattern such as Memory.*").At("types")
 		}
 	}
 	next := schema.AuditWatchInput{PID: in.PID, Types: in.Types}

@@ -119,7 +119,7 @@ func (d *Domain) name(call *kernel.Call, given string) (string, *fault.Fault) {
 		return "", kernel.Invalid("child_agent_id", "is too long: with the names of those above it, it has more than %d characters", maxName)
 	case d.table.names[sibling{call.PID, call.Origin, name}] > 0:
 		return "", fault.ProcessNameTaken.New("a living sibling has this name already").
-			WithFix(`choose another child_agent_id, or end that one; "pwos ps" shows it`).With("child_agent_id", name)
+			WithFix(`choose another child_agent_id, or end that one; "pwos ps" shows it`)
 	}
 	return name, nil
 }

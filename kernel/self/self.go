@@ -23,6 +23,7 @@ func New(names kernel.Names) *Domain {
 	d.Handlers = kernel.Bind(schema.Kernel,
 		kernel.Query(schema.SyscallPing, ping),
 		kernel.Command(schema.SyscallEcho, echo, nil),
+		kernel.Command(schema.SyscallAuthenticate, authenticate, nil),
 		kernel.Query(schema.SyscallList, list),
 		kernel.Query(schema.SyscallDescribe, describe),
 		kernel.Command(schema.SyscallShutdown, shutdown, nil),
@@ -48,11 +49,16 @@ func echo(_ *kernel.Call, in *schema.EchoInput) (schema.EchoOutput, error) {
 	return schema.EchoOutput{Echo: in.Message}, nil
 }
 
+// authenticate refuses what comes after the prologue, in which the transport has seen to it (PROTOCOL 4).
+func authenticate(*kernel.Call, *schema.AuthenticateInput) (schema.SuccessOutput, error) {
+	return schema.SuccessOutput{}, fault.AuthAgain.New("already authenticated").WithFix("open another connection to be somebody else")
+}
+
 // list names what the caller may call.
 func list(call *kernel.Call, _ *schema.ListInput) (schema.ListOutput, error) {
 	var out schema.ListOutput
 	for _, row := range schema.Syscalls() {
-		if !row.Internal && kernel.Authorize(nil, call.PID, call.Token, row, call.Tick) == nil {
+		if !row.Internal && row != schema.SyscallAuthenticate.Row() && kernel.Authorize(nil, call.PID, call.Token, row, call.Tick) == nil {
 			out.Syscalls = append(out.Syscalls, row.Type)
 		}
 	}

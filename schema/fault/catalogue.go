@@ -149,7 +149,6 @@ const (
 
 	// Policy and approvals.
 	ApprovalPending ID = "approval.pending"
-	ApprovalRefused ID = "approval.refused"
 
 	// Memory.
 	MemoryNotFound ID = "memory.not_found"
@@ -159,17 +158,13 @@ const (
 	MemoryChanged  ID = "memory.changed"
 
 	// Processes and programs.
-	ProcessNotFound    ID = "process.not_found"
-	ProcessNeverWas    ID = "process.never_was"
-	ProcessEnded       ID = "process.ended"
-	ProcessIsEnded     ID = "process.is_ended"
-	ProcessNameTaken   ID = "process.name_taken"
-	ProcessTooMany     ID = "process.too_many"
-	ProcessCannotStart ID = "process.cannot_start"
-	ProcessNotStarted  ID = "process.not_started"
-	ProcessNotHosted   ID = "process.not_hosted"
-	SandboxTooWide     ID = "sandbox.too_wide"
-	SandboxUnavailable ID = "sandbox.unavailable"
+	ProcessNotFound   ID = "process.not_found"
+	ProcessNeverWas   ID = "process.never_was"
+	ProcessEnded      ID = "process.ended"
+	ProcessIsEnded    ID = "process.is_ended"
+	ProcessNameTaken  ID = "process.name_taken"
+	ProcessNotStarted ID = "process.not_started"
+	SandboxTooWide    ID = "sandbox.too_wide"
 
 	// Messages between processes.
 	IpcMailboxFull ID = "ipc.mailbox_full"
@@ -184,8 +179,6 @@ const (
 	ResourceNotHeld   ID = "resource.not_held"
 
 	// Deltas.
-	DeltaTick    ID = "delta.bad_tick"
-	DeltaTooMany ID = "delta.too_many"
 
 	// Secrets.
 	CryptoNoKey    ID = "crypto.no_key"
@@ -248,7 +241,6 @@ const (
 	IngestUnproven  ID = "ingest.unproven"
 	IngestNoWeb     ID = "ingest.no_web"
 	IngestNoRoom    ID = "ingest.no_room"
-	IngestConflict  ID = "ingest.conflict"
 )
 
 // catalogue is the one list of ids (PROTOCOL 3).
@@ -352,7 +344,6 @@ var catalogue = map[ID]Entry{
 
 	// Policy and approvals.
 	ApprovalPending: {Kind: Pending, Meaning: "The call waits for somebody's approval.", Fix: "Make the same call again once it is approved: pwos approvals."},
-	ApprovalRefused: {Kind: Forbidden, Meaning: "Somebody refused the call.", Fix: "Ask the operator why."},
 
 	// Memory.
 	MemoryNotFound: {Kind: NotFound, Meaning: "The key is not there.", Fix: "Memory.List shows the keys."},
@@ -362,17 +353,13 @@ var catalogue = map[ID]Entry{
 	MemoryChanged:  {Kind: Conflict, Meaning: "The value is not the expected one.", Fix: "Get the key and decide again."},
 
 	// Processes and programs.
-	ProcessNotFound:    {Kind: NotFound, Meaning: "There is no such process.", Fix: "pwos ps shows the processes."},
-	ProcessNeverWas:    {Kind: Conflict, Meaning: "The call is made as a process that never was.", Fix: "pwos ps shows the processes."},
-	ProcessEnded:       {Kind: Ended, Meaning: "The calling process has ended.", Fix: "pwos ps shows the processes."},
-	ProcessIsEnded:     {Kind: Conflict, Meaning: "The process that the call is about has ended.", Fix: "pwos ps shows the processes."},
-	ProcessNameTaken:   {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
-	ProcessTooMany:     {Kind: Insufficient, Meaning: "There are as many processes as there may be.", Fix: "End one, or raise the limit."},
-	ProcessCannotStart: {Kind: InvalidInput, Meaning: "The program cannot be started.", Fix: "The message says why."},
-	ProcessNotStarted:  {Kind: InvalidInput, Meaning: "The agent's program could not be started.", Fix: "The message says why."},
-	ProcessNotHosted:   {Kind: Conflict, Meaning: "The process runs no program of this kernel.", Fix: "Name a process that pwos run started."},
-	SandboxTooWide:     {Kind: Forbidden, Meaning: "The sandbox asked for is wider than the spawning process's own.", Fix: "Ask for no more than your own sandbox allows."},
-	SandboxUnavailable: {Kind: Insufficient, Meaning: "The machine lacks the means for the sandbox asked for.", Fix: "Install what the message names, or choose another level."},
+	ProcessNotFound:   {Kind: NotFound, Meaning: "There is no such process.", Fix: "pwos ps shows the processes."},
+	ProcessNeverWas:   {Kind: Conflict, Meaning: "The call is made as a process that never was.", Fix: "pwos ps shows the processes."},
+	ProcessEnded:      {Kind: Ended, Meaning: "The calling process has ended.", Fix: "pwos ps shows the processes."},
+	ProcessIsEnded:    {Kind: Conflict, Meaning: "The process that the call is about has ended.", Fix: "pwos ps shows the processes."},
+	ProcessNameTaken:  {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
+	ProcessNotStarted: {Kind: InvalidInput, Meaning: "The agent's program could not be started.", Fix: "The message says why."},
+	SandboxTooWide:    {Kind: Forbidden, Meaning: "The sandbox asked for is wider than the spawning process's own.", Fix: "Ask for no more than your own sandbox allows."},
 
 	// Messages between processes.
 	IpcMailboxFull: {Kind: QuotaExceeded, Meaning: "The receiver's mailbox is full.", Fix: "Try again once it has received."},
@@ -387,8 +374,6 @@ var catalogue = map[ID]Entry{
 	ResourceNotHeld:   {Kind: Conflict, Meaning: "More would be released than is held.", Fix: "Release no more than is held."},
 
 	// Deltas.
-	DeltaTick:    {Kind: InvalidInput, Meaning: "The tick is none that the agent's state can go back to.", Fix: "Name a tick of its history."},
-	DeltaTooMany: {Kind: QuotaExceeded, Meaning: "The agent has as many deltas as it may, or they are too large.", Fix: "Roll back, or commit less."},
 
 	// Secrets.
 	CryptoNoKey:    {Kind: NotFound, Meaning: "The kernel does not seal with that key, or has none.", Fix: "pwos status shows the sealing key."},
@@ -451,5 +436,4 @@ var catalogue = map[ID]Entry{
 	IngestUnproven:  {Kind: Forbidden, Meaning: "Nothing proves the resource, and the policy requires something to.", Fix: "Give its integrity, sign it, or pin its address."},
 	IngestNoWeb:     {Kind: Forbidden, Meaning: "The kernel fetches no resources from the web.", Fix: "Name a resource below root."},
 	IngestNoRoom:    {Kind: Insufficient, Meaning: "What the processes of the origin have adopted is as large as it may be.", Fix: "End some, or have them adopt less."},
-	IngestConflict:  {Kind: Conflict, Meaning: "The identity was adopted otherwise meanwhile.", Fix: "Ingest again."},
 }
