@@ -110,6 +110,8 @@ func TestIngestFailsWhole(t *testing.T) {
 		{422, "above root", "../one.md", ""},
 		{422, "validate: ", "one.md", `,"integrity":"sha256-` + strings.Repeat("A", 43) + `="`},
 		{422, "validate: ", "one.md", `,"integrity":"md5-x"`},
+		{422, "validate: ", "broken.md", `,"integrity":"sha256-` + strings.Repeat("A", 43) + `="`}, // before it is loaded
+		{404, "fetch: ", "nothing.md", `,"integrity":"sha256-` + strings.Repeat("A", 43) + `="`},   // before it is validated
 		{403, "validate: ", "signed.md", ""},
 		{422, "load: ", "broken.md", ""},
 		{422, "load: ", "binary.md", ""},
