@@ -186,6 +186,20 @@ func TestCheckMutants(t *testing.T) {
 	}
 }
 
+func TestCheckCovered(t *testing.T) {
+	t.Parallel()
+	rows := []row{
+		{line: 1, clause: "X 1", level: "MUST", state: done},
+		{line: 2, clause: "X 2", level: "MUST", state: done},
+		{line: 3, clause: "X 3", level: "MUST", state: deviation},
+		{line: 4, clause: "X 4", level: "SHOULD", state: done},
+	}
+	want := []string{"line 2: X 2: a MUST that is done, and no mutant breaks it"}
+	if diff := cmp.Diff(want, checkCovered([]mutant{{clauses: []string{"X 1"}}}, rows)); diff != "" {
+		t.Errorf("faults (-want +got):\n%s", diff)
+	}
+}
+
 func TestSelector(t *testing.T) {
 	t.Parallel()
 	for test, want := range map[string][3]string{

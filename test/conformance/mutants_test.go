@@ -91,6 +91,18 @@ func checkMutants(all []mutant, rows []row) []string {
 	return faults
 }
 
+// checkCovered reports the rows that no mutant breaks although they have to have one: each MUST that is done.
+func checkCovered(all []mutant, rows []row) []string {
+	var faults []string
+	for _, r := range rows {
+		covers := func(m mutant) bool { return slices.Contains(m.clauses, r.clause) }
+		if r.level == "MUST" && r.state == done && !slices.ContainsFunc(all, covers) {
+			faults = append(faults, fmt.Sprintf("line %d: %s: a MUST that is done, and no mutant breaks it", r.line, r.clause))
+		}
+	}
+	return faults
+}
+
 // apply copies the files that a patch changes to dir, patches the copies, and returns an overlay for the go command.
 func (m mutant) apply(root, dir string) (overlay []byte, err error) {
 	replace := make(map[string]string)
@@ -124,6 +136,9 @@ func TestMutantsApply(t *testing.T) {
 	all, rows := load(t)
 	for _, f := range checkMutants(all, rows) {
 		t.Errorf("mutants/%s", f)
+	}
+	for _, f := range checkCovered(all, rows) {
+		t.Errorf("docs/conformance.md: %s", f)
 	}
 	root := moduleRoot(t)
 	for _, m := range all {
