@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
@@ -58,7 +57,7 @@ func rowOf(call *kernel.Call) *schema.AuditEntry {
 		e.SyscallCode = call.Syscall.Type
 	}
 	if call.Err != nil {
-		e.Error, e.Code, e.Status = schema.MaybeText(call.Err.Error()), int64(call.Err.Code()), schema.StatusFailed
+		e.Error, e.Code, e.ErrorID, e.Status = schema.MaybeText(call.Err.Error()), int64(call.Err.Code()), string(call.Err.ID), schema.StatusFailed
 		if call.Err.Denied() {
 			e.Status = schema.StatusDenied
 		}
@@ -68,17 +67,15 @@ func rowOf(call *kernel.Call) *schema.AuditEntry {
 
 // ownerOf is the process whose call a record tells of, found without decoding records that end nothing.
 func ownerOf(record *journal.Record) int64 {
-	const command = `{"kind":"command","type":"`
-	rest, ok := bytes.CutPrefix(record.Request, []byte(command))
-	if record.PID != kernel.Operator || !ok {
+	if record.PID != kernel.Operator {
 		return record.PID
 	}
-	typ, _, _ := bytes.Cut(rest, []byte{'"'})
-	if row, ok := schema.Lookup(string(typ)); !ok || !row.Ends() {
+	_, typ := schema.Peek(record.Request)
+	if row, ok := schema.Lookup(typ); !ok || !row.Ends() {
 		return record.PID
 	}
-	msg, fault := schema.Decode(record.Request, schema.OsMessage)
-	if fault != nil {
+	msg, invalid := schema.Decode(record.Request, schema.OsMessage)
+	if invalid != nil {
 		return record.PID
 	}
 	if end := schema.EndOf(&msg); end != nil {

@@ -39,6 +39,7 @@ type AuditEntry struct {
 	Causation   MaybeText `json:"causation" keep:"always" doc:"What caused it; null: unknown."`
 	Status      string    `json:"status" keep:"always" enum:"ok denied failed running unknown" doc:"The verdict: ok; denied by capability or quota; failed; running: begun outside the kernel and not ended; unknown: begun, and the kernel stopped, or could not record the end."`
 	Code        int64     `json:"code,omitzero" keep:"always" doc:"Code of the error; absent: there is none."`
+	ErrorID     string    `json:"error_id,omitzero" keep:"always" doc:"Id of the error, as docs/errors.md lists them; absent where there is none, or the entry is older than ids."`
 	Intent      int64     `json:"intent,omitzero" keep:"always" doc:"Of a call that had something done outside the kernel: the entry that was written before that began. The row itself is the end, with the call's outcome."`
 	Request     Value     `json:"request,omitzero" keep:"always" doc:"Data of the message without its secrets, where it was asked for."`
 }
