@@ -2,6 +2,7 @@ package actors
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -120,4 +121,19 @@ func stepCall(ids *ids, cause *kernel.Call, step schema.Request, row *schema.Sys
 			},
 		},
 	}
+}
+
+// ids makes ids for the kernel's own messages. It is safe for concurrent use.
+type ids struct {
+	mu      sync.Mutex
+	stamper *schema.Stamper
+}
+
+func (i *ids) next() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stamper == nil {
+		i.stamper = schema.NewStamper()
+	}
+	return i.stamper.NewID()
 }

@@ -68,10 +68,6 @@ var (
 	})
 )
 
-func ipcRows() []*Syscall {
-	return []*Syscall{SyscallSendMsg.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall, IPCClose.Syscall, IPCAddress.Syscall, IPCDeliver.Syscall, IPCReturn.Syscall}
-}
-
 // SendMsgInput is the data of Syscall.SendMsg.
 type SendMsgInput struct {
 	Target

@@ -110,7 +110,3 @@ var (
 		Description: "Lists keys in ascending order, a page at a time.",
 	})
 )
-
-func memoryRows() []*Syscall {
-	return []*Syscall{MemoryGet.Syscall, MemorySet.Syscall, MemoryCompareAndSet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall}
-}

@@ -104,7 +104,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	if err := d.story(s); err != nil {
 		return err
 	}
-	proof, err := invokeAs[schema.AuditVerifyOutput](ctx, c, "Audit.Verify", &schema.AuditVerifyInput{})
+	proof, err := invokeAs(ctx, c, schema.AuditVerify, &schema.AuditVerifyInput{})
 	if err != nil {
 		return err
 	}

@@ -100,11 +100,11 @@ func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error
 	if j.input.Capabilities, err = j.grant(patient, c); err != nil {
 		return 0, err
 	}
-	out, err := invokeAs[schema.SpawnOutput](patient, c, "Syscall.Spawn", &j.input)
+	out, err := invokeAs(patient, c, schema.SyscallSpawn, &j.input)
 	for n := 2; j.unnamed && taken(err) && n <= mostAlike; n++ {
 		input := j.input
 		input.ChildAgentID = fmt.Sprintf("%s-%d", input.ChildAgentID, n)
-		out, err = invokeAs[schema.SpawnOutput](patient, c, "Syscall.Spawn", &input)
+		out, err = invokeAs(patient, c, schema.SyscallSpawn, &input)
 	}
 	return out.ChildPID, err
 }

@@ -33,11 +33,11 @@ type screen struct {
 func (s *screen) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
 	defer cancel()
-	clock, err := invokeAs[schema.ClockOutput](ctx, s.client, "Clock.Get", &schema.ClockGetInput{})
+	clock, err := invokeAs(ctx, s.client, schema.ClockGet, &schema.ClockGetInput{})
 	if err != nil {
 		return err
 	}
-	if s.metrics, err = invokeAs[schema.AuditMetricsOutput](ctx, s.client, "Audit.Metrics", &schema.AuditMetricsInput{}); err != nil {
+	if s.metrics, err = invokeAs(ctx, s.client, schema.AuditMetrics, &schema.AuditMetricsInput{}); err != nil {
 		return err
 	}
 	processes, err := listProcesses(ctx, s.client, nil)

@@ -73,7 +73,7 @@ func TestMissIsOneEntry(t *testing.T) {
 		t.Fatalf("%d entries: %+v", len(list), list)
 	}
 	for _, e := range list {
-		if e.err == nil || e.err.Code() != 403 || !strings.Contains(e.err.Message, `"pwos cap grant 7 --add Http.Fetch --host `) {
+		if e.err == nil || e.err.Code() != 403 || !strings.Contains(e.err.Text(), `"pwos cap grant 7 --add Http.Fetch --host `) {
 			t.Errorf("entry %+v", e)
 		}
 	}

@@ -99,7 +99,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 		in.Path = "*"
 	}
 	answered, complete := false, true
-	_, err := a.Journal(r.Context(), a.pid, "Net.Request", in, func(ctx context.Context) ([]byte, error) {
+	_, err := a.Journal(r.Context(), a.pid, schema.NetRequest.With(in), func(ctx context.Context) ([]byte, error) {
 		g, ctx, done := a.guard(ctx, func() bool { return a.current().admitsUpstream(u.Name) })
 		defer done()
 		secret, err := u.Secret(ctx)
