@@ -120,23 +120,6 @@ type BroadcastOutput struct {
 	MailboxFull []int64 `json:"mailbox_full" keep:"always" doc:"Processes whose mailbox had no room, ascending."`
 }
 
-// AppendJSON appends the answer, which may name every process.
-func (o BroadcastOutput) AppendJSON(dst []byte) []byte {
-	dst = appendNumbers(append(dst, `{"delivered":`...), o.Delivered)
-	return append(appendNumbers(append(dst, `,"mailbox_full":`...), o.MailboxFull), '}')
-}
-
-func appendNumbers(dst []byte, list []int64) []byte {
-	dst = append(dst, '[')
-	for i, n := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendInt(dst, n, 10)
-	}
-	return append(dst, ']')
-}
-
 // MaxReceive is how many messages one Ipc.Receive takes at most.
 const MaxReceive = 1000
 
