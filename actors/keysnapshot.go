@@ -98,9 +98,9 @@ func (k *Keys) Restore(chunk []byte) error {
 		return errKeyChunk
 	}
 	key := string(chunk[size : size+int(length)])
-	outcome, fault := schema.DecodeOutcome(slices.Clone(chunk[size+int(length):]))
-	if fault != nil {
-		return fmt.Errorf("%w: %w", errKeyChunk, fault)
+	outcome, err := schema.DecodeOutcome(slices.Clone(chunk[size+int(length):]))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errKeyChunk, err)
 	}
 	known.data, known.err = outcome.Data, outcome.Err
 	k.mu.Lock()

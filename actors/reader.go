@@ -117,8 +117,8 @@ func (r *reader) call(line []byte, tooLong bool) (call kernel.Call, answer bool)
 		return call, true
 	}
 	call.Message, call.Err = schema.Decode(r.keep(line), r.link.Dialect())
-	if fault := call.Message.Shorten(r.link.LineLimit()); fault != nil {
-		call.Err = fault
+	if err := call.Message.Shorten(r.link.LineLimit()); err != nil {
+		call.Err = err
 	}
 	switch {
 	case call.Err != nil:

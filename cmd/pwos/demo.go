@@ -113,7 +113,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	}
 	d.verified(&proof)
 	reason := "the demo is over"
-	if _, err := invoke(ctx, c, "Syscall.Terminate", &schema.TerminateInput{TargetPID: clerk.pid, Reason: &reason}); err != nil {
+	if _, err := invoke(ctx, c, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: clerk.pid, Reason: &reason}); err != nil {
 		return err
 	}
 	if _, err := c.Shutdown(ctx); err != nil {

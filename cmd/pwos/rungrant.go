@@ -85,7 +85,7 @@ const defaultQuota = 200.0
 
 // resources returns the capacity of each resource that there is.
 func resources(ctx context.Context, c *client.Client) (map[string]float64, error) {
-	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/cmdline"})
+	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
 		return nil, err
 	}

@@ -192,7 +192,7 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
 	defer cancel()
 	reason := "the pwos run in whose foreground it was has ended"
-	_, err := invoke(ctx, w.client, "Syscall.Terminate", &schema.TerminateInput{TargetPID: w.pid, Reason: &reason})
+	_, err := invoke(ctx, w.client, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: w.pid, Reason: &reason})
 	for over := false; err == nil && !over; {
 		var d schema.Descriptor
 		if d, err = describe(ctx, w.client, w.pid); err == nil {

@@ -121,10 +121,10 @@ func (s *screen) act(ctx context.Context, what key) error {
 			return err
 		}
 		reason := "killed from top"
-		_, err = invoke(ctx, s.client, "Syscall.Terminate", &schema.TerminateInput{TargetPID: pid, Reason: &reason})
+		_, err = invoke(ctx, s.client, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: pid, Reason: &reason})
 	} else {
 		did = "took the grant away from"
-		_, err = invoke(ctx, s.client, "Capability.Revoke", &schema.RevokeInput{PID: pid})
+		_, err = invoke(ctx, s.client, schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
 	}
 	if client.Answered(err) != nil {
 		s.said, s.saidLoud = escaped(err.Error()), true

@@ -75,8 +75,8 @@ func credentialHeaders() []string {
 // refused says why a request is refused, "" where it is not.
 func (u *Upstream) refused(r *http.Request) string {
 	path := r.URL.EscapedPath()
-	if fault := schema.PathFault(path); fault != "" {
-		return "its path " + fault
+	if problem := schema.PathFault(path); problem != "" {
+		return "its path " + problem
 	}
 	base := strings.TrimSuffix(u.URL.EscapedPath(), "/")
 	switch {
