@@ -1,4 +1,4 @@
-// Package actors is the concurrency of the kernel: which goroutine runs what, and in which order.
+// Package actors is the concurrency of the kernel: which goroutine runs what, in which order.
 //
 // Nothing here knows what a syscall means. The reader of a connection decodes a frame, and the connection's actor sends it to the
 // actor of its domain. There it passes the gate (kernel.Gate), and the handler of its row decides and applies it. The domain's

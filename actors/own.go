@@ -116,7 +116,7 @@ type ownAnswer struct {
 	err  error
 }
 
-// Receive takes the answer, or the death of an actor that owes it.
+// Receive takes the answer, or the death of an actor that was to send it.
 func (o *ownCall) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -162,7 +162,7 @@ func (k *Kernel) Tick() int64 { return k.clock.now() }
 type ownRun struct {
 	run  kernel.Runner
 	mu   sync.Mutex
-	over bool // nobody waits any more: it must not begin
+	over bool // the call was answered: it must not begin
 	busy bool
 	done chan struct{}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// step is a command of the kernel's own. Nobody is answered; what else it is for says who is told.
+// step is a command of the kernel's own. It has no caller; its other fields say which actor is told.
 type step struct {
 	batch
 	saga *saga      // the call that it is a step of
@@ -51,7 +51,7 @@ func (s *step) ready(ctx actor.Context, d *domain) bool {
 	return true
 }
 
-// admit passes the gate by: a step is the kernel's own, and nobody's.
+// admit asks no gate: a step is the kernel's own.
 func (s *step) admit(d *domain, call *kernel.Call) kernel.Verdict {
 	call.Tick = d.kernel.clock.now()
 	return kernel.Verdict{}
