@@ -2,6 +2,8 @@ package actors
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -185,4 +187,55 @@ func (d *domain) snapshot(ctx actor.Context, epoch uint64) {
 		return // the state is being made anew, and the round is given up
 	}
 	ctx.Send(d.kernel.audit, snapshotOf{d.name, epoch, d.state.Snapshot()})
+}
+
+// appendText appends a text as [chunkReader] reads it.
+func appendText(chunk []byte, text string) []byte {
+	return append(binary.AppendUvarint(chunk, uint64(len(text))), text...)
+}
+
+// chunkReader reads a chunk from its beginning. After the first error it is bad, and returns zero values.
+type chunkReader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *chunkReader) text() string {
+	length := r.unsigned()
+	if r.bad || length > uint64(len(r.rest)) {
+		r.bad = true
+		return ""
+	}
+	text := string(r.rest[:length])
+	r.rest = r.rest[length:]
+	return text
+}
+
+func (r *chunkReader) number() int64 {
+	n, size := binary.Varint(r.rest)
+	if r.bad || size <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *chunkReader) unsigned() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if r.bad || size <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *chunkReader) digest() (sum [sha256.Size]byte) {
+	if r.bad || len(r.rest) < len(sum) {
+		r.bad = true
+		return sum
+	}
+	r.rest = r.rest[copy(sum[:], r.rest):]
+	return sum
 }
