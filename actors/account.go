@@ -138,7 +138,7 @@ func (d *drawing) take(size int, over func() bool) bool {
 	a := d.account
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.waiters.Add(1) // before it looks again: who gives back looks here after
+	a.waiters.Add(1) // before it looks again: whatever gives back looks here after
 	defer a.waiters.Add(-1)
 	for !over() {
 		if d.tryTake(size) {
@@ -207,7 +207,7 @@ func (d *drawing) wake() {
 	}
 }
 
-// wake has those look again who wait in take.
+// wake has the callers that wait in take look again.
 func (a *account) wake() {
 	if a.waiters.Load() == 0 {
 		return

@@ -74,7 +74,7 @@ type (
 		tick int64
 		err  *fault.Fault
 	}
-	dismissed struct{} // nobody will tell it anything more
+	dismissed struct{} // no more messages will come
 	deafened  struct{} // nothing can be journaled any more
 	awake     struct{} // the timer
 )

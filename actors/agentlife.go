@@ -201,7 +201,7 @@ func (a *agent) leave(ctx actor.Context) {
 	a.finish(ctx)
 }
 
-// finish ends the actor once nobody will tell it anything any more.
+// finish ends the actor once no more messages will come.
 func (a *agent) finish(ctx actor.Context) {
 	if a.dismissed && (a.run == nil || !a.run.serving) {
 		ctx.Stop(ctx.Self())

@@ -120,7 +120,7 @@ func (m *agents) begin(ctx actor.Context, e *effects) {
 		}
 		for _, pid := range one.effect.Stop {
 			if m.alive[pid] != nil && !m.gone[pid] {
-				if pid != one.cause.Caller.PID { // who ends itself is told while it is there
+				if pid != one.cause.Caller.PID { // a process that ends itself is answered while it still runs
 					wait.left++
 					m.going[pid] = append(m.going[pid], wait)
 				}
@@ -159,7 +159,7 @@ func (m *agents) programGone(ctx actor.Context, pid int64) {
 	m.answerStop(ctx, pid)
 }
 
-// answerStop answers who waited for the program to be gone.
+// answerStop answers the calls that waited for the end of the program.
 func (m *agents) answerStop(ctx actor.Context, pid int64) {
 	for _, wait := range m.going[pid] {
 		m.settle(ctx, wait)
@@ -174,7 +174,7 @@ func (m *agents) settle(ctx actor.Context, wait *pending) {
 	}
 }
 
-// forgetEvery is how many agents end between two looks for folders that nobody remembers.
+// forgetEvery is how many agents end between two looks for folders of forgotten agents.
 const forgetEvery = 256
 
 // died notes the end of an agent's actor, or of one without which nothing can be journaled.
@@ -201,7 +201,7 @@ func (m *agents) died(ctx actor.Context, who *actor.PID) {
 	m.tell(ctx, deafened{})
 }
 
-// panicked lets nobody wait for an agent whose actor has failed, and ends its process.
+// panicked answers what waits for an agent whose actor has failed, and ends its process.
 func (m *agents) panicked(ctx actor.Context, pid int64) {
 	m.answerStart(ctx, pid)
 	m.programGone(ctx, pid)

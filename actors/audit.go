@@ -102,7 +102,7 @@ func (a *audit) receive(ctx actor.Context) {
 		a.shown[m.domain] = m.count
 		a.release(ctx)
 		if m.domain == schema.Capability || m.domain == schema.Process {
-			a.notify(ctx) // who asks may have lost the right to
+			a.notify(ctx) // the asker may have lost its right
 		}
 	case rebuilt:
 		if m.epoch == a.epoch {
@@ -269,7 +269,7 @@ func (a *audit) release(ctx actor.Context) {
 	}
 }
 
-// durable takes the report of a sync. After a failed one nobody knows what is on disk: the kernel stops.
+// durable takes the report of a sync. After a failed one it is unknown what is on disk: the kernel stops.
 func (a *audit) durable(ctx actor.Context, m durable) {
 	a.syncing = false
 	a.synced = max(a.synced, m.through)

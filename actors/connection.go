@@ -29,7 +29,7 @@ type connection struct {
 	endings     map[endingKey]ending
 	ended       bool            // the reader has sent its last batch
 	gone        bool            // nobody waits for answers
-	waits       context.Context // of who waits for the answer to a call that takes long; nil: none was made yet
+	waits       context.Context // of the answer to a call that takes long; nil: none was made yet
 	giveUp      context.CancelCauseFunc
 	done        chan<- struct{} // closed when the actor has stopped
 }
@@ -99,13 +99,13 @@ func (c *connection) Receive(ctx actor.Context) {
 	}
 }
 
-// finish ends a connection to which no answer is owed. It stays until gone has come, which is sent whatever it does itself.
+// finish ends a connection that has no call in flight. It stays until gone has come, which is sent whatever it does itself.
 func (c *connection) finish(ctx actor.Context) {
 	if c.gone {
 		ctx.Stop(ctx.Self())
 		return
 	}
-	c.link.Interrupt() // so that who waits for the peer to hang up sends it
+	c.link.Interrupt() // so that the goroutine that waits for the peer's end sends it
 }
 
 // dispatch sends on what may be sent without running frames out of order.
@@ -198,7 +198,7 @@ func (c *connection) hungUp() {
 	}
 }
 
-// watch has the named domain and the audit log, who both owe an answer, tell when they die.
+// watch has the named domain and the audit log report when they die: an answer is expected of both.
 func (c *connection) watch(ctx actor.Context, domain schema.Domain) {
 	for _, name := range []schema.Domain{domain, record} {
 		if !c.watched[name] {
@@ -208,11 +208,11 @@ func (c *connection) watch(ctx actor.Context, domain schema.Domain) {
 	}
 }
 
-// domainDied answers what a dead domain still owed, so that no client waits for ever.
+// domainDied answers the calls that a dead domain had not answered.
 func (c *connection) domainDied(pid *actor.PID) {
 	for name := range c.watched {
 		if c.kernel.domains[name] == pid {
-			delete(c.watched, name) // who calls it again watches it again, and is told at once
+			delete(c.watched, name) // a later call watches it again, and is told at once
 		}
 	}
 	c.lost(pid)
@@ -244,7 +244,7 @@ func errInterrupted(typ string) *fault.Fault {
 	return fault.KernelInterrupted.New("the kernel failed while %s was under way: it may or may not have happened", typ)
 }
 
-// stopped lets go of everybody who waits for this connection, or would remember it.
+// stopped releases everything that refers to this connection.
 func (c *connection) stopped(ctx actor.Context) {
 	c.hungUp()
 	if len(c.outstanding) > 0 { // the connection failed, and nobody waits any more

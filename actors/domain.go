@@ -15,7 +15,7 @@ import (
 
 // domain is the actor that owns a state machine: it alone calls Decide and Apply, one call at a time, in the order of its
 // mailbox. A call that needs other domains' doing has its steps done first, one after the other, and holds up the calls
-// behind it meanwhile; a call that waits holds up nobody.
+// behind it meanwhile; a parked call delays no other.
 type domain struct {
 	kernel *Kernel
 	name   schema.Domain

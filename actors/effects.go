@@ -22,7 +22,7 @@ const (
 // errEnding is why effects are cancelled when the kernel ends.
 var errEnding = fault.KernelStopping.New("the kernel is shutting down")
 
-// errHungUp is why one is cancelled when nobody waits for its answer any more.
+// errHungUp is why one is cancelled when its connection has closed.
 var errHungUp = fault.CallCancelled.New("its connection is closed")
 
 // runs are the effects that are done outside the kernel. Each has a goroutine, which ends in a command to the domain of its

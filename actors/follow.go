@@ -172,7 +172,7 @@ func (c *connection) unfollow(ctx actor.Context) {
 	}
 }
 
-// lost forgets the subscriptions whose question a dead domain, or the audit log, still owed an answer.
+// lost forgets the subscriptions whose question a dead domain, or the audit log, has not answered.
 func (c *connection) lost(pid *actor.PID) {
 	c.following = slices.DeleteFunc(c.following, func(s *subscription) bool {
 		return s.underway && (c.kernel.domains[s.call.Syscall.Domain] == pid || c.kernel.audit == pid)

@@ -89,7 +89,7 @@ func (k *Keys) reopen(first *kernel.Call, in *schema.EffectEnd) {
 	k.conclude(callerKey{first.PID, first.Message.Meta.IdempotencyKey}, nil, unknown(first.Message.Type), uint64(in.Intent))
 }
 
-// presume gives the key of an intent of the kernel's last life its outcome before that is journaled: who asks meanwhile is
+// presume gives the key of an intent of the kernel's last life its outcome before that is journaled: a caller that asks meanwhile is
 // told the same.
 func (k *Keys) presume(i *intent) {
 	k.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -228,7 +230,7 @@ func (k *Kernel) Recover(steps []schema.Request) {
 	}
 }
 
-// Rehost goes on with the programs of the kernel's last life: it notes the ends that nobody saw, and starts again what is to
+// Rehost goes on with the programs of the kernel's last life: it notes the ends that no kernel saw, and starts again what is to
 // be started again. It comes after Recover.
 func (k *Kernel) Rehost(programs []process.Hosted) {
 	for _, p := range programs {
@@ -253,7 +255,7 @@ func (k *Kernel) StopPrograms(ctx context.Context) {
 // Stopping is closed when the kernel is to end: somebody asked for it, or a domain failed.
 func (k *Kernel) Stopping() <-chan struct{} { return k.stopping }
 
-// requestShutdown asks for an orderly end; err says why where nobody asked for it.
+// requestShutdown asks for an orderly end; err is the reason where no caller asked for it.
 func (k *Kernel) requestShutdown(err error) {
 	if err != nil {
 		k.failure.CompareAndSwap(nil, &err)
@@ -316,4 +318,20 @@ func (k *Kernel) poison(pid *actor.PID) error {
 		return fmt.Errorf("stop %s: %w", pid.Id, err)
 	}
 	return nil
+}
+
+// supervisor decides what becomes of an actor that panicked. A connection is stopped alone. A
+// domain's panic comes from Apply, which leaves a state that cannot be trusted: the kernel ends, and its next start
+// makes the state anew.
+type supervisor struct{ kernel *Kernel }
+
+var _ actor.SupervisorStrategy = (*supervisor)(nil)
+
+// HandleFailure is called by the library while the panic still unwinds, so the stack shows where it happened.
+func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+	s.kernel.log.Error("actor panicked", "actor", child.Id, "panic", reason, "stack", string(debug.Stack()))
+	sup.StopChildren(child)
+	if strings.HasPrefix(child.Id, "domain/") {
+		s.kernel.requestShutdown(fmt.Errorf("run %s: panic: %v", child.Id, reason))
+	}
 }

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -41,8 +40,7 @@ func (k *Keys) snapshot(through uint64) func(write func(chunk []byte) error) err
 			chunk = binary.AppendVarint(chunk, r.time)
 			chunk = binary.AppendUvarint(chunk, r.seq)
 			chunk = append(chunk, r.body[:]...)
-			chunk = binary.AppendUvarint(chunk, uint64(len(r.key)))
-			chunk = append(chunk, r.key...)
+			chunk = appendText(chunk, r.key)
 			chunk = schema.AppendOutcome(chunk, schema.KindCommand, &schema.Outcome{Data: r.data, Err: r.err})
 			if err := write(chunk); err != nil {
 				return fmt.Errorf("snapshot keys: %w", err)
@@ -75,36 +73,68 @@ func (k *Keys) Restore(chunk []byte) error {
 	if len(chunk) > 0 && chunk[0] == intentChunk {
 		return k.restoreIntent(chunk[1:])
 	}
-	var numbers [3]int64
-	for i := range numbers {
-		n, size := binary.Varint(chunk)
-		if i == 2 {
-			var u uint64
-			u, size = binary.Uvarint(chunk)
-			n = int64(u)
-		}
-		if size <= 0 {
-			return errKeyChunk
-		}
-		numbers[i], chunk = n, chunk[size:]
-	}
-	known := &keyed{time: numbers[1], done: true, seq: uint64(numbers[2])}
-	if len(chunk) < sha256.Size {
+	r := chunkReader{rest: chunk}
+	pid := r.number()
+	known := &keyed{time: r.number(), done: true, seq: r.unsigned(), body: r.digest()}
+	key := r.text()
+	if r.bad {
 		return errKeyChunk
 	}
-	chunk = chunk[copy(known.body[:], chunk):]
-	length, size := binary.Uvarint(chunk)
-	if size <= 0 || length > uint64(len(chunk)-size) {
-		return errKeyChunk
-	}
-	key := string(chunk[size : size+int(length)])
-	outcome, fault := schema.DecodeOutcome(slices.Clone(chunk[size+int(length):]))
-	if fault != nil {
-		return fmt.Errorf("%w: %w", errKeyChunk, fault)
+	outcome, err := schema.DecodeOutcome(slices.Clone(r.rest))
+	if err != nil {
+		return fmt.Errorf("%w: %w", errKeyChunk, err)
 	}
 	known.data, known.err = outcome.Data, outcome.Err
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.put(callerKey{numbers[0], key}, known)
+	k.put(callerKey{pid, key}, known)
+	return nil
+}
+
+// intentChunk begins the chunk of an intent. That of a key begins with a PID, which is even in the form in which it is
+// written.
+const intentChunk = 1
+
+// openChunks writes the intents without an outcome, a chunk each, in their order, with what is known of their keys. k is
+// locked. It is called where the journal has no entry that k does not know of.
+func (k *Keys) openChunks() (chunks [][]byte) {
+	for _, i := range k.sorted() {
+		chunk := binary.AppendUvarint([]byte{intentChunk}, i.seq)
+		chunk = binary.AppendVarint(chunk, i.pid)
+		var claimed keyed
+		if known := k.known[callerKey{i.pid, i.key}]; known != nil && i.key != "" {
+			claimed = *known
+		}
+		chunk = binary.AppendVarint(chunk, claimed.time)
+		chunk = append(chunk, claimed.body[:]...)
+		for _, text := range []string{i.typ, i.origin, i.id, i.correlation, i.causation, i.key} {
+			chunk = appendText(chunk, text)
+		}
+		chunks = append(chunks, chunk)
+	}
+	return chunks
+}
+
+// restoreIntent reads what openChunks wrote.
+func (k *Keys) restoreIntent(chunk []byte) error {
+	r := chunkReader{rest: chunk}
+	i := &intent{seq: r.unsigned(), pid: r.number()}
+	claimed := &keyed{time: r.number(), body: r.digest()}
+	for _, to := range []*string{&i.typ, &i.origin, &i.id, &i.correlation, &i.causation, &i.key} {
+		*to = r.text()
+	}
+	if r.bad {
+		return errKeyChunk
+	}
+	if row, ok := schema.Lookup(i.typ); !ok || row.Outcome == "" {
+		return errKeyChunk
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.intents[i.seq] = i
+	if i.key != "" {
+		claimed.seq = i.seq
+		k.put(callerKey{i.pid, i.key}, claimed)
+	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (c *credits) grow(size int) bool {
 	return !c.closed
 }
 
-// over reports whether nobody waits for credits any more.
+// over reports whether the wait for credits has ended.
 func (c *credits) over() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

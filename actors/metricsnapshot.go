@@ -65,10 +65,6 @@ func (t *typeCounts) appendChunk(chunk []byte) []byte {
 	return chunk
 }
 
-func appendText(chunk []byte, text string) []byte {
-	return append(binary.AppendUvarint(chunk, uint64(len(text))), text...)
-}
-
 // Restore implements Part.
 func (m *Metrics) Restore(chunk []byte) error {
 	if len(chunk) == 0 || chunk[0] > chunkOfOrigin {
@@ -104,31 +100,4 @@ func (m *Metrics) Restore(chunk []byte) error {
 	}
 	m.each[origin][typ] = t
 	return nil
-}
-
-// chunkReader reads a chunk from its beginning. After the first fault it is bad, and reads nothing.
-type chunkReader struct {
-	rest []byte
-	bad  bool
-}
-
-func (r *chunkReader) text() string {
-	length, size := binary.Uvarint(r.rest)
-	if r.bad || size <= 0 || length > uint64(len(r.rest)-size) {
-		r.bad = true
-		return ""
-	}
-	text := string(r.rest[size : size+int(length)])
-	r.rest = r.rest[size+int(length):]
-	return text
-}
-
-func (r *chunkReader) number() int64 {
-	n, size := binary.Varint(r.rest)
-	if r.bad || size <= 0 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[size:]
-	return n
 }

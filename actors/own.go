@@ -41,36 +41,33 @@ func (k *Kernel) noteOf(pid int64, step schema.Request) {
 // Do makes one call as the operator, whose stored things are those of origin (empty: the kernel's own), and waits for
 // its answer as any client does: a command's effect is on disk by then, and others see it. It returns the reply's data, which
 // must not be changed, or the *fault.Fault that a client would get.
-func (k *Kernel) Do(origin, typ string, input any) ([]byte, error) {
-	return k.DoUntil(context.Background(), origin, typ, input)
+func (k *Kernel) Do(origin string, request schema.Request) ([]byte, error) {
+	return k.DoUntil(context.Background(), origin, request)
 }
 
 // DoUntil is Do for a caller that hangs up when ctx ends: a call that still waits then is answered with an error.
-func (k *Kernel) DoUntil(ctx context.Context, origin, typ string, input any) ([]byte, error) {
+func (k *Kernel) DoUntil(ctx context.Context, origin string, request schema.Request) ([]byte, error) {
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
-	return k.ask(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, typ, input, nil)
+	return k.ask(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, request, nil)
 }
 
 // Act makes a call of the kernel's own in the name of pid, and has run do its effect once the intent is on disk. The effect
 // does not count among pid's effects: the caller of Act bounds how many there are. When ctx ends, so does that of run. Act
 // returns what the call was answered, after run has returned.
-func (k *Kernel) Act(ctx context.Context, pid int64, typ string, input any, run kernel.Runner) ([]byte, error) {
+func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run kernel.Runner) ([]byte, error) {
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
 	own := &ownRun{run: run, done: make(chan struct{})}
 	defer own.wait()
-	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true}, typ, input, own)
+	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true}, request, own)
 }
 
-// ask makes one call and waits for its answer. The call is a value: its data alone is encoded, once, because the journal keeps
-// it; to decode that again is the check that a start can.
-func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, typ string, input any, run *ownRun) ([]byte, error) {
-	row, ok := schema.Lookup(typ)
-	if !ok {
-		return nil, fmt.Errorf("make call: no syscall is named %s", typ)
-	}
-	data, err := schema.Marshal(input)
+// ask makes one call and waits for its answer. The data is encoded because the journal keeps it, and decoded again as a start
+// will decode it.
+func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, request schema.Request, run *ownRun) ([]byte, error) {
+	row := request.Row
+	data, err := schema.Marshal(request.Input)
 	if err != nil {
-		return nil, fmt.Errorf("make call: %w", err)
+		return nil, fmt.Errorf("call %s: %w", row.Type, err)
 	}
 	call := kernel.Call{Caller: caller, Message: schema.Message{
 		Kind: row.Kind, Type: row.Type, Data: data,
@@ -119,7 +116,7 @@ type ownAnswer struct {
 	err  error
 }
 
-// Receive takes the answer, or the death of an actor that owes it.
+// Receive takes the answer, or the death of an actor that was to send it.
 func (o *ownCall) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -165,7 +162,7 @@ func (k *Kernel) Tick() int64 { return k.clock.now() }
 type ownRun struct {
 	run  kernel.Runner
 	mu   sync.Mutex
-	over bool // nobody waits any more: it must not begin
+	over bool // the call was answered: it must not begin
 	busy bool
 	done chan struct{}
 }

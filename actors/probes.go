@@ -11,7 +11,7 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// probes spaces the tries of all who have something to write that nobody waits for. Each that fails has every state made
+// probes spaces the retries of all writes that no client waits for. Each that fails has every state made
 // anew, so their number must not grow with that of the tryers.
 type probes struct {
 	mu    sync.Mutex

@@ -93,9 +93,9 @@ func (r *reader) send() {
 	r.root.Send(r.self, full)
 }
 
-// sendLast is send for who has nothing else to do until more is received. Where a command waits for the disk, so does its client:
+// sendLast is send for a reader that has nothing else to do until more is received. Where a command waits for the disk, so does its client:
 // the reader offers itself to sync, so that no other goroutine has to be woken. One with queries alone goes back to its
-// client, who is answered sooner.
+// client, which is answered sooner.
 func (r *reader) sendLast() {
 	if r.kernel.lends && r.batch.commands() {
 		r.batch.lend = r.kernel.committer.Lend()
@@ -117,8 +117,8 @@ func (r *reader) call(line []byte, tooLong bool) (call kernel.Call, answer bool)
 		return call, true
 	}
 	call.Message, call.Err = schema.Decode(r.keep(line), r.link.Dialect())
-	if fault := call.Message.Shorten(r.link.LineLimit()); fault != nil {
-		call.Err = fault
+	if err := call.Message.Shorten(r.link.LineLimit()); err != nil {
+		call.Err = err
 	}
 	switch {
 	case call.Err != nil:

@@ -28,7 +28,7 @@ type reading struct {
 // LogValue names the call without its data.
 func (r reading) LogValue() slog.Value { return r.batch.LogValue() }
 
-// read computes the outcome of b until nobody waits for it any more.
+// read computes the outcome of b on a goroutine. It is cancelled when the call's connection closes.
 func (d *domain) read(b *batch, read func(context.Context) (kernel.Result, error), begun time.Time) {
 	self, root := d.kernel.domains[d.name], d.kernel.root
 	r := reading{batch: b, begun: begun, epoch: d.epoch, news: d.news}

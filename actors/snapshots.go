@@ -2,9 +2,14 @@ package actors
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
@@ -75,3 +80,162 @@ func (s *Snapshots) save(name schema.Domain, at journal.Head, tick int64, write 
 }
 
 func (s *Snapshots) name(part schema.Domain) string { return s.Form + "/" + string(part) }
+
+// snapshotRest bounds what snapshots cost: so many times as long as a round took passes until the next.
+const snapshotRest = 30
+
+// takeSnapshot asks a domain for its state.
+type takeSnapshot struct{ epoch uint64 }
+
+// snapshotOf is that state. What the domain had applied stands in the journal by the time the audit log handles it, and
+// nothing that it applies later does.
+type snapshotOf struct {
+	domain schema.Domain
+	epoch  uint64
+	write  func(func([]byte) error) error
+}
+
+// snapshotsSaved ends a round.
+type snapshotsSaved struct{ rest time.Duration }
+
+// snapshotting is the audit log's part in it: a round at a time.
+type snapshotting struct {
+	store   *Snapshots
+	begun   uint64    // the entry that the saved states are of
+	every   uint64    // entries between two rounds: what a start after a crash has to replay
+	due     uint64    // the entry from which on a round may begin
+	resting time.Time // and not before
+	running bool
+	round   []savedPart
+	missing int // domains that have yet to answer
+}
+
+type savedPart struct {
+	snapshotOf
+	at   journal.Head
+	tick int64
+}
+
+// begin starts a round where one is due.
+func (a *audit) beginSnapshots(ctx actor.Context) {
+	s := &a.snapshots
+	if s.store == nil || s.running || a.journal.Head().Seq < s.due || len(a.rebuilding) > 0 || time.Now().Before(s.resting) {
+		return
+	}
+	s.running, s.round, s.missing = true, nil, len(a.kernel.domains)-1
+	s.due = a.journal.Head().Seq + s.every
+	a.tell(ctx, takeSnapshot{a.epoch})
+}
+
+// takeSnapshotOf takes in what a domain answered.
+func (a *audit) addSnapshot(m snapshotOf) {
+	s := &a.snapshots
+	if m.epoch != a.epoch || s.missing == 0 {
+		return // of a round that was given up
+	}
+	s.round = append(s.round, savedPart{m, a.journal.Head(), a.tick})
+	if s.missing--; s.missing > 0 {
+		return
+	}
+	for _, part := range []snapshotOf{
+		{domain: MetricsPart, write: a.metrics.Snapshot()},
+		{domain: KeysPart, write: a.kernel.keys.snapshot(a.journal.Head().Seq)},
+	} {
+		s.round = append(s.round, savedPart{part, a.journal.Head(), a.tick})
+	}
+	a.kernel.committer.Request() // the last entries may be queries', for which nobody else asks
+}
+
+// saveSnapshots has a complete round saved once all that it is made of is on disk.
+func (a *audit) saveSnapshots(ctx actor.Context) {
+	s := &a.snapshots
+	if !s.running || s.missing > 0 || len(s.round) == 0 || s.round[len(s.round)-1].at.Seq > a.synced {
+		return
+	}
+	round := s.round
+	s.round = nil
+	self, root, log := ctx.Self(), a.kernel.root, a.log
+	a.kernel.asking.Go(func() {
+		begun := time.Now()
+		for _, part := range round {
+			if err := s.store.save(part.domain, part.at, part.tick, part.write); err != nil {
+				log.Warn("snapshots were not saved: the next start replays more of the journal", "error", err)
+				break
+			}
+		}
+		root.Send(self, snapshotsSaved{rest: snapshotRest * time.Since(begun)})
+	})
+}
+
+// dropSnapshots gives up a round whose entries were lost.
+func (a *audit) dropSnapshots() {
+	if s := &a.snapshots; len(s.round) > 0 || s.missing > 0 {
+		s.running, s.round, s.missing = false, nil, 0
+	}
+}
+
+// snapshotsSaved lets the next round begin.
+func (a *audit) snapshotsSaved(m snapshotsSaved) {
+	a.snapshots.running = false
+	a.snapshots.resting = time.Now().Add(m.rest)
+}
+
+// snapshot answers takeSnapshot.
+func (d *domain) snapshot(ctx actor.Context, epoch uint64) {
+	d.handOver(ctx)
+	if d.rebuilding.held || epoch != d.epoch {
+		return // the state is being made anew, and the round is given up
+	}
+	ctx.Send(d.kernel.audit, snapshotOf{d.name, epoch, d.state.Snapshot()})
+}
+
+// appendText appends a text as [chunkReader] reads it.
+func appendText(chunk []byte, text string) []byte {
+	return append(binary.AppendUvarint(chunk, uint64(len(text))), text...)
+}
+
+// chunkReader reads a chunk from its beginning. After the first error it is bad, and returns zero values.
+type chunkReader struct {
+	rest []byte
+	bad  bool
+}
+
+func (r *chunkReader) text() string {
+	length := r.unsigned()
+	if r.bad || length > uint64(len(r.rest)) {
+		r.bad = true
+		return ""
+	}
+	text := string(r.rest[:length])
+	r.rest = r.rest[length:]
+	return text
+}
+
+func (r *chunkReader) number() int64 {
+	n, size := binary.Varint(r.rest)
+	if r.bad || size <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *chunkReader) unsigned() uint64 {
+	n, size := binary.Uvarint(r.rest)
+	if r.bad || size <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.rest = r.rest[size:]
+	return n
+}
+
+func (r *chunkReader) digest() (sum [sha256.Size]byte) {
+	if r.bad || len(r.rest) < len(sum) {
+		r.bad = true
+		return sum
+	}
+	r.rest = r.rest[copy(sum[:], r.rest):]
+	return sum
+}

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// step is a command of the kernel's own. Nobody is answered; what else it is for says who is told.
+// step is a command of the kernel's own. It has no caller; its other fields say which actor is told.
 type step struct {
 	batch
 	saga *saga      // the call that it is a step of
@@ -50,7 +51,7 @@ func (s *step) ready(ctx actor.Context, d *domain) bool {
 	return true
 }
 
-// admit passes the gate by: a step is the kernel's own, and nobody's.
+// admit asks no gate: a step is the kernel's own.
 func (s *step) admit(d *domain, call *kernel.Call) kernel.Verdict {
 	call.Tick = d.kernel.clock.now()
 	return kernel.Verdict{}
@@ -120,4 +121,19 @@ func stepCall(ids *ids, cause *kernel.Call, step schema.Request, row *schema.Sys
 			},
 		},
 	}
+}
+
+// ids makes ids for the kernel's own messages. It is safe for concurrent use.
+type ids struct {
+	mu      sync.Mutex
+	stamper *schema.Stamper
+}
+
+func (i *ids) next() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stamper == nil {
+		i.stamper = schema.NewStamper()
+	}
+	return i.stamper.NewID()
 }

@@ -17,7 +17,7 @@ type turns struct {
 
 type lane struct {
 	slots chan struct{}
-	users int // who hold a slot or wait for one
+	users int // callers that hold a slot or wait for one
 }
 
 func newTurns(each, all int) turns {

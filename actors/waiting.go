@@ -22,7 +22,7 @@ type parked struct {
 // LogValue names the call without its data.
 func (p *parked) LogValue() slog.Value { return p.batch.LogValue() }
 
-// hangUp tells a domain that a connection's peer has gone: nobody waits there any more.
+// hangUp tells a domain that a connection's peer has hung up: its calls are given up.
 type hangUp struct{ conn string }
 
 // park keeps b until its call's PID is woken, or for the given time at most, counted from when it was first parked.
@@ -120,7 +120,7 @@ func (d *domain) hangUp(ctx actor.Context, conn string) {
 	}
 }
 
-// stopped ends all waiting: nobody is there any more to be answered.
+// stopped drops all parked calls: their connections have ended.
 func (d *domain) stopped(ctx actor.Context) {
 	for pid := range d.parked {
 		d.take(pid, func(*parked) bool { return true })

@@ -116,7 +116,7 @@ func (w *writer) resume(err error) {
 	w.credits.give(w.sent, w.sentIn, w.sentOut)
 }
 
-// fail notes an error of the link, and has the reader stop: nobody could be told what became of further frames.
+// fail notes an error of the link, and has the reader stop: further frames could not be answered.
 func (w *writer) fail(err error) {
 	if err != nil && w.err == nil {
 		w.err = err

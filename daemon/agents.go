@@ -75,7 +75,7 @@ func (a *agents) of(key *sshauth.AuthorizedKey) (pid int64, err error) {
 	if ok && !a.same(agent.pid, key) {
 		// Neither its name nor its origin can be changed. What it holds is not to be another agent's.
 		reason := "its key is another agent's now"
-		if _, err := a.kernel.Do("", "Syscall.Terminate", &schema.TerminateInput{TargetPID: agent.pid, Reason: &reason}); err != nil {
+		if _, err := a.kernel.Do("", schema.SyscallTerminate.With(&schema.TerminateInput{TargetPID: agent.pid, Reason: &reason})); err != nil {
 			return 0, fmt.Errorf("end agent of a key: %w", err)
 		}
 		ok = false
@@ -141,11 +141,11 @@ func (a *agents) check(key *sshauth.AuthorizedKey) *fault.Fault {
 // spawn makes the process of a key, as the operator.
 func (a *agents) spawn(key *sshauth.AuthorizedKey) (int64, error) {
 	intent := keyIntent + key.Key.Fingerprint()
-	data, err := a.kernel.Do(a.originOf(key), "Syscall.Spawn", &schema.SpawnInput{
+	data, err := a.kernel.Do(a.originOf(key), schema.SyscallSpawn.With(&schema.SpawnInput{
 		ChildAgentID: agentID(key),
 		Intent:       &intent,
 		Capabilities: &schema.SpawnCapability{AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas},
-	})
+	}))
 	if err != nil {
 		return 0, err
 	}
@@ -180,7 +180,7 @@ func (a *agents) renew(agent keyAgent, key *sshauth.AuthorizedKey) error {
 			return nil
 		}
 	}
-	_, err := a.kernel.Do("", "Capability.Grant", grant)
+	_, err := a.kernel.Do("", schema.CapabilityGrant.With(grant))
 	return err
 }
 

@@ -47,7 +47,7 @@ func Differs(machine, directory, oldMachine, oldDirectory string) string {
 }
 
 // Do makes a call as the operator.
-func (d *Daemon) Do(typ string, in any) ([]byte, error) { return d.kernel.Do("", typ, in) }
+func (d *Daemon) Do(request schema.Request) ([]byte, error) { return d.kernel.Do("", request) }
 
 // ServeNetwork serves an agent's sockets.
 func (d *Daemon) ServeNetwork(pid int64, s egress.Sockets) (stop func()) {

@@ -73,8 +73,8 @@ func newNetworks(cfg *config.Config, s *state, k *actors.Kernel, log *slog.Logge
 	n.server = egress.New(egress.Config{
 		Tokens: s.tokens, Tick: k.Tick, Dial: s.web.Dial, Upstreams: upstreams, Authority: authority, Log: log,
 		Limits: egress.Limits{Each: cfg.Net.Each, All: affordable(cfg.Net.All), Idle: time.Duration(cfg.Net.Idle)},
-		Journal: func(ctx context.Context, pid int64, typ string, input any, run func(context.Context) ([]byte, error)) ([]byte, error) {
-			return k.Act(ctx, pid, typ, input, func(ctx context.Context, _ *kernel.Job) ([]byte, error) { return run(ctx) })
+		Journal: func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
+			return k.Act(ctx, pid, request, func(ctx context.Context, _ *kernel.Job) ([]byte, error) { return run(ctx) })
 		},
 	})
 	return n, nil
@@ -122,7 +122,7 @@ func (n *networks) secret(ctx context.Context, upstream, key string) (string, er
 }
 
 func (n *networks) open(ctx context.Context, key string) (string, error) {
-	data, err := n.kernel.DoUntil(ctx, "", "Memory.Get", &schema.MemoryGetInput{Key: key})
+	data, err := n.kernel.DoUntil(ctx, "", schema.MemoryGet.With(&schema.MemoryGetInput{Key: key}))
 	if err != nil {
 		return "", err
 	}

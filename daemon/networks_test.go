@@ -81,7 +81,7 @@ func openNetwork(t *testing.T, change func(*config.Config), grant schema.SpawnCa
 	n.daemon = daemon.New(cfg, nil, slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	runThis(t, cfg, n.daemon)
 	t.Cleanup(func() { n.stop() }) // before the daemon's own
-	n.pid = int64(n.do("Syscall.Spawn", &schema.SpawnInput{ChildAgentID: "a", Capabilities: &grant})["child_pid"].(float64))
+	n.pid = int64(n.do(schema.SyscallSpawn.With(&schema.SpawnInput{ChildAgentID: "a", Capabilities: &grant}))["child_pid"].(float64))
 	if grant.HTTP != nil && slices.Contains(grant.HTTP.Hosts, insideOnly) {
 		n.stop = func() {}
 		return n
@@ -104,9 +104,9 @@ func listening(t *testing.T) net.Listener {
 }
 
 // do makes a call of the operator's.
-func (n *networked) do(typ string, in any) map[string]any {
+func (n *networked) do(request schema.Request) map[string]any {
 	n.t.Helper()
-	data, err := n.daemon.Do(typ, in)
+	data, err := n.daemon.Do(request)
 	must(n.t, err)
 	var out map[string]any
 	must(n.t, json.Unmarshal(data, &out))
@@ -116,7 +116,7 @@ func (n *networked) do(typ string, in any) map[string]any {
 // rows are the entries of the agent and those that end what it began, as Audit.Log has them.
 func (n *networked) rows() []schema.AuditEntry {
 	n.t.Helper()
-	data, err := n.daemon.Do("Audit.Log", &schema.AuditLogInput{Limit: new(int64(1000))})
+	data, err := n.daemon.Do(schema.AuditLog.With(&schema.AuditLogInput{Limit: new(int64(1000))}))
 	must(n.t, err)
 	var out schema.AuditLogOutput
 	must(n.t, json.Unmarshal(data, &out))
@@ -201,7 +201,7 @@ func TestNetworkIsJournaled(t *testing.T) {
 	if status != 403 || denied.Success || denied.PID != n.pid || !strings.Contains(string(denied.Error), advice) || !strings.Contains(text, advice) {
 		t.Errorf("%d %s, entry %+v", status, text, denied)
 	}
-	counted := n.do("Audit.Metrics", &schema.AuditMetricsInput{})["denied_by_code"].(map[string]any)
+	counted := n.do(schema.AuditMetrics.With(&schema.AuditMetricsInput{}))["denied_by_code"].(map[string]any)
 	if counted["Net.Connect"] != 1.0 {
 		t.Errorf("denials: %v", counted)
 	}
@@ -230,10 +230,10 @@ func TestNetworkAddresses(t *testing.T) {
 func TestNetworkIsRevoked(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(n *networked){
-		"revoke":    func(n *networked) { n.do("Capability.Revoke", &schema.RevokeInput{PID: n.pid}) },
-		"terminate": func(n *networked) { n.do("Syscall.Terminate", &schema.TerminateInput{TargetPID: n.pid}) },
+		"revoke":    func(n *networked) { n.do(schema.CapabilityRevoke.With(&schema.RevokeInput{PID: n.pid})) },
+		"terminate": func(n *networked) { n.do(schema.SyscallTerminate.With(&schema.TerminateInput{TargetPID: n.pid})) },
 		"grant": func(n *networked) {
-			n.do("Capability.Grant", &schema.GrantInput{PID: n.pid, AllowedSyscalls: []string{"Memory.*"}})
+			n.do(schema.CapabilityGrant.With(&schema.GrantInput{PID: n.pid, AllowedSyscalls: []string{"Memory.*"}}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -257,12 +257,13 @@ func TestNetworkIsRevoked(t *testing.T) {
 func TestNetworkCallsAreTheKernels(t *testing.T) {
 	t.Parallel()
 	n := openNetwork(t, nil, hosts("*"))
-	for typ, in := range map[string]any{
-		"Net.Connect": &schema.NetConnectInput{Host: "a.test", Port: 443},
-		"Net.Request": &schema.NetRequestInput{Upstream: "a", Method: "GET", Path: "/"},
-		"Net.Closed":  &schema.EffectEnd{Type: "Net.Connect", Outcome: schema.Value("null")},
+	for _, request := range []schema.Request{
+		schema.NetConnect.With(&schema.NetConnectInput{Host: "a.test", Port: 443}),
+		schema.NetRequest.With(&schema.NetRequestInput{Upstream: "a", Method: "GET", Path: "/"}),
+		schema.NetConnect.End.With(&schema.EffectEnd{Type: "Net.Connect", Outcome: schema.Value("null")}),
 	} {
-		if _, err := n.daemon.Do(typ, in); err == nil || !strings.Contains(err.Error(), "Unsupported type "+typ) {
+		typ := request.Row.Type
+		if _, err := n.daemon.Do(request); err == nil || !strings.Contains(err.Error(), "Unsupported type "+typ) {
 			t.Errorf("%s: %v", typ, err)
 		}
 	}
@@ -301,10 +302,10 @@ func TestNetworkUpstream(t *testing.T) {
 		t.Errorf("without a credential: %q", answer)
 	}
 	aad := "vault/openai"
-	sealed := n.do("Crypto.Seal", &schema.SealInput{Plaintext: secret + "\n", AAD: &aad})["value"].(string)
+	sealed := n.do(schema.CryptoSeal.With(&schema.SealInput{Plaintext: secret + "\n", AAD: &aad}))["value"].(string)
 	value, err := json.Marshal(sealed)
 	must(t, err)
-	n.do("Memory.Set", &schema.MemorySetInput{Key: "vault/openai", Value: value})
+	n.do(schema.MemorySet.With(&schema.MemorySetInput{Key: "vault/openai", Value: value}))
 	answer := ask()
 	if !strings.HasPrefix(answer, "HTTP/1.1 200 ") || strings.Contains(answer, secret) {
 		t.Errorf("answered %q", answer)
@@ -356,7 +357,7 @@ func TestNetworkBundle(t *testing.T) {
 			t.Errorf("%s is %q", name, env[name])
 		}
 	}
-	n.do("Capability.Grant", &schema.GrantInput{PID: n.pid, AllowedSyscalls: []string{"*"}})
+	n.do(schema.CapabilityGrant.With(&schema.GrantInput{PID: n.pid, AllowedSyscalls: []string{"*"}}))
 	if _, upstreams, env, bundle := n.daemon.NetworkNeeds(n.pid, func(int) string { return "" }); len(upstreams)+len(env) > 0 || bundle != "" {
 		t.Errorf("* includes %v, %v, %q", upstreams, env, bundle)
 	}

@@ -35,7 +35,7 @@ func Once(ctx context.Context, args []string, getenv func(string) string, stderr
 	if err := d.bootOnce(ctx); err != nil {
 		return nil, notMade(err)
 	}
-	return d.kernel.DoUntil(ctx, "", schema.CallType, call)
+	return d.kernel.DoUntil(ctx, "", schema.SyscallCall.With(call))
 }
 
 func notMade(err error) error { return fault.DaemonLaunch.New("%s", err.Error()).Wrap(err) }

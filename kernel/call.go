@@ -29,7 +29,7 @@ type Call struct {
 	Input   any             // the data, decoded as Syscall.Input says
 
 	// What the shell adds before it asks the domain, and what the journal keeps.
-	PID       int64  // the process that the call acts as: the caller, or whom the operator names
+	PID       int64  // the process that the call acts as: the caller, or the one that the operator names
 	Token     *Token // the token of PID, nil where it has none; the operator acting as itself needs none
 	Origin    string // whose stored things the call sees
 	Tick      int64  // the kernel's tick

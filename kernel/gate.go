@@ -74,7 +74,7 @@ type Authority struct {
 // Identify is the stage that gives a call its process, origin, tick and token. It refuses an agent that names another process
 // (PROTOCOL 5). A tick that the operator names moves the kernel's on.
 func (a *Authority) Identify(call *Call) Verdict {
-	var refused *fault.Fault
+	var denied *fault.Fault
 	operator := call.Caller.PID == Operator
 	call.PID = call.Caller.PID
 	if in, ok := call.Input.(schema.Targeted); ok {
@@ -84,7 +84,7 @@ func (a *Authority) Identify(call *Call) Verdict {
 		case operator:
 			call.PID = *on.PID
 		default:
-			refused = fault.CapabilityNotYours.New("pid %d may not act as pid %d", call.PID, *on.PID).WithFix("leave out pid, or name your own")
+			denied = fault.CapabilityNotYours.New("pid %d may not act as pid %d", call.PID, *on.PID).WithFix("leave out pid, or name your own")
 		}
 		if on.Tick != nil && operator {
 			a.Reach(*on.Tick)
@@ -107,7 +107,7 @@ func (a *Authority) Identify(call *Call) Verdict {
 	if p := a.Processes.Process(call.PID); p != nil {
 		call.Origin = p.Origin
 	}
-	return Deny(refused)
+	return Deny(denied)
 }
 
 // Authorize is the stage that asks the token (CAP 2, 5). A command of the kernel's own in an agent's name passes: its domain

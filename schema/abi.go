@@ -182,7 +182,7 @@ func (s *ShortName) data(args []Value) ([]byte, *fault.Fault) {
 	return append(out, '}'), nil
 }
 
-// usage shows the arguments, for who gave others.
+// usage names the arguments that the short name takes.
 func (s *ShortName) usage() string {
 	if len(s.Args) == 0 {
 		return "no arguments, or one object of members"

@@ -133,7 +133,3 @@ var (
 		Description: "Finds the entries that were made since, in order to push them to who follows them.",
 	})
 )
-
-func auditRows() []*Syscall {
-	return []*Syscall{AuditLog.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall, AuditSubscribe.Syscall, AuditWatch.Syscall}
-}

@@ -145,7 +145,3 @@ var (
 		Description: "The kernel takes away the tokens of processes that are gone.",
 	})
 )
-
-func capabilityRows() []*Syscall {
-	return []*Syscall{CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall}
-}

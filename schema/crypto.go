@@ -69,7 +69,3 @@ var (
 		Description: "Makes the kernel's sealing key ready, and names it. The key itself never leaves the kernel.",
 	})
 )
-
-func cryptoRows() []*Syscall {
-	return []*Syscall{CryptoSeal.Syscall, CryptoOpen.Syscall, CryptoDerive.Syscall}
-}

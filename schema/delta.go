@@ -128,7 +128,3 @@ var (
 		Description: "Describes a process, with its agent's memory folded up to a tick. An agent may read its own state only.",
 	})
 )
-
-func deltaRows() []*Syscall {
-	return []*Syscall{SyscallCommitDelta.Syscall, SyscallRollback.Syscall, DeltaDrop.Syscall, SyscallCheckpoint.Syscall, SyscallGetState.Syscall}
-}

@@ -8,14 +8,14 @@
 //
 // # What it promises
 //
-//   - Decoding is strict and total: any line gives a Message or exactly one *Error that names the fault, and a
-//     Message that came with an error still carries what an answer needs (dialect, type, id, correlation).
+//   - Decoding is strict and total: any line gives a Message or exactly one *fault.Fault, and a
+//     Message that came with a fault still carries what an answer needs (dialect, type, id, correlation).
 //   - Data passes through exactly as it was written: numbers, escapes, inner white space, order of members.
 //   - The same input gives the same verdict everywhere. Nothing here keeps state or does I/O, but for LineReader,
 //     which reads from the source it was handed, and Stamper, which makes ids.
 //
 // # What it does not promise
 //
-//   - A decoded Message aliases the line it was decoded from; who keeps it past the line's life copies it.
+//   - A decoded Message aliases the line it was decoded from; a caller that keeps it longer than the line copies it.
 //   - It knows no authority: a well-formed message is not an allowed one.
 package schema

@@ -19,8 +19,8 @@ func EndOf(m *Message) *EffectEnd {
 	if row, ok := Lookup(m.Type); !ok || !row.ends {
 		return nil
 	}
-	in, fault := TypeOf[EffectEnd]().Decode(m.Data)
-	if fault != nil {
+	in, err := TypeOf[EffectEnd]().Decode(m.Data)
+	if err != nil {
 		return nil
 	}
 	return in.(*EffectEnd)
@@ -28,9 +28,9 @@ func EndOf(m *Message) *EffectEnd {
 
 // Result is what the runner returned: data, or the error that its caller is to get.
 func (in *EffectEnd) Result() ([]byte, *fault.Fault) {
-	outcome, fault := DecodeOutcome(in.Outcome)
-	if fault != nil {
-		return nil, fault
+	outcome, err := DecodeOutcome(in.Outcome)
+	if err != nil {
+		return nil, err
 	}
 	return outcome.Data, outcome.Err
 }

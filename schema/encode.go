@@ -79,8 +79,7 @@ func appendData(dst, data []byte) []byte {
 }
 
 // appendTail ends an answer: its own id and time, what it answers, the id of its error where it is one, the approval that would
-// be needed, and the audit record that
-// proves it.
+// be needed, and the audit record that proves it.
 func appendTail(dst []byte, req *Message, st *Stamp, failure *fault.Fault) []byte {
 	dst = append(dst, `,"metadata":{"id":"`...)
 	dst = append(dst, st.ID[:]...)

@@ -20,7 +20,3 @@ var (
 		Description: "Says what a name means, by root, mounts and base, and opens nothing: whether it is there shows when it is read. Nothing leads above root.",
 	})
 )
-
-func fileSystemRows() []*Syscall {
-	return []*Syscall{FileSystemResolve.Syscall}
-}

@@ -65,7 +65,3 @@ var (
 		Description: "Notes what came of a request.",
 	})
 )
-
-func httpRows() []*Syscall {
-	return []*Syscall{HTTPFetch.Syscall, HTTPFetch.End.Syscall}
-}

@@ -21,10 +21,6 @@ var (
 	})
 )
 
-func ingestRows() []*Syscall {
-	return []*Syscall{KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall}
-}
-
 // Identity is what a process has become by adopting a resource (ABI 8).
 type Identity struct {
 	ContextID string `json:"context_id" keep:"always" minlen:"1" doc:"Names the content: the same for the same bits from the same place."`

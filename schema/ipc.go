@@ -68,10 +68,6 @@ var (
 	})
 )
 
-func ipcRows() []*Syscall {
-	return []*Syscall{SyscallSendMsg.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall, IPCClose.Syscall, IPCAddress.Syscall, IPCDeliver.Syscall, IPCReturn.Syscall}
-}
-
 // SendMsgInput is the data of Syscall.SendMsg.
 type SendMsgInput struct {
 	Target
@@ -122,23 +118,6 @@ func (in *BroadcastInput) Reference() (member string, given bool, ref *BlobRef) 
 type BroadcastOutput struct {
 	Delivered   []int64 `json:"delivered" keep:"always" doc:"Processes that got the message, ascending."`
 	MailboxFull []int64 `json:"mailbox_full" keep:"always" doc:"Processes whose mailbox had no room, ascending."`
-}
-
-// AppendJSON appends the answer, which may name every process.
-func (o BroadcastOutput) AppendJSON(dst []byte) []byte {
-	dst = appendNumbers(append(dst, `{"delivered":`...), o.Delivered)
-	return append(appendNumbers(append(dst, `,"mailbox_full":`...), o.MailboxFull), '}')
-}
-
-func appendNumbers(dst []byte, list []int64) []byte {
-	dst = append(dst, '[')
-	for i, n := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = strconv.AppendInt(dst, n, 10)
-	}
-	return append(dst, ']')
 }
 
 // MaxReceive is how many messages one Ipc.Receive takes at most.

@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -58,26 +57,6 @@ type MemoryListOutput struct {
 	Next string   `json:"next,omitzero" keep:"always" doc:"There is more: the cursor of the next page."`
 }
 
-// AppendJSON appends the answer.
-func (o MemoryListOutput) AppendJSON(dst []byte) []byte {
-	size := len(`{"keys":[],"next":""}`) + len(o.Next)
-	for _, key := range o.Keys {
-		size += len(key) + len(`"",`)
-	}
-	dst = append(slices.Grow(dst, size), `{"keys":[`...)
-	for i, key := range o.Keys {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = AppendString(dst, key)
-	}
-	dst = append(dst, ']')
-	if o.Next != "" {
-		dst = AppendString(append(dst, `,"next":`...), o.Next)
-	}
-	return append(dst, '}')
-}
-
 // The syscalls of this file.
 var (
 	MemoryGet = NewQuery[MemoryGetInput, Value](Syscall{
@@ -110,7 +89,3 @@ var (
 		Description: "Lists keys in ascending order, a page at a time.",
 	})
 )
-
-func memoryRows() []*Syscall {
-	return []*Syscall{MemoryGet.Syscall, MemorySet.Syscall, MemoryCompareAndSet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall}
-}

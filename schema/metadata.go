@@ -20,9 +20,9 @@ func (md *Metadata) decode(raw []byte, d Dialect) *fault.Fault {
 	}
 	md.Present = true
 	var first *fault.Fault
-	note := func(fault *fault.Fault) {
+	note := func(err *fault.Fault) {
 		if first == nil {
-			first = fault
+			first = err
 		}
 	}
 	var hasTime bool

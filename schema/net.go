@@ -147,7 +147,3 @@ var (
 		Description: "Notes what came of a request to an upstream.",
 	})
 )
-
-func netRows() []*Syscall {
-	return []*Syscall{NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall}
-}

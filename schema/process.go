@@ -61,10 +61,6 @@ var (
 	})
 )
 
-func processRows() []*Syscall {
-	return []*Syscall{SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessSubscribe.Syscall, ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall}
-}
-
 // SpawnInput is the data of Syscall.Spawn.
 type SpawnInput struct {
 	Target

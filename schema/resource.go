@@ -79,7 +79,3 @@ var (
 		Description: "The kernel gives back what processes held that are gone.",
 	})
 )
-
-func resourceRows() []*Syscall {
-	return []*Syscall{SyscallAlloc.Syscall, SyscallRelease.Syscall, SyscallQuery.Syscall, CapabilityGet.Syscall, CapabilityCheck.Syscall, ResourceFree.Syscall}
-}

@@ -59,9 +59,32 @@ func (s *Syscall) Index() int { return s.index }
 // Ends reports whether the command is the Outcome of other rows: its entries hold the verdicts on their calls.
 func (s *Syscall) Ends() bool { return s.ends }
 
+// rows are all rows: those of the files of this package in turn.
 func rows() []*Syscall {
-	return slices.Concat(kernelRows(), capabilityRows(), processRows(), ingestRows(), ipcRows(), resourceRows(), memoryRows(), deltaRows(),
-		auditRows(), clockRows(), cryptoRows(), loginRows(), throttledRows(), bootRows(), httpRows(), netRows(), fileSystemRows())
+	return []*Syscall{
+		SyscallPing.Syscall, SyscallEcho.Syscall, SyscallList.Syscall, SyscallDescribe.Syscall, SyscallCall.Syscall,
+		SyscallCall.End.Syscall, SyscallShutdown.Syscall,
+		CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall,
+		CapabilityEndow.Syscall, CapabilityStrip.Syscall,
+		SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessSubscribe.Syscall,
+		ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall,
+		KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall,
+		SyscallSendMsg.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall,
+		IPCClose.Syscall, IPCAddress.Syscall, IPCDeliver.Syscall, IPCReturn.Syscall,
+		SyscallAlloc.Syscall, SyscallRelease.Syscall, SyscallQuery.Syscall, CapabilityGet.Syscall, CapabilityCheck.Syscall,
+		ResourceFree.Syscall,
+		MemoryGet.Syscall, MemorySet.Syscall, MemoryCompareAndSet.Syscall, MemoryDelete.Syscall, MemoryList.Syscall,
+		SyscallCommitDelta.Syscall, SyscallRollback.Syscall, DeltaDrop.Syscall, SyscallCheckpoint.Syscall, SyscallGetState.Syscall,
+		AuditLog.Syscall, AuditMetrics.Syscall, AuditVerify.Syscall, AuditSubscribe.Syscall, AuditWatch.Syscall,
+		ClockGet.Syscall, ClockAdvance.Syscall,
+		CryptoSeal.Syscall, CryptoOpen.Syscall, CryptoDerive.Syscall,
+		SyscallAuthenticate.Syscall, KernelLoginFailed.Syscall,
+		KernelThrottled.Syscall,
+		KernelBooted.Syscall,
+		HTTPFetch.Syscall, HTTPFetch.End.Syscall,
+		NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall,
+		FileSystemResolve.Syscall,
+	}
 }
 
 // The syscalls of this file.
@@ -105,10 +128,6 @@ var (
 		Description: "Ends the kernel in good order: what was accepted before is finished and answered.",
 	})
 )
-
-func kernelRows() []*Syscall {
-	return []*Syscall{SyscallPing.Syscall, SyscallEcho.Syscall, SyscallList.Syscall, SyscallDescribe.Syscall, SyscallCall.Syscall, SyscallCall.End.Syscall, SyscallShutdown.Syscall}
-}
 
 type index struct {
 	rows   []*Syscall

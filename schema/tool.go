@@ -18,9 +18,9 @@ func DecodeToolManifest(raw []byte) (*ToolManifest, *fault.Fault) {
 	if !Valid(raw) {
 		return nil, fault.ToolManifest.New("the tool's manifest is not one strict JSON value")
 	}
-	in, fault := TypeOf[ToolManifest]().Decode(raw)
-	if fault != nil {
-		return nil, fault
+	in, err := TypeOf[ToolManifest]().Decode(raw)
+	if err != nil {
+		return nil, err
 	}
 	m := in.(*ToolManifest)
 	for name, value := range map[string]Value{"input": m.Input, "output": m.Output} {

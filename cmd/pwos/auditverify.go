@@ -89,17 +89,16 @@ func (f *verifyFlags) options() (o journal.VerifyOptions, err error) {
 
 // bootedKey returns the host key that an entry names as the kernel's, "" where it is not of a start.
 func bootedKey(record *journal.Record) string {
-	const booted = "Kernel.Booted"
+	booted := schema.KernelBooted.Type
 	if !bytes.Contains(record.Request, []byte(`"type":"`+booted+`"`)) {
 		return ""
 	}
 	msg, failure := schema.Decode(record.Request, schema.OsMessage)
-	row, _ := schema.Lookup(booted)
 	outcome, refused := schema.DecodeOutcome(record.Outcome)
 	if failure != nil || refused != nil || msg.Type != booted || outcome.Err != nil || record.PID != 0 {
 		return ""
 	}
-	in, failure := row.Input().Decode(msg.Data)
+	in, failure := schema.KernelBooted.Input().Decode(msg.Data)
 	if failure != nil {
 		return ""
 	}

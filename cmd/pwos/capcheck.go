@@ -60,11 +60,11 @@ func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInpu
 
 func (a *app) check(ctx context.Context, in *schema.CheckInput) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		data, err := invoke(ctx, c, "Capability.Check", in)
+		data, err := invoke(ctx, c, schema.CapabilityCheck.Type, in)
 		if err != nil {
 			return err
 		}
-		out, err := answerAs[schema.CheckOutput]("Capability.Check", data)
+		out, err := answerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
 		if err != nil {
 			return err
 		}

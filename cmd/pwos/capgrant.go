@@ -86,11 +86,11 @@ func (f *grantFlags) input(cmd *cobra.Command, args []string) (*schema.GrantInpu
 
 func (a *app) grant(ctx context.Context, in *schema.GrantInput) error {
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		data, err := invoke(ctx, c, "Capability.Grant", in)
+		data, err := invoke(ctx, c, schema.CapabilityGrant.Type, in)
 		if err != nil {
 			return err
 		}
-		out, err := answerAs[schema.GrantOutput]("Capability.Grant", data)
+		out, err := answerAs[schema.GrantOutput](schema.CapabilityGrant.Type, data)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ it is released. That it had nothing to take away is no error: see "revoked".`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.show(cmd.Context(), "Capability.Revoke", &schema.RevokeInput{PID: pid})
+			return a.show(cmd.Context(), schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
 		},
 	}
 }

@@ -36,7 +36,7 @@ Exit status: 4 where the named process has no token.`,
 				return usage(cmd, err)
 			}
 			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				data, err := invoke(ctx, c, "Capability.Get", &schema.CapabilityGetInput{PID: &pid})
+				data, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &pid})
 				if err != nil {
 					return err
 				}
@@ -53,7 +53,7 @@ func (a *app) printToken(data schema.Value) error {
 	}
 	members, _ := objectOf(data)
 	if members["held"] == nil { // Capability.Grant shows the token alone
-		out, err := answerAs[schema.GrantOutput]("Capability.Grant", data)
+		out, err := answerAs[schema.GrantOutput](schema.CapabilityGrant.Type, data)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (a *app) printToken(data schema.Value) error {
 		}
 		return t.write(a.stdout)
 	}
-	out, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", data)
+	out, err := answerAs[schema.CapabilityGetOutput](schema.CapabilityGet.Type, data)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (a *app) showTokens(ctx context.Context) error {
 				}
 				continue
 			}
-			token, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", data)
+			token, err := answerAs[schema.CapabilityGetOutput](schema.CapabilityGet.Type, data)
 			if err != nil {
 				return err
 			}
@@ -143,7 +143,7 @@ func (a *app) showTokens(ctx context.Context) error {
 
 // tokenOf returns what Capability.Get says of pid, nil where it has no token.
 func tokenOf(ctx context.Context, c *client.Client, pid int64) (schema.Value, error) {
-	data, err := invoke(ctx, c, "Capability.Get", &schema.CapabilityGetInput{PID: &pid})
+	data, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &pid})
 	if kernelCode(err) == 404 {
 		return nil, nil
 	}

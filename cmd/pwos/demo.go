@@ -104,7 +104,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	if err := d.story(s); err != nil {
 		return err
 	}
-	proof, err := invokeAs[schema.AuditVerifyOutput](ctx, c, "Audit.Verify", &schema.AuditVerifyInput{})
+	proof, err := invokeAs(ctx, c, schema.AuditVerify, &schema.AuditVerifyInput{})
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	}
 	d.verified(&proof)
 	reason := "the demo is over"
-	if _, err := invoke(ctx, c, "Syscall.Terminate", &schema.TerminateInput{TargetPID: clerk.pid, Reason: &reason}); err != nil {
+	if _, err := invoke(ctx, c, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: clerk.pid, Reason: &reason}); err != nil {
 		return err
 	}
 	if _, err := c.Shutdown(ctx); err != nil {

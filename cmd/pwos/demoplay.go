@@ -34,7 +34,7 @@ func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	if err := os.WriteFile(script, r.script, 0o600); err != nil {
 		return fmt.Errorf("write demo agent: %w", err)
 	}
-	out, err := invokeAs[schema.SpawnOutput](ctx, c, "Syscall.Spawn", &schema.SpawnInput{
+	out, err := invokeAs(ctx, c, schema.SyscallSpawn, &schema.SpawnInput{
 		ChildAgentID: r.name,
 		Capabilities: &schema.SpawnCapability{AllowedSyscalls: r.allow},
 		Program:      schema.Program{Command: append([]string{"/bin/sh", script}, r.args...), Restart: &r.restart, Sandbox: &schema.Sandbox{Read: []string{filepath.Dir(script)}}},

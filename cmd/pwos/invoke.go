@@ -59,13 +59,12 @@ func answerAs[T any](typ string, data schema.Value) (T, error) {
 }
 
 // invokeAs is invoke for who looks into the answer.
-func invokeAs[T any](ctx context.Context, c *client.Client, typ string, input any) (T, error) {
-	data, err := invoke(ctx, c, typ, input)
+func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Callable[In, Out], in *In) (Out, error) {
+	data, err := invoke(ctx, c, row.Row().Type, in)
 	if err != nil {
-		var none T
-		return none, err
+		return *new(Out), err
 	}
-	return answerAs[T](typ, data)
+	return answerAs[Out](row.Row().Type, data)
 }
 
 // show is all that many verbs do: one call, and its answer on stdout.

@@ -24,7 +24,7 @@ Exit status: 4 there never was such a process.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.show(cmd.Context(), "Syscall.Terminate", &schema.TerminateInput{
+			return a.show(cmd.Context(), schema.SyscallTerminate.Type, &schema.TerminateInput{
 				TargetPID: pid, Reason: textGiven(cmd, "reason", reason),
 			})
 		},

@@ -47,7 +47,7 @@ Exit status: 3 denied, 4 there is no such key.`,
 				return usage(cmd, err)
 			}
 			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				data, err := invoke(ctx, c, "Memory.Get", in)
+				data, err := invoke(ctx, c, schema.MemoryGet.Type, in)
 				if err != nil {
 					return err
 				}

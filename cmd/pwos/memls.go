@@ -68,7 +68,7 @@ func (a *app) memLs(ctx context.Context, in schema.MemoryListInput, raw bool) er
 				page = min(page, left)
 			}
 			in.Limit = &page
-			out, err := invokeAs[schema.MemoryListOutput](ctx, c, "Memory.List", &in)
+			out, err := invokeAs(ctx, c, schema.MemoryList, &in)
 			if err != nil {
 				return err
 			}

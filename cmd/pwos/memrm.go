@@ -23,7 +23,7 @@ Exit status: 3 denied, or the key is read-only, 4 there is no such key.`,
 			if in.PID, err = as.given(cmd, "as", 0); err != nil {
 				return usage(cmd, err)
 			}
-			return a.show(cmd.Context(), "Memory.Delete", in)
+			return a.show(cmd.Context(), schema.MemoryDelete.Type, in)
 		},
 	}
 	as.add(cmd, "as", asHelp)

@@ -36,7 +36,7 @@ Exit status: 3 denied, or the key is read-only.`,
 				if err != nil {
 					return err
 				}
-				data, err := invoke(ctx, c, "Memory.Set", memSetData(args[0], value, pid))
+				data, err := invoke(ctx, c, schema.MemorySet.Type, memSetData(args[0], value, pid))
 				if err != nil {
 					return err
 				}

@@ -103,7 +103,7 @@ func psHeader() []string {
 func (p *process) row(token schema.Value) ([]string, error) {
 	quotas := ""
 	if token != nil {
-		out, err := answerAs[schema.CapabilityGetOutput]("Capability.Get", token)
+		out, err := answerAs[schema.CapabilityGetOutput](schema.CapabilityGet.Type, token)
 		if err != nil {
 			return nil, err
 		}

@@ -106,7 +106,7 @@ func (a *app) recv(ctx context.Context, in *schema.ReceiveInput, otherwise time.
 
 // receive takes messages out of a mailbox.
 func receive(ctx context.Context, c *client.Client, in *schema.ReceiveInput) ([]schema.Value, error) {
-	data, err := invoke(ctx, c, "Ipc.Receive", in)
+	data, err := invoke(ctx, c, schema.IPCReceive.Type, in)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func mailFeed(a *app) *feed {
 // messages writes messages of a mailbox, and returns the numbers of those that it has written.
 func (f *feed) messages(list []schema.Value) (written []int64, err error) {
 	for _, raw := range list {
-		m, err := answerAs[schema.MailMessage]("Ipc.Receive", raw)
+		m, err := answerAs[schema.MailMessage](schema.IPCReceive.Type, raw)
 		if err != nil {
 			return written, err
 		}

@@ -46,6 +46,6 @@ func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 func acknowledge(ctx context.Context, c *client.Client, in *schema.ReceiveInput, ids []int64) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
 	defer cancel()
-	_, err := invoke(ctx, c, "Ipc.Ack", &schema.MailAckInput{Target: in.Target, MsgIDs: ids})
+	_, err := invoke(ctx, c, schema.IPCAck.Type, &schema.MailAckInput{Target: in.Target, MsgIDs: ids})
 	return err
 }

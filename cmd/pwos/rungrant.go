@@ -39,7 +39,7 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 		}
 	}
 	if j.ttl > 0 {
-		clock, err := invokeAs[schema.ClockOutput](ctx, c, "Clock.Get", &schema.ClockGetInput{})
+		clock, err := invokeAs(ctx, c, schema.ClockGet, &schema.ClockGetInput{})
 		if err != nil {
 			return nil, err
 		}
@@ -85,7 +85,7 @@ const defaultQuota = 200.0
 
 // resources returns the capacity of each resource that there is.
 func resources(ctx context.Context, c *client.Client) (map[string]float64, error) {
-	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/cmdline"})
+	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
 		return nil, err
 	}
@@ -96,5 +96,5 @@ func resources(ctx context.Context, c *client.Client) (map[string]float64, error
 
 // describe returns the descriptor of a process.
 func describe(ctx context.Context, c *client.Client, pid int64) (schema.Descriptor, error) {
-	return invokeAs[schema.Descriptor](ctx, c, "Process.Get", &schema.ProcessGetInput{PID: pid})
+	return invokeAs(ctx, c, schema.ProcessGet, &schema.ProcessGetInput{PID: pid})
 }

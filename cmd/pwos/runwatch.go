@@ -100,11 +100,11 @@ func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error
 	if j.input.Capabilities, err = j.grant(patient, c); err != nil {
 		return 0, err
 	}
-	out, err := invokeAs[schema.SpawnOutput](patient, c, "Syscall.Spawn", &j.input)
+	out, err := invokeAs(patient, c, schema.SyscallSpawn, &j.input)
 	for n := 2; j.unnamed && taken(err) && n <= mostAlike; n++ {
 		input := j.input
 		input.ChildAgentID = fmt.Sprintf("%s-%d", input.ChildAgentID, n)
-		out, err = invokeAs[schema.SpawnOutput](patient, c, "Syscall.Spawn", &input)
+		out, err = invokeAs(patient, c, schema.SyscallSpawn, &input)
 	}
 	return out.ChildPID, err
 }
@@ -192,7 +192,7 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
 	defer cancel()
 	reason := "the pwos run in whose foreground it was has ended"
-	_, err := invoke(ctx, w.client, "Syscall.Terminate", &schema.TerminateInput{TargetPID: w.pid, Reason: &reason})
+	_, err := invoke(ctx, w.client, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: w.pid, Reason: &reason})
 	for over := false; err == nil && !over; {
 		var d schema.Descriptor
 		if d, err = describe(ctx, w.client, w.pid); err == nil {

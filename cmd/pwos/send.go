@@ -91,7 +91,7 @@ func (f *sendFlags) input(cmd *cobra.Command, receiver string) (*schema.SendMsgI
 // the sender is, the kernel tells: only the operator may ask about PID 0.
 func notOperator(ctx context.Context, c *client.Client) error {
 	var operator int64
-	_, err := invoke(ctx, c, "Capability.Get", &schema.CapabilityGetInput{PID: &operator})
+	_, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &operator})
 	switch kernelCode(err) {
 	case 403:
 		return nil

@@ -38,7 +38,7 @@ Exit status: 3 more than the parent may give, 1 no resource or syscall of that n
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.show(cmd.Context(), "Syscall.Spawn", in)
+			return a.show(cmd.Context(), schema.SyscallSpawn.Type, in)
 		},
 	}
 	flags := cmd.Flags()

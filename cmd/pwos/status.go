@@ -91,7 +91,7 @@ func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
 
 // readParameters asks for the parameter block, which a caller may be denied.
 func readParameters(ctx context.Context, c *client.Client) (p parameters) {
-	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/cmdline"})
+	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
 		return p
 	}
@@ -105,7 +105,7 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 
 // readOrigins asks under which origins there is memory, which the operator alone is told.
 func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
-	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/origins"})
+	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/origins"})
 	if err != nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 // readCondition asks whether commands are refused, and what else is wrong, which a caller may be denied. It comes after
 // other questions: they are journaled too, so the kernel knows by then whether it can write.
 func readCondition(ctx context.Context, c *client.Client) (is condition) {
-	data, err := invoke(ctx, c, "Audit.Metrics", &schema.AuditMetricsInput{})
+	data, err := invoke(ctx, c, schema.AuditMetrics.Type, &schema.AuditMetricsInput{})
 	if err != nil {
 		return is
 	}

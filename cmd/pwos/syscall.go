@@ -172,7 +172,7 @@ func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, arg
 	if err != nil {
 		return err
 	}
-	data, err := invoke(ctx, c, "Memory.Get", &schema.MemoryGetInput{Key: "proc/cmdline"})
+	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
 	if err != nil {
 		return err
 	}

@@ -33,11 +33,11 @@ type screen struct {
 func (s *screen) look(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
 	defer cancel()
-	clock, err := invokeAs[schema.ClockOutput](ctx, s.client, "Clock.Get", &schema.ClockGetInput{})
+	clock, err := invokeAs(ctx, s.client, schema.ClockGet, &schema.ClockGetInput{})
 	if err != nil {
 		return err
 	}
-	if s.metrics, err = invokeAs[schema.AuditMetricsOutput](ctx, s.client, "Audit.Metrics", &schema.AuditMetricsInput{}); err != nil {
+	if s.metrics, err = invokeAs(ctx, s.client, schema.AuditMetrics, &schema.AuditMetricsInput{}); err != nil {
 		return err
 	}
 	processes, err := listProcesses(ctx, s.client, nil)
@@ -121,10 +121,10 @@ func (s *screen) act(ctx context.Context, what key) error {
 			return err
 		}
 		reason := "killed from top"
-		_, err = invoke(ctx, s.client, "Syscall.Terminate", &schema.TerminateInput{TargetPID: pid, Reason: &reason})
+		_, err = invoke(ctx, s.client, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: pid, Reason: &reason})
 	} else {
 		did = "took the grant away from"
-		_, err = invoke(ctx, s.client, "Capability.Revoke", &schema.RevokeInput{PID: pid})
+		_, err = invoke(ctx, s.client, schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
 	}
 	if client.Answered(err) != nil {
 		s.said, s.saidLoud = escaped(err.Error()), true

@@ -17,6 +17,7 @@ import (
 
 	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -37,7 +38,7 @@ type Config struct {
 	Dial func(context.Context, fetch.Endpoint) (net.Conn, error)
 	// Journal makes a call of the kernel's own in the name of pid: it has it decided, has run do the effect once the intent is
 	// on disk, and returns after the end of run is on disk. An error is a *fault.Fault.
-	Journal   func(ctx context.Context, pid int64, typ string, input any, run func(context.Context) ([]byte, error)) ([]byte, error)
+	Journal   func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error)
 	Upstreams []*Upstream
 	Authority *Authority // signs for upstreams that are intercepted; nil: none is
 	Limits    Limits

@@ -141,7 +141,7 @@ func (s *Server) sweep() {
 
 // connect has a connection to e journaled and run once that is on disk. refused says why it is refused whatever is granted.
 func (a *agent) connect(ctx context.Context, e fetch.Endpoint, refused string, run func(context.Context) (*ending, error)) error {
-	_, err := a.Journal(ctx, a.pid, "Net.Connect", &schema.NetConnectInput{Host: e.Host(), Port: int64(e.Port()), Refused: refused},
+	_, err := a.Journal(ctx, a.pid, schema.NetConnect.With(&schema.NetConnectInput{Host: e.Host(), Port: int64(e.Port()), Refused: refused}),
 		func(ctx context.Context) ([]byte, error) {
 			end, err := run(ctx)
 			if err != nil {
@@ -163,7 +163,7 @@ func (a *agent) refuse(e fetch.Endpoint, why string) error {
 
 // lookedUp journals that a name was looked up that is not allowed on any port.
 func (a *agent) lookedUp(e fetch.Endpoint) error {
-	_, err := a.Journal(a.ctx, a.pid, "Net.Connect", &schema.NetConnectInput{Host: e.Host()}, func(context.Context) ([]byte, error) {
+	_, err := a.Journal(a.ctx, a.pid, schema.NetConnect.With(&schema.NetConnectInput{Host: e.Host()}), func(context.Context) ([]byte, error) {
 		return schema.Marshal(&schema.NetConnectOutput{Host: e.Host(), Ended: "the name was only looked up"})
 	})
 	return err

@@ -89,15 +89,15 @@ func (h *house) grant(hosts []string, allowed ...string) {
 }
 
 // journal decides as the kernel does, and keeps the ends.
-func (h *house) journal(ctx context.Context, pid int64, typ string, input any, run func(context.Context) ([]byte, error)) ([]byte, error) {
-	row, _ := schema.Lookup(typ)
-	call := &kernel.Call{PID: pid, Syscall: row, Input: input, Token: h.token.Load(), Tick: h.tick.Load(), Message: schema.Message{Type: typ}}
+func (h *house) journal(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
+	typ := request.Row.Type
+	call := &kernel.Call{PID: pid, Syscall: request.Row, Input: request.Input, Token: h.token.Load(), Tick: h.tick.Load(), Message: schema.Message{Type: typ}}
 	_, err := h.domain.Decide(call)
 	var data []byte
 	if err == nil {
 		data, err = run(ctx)
 	}
-	e := entry{typ: typ, in: input, data: string(data)}
+	e := entry{typ: typ, in: request.Input, data: string(data)}
 	if err != nil {
 		e.err = fault.Of(err)
 		err = e.err

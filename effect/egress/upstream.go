@@ -75,8 +75,8 @@ func credentialHeaders() []string {
 // refused says why a request is refused, "" where it is not.
 func (u *Upstream) refused(r *http.Request) string {
 	path := r.URL.EscapedPath()
-	if fault := schema.PathFault(path); fault != "" {
-		return "its path " + fault
+	if problem := schema.PathFault(path); problem != "" {
+		return "its path " + problem
 	}
 	base := strings.TrimSuffix(u.URL.EscapedPath(), "/")
 	switch {
@@ -99,7 +99,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 		in.Path = "*"
 	}
 	answered, complete := false, true
-	_, err := a.Journal(r.Context(), a.pid, "Net.Request", in, func(ctx context.Context) ([]byte, error) {
+	_, err := a.Journal(r.Context(), a.pid, schema.NetRequest.With(in), func(ctx context.Context) ([]byte, error) {
 		g, ctx, done := a.guard(ctx, func() bool { return a.current().admitsUpstream(u.Name) })
 		defer done()
 		secret, err := u.Secret(ctx)

@@ -32,12 +32,6 @@ type Valid struct {
 	signer  string
 }
 
-// Proof returns what answers for the resource.
-func (v *Valid) Proof() Proof { return v.proof }
-
-// Signer returns the fingerprint of the trusted key that has signed the resource; "" where none has.
-func (v *Valid) Signer() string { return v.signer }
-
 // Validate checks the bits against the integrity that the caller gave, "" for none, and the signature beside them, and
 // whether that is enough for the policy. now is for keys that expire. The error is IngestIntegrity, IngestSignature or
 // IngestUnproven.

@@ -73,11 +73,5 @@ func (c *cache) use(e *entry) (wazero.CompiledModule, func()) {
 	}
 }
 
-func (c *cache) size() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.order.Len()
-}
-
 // closeModule frees a compiled module. The engine's Close of one returns no error.
 func closeModule(m wazero.CompiledModule) { _ = m.Close(context.Background()) }

@@ -49,9 +49,6 @@ func NewModules(memoryBytes int64, cached int) (*Modules, error) {
 // Close frees the engine. No call may be under way.
 func (m *Modules) Close() error { return m.runtime.Close(context.Background()) }
 
-// Cached returns how many compiled modules are kept.
-func (m *Modules) Cached() int { return m.cache.size() }
-
 // run runs a module's _start. Whatever it does, it ends soon after ctx or the job's time.
 func (m *Modules) run(ctx context.Context, j job) (output, error) {
 	compiled, release, err := m.compile(ctx, j)

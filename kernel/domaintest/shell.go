@@ -15,9 +15,9 @@ func Request(t TB, typ, data string) *kernel.Call {
 		t.Fatalf("no syscall %s", typ)
 	}
 	raw := []byte(data)
-	input, fault := row.Input().Decode(raw)
-	if fault != nil {
-		t.Fatalf("%s %s: %v", typ, data, fault)
+	input, err := row.Input().Decode(raw)
+	if err != nil {
+		t.Fatalf("%s %s: %v", typ, data, err)
 	}
 	return &kernel.Call{
 		Syscall: row, Input: input,

@@ -312,7 +312,7 @@ func TestOriginIsInherited(t *testing.T) {
 	p := assemble(t)
 	operator := p.connect(0)
 	spawn := func(origin string) int64 {
-		data, err := p.kernel.Do(origin, "Syscall.Spawn", &schema.SpawnInput{ChildAgentID: "a", Capabilities: &schema.SpawnCapability{AllowedSyscalls: []string{"*"}}})
+		data, err := p.kernel.Do(origin, schema.SyscallSpawn.With(&schema.SpawnInput{ChildAgentID: "a", Capabilities: &schema.SpawnCapability{AllowedSyscalls: []string{"*"}}}))
 		var out struct {
 			PID int64 `json:"child_pid"`
 		}

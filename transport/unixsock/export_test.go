@@ -72,3 +72,9 @@ func (g *Gate) Waiting() int {
 
 // CrowdOf is what the gate takes for one process.
 func CrowdOf(p Peer) int { return crowdOf(p) }
+
+// Probe is probe without the file that it is about.
+func Probe(ctx context.Context, path string) (Liveness, error) {
+	f, err := probe(ctx, path)
+	return f.state, errors.Join(err, f.err)
+}

@@ -55,19 +55,14 @@ type finding struct {
 	err   error       // fault.PlaceServed for Alive, fault.PlaceOccupied for Foreign
 }
 
-// Probe finds out what lives at the socket path (BRIDGE 4.5.3): it connects and reads the first frame. It returns Absent
-// or Stale with no error, Alive with a fault.PlaceServed or Foreign with a fault.PlaceOccupied. An error with any state comes from ctx or the file
-// system.
+// probe finds out what lives at the socket path (BRIDGE 4.5.3): it connects and reads the first frame. An error comes from ctx or
+// the file system.
 //
 // BRIDGE takes for stale whatever does not send a Syscall.Authenticate. PROTOCOL 1 and the safety of strangers narrow
 // that: stale is a socket that refuses connections, and nothing else. What accepts and stays silent or speaks otherwise
 // is a program of somebody's, or a daemon in trouble; in either case taking its path would leave two.
-func Probe(ctx context.Context, path string) (Liveness, error) {
-	f, err := probe(ctx, path)
-	return f.state, errors.Join(err, f.err)
-}
-
-// probe looks at the file before it connects: connect(2) follows a symbolic link, and refuses a regular file with the
+//
+// It looks at the file before it connects: connect(2) follows a symbolic link, and refuses a regular file with the
 // same error as a stale socket.
 func probe(ctx context.Context, path string) (finding, error) {
 	info, err := os.Lstat(path)

@@ -72,16 +72,16 @@ func call[T any](a *agent, typ string, input any) (out *T, err error) {
 	if err != nil {
 		return nil, err
 	}
-	answer, fault := schema.Decode(line, schema.OsMessage)
-	if fault != nil {
-		return nil, fmt.Errorf("read answer to %s: %w", typ, fault)
+	answer, failure := schema.Decode(line, schema.OsMessage)
+	if failure != nil {
+		return nil, fmt.Errorf("read answer to %s: %w", typ, failure)
 	}
 	if answer.Kind == schema.KindError {
 		return nil, fmt.Errorf("%s was refused: %s", typ, answer.Data)
 	}
-	value, fault := schema.TypeOf[T]().Decode(answer.Data)
-	if fault != nil {
-		return nil, fmt.Errorf("read answer to %s: %w", typ, fault)
+	value, failure := schema.TypeOf[T]().Decode(answer.Data)
+	if failure != nil {
+		return nil, fmt.Errorf("read answer to %s: %w", typ, failure)
 	}
 	return value.(*T), nil
 }

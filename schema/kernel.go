@@ -1,0 +1,91 @@
+package schema
+
+// ClockGetInput is the data of Clock.Get.
+type ClockGetInput struct{}
+
+// ClockAdvanceInput is the data of Clock.Advance.
+type ClockAdvanceInput struct {
+	Ticks int64 `json:"ticks" keep:"always" min:"0" max:"1000000000" doc:"How many ticks to move the clock on."`
+}
+
+// ClockOutput is what both answer.
+type ClockOutput struct {
+	Tick int64 `json:"tick" keep:"always" doc:"The kernel's tick."`
+}
+
+// The syscalls of the clock.
+var (
+	ClockGet = NewQuery[ClockGetInput, ClockOutput](Syscall{
+		Type: "Clock.Get", Domain: Kernel,
+		Script:      "scripts/kernel.txtar",
+		Description: "Returns the kernel's tick.",
+	})
+
+	ClockAdvance = NewCommand[ClockAdvanceInput, ClockOutput](Syscall{
+		Type: "Clock.Advance", Domain: Kernel,
+		Script:      "scripts/kernel.txtar",
+		Description: "Moves the kernel's clock on.",
+	})
+)
+
+// LoginFailedInput is the data of the kernel's own Kernel.LoginFailed, and of its outcome.
+type LoginFailedInput struct {
+	Reason      string `json:"reason" keep:"always" minlen:"1" doc:"Why nobody was let in, in the words of a few fixed reasons."`
+	Fingerprint string `json:"fingerprint,omitzero" keep:"always" doc:"Fingerprint of the key that was shown; absent where none could be read."`
+	UID         int64  `json:"uid" keep:"always" min:"0" doc:"User that connected, as the system vouches for it."`
+	OSPID       int64  `json:"os_pid" keep:"always" min:"0" doc:"Process of the operating system that connected, likewise."`
+	Count       int64  `json:"count,omitzero" keep:"always" min:"1" doc:"How many failures of this reason the record stands for, of which it names the latest; absent where it is of one alone."`
+}
+
+// AuthenticateInput is the data of Syscall.Authenticate, as a client answers the prologue with it (PROTOCOL 4).
+type AuthenticateInput struct {
+	PublicKey *string `json:"public_key,omitzero" keep:"always" maxlen:"6400" doc:"Key that the connection belongs to, in the form of authorized_keys."`
+	Signature *string `json:"signature,omitzero" keep:"never" maxlen:"8192" doc:"Signature of the kernel's challenge."`
+}
+
+// The login, and its failure.
+var (
+	SyscallAuthenticate = NewCommand[AuthenticateInput, SuccessOutput](Syscall{
+		Type: "Syscall.Authenticate", Domain: Kernel, Grant: Everyone,
+		Script:      "scripts/kernel.txtar",
+		Description: "Begins a connection: the kernel sends it first, and the client answers it. Later it is refused, as the connection is authenticated already.",
+	})
+
+	KernelLoginFailed = NewStep[LoginFailedInput, LoginFailedInput](Syscall{
+		Type: "Kernel.LoginFailed", Domain: Kernel,
+		Description: "Notes that a connection did not prove who it is.",
+	})
+)
+
+// BootedInput is the data of the kernel's own Kernel.Booted, and of its outcome. Clients are shown what names the kernel;
+// the other members tell a state directory from a copy of it.
+type BootedInput struct {
+	Instance  string `json:"instance" keep:"always" minlen:"1" doc:"Name of the state directory's life, made at its first start."`
+	Epoch     int64  `json:"epoch" keep:"always" min:"1" doc:"Counts from 1; each restored copy begins another."`
+	HostKey   string `json:"host_key" keep:"always" minlen:"1" doc:"The kernel's public key, as a line of authorized_keys."`
+	Machine   string `json:"machine,omitzero" keep:"always" doc:"Digest of the machine's number; absent where it has none."`
+	Directory string `json:"directory,omitzero" keep:"always" doc:"Which directory the journal is in: its inode, and when that was made."`
+	Held      bool   `json:"held,omitzero" keep:"always" doc:"Whether the agents of the epoch before are not started until the operator says so."`
+}
+
+// The note of a start.
+var (
+	KernelBooted = NewStep[BootedInput, BootedInput](Syscall{
+		Type: "Kernel.Booted", Domain: Kernel,
+		Description: "Notes that the kernel started, and which life of the state directory that is.",
+	})
+)
+
+// ThrottledInput is the data of the kernel's own Kernel.Throttled, and of its outcome.
+type ThrottledInput struct {
+	PID   int64 `json:"pid" keep:"always" min:"1" doc:"The agent whose calls were refused."`
+	Count int64 `json:"count" keep:"always" min:"1" doc:"How many calls it were, in a second at most."`
+}
+
+// The note of calls that were refused.
+var (
+	KernelThrottled = NewStep[ThrottledInput, ThrottledInput](Syscall{
+		Type: "Kernel.Throttled", Domain: Kernel,
+		Description: "Notes calls that were refused because the agent was over one of its bounds.",
+	})
+)
