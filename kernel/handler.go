@@ -113,14 +113,18 @@ func deciding[In, Out any](decide func(*Call, *In) (Out, error), encode func(Out
 	return func(call *Call) (Result, error) {
 		out, err := decide(call, call.Input.(*In))
 		asked := call.asked
-		call.asked = nil
-		switch {
-		case err != nil:
-			return Result{}, err
-		case asked == nil: // the usual case
+		if asked == nil { // the usual case
+			if err != nil {
+				return Result{}, err
+			}
 			data, err := encode(out)
 			return Result{Data: data}, err
-		case asked.Wait == 0 && asked.Read == nil:
+		}
+		call.asked = nil
+		if err != nil {
+			return Result{}, err
+		}
+		if asked.Wait == 0 && asked.Read == nil {
 			asked.Data, err = encode(out)
 		}
 		return *asked, err
@@ -139,6 +143,9 @@ func applying[In any](apply func(*Entry, *In)) func(*Entry, any) {
 func encoder[Out any]() func(Out) ([]byte, error) {
 	if raw, ok := any(func(v schema.Value) ([]byte, error) { return v, nil }).(func(Out) ([]byte, error)); ok {
 		return raw
+	}
+	if success, ok := any(func(o schema.SuccessOutput) ([]byte, error) { return o.AppendJSON(nil), nil }).(func(Out) ([]byte, error)); ok {
+		return success
 	}
 	reply := new(Out)
 	write := func() ([]byte, error) { return schema.Marshal(reply) }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -55,6 +56,26 @@ type MemoryListInput struct {
 type MemoryListOutput struct {
 	Keys []string `json:"keys" keep:"always" doc:"Keys in ascending byte order, each with a leading slash."`
 	Next string   `json:"next,omitzero" keep:"always" doc:"There is more: the cursor of the next page."`
+}
+
+// AppendJSON appends the answer.
+func (o MemoryListOutput) AppendJSON(dst []byte) []byte {
+	size := len(`{"keys":[],"next":""}`) + len(o.Next)
+	for _, key := range o.Keys {
+		size += len(key) + len(`"",`)
+	}
+	dst = append(slices.Grow(dst, size), `{"keys":[`...)
+	for i, key := range o.Keys {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendString(dst, key)
+	}
+	dst = append(dst, ']')
+	if o.Next != "" {
+		dst = AppendString(append(dst, `,"next":`...), o.Next)
+	}
+	return append(dst, '}')
 }
 
 // The syscalls of this file.

@@ -147,3 +147,18 @@ func heap() uint64 {
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }
+
+// BenchmarkSetHot is what a Memory.Set costs where the store is small: deciding and applying more than looking.
+func BenchmarkSetHot(b *testing.B) {
+	d := newDomain(b, nil)
+	call := &kernel.Call{Origin: home, Syscall: schema.MemorySet.Syscall, Input: &schema.MemorySetInput{Key: "notes/1", Value: schema.Value(benchValue)}}
+	b.ReportAllocs()
+	for b.Loop() {
+		result, err := d.Decide(call)
+		if err != nil {
+			b.Fatal(err)
+		}
+		call.Data = result.Data
+		d.Apply(call)
+	}
+}
