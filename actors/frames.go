@@ -27,7 +27,7 @@ type frames struct {
 	answers  int // bytes of their outcomes that the account was charged with
 	replyTo  *actor.PID
 	alone    bool            // nothing else of the connection is under way beside them
-	ctx      context.Context // of frames that are alone: it ends with the connection, or with who waits there
+	ctx      context.Context // of frames that are alone: it ends with the connection, or once the client hangs up
 	run      *ownRun         // does the effect, where it is the kernel's own call: Act
 	answered bool            // they have come back, and wait for those before them
 }

@@ -234,7 +234,7 @@ func bodyOf(call *kernel.Call, data []byte) [sha256.Size]byte {
 	return sum
 }
 
-// What idempotency keys may take. They are kept in memory for a day, and whoever may call anything may make them.
+// What idempotency keys may take. They are kept in memory for a day, and any caller can make them.
 const (
 	maxKey       = 256       // bytes of one key
 	agentKeys    = 32 << 20  // bytes that the keys of a process take, with their outcomes

@@ -45,7 +45,7 @@ func (s *longReads) Decide(call *kernel.Call) (kernel.Result, error) {
 func (*longReads) Apply(*kernel.Call) {}
 
 // TestReadingHoldsUpNobody: a call whose answer is computed off its domain's actor is answered when that is done, before what comes
-// behind it on its connection, and everybody else at once. Its failures are its own, and it ends with who waits for it.
+// behind it on its connection, and everybody else at once. Its failures are its own, and it ends when its caller hangs up.
 func TestReadingHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // algorithms only the strongest counts, and of several values of that one any will do.
 //
 // Unlike a browser it refuses what is not understood: an unknown algorithm, a value of the wrong length, no expression at all.
-// Who asks for integrity is never told that it holds because nothing was checked. The error is IngestIntegrity.
+// Integrity that is asked for never passes because nothing was checked. The error is IngestIntegrity.
 func CheckIntegrity(integrity string, data []byte) error {
 	expressions := strings.Fields(integrity)
 	if len(expressions) == 0 {

@@ -77,7 +77,7 @@ type Result struct {
 	Kind     Kind
 	Output   []byte               // of Call: one JSON value on one line
 	Manifest *schema.ToolManifest // of Describe: its name is always there
-	// Said is the end of what a tool that failed wrote to its standard error: for the log, and for who may read it.
+	// Said is the end of what a tool that failed wrote to its standard error: for the log, and for callers that may read it.
 	Said string
 }
 
