@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,9 +24,9 @@ type account struct {
 	pid int64
 
 	inFlight atomic.Int64
-	waiters  atomic.Int64 // readers that wait for room
+	waiting  atomic.Bool // somebody waits for room
 	mu       sync.Mutex
-	room     sync.Cond
+	waiters  []func() // told to look again
 
 	// paid is the time, in nanoseconds since the kernel's start, when the journal's rate will have made up for what was written.
 	paid atomic.Int64
@@ -78,7 +79,6 @@ func (s *accounts) open(pid int64) *drawing {
 			s.sweep = 2*len(s.each) + 16
 		}
 		a = &account{of: s, pid: pid}
-		a.room.L = &a.mu
 		s.each[pid] = a
 	}
 	a.connections++
@@ -129,38 +129,44 @@ func (d *drawing) close() {
 }
 
 // take adds size bytes of input to what is in flight, once there is room or nothing else is, and the agent is not refused too
-// many calls already. It returns false where over
-// says that nobody waits for that any more; wake has it look again.
-func (d *drawing) take(size int, over func() bool) bool {
-	if d.tryTake(size) {
-		return true
+// many calls already. It returns false where ctx ends before.
+func (d *drawing) take(ctx context.Context, size int) bool {
+	for !d.tryTake(size) {
+		look := make(chan struct{})
+		d.await(size, func() { close(look) })
+		select {
+		case <-look:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// await has look called, once, when tryTake is worth trying again.
+func (d *drawing) await(size int, look func()) {
+	if d == nil {
+		return
 	}
 	a := d.account
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.waiters.Add(1) // before it looks again: whatever gives back looks here after
-	defer a.waiters.Add(-1)
-	for !over() {
-		if d.tryTake(size) {
-			return true
-		}
-		a.room.Wait()
+	a.waiters = append(a.waiters, look)
+	a.waiting.Store(true)
+	a.mu.Unlock()
+	if a.fits(size) { // whatever gave back before this looks for nobody
+		a.wake()
 	}
-	return false
 }
 
-// tryTake is take without waiting.
+// tryTake is take for who does not wait.
 func (d *drawing) tryTake(size int) bool {
 	if d == nil {
 		return true
 	}
 	a := d.account
-	if a.throttled.Load() >= maxThrottled {
-		return false
-	}
 	for {
 		held := a.inFlight.Load()
-		if held > 0 && held+int64(size) > a.of.bounds.InFlightBytes {
+		if !a.fits(size) {
 			return false
 		}
 		if a.inFlight.CompareAndSwap(held, held+int64(size)) {
@@ -171,6 +177,12 @@ func (d *drawing) tryTake(size int) bool {
 	d.held += int64(size)
 	d.mu.Unlock()
 	return true
+}
+
+// fits reports whether tryTake would take so many bytes.
+func (a *account) fits(size int) bool {
+	held := a.inFlight.Load()
+	return a.throttled.Load() < maxThrottled && (held == 0 || held+int64(size) <= a.of.bounds.InFlightBytes)
 }
 
 // add adds bytes that are there already.
@@ -200,21 +212,19 @@ func (d *drawing) give(size int) {
 	d.account.wake()
 }
 
-// wake has take look again whether its caller still waits.
-func (d *drawing) wake() {
-	if d != nil {
-		d.account.wake()
-	}
-}
-
-// wake has the callers that wait in take look again.
+// wake has those that wait look again.
 func (a *account) wake() {
-	if a.waiters.Load() == 0 {
+	if !a.waiting.Load() {
 		return
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.room.Broadcast()
+	waiters := a.waiters
+	a.waiters = nil
+	a.waiting.Store(false)
+	a.mu.Unlock()
+	for _, look := range waiters {
+		look()
+	}
 }
 
 // admit is the stage of the gate that refuses the calls of an agent while it is over a bound. What was refused leaves no entry

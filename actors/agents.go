@@ -138,7 +138,7 @@ func (m *agents) agent(ctx actor.Context, a *agent) {
 	if len(m.alive) == 0 {
 		m.kernel.hosting.Occupied(true)
 	}
-	m.alive[pid] = m.kernel.spawn("agent/"+strconv.FormatInt(pid, 10), a, never)
+	m.alive[pid] = m.kernel.spawn("agent/"+strconv.FormatInt(pid, 10), a)
 	ctx.Watch(m.alive[pid])
 	if m.deaf {
 		ctx.Send(m.alive[pid], deafened{})
@@ -170,7 +170,7 @@ func (m *agents) answerStop(ctx actor.Context, pid int64) {
 // settle counts one thing as done, and answers when that was the last.
 func (m *agents) settle(ctx actor.Context, wait *pending) {
 	if wait.left--; wait.left == 0 && wait.batch != nil {
-		ctx.Send(wait.batch.replyTo, (*answers)(&wait.batch.batch))
+		ctx.Send(wait.batch.replyTo, &wait.batch.batch)
 	}
 }
 

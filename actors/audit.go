@@ -3,6 +3,7 @@ package actors
 import (
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -26,16 +27,17 @@ type audit struct {
 	journal *journal.Log
 	epoch   uint64
 
-	fresh     []*batch // appended, not written yet
-	urgent    bool     // and all of them may use the journal's reserve
-	held      []hold   // written, not released yet
-	scheduled bool     // a flush is on its way
-	syncing   bool
-	left      uint64        // to the reader with that ticket; 0: to nobody
+	fresh     []*batch      // appended, not written yet
+	urgent    bool          // and all of them may use the journal's reserve
+	held      []hold        // written, not released yet
+	scheduled bool          // a flush is on its way
+	syncing   bool          // so is a sync
+	resync    bool          // and another has to follow
+	delayed   bool          // one will be, after syncEvery
 	syncEvery time.Duration // not 0: answers do not wait for the disk, which follows that soon
 	synced    uint64
 	commands  map[schema.Domain]uint64 // seq of the last command of each domain
-	shown     map[schema.Domain]uint64 // what each domain has published
+	signing   atomic.Bool              // a checkpoint
 	metrics   *Metrics
 	tick      int64  // of the last entry
 	moved     uint64 // the entry that was the first of that tick
@@ -48,8 +50,7 @@ type audit struct {
 func newAudit(k *Kernel, log *journal.Log) *audit {
 	return &audit{
 		kernel: k, log: k.log.With("domain", "audit"), journal: log,
-		synced: log.Synced(), commands: make(map[schema.Domain]uint64),
-		shown: make(map[schema.Domain]uint64), metrics: k.metrics,
+		synced: log.Synced(), commands: make(map[schema.Domain]uint64), metrics: k.metrics,
 	}
 }
 
@@ -59,30 +60,23 @@ type hold struct {
 	seq   uint64
 }
 
-// flush has everything that is queued before it appended and written together.
+// flush has what was appended in a turn written together.
 type flush struct{}
 
-// durable is the committer's report: through is on disk.
+// syncNow has what was written synced.
+type syncNow struct{}
+
+// durable is the report of a sync: through is on disk.
 type durable struct {
 	through uint64
 	err     error
 }
 
-// Receive handles what domains and the committer send.
+// Receive handles what domains and the loop send.
 func (a *audit) Receive(ctx actor.Context) {
-	defer a.kernel.workers.runGathered() // also after a panic: what was released is not held up by it
-	a.receive(ctx)
-}
-
-func (a *audit) receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *batch:
-		for b := m; b != nil; {
-			next := b.next
-			b.next = nil
-			a.append(ctx, b)
-			b = next
-		}
+		a.append(ctx, m)
 	case look:
 		a.flush(ctx)
 		m.seen <- seen{a.journal.Head().Seq, a.kernel.keys.unended()}
@@ -93,17 +87,14 @@ func (a *audit) receive(ctx actor.Context) {
 		a.owed = append(a.owed, m.step)
 	case durable:
 		a.durable(ctx, m)
+	case syncNow:
+		a.delayed = false
+		a.sync()
 	case snapshotOf:
 		a.addSnapshot(m)
 		a.saveSnapshots(ctx)
 	case snapshotsSaved:
 		a.snapshotsSaved(m)
-	case published:
-		a.shown[m.domain] = m.count
-		a.release(ctx)
-		if m.domain == schema.Capability || m.domain == schema.Process {
-			a.notify(ctx) // the asker may have lost its right
-		}
 	case rebuilt:
 		if m.epoch == a.epoch {
 			a.rebuilt(ctx, m.domain)
@@ -163,7 +154,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 	a.fresh, a.urgent = append(a.fresh, b), urgent
 	if !a.scheduled {
 		a.scheduled = true
-		ctx.Send(ctx.Self(), flush{})
+		a.kernel.loop.atRest(ctx.Self(), flush{})
 	}
 }
 
@@ -237,35 +228,31 @@ func (a *audit) hold(b *batch) {
 
 // release sends back every batch that waits for nothing any more, and has the rest synced.
 func (a *audit) release(ctx actor.Context) {
-	kept, unsynced := a.held[:0], 0
-	var reader uint64 // the one for whose client alone it is to be synced; 0: for others too
+	kept := a.held[:0]
 	for _, h := range a.held {
-		if h.seq > a.synced || h.batch.publication > a.shown[h.batch.domain] {
+		if h.seq > a.synced {
 			kept = append(kept, h)
 		} else {
 			h.batch.sender.answer(ctx, a)
-		}
-		if h.seq > a.synced {
-			if unsynced++; unsynced == 1 {
-				reader = h.batch.lend
-			} else if reader != h.batch.lend {
-				reader = 0
-			}
 		}
 	}
 	clear(a.held[len(kept):])
 	a.held = kept
 	switch {
-	case unsynced > 0 && (!a.syncing || a.left != 0 && a.left != reader):
-		a.syncing, a.left = true, reader
-		a.kernel.committer.RequestFor(reader)
-	case a.syncing:
-	case a.journal.CheckpointWaits(): // queries alone are vouched for as well
-		a.syncing, a.left = true, 0
-		a.kernel.committer.Request()
-	case a.syncEvery > 0 && a.journal.Written() > a.synced:
+	case len(kept) > 0, a.journal.CheckpointWaits(): // queries alone are vouched for as well
+		a.sync()
+	case a.syncEvery > 0 && a.journal.Written() > a.synced && !a.delayed:
+		a.delayed = true
+		self, root := ctx.Self(), a.kernel.root
+		time.AfterFunc(a.syncEvery, func() { root.Send(self, syncNow{}) })
+	}
+}
+
+// sync has what was written made durable, at the end of the turn. Where that is under way already, another one follows.
+func (a *audit) sync() {
+	if a.resync = a.syncing; !a.syncing {
 		a.syncing = true
-		time.AfterFunc(a.syncEvery, a.kernel.committer.Request)
+		a.kernel.loop.syncAtRest()
 	}
 }
 
@@ -279,4 +266,19 @@ func (a *audit) durable(ctx actor.Context, m durable) {
 	}
 	a.release(ctx)
 	a.saveSnapshots(ctx)
+	if a.resync {
+		a.sync()
+	}
+	a.checkpoint()
+}
+
+// checkpoint has one signed where that is due, on a goroutine: nobody's answer waits for a signature.
+func (a *audit) checkpoint() {
+	if a.journal.CheckpointDue() && a.signing.CompareAndSwap(false, true) {
+		a.kernel.asking.Go(func() {
+			defer a.signing.Store(false)
+			// journal.Options.Trouble is told of what goes wrong here, and a stopped log tells the next sync.
+			_ = a.journal.Checkpoint()
+		})
+	}
 }

@@ -23,10 +23,7 @@ type batch struct {
 	until    time.Time // when a waiting call is decided for the last time
 	question string    // what its first call waits at the gate for; "": nothing
 
-	next        *batch // finished after this one, and sent to the audit log with it
-	publication uint64 // it is answered once others can see what was handed over up to this count; 0: at once
-	epoch       uint64 // which life of the journal it was decided in
-	lend        uint64 // the ticket of the reader that is going to sync it (journal.Committer); 0: none is
+	epoch uint64 // which life of the journal it was decided in
 }
 
 // sender is what sends a batch: a connection its *frames, the kernel a *step of its own, a subscription its *question. It says what
@@ -116,20 +113,7 @@ func (k *Kernel) fill(b *batch, cause *kernel.Call, request schema.Request) *fau
 	return nil
 }
 
-// answers is a batch on its way back, every outcome filled in.
-type answers batch
-
-// released is a batch of answers from the audit log, which has more of them as a rule: who posts it has what it wakes run by
-// workers.runGathered.
-type released batch
-
 // LogValue names b without its calls: a message that finds its actor gone is logged, and a payload in a log is a leak.
 func (b *batch) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("domain", string(b.domain)), slog.Int("calls", len(b.calls)))
 }
-
-// LogValue is that of the batch.
-func (a *answers) LogValue() slog.Value { return (*batch)(a).LogValue() }
-
-// LogValue is that of the batch.
-func (r *released) LogValue() slog.Value { return (*batch)(r).LogValue() }

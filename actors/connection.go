@@ -10,6 +10,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/transport/poll"
 )
 
 // connection is the actor of one channel. It keeps the order: batches go to their domains in the order of their frames,
@@ -17,9 +18,15 @@ import (
 type connection struct {
 	kernel  *Kernel
 	link    Link
-	credits *credits
+	caller  kernel.Caller
+	self    *actor.PID
+	input   input
+	credits credits
 	writer  writer
 	stamps  *schema.Stamper
+	writing bool     // the end of the turn writes
+	moving  bool     // what does not fit a line is put elsewhere
+	unsaid  []func() // what is to be encoded once it is
 
 	waiting     []*frames // not sent yet, oldest first
 	outstanding []*frames // sent to current, not answered yet, oldest first
@@ -27,86 +34,113 @@ type connection struct {
 	watched     map[schema.Domain]bool // domains that will tell when they die
 	following   []*subscription
 	endings     map[endingKey]ending
-	ended       bool            // the reader has sent its last batch
-	gone        bool            // nobody waits for answers
+	hungUp      bool            // the peer has gone; what it has sent is taken in all the same
+	gone        bool            // and that is done: nobody waits for answers
 	waits       context.Context // of the answer to a call that takes long; nil: none was made yet
 	giveUp      context.CancelCauseFunc
-	done        chan<- struct{} // closed when the actor has stopped
+	done        chan struct{} // closed when the actor has stopped
 }
 
-func newConnection(k *Kernel, link Link, drawn *drawing, done chan<- struct{}) *connection {
-	window := newCredits(drawn)
-	return &connection{
+func newConnection(k *Kernel, link Link, caller kernel.Caller, drawn *drawing) *connection {
+	c := &connection{
 		kernel:  k,
 		link:    link,
-		credits: window,
-		writer:  writer{link: link, credits: window, root: k.root, blobs: k.blobs},
+		caller:  caller,
+		credits: credits{account: drawn},
 		stamps:  schema.NewStamper(),
 		watched: make(map[schema.Domain]bool, 1),
-		done:    done,
+		done:    make(chan struct{}),
+	}
+	c.writer = writer{link: link, credits: &c.credits}
+	return c
+}
+
+// ready has the connection told what its link reports.
+func (c *connection) ready(e poll.Event) {
+	select {
+	case <-c.done:
+	default:
+		c.kernel.root.Send(c.self, e)
 	}
 }
 
-// endOfInput follows the last batch of a connection.
-type endOfInput struct{}
+// background does what takes long on a goroutine, and has its report sent to the connection.
+func (c *connection) background(work func() (report any)) {
+	c.kernel.asking.Go(func() {
+		report := work()
+		select {
+		case <-c.done:
+		default:
+			c.kernel.root.Send(c.self, report)
+		}
+	})
+}
 
-// gone is the last message of every connection: nobody is there any more to wait for an answer, or has to be hurried.
-type gone struct{}
+// endOfTurn has what was encoded in a turn written.
+type endOfTurn struct{}
 
-// flushed tells that a write which had to wait is over.
-type flushed struct{ err error }
-
-// Receive handles what the reader, the domains and the writer send.
+// Receive handles what the link and the domains send.
 func (c *connection) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *frames:
-		m.replyTo = ctx.Self()
-		c.waiting = append(c.waiting, m)
-	case *answers:
-		c.took((*batch)(m))
-	case *released:
-		c.took((*batch)(m))
+	case poll.Event:
+		c.input.readable = c.input.readable || m&poll.In != 0
+		c.writer.full = c.writer.full && m&poll.Out == 0
+		c.hungUp = c.hungUp || m&poll.Hup != 0
+		c.take()
+	case goOn:
+		c.input.again = false
+		c.take()
+	case *made:
+		c.input.away, c.input.made = false, m
+		c.take()
+	case *batch:
+		c.took(m)
 	case split:
 		if i := slices.Index(c.outstanding, m.rest); i >= 0 {
 			c.outstanding = slices.Insert(c.outstanding, i, m.head)
 		}
-	case flushed:
-		c.writer.resume(m.err)
-	case endOfInput:
-		c.ended = true
-	case gone:
-		c.gone = true
-		c.hungUp()
-		if len(c.outstanding) > 0 {
-			ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
+	case *moved:
+		c.moved(m)
+	case endOfTurn:
+		c.writing = false
+		c.writer.flush()
+		if c.writer.idle() && c.input.waits() {
+			c.again()
 		}
 	case *actor.Terminated:
 		c.domainDied(m.Who)
 	case *actor.Started:
-		c.writer.self = ctx.Self()
 	case *actor.Stopped:
 		c.stopped(ctx)
 		return
 	default:
 		return
 	}
+	c.advance(ctx)
+}
+
+// advance goes on as far as it goes, after anything has changed.
+func (c *connection) advance(ctx actor.Context) {
 	c.dispatch(ctx)
-	c.writer.flush()
+	if c.hungUp && c.input.ended && !c.gone {
+		c.gone = true
+		c.abandon()
+		if len(c.outstanding) > 0 {
+			ctx.Send(c.kernel.domains[c.current], hangUp{c.caller.Conn})
+		}
+	}
 	c.follow(ctx)
-	c.writer.flush() // it may have had something to say itself
-	if c.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 && len(c.following) == 0 && c.writer.idle() {
-		c.finish(ctx)
+	if c.writer.ready() && !c.writing {
+		c.writing = true
+		c.kernel.loop.atRest(c.self, endOfTurn{})
+	}
+	if c.input.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 && len(c.following) == 0 && c.said() {
+		ctx.Stop(ctx.Self())
 	}
 }
 
-// finish ends a connection that has no call in flight. It stays until gone has come, which is sent whatever it does itself.
-func (c *connection) finish(ctx actor.Context) {
-	if c.gone {
-		ctx.Stop(ctx.Self())
-		return
-	}
-	c.link.Interrupt() // so that the goroutine that waits for the peer's end sends it
-}
+// said reports whether all answers are written.
+func (c *connection) said() bool { return c.writer.idle() && !c.moving }
 
 // dispatch sends on what may be sent without running frames out of order.
 func (c *connection) dispatch(ctx actor.Context) {
@@ -118,7 +152,7 @@ func (c *connection) dispatch(ctx actor.Context) {
 		c.waiting[0] = nil
 		c.waiting = c.waiting[1:]
 		if b.domain == local {
-			c.write(b)
+			c.say(b)
 			continue
 		}
 		c.send(ctx, b)
@@ -146,24 +180,73 @@ func (c *connection) answered(b *frames) {
 	for len(c.outstanding) > 0 && c.outstanding[0].answered {
 		first := c.outstanding[0]
 		c.outstanding = c.outstanding[1:]
-		c.write(first)
+		c.say(first)
 	}
 	if len(c.outstanding) == 0 {
 		c.outstanding = nil
 	}
 }
 
-// write encodes the answers of a batch.
-func (c *connection) write(b *frames) {
+// say encodes the answers of a batch.
+func (c *connection) say(b *frames) { c.inTurn(func() { c.sayFrom(b, 0) }) }
+
+// inTurn has something encoded, behind what is put elsewhere first.
+func (c *connection) inTurn(encode func()) {
+	if c.moving {
+		c.unsaid = append(c.unsaid, encode)
+	} else {
+		encode()
+	}
+}
+
+func (c *connection) sayFrom(b *frames, from int) {
 	now := time.Now()
-	for i := range b.calls {
+	for i := from; i < len(b.calls); i++ {
+		call := &b.calls[i]
 		stamp := c.stamps.Next(now)
-		stamp.Proof = b.calls[i].Proof
-		c.writer.append(&b.calls[i], &stamp)
-		c.lasting(&b.calls[i])
+		stamp.Proof = call.Proof
+		if over := c.writer.append(call, &stamp); over > 0 {
+			c.move(call, call.Data, over, func(short, refs []byte, err error) {
+				c.writer.refer(call, &stamp, short, refs, err)
+				c.lasting(call)
+				c.sayFrom(b, i+1)
+			})
+			return
+		}
+		c.lasting(call)
 	}
 	c.writer.owe(len(b.calls), b.size, b.answers)
 	b.recycle()
+}
+
+// moved is what has become of data that does not fit a line.
+type moved struct {
+	short, refs []byte
+	err         error
+	encode      func(short, refs []byte, err error)
+}
+
+// move puts what data has over into the blob directory, on a goroutine, and has the rest encoded then. What is to be said after it
+// waits.
+func (c *connection) move(call *kernel.Call, data []byte, over int, encode func(short, refs []byte, err error)) {
+	c.moving = true
+	about := kernel.Call{Syscall: call.Syscall, PID: call.PID, Origin: call.Origin}
+	c.background(func() any {
+		m := &moved{encode: encode}
+		m.short, m.refs, m.err = c.kernel.elsewhere(&about, data, over)
+		return m
+	})
+}
+
+// moved goes on with what waited for it.
+func (c *connection) moved(m *moved) {
+	c.moving = false
+	m.encode(m.short, m.refs, m.err)
+	for len(c.unsaid) > 0 && !c.moving {
+		encode := c.unsaid[0]
+		c.unsaid = c.unsaid[1:]
+		encode()
+	}
 }
 
 // send hands b to its domain.
@@ -185,14 +268,14 @@ func (c *connection) context() context.Context {
 	if c.waits == nil {
 		c.waits, c.giveUp = context.WithCancelCause(context.Background())
 		if c.gone {
-			c.hungUp()
+			c.abandon()
 		}
 	}
 	return c.waits
 }
 
-// hungUp cancels what is being done for this connection outside the kernel.
-func (c *connection) hungUp() {
+// abandon cancels what is being done for this connection outside the kernel.
+func (c *connection) abandon() {
 	if c.giveUp != nil {
 		c.giveUp(errHungUp)
 	}
@@ -221,7 +304,7 @@ func (c *connection) domainDied(pid *actor.PID) {
 	}
 	for _, b := range c.outstanding {
 		if b.answered {
-			c.write(b)
+			c.say(b)
 			continue
 		}
 		// The batch is not ours: the domain may have passed it on. So it is neither changed nor used again.
@@ -234,7 +317,7 @@ func (c *connection) domainDied(pid *actor.PID) {
 				Err:     errInterrupted(msg.Type),
 			})
 		}
-		c.write(lost)
+		c.say(lost)
 	}
 	c.outstanding = nil
 }
@@ -246,9 +329,9 @@ func errInterrupted(typ string) *fault.Fault {
 
 // stopped releases everything that refers to this connection.
 func (c *connection) stopped(ctx actor.Context) {
-	c.hungUp()
+	c.abandon()
 	if len(c.outstanding) > 0 { // the connection failed, and nobody waits any more
-		ctx.Send(c.kernel.domains[c.current], hangUp{c.outstanding[0].calls[0].Caller.Conn})
+		ctx.Send(c.kernel.domains[c.current], hangUp{c.caller.Conn})
 	}
 	c.unfollow(ctx)
 	for key := range c.endings {
@@ -257,7 +340,5 @@ func (c *connection) stopped(ctx actor.Context) {
 	for name := range c.watched {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
-	close(c.done) // before the reader can end, which would tell this actor
-	c.credits.close()
-	c.link.Interrupt()
+	close(c.done)
 }

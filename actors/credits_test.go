@@ -1,10 +1,7 @@
 package actors_test
 
 import (
-	"fmt"
-	"sync"
 	"testing"
-	"testing/synctest"
 
 	"pgregory.net/rapid"
 
@@ -40,108 +37,42 @@ func TestCredits(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c := actors.NewCredits()
-				for _, h := range test.held {
-					for range h.times {
-						c.Take(h.size)
-					}
+			var w actors.Window
+			for _, h := range test.held {
+				for range h.times {
+					w.Take(h.size)
 				}
-				c.Give(test.give[0], test.give[1])
-				taken := make(chan bool, 1)
-				if got := c.TryTake(test.size); got != test.want {
-					t.Errorf("TryTake(%d): %t", test.size, got)
-				} else if got {
-					return
-				}
-				go func() { taken <- c.Take(test.size) }()
-				synctest.Wait()
-				select {
-				case <-taken:
-					t.Errorf("Take(%d) does not wait where TryTake is refused", test.size)
-				default:
-				}
-				c.Close()
-				if <-taken {
-					t.Errorf("Take(%d) is granted by close", test.size)
-				}
-			})
+			}
+			w.Give(test.give[0], test.give[1])
+			if got := w.Take(test.size); got != test.want {
+				t.Errorf("Take(%d): %t", test.size, got)
+			}
 		})
 	}
 }
 
-// TestCreditsClosed shows that nothing is granted after close, whatever was given back.
-func TestCreditsClosed(t *testing.T) {
-	t.Parallel()
-	c := actors.NewCredits()
-	c.Close()
-	c.Give(1, 1)
-	if c.TryTake(1) {
-		t.Error("TryTake is granted")
-	}
-	if c.Take(1) {
-		t.Error("Take is granted")
-	}
-}
-
-// TestCreditsUnderLoad has one goroutine take, as a reader does, while others give back: what is out never exceeds the
-// window, unless it is one frame, and everything is granted in the end.
-func TestCreditsUnderLoad(t *testing.T) {
+// TestCreditsProperty takes and gives back: what is out never exceeds the window, unless it is one frame, and whatever is given back
+// can be taken again.
+func TestCreditsProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		sizes := rapid.SliceOfN(rapid.OneOf(
-			rapid.IntRange(0, 100),
-			rapid.IntRange(0, actors.WindowBytes/2),
-			rapid.IntRange(actors.WindowBytes, 2*actors.WindowBytes),
-		), 0, 400).Draw(t, "sizes")
-		together := rapid.IntRange(1, 5).Draw(t, "frames given back together")
-		c := actors.NewCredits()
-		var mu sync.Mutex
-		var frames, bytes int
-		granted := make(chan int, len(sizes))
-		var givers sync.WaitGroup
-		for range 3 {
-			givers.Go(func() {
-				for size := range granted {
-					n := 1
-				gather:
-					for n < together {
-						select {
-						case more, ok := <-granted:
-							if !ok {
-								break gather
-							}
-							size, n = size+more, n+1
-						default:
-							break gather // what is held here must not be waited for
-						}
-					}
-					mu.Lock()
-					frames, bytes = frames-n, bytes-size
-					mu.Unlock()
-					c.Give(n, size)
-				}
-			})
-		}
-		var fault string
-		for i, size := range sizes {
-			if !c.TryTake(size) && !c.Take(size) {
-				fault = fmt.Sprintf("Take(%d) is refused", size)
+		var w actors.Window
+		var out []int
+		bytes := 0
+		for range rapid.IntRange(0, 400).Draw(t, "steps") {
+			size := rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(0, actors.WindowBytes/2), rapid.IntRange(actors.WindowBytes, 2*actors.WindowBytes)).Draw(t, "size")
+			fits := len(out) == 0 || len(out) < actors.WindowFrames && bytes+size <= actors.WindowBytes
+			if got := w.Take(size); got != fits {
+				t.Fatalf("Take(%d) with %d frames of %d bytes out: %t", size, len(out), bytes, got)
 			}
-			mu.Lock()
-			if frames, bytes = frames+1, bytes+size; frames > 1 && (frames > actors.WindowFrames || bytes > actors.WindowBytes) {
-				fault = fmt.Sprintf("%d frames of %d bytes are out after frame %d", frames, bytes, i)
+			if fits {
+				out, bytes = append(out, size), bytes+size
 			}
-			mu.Unlock()
-			granted <- size
-		}
-		close(granted)
-		givers.Wait()
-		if fault != "" {
-			t.Errorf("%s", fault)
-		}
-		if frames != 0 || bytes != 0 {
-			t.Errorf("%d frames of %d bytes were not given back", frames, bytes)
+			if len(out) > 0 && (!fits || rapid.Bool().Draw(t, "give")) {
+				w.Give(1, out[0])
+				bytes -= out[0]
+				out = out[1:]
+			}
 		}
 	})
 }

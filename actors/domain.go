@@ -23,8 +23,6 @@ type domain struct {
 	log    *slog.Logger
 	epoch  uint64 // which life of the journal the state belongs to
 
-	finished handover
-
 	rebuilding rebuilding
 	late       *stepDone // came while the state was made anew
 
@@ -63,14 +61,10 @@ func (d *domain) Receive(ctx actor.Context) {
 			return
 		}
 		d.run(ctx, m, 0)
-	case handOver:
-		d.gather(ctx, m.yielded)
 	case stepDone:
 		d.stepDone(ctx, m)
 	case *actor.Terminated:
 		d.otherDied(ctx, m.Who)
-	case *actor.Stopping:
-		d.handOver(ctx) // the message that would have done it comes too late
 	case *actor.Stopped:
 		d.stopped(ctx)
 		return
@@ -218,4 +212,24 @@ func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, er
 // microseconds is the time since begun, rounded up: nothing takes no time at all.
 func microseconds(begun time.Time) int64 {
 	return int64((time.Since(begun) + time.Microsecond - 1) / time.Microsecond)
+}
+
+// forward sends a finished batch to the audit log, and lets the other domains see what it changed. In this order: what they decide
+// on the strength of it then stands behind it in the journal.
+func (d *domain) forward(ctx actor.Context, b *batch) {
+	b.epoch = d.epoch
+	ctx.Send(d.kernel.audit, b)
+	if d.rebuilding.err == nil { // else what was published last stands until there is a state again
+		d.publish()
+	}
+	if s, ok := b.sender.(*step); ok && s.saga != nil {
+		ctx.Send(s.from, stepDone{s.saga, s.calls[0].Err})
+	}
+}
+
+// publish lets the other domains see what was applied.
+func (d *domain) publish() {
+	if p, ok := d.state.(kernel.Publisher); ok {
+		p.Publish()
+	}
 }

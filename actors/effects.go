@@ -76,7 +76,7 @@ func (r *runs) run(b *frames) {
 	if failed != nil { // such a row is a bug, and the intent stays without an outcome until the next start
 		r.log.Error("effect has no outcome", "call", call, "error", failed)
 		call.Effect, call.Err = nil, failed
-		r.kernel.root.Send(b.replyTo, (*answers)(&b.batch))
+		r.kernel.root.Send(b.replyTo, &b.batch)
 		return
 	}
 	step.ends, step.account = b, b.account
@@ -141,5 +141,5 @@ func (r *runs) ended(s *step) {
 	if first.Proof.Seq != 0 {
 		first.Proof.PID = first.PID
 	}
-	r.kernel.root.Send(intent.replyTo, (*answers)(&intent.batch))
+	r.kernel.root.Send(intent.replyTo, &intent.batch)
 }

@@ -11,42 +11,14 @@ import (
 
 const (
 	MaxBatch     = maxBatch
-	Turn         = turn
 	WindowFrames = windowFrames
 	WindowBytes  = windowBytes
 	ForgetEvery  = forgetEvery
-	Share        = share
 	MaxThrottled = maxThrottled
-)
-
-var (
-	Always     = always
-	FromReader = fromReader
-	NewCredits = func() *credits { return newCredits(nil) }
-	NewWorkers = newWorkers
 )
 
 // SetRoom sets how many bytes the keys of a process that is not the operator may take.
 func (k *Keys) SetRoom(n int) { k.most = n }
-
-// FromReaderMessages are the messages that a reader posts, FromOthers what a connection gets from anybody else.
-func FromReaderMessages() []any { return []any{&frames{}, endOfInput{}} }
-
-func FromOthers() []any {
-	return []any{&answers{}, &released{}, flushed{}, &actor.Started{}, &actor.Terminated{}}
-}
-
-// Released is what the audit log posts to connections.
-func Released() any { return &released{} }
-
-func NewMailbox(inline func(any) bool) *mailbox { return newMailbox(inline)().(*mailbox) }
-
-// Room is how many user messages fit into what the mailbox has allocated.
-func (m *mailbox) Room() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return cap(m.user)
-}
 
 // Shown is what Audit.Metrics answers a process.
 func (m *Metrics) Shown(pid int64, origin string) *schema.AuditMetricsOutput {
@@ -56,50 +28,61 @@ func (m *Metrics) Shown(pid int64, origin string) *schema.AuditMetricsOutput {
 // Reach moves the kernel's clock on, as time does.
 func (k *Kernel) Reach(tick int64) { k.clock.reach(tick) }
 
-func (w *workers) Close()            { w.close() }
-func (w *workers) Gather(job func()) { w.gather(job) }
-func (w *workers) RunGathered()      { w.runGathered() }
-func (w *workers) Lend()             { w.lend() }
-func (w *workers) GiveBack()         { w.giveBack() }
+// A Window is what a connection may have in flight.
+type Window struct{ credits }
 
-func (c *credits) Take(size int) bool     { return c.take(size) }
-func (c *credits) TryTake(size int) bool  { return c.tryTake(size) }
-func (c *credits) Give(frames, bytes int) { c.give(frames, bytes, 0) }
-func (c *credits) Close()                 { c.close() }
+func (w *Window) Take(size int) bool     { return w.take(size) }
+func (w *Window) Grow(size int) bool     { return w.grow(size) }
+func (w *Window) Give(frames, bytes int) { w.give(frames, bytes, 0) }
 
-// A Feed is a connection without a reader: the table of syscalls has rows of one domain only, and a test of the order
+// A Feed is a connection whose calls a test makes: the table of syscalls has rows of one domain only, and a test of the order
 // between domains chooses them itself.
 type Feed struct {
 	kernel *Kernel
 	conn   *connection
-	pid    *actor.PID
-	done   chan struct{}
 }
 
 func (k *Kernel) NewFeed(link Link, name string) *Feed {
-	done := make(chan struct{})
-	conn := newConnection(k, link, nil, done)
-	return &Feed{kernel: k, conn: conn, pid: k.spawn("connection/"+name, conn, fromReader), done: done}
+	conn := newConnection(k, link, kernel.Caller{Conn: name}, nil)
+	conn.self = k.spawn("connection/"+name, fed{conn})
+	return &Feed{kernel: k, conn: conn}
 }
 
-// Send posts one batch, as the reader does; domain "" is for calls that failed already.
-func (f *Feed) Send(domain schema.Domain, calls ...kernel.Call) {
-	b := newFrames()
-	b.domain = domain
-	b.calls = append(b.calls, calls...)
-	for range calls {
-		f.conn.credits.take(0)
+// fed is a connection that does what it is told as well.
+type fed struct{ *connection }
+
+func (f fed) Receive(ctx actor.Context) {
+	do, ok := ctx.Message().(func())
+	if !ok {
+		f.connection.Receive(ctx)
+		return
 	}
-	f.kernel.root.Send(f.pid, b)
+	do()
+	f.advance(ctx)
+}
+
+// Send posts one batch, as if its lines had come together; domain "" is for calls that failed already.
+func (f *Feed) Send(domain schema.Domain, calls ...kernel.Call) {
+	f.run(func() {
+		b := newFrames()
+		b.domain, b.replyTo = domain, f.conn.self
+		b.calls = append(b.calls, calls...)
+		for range calls {
+			f.conn.credits.take(0)
+		}
+		f.conn.waiting = append(f.conn.waiting, b)
+	})
+}
+
+// run runs f as the connection's actor.
+func (f *Feed) run(do func()) {
+	f.kernel.root.Send(f.conn.self, do)
 }
 
 // End ends the input and waits as Serve does.
 func (f *Feed) End() {
-	f.kernel.root.Send(f.pid, endOfInput{})
-	f.conn.link.AwaitHangup()
-	f.kernel.root.Send(f.pid, gone{})
-	<-f.done
-	f.conn.writer.busy.Wait()
+	f.run(func() { f.conn.input.ended = true })
+	<-f.conn.done
 }
 
 // Connected reports whether a connection is there to be sent anything.
@@ -112,7 +95,7 @@ func Connected(k *Kernel, conn string) bool {
 func AnswerLate(k *Kernel, conn, data string) {
 	b := newFrames()
 	b.calls = append(b.calls, kernel.Call{Data: []byte(data), Message: schema.Message{Data: []byte(data)}})
-	k.root.Send(actor.NewPID(k.system.Address(), "connection/"+conn), (*answers)(&b.batch))
+	k.root.Send(actor.NewPID(k.system.Address(), "connection/"+conn), &b.batch)
 }
 
 // Admit reports whether a call passes the gate.

@@ -165,7 +165,7 @@ func TestPanicInConnection(t *testing.T) {
 		s := start(t, newFake())
 		l := newLink(schema.OsMessage, schema.MaxLine, 10)
 		writes := 0
-		l.tryWrite = func() {
+		l.onWrite = func() {
 			if writes++; writes == 2 {
 				panic(internals)
 			}
@@ -177,7 +177,7 @@ func TestPanicInConnection(t *testing.T) {
 		<-victim.done
 		neighbour.send(echo("b", "1"))
 		expect(t, neighbour, `b {"echo":"1"}`)
-		if log := s.log.String(); !strings.Contains(log, "(*link).TryWrite") {
+		if log := s.log.String(); !strings.Contains(log, "(*link).Write") {
 			t.Errorf("the log does not show where the panic came from:\n%s", log)
 		}
 		if err := s.end(); err != nil {

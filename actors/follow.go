@@ -77,11 +77,11 @@ func (c *connection) follow(ctx actor.Context) {
 	if len(c.following) == 0 {
 		return
 	}
-	if c.gone || c.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 {
+	if c.gone || c.input.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 {
 		c.unfollow(ctx)
 		return
 	}
-	if !c.writer.idle() || c.writer.err != nil {
+	if !c.said() || c.writer.err != nil {
 		return
 	}
 	for _, s := range slices.Clone(c.following) {
@@ -128,13 +128,31 @@ func (c *connection) followed(q *question) {
 	}
 }
 
-// push writes events in the dialect in which they were subscribed to.
+// push encodes events in the dialect in which they were subscribed to.
 func (c *connection) push(s *subscription, proof schema.Proof, events []kernel.Event) {
+	if len(events) > 0 {
+		c.inTurn(func() { c.pushAll(s, proof, events) })
+	}
+}
+
+// pushAll is push for what is next. An event that does not fit a line and cannot be put elsewhere is pushed as it is: nobody asks
+// for an event again.
+func (c *connection) pushAll(s *subscription, proof schema.Proof, events []kernel.Event) {
 	now := time.Now()
 	for i := range events {
 		stamp := c.stamps.Next(now)
 		stamp.Proof = proof
-		c.writer.push(&s.call, &events[i], &stamp)
+		if over := c.writer.push(&s.call, &events[i], &stamp, false); over > 0 {
+			c.move(&s.call, events[i].Data, over, func(short, refs []byte, err error) {
+				e := events[i]
+				if err == nil {
+					e.Data, stamp.Refs = short, refs
+				}
+				c.writer.push(&s.call, &e, &stamp, true)
+				c.pushAll(s, proof, events[i+1:])
+			})
+			return
+		}
 	}
 }
 
@@ -239,14 +257,14 @@ func (q *question) park(_ actor.Context, d *domain, _ time.Duration) {
 }
 
 // giveUp answers that nothing came of it. Nothing is recorded.
-func (q *question) giveUp(ctx actor.Context, _ *domain) { ctx.Send(q.replyTo, (*answers)(&q.batch)) }
+func (q *question) giveUp(ctx actor.Context, _ *domain) { ctx.Send(q.replyTo, &q.batch) }
 
 // refuse keeps it for later.
 func (q *question) refuse(_ actor.Context, d *domain, _ int) {
 	d.rebuilding.following = append(d.rebuilding.following, &q.batch)
 }
 
-func (q *question) answer(ctx actor.Context, _ *audit) { ctx.Send(q.replyTo, (*released)(&q.batch)) }
+func (q *question) answer(ctx actor.Context, _ *audit) { ctx.Send(q.replyTo, &q.batch) }
 
 // hear has the resting queries decided again, before anything that comes in later: there is news.
 func (d *domain) hear() {

@@ -19,7 +19,7 @@ const maxBatch = 64
 const local schema.Domain = ""
 
 // frames are consecutive frames of one connection that go the same way: all to one domain, or all answered by the connection itself
-// (domain local), because they never became calls. The reader fills them, the domain decides them, the connection writes their
+// (domain local), because they never became calls. The connection fills them, the domain decides them, the connection writes their
 // answers and recycles them. A call of the kernel's own is a frame of a connection that has no other.
 type frames struct {
 	batch
@@ -45,11 +45,6 @@ func (f *frames) recycle() {
 	clear(f.calls)
 	*f = frames{batch: batch{calls: f.calls[:0]}}
 	framesPool.Put(f)
-}
-
-// commands reports whether one of the calls is a command.
-func (f *frames) commands() bool {
-	return slices.ContainsFunc(f.calls, func(c kernel.Call) bool { return c.Syscall != nil && c.Syscall.Kind == schema.KindCommand })
 }
 
 // ready holds frames back while an earlier call of their connection waits at the gate. Where that is theirs, the others follow them.
@@ -129,7 +124,7 @@ func (f *frames) answer(ctx actor.Context, a *audit) {
 	} else if list := f.effects(); list != nil {
 		ctx.Send(a.kernel.agents, effects{list, f}) // whose they are from here on
 	} else {
-		ctx.Send(f.replyTo, (*released)(&f.batch))
+		ctx.Send(f.replyTo, &f.batch)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	questions "github.com/promptware-os/pwos/kernel/audit"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/poll"
 )
 
 // Config is what a Kernel is made of. The domains' states are made already: restored and replayed.
@@ -45,6 +46,7 @@ type Config struct {
 	Blobs      Blobs                    // nil: what does not fit a line is an error
 	Runners    map[string]kernel.Runner // by the type of the syscall whose effects they do
 	Bounds     Bounds                   // of each agent; zero: none
+	Poller     poll.Poller              // watches the links; Close closes it. nil: one of goroutines
 	Warnings   func() []string          // what the operator has to see to; nil: there is nothing
 	Log        *slog.Logger
 
@@ -55,16 +57,14 @@ type Config struct {
 // Kernel is the root of the actors: it starts the domains and the audit log, serves connections, and takes everything
 // down in order.
 type Kernel struct {
-	log       *slog.Logger
-	system    *actor.ActorSystem
-	root      *actor.RootContext
-	workers   *workers
-	domains   map[schema.Domain]*actor.PID
-	audit     *actor.PID                      // it appends to the journal; the domain of that name answers questions about it
-	auditor   *audit                          // for when it has ended
-	states    map[schema.Domain]kernel.Domain // likewise
-	committer *journal.Committer
-	lends     bool // a reader may sync what it has sent: its client waits for that
+	log     *slog.Logger
+	system  *actor.ActorSystem
+	root    *actor.RootContext
+	loop    *loop
+	domains map[schema.Domain]*actor.PID
+	audit   *actor.PID                      // it appends to the journal; the domain of that name answers questions about it
+	auditor *audit                          // for when it has ended
+	states  map[schema.Domain]kernel.Domain // likewise
 
 	journalDir string
 	files      journal.FS
@@ -110,7 +110,7 @@ const record schema.Domain = "journal"
 func New(cfg Config) *Kernel {
 	k := &Kernel{
 		log:        cfg.Log,
-		workers:    newWorkers(),
+		loop:       newLoop(cfg.Poller),
 		domains:    make(map[schema.Domain]*actor.PID, len(cfg.Domains)),
 		journalDir: cfg.Dir,
 		files:      cfg.FS,
@@ -153,35 +153,34 @@ func New(cfg Config) *Kernel {
 		actor.WithDeadLetterRequestLogging(false),
 	)
 	k.root = k.system.Root.Copy().WithGuardian(&supervisor{kernel: k})
+	k.loop.root = k.root
+	k.loop.sync = func() {
+		through, err := cfg.Journal.Sync()
+		k.root.Send(k.audit, durable{through, err})
+	}
 	a := newAudit(k, cfg.Journal)
 	a.tick = cfg.Tick
 	a.snapshots = snapshotting{store: cfg.Snapshots, begun: cfg.Made, every: cfg.SnapshotEvery, due: cfg.Journal.Head().Seq + cfg.SnapshotEvery}
 	a.syncEvery = cfg.SyncEvery
-	k.lends = cfg.SyncEvery == 0
 	k.auditor = a
-	k.audit = k.spawn("domain/"+string(record), a, always)
+	k.audit = k.spawn("domain/"+string(record), a)
 	k.domains[record] = k.audit
-	k.committer = journal.NewCommitter(cfg.Journal, func(through uint64, err error) {
-		k.workers.lend()
-		k.root.Send(k.audit, durable{through, err})
-		k.workers.giveBack()
-	})
 	for name, state := range k.states {
 		d := &domain{kernel: k, name: name, state: state, log: cfg.Log.With("domain", string(name))}
-		k.domains[name] = k.spawn("domain/"+string(name), d, always)
+		k.domains[name] = k.spawn("domain/"+string(name), d)
 	}
-	k.agents = k.spawn("domain/agents", newAgents(k), never)
+	k.agents = k.spawn("domain/agents", newAgents(k))
+	k.loop.start()
 	if cfg.Interval > 0 {
 		k.ticking.Go(func() { k.clock.run(cfg.Interval, k.stopping) })
 	}
 	return k
 }
 
-// spawn starts an actor under the supervisor, to run on the goroutine that posts where inline says so. Names are ours
-// and unique, so that a clash is a bug.
-func (k *Kernel) spawn(name string, a actor.Actor, inline func(message any) bool) *actor.PID {
+// spawn starts an actor under the supervisor, to run on the loop. Names are ours and unique, so that a clash is a bug.
+func (k *Kernel) spawn(name string, a actor.Actor) *actor.PID {
 	props := actor.PropsFromProducer(func() actor.Actor { return a },
-		actor.WithMailbox(newMailbox(inline)), actor.WithDispatcher(k.workers))
+		actor.WithMailbox(actor.Unbounded()), actor.WithDispatcher(k.loop))
 	pid, err := k.root.SpawnNamed(props, name)
 	if err != nil {
 		panic(fmt.Sprintf("spawn actor %s: %v", name, err))
@@ -189,28 +188,18 @@ func (k *Kernel) spawn(name string, a actor.Actor, inline func(message any) bool
 	return pid
 }
 
-// Serve runs a connection on the caller's goroutine, until the peer ended its side and every answer is written, or the
-// link broke. It does not close the link.
+// Serve serves a connection on the loop, and returns when the peer ended its side and every answer is written, or the link broke.
+// It does not close the link.
 func (k *Kernel) Serve(link Link, caller kernel.Caller) {
-	done := make(chan struct{})
 	drawn := k.accounts.open(caller.PID)
 	defer drawn.close()
-	conn := newConnection(k, link, drawn, done)
-	pid := k.spawn("connection/"+caller.Conn, conn, fromReader)
-	r := reader{kernel: k, link: link, caller: caller, credits: conn.credits, root: k.root, self: pid}
-	r.run()
-	tell := func(message any) {
-		select {
-		case <-done: // by a fault: without one it waits for all that it is told
-		default:
-			k.root.Send(pid, message)
-		}
+	c := newConnection(k, link, caller, drawn)
+	c.self = k.spawn("connection/"+caller.Conn, c)
+	if err := link.Open(k.loop.poller, c.ready); err != nil {
+		k.log.Error("connection cannot be watched", "conn", caller.Conn, "error", err)
+		k.root.Stop(c.self)
 	}
-	tell(endOfInput{})
-	link.AwaitHangup()
-	tell(gone{})
-	<-done
-	conn.writer.busy.Wait()
+	<-c.done
 }
 
 // Recover runs the commands that recovery owes, before anybody is served: first the outcomes of effects that the journal does
@@ -280,11 +269,10 @@ func (k *Kernel) Close() error {
 			errs = append(errs, k.poison(pid))
 		}
 	}
-	k.committer.Close()
 	errs = append(errs, k.poison(k.audit))
 	k.asking.Wait() // only domains and the audit log begin them, and those have ended
 	k.system.Shutdown()
-	k.workers.close()
+	errs = append(errs, k.loop.close())
 	if failure := k.failure.Load(); failure != nil {
 		errs = append(errs, *failure)
 	}

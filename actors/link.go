@@ -1,127 +1,71 @@
 package actors
 
 import (
-	"sync"
-
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// Link is a channel of lines as a connection needs it. One goroutine reads, one writes.
+// Link is a channel of lines that never makes its caller wait. The loop is its caller; Interrupt and Close are for any goroutine.
 type Link interface {
-	// Next returns the next line, valid until the next call; schema.ErrLineTooLong is not final, other errors are.
-	Next() ([]byte, error)
-	// TryNext is Next for what has been received already; ok is false where Next would wait.
-	TryNext() (line []byte, ok bool, err error)
-	// TryWrite writes as much as the peer takes without waiting.
-	TryWrite(p []byte) (n int, err error)
-	// Write writes all of p, waiting for the peer.
+	// Open has p watch the link from now on. ready is told what has become possible, on any goroutine: poll.In where Fill may
+	// have something, at once if that is so already; poll.Out after a Write that did not write all; poll.Hup when the peer has
+	// gone altogether, and not only ended its side.
+	Open(p poll.Poller, ready func(poll.Event)) error
+	// Fill reads once from what was received. Where more is false, nothing is left for now: ready tells when there is.
+	Fill() (more bool)
+	// Next returns the next line of what Fill has read, valid until the next Fill; ok is false where there is none.
+	// schema.ErrLineTooLong is not final, other errors are: io.EOF where the peer has ended its side.
+	Next() (line []byte, ok bool, err error)
+	// Write writes as much as the peer takes without waiting.
 	Write(p []byte) (n int, err error)
 	// Dialect is the dialect to answer in where a frame shows none.
 	Dialect() schema.Dialect
 	// LineLimit is the longest line in bytes.
 	LineLimit() int
-	// AwaitHangup waits, after Next has returned its final error, until the peer has gone altogether and not only ended
-	// its side, or until Interrupt or Close.
-	AwaitHangup()
-	// Interrupt makes Next return what was received already, and then an error. It may be called again.
+	// Interrupt makes Next return what was received already, and then an error other than io.EOF; ready is told poll.In and
+	// poll.Hup. It may be called again.
 	Interrupt()
-	// Close ends both directions; waiting reads and writes return.
+	// Close ends both directions. It may be called again.
 	Close() error
 }
 
-// The window of a connection: what it may have in flight, from reading a frame until its answer is flushed.
+// The window of a connection: what it may have in flight, from reading a frame until its answer is written. It bounds what a
+// connection takes of a turn as well.
 const (
 	windowFrames = 128
 	windowBytes  = 256 << 10
 )
 
-// credits is the window that bounds a connection's memory. The reader takes before it sends, the connection gives back
-// after the flush, so a client that does not read its answers is no longer read from.
+// credits is the window that bounds a connection's memory: a client that does not read its answers is no longer read from.
 type credits struct {
-	mu     sync.Mutex
-	space  sync.Cond
-	frames int
-	bytes  int
-	closed bool
-
+	frames  int
+	bytes   int
 	account *drawing // that the bytes are charged to as well; nil: to none
 }
 
-func newCredits(drawn *drawing) *credits {
-	c := &credits{account: drawn}
-	c.space.L = &c.mu
-	return c
-}
-
-// take waits until a frame of size bytes fits the window, and then the account; the first frame always fits the window. It
-// returns false after close.
+// take takes what a frame of size bytes needs, if the window and the account have room; the first frame always fits the window.
 func (c *credits) take(size int) bool {
-	c.mu.Lock()
-	for !c.closed && !c.fits(size) {
-		c.space.Wait()
-	}
-	c.add(size)
-	closed := c.closed
-	c.mu.Unlock()
-	return !closed && (c.account == nil || c.account.take(size, c.over))
-}
-
-// tryTake is take without waiting.
-func (c *credits) tryTake(size int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || !c.fits(size) || !c.account.tryTake(size) {
+	if c.frames > 0 && (c.frames >= windowFrames || c.bytes+size > windowBytes) || !c.account.tryTake(size) {
 		return false
 	}
-	c.add(size)
+	c.frames++
+	c.bytes += size
 	return true
 }
 
-// grow adds to what the last frame has taken, once there is room or all others are answered. It returns false after close.
+// grow adds to what the last frame has taken, once there is room or all others are answered.
 func (c *credits) grow(size int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.closed && c.frames > 1 && c.bytes+size > windowBytes {
-		c.space.Wait()
+	if c.frames > 1 && c.bytes+size > windowBytes {
+		return false
 	}
 	c.bytes += size
 	c.account.add(size)
-	return !c.closed
-}
-
-// over reports whether the wait for credits has ended.
-func (c *credits) over() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
-}
-
-func (c *credits) add(size int) {
-	c.frames++
-	c.bytes += size
-}
-
-func (c *credits) fits(size int) bool {
-	return c.frames == 0 || (c.frames < windowFrames && c.bytes+size <= windowBytes)
+	return true
 }
 
 // give takes back credits, and what the answers have taken of the account.
 func (c *credits) give(frames, bytes, answers int) {
-	c.mu.Lock()
 	c.frames -= frames
 	c.bytes -= bytes
-	c.mu.Unlock()
-	c.space.Signal()
 	c.account.give(bytes + answers)
-}
-
-// close lets a waiting reader go.
-func (c *credits) close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.space.Signal()
-	if c.account != nil {
-		c.account.account.wake()
-	}
 }

@@ -1,91 +1,100 @@
 package actors_test
 
 import (
+	"bytes"
+	"io"
 	"net"
 	"os"
 	"sync/atomic"
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/poll"
 )
 
 // link is a channel in memory: what a socket would be, with a peer whose pace the test decides.
 type link struct {
 	in, out *stream
-	lines   *schema.LineReader
 	dialect schema.Dialect
 	limit   int
 
-	taken    atomic.Int64 // lines that were handed out
-	tryWrite func()       // called by TryWrite first, where it is set
-	breaks   func()       // called by the first Interrupt, where it is set
+	buf        []byte // read, not handed out yet
+	discarding bool   // the rest of a line that is too long
+	err        error  // what comes behind it
+
+	taken   atomic.Int64 // lines that were handed out
+	onWrite func()       // called by Write first, where it is set
+	breaks  func()       // called by the first Interrupt, where it is set
 }
 
-var (
-	_ actors.Link   = (*link)(nil)
-	_ schema.Filler = (*link)(nil)
-)
+var _ actors.Link = (*link)(nil)
 
 // newLink returns a link that takes capacity bytes of output before its peer reads.
 func newLink(dialect schema.Dialect, limit, capacity int) *link {
-	l := &link{in: newStream(unbounded), out: newStream(capacity), dialect: dialect, limit: limit}
-	l.lines = schema.NewLineReader(l, limit)
-	return l
+	return &link{in: newStream(unbounded), out: newStream(capacity), dialect: dialect, limit: limit}
 }
 
-func (l *link) Next() ([]byte, error) {
-	line, err := l.lines.Next()
-	l.taken.Add(1)
-	return line, err
+func (l *link) Open(_ poll.Poller, ready func(poll.Event)) error {
+	l.in.watch(func() {
+		if l.in.cut != nil {
+			ready(poll.Hup)
+		}
+		ready(poll.In)
+	})
+	l.out.watch(func() { ready(poll.Out) })
+	ready(poll.In)
+	return nil
 }
 
-func (l *link) TryNext() ([]byte, bool, error) {
-	line, ok, err := l.lines.TryNext()
-	if ok {
-		l.taken.Add(1)
-	}
-	return line, ok, err
-}
-
-func (l *link) Read(p []byte) (int, error) { return l.in.Read(p) }
-
-// Fill holds no buffer while it waits, as a socket's does.
-func (l *link) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
-	if err := l.in.await(); err != nil {
-		return nil, err
-	}
-	buf := get()
-	n, err := l.in.Read(buf)
+func (l *link) Fill() (more bool) {
+	chunk, more, err := l.in.next()
+	l.buf = append(l.buf, chunk...)
 	if err != nil {
-		put(buf)
-		return nil, err
+		l.err = err
 	}
-	return buf[:n], nil
+	return more
 }
 
-func (l *link) TryWrite(p []byte) (int, error) {
-	if l.tryWrite != nil {
-		l.tryWrite()
+func (l *link) Next() (line []byte, ok bool, err error) {
+	for {
+		i := bytes.IndexByte(l.buf, '\n')
+		switch {
+		case i < 0 && !l.discarding && len(l.buf) > l.limit:
+			l.discarding, l.buf = true, nil
+			return nil, true, schema.ErrLineTooLong
+		case i < 0 && l.err == nil:
+			return nil, false, nil
+		case i < 0 && l.err == io.EOF && !l.discarding && len(bytes.TrimSpace(l.buf)) > 0:
+			line, l.buf = l.buf, nil
+		case i < 0:
+			return nil, true, l.err
+		default:
+			line, l.buf = l.buf[:i], l.buf[i+1:]
+		}
+		switch {
+		case l.discarding:
+			l.discarding = false
+		case len(line) > l.limit:
+			return nil, true, schema.ErrLineTooLong
+		case len(bytes.TrimSpace(line)) > 0:
+			l.taken.Add(1)
+			return line, true, nil
+		}
+	}
+}
+
+func (l *link) Write(p []byte) (int, error) {
+	if l.onWrite != nil {
+		l.onWrite()
 	}
 	return l.out.write(p, false)
 }
-
-func (l *link) Write(p []byte) (int, error) { return l.out.write(p, true) }
 
 func (l *link) Dialect() schema.Dialect { return l.dialect }
 
 func (l *link) LineLimit() int { return l.limit }
 
-// AwaitHangup waits for Close or Interrupt: this link's peer never vanishes otherwise.
-func (l *link) AwaitHangup() {
-	l.in.mu.Lock()
-	defer l.in.mu.Unlock()
-	for l.in.cut == nil {
-		l.in.changed.Wait()
-	}
-}
-
-// Interrupt leaves what was sent but not received yet where it is, as a read deadline does.
+// Interrupt leaves what was sent but not received yet where it is.
 func (l *link) Interrupt() {
 	if breaks := l.breaks; breaks != nil {
 		l.breaks = nil

@@ -58,7 +58,7 @@ func TestLogHoldsNoPayload(t *testing.T) {
 			name: "answers to a connection that is dead",
 			act: func(s *system, _ *fake) {
 				l := newLink(schema.OsMessage, schema.MaxLine, unbounded)
-				l.tryWrite = func() { panic(internals) }
+				l.onWrite = func() { panic(internals) }
 				s.serve(l).send(echo("a", secret))
 				synctest.Wait() // the answer kills the connection
 				actors.AnswerLate(s.kernel, "c-1", secret)

@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -31,7 +32,7 @@ func TestLoneCommand(t *testing.T) {
 				note("sync")
 			}
 		}
-		l.tryWrite = func() { note("write") }
+		l.onWrite = func() { note("write") }
 		for _, id := range []string{"a", "b"} {
 			c.send(set(id, "x"))
 			synctest.Wait()
@@ -86,4 +87,11 @@ func TestReaderSyncs(t *testing.T) {
 		gate.open()
 		checkCauses(t, []string{"e"}, a.take(1))
 	})
+}
+
+// goroutine is the number of the goroutine that it is called on.
+func goroutine() string {
+	text := make([]byte, 64)
+	text = text[:runtime.Stack(text, false)]
+	return strings.Fields(string(text))[1]
 }

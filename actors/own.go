@@ -73,13 +73,13 @@ func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, request schema.R
 		Kind: row.Kind, Type: row.Type, Data: data,
 		Meta: schema.Metadata{Present: true, ID: k.ids.next(), Timestamp: time.Now().UnixMilli()},
 	}}
-	if k.read(&call); call.Err != nil {
+	k.read(&call)
+	if k.bring(&call); call.Err != nil {
 		return nil, call.Err
 	}
 	drawn := k.accounts.open(caller.PID)
 	defer drawn.close()
-	defer context.AfterFunc(ctx, drawn.wake)()
-	if !drawn.take(0, func() bool { return ctx.Err() != nil }) {
+	if !drawn.take(ctx, 0) {
 		return nil, errHungUp
 	}
 	waits, giveUp := context.WithCancelCause(context.Background())
@@ -89,7 +89,7 @@ func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, request schema.R
 	f.calls = append(f.calls, call)
 	domain := k.domains[f.domain]
 	own := &ownCall{kernel: k, domain: domain, typ: call.Message.Type, answer: make(chan ownAnswer, 1)}
-	f.replyTo = k.spawn("connection/"+caller.Conn, own, never)
+	f.replyTo = k.spawn("connection/"+caller.Conn, own)
 	k.root.Send(domain, &f.batch)
 	select {
 	case a := <-own.answer:
@@ -122,10 +122,8 @@ func (o *ownCall) Receive(ctx actor.Context) {
 	case *actor.Started:
 		ctx.Watch(o.domain)
 		ctx.Watch(o.kernel.audit)
-	case *answers:
-		o.answered(ctx, (*batch)(m))
-	case *released:
-		o.answered(ctx, (*batch)(m))
+	case *batch:
+		o.answered(ctx, m)
 	case *actor.Terminated: // the batch may be on its way still, and is left alone
 		o.reply(ctx, nil, errInterrupted(o.typ))
 	case *actor.Stopped:

@@ -55,10 +55,10 @@ func (k *Kernel) originOf(caller *kernel.Caller) string {
 	return k.origin
 }
 
-// refer writes an answer that does not fit a line as one that refers to what is too long. Where that cannot be kept, the
+// refer encodes an answer that does not fit a line as one that refers to what is too long. Where that could not be kept, the
 // answer is an error; what the call did, it has done.
-func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, over int) {
-	short, refs, err := w.elsewhere(call, call.Data, over)
+func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, short, refs []byte, err error) {
+	w.open()
 	if err != nil {
 		shown := fault.Of(err)
 		*w.buf = schema.AppendError(*w.buf, &call.Message, &fault.Fault{
@@ -74,15 +74,15 @@ func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, over int) {
 const refsRoom = 256
 
 // elsewhere returns data that is shorter by what it has over, with its largest members put into the blob directory.
-func (w *writer) elsewhere(call *kernel.Call, data []byte, over int) (short, refs []byte, err error) {
+func (k *Kernel) elsewhere(call *kernel.Call, data []byte, over int) (short, refs []byte, err error) {
 	row := call.Syscall
 	switch {
-	case w.blobs == nil:
+	case k.blobs == nil:
 		return nil, nil, fault.BlobNoRoom.New("this kernel has no blob directory")
 	case row.Domain == schema.Crypto:
 		return nil, nil, fault.BlobNoRoom.New("what is opened is not written to a file")
 	}
 	return schema.Refer(row.Output(), data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
-		return w.blobs.Put(call.PID, call.Origin, bytes.NewReader(content))
+		return k.blobs.Put(call.PID, call.Origin, bytes.NewReader(content))
 	})
 }

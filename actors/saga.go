@@ -29,7 +29,6 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 		if step.domain != d.name {
 			step.saga, step.from, s.awaits = s, ctx.Self(), step.domain
 			d.watch(ctx, step.domain)
-			d.handOver(ctx) // what the step may have to see
 			ctx.Send(d.kernel.domains[step.domain], &step.batch)
 			return // stepDone goes on from here
 		}
@@ -83,6 +82,5 @@ func (d *domain) ownStep(ctx actor.Context, s *step) *fault.Fault {
 	call.Proof.LatencyUS = 1
 	failed := call.Err
 	d.forward(ctx, &s.batch)
-	d.handOver(ctx) // the next step's domain has to see it
 	return failed
 }

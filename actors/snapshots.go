@@ -143,7 +143,7 @@ func (a *audit) addSnapshot(m snapshotOf) {
 	} {
 		s.round = append(s.round, savedPart{part, a.journal.Head(), a.tick})
 	}
-	a.kernel.committer.Request() // the last entries may be queries', for which nobody else asks
+	a.sync() // the last entries may be queries', for which nobody else asks
 }
 
 // saveSnapshots has a complete round saved once all that it is made of is on disk.
@@ -182,7 +182,6 @@ func (a *audit) snapshotsSaved(m snapshotsSaved) {
 
 // snapshot answers takeSnapshot.
 func (d *domain) snapshot(ctx actor.Context, epoch uint64) {
-	d.handOver(ctx)
 	if d.rebuilding.held || epoch != d.epoch {
 		return // the state is being made anew, and the round is given up
 	}

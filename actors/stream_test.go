@@ -17,9 +17,10 @@ type stream struct {
 	capacity int // bytes that were written and not read, at most
 	chunks   [][]byte
 	size     int
-	ended    bool  // nothing more will be written
-	refused  error // what writers get
-	cut      error // what the reader gets, whatever is left to read
+	ended    bool   // nothing more will be written
+	refused  error  // what writers get
+	cut      error  // what the reader gets, whatever is left to read
+	told     func() // called after each change; nil: nobody is
 }
 
 func newStream(capacity int) *stream {
@@ -41,6 +42,7 @@ func (s *stream) write(p []byte, wait bool) (n int, err error) {
 			s.size += fits
 			n += fits
 			s.changed.Broadcast()
+			s.tell()
 		}
 		if n == len(p) || !wait {
 			return n, nil
@@ -81,7 +83,36 @@ func (s *stream) Read(p []byte) (int, error) {
 		s.chunks = nil
 	}
 	s.changed.Broadcast()
+	s.tell()
 	return n, nil
+}
+
+// next returns what was written in one go, or nothing where it would have to wait; more where there is more to come at once.
+func (s *stream) next() (chunk []byte, more bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.cut != nil:
+		return nil, false, s.cut
+	case len(s.chunks) > 0:
+		chunk, s.chunks = s.chunks[0], s.chunks[1:]
+		s.size -= len(chunk)
+		s.changed.Broadcast()
+		return chunk, len(s.chunks) > 0 || s.ended, nil
+	case s.ended:
+		return nil, false, io.EOF
+	}
+	return nil, false, nil
+}
+
+// watch has tell called after each change from now on.
+func (s *stream) watch(told func()) { s.change(func() { s.told = told }) }
+
+// tell wants mu held.
+func (s *stream) tell() {
+	if s.told != nil {
+		s.told()
+	}
 }
 
 // drain returns what was written so far.
@@ -94,6 +125,7 @@ func (s *stream) drain() []byte {
 	}
 	s.chunks, s.size = nil, 0
 	s.changed.Broadcast()
+	s.tell()
 	return all
 }
 
@@ -103,6 +135,7 @@ func (s *stream) change(f func()) {
 	defer s.mu.Unlock()
 	f()
 	s.changed.Broadcast()
+	s.tell()
 }
 
 // end lets the reader come to the end of what was written.

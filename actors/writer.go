@@ -3,30 +3,22 @@ package actors
 import (
 	"sync"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// writer is a connection's way out. It belongs to the connection actor and never makes it wait: what the peer does not
-// take at once is written by a goroutine of its own, while further answers gather behind it.
+// writer is a connection's way out. It never waits: what the peer does not take at once stays, and further answers gather behind
+// it until the link is ready for more.
 type writer struct {
 	link    Link
 	credits *credits
-	root    *actor.RootContext
-	self    *actor.PID
-	blobs   Blobs          // nil: there are none
-	busy    sync.WaitGroup // the goroutine
 
-	buf     *[]byte // encoded, not given to the link; nil when there is nothing
+	buf     *[]byte // encoded, not written; nil when there is nothing
+	written int     // bytes of buf that are written
+	full    bool    // the link takes no more for now
 	frames  int     // whose answers are in buf, with the bytes read for them
 	bytes   int
-	answers int  // bytes of their outcomes that are charged to the account
-	writing bool // the goroutine is at it
-	sent    int  // credits to give back when it is done
-	sentIn  int
-	sentOut int
+	answers int   // bytes of their outcomes that are charged to the account
 	err     error // the link is broken; answers go nowhere from here on
 }
 
@@ -35,88 +27,81 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b
 // maxPooled keeps one huge answer from staying in memory for ever.
 const maxPooled = 64 << 10
 
-// append encodes the answer to call.
-func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) {
-	if w.buf == nil {
-		w.buf = buffers.Get().(*[]byte)
-	}
+// append encodes the answer to call. Where it does not fit a line, nothing is encoded, and over is by how many bytes.
+func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) (over int) {
+	w.open()
 	begin := len(*w.buf)
 	if call.Err != nil {
 		*w.buf = schema.AppendError(*w.buf, &call.Message, call.Err, stamp)
 		if len(*w.buf)-begin-1 > w.link.LineLimit() {
 			*w.buf = schema.AppendError((*w.buf)[:begin], &call.Message, schema.Brief(call.Err), stamp)
 		}
-		return
+		return 0
 	}
 	*w.buf = schema.AppendReply(*w.buf, &call.Message, call.Data, stamp)
-	if over := len(*w.buf) - begin - 1 - w.link.LineLimit(); over > 0 {
-		*w.buf = (*w.buf)[:begin]
-		w.refer(call, stamp, over)
-	}
+	return w.cut(begin)
 }
 
-// push encodes an event of the subscription that call made. What does not fit a line and cannot be kept beside it is pushed
-// as it is: nobody asks for an event again.
-func (w *writer) push(call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) {
-	if w.buf == nil {
-		w.buf = buffers.Get().(*[]byte)
-	}
+// push encodes an event of the subscription that call made. Where it does not fit a line, and whole does not say that it has to be
+// pushed as it is, nothing is encoded, and over is by how many bytes.
+func (w *writer) push(call *kernel.Call, e *kernel.Event, stamp *schema.Stamp, whole bool) (over int) {
+	w.open()
 	meta := schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}
 	begin := len(*w.buf)
 	*w.buf = schema.AppendEvent(*w.buf, call.Message.Dialect, e.Type, e.Data, meta, stamp)
-	over := len(*w.buf) - begin - 1 - w.link.LineLimit()
-	if over <= 0 {
-		return
+	if whole {
+		return 0
 	}
-	if short, refs, err := w.elsewhere(call, e.Data, over); err == nil {
-		stamp.Refs = refs
-		*w.buf = schema.AppendEvent((*w.buf)[:begin], call.Message.Dialect, e.Type, short, meta, stamp)
+	return w.cut(begin)
+}
+
+func (w *writer) open() {
+	if w.buf == nil {
+		w.buf = buffers.Get().(*[]byte)
 	}
 }
 
-// owe notes the credits that the next flush gives back.
+// cut takes the last line back where it is too long.
+func (w *writer) cut(begin int) (over int) {
+	if over = len(*w.buf) - begin - 1 - w.link.LineLimit(); over <= 0 {
+		return 0
+	}
+	*w.buf = (*w.buf)[:begin]
+	return over
+}
+
+// owe notes the credits that come back once all is written.
 func (w *writer) owe(frames, bytes, answers int) {
 	w.frames += frames
 	w.bytes += bytes
 	w.answers += answers
 }
 
-// flush writes what there is, as far as the peer takes it without waiting.
+// ready reports whether flush has something to do.
+func (w *writer) ready() bool { return w.buf != nil && !w.full }
+
+// flush writes what there is, as far as the peer takes it.
 func (w *writer) flush() {
-	if w.writing || w.buf == nil {
+	if !w.ready() {
 		return
 	}
-	out := *w.buf
-	n := len(out)
 	if w.err == nil {
-		var err error
-		n, err = w.link.TryWrite(out)
+		n, err := w.link.Write((*w.buf)[w.written:])
+		w.written += n
 		w.fail(err)
 	}
-	if n == len(out) || w.err != nil {
-		w.recycle(w.buf)
-		w.credits.give(w.frames, w.bytes, w.answers)
-	} else {
-		w.writing = true
-		w.sent, w.sentIn, w.sentOut = w.frames, w.bytes, w.answers
-		buf := w.buf
-		w.busy.Go(func() {
-			_, err := w.link.Write((*buf)[n:])
-			w.recycle(buf)
-			w.root.Send(w.self, flushed{err})
-		})
+	if w.full = w.err == nil && w.written < len(*w.buf); w.full {
+		return
 	}
-	w.buf, w.frames, w.bytes, w.answers = nil, 0, 0, 0
+	w.credits.give(w.frames, w.bytes, w.answers)
+	if cap(*w.buf) <= maxPooled {
+		*w.buf = (*w.buf)[:0]
+		buffers.Put(w.buf)
+	}
+	w.buf, w.written, w.frames, w.bytes, w.answers = nil, 0, 0, 0, 0
 }
 
-// resume takes the report of the goroutine.
-func (w *writer) resume(err error) {
-	w.writing = false
-	w.fail(err)
-	w.credits.give(w.sent, w.sentIn, w.sentOut)
-}
-
-// fail notes an error of the link, and has the reader stop: further frames could not be answered.
+// fail notes an error of the link, and has input end: further frames could not be answered.
 func (w *writer) fail(err error) {
 	if err != nil && w.err == nil {
 		w.err = err
@@ -124,12 +109,5 @@ func (w *writer) fail(err error) {
 	}
 }
 
-func (w *writer) idle() bool { return !w.writing && w.buf == nil }
-
-func (w *writer) recycle(buf *[]byte) {
-	if cap(*buf) > maxPooled {
-		return
-	}
-	*buf = (*buf)[:0]
-	buffers.Put(buf)
-}
+// idle reports whether all is written.
+func (w *writer) idle() bool { return w.buf == nil }
