@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -38,7 +39,8 @@ type connection struct {
 	gone        bool            // and that is done: nobody waits for answers
 	waits       context.Context // of the answer to a call that takes long; nil: none was made yet
 	giveUp      context.CancelCauseFunc
-	done        chan struct{} // closed when the actor has stopped
+	over        atomic.Bool   // the actor is about to stop, or has: it is told nothing more
+	done        chan struct{} // closed when it has stopped
 }
 
 func newConnection(k *Kernel, link Link, caller kernel.Caller, drawn *drawing) *connection {
@@ -56,24 +58,18 @@ func newConnection(k *Kernel, link Link, caller kernel.Caller, drawn *drawing) *
 }
 
 // ready has the connection told what its link reports.
-func (c *connection) ready(e poll.Event) {
-	select {
-	case <-c.done:
-	default:
-		c.kernel.root.Send(c.self, e)
+func (c *connection) ready(e poll.Event) { c.tell(e) }
+
+// tell sends the connection a message, unless it has ended. It is for any goroutine.
+func (c *connection) tell(message any) {
+	if !c.over.Load() {
+		c.kernel.root.Send(c.self, message)
 	}
 }
 
 // background does what takes long on a goroutine, and has its report sent to the connection.
 func (c *connection) background(work func() (report any)) {
-	c.kernel.asking.Go(func() {
-		report := work()
-		select {
-		case <-c.done:
-		default:
-			c.kernel.root.Send(c.self, report)
-		}
-	})
+	c.kernel.asking.Go(func() { c.tell(work()) })
 }
 
 // endOfTurn has what was encoded in a turn written.
@@ -134,7 +130,8 @@ func (c *connection) advance(ctx actor.Context) {
 		c.writing = true
 		c.kernel.loop.atRest(c.self, endOfTurn{})
 	}
-	if c.input.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 && len(c.following) == 0 && c.said() {
+	if c.input.ended && len(c.waiting) == 0 && len(c.outstanding) == 0 && len(c.following) == 0 && c.said() && !c.input.again {
+		c.over.Store(true)
 		ctx.Stop(ctx.Self())
 	}
 }
@@ -329,6 +326,7 @@ func errInterrupted(typ string) *fault.Fault {
 
 // stopped releases everything that refers to this connection.
 func (c *connection) stopped(ctx actor.Context) {
+	c.over.Store(true)
 	c.abandon()
 	if len(c.outstanding) > 0 { // the connection failed, and nobody waits any more
 		ctx.Send(c.kernel.domains[c.current], hangUp{c.caller.Conn})

@@ -109,11 +109,9 @@ func TestBrokenLink(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		domain := newFake()
-		s := start(t, domain)
-		holder, c := s.connect(), s.connect()
-		holder.send(echo("h", "hold"))
-		synctest.Wait()
+		s := start(t, newFake())
+		gate := s.holdSyncs()
+		c := s.connect()
 		c.send(echo("a", "1"), echo("b", "2"))
 		synctest.Wait()
 		c.sendRaw(echo("c", "3") + "\n" + `{"half": `)
@@ -126,7 +124,7 @@ func TestInterrupt(t *testing.T) {
 			t.Error("Serve returned with calls under way")
 		default:
 		}
-		domain.release()
+		gate.open()
 		if diff := cmp.Diff([]string{`a {"echo":"1"}`, `b {"echo":"2"}`, `c {"echo":"3"}`}, show(c.rest())); diff != "" {
 			t.Errorf("answers (-want +got):\n%s", diff)
 		}

@@ -187,9 +187,7 @@ func (c *connection) takeMade() bool {
 // await has the connection try again once its agent has credits. Those of its own come back with an answer.
 func (c *connection) await(size int) {
 	c.credits.account.await(size, func() {
-		select {
-		case <-c.done:
-		default:
+		if !c.over.Load() {
 			c.kernel.loop.nextTurn(c.self, goOn{})
 		}
 	})

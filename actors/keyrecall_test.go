@@ -1,12 +1,11 @@
 package actors_test
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -62,26 +61,19 @@ func TestRepetitionAtTheEndOfTheDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := newLibrary()
 		s := startWith(t, books.domains())
-		a, b, c := s.connect(), s.connect(), s.connect()
+		a := s.connect()
 		a.send(keyed("k", set("1", "x")))
 		expect(t, a, "1 1")
 		time.Sleep(24*time.Hour - 2*time.Millisecond)
-		writing := make(chan struct{})
-		s.disk.Hook = func(op faultfs.Op) {
-			if op.Kind == faultfs.Write && strings.HasSuffix(op.Path, ".ndjson") {
-				<-writing
+		books[schema.Memory].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+			if word(call) == "slow" { // all that comes with it is written when it is done
+				time.Sleep(10 * time.Millisecond)
 			}
+			return kernel.Result{}, false, nil
 		}
-		b.send(spawn("w", "s")) // whose write takes long
-		synctest.Wait()
-		a.send(keyed("k", set("2", "x")))
-		synctest.Wait()
-		time.Sleep(10 * time.Millisecond)
-		c.send(keyed("k", set("3", "x")))
-		synctest.Wait()
-		close(writing)
-		expect(t, a, "2 1")
-		expect(t, c, "3 2")
+		a.send(keyed("k", set("2", "x")), set("w", "slow"), keyed("k", set("3", "x")))
+		time.Sleep(20 * time.Millisecond)
+		expect(t, a, "2 1", "w 2", "3 3")
 		checkReplay(t, s, books)
 	})
 }

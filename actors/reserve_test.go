@@ -200,7 +200,7 @@ func TestReserveTooSmallForOne(t *testing.T) {
 		books[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
 			if in, ok := call.Input.(*schema.TerminateInput); ok && in.TargetPID == 2 {
 				exit := schema.ProcessExit.With(&schema.ProcessExitInput{PIDs: make([]int64, 50_000)})
-				return kernel.Result{Steps: []schema.Request{exit}}, true, nil
+				return kernel.Result{Data: []byte(`{}`), Steps: []schema.Request{exit}}, true, nil
 			}
 			return kernel.Result{}, false, nil
 		}
