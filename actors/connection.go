@@ -17,17 +17,17 @@ import (
 // connection is the actor of one channel. It keeps the order: batches go to their domains in the order of their frames,
 // the next one before the last was answered only if both are the same domain's, whose mailbox keeps their order.
 type connection struct {
-	kernel  *Kernel
-	link    Link
-	caller  kernel.Caller
-	self    *actor.PID
-	input   input
-	credits credits
-	writer  writer
-	stamps  *schema.Stamper
-	writing bool     // the end of the turn writes
-	moving  bool     // what does not fit a line is put elsewhere
-	unsaid  []func() // what is to be encoded once it is
+	kernel   *Kernel
+	link     Link
+	caller   kernel.Caller
+	self     *actor.PID
+	input    input
+	credits  credits
+	writer   writer
+	stamps   *schema.Stamper
+	writing  bool     // the end of the turn writes
+	spilling bool     // what does not fit a line is put elsewhere
+	unsaid   []func() // what is to be encoded once it is
 
 	waiting     []*frames // not sent yet, oldest first
 	outstanding []*frames // sent to current, not answered yet, oldest first
@@ -95,8 +95,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		if i := slices.Index(c.outstanding, m.rest); i >= 0 {
 			c.outstanding = slices.Insert(c.outstanding, i, m.head)
 		}
-	case *moved:
-		c.moved(m)
+	case *spilled:
+		c.spilled(m)
 	case endOfTurn:
 		c.writing = false
 		c.writer.flush()
@@ -137,7 +137,7 @@ func (c *connection) advance(ctx actor.Context) {
 }
 
 // said reports whether all answers are written.
-func (c *connection) said() bool { return c.writer.idle() && !c.moving }
+func (c *connection) said() bool { return c.writer.idle() && !c.spilling }
 
 // dispatch sends on what may be sent without running frames out of order.
 func (c *connection) dispatch(ctx actor.Context) {
@@ -189,7 +189,7 @@ func (c *connection) say(b *frames) { c.inTurn(func() { c.sayFrom(b, 0) }) }
 
 // inTurn has something encoded, behind what is put elsewhere first.
 func (c *connection) inTurn(encode func()) {
-	if c.moving {
+	if c.spilling {
 		c.unsaid = append(c.unsaid, encode)
 	} else {
 		encode()
@@ -202,9 +202,8 @@ func (c *connection) sayFrom(b *frames, from int) {
 		call := &b.calls[i]
 		stamp := c.stamps.Next(now)
 		stamp.Proof = call.Proof
-		if over := c.writer.append(call, &stamp); over > 0 {
-			c.move(call, call.Data, over, func(short, refs []byte, err error) {
-				c.writer.refer(call, &stamp, short, refs, err)
+		if !c.writer.append(call, &stamp) {
+			c.spill(func(s spill) []byte { return s.reply(nil, call, &stamp) }, func() {
 				c.lasting(call)
 				c.sayFrom(b, i+1)
 			})
@@ -216,30 +215,26 @@ func (c *connection) sayFrom(b *frames, from int) {
 	b.recycle()
 }
 
-// moved is what has become of data that does not fit a line.
-type moved struct {
-	short, refs []byte
-	err         error
-	encode      func(short, refs []byte, err error)
+// spilled is a line that a goroutine has encoded.
+type spilled struct {
+	line []byte
+	then func()
 }
 
-// move puts what data has over into the blob directory, on a goroutine, and has the rest encoded then. What is to be said after it
-// waits.
-func (c *connection) move(call *kernel.Call, data []byte, over int, encode func(short, refs []byte, err error)) {
-	c.moving = true
-	about := kernel.Call{Syscall: call.Syscall, PID: call.PID, Origin: call.Origin}
-	c.background(func() any {
-		m := &moved{encode: encode}
-		m.short, m.refs, m.err = c.kernel.elsewhere(&about, data, over)
-		return m
-	})
+// spill has an answer or an event encoded that does not fit a line, on a goroutine, since that writes files. What is to be said after
+// it waits; then goes on.
+func (c *connection) spill(encode func(spill) []byte, then func()) {
+	c.spilling = true
+	s := spill{c.kernel.blobs, c.link.LineLimit()}
+	c.background(func() any { return &spilled{encode(s), then} })
 }
 
-// moved goes on with what waited for it.
-func (c *connection) moved(m *moved) {
-	c.moving = false
-	m.encode(m.short, m.refs, m.err)
-	for len(c.unsaid) > 0 && !c.moving {
+// spilled goes on with what waited for it.
+func (c *connection) spilled(m *spilled) {
+	c.spilling = false
+	c.writer.appendLine(m.line)
+	m.then()
+	for len(c.unsaid) > 0 && !c.spilling {
 		encode := c.unsaid[0]
 		c.unsaid = c.unsaid[1:]
 		encode()

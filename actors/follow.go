@@ -135,22 +135,14 @@ func (c *connection) push(s *subscription, proof schema.Proof, events []kernel.E
 	}
 }
 
-// pushAll is push for what is next. An event that does not fit a line and cannot be put elsewhere is pushed as it is: nobody asks
-// for an event again.
+// pushAll is push for what is next.
 func (c *connection) pushAll(s *subscription, proof schema.Proof, events []kernel.Event) {
 	now := time.Now()
 	for i := range events {
 		stamp := c.stamps.Next(now)
 		stamp.Proof = proof
-		if over := c.writer.push(&s.call, &events[i], &stamp, false); over > 0 {
-			c.move(&s.call, events[i].Data, over, func(short, refs []byte, err error) {
-				e := events[i]
-				if err == nil {
-					e.Data, stamp.Refs = short, refs
-				}
-				c.writer.push(&s.call, &e, &stamp, true)
-				c.pushAll(s, proof, events[i+1:])
-			})
+		if !c.writer.push(&s.call, &events[i], &stamp) {
+			c.spill(func(sp spill) []byte { return sp.event(nil, &s.call, &events[i], &stamp) }, func() { c.pushAll(s, proof, events[i+1:]) })
 			return
 		}
 	}

@@ -113,7 +113,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case refers(&call):
+	case brings(&call) != nil:
 		c.decodeAway(func() made {
 			c.kernel.bring(&call)
 			return made{call, true, size}
@@ -242,19 +242,9 @@ func (k *Kernel) read(call *kernel.Call) {
 	call.Syscall, call.Input, call.Err = request()
 }
 
-// refers reports whether a call brings something by reference.
-func refers(call *kernel.Call) bool {
-	in, ok := call.Input.(schema.Referring)
-	if !ok || call.Err != nil {
-		return false
-	}
-	_, _, ref := in.Reference()
-	return ref != nil
-}
-
 // bring reads what a call brings by reference, which takes long.
 func (k *Kernel) bring(call *kernel.Call) {
-	if in, ok := call.Input.(schema.Referring); ok && call.Err == nil {
+	if in := brings(call); in != nil {
 		call.Err = k.inline(call, in)
 	}
 }

@@ -13,26 +13,28 @@ import (
 // errKeyChunk says that a chunk is not what snapshot wrote.
 var errKeyChunk = errors.New("chunk of idempotency keys cannot be read")
 
+// copiedKeys is how many keys are copied before a call that uses one gets its turn.
+const copiedKeys = 256
+
+// keyRecord is a key with its outcome.
+type keyRecord struct {
+	callerKey
+	keyed
+}
+
 // snapshot returns a function that writes the keys whose entry is not after through: a chunk each, the one that was used
-// first before the others.
+// first before the others. It takes no longer for many keys: the function copies them, a few at a time. What becomes of keys until
+// then changes none that it writes, but that those of a day ago may be left out, which the next start would forget.
 func (k *Keys) snapshot(through uint64) func(write func(chunk []byte) error) error {
-	type record struct {
-		callerKey
-		keyed
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var list []record
-	for id, known := range k.known {
-		if known.done && known.seq > 0 && known.seq <= through {
-			list = append(list, record{id, *known})
-		}
-	}
-	open := k.openChunks()
+	used, open := k.order, k.openChunks()
 	return func(write func(chunk []byte) error) error {
-		slices.SortFunc(list, func(a, b record) int {
+		list := k.copied(used, through)
+		slices.SortFunc(list, func(a, b keyRecord) int {
 			return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.seq, b.seq))
 		})
+		list = slices.CompactFunc(list, func(a, b keyRecord) bool { return a.seq == b.seq && a.callerKey == b.callerKey }) // given back, and used again
 		var chunk []byte
 		for i := range list {
 			r := &list[i]
@@ -53,6 +55,20 @@ func (k *Keys) snapshot(through uint64) func(write func(chunk []byte) error) err
 		}
 		return nil
 	}
+}
+
+// copied returns those of the used keys that have an outcome not after through.
+func (k *Keys) copied(used []used, through uint64) (list []keyRecord) {
+	for part := range slices.Chunk(used, copiedKeys) {
+		k.mu.Lock()
+		for _, u := range part {
+			if known := k.known[u.key]; known != nil && known.time == u.time && known.done && known.seq > 0 && known.seq <= through {
+				list = append(list, keyRecord{u.key, *known})
+			}
+		}
+		k.mu.Unlock()
+	}
+	return list
 }
 
 // Snapshot implements Part for a kernel that has ended.

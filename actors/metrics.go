@@ -13,6 +13,9 @@ type Metrics struct {
 	mu   sync.Mutex
 	all  counts
 	each map[string]counts // what processes did, by origin: what an agent is shown
+
+	list  []*typeCounts // of all and each, in the order in which they began
+	taken uint64        // how many snapshots were taken
 }
 
 // counts are the calls of each syscall, by type.
@@ -21,10 +24,15 @@ type counts map[string]*typeCounts
 // typeCounts counts the calls of one syscall.
 type typeCounts struct {
 	row       *schema.Syscall
+	origin    string // whose calls, where they are not everybody's
+	own       bool
 	total     int64
 	denied    int64
 	latency   int64 // sum, microseconds
 	histogram histogram
+
+	before *typeCounts // as the last snapshot has them, where they are others now
+	taken  uint64      // snapshots that do not have them as they are
 }
 
 // NewMetrics returns those of an empty journal.
@@ -53,22 +61,30 @@ func (m *Metrics) count(call *kernel.Call, n int64) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.all.of(row).add(call, n)
+	m.of(row, "", false).add(call, n)
 	if pid != kernel.Operator {
-		own := m.each[call.Origin]
-		if own == nil {
-			own = make(counts)
-			m.each[call.Origin] = own
-		}
-		own.of(row).add(call, n)
+		m.of(row, call.Origin, true).add(call, n)
 	}
 }
 
-func (c counts) of(row *schema.Syscall) *typeCounts {
+// of returns the counts of a syscall, of everybody's calls or of one origin's own, to be changed.
+func (m *Metrics) of(row *schema.Syscall, origin string, own bool) *typeCounts {
+	c := m.all
+	if own {
+		if c = m.each[origin]; c == nil {
+			c = make(counts)
+			m.each[origin] = c
+		}
+	}
 	t := c[row.Type]
 	if t == nil {
-		t = &typeCounts{row: row}
+		t = &typeCounts{row: row, origin: origin, own: own, taken: m.taken}
 		c[row.Type] = t
+		m.list = append(m.list, t)
+	}
+	if t.taken < m.taken { // the last snapshot may not have been written yet
+		before := *t
+		t.before, t.taken = &before, m.taken
 	}
 	return t
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/promptware-os/pwos/schema"
 )
@@ -26,31 +27,60 @@ const (
 func (m *Metrics) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.all, m.each = make(counts), make(map[string]counts)
+	m.all, m.each, m.list = make(counts), make(map[string]counts), nil
+	m.taken++ // what was taken before cannot be written any more
 }
 
-// Snapshot implements Part: a chunk for each syscall, in all and of each origin. They are small, and made at once.
+// writtenCounts is how many counts are written before a call that is counted gets its turn.
+const writtenCounts = 32
+
+// errOtherSnapshot says that another snapshot was taken before this one was written.
+var errOtherSnapshot = errors.New("snapshot metrics: another was taken since")
+
+// Snapshot implements Part: a chunk for each syscall, in all and of each origin. It takes no longer for many of them: counts that
+// change before they are written are copied first. Only the last one taken can be written.
 func (m *Metrics) Snapshot() func(write func(chunk []byte) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var chunks [][]byte
-	add := func(kind byte, origin string, c counts) {
-		for _, t := range c {
-			chunks = append(chunks, t.appendChunk(appendText([]byte{kind}, origin)))
-		}
-	}
-	add(chunkOfAll, "", m.all)
-	for origin, c := range m.each {
-		add(chunkOfOrigin, origin, c)
-	}
+	m.taken++
+	list, taken := m.list, m.taken
 	return func(write func(chunk []byte) error) error {
-		for _, chunk := range chunks {
-			if err := write(chunk); err != nil {
-				return fmt.Errorf("snapshot metrics: %w", err)
+		for part := range slices.Chunk(list, writtenCounts) {
+			chunks, err := m.chunks(part, taken)
+			if err != nil {
+				return err
+			}
+			for _, chunk := range chunks {
+				if err := write(chunk); err != nil {
+					return fmt.Errorf("snapshot metrics: %w", err)
+				}
 			}
 		}
 		return nil
 	}
+}
+
+// chunks are those of some counts, as they were when the snapshot was taken.
+func (m *Metrics) chunks(part []*typeCounts, taken uint64) ([][]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taken != taken {
+		return nil, errOtherSnapshot
+	}
+	chunks := make([][]byte, len(part))
+	for i, t := range part {
+		as := t
+		if t.taken == taken {
+			as = t.before
+		}
+		kind := byte(chunkOfAll)
+		if t.own {
+			kind = chunkOfOrigin
+		}
+		chunks[i] = as.appendChunk(appendText([]byte{kind}, t.origin))
+		t.before = nil
+	}
+	return chunks, nil
 }
 
 func (t *typeCounts) appendChunk(chunk []byte) []byte {
@@ -76,28 +106,21 @@ func (m *Metrics) Restore(chunk []byte) error {
 	if !known {
 		return errMetricsChunk
 	}
-	t := &typeCounts{row: row, denied: r.number(), latency: r.number()}
+	restored := typeCounts{denied: r.number(), latency: r.number()}
 	for !r.bad && len(r.rest) > 0 {
 		i, n := r.number(), r.number()
-		if i < 0 || i >= int64(len(t.histogram.buckets)) {
+		if i < 0 || i >= int64(len(restored.histogram.buckets)) {
 			return errMetricsChunk
 		}
-		t.histogram.buckets[i] = n
-		t.histogram.total += n
+		restored.histogram.buckets[i] = n
+		restored.histogram.total += n
 	}
 	if r.bad {
 		return errMetricsChunk
 	}
-	t.total = t.histogram.total
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if chunk[0] == chunkOfAll {
-		m.all[typ] = t
-		return nil
-	}
-	if m.each[origin] == nil {
-		m.each[origin] = make(counts)
-	}
-	m.each[origin][typ] = t
+	t := m.of(row, origin, chunk[0] == chunkOfOrigin)
+	t.total, t.denied, t.latency, t.histogram = restored.histogram.total, restored.denied, restored.latency, restored.histogram
 	return nil
 }

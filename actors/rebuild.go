@@ -3,13 +3,17 @@ package actors
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// rebuilding is what a domain knows of making its state anew, after the journal has lost what the state had applied.
+// rebuilding is what a domain knows of making its state anew, after the journal has lost what the state had applied. That reads the
+// journal, so a goroutine does it, which alone uses the state meanwhile: calls are held or refused, nothing is published, and no
+// snapshot is taken.
 type rebuilding struct {
 	held    bool   // calls wait: the state is not made yet, or the registries' are not
 	stalled bool   // calls are refused instead, since that takes long
@@ -17,8 +21,12 @@ type rebuilding struct {
 	made    uint64 // the one that it was made of; 0 where that failed
 	resumed uint64 // the one for which the registries' are made
 
-	err   error // why it failed, for a reason that may pass; nil: it did not
-	retry *time.Timer
+	// err says why there is no state: errRestoring while a goroutine makes it, or why that failed, for a reason that may pass.
+	// nil: there is one.
+	err    error
+	failed error // the last such failure, since a state was made
+	retry  *time.Timer
+	work   *restoring // the goroutine's; nil: it does not run
 
 	following []*batch // questions of subscriptions that came while calls were refused
 }
@@ -26,7 +34,7 @@ type rebuilding struct {
 // waits reports whether calls are to be kept for later.
 func (r *rebuilding) waits() bool { return r.held && !r.stalled }
 
-// restoreAgain has a domain try again to make its state of that life of the journal.
+// restoreAgain has a domain take back the state that its goroutine has made for that life of the journal, or try again to make it.
 type restoreAgain struct{ epoch uint64 }
 
 // stalled has every domain refuse calls until resume: the state of a registry cannot be made for now.
@@ -41,37 +49,110 @@ const (
 	restoreRest  = 10
 )
 
+// errRestoring says that the state is being made.
+var errRestoring = errors.New("the state is being made of the journal")
+
+// restoring is a state that a goroutine makes.
+type restoring struct {
+	epoch     uint64
+	begun     time.Time
+	failure   atomic.Pointer[error] // set once the goroutine is done with the state, to nil where it is made
+	abandoned atomic.Bool           // the domain has ended, and does not take it back
+}
+
 // rebuild makes the state anew from the journal, which has lost what the state had applied.
 func (d *domain) rebuild(ctx actor.Context, epoch uint64) {
 	r := &d.rebuilding
 	r.held, r.stalled, r.wanted, r.made = true, false, epoch, 0
-	d.restore(ctx)
+	if r.retry != nil {
+		r.retry.Stop()
+	}
+	if r.work == nil { // else it is begun again when that is done
+		d.restore(ctx)
+	}
 }
 
-// restore makes the state of what the journal says. Where the system refuses to open or read files, which may pass, calls
-// are refused and it is tried again. Any other failure ends the kernel.
+// restore has a goroutine make the state of what the journal says, and publish it.
 func (d *domain) restore(ctx actor.Context) {
+	work := &restoring{epoch: d.rebuilding.wanted, begun: time.Now()}
+	d.rebuilding.work, d.rebuilding.err = work, errRestoring
+	self, root := ctx.Self(), d.kernel.root
+	d.kernel.asking.Go(func() {
+		err := d.makeState()
+		work.failure.Store(&err)
+		if work.abandoned.Load() {
+			d.unsaved(err)
+			return
+		}
+		root.Send(self, restoreAgain{work.epoch})
+	})
+}
+
+// makeState runs on the goroutine. A panic is a failure as any other: it ends the kernel.
+func (d *domain) makeState() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			d.log.Error("restore panicked", "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	if err := d.kernel.restore(d.name, d.state); err != nil {
+		return err
+	}
+	d.publish()
+	return nil
+}
+
+// unsaved ends the kernel where there is no state, which keeps it from being saved.
+func (d *domain) unsaved(err error) {
+	if err != nil {
+		d.kernel.requestShutdown(fmt.Errorf("rebuild domain %s: %w", d.name, err))
+	}
+}
+
+// abandon is called when the domain ends. A goroutine that still runs says itself what came of it.
+func (d *domain) abandon() {
 	r := &d.rebuilding
-	begun := time.Now()
-	err := d.kernel.restore(d.name, d.state)
+	if r.retry != nil {
+		r.retry.Stop()
+	}
+	if r.work == nil {
+		d.unsaved(r.err)
+		return
+	}
+	r.work.abandoned.Store(true)
+	if err := r.work.failure.Load(); err != nil {
+		d.unsaved(*err)
+	}
+}
+
+// restored goes on with what came of it. Where the system refuses to open or read files, which may pass, calls are refused and it is
+// tried again. Any other failure ends the kernel.
+func (d *domain) restored(ctx actor.Context, work *restoring) {
+	r := &d.rebuilding
+	r.work = nil
+	if work.epoch != r.wanted { // the journal has lost more since
+		d.restore(ctx)
+		return
+	}
+	err := *work.failure.Load()
 	if _, system := errors.AsType[syscall.Errno](err); system {
-		if r.err == nil {
+		if r.failed == nil {
 			d.log.Error("state cannot be made of the journal: calls are refused until it can", "error", err)
 		}
-		r.err = err
+		r.err, r.failed = err, err
 		self, root, again := ctx.Self(), d.kernel.root, restoreAgain{r.wanted}
-		r.retry = time.AfterFunc(max(restorePause, restoreRest*time.Since(begun)), func() { root.Send(self, again) })
+		r.retry = time.AfterFunc(max(restorePause, restoreRest*time.Since(work.begun)), func() { root.Send(self, again) })
 		d.stall(ctx, r.wanted)
 		ctx.Send(d.kernel.audit, restoreFailed{d.name, r.wanted})
 		return
 	}
-	r.err = nil
+	r.err, r.failed = nil, nil
 	if err != nil {
-		d.kernel.requestShutdown(fmt.Errorf("rebuild domain %s: %w", d.name, err))
+		d.unsaved(err)
 		// made stays 0: the audit log goes on to refuse what is decided here.
 	} else {
 		r.made = r.wanted
-		d.publish()
 	}
 	ctx.Send(d.kernel.audit, rebuilt{d.name, r.wanted})
 	if r.resumed == r.wanted {
@@ -79,9 +160,14 @@ func (d *domain) restore(ctx actor.Context) {
 	}
 }
 
-// restoreAgain tries again, unless another rebuild has begun since.
+// restoreAgain takes the state back where its goroutine is done. Else it tries again, unless another rebuild has begun since.
 func (d *domain) restoreAgain(ctx actor.Context, epoch uint64) {
-	if d.rebuilding.err != nil && d.rebuilding.wanted == epoch {
+	switch r := &d.rebuilding; {
+	case r.work != nil:
+		if r.work.epoch == epoch && r.work.failure.Load() != nil {
+			d.restored(ctx, r.work)
+		}
+	case r.err != nil && r.wanted == epoch:
 		d.restore(ctx)
 	}
 }

@@ -3,12 +3,14 @@ package actors_test
 import (
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/schema"
 )
 
 // TestRebuildWithoutDescriptors has a write fail, and then one operation of making the states anew, one at a time, as where
@@ -67,4 +69,95 @@ func TestEndWithoutState(t *testing.T) {
 			t.Errorf("close kernel: got %v, want that a domain has no state", err)
 		}
 	})
+}
+
+// TestRestoreBlocksNoActor has the state of a domain take long to make: its actor goes on, so that a client of it can hang up. When
+// the journal loses more meanwhile the state is made again, by one goroutine at a time.
+func TestRestoreBlocksNoActor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, books := startMailboxes(t)
+		c, waiter := s.connect(), s.connect()
+		waiter.send(minute("a"))
+		synctest.Wait()
+		var made, atOnce atomic.Int64
+		release := make(chan struct{})
+		s.restoring = func(name schema.Domain) {
+			if name == schema.Ipc {
+				made.Add(1)
+				if n := atOnce.Add(1); n != 1 {
+					t.Errorf("%d goroutines make one state", n)
+				}
+				<-release
+				atOnce.Add(-1)
+			}
+		}
+		s.room.full(syscall.ENOSPC)
+		c.send(set("b", "x"))
+		expect(t, c, "b 503")
+		_ = waiter.link.Close()
+		<-waiter.done // while the state is being made
+		s.room.free()
+		c.send(get("d")) // all but that domain go on
+		expect(t, c, `d ""`)
+		c.send(set("e", "y"))
+		expect(t, c, "e 1")
+		s.room.full(syscall.ENOSPC)
+		c.send(set("f", "z"))
+		expect(t, c, "f 503")
+		s.room.free()
+		c.send(get("g"))
+		expect(t, c, `g "y"`)
+		c.send(sendMsg("h", `"x"`))
+		synctest.Wait()
+		if len(c.pending()) != 0 || made.Load() != 1 {
+			t.Errorf("the state was begun to be made %d times, want once, and its call held", made.Load())
+		}
+		close(release)
+		expect(t, c, "h true")
+		if made.Load() != 2 {
+			t.Errorf("the state was made %d times, want twice", made.Load())
+		}
+		checkReplay(t, s, books)
+		if err := s.end(); err != nil {
+			t.Errorf("close kernel: %v", err)
+		}
+	})
+}
+
+// TestEndWhileRestoring ends a kernel while a state is being made: it waits for that, and its error says whether there is one.
+func TestEndWhileRestoring(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			books := newLibrary()
+			s := startWith(t, books.domains())
+			c := s.connect()
+			release := make(chan struct{})
+			s.restoring = func(name schema.Domain) {
+				if name != schema.Ipc {
+					return
+				}
+				<-release
+				if broken {
+					panic(internals)
+				}
+			}
+			s.room.full(syscall.ENOSPC)
+			c.send(set("a", "x"))
+			expect(t, c, "a 503")
+			ended := make(chan error)
+			go func() { ended <- s.end() }()
+			synctest.Wait()
+			select {
+			case <-ended:
+				t.Error("the kernel ended while a state was being made")
+			default:
+			}
+			close(release)
+			if err := <-ended; broken != (err != nil && strings.Contains(err.Error(), internals)) {
+				t.Errorf("broken %v: close kernel: %v", broken, err)
+			}
+		})
+	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Blobs keeps what does not fit a line (MESSAGE 4.3.2). Its errors wrap a *fault.Fault where a client may see them. It is
-// safe for concurrent use; it is called on the goroutines of the connection that needs it.
+// safe for concurrent use, and its methods take as long as files do.
 type Blobs interface {
 	// Put writes a blob of an origin from r, for a process.
 	Put(pid int64, origin string, r io.Reader) (schema.BlobPointer, error)
@@ -22,7 +22,20 @@ type Blobs interface {
 // journal, as if it had come on the line, so that a replay does not need the blob.
 const MaxInlined = 1_000_000
 
-// inline puts what a call brings by reference into the call. A call without reference is left as it is.
+// brings returns what a call brings by reference, nil where it brings nothing: to inline it reads a file.
+func brings(call *kernel.Call) schema.Referring {
+	in, ok := call.Input.(schema.Referring)
+	if !ok || call.Err != nil {
+		return nil
+	}
+	if _, _, ref := in.Reference(); ref == nil {
+		return nil
+	}
+	return in
+}
+
+// inline puts what a call brings by reference into the call. A call without reference is left as it is. It reads a file, and
+// touches nothing but the call: any goroutine may run it.
 func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 	member, _, ref := in.Reference()
 	if ref == nil {
@@ -55,34 +68,68 @@ func (k *Kernel) originOf(caller *kernel.Caller) string {
 	return k.origin
 }
 
-// refer encodes an answer that does not fit a line as one that refers to what is too long. Where that could not be kept, the
-// answer is an error; what the call did, it has done.
-func (w *writer) refer(call *kernel.Call, stamp *schema.Stamp, short, refs []byte, err error) {
-	w.open()
+// spill writes answers and events that do not fit a line, as ones that refer to what is too long. It writes files, and touches
+// nothing but its arguments: any goroutine may run it.
+type spill struct {
+	blobs Blobs // nil: there are none
+	limit int   // of a line, in bytes, without its '\n'
+}
+
+// reply appends the answer to a call that succeeded. Where what is too long cannot be kept, the answer is an error; what the call
+// did, it has done.
+func (s spill) reply(dst []byte, call *kernel.Call, stamp *schema.Stamp) []byte {
+	begin := len(dst)
+	dst = schema.AppendReply(dst, &call.Message, call.Data, stamp)
+	over := s.over(dst[begin:])
+	if over <= 0 {
+		return dst
+	}
+	short, refs, err := s.elsewhere(call, call.Data, over)
 	if err != nil {
 		shown := fault.Of(err)
-		*w.buf = schema.AppendError(*w.buf, &call.Message, &fault.Fault{
+		return schema.AppendError(dst[:begin], &call.Message, &fault.Fault{
 			Kind: shown.Kind, ID: shown.ID, Message: "the answer does not fit a line, and cannot be kept beside it; the call itself was done", Cause: shown,
 		}, stamp)
-		return
 	}
-	stamp.Refs = refs
-	*w.buf = schema.AppendReply(*w.buf, &call.Message, short, stamp)
+	own := *stamp
+	own.Refs = refs
+	return schema.AppendReply(dst[:begin], &call.Message, short, &own)
 }
+
+// event appends an event of the subscription that call made. What cannot be kept is pushed as it is: nobody asks for an event again.
+func (s spill) event(dst []byte, call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) []byte {
+	meta := schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}
+	begin := len(dst)
+	dst = schema.AppendEvent(dst, call.Message.Dialect, e.Type, e.Data, meta, stamp)
+	over := s.over(dst[begin:])
+	if over <= 0 {
+		return dst
+	}
+	short, refs, err := s.elsewhere(call, e.Data, over)
+	if err != nil {
+		return dst
+	}
+	own := *stamp
+	own.Refs = refs
+	return schema.AppendEvent(dst[:begin], call.Message.Dialect, e.Type, short, meta, &own)
+}
+
+// over is by how much a line, with its '\n', is too long.
+func (s spill) over(line []byte) int { return len(line) - 1 - s.limit }
 
 // refsRoom is what the metadata says of references, more or less.
 const refsRoom = 256
 
 // elsewhere returns data that is shorter by what it has over, with its largest members put into the blob directory.
-func (k *Kernel) elsewhere(call *kernel.Call, data []byte, over int) (short, refs []byte, err error) {
+func (s spill) elsewhere(call *kernel.Call, data []byte, over int) (short, refs []byte, err error) {
 	row := call.Syscall
 	switch {
-	case k.blobs == nil:
+	case s.blobs == nil:
 		return nil, nil, fault.BlobNoRoom.New("this kernel has no blob directory")
 	case row.Domain == schema.Crypto:
 		return nil, nil, fault.BlobNoRoom.New("what is opened is not written to a file")
 	}
 	return schema.Refer(row.Output(), data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
-		return k.blobs.Put(call.PID, call.Origin, bytes.NewReader(content))
+		return s.blobs.Put(call.PID, call.Origin, bytes.NewReader(content))
 	})
 }

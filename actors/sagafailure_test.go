@@ -50,6 +50,7 @@ func TestStepFails(t *testing.T) {
 				c := s.connect()
 				c.send(spawn("a", "one"))
 				expect(t, c, "a "+test.code)
+				synctest.Wait() // for the states to be made anew
 				if pages := books[schema.Process].read(); slices.Contains(pages, "one") {
 					t.Errorf("applied though a step failed: %v", pages)
 				}
@@ -90,6 +91,7 @@ func TestStepIsLost(t *testing.T) {
 				if s.room.refused() != 1 {
 					t.Fatalf("%d writes failed, want one", s.room.refused())
 				}
+				synctest.Wait() // for the states to be made anew
 				if pages := books[schema.Process].read(); slices.Contains(pages, "one") {
 					t.Errorf("applied though a step was lost: %v", pages)
 				}

@@ -1,7 +1,6 @@
 package actors
 
 import (
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -126,10 +125,7 @@ func (d *domain) stopped(ctx actor.Context) {
 		d.take(pid, func(*parked) bool { return true })
 	}
 	d.watching = nil
-	if r := &d.rebuilding; r.err != nil {
-		r.retry.Stop()
-		d.kernel.requestShutdown(fmt.Errorf("rebuild domain %s: %w", d.name, r.err)) // nobody is to save this state
-	}
+	d.abandon() // nobody is to save a state that could not be made
 	for name := range d.watched {
 		ctx.Unwatch(d.kernel.domains[name])
 	}

@@ -27,32 +27,34 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b
 // maxPooled keeps one huge answer from staying in memory for ever.
 const maxPooled = 64 << 10
 
-// append encodes the answer to call. Where it does not fit a line, nothing is encoded, and over is by how many bytes.
-func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) (over int) {
+// append encodes the answer to call. It returns false where that does not fit a line, and encodes nothing.
+func (w *writer) append(call *kernel.Call, stamp *schema.Stamp) bool {
 	w.open()
 	begin := len(*w.buf)
-	if call.Err != nil {
-		*w.buf = schema.AppendError(*w.buf, &call.Message, call.Err, stamp)
-		if len(*w.buf)-begin-1 > w.link.LineLimit() {
-			*w.buf = schema.AppendError((*w.buf)[:begin], &call.Message, schema.Brief(call.Err), stamp)
-		}
-		return 0
+	if call.Err == nil {
+		*w.buf = schema.AppendReply(*w.buf, &call.Message, call.Data, stamp)
+		return w.fits(begin)
 	}
-	*w.buf = schema.AppendReply(*w.buf, &call.Message, call.Data, stamp)
-	return w.cut(begin)
+	*w.buf = schema.AppendError(*w.buf, &call.Message, call.Err, stamp)
+	if !w.fits(begin) {
+		*w.buf = schema.AppendError(*w.buf, &call.Message, schema.Brief(call.Err), stamp)
+	}
+	return true
 }
 
-// push encodes an event of the subscription that call made. Where it does not fit a line, and whole does not say that it has to be
-// pushed as it is, nothing is encoded, and over is by how many bytes.
-func (w *writer) push(call *kernel.Call, e *kernel.Event, stamp *schema.Stamp, whole bool) (over int) {
+// push encodes an event of the subscription that call made. It returns false where that does not fit a line, and encodes nothing.
+func (w *writer) push(call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) bool {
 	w.open()
-	meta := schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}
 	begin := len(*w.buf)
+	meta := schema.Metadata{Causation: e.Causation, Correlation: e.Correlation}
 	*w.buf = schema.AppendEvent(*w.buf, call.Message.Dialect, e.Type, e.Data, meta, stamp)
-	if whole {
-		return 0
-	}
-	return w.cut(begin)
+	return w.fits(begin)
+}
+
+// appendLine takes a line that is encoded.
+func (w *writer) appendLine(line []byte) {
+	w.open()
+	*w.buf = append(*w.buf, line...)
 }
 
 func (w *writer) open() {
@@ -61,13 +63,13 @@ func (w *writer) open() {
 	}
 }
 
-// cut takes the last line back where it is too long.
-func (w *writer) cut(begin int) (over int) {
-	if over = len(*w.buf) - begin - 1 - w.link.LineLimit(); over <= 0 {
-		return 0
+// fits takes the last line, from begin on, back where it is too long.
+func (w *writer) fits(begin int) bool {
+	if len(*w.buf)-begin-1 <= w.link.LineLimit() {
+		return true
 	}
 	*w.buf = (*w.buf)[:begin]
-	return over
+	return false
 }
 
 // owe notes the credits that come back once all is written.
@@ -85,7 +87,7 @@ func (w *writer) flush() {
 	if !w.ready() {
 		return
 	}
-	if w.err == nil {
+	if w.err == nil && len(*w.buf) > 0 {
 		n, err := w.link.Write((*w.buf)[w.written:])
 		w.written += n
 		w.fail(err)

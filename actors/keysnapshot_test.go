@@ -1,0 +1,50 @@
+package actors_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// recallKey has keys remember the n-th command of a journal.
+func recallKey(t testing.TB, keys *actors.Keys, n int) {
+	t.Helper()
+	call := &kernel.Call{PID: 7, Time: int64(n), Syscall: schema.MemorySet.Row(), Data: []byte(`{"success":true}`)}
+	call.Message.Type, call.Message.Data = call.Syscall.Type, []byte(`{"key":"a","value":1}`)
+	call.Message.Meta.IdempotencyKey = strconv.Itoa(n)
+	call.Proof.Seq = uint64(n)
+	in, err := call.Syscall.Input().Decode(call.Message.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call.Input = in
+	keys.Recall(call)
+}
+
+// TestKeySnapshotTakesNoTime has the actor that takes a snapshot allocate as little for many keys as for few, and not copy them: what
+// writes them does, on its goroutine. What is used later is not in it.
+func TestKeySnapshotTakesNoTime(t *testing.T) {
+	cost := func(n int) float64 {
+		keys := actors.NewKeys()
+		for i := range n {
+			recallKey(t, keys, i+1)
+		}
+		allocs := testing.AllocsPerRun(10, func() { keys.Snapshot() })
+		write, chunks := keys.Snapshot(), 0
+		recallKey(t, keys, n+1)
+		restored := actors.NewKeys()
+		if err := write(func(chunk []byte) error {
+			chunks++
+			return restored.Restore(chunk)
+		}); err != nil || chunks != n {
+			t.Errorf("snapshot of %d keys: %d chunks, %v", n, chunks, err)
+		}
+		return allocs
+	}
+	if few, many := cost(3), cost(5000); many > few {
+		t.Errorf("a snapshot allocates %v times for 3 keys and %v times for 5000", few, many)
+	}
+}

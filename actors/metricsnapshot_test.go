@@ -1,0 +1,48 @@
+package actors_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// countFrom counts a call of a process of each of so many origins.
+func countFrom(m *actors.Metrics, origins int) {
+	for i := range origins {
+		m.Recall(&kernel.Call{Syscall: schema.MemorySet.Row(), PID: 7, Origin: strconv.Itoa(i), Proof: schema.Proof{LatencyUS: int64(i)}})
+	}
+}
+
+// TestMetricsSnapshotTakesNoTime has the actor that takes a snapshot allocate as little for many origins as for few. What is counted
+// before it is written is not in it; only the last one taken can be written.
+func TestMetricsSnapshotTakesNoTime(t *testing.T) {
+	cost := func(origins int) float64 {
+		m := actors.NewMetrics()
+		countFrom(m, origins)
+		allocs := testing.AllocsPerRun(10, func() { m.Snapshot() })
+		stale := m.Snapshot()
+		for range 2 { // the copies of one snapshot are not the next one's
+			want := m.Shown(kernel.Operator, "")
+			write, restored := m.Snapshot(), actors.NewMetrics()
+			countFrom(m, origins+1)
+			if err := write(restored.Restore); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(want, restored.Shown(kernel.Operator, "")); diff != "" {
+				t.Errorf("metrics when the snapshot was taken (-want +got):\n%s", diff)
+			}
+		}
+		if err := stale(func([]byte) error { return nil }); err == nil {
+			t.Error("a snapshot before the last was written")
+		}
+		return allocs
+	}
+	if few, many := cost(3), cost(2000); many > few {
+		t.Errorf("a snapshot allocates %v times for 3 origins and %v times for 2000", few, many)
+	}
+}

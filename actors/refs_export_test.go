@@ -1,0 +1,22 @@
+package actors
+
+import (
+	"time"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Brings reports whether a call brings something by reference.
+func Brings(call *kernel.Call) bool { return brings(call) != nil }
+
+// SpillReply and SpillEvent write a line of at most so many bytes, with what is too long put into blobs.
+func SpillReply(blobs Blobs, limit int, call *kernel.Call) []byte {
+	stamp := schema.NewStamper().Next(time.Now())
+	return spill{blobs, limit}.reply(nil, call, &stamp)
+}
+
+func SpillEvent(blobs Blobs, limit int, call *kernel.Call, e *kernel.Event) []byte {
+	stamp := schema.NewStamper().Next(time.Now())
+	return spill{blobs, limit}.event(nil, call, e, &stamp)
+}

@@ -1,0 +1,86 @@
+package actors_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// shelf keeps blobs in memory, or refuses them.
+type shelf struct {
+	err error
+
+	mu    sync.Mutex
+	blobs [][]byte
+}
+
+func (s *shelf) Put(_ int64, _ string, r io.Reader) (schema.BlobPointer, error) {
+	content, err := io.ReadAll(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blobs = append(s.blobs, content)
+	return schema.BlobPointer{Scheme: "file", Path: "/" + strconv.Itoa(len(s.blobs))}, errors.Join(err, s.err)
+}
+
+func (s *shelf) Read(int64, string, schema.BlobPointer, int64) ([]byte, error) { return nil, s.err }
+
+// TestSpillAtOnce writes answers that are too long from many goroutines at a time, which is where they are written: each line is
+// whole and refers to what was put away for it.
+func TestSpillAtOnce(t *testing.T) {
+	t.Parallel()
+	const limit = 4 << 10
+	s := &shelf{}
+	call := &kernel.Call{Syscall: schema.MemoryGet.Row(), Data: []byte(`"` + strings.Repeat("x", 2*limit) + `"`)}
+	call.Message.Type = call.Syscall.Type
+	event := &kernel.Event{Type: "Memory.Told", Data: call.Data}
+	var work sync.WaitGroup
+	for range 16 {
+		work.Go(func() {
+			for _, line := range [][]byte{actors.SpillReply(s, limit, call), actors.SpillEvent(s, limit, call, event)} {
+				if len(line) > limit+1 || !schema.Valid(bytes.TrimSuffix(line, []byte("\n"))) || !bytes.Contains(line, []byte(`"valueRef"`)) {
+					t.Errorf("line of %d bytes: %.200s", len(line), line)
+				}
+			}
+		})
+	}
+	work.Wait()
+	if len(s.blobs) != 32 || len(s.blobs[0]) != 2*limit {
+		t.Errorf("%d blobs, the first of %d bytes", len(s.blobs), len(s.blobs[0]))
+	}
+	s.err = errors.New("no room")
+	if line := actors.SpillReply(s, limit, call); !bytes.Contains(line, []byte("the call itself was done")) {
+		t.Errorf("without room: %s", line)
+	}
+	if line := actors.SpillEvent(s, limit, call, event); len(line) < 2*limit {
+		t.Errorf("an event that cannot be kept was left out: %s", line)
+	}
+	call.Data = []byte(`"short"`)
+	if line := actors.SpillReply(s, limit, call); !bytes.Contains(line, call.Data) {
+		t.Errorf("short answer: %s", line)
+	}
+}
+
+// TestBrings tells a call whose reading takes a file from one that has all it needs.
+func TestBrings(t *testing.T) {
+	t.Parallel()
+	for data, want := range map[string]bool{
+		`{"key":"a","value":1}`: false,
+		`{"key":"a","valueRef":{"scheme":"file","path":"/run/pwos/blobs/x"}}`: true,
+	} {
+		in, err := schema.MemorySet.Input().Decode([]byte(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := actors.Brings(&kernel.Call{Input: in}); got != want {
+			t.Errorf("%s: got %v, want %v", data, got, want)
+		}
+	}
+}
