@@ -73,11 +73,7 @@ func (c *client) burst(list ...request) ([]answer, error) {
 	if c.frame != nil {
 		frames = c.frame(frames)
 	}
-	select {
-	case c.link.in <- frames:
-	case <-c.served:
-		return nil, errHungUp
-	}
+	c.link.send(frames)
 	answers := make([]answer, len(list))
 	for i := range list {
 		var err error

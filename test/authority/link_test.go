@@ -3,89 +3,96 @@ package authority_test
 import (
 	"bytes"
 	"errors"
-	"net"
+	"io"
 	"os"
 	"sync"
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// link is a channel in memory. What one side sends in one go the other gets in one go.
+// link is a channel in memory, which takes all that is written.
 type link struct {
-	in   chan []byte // frames for the kernel, one or more lines
-	out  chan []byte // answers, as the kernel wrote them
-	rest []byte      // of in, not handed out yet
+	out chan []byte // answers, as the kernel wrote them
 
-	ended   chan struct{} // the peer sends no more
-	end     sync.Once
-	stopped chan struct{} // interrupted or closed
-	stop    sync.Once
+	mu    sync.Mutex
+	in    []byte // sent by the peer, not received yet
+	ended error  // why nothing more will come
+	ready func(poll.Event)
+
+	received []byte // not handed out yet
+	final    error  // what comes behind it
 }
 
 var _ actors.Link = (*link)(nil)
 
-// room is how many writes each direction holds before its writer waits.
-const room = 4
+// room is how many writes a link holds: more than a burst has answers.
+const room = 1 << 10
 
-func newLink() *link {
-	return &link{
-		in: make(chan []byte, room), out: make(chan []byte, room),
-		ended: make(chan struct{}), stopped: make(chan struct{}),
-	}
-}
+func newLink() *link { return &link{out: make(chan []byte, room)} }
 
-// errEnded is what the kernel reads after the peer's last frame.
-var errEnded = errors.New("peer has ended its side")
+// send gives the kernel frames, which it receives in one go.
+func (l *link) send(frames []byte) { l.change(poll.In, func() { l.in = append(l.in, frames...) }) }
 
-func (l *link) Next() ([]byte, error) {
-	for len(l.rest) == 0 {
-		select {
-		case l.rest = <-l.in:
-		case <-l.stopped:
-			return nil, os.ErrDeadlineExceeded
-		case <-l.ended:
-			select {
-			case l.rest = <-l.in: // sent before the end
-			default:
-				return nil, errEnded
-			}
+// finish ends the peer's side: this peer goes altogether then.
+func (l *link) finish() { l.end(io.EOF) }
+
+func (l *link) end(why error) {
+	l.change(poll.In|poll.Hup, func() {
+		if l.ended == nil {
+			l.ended = why
 		}
-	}
-	line, rest, _ := bytes.Cut(l.rest, []byte("\n"))
-	l.rest = rest
-	return line, nil
+	})
 }
 
-func (l *link) TryNext() ([]byte, bool, error) {
-	if len(l.rest) == 0 {
-		select {
-		case l.rest = <-l.in:
-		default:
-			return nil, false, nil
-		}
+func (l *link) change(e poll.Event, f func()) {
+	l.mu.Lock()
+	f()
+	ready := l.ready
+	l.mu.Unlock()
+	if ready != nil {
+		ready(e)
 	}
-	line, err := l.Next()
-	return line, true, err
 }
 
-func (l *link) TryWrite(p []byte) (int, error) {
-	select {
-	case l.out <- bytes.Clone(p):
-		return len(p), nil
-	case <-l.stopped:
-		return 0, net.ErrClosed
-	default:
-		return 0, nil
+func (l *link) Open(_ poll.Poller, ready func(poll.Event)) error {
+	e := poll.In
+	l.mu.Lock()
+	l.ready = ready
+	if l.ended != nil {
+		e |= poll.Hup
 	}
+	l.mu.Unlock()
+	ready(e)
+	return nil
 }
+
+func (l *link) Fill() (more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.received = append(l.received, l.in...)
+	l.in, l.final = nil, l.ended
+	return false
+}
+
+func (l *link) Next() (line []byte, ok bool, err error) {
+	line, rest, ok := bytes.Cut(l.received, []byte("\n"))
+	if !ok {
+		return nil, l.final != nil, l.final
+	}
+	l.received = rest
+	return line, true, nil
+}
+
+var errFull = errors.New("more answers than a burst has")
 
 func (l *link) Write(p []byte) (int, error) {
 	select {
 	case l.out <- bytes.Clone(p):
 		return len(p), nil
-	case <-l.stopped:
-		return 0, net.ErrClosed
+	default:
+		return 0, errFull
 	}
 }
 
@@ -93,18 +100,7 @@ func (l *link) Dialect() schema.Dialect { return schema.OsMessage }
 
 func (l *link) LineLimit() int { return schema.MaxLine }
 
-// AwaitHangup waits for the end of the peer's side: this peer goes altogether when it ends.
-func (l *link) AwaitHangup() {
-	select {
-	case <-l.ended:
-	case <-l.stopped:
-	}
-}
-
-// finish half-closes from the peer's side.
-func (l *link) finish() { l.end.Do(func() { close(l.ended) }) }
-
-func (l *link) Interrupt() { l.stop.Do(func() { close(l.stopped) }) }
+func (l *link) Interrupt() { l.end(os.ErrDeadlineExceeded) }
 
 func (l *link) Close() error {
 	l.Interrupt()

@@ -1,6 +1,7 @@
 package authority_test
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -41,29 +42,36 @@ func TestKeyUnderWay(t *testing.T) {
 					}}
 				})})
 				pid := s.connect(operator).spawn(t, `{"allowed_syscalls":["Syscall.*"]}`)
-				agent, beside := s.connect(pid), s.connect(pid)
+				agent, beside, holder := s.connect(pid), s.connect(pid), s.connect(operator)
 				spawn := request{typ: "Syscall.Spawn", data: `{"child_agent_id":"b"}`, key: "k"}
-				armed.Store(true)
+				var asking sync.WaitGroup
+				if !test.after { // so that both come in one turn, and the second is decided between the steps of the first
+					armed.Store(true)
+					asking.Go(func() {
+						if _, err := holder.ask(request{typ: "Capability.Revoke", data: `{"pid":99}`}); err != nil {
+							t.Error(err)
+						}
+					})
+					synctest.Wait()
+				}
 				first := make(chan answer, 1)
-				go func() {
+				asking.Go(func() {
 					a, err := agent.ask(spawn)
 					if err != nil {
 						t.Error(err)
 					}
 					first <- a
-				}()
+				})
 				synctest.Wait()
-				if test.after {
-					close(endow)
-					synctest.Wait()
-				}
 				test.call.key = spawn.key
-				if a, err := beside.ask(test.call); err != nil || a.code != test.code {
-					t.Errorf("%s: %s, %v, want error %d", test.call, a, err, test.code)
-				}
-				if !test.after {
-					close(endow)
-				}
+				asking.Go(func() {
+					if a, err := beside.ask(test.call); err != nil || a.code != test.code {
+						t.Errorf("%s: %s, %v, want error %d", test.call, a, err, test.code)
+					}
+				})
+				synctest.Wait()
+				close(endow)
+				asking.Wait()
 				one := <-first
 				if again, err := agent.ask(spawn); err != nil || one.code != 0 || string(again.data) != string(one.data) {
 					t.Errorf("the first time %s, the second %s, %v", one, again, err)
