@@ -61,8 +61,8 @@ func (a *agent) started(ctx actor.Context, m started) {
 	a.task(ctx, func() any {
 		<-p.Done()
 		exit, _ := p.Wait(context.Background()) // it has ended: there is nothing to wait for
-		// Whoever was handed an end of its channel has nothing to say in its name, and is not waited for. These fail where the
-		// channel is closed.
+		// Whoever was handed an end of its channel has nothing to say in its name, and is not waited for. It has not been served
+		// yet where that does not fail.
 		past := time.Unix(1, 0)
 		_ = p.Conn().SetReadDeadline(past)
 		_ = p.Conn().SetWriteDeadline(past)
@@ -93,6 +93,7 @@ func (a *agent) serve(ctx actor.Context) {
 		link, err := k.hosting.Connect(p)
 		if err == nil {
 			k.Serve(link, caller)
+			_ = link.Close()
 		} else {
 			k.log.Debug("program did not speak", "pid", caller.PID, "error", err)
 		}

@@ -154,6 +154,7 @@ func New(cfg Config) *Kernel {
 	)
 	k.root = k.system.Root.Copy().WithGuardian(&supervisor{kernel: k})
 	k.loop.root = k.root
+	k.loop.failed = func(err error) { k.requestShutdown(fmt.Errorf("wait for input: %w", err)) }
 	k.loop.sync = func() {
 		through, err := cfg.Journal.Sync()
 		k.root.Send(k.audit, durable{through, err})

@@ -23,7 +23,8 @@ import (
 type loop struct {
 	poller poll.Poller
 	root   *actor.RootContext
-	sync   func() // makes durable what was written, and reports that to the audit log
+	sync   func()      // makes durable what was written, and reports that to the audit log
+	failed func(error) // is told that the poller has failed
 
 	mu     sync.Mutex
 	ready  []func() // mailboxes with messages, oldest first
@@ -144,7 +145,10 @@ func (l *loop) wait() bool {
 		timeout = -1
 	}
 	l.mu.Unlock()
-	l.poller.Wait(timeout, l.awake)
+	if err := l.poller.Wait(timeout, l.awake); err != nil {
+		l.failed(err)
+		time.Sleep(lookEvery) // the end of the kernel is to come, without input
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.closed

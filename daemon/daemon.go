@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/systemd"
+	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -144,6 +145,10 @@ func (d *Daemon) boot(ctx context.Context) error {
 		}
 	}
 	d.programs.forget(d.agentsDir(), s.processes.Known)
+	poller, err := poll.New()
+	if err != nil {
+		return fmt.Errorf("wait for connections: %w", err)
+	}
 	d.kernel = actors.New(actors.Config{
 		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(),
 		Journal: s.journal, Dir: s.dir, Keys: s.keys, Metrics: s.metrics, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
@@ -153,7 +158,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Log: d.log, Runners: d.runners(), Blobs: d.blobs, Warnings: d.warnings,
+		Poller: poller, Log: d.log, Runners: d.runners(), Blobs: d.blobs, Warnings: d.warnings,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
@@ -280,7 +285,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 		d.log.Info("logged in", "conn", caller.Conn, "key", key.Key.Fingerprint(), "line", key.Line, "pid", caller.PID, "peer", peer.PID)
 	}
 	d.log.Debug("connected", "conn", caller.Conn, "peer", peer.PID)
-	d.kernel.Serve(conn, caller)
+	d.kernel.Serve(conn.Link(), caller)
 	d.log.Debug("disconnected", "conn", caller.Conn)
 }
 

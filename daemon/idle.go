@@ -130,3 +130,6 @@ func (c *countedConn) Close() error {
 	defer c.left()
 	return c.UnixConn.Close()
 }
+
+// Detach closes the descriptor alone: the connection goes on with another.
+func (c *countedConn) Detach() error { return c.UnixConn.Close() }

@@ -122,6 +122,23 @@ func (r *LineReader) last() (line []byte, ok bool, err error) {
 	return line, true, nil
 }
 
+// Fill reads once with read, behind what is left in the buffer, in place of the source. A buffer that is empty then is given back.
+// The error is read's; the reader does not keep it: see End.
+func (r *LineReader) Fill(read func(p []byte) (int, error)) error {
+	if r.start == len(r.buf) {
+		r.release()
+		r.buf = r.acquire()[:0]
+	}
+	err := r.fillWith(read)
+	if len(r.buf) == 0 {
+		r.release()
+	}
+	return err
+}
+
+// End has Next return err behind what was read.
+func (r *LineReader) End(err error) { r.err = err }
+
 // fill reads once more from the source, after what is left in the buffer.
 func (r *LineReader) fill() error {
 	if r.start == len(r.buf) {
@@ -133,6 +150,11 @@ func (r *LineReader) fill() error {
 		}
 		r.buf = r.acquire()[:0]
 	}
+	return r.fillWith(r.src.Read)
+}
+
+// fillWith reads behind what is left in the buffer.
+func (r *LineReader) fillWith(read func(p []byte) (int, error)) error {
 	if r.start > 0 {
 		r.buf = r.buf[:copy(r.buf, r.buf[r.start:])]
 		r.seen -= r.start
@@ -144,7 +166,7 @@ func (r *LineReader) fill() error {
 		r.release()
 		r.buf, r.seen = grown, len(grown)
 	}
-	n, err := r.src.Read(r.buf[len(r.buf):cap(r.buf)])
+	n, err := read(r.buf[len(r.buf):cap(r.buf)])
 	r.buf = r.buf[:len(r.buf)+n]
 	return err
 }

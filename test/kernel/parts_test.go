@@ -108,7 +108,7 @@ func (p *parts) connect(pid int64) *client {
 		Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
 			interrupted := make(chan struct{})
 			stop := context.AfterFunc(ctx, func() { defer close(interrupted); conn.Interrupt() })
-			p.kernel.Serve(conn, kernel.Caller{PID: pid, Conn: socket})
+			p.kernel.Serve(conn.Link(), kernel.Caller{PID: pid, Conn: socket})
 			if !stop() {
 				<-interrupted
 			}

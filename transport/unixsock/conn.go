@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -30,6 +28,8 @@ type Conn struct {
 	late int             // bytes read since
 
 	draining atomic.Bool // no more input is let in
+
+	link atomic.Pointer[Link] // nil: no loop has it
 }
 
 // duplex is what a channel needs but for its two raw directions.
@@ -67,7 +67,7 @@ type Paired interface {
 	RawConns() (in, out syscall.RawConn, err error)
 }
 
-// NewPairedConn is NewConn over such a stream. AwaitHangup has no meaning there: whoever wrote may still read.
+// NewPairedConn is NewConn over such a stream. 
 //
 // Once over is closed and then the stream's deadlines are set to a time that is past, what was written by then is read, and
 // input ends, even where somebody else was handed the other end and holds it open.
@@ -233,21 +233,12 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.stream.SetReadDeadline(t), c.stream.SetWriteDeadline(t))
 }
 
-// AwaitHangup waits until the peer has gone altogether, and not only ended its side, or until Interrupt or Close. Next must
-// have returned its final error.
-func (c *Conn) AwaitHangup() {
-	_ = c.in.Read(hungUp) // its error is that of Interrupt or Close
-}
-
-// hungUp reports whether both directions of fd are over; false has the poller wait for a change and try again.
-func hungUp(fd uintptr) bool {
-	fds := []unix.PollFd{{Fd: int32(fd)}} // POLLHUP is always asked for
-	n, err := unix.Poll(fds, 0)
-	return err != nil && err != unix.EINTR || n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
-}
-
 // Drain lets no more input in: Next returns what has come by now, and then the end. The peer's next write fails.
 func (c *Conn) Drain() {
+	if l := c.link.Load(); l != nil {
+		l.Drain()
+		return
+	}
 	c.draining.Store(true)
 	if half, ok := c.stream.(interface{ CloseRead() error }); ok {
 		_ = half.CloseRead() // it fails where the peer has gone
@@ -257,6 +248,10 @@ func (c *Conn) Drain() {
 
 // discard drops what nobody will read. A socket that is closed with input unread tells its peer of a reset, not of an end.
 func (c *Conn) discard() {
+	if l := c.link.Load(); l != nil {
+		l.discard()
+		return
+	}
 	c.Drain()
 	var junk [512]byte // on a stack that is small, of a connection that is idle
 	for n := 1; n > 0; {
@@ -265,7 +260,13 @@ func (c *Conn) discard() {
 }
 
 // Interrupt makes Next return what was received already, and then an error.
-func (c *Conn) Interrupt() { _ = c.stream.SetReadDeadline(time.Unix(1, 0)) }
+func (c *Conn) Interrupt() {
+	if l := c.link.Load(); l != nil {
+		l.Interrupt()
+		return
+	}
+	_ = c.stream.SetReadDeadline(time.Unix(1, 0))
+}
 
 // CloseWrite tells the peer that nothing more will come, where the stream can say so.
 func (c *Conn) CloseWrite() error {
@@ -276,4 +277,9 @@ func (c *Conn) CloseWrite() error {
 }
 
 // Close ends both directions; waiting reads and writes return.
-func (c *Conn) Close() error { return c.stream.Close() }
+func (c *Conn) Close() error {
+	if l := c.link.Load(); l != nil {
+		return l.Close()
+	}
+	return c.stream.Close()
+}
