@@ -1,0 +1,110 @@
+package poll_test
+
+import (
+	"io"
+	"testing"
+
+	"github.com/promptware-os/pwos/transport/poll"
+)
+
+// The loop wakes for what peers say and for Wake, and for nothing else: not because they read, not because others are idle.
+func TestEpollDoesNotWakeForNothing(t *testing.T) {
+	t.Parallel()
+	p, err := poll.NewEpoll()
+	must(t, err)
+	defer func() { must(t, p.Close()) }()
+	for range 100 {
+		src, _ := newSocket(t)
+		watch(t, p, src)
+	}
+	src, far := newSocket(t)
+	var s poll.Stream
+	s, err = p.Add(src, func(poll.Event) {
+		buf := make([]byte, 8)
+		for more := true; more; {
+			n, again, err := s.Read(buf)
+			if more = again; err == nil {
+				_, err = s.Write(buf[:n])
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	must(t, err)
+	const exchanges = 200
+	stop := make(chan struct{})
+	returns := make(chan int)
+	go func() {
+		for n := 1; ; n++ {
+			if err := p.Wait(-1); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-stop:
+				returns <- n
+				return
+			default:
+			}
+		}
+	}()
+	for range exchanges {
+		buf := make([]byte, 1)
+		_, err := far.out.Write(buf)
+		must(t, err)
+		_, err = io.ReadFull(far.in, buf)
+		must(t, err)
+	}
+	close(stop)
+	p.Wake()
+	if n := <-returns; n > exchanges+1 {
+		t.Errorf("%d exchanges woke the loop %d times", exchanges, n)
+	}
+}
+
+// The loop and the peer share the benchmark's goroutine.
+func BenchmarkEcho(b *testing.B) {
+	for name, open := range pollers() {
+		b.Run(name, func(b *testing.B) {
+			p, err := open()
+			must(b, err)
+			defer func() { must(b, p.Close()) }()
+			src, far := newSocket(b)
+			told := false
+			s, err := p.Add(src, func(poll.Event) { told = true })
+			must(b, err)
+			buf := make([]byte, 64)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := far.out.Write(buf); err != nil {
+					b.Fatal(err)
+				}
+				for told = false; !told; {
+					must(b, p.Wait(-1))
+				}
+				n, _, err := s.Read(buf)
+				if err == nil {
+					_, err = s.Write(buf[:n])
+				}
+				if err == nil {
+					_, err = io.ReadFull(far.in, buf[:n])
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// Wakes while the loop runs, or is being woken, cost no system call.
+func BenchmarkWake(b *testing.B) {
+	p, err := poll.NewEpoll()
+	must(b, err)
+	defer func() { must(b, p.Close()) }()
+	b.ReportAllocs()
+	for b.Loop() {
+		p.Wake()
+	}
+}

@@ -1,0 +1,212 @@
+package poll_test
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/transport/poll"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// bound is how long a test waits for what has to come.
+const bound = 20 * time.Second
+
+// each runs test with every poller.
+func each(t *testing.T, test func(t *testing.T, p poll.Poller)) {
+	t.Helper()
+	t.Parallel()
+	for name, open := range pollers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := open()
+			must(t, err)
+			t.Cleanup(func() { must(t, p.Close()) })
+			test(t, p)
+		})
+	}
+}
+
+// kinds are the kinds of streams.
+var kinds = map[string]func(testing.TB) (poll.Source, *peer){"socket": newSocket, "pair": newPair}
+
+// eachKind is each with every kind of stream.
+func eachKind(t *testing.T, test func(t *testing.T, p poll.Poller, s *watched, far *peer)) {
+	t.Helper()
+	each(t, func(t *testing.T, p poll.Poller) {
+		for name, open := range kinds {
+			t.Run(name, func(t *testing.T) {
+				src, far := open(t)
+				test(t, p, watch(t, p, src), far)
+			})
+		}
+	})
+}
+
+// peer is the other end of a stream: one file of a socket, two of a pair.
+type peer struct{ in, out *os.File }
+
+func (p *peer) close(t testing.TB) {
+	t.Helper()
+	must(t, errors.Join(p.closeWrite(), closed(p.in.Close())))
+}
+
+// closeWrite ends what p writes.
+func (p *peer) closeWrite() error {
+	if p.in != p.out {
+		return closed(p.out.Close())
+	}
+	raw, err := p.out.SyscallConn()
+	if err == nil {
+		controlErr := raw.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_WR) })
+		err = errors.Join(err, controlErr)
+	}
+	return closed(err)
+}
+
+// closed forgives that something was closed before.
+func closed(err error) error {
+	if errors.Is(err, os.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// newSocket returns an end of a pair of sockets, and the other.
+func newSocket(t testing.TB) (poll.Source, *peer) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	must(t, err)
+	files := [2]*os.File{}
+	for i, fd := range fds {
+		unix.CloseOnExec(fd)
+		must(t, unix.SetNonblock(fd, true))
+		files[i] = os.NewFile(uintptr(fd), "socket")
+		t.Cleanup(func() { must(t, closed(files[i].Close())) })
+	}
+	src, err := poll.SourceOf(files[0])
+	must(t, err)
+	return src, &peer{files[1], files[1]}
+}
+
+// pipes are the two ends of a program's input and output.
+type pipes struct{ in, out *os.File }
+
+func (p *pipes) Close() error                       { return errors.Join(closed(p.in.Close()), closed(p.out.Close())) }
+func (p *pipes) SetReadDeadline(t time.Time) error  { return p.in.SetReadDeadline(t) }
+func (p *pipes) SetWriteDeadline(t time.Time) error { return p.out.SetWriteDeadline(t) }
+
+// newPair returns one end of two pipes, and the other.
+func newPair(t testing.TB) (poll.Source, *peer) {
+	t.Helper()
+	theirIn, out, err := os.Pipe()
+	must(t, err)
+	in, theirOut, err := os.Pipe()
+	must(t, err)
+	far := &peer{theirIn, theirOut}
+	near := &pipes{in, out}
+	t.Cleanup(func() { far.close(t); must(t, near.Close()) })
+	return poll.Source{File: near, In: raw(t, in), Out: raw(t, out)}, far
+}
+
+func raw(t testing.TB, f *os.File) syscall.RawConn {
+	t.Helper()
+	raw, err := f.SyscallConn()
+	must(t, err)
+	return raw
+}
+
+// watched is a stream with what was told of it.
+type watched struct {
+	poll.Stream
+	t    testing.TB
+	p    poll.Poller
+	got  poll.Event // since the last await
+	hups int
+}
+
+// watch adds src to p. The events come in on the goroutine that calls await.
+func watch(t testing.TB, p poll.Poller, src poll.Source) *watched {
+	t.Helper()
+	w := &watched{t: t, p: p}
+	var err error
+	w.Stream, err = p.Add(src, func(e poll.Event) {
+		w.got |= e
+		if e&poll.Hup != 0 {
+			w.hups++
+		}
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, w.Close()) })
+	return w
+}
+
+// await waits until want was told.
+func (w *watched) await(want poll.Event) {
+	w.t.Helper()
+	for until := time.Now().Add(bound); w.got&want != want; {
+		if time.Now().After(until) {
+			w.t.Fatalf("told %b, want %b", w.got, want)
+		}
+		must(w.t, w.p.Wait(bound))
+	}
+	w.got &^= want
+}
+
+// read reads until nothing is left for now, and returns the end of input, or nil.
+func (w *watched) read() (text []byte, err error) {
+	w.t.Helper()
+	buf := make([]byte, 4096)
+	for {
+		n, more, err := w.Read(buf)
+		text = append(text, buf[:n]...)
+		if err == poll.ErrAgain {
+			if n != 0 || more {
+				w.t.Fatalf("%d bytes, more %v with ErrAgain", n, more)
+			}
+			return text, nil
+		}
+		if err != nil || !more {
+			return text, err
+		}
+	}
+}
+
+// readAll reads until it has n bytes.
+func (w *watched) readAll(n int) []byte {
+	w.t.Helper()
+	var text []byte
+	for len(text) < n {
+		w.await(poll.In)
+		more, err := w.read()
+		must(w.t, err)
+		text = append(text, more...)
+	}
+	return text
+}
+
+// end reads to the end of input.
+func (w *watched) end() (text []byte, err error) {
+	w.t.Helper()
+	for {
+		w.await(poll.In)
+		more, err := w.read()
+		text = append(text, more...)
+		if err != nil {
+			return text, err
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,418 @@
+package poll_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/promptware-os/pwos/transport/poll"
+)
+
+// What comes in pieces is told of and read, piece by piece; a buffer that is full says that there may be more.
+func TestReadInPieces(t *testing.T) {
+	eachKind(t, func(t *testing.T, _ poll.Poller, s *watched, far *peer) {
+		if n, more, err := s.Read(make([]byte, 8)); n != 0 || more || err != poll.ErrAgain {
+			t.Fatalf("an empty stream: %d, %v, %v", n, more, err)
+		}
+		for range 3 {
+			_, err := far.out.WriteString("abcdef")
+			must(t, err)
+			s.await(poll.In)
+			buf := make([]byte, 4)
+			if n, more, err := s.Read(buf); n != 4 || !more || err != nil {
+				t.Fatalf("a part: %d, %v, %v", n, more, err)
+			}
+			if n, more, err := s.Read(buf); n != 2 || more || err != nil || string(buf[:2]) != "ef" {
+				t.Fatalf("the rest: %d, %v, %v", n, more, err)
+			}
+		}
+	})
+}
+
+// What was there before Add is told of.
+func TestAddWithInputWaiting(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		for _, open := range kinds {
+			src, far := open(t)
+			_, err := far.out.WriteString("early")
+			must(t, err)
+			s := watch(t, p, src)
+			if got := s.readAll(5); string(got) != "early" {
+				t.Errorf("got %q", got)
+			}
+		}
+	})
+}
+
+// A slow reader is written to as far as it takes, and Out comes when it has read.
+func TestWriteToASlowReader(t *testing.T) {
+	eachKind(t, func(t *testing.T, _ poll.Poller, s *watched, far *peer) {
+		text := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // 2 MiB: more than a socket or a pipe holds
+		got := make(chan []byte)
+		n, err := s.Write(text)
+		must(t, err)
+		if n == len(text) {
+			t.Fatal("the stream took everything")
+		}
+		if again, err := s.Write(text[n:]); again != 0 || err != nil {
+			t.Fatalf("a full stream took %d more, %v", again, err)
+		}
+		go func() {
+			all := make([]byte, len(text))
+			_, _ = io.ReadFull(far.in, all)
+			got <- all
+		}()
+		for n < len(text) {
+			s.await(poll.Out)
+			more, err := s.Write(text[n:])
+			must(t, err)
+			n += more
+		}
+		if !bytes.Equal(<-got, text) {
+			t.Error("the peer read something else")
+		}
+	})
+}
+
+// A peer that has ended its output can still be written to; it is gone when it has closed altogether.
+func TestHalfClose(t *testing.T) {
+	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
+		_, err := far.out.WriteString("last")
+		must(t, err)
+		must(t, far.closeWrite())
+		if text, err := s.end(); string(text) != "last" || err != io.EOF {
+			t.Fatalf("got %q, %v", text, err)
+		}
+		must(t, p.Wait(0))
+		if s.hups != 0 {
+			t.Fatal("half a hang-up was told")
+		}
+		_, err = s.Write([]byte("answer"))
+		must(t, err)
+		buf := make([]byte, 6)
+		if _, err := io.ReadFull(far.in, buf); err != nil || string(buf) != "answer" {
+			t.Fatalf("the peer read %q, %v", buf, err)
+		}
+		far.close(t)
+		s.await(poll.Hup | poll.In)
+		if _, err := s.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("write to nobody: %v", err)
+		}
+	})
+}
+
+// A loop that does not read is told of a hang-up, once, and what was sent before it is there to be read.
+func TestHangUpWhileNotReading(t *testing.T) {
+	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
+		_, err := far.out.WriteString("unread")
+		must(t, err)
+		s.await(poll.In)
+		far.close(t)
+		s.await(poll.Hup | poll.In)
+		told := s.hups
+		p.Wake() // or a poller that keeps silent would wait on
+		must(t, p.Wait(-1))
+		must(t, p.Wait(0))
+		if s.hups != told || told != 1 {
+			t.Errorf("told of it %d times, then %d", told, s.hups)
+		}
+		if text, err := s.read(); string(text) != "unread" || err != io.EOF {
+			t.Errorf("got %q, %v", text, err)
+		}
+	})
+}
+
+// A writer that waits for room is told when the peer goes.
+func TestHangUpWhileWriting(t *testing.T) {
+	eachKind(t, func(t *testing.T, _ poll.Poller, s *watched, far *peer) {
+		_, err := s.Write(make([]byte, 2<<20))
+		must(t, err)
+		far.close(t)
+		s.await(poll.Out | poll.Hup)
+		if _, err := s.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("write to nobody: %v", err)
+		}
+	})
+}
+
+// A program that has closed its input, and then says more, is not gone.
+func TestPairWhosePeerDoesNotRead(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		src, far := newPair(t)
+		s := watch(t, p, src)
+		must(t, far.in.Close())
+		if _, err := s.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("write to nobody: %v", err)
+		}
+		_, err := far.out.WriteString("more")
+		must(t, err)
+		if got := s.readAll(4); string(got) != "more" || s.hups != 0 {
+			t.Errorf("got %q and %d hang-ups", got, s.hups)
+		}
+		must(t, far.closeWrite())
+		s.await(poll.Hup | poll.In)
+		if _, err := s.read(); err != io.EOF {
+			t.Errorf("got %v at the end", err)
+		}
+	})
+}
+
+// CloseRead leaves what has come, and nothing comes behind it.
+func TestCloseRead(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		src, far := newSocket(t)
+		s := watch(t, p, src)
+		_, err := far.out.WriteString("before")
+		must(t, err)
+		must(t, s.CloseRead())
+		if text, err := s.end(); string(text) != "before" || err != io.EOF {
+			t.Errorf("got %q, %v", text, err)
+		}
+		if _, err := far.out.WriteString("behind"); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("the peer wrote on: %v", err)
+		}
+		if _, err := s.Write([]byte("answer")); err != nil {
+			t.Errorf("the answer: %v", err)
+		}
+		pair, _ := newPair(t)
+		must(t, watch(t, p, pair).CloseRead())
+	})
+}
+
+// Wake ends the Wait that runs, or else the next one.
+func TestWake(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		src, _ := newSocket(t)
+		watch(t, p, src)
+		p.Wake()
+		p.Wake()
+		must(t, p.Wait(-1))
+		for range 1000 {
+			done := make(chan error)
+			go func() { done <- p.Wait(-1) }()
+			p.Wake()
+			must(t, <-done)
+		}
+	})
+}
+
+// No Wake is lost, however many there are: what was posted before it is seen after a Wait.
+func TestWakeFromManyGoroutines(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		const wakers, times = 8, 2000
+		var posted atomic.Int32
+		var done sync.WaitGroup
+		for range wakers {
+			done.Go(func() {
+				for range times {
+					posted.Add(1)
+					p.Wake()
+				}
+			})
+		}
+		for posted.Load() < wakers*times {
+			must(t, p.Wait(-1))
+		}
+		done.Wait()
+	})
+}
+
+// A timeout is waited for, and 0 is none.
+func TestTimeout(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		must(t, p.Wait(0))
+		begin := time.Now()
+		for range 3 {
+			must(t, p.Wait(500*time.Microsecond))
+		}
+		if waited := time.Since(begin); waited < 1500*time.Microsecond {
+			t.Errorf("three timeouts of 500 µs took %v", waited)
+		}
+	})
+}
+
+// The portable poller lives on fake time.
+func TestReadersOnFakeTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := poll.NewReaders()
+		begin := time.Now()
+		must(t, p.Wait(time.Hour))
+		if waited := time.Since(begin); waited != time.Hour {
+			t.Errorf("an hour took %v", waited)
+		}
+		done := make(chan error)
+		go func() { done <- p.Wait(-1) }()
+		synctest.Wait()
+		p.Wake()
+		must(t, <-done)
+		must(t, p.Close())
+	})
+}
+
+// Streams and the poller may be closed while Wait runs, from anywhere and more than once.
+func TestCloseDuringWait(t *testing.T) {
+	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
+		done := make(chan error)
+		go func() { done <- p.Wait(-1) }()
+		must(t, s.Close())
+		must(t, s.Close())
+		if _, _, err := s.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("read: %v", err)
+		}
+		if _, err := s.Write(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("write: %v", err)
+		}
+		if err := s.CloseRead(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Errorf("close of the input: %v", err)
+		}
+		if _, err := far.in.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("the peer is told %v", err)
+		}
+		p.Wake()
+		must(t, <-done)
+		if s.got != 0 {
+			t.Errorf("a closed stream was told %b", s.got)
+		}
+	})
+}
+
+// Close of the poller closes its streams, ends Wait, and refuses what comes behind it.
+func TestClosePoller(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		var far []*peer
+		for _, open := range kinds {
+			src, f := open(t)
+			watch(t, p, src)
+			far = append(far, f)
+		}
+		done := make(chan error)
+		go func() {
+			for {
+				if err := p.Wait(-1); err != nil {
+					done <- err
+					return
+				}
+			}
+		}()
+		must(t, p.Close())
+		if err := <-done; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Wait: %v", err)
+		}
+		for _, f := range far {
+			if _, err := f.in.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("a peer is told %v", err)
+			}
+		}
+		must(t, p.Close())
+		p.Wake()
+		if err := p.Wait(0); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Wait after it: %v", err)
+		}
+		for _, open := range kinds {
+			src, f := open(t)
+			if _, err := p.Add(src, nil); !errors.Is(err, net.ErrClosed) {
+				t.Errorf("Add after it: %v", err)
+			}
+			must(t, src.File.Close()) // it is still ours
+			if _, err := f.in.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("the peer is told %v", err)
+			}
+		}
+	})
+}
+
+// Streams may close each other while they are told; one that is closed is told nothing more.
+func TestCloseInTell(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		const streams = 20
+		var open [streams]poll.Stream
+		var far [streams]*peer
+		told := 0
+		for i := range open {
+			var src poll.Source
+			src, far[i] = newSocket(t)
+			var err error
+			open[i], err = p.Add(src, func(poll.Event) {
+				told++
+				for _, s := range open {
+					must(t, s.Close())
+				}
+			})
+			must(t, err)
+		}
+		for _, f := range far {
+			_, err := f.out.WriteString("x")
+			must(t, err)
+		}
+		for told == 0 {
+			must(t, p.Wait(bound))
+		}
+		must(t, p.Wait(0))
+		if told != 1 {
+			t.Errorf("%d were told", told)
+		}
+	})
+}
+
+// A thousand streams that come and go are each told of their own.
+func TestManyStreams(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		const streams = 1000
+		var echoed sync.WaitGroup
+		for round := range 2 {
+			left := streams
+			for i := range streams {
+				src, far := newSocket(t)
+				want := []byte{byte(i), byte(i >> 8), byte(round)}
+				var s poll.Stream
+				added := make(chan struct{})
+				s, err := p.Add(src, func(e poll.Event) {
+					<-added
+					buf := make([]byte, 8)
+					n, _, err := s.Read(buf)
+					switch {
+					case err == poll.ErrAgain:
+					case err == nil:
+						if !bytes.Equal(buf[:n], want) {
+							t.Errorf("stream %d was told of %v", i, buf[:n])
+						}
+						if _, err := s.Write(buf[:n]); err != nil {
+							t.Errorf("stream %d: %v", i, err)
+						}
+					default:
+						left--
+						if err != io.EOF {
+							t.Errorf("stream %d: %v", i, err)
+						}
+						must(t, s.Close())
+					}
+				})
+				must(t, err)
+				close(added)
+				echoed.Go(func() {
+					buf := make([]byte, 3)
+					_, err := far.out.Write(want)
+					if err == nil {
+						_, err = io.ReadFull(far.in, buf)
+					}
+					if err != nil || !bytes.Equal(buf, want) {
+						t.Errorf("peer %d read %v, %v", i, buf, err)
+					}
+					far.close(t)
+				})
+			}
+			for left > 0 {
+				must(t, p.Wait(bound))
+			}
+			echoed.Wait()
+		}
+	})
+}
