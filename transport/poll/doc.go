@@ -1,4 +1,4 @@
-// Package poll waits for many streams at once, on one goroutine, and reads and writes them without waiting.
+// Package poll waits on one goroutine for many streams that never make it wait themselves.
 //
 // A loop makes a Poller, Adds its streams, and calls Wait again and again; Wait calls the tell function of each stream that
 // is ready. Events are edges: In is told when something has arrived since Read last said that nothing is left, not as long as
