@@ -91,11 +91,14 @@ func (p *epoll) control(op, fd int, events uint32, slot, key int32) error {
 }
 
 // Wait implements Poller.
-func (p *epoll) Wait(timeout time.Duration) error {
+func (p *epoll) Wait(timeout time.Duration, awake func()) error {
 	if !p.begin() {
 		return net.ErrClosed
 	}
 	n, err := p.wait(timeout)
+	if awake != nil {
+		awake()
+	}
 	if !p.end(n) {
 		return net.ErrClosed
 	}

@@ -38,7 +38,7 @@ func TestEpollDoesNotWakeForNothing(t *testing.T) {
 	returns := make(chan int)
 	go func() {
 		for n := 1; ; n++ {
-			if err := p.Wait(-1); err != nil {
+			if err := p.Wait(-1, nil); err != nil {
 				t.Error(err)
 			}
 			select {
@@ -81,7 +81,7 @@ func BenchmarkEcho(b *testing.B) {
 					b.Fatal(err)
 				}
 				for told = false; !told; {
-					must(b, p.Wait(-1))
+					must(b, p.Wait(-1, nil))
 				}
 				n, _, err := s.Read(buf)
 				if err == nil {

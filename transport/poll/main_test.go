@@ -154,7 +154,7 @@ func (w *watched) await(want poll.Event) {
 		if time.Now().After(until) {
 			w.t.Fatalf("told %b, want %b", w.got, want)
 		}
-		must(w.t, w.p.Wait(bound))
+		must(w.t, w.p.Wait(bound, nil))
 	}
 	w.got &^= want
 }

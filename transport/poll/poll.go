@@ -25,7 +25,9 @@ type Poller interface {
 	// Wait returns when a stream became ready, after Wake, or when the timeout is over; 0 looks without waiting, a negative
 	// one waits without bound. It calls the tell function of each stream that is ready. It may return for no reason. The error
 	// is net.ErrClosed after Close.
-	Wait(timeout time.Duration) error
+	// awake, where it is not nil, is called before the first tell, and in any case before Wait returns: from then on there is no need to
+	// Wake.
+	Wait(timeout time.Duration, awake func()) error
 	// Wake has the Wait that runs return, or else the next one.
 	Wake()
 	// Add takes s over and returns it as a stream; Close of s has been called, or is called when the stream is closed. tell is

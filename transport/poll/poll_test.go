@@ -90,7 +90,7 @@ func TestHalfClose(t *testing.T) {
 		if text, err := s.end(); string(text) != "last" || err != io.EOF {
 			t.Fatalf("got %q, %v", text, err)
 		}
-		must(t, p.Wait(0))
+		must(t, p.Wait(0, nil))
 		if s.hups != 0 {
 			t.Fatal("half a hang-up was told")
 		}
@@ -118,8 +118,8 @@ func TestHangUpWhileNotReading(t *testing.T) {
 		s.await(poll.Hup | poll.In)
 		told := s.hups
 		p.Wake() // or a poller that keeps silent would wait on
-		must(t, p.Wait(-1))
-		must(t, p.Wait(0))
+		must(t, p.Wait(-1, nil))
+		must(t, p.Wait(0, nil))
 		if s.hups != told || told != 1 {
 			t.Errorf("told of it %d times, then %d", told, s.hups)
 		}
@@ -193,10 +193,10 @@ func TestWake(t *testing.T) {
 		watch(t, p, src)
 		p.Wake()
 		p.Wake()
-		must(t, p.Wait(-1))
+		must(t, p.Wait(-1, nil))
 		for range 1000 {
 			done := make(chan error)
-			go func() { done <- p.Wait(-1) }()
+			go func() { done <- p.Wait(-1, nil) }()
 			p.Wake()
 			must(t, <-done)
 		}
@@ -218,7 +218,7 @@ func TestWakeFromManyGoroutines(t *testing.T) {
 			})
 		}
 		for posted.Load() < wakers*times {
-			must(t, p.Wait(-1))
+			must(t, p.Wait(-1, nil))
 		}
 		done.Wait()
 	})
@@ -227,10 +227,10 @@ func TestWakeFromManyGoroutines(t *testing.T) {
 // A timeout is waited for, and 0 is none.
 func TestTimeout(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
-		must(t, p.Wait(0))
+		must(t, p.Wait(0, nil))
 		begin := time.Now()
 		for range 3 {
-			must(t, p.Wait(500*time.Microsecond))
+			must(t, p.Wait(500*time.Microsecond, nil))
 		}
 		if waited := time.Since(begin); waited < 1500*time.Microsecond {
 			t.Errorf("three timeouts of 500 µs took %v", waited)
@@ -244,12 +244,12 @@ func TestReadersOnFakeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := poll.NewReaders()
 		begin := time.Now()
-		must(t, p.Wait(time.Hour))
+		must(t, p.Wait(time.Hour, nil))
 		if waited := time.Since(begin); waited != time.Hour {
 			t.Errorf("an hour took %v", waited)
 		}
 		done := make(chan error)
-		go func() { done <- p.Wait(-1) }()
+		go func() { done <- p.Wait(-1, nil) }()
 		synctest.Wait()
 		p.Wake()
 		must(t, <-done)
@@ -261,7 +261,7 @@ func TestReadersOnFakeTime(t *testing.T) {
 func TestCloseDuringWait(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		done := make(chan error)
-		go func() { done <- p.Wait(-1) }()
+		go func() { done <- p.Wait(-1, nil) }()
 		must(t, s.Close())
 		must(t, s.Close())
 		if _, _, err := s.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
@@ -296,7 +296,7 @@ func TestClosePoller(t *testing.T) {
 		done := make(chan error)
 		go func() {
 			for {
-				if err := p.Wait(-1); err != nil {
+				if err := p.Wait(-1, nil); err != nil {
 					done <- err
 					return
 				}
@@ -313,7 +313,7 @@ func TestClosePoller(t *testing.T) {
 		}
 		must(t, p.Close())
 		p.Wake()
-		if err := p.Wait(0); !errors.Is(err, net.ErrClosed) {
+		if err := p.Wait(0, nil); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Wait after it: %v", err)
 		}
 		for _, open := range kinds {
@@ -353,9 +353,9 @@ func TestCloseInTell(t *testing.T) {
 			must(t, err)
 		}
 		for told == 0 {
-			must(t, p.Wait(bound))
+			must(t, p.Wait(bound, nil))
 		}
-		must(t, p.Wait(0))
+		must(t, p.Wait(0, nil))
 		if told != 1 {
 			t.Errorf("%d were told", told)
 		}
@@ -410,7 +410,7 @@ func TestManyStreams(t *testing.T) {
 				})
 			}
 			for left > 0 {
-				must(t, p.Wait(bound))
+				must(t, p.Wait(bound, nil))
 			}
 			echoed.Wait()
 		}

@@ -67,7 +67,7 @@ func NewReaders() Poller {
 }
 
 // Wait implements Poller.
-func (p *readers) Wait(timeout time.Duration) error {
+func (p *readers) Wait(timeout time.Duration, awake func()) error {
 	var expired <-chan time.Time
 	for {
 		ready, err := p.take()
@@ -75,6 +75,9 @@ func (p *readers) Wait(timeout time.Duration) error {
 			return err
 		}
 		if ready || timeout == 0 {
+			if awake != nil {
+				awake()
+			}
 			p.tellAll()
 			return nil
 		}

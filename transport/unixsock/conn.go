@@ -67,7 +67,7 @@ type Paired interface {
 	RawConns() (in, out syscall.RawConn, err error)
 }
 
-// NewPairedConn is NewConn over such a stream. 
+// NewPairedConn is NewConn over such a stream.
 //
 // Once over is closed and then the stream's deadlines are set to a time that is past, what was written by then is read, and
 // input ends, even where somebody else was handed the other end and holds it open.
