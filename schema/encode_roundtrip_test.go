@@ -111,7 +111,7 @@ func TestAnswerRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Decode(%q): %v", line, err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, got, public); diff != "" {
 			t.Fatal(diff)
 		}
 
@@ -126,7 +126,7 @@ func TestAnswerRoundTrip(t *testing.T) {
 			t.Fatalf("Decode(%q): %v", line, err)
 		}
 		want.Kind, got.Data, want.Data = schema.KindError, nil, nil
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, got, public); diff != "" {
 			t.Fatal(diff)
 		}
 	})
