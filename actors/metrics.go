@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"math/bits"
 	"sync"
 
@@ -15,8 +16,8 @@ type Metrics struct {
 	each map[string]counts // what processes did, by origin: what an agent is shown
 }
 
-// counts are the calls of each syscall, by type.
-type counts map[string]*typeCounts
+// counts are the calls of each syscall, by the place of its row in the table; nil where there are none.
+type counts []*typeCounts
 
 // typeCounts counts the calls of one syscall.
 type typeCounts struct {
@@ -55,20 +56,27 @@ func (m *Metrics) count(call *kernel.Call, n int64) {
 	defer m.mu.Unlock()
 	m.all.of(row).add(call, n)
 	if pid != kernel.Operator {
-		own := m.each[call.Origin]
-		if own == nil {
-			own = make(counts)
-			m.each[call.Origin] = own
-		}
-		own.of(row).add(call, n)
+		m.of(call.Origin).of(row).add(call, n)
 	}
 }
 
+// of returns the counts of an origin.
+func (m *Metrics) of(origin string) counts {
+	c := m.each[origin]
+	if c == nil {
+		c = newCounts()
+		m.each[origin] = c
+	}
+	return c
+}
+
+func newCounts() counts { return make(counts, len(schema.Syscalls())) }
+
 func (c counts) of(row *schema.Syscall) *typeCounts {
-	t := c[row.Type]
+	t := c[row.Index()]
 	if t == nil {
 		t = &typeCounts{row: row}
-		c[row.Type] = t
+		c[row.Index()] = t
 	}
 	return t
 }
@@ -98,14 +106,11 @@ func (c counts) output() *schema.AuditMetricsOutput {
 		ByCode: make(map[string]int64), DeniedByCode: make(map[string]int64), Latency: make(map[string]schema.LatencyQuant),
 	}
 	var latency int64
-	for typ, t := range c {
-		if t.total == 0 {
+	for _, t := range c {
+		if t == nil || t.total == 0 {
 			continue
 		}
-		code := t.row.Code
-		if code == "" {
-			code = typ
-		}
+		code := cmp.Or(t.row.Code, t.row.Type)
 		out.TotalCalls += t.total
 		out.DeniedCalls += t.denied
 		latency += t.latency
@@ -113,7 +118,7 @@ func (c counts) output() *schema.AuditMetricsOutput {
 		if t.denied > 0 {
 			out.DeniedByCode[code] += t.denied
 		}
-		out.Latency[typ] = schema.LatencyQuant{P50US: t.histogram.quantile(0.50), P99US: t.histogram.quantile(0.99)}
+		out.Latency[t.row.Type] = schema.LatencyQuant{P50US: t.histogram.quantile(0.50), P99US: t.histogram.quantile(0.99)}
 	}
 	if out.TotalCalls > 0 {
 		out.AvgLatencyUS = float64(latency) / float64(out.TotalCalls)

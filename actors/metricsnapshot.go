@@ -26,7 +26,7 @@ const (
 func (m *Metrics) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.all, m.each = make(counts), make(map[string]counts)
+	m.all, m.each = newCounts(), make(map[string]counts)
 }
 
 // Snapshot implements Part: a chunk for each syscall, in all and of each origin. They are small, and made at once.
@@ -36,7 +36,9 @@ func (m *Metrics) Snapshot() func(write func(chunk []byte) error) error {
 	var chunks [][]byte
 	add := func(kind byte, origin string, c counts) {
 		for _, t := range c {
-			chunks = append(chunks, t.appendChunk(appendText([]byte{kind}, origin)))
+			if t != nil {
+				chunks = append(chunks, t.appendChunk(appendText([]byte{kind}, origin)))
+			}
 		}
 	}
 	add(chunkOfAll, "", m.all)
@@ -91,13 +93,10 @@ func (m *Metrics) Restore(chunk []byte) error {
 	t.total = t.histogram.total
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if chunk[0] == chunkOfAll {
-		m.all[typ] = t
-		return nil
+	of := m.all
+	if chunk[0] == chunkOfOrigin {
+		of = m.of(origin)
 	}
-	if m.each[origin] == nil {
-		m.each[origin] = make(counts)
-	}
-	m.each[origin][typ] = t
+	of[row.Index()] = t
 	return nil
 }
