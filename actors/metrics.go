@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"math/bits"
 	"sync"
 
@@ -18,8 +19,8 @@ type Metrics struct {
 	taken uint64        // how many snapshots were taken
 }
 
-// counts are the calls of each syscall, by type.
-type counts map[string]*typeCounts
+// counts are the calls of each syscall, by the place of its row in the table; nil where there are none.
+type counts []*typeCounts
 
 // typeCounts counts the calls of one syscall.
 type typeCounts struct {
@@ -67,19 +68,21 @@ func (m *Metrics) count(call *kernel.Call, n int64) {
 	}
 }
 
+func newCounts() counts { return make(counts, len(schema.Syscalls())) }
+
 // of returns the counts of a syscall, of everybody's calls or of one origin's own, to be changed.
 func (m *Metrics) of(row *schema.Syscall, origin string, own bool) *typeCounts {
 	c := m.all
 	if own {
 		if c = m.each[origin]; c == nil {
-			c = make(counts)
+			c = newCounts()
 			m.each[origin] = c
 		}
 	}
-	t := c[row.Type]
+	t := c[row.Index()]
 	if t == nil {
 		t = &typeCounts{row: row, origin: origin, own: own, taken: m.taken}
-		c[row.Type] = t
+		c[row.Index()] = t
 		m.list = append(m.list, t)
 	}
 	if t.taken < m.taken { // the last snapshot may not have been written yet
@@ -114,14 +117,11 @@ func (c counts) output() *schema.AuditMetricsOutput {
 		ByCode: make(map[string]int64), DeniedByCode: make(map[string]int64), Latency: make(map[string]schema.LatencyQuant),
 	}
 	var latency int64
-	for typ, t := range c {
-		if t.total == 0 {
+	for _, t := range c {
+		if t == nil || t.total == 0 {
 			continue
 		}
-		code := t.row.Code
-		if code == "" {
-			code = typ
-		}
+		code := cmp.Or(t.row.Code, t.row.Type)
 		out.TotalCalls += t.total
 		out.DeniedCalls += t.denied
 		latency += t.latency
@@ -129,7 +129,7 @@ func (c counts) output() *schema.AuditMetricsOutput {
 		if t.denied > 0 {
 			out.DeniedByCode[code] += t.denied
 		}
-		out.Latency[typ] = schema.LatencyQuant{P50US: t.histogram.quantile(0.50), P99US: t.histogram.quantile(0.99)}
+		out.Latency[t.row.Type] = schema.LatencyQuant{P50US: t.histogram.quantile(0.50), P99US: t.histogram.quantile(0.99)}
 	}
 	if out.TotalCalls > 0 {
 		out.AvgLatencyUS = float64(latency) / float64(out.TotalCalls)

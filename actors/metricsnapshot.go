@@ -27,7 +27,7 @@ const (
 func (m *Metrics) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.all, m.each, m.list = make(counts), make(map[string]counts), nil
+	m.all, m.each, m.list = newCounts(), make(map[string]counts), nil
 	m.taken++ // what was taken before cannot be written any more
 }
 

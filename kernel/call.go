@@ -70,7 +70,7 @@ func (c *Call) LogValue() slog.Value {
 
 // Result is what Decide computes.
 type Result struct {
-	Data []byte // the reply's data, one JSON value
+	Data []byte // the reply's data, one JSON value; it may be other calls' too, and is not changed
 
 	// Steps are commands that must have taken effect, in this order, before the call itself is applied. They are the
 	// kernel's own: they are journaled with the call as their cause, need no token, and must not fail.

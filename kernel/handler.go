@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
@@ -138,13 +139,15 @@ func applying[In any](apply func(*Entry, *In)) func(*Entry, any) {
 	return func(e *Entry, in any) { apply(e, in.(*In)) }
 }
 
-// encoder returns how replies of a type are written: a raw value as it is, one that appends itself in that way. It is for one
-// goroutine: replies pass through one variable, so that none has to be allocated.
+// encoder returns how replies of a type are written: a raw value as it is, one that appends itself in that way, and the one that
+// is always the same from one array, which nobody changes. It is for one goroutine: replies pass through one variable, so that
+// none has to be allocated.
 func encoder[Out any]() func(Out) ([]byte, error) {
 	if raw, ok := any(func(v schema.Value) ([]byte, error) { return v, nil }).(func(Out) ([]byte, error)); ok {
 		return raw
 	}
-	if success, ok := any(func(o schema.SuccessOutput) ([]byte, error) { return o.AppendJSON(nil), nil }).(func(Out) ([]byte, error)); ok {
+	same := slices.Clip(schema.SuccessOutput{}.AppendJSON(nil))
+	if success, ok := any(func(schema.SuccessOutput) ([]byte, error) { return same, nil }).(func(Out) ([]byte, error)); ok {
 		return success
 	}
 	reply := new(Out)

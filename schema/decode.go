@@ -88,7 +88,7 @@ func (m *Message) decodeEnvelope(e *envelope) *fault.Fault {
 	}
 
 	// What an answer repeats is read first, so that an error about one member can still name the others.
-	m.Type = readType(typ)
+	m.Type, m.row = readType(typ)
 	metaFault := m.Meta.decode(e.metadata, m.Dialect)
 
 	n := m.Dialect.names()
@@ -118,19 +118,19 @@ func (m *Message) decodeKind(raw []byte, member string) *fault.Fault {
 	return nil
 }
 
-// readType returns the type where it is one, without allocating for a type of the syscall table.
-func readType(raw []byte) string {
+// readType returns the type where it is one, and the row that has it. It does not allocate for a type of the syscall table.
+func readType(raw []byte) (string, *Syscall) {
 	if raw == nil || raw[0] != '"' {
-		return ""
+		return "", nil
 	}
 	text := jsontype.Unquote(raw)
 	if row, ok := table().byType[string(text)]; ok && row.Type == string(text) {
-		return row.Type
+		return row.Type, row
 	}
 	if typ := string(text); ValidType(typ) {
-		return typ
+		return typ, nil
 	}
-	return ""
+	return "", nil
 }
 
 func typeFault(raw []byte, member string) *fault.Fault {

@@ -66,7 +66,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s: %v", again, err)
 		}
-		if diff := cmp.Diff(m, m2); diff != "" {
+		if diff := cmp.Diff(m, m2, public); diff != "" {
 			t.Fatal(diff)
 		}
 		if third := schema.AppendMessage(nil, &m2); !bytes.Equal(again, third) {
@@ -88,7 +88,7 @@ func checkLongWay(t *testing.T, line []byte, fallback schema.Dialect, m *schema.
 		return // it has such a member itself
 	}
 	got, longFault := schema.Decode(long, fallback)
-	if diff := cmp.Diff(*m, got); diff != "" {
+	if diff := cmp.Diff(*m, got, public); diff != "" {
 		t.Fatalf("%s (-short way +long way):\n%s", line, diff)
 	}
 	if diff := cmp.Diff(err, longFault); diff != "" {

@@ -67,6 +67,8 @@ type Message struct {
 	Data    []byte // one JSON value, as written; `payload` in OsEvent
 	Meta    Metadata
 	Sent    string // the type that it was sent under, where Type is what that stands for: Syscall.Call; else ""
+
+	row *Syscall // that Type names, as Decode found it; nil: none, or it was not decoded
 }
 
 // sent is the type that an answer repeats.

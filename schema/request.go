@@ -14,7 +14,10 @@ func (m *Message) Request() (*Syscall, any, *fault.Fault) {
 	if m.Kind != KindCommand && m.Kind != KindQuery {
 		return nil, nil, fault.WireUnexpected.New("Schema validation failed: a client may send command, query or event, not %s", m.Kind.word(m.Dialect)).At(n.kind)
 	}
-	row, ok := Lookup(m.Type)
+	row, ok := m.row, true
+	if row == nil || row.Type != m.Type {
+		row, ok = Lookup(m.Type)
+	}
 	if !ok || row.Internal {
 		if like := NearestType(m.Type); like != "" {
 			return nil, nil, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", fault.Clip(m.Type), like)
@@ -81,5 +84,6 @@ func Peek(raw []byte) (kind Kind, typ string) {
 	if word == nil || name == nil {
 		return 0, ""
 	}
-	return parseKind(jsontype.Unquote(word), d), readType(name)
+	typ, _ = readType(name)
+	return parseKind(jsontype.Unquote(word), d), typ
 }

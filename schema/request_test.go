@@ -96,3 +96,17 @@ func TestRequestFaultsAreShort(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestOfAnotherType: what a message is said to be after it was decoded counts, not what it was.
+func TestRequestOfAnotherType(t *testing.T) {
+	t.Parallel()
+	m, err := schema.Decode([]byte(`{"kind":"query","type":"Memory.Get","data":{"key":"a"},"metadata":{"id":"1","timestamp":1}}`), schema.OsMessage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Type = schema.MemoryList.Type
+	m.Data = []byte(`{}`)
+	if row, _, err := m.Request(); err != nil || row != schema.MemoryList.Syscall {
+		t.Errorf("row %v, error %v", row, err)
+	}
+}

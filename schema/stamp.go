@@ -41,7 +41,7 @@ func (s *Stamper) Next(now time.Time) Stamp {
 	var id [16]byte
 	binary.BigEndian.PutUint64(id[:8], uint64(st.Time)<<16|0x7000|s.random.Uint64()&0x0fff)
 	binary.BigEndian.PutUint64(id[8:], 1<<63|s.random.Uint64()>>2)
-	appendUUID(st.ID[:0], id)
+	writeUUID(&st.ID, &id)
 	return st
 }
 
@@ -51,12 +51,12 @@ func (s *Stamper) NewID() string {
 	return string(st.ID[:])
 }
 
-func appendUUID(dst []byte, id [16]byte) []byte {
-	for i, part := range [...][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
-		if i > 0 {
-			dst = append(dst, '-')
-		}
-		dst = hex.AppendEncode(dst, part)
-	}
-	return dst
+// writeUUID writes id in text form.
+func writeUUID(text *[36]byte, id *[16]byte) {
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	hex.Encode(text[0:8], id[0:4])
+	hex.Encode(text[9:13], id[4:6])
+	hex.Encode(text[14:18], id[6:8])
+	hex.Encode(text[19:23], id[8:10])
+	hex.Encode(text[24:36], id[10:16])
 }

@@ -60,6 +60,17 @@ func valueEnd(b []byte, i int) int {
 	return i
 }
 
+// nameAt returns the content of the string that begins at b[i], and the index after it.
+func nameAt(b []byte, i int) (name []byte, end int) {
+	for end = i + 1; b[end] != '"'; end++ {
+		if b[end] == '\\' {
+			end = stringEnd(b, i)
+			return Unquote(b[i:end]), end
+		}
+	}
+	return b[i+1 : end], end + 1
+}
+
 // Members calls yield with each member of the valid JSON object obj, its name unquoted, its value as written, until
 // yield returns false.
 func Members(obj []byte, yield func(name, value []byte) bool) {
@@ -72,8 +83,7 @@ func Members(obj []byte, yield func(name, value []byte) bool) {
 		if obj[i] == ',' {
 			i = SkipSpace(obj, i+1)
 		}
-		end := stringEnd(obj, i)
-		name := Unquote(obj[i:end])
+		name, end := nameAt(obj, i)
 		i = SkipSpace(obj, end)
 		i = SkipSpace(obj, i+1) // past the colon
 		end = valueEnd(obj, i)

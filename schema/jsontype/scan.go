@@ -1,6 +1,8 @@
 package jsontype
 
 import (
+	"encoding/binary"
+	"math/bits"
 	"strings"
 	"unicode/utf8"
 )
@@ -158,8 +160,11 @@ func scanString(b []byte, i int, escapes string) int {
 		return -1
 	}
 	for i++; ; {
-		for i < len(b) && itself[b[i]] {
+		for short := min(i+24, len(b)); i < short && itself[b[i]]; { // most strings end here
 			i++
+		}
+		if i < len(b) && itself[b[i]] {
+			i = plainEnd(b, i)
 		}
 		switch {
 		case i >= len(b):
@@ -184,6 +189,25 @@ func scanString(b []byte, i int, escapes string) int {
 			i += n
 		}
 	}
+}
+
+// plainEnd returns the index of the first byte from b[i] on that does not stand for itself in a string, or len(b). It looks at
+// eight bytes at a time: in m the top bit is set of each byte that is a quote, a backslash, a control or not ASCII, and may be
+// of bytes behind the first of them.
+func plainEnd(b []byte, i int) int {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		quote, escape := w^ones*'"', w^ones*'\\'
+		m := (w | (w-ones*' ')&^w | (quote-ones)&^quote | (escape-ones)&^escape) & tops
+		if m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for i < len(b) && itself[b[i]] {
+		i++
+	}
+	return i
 }
 
 // hex reports whether b begins with four hexadecimal digits.

@@ -76,3 +76,18 @@ func TestScanTakesUsualFrames(t *testing.T) {
 		t.Errorf("members %q", got)
 	}
 }
+
+// TestScanFindsEveryByte: wherever a byte stands that ends a string or is special in it, it is found.
+func TestScanFindsEveryByte(t *testing.T) {
+	t.Parallel()
+	for at := range 80 {
+		for c := range 256 {
+			text := []byte(`"` + strings.Repeat("x", 80) + `"`)
+			text[1+at] = byte(c)
+			want := json.Valid(text) && utf8.Valid(text)
+			if got := jsontype.Skip(text, 0, 1) == len(text); got != want {
+				t.Fatalf("byte %#x at %d: %t, want %t", c, at, got, want)
+			}
+		}
+	}
+}
