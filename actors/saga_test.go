@@ -123,7 +123,7 @@ func TestCallsBehindSteps(t *testing.T) {
 		a, b, c, d := s.connect(), s.connect(), s.connect(), s.connect()
 		a.send(spawn("a", "one"))
 		synctest.Wait()
-		b.send(processes("b"), command("b2", "Syscall.Terminate", `{"target_pid":1}`))
+		b.send(query("b", "Process.Get", `{"pid":1}`), command("b2", "Syscall.Terminate", `{"target_pid":1}`))
 		synctest.Wait()
 		c.send(processes("c"))
 		d.send(set("d", "x"), ping("d2", "1"))
