@@ -32,7 +32,11 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 			ctx.Send(d.kernel.domains[step.domain], &step.batch)
 			return // stepDone goes on from here
 		}
-		failed = d.ownStep(ctx, step)
+		if failed = d.ownStep(ctx, step); failed == nil && len(s.result.Steps) > 0 && s.result.Steps[0].Row.Domain == d.name {
+			s.awaits = d.name
+			ctx.Send(ctx.Self(), stepDone{s, nil}) // others get their turn between two steps
+			return
+		}
 	}
 	d.busy = nil
 	if failed != nil {

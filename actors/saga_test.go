@@ -125,7 +125,7 @@ func TestCallsBehindSteps(t *testing.T) {
 		synctest.Wait()
 		a.send(spawn("a", "one"))
 		synctest.Wait()
-		b.send(processes("b"), command("b2", "Syscall.Terminate", `{"target_pid":1}`))
+		b.send(query("b", "Process.Get", `{"pid":1}`), command("b2", "Syscall.Terminate", `{"target_pid":1}`))
 		synctest.Wait()
 		c.send(processes("c"))
 		synctest.Wait()

@@ -242,6 +242,18 @@ func (c *Call) Park(wait time.Duration) { c.ask().Wait = wait }
 // Read has the outcome computed off the actor. See [Result].
 func (c *Call) Read(read func(context.Context) (Result, error)) { c.ask().Read = read }
 
+// Compute has the reply computed off the actor, as Read has the outcome: what compute uses must be safe for concurrent use.
+func Compute[Out any](call *Call, compute func(context.Context) (Out, error)) {
+	call.Read(func(ctx context.Context) (Result, error) {
+		out, err := compute(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		data, err := encoder[Out]()(out) // of its own: several are computed at a time
+		return Result{Data: data}, err
+	})
+}
+
 // Wake has the parked calls of processes decided again once the call is applied.
 func (c *Call) Wake(pids ...int64) {
 	result := c.ask()

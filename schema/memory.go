@@ -52,6 +52,12 @@ type MemoryListInput struct {
 	Cursor *string `json:"cursor,omitzero" keep:"always" doc:"Where to go on: next of the reply before."`
 }
 
+// TakesLong reports whether the list is made of the processes that there ever were: then no other frame of the connection is under
+// way beside the call.
+func (in *MemoryListInput) TakesLong() bool {
+	return in.Prefix != nil && strings.HasPrefix(strings.TrimPrefix(*in.Prefix, "/"), "proc/")
+}
+
 // MemoryListOutput is what Memory.List answers.
 type MemoryListOutput struct {
 	Keys []string `json:"keys" keep:"always" doc:"Keys in ascending byte order, each with a leading slash."`

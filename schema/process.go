@@ -18,7 +18,7 @@ var (
 	})
 
 	ProcessList = NewQuery[ProcessListInput, ProcessListOutput](Syscall{
-		Type: "Process.List", Domain: Process,
+		Type: "Process.List", Domain: Process, Alone: true,
 		Script:      "scripts/process.txtar",
 		Description: "Describes the processes there are, the latest ended ones included.",
 	})

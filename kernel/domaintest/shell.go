@@ -2,6 +2,7 @@ package domaintest
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -25,11 +26,14 @@ func Request(t TB, typ, data string) *kernel.Call {
 	}
 }
 
-// Decide has a domain decide a call.
+// Decide has a domain decide a call, and computes what the domain leaves to be computed off its actor.
 func Decide(t TB, d kernel.Domain, call *kernel.Call) (kernel.Result, error) {
 	t.Helper()
 	before := Snapshot(t, d)
 	result, err := d.Decide(call)
+	if err == nil && result.Read != nil {
+		result, err = result.Read(context.Background())
+	}
 	if !bytes.Equal(before, Snapshot(t, d)) {
 		t.Fatalf("%s %s: Decide changed the state", call.Message.Type, call.Message.Data)
 	}

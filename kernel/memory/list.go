@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -24,12 +25,26 @@ func (d *Domain) list(call *kernel.Call, in *schema.MemoryListInput) (schema.Mem
 	if in.Cursor != nil {
 		p.after = trim(*in.Cursor)
 	}
-	if inProc(p.prefix) {
-		d.eachProc(call, p.add)
-	} else {
+	if !inProc(p.prefix) {
 		d.spaces[call.Origin].ascend(max(p.prefix, p.after), func(key, _ string) bool { return p.add(key) })
+		return p.output(), nil
 	}
-	return p.output(), nil
+	last := lastPID(d.processes)
+	if last <= procAtOnce {
+		return p.procs(context.Background(), d.processes, call, last)
+	}
+	processes := d.processes
+	kernel.Compute(call, func(ctx context.Context) (schema.MemoryListOutput, error) { return p.procs(ctx, processes, call, last) })
+	return schema.MemoryListOutput{}, nil
+}
+
+// procAtOnce is how many processes a list of proc/ looks at on the actor. Of more it looks at the view of them elsewhere.
+const procAtOnce = 128
+
+// procs is a page of the keys below proc/, of a kernel that has given PIDs up to last.
+func (p *page) procs(ctx context.Context, processes kernel.Processes, call *kernel.Call, last int64) (schema.MemoryListOutput, error) {
+	eachProc(ctx, processes, call, last, p.add)
+	return p.output(), ctx.Err()
 }
 
 // page collects an answer to Memory.List.

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -78,6 +79,9 @@ func listAll(t rapid.TB, d *memory.Domain, members string) (keys []string, pages
 	cursor := ""
 	for {
 		result, err := d.Decide(request(t, 1, home, "Memory.List", `{`+members+cursor+`}`))
+		if err == nil && result.Read != nil {
+			result, err = result.Read(context.Background())
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

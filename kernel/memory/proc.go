@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"context"
 	"sort"
 	"strconv"
 	"strings"
@@ -98,13 +99,13 @@ func shows(call *kernel.Call, p *schema.Descriptor) bool {
 	return p != nil && (call.PID == kernel.Operator || p.Origin == call.Origin)
 }
 
-// eachProc calls yield with the keys below proc/ that the call can read, in ascending order, until yield returns false.
-func (d *Domain) eachProc(call *kernel.Call, yield func(key string) bool) {
+// eachProc calls yield with the keys below proc/ that the call can read, in ascending order, until yield returns false or ctx ends.
+func eachProc(ctx context.Context, processes kernel.Processes, call *kernel.Call, last int64, yield func(key string) bool) {
 	if call.PID == kernel.Operator && !yield(statusKey(kernel.Operator)) {
 		return
 	}
-	for pid := range byDigits(lastPID(d.processes)) {
-		if shows(call, d.processes.Process(pid)) && !yield(statusKey(pid)) {
+	for pid := range byDigits(last) {
+		if ctx.Err() != nil || shows(call, processes.Process(pid)) && !yield(statusKey(pid)) {
 			return
 		}
 	}
@@ -113,7 +114,7 @@ func (d *Domain) eachProc(call *kernel.Call, yield func(key string) bool) {
 			return
 		}
 	}
-	if call.PID == kernel.Operator || shows(call, d.processes.Process(call.PID)) {
+	if call.PID == kernel.Operator || shows(call, processes.Process(call.PID)) {
 		yield(procSelf)
 	}
 }

@@ -1,13 +1,18 @@
 package memory_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/kernel/domaintest"
+	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -132,5 +137,47 @@ func TestProcListsWhatCanBeRead(t *testing.T) {
 			}
 		}
 		processes = append(processes, process(int64(size+1), home))
+	}
+}
+
+// counted counts the processes that are looked at, of so many.
+type counted struct {
+	last   int64
+	looked atomic.Int64
+}
+
+func (c *counted) Process(pid int64) *schema.Descriptor {
+	c.looked.Add(1)
+	if pid < 1 || pid > c.last {
+		return nil
+	}
+	return &schema.Descriptor{PID: pid, Origin: "elsewhere"}
+}
+
+// TestProcIsListedOffTheActor lists what a process sees among a million of others: the actor looks at a few, and what it leaves to be
+// computed ends when nobody waits for it.
+func TestProcIsListedOffTheActor(t *testing.T) {
+	t.Parallel()
+	processes := &counted{last: 1 << 20}
+	d, err := memory.New([]byte(`{}`), processes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := request(t, 1, home, "Memory.List", `{"prefix":"proc/"}`)
+	if in, ok := call.Input.(interface{ TakesLong() bool }); !ok || !in.TakesLong() {
+		t.Error("the call does not run alone, and so cannot be computed off the actor")
+	}
+	result, err := d.Decide(call)
+	if looked := processes.looked.Load(); err != nil || result.Read == nil || looked > 64 {
+		t.Fatalf("the actor looked at %d processes; %v", looked, err)
+	}
+	if done, err := result.Read(t.Context()); err != nil || string(done.Data) != `{"keys":["/proc/cmdline","/proc/meminfo"]}` {
+		t.Errorf("%s, %v", done.Data, err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	processes.looked.Store(0)
+	if _, err := result.Read(ended); !errors.Is(err, context.Canceled) || processes.looked.Load() > 2 {
+		t.Errorf("it looked at %d processes after its end: %v", processes.looked.Load(), err)
 	}
 }

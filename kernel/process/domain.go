@@ -2,7 +2,10 @@
 package process
 
 import (
+	"context"
 	"slices"
+
+	"github.com/tidwall/btree"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -92,16 +95,29 @@ func (d *Domain) Reset() {
 	d.events = events{}
 }
 
+// listedAtOnce is how many processes Process.List looks at on the actor. Of more it looks at a copy.
+const listedAtOnce = 128
+
 // list answers Process.List with all there is, which may be more than a line has room for: PROTOCOL gives it no cursor.
 func (d *Domain) list(call *kernel.Call, in *schema.ProcessListInput) (schema.ProcessListOutput, error) {
-	var out schema.ProcessListOutput
-	d.table.processes.Scan(func(pid int64, p *schema.Descriptor) bool {
-		if (in.State == nil || *in.State == p.State) && kernel.Visible(d.table, call, pid) != nil {
+	if d.table.processes.Len() <= listedAtOnce {
+		return listed(context.Background(), d.table.processes, call, in)
+	}
+	processes := d.table.processes.Copy()
+	kernel.Compute(call, func(ctx context.Context) (schema.ProcessListOutput, error) { return listed(ctx, processes, call, in) })
+	return schema.ProcessListOutput{}, nil
+}
+
+// listed are the processes that a call sees and asks for. Those that are forgotten are not among them.
+func listed(ctx context.Context, processes *btree.Map[int64, *schema.Descriptor], call *kernel.Call, in *schema.ProcessListInput) (out schema.ProcessListOutput, err error) {
+	processes.Scan(func(_ int64, p *schema.Descriptor) bool {
+		if (in.State == nil || *in.State == p.State) && (call.PID == kernel.Operator || p.Origin == call.Origin) {
 			out.Processes = append(out.Processes, *p)
 		}
-		return true
+		err = ctx.Err()
+		return err == nil
 	})
-	return out, nil
+	return out, err
 }
 
 // get answers Process.Get.

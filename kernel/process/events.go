@@ -19,6 +19,10 @@ const maxEvents = 16
 // stale is how many events of others' a follower may have been shown nothing of before it is moved on behind them.
 const stale = 256
 
+// looks is how many processes one Process.Watch looks at, those above one that something happened to included: then the follower asks
+// again. It is more than there are above any.
+const looks = 2048
+
 // event is something that has happened to a process.
 type event struct {
 	typ         string
@@ -96,9 +100,10 @@ func (d *Domain) watch(call *kernel.Call, in *schema.ProcessWatchInput) (schema.
 		call.Emit(kernel.Event{Type: schema.ProcessLagged, Data: data})
 		emitted++
 	}
-	for ; at < d.events.count && emitted < maxEvents; at++ {
+	for left := looks; at < d.events.count && emitted < maxEvents && left > 0; at++ {
 		e := d.events.at(at)
-		if !d.concerns(e.process.PID, in.PID) {
+		concerned, seen := d.concerns(e.process.PID, in.PID)
+		if left -= seen; !concerned {
 			continue
 		}
 		data, err := schema.Marshal(e.process)
@@ -108,7 +113,7 @@ func (d *Domain) watch(call *kernel.Call, in *schema.ProcessWatchInput) (schema.
 		call.Emit(kernel.Event{Type: e.typ, Data: data, Causation: e.causation, Correlation: e.correlation})
 		emitted++
 	}
-	if emitted == 0 && at-in.After < stale {
+	if emitted == 0 && at == d.events.count && at-in.After < stale {
 		call.Park(kernel.Forever)
 		return out, nil
 	}
@@ -116,7 +121,16 @@ func (d *Domain) watch(call *kernel.Call, in *schema.ProcessWatchInput) (schema.
 	return out, nil
 }
 
-// concerns reports whether a process is the followed one or descends from it.
-func (d *Domain) concerns(pid, followed int64) bool {
-	return followed == kernel.Operator || pid == followed || kernel.Descends(d.table, pid, followed)
+// concerns reports whether a process is the followed one or descends from it, and how many processes it had to look at.
+func (d *Domain) concerns(pid, followed int64) (concerned bool, seen int) {
+	for seen = 1; ; seen++ {
+		if followed == kernel.Operator || pid == followed {
+			return true, seen
+		}
+		p := d.table.Process(pid)
+		if p == nil || p.ParentPID >= pid || p.ParentPID == kernel.Operator {
+			return false, seen
+		}
+		pid = p.ParentPID
+	}
 }

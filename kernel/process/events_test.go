@@ -153,3 +153,30 @@ func TestEventsOfARestoredState(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 }
+
+// TestWatchIsBounded: however many events of others there are, and however deep those lie, one question looks at a few of them, and
+// its follower asks again until it has passed all.
+func TestWatchIsBounded(t *testing.T) {
+	t.Parallel()
+	d := process.New(nil)
+	const deep = 500
+	spawnMany(t, d, deep+process.Recent, func(pid int64) int64 { return min(pid-1, deep) })
+	next := &schema.ProcessWatchInput{PID: 1 << 40}
+	for asked := 1; ; asked++ {
+		result, err := d.Decide(&kernel.Call{Syscall: schema.ProcessWatch.Syscall, Input: next})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Lasting == nil {
+			if result.Wait != kernel.Forever || asked < process.Recent/16 {
+				t.Errorf("%d questions passed %d events, each with %d processes above it", asked, process.Recent, deep)
+			}
+			return
+		}
+		in := result.Lasting.Follow.Input.(*schema.ProcessWatchInput)
+		if seen := in.After - max(next.After, deep); seen < 1 || seen > 8 {
+			t.Fatalf("one question passed %d events", seen)
+		}
+		next = in
+	}
+}

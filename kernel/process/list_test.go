@@ -1,6 +1,8 @@
 package process_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -116,4 +118,37 @@ func FuzzRestore(f *testing.F) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
+}
+
+// TestListOffTheActor: of many processes the actor lists none itself, and what it leaves to be computed shows them as they were.
+func TestListOffTheActor(t *testing.T) {
+	t.Parallel()
+	if !schema.ProcessList.Row().Alone {
+		t.Fatal("Process.List does not run alone, and so cannot be computed off the actor")
+	}
+	d := process.New(nil)
+	const n = 2000
+	spawnMany(t, d, n, func(int64) int64 { return 0 })
+	list := func(origin string) func(context.Context) (kernel.Result, error) {
+		result, err := d.Decide(&kernel.Call{Syscall: schema.ProcessList.Syscall, PID: 1, Origin: origin, Input: &schema.ProcessListInput{}})
+		if err != nil || result.Data != nil || result.Read == nil {
+			t.Fatalf("%d bytes on the actor, %v", len(result.Data), err)
+		}
+		return result.Read
+	}
+	own, other := list(home), list("elsewhere")
+	for pid := int64(1); pid <= n; pid += 2 {
+		d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{pid}}})
+	}
+	if got, err := own(t.Context()); err != nil || bytes.Count(got.Data, []byte(`"state":"READY"`)) != n {
+		t.Errorf("%v, %.100s", err, got.Data)
+	}
+	if got, err := other(t.Context()); err != nil || bytes.Contains(got.Data, []byte(`"pid"`)) {
+		t.Errorf("of another origin: %v, %.100s", err, got.Data)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := list(home)(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its end: %v", err)
+	}
 }

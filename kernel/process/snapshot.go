@@ -2,7 +2,7 @@ package process
 
 import (
 	"fmt"
-	"slices"
+	"maps"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
@@ -36,10 +36,8 @@ type keptContext struct {
 
 // Snapshot implements kernel.Domain. The same state always gives the same bytes.
 func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
-	head := &chunk{Next: d.table.next, Ended: make(map[string][]int64, len(d.table.ended)), Prepared: d.prepared, Events: d.events.count}
-	for origin, pids := range d.table.ended {
-		head.Ended[origin] = slices.Clone(pids)
-	}
+	// The lists of ended processes grow at their end and are cut at their beginning: a copy of one stays as it is.
+	head := &chunk{Next: d.table.next, Ended: maps.Clone(d.table.ended), Prepared: d.prepared, Events: d.events.count}
 	processes, programs, kept := d.table.processes.Copy(), d.table.programs.Copy(), d.contexts.kept.Copy()
 	if operator := *d.contexts.operator; len(operator) > 0 {
 		head.Operator = make(map[string]schema.Identity, len(operator))

@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -10,7 +11,7 @@ import (
 )
 
 // terminate answers Syscall.Terminate. The processes end first, so that none of them can spawn, or be granted anything,
-// while what they leave behind is cleared away; a crash in between leaves the rest to Orphans.
+// while what they leave behind is cleared away; a crash in between leaves the rest to Orphans, and what has not ended yet alive.
 func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (schema.TerminateOutput, error) {
 	out := schema.TerminateOutput{TargetPID: in.TargetPID}
 	target := kernel.Visible(d.table, call, in.TargetPID)
@@ -48,9 +49,15 @@ func (d *Domain) Repeat(call *kernel.Call, data []byte) *kernel.Work {
 	return nil
 }
 
-// end has processes end and what they leave behind cleared away.
+// exits is how many processes a step ends or clears up after. A step is one entry of the journal, and holds up all actors while it
+// is applied.
+const exits = 256
+
+// end has processes end and what they leave behind cleared away, in slices that keep their order.
 func end(call *kernel.Call, pids []int64, reason string) {
-	call.Step(schema.ProcessExit.With(&schema.ProcessExitInput{PIDs: pids, Reason: reason}))
+	for part := range slices.Chunk(pids, exits) {
+		call.Step(schema.ProcessExit.With(&schema.ProcessExitInput{PIDs: part, Reason: reason}))
+	}
 	for _, step := range sweep(pids, pids, pids) {
 		call.Step(step)
 	}
@@ -59,14 +66,14 @@ func end(call *kernel.Call, pids []int64, reason string) {
 // sweep are the commands that take tokens, what is held, and mailboxes away from processes.
 func sweep(tokens, holders, mailboxes []int64) []schema.Request {
 	var steps []schema.Request
-	if len(tokens) > 0 {
-		steps = append(steps, schema.CapabilityStrip.With(&schema.StripInput{PIDs: tokens}))
+	for part := range slices.Chunk(tokens, exits) {
+		steps = append(steps, schema.CapabilityStrip.With(&schema.StripInput{PIDs: part}))
 	}
-	if len(holders) > 0 {
-		steps = append(steps, schema.ResourceFree.With(&schema.ResourceFreeInput{PIDs: holders}))
+	for part := range slices.Chunk(holders, exits) {
+		steps = append(steps, schema.ResourceFree.With(&schema.ResourceFreeInput{PIDs: part}))
 	}
-	if len(mailboxes) > 0 {
-		steps = append(steps, schema.IPCClose.With(&schema.MailboxInput{PIDs: mailboxes}))
+	for part := range slices.Chunk(mailboxes, exits) {
+		steps = append(steps, schema.IPCClose.With(&schema.MailboxInput{PIDs: part}))
 	}
 	return steps
 }
