@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -185,4 +186,62 @@ func FuzzParseCheckpoint(f *testing.F) {
 			t.Fatalf("read  %s\nwrote %s", b, cp.AppendLine(nil))
 		}
 	})
+}
+
+// An owner that syncs for nothing but checkpoints syncs once for each, however long the signer takes, and begins one at a time.
+func TestSyncsForCheckpoints(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	key := &slowKey{hostKey: newHostKey(1), asked: make(chan struct{}), answer: make(chan struct{})}
+	l, _ := open(t, journal.Options{Dir: dir, FS: disk, Signer: key, CheckpointEvery: 4})
+	var signers sync.WaitGroup
+	syncs, begun, answered := 0, 0, 0
+	step := func() {
+		for range 3 { // as an owner that looks again after each sync
+			if l.CheckpointWaits() {
+				syncs++
+				_, err := l.Sync()
+				check(t, err)
+			}
+			if l.CheckpointDue() {
+				begun++
+				signers.Go(func() {
+					if err := l.Checkpoint(); err != nil {
+						t.Error(err)
+					}
+				})
+				if begun == answered+1 { // another would wait for the one before it
+					<-key.asked
+				}
+			}
+		}
+	}
+	answer := func() {
+		answered++
+		key.answer <- struct{}{}
+		signers.Wait()
+	}
+	want := func(what string, s, b int) {
+		t.Helper()
+		if syncs != s || begun != b {
+			t.Fatalf("%s: %d syncs and %d checkpoints begun, want %d and %d", what, syncs, begun, s, b)
+		}
+	}
+	for seq := uint64(1); seq <= 20; seq++ {
+		l.Append(entry(seq, 0))
+		check(t, l.Flush())
+		step()
+	}
+	want("while entry 4 is signed", 2, 1)
+	answer()
+	step()
+	want("while entry 8 is signed, which stands for all", 3, 2)
+	answer()
+	step()
+	want("after both", 3, 3)
+	answer()
+	if got := seqs(checkpoints(t, disk)); got != "[4 8 20]" {
+		t.Errorf("got checkpoints %s", got)
+	}
+	check(t, l.Close())
 }

@@ -6,19 +6,20 @@ import (
 	"io"
 )
 
-// CheckpointDue says whether Options.CheckpointEvery entries were synced since the last checkpoint, or since the last try.
+// CheckpointDue says whether Options.CheckpointEvery entries were synced since the last checkpoint, or since the last try. It
+// is false while a checkpoint is being written: whoever wrote one asks again.
 func (l *Log) CheckpointDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.opt.Signer != nil && l.dead == nil && l.synced.Seq >= l.checkDue
+	return l.opt.Signer != nil && l.dead == nil && !l.signing && l.synced.Seq >= l.checkDue
 }
 
-// CheckpointWaits says whether one will be due as soon as what was written is synced: for the owner, who may have no other
+// CheckpointWaits says whether a sync would make a checkpoint due that is not due yet: for the owner, who may have no other
 // reason to sync.
 func (l *Log) CheckpointWaits() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.opt.Signer != nil && l.dead == nil && l.flushed.Seq >= l.checkDue
+	return l.opt.Signer != nil && l.dead == nil && l.flushed.Seq >= l.checkDue && l.synced.Seq < l.checkDue
 }
 
 // Unsign has the log sign nothing any more, not at Close either: the key is not the one to vouch for these entries. It is for
@@ -38,20 +39,28 @@ func (l *Log) checkpoint(after uint64) error {
 	defer l.checkMu.Unlock()
 	l.mu.Lock()
 	h, dead := l.synced, l.dead
-	due := h.Seq > l.checked && (h.Seq >= l.checked+after)
+	due := dead == nil && h.Seq > l.checked && h.Seq >= l.checked+after
 	if due {
 		// Set before it is known how this try ends, so that one that fails is not followed by one at each fsync.
 		l.checkDue = h.Seq + uint64(l.opt.CheckpointEvery)
+		l.signing = true
 	}
 	l.mu.Unlock()
-	if dead != nil || !due {
+	if !due {
 		return dead
 	}
+	defer l.signed()
 	err := l.writeCheckpoint(h)
 	if err != nil {
 		l.opt.Trouble(err)
 	}
 	return err
+}
+
+func (l *Log) signed() {
+	l.mu.Lock()
+	l.signing = false
+	l.mu.Unlock()
 }
 
 // writeCheckpoint appends the checkpoint of h, with checkMu held. h is durable already, so no power cut can leave a

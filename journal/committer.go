@@ -150,7 +150,9 @@ func (c *Committer) commit() (more bool) {
 func (c *Committer) checkpoints() {
 	defer c.wg.Done()
 	for range c.check {
-		// Options.Trouble is told of what goes wrong here, and a stopped log tells the next sync.
-		_ = c.log.Checkpoint()
+		for c.log.CheckpointDue() { // again: another may have become due while one was written
+			// Options.Trouble is told of what goes wrong here, and a stopped log tells the next sync.
+			_ = c.log.Checkpoint()
+		}
 	}
 }

@@ -51,6 +51,7 @@ type Log struct {
 	checkCut  bool   // the file may hold more than checkSize, of a write that failed
 	checked   uint64 // the last entry with a checkpoint
 	checkDue  uint64 // the entry from which on another is due; under mu
+	signing   bool   // one is being written; under mu
 }
 
 // Append takes an entry into the chain and the write buffer and returns its seq. It does no I/O and, the buffer once
