@@ -29,9 +29,9 @@ func TestIdleDaemonEnds(t *testing.T) {
 // A connection keeps the daemon, though it says nothing for longer than the timeout; the last one's end starts the time.
 func TestConnectionsKeepTheDaemon(t *testing.T) {
 	t.Parallel()
-	const limit = 300 * time.Millisecond
-	r := start(t, idleAfter(limit))
-	first, last := dial(t, r.KernelSocket), dial(t, r.EventsSocket)
+	r, first, limit := startKept(t)
+	first.send(authenticated)
+	last := dial(t, r.EventsSocket)
 	for _, p := range []*peer{first, last} {
 		p.send(pings(1))
 		p.wantPing(0)
@@ -51,19 +51,32 @@ func TestConnectionsKeepTheDaemon(t *testing.T) {
 // A client that has been spoken to is served: the time to answer the prologue is its own.
 func TestPrologueKeepsTheDaemon(t *testing.T) {
 	t.Parallel()
-	const limit = 300 * time.Millisecond
-	r := start(t, idleAfter(limit))
-	p := connect(t, r.KernelSocket)
-	if m := p.next(); m.Type != "Syscall.Authenticate" {
-		t.Fatalf("it begins with %s", m.Type)
-	}
+	r, p, limit := startKept(t)
 	select {
 	case err := <-r.ended:
 		t.Fatalf("it ended (%v) with a connection open", err)
 	case <-time.After(3 * limit):
 	}
-	p.send(`{"kind":"reply","type":"Syscall.Authenticate","data":{}}` + "\n" + pings(1))
+	p.send(authenticated + pings(1))
 	p.wantPing(0)
+}
+
+// authenticated answers the prologue.
+const authenticated = `{"kind":"reply","type":"Syscall.Authenticate","data":{}}` + "\n"
+
+// startKept starts a daemon that a client connects to before it has been idle for limit. Where the machine is too busy for
+// that, the next one has twice the time.
+func startKept(t *testing.T) (r *running, p *peer, limit time.Duration) {
+	t.Helper()
+	for limit = 300 * time.Millisecond; limit < patience; limit *= 2 {
+		r = start(t, idleAfter(limit))
+		if p = reach(t, r.KernelSocket); p != nil {
+			return r, p, limit
+		}
+		must(t, await(t, r.ended, "the idle daemon's end"))
+	}
+	t.Fatal("no daemon can be reached before it ends")
+	return r, p, limit
 }
 
 // Whoever connects at the moment of the end is answered, or refused before the first word.
@@ -88,23 +101,34 @@ func TestIdleEndLosesNobody(t *testing.T) {
 // connectOrRefused reports whether a client was served; one that is neither served nor refused fails the test.
 func connectOrRefused(t *testing.T, path string) bool {
 	t.Helper()
-	nc, err := unixsock.Dial(bounded(t), path)
-	if errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens) {
+	p := reach(t, path)
+	if p == nil {
 		return false
 	}
+	p.send(authenticated + pings(1))
+	p.wantPing(0)
+	must(t, p.nc.Close())
+	return true
+}
+
+// reach returns a connection that the daemon has spoken the first word on, nil where it has refused it.
+func reach(t *testing.T, path string) *peer {
+	t.Helper()
+	nc, err := unixsock.Dial(bounded(t), path)
+	if errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens) {
+		return nil
+	}
 	must(t, err)
-	defer nc.Close()
+	t.Cleanup(func() { nc.Close() })
 	must(t, nc.SetDeadline(time.Now().Add(patience)))
 	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
 	must(t, err)
 	p := &peer{t: t, nc: nc, conn: conn}
 	switch m, err := p.read(); {
 	case hungUp(err):
-		return false
+		return nil
 	case err != nil || m.Type != "Syscall.Authenticate":
 		t.Fatalf("it begins with %s %s, %v", m.Type, m.Data, err)
 	}
-	p.send(`{"kind":"reply","type":"Syscall.Authenticate","data":{}}` + "\n" + pings(1))
-	p.wantPing(0)
-	return true
+	return p
 }

@@ -54,15 +54,19 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	(&running{Places: d.Places}).wantGone(t)
 }
 
-// stuff sends frames whose answers nobody reads, until the daemon takes no more.
-func stuff(t *testing.T, p *peer) {
+// stuff sends frames whose answers nobody reads, until the daemon takes no more, and returns what it has taken.
+func stuff(t *testing.T, p *peer) (taken []byte) {
 	t.Helper()
-	must(t, p.nc.SetWriteDeadline(time.Now().Add(time.Second)))
-	for frames := []byte(pings(100)); ; {
-		if _, err := p.nc.Write(frames); errors.Is(err, os.ErrDeadlineExceeded) {
-			return
-		} else if err != nil {
-			t.Fatal(err)
+	all := []byte(pings(20_000))
+	for n := 0; ; {
+		must(t, p.nc.SetWriteDeadline(time.Now().Add(time.Second)))
+		more, err := p.nc.Write(all[n:])
+		n += more
+		switch {
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			t.Fatalf("%d bytes of %d were taken, %v", n, len(all), err)
+		case more == 0: // and not only slowly
+			return all[:n]
 		}
 	}
 }

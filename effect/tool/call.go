@@ -22,7 +22,7 @@ type Files interface {
 // Limits bound one call. Zero means the default.
 type Limits struct {
 	Time        time.Duration // 10 s
-	CompileTime time.Duration // 30 s, of a module that is not in the cache
+	CompileTime time.Duration // of a module that is not in the cache: as long as a call gets, and 30 s at least
 	MemoryBytes int64         // 512 MiB: private memory of each process of a program; of a module NewModules says it
 	OutputBytes int64         // 1 MiB
 	ToolBytes   int64         // 16 MiB: the file
@@ -34,7 +34,7 @@ const leastMemory = 256 << 20
 
 func (l Limits) normal() Limits {
 	l.Time = cmp.Or(l.Time, 10*time.Second)
-	l.CompileTime = cmp.Or(l.CompileTime, 30*time.Second)
+	l.CompileTime = cmp.Or(l.CompileTime, max(l.Time, 30*time.Second))
 	l.MemoryBytes = max(cmp.Or(l.MemoryBytes, 512<<20), leastMemory)
 	l.OutputBytes = cmp.Or(l.OutputBytes, 1<<20)
 	l.ToolBytes = cmp.Or(l.ToolBytes, 16<<20)

@@ -37,9 +37,13 @@ func TestDaemonKilled(t *testing.T) {
 		never = c.spawn(t, allowAll, "forking")
 		var all []int
 		for _, pid := range kept {
-			d := c.awaitState(t, pid, "RUNNING")
-			if *d.Restarts != int64(round) || round > 0 && d.reason() != "unknown" {
-				t.Errorf("round %d: pid %d was restarted %d times, and last ended as %+v", round, pid, *d.Restarts, d.Exit)
+			var d descriptor
+			await(t, fmt.Sprintf("round %d: pid %d is to run, restarted %[1]d times", round, pid), func() bool {
+				d = c.get(t, pid) // which may tell of the life before, until that is noted to have ended
+				return d.State == "RUNNING" && *d.Restarts == int64(round)
+			})
+			if round > 0 && d.reason() != "unknown" {
+				t.Errorf("round %d: pid %d last ended as %+v", round, pid, d.Exit)
 			}
 			all = append(all, c.awaitForked(t, pid, *d.OSPID)...)
 		}

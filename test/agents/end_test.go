@@ -207,7 +207,9 @@ func TestTerminateTakesDescendants(t *testing.T) {
 // Who ends itself is answered on its own channel, while there is somebody to hear it.
 func TestTerminateOneself(t *testing.T) {
 	t.Parallel()
-	p, _ := start(t)
+	p := newPlace(t)
+	p.configure(t, strings.Replace(settings, `grace = "300ms"`, `grace = "1h"`, 1)) // it takes TERM for no order
+	p.launch(t)
 	c := p.dial(t)
 	for _, channel := range []string{"stdio", "fd3"} {
 		pid := c.spawn(t, fmt.Sprintf(`%s,"channel":%q`, allowAll, channel), "leave")

@@ -151,12 +151,14 @@ func loosen([]string) int {
 	return 0
 }
 
-// flood sends requests as fast as it can, and reads the answers.
-func flood([]string) int {
+// flood sends requests of some size as fast as it can, and reads the answers.
+func flood(args []string) int {
 	c, err := channel()
 	if err != nil {
 		return failed(err)
 	}
+	size, _ := strconv.Atoi(args[0])
+	data := fmt.Sprintf(`{"payload":%q}`, strings.Repeat("p", size))
 	go func() {
 		for {
 			if _, err := c.next(); err != nil {
@@ -165,7 +167,7 @@ func flood([]string) int {
 		}
 	}()
 	for {
-		if err := c.send("query", "Syscall.Ping", `{"payload":1}`); err != nil {
+		if err := c.send("query", "Syscall.Ping", data); err != nil {
 			return failed(err)
 		}
 	}

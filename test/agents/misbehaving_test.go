@@ -29,7 +29,7 @@ func TestMisbehaviourStaysItsOwnProblem(t *testing.T) {
 			t.Parallel()
 			p, daemon := start(t)
 			c := p.dial(t)
-			bad := c.spawn(t, allowAll+test.more, test.program)
+			bad := c.spawn(t, allowAll+test.more, test.program, "10") // a flood's, the others ask for nothing
 			for range 3 {
 				good := c.spawn(t, allowAll, "ping")
 				if d := c.awaitGone(t, good); number(d.Exit.Code) != 0 {

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/internal/life"
 )
 
 // entry is one of the audit log.
@@ -98,9 +101,7 @@ func TestLastWordsAreHeard(t *testing.T) {
 func TestAgentsAreSomebody(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.configure(t, "idle_timeout = \"50ms\"\n"+settings)
-	daemon := p.launch(t)
-	c := p.dial(t)
+	daemon, c := p.launchIdle(t)
 	pid := c.spawn(t, allowAll, "doze")
 	c.close()
 	daemon.Wait(t)
@@ -109,4 +110,21 @@ func TestAgentsAreSomebody(t *testing.T) {
 	if d := p.dial(t).get(t, pid); d.reason() != "exited" {
 		t.Errorf("the agent was not waited for: %+v", d.Exit)
 	}
+}
+
+// launchIdle starts a daemon that ends soon after the client that has connected to it has gone. On a busy machine one may have
+// ended before there is a client; the next one has more time.
+func (p *place) launchIdle(t *testing.T) (*life.Life, *client) {
+	t.Helper()
+	for idle := 50 * time.Millisecond; idle < patience; idle *= 2 {
+		p.configure(t, fmt.Sprintf("idle_timeout = %q\n", idle)+settings)
+		daemon := p.launch(t)
+		if c, err := dialSocket(p.socket()); err == nil {
+			t.Cleanup(c.close)
+			return daemon, c
+		}
+		daemon.Wait(t)
+	}
+	t.Fatal("no daemon can be reached before it ends")
+	return nil, nil
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -174,7 +175,7 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 			began := time.Now()
 			p.launch(t)
 			c := p.dial(t)
-			bad := c.spawn(t, capabilities, program)
+			bad := c.spawn(t, capabilities, program, "2000") // which is over the bound with 30 calls a second
 			var log struct {
 				Entries []struct {
 					Type    string
@@ -207,14 +208,16 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 	}
 }
 
-// refused sends commands that it was not granted, and reads the answers.
-func refused([]string) int {
+// refused sends commands of some size that it was not granted, and reads the answers.
+func refused(args []string) int {
 	c, err := channel()
 	if err != nil {
 		return failed(err)
 	}
+	size, _ := strconv.Atoi(args[0])
+	data := fmt.Sprintf(`{"key":"k","value":%q}`, strings.Repeat("v", size))
 	for {
-		if _, err := c.call("command", "Memory.Set", `{"key":"k","value":1}`); err == nil {
+		if _, err := c.call("command", "Memory.Set", data); err == nil {
 			return failed(errors.New("it was allowed"))
 		}
 	}

@@ -51,7 +51,7 @@ func main() {
 // calendar, and no descriptor beside the three, which is the only way that WASI has to the network.
 func TestModuleGetsNothing(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, "", nil)
+	p := newPlace(t, unhurried, nil)
 	p.module(t, "probe", probe)
 	p.start(t)
 	if got := p.dial(t).call("Syscall.Call", `{"syscall":"os/probe"}`); got != `"probe"` {
@@ -63,7 +63,7 @@ func TestModuleGetsNothing(t *testing.T) {
 // with a dot, and nowhere else: never in the kernel, whatever its last part is called, and no file takes a short name's place.
 func TestPaths(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, "", map[string]string{"agents/a.md": "a"})
+	p := newPlace(t, unhurried, map[string]string{"agents/a.md": "a"})
 	p.module(t, "skills/search", strings.Replace(bad, `os.Stdout.Write(in)`, `os.Stdout.WriteString("\"found\"")`, 1))
 	for _, name := range []string{"agents/tool.ts", "tool.ts", "ping"} {
 		module, err := os.ReadFile(p.path("root/skills/search"))

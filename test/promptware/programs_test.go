@@ -16,17 +16,14 @@ func TestProgramsAreStopped(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("programs are hosted on Linux")
 	}
-	p := newPlace(t, "[tools]\nprograms = true\ntime = \"2s\"\noutput_bytes = 1000000\n", nil)
+	p := newPlace(t, unhurried+"programs = true\noutput_bytes = 1000000\n", nil)
 	for name, body := range map[string]string{
 		"who":   `printf '["%s","%s"]' "$PWOS_PID" "$PWOS_AGENT_ID"`,
-		"spin":  `while :; do :; done`,
-		"child": `sleep 1000 & sleep 1000`,
 		"flood": `while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done`,
 		"fail":  `echo oops >&2; exit 3`,
 		"leave": `mkdir -p a/b; echo x > a/b/c; chmod 0 a; echo 1`,
 	} {
-		p.put(t, name, "#!/bin/sh\n"+body+"\n")
-		must(t, os.Chmod(p.path("root/"+name), 0o700))
+		p.program(t, name, body)
 	}
 	d := p.start(t)
 	c := p.dial(t)
@@ -35,8 +32,6 @@ func TestProgramsAreStopped(t *testing.T) {
 	if got := c.call("Syscall.Call", fmt.Sprintf(`{"syscall":"os/who","pid":%d}`, pid)); got != fmt.Sprintf(`["%d","a0"]`, pid) {
 		t.Errorf("it ran as %s", got)
 	}
-	c.refused(504, "2s", "Syscall.Call", call("spin"))
-	c.refused(504, "2s", "Syscall.Call", call("child"))
 	c.refused(502, "1000000", "Syscall.Call", call("flood"))
 	c.refused(502, "the tool failed", "Syscall.Call", call("fail"))
 	c.call("Syscall.Call", call("leave"))
@@ -62,4 +57,19 @@ func TestProgramsAreStopped(t *testing.T) {
 	if !strings.Contains(string(output), "oops") {
 		t.Error("what a tool said when it failed is not in the log")
 	}
+
+	hurried := newPlace(t, "[tools]\nprograms = true\ntime = \"2s\"\n", nil)
+	hurried.program(t, "spin", `while :; do :; done`)
+	hurried.program(t, "child", `sleep 1000 & sleep 1000`)
+	hurried.start(t)
+	c = hurried.dial(t)
+	c.refused(504, "2s", "Syscall.Call", call("spin"))
+	c.refused(504, "2s", "Syscall.Call", call("child"))
+}
+
+// program makes a shell script an executable file of the place's root.
+func (p place) program(t *testing.T, name, body string) {
+	t.Helper()
+	p.put(t, name, "#!/bin/sh\n"+body+"\n")
+	must(t, os.Chmod(p.path("root/"+name), 0o700))
 }

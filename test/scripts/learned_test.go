@@ -77,6 +77,7 @@ type outcome struct {
 func (l lesson) run(t *testing.T, line string, meanwhile func()) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
+	line = strings.Replace(line, "pwos ", "pwos --timeout="+patience.String()+" ", 1)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = l.env(), l.work, &stdout, &stderr
 	must(t, cmd.Start())
@@ -95,7 +96,8 @@ func (l lesson) run(t *testing.T, line string, meanwhile func()) outcome {
 }
 
 // learn runs a program with --learn, then the line that this prints, and holds the second run to the first: it ends as well, and
-// nothing more is refused. It returns the line.
+// nothing more is refused. It returns the line. What runs meanwhile has the program killed: its status then tells only whether
+// the signal or the error of the call under way reached it first.
 func (l lesson) learn(t *testing.T, flags string, program string, meanwhile func(again bool)) string {
 	t.Helper()
 	beside := func(again bool) func() {
@@ -110,7 +112,7 @@ func (l lesson) learn(t *testing.T, flags string, program string, meanwhile func
 		t.Fatalf("%s: it learned %q: %v\n%s", program, first.stdout, err, first.said)
 	}
 	second := l.run(t, report.Line, beside(true))
-	if second.status != first.status || second.refused != first.refused || first.refused == "" || meanwhile == nil && second.calls != first.calls {
+	if second.refused != first.refused || first.refused == "" || meanwhile == nil && (second.status != first.status || second.calls != first.calls) {
 		t.Errorf("%s\nended with %d after %s, %s; learning with %d after %s, %s\n%s--- learning:\n%s", report.Line,
 			second.status, second.calls, second.refused, first.status, first.calls, first.refused, second.said, first.said)
 	}
@@ -121,12 +123,20 @@ func (l lesson) learn(t *testing.T, flags string, program string, meanwhile func
 func (l lesson) await(t *testing.T, name string) string {
 	t.Helper()
 	running := regexp.MustCompile(`"pid":([0-9]+),"agent_id":"` + name + `",.*"state":"RUNNING"`)
-	for limit := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
-		if found := running.FindStringSubmatch(l.pwos(t, "ps", "--json")); found != nil {
-			return found[1]
-		}
+	var found []string
+	eventually(t, name+" runs", func() bool {
+		found = running.FindStringSubmatch(l.pwos(t, "ps", "--json"))
+		return found != nil
+	})
+	return found[1]
+}
+
+// eventually waits for a condition that nothing announces.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(patience); !holds(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatalf("%s does not run", name)
+			t.Fatalf("waited %v: %s", patience, what)
 		}
 	}
 }
@@ -176,6 +186,9 @@ func TestLearnedDemo(t *testing.T) {
 		if o := l.run(t, "pwos run --allow Ipc.Receive,Syscall.SendMsg -- sh "+l.examples+"/demo/boss.sh "+pid, nil); o.status != 0 {
 			t.Errorf("boss: %d, %s", o.status, o.said)
 		}
+		eventually(t, "the clerk's acknowledgement, which follows its answer", func() bool {
+			return strings.Contains(l.pwos(t, "audit", "log", "--json", "--pid", pid), `"type":"Ipc.Ack"`)
+		})
 		l.pwos(t, "kill", pid)
 	})
 	if want := "--allow Ipc.Ack,Ipc.Receive,Syscall.SendMsg "; !strings.Contains(clerk, want) {
