@@ -78,6 +78,8 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.haveRead(ctx, &m)
 	case hangUp:
 		d.hangUp(ctx, m.conn)
+	case awaited:
+		close(m.done)
 	case takeSnapshot:
 		d.snapshot(ctx, m.epoch)
 	case rebuild:

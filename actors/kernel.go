@@ -217,6 +217,21 @@ func (k *Kernel) Recover(steps []schema.Request) {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
 		}
+		k.await(step.Row.Domain)
+	}
+}
+
+// awaited is sent to a domain to learn that it has handled what was sent before. What comes from outside the loop, for several domains,
+// has no order but that.
+type awaited struct{ done chan<- struct{} }
+
+// await returns when a domain has handled what was sent to it, or the kernel is to end.
+func (k *Kernel) await(name schema.Domain) {
+	done := make(chan struct{})
+	k.root.Send(k.domains[name], awaited{done})
+	select {
+	case <-done:
+	case <-k.stopping:
 	}
 }
 

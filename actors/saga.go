@@ -34,7 +34,7 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 		}
 		if failed = d.ownStep(ctx, step); failed == nil && len(s.result.Steps) > 0 && s.result.Steps[0].Row.Domain == d.name {
 			s.awaits = d.name
-			ctx.Send(ctx.Self(), stepDone{s, nil}) // others get their turn between two steps
+			d.kernel.loop.nextTurn(ctx.Self(), stepDone{s, nil}) // others get theirs between two steps
 			return
 		}
 	}
