@@ -39,6 +39,7 @@ func TestPipelining(t *testing.T) {
 				busy := newFake()
 				s := startWith(t, map[schema.Domain]kernel.Domain{schema.Kernel: busy, other: newFake()})
 				holder, last := s.connect(), s.connect()
+				synctest.Wait()
 				holder.send(echo("hold", "hold"))
 				synctest.Wait()
 
