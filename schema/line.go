@@ -38,6 +38,12 @@ type Filler interface {
 	Fill(get func() []byte, put func([]byte)) (filled []byte, err error)
 }
 
+// A Source is a source that never waits. ReadOnce reads once; more says that there is more to read at once. Where nothing
+// is there for now it returns 0, false, nil.
+type Source interface {
+	ReadOnce(p []byte) (n int, more bool, err error)
+}
+
 // chunkSize holds a longest canonical line and then some, so that the usual line is never copied.
 const chunkSize = 2 * MaxLine
 
@@ -66,7 +72,7 @@ func NewLineReader(src io.Reader, limit int) *LineReader {
 	return r
 }
 
-// Next returns the next line that is not blank, without its '\n'. The line is valid until the next call. A last line
+// Next returns the next line that is not blank, without its '\n'. The line is valid until something is read again. A last line
 // without '\n' counts. ErrLineTooLong reports an over-long line, once; every other error is the source's and final.
 func (r *LineReader) Next() ([]byte, error) {
 	for {
@@ -111,12 +117,35 @@ func (r *LineReader) TryNext() (line []byte, ok bool, err error) {
 	return r.last()
 }
 
+// Fill reads once from src, behind what is left of a line; TryNext must have returned false. Lines that were returned before
+// are no longer valid. More says that there is more to read at once; the error of src is TryNext's to return.
+func (r *LineReader) Fill(src Source) (more bool) {
+	if r.err != nil {
+		r.Trim()
+		return false
+	}
+	r.makeRoom()
+	n, more, err := src.ReadOnce(r.buf[len(r.buf):cap(r.buf)])
+	r.buf, r.err = r.buf[:len(r.buf)+n], err
+	r.Trim()
+	return more && err == nil
+}
+
+// Buffered reports whether there is something to return: TryNext says whether it is a line.
+func (r *LineReader) Buffered() bool { return r.start < len(r.buf) || r.err != nil }
+
+// Trim gives the buffer back where no part of a line is in it. Lines that were returned before are no longer valid.
+func (r *LineReader) Trim() {
+	if r.start == len(r.buf) {
+		r.release()
+	}
+}
+
 // last returns what stands before the end of input without a '\n', then the source's error.
 func (r *LineReader) last() (line []byte, ok bool, err error) {
 	line = r.buf[r.start:]
 	r.start = r.seen
 	if blank(line) || !errors.Is(r.err, io.EOF) {
-		r.release()
 		return nil, true, r.err
 	}
 	return line, true, nil
@@ -131,6 +160,17 @@ func (r *LineReader) fill() error {
 			r.buf = filled
 			return err
 		}
+	}
+	r.makeRoom()
+	n, err := r.src.Read(r.buf[len(r.buf):cap(r.buf)])
+	r.buf = r.buf[:len(r.buf)+n]
+	return err
+}
+
+// makeRoom makes room to read, behind what is left in the buffer.
+func (r *LineReader) makeRoom() {
+	if r.start == len(r.buf) {
+		r.release()
 		r.buf = r.acquire()[:0]
 	}
 	if r.start > 0 {
@@ -144,9 +184,6 @@ func (r *LineReader) fill() error {
 		r.release()
 		r.buf, r.seen = grown, len(grown)
 	}
-	n, err := r.src.Read(r.buf[len(r.buf):cap(r.buf)])
-	r.buf = r.buf[:len(r.buf)+n]
-	return err
 }
 
 func (r *LineReader) acquire() []byte {
