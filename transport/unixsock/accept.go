@@ -68,7 +68,7 @@ func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
 		s.refuse(c, e, err)
 		return
 	}
-	s.remember(nc)
+	s.remember(c.link)
 	s.tasks.Go(func() { s.serve(ctx, c) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -12,10 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/poll"
 )
 
 // Conn is a channel of lines over a stream that the runtime's poller knows: a Unix socket, a pipe, or a pair of pipes. One
-// goroutine may read while another writes.
+// goroutine may read while another writes. Link is its side for a loop: once that is open, nothing here may read or write.
 type Conn struct {
 	stream  duplex
 	in, out syscall.RawConn
@@ -30,6 +32,10 @@ type Conn struct {
 	late int             // bytes read since
 
 	draining atomic.Bool // no more input is let in
+
+	mu     sync.Mutex // held while the stream is handed to a poller, or closed
+	closed bool
+	link   Link
 }
 
 // duplex is what a channel needs but for its two raw directions.
@@ -86,6 +92,7 @@ func newConn(s duplex, in, out syscall.RawConn, dialect schema.Dialect, limit in
 	c.reading.try = c.reading.read
 	c.writing.try = c.writing.write
 	c.lines = schema.NewLineReader(c, limit)
+	c.link.conn = c
 	return c
 }
 
@@ -246,17 +253,38 @@ func hungUp(fd uintptr) bool {
 	return err != nil && err != unix.EINTR || n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
 }
 
+// Link returns the side of c that never waits.
+func (c *Conn) Link() *Link { return &c.link }
+
 // Drain lets no more input in: Next returns what has come by now, and then the end. The peer's next write fails.
 func (c *Conn) Drain() {
+	c.link.input.CompareAndSwap(inputOpen, inputDrained)
+	if c.shut() {
+		c.link.ready(poll.In)
+	}
+}
+
+// shut lets no more input in, and reports whether it is for an open Link to find out.
+func (c *Conn) shut() (opened bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if opened = c.link.opened.Load(); opened {
+		_ = c.link.stream.CloseRead() // it fails where the peer has gone, or the stream was closed
+		return opened
+	}
 	c.draining.Store(true)
 	if half, ok := c.stream.(interface{ CloseRead() error }); ok {
 		_ = half.CloseRead() // it fails where the peer has gone
 	}
 	c.Interrupt()
+	return opened
 }
 
 // discard drops what nobody will read. A socket that is closed with input unread tells its peer of a reset, not of an end.
 func (c *Conn) discard() {
+	if c.link.discard() {
+		return
+	}
 	c.Drain()
 	var junk [512]byte // on a stack that is small, of a connection that is idle
 	for n := 1; n > 0; {
@@ -275,5 +303,26 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close ends both directions; waiting reads and writes return.
-func (c *Conn) Close() error { return c.stream.Close() }
+// Close ends both directions; waiting reads and writes return, and an open Link is told.
+func (c *Conn) Close() error {
+	tell, err := c.close()
+	if tell != nil {
+		tell(poll.In | poll.Hup)
+	}
+	return err
+}
+
+// close is Close that tells nobody. It returns whom to tell: nil where the Link is not open, or closed.
+func (c *Conn) close() (tell func(poll.Event), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.link.opened.Load() {
+		c.closed = true
+		return nil, c.stream.Close()
+	}
+	if c.closed {
+		return nil, nil
+	}
+	c.closed = true
+	return c.link.ready, c.link.stream.Close()
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -50,7 +51,7 @@ type Server struct {
 	done  chan struct{} // Serve has returned
 
 	mu    sync.Mutex
-	conns map[net.Conn]struct{} // being served; nil when handlers have had their time
+	conns map[io.Closer]struct{} // being served; nil when handlers have had their time
 }
 
 // NewServer returns a Server that is yet to Serve.
@@ -72,7 +73,7 @@ func NewServer(config ServerConfig) *Server {
 		stop:      make(chan struct{}),
 		hurry:     make(chan struct{}),
 		done:      make(chan struct{}),
-		conns:     make(map[net.Conn]struct{}),
+		conns:     make(map[io.Closer]struct{}),
 	}
 	s.quit = sync.OnceFunc(func() { close(s.stop) })
 	s.rush = sync.OnceFunc(func() { close(s.hurry) })
@@ -152,7 +153,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // remember notes a connection that await may have to close: a handler can be stuck in a read, which only that ends.
-func (s *Server) remember(conn net.Conn) {
+func (s *Server) remember(conn io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conns == nil {
@@ -166,8 +167,8 @@ func (s *Server) remember(conn net.Conn) {
 func (s *Server) forget(c *connection) {
 	c.link.discard()
 	s.mu.Lock()
-	delete(s.conns, c.nc)
-	s.close(c.nc)
+	delete(s.conns, c.link)
+	s.close(c.link.Link()) // whose handler wants to be told nothing more
 	s.mu.Unlock()
 	if c.agent != 0 {
 		s.residents.leave(c.agent)
@@ -176,7 +177,7 @@ func (s *Server) forget(c *connection) {
 }
 
 // close closes conn, which its handler may have done before.
-func (s *Server) close(conn net.Conn) {
+func (s *Server) close(conn io.Closer) {
 	if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		s.config.Log.Warn("close connection", "error", err)
 	}
