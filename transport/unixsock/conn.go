@@ -324,5 +324,6 @@ func (c *Conn) close() (tell func(poll.Event), err error) {
 		return nil, nil
 	}
 	c.closed = true
+	c.link.readable.Store(true) // the error
 	return c.link.ready, c.link.stream.Close()
 }
