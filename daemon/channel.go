@@ -40,15 +40,13 @@ func (p *programs) connect(program *host.Process) (actors.Link, error) {
 
 // Open implements actors.Link. Where the program has ended, so has its input, whoever was handed the other end of its channel.
 func (c *channel) Open(p poll.Poller, ready func(poll.Event)) error {
-	err := c.Link.Open(p, func(e poll.Event) { ready(e &^ poll.Hup) })
-	if err != nil {
+	if err := c.Link.Open(p, ready); err != nil {
 		return err
 	}
 	go func() {
 		select {
 		case <-c.gone:
-			c.Over()
-			ready(poll.In | poll.Hup)
+			c.Gone()
 		case <-c.closed:
 		}
 	}()

@@ -38,6 +38,12 @@ type Filler interface {
 	Fill(get func() []byte, put func([]byte)) (filled []byte, err error)
 }
 
+// A Source is a source that never waits. ReadOnce reads once; more says that there is more to read at once. Where nothing
+// is there for now it returns 0, false, nil.
+type Source interface {
+	ReadOnce(p []byte) (n int, more bool, err error)
+}
+
 // chunkSize holds a longest canonical line and then some, so that the usual line is never copied.
 const chunkSize = 2 * MaxLine
 
@@ -66,7 +72,7 @@ func NewLineReader(src io.Reader, limit int) *LineReader {
 	return r
 }
 
-// Next returns the next line that is not blank, without its '\n'. The line is valid until the next call. A last line
+// Next returns the next line that is not blank, without its '\n'. The line is valid until something is read again. A last line
 // without '\n' counts. ErrLineTooLong reports an over-long line, once; every other error is the source's and final.
 func (r *LineReader) Next() ([]byte, error) {
 	for {
@@ -111,33 +117,39 @@ func (r *LineReader) TryNext() (line []byte, ok bool, err error) {
 	return r.last()
 }
 
+// Fill reads once from src, behind what is left of a line; TryNext must have returned false. Lines that were returned before
+// are no longer valid. More says that there is more to read at once; the error of src is TryNext's to return.
+func (r *LineReader) Fill(src Source) (more bool) {
+	if r.err != nil {
+		r.Trim()
+		return false
+	}
+	r.makeRoom()
+	n, more, err := src.ReadOnce(r.buf[len(r.buf):cap(r.buf)])
+	r.buf, r.err = r.buf[:len(r.buf)+n], err
+	r.Trim()
+	return more && err == nil
+}
+
+// Buffered reports whether there is something to return: TryNext says whether it is a line.
+func (r *LineReader) Buffered() bool { return r.start < len(r.buf) || r.err != nil }
+
+// Trim gives the buffer back where no part of a line is in it. Lines that were returned before are no longer valid.
+func (r *LineReader) Trim() {
+	if r.start == len(r.buf) {
+		r.release()
+	}
+}
+
 // last returns what stands before the end of input without a '\n', then the source's error.
 func (r *LineReader) last() (line []byte, ok bool, err error) {
 	line = r.buf[r.start:]
 	r.start = r.seen
 	if blank(line) || !errors.Is(r.err, io.EOF) {
-		r.release()
 		return nil, true, r.err
 	}
 	return line, true, nil
 }
-
-// Fill reads once with read, behind what is left in the buffer, in place of the source. A buffer that is empty then is given back.
-// The error is read's; the reader does not keep it: see End.
-func (r *LineReader) Fill(read func(p []byte) (int, error)) error {
-	if r.start == len(r.buf) {
-		r.release()
-		r.buf = r.acquire()[:0]
-	}
-	err := r.fillWith(read)
-	if len(r.buf) == 0 {
-		r.release()
-	}
-	return err
-}
-
-// End has Next return err behind what was read.
-func (r *LineReader) End(err error) { r.err = err }
 
 // fill reads once more from the source, after what is left in the buffer.
 func (r *LineReader) fill() error {
@@ -148,13 +160,19 @@ func (r *LineReader) fill() error {
 			r.buf = filled
 			return err
 		}
-		r.buf = r.acquire()[:0]
 	}
-	return r.fillWith(r.src.Read)
+	r.makeRoom()
+	n, err := r.src.Read(r.buf[len(r.buf):cap(r.buf)])
+	r.buf = r.buf[:len(r.buf)+n]
+	return err
 }
 
-// fillWith reads behind what is left in the buffer.
-func (r *LineReader) fillWith(read func(p []byte) (int, error)) error {
+// makeRoom makes room to read, behind what is left in the buffer.
+func (r *LineReader) makeRoom() {
+	if r.start == len(r.buf) {
+		r.release()
+		r.buf = r.acquire()[:0]
+	}
 	if r.start > 0 {
 		r.buf = r.buf[:copy(r.buf, r.buf[r.start:])]
 		r.seen -= r.start
@@ -166,9 +184,6 @@ func (r *LineReader) fillWith(read func(p []byte) (int, error)) error {
 		r.release()
 		r.buf, r.seen = grown, len(grown)
 	}
-	n, err := read(r.buf[len(r.buf):cap(r.buf)])
-	r.buf = r.buf[:len(r.buf)+n]
-	return err
 }
 
 func (r *LineReader) acquire() []byte {

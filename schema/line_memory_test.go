@@ -135,3 +135,47 @@ func TestLineReaderHoldsNothingWhileItWaits(t *testing.T) {
 		t.Errorf("each waiting reader holds %d bytes", each)
 	}
 }
+
+// quiet gives one text, then nothing for now.
+type quiet struct{ text string }
+
+func (q *quiet) ReadOnce(p []byte) (n int, more bool, err error) {
+	n = copy(p, q.text)
+	q.text = q.text[n:]
+	return n, q.text != "", nil
+}
+
+// A reader that is filled holds a buffer for what is left of a line and for lines that may still be used, and no longer.
+func TestLineReaderGivesItsBufferBack(t *testing.T) {
+	const readers = 400
+	for rest, most := range map[string]int64{"": 4 << 10, "half a line": 4<<10 + 2*schema.MaxLine} {
+		before := heap()
+		all := make([]*schema.LineReader, readers)
+		for i := range all {
+			r, src := schema.NewLineReader(nil, schema.MaxLine), &quiet{"first\n" + rest}
+			all[i] = r
+			if r.Buffered() || r.Fill(src) || !r.Buffered() {
+				t.Fatal("there is no more than what was read")
+			}
+			line, ok, err := r.TryNext()
+			if string(line) != "first" || !ok || err != nil {
+				t.Fatalf("%q, %v, %v", line, ok, err)
+			}
+			if _, ok, _ := r.TryNext(); ok || string(line) != "first" {
+				t.Fatalf("the line is now %q", line)
+			}
+			if i%2 == 0 {
+				r.Trim()
+			} else if r.Fill(src) {
+				t.Fatal("there is more")
+			}
+			if r.Buffered() != (rest != "") {
+				t.Fatal("Buffered is wrong")
+			}
+		}
+		if each := (heap() - before) / readers; each > most {
+			t.Errorf("with %q left each holds %d bytes", rest, each)
+		}
+		runtime.KeepAlive(all)
+	}
+}

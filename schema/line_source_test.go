@@ -55,7 +55,17 @@ func (f *filler) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 	return buf[:n], err
 }
 
-// sources returns the two kinds of reader over one text.
+// once is the same source for a reader that never waits. Now and then it says that there may be more where there is nothing.
+type once struct{ source }
+
+var _ schema.Source = (*once)(nil)
+
+func (o *once) ReadOnce(p []byte) (n int, more bool, err error) {
+	n, err = o.Read(p)
+	return n, o.reads%2 == 0 || n == len(p), err
+}
+
+// sources returns the three kinds of reader over one text.
 func sources(text []byte, sizes []int, end error, early bool) map[string]func() (io.Reader, *source) {
 	return map[string]func() (io.Reader, *source){
 		"reader": func() (io.Reader, *source) {
@@ -65,6 +75,10 @@ func sources(text []byte, sizes []int, end error, early bool) map[string]func() 
 		"filler": func() (io.Reader, *source) {
 			f := &filler{source{rest: text, sizes: sizes, end: end, early: early}}
 			return f, &f.source
+		},
+		"once": func() (io.Reader, *source) {
+			o := &once{source{rest: text, sizes: sizes, end: end, early: early}}
+			return o, &o.source
 		},
 	}
 }
@@ -95,11 +109,15 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkLines reads to the end and compares with the model. Where try is set it asks TryNext first, which must not read.
+// checkLines reads to the end and compares with the model. Where try is set it asks TryNext first, which must not read. A
+// source that never waits is read by Fill, once each.
 func checkLines(t fataler, src io.Reader, counter *source, limit int, want []outcome, try bool) {
 	t.Helper()
 	r := schema.NewLineReader(src, limit)
 	next := func() ([]byte, error) {
+		if src, ok := src.(schema.Source); ok {
+			return fillAndNext(t, r, src, counter)
+		}
 		if !try {
 			return r.Next()
 		}
@@ -129,6 +147,25 @@ func checkLines(t fataler, src io.Reader, counter *source, limit int, want []out
 		line, err := next()
 		if line != nil || !errors.Is(err, counter.end) {
 			t.Fatalf("after %d outcomes: %.60q, %v, want %v", len(want), line, err, counter.end)
+		}
+	}
+}
+
+// fillAndNext is Next by Fill.
+func fillAndNext(t fataler, r *schema.LineReader, src schema.Source, counter *source) ([]byte, error) {
+	t.Helper()
+	for {
+		before := counter.reads
+		line, ok, err := r.TryNext()
+		if ok {
+			return line, err
+		}
+		if counter.reads != before {
+			t.Fatalf("TryNext read")
+		}
+		r.Fill(src)
+		if counter.reads != before+1 {
+			t.Fatalf("Fill read %d times", counter.reads-before)
 		}
 	}
 }

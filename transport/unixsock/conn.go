@@ -5,15 +5,17 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/poll"
 )
 
 // Conn is a channel of lines over a stream that the runtime's poller knows: a Unix socket, a pipe, or a pair of pipes. One
-// goroutine may read while another writes.
+// goroutine may read while another writes. Link is its side for a loop: once that is open, nothing here may read or write.
 type Conn struct {
 	stream  duplex
 	in, out syscall.RawConn
@@ -29,7 +31,9 @@ type Conn struct {
 
 	draining atomic.Bool // no more input is let in
 
-	link atomic.Pointer[Link] // nil: no loop has it
+	mu     sync.Mutex // held while the stream is handed to a poller, or closed
+	closed bool
+	link   Link
 }
 
 // duplex is what a channel needs but for its two raw directions.
@@ -86,6 +90,7 @@ func newConn(s duplex, in, out syscall.RawConn, dialect schema.Dialect, limit in
 	c.reading.try = c.reading.read
 	c.writing.try = c.writing.write
 	c.lines = schema.NewLineReader(c, limit)
+	c.link.conn = c
 	return c
 }
 
@@ -233,23 +238,36 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.stream.SetReadDeadline(t), c.stream.SetWriteDeadline(t))
 }
 
+// Link returns the side of c that never waits.
+func (c *Conn) Link() *Link { return &c.link }
+
 // Drain lets no more input in: Next returns what has come by now, and then the end. The peer's next write fails.
 func (c *Conn) Drain() {
-	if l := c.link.Load(); l != nil {
-		l.Drain()
-		return
+	c.link.input.CompareAndSwap(inputOpen, inputDrained)
+	if c.shut() {
+		c.link.ready(poll.In | poll.Hup) // the handler is to finish what it has begun, and wait for nothing
+	}
+}
+
+// shut lets no more input in, and reports whether it is for an open Link to find out.
+func (c *Conn) shut() (opened bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if opened = c.link.opened.Load(); opened {
+		_ = c.link.stream.CloseRead() // it fails where the peer has gone, or the stream was closed
+		return opened
 	}
 	c.draining.Store(true)
 	if half, ok := c.stream.(interface{ CloseRead() error }); ok {
 		_ = half.CloseRead() // it fails where the peer has gone
 	}
 	c.Interrupt()
+	return opened
 }
 
 // discard drops what nobody will read. A socket that is closed with input unread tells its peer of a reset, not of an end.
 func (c *Conn) discard() {
-	if l := c.link.Load(); l != nil {
-		l.discard()
+	if c.link.discard() {
 		return
 	}
 	c.Drain()
@@ -260,13 +278,7 @@ func (c *Conn) discard() {
 }
 
 // Interrupt makes Next return what was received already, and then an error.
-func (c *Conn) Interrupt() {
-	if l := c.link.Load(); l != nil {
-		l.Interrupt()
-		return
-	}
-	_ = c.stream.SetReadDeadline(time.Unix(1, 0))
-}
+func (c *Conn) Interrupt() { _ = c.stream.SetReadDeadline(time.Unix(1, 0)) }
 
 // CloseWrite tells the peer that nothing more will come, where the stream can say so.
 func (c *Conn) CloseWrite() error {
@@ -276,10 +288,33 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close ends both directions; waiting reads and writes return.
+// Close ends both directions; waiting reads and writes return, and an open Link is told.
 func (c *Conn) Close() error {
-	if l := c.link.Load(); l != nil {
-		return l.Close()
+	tell, err := c.close()
+	if tell != nil {
+		tell(poll.In | poll.Hup)
 	}
-	return c.stream.Close()
+	return err
+}
+
+// close is Close that tells nobody. It returns whom to tell: nil where the Link is not open, or closed.
+func (c *Conn) close() (tell func(poll.Event), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.link.opened.Load() {
+		c.closed = true
+		return nil, c.stream.Close()
+	}
+	if c.closed {
+		return nil, nil
+	}
+	c.closed = true
+	c.link.readable.Store(true) // the error
+	err = c.link.stream.Close()
+	if _, ok := c.stream.(detacher); ok {
+		if closeErr := c.stream.Close(); !errors.Is(closeErr, net.ErrClosed) {
+			err = errors.Join(err, closeErr)
+		}
+	}
+	return c.link.ready, err
 }

@@ -49,11 +49,8 @@ func (s *Server) Receive(ctx context.Context, link Lines) (Identity, error) {
 	return s.admit(ctx, link, nil, Peer{PID: 1}, "")
 }
 
-// ClosedBy is a connection of which nothing is used but that it can be closed.
-func ClosedBy(nc net.Conn) *Conn { return newConn(nc, nil, nil, schema.OsMessage, schema.MaxLine) }
-
 // Remember is what happens to a connection that was accepted before the shutdown and received after it.
-func (s *Server) Remember(conn *Conn) { s.remember(conn) }
+func (s *Server) Remember(conn net.Conn) { s.remember(conn) }
 
 func (s *Server) Gate() *Gate { return &Gate{s.gate} }
 

@@ -4,102 +4,150 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
-	"sync"
 	"sync/atomic"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// Link is a Conn as a loop uses it once the prologue is over: it never waits. One goroutine at a time calls its methods, but for
-// those that say otherwise.
-type Link struct {
-	conn  *Conn
-	ready func(poll.Event)
-	read  func(p []byte) (int, error) // made once
-	more  bool                        // the last read has left something
-	late  int                         // bytes read since input was ended
+// ErrInterrupted is the final error of a Link whose input was ended by Interrupt.
+var ErrInterrupted = errors.New("input was interrupted")
 
-	ended  atomic.Pointer[error] // why nothing more is waited for; nil: it is
-	mu     sync.Mutex
-	stream poll.Stream // nil until Open
-	closed bool
+// States of a Link's input. The first that it gets to behind inputOpen stays.
+const (
+	inputOpen        int32 = iota
+	inputDrained           // what has come is read, then the end
+	inputInterrupted       // nothing more is read
+)
+
+// Link is the side of a Conn that never waits, for a loop. Open, Fill, Next and Write are called by one goroutine at a time; the
+// other methods by any.
+type Link struct {
+	conn   *Conn
+	opened atomic.Bool // stream and ready are set
+	stream poll.Stream
+	ready  func(poll.Event)
+
+	readable atomic.Bool // something may have come since the last read
+	input    atomic.Int32
+	late     int // bytes read since the input was drained
 }
 
-// Link returns c for a loop. The methods of c that wait must not be called any more.
-func (c *Conn) Link() *Link {
-	l := &Link{conn: c}
-	l.read = l.readOnce
-	c.link.Store(l)
-	return l
+// Open hands the link to p, which takes the stream from the Conn. From now on ready is told what became possible, on the goroutine of
+// p.Wait or another, and once In before Open returns. A hang-up of a paired Conn is told by Gone alone.
+func (l *Link) Open(p poll.Poller, ready func(poll.Event)) error {
+	if err := l.open(p, ready); err != nil {
+		return err
+	}
+	ready(poll.In)
+	return nil
 }
 
 // detacher is a stream whose Close says more than that its descriptor is closed.
 type detacher interface{ Detach() error }
 
-// file is a stream that is closed because a poller has taken it over.
-type file struct{ duplex }
+// taken is a stream that is closed because a poller has its descriptor now.
+type taken struct{ duplex }
 
-func (f file) Close() error {
-	if d, ok := f.duplex.(detacher); ok {
+func (t taken) Close() error {
+	if d, ok := t.duplex.(detacher); ok {
 		return d.Detach()
 	}
-	return f.duplex.Close()
+	return t.duplex.Close()
 }
 
-// Open has p watch the link from now on; see actors.Link.
-func (l *Link) Open(p poll.Poller, ready func(poll.Event)) error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
+func (l *Link) open(p poll.Poller, ready func(poll.Event)) (err error) {
+	c := l.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
 		return net.ErrClosed
 	}
+	l.readable.Store(true)
 	l.ready = ready
-	stream, err := p.Add(poll.Source{File: file{l.conn.stream}, In: l.conn.in, Out: l.conn.out}, ready)
-	l.stream = stream
-	l.mu.Unlock()
-	if err != nil {
-		return err
+	l.stream, err = p.Add(poll.Source{File: taken{c.stream}, In: c.in, Out: c.out}, l.told)
+	if err == nil {
+		l.opened.Store(true)
 	}
-	e := poll.In // the prologue may have read more than was its own
-	if l.ended.Load() != nil {
-		e |= poll.Hup
-	}
-	ready(e)
-	return nil
+	return err
 }
 
-// Fill reads once; more says that something may be left.
+// told passes on what the poller says.
+func (l *Link) told(e poll.Event) {
+	if !l.opened.Load() && !l.awaitOpen() {
+		return
+	}
+	if e&poll.In != 0 {
+		l.readable.Store(true)
+	}
+	if l.conn.over != nil {
+		e &^= poll.Hup
+	}
+	if e != 0 {
+		l.ready(e)
+	}
+}
+
+// awaitOpen waits until open returns, and reports whether it went well.
+func (l *Link) awaitOpen() bool {
+	l.conn.mu.Lock()
+	defer l.conn.mu.Unlock()
+	return l.opened.Load()
+}
+
+// Fill reads once. Where more is false, ready is told when there is something again. Where nothing has come since, it makes no
+// system call but gives the buffer back that Next's lines were in. Its error is returned by Next, behind the last line.
 func (l *Link) Fill() (more bool) {
-	why := l.ended.Load()
-	err := l.conn.lines.Fill(l.read)
-	switch {
-	case errors.Is(err, poll.ErrAgain) && why == nil:
-		return false
-	case errors.Is(err, poll.ErrAgain), err == nil && why != nil && l.late >= mostLate:
-		err = *why
-	}
-	if err != nil {
-		l.conn.lines.End(err)
+	if !l.opened.Load() || !l.readable.Load() && l.input.Load() == inputOpen {
+		l.conn.lines.Trim()
 		return false
 	}
-	return l.more || why != nil
+	return l.conn.lines.Fill(l)
 }
 
-func (l *Link) readOnce(p []byte) (n int, err error) {
-	n, l.more, err = l.stream.Read(p)
-	if l.ended.Load() != nil {
-		l.late += n
+// ReadOnce implements schema.Source for Fill.
+func (l *Link) ReadOnce(p []byte) (n int, more bool, err error) {
+	switch l.input.Load() {
+	case inputInterrupted:
+		return 0, false, ErrInterrupted
+	case inputDrained:
+		return l.readLate(p)
 	}
-	return n, err
+	l.readable.Store(false) // before it reads: what comes meanwhile is told
+	n, more, err = l.stream.Read(p)
+	if err == poll.ErrAgain {
+		err = nil
+	}
+	if more {
+		l.readable.Store(true)
+	}
+	return n, more, err
 }
 
-// Next returns the next line of what Fill has read; ok is false where there is none.
+// readLate reads what has come before the input was drained.
+func (l *Link) readLate(p []byte) (n int, more bool, err error) {
+	if p = p[:min(len(p), mostLate-l.late)]; len(p) == 0 {
+		return 0, false, io.EOF
+	}
+	n, _, err = l.stream.Read(p)
+	if err == poll.ErrAgain {
+		err = io.EOF
+	}
+	l.late += n
+	return n, true, err
+}
+
+// Next returns the next line of what was read, valid until the next Fill; ok is false where there is none. See
+// schema.LineReader.
 func (l *Link) Next() (line []byte, ok bool, err error) { return l.conn.lines.TryNext() }
 
-// Write writes as much as the peer takes.
-func (l *Link) Write(p []byte) (int, error) { return l.stream.Write(p) }
+// Write writes as much as the peer takes; where that is not all and the error is nil, ready is told Out.
+func (l *Link) Write(p []byte) (int, error) {
+	if !l.opened.Load() {
+		return l.conn.TryWrite(p)
+	}
+	return l.stream.Write(p)
+}
 
 // Dialect is the dialect to answer in where a frame shows none.
 func (l *Link) Dialect() schema.Dialect { return l.conn.dialect }
@@ -107,65 +155,47 @@ func (l *Link) Dialect() schema.Dialect { return l.conn.dialect }
 // LineLimit is the longest line in bytes.
 func (l *Link) LineLimit() int { return l.conn.limit }
 
-// Interrupt ends input: what has come by now is read, then Next returns os.ErrDeadlineExceeded. Any goroutine may call it, and again.
-func (l *Link) Interrupt() { l.end(os.ErrDeadlineExceeded) }
-
-// Over ends input like Interrupt, but with io.EOF: nobody is left who may write.
-func (l *Link) Over() { l.end(io.EOF) }
-
-func (l *Link) end(why error) {
-	l.ended.CompareAndSwap(nil, &why)
-	l.mu.Lock()
-	open := l.stream != nil && !l.closed
-	l.mu.Unlock()
-	if open {
-		l.ready(poll.In | poll.Hup)
+// Interrupt ends the input: Next returns the lines that were read, then ErrInterrupted. ready is told In and Hup: nobody waits for
+// answers any more.
+func (l *Link) Interrupt() {
+	if !l.end(inputInterrupted, poll.In|poll.Hup) {
+		l.conn.Interrupt()
 	}
 }
 
-// Drain is Interrupt, and the peer's next write fails.
-func (l *Link) Drain() {
-	l.mu.Lock()
-	stream := l.stream
-	l.mu.Unlock()
-	if stream != nil {
-		_ = stream.CloseRead() // it fails where the peer has gone
+// Gone says, once the link is open, that nobody is left at the other end, even where somebody holds it open: what was written by now is read, then the
+// input ends. ready is told, and should not wait for room to write any more.
+func (l *Link) Gone() { l.end(inputDrained, poll.In|poll.Out|poll.Hup) }
+
+// end ends the input in a way and tells so. It returns false where the link is not open.
+func (l *Link) end(state int32, e poll.Event) bool {
+	l.input.CompareAndSwap(inputOpen, state)
+	if !l.opened.Load() {
+		return false
 	}
-	l.Interrupt()
+	l.ready(e)
+	return true
 }
 
-// discard drops what nobody will read.
-func (l *Link) discard() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stream == nil || l.closed {
-		return
+// discard drops what nobody will read, once the loop has done with the link. It returns false where the link is not open.
+func (l *Link) discard() bool {
+	if !l.opened.Load() {
+		return false
 	}
-	_ = l.stream.CloseRead()
+	_ = l.stream.CloseRead() // as in shut
 	var junk [512]byte
-	for left := mostLate; left > 0; {
+	for read := 0; read < mostLate; {
 		n, _, err := l.stream.Read(junk[:])
 		if err != nil {
-			return
+			break
 		}
-		left -= n
+		read += n
 	}
+	return true
 }
 
-// Close ends both directions. Any goroutine may call it, and again.
+// Close ends both directions. Nothing is told from here on, but for what is being told.
 func (l *Link) Close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return nil
-	}
-	l.closed = true
-	var err error
-	if l.stream != nil {
-		err = l.stream.Close()
-	}
-	if closeErr := l.conn.stream.Close(); !errors.Is(closeErr, net.ErrClosed) && !errors.Is(closeErr, os.ErrClosed) {
-		err = errors.Join(err, closeErr)
-	}
+	_, err := l.conn.close()
 	return err
 }

@@ -51,7 +51,7 @@ type Server struct {
 	done  chan struct{} // Serve has returned
 
 	mu    sync.Mutex
-	conns map[*Conn]struct{} // being served; nil when handlers have had their time
+	conns map[io.Closer]struct{} // being served; nil when handlers have had their time
 }
 
 // NewServer returns a Server that is yet to Serve.
@@ -73,7 +73,7 @@ func NewServer(config ServerConfig) *Server {
 		stop:      make(chan struct{}),
 		hurry:     make(chan struct{}),
 		done:      make(chan struct{}),
-		conns:     make(map[*Conn]struct{}),
+		conns:     make(map[io.Closer]struct{}),
 	}
 	s.quit = sync.OnceFunc(func() { close(s.stop) })
 	s.rush = sync.OnceFunc(func() { close(s.hurry) })
@@ -153,7 +153,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // remember notes a connection that await may have to close: a handler can be stuck in a read, which only that ends.
-func (s *Server) remember(conn *Conn) {
+func (s *Server) remember(conn io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conns == nil {
@@ -168,7 +168,7 @@ func (s *Server) forget(c *connection) {
 	c.link.discard()
 	s.mu.Lock()
 	delete(s.conns, c.link)
-	s.close(c.link)
+	s.close(c.link.Link()) // whose handler wants to be told nothing more
 	s.mu.Unlock()
 	if c.agent != 0 {
 		s.residents.leave(c.agent)

@@ -168,7 +168,7 @@ func TestConnectionAfterTheEnd(t *testing.T) {
 		cancel()
 		must(t, server.Serve(ctx))
 		near, far := net.Pipe()
-		server.Remember(unixsock.ClosedBy(near))
+		server.Remember(near)
 		if _, err := far.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("got %v, want EOF", err)
 		}

@@ -1,0 +1,424 @@
+package unixsock_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/poll"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// eachPoller runs test with both kinds of poller.
+func eachPoller(t *testing.T, test func(t *testing.T, p poll.Poller)) {
+	t.Helper()
+	t.Parallel()
+	for name, open := range map[string]func() (poll.Poller, error){
+		"system":  poll.New,
+		"readers": func() (poll.Poller, error) { return poll.NewReaders(), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := open()
+			must(t, err)
+			t.Cleanup(func() { must(t, p.Close()) })
+			test(t, p)
+		})
+	}
+}
+
+// looped is an open link with what it was told. The events of the poller come in on the goroutine that calls await.
+type looped struct {
+	*unixsock.Link
+	t   *testing.T
+	p   poll.Poller
+	got atomic.Uint32
+}
+
+func loop(t *testing.T, p poll.Poller, link *unixsock.Link) *looped {
+	t.Helper()
+	l := &looped{Link: link, t: t, p: p}
+	must(t, link.Open(p, func(e poll.Event) {
+		l.got.Or(uint32(e))
+		p.Wake()
+	}))
+	return l
+}
+
+// await waits until all of want was told.
+func (l *looped) await(want poll.Event) {
+	l.t.Helper()
+	const bound = 20 * time.Second
+	for until := time.Now().Add(bound); poll.Event(l.got.Load())&want != want; {
+		if time.Now().After(until) {
+			l.t.Fatalf("told %b, want %b", l.got.Load(), want)
+		}
+		must(l.t, l.p.Wait(bound, nil))
+	}
+	l.got.And(^uint32(want))
+}
+
+// lines reads until there are n lines or an error, and returns them joined with '|'.
+func (l *looped) lines(n int) (string, error) {
+	l.t.Helper()
+	var got []string
+	for more := false; ; {
+		for len(got) < n {
+			line, ok, err := l.Next()
+			if err != nil {
+				return strings.Join(got, "|"), err
+			}
+			if !ok {
+				break
+			}
+			got = append(got, string(line))
+		}
+		if len(got) == n {
+			return strings.Join(got, "|"), nil
+		}
+		if !more {
+			l.await(poll.In)
+		}
+		more = l.Fill()
+	}
+}
+
+// want reads lines up to an error, and compares both.
+func (l *looped) want(lines string, want error) {
+	l.t.Helper()
+	if got, err := l.lines(1 << 30); got != lines || !errors.Is(err, want) {
+		l.t.Errorf("got %.100q, %v, want %.100q, %v", got, err, lines, want)
+	}
+	if _, ok, err := l.Next(); !ok || !errors.Is(err, want) || l.Fill() {
+		l.t.Errorf("%v is not final", want)
+	}
+}
+
+// socketConn returns a Conn over a socket, and the other end.
+func socketConn(t *testing.T) (*unixsock.Conn, *net.UnixConn) {
+	t.Helper()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	must(t, err)
+	var ends [2]*net.UnixConn
+	for i, fd := range fds {
+		syscall.CloseOnExec(fd)
+		f := os.NewFile(uintptr(fd), "socket")
+		nc, err := net.FileConn(f)
+		must(t, errors.Join(err, f.Close()))
+		ends[i] = nc.(*net.UnixConn)
+	}
+	conn, err := unixsock.NewConn(ends[0], schema.OsMessage, schema.MaxLine)
+	must(t, err)
+	t.Cleanup(func() {
+		_ = conn.Close() // an end may have been closed before
+		_ = ends[1].Close()
+	})
+	return conn, ends[1]
+}
+
+func send(t *testing.T, w io.Writer, text string) {
+	t.Helper()
+	_, err := io.WriteString(w, text)
+	must(t, err)
+}
+
+// What came with the prologue's answer is read first, nothing is lost behind it, and answers go back.
+func TestLinkBehindThePrologue(t *testing.T) {
+	eachPoller(t, func(t *testing.T, p poll.Poller) {
+		conn, far := socketConn(t)
+		send(t, far, `{"kind":"reply","type":"Syscall.Authenticate","data":null}`+"\nfirst\nsec")
+		must(t, unixsock.Greet(conn, nil))
+		l := loop(t, p, conn.Link())
+		if got, err := l.lines(1); got != "first" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		send(t, far, "ond\nthird\n")
+		if got, err := l.lines(2); got != "second|third" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		if l.Dialect() != schema.OsMessage || l.LineLimit() != schema.MaxLine {
+			t.Error("the link is another's")
+		}
+		must(t, readLine(far)) // the offer
+		n, err := l.Write([]byte("answer\n"))
+		if n != 7 || err != nil {
+			t.Fatalf("wrote %d, %v", n, err)
+		}
+		must(t, readLine(far))
+		send(t, far, strings.Repeat("x", schema.MaxLine+1)+"\nlast")
+		if _, err := l.lines(1); err != schema.ErrLineTooLong {
+			t.Fatalf("a long line: %v", err)
+		}
+		must(t, far.CloseWrite())
+		l.want("last", io.EOF)
+		must(t, far.Close())
+		l.await(poll.Hup)
+		must(t, l.Close())
+		must(t, l.Close())
+		l.got.Store(0)
+		must(t, conn.Close())
+		if l.got.Load() != 0 {
+			t.Error("a closed link was told of its end")
+		}
+	})
+}
+
+// Interrupt ends the input behind what was read, from anywhere, also before Open.
+func TestLinkInterrupted(t *testing.T) {
+	eachPoller(t, func(t *testing.T, p poll.Poller) {
+		conn, far := socketConn(t)
+		l := loop(t, p, conn.Link())
+		send(t, far, "a\nb\nhalf")
+		if got, err := l.lines(1); got != "a" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		l.got.Store(0)
+		go func() {
+			l.Interrupt()
+			l.Interrupt()
+		}()
+		l.await(poll.In)
+		send(t, far, "unread\n")
+		l.Fill()
+		l.want("b", unixsock.ErrInterrupted)
+		l.Interrupt()
+
+		early, far := socketConn(t)
+		send(t, far, "unread\n")
+		early.Link().Interrupt()
+		loop(t, p, early.Link()).want("", unixsock.ErrInterrupted)
+	})
+}
+
+// Drain leaves what has come by now, and tells the peer that nothing more is taken.
+func TestLinkDrained(t *testing.T) {
+	eachPoller(t, func(t *testing.T, p poll.Poller) {
+		text := strings.Repeat("line\n", 10_000) // more than one read takes
+		for _, before := range []bool{false, true} {
+			conn, far := socketConn(t)
+			send(t, far, text)
+			if before {
+				conn.Drain()
+			}
+			l := loop(t, p, conn.Link())
+			if !before {
+				if got, err := l.lines(1); got != "line" || err != nil {
+					t.Fatalf("got %q, %v", got, err)
+				}
+				text = text[len("line\n"):]
+				conn.Drain()
+			}
+			if _, err := far.Write([]byte("late\n")); !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("the peer wrote on: %v", err)
+			}
+			l.Interrupt() // the handler may give up as well; what has come is read all the same
+			l.want(strings.TrimSuffix(strings.ReplaceAll(text, "\n", "|"), "|"), io.EOF)
+			text = strings.Repeat("line\n", 10_000)
+		}
+	})
+}
+
+// A server that is in a hurry closes open links, and their loops are told.
+func TestShutdownInAHurryWithLinks(t *testing.T) {
+	eachPoller(t, func(t *testing.T, p poll.Poller) {
+		begun, ended := make(chan struct{}), make(chan error, 1)
+		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+			l := loop(t, p, conn.Link())
+			close(begun)
+			_, err := l.lines(1)
+			ended <- err
+		}})
+		nc, _ := connectTo(t, server.KernelSocket)
+		<-begun
+		server.cancel()
+		must(t, <-server.served)
+		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("the handler was told %v", err)
+		}
+		if got, err := io.ReadAll(nc); err != nil || len(got) != 0 {
+			t.Errorf("the client got %q, %v", got, err)
+		}
+	})
+}
+
+// A client whose input was not read is told of an end, not of a reset.
+func TestUnreadInputOfALink(t *testing.T) {
+	eachPoller(t, func(t *testing.T, p poll.Poller) {
+		sent, returned := make(chan struct{}), make(chan struct{})
+		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+			defer close(returned)
+			l := loop(t, p, conn.Link())
+			<-sent
+			_, _ = l.Write([]byte("bye\n"))
+		}})
+		nc, _ := connectTo(t, server.KernelSocket)
+		send(t, nc, strings.Repeat("unread\n", 1000))
+		close(sent)
+		<-returned
+		if got, err := io.ReadAll(nc); string(got) != "bye\n" || err != nil {
+			t.Errorf("the client got %q, %v", got, err)
+		}
+		must(t, server.Shutdown(t.Context()))
+		must(t, <-server.served)
+	})
+}
+
+// A program that has ended its output, or both, is not gone before it has ended; then what it wrote is read to the end, half a
+// line included, though somebody else holds its ends open.
+func TestLinkOfAProgram(t *testing.T) {
+	eachPoller(t, func(t *testing.T, p poll.Poller) {
+		for _, closes := range []bool{false, true} {
+			stdin, in, err := os.Pipe()
+			must(t, err)
+			out, stdout, err := os.Pipe()
+			must(t, err)
+			conn, err := unixsock.NewPairedConn(&pair{in: out, out: in}, schema.OsMessage, schema.MaxLine, make(chan struct{}))
+			must(t, err)
+			l := loop(t, p, conn.Link())
+			send(t, stdout, strings.Repeat("a\n", 20_000)+"ha")
+			if got, err := l.lines(1); got != "a" || err != nil {
+				t.Fatalf("got %q, %v", got, err)
+			}
+			if closes {
+				must(t, errors.Join(stdin.Close(), stdout.Close()))
+				l.want(strings.Repeat("a|", 19_999)+"ha", io.EOF)
+				must(t, p.Wait(0, nil))
+				if poll.Event(l.got.Load())&poll.Hup != 0 {
+					t.Error("a program that runs is gone")
+				}
+				l.Gone()
+			} else {
+				for full := false; !full; { // nobody reads: the end must not wait for room
+					n, err := l.Write(make([]byte, 1<<16))
+					must(t, err)
+					full = n < 1<<16
+				}
+				go l.Gone()
+				l.await(poll.Out)
+				l.Fill()
+				l.want(strings.Repeat("a|", 19_999)+"ha", io.EOF)
+			}
+			l.await(poll.Hup)
+			must(t, l.Close())
+			if !closes {
+				must(t, errors.Join(stdin.Close(), stdout.Close()))
+			}
+		}
+	})
+}
+
+// Somebody who holds a dead program's output and goes on writing is not read for ever.
+func TestLinkOfAProgramWithAnHeir(t *testing.T) {
+	eachPoller(t, func(t *testing.T, p poll.Poller) {
+		stdin, in, err := os.Pipe()
+		must(t, err)
+		out, stdout, err := os.Pipe()
+		must(t, err)
+		conn, err := unixsock.NewPairedConn(&pair{in: out, out: in}, schema.OsMessage, schema.MaxLine, make(chan struct{}))
+		must(t, err)
+		l := loop(t, p, conn.Link())
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			for err := error(nil); err == nil; {
+				_, err = stdout.WriteString("flood\n")
+			}
+		}()
+		l.await(poll.In)
+		l.Gone()
+		read := 0
+		for {
+			l.Fill()
+			line, ok, err := l.Next()
+			for ; ok && err == nil; line, ok, err = l.Next() {
+				read += len(line) + 1
+			}
+			if ok {
+				if err != io.EOF {
+					t.Errorf("the end is %v", err)
+				}
+				break
+			}
+		}
+		if read > 2<<20 {
+			t.Errorf("it was heard for %d bytes", read)
+		}
+		must(t, l.Close())
+		<-written
+		must(t, errors.Join(stdin.Close(), stdout.Close()))
+	})
+}
+
+// A link that was closed cannot be opened, and an open one that is closed under its loop says so.
+func TestLinkClosed(t *testing.T) {
+	eachPoller(t, func(t *testing.T, p poll.Poller) {
+		conn, _ := socketConn(t)
+		must(t, conn.Close())
+		if err := conn.Link().Open(p, nil); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Open: %v", err)
+		}
+		conn, far := socketConn(t)
+		if conn.Link().Fill() {
+			t.Error("a link that is not open has more to read")
+		}
+		if n, err := conn.Link().Write([]byte("early\n")); n != 6 || err != nil {
+			t.Errorf("wrote %d, %v", n, err)
+		}
+		must(t, readLine(far))
+		l := loop(t, p, conn.Link())
+		l.got.Store(0)
+		must(t, conn.Close())
+		l.await(poll.In | poll.Hup)
+		l.Fill()
+		l.want("", net.ErrClosed)
+		if _, err := l.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("write: %v", err)
+		}
+	})
+}
+
+// The bound of 10 KB for an idle connection, of which this is the part of the transport. It measures the heap of the process, so
+// nothing runs beside it.
+func TestIdleLinksAreSmall(t *testing.T) {
+	const links = 300
+	p, err := poll.New()
+	must(t, err)
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc + m.StackInuse)
+	}
+	var far []*net.UnixConn
+	open := make([]*looped, links)
+	before := heap()
+	for i := range open {
+		conn, nc := socketConn(t)
+		far = append(far, nc)
+		open[i] = loop(t, p, conn.Link())
+		send(t, nc, "line\n")
+	}
+	for _, l := range open {
+		if got, err := l.lines(1); got != "line" || err != nil {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		l.Fill()
+	}
+	each := (heap() - before) / links
+	t.Logf("an idle link, its peer and the test's own part take %d bytes", each)
+	if each > 4<<10 {
+		t.Errorf("an idle link takes %d bytes", each)
+	}
+	runtime.KeepAlive(far)
+	must(t, p.Close())
+}
