@@ -6,49 +6,60 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/host"
-	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // channel is a program's connection to the kernel. A program that has ended its output may go on to read: it is gone only
 // when it has ended.
 type channel struct {
-	*unixsock.Conn
-	gone        <-chan struct{}
-	interrupted chan struct{}
-	once        sync.Once
+	*unixsock.Link
+	gone    <-chan struct{}
+	closed  chan struct{}
+	close   func()
+	watched *sync.WaitGroup // waits for gone or closed
 }
 
-// connect leads a program through the prologue.
-func (p *programs) connect(program *host.Process) (actors.Link, error) {
-	conn, err := unixsock.NewPairedConn(program.Conn(), schema.OsMessage, p.limit, program.Done())
-	if err != nil {
-		return nil, err
-	}
-	c := &channel{Conn: conn, gone: program.Done(), interrupted: make(chan struct{})}
-	if program.Channel() == host.ChannelStdio {
-		err = greetStdio(program, c)
-	} else {
-		err = unixsock.Greet(c, nil)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+func newChannel(conn *unixsock.Conn, gone <-chan struct{}, watched *sync.WaitGroup) *channel {
+	c := &channel{Link: conn.Link(), gone: gone, closed: make(chan struct{}), watched: watched}
+	c.close = sync.OnceFunc(func() { close(c.closed) })
+	return c
 }
 
-// TryWrite implements actors.Link.
-func (c *channel) TryWrite(p []byte) (int, error) {
-	n, err := c.Conn.TryWrite(p)
-	return unheard(p, n, err)
+// Open implements actors.Link.
+func (c *channel) Open(p poll.Poller, ready func(poll.Event)) error {
+	if err := c.Link.Open(p, ready); err != nil {
+		return err
+	}
+	c.watched.Go(func() {
+		select {
+		case <-c.gone:
+			c.Gone()
+		case <-c.closed:
+		}
+	})
+	return nil
 }
 
-// Write implements actors.Link.
+// Write implements actors.Link. Once the program has ended, nobody waits for room: somebody else may hold its end.
 func (c *channel) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	return unheard(p, n, err)
+	n, err := c.Link.Write(p)
+	n, err = unheard(p, n, err)
+	if n < len(p) && err == nil {
+		select {
+		case <-c.gone:
+			return len(p), nil
+		default:
+		}
+	}
+	return n, err
+}
+
+// Close implements actors.Link.
+func (c *channel) Close() error {
+	c.close()
+	return c.Link.Close()
 }
 
 // unheard makes nothing of a program that does not listen any more: what it has said is heard all the same, to the last
@@ -60,22 +71,19 @@ func unheard(p []byte, n int, err error) (int, error) {
 	return n, err
 }
 
-// AwaitHangup implements actors.Link.
-func (c *channel) AwaitHangup() {
-	select {
-	case <-c.gone:
-	case <-c.interrupted:
+// prologue is a channel before it is opened.
+type prologue struct{ *unixsock.Conn }
+
+// Write writes all of p, waiting for the program.
+func (c prologue) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	return unheard(p, n, err)
+}
+
+// greet leads a program through the prologue.
+func greet(program *host.Process, conn *unixsock.Conn) error {
+	if program.Channel() == host.ChannelStdio {
+		return greetStdio(program, prologue{conn})
 	}
-}
-
-// Interrupt implements actors.Link.
-func (c *channel) Interrupt() {
-	c.once.Do(func() { close(c.interrupted) })
-	c.Conn.Interrupt()
-}
-
-// Close implements actors.Link.
-func (c *channel) Close() error {
-	c.once.Do(func() { close(c.interrupted) })
-	return c.Conn.Close()
+	return unixsock.Greet(prologue{conn}, nil)
 }
