@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"os"
 	"sync"
 	"syscall"
 
@@ -16,9 +17,16 @@ import (
 // when it has ended.
 type channel struct {
 	*unixsock.Link
-	gone   <-chan struct{}
-	closed chan struct{}
-	once   sync.Once
+	gone    <-chan struct{}
+	closed  chan struct{}
+	close   func()
+	watched *sync.WaitGroup // waits for gone or closed
+}
+
+func newChannel(conn *unixsock.Conn, gone <-chan struct{}, watched *sync.WaitGroup) *channel {
+	c := &channel{Link: conn.Link(), gone: gone, closed: make(chan struct{}), watched: watched}
+	c.close = sync.OnceFunc(func() { close(c.closed) })
+	return c
 }
 
 // connect leads a program through the prologue.
@@ -27,44 +35,69 @@ func (p *programs) connect(program *host.Process) (actors.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	if program.Channel() == host.ChannelStdio {
-		err = greetStdio(program, conn)
-	} else {
-		err = unixsock.Greet(conn, nil)
-	}
-	if err != nil {
+	if err := greet(program, conn); err != nil {
 		return nil, err
 	}
-	return &channel{Link: conn.Link(), gone: program.Done(), closed: make(chan struct{})}, nil
+	return newChannel(conn, program.Done(), &p.watched), nil
 }
 
-// Open implements actors.Link. Where the program has ended, so has its input, whoever was handed the other end of its channel.
+// Open implements actors.Link.
 func (c *channel) Open(p poll.Poller, ready func(poll.Event)) error {
 	if err := c.Link.Open(p, ready); err != nil {
 		return err
 	}
-	go func() {
+	c.watched.Go(func() {
 		select {
 		case <-c.gone:
 			c.Gone()
 		case <-c.closed:
 		}
-	}()
+	})
 	return nil
 }
 
-// Write implements actors.Link. It makes nothing of a program that does not listen any more: what it has said is heard all the
-// same, to the last line before its end.
+// Write implements actors.Link. Once the program has ended, nobody waits for room: somebody else may hold its end.
 func (c *channel) Write(p []byte) (int, error) {
 	n, err := c.Link.Write(p)
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
-		return len(p), nil
+	n, err = unheard(p, n, err)
+	if n < len(p) && err == nil {
+		select {
+		case <-c.gone:
+			return len(p), nil
+		default:
+		}
 	}
 	return n, err
 }
 
 // Close implements actors.Link.
 func (c *channel) Close() error {
-	c.once.Do(func() { close(c.closed) })
+	c.close()
 	return c.Link.Close()
+}
+
+// unheard makes nothing of a program that does not listen any more: what it has said is heard all the same, to the last
+// line before its end. A deadline there is only once it has ended, where somebody else holds its end of the channel.
+func unheard(p []byte, n int, err error) (int, error) {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return len(p), nil
+	}
+	return n, err
+}
+
+// prologue is a channel before it is opened.
+type prologue struct{ *unixsock.Conn }
+
+// Write writes all of p, waiting for the program.
+func (c prologue) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	return unheard(p, n, err)
+}
+
+// greet leads a program through the prologue.
+func greet(program *host.Process, conn *unixsock.Conn) error {
+	if program.Channel() == host.ChannelStdio {
+		return greetStdio(program, prologue{conn})
+	}
+	return unixsock.Greet(prologue{conn}, nil)
 }

@@ -3,12 +3,14 @@ package daemon
 import (
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // SetDomain puts a state machine in the place of the real one; Open comes after it.
@@ -18,6 +20,14 @@ func (d *Daemon) SetDomain(name schema.Domain, state kernel.Domain) {
 
 // LookAt has the daemon look at its sockets whenever something comes from looks; Run comes after it.
 func (d *Daemon) LookAt(looks <-chan time.Time) { d.looks = looks }
+
+// Channel is a program's connection.
+type Channel = channel
+
+// NewChannel makes the connection of a program that has ended when gone is closed. watched waits for what it starts.
+func NewChannel(conn *unixsock.Conn, gone <-chan struct{}, watched *sync.WaitGroup) *Channel {
+	return newChannel(conn, gone, watched)
+}
 
 // Refusals is what records refused logins.
 type Refusals struct{ refusals }

@@ -21,7 +21,7 @@ const ordinary = `an ordinary program runs with "pwos run --tty -- PROGRAM", at 
 
 // greetStdio leads a program through the prologue on its standard output. A program that does not know of it is told of
 // in its log: what it prints, and that it is waited for.
-func greetStdio(program *host.Process, conn *unixsock.Conn) error {
+func greetStdio(program *host.Process, conn prologue) error {
 	note := func(format string, args ...any) { program.Note("pwos: " + fmt.Sprintf(format, args...)) }
 	late := time.AfterFunc(greetPatience, func() {
 		note("pid %d (%.60q) has not answered the kernel's first line for %v: the kernel waits for a reply of type Syscall.Authenticate on its standard output; %s",

@@ -237,7 +237,7 @@ func (s *readersStream) lookIn(fd uintptr) bool {
 	}
 	got := revents(fd, asked)
 	var now Event
-	over := got&^(unix.POLLIN) != 0
+	over := got&^unix.POLLIN != 0
 	if over {
 		s.ended = true
 		now = In
@@ -266,7 +266,7 @@ func (s *readersStream) lookOut(fd uintptr) bool {
 	}
 	got := revents(fd, asked)
 	var now Event
-	over := got&^(unix.POLLOUT) != 0
+	over := got&^unix.POLLOUT != 0
 	if s.out.wanted && got != 0 {
 		s.out.wanted = false
 		now = Out

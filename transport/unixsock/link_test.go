@@ -416,7 +416,7 @@ func TestIdleLinksAreSmall(t *testing.T) {
 	}
 	each := (heap() - before) / links
 	t.Logf("an idle link, its peer and the test's own part take %d bytes", each)
-	if each > 4<<10 {
+	if each > 6<<10 {
 		t.Errorf("an idle link takes %d bytes", each)
 	}
 	runtime.KeepAlive(far)
