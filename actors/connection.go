@@ -80,7 +80,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case poll.Event:
 		c.input.readable = c.input.readable || m&poll.In != 0
-		c.writer.full = c.writer.full && m&poll.Out == 0
+		c.writer.full = c.writer.full && m&(poll.Out|poll.Hup) == 0 // a peer that has gone takes nothing more, which a write finds out
 		c.hungUp = c.hungUp || m&poll.Hup != 0
 		c.take()
 	case goOn:
