@@ -178,14 +178,15 @@ func TestRotateOnAFullDisk(t *testing.T) {
 }
 
 // One owner that goes from goroutine to goroutine, as the loop does: it appends while another goroutine rotates, appends and
-// flushes while another syncs, and checkpoints are signed beside. Run it with the race detector.
+// flushes while another syncs; checkpoints are signed beside, and a reader follows. Run it with the race detector.
 func TestRotateBesideItsOwner(t *testing.T) {
 	t.Parallel()
 	const batches = 600
 	dir := t.TempDir() + "/journal"
 	l, _ := open(t, journal.Options{Dir: dir, SegmentBytes: 30_000, ReserveBytes: 10_000, Signer: newHostKey(1), CheckpointEvery: 100})
 	var seq, durable uint64
-	var signers sync.WaitGroup
+	var reader, signers sync.WaitGroup
+	reader.Go(func() { follow(t, dir, 10*batches, nil, l.Synced) })
 	grow := func() {
 		for range 5 {
 			seq++
@@ -225,6 +226,7 @@ func TestRotateBesideItsOwner(t *testing.T) {
 	}
 	signers.Wait()
 	check(t, l.Close())
+	reader.Wait()
 	report := verify(t, journal.OSFS{}, dir, journal.VerifyOptions{Keys: []string{newHostKey(1).Public()}})
 	if !report.OK() || report.Head.Seq != seq || report.Vouched != seq || report.Segments < 50 {
 		t.Errorf("got %+v, want %d entries", report, seq)
