@@ -3,7 +3,6 @@ package journal
 import (
 	"crypto/ed25519"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -59,7 +58,7 @@ func (c *Checkpoint) AppendLine(dst []byte) []byte {
 	dst = append(dst, `{"seq":`...)
 	dst = strconv.AppendUint(dst, c.Seq, 10)
 	dst = append(dst, `,"hash":"`...)
-	dst = hex.AppendEncode(dst, c.Hash[:])
+	dst = appendHash(dst, &c.Hash)
 	dst = append(dst, `","time":`...)
 	dst = strconv.AppendInt(dst, c.Time, 10)
 	dst = append(dst, `,"key":`...)

@@ -6,12 +6,12 @@ import (
 	"io"
 )
 
-// CheckpointDue says whether Options.CheckpointEvery entries were synced since the last checkpoint, or since the last try. It
-// is false while a checkpoint is being written: whoever wrote one asks again.
+// CheckpointDue says whether Options.CheckpointEvery entries were synced since the last checkpoint, or since the last try, or
+// whether Rotate ended a segment. It is false while a checkpoint is being written: whoever wrote one asks again.
 func (l *Log) CheckpointDue() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.opt.Signer != nil && l.dead == nil && !l.signing && l.synced.Seq >= l.checkDue
+	return l.opt.Signer != nil && l.dead == nil && !l.signing && (l.ended.Seq > 0 || l.synced.Seq >= l.checkDue)
 }
 
 // CheckpointWaits says whether a sync would make a checkpoint due that is not due yet: for the owner, who may have no other
@@ -26,35 +26,52 @@ func (l *Log) CheckpointWaits() bool {
 // the owner, before there is a Committer.
 func (l *Log) Unsign() { l.opt.Signer = nil }
 
-// Checkpoint signs the last synced entry and writes that down, durably, if a checkpoint is due. An error other than
-// ErrStopped leaves the journal as good as it was: the next try is due after as many entries again.
+// Checkpoint signs the last synced entry, and the last one of a segment that Rotate ended, and writes that down, durably, where
+// it is due. An error other than ErrStopped leaves the journal as good as it was: the next try is due after as many entries
+// again.
 func (l *Log) Checkpoint() error { return l.checkpoint(uint64(l.opt.CheckpointEvery)) }
 
-// checkpoint writes one if at least after entries were synced since the last.
+// checkpoint writes that of a segment's end, and one of what is synced if at least after entries were since the last.
 func (l *Log) checkpoint(after uint64) error {
 	if l.opt.Signer == nil {
 		return nil
 	}
 	l.checkMu.Lock()
 	defer l.checkMu.Unlock()
-	l.mu.Lock()
-	h, dead := l.synced, l.dead
-	due := dead == nil && h.Seq > l.checked && h.Seq >= l.checked+after
-	if due {
-		// Set before it is known how this try ends, so that one that fails is not followed by one at each fsync.
-		l.checkDue = h.Seq + uint64(l.opt.CheckpointEvery)
-		l.signing = true
-	}
-	l.mu.Unlock()
-	if !due {
-		return dead
-	}
 	defer l.signed()
-	err := l.writeCheckpoint(h)
-	if err != nil {
-		l.opt.Trouble(err)
+	for more := true; more; {
+		var h Head
+		var err error
+		if h, more, err = l.nextCheckpoint(after); err != nil || h.Seq == 0 {
+			return err
+		}
+		if err := l.writeCheckpoint(h); err != nil {
+			l.opt.Trouble(err)
+			return err
+		}
 	}
-	return err
+	return nil
+}
+
+// nextCheckpoint is the head of which a checkpoint is to be written, with checkMu held; the zero Head where none is due.
+// With more it is a segment's end, and another may be due.
+func (l *Log) nextCheckpoint(after uint64) (h Head, more bool, dead error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h, l.ended = l.ended, Head{}
+	if more = h.Seq > l.checked; !more {
+		h = l.synced
+		if h.Seq <= l.checked || h.Seq < l.checked+after {
+			h = Head{}
+		}
+	}
+	if l.dead != nil || h.Seq == 0 {
+		return Head{}, false, l.dead
+	}
+	// Set before it is known how this try ends, so that one that fails is not followed by one at each fsync.
+	l.checkDue = h.Seq + uint64(l.opt.CheckpointEvery)
+	l.signing = true
+	return h, more, nil
 }
 
 func (l *Log) signed() {

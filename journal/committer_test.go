@@ -130,19 +130,6 @@ func TestCommitterSignsBesideIt(t *testing.T) {
 	check(t, l.Close())
 }
 
-// slowKey says when it is asked for a signature, and waits before it answers.
-type slowKey struct {
-	*hostKey
-
-	asked, answer chan struct{}
-}
-
-func (k *slowKey) Sign(data []byte) ([]byte, error) {
-	k.asked <- struct{}{}
-	<-k.answer
-	return k.hostKey.Sign(data)
-}
-
 // An owner that appends as fast as it can, small segments, checkpoints and a follower, on a real file system: run it with
 // the race detector. Whatever is acknowledged is what an fsync of the right file covered.
 func TestCommitterRunsBesideItsOwner(t *testing.T) {

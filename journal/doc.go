@@ -4,6 +4,16 @@
 // Log has one owner, who appends; a Committer beside it makes what was appended durable, many entries to one fsync.
 // Verify checks a journal without a kernel; a Reader walks it, also while it grows.
 //
+// # How an owner writes
+//
+// Many entries share one write and one fsync, and nothing but Sync, Rotate and Checkpoint waits for the disk. In this order:
+//
+//	Append        each entry
+//	RotateDue     if so: Rotate, while nothing but Append is called; no Sync may be running, or Rotate waits for it
+//	Flush         or FlushFromReserve; may run beside a Sync and a Checkpoint
+//	Sync          where somebody waits for entries to be durable, or CheckpointWaits; one at a time
+//	CheckpointDue after each Sync, Rotate and Checkpoint. If so: Checkpoint, on another goroutine, one at a time
+//
 // # Files
 //
 //	00000000000000000001.ndjson   a segment, named after its first seq; all but the last are complete and synced

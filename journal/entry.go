@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"encoding/hex"
 	"errors"
 	"strconv"
 	"unicode/utf8"
@@ -52,7 +51,7 @@ func appendLine(dst []byte, seq uint64, prev *Hash, e *Entry) []byte {
 	dst = append(dst, `{"seq":`...)
 	dst = strconv.AppendUint(dst, seq, 10)
 	dst = append(dst, `,"prev":"`...)
-	dst = hex.AppendEncode(dst, prev[:])
+	dst = appendHash(dst, prev)
 	dst = append(dst, `","time":`...)
 	dst = strconv.AppendInt(dst, e.Time, 10)
 	dst = append(dst, `,"tick":`...)

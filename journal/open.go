@@ -26,7 +26,7 @@ func Open(o Options) (*Log, *Recovery, error) {
 		return nil, nil, fmt.Errorf("open journal: %w", err)
 	}
 	// From here on nobody else changes the files, so what is examined is what is repaired.
-	l := &Log{opt: o, key: key, dir: locked}
+	l := &Log{opt: o, key: key, dir: locked, syncMu: newIOLock(), checkMu: newIOLock(), rotateAt: rotateAt(o)}
 	rec, err := l.restore()
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open journal: %w", err), l.release())

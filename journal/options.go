@@ -22,7 +22,8 @@ type Options struct {
 	FS FS
 
 	// SegmentBytes is the length in bytes that a segment does not exceed, but for a single batch that is longer, for what
-	// is written from the reserve, and for what is written while no other segment can be made.
+	// is written from the reserve, and for what is written while no other segment can be made. RotateDue ends it at three
+	// quarters of that, so that an owner has time to call Rotate.
 	SegmentBytes int64
 
 	// ReserveBytes is what the disk is to keep for entries that FlushFromReserve writes, in bytes. Up to twice as much is

@@ -84,17 +84,26 @@ func (l *Log) keepReserve() {
 func (l *Log) makeRoom() error {
 	reserve, need := l.opt.ReserveBytes, int64(len(l.buf))
 	if l.full || l.size > 0 && l.size+need > l.opt.SegmentBytes {
-		err := l.rotate(need+reserve, reserve)
+		err := l.rotateInFlush(need+reserve, reserve)
 		if err == nil || l.full || l.stopCause() != nil || noRoom(err) || isDamage(err) {
 			return err
 		}
 		// There is no descriptor for another segment, or something like that: this one takes more until there is.
-		if !l.overdue {
-			l.overdue = true
-			l.opt.Trouble(fmt.Errorf("begin segment, which the next write tries again: %w", err))
-		}
+		l.late(err)
 	}
 	return l.keep(&l.room, l.seg, l.size, need+reserve, reserve)
+}
+
+// rotateInFlush is rotate for an owner that did not call Rotate in time, and signs the end of the old segment.
+func (l *Log) rotateInFlush(need, step int64) error {
+	if err := l.rotate(need, step); err != nil {
+		return err
+	}
+	// Trouble has been told of an error that does not stop the log: the next segment's first prev protects the old one's end.
+	if err := l.checkpoint(uint64(l.opt.CheckpointEvery)); err != nil {
+		return l.stopCause()
+	}
+	return nil
 }
 
 // useReserve readies the segment for what was appended after makeRoom could not. No segment is begun on a full disk, unless
@@ -102,7 +111,7 @@ func (l *Log) makeRoom() error {
 func (l *Log) useReserve() error {
 	need := int64(len(l.buf))
 	if l.full {
-		return l.rotate(need, 0)
+		return l.rotateInFlush(need, 0)
 	}
 	return l.keep(&l.room, l.seg, l.size, need, 0)
 }

@@ -10,6 +10,48 @@ import (
 // nextName is that of a segment which has no room or no name yet. Nothing in it is an entry.
 const nextName = "next"
 
+// rotateAt is the size in bytes from which on a segment is to be ended. What is left up to SegmentBytes is for an owner that
+// has a Sync to wait for first.
+func rotateAt(o Options) int64 { return o.SegmentBytes - o.SegmentBytes/4 }
+
+// RotateDue says whether the segment is full, or would be with what was appended. An owner that asks before each Flush, and has
+// Rotate called where it is so, never waits in Flush for a segment to be begun. After a Rotate that failed it is false until
+// the next Flush.
+func (l *Log) RotateDue() bool {
+	return !l.rotated && (l.full || l.size > 0 && l.size+int64(len(l.buf)) > l.rotateAt)
+}
+
+// Rotate is Sync, and begins the next segment: what was flushed is durable when it returns, and the next Flush writes there.
+// It fails with ErrStopped only. Where no segment can be begun, Options.Trouble is told once, unless the disk is full, and the
+// next Flush goes on in the old one, as long as that may become.
+//
+// A checkpoint of the segment that was ended is due then, and not written here.
+func (l *Log) Rotate() (through uint64, err error) {
+	if l.size == 0 && !l.full || l.stopCause() != nil {
+		return l.Sync()
+	}
+	reserve := l.opt.ReserveBytes
+	if err = l.cutBack(); err == nil {
+		err = l.rotate(reserve, reserve)
+	}
+	if err != nil && l.stopCause() == nil {
+		l.rotated = true
+		l.rotateAt = l.size + l.opt.SegmentBytes/16
+		if !noRoom(err) {
+			l.late(err)
+		}
+	}
+	return l.Sync()
+}
+
+// late tells once that the next segment could not be begun.
+func (l *Log) late(err error) {
+	if !l.overdue {
+		l.overdue = true
+		l.opt.Trouble(fmt.Errorf("begin segment, which a later write tries again: %w", err))
+	}
+}
+
 // rotate begins the next segment. That one gets room for need bytes, and step more, before anything else happens: where
 // there is none, the old one stays what it was. The old one is durable before the new one has its name, and the name before
 // Sync can cover an entry in it.
@@ -30,8 +72,9 @@ func (l *Log) rotate(need, step int64) error {
 		}
 	}
 	l.seg, l.size, l.full, l.overdue, l.room = f, 0, false, false, room
+	l.rotateAt = rotateAt(l.opt)
 	l.mu.Lock()
-	l.target = f
+	l.target, l.ended = f, l.written
 	l.mu.Unlock()
 	if err := old.Close(); err != nil {
 		l.opt.Trouble(fmt.Errorf("close full segment: %w", err))
@@ -59,14 +102,8 @@ func (l *Log) prepare(need, step int64) (f File, room extent, err error) {
 
 // begin ends the old segment and gives the new one its name, with syncMu held.
 func (l *Log) begin() error {
-	if _, err := l.syncSegment(); err != nil {
+	if _, err := l.syncFlushed(); err != nil {
 		return err
-	}
-	// Trouble has been told of an error that does not stop the log: the next segment's first prev protects this one's end.
-	if err := l.checkpoint(1); err != nil {
-		if dead := l.stopCause(); dead != nil {
-			return dead
-		}
 	}
 	if !l.full {
 		if err := checkFree(l.opt, l.written.Seq+1); err != nil {

@@ -7,6 +7,11 @@ import "fmt"
 func (l *Log) Sync() (through uint64, err error) {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
+	return l.syncFlushed()
+}
+
+// syncFlushed fsyncs the segment where there is something new in it, with syncMu held.
+func (l *Log) syncFlushed() (through uint64, err error) {
 	l.mu.Lock()
 	nothing, through, dead := l.flushed == l.synced, l.synced.Seq, l.dead
 	l.mu.Unlock()

@@ -32,6 +32,9 @@ type workload struct {
 	left     *workload        // the model with the entries that an ErrUncertain was about; nil: there are none
 	tight    bool             // others have taken most of the disk
 	syncing  bool             // inside a call of Sync
+	rotates  bool             // the owner calls Rotate where it is due
+	rotating bool             // inside a call of it
+	flushed  int              // entries whose Flush did not fail
 	cutEvery int              // the power goes at one in so many operations
 	points   int64
 	err      error
@@ -45,6 +48,7 @@ func newWorkload(seed uint64, disk *faultfs.Disk) *workload {
 		w.opt.Signer = newHostKey(1)
 	}
 	w.opt.ReserveBytes = []int64{0, 900, 5000}[w.r.IntN(3)]
+	w.rotates = w.r.IntN(2) == 0
 	return w
 }
 
@@ -125,11 +129,12 @@ func (w *workload) start() {
 	}
 	w.left = nil
 	w.forget(int(w.synced))
+	w.flushed = len(w.ends)
 }
 
 // forget makes n entries all that the model knows.
 func (w *workload) forget(n int) {
-	w.ends = w.ends[:n]
+	w.ends, w.flushed = w.ends[:n], min(w.flushed, n)
 	w.text = w.text[:w.length(n)]
 	w.prev = [sha256.Size]byte{}
 	if n > 0 {
@@ -154,25 +159,40 @@ func (w *workload) step() {
 		w.tight = false
 		w.disk.Free()
 	}
+	w.append()
+	if w.rotates && w.log.RotateDue() {
+		w.rotating = true
+		w.covers("rotate", w.log.Rotate)
+		w.rotating = false
+		if !w.stopped && w.log.RotateDue() {
+			w.fail("another segment is due right after one was begun or could not be")
+		}
+	}
 	w.flush()
 	if w.stopped || w.r.IntN(2) == 0 {
 		return
 	}
 	w.syncing = true
-	through, err := w.log.Sync()
+	w.covers("sync", w.log.Sync)
 	w.syncing = false
-	w.expect("sync", err)
-	w.stopped = w.stopped || err != nil
-	if through < w.synced || through > uint64(len(w.ends)) {
-		w.fail("sync covers entry %d of %d, and covered %d before", through, len(w.ends), w.synced)
+	if w.rotates || w.r.IntN(2) == 0 {
+		w.expect("checkpoint", w.log.Checkpoint())
 	}
-	w.synced = through
-	w.expect("checkpoint", w.log.Checkpoint())
 }
 
-// flush appends a batch to the model and to the log. To the model first: what is being written may be found.
-func (w *workload) flush() {
-	before := len(w.ends)
+// covers holds what a Sync or a Rotate returns against the model.
+func (w *workload) covers(what string, sync func() (uint64, error)) {
+	through, err := sync()
+	w.expect(what, err)
+	w.stopped = w.stopped || err != nil
+	if through < w.synced || through > uint64(w.flushed) {
+		w.fail("%s covers entry %d of %d, and covered %d before", what, through, w.flushed, w.synced)
+	}
+	w.synced = through
+}
+
+// append appends a batch to the model and to the log. To the model first: what is being written may be found.
+func (w *workload) append() {
 	for range 1 + w.r.IntN(4) {
 		size := w.r.IntN(40)
 		if w.r.IntN(8) == 0 {
@@ -189,12 +209,18 @@ func (w *workload) flush() {
 			w.fail("appended entry %d as %d", seq, got)
 		}
 	}
+}
+
+// flush writes what was appended, or forgets it.
+func (w *workload) flush() {
+	before := w.flushed
 	flush := w.log.Flush
 	if w.r.IntN(3) == 0 {
 		flush = w.log.FlushFromReserve
 	}
 	err := flush()
 	w.expect("flush", err)
+	defer func() { w.flushed = len(w.ends) }()
 	switch {
 	case err == nil:
 		w.left = nil
@@ -209,11 +235,15 @@ func (w *workload) flush() {
 }
 
 // cut is the disk's hook. While an fsync of a segment runs, more may be written, as the owner of a log does; not where
-// the log would wait for the end of that fsync.
+// the log would wait for the end of that fsync. While a segment is begun, more is appended.
 func (w *workload) cut(op faultfs.Op) {
 	if op.Kind == faultfs.Sync && w.syncing && w.faults == nil && !w.tight && w.opt.SegmentBytes == 1<<20 && w.r.IntN(3) == 0 {
 		w.syncing = false
+		w.append()
 		w.flush()
+	}
+	if w.rotating && w.r.IntN(3) == 0 {
+		w.append()
 	}
 	if w.err == nil && w.r.IntN(w.cutEvery) == 0 {
 		w.recoverFrom(w.disk, 0)

@@ -1,0 +1,95 @@
+package faultfs
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// A Gate is a Disk's Hook that holds syncs between their begin, which says what they cover, and their completion, until a test lets
+// them go on: all of them, or each on its own in any order. A scheduler with a seed draws from Held and calls Complete.
+type Gate struct {
+	// Holds says which operations are held; nil means every Sync and SyncDir.
+	Holds func(Op) bool
+
+	mu    sync.Mutex
+	open  bool
+	begun int
+	held  []heldSync
+}
+
+type heldSync struct {
+	op   Op
+	done chan struct{}
+}
+
+// Hook waits at the gate, where op is to be held.
+func (g *Gate) Hook(op Op) {
+	if op.Kind != Sync && op.Kind != SyncDir || g.Holds != nil && !g.Holds(op) {
+		return
+	}
+	if done := g.arrive(op); done != nil {
+		<-done
+	}
+}
+
+func (g *Gate) arrive(op Op) chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.begun++
+	if g.open {
+		return nil
+	}
+	// Made here, so that it belongs to the bubble of testing/synctest in which somebody waits.
+	done := make(chan struct{})
+	g.held = append(g.held, heldSync{op, done})
+	return done
+}
+
+// Begun is how many syncs have come to the gate.
+func (g *Gate) Begun() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.begun
+}
+
+// Held are the syncs that wait, in the order in which they came.
+func (g *Gate) Held() []Op {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ops := make([]Op, len(g.held))
+	for i := range g.held {
+		ops[i] = g.held[i].op
+	}
+	return ops
+}
+
+// Complete lets the sync go on that is number i of Held. It panics where there is none: nothing waits for one to come, so a test
+// under testing/synctest calls synctest.Wait first.
+func (g *Gate) Complete(i int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i < 0 || i >= len(g.held) {
+		panic(fmt.Sprintf("faultfs: complete sync %d of %d that are held", i, len(g.held)))
+	}
+	close(g.held[i].done)
+	g.held = slices.Delete(g.held, i, i+1)
+}
+
+// Open lets every sync go on, from now on.
+func (g *Gate) Open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = true
+	for _, h := range g.held {
+		close(h.done)
+	}
+	g.held = nil
+}
+
+// Shut holds every sync again.
+func (g *Gate) Shut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = false
+}

@@ -1,0 +1,234 @@
+package journal_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+)
+
+// An owner that asks before each Flush waits there for no fsync, no directory and no signer, however much it appends at once. The
+// segments are no longer than they may be, and the end of each is signed by the Checkpoint that is due then.
+func TestRotate(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	key := newHostKey(1)
+	l, _ := open(t, journal.Options{Dir: dir, FS: disk, SegmentBytes: 4000, ReserveBytes: 3000, Signer: key, CheckpointEvery: 1000})
+	flushing, seq, rotations := false, uint64(0), 0
+	grow := func() {
+		seq++
+		l.Append(entry(seq, 10+int(seq%7)*100))
+	}
+	disk.Hook = func(op faultfs.Op) {
+		switch {
+		case !flushing:
+		case op.Kind == faultfs.Write, op.Kind == faultfs.Allocate: // of a segment, under the name that it was made with
+		default:
+			t.Errorf("operation %d on %s in Flush", op.Kind, op.Path)
+		}
+	}
+	for n := range 200 {
+		for range 1 + n%5 {
+			grow()
+		}
+		if l.RotateDue() {
+			rotations++
+			before := l.Written()
+			through, err := l.Rotate()
+			if err != nil || through != before || !l.CheckpointDue() || l.RotateDue() {
+				t.Fatalf("rotate: covers entry %d of %d, %v; another is due: %v", through, before, err, l.RotateDue())
+			}
+			if rotations%2 == 0 {
+				check(t, l.Checkpoint())
+				if l.CheckpointDue() {
+					t.Error("a checkpoint is due after it was written")
+				}
+			}
+		}
+		flushing, key.err = true, errors.New("asked to sign in Flush")
+		check(t, l.Flush())
+		flushing, key.err = false, nil
+	}
+	check(t, l.Close())
+	image := disk.Image()
+	ends := map[uint64]bool{}
+	for _, cp := range checkpoints(t, disk) {
+		ends[cp.Seq] = true
+	}
+	unsigned := 0
+	for path, data := range image {
+		if strings.HasSuffix(path, ".ndjson") {
+			if len(data) > 4000 && strings.Count(string(data), "\n") > 5 {
+				t.Errorf("%s has %d bytes", path, len(data))
+			}
+			if !ends[lastSeq(t, data)] {
+				unsigned++
+			}
+		}
+	}
+	if rotations < 20 || unsigned > rotations/2+1 {
+		t.Errorf("%d rotations, %d segments whose end was not signed", rotations, unsigned)
+	}
+	if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Head.Seq != seq || report.Segments != rotations+1 {
+		t.Errorf("got %+v, want %d entries in %d segments", report, seq, rotations+1)
+	}
+}
+
+func lastSeq(t *testing.T, segment []byte) uint64 {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(string(segment), "\n"), "\n")
+	var r journal.Record
+	check(t, journal.ParseLine([]byte(lines[len(lines)-1]), &r))
+	return r.Seq
+}
+
+// Each operation of Rotate fails once: only a failed fsync stops the log, and all else is trouble that is told of once. The
+// entries are written all the same, and the next segment is begun later.
+func TestFailedRotate(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]int{}
+	for _, cause := range []error{syscall.EMFILE, syscall.ENOSPC, syscall.EIO} {
+		for n, last := 1, 1; n <= last; n++ {
+			disk := faultfs.NewDisk()
+			fsys := faultfs.NewFailing(disk, faultfs.Fault{})
+			told := 0
+			l, _ := open(t, journal.Options{
+				Dir: dir, FS: fsys, SegmentBytes: 3000, ReserveBytes: 3000, Signer: newHostKey(1),
+				Trouble: func(error) { told++ },
+			})
+			for l.Append(entry(1, 10)); !l.RotateDue(); l.Append(entry(l.Written()+1, 10)) {
+				check(t, l.Flush())
+			}
+			fsys.Arm(faultfs.Fault{N: n, Err: cause})
+			before := l.Written()
+			through, err := l.Rotate()
+			last = max(last, fsys.Count())
+			if fsys.Hit() == "" {
+				break // it has no more operations
+			}
+			kinds[fsys.Hit()]++
+			stops := strings.HasPrefix(fsys.Hit(), "sync")
+			if errors.Is(err, journal.ErrStopped) != stops || err != nil != stops {
+				t.Errorf("%v at a %s: got %v", cause, fsys.Hit(), err)
+			}
+			if stops {
+				continue
+			}
+			if through != before || told > 1 || told == 0 && cause != syscall.ENOSPC {
+				t.Errorf("%v at a %s: covers entry %d of %d; told of trouble %d times", cause, fsys.Hit(), through, before, told)
+			}
+			if l.RotateDue() {
+				t.Errorf("%v at a %s: another try is due before the next Flush", cause, fsys.Hit())
+			}
+			check(t, l.Flush())
+			for range 20 {
+				l.Append(entry(l.Written()+1, 10))
+				if l.RotateDue() {
+					_, err := l.Rotate()
+					check(t, err)
+				}
+				check(t, l.Flush())
+			}
+			check(t, l.Close())
+			if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Head.Seq != before+21 || report.Segments < 2 {
+				t.Errorf("%v at a %s: got %+v, want %d entries in two segments", cause, fsys.Hit(), report, before+21)
+			}
+		}
+	}
+	for _, kind := range strings.Fields("create size allocate sync write open rename syncdir truncate") {
+		if kinds[kind] == 0 {
+			t.Errorf("no %s failed: %v", kind, kinds)
+		}
+	}
+}
+
+// A full disk is no trouble of Rotate: the old segment is written as far as there is room, and Flush tells.
+func TestRotateOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := faultfs.NewDisk()
+	told := 0
+	l, _ := open(t, journal.Options{Dir: dir, FS: disk, SegmentBytes: 3000, ReserveBytes: reserve, Trouble: func(error) { told++ }})
+	grow(t, l, 1) // which gives the head mark its room
+	disk.Leave(0)
+	var refused error
+	for refused == nil {
+		l.Append(entry(l.Written()+1, 10))
+		if l.RotateDue() {
+			_, err := l.Rotate()
+			check(t, err)
+		}
+		refused = l.Flush()
+	}
+	noRoom(t, refused)
+	l.Append(entry(l.Written()+1, 10))
+	check(t, l.FlushFromReserve())
+	disk.Free()
+	grow(t, l, 20)
+	if told != 0 {
+		t.Errorf("told of trouble %d times", told)
+	}
+	check(t, l.Close())
+	if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Segments < 2 {
+		t.Errorf("got %+v", report)
+	}
+}
+
+// One owner that goes from goroutine to goroutine, as the loop does: it appends while another goroutine rotates, appends and
+// flushes while another syncs; checkpoints are signed beside, and a reader follows. Run it with the race detector.
+func TestRotateBesideItsOwner(t *testing.T) {
+	t.Parallel()
+	const batches = 600
+	dir := t.TempDir() + "/journal"
+	l, _ := open(t, journal.Options{Dir: dir, SegmentBytes: 30_000, ReserveBytes: 10_000, Signer: newHostKey(1), CheckpointEvery: 100})
+	var seq, durable uint64
+	var reader, signers sync.WaitGroup
+	reader.Go(func() { follow(t, dir, 10*batches, nil, l.Synced) })
+	grow := func() {
+		for range 5 {
+			seq++
+			l.Append(entry(seq, 20))
+		}
+	}
+	lend := func(job func() (uint64, error), beside func()) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			through, err := job()
+			if err != nil || through < durable {
+				t.Errorf("covers %d after %d: %v", through, durable, err)
+			}
+			durable = through
+		}()
+		beside()
+		<-done
+	}
+	for range batches {
+		grow()
+		if l.RotateDue() {
+			lend(l.Rotate, grow)
+		}
+		check(t, l.Flush())
+		lend(l.Sync, func() {
+			grow()
+			check(t, l.Flush())
+		})
+		if l.CheckpointDue() {
+			signers.Go(func() {
+				if err := l.Checkpoint(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	signers.Wait()
+	check(t, l.Close())
+	reader.Wait()
+	report := verify(t, journal.OSFS{}, dir, journal.VerifyOptions{Keys: []string{newHostKey(1).Public()}})
+	if !report.OK() || report.Head.Seq != seq || report.Vouched != seq || report.Segments < 50 {
+		t.Errorf("got %+v, want %d entries", report, seq)
+	}
+}
