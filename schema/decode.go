@@ -18,8 +18,8 @@ const MaxDepth = jsontype.MaxDepth
 // Decode reads one frame, without its line ending. It refuses what is not strict JSON (InvalidJSON) and what is not
 // an envelope of its dialect (SchemaViolation); fallback is the dialect to answer in where the frame shows none.
 // With an error the Message holds what could be read of dialect, type, id and correlation.
-func Decode(line []byte, fallback Dialect) (Message, *fault.Fault) {
-	m := Message{Dialect: fallback}
+func Decode(line []byte, fallback Dialect) (m Message, invalid *fault.Fault) {
+	m.Dialect = fallback
 	var frame jsontype.Object
 	if frame.Scan(line) {
 		var e envelope

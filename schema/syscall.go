@@ -1,6 +1,10 @@
 package schema
 
-import "github.com/promptware-os/pwos/schema/jsontype"
+import (
+	"slices"
+
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
 
 // PingInput is the data of Syscall.Ping.
 type PingInput struct {
@@ -14,6 +18,7 @@ type PingOutput struct {
 
 // AppendJSON appends the answer with the payload as it was written.
 func (o PingOutput) AppendJSON(dst []byte) []byte {
+	dst = slices.Grow(dst, len(`{"payload":}`)+len(o.Payload))
 	return append(append(append(dst, `{"payload":`...), o.Payload...), '}')
 }
 

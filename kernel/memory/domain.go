@@ -4,6 +4,7 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -47,7 +48,7 @@ func New(parameters schema.Value, processes kernel.Processes) (*Domain, error) {
 // Reset empties the store.
 func (d *Domain) Reset() { d.spaces = make(map[string]*space) }
 
-// get returns a copy of the value, which its reader may change.
+// get returns the value itself: nobody changes a reply (see kernel.Result).
 func (d *Domain) get(call *kernel.Call, in *schema.MemoryGetInput) (schema.Value, error) {
 	key, err := parseKey(in.Key)
 	if err != nil {
@@ -60,7 +61,7 @@ func (d *Domain) get(call *kernel.Call, in *schema.MemoryGetInput) (schema.Value
 	if !ok {
 		return nil, notFound(in.Key)
 	}
-	return schema.Value(value), nil
+	return unsafe.Slice(unsafe.StringData(value), len(value)), nil
 }
 
 func (d *Domain) set(_ *kernel.Call, in *schema.MemorySetInput) (ok schema.SuccessOutput, err error) {
