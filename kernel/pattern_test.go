@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
 )
 
 // anyPattern draws what may stand in a grant, of today or of an old journal.
@@ -59,6 +60,50 @@ func TestMeetOfLongLists(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what both allow (-want +got):\n%s", diff)
+	}
+}
+
+// TestMeetOfHosts: the index of hosts finds what looking at each pair does.
+func TestMeetOfHosts(t *testing.T) {
+	t.Parallel()
+	host := rapid.Custom(func(t *rapid.T) string {
+		return rapid.SampledFrom([]string{"*", "*.a.b", "*.b", "a.b", "x.a.b", "b", "ab", "1.2.3.4", "*.4", "[::1]", "", "*.", ".b"}).Draw(t, "name") +
+			rapid.SampledFrom([]string{"", ":*", ":443", ":80"}).Draw(t, "port")
+	})
+	grant := rapid.Custom(func(t *rapid.T) *schema.HTTPGrant {
+		return &schema.HTTPGrant{Hosts: rapid.SliceOfN(host, 0, 5).Draw(t, "hosts"), Plain: rapid.Bool().Draw(t, "plain")}
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := grant.Draw(t, "a"), grant.Draw(t, "b")
+		if diff := cmp.Diff(kernel.MeetHTTPByPairs(a, b), kernel.MeetHTTP(a, b)); diff != "" {
+			t.Fatalf("(-by pairs +by index):\n%s", diff)
+		}
+	})
+}
+
+// TestMeetOfManyHosts: of thousands of hosts, as many as a line of a request has room for, those are looked at that a name has to do
+// with.
+func TestMeetOfManyHosts(t *testing.T) {
+	t.Parallel()
+	var list []string
+	for i := range 4000 {
+		list = append(list, fmt.Sprintf("h%d.example", i))
+	}
+	list = append(list, "*.example", "*", "*.net")
+	for name, want := range map[string]int{"h7.example": 3, "*.org": 1, "x.net": 2, "*.net": 2, "10.0.0.1": 0} {
+		if got := kernel.Related(list, name); got != want {
+			t.Errorf("%s: %d names are looked at, want %d", name, got, want)
+		}
+	}
+}
+
+func BenchmarkMeetHTTP(b *testing.B) {
+	g := &schema.HTTPGrant{}
+	for i := range 1500 { // about a line of 16 KiB
+		g.Hosts = append(g.Hosts, fmt.Sprintf("h%d.x", i))
+	}
+	for b.Loop() {
+		kernel.MeetHTTP(g, g)
 	}
 }
 
