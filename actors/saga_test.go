@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -185,6 +186,54 @@ func TestRecovery(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"Ipc.Close recovery", "Capability.Strip recovery", "Syscall.Ping c-1"}, got); diff != "" {
 			t.Errorf("journal (-want +got):\n%s", diff)
+		}
+		checkReplay(t, s, books)
+	})
+}
+
+// TestOwnStepsTakeTurns has a call take many steps of its own domain, as where many processes end: between two of them the actor does
+// what else it is told, such as that a client which waits there has hung up.
+func TestOwnStepsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		var waiter *client
+		steps, hungUp := 0, 0
+		books[schema.Process].decide = func(call *kernel.Call, _ []string) (kernel.Result, bool, error) {
+			switch call.Syscall {
+			case schema.ProcessGet.Syscall:
+				return kernel.Result{Wait: time.Hour}, true, nil
+			case schema.SyscallTerminate.Syscall:
+				step := schema.ProcessExit.With(&schema.ProcessExitInput{PIDs: []int64{1}})
+				return kernel.Result{Data: []byte(`{}`), Steps: []schema.Request{step, step, step}}, true, nil
+			}
+			return kernel.Result{}, false, nil
+		}
+		books[schema.Process].apply = func(call *kernel.Call) {
+			if call.Syscall != schema.ProcessExit.Syscall {
+				return
+			}
+			if steps++; steps == 1 {
+				_ = waiter.link.Close()
+			}
+			time.Sleep(time.Second) // of the test's clock: until all others wait
+			select {
+			case <-waiter.done:
+				hungUp++
+			default:
+			}
+		}
+		s := startWith(t, books.domains())
+		waiter = s.connect()
+		waiter.send(query("a", "Process.Get", `{"pid":1}`))
+		synctest.Wait()
+		c := s.connect()
+		c.send(command("b", "Syscall.Terminate", `{"target_pid":1}`))
+		if got := c.next(); string(got.Data) != "{}" {
+			t.Errorf("answered %s", got.Data)
+		}
+		if steps != 3 || hungUp == 0 {
+			t.Errorf("%d steps, before %d of which the client was gone, want 3, and gone before the last", steps, hungUp)
 		}
 		checkReplay(t, s, books)
 	})

@@ -105,26 +105,79 @@ func sumHTTP(list []schema.HTTPGrant) *schema.HTTPGrant {
 // meetHTTP returns what two grants both allow.
 func meetHTTP(a, b *schema.HTTPGrant) schema.HTTPGrant {
 	both := schema.HTTPGrant{Hosts: []string{}, Plain: a.Plain && b.Plain, Open: a.Open && b.Open}
-	for _, one := range a.Hosts {
-		for _, other := range b.Hosts {
-			if host, ok := meetHost(one, other, both.Plain); ok {
-				both.Hosts = append(both.Hosts, host)
+	inA, inB := hostsOf(a.Hosts), hostsOf(b.Hosts)
+	for name, ports := range inA.ports {
+		inB.related(name, func(other string) {
+			narrow := name
+			if nameWithin(other, name) {
+				narrow = other
 			}
-		}
+			for port := range ports {
+				meetPorts(port, inB.ports[other], both.Plain, func(port string) { both.Hosts = append(both.Hosts, narrow+port) })
+			}
+		})
 	}
 	slices.Sort(both.Hosts)
 	both.Hosts = slices.Compact(both.Hosts)
 	return both
 }
 
-// meetHost returns the pattern of the hosts that two patterns both stand for.
-func meetHost(a, b string, plain bool) (string, bool) {
-	name, ok := narrower(hostName(a), hostName(b))
-	if !ok {
-		return "", false
+// hosts are patterns by their names. It finds those that have to do with a name in a time that depends on how many these are.
+type hosts struct {
+	ports    map[string]map[string]bool // by name
+	backward []string                   // the names read from their ends, ascending, so that those with one ending lie side by side
+}
+
+func hostsOf(list []string) *hosts {
+	h := &hosts{ports: make(map[string]map[string]bool, len(list))}
+	for _, pattern := range list {
+		name := hostName(pattern)
+		if h.ports[name] == nil {
+			h.ports[name] = make(map[string]bool, 1)
+			h.backward = append(h.backward, backward(name))
+		}
+		h.ports[name][pattern[len(name):]] = true
 	}
-	port, ok := meetPort(a[len(hostName(a)):], b[len(hostName(b)):], plain)
-	return name + port, ok
+	slices.Sort(h.backward)
+	return h
+}
+
+// related calls yield with the names that a name lies within, the same, and those that lie within it.
+func (h *hosts) related(name string, yield func(name string)) {
+	look := func(one string) {
+		if h.ports[one] != nil {
+			yield(one)
+		}
+	}
+	look(name)
+	if name != everything && !isAddress(name) {
+		look(everything)
+		for i := range len(name) {
+			if above := everything + name[i:]; name[i] == '.' && above != name {
+				look(above)
+			}
+		}
+	}
+	ending, tree := strings.CutPrefix(name, everything)
+	if !tree {
+		return
+	}
+	ending = backward(ending)
+	from, _ := slices.BinarySearch(h.backward, ending)
+	for _, one := range h.backward[from:] {
+		if !strings.HasPrefix(one, ending) {
+			return
+		}
+		if below := backward(one); below != name && nameWithin(below, name) {
+			yield(below)
+		}
+	}
+}
+
+func backward(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
 }
 
 // hostName is a pattern without its port, which stays empty or begins with a colon.
@@ -133,17 +186,6 @@ func hostName(pattern string) string {
 		return pattern[:i]
 	}
 	return pattern
-}
-
-// narrower returns the name that lies within the other: names do, or have nothing in common.
-func narrower(a, b string) (string, bool) {
-	switch {
-	case a == b || nameWithin(a, b):
-		return a, true
-	case nameWithin(b, a):
-		return b, true
-	}
-	return "", false
 }
 
 // nameWithin reports whether all that a name stands for is a part of what another does. No pattern includes an address.
@@ -155,22 +197,24 @@ func nameWithin(name, of string) bool {
 }
 
 func isAddress(name string) bool {
-	return name != everything && (name[:1] == "[" || !strings.ContainsFunc(name, func(r rune) bool { return r >= 'a' && r <= 'z' }))
+	return name != everything && (strings.HasPrefix(name, "[") || !strings.ContainsFunc(name, func(r rune) bool { return r >= 'a' && r <= 'z' }))
 }
 
-// meetPort returns the ports that two patterns share. No port stands for that of the scheme: for 443, and in the network of an
-// agent for 80 too. What it shares with 443 is 443, but where plain http is allowed nothing is made of that.
-func meetPort(a, b string, plain bool) (string, bool) {
+// meetPorts calls yield with the ports that a pattern shares with those of a list. No port stands for that of the scheme: for 443, and
+// in the network of an agent for 80 too. What it shares with 443 is 443, but where plain http is allowed nothing is made of that.
+func meetPorts(port string, list map[string]bool, plain bool, yield func(port string)) {
 	const any, tls = ":*", ":443"
-	switch {
-	case a == b || b == any:
-		return a, true
-	case a == any:
-		return b, true
-	case !plain && (a == "" && b == tls || a == tls && b == ""):
-		return tls, true
+	if list[port] || list[any] {
+		yield(port)
 	}
-	return "", false
+	switch {
+	case port == any:
+		for other := range list {
+			yield(other)
+		}
+	case !plain && (port == "" && list[tls] || port == tls && list[""]):
+		yield(tls)
+	}
 }
 
 // coversHTTP returns an error where a grant allows to fetch what t may not.

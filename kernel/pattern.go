@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -50,17 +51,89 @@ func anyCovers(patterns []string, other string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return covers(p, other) })
 }
 
+// patterns finds out what a list of patterns covers in a time that does not depend on how many there are.
+type patterns struct {
+	has map[string]bool
+	odd []string // those of a path that ends in the middle of a name, which no grant of today has
+}
+
+func patternsOf(list []string) *patterns {
+	p := &patterns{has: make(map[string]bool, len(list))}
+	for _, one := range list {
+		p.add(one)
+	}
+	return p
+}
+
+func (p *patterns) add(pattern string) {
+	p.has[pattern] = true
+	if _, rest, ok := named(pattern); ok {
+		if prefix, tree := strings.CutSuffix(rest, everything); tree && prefix != "" && !strings.HasSuffix(prefix, "/") {
+			p.odd = append(p.odd, pattern)
+		}
+	}
+}
+
+// cover is anyCovers.
+func (p *patterns) cover(other string) bool {
+	for one := range covering(other) {
+		if p.has[one] {
+			return true
+		}
+	}
+	return anyCovers(p.odd, other)
+}
+
+// covering returns the patterns that cover one, but for odd ones: itself, the paths above it, and those of the syscall that it names.
+func covering(other string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if !yield(other) {
+			return
+		}
+		if word, rest, ok := named(other); ok {
+			if !yield(word + ":" + everything) {
+				return
+			}
+			for i := range len(rest) {
+				if rest[i] == '/' && !yield(word+":"+rest[:i+1]+everything) {
+					return
+				}
+			}
+			if word != callWord {
+				return
+			}
+			other = schema.CallType // which stands for all of them
+		}
+		row, ok := Named(other)
+		if !ok {
+			yield(everything)
+			return
+		}
+		if !yield(row.Type) || row.Code != "" && !yield(row.Code) || row.Grant == schema.ByName || !yield(everything) {
+			return
+		}
+		for i := range len(row.Type) {
+			if row.Type[i] == '.' && !yield(row.Type[:i+1]+everything) {
+				return
+			}
+		}
+	}
+}
+
 // meet returns what two sorted lists of patterns both allow, sorted.
 func meet(a, b []string) []string {
 	list := []string{}
+	inA, inB, both := patternsOf(a), patternsOf(b), patternsOf(nil)
 	for _, pattern := range a {
-		if anyCovers(b, pattern) {
+		if inB.cover(pattern) {
 			list = append(list, pattern)
+			both.add(pattern)
 		}
 	}
 	for _, pattern := range b {
-		if anyCovers(a, pattern) && !anyCovers(list, pattern) {
+		if inA.cover(pattern) && !both.cover(pattern) {
 			list = append(list, pattern)
+			both.add(pattern)
 		}
 	}
 	slices.Sort(list)

@@ -169,11 +169,17 @@ func (t *Token) Last() *int64 {
 // Covers returns an error that names the first thing that a grant has and t may not do at tick: nobody grants more than it
 // may do itself (PROTOCOL 5).
 func (t *Token) Covers(g *schema.TokenGrant, tick int64) *fault.Fault {
+	held := make(map[*schema.TokenGrant]*patterns) // of the grants above
 	for _, pattern := range g.AllowedSyscalls {
 		if row, ok := Named(pattern); ok && row.Grant == schema.Everyone {
 			continue
 		}
-		if !t.AllowsNamed(pattern, tick) {
+		if !t.may(tick, func(g *schema.TokenGrant) bool {
+			if held[g] == nil {
+				held[g] = patternsOf(g.AllowedSyscalls)
+			}
+			return held[g].cover(pattern)
+		}) {
 			return fault.CapabilityTooMuch.New("pid %d may not grant %s: it does not hold it itself", t.PID(), pattern)
 		}
 	}

@@ -123,7 +123,7 @@ var (
 	})
 
 	SyscallGetState = NewQuery[GetStateInput, GetStateOutput](Syscall{
-		Type: "Syscall.GetState", Code: "SYS_GET_STATE", Domain: Delta,
+		Type: "Syscall.GetState", Code: "SYS_GET_STATE", Domain: Delta, Alone: true,
 		Script:      "scripts/delta.txtar",
 		Description: "Describes a process, with its agent's memory folded up to a tick. An agent may read its own state only.",
 	})

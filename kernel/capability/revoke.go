@@ -24,19 +24,17 @@ func (r *Registry) revoke(call *kernel.Call, in *schema.RevokeInput) (schema.Rev
 // more of them than an answer has room for: what it does not name it does not revoke.
 func (r *Registry) revokeExpired(call *kernel.Call, _ *schema.RevokeExpiredInput) (schema.RevokeExpiredOutput, error) {
 	var pids []int64
+	room := kernel.MaxData - len(`{"revoked":[]}`)
 	r.tokens.Scan(func(pid int64, h *held) bool {
-		unseen := r.processes.Process(pid) != nil && kernel.Visible(r.processes, call, pid) == nil
-		if h.token.Expired(call.Tick) && !unseen {
-			pids = append(pids, pid)
+		if !h.token.Expired(call.Tick) || r.processes.Process(pid) != nil && kernel.Visible(r.processes, call, pid) == nil {
+			return true
 		}
+		if room -= len(strconv.FormatInt(pid, 10)) + len(","); room < 0 {
+			return false
+		}
+		pids = append(pids, pid)
 		return true
 	})
-	room := kernel.MaxData - len(`{"revoked":[]}`)
-	for i, pid := range pids {
-		if room -= len(strconv.FormatInt(pid, 10)) + len(","); room < 0 {
-			return schema.RevokeExpiredOutput{Revoked: pids[:i]}, nil
-		}
-	}
 	return schema.RevokeExpiredOutput{Revoked: pids}, nil
 }
 

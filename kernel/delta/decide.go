@@ -1,6 +1,7 @@
 package delta
 
 import (
+	"context"
 	"maps"
 	"math"
 	"slices"
@@ -30,7 +31,7 @@ func (d *Domain) commit(call *kernel.Call, in *schema.CommitDeltaInput) (out sch
 	}
 	at := address(call.Origin, agent)
 	l, _ := d.ledgers.Get(at)
-	now := d.history(at, l.log).now
+	now := d.tally(at)
 	if err := bounded("resource_changes", now.resources, in.ResourceChanges); err != nil {
 		return out, err
 	}
@@ -109,25 +110,46 @@ func (d *Domain) state(call *kernel.Call, in *schema.GetStateInput) (out schema.
 	if p == nil {
 		return out, noProcess(target)
 	}
-	return schema.GetStateOutput{Descriptor: *p, Memory: d.memory(p, in.AtTick)}, nil
+	out.Descriptor = *p
+	d.remember(call, &out, in.AtTick)
+	return out, nil
 }
 
-// memory returns what an agent's memory was at a tick, nil where it had none.
-func (d *Domain) memory(p *schema.Descriptor, atTick *int64) *schema.FoldedMemory {
-	at := address(p.Origin, p.AgentID)
+// A memory of so many deltas and bytes at most is folded on the actor.
+const (
+	foldedAtOnce = 32
+	bytesAtOnce  = 8 << 10
+)
+
+// remember adds what an agent's memory was at a tick to an answer, nothing where it had none.
+func (d *Domain) remember(call *kernel.Call, out *schema.GetStateOutput, atTick *int64) {
+	at := address(out.Descriptor.Origin, out.Descriptor.AgentID)
 	l, _ := d.ledgers.Get(at)
-	log := l.log
+	n := len(l.log)
 	if atTick != nil {
-		log = log[:l.upTo(*atTick)]
+		n = l.upTo(*atTick)
 	}
-	if len(log) == 0 {
-		return nil
+	switch {
+	case n == 0:
+		return
+	case n <= foldedAtOnce && d.tally(at).bytes <= bytesAtOnce:
+		var f fold
+		for _, one := range l.log[:n] {
+			f = f.add(one.body)
+		}
+		out.Memory = f.output()
+		return
 	}
-	f := d.history(at, l.log).at(log)
-	return &schema.FoldedMemory{
-		State: appendObject(nil, f.state), Resources: amountsOf(f.resources), Relationships: amountsOf(f.relationships),
-		Deltas: f.deltas, Violations: f.violations,
+	p := d.pasts[at]
+	if p == nil {
+		p = newPast()
+		d.pasts[at] = p
 	}
+	answer, log, drops := *out, l.log, p.dropped()
+	kernel.Compute(call, func(ctx context.Context) (_ schema.GetStateOutput, err error) {
+		answer.Memory, err = p.at(ctx, log, drops, n)
+		return answer, err
+	})
 }
 
 // agent returns the agent whose memory a call is about: a process has its own, the operator any that it names.

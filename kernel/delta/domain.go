@@ -11,16 +11,18 @@ import (
 // Domain is the memory of all agents. A memory belongs to an agent id in an origin: processes that share both share it,
 // and it outlives them.
 //
-// The state is the ledgers, with the number of checkpoints. What the ledgers fold to is worked out beside them, so that an
-// answer about the present costs the same however long the ledger is: it is neither compared nor stored.
+// The state is the ledgers, with the number of checkpoints. What the ledgers come to is worked out beside them, so that an
+// answer about the present costs the same however long the ledger is: it is neither compared nor stored. The amounts, which
+// commits are judged by, are added up as they come; the rest is folded by what computes an answer, off the actor.
 type Domain struct {
 	kernel.Handlers
 	ledgers     *btree.Map[string, ledger] // by address
 	total       int64                      // deltas in force, of all ledgers
 	checkpoints int64                      // ever made
 
-	histories map[string]*history // by address; what was folded so far, made from the ledgers when it is asked for
-	processes kernel.Processes    // read by what decides alone: what applies must give the same state without it
+	tallies   map[string]*history[tally] // by address; of each ledger
+	pasts     map[string]*past           // by address; of those that were asked about
+	processes kernel.Processes           // read by what decides alone: what applies must give the same state without it
 }
 
 var _ kernel.Domain = (*Domain)(nil)
@@ -42,7 +44,7 @@ func New(processes kernel.Processes) *Domain {
 // Reset forgets all memories, and the checkpoints.
 func (d *Domain) Reset() {
 	d.ledgers = &btree.Map[string, ledger]{}
-	d.histories = make(map[string]*history)
+	d.tallies, d.pasts = make(map[string]*history[tally]), make(map[string]*past)
 	d.total, d.checkpoints = 0, 0
 }
 
@@ -67,15 +69,30 @@ func (d *Domain) applyDrop(e *kernel.Entry, in *schema.DeltaDropInput) {
 
 func (d *Domain) applyCheckpoint(*kernel.Entry, *schema.CheckpointInput) { d.checkpoints++ }
 
-// add puts a delta into force. A history that nobody has asked for yet is left for later: replaying a journal folds
-// nothing.
+// add puts a delta into force.
 func (d *Domain) add(at string, tick int64, body string) {
 	l, _ := d.ledgers.Get(at)
-	if h := d.histories[at]; h != nil {
-		h.add(body)
-	}
 	d.ledgers.Set(at, l.add(tick, body))
+	d.count(at, body)
+}
+
+// count adds up a delta that was put into force.
+func (d *Domain) count(at, body string) {
+	t := d.tallies[at]
+	if t == nil {
+		t = &history[tally]{}
+		d.tallies[at] = t
+	}
+	t.add(body)
 	d.total++
+}
+
+// tally is what the amounts of a memory come to.
+func (d *Domain) tally(at string) tally {
+	if t := d.tallies[at]; t != nil {
+		return t.now
+	}
+	return tally{}
 }
 
 // drop takes the deltas after a tick out of force. Their numbers stay used.
@@ -85,23 +102,14 @@ func (d *Domain) drop(at string, toTick int64) {
 		return
 	}
 	n := l.upTo(toTick)
+	if n == len(l.log) {
+		return
+	}
 	d.total -= int64(len(l.log) - n)
 	l = l.cut(n)
 	d.ledgers.Set(at, l)
-	if h := d.histories[at]; h != nil {
-		h.cut(l.log)
+	d.tallies[at].cut(l.log)
+	if p := d.pasts[at]; p != nil {
+		p.cut(n)
 	}
-}
-
-// history returns what a memory's log folds to. It is kept for the next time, from Decide too: it can always be made
-// again, so it is no part of the state.
-func (d *Domain) history(at string, log []delta) *history {
-	h := d.histories[at]
-	if h == nil {
-		h = newHistory(log)
-		if len(log) > 0 {
-			d.histories[at] = h
-		}
-	}
-	return h
 }

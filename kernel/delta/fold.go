@@ -1,9 +1,34 @@
 package delta
 
-import "github.com/tidwall/btree"
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/promptware-os/pwos/schema"
+)
 
 // sums are amounts by name. They are never changed: adding makes others. nil is none.
 type sums = btree.Map[string, float64]
+
+// tally is what the amounts of a beginning of a log come to. It is a value, as a fold is.
+type tally struct {
+	resources, relationships *sums
+	deltas                   int64
+	bytes                    int64 // of the deltas
+}
+
+func (t tally) count() int64 { return t.deltas }
+
+// add returns the tally with one more delta, whose changes it passes over.
+func (t tally) add(body string) tally {
+	r := &reader{rest: []byte(body)}
+	r.tag()
+	r.text()
+	t.deltas++
+	t.bytes += int64(len(body))
+	t.resources = addAmounts(t.resources, r)
+	t.relationships = addAmounts(t.relationships, r)
+	return t
+}
 
 // fold is what a beginning of a log comes to. It is a value: folds are kept and compared, never changed.
 type fold struct {
@@ -11,6 +36,8 @@ type fold struct {
 	resources, relationships *sums
 	deltas, violations       int64
 }
+
+func (f fold) count() int64 { return f.deltas }
 
 // add returns the fold with one more delta. Amounts are added in the order of the log, each to its own sum, so that the
 // same log always gives the same sums, to the last bit.
@@ -24,6 +51,14 @@ func (f fold) add(body string) fold {
 	f.resources = addAmounts(f.resources, r)
 	f.relationships = addAmounts(f.relationships, r)
 	return f
+}
+
+// output is what is answered of a fold.
+func (f fold) output() *schema.FoldedMemory {
+	return &schema.FoldedMemory{
+		State: appendObject(nil, f.state), Resources: amountsOf(f.resources), Relationships: amountsOf(f.relationships),
+		Deltas: f.deltas, Violations: f.violations,
+	}
 }
 
 // addAmounts returns the sums with the next amounts of r added. It copies them once, before the first.
@@ -63,10 +98,16 @@ func amountsOf(s *sums) map[string]float64 {
 	return amounts
 }
 
-// history is what a log folds to: now, and at some points on the way, from which any other is not far.
-type history struct {
-	now    fold
-	stops  []fold // stops[i] is the fold of the first (i+1)*stride deltas
+// folded is what a log comes to, a fold or a tally.
+type folded[F any] interface {
+	add(body string) F
+	count() int64 // deltas
+}
+
+// history is what a log comes to: now, and at some points on the way, from which any other is not far.
+type history[F folded[F]] struct {
+	now    F
+	stops  []F // stops[i] is of the first (i+1)*stride deltas
 	stride int64
 }
 
@@ -76,19 +117,13 @@ const (
 	mostStops = 64
 )
 
-// newHistory folds a log from its beginning.
-func newHistory(log []delta) *history {
-	h := &history{stride: firstStride}
-	for i := range log {
-		h.add(log[i].body)
-	}
-	return h
-}
-
 // add goes on by one delta, in a time that does not depend on how many there were.
-func (h *history) add(body string) {
+func (h *history[F]) add(body string) {
+	if h.stride == 0 {
+		h.stride = firstStride
+	}
 	h.now = h.now.add(body)
-	if h.now.deltas%h.stride != 0 {
+	if h.now.count()%h.stride != 0 {
 		return
 	}
 	if h.stops = append(h.stops, h.now); len(h.stops) > mostStops {
@@ -97,7 +132,7 @@ func (h *history) add(body string) {
 }
 
 // thin doubles the stride: of the stops, those remain that lie a whole number of new strides from the beginning.
-func (h *history) thin() {
+func (h *history[F]) thin() {
 	half := h.stops[:0]
 	for i := 1; i < len(h.stops); i += 2 {
 		half = append(half, h.stops[i])
@@ -107,24 +142,24 @@ func (h *history) thin() {
 }
 
 // cut goes back to log, a beginning of what was folded.
-func (h *history) cut(log []delta) {
+func (h *history[F]) cut(log []delta) {
 	h.now = h.at(log)
-	stops := h.stops[:int64(len(log))/h.stride]
+	stops := h.stops[:int64(len(log))/max(h.stride, 1)]
 	clear(h.stops[len(stops):])
 	h.stops = stops
 }
 
-// at returns the fold of log, a beginning of what was folded. It takes at most a stride of steps.
-func (h *history) at(log []delta) fold {
+// at returns what log, a beginning of what was folded, comes to. It takes at most a stride of steps.
+func (h *history[F]) at(log []delta) F {
 	n := int64(len(log))
-	if n == h.now.deltas {
+	if n == h.now.count() {
 		return h.now
 	}
-	var f fold
+	var f F
 	if i := n / h.stride; i > 0 {
 		f = h.stops[i-1]
 	}
-	for _, d := range log[f.deltas:] {
+	for _, d := range log[f.count():] {
 		f = f.add(d.body)
 	}
 	return f

@@ -37,10 +37,14 @@ func (l ledger) upTo(tick int64) int {
 	return sort.Search(len(l.log), func(i int) bool { return l.log[i].tick > tick })
 }
 
-// cut returns the ledger with the first n deltas alone, in an array of its own: the others are not kept, and copies still
-// read the one before.
+// cut returns the ledger with the first n deltas alone. The next gets an array of its own, since copies still read the one before;
+// where few stay they do now, so that the others are not kept.
 func (l ledger) cut(n int) ledger {
-	return ledger{last: l.last, log: slices.Clip(slices.Clone(l.log[:n]))}
+	left := l.log[:n:n]
+	if n < len(l.log)/2 {
+		left = slices.Clip(slices.Clone(left))
+	}
+	return ledger{last: l.last, log: left}
 }
 
 // appendText appends a text with its length in front.

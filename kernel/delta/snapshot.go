@@ -121,7 +121,7 @@ func (d *Domain) restoreDelta(r *reader) {
 	}
 	l.log = append(l.log, delta{tick, string(body)})
 	d.ledgers.Set(at, l)
-	d.total++
+	d.count(at, string(body))
 }
 
 // positive reads a number that an int64 holds.

@@ -85,7 +85,7 @@ func (d *Domain) compareAndSet(call *kernel.Call, in *schema.MemoryCompareAndSet
 		why = "is there already: get its value, decide again, and send that as expected"
 	case in.Expected != nil && !stored:
 		why = "is not there: leave out expected to create it"
-	case stored && !schema.Same(in.Expected, schema.Value(value)):
+	case stored && !same(in.Expected, value):
 		why = "has another value than the expected one: get it and decide again"
 	}
 	if why != "" {

@@ -48,11 +48,26 @@ func (d *Domain) adopt(call *kernel.Call, end *schema.EffectEnd) (schema.Value, 
 			"the context store has no room: what the processes of one origin have adopted may have %d bytes in all", MaxContexts).
 			WithFix("end some, or have them adopt less")
 	}
+	d.adopting = adopting{end, in}
 	is := &in.Identity
 	return schema.Marshal(&schema.IngestOutput{
 		ContextID: is.ContextID, Phases: []string{"fetch", "validate", "load", "adopt"},
 		URI: is.URI, Digest: is.Digest, Proof: is.Proof, Content: &in.Content,
 	})
+}
+
+// adopting is what was read last of what an ingest has brought, which may be a megabyte: it is decided, and then applied.
+type adopting struct {
+	end *schema.EffectEnd
+	in  *schema.Adoption
+}
+
+// of returns what an ingest has brought, without reading it again.
+func (a adopting) of(end *schema.EffectEnd) (*schema.Adoption, error) {
+	if a.end == end && end != nil {
+		return a.in, nil
+	}
+	return adoption(end)
 }
 
 // adoption reads what an ingest has brought.
@@ -79,7 +94,8 @@ func (d *Domain) originOf(pid int64, call string) string {
 // applyAdopt switches the identity. The new content is retained before the one that it replaces is released, which may be the
 // same.
 func (d *Domain) applyAdopt(e *kernel.Entry, end *schema.EffectEnd) {
-	in, err := adoption(end)
+	in, err := d.adopting.of(end)
+	d.adopting = adopting{}
 	if err != nil {
 		panic("process: " + err.Error()) // the journal holds what Decide never let through
 	}

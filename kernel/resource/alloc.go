@@ -112,7 +112,7 @@ func (l *Ledger) applyRelease(e *kernel.Entry, in *schema.AllocInput) {
 // release returns the error that giving amount back gets: no such pool 404, more than is held 409. What is held of a
 // pool that the configuration has no more can still be given back.
 func (l *Ledger) release(pid int64, resource string, amount *big.Rat) error {
-	charges, holds := l.held[pid][resource]
+	charges, holds := l.heldBy(pid)[resource]
 	if _, pool := l.capacity[resource]; !pool && !holds {
 		return l.unknown(resource)
 	}

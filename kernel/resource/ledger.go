@@ -9,6 +9,8 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/tidwall/btree"
+
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -25,10 +27,18 @@ type Ledger struct {
 	tokens    kernel.Tokens
 	processes kernel.Processes
 
-	held  map[int64]map[string][]charge // by PID and resource; nobody holds 0
+	held  *btree.Map[int64, *account]   // by PID
+	taken uint64                        // how many snapshots were taken
 	used  map[int64]map[string]*big.Rat // by PID and resource, what counts against its quota
 	total map[string]*big.Rat           // by resource, what is held in all
 	chunk *schema.Type
+}
+
+// account is what a process holds, by resource; nobody holds 0. A snapshot shares those that were there when it was taken: to be
+// changed, one of before is copied.
+type account struct {
+	charges map[string][]charge
+	taken   uint64 // snapshots that do not have it
 }
 
 // charge is an amount that a process holds, and the granters whose quota it counts against beside its own.
@@ -77,7 +87,7 @@ func free(*kernel.Call, *schema.ResourceFreeInput) (schema.SuccessOutput, error)
 
 func (l *Ledger) applyFree(_ *kernel.Entry, in *schema.ResourceFreeInput) {
 	for _, pid := range in.PIDs {
-		for resource, charges := range l.held[pid] {
+		for resource, charges := range l.heldBy(pid) { // which is copied before it is changed
 			l.giveBack(pid, resource, sumOf(charges))
 		}
 	}
@@ -89,11 +99,7 @@ func (l *Ledger) book(pid int64, resource string, c charge) {
 		return
 	}
 	l.count(pid, resource, c.against, c.amount)
-	account := l.held[pid]
-	if account == nil {
-		account = map[string][]charge{}
-		l.held[pid] = account
-	}
+	account := l.own(pid).charges
 	charges := account[resource]
 	if last := len(charges) - 1; last >= 0 && slices.Equal(charges[last].against, c.against) {
 		charges[last].amount = plus(charges[last].amount, c.amount)
@@ -104,7 +110,10 @@ func (l *Ledger) book(pid int64, resource string, c charge) {
 
 // giveBack takes amount from what pid holds of a resource, the latest charges first.
 func (l *Ledger) giveBack(pid int64, resource string, amount *big.Rat) {
-	account := l.held[pid]
+	if l.heldBy(pid) == nil {
+		return
+	}
+	account := l.own(pid).charges
 	for charges := account[resource]; amount.Sign() > 0 && len(charges) > 0; charges = account[resource] {
 		last := &charges[len(charges)-1]
 		part := amount
@@ -121,7 +130,7 @@ func (l *Ledger) giveBack(pid int64, resource string, amount *big.Rat) {
 		delete(account, resource)
 	}
 	if len(account) == 0 {
-		delete(l.held, pid)
+		l.held.Delete(pid)
 	}
 }
 
@@ -144,8 +153,32 @@ func (l *Ledger) use(pid int64, resource string, amount *big.Rat) {
 	}
 }
 
+// heldBy returns what pid holds, by resource: nil where that is nothing. It is not to be changed.
+func (l *Ledger) heldBy(pid int64) map[string][]charge {
+	if a, ok := l.held.Get(pid); ok {
+		return a.charges
+	}
+	return nil
+}
+
+// own returns the account of pid, to be changed.
+func (l *Ledger) own(pid int64) *account {
+	before, ok := l.held.Get(pid)
+	if ok && before.taken == l.taken {
+		return before
+	}
+	own := &account{charges: make(map[string][]charge, 1), taken: l.taken}
+	if ok {
+		for resource, charges := range before.charges {
+			own.charges[resource] = slices.Clone(charges)
+		}
+	}
+	l.held.Set(pid, own)
+	return own
+}
+
 // sum returns what pid holds of a resource.
-func (l *Ledger) sum(pid int64, resource string) *big.Rat { return sumOf(l.held[pid][resource]) }
+func (l *Ledger) sum(pid int64, resource string) *big.Rat { return sumOf(l.heldBy(pid)[resource]) }
 
 func sumOf(charges []charge) *big.Rat {
 	sum := new(big.Rat)

@@ -59,7 +59,7 @@ func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (out sche
 	for resource := range token.Granted.ResourceQuotas {
 		held[resource] = "0"
 	}
-	for resource, charges := range l.held[pid] {
+	for resource, charges := range l.heldBy(pid) {
 		held[resource] = text(sumOf(charges))
 	}
 	return schema.CapabilityGetOutput{Token: token.Granted, Effective: token.Effective(call.Tick), Held: held, HeldBelow: l.heldBelow(pid)}, nil

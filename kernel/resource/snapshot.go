@@ -8,6 +8,8 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/tidwall/btree"
+
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -34,13 +36,13 @@ func (b *booked) holding() Holding {
 }
 
 // Holders returns the PIDs that hold anything, ascending: recovery takes away what belongs to nobody alive.
-func (l *Ledger) Holders() []int64 { return slices.Sorted(maps.Keys(l.held)) }
+func (l *Ledger) Holders() []int64 { return l.held.Keys() }
 
 // Holdings returns what pid holds, by ascending resource.
 func (l *Ledger) Holdings(pid int64) []Holding {
-	list := make([]Holding, 0, len(l.held[pid]))
-	for _, resource := range slices.Sorted(maps.Keys(l.held[pid])) {
-		for _, c := range l.held[pid][resource] {
+	list := make([]Holding, 0, len(l.heldBy(pid)))
+	for _, resource := range slices.Sorted(maps.Keys(l.heldBy(pid))) {
+		for _, c := range l.heldBy(pid)[resource] {
 			b := booked{pid, resource, c}
 			list = append(list, b.holding())
 		}
@@ -48,17 +50,20 @@ func (l *Ledger) Holdings(pid int64) []Holding {
 	return list
 }
 
-// Snapshot implements kernel.Domain: chunks of holdings, as JSON arrays, by ascending PID and resource.
+// Snapshot implements kernel.Domain: chunks of holdings, as JSON arrays, by ascending PID and resource. It takes constant time.
 func (l *Ledger) Snapshot() func(write func(chunk []byte) error) error {
-	list := make([]booked, 0, len(l.held))
-	for pid, account := range l.held {
-		for resource, charges := range account {
-			for _, c := range charges {
-				list = append(list, booked{pid, resource, c})
-			}
-		}
-	}
+	l.taken++
+	held := l.held.Copy()
 	return func(write func(chunk []byte) error) error {
+		var list []booked
+		held.Scan(func(pid int64, a *account) bool {
+			for resource, charges := range a.charges {
+				for _, c := range charges {
+					list = append(list, booked{pid, resource, c})
+				}
+			}
+			return true
+		})
 		slices.SortStableFunc(list, func(a, b booked) int {
 			return cmp.Or(cmp.Compare(a.pid, b.pid), cmp.Compare(a.resource, b.resource))
 		})
@@ -81,7 +86,7 @@ func (l *Ledger) Snapshot() func(write func(chunk []byte) error) error {
 
 // Reset implements kernel.Domain.
 func (l *Ledger) Reset() {
-	l.held = map[int64]map[string][]charge{}
+	l.held = btree.NewMap[int64, *account](0)
 	l.used = map[int64]map[string]*big.Rat{}
 	l.total = map[string]*big.Rat{}
 }

@@ -1,0 +1,36 @@
+package process_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestAdoptionIsReadOnce: what an ingest has brought, a megabyte at most, is read where it is decided, and not again where it is
+// applied.
+func TestAdoptionIsReadOnce(t *testing.T) {
+	t.Parallel()
+	d := process.New(nil)
+	spawnMany(t, d, 1, func(int64) int64 { return 0 })
+	data, err := schema.Marshal(&schema.Adoption{
+		Identity:    schema.Identity{ContextID: "ctx-1", URI: "os:///d/a", Digest: "x", Proof: "none"},
+		FrontMatter: "{}", Content: strings.Repeat("a line\n", 1000),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := &schema.EffectEnd{PID: 1, Type: "Kernel.Ingest", Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: data})}
+	call := &kernel.Call{Syscall: schema.KernelIngest.End.Syscall, Input: end, Origin: home}
+	if _, err := d.Decide(call); err != nil {
+		t.Fatal(err)
+	}
+	clear(end.Outcome)
+	d.Apply(call)
+	d.Publish()
+	if is := d.Processes().Adopted(1, home); is == nil || is.URI != "os:///d/a" {
+		t.Errorf("adopted %+v", is)
+	}
+}
