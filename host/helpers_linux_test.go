@@ -80,16 +80,20 @@ func orphan2(args []string) int {
 // idle writes its number to a file and does nothing, whatever it is told short of KILL.
 func idle(args []string) int {
 	if len(args) > 0 {
-		number := strconv.Itoa(os.Getpid())
-		if err := os.WriteFile(args[0]+".part", []byte(number), 0o600); err != nil {
-			return 1
-		}
-		if err := os.Rename(args[0]+".part", args[0]); err != nil {
+		if err := writeNumber(args[0]); err != nil {
 			return 1
 		}
 	}
 	time.Sleep(time.Hour)
 	return 0
+}
+
+// writeNumber writes this process's number to a file, which is there whole or not at all.
+func writeNumber(path string) error {
+	if err := os.WriteFile(path+".part", []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
 }
 
 // onMain keeps what a helper does first on the thread that was executed: the signal of a parent's death is a thread's, and
@@ -313,7 +317,10 @@ func echoFD3([]string) int {
 
 // lonely ends its first thread and lives on in another: /proc calls it a zombie.
 func lonely(args []string) int {
-	go idle(args)
+	// Before: what the runtime had the thread do is lost with it, and where there is one processor that is everything.
+	if err := writeNumber(args[0]); err != nil {
+		return 1
+	}
 	// The goroutine that runs main is on the first thread, as TestMain's is locked to it nowhere: whichever thread this
 	// is, the first is ended by the one that finds itself there.
 	for range 64 {
