@@ -1,6 +1,7 @@
 package poll
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"os"
@@ -194,10 +195,11 @@ func (p *epoll) Wake() {
 
 // signal ends the epoll_wait that runs. The caller holds mu.
 func (p *epoll) signal() {
-	one := [8]byte{7: 1} // not 0 in either byte order
+	var one [8]byte // the least that counts: the counter is never read, and must not overflow
+	binary.NativeEndian.PutUint64(one[:], 1)
 	for {
 		if _, err := unix.Write(p.event, one[:]); err != unix.EINTR {
-			return // the only other failure is a counter that is full
+			return // the only other failure is a counter that is full, which takes centuries
 		}
 	}
 }

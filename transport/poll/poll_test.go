@@ -416,3 +416,20 @@ func TestManyStreams(t *testing.T) {
 		}
 	})
 }
+
+// A poller that waits can be woken more often than a byte counts.
+func TestWakeOften(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		for range 1000 {
+			done, begun := make(chan error, 1), make(chan struct{})
+			go func() {
+				close(begun)
+				done <- p.Wait(-1, nil)
+			}()
+			<-begun
+			time.Sleep(20 * time.Microsecond) // most of them wait by now
+			p.Wake()
+			must(t, <-done)
+		}
+	})
+}
