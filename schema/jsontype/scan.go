@@ -192,14 +192,13 @@ func scanString(b []byte, i int, escapes string) int {
 }
 
 // plainEnd returns the index of the first byte from b[i] on that does not stand for itself in a string, or len(b). It looks at
-// eight bytes at a time: in m the top bit is set of each byte that is a quote, a backslash, a control or not ASCII, and may be
-// of bytes behind the first of them.
+// eight bytes at a time: in m the top bit is set of the first byte that is a quote, a backslash, a control or not ASCII. Those
+// before it borrow nothing and keep theirs clear; what those behind it have does not count.
 func plainEnd(b []byte, i int) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])
-		quote, escape := w^ones*'"', w^ones*'\\'
-		m := (w | (w-ones*' ')&^w | (quote-ones)&^quote | (escape-ones)&^escape) & tops
+		m := (w | (w - ones*' ') | ((w ^ ones*'"') - ones) | ((w ^ ones*'\\') - ones)) & tops
 		if m != 0 {
 			return i + bits.TrailingZeros64(m)/8
 		}
