@@ -23,9 +23,6 @@ func (p *place) dial() (*client, error) {
 		return nil, err
 	}
 	c := &client{conn: conn, lines: bufio.NewReader(conn)}
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		return nil, c.end(err)
-	}
 	if _, err := c.next(); err != nil {
 		return nil, c.end(err)
 	}
@@ -53,6 +50,9 @@ type answer struct {
 }
 
 func (c *client) next() (a answer, err error) {
+	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return a, err
+	}
 	line, err := c.lines.ReadBytes('\n')
 	if err != nil {
 		return a, err

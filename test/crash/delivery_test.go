@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -74,6 +73,7 @@ func TestDelivery(t *testing.T) {
 	}
 	end.Wait()
 	for _, r := range all {
+		r.finish(t)
 		r.run(chance, true)
 		r.judge(t, kills)
 	}
@@ -120,32 +120,45 @@ func (r *receiver) send(more func(n int) bool) {
 	}
 }
 
-// errDrained says that the mailbox was empty.
-var errDrained = errors.New("nothing was there")
+// final is the last message to each receiver, no number of its sender's.
+const final = -1
 
-// run takes messages until the daemon is killed, or all that was sent has come.
+// finish sends the final message, behind which nothing is left in the mailbox.
+func (r *receiver) finish(t *testing.T) {
+	t.Helper()
+	c, err := r.place.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.end(nil)
+	var out struct {
+		Status string `json:"status"`
+	}
+	if err := c.call("command", "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":%d}`, r.pid, final), &out); err != nil || out.Status != "DELIVERED" {
+		t.Fatalf("the final message: %+v, %v", out, err)
+	}
+}
+
+// errDrained says that the final message has come.
+var errDrained = errors.New("nothing is left")
+
+// run takes messages until the daemon is killed, or until the final one where that is to come.
 func (r *receiver) run(chance *rand.Rand, drain bool) {
 	for {
 		c, err := r.place.dial()
-		if err != nil {
-			return
-		}
-		for err == nil {
-			if drain {
-				err = c.conn.SetReadDeadline(time.Now().Add(time.Second)) // silence is the end
-			}
-			if err == nil {
+		if err == nil {
+			for err == nil {
 				err = r.take(r, c, chance)
 			}
-			if err == errDrained && !drain {
-				err = nil
-			}
+			_ = c.end(nil)
 		}
-		_ = c.end(nil)
-		var late net.Error
-		if quiet := errors.As(err, &late) && late.Timeout(); err != errDied && (!drain || err == errDrained || quiet) {
-			return
+		if err == errDied {
+			continue
 		}
+		if drain && err != errDrained {
+			r.fault("before the final message: %v", err)
+		}
+		return
 	}
 }
 

@@ -35,14 +35,14 @@ func (r *receiver) receive(c *client, _ *rand.Rand) error {
 	}
 	r.calls++
 	for _, m := range box.Messages {
+		if m.Payload == final {
+			return errDrained
+		}
 		r.came(m)
 		if m.Payload != int(r.last) {
 			r.fault("message %d came when %d was due", m.Payload, r.last)
 		}
 		r.last++
-	}
-	if len(box.Messages) == 0 {
-		return errDrained
 	}
 	return nil
 }
@@ -59,8 +59,10 @@ func (r *receiver) follow(c *client, _ *rand.Rand) error {
 		return err
 	}
 	for {
-		if _, err := r.pushed(c); err != nil {
+		if m, err := r.pushed(c); err != nil {
 			return err
+		} else if m.Payload == final {
+			return errDrained
 		}
 	}
 }
@@ -77,7 +79,9 @@ func (r *receiver) pushed(c *client) (m message, err error) {
 	if err := json.Unmarshal(a.Data, &m); err != nil {
 		return m, err
 	}
-	r.came(m)
+	if m.Payload != final {
+		r.came(m)
+	}
 	return m, nil
 }
 
@@ -109,6 +113,9 @@ func (r *receiver) acknowledge(c *client, chance *rand.Rand) error {
 		if err := json.Unmarshal(a.Data, &m); err != nil || a.Type != "Ipc.MessageDelivered" {
 			r.fault("pushed %s %s", a.Type, a.Data)
 			return err
+		}
+		if m.Payload == final {
+			return errDrained
 		}
 		r.came(m)
 		if m.ID <= last {
