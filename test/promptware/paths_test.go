@@ -2,8 +2,6 @@ package promptware_test
 
 import (
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/promptware-os/pwos/schema"
@@ -64,13 +62,9 @@ func TestModuleGetsNothing(t *testing.T) {
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, unhurried, map[string]string{"agents/a.md": "a"})
-	p.module(t, "skills/search", strings.Replace(bad, `os.Stdout.Write(in)`, `os.Stdout.WriteString("\"found\"")`, 1))
-	for _, name := range []string{"agents/tool.ts", "tool.ts", "ping"} {
-		module, err := os.ReadFile(p.path("root/skills/search"))
-		must(t, err)
-		p.put(t, name, string(module))
+	for _, name := range []string{"skills/search", "agents/tool.ts", "ping"} {
+		p.put(t, name, saying(`"found"`))
 	}
-	must(t, os.Remove(p.path("root/tool.ts")))
 	p.start(t)
 	c := p.dial(t)
 	call := func(name string) string { return fmt.Sprintf(`{"syscall":%q,"args":["x"]}`, name) }

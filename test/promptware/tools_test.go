@@ -33,9 +33,6 @@ func deeper(n int) int {
 func main() {
 	in, _ := io.ReadAll(os.Stdin)
 	switch word := strings.Trim(strings.TrimSpace(string(in)), "\""); word {
-	case "spin":
-		for i := 0; ; i++ {
-		}
 	case "grow":
 		for {
 			kept = append(kept, make([]byte, 16<<20))
@@ -77,13 +74,30 @@ func badCall(word string) string { return `{"syscall":"os/bad","args":["` + word
 // unhurried gives a tool the time that it, and the compiler before it, may need where the machine has little for them.
 const unhurried = "[tools]\ntime = \"5m\"\n"
 
-// endless is the smallest module that never ends: _start is a loop. Hardly anything of it is to be compiled.
-const endless = "\x00asm\x01\x00\x00\x00" +
-	"\x01\x04\x01\x60\x00\x00" + // a type, func()
-	"\x03\x02\x01\x00" + // a function of it
-	"\x05\x03\x01\x00\x01" + // a memory of a page
-	"\x07\x13\x02\x06memory\x02\x00\x06_start\x00\x00" + // the exports
-	"\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b" // loop br 0 end
+// A module in Go takes the race detector's compiler seconds; these take nothing. Both export a memory of a page and _start.
+const (
+	magic   = "\x00asm\x01\x00\x00\x00"
+	memory  = "\x05\x03\x01\x00\x01"
+	exports = "\x07\x13\x02\x06memory\x02\x00\x06_start\x00" // and the number of its function
+
+	// endless never ends.
+	endless = magic +
+		"\x01\x04\x01\x60\x00\x00" + "\x03\x02\x01\x00" + // function 0: func()
+		memory + exports + "\x00" +
+		"\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b" // loop br 0 end
+)
+
+// saying is a module that writes a text of less than 100 bytes.
+func saying(text string) string {
+	data := "\x10\x00\x00\x00" + string(rune(len(text))) + "\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00" + text // from 0 on: where it is
+	segment := "\x01\x00\x41\x00\x0b" + string(rune(len(data))) + data
+	return magic +
+		"\x01\x0c\x02\x60\x04\x7f\x7f\x7f\x7f\x01\x7f\x60\x00\x00" +
+		"\x02\x23\x01\x16wasi_snapshot_preview1\x08fd_write\x00\x00" + "\x03\x02\x01\x01" + // function 0, and function 1: func()
+		memory + exports + "\x01" +
+		"\x0a\x0f\x01\x0d\x00\x41\x01\x41\x00\x41\x01\x41\x08\x10\x00\x1a\x0b" + // fd_write(1, 0, 1, 8)
+		"\x0b" + string(rune(len(segment))) + segment
+}
 
 // TestToolsAreStopped: whatever a tool does, its call ends within the limits of the configuration and says why.
 func TestToolsAreStopped(t *testing.T) {
@@ -157,22 +171,21 @@ func spread(all []time.Duration) string {
 // and is read back.
 func TestToolsAreRecorded(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, unhurried, map[string]string{"script": "#!/bin/sh\n"})
+	p := newPlace(t, unhurried, map[string]string{"script": "#!/bin/sh\n", "good": saying(`"output-7"`), "bad": saying("no JSON")})
 	must(t, os.Chmod(p.path("root/script"), 0o700))
-	p.module(t, "bad", bad)
 	d := p.start(t)
 	c := p.dial(t)
-	c.call("Syscall.Call", badCall("input-7"))
-	c.refused(502, "", "Syscall.Call", badCall("prose"))
+	c.call("Syscall.Call", `{"syscall":"os/good","args":["input-7"]}`)
+	c.refused(502, "not one JSON value", "Syscall.Call", `{"syscall":"os/bad"}`)
 	c.refused(404, "os:///missing", "Syscall.Call", `{"syscall":"os/missing"}`)
 	c.refused(403, "programs are not run here", "Syscall.Call", `{"syscall":"os/script"}`)
 	d.End(t, syscall.SIGKILL)
 	var intent, ended, failed bool
 	for _, line := range p.entries(t, `"type":"Syscall.Call`) {
-		digest := strings.Contains(line, `"uri":"os:///bad","digest":"sha256-`)
+		digest := func(name string) bool { return strings.Contains(line, `"uri":"os:///`+name+`","digest":"sha256-`) }
 		intent = intent || strings.Contains(line, `"type":"Syscall.Call"`) && strings.Contains(line, `"args":["input-7"]`)
-		ended = ended || digest && strings.Contains(line, `"outcome":{"kind":"reply","data":"input-7"}`)
-		failed = failed || digest && strings.Contains(line, `"code":502`)
+		ended = ended || digest("good") && strings.Contains(line, `"outcome":{"kind":"reply","data":"output-7"}`)
+		failed = failed || digest("bad") && strings.Contains(line, `"code":502`)
 	}
 	if !intent || !ended || !failed {
 		t.Errorf("intent %v, outcome %v, failure %v", intent, ended, failed)
@@ -187,18 +200,17 @@ func TestToolsAreRecorded(t *testing.T) {
 // end does not hold that up.
 func TestToolsEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t, "[tools]\ntime = \"1h\"\nat_once = 1\n", nil)
-	p.module(t, "bad", bad)
+	p := newPlace(t, "[tools]\ntime = \"1h\"\nat_once = 1\n", map[string]string{"endless": endless, "waited": saying(`"waited"`)})
 	d := p.start(t)
 	first, second := p.dial(t), p.dial(t)
-	must(t, first.send("Syscall.Call", badCall("spin")))
-	must(t, second.send("Syscall.Call", badCall("waited")))
+	must(t, first.send("Syscall.Call", `{"syscall":"os/endless"}`))
+	must(t, second.send("Syscall.Call", `{"syscall":"os/waited"}`))
 	must(t, first.conn.Close())
 	if got, err := second.receive(); err != nil || got.data != `"waited"` {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	must(t, second.send("Syscall.Call", badCall("spin")))
-	for end := time.Now().Add(patience); len(p.entries(t, `"args":["spin"]`)) < 2; time.Sleep(time.Millisecond) {
+	must(t, second.send("Syscall.Call", `{"syscall":"os/endless"}`))
+	for end := time.Now().Add(patience); len(p.entries(t, `"syscall":"os/endless"`)) < 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the tool was never called") // what is not received by then is not answered
 		}
