@@ -32,7 +32,7 @@ const (
 	maxAnswer = time.Second            // of `pwos ps` and `pwos kill`
 	maxPing   = 50 * time.Millisecond  // 99 of 100, on another connection
 	look      = 250 * time.Millisecond // between two looks at the daemon
-	patience  = 30 * time.Second       // for one command; nothing is measured by it
+	patience  = 2 * time.Minute        // for one command; nothing is measured by it
 
 	otherUID = 61_234 // who runs the kernel where the test is root's
 	pingName = "ping" // the argument that makes the test binary the other connection
@@ -181,7 +181,7 @@ func (s *scene) command(name string, args ...string) *exec.Cmd {
 // pwos runs the command line, which has to succeed, and returns what it prints.
 func (s *scene) pwos(args ...string) string {
 	s.t.Helper()
-	cmd := s.command(filepath.Join(s.programs, "pwos"), args...)
+	cmd := s.command(filepath.Join(s.programs, "pwos"), append([]string{"--timeout=" + patience.String()}, args...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
