@@ -1,6 +1,7 @@
 package host
 
 import (
+	"sync"
 	"syscall"
 	"time"
 )
@@ -15,6 +16,7 @@ const (
 
 // suspension is what a Process remembers of those.
 type suspension struct {
+	mu    sync.Mutex // held while its signals are sent too: no STOP comes after the CONT that ends it
 	on    bool
 	last  time.Duration
 	ended time.Time
@@ -24,8 +26,8 @@ type suspension struct {
 // told to end goes on at once. One that is suspended already has those processes stopped that were missed, and Suspend
 // returns at once.
 func (p *Process) Suspend() {
-	p.mu.Lock()
 	s := &p.suspension
+	s.mu.Lock()
 	first := !s.on
 	if first {
 		if time.Since(s.ended) > calm {
@@ -34,9 +36,9 @@ func (p *Process) Suspend() {
 		s.on, s.last = true, min(max(firstSuspension, 2*s.last), lastSuspension)
 	}
 	pause := s.last
-	p.mu.Unlock()
 	p.Signal(syscall.SIGSTOP)
 	p.signalOthers(syscall.SIGSTOP)
+	s.mu.Unlock()
 	if !first {
 		return
 	}
@@ -48,9 +50,9 @@ func (p *Process) Suspend() {
 	case <-p.killed:
 	case <-p.done:
 	}
-	p.mu.Lock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.on, s.ended = false, time.Now()
-	p.mu.Unlock()
 	p.signalOthers(syscall.SIGCONT)
 	p.Signal(syscall.SIGCONT)
 }
