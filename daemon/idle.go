@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // idle ends a daemon that nobody has been connected to for a while. It counts connections from accept on, so that a
@@ -124,6 +126,11 @@ type countedConn struct {
 	*net.UnixConn
 	left func()
 }
+
+var _ unixsock.Detacher = (*countedConn)(nil)
+
+// Detach implements unixsock.Detacher: the connection goes on.
+func (c *countedConn) Detach() error { return c.UnixConn.Close() }
 
 // Close closes the connection; it may be called again.
 func (c *countedConn) Close() error {

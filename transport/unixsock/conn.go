@@ -57,6 +57,21 @@ var (
 	_ schema.Filler = (*Conn)(nil)
 )
 
+// Detacher is a stream that wants to know when it ends. Detach closes its descriptor when a Link is opened, which goes on with
+// a duplicate; Close comes when that is closed.
+type Detacher interface{ Detach() error }
+
+// file is a stream as a poller takes it over.
+type file struct{ duplex }
+
+// Close closes the descriptor.
+func (f file) Close() error {
+	if d, ok := f.duplex.(Detacher); ok {
+		return d.Detach()
+	}
+	return f.duplex.Close()
+}
+
 // NewConn returns a channel over s with lines of at most limit bytes; dialect is the one to answer in where a frame
 // shows none.
 func NewConn(s stream, dialect schema.Dialect, limit int) (*Conn, error) {
@@ -325,5 +340,11 @@ func (c *Conn) close() (tell func(poll.Event), err error) {
 	}
 	c.closed = true
 	c.link.readable.Store(true) // the error
-	return c.link.ready, c.link.stream.Close()
+	err = c.link.stream.Close()
+	if _, ok := c.stream.(Detacher); ok {
+		if endErr := c.stream.Close(); !errors.Is(endErr, net.ErrClosed) {
+			err = errors.Join(err, endErr)
+		}
+	}
+	return c.link.ready, err
 }

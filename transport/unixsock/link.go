@@ -52,7 +52,7 @@ func (l *Link) open(p poll.Poller, ready func(poll.Event)) (err error) {
 	}
 	l.readable.Store(true)
 	l.ready = ready
-	l.stream, err = p.Add(poll.Source{File: c.stream, In: c.in, Out: c.out}, l.told)
+	l.stream, err = p.Add(poll.Source{File: file{c.stream}, In: c.in, Out: c.out}, l.told)
 	if err == nil {
 		l.opened.Store(true)
 	}
