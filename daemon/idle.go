@@ -4,6 +4,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // idle ends a daemon that nobody has been connected to for a while. It counts connections from accept on, so that a
@@ -125,11 +127,13 @@ type countedConn struct {
 	left func()
 }
 
+var _ unixsock.Detacher = (*countedConn)(nil)
+
+// Detach implements unixsock.Detacher: the connection goes on.
+func (c *countedConn) Detach() error { return c.UnixConn.Close() }
+
 // Close closes the connection; it may be called again.
 func (c *countedConn) Close() error {
 	defer c.left()
 	return c.UnixConn.Close()
 }
-
-// Detach closes the descriptor alone: the connection goes on with another.
-func (c *countedConn) Detach() error { return c.UnixConn.Close() }

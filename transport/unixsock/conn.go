@@ -55,6 +55,21 @@ var (
 	_ schema.Filler = (*Conn)(nil)
 )
 
+// Detacher is a stream that wants to know when it ends. Detach closes its descriptor when a Link is opened, which goes on with
+// a duplicate; Close comes when that is closed.
+type Detacher interface{ Detach() error }
+
+// file is a stream as a poller takes it over.
+type file struct{ duplex }
+
+// Close closes the descriptor.
+func (f file) Close() error {
+	if d, ok := f.duplex.(Detacher); ok {
+		return d.Detach()
+	}
+	return f.duplex.Close()
+}
+
 // NewConn returns a channel over s with lines of at most limit bytes; dialect is the one to answer in where a frame
 // shows none.
 func NewConn(s stream, dialect schema.Dialect, limit int) (*Conn, error) {
@@ -241,11 +256,12 @@ func (c *Conn) SetDeadline(t time.Time) error {
 // Link returns the side of c that never waits.
 func (c *Conn) Link() *Link { return &c.link }
 
-// Drain lets no more input in: Next returns what has come by now, and then the end. The peer's next write fails.
+// Drain lets no more input in: Next returns what has come by now, and then the end. The peer's next write fails. An open Link is
+// told Hup: nobody waits for this peer any more.
 func (c *Conn) Drain() {
 	c.link.input.CompareAndSwap(inputOpen, inputDrained)
 	if c.shut() {
-		c.link.ready(poll.In | poll.Hup) // the handler is to finish what it has begun, and wait for nothing
+		c.link.ready(poll.In | poll.Hup)
 	}
 }
 
@@ -311,9 +327,9 @@ func (c *Conn) close() (tell func(poll.Event), err error) {
 	c.closed = true
 	c.link.readable.Store(true) // the error
 	err = c.link.stream.Close()
-	if _, ok := c.stream.(detacher); ok {
-		if closeErr := c.stream.Close(); !errors.Is(closeErr, net.ErrClosed) {
-			err = errors.Join(err, closeErr)
+	if _, ok := c.stream.(Detacher); ok {
+		if endErr := c.stream.Close(); !errors.Is(endErr, net.ErrClosed) {
+			err = errors.Join(err, endErr)
 		}
 	}
 	return c.link.ready, err

@@ -39,21 +39,12 @@ func (l *Link) Open(p poll.Poller, ready func(poll.Event)) error {
 	if err := l.open(p, ready); err != nil {
 		return err
 	}
-	ready(poll.In)
-	return nil
-}
-
-// detacher is a stream whose Close says more than that its descriptor is closed.
-type detacher interface{ Detach() error }
-
-// taken is a stream that is closed because a poller has its descriptor now.
-type taken struct{ duplex }
-
-func (t taken) Close() error {
-	if d, ok := t.duplex.(detacher); ok {
-		return d.Detach()
+	now := poll.In
+	if l.input.Load() == inputDrained { // before
+		now |= poll.Hup
 	}
-	return t.duplex.Close()
+	ready(now)
+	return nil
 }
 
 func (l *Link) open(p poll.Poller, ready func(poll.Event)) (err error) {
@@ -65,7 +56,7 @@ func (l *Link) open(p poll.Poller, ready func(poll.Event)) (err error) {
 	}
 	l.readable.Store(true)
 	l.ready = ready
-	l.stream, err = p.Add(poll.Source{File: taken{c.stream}, In: c.in, Out: c.out}, l.told)
+	l.stream, err = p.Add(poll.Source{File: file{c.stream}, In: c.in, Out: c.out}, l.told)
 	if err == nil {
 		l.opened.Store(true)
 	}
@@ -155,10 +146,9 @@ func (l *Link) Dialect() schema.Dialect { return l.conn.dialect }
 // LineLimit is the longest line in bytes.
 func (l *Link) LineLimit() int { return l.conn.limit }
 
-// Interrupt ends the input: Next returns the lines that were read, then ErrInterrupted. ready is told In and Hup: nobody waits for
-// answers any more.
+// Interrupt ends the input: Next returns the lines that were read, then ErrInterrupted. ready is told In.
 func (l *Link) Interrupt() {
-	if !l.end(inputInterrupted, poll.In|poll.Hup) {
+	if !l.end(inputInterrupted, poll.In) {
 		l.conn.Interrupt()
 	}
 }

@@ -103,8 +103,8 @@ func (l *looped) want(lines string, want error) {
 	}
 }
 
-// socketConn returns a Conn over a socket, and the other end.
-func socketConn(t *testing.T) (*unixsock.Conn, *net.UnixConn) {
+// socketPair returns two connected sockets.
+func socketPair(t *testing.T) (near, far *net.UnixConn) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	must(t, err)
@@ -116,13 +116,18 @@ func socketConn(t *testing.T) (*unixsock.Conn, *net.UnixConn) {
 		must(t, errors.Join(err, f.Close()))
 		ends[i] = nc.(*net.UnixConn)
 	}
-	conn, err := unixsock.NewConn(ends[0], schema.OsMessage, schema.MaxLine)
+	t.Cleanup(func() { _ = errors.Join(ends[0].Close(), ends[1].Close()) }) // either may have been closed before
+	return ends[0], ends[1]
+}
+
+// socketConn returns a Conn over a socket, and the other end.
+func socketConn(t *testing.T) (*unixsock.Conn, *net.UnixConn) {
+	t.Helper()
+	near, far := socketPair(t)
+	conn, err := unixsock.NewConn(near, schema.OsMessage, schema.MaxLine)
 	must(t, err)
-	t.Cleanup(func() {
-		_ = conn.Close() // an end may have been closed before
-		_ = ends[1].Close()
-	})
-	return conn, ends[1]
+	t.Cleanup(func() { _ = conn.Close() }) // it may have been closed before
+	return conn, far
 }
 
 func send(t *testing.T, w io.Writer, text string) {
@@ -217,6 +222,7 @@ func TestLinkDrained(t *testing.T) {
 				text = text[len("line\n"):]
 				conn.Drain()
 			}
+			l.await(poll.Hup)
 			if _, err := far.Write([]byte("late\n")); !errors.Is(err, syscall.EPIPE) {
 				t.Errorf("the peer wrote on: %v", err)
 			}
@@ -382,6 +388,38 @@ func TestLinkClosed(t *testing.T) {
 		l.want("", net.ErrClosed)
 		if _, err := l.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("write: %v", err)
+		}
+	})
+}
+
+// counted is a socket that says when it ends.
+type counted struct {
+	*net.UnixConn
+	ended int
+}
+
+func (c *counted) Detach() error { return c.UnixConn.Close() }
+
+func (c *counted) Close() error {
+	c.ended++
+	return c.UnixConn.Close()
+}
+
+// A stream that wants to know of its end is told when the link is closed, not when it is opened.
+func TestLinkOfADetacher(t *testing.T) {
+	eachPoller(t, func(t *testing.T, p poll.Poller) {
+		near, far := socketPair(t)
+		nc := &counted{UnixConn: near}
+		conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
+		must(t, err)
+		l := loop(t, p, conn.Link())
+		send(t, far, "line\n")
+		if got, err := l.lines(1); got != "line" || err != nil || nc.ended != 0 {
+			t.Errorf("got %q, %v and %d ends", got, err, nc.ended)
+		}
+		must(t, errors.Join(l.Close(), l.Close()))
+		if nc.ended != 1 {
+			t.Errorf("it ended %d times", nc.ended)
 		}
 	})
 }
