@@ -32,6 +32,7 @@ type audit struct {
 	held      []hold        // written, not released yet
 	scheduled bool          // a flush is on its way
 	syncing   bool          // so is a sync
+	rotating  bool          // which begins the next segment: nothing is written until it is there
 	resync    bool          // and another has to follow
 	delayed   bool          // one will be, after syncEvery
 	syncEvery time.Duration // not 0: answers do not wait for the disk, which follows that soon
@@ -151,7 +152,8 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		}
 		call.Proof = schema.Proof{Seq: seq, PID: call.PID, Tick: call.Tick, LatencyUS: call.Proof.LatencyUS}
 	}
-	a.fresh, a.urgent = append(a.fresh, b), urgent
+	a.urgent = urgent && (a.urgent || len(a.fresh) == 0)
+	a.fresh = append(a.fresh, b)
 	if !a.scheduled {
 		a.scheduled = true
 		a.kernel.loop.atRest(ctx.Self(), flush{})
@@ -163,7 +165,12 @@ const entryFrame = 256
 
 // flush writes what was appended, and releases what need not wait for the disk.
 func (a *audit) flush(ctx actor.Context) {
-	if len(a.fresh) == 0 {
+	if len(a.fresh) == 0 || a.rotating {
+		return
+	}
+	if !a.syncing && a.journal.RotateDue() {
+		a.syncing, a.rotating = true, true
+		a.kernel.loop.syncAtRest(func() { a.report(a.journal.Rotate()) })
 		return
 	}
 	write := a.journal.Flush
@@ -252,17 +259,26 @@ func (a *audit) release(ctx actor.Context) {
 func (a *audit) sync() {
 	if a.resync = a.syncing; !a.syncing {
 		a.syncing = true
-		a.kernel.loop.syncAtRest()
+		a.kernel.loop.syncAtRest(func() { a.report(a.journal.Sync()) })
 	}
+}
+
+// report says what has come of a sync, on the goroutine of that.
+func (a *audit) report(through uint64, err error) {
+	a.kernel.root.Send(a.kernel.audit, durable{through, err})
 }
 
 // durable takes the report of a sync. After a failed one it is unknown what is on disk: the kernel stops.
 func (a *audit) durable(ctx actor.Context, m durable) {
-	a.syncing = false
+	rotated := a.rotating
+	a.syncing, a.rotating = false, false
 	a.synced = max(a.synced, m.through)
 	if m.err != nil {
 		a.stop(ctx, m.err)
 		return
+	}
+	if rotated {
+		a.flush(ctx)
 	}
 	a.release(ctx)
 	a.saveSnapshots(ctx)
@@ -277,8 +293,10 @@ func (a *audit) checkpoint() {
 	if a.journal.CheckpointDue() && a.signing.CompareAndSwap(false, true) {
 		a.kernel.asking.Go(func() {
 			defer a.signing.Store(false)
-			// journal.Options.Trouble is told of what goes wrong here, and a stopped log tells the next sync.
-			_ = a.journal.Checkpoint()
+			for a.journal.CheckpointDue() {
+				// journal.Options.Trouble is told of what goes wrong here, and a stopped log tells the next sync.
+				_ = a.journal.Checkpoint()
+			}
 		})
 	}
 }

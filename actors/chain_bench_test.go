@@ -78,7 +78,7 @@ func newChain(b *testing.B) *chain {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var tick clock
+	tick := newClock(0, 0)
 	authority := kernel.Authority{
 		Tokens: tokens, Processes: processes.Processes(), Origin: "https://bench.local/",
 		ReadOrigin: func(origin string) (string, error) { return origin, nil }, Now: tick.now, Reach: tick.reach,

@@ -1,34 +1,48 @@
 package actors
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// clock is the kernel's tick (PROTOCOL 6): it starts where the journal ended, and only grows.
-type clock struct{ tick atomic.Int64 }
+// clock is the kernel's tick (PROTOCOL 6): it starts where the journal ended, and only grows. Nothing runs to move it on: who looks
+// finds what has passed since.
+type clock struct {
+	tick     atomic.Int64
+	interval time.Duration // of a tick; 0: it is moved by hand only
 
+	mu   sync.Mutex
+	last time.Time // when the last tick passed that was counted
+}
+
+func newClock(tick int64, interval time.Duration) *clock {
+	c := &clock{interval: interval, last: time.Now()}
+	c.tick.Store(tick)
+	return c
+}
+
+// now is the tick at the last turn of the loop.
 func (c *clock) now() int64 { return c.tick.Load() }
+
+// advance counts the ticks that have passed.
+func (c *clock) advance() {
+	if c.interval == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if passed := time.Since(c.last) / c.interval; passed > 0 {
+		c.last = c.last.Add(passed * c.interval)
+		c.tick.Add(int64(passed))
+	}
+}
 
 // reach moves the clock on to tick, if it is not there yet.
 func (c *clock) reach(tick int64) {
 	for {
 		at := c.tick.Load()
 		if tick <= at || c.tick.CompareAndSwap(at, tick) {
-			return
-		}
-	}
-}
-
-// run lets a tick pass every interval, until stop is closed.
-func (c *clock) run(interval time.Duration, stop <-chan struct{}) {
-	t := time.NewTicker(interval)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			c.tick.Add(1)
-		case <-stop:
 			return
 		}
 	}

@@ -114,9 +114,10 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	case !answer:
 		c.credits.give(1, size, 0)
 	case brings(&call) != nil:
+		bringing := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
-			c.kernel.bring(&call)
-			return made{call, true, size}
+			c.kernel.bring(&bringing)
+			return made{bringing, true, size}
 		})
 	default:
 		c.gather(&call, size)

@@ -73,7 +73,7 @@ type Kernel struct {
 	processes  kernel.Processes
 	origin     string
 	gate       kernel.Gate
-	clock      clock
+	clock      *clock
 	keys       *Keys
 	metrics    *Metrics
 	ids        ids
@@ -98,9 +98,8 @@ type Kernel struct {
 	end      context.CancelFunc
 	once     sync.Once
 	failure  atomic.Pointer[error] // the first, whoever asked for the end before
-	ticking  sync.WaitGroup
-	asking   sync.WaitGroup // goroutines of domains, which read for an answer, and of the audit log, which save what a start reads
-	own      atomic.Uint64  // numbers the calls of Do
+	asking   sync.WaitGroup        // goroutines of domains, which read for an answer, and of the audit log, which save what a start reads
+	own      atomic.Uint64         // numbers the calls of Do
 }
 
 // record is the name under which the actor that appends to the journal is found beside the domains.
@@ -123,6 +122,7 @@ func New(cfg Config) *Kernel {
 		blobs:      cfg.Blobs,
 		warnings:   cfg.Warnings,
 		hosting:    newHosting(cfg.Hosting),
+		clock:      newClock(cfg.Tick, cfg.Interval),
 		ended:      make(chan struct{}),
 		stopping:   make(chan struct{}),
 	}
@@ -147,18 +147,14 @@ func New(cfg Config) *Kernel {
 	}
 	k.gate.Bounds, k.gate.Identity, k.gate.Token, k.gate.Tick = k.accounts.admit, authority.Identify, authority.Authorize, kernel.NoFutureTick
 	k.runs = newRuns(k, cfg.Runners)
-	k.clock.reach(cfg.Tick)
 	k.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Log.With("component", "actors") }),
 		actor.WithDeadLetterRequestLogging(false),
 	)
 	k.root = k.system.Root.Copy().WithGuardian(&supervisor{kernel: k})
 	k.loop.root = k.root
+	k.loop.begin = k.clock.advance
 	k.loop.failed = func(err error) { k.requestShutdown(fmt.Errorf("wait for input: %w", err)) }
-	k.loop.sync = func() {
-		through, err := cfg.Journal.Sync()
-		k.root.Send(k.audit, durable{through, err})
-	}
 	a := newAudit(k, cfg.Journal)
 	a.tick = cfg.Tick
 	a.snapshots = snapshotting{store: cfg.Snapshots, begun: cfg.Made, every: cfg.SnapshotEvery, due: cfg.Journal.Head().Seq + cfg.SnapshotEvery}
@@ -172,9 +168,6 @@ func New(cfg Config) *Kernel {
 	}
 	k.agents = k.spawn("domain/agents", newAgents(k))
 	k.loop.start()
-	if cfg.Interval > 0 {
-		k.ticking.Go(func() { k.clock.run(cfg.Interval, k.stopping) })
-	}
 	return k
 }
 
@@ -275,7 +268,6 @@ func (k *Kernel) requestShutdown(err error) {
 // the kernel fail, if anything did. Every Serve must have returned. It must be called once. The journal stays open.
 func (k *Kernel) Close() error {
 	k.requestShutdown(nil)
-	k.ticking.Wait()
 	k.StopPrograms(context.Background())
 	k.accounts.end()
 	k.runs.alive.Wait()

@@ -23,7 +23,7 @@ import (
 type loop struct {
 	poller poll.Poller
 	root   *actor.RootContext
-	sync   func()      // makes durable what was written, and reports that to the audit log
+	begin  func()      // called at the beginning of a turn
 	failed func(error) // is told that the poller has failed
 
 	mu     sync.Mutex
@@ -35,7 +35,7 @@ type loop struct {
 	// Of the goroutine that has the loop.
 	running []func()
 	rest    []parcel // sent when no actor has a message
-	due     bool     // a sync is wanted
+	sync    func()   // wanted at the end of the turn; nil: nothing is
 
 	lease lease
 	alive sync.WaitGroup
@@ -86,8 +86,9 @@ func (l *loop) nextTurn(to *actor.PID, message any) {
 	l.wake()
 }
 
-// syncAtRest has the journal synced at the end of the turn. It is for actors.
-func (l *loop) syncAtRest() { l.due = true }
+// syncAtRest has sync called at the end of the turn, which waits for the disk and reports to an actor. One at a time: the next may be
+// asked for once that has reported. It is for actors.
+func (l *loop) syncAtRest(sync func()) { l.sync = sync }
 
 // start begins to run.
 func (l *loop) start() {
@@ -117,18 +118,20 @@ func (l *loop) turn() bool {
 	if !l.wait() {
 		return false
 	}
+	l.begin()
 	l.mu.Lock()
 	next := l.next
 	l.next = nil
 	l.mu.Unlock()
 	l.send(next)
 	l.work()
-	if !l.due {
+	sync := l.sync
+	if sync == nil {
 		return true
 	}
-	l.due = false
+	l.sync = nil
 	number := l.lease.begin()
-	l.sync()
+	sync()
 	if !l.lease.end(number) {
 		return false
 	}
@@ -139,7 +142,7 @@ func (l *loop) turn() bool {
 // wait returns when there is something to do, or false where there never will be.
 func (l *loop) wait() bool {
 	l.mu.Lock()
-	l.asleep = len(l.ready) == 0 && len(l.next) == 0 && !l.due && !l.closed
+	l.asleep = len(l.ready) == 0 && len(l.next) == 0 && l.sync == nil && !l.closed
 	timeout := time.Duration(0)
 	if l.asleep {
 		timeout = -1

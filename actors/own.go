@@ -154,7 +154,10 @@ func (o *ownCall) reply(ctx actor.Context, data []byte, err error) {
 }
 
 // Tick is the kernel's present tick.
-func (k *Kernel) Tick() int64 { return k.clock.now() }
+func (k *Kernel) Tick() int64 {
+	k.clock.advance()
+	return k.clock.now()
+}
 
 // ownRun is the effect of an Act. A kernel that fails may answer before it has ended.
 type ownRun struct {

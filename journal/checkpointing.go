@@ -23,7 +23,7 @@ func (l *Log) CheckpointWaits() bool {
 }
 
 // Unsign has the log sign nothing any more, not at Close either: the key is not the one to vouch for these entries. It is for
-// the owner, before there is a Committer.
+// the owner, before anything is appended.
 func (l *Log) Unsign() { l.opt.Signer = nil }
 
 // Checkpoint signs the last synced entry, and the last one of a segment that Rotate ended, and writes that down, durably, where

@@ -1,7 +1,7 @@
 // Package journal keeps the append-only, hash-chained log that every other file of pwos can be made anew from.
 //
 // It is PROTOCOL 7 on disk: segments of NDJSON, one entry a line, each line naming the SHA-256 of the line before it. A
-// Log has one owner, who appends; a Committer beside it makes what was appended durable, many entries to one fsync.
+// Log has one owner, who appends and writes; Sync makes durable what was written by then, many entries to one fsync, on whatever goroutine.
 // Verify checks a journal without a kernel; a Reader walks it, also while it grows.
 //
 // # How an owner writes
@@ -47,7 +47,7 @@
 //     on, because only a block that was allocated and never written holds those. Either is refused where a checkpoint or
 //     the head mark says that the entry had been synced, but for one case: a last line that is torn where the head mark
 //     alone vouches for that one entry is cut, and Cut.Answered tells of the loss. Any other damage is a *DamageError.
-//   - Shutdown: Close writes and syncs what was appended, then signs a checkpoint of it. The Committer is closed first.
+//   - Shutdown: Close writes and syncs what was appended, then signs a checkpoint of it. No Sync may be running then.
 //
 // # What it does not promise
 //

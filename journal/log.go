@@ -180,7 +180,7 @@ func (l *Log) cutBack() error {
 }
 
 // Close writes and syncs what was appended, signs a checkpoint of it and lets the files go. It may be called again and
-// does nothing then. Nothing else may be running: close the Committer first.
+// does nothing then. No Sync, Rotate or Checkpoint may be running.
 func (l *Log) Close() error {
 	if l.closed {
 		return nil
