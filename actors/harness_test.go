@@ -47,6 +47,7 @@ type system struct {
 type (
 	syncing   time.Duration // what lets answers go before they are on disk, which is that long after
 	reserving int64         // what the journal keeps in reserve, in bytes
+	segments  int64         // how long a segment of the journal gets, in bytes
 )
 
 // start runs a kernel of one domain, whose syscalls are all there are.
@@ -71,7 +72,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	s.files = faultfs.NewFailing(s.disk, faultfs.Fault{})
 	s.room = &room{FS: s.files}
 	var late time.Duration
-	var reserve int64
+	var reserve, segment int64
 	var metrics *actors.Metrics
 	var bounds actors.Bounds
 	var gate kernel.Gate
@@ -81,6 +82,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			late = time.Duration(o)
 		case reserving:
 			reserve = int64(o)
+		case segments:
+			segment = int64(o)
 		case *actors.Metrics:
 			metrics = o
 		case kernel.Gate:
@@ -91,7 +94,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			t.Fatalf("no option is a %T", o)
 		}
 	}
-	record, _, err := journal.Open(journal.Options{Dir: "/journal", FS: s.room, ReserveBytes: reserve})
+	record, _, err := journal.Open(journal.Options{Dir: "/journal", FS: s.room, ReserveBytes: reserve, SegmentBytes: segment})
 	if err != nil {
 		t.Fatalf("open journal: %v", err)
 	}

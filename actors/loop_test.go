@@ -1,11 +1,13 @@
 package actors_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
@@ -58,5 +60,37 @@ func TestSlowSyncAtTheEnd(t *testing.T) {
 		if err := s.end(); err != nil {
 			t.Errorf("close kernel: %v", err)
 		}
+	})
+}
+
+// TestNextSegment has the journal go on in its next segment, which waits for the disk: nobody is answered meanwhile whose entry is
+// not written, the loop goes on, and nothing is lost.
+func TestNextSegment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		s := startHosting(t, faultfs.NewDisk(), books.domains(), actors.NewKeys(), textLog, actors.Hosting{}, segments(16<<10))
+		named := 0
+		s.disk.Hook = func(op faultfs.Op) {
+			switch {
+			case op.Kind == faultfs.Rename:
+				named++
+			case op.Kind == faultfs.Sync:
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		a, b := s.connect(), s.connect()
+		for i := range 200 {
+			a.send(set(fmt.Sprint("a", i), "x"))
+			b.send(ping(fmt.Sprint("b", i), "1"), "no frame") // which needs no entry to be refused
+			time.Sleep(time.Second)
+			if got := len(a.pending()) + len(b.pending()); got != 3 {
+				t.Fatalf("%d answers to 3 frames", got)
+			}
+		}
+		if named < 3 {
+			t.Errorf("%d segments were begun", named)
+		}
+		checkReplay(t, s, books)
 	})
 }
