@@ -2,6 +2,9 @@ module github.com/promptware-os/pwos
 
 go 1.26.0
 
+// A daemon that has nothing to do wakes for nothing: the processors that it may use are counted once, at its start.
+godebug updatemaxprocs=0
+
 require (
 	github.com/asynkron/protoactor-go v0.0.0-20240822202345-3c0e61ca19c9
 	github.com/cenkalti/backoff/v5 v5.0.3

@@ -38,7 +38,7 @@ func (s *state) openProjections(cfg *config.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.store = &projections{store: db, cancel: cancel}
 	s.snapshots = &actors.Snapshots{Store: db, Form: snapshotForm(cfg), Log: s.log}
-	follower := store.NewFollower(db, store.FollowerOptions{Dir: s.dir, Limit: s.journal.Synced, Trouble: trouble})
+	follower := store.NewFollower(db, store.FollowerOptions{Dir: s.dir, Limit: s.journal.Synced, Await: s.journal.AwaitSynced, Trouble: trouble})
 	s.store.follow.Go(func() {
 		if err := follower.Run(ctx); err != nil {
 			trouble(fmt.Errorf("follow journal: %w", err))

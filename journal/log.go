@@ -45,8 +45,10 @@ type Log struct {
 	target  File       // the segment, for Sync
 	flushed Head       // written, for Sync
 	synced  Head
-	ended   Head  // of the last complete segment, where no checkpoint of it was tried
-	dead    error // why the log stopped
+	ended   Head          // of the last complete segment, where no checkpoint of it was tried
+	dead    error         // why the log stopped
+	awaited uint64        // the first entry that AwaitSynced waits for; 0: none
+	reached chan struct{} // closed when that is durable, or the log has stopped
 
 	checkMu   ioLock
 	checks    File // nil where there is no signer
@@ -234,6 +236,7 @@ func (l *Log) stop(cause error) error {
 	defer l.mu.Unlock()
 	if l.dead == nil {
 		l.dead = fmt.Errorf("%w: %w", ErrStopped, cause)
+		l.tellReached()
 	}
 	return l.dead
 }

@@ -1,6 +1,9 @@
 package journal
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Sync makes durable what was flushed before it began, and returns the seq of the last entry that is durable now, also
 // with an error. Where there is nothing new it costs a lock. It fails with ErrStopped only.
@@ -35,11 +38,46 @@ func (l *Log) syncSegment() (through uint64, err error) {
 	}
 	l.mu.Lock()
 	l.synced = covers
+	if l.awaited != 0 && covers.Seq >= l.awaited {
+		l.tellReached()
+	}
 	l.mu.Unlock()
 	if covers.Seq > 0 && covers != before {
 		l.writeMark(covers)
 	}
 	return covers.Seq, nil
+}
+
+// AwaitSynced returns when entry seq is durable, the log has stopped, or ctx is done. Any goroutine may call it.
+func (l *Log) AwaitSynced(ctx context.Context, seq uint64) {
+	for {
+		l.mu.Lock()
+		if l.synced.Seq >= seq || l.dead != nil {
+			l.mu.Unlock()
+			return
+		}
+		if l.reached == nil {
+			l.reached = make(chan struct{})
+		}
+		if l.awaited == 0 || seq < l.awaited {
+			l.awaited = seq
+		}
+		reached := l.reached
+		l.mu.Unlock()
+		select {
+		case <-reached:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tellReached has all that wait in AwaitSynced look again, with mu held.
+func (l *Log) tellReached() {
+	if l.reached != nil {
+		close(l.reached)
+		l.reached, l.awaited = nil, 0
+	}
 }
 
 // writeMark moves the head mark. One that was not written only lags, so the entries are none the worse for it.

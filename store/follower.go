@@ -108,8 +108,11 @@ func (f *Follower) await(ctx context.Context, x *Indexer) error {
 		// The seq of the last entry of a run is a multiple of its length.
 		if end := (x.Next() + RunEntries - 1) / RunEntries * RunEntries; f.opt.Limit() >= end {
 			return nil
+		} else if f.opt.Await != nil {
+			f.opt.Await(ctx, end)
+		} else {
+			f.opt.Sleep(ctx, f.opt.Poll)
 		}
-		f.opt.Sleep(ctx, f.opt.Poll)
 	}
 }
 

@@ -15,8 +15,11 @@ type FollowerOptions struct {
 	// Limit is (*journal.Log).Synced: no entry past it is indexed. nil means whatever the files hold.
 	Limit func() uint64
 
-	// Poll is how often the Follower looks for more; 0 means every second. The index grows by whole runs only, so there is
-	// nothing to be won by waking it up.
+	// Await is (*journal.Log).AwaitSynced, which the Follower waits in until there is a whole run to index. nil means that it looks
+	// every Poll.
+	Await func(ctx context.Context, seq uint64)
+
+	// Poll is how often the Follower looks for more where it has to; 0 means every second.
 	Poll time.Duration
 
 	// Now and Sleep are the clock; nil means the real one. Sleep returns early when ctx is done.

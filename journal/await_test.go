@@ -1,0 +1,66 @@
+package journal_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+)
+
+// TestAwaitSynced shows that a waiter is told when its entry is durable, not before, and when there will be none any more.
+func TestAwaitSynced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, _, err := journal.Open(journal.Options{Dir: "/journal", FS: faultfs.NewDisk()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := func(ctx context.Context, seq uint64) <-chan struct{} {
+			told := make(chan struct{})
+			go func() {
+				defer close(told)
+				log.AwaitSynced(ctx, seq)
+			}()
+			synctest.Wait()
+			return told
+		}
+		second, third, given, never := waits(t.Context(), 2), waits(t.Context(), 3), waits(ctx, 9), waits(t.Context(), 9)
+		check := func(what string, want ...bool) {
+			t.Helper()
+			synctest.Wait()
+			for i, told := range []<-chan struct{}{second, third, given, never} {
+				got := false
+				select {
+				case <-told:
+					got = true
+				default:
+				}
+				if got != want[i] {
+					t.Errorf("%s: waiter %d told: %t", what, i, got)
+				}
+			}
+		}
+		e := benchEntry()
+		for seq := range 3 {
+			log.Append(e)
+			if err := log.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			check("written", seq > 1, false, false, false)
+			if _, err := log.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			check("synced", seq > 0, seq > 1, false, false)
+		}
+		<-waits(t.Context(), 1)
+		cancel()
+		check("given up", true, true, true, false)
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		check("closed", true, true, true, true)
+	})
+}
