@@ -46,10 +46,10 @@ func (in *input) waits() bool {
 // goOn has a connection take in what it can: there are credits again, or it is its turn.
 type goOn struct{}
 
-// take takes in what has been received, as far as there are credits. It reads from the link once.
+// take takes in what has been received, as far as there are credits. It reads from the link once, as far as anything came.
 func (c *connection) take() {
 	in := &c.input
-	for filled := false; !in.ended && !in.away; {
+	for filled, over := false, false; !in.ended && !in.away; {
 		if !c.takeMade() {
 			break
 		}
@@ -65,13 +65,14 @@ func (c *connection) take() {
 			}
 		}
 		if !ok {
-			if !in.readable {
-				break
-			}
-			if filled {
+			if in.readable && filled {
 				c.again() // so that no connection has the loop for long
 				break
 			}
+			if !in.readable && over {
+				break
+			}
+			over = !in.readable // a last Fill gives back the buffer that the lines were in
 			filled, in.readable = true, c.link.Fill()
 			continue
 		}

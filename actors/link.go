@@ -11,7 +11,8 @@ type Link interface {
 	// have something, at once if that is so already; poll.Out after a Write that did not write all; poll.Hup when the peer has
 	// gone altogether, and not only ended its side.
 	Open(p poll.Poller, ready func(poll.Event)) error
-	// Fill reads once from what was received. Where more is false, nothing is left for now: ready tells when there is.
+	// Fill reads once from what was received. Where more is false, nothing is left for now: ready tells when there is. Called again
+	// then, it gives back the buffer that the lines were in.
 	Fill() (more bool)
 	// Next returns the next line of what Fill has read, valid until the next Fill; ok is false where there is none.
 	// schema.ErrLineTooLong is not final, other errors are: io.EOF where the peer has ended its side.
