@@ -271,11 +271,12 @@ func hungUp(fd uintptr) bool {
 // Link returns the side of c that never waits.
 func (c *Conn) Link() *Link { return &c.link }
 
-// Drain lets no more input in: Next returns what has come by now, and then the end. The peer's next write fails.
+// Drain lets no more input in: Next returns what has come by now, and then the end. The peer's next write fails. An open Link is
+// told Hup: nobody waits for this peer any more.
 func (c *Conn) Drain() {
 	c.link.input.CompareAndSwap(inputOpen, inputDrained)
 	if c.shut() {
-		c.link.ready(poll.In)
+		c.link.ready(poll.In | poll.Hup)
 	}
 }
 

@@ -39,7 +39,11 @@ func (l *Link) Open(p poll.Poller, ready func(poll.Event)) error {
 	if err := l.open(p, ready); err != nil {
 		return err
 	}
-	ready(poll.In)
+	now := poll.In
+	if l.input.Load() == inputDrained { // before
+		now |= poll.Hup
+	}
+	ready(now)
 	return nil
 }
 

@@ -222,6 +222,7 @@ func TestLinkDrained(t *testing.T) {
 				text = text[len("line\n"):]
 				conn.Drain()
 			}
+			l.await(poll.Hup)
 			if _, err := far.Write([]byte("late\n")); !errors.Is(err, syscall.EPIPE) {
 				t.Errorf("the peer wrote on: %v", err)
 			}
