@@ -2,6 +2,7 @@
 //
 // A daemon comes up in this order, and each step needs what the one before returned: EnsurePrivateDir, AcquireLock,
 // Listen (or Inherited, for sockets of a service manager), Server.Serve. A client goes Dial, NewConn, ClientPrologue.
+// A Handler reads and writes its Conn, or has a loop do so by Conn.Link, without a goroutine for each.
 //
 // # What it promises
 //
