@@ -6,7 +6,9 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -25,6 +27,18 @@ func newChannel(conn *unixsock.Conn, gone <-chan struct{}, watched *sync.WaitGro
 	c := &channel{Link: conn.Link(), gone: gone, closed: make(chan struct{}), watched: watched}
 	c.close = sync.OnceFunc(func() { close(c.closed) })
 	return c
+}
+
+// connect leads a program through the prologue.
+func (p *programs) connect(program *host.Process) (actors.Link, error) {
+	conn, err := unixsock.NewPairedConn(program.Conn(), schema.OsMessage, p.limit, program.Done())
+	if err != nil {
+		return nil, err
+	}
+	if err := greet(program, conn); err != nil {
+		return nil, err
+	}
+	return newChannel(conn, program.Done(), &p.watched), nil
 }
 
 // Open implements actors.Link.

@@ -280,7 +280,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 		d.log.Info("logged in", "conn", caller.Conn, "key", key.Key.Fingerprint(), "line", key.Line, "pid", caller.PID, "peer", peer.PID)
 	}
 	d.log.Debug("connected", "conn", caller.Conn, "peer", peer.PID)
-	d.kernel.Serve(conn, caller)
+	d.kernel.Serve(conn.Link(), caller)
 	d.log.Debug("disconnected", "conn", caller.Conn)
 }
 

@@ -74,9 +74,10 @@ func (c *client) burst(list ...request) ([]answer, error) {
 		frames = c.frame(frames)
 	}
 	select {
-	case c.link.in <- frames:
 	case <-c.served:
 		return nil, errHungUp
+	default:
+		c.link.send(frames)
 	}
 	answers := make([]answer, len(list))
 	for i := range list {
@@ -96,6 +97,7 @@ func (c *client) next() (answer, error) {
 	for !bytes.Contains(c.rest, []byte("\n")) {
 		select {
 		case more := <-c.link.out:
+			c.link.received()
 			c.rest = append(c.rest, more...)
 		case <-c.served:
 			return answer{}, errHungUp

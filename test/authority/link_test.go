@@ -9,83 +9,88 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/poll"
 )
 
 // link is a channel in memory. What one side sends in one go the other gets in one go.
 type link struct {
-	in   chan []byte // frames for the kernel, one or more lines
 	out  chan []byte // answers, as the kernel wrote them
-	rest []byte      // of in, not handed out yet
+	rest []byte      // filled in, not returned yet
+	over error       // behind rest
 
-	ended   chan struct{} // the peer sends no more
-	end     sync.Once
-	stopped chan struct{} // interrupted or closed
-	stop    sync.Once
+	mu      sync.Mutex
+	in      [][]byte // frames for the kernel, one or more lines
+	ready   func(poll.Event)
+	full    bool // the kernel waits for room in out
+	ended   bool // the peer sends no more
+	stopped bool // interrupted
+	closed  bool
 }
 
 var _ actors.Link = (*link)(nil)
 
-// room is how many writes each direction holds before its writer waits.
+// room is how many writes out holds before its writer waits.
 const room = 4
 
-func newLink() *link {
-	return &link{
-		in: make(chan []byte, room), out: make(chan []byte, room),
-		ended: make(chan struct{}), stopped: make(chan struct{}),
-	}
-}
+func newLink() *link { return &link{out: make(chan []byte, room)} }
 
 // errEnded is what the kernel reads after the peer's last frame.
 var errEnded = errors.New("peer has ended its side")
 
-func (l *link) Next() ([]byte, error) {
-	for len(l.rest) == 0 {
-		select {
-		case l.rest = <-l.in:
-		case <-l.stopped:
-			return nil, os.ErrDeadlineExceeded
-		case <-l.ended:
-			select {
-			case l.rest = <-l.in: // sent before the end
-			default:
-				return nil, errEnded
-			}
-		}
-	}
-	line, rest, _ := bytes.Cut(l.rest, []byte("\n"))
-	l.rest = rest
-	return line, nil
+// Open needs no poller.
+func (l *link) Open(_ poll.Poller, ready func(poll.Event)) error {
+	l.change(func() { l.ready = ready }, poll.In)
+	return nil
 }
 
-func (l *link) TryNext() ([]byte, bool, error) {
+// change changes the link, and then tells of it.
+func (l *link) change(change func(), now poll.Event) {
+	l.mu.Lock()
+	change()
+	tell := l.ready
+	l.mu.Unlock()
+	if tell != nil {
+		tell(now)
+	}
+}
+
+// Fill takes what was sent in one go.
+func (l *link) Fill() (more bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.stopped:
+		l.over = os.ErrDeadlineExceeded
+	case len(l.in) > 0:
+		l.rest = append(l.rest, l.in[0]...)
+		l.in = l.in[1:]
+		return len(l.in) > 0 || l.ended
+	case l.ended:
+		l.over = errEnded
+	}
+	return false
+}
+
+func (l *link) Next() (line []byte, ok bool, err error) {
 	if len(l.rest) == 0 {
-		select {
-		case l.rest = <-l.in:
-		default:
-			return nil, false, nil
-		}
+		return nil, l.over != nil, l.over
 	}
-	line, err := l.Next()
-	return line, true, err
-}
-
-func (l *link) TryWrite(p []byte) (int, error) {
-	select {
-	case l.out <- bytes.Clone(p):
-		return len(p), nil
-	case <-l.stopped:
-		return 0, net.ErrClosed
-	default:
-		return 0, nil
-	}
+	line, l.rest, _ = bytes.Cut(l.rest, []byte("\n"))
+	return line, true, nil
 }
 
 func (l *link) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, net.ErrClosed
+	}
 	select {
 	case l.out <- bytes.Clone(p):
 		return len(p), nil
-	case <-l.stopped:
-		return 0, net.ErrClosed
+	default:
+		l.full = true
+		return 0, nil
 	}
 }
 
@@ -93,20 +98,34 @@ func (l *link) Dialect() schema.Dialect { return schema.OsMessage }
 
 func (l *link) LineLimit() int { return schema.MaxLine }
 
-// AwaitHangup waits for the end of the peer's side: this peer goes altogether when it ends.
-func (l *link) AwaitHangup() {
-	select {
-	case <-l.ended:
-	case <-l.stopped:
+// send gives the kernel frames.
+func (l *link) send(frames []byte) {
+	l.change(func() { l.in = append(l.in, frames) }, poll.In)
+}
+
+// received tells the kernel that there is room in out, where it waits for some.
+func (l *link) received() {
+	var now poll.Event
+	l.mu.Lock()
+	if l.full {
+		now = poll.Out
+	}
+	l.full = false
+	tell := l.ready
+	l.mu.Unlock()
+	if now != 0 {
+		tell(now)
 	}
 }
 
-// finish half-closes from the peer's side.
-func (l *link) finish() { l.end.Do(func() { close(l.ended) }) }
+// finish ends the peer's side: this peer goes altogether when it ends.
+func (l *link) finish() { l.change(func() { l.ended = true }, poll.In|poll.Hup) }
 
-func (l *link) Interrupt() { l.stop.Do(func() { close(l.stopped) }) }
+func (l *link) Interrupt() { l.change(func() { l.stopped = true }, poll.In) }
 
 func (l *link) Close() error {
-	l.Interrupt()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
 	return nil
 }

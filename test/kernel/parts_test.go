@@ -107,8 +107,8 @@ func (p *parts) connect(pid int64) *client {
 		Endpoints: []unixsock.Endpoint{{Listener: listener, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
 		Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
 			interrupted := make(chan struct{})
-			stop := context.AfterFunc(ctx, func() { defer close(interrupted); conn.Interrupt() })
-			p.kernel.Serve(conn, kernel.Caller{PID: pid, Conn: socket})
+			stop := context.AfterFunc(ctx, func() { defer close(interrupted); conn.Link().Interrupt() })
+			p.kernel.Serve(conn.Link(), kernel.Caller{PID: pid, Conn: socket})
 			if !stop() {
 				<-interrupted
 			}

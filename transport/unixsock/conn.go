@@ -10,8 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/poll"
 )
@@ -88,7 +86,7 @@ type Paired interface {
 	RawConns() (in, out syscall.RawConn, err error)
 }
 
-// NewPairedConn is NewConn over such a stream. AwaitHangup has no meaning there: whoever wrote may still read.
+// NewPairedConn is NewConn over such a stream.
 //
 // Once over is closed and then the stream's deadlines are set to a time that is past, what was written by then is read, and
 // input ends, even where somebody else was handed the other end and holds it open.
@@ -253,19 +251,6 @@ func (c *Conn) Write(p []byte) (int, error) { return c.stream.Write(p) }
 // SetDeadline bounds reading and writing; the zero time is no bound.
 func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.stream.SetReadDeadline(t), c.stream.SetWriteDeadline(t))
-}
-
-// AwaitHangup waits until the peer has gone altogether, and not only ended its side, or until Interrupt or Close. Next must
-// have returned its final error.
-func (c *Conn) AwaitHangup() {
-	_ = c.in.Read(hungUp) // its error is that of Interrupt or Close
-}
-
-// hungUp reports whether both directions of fd are over; false has the poller wait for a change and try again.
-func hungUp(fd uintptr) bool {
-	fds := []unix.PollFd{{Fd: int32(fd)}} // POLLHUP is always asked for
-	n, err := unix.Poll(fds, 0)
-	return err != nil && err != unix.EINTR || n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
 }
 
 // Link returns the side of c that never waits.
