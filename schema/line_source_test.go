@@ -56,12 +56,16 @@ func (f *filler) Fill(get func() []byte, put func([]byte)) ([]byte, error) {
 }
 
 // once is the same source for a reader that never waits. Now and then it says that there may be more where there is nothing.
-type once struct{ source }
+type once struct {
+	source
+	last error // of the last read
+}
 
 var _ schema.Source = (*once)(nil)
 
 func (o *once) ReadOnce(p []byte) (n int, more bool, err error) {
 	n, err = o.Read(p)
+	o.last = err
 	return n, o.reads%2 == 0 || n == len(p), err
 }
 
@@ -77,7 +81,7 @@ func sources(text []byte, sizes []int, end error, early bool) map[string]func() 
 			return f, &f.source
 		},
 		"once": func() (io.Reader, *source) {
-			o := &once{source{rest: text, sizes: sizes, end: end, early: early}}
+			o := &once{source: source{rest: text, sizes: sizes, end: end, early: early}}
 			return o, &o.source
 		},
 	}
@@ -115,8 +119,8 @@ func checkLines(t fataler, src io.Reader, counter *source, limit int, want []out
 	t.Helper()
 	r := schema.NewLineReader(src, limit)
 	next := func() ([]byte, error) {
-		if src, ok := src.(schema.Source); ok {
-			return fillAndNext(t, r, src, counter)
+		if src, ok := src.(*once); ok {
+			return fillAndNext(t, r, src)
 		}
 		if !try {
 			return r.Next()
@@ -152,20 +156,21 @@ func checkLines(t fataler, src io.Reader, counter *source, limit int, want []out
 }
 
 // fillAndNext is Next by Fill.
-func fillAndNext(t fataler, r *schema.LineReader, src schema.Source, counter *source) ([]byte, error) {
+func fillAndNext(t fataler, r *schema.LineReader, src *once) ([]byte, error) {
 	t.Helper()
 	for {
-		before := counter.reads
-		line, ok, err := r.TryNext()
-		if ok {
+		before := src.reads
+		if line, ok, err := r.TryNext(); ok {
+			if err != nil && err == src.last && (r.Fill(src) || src.reads != before) {
+				t.Fatalf("Fill read behind the end")
+			}
 			return line, err
 		}
-		if counter.reads != before {
+		if src.reads != before {
 			t.Fatalf("TryNext read")
 		}
-		r.Fill(src)
-		if counter.reads != before+1 {
-			t.Fatalf("Fill read %d times", counter.reads-before)
+		if more := r.Fill(src); src.reads != before+1 || more && src.last != nil {
+			t.Fatalf("Fill read %d times, more %v, %v", src.reads-before, more, src.last)
 		}
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-// The loop wakes for what peers say and for Wake, and for nothing else: not because they read, not because others are idle.
+// The loop wakes for what peers say and for Wake, and for nothing else: not because others are idle, and not because peers read, even
+// where one has kept it waiting for room before.
 func TestEpollDoesNotWakeForNothing(t *testing.T) {
 	t.Parallel()
 	p, err := poll.NewEpoll()
@@ -23,6 +24,9 @@ func TestEpollDoesNotWakeForNothing(t *testing.T) {
 		buf := make([]byte, 8)
 		for more := true; more; {
 			n, again, err := s.Read(buf)
+			if err == poll.ErrAgain {
+				return
+			}
 			if more = again; err == nil {
 				_, err = s.Write(buf[:n])
 			}
@@ -33,6 +37,14 @@ func TestEpollDoesNotWakeForNothing(t *testing.T) {
 		}
 	})
 	must(t, err)
+	n, err := s.Write(make([]byte, 1<<20))
+	must(t, err)
+	_, err = io.CopyN(io.Discard, far.in, int64(n))
+	must(t, err)
+	must(t, p.Wait(-1, nil)) // the room
+	for range 100 {
+		must(t, p.Wait(0, nil)) // what came with it
+	}
 	const exchanges = 200
 	stop := make(chan struct{})
 	returns := make(chan int)
@@ -60,6 +72,25 @@ func TestEpollDoesNotWakeForNothing(t *testing.T) {
 	p.Wake()
 	if n := <-returns; n > exchanges+1 {
 		t.Errorf("%d exchanges woke the loop %d times", exchanges, n)
+	}
+}
+
+// What the kernel has reported of a stream that was closed since is not taken for the one that has its place now.
+func TestEventOfAStreamThatIsGone(t *testing.T) {
+	t.Parallel()
+	p, err := poll.NewEpoll()
+	must(t, err)
+	defer func() { must(t, p.Close()) }()
+	src, _ := newSocket(t)
+	gone := watch(t, p, src).Stream
+	if !poll.Finds(p, gone, gone) {
+		t.Error("an event does not find its stream")
+	}
+	must(t, gone.Close())
+	src, _ = newSocket(t)
+	next := watch(t, p, src).Stream
+	if poll.Finds(p, gone, next) || !poll.Finds(p, next, next) {
+		t.Error("an event found another stream")
 	}
 }
 

@@ -2,3 +2,15 @@ package poll
 
 // NewEpoll is New, whatever the build tags.
 func NewEpoll() (Poller, error) { return newEpoll() }
+
+// Finds reports whether an event of a stream, as the kernel would report it, is taken to be of s, another one or the same.
+func Finds(p Poller, event, s Stream) bool {
+	e := p.(*epoll)
+	of := event.(*epollStream)
+	e.events[0].Fd, e.events[0].Pad = of.slot, of.age<<1
+	e.begin()
+	e.end(1)
+	found := e.ready[0]
+	e.ready[0] = nil
+	return found != nil && Stream(found) == s
+}

@@ -51,6 +51,26 @@ func TestAddWithInputWaiting(t *testing.T) {
 	})
 }
 
+// Deadlines of the original, set before Add or behind it, mean nothing to the stream.
+func TestDeadlinesOfTheOriginal(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		for _, open := range kinds {
+			src, far := open(t)
+			past := time.Unix(1, 0)
+			must(t, errors.Join(src.File.SetReadDeadline(past), src.File.SetWriteDeadline(past)))
+			s := watch(t, p, src)
+			for range 2 {
+				_, err := far.out.WriteString("late")
+				must(t, err)
+				if got := s.readAll(4); string(got) != "late" {
+					t.Errorf("got %q", got)
+				}
+				_ = errors.Join(src.File.SetReadDeadline(past), src.File.SetWriteDeadline(past)) // it may be closed
+			}
+		}
+	})
+}
+
 // A slow reader is written to as far as it takes, and Out comes when it has read.
 func TestWriteToASlowReader(t *testing.T) {
 	eachKind(t, func(t *testing.T, _ poll.Poller, s *watched, far *peer) {
@@ -131,11 +151,17 @@ func TestHangUpWhileNotReading(t *testing.T) {
 
 // A writer that waits for room is told when the peer goes.
 func TestHangUpWhileWriting(t *testing.T) {
-	eachKind(t, func(t *testing.T, _ poll.Poller, s *watched, far *peer) {
+	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		_, err := s.Write(make([]byte, 2<<20))
 		must(t, err)
 		far.close(t)
 		s.await(poll.Out | poll.Hup)
+		for range 3 {
+			must(t, p.Wait(0, nil))
+		}
+		if s.hups != 1 {
+			t.Errorf("told of it %d times", s.hups)
+		}
 		if _, err := s.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
 			t.Errorf("write to nobody: %v", err)
 		}

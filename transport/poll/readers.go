@@ -44,7 +44,6 @@ type readersStream struct {
 	err     error
 	ended   bool // input has ended, or will after what can be read
 	shut    bool // of a pair: nobody reads what is written
-	hup     bool // was told
 	closed  bool
 }
 
@@ -55,7 +54,7 @@ type direction struct {
 	once  func(fd uintptr)               // the one try of Read or Write
 	wait  func(func(uintptr) bool) error // returns when its argument returns true; it is asked again after each change
 	look  func(fd uintptr) bool          // posts what has become possible, and says whether there is nothing more to wait for
-	reset func(time.Time) error          // sets the deadline of wait
+	clear func(time.Time) error          // sets the deadline of wait
 
 	wanted  bool // In, or Out, is to be told
 	watched bool // a goroutine waits
@@ -168,8 +167,8 @@ func (p *readers) Add(src Source, tell func(Event)) (Stream, error) {
 		return nil, err
 	}
 	s := &readersStream{poller: p, file: src.File, tell: tell, pair: in != out}
-	s.in = direction{raw: src.In, once: s.readOnce, wait: src.In.Read, look: s.lookIn, reset: src.File.SetReadDeadline, wanted: true}
-	s.out = direction{raw: src.Out, once: s.writeOnce, wait: src.Out.Write, look: s.lookOut, reset: src.File.SetWriteDeadline}
+	s.in = direction{raw: src.In, once: s.readOnce, wait: src.In.Read, look: s.lookIn, clear: src.File.SetReadDeadline, wanted: true}
+	s.out = direction{raw: src.Out, once: s.writeOnce, wait: src.Out.Write, look: s.lookOut, clear: src.File.SetWriteDeadline}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !p.enter(s) {
@@ -210,17 +209,17 @@ func (s *readersStream) post(now Event) {
 	p.look()
 }
 
-// watch starts a goroutine that waits for d, or has the one that there is look again. The caller holds s.mu.
+// watch sees to it that a goroutine waits for d. One that waits already sees what is wanted now: it looks after each change, and
+// takes mu to do so. The caller holds mu.
 func (s *readersStream) watch(d *direction) {
 	if d.watched {
-		_ = d.reset(time.Unix(1, 0)) // it fails where the stream is closed, which ends the goroutine
 		return
 	}
 	d.watched = true
 	s.poller.watchers.Go(func() {
 		for {
-			err := d.wait(d.look)
-			if !errors.Is(err, os.ErrDeadlineExceeded) || d.reset(time.Time{}) != nil {
+			err := d.wait(d.look) // whoever knows the original of the stream may have set a deadline
+			if !errors.Is(err, os.ErrDeadlineExceeded) || d.clear(time.Time{}) != nil {
 				return
 			}
 		}
@@ -249,7 +248,7 @@ func (s *readersStream) lookIn(fd uintptr) bool {
 		s.in.wanted = false
 	}
 	if over && (!s.pair || s.shut) {
-		now |= s.hangUp()
+		now |= Hup
 	}
 	s.post(now)
 	s.in.watched = !over
@@ -274,21 +273,12 @@ func (s *readersStream) lookOut(fd uintptr) bool {
 	if over && s.pair {
 		s.shut = true
 		if s.ended {
-			now |= s.hangUp()
+			now |= Hup | In
 		}
 	}
 	s.post(now)
 	s.out.watched = !over && (s.pair || s.out.wanted)
 	return !s.out.watched
-}
-
-// hangUp is the event of a hang-up, once. The caller holds mu.
-func (s *readersStream) hangUp() Event {
-	if s.hup {
-		return 0
-	}
-	s.hup = true
-	return Hup | In
 }
 
 // revents returns what poll(2) says of fd; POLLHUP and POLLERR are always asked for.
