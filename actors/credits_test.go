@@ -76,3 +76,21 @@ func TestCreditsProperty(t *testing.T) {
 		}
 	})
 }
+
+// TestCreditsGrow shows that what a frame has brought by reference fits the window, or waits until all others are answered.
+func TestCreditsGrow(t *testing.T) {
+	t.Parallel()
+	var w actors.Window
+	w.Take(1)
+	w.Take(1)
+	if !w.Grow(actors.WindowBytes - 2) {
+		t.Error("what fits the window is refused")
+	}
+	if w.Grow(1) {
+		t.Error("what does not fit it is granted beside another frame")
+	}
+	w.Give(1, 1)
+	if !w.Grow(10 * actors.WindowBytes) {
+		t.Error("a frame that is alone is refused")
+	}
+}

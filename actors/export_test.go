@@ -85,12 +85,6 @@ func (f *Feed) End() {
 	<-f.conn.done
 }
 
-// Connected reports whether a connection is there to be sent anything.
-func Connected(k *Kernel, conn string) bool {
-	_, ok := k.system.ProcessRegistry.GetLocal("connection/" + conn)
-	return ok
-}
-
 // AnswerLate sends an answer to a connection as its domain does, though it may have died meanwhile.
 func AnswerLate(k *Kernel, conn, data string) {
 	b := newFrames()

@@ -51,13 +51,7 @@ func (s *stream) write(p []byte, wait bool) (n int, err error) {
 	}
 }
 
-// await returns when there is something to read, or the reason why there never will be.
-func (s *stream) await() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.awaitLocked()
-}
-
+// awaitLocked returns when there is something to read, or the reason why there never will be.
 func (s *stream) awaitLocked() error {
 	for s.size == 0 && !s.ended && s.cut == nil {
 		s.changed.Wait()
