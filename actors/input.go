@@ -161,9 +161,6 @@ func (c *connection) decodeAway(decode func() made) {
 	})
 }
 
-// haveRead takes the call that a goroutine has made.
-func (c *connection) haveMade(r *made) { c.input.away, c.input.made = false, r }
-
 // takeMade takes what a goroutine has made of a line. It returns false where that has to wait for credits.
 func (c *connection) takeMade() bool {
 	r := c.input.made
