@@ -4,7 +4,6 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"unsafe"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -48,7 +47,7 @@ func New(parameters schema.Value, processes kernel.Processes) (*Domain, error) {
 // Reset empties the store.
 func (d *Domain) Reset() { d.spaces = make(map[string]*space) }
 
-// get returns the value itself: nobody changes a reply (see kernel.Result).
+// get returns a copy of the value, which its reader may change.
 func (d *Domain) get(call *kernel.Call, in *schema.MemoryGetInput) (schema.Value, error) {
 	key, err := parseKey(in.Key)
 	if err != nil {
@@ -61,7 +60,7 @@ func (d *Domain) get(call *kernel.Call, in *schema.MemoryGetInput) (schema.Value
 	if !ok {
 		return nil, notFound(in.Key)
 	}
-	return unsafe.Slice(unsafe.StringData(value), len(value)), nil
+	return schema.Value(value), nil
 }
 
 func (d *Domain) set(_ *kernel.Call, in *schema.MemorySetInput) (ok schema.SuccessOutput, err error) {

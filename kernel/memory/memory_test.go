@@ -177,24 +177,3 @@ func TestFaults(t *testing.T) {
 		}
 	}
 }
-
-// TestGetStays: an answer that is still on its way is not touched by what is stored after it.
-func TestGetStays(t *testing.T) {
-	t.Parallel()
-	d := newDomain(t, nil)
-	for _, then := range []struct{ typ, data string }{{"Memory.Set", `{"key":"k","value":"new"}`}, {"Memory.Delete", `{"key":"k"}`}} {
-		if _, err := run(t, d, 1, home, "Memory.Set", `{"key":"k","value":"old"}`); err != nil {
-			t.Fatal(err)
-		}
-		result, err := d.Decide(request(t, 1, home, "Memory.Get", `{"key":"k"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := run(t, d, 1, home, then.typ, then.data); err != nil {
-			t.Fatal(err)
-		}
-		if string(result.Data) != `"old"` || cap(result.Data) != len(result.Data) {
-			t.Errorf("after %s the answer is %s, with room for %d bytes", then.typ, result.Data, cap(result.Data))
-		}
-	}
-}
