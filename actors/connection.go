@@ -86,6 +86,9 @@ func (c *connection) Receive(ctx actor.Context) {
 	case goOn:
 		c.input.again = false
 		c.take()
+	case hasRoom:
+		c.input.awaits = false
+		c.take()
 	case *made:
 		c.input.away, c.input.made = false, m
 		c.take()

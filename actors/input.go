@@ -17,6 +17,7 @@ import (
 type input struct {
 	readable bool // the link may have more
 	again    bool // the next turn goes on
+	awaits   bool // the account tells when it has room
 	ended    bool // nothing will come any more
 
 	line    []byte // waits for credits; nil: none does
@@ -183,11 +184,18 @@ func (c *connection) takeMade() bool {
 	return true
 }
 
+// hasRoom tells a connection that its agent's account may have room.
+type hasRoom struct{}
+
 // await has the connection try again once its agent has credits. Those of its own come back with an answer.
 func (c *connection) await(size int) {
+	if c.input.awaits || !c.credits.open(size) {
+		return
+	}
+	c.input.awaits = true
 	c.credits.account.await(size, func() {
 		if !c.over.Load() {
-			c.kernel.loop.nextTurn(c.self, goOn{})
+			c.kernel.loop.nextTurn(c.self, hasRoom{})
 		}
 	})
 }

@@ -46,12 +46,17 @@ type credits struct {
 
 // take takes what a frame of size bytes needs, if the window and the account have room; the first frame always fits the window.
 func (c *credits) take(size int) bool {
-	if c.frames > 0 && (c.frames >= windowFrames || c.bytes+size > windowBytes) || !c.account.tryTake(size) {
+	if !c.open(size) || !c.account.tryTake(size) {
 		return false
 	}
 	c.frames++
 	c.bytes += size
 	return true
+}
+
+// open reports whether the window has room for a frame of size bytes.
+func (c *credits) open(size int) bool {
+	return c.frames == 0 || c.frames < windowFrames && c.bytes+size <= windowBytes
 }
 
 // grow adds to what the last frame has taken, once there is room or all others are answered.

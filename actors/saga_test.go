@@ -122,6 +122,7 @@ func TestCallsBehindSteps(t *testing.T) {
 		books[schema.Memory].apply = func(*kernel.Call) { <-held }
 		s := startWith(t, books.domains())
 		a, b, c, d := s.connect(), s.connect(), s.connect(), s.connect()
+		synctest.Wait() // else their order is that in which they were opened
 		d.send(set("d", "x"))
 		synctest.Wait()
 		a.send(spawn("a", "one"))
