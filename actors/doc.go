@@ -1,7 +1,7 @@
-// Package actors is the concurrency of the kernel: which goroutine runs what, in which order.
+// Package actors is the concurrency of the kernel: what runs when, and in which order. One goroutine, the loop, runs all actors;
+// what takes long runs on goroutines that post what came of it.
 //
-// Nothing here knows what a syscall means. The reader of a connection decodes a frame, and the connection's actor sends it to the
-// actor of its domain. There it passes the gate (kernel.Gate), and the handler of its row decides and applies it. The domain's
+// Nothing here knows what a syscall means. A connection's actor decodes a frame and sends it to the actor of its domain. There it passes the gate (kernel.Gate), and the handler of its row decides and applies it. The domain's
 // actor forwards it to the audit actor, which appends it to the journal and returns the answer once nothing that it reveals can
 // be lost. No actor blocks in its handler.
 //
@@ -23,11 +23,11 @@
 //     told to end, all that it said was heard. StopPrograms leaves no program.
 //   - A call is one row of Audit.Log and is counted once, with the verdict that its caller was given: of a call with an effect
 //     that is the end's entry. The metrics are a fold over the journal, so that a restart comes to the same numbers.
-//   - A connection holds at most its window (128 frames, 256 KiB of input, or one larger frame). Its reader stops when
+//   - A connection holds at most its window (128 frames, 256 KiB of input, or one larger frame). It takes in nothing when
 //     the window is full, so a client that does not read is not read from.
 //   - Serve returns when every answer is flushed or the link is broken; Close returns when every goroutine has ended.
 //
 // # What it does not promise
 //
-//   - Fairness beyond the mailboxes: a domain takes batches of at most 64 frames in the order in which they arrive.
+//   - Fairness beyond the window: in a turn of the loop each connection has at most as much as that run.
 package actors

@@ -160,7 +160,7 @@ func (k *Keys) Recall(call *kernel.Call) {
 		return
 	}
 	if _, err := k.claimed(call, roomy); err == nil {
-		call.Data = bytes.Clone(call.Data) // the call is the reader's, which uses it again
+		call.Data = bytes.Clone(call.Data) // the call is its connection's, which uses it again
 		k.settle(call)
 		k.number(call, call.Proof.Seq)
 	}
