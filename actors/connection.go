@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -67,10 +68,22 @@ func (c *connection) tell(message any) {
 	}
 }
 
-// background does what takes long on a goroutine, and has its report sent to the connection.
+// background does what takes long on a goroutine, and has its report sent to the connection. A panic is that connection's failure
+// alone.
 func (c *connection) background(work func() (report any)) {
-	c.kernel.asking.Go(func() { c.tell(work()) })
+	c.kernel.asking.Go(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				c.kernel.log.Error("connection panicked", "conn", c.caller.Conn, "panic", p, "stack", string(debug.Stack()))
+				c.tell(panicked{p})
+			}
+		}()
+		c.tell(work())
+	})
 }
+
+// panicked is what became of work in the background.
+type panicked struct{ reason any }
 
 // endOfTurn has what was encoded in a turn written.
 type endOfTurn struct{}
@@ -100,6 +113,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		}
 	case *spilled:
 		c.spilled(m)
+	case panicked:
+		panic(m.reason)
 	case endOfTurn:
 		c.writing = false
 		c.writer.flush()

@@ -101,3 +101,9 @@ func (k *Kernel) Lend() {
 		k.loop.alive.Go(k.loop.run)
 	}
 }
+
+// Work has the connection do something in the background, and returns when the connection has stopped.
+func (f *Feed) Work(work func()) {
+	f.conn.background(func() any { work(); return nil })
+	<-f.conn.done
+}

@@ -1,0 +1,20 @@
+package actors_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestBackgroundPanics shows that a panic in what a connection does in the background ends that connection, and nothing else.
+func TestBackgroundPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, newFake())
+		s.kernel.NewFeed(newLink(schema.OsMessage, schema.MaxLine, unbounded), "f").Work(func() { panic(internals) })
+		c := s.connect()
+		c.send(ping("a", "1"))
+		expect(t, c, `a {"payload":1}`)
+	})
+}
