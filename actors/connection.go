@@ -118,7 +118,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	case endOfTurn:
 		c.writing = false
 		c.writer.flush()
-		if c.writer.idle() && c.input.waits() {
+		if c.writer.idle() && (c.input.waits() || len(c.following) > 0) {
 			c.again()
 		}
 	case *actor.Terminated:

@@ -81,7 +81,7 @@ func (c *connection) follow(ctx actor.Context) {
 		c.unfollow(ctx)
 		return
 	}
-	if !c.said() || c.writer.err != nil {
+	if !c.said() || c.writer.err != nil || c.input.again { // the next turn asks, so that no subscription has this one for long
 		return
 	}
 	for _, s := range slices.Clone(c.following) {
