@@ -69,7 +69,7 @@ func (c *connection) tell(message any) {
 
 // background does what takes long on a goroutine, and has its report sent to the connection.
 func (c *connection) background(work func() (report any)) {
-	c.kernel.asking.Go(func() { c.tell(work()) })
+	c.kernel.background(func() { c.tell(work()) })
 }
 
 // endOfTurn has what was encoded in a turn written.

@@ -26,7 +26,10 @@ type loop struct {
 	sync   func()      // makes durable what was written, and reports that to the audit log
 	failed func(error) // is told that the poller has failed
 
+	manual bool // whoever made the kernel takes the turns, see Kernel.Turn
+
 	mu     sync.Mutex
+	beside []func() // of a manual loop: what would run on goroutines beside it
 	ready  []func() // mailboxes with messages, oldest first
 	next   []parcel // sent at the beginning of the next turn
 	asleep bool     // the loop waits: whoever adds to ready wakes it
@@ -89,8 +92,22 @@ func (l *loop) nextTurn(to *actor.PID, message any) {
 // syncAtRest has the journal synced at the end of the turn. It is for actors.
 func (l *loop) syncAtRest() { l.due = true }
 
+// background runs work beside the loop.
+func (l *loop) background(work func()) {
+	if !l.manual {
+		go work()
+		return
+	}
+	l.mu.Lock()
+	l.beside = append(l.beside, work)
+	l.mu.Unlock()
+}
+
 // start begins to run.
 func (l *loop) start() {
+	if l.manual {
+		return
+	}
 	l.alive.Go(l.run)
 	l.alive.Go(func() { l.lease.watch(func() { l.alive.Go(l.run) }) })
 }
@@ -117,12 +134,7 @@ func (l *loop) turn() bool {
 	if !l.wait() {
 		return false
 	}
-	l.mu.Lock()
-	next := l.next
-	l.next = nil
-	l.mu.Unlock()
-	l.send(next)
-	l.work()
+	l.actors()
 	if !l.due {
 		return true
 	}
@@ -134,6 +146,29 @@ func (l *loop) turn() bool {
 	}
 	l.work()
 	return true
+}
+
+// actors runs the actors of one turn.
+func (l *loop) actors() {
+	l.mu.Lock()
+	next := l.next
+	l.next = nil
+	l.mu.Unlock()
+	l.send(next)
+	l.work()
+}
+
+// step is a turn of a manual loop.
+func (l *loop) step() (beside []func(), more bool) {
+	l.actors()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	beside, l.beside = l.beside, nil
+	if l.due {
+		l.due = false
+		beside = append(beside, l.sync)
+	}
+	return beside, len(l.ready) > 0 || len(l.next) > 0
 }
 
 // wait returns when there is something to do, or false where there never will be.
