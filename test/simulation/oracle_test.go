@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // oracle knows what the journal says, and with a model of memory of its own, what clients may have been told on the strength of it.
@@ -73,12 +74,12 @@ func (o *oracle) take(record *journal.Record) error {
 	if e.seq != uint64(len(o.entries))+1 {
 		return fmt.Errorf("want entry %d", len(o.entries)+1)
 	}
-	m, fault := schema.Decode(bytes.Clone(record.Request), schema.OsMessage)
-	if fault != nil {
-		return fault
+	m, invalid := schema.Decode(bytes.Clone(record.Request), schema.OsMessage)
+	if invalid != nil {
+		return invalid
 	}
-	if e.outcome, fault = schema.DecodeOutcome(bytes.Clone(record.Outcome)); fault != nil {
-		return fault
+	if e.outcome, invalid = schema.DecodeOutcome(bytes.Clone(record.Outcome)); invalid != nil {
+		return invalid
 	}
 	if _, ok := o.byID[m.Meta.ID]; ok {
 		return errors.New("the message was carried out before")
@@ -147,16 +148,15 @@ func (o *oracle) apply(e *entry, m *schema.Message) error {
 // told checks an answer, as it is given.
 func (o *oracle) told(q *request, disk *faultfs.Disk) error {
 	e := o.byID[q.id]
-	if e == nil {
-		if q.kind == schema.KindError && (q.code() == "503" || q.code() == "500" || q.code() == "429") {
-			return nil
+	if q.kind == schema.KindError && q.code() == "503" {
+		return nil // the journal cannot be written, or it is unknown whether it was
+	}
+	if e == nil { // while the journal cannot be written: what was there before is told all the same
+		if e = o.unrecorded(q); e == nil {
+			return fmt.Errorf("%s %s was answered %s, and the journal has no such entry", q.typ, q.id, q.data)
 		}
-		return fmt.Errorf("%s %s was answered %s, and the journal has no such entry", q.typ, q.id, q.data)
 	}
 	if (q.kind == schema.KindReply) != (e.outcome.Err == nil) {
-		if q.code() == "503" {
-			return nil // the kernel could not tell what became of it
-		}
 		return fmt.Errorf("%s %s was answered %s; entry %d says otherwise", q.typ, q.id, q.data, e.seq)
 	}
 	switch {
@@ -173,6 +173,25 @@ func (o *oracle) told(q *request, disk *faultfs.Disk) error {
 	o.look(disk)
 	if e.needs > o.durable {
 		return fmt.Errorf("%s %s was answered %s, which reveals entry %d; a power cut now leaves %d entries", q.typ, q.id, q.data, e.needs, o.durable)
+	}
+	return nil
+}
+
+// unrecorded is what an answer without an entry may be made of; nil: it may not be.
+func (o *oracle) unrecorded(q *request) *entry {
+	switch {
+	case q.kind == schema.KindError:
+		return &entry{outcome: schema.Outcome{Err: fault.JournalUnavailable.New("")}}
+	case q.typ == "Syscall.Ping":
+		return new(entry)
+	case q.typ == "Memory.Get":
+		var value struct{ By string }
+		_ = json.Unmarshal([]byte(q.data), &value) // what was not set by anybody is by nobody
+		if set := o.byID[value.By]; set != nil {
+			return &entry{needs: set.seq, want: q.data}
+		}
+	case q.key != "":
+		return o.keys[q.key]
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ const journalDir = "/journal"
 type world struct {
 	r        *rand.Rand
 	seed     uint64
+	most     int       // clients at a time
 	log      io.Writer // of the steps; nil: none
 	trace    hash.Hash
 	step     int
@@ -42,7 +43,7 @@ type world struct {
 	disk  *faultfs.Disk
 	files *faultfs.Failing
 	gate  *faultfs.Gate
-	armed bool // a fault is
+	ends  bool // a sync has failed: the kernel is to end
 
 	kernel  *actors.Kernel
 	journal *journal.Log
@@ -101,8 +102,8 @@ func (s *state) replay(disk journal.FS, limit uint64) error {
 }
 
 // run takes the steps of a seed, up to most, and returns the hash of what happened.
-func run(seed uint64, most int, log io.Writer) (trace string, step int, err error) {
-	w := &world{r: rand.New(rand.NewPCG(seed, 12)), seed: seed, log: log, trace: sha256.New(), oracle: newOracle()}
+func run(seed uint64, most, clients int, log io.Writer) (trace string, step int, err error) {
+	w := &world{r: rand.New(rand.NewPCG(seed, 12)), seed: seed, most: clients, log: log, trace: sha256.New(), oracle: newOracle()}
 	w.disk = faultfs.NewDisk()
 	w.boot()
 	for w.err == nil && w.step < most {
@@ -140,7 +141,7 @@ func (w *world) boot() {
 	w.gate = new(faultfs.Gate)
 	w.gate.Open()
 	w.disk.Hook = w.gate.Hook
-	w.files, w.armed = faultfs.NewFailing(w.disk, faultfs.Fault{}), false
+	w.files, w.ends = faultfs.NewFailing(w.disk, faultfs.Fault{}), false
 	var err error
 	w.journal, _, err = journal.Open(journal.Options{Dir: journalDir, FS: w.files, SegmentBytes: 16 << 10})
 	if err != nil {
@@ -245,7 +246,7 @@ func (w *world) begin(i int) {
 
 // shut ends the kernel and its clients, whatever becomes of that.
 func (w *world) shut() {
-	w.files.Arm(faultfs.Fault{})
+	w.fault(faultfs.Fault{})
 	w.gate.Open()
 	for _, c := range w.clients {
 		c.link.reset()
@@ -314,7 +315,7 @@ func (w *world) next() {
 	case n < 960:
 		time.Sleep(time.Duration(w.r.IntN(int(time.Second))))
 	case n < 972:
-		if len(w.clients) < 4 {
+		if len(w.clients) < w.most {
 			w.connect()
 		}
 	case n < 976:
@@ -355,7 +356,7 @@ func (w *world) leave(c *client) {
 	w.gate.Open()
 	w.drive(func() { <-c.done })
 	w.gate.Shut()
-	w.hear(c)
+	w.check()
 	w.clients = slices.DeleteFunc(w.clients, func(o *client) bool { return o == c })
 }
 
@@ -365,15 +366,20 @@ func (w *world) arm() {
 		f.Err = syscall.ENOSPC
 	}
 	w.note("fault at %d: %v", f.N, f.Err)
+	w.fault(f)
+}
+
+// fault has an operation of the disk fail, or none.
+func (w *world) fault(f faultfs.Fault) {
+	hit := w.files.Hit()
+	w.ends = w.ends || hit == "sync" || hit == "syncdir"
 	w.files.Arm(f)
-	w.armed = true
 }
 
 // settle has all that is under way come to its end: then every frame is answered.
 func (w *world) settle() {
 	w.note("settle")
-	w.files.Arm(faultfs.Fault{})
-	w.armed = false
+	w.fault(faultfs.Fault{})
 	w.gate.Open()
 	defer func() { w.gate.Shut() }()
 	for quiet := 0; quiet < 3 && w.err == nil && w.alive(); {
@@ -452,8 +458,9 @@ func (w *world) check() {
 		w.hear(c)
 	}
 	if w.err == nil && !w.alive() {
-		if hit := w.files.Hit(); hit != "sync" && hit != "syncdir" {
-			w.fail(fmt.Errorf("the kernel ends, and no sync has failed (%q has)", hit))
+		hit := w.files.Hit()
+		if w.fault(faultfs.Fault{}); !w.ends {
+			w.fail(fmt.Errorf("the kernel ends, and no sync has failed; what has is %q", hit))
 			return
 		}
 		w.crash(faultfs.Outcome(w.r.IntN(faultfs.Outcomes)))
