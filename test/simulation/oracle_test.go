@@ -23,6 +23,7 @@ type oracle struct {
 	memory  map[string]string // key to value, after the last entry
 	changed map[string]uint64 // key to the entry that changed it last
 	keys    map[string]*entry // idempotency key to the first entry that succeeded under it
+	last    map[string]int    // connection to the number of its last message
 	durable uint64            // entries that a power cut leaves, as far as anybody has looked
 	acked   uint64            // the last entry that anybody was told of
 }
@@ -41,6 +42,7 @@ func newOracle() *oracle { return new(oracle).reset() }
 // reset forgets what the journal says, for it to be read again.
 func (o *oracle) reset() *oracle {
 	o.entries, o.byID, o.keys = nil, make(map[string]*entry), make(map[string]*entry)
+	o.last = make(map[string]int)
 	o.memory, o.changed = make(map[string]string), make(map[string]uint64)
 	return o
 }
@@ -83,6 +85,13 @@ func (o *oracle) take(record *journal.Record) error {
 	}
 	if _, ok := o.byID[m.Meta.ID]; ok {
 		return errors.New("the message was carried out before")
+	}
+	var number int
+	if _, err := fmt.Sscanf(m.Meta.ID, "m%d", &number); err == nil { // else it is the kernel's own
+		if number < o.last[record.Conn] {
+			return fmt.Errorf("carried out after m%d of the same connection", o.last[record.Conn])
+		}
+		o.last[record.Conn] = number
 	}
 	o.entries = append(o.entries, *e)
 	o.byID[m.Meta.ID] = e

@@ -15,7 +15,7 @@ import (
 var (
 	oneSeed = flag.Uint64("seed", 0, "simulate this seed alone, with what happens in it on standard error")
 	seeds   = flag.Uint64("seeds", 200, "how many seeds are simulated, from 1 on")
-	steps   = flag.Int("steps", 300, "steps that a seed takes at most")
+	steps   = flag.Int("steps", 200, "steps that a seed takes at most")
 	clients = flag.Int("clients", 4, "clients that there are at a time at most")
 )
 

@@ -264,7 +264,7 @@ func (w *world) crash(how faultfs.Outcome) {
 	left := w.disk.Crash(w.r, how)
 	w.note("crash %d", how)
 	w.shut()
-	w.disk, w.told = left, nil
+	w.disk = left
 	w.boot()
 }
 
@@ -338,7 +338,11 @@ func (w *world) next() {
 }
 
 func (w *world) sendSome(c *client) {
-	for range 1 + w.r.IntN(1+w.r.IntN(12)) {
+	many := 1 + w.r.IntN(1+w.r.IntN(12))
+	if w.r.IntN(40) == 0 {
+		many = 150 // more than a connection may have in flight
+	}
+	for range many {
 		q := w.compose(c)
 		if len(w.told) > 0 && w.r.IntN(8) == 0 {
 			q = w.again(w.told[w.r.IntN(len(w.told))])
