@@ -16,6 +16,7 @@ var (
 	oneSeed = flag.Uint64("seed", 0, "simulate this seed alone, with what happens in it on standard error")
 	seeds   = flag.Uint64("seeds", 200, "how many seeds are simulated, from 1 on")
 	steps   = flag.Int("steps", 200, "steps that a seed takes at most")
+	first   = flag.Bool("first", false, "stop at the first seed that fails")
 	clients = flag.Int("clients", 4, "clients that there are at a time at most")
 )
 
@@ -38,15 +39,18 @@ func TestSimulation(t *testing.T) {
 		if err != nil {
 			t.Fatalf("PWOS_SIMULATE: %v", err)
 		}
-		first := uint64(time.Now().UnixNano())
-		seed := first
-		for begun := time.Now(); time.Since(begun) < d && !t.Failed(); seed++ {
+		begin := uint64(time.Now().UnixNano())
+		seed := begin
+		for start := time.Now(); time.Since(start) < d && !t.Failed(); seed++ {
 			report(t, seed, nil)
 		}
-		t.Logf("%d seeds from %d on", seed-first, first)
+		t.Logf("%d seeds from %d on", seed-begin, begin)
 		return
 	}
 	for seed := range *seeds {
+		if *first && t.Failed() {
+			return
+		}
 		report(t, seed+1, nil)
 	}
 }
@@ -72,9 +76,9 @@ func report(t *testing.T, seed uint64, log io.Writer) {
 func TestReplays(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
-		first, _, _ := simulate(t, seed+1, *steps, *clients, nil)
+		once, _, _ := simulate(t, seed+1, *steps, *clients, nil)
 		again, _, _ := simulate(t, seed+1, *steps, *clients, nil)
-		if first != again {
+		if once != again {
 			t.Errorf("seed %d: two runs differ", seed+1)
 		}
 	}
