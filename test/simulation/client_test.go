@@ -17,7 +17,6 @@ type client struct {
 	done    chan struct{} // closed when Serve has returned
 	pending []*request    // sent, not answered, oldest first
 	part    []byte        // of an answer
-	gone    bool          // it was reset, or its kernel has ended
 }
 
 // request is a frame with its fate.
