@@ -1,4 +1,4 @@
-// Package simulation_test runs the real engine, domains and journal under a scheduler that a seed decides: when input arrives, how much
+// Package simulation_test runs the real engine under a scheduler that a seed decides: when input arrives, how much
 // of it, when the kernel takes a turn, when a sync begins and completes, which operation of the disk fails, when the power goes. After
 // each step an oracle compares what clients were told with what the disk holds.
 //
