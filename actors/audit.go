@@ -291,7 +291,7 @@ func (a *audit) durable(ctx actor.Context, m durable) {
 // checkpoint has one signed where that is due, on a goroutine: nobody's answer waits for a signature.
 func (a *audit) checkpoint() {
 	if a.journal.CheckpointDue() && a.signing.CompareAndSwap(false, true) {
-		a.kernel.asking.Go(func() {
+		a.kernel.background(func() {
 			defer a.signing.Store(false)
 			for a.journal.CheckpointDue() {
 				// journal.Options.Trouble is told of what goes wrong here, and a stopped log tells the next sync.

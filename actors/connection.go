@@ -71,7 +71,7 @@ func (c *connection) tell(message any) {
 // background does what takes long on a goroutine, and has its report sent to the connection. A panic is that connection's failure
 // alone.
 func (c *connection) background(work func() (report any)) {
-	c.kernel.asking.Go(func() {
+	c.kernel.background(func() {
 		defer func() {
 			if p := recover(); p != nil {
 				c.kernel.log.Error("connection panicked", "conn", c.caller.Conn, "panic", p, "stack", string(debug.Stack()))

@@ -1,5 +1,5 @@
-// Package actors is the concurrency of the kernel: what runs when, in which order. One goroutine, the loop, runs all actors; what takes
-// long runs on goroutines that post what came of it.
+// Package actors decides what in the kernel runs when. One goroutine, the loop, runs all actors; what takes long runs on goroutines
+// that post what came of it.
 //
 // Nothing here knows what a syscall means. A connection's actor decodes a frame and sends it to the actor of its domain. There it
 // passes the gate (kernel.Gate), and the handler of its row decides and applies it. The domain's actor forwards it to the audit

@@ -49,6 +49,7 @@ type Config struct {
 	Poller     poll.Poller              // watches the links; Close closes it. nil: one of goroutines
 	Warnings   func() []string          // what the operator has to see to; nil: there is nothing
 	Log        *slog.Logger
+	Manual     bool // the kernel does nothing but in Turn; for simulations
 
 	// Restore makes the state of a domain anew from what is on disk.
 	Restore func(name schema.Domain, state kernel.Domain) error
@@ -129,6 +130,7 @@ func New(cfg Config) *Kernel {
 	if k.metrics == nil {
 		k.metrics = NewMetrics()
 	}
+	k.loop.manual = cfg.Manual
 	k.life, k.end = context.WithCancel(context.Background())
 	k.states = maps.Clone(cfg.Domains)
 	k.states[schema.Audit] = questions.New(view{k, cfg.Journal, cfg.Snapshots}, cfg.Processes)
@@ -194,6 +196,21 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller) {
 		k.root.Stop(c.self)
 	}
 	<-c.done
+}
+
+// Turn takes one turn of a kernel that is Manual, on one goroutine at a time: the actors run until none has a message. It returns
+// the functions that the loop would have others do meanwhile, the sync of the journal last. Each is to be called once, on any goroutine,
+// now or after further turns: what it reports is for a turn after it. Close and Recover wait for turns, and for all of that work. more
+// says that there is something to do in the next turn already.
+func (k *Kernel) Turn() (beside []func(), more bool) { return k.loop.step() }
+
+// background does what takes long beside the loop. Close waits for it.
+func (k *Kernel) background(work func()) {
+	k.asking.Add(1)
+	k.loop.background(func() {
+		defer k.asking.Done()
+		work()
+	})
 }
 
 // Recover runs the commands that recovery owes, before anybody is served: first the outcomes of effects that the journal does

@@ -26,7 +26,10 @@ type loop struct {
 	begin  func()      // called at the beginning of a turn
 	failed func(error) // is told that the poller has failed
 
+	manual bool // whoever made the kernel takes the turns, see Kernel.Turn
+
 	mu     sync.Mutex
+	beside []func() // of a manual loop: what would run on goroutines beside it
 	ready  []func() // mailboxes with messages, oldest first
 	next   []parcel // sent at the beginning of the next turn
 	asleep bool     // the loop waits: whoever adds to ready wakes it
@@ -90,8 +93,22 @@ func (l *loop) nextTurn(to *actor.PID, message any) {
 // asked for once that has reported. It is for actors.
 func (l *loop) syncAtRest(sync func()) { l.sync = sync }
 
+// background runs work beside the loop.
+func (l *loop) background(work func()) {
+	if !l.manual {
+		go work()
+		return
+	}
+	l.mu.Lock()
+	l.beside = append(l.beside, work)
+	l.mu.Unlock()
+}
+
 // start begins to run.
 func (l *loop) start() {
+	if l.manual {
+		return
+	}
 	l.alive.Go(l.run)
 	l.alive.Go(func() { l.lease.watch(func() { l.alive.Go(l.run) }) })
 }
@@ -118,13 +135,7 @@ func (l *loop) turn() bool {
 	if !l.wait() {
 		return false
 	}
-	l.begin()
-	l.mu.Lock()
-	next := l.next
-	l.next = nil
-	l.mu.Unlock()
-	l.send(next)
-	l.work()
+	l.actors()
 	sync := l.sync
 	if sync == nil {
 		return true
@@ -137,6 +148,30 @@ func (l *loop) turn() bool {
 	}
 	l.work()
 	return true
+}
+
+// actors runs the actors of one turn.
+func (l *loop) actors() {
+	l.begin()
+	l.mu.Lock()
+	next := l.next
+	l.next = nil
+	l.mu.Unlock()
+	l.send(next)
+	l.work()
+}
+
+// step is a turn of a manual loop.
+func (l *loop) step() (beside []func(), more bool) {
+	l.actors()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	beside, l.beside = l.beside, nil
+	if l.sync != nil {
+		beside = append(beside, l.sync)
+		l.sync = nil
+	}
+	return beside, len(l.ready) > 0 || len(l.next) > 0
 }
 
 // wait returns when there is something to do, or false where there never will be.

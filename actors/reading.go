@@ -37,7 +37,7 @@ func (d *domain) read(b *batch, read func(context.Context) (kernel.Result, error
 	if f, ok := b.sender.(*frames); ok {
 		release = context.AfterFunc(f.ctx, cancel)
 	}
-	d.kernel.asking.Go(func() {
+	d.kernel.background(func() {
 		r.result, r.err = d.reading(ctx, &b.calls[0], read)
 		release()
 		cancel()

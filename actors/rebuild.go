@@ -77,7 +77,7 @@ func (d *domain) restore(ctx actor.Context) {
 	work := &restoring{epoch: d.rebuilding.wanted, begun: time.Now()}
 	d.rebuilding.work, d.rebuilding.err = work, errRestoring
 	self, root := ctx.Self(), d.kernel.root
-	d.kernel.asking.Go(func() {
+	d.kernel.background(func() {
 		err := d.makeState()
 		work.failure.Store(&err)
 		if work.abandoned.Load() {

@@ -155,7 +155,7 @@ func (a *audit) saveSnapshots(ctx actor.Context) {
 	round := s.round
 	s.round = nil
 	self, root, log := ctx.Self(), a.kernel.root, a.log
-	a.kernel.asking.Go(func() {
+	a.kernel.background(func() {
 		begun := time.Now()
 		for _, part := range round {
 			if err := s.store.save(part.domain, part.at, part.tick, part.write); err != nil {

@@ -1,0 +1,131 @@
+package simulation_test
+
+import (
+	"io"
+	"net"
+	"time"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/poll"
+)
+
+// link is a connection in memory. What was sent is in flight until arrive; what was written takes room until the peer reads it. The
+// oracle looks at it before that: from said.
+type link struct {
+	lines *schema.LineReader
+	ready func(poll.Event)
+	chunk func(most int) int // how much one read or write moves, from 1 on
+
+	flying []byte // sent, not arrived
+	in     []byte // arrived, not read by the kernel
+	unread int    // bytes written by the kernel, not read by the peer
+	said   []byte // written by the kernel, not seen by the oracle
+	ended  bool   // the peer sends no more
+	cut    bool   // reset, or interrupted
+	full   bool   // a write was short: ready is to be told when there is room
+}
+
+var _ actors.Link = (*link)(nil)
+
+// room is what a link takes before its peer reads, in bytes.
+const room = 2 << 10
+
+func newLink(chunk func(most int) int) *link {
+	return &link{lines: schema.NewLineReader(nil, schema.MaxLine), chunk: chunk}
+}
+
+func (l *link) Open(_ poll.Poller, ready func(poll.Event)) error {
+	l.ready = ready
+	ready(poll.In)
+	return nil
+}
+
+func (l *link) Fill() (more bool) { return l.lines.Fill(l) }
+
+// ReadOnce implements schema.Source.
+func (l *link) ReadOnce(p []byte) (n int, more bool, err error) {
+	switch {
+	case l.cut:
+		return 0, false, net.ErrClosed
+	case len(l.in) > 0:
+		n = copy(p, l.in[:l.chunk(len(l.in))])
+		l.in = l.in[n:]
+		return n, len(l.in) > 0 || l.over(), nil
+	case l.over():
+		return 0, false, io.EOF
+	}
+	return 0, false, nil
+}
+
+func (l *link) over() bool { return l.ended && len(l.flying) == 0 }
+
+func (l *link) Next() (line []byte, ok bool, err error) { return l.lines.TryNext() }
+
+func (l *link) Write(p []byte) (int, error) {
+	if l.cut {
+		return 0, net.ErrClosed
+	}
+	n := min(len(p), room-l.unread)
+	if n > 0 {
+		n = min(n, l.chunk(n))
+	}
+	l.said = append(l.said, p[:n]...)
+	l.unread += n
+	l.full = n < len(p)
+	return n, nil
+}
+
+func (l *link) Dialect() schema.Dialect { return schema.OsMessage }
+
+func (l *link) LineLimit() int { return schema.MaxLine }
+
+func (l *link) Interrupt() { l.reset() }
+
+func (l *link) Close() error {
+	l.cut = true
+	return nil
+}
+
+// arrive has n bytes of what is in flight get to the kernel's side.
+func (l *link) arrive(n int) {
+	l.in = append(l.in, l.flying[:n]...)
+	l.flying = l.flying[n:]
+	l.tell(poll.In)
+}
+
+// end half-closes the link.
+func (l *link) end() {
+	l.ended = true
+	l.tell(poll.In)
+}
+
+// reset breaks the link.
+func (l *link) reset() {
+	l.cut = true
+	l.tell(poll.In | poll.Out | poll.Hup)
+}
+
+// read has the peer read n bytes, and tells the kernel that there is room where it waits for that.
+func (l *link) read(n int) {
+	l.unread -= n
+	if l.full && l.unread < room {
+		l.full = false
+		l.tell(poll.Out)
+	}
+}
+
+func (l *link) tell(e poll.Event) {
+	if l.ready != nil {
+		l.ready(e)
+	}
+}
+
+// idlePoller is the kernel's poller: links tell by themselves.
+type idlePoller struct{ poll.Poller }
+
+func (idlePoller) Wait(time.Duration, func()) error { return nil }
+
+func (idlePoller) Wake() {}
+
+func (idlePoller) Close() error { return nil }

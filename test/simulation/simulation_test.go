@@ -1,0 +1,90 @@
+package simulation_test
+
+import (
+	"flag"
+	"io"
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/promptware-os/pwos/internal/tidy"
+)
+
+var (
+	oneSeed = flag.Uint64("seed", 0, "simulate this seed alone, with what happens in it on standard error")
+	seeds   = flag.Uint64("seeds", 200, "how many seeds are simulated, from 1 on")
+	steps   = flag.Int("steps", 200, "steps that a seed takes at most")
+	first   = flag.Bool("first", false, "stop at the first seed that fails")
+	clients = flag.Int("clients", 4, "clients that there are at a time at most")
+)
+
+// simulate runs a seed.
+func simulate(t *testing.T, seed uint64, most, clients int, log io.Writer) (trace string, step int, err error) {
+	t.Helper()
+	synctest.Test(t, func(*testing.T) { trace, step, err = run(seed, most, clients, log) })
+	return trace, step, err
+}
+
+// TestSimulation runs seeds: so many, or with PWOS_SIMULATE=5m fresh ones for that long. What one finds is found again with -seed.
+func TestSimulation(t *testing.T) {
+	t.Parallel()
+	if *oneSeed != 0 {
+		report(t, *oneSeed, os.Stderr)
+		return
+	}
+	if s := os.Getenv("PWOS_SIMULATE"); s != "" {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			t.Fatalf("PWOS_SIMULATE: %v", err)
+		}
+		begin := uint64(time.Now().UnixNano())
+		seed := begin
+		for start := time.Now(); time.Since(start) < d && !t.Failed(); seed++ {
+			report(t, seed, nil)
+		}
+		t.Logf("%d seeds from %d on", seed-begin, begin)
+		return
+	}
+	for seed := range *seeds {
+		if *first && t.Failed() {
+			return
+		}
+		report(t, seed+1, nil)
+	}
+}
+
+// report runs a seed. One that fails is run again with fewer clients and no step more, as long as it fails all the same.
+func report(t *testing.T, seed uint64, log io.Writer) {
+	t.Helper()
+	most := *clients
+	_, step, err := simulate(t, seed, *steps, most, log)
+	if err == nil {
+		return
+	}
+	for fewer := 1; log == nil && fewer < most; fewer++ {
+		if _, s, e := simulate(t, seed, *steps, fewer, nil); e != nil {
+			step, err, most = s, e, fewer
+		}
+	}
+	t.Errorf("seed %d, step %d: %v\ngo test ./test/simulation -run TestSimulation -seed %s -steps %d -clients %d",
+		seed, step, err, strconv.FormatUint(seed, 10), step, most)
+}
+
+// TestReplays shows that a seed is one run.
+func TestReplays(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		once, _, _ := simulate(t, seed+1, *steps, *clients, nil)
+		again, _, _ := simulate(t, seed+1, *steps, *clients, nil)
+		if once != again {
+			t.Errorf("seed %d: two runs differ", seed+1)
+		}
+	}
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(tidy.Main(m))
+}

@@ -1,0 +1,486 @@
+package simulation_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"syscall"
+	"testing/synctest"
+	"time"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/kernel/resource"
+	"github.com/promptware-os/pwos/kernel/self"
+	"github.com/promptware-os/pwos/schema"
+)
+
+const journalDir = "/journal"
+
+// world is one run of a seed: a disk, the kernel that lives on it now, and its clients.
+type world struct {
+	r        *rand.Rand
+	seed     uint64
+	most     int       // clients at a time
+	log      io.Writer // of the steps; nil: none
+	trace    hash.Hash
+	step     int
+	requests int
+	conns    int
+
+	disk  *faultfs.Disk
+	files *faultfs.Failing
+	gate  *faultfs.Gate
+	ends  bool // a sync has failed: the kernel is to end
+
+	kernel  *actors.Kernel
+	journal *journal.Log
+	state   *state
+	beside  []func() // what the kernel has to have done and nobody has begun
+	clients []*client
+	told    []*request // recent commands that had a key
+	oracle  *oracle
+	err     error // the first thing that does not hold
+}
+
+// state is what the journal makes.
+type state struct {
+	domains map[schema.Domain]kernel.Domain
+	tokens  *capability.Registry
+	procs   *process.Domain
+	boxes   *ipc.Domain
+	ledger  *resource.Ledger
+	keys    *actors.Keys
+	tick    int64
+}
+
+type noNames struct{ kernel.Names }
+
+func newState() (*state, error) {
+	s := &state{keys: actors.NewKeys(), procs: process.New(nil)}
+	view := s.procs.Processes()
+	s.tokens, s.boxes = capability.New(nil, view), ipc.New(ipc.Options{Processes: view})
+	m, err := memory.New(schema.Value("{}"), view)
+	if err != nil {
+		return nil, err
+	}
+	if s.ledger, err = resource.New(nil, s.tokens, view); err != nil {
+		return nil, err
+	}
+	s.domains = map[schema.Domain]kernel.Domain{
+		schema.Kernel: self.New(noNames{}), schema.Process: s.procs, schema.Capability: s.tokens, schema.Memory: m,
+		schema.Resource: s.ledger, schema.Ipc: s.boxes,
+	}
+	return s, nil
+}
+
+// replay makes the states of what the journal says up to the entry limit.
+func (s *state) replay(disk journal.FS, limit uint64) error {
+	r := journal.NewReader(disk, journalDir, journal.ReaderOptions{Limit: func() uint64 { return limit }})
+	err := actors.Replay(context.Background(), r, s.domains, nil, func(call *kernel.Call) {
+		s.keys.Recall(call)
+		s.tick = max(s.tick, call.Tick)
+	})
+	for _, d := range s.domains {
+		if p, ok := d.(kernel.Publisher); ok {
+			p.Publish()
+		}
+	}
+	return errors.Join(err, r.Close())
+}
+
+// run takes the steps of a seed, up to most, and returns the hash of what happened.
+func run(seed uint64, most, clients int, log io.Writer) (trace string, step int, err error) {
+	w := &world{r: rand.New(rand.NewPCG(seed, 12)), seed: seed, most: clients, log: log, trace: sha256.New(), oracle: newOracle()}
+	w.disk = faultfs.NewDisk()
+	w.boot()
+	for w.err == nil && w.step < most {
+		w.step++
+		w.next()
+		w.check()
+	}
+	if w.err == nil {
+		w.settle()
+	}
+	if w.kernel != nil {
+		w.shut()
+	}
+	return fmt.Sprintf("%x", w.trace.Sum(nil)), w.step, w.err
+}
+
+// note adds a line to the trace.
+func (w *world) note(format string, args ...any) {
+	line := fmt.Sprintf("%d %d ", w.step, time.Now().UnixMilli()) + fmt.Sprintf(format, args...) + "\n"
+	_, _ = io.WriteString(w.trace, line)
+	if w.log != nil {
+		_, _ = io.WriteString(w.log, line)
+	}
+}
+
+func (w *world) fail(err error) {
+	if err != nil && w.err == nil {
+		w.err = err
+		w.note("FAIL %v", err)
+	}
+}
+
+// boot starts a kernel on what the disk holds.
+func (w *world) boot() {
+	w.gate = new(faultfs.Gate)
+	w.gate.Open()
+	w.disk.Hook = w.gate.Hook
+	w.files, w.ends = faultfs.NewFailing(w.disk, faultfs.Fault{}), false
+	var err error
+	w.journal, _, err = journal.Open(journal.Options{Dir: journalDir, FS: w.files, SegmentBytes: 16 << 10})
+	if err != nil {
+		w.fail(fmt.Errorf("open journal: %w", err))
+		return
+	}
+	head := w.journal.Written()
+	w.note("boot at %d", head)
+	w.fail(w.oracle.restart(w.disk, head))
+	if w.state, err = newState(); err == nil {
+		err = w.state.replay(w.disk, head)
+	}
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	w.kernel = actors.New(actors.Config{
+		Manual: true, Poller: idlePoller{}, Journal: w.journal, Dir: journalDir, FS: w.files, Log: w.logger(),
+		Domains: w.state.domains, Tokens: w.state.tokens, Processes: w.state.procs.Processes(), Keys: w.state.keys, Tick: w.state.tick,
+		Origin: "https://test.local/", Restore: w.restore,
+	})
+	dead := process.Orphans(w.state.procs.Alive, w.state.tokens.Holders(), w.state.ledger.Holders(), w.state.boxes.Mailboxes())
+	w.drive(func() { w.kernel.Recover(append(dead, w.state.boxes.Abandoned()...)) })
+	w.gate.Shut()
+}
+
+// logger is the kernel's: what it says is shown, and no part of the trace.
+func (w *world) logger() *slog.Logger {
+	if w.log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(w.log, nil))
+}
+
+func (w *world) restore(name schema.Domain, d kernel.Domain) error {
+	d.Reset()
+	r := journal.NewReader(w.files, journalDir, journal.ReaderOptions{Limit: w.journal.Written})
+	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, nil, func(*kernel.Call) {})
+	return errors.Join(err, r.Close())
+}
+
+// drive has the kernel run until call returns.
+func (w *world) drive(call func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	for range 10_000 {
+		synctest.Wait()
+		select {
+		case <-done:
+			return
+		default:
+		}
+		if !w.turn() && len(w.beside) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		w.runAll()
+	}
+	w.fail(errors.New("the kernel does not come to an end"))
+	panic(fmt.Sprintf("seed %d, step %d: %v", w.seed, w.step, w.err)) // its goroutines cannot be ended
+}
+
+// turn takes a turn. Where that waits for a sync, it completes one: the journal begins a segment, or cuts a write off.
+func (w *world) turn() (more bool) {
+	done := make(chan struct{})
+	var beside []func()
+	go func() {
+		defer close(done)
+		beside, more = w.kernel.Turn()
+	}()
+	for {
+		synctest.Wait()
+		select {
+		case <-done:
+			w.beside = append(w.beside, beside...)
+			return more
+		default:
+		}
+		if len(w.gate.Held()) == 0 {
+			w.fail(errors.New("a turn waits for what is no sync"))
+			<-done
+		}
+		w.gate.Complete(w.r.IntN(len(w.gate.Held())))
+	}
+}
+
+func (w *world) runAll() {
+	for len(w.beside) > 0 {
+		w.begin(0)
+	}
+}
+
+// begin has begun what was number i of beside.
+func (w *world) begin(i int) {
+	work := w.beside[i]
+	w.beside = slices.Delete(w.beside, i, i+1)
+	go work()
+	synctest.Wait()
+}
+
+// shut ends the kernel and its clients, whatever becomes of that.
+func (w *world) shut() {
+	w.fault(faultfs.Fault{})
+	w.gate.Open()
+	for _, c := range w.clients {
+		c.link.reset()
+		w.drive(func() { <-c.done })
+	}
+	w.clients = nil
+	w.drive(func() { _ = w.kernel.Close() })
+	w.runAll()
+	_ = w.journal.Close()
+	w.kernel = nil
+}
+
+// crash cuts the power, and starts again on what is left.
+func (w *world) crash(how faultfs.Outcome) {
+	left := w.disk.Crash(w.r, how)
+	w.note("crash %d", how)
+	w.shut()
+	w.disk = left
+	w.boot()
+}
+
+func (w *world) connect() {
+	w.conns++
+	c := &client{number: w.conns, done: make(chan struct{})}
+	c.link = newLink(func(most int) int { return 1 + w.r.IntN(most) })
+	w.clients = append(w.clients, c)
+	w.note("connect %d", c.number)
+	k := w.kernel
+	go func() {
+		defer close(c.done)
+		k.Serve(c.link, kernel.Caller{PID: c.pid, Conn: fmt.Sprintf("c-%d", c.number)})
+	}()
+	synctest.Wait()
+}
+
+// next takes a step that the seed draws.
+func (w *world) next() {
+	if len(w.clients) == 0 {
+		w.connect()
+		return
+	}
+	c := w.clients[w.r.IntN(len(w.clients))]
+	switch n := w.r.IntN(1000); {
+	case n < 200:
+		w.sendSome(c)
+	case n < 350:
+		if most := len(c.link.flying); most > 0 {
+			c.link.arrive(1 + w.r.IntN(most))
+		}
+	case n < 450:
+		if most := c.link.unread; most > 0 {
+			c.link.read(1 + w.r.IntN(most))
+		}
+	case n < 750:
+		w.note("turn, more: %v", w.turn())
+	case n < 850:
+		if len(w.beside) > 0 {
+			w.begin(w.r.IntN(len(w.beside)))
+		}
+	case n < 950:
+		if held := w.gate.Held(); len(held) > 0 {
+			i := w.r.IntN(len(held))
+			w.note("sync of %s", held[i].Path)
+			w.gate.Complete(i)
+		}
+	case n < 960:
+		time.Sleep(time.Duration(w.r.IntN(int(time.Second))))
+	case n < 972:
+		if len(w.clients) < w.most {
+			w.connect()
+		}
+	case n < 976:
+		w.note("reset %d", c.number)
+		c.link.reset()
+		w.leave(c)
+	case n < 980:
+		w.note("half-close %d", c.number)
+		c.link.end()
+		w.settle()
+		w.leave(c)
+	case n < 985:
+		w.settle()
+	case n < 992:
+		w.arm()
+	default:
+		w.crash(faultfs.Outcome(w.r.IntN(faultfs.Outcomes)))
+	}
+	synctest.Wait()
+}
+
+func (w *world) sendSome(c *client) {
+	many := 1 + w.r.IntN(1+w.r.IntN(12))
+	if w.r.IntN(40) == 0 {
+		many = 150 // more than a connection may have in flight
+	}
+	for range many {
+		q := w.compose(c)
+		if len(w.told) > 0 && w.r.IntN(8) == 0 {
+			q = w.again(w.told[w.r.IntN(len(w.told))])
+		}
+		w.note("client %d sends %s %s %s", c.number, q.id, q.typ, q.key)
+		c.send(q)
+	}
+}
+
+// leave waits until the kernel has done with a client that ends.
+func (w *world) leave(c *client) {
+	if w.err != nil {
+		return
+	}
+	w.gate.Open()
+	w.drive(func() { <-c.done })
+	w.gate.Shut()
+	w.check()
+	w.clients = slices.DeleteFunc(w.clients, func(o *client) bool { return o == c })
+}
+
+func (w *world) arm() {
+	f := faultfs.Fault{N: 1 + w.r.IntN(20), Err: syscall.EIO, Short: w.r.IntN(2) == 0, Lies: w.r.IntN(4) == 0}
+	if w.r.IntN(2) == 0 {
+		f.Err = syscall.ENOSPC
+	}
+	w.note("fault at %d: %v", f.N, f.Err)
+	w.fault(f)
+}
+
+// fault has an operation of the disk fail, or none.
+func (w *world) fault(f faultfs.Fault) {
+	hit := w.files.Hit()
+	w.ends = w.ends || hit == "sync" || hit == "syncdir"
+	w.files.Arm(f)
+}
+
+// settle has all that is under way come to its end: then every frame is answered.
+func (w *world) settle() {
+	w.note("settle")
+	w.fault(faultfs.Fault{})
+	w.gate.Open()
+	defer func() { w.gate.Shut() }()
+	for quiet := 0; quiet < 3 && w.err == nil && w.alive(); {
+		synctest.Wait()
+		moved := len(w.beside) > 0
+		w.runAll()
+		for _, c := range w.clients {
+			moved = moved || len(c.link.flying) > 0 || c.link.unread > 0
+			if n := len(c.link.flying); n > 0 {
+				c.link.arrive(n)
+			}
+			c.link.read(c.link.unread)
+		}
+		moved = w.turn() || moved
+		w.check()
+		if quiet++; moved {
+			quiet = 0
+		} else {
+			time.Sleep(10 * time.Second) // for what the kernel tries again
+		}
+	}
+	if w.err != nil || !w.alive() {
+		return
+	}
+	for _, c := range w.clients {
+		if len(c.pending) > 0 {
+			w.fail(fmt.Errorf("client %d: %d frames are not answered, from %s on, and nothing is under way", c.number, len(c.pending), c.waits()))
+		}
+	}
+	w.compare()
+}
+
+// compare checks that a replay makes the states that there are.
+func (w *world) compare() {
+	fresh, err := newState()
+	if err == nil {
+		err = fresh.replay(w.disk, w.journal.Written())
+	}
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	for name, d := range w.state.domains {
+		if live, again := picture(d), picture(fresh.domains[name]); live != again {
+			w.fail(fmt.Errorf("domain %s: the state is\n%q, a replay makes\n%q", name, live, again))
+		}
+	}
+}
+
+func picture(d kernel.Domain) (all string) {
+	_ = d.Snapshot()(func(chunk []byte) error {
+		all += string(chunk) + "\n"
+		return nil
+	})
+	return all
+}
+
+// alive reports whether the kernel has not asked for its end.
+func (w *world) alive() bool {
+	select {
+	case <-w.kernel.Stopping():
+		return false
+	default:
+		return true
+	}
+}
+
+// check is the oracle's, after each step.
+func (w *world) check() {
+	if w.kernel == nil || w.err != nil {
+		return
+	}
+	synctest.Wait()
+	w.fail(w.oracle.read(w.disk, w.journal.Written()))
+	for _, c := range w.clients {
+		w.hear(c)
+	}
+	if w.err == nil && !w.alive() {
+		hit := w.files.Hit()
+		if w.fault(faultfs.Fault{}); !w.ends {
+			w.fail(fmt.Errorf("the kernel ends, and no sync has failed; what has is %q", hit))
+			return
+		}
+		w.crash(faultfs.Outcome(w.r.IntN(faultfs.Outcomes)))
+	}
+}
+
+func (w *world) hear(c *client) {
+	answered, err := c.hear()
+	w.fail(err)
+	for _, q := range answered {
+		w.note("client %d: %s %s", c.number, q.id, q.data)
+		if w.err == nil {
+			w.fail(w.oracle.told(q, w.disk))
+		}
+		if q.key != "" && q.kind == schema.KindReply {
+			w.told = append(w.told, q)
+		}
+	}
+}
