@@ -1,9 +1,10 @@
 // Package actors decides what in the kernel runs when. One goroutine, the loop, runs all actors; what takes long runs on goroutines
 // that post what came of it.
 //
-// Nothing here knows what a syscall means. A connection's actor decodes a frame and sends it to the actor of its domain. There it passes the gate (kernel.Gate), and the handler of its row decides and applies it. The domain's
-// actor forwards it to the audit actor, which appends it to the journal and returns the answer once nothing that it reveals can
-// be lost. No actor blocks in its handler.
+// Nothing here knows what a syscall means. A connection's actor decodes a frame and sends it to the actor of its domain. There it
+// passes the gate (kernel.Gate), and the handler of its row decides and applies it. The domain's actor forwards it to the audit
+// actor, which appends it to the journal and returns the answer once nothing that it reveals can be lost. No actor waits in its
+// handler.
 //
 // # What it promises
 //
@@ -29,5 +30,6 @@
 //
 // # What it does not promise
 //
-//   - Fairness beyond the window: in a turn of the loop each connection has at most as much as that run.
+//   - Fairness beyond the window: a connection has no more in flight than that, and goes on in the next turn if it has more to read.
+//   - A bound on a turn: a few calls take milliseconds, and everybody waits for them (docs/architecture.md, Known long turns).
 package actors

@@ -157,8 +157,8 @@ func TestFailureAfterShutdown(t *testing.T) {
 	})
 }
 
-// TestPanicInConnection shows that a connection which fails ends, and takes nobody with it: neither its reader, which
-// waits for room in the window, nor another connection.
+// TestPanicInConnection shows that a connection which fails ends, and takes nobody with it: not even where it
+// waits for room in its window.
 func TestPanicInConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

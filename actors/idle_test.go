@@ -11,7 +11,7 @@ import (
 
 // TestIdleConnection measures what a connection holds that was served and waits: heap and stacks, its in-memory link and
 // client included. It runs beside no other test, since the figures are the process's. Connections come a few at a time:
-// what a large burst leaves behind, workers that have parked, belongs to none of them.
+// the room that a large burst leaves behind in queues belongs to none of them.
 func TestIdleConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const conns, few = 5000, 50

@@ -54,8 +54,8 @@ func TestLoneCommand(t *testing.T) {
 	})
 }
 
-// TestReaderSyncs shows that others are served while the reader of one connection syncs, that their commands share the next sync,
-// and that it reads on afterwards what came meanwhile.
+// TestReaderSyncs shows that others are served while a sync for one connection runs, that their commands share the next sync,
+// and that what came on the first connection meanwhile is served afterwards.
 func TestReaderSyncs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
