@@ -14,13 +14,12 @@ import (
 // reading is what this process holds.
 type reading struct {
 	heap        int64 // bytes in use, without what the actor library's table takes
-	goroutines  int   // but for parked workers, which the kernel keeps until its end
-	workers     int
+	goroutines  int
 	descriptors int
 }
 
 func (r reading) String() string {
-	return fmt.Sprintf("heap %d KiB, %d goroutines and %d workers, %d descriptors", r.heap>>10, r.goroutines, r.workers, r.descriptors)
+	return fmt.Sprintf("heap %d KiB, %d goroutines, %d descriptors", r.heap>>10, r.goroutines, r.descriptors)
 }
 
 // read takes a reading. What only waits to be collected does not count.
@@ -31,8 +30,7 @@ func (p *place) read(t *testing.T) reading {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	workers := parked()
-	return reading{int64(m.HeapAlloc) - table(p.connections.Load()), runtime.NumGoroutine() - workers, workers, p.descriptors(t, os.Getpid())}
+	return reading{int64(m.HeapAlloc) - table(p.connections.Load()), runtime.NumGoroutine(), p.descriptors(t, os.Getpid())}
 }
 
 // table is how many bytes the actor library's table of names takes after that many connections, for each of which there is an
@@ -41,17 +39,6 @@ func (p *place) read(t *testing.T) reading {
 func table(connections int64) int64 {
 	const maps, room = 1024 * 32, 288
 	return int64(maps * room * (1 - math.Exp(-float64(connections)/maps)))
-}
-
-// parked counts the kernel's workers.
-func parked() int {
-	text := make([]byte, 1<<20)
-	for {
-		if n := runtime.Stack(text, true); n < len(text) {
-			return strings.Count(string(text[:n]), "actors.(*workers).Schedule")
-		}
-		text = make([]byte, 2*len(text))
-	}
 }
 
 // mostFiles is how many descriptors a kernel has below its state directory at most. How many it has at a time depends on
