@@ -219,11 +219,9 @@ func (a *audit) rebuilt(ctx actor.Context, name schema.Domain) {
 	}
 }
 
-// tell sends a message to every domain.
+// tell sends a message to every domain, in the order of their names: a run can be told from its input alone.
 func (a *audit) tell(ctx actor.Context, message any) {
-	for name, pid := range a.kernel.domains {
-		if name != record {
-			ctx.Send(pid, message)
-		}
+	for _, name := range a.kernel.names {
+		ctx.Send(a.kernel.domains[name], message)
 	}
 }

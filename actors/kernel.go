@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,7 @@ type Kernel struct {
 	root    *actor.RootContext
 	loop    *loop
 	domains map[schema.Domain]*actor.PID
+	names   []schema.Domain                 // of the domains, without the actor that appends
 	audit   *actor.PID                      // it appends to the journal; the domain of that name answers questions about it
 	auditor *audit                          // for when it has ended
 	states  map[schema.Domain]kernel.Domain // likewise
@@ -164,7 +166,9 @@ func New(cfg Config) *Kernel {
 	k.auditor = a
 	k.audit = k.spawn("domain/"+string(record), a)
 	k.domains[record] = k.audit
-	for name, state := range k.states {
+	k.names = slices.Sorted(maps.Keys(k.states))
+	for _, name := range k.names {
+		state := k.states[name]
 		d := &domain{kernel: k, name: name, state: state, log: cfg.Log.With("domain", string(name))}
 		k.domains[name] = k.spawn("domain/"+string(name), d)
 	}

@@ -100,7 +100,7 @@ func (d *domain) wakeAll(ctx actor.Context) {
 
 // hangUp ends the waiting of a connection's calls. One that has not come to its turn yet will not wait.
 func (d *domain) hangUp(ctx actor.Context, conn string) {
-	for pid := range d.parked {
+	for _, pid := range slices.Sorted(maps.Keys(d.parked)) {
 		for _, p := range d.take(pid, func(p *parked) bool { return p.batch.calls[0].Caller.Conn == conn }) {
 			p.batch.sender.giveUp(ctx, d)
 		}

@@ -264,6 +264,8 @@ func (w *world) crash(how faultfs.Outcome) {
 	left := w.disk.Crash(w.r, how)
 	w.note("crash %d", how)
 	w.shut()
+	now := time.Now()
+	time.Sleep(now.Truncate(time.Second).Add(time.Second).Sub(now)) // how long an end takes depends on the goroutines of the life before
 	w.disk = left
 	w.boot()
 }
