@@ -29,7 +29,10 @@ func TestHalfClose(t *testing.T) {
 						for i := range frames {
 							lines, want = append(lines, ping(fmt.Sprint(i), "1")), append(want, fmt.Sprint(i))
 						}
-						c.sendRaw(strings.Join(lines, "\n") + ending)
+						text := strings.Join(lines, "\n") + ending
+						c.sendRaw(text[:len(text)/2])
+						synctest.Wait() // all of that is taken in: reading goes on until the end, not until a pause
+						c.sendRaw(text[len(text)/2:])
 						c.endInput()
 						synctest.Wait()
 						l.out.widen(unbounded)
