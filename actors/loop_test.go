@@ -3,6 +3,7 @@ package actors_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,34 @@ func TestSlowSync(t *testing.T) {
 			expect(t, b, `b ""`)
 			time.Sleep(time.Second)
 			checkCauses(t, []string{"a"}, a.take(1))
+		}
+	})
+}
+
+// TestSyncsAreShared has two clients that each send the next command once the last is answered, at different times at first, on a
+// slow disk. They come to share the syncs.
+func TestSyncsAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const rounds = 20
+		s := startWith(t, newLibrary().domains())
+		disk := &faultfs.Slow{Each: 10 * time.Millisecond}
+		s.disk.Hook = disk.Hook
+		var clients sync.WaitGroup
+		for i := range 2 {
+			c := s.connect()
+			clients.Go(func() {
+				time.Sleep(time.Duration(i) * 5 * time.Millisecond)
+				for n := range rounds {
+					id := fmt.Sprint(i, "-", n)
+					c.send(set(id, "x"))
+					checkCauses(t, []string{id}, c.take(1))
+				}
+			})
+		}
+		clients.Wait()
+		if got := disk.Syncs(); got > rounds+5 {
+			t.Errorf("%d syncs for %d commands of each of two clients", got, rounds)
 		}
 	})
 }
