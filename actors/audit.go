@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -40,7 +41,7 @@ type audit struct {
 	synced    uint64
 	commands  map[schema.Domain]uint64 // seq of the last command of each domain
 	signing   atomic.Bool              // a checkpoint
-	metrics   *Metrics
+	metrics   *metrics.Metrics
 	tick      int64  // of the last entry
 	moved     uint64 // the entry that was the first of that tick
 	snapshots snapshotting
@@ -90,7 +91,7 @@ func (a *audit) Receive(ctx actor.Context) {
 		a.append(ctx, m)
 	case look:
 		a.flush(ctx)
-		m.seen <- seen{a.journal.Head().Seq, a.kernel.keys.unended()}
+		m.seen <- seen{a.journal.Head().Seq, a.kernel.keys.Unended()}
 	case flush:
 		a.scheduled = false
 		a.flush(ctx)
@@ -141,21 +142,21 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		if call.Throttled {
 			continue
 		}
-		a.metrics.count(call, 1)
+		a.metrics.Count(call, 1)
 		var repeats uint64
 		if call.Repeated {
-			repeats = a.kernel.keys.seq(call)
+			repeats = a.kernel.keys.Seq(call)
 		}
 		entry := a.record.entry(call, repeats)
 		seq := a.journal.Append(entry)
 		b.account.wrote(entryFrame + len(entry.Request) + len(entry.Outcome))
 		if !call.Repeated {
-			a.kernel.keys.number(call, seq)
+			a.kernel.keys.Number(call, seq)
 		}
 		if end, ok := call.Input.(*schema.EffectEnd); ok {
-			a.kernel.keys.ends(call, end, seq)
+			a.kernel.keys.End(call, end, seq)
 		} else if b.intends() {
-			a.kernel.keys.intends(call, seq)
+			a.kernel.keys.Intend(call, seq)
 		}
 		if call.Tick > a.tick {
 			a.tick, a.moved = call.Tick, seq

@@ -166,7 +166,7 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pe
 
 func (d *domain) fail(call *kernel.Call, err error) {
 	call.Err = fault.Of(err)
-	d.kernel.keys.settle(call)
+	d.kernel.keys.Settle(call)
 	if call.Err.Kind == fault.Internal {
 		d.log.Error("syscall failed", "call", call, "error", err)
 	}
@@ -175,7 +175,7 @@ func (d *domain) fail(call *kernel.Call, err error) {
 // finish gives a call its successful outcome.
 func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Result) {
 	call.Data, call.Effect = result.Data, result.Effect
-	d.kernel.keys.settle(call)
+	d.kernel.keys.Settle(call)
 	if call.Repeated {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 )
 
 // TestSlowSync shows that a sync which takes long holds up nobody who does not wait for it: another goroutine goes on with the loop.
@@ -98,7 +99,7 @@ func TestNextSegment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		books := newLibrary()
-		s := startHosting(t, faultfs.NewDisk(), books.domains(), actors.NewKeys(), textLog, actors.Hosting{}, segments(16<<10))
+		s := startHosting(t, faultfs.NewDisk(), books.domains(), idempotency.New(), textLog, actors.Hosting{}, segments(16<<10))
 		named := 0
 		s.disk.Hook = func(op faultfs.Op) {
 			switch {

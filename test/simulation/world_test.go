@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -62,14 +63,14 @@ type state struct {
 	procs   *process.Domain
 	boxes   *ipc.Domain
 	ledger  *resource.Ledger
-	keys    *actors.Keys
+	keys    *idempotency.Keys
 	tick    int64
 }
 
 type noNames struct{ kernel.Names }
 
 func newState() (*state, error) {
-	s := &state{keys: actors.NewKeys(), procs: process.New(nil)}
+	s := &state{keys: idempotency.New(), procs: process.New(nil)}
 	view := s.procs.Processes()
 	s.tokens, s.boxes = capability.New(nil, view), ipc.New(ipc.Options{Processes: view})
 	m, err := memory.New(schema.Value("{}"), view)
