@@ -26,6 +26,10 @@ type oracle struct {
 	last    map[string]int    // connection to the number of its last message
 	durable uint64            // entries that a power cut leaves, as far as anybody has looked
 	acked   uint64            // the last entry that anybody was told of
+
+	effects *effects          // that were begun, in all lives
+	open    map[uint64]*entry // intents that have no end
+	fetches map[string]*entry // idempotency key to the last intent under it
 }
 
 // entry is an entry of the journal.
@@ -35,14 +39,19 @@ type entry struct {
 	outcome schema.Outcome
 	needs   uint64 // its answer reveals what this entry says
 	want    string // value that its answer has, where it is a Memory.Get
+
+	id   string // of an intent: that of its message
+	end  *entry // of an intent: what came of it
+	free bool   // of an intent: it was never begun
 }
 
-func newOracle() *oracle { return new(oracle).reset() }
+func newOracle(x *effects) *oracle { return (&oracle{effects: x}).reset() }
 
 // reset forgets what the journal says, for it to be read again.
 func (o *oracle) reset() *oracle {
 	o.entries, o.byID, o.keys = nil, make(map[string]*entry), make(map[string]*entry)
 	o.last = make(map[string]int)
+	o.open, o.fetches = make(map[uint64]*entry), make(map[string]*entry)
 	o.memory, o.changed = make(map[string]string), make(map[string]uint64)
 	return o
 }
@@ -95,6 +104,12 @@ func (o *oracle) take(record *journal.Record) error {
 	}
 	o.entries = append(o.entries, *e)
 	o.byID[m.Meta.ID] = e
+	switch m.Type {
+	case "Http.Fetch":
+		return o.fetched(e, &m)
+	case "Http.Fetched":
+		return o.ends(e, &m)
+	}
 	if key := m.Meta.IdempotencyKey; key != "" && e.outcome.Err == nil {
 		if first := o.keys[key]; first != nil {
 			if e.outcome.Repeats != first.seq || !bytes.Equal(e.outcome.Data, first.outcome.Data) {
@@ -156,7 +171,7 @@ func (o *oracle) apply(e *entry, m *schema.Message) error {
 
 // told checks an answer, as it is given.
 func (o *oracle) told(q *request, disk *faultfs.Disk) error {
-	e := o.byID[q.id]
+	e := o.outcomeOf(q, o.byID[q.id])
 	if q.kind == schema.KindError && q.code() == "503" {
 		return nil // the journal cannot be written, or it is unknown whether it was
 	}
@@ -199,6 +214,8 @@ func (o *oracle) unrecorded(q *request) *entry {
 		if set := o.byID[value.By]; set != nil {
 			return &entry{needs: set.seq, want: q.data}
 		}
+	case q.key != "" && q.typ == "Http.Fetch":
+		return o.outcomeOf(q, o.fetches[q.key])
 	case q.key != "":
 		return o.keys[q.key]
 	}
