@@ -50,22 +50,25 @@ func (s *shelf) Read(_ int64, _ string, p schema.BlobPointer, most int64) ([]byt
 
 // value is a member that sets a value: usually short, now and then long, or elsewhere.
 func (w *world) value(c *client, id string) string {
+	elsewhere := w.r.IntN(30) == 0
 	long := w.r.IntN(1 + w.r.IntN(400))
-	switch n := w.r.IntN(120); {
-	case n == 0 && c.link.LineLimit() > schema.MaxLine:
-		long = 64<<10 + w.r.IntN(8<<10)
-	case n < 4:
+	switch n := w.r.IntN(80); {
+	case n == 0 && c.link.LineLimit() > schema.MaxLine: // decoded beside the loop
+		long = 64<<10 + w.r.IntN(4<<10)
+	case n < 3 && (elsewhere || c.link.LineLimit() > schema.MaxLine): // too long for the answers of some
+		long = schema.MaxLine + w.r.IntN(4<<10)
+	case n < 5:
 		long = w.r.IntN(12 << 10)
 	}
 	value := fmt.Sprintf(`{"by":%q,"pad":%q}`, id, strings.Repeat("x", long))
-	switch w.r.IntN(40) {
-	case 0:
-		p := w.blobs.put([]byte(value))
-		return `"valueRef":` + string(p.Append(nil))
-	case 1:
+	switch {
+	case !elsewhere:
+		return `"value":` + value
+	case w.r.IntN(4) == 0:
 		return `"valueRef":{"scheme":"file","path":"/blobs/none"}`
 	}
-	return `"value":` + value
+	p := w.blobs.put([]byte(value))
+	return `"valueRef":` + string(p.Append(nil))
 }
 
 // whole is the data of an answer, with what was put elsewhere.
