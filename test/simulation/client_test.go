@@ -99,6 +99,18 @@ func (w *world) again(q *request) *request {
 	return &r
 }
 
+// unsure has what clients were not told of asked for again, under the same keys.
+func (w *world) unsure(gone ...*client) {
+	for _, c := range gone {
+		for _, q := range c.pending {
+			if q.key != "" {
+				w.told = append(w.told, q)
+			}
+		}
+		c.pending = nil
+	}
+}
+
 // send puts frames in flight.
 func (c *client) send(list ...*request) {
 	for _, q := range list {

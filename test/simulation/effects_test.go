@@ -236,10 +236,6 @@ func (o *oracle) ends(e *entry, m *schema.Message) error {
 	return nil
 }
 
-func sameOutcome(a, b *entry) bool {
-	return (a.outcome.Err == nil) == (b.outcome.Err == nil) && bytes.Equal(a.outcome.Data, b.outcome.Data)
-}
-
 // noneOpen checks that a start leaves no intent without an outcome.
 func (o *oracle) noneOpen() error {
 	for seq := range o.open {

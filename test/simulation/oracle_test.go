@@ -110,19 +110,38 @@ func (o *oracle) take(record *journal.Record) error {
 	case "Http.Fetched":
 		return o.ends(e, &m)
 	}
-	if key := m.Meta.IdempotencyKey; key != "" && e.outcome.Err == nil {
-		if first := o.keys[key]; first != nil {
-			if e.outcome.Repeats != first.seq || !bytes.Equal(e.outcome.Data, first.outcome.Data) {
-				return fmt.Errorf("want a repetition of entry %d", first.seq)
-			}
-			return nil
-		}
-		o.keys[key] = e
-	}
-	if e.outcome.Repeats != 0 {
-		return errors.New("repeats an entry of another key")
+	if again, err := o.keyed(e, m.Meta.IdempotencyKey); again || err != nil {
+		return err
 	}
 	return o.apply(e, &m)
+}
+
+// keyed takes in an entry with an idempotency key, and reports whether it repeats one.
+func (o *oracle) keyed(e *entry, key string) (again bool, err error) {
+	first := o.keys[key]
+	switch again = e.outcome.Repeats > 0; {
+	case again && (first == nil || e.outcome.Repeats != first.seq || !sameOutcome(e, first)):
+		return true, errors.New("repeats what has not come of its key")
+	case again, key == "":
+	case first == nil || !first.final():
+		o.keys[key] = e
+	case e.final():
+		return false, fmt.Errorf("was carried out before, as entry %d", first.seq)
+	}
+	return again, nil
+}
+
+// final reports whether an entry is the outcome of its idempotency key: a success, or a failure that is surely no refusal.
+func (e *entry) final() bool {
+	err := e.outcome.Err
+	return err == nil || err.ID == fault.MemoryNotFound || err.ID == fault.MemoryChanged || err.ID == fault.ProcessNotFound
+}
+
+func sameOutcome(a, b *entry) bool {
+	if a.outcome.Err != nil && b.outcome.Err != nil {
+		return a.outcome.Err.ID == b.outcome.Err.ID
+	}
+	return a.outcome.Err == b.outcome.Err && bytes.Equal(a.outcome.Data, b.outcome.Data)
 }
 
 // apply runs a syscall on the model of memory, and compares.

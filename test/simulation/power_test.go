@@ -56,6 +56,19 @@ func (w *world) rise() {
 	w.boot()
 }
 
+// stop has a kernel that ends do so, and starts the next one on the same disk, which knows what it has not written.
+func (w *world) stop() {
+	w.note("the kernel stops")
+	w.shut()
+	if w.dead {
+		w.found()
+	} else {
+		w.disk.Kill()
+		w.toSecond()
+	}
+	w.boot()
+}
+
 // found puts what a blackout has left in place of what there was.
 func (w *world) found() {
 	w.toSecond()

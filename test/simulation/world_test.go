@@ -222,6 +222,7 @@ func (w *world) shut() {
 		c.link.reset()
 		w.drive(func() { <-c.done })
 	}
+	w.unsure(w.clients...)
 	w.clients = nil
 	if w.kernel != nil {
 		w.drive(func() { _ = w.kernel.Close() })
@@ -326,7 +327,9 @@ func (w *world) sendSome(c *client) {
 	for range many {
 		q := w.compose(c)
 		if len(w.told) > 0 && w.r.IntN(8) == 0 {
-			q = w.again(w.told[w.r.IntN(len(w.told))])
+			if old := w.told[w.r.IntN(len(w.told))]; len(old.frame) < c.link.limit {
+				q = w.again(old)
+			}
 		}
 		w.note("client %d sends %s %s %s", c.number, q.id, q.typ, q.key)
 		c.send(q)
@@ -342,6 +345,7 @@ func (w *world) leave(c *client) {
 	w.drive(func() { <-c.done })
 	w.gate.Shut()
 	w.check()
+	w.unsure(c)
 	w.clients = slices.DeleteFunc(w.clients, func(o *client) bool { return o == c })
 }
 
@@ -437,7 +441,11 @@ func (w *world) check() {
 			w.fail(fmt.Errorf("the kernel ends, and no sync has failed; what has is %q", hit))
 			return
 		}
-		w.crash()
+		if w.r.IntN(2) == 0 {
+			w.crash()
+		} else {
+			w.stop()
+		}
 	}
 }
 
@@ -459,7 +467,7 @@ func (w *world) hear(c *client) {
 		if w.err == nil {
 			w.fail(w.oracle.told(q, w.disk))
 		}
-		if q.key != "" && q.kind == schema.KindReply {
+		if q.key != "" && (q.kind == schema.KindReply || q.typ == "Http.Fetch") {
 			w.told = append(w.told, q)
 		}
 	}
