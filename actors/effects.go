@@ -49,7 +49,11 @@ func (r *runs) end() { r.cancel(errEnding) }
 
 // begin does the effect of b, whose intent is on disk, and owns b from here on.
 func (r *runs) begin(b *frames) {
-	r.alive.Go(func() { r.run(b) })
+	r.alive.Add(1)
+	r.kernel.loop.background(func() {
+		defer r.alive.Done()
+		r.run(b)
+	})
 }
 
 // run does one effect and has its outcome journaled.

@@ -171,6 +171,34 @@ func TestEffectHoldsUpNobody(t *testing.T) {
 	})
 }
 
+// TestEffectOfWhoHasGone shows that an effect is cancelled whose peer has gone, also where that has sent more behind it than is taken
+// in at a time. What it has sent takes effect all the same.
+func TestEffectOfWhoHasGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, f := startFetches(t)
+		c := s.connect()
+		frames := []string{fetchOf("1", "hold")}
+		for i := range 2 * actors.WindowFrames {
+			frames = append(frames, fetchOf(fmt.Sprint(i+2), "refused"))
+		}
+		c.send(append(frames, fetchOf("last", "a"))...)
+		synctest.Wait()
+		_ = c.link.Close()
+		<-c.done
+		if f.count() != 1 {
+			t.Errorf("began %v", f.runs)
+		}
+		entries := 0
+		for _, text := range s.disk.Image() {
+			entries += strings.Count(string(text), `"url":"refused"`)
+		}
+		if want := 2 * actors.WindowFrames; entries != want {
+			t.Errorf("%d requests are on record, want %d", entries, want)
+		}
+	})
+}
+
 // TestEffectWithoutIntent shows that nothing is begun whose intent is not on disk.
 func TestEffectWithoutIntent(t *testing.T) {
 	t.Parallel()

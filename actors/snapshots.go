@@ -19,9 +19,18 @@ import (
 // Snapshots keeps the state of the kernel's parts in the store, so that a start replays only what came after. A nil
 // *Snapshots keeps nothing.
 type Snapshots struct {
-	Store *store.Store
+	Store Store
 	Form  string // what a state depends on beside the journal; one of another form is not loaded
 	Log   *slog.Logger
+}
+
+// Store is what is asked of a *store.Store.
+type Store interface {
+	Snapshots(ctx context.Context) ([]store.SnapshotInfo, error)
+	Load(ctx context.Context, name string, restore func(chunk []byte) error) error
+	Save(ctx context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error
+	Ranges(ctx context.Context, f store.Filter, since uint64, most int) ([]store.Range, error)
+	DropIndex(ctx context.Context) error
 }
 
 // Part is what has a state: a domain, or the idempotency keys.
