@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"github.com/promptware-os/pwos/schema"
@@ -18,7 +19,7 @@ const maxAnswer = 256 << 20
 
 // connect makes one connection and takes it through the prologue.
 func (d *dialer) connect(ctx context.Context) (*Client, error) {
-	nc, err := unixsock.Dial(ctx, d.places.KernelSocket)
+	nc, err := unixsock.Dial(ctx, d.options.socket())
 	if err != nil {
 		return nil, err
 	}
@@ -28,6 +29,15 @@ func (d *dialer) connect(ctx context.Context) (*Client, error) {
 	}
 	c.places, c.login = d.places, d.login
 	return c, nil
+}
+
+// Over returns a client over a connection that needs no prologue: its other end is a kernel in this process. Close closes it.
+func Over(nc *net.UnixConn) (*Client, error) {
+	conn, err := unixsock.NewConn(nc, schema.OsMessage, maxAnswer)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(conn, os.Getpid()), nil
 }
 
 func (d *dialer) greet(ctx context.Context, nc *net.UnixConn) (*Client, error) {

@@ -30,7 +30,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	spent := noAnswer(o.patience())
 	patient := newPatience(ctx, o.patience(), spent)
 	defer patient.done()
-	d.login = &login{keys: o.Keys, socket: d.places.KernelSocket, rest: patient.rest}
+	d.login = &login{keys: o.Keys, socket: o.socket(), rest: patient.rest}
 
 	c, err := backoff.Retry(patient,
 		func() (*Client, error) {
@@ -58,7 +58,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	default:
 		err = spent
 	}
-	return nil, unreachable(d.places.KernelSocket, err)
+	return nil, unreachable(o.socket(), err)
 }
 
 // pace is how long to wait between attempts. It only paces those who wait for somebody else: a daemon that goes, or a

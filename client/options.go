@@ -19,6 +19,8 @@ type Options struct {
 	Spawn *Command
 	// Keys say what to show a kernel that wants to know who connects.
 	Keys Keys
+	// Events has the connection made by events.sock: its lines may be longer, and what is no frame is answered in its dialect.
+	Events bool
 	// Origin is whose stored things the calls of the operator are about; empty: the kernel's own origin.
 	Origin string
 	// Patience bounds the whole of Dial, but for the time that whoever holds the key takes to sign; 0: DefaultPatience.
@@ -40,6 +42,14 @@ func (o Options) places() unixsock.Places {
 		return unixsock.PlacesIn(RuntimeDir())
 	}
 	return unixsock.PlacesIn(o.RuntimeDir)
+}
+
+// socket is the one to connect to.
+func (o Options) socket() string {
+	if o.Events {
+		return o.places().EventsSocket
+	}
+	return o.places().KernelSocket
 }
 
 func (o Options) patience() time.Duration {

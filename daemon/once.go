@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"path/filepath"
 
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -20,12 +22,50 @@ import (
 // It returns the data of the reply, or the fault that a client would get. A fault.DaemonLaunch says that the call was not made;
 // where it wraps ErrRunning, since the state is a running daemon's. Where keys are authorized, nobody is let in this way (401).
 func Once(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, call *schema.CallInput) (data []byte, err error) {
+	err = alone(ctx, args, getenv, stderr, func(d *Daemon) error {
+		var err error
+		data, err = d.kernel.DoUntil(ctx, "", schema.SyscallCall.With(call))
+		return err
+	})
+	return data, err
+}
+
+// Inline has talk use a connection of the operator's to a kernel in this process (PROTOCOL 8). It is that of Once otherwise, and ends
+// once talk has. Frames that show no dialect are answered in the given one, whose socket's limit holds for lines.
+func Inline(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, dialect schema.Dialect, talk func(*net.UnixConn) error) error {
+	return alone(ctx, args, getenv, stderr, func(d *Daemon) error {
+		ours, theirs, err := unixsock.Pair()
+		if err != nil {
+			return err
+		}
+		limit := d.config.Limits.LineBytes
+		if dialect == schema.OsEvent {
+			limit = max(limit, schema.MaxEventLine)
+		}
+		conn, err := unixsock.NewConn(theirs, dialect, limit)
+		if err != nil {
+			return errors.Join(err, ours.Close(), theirs.Close())
+		}
+		ended := make(chan struct{})
+		d.kernel.Serve(conn.Link(), kernel.Caller{PID: kernel.Operator, Conn: "inline"}, func() {
+			defer close(ended)
+			_ = conn.Close() // nobody is at its other end any more
+		})
+		err = talk(ours)
+		_ = ours.Close() // talk may have
+		<-ended
+		return err
+	})
+}
+
+// alone runs use on a kernel in this process.
+func alone(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, use func(*Daemon) error) (err error) {
 	cfg, _, err := settings(args, getenv, io.Discard)
 	if err != nil {
-		return nil, notMade(err)
+		return notMade(err)
 	}
 	if cfg.AuthorizedKeys != "" {
-		return nil, fault.AuthRequired.New("this kernel lets in holders of authorized keys alone, which takes a daemon: start it with pwosd")
+		return fault.AuthRequired.New("this kernel lets in holders of authorized keys alone, which takes a daemon: start it with pwosd")
 	}
 	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
 	cfg.RuntimeDir = filepath.Join(cfg.StateDir, "cli") // the usual one may be what is wrong
@@ -33,9 +73,9 @@ func Once(ctx context.Context, args []string, getenv func(string) string, stderr
 	d.once = true
 	defer func() { err = errors.Join(err, d.Close()) }()
 	if err := d.bootOnce(ctx); err != nil {
-		return nil, notMade(err)
+		return notMade(err)
 	}
-	return d.kernel.DoUntil(ctx, "", schema.SyscallCall.With(call))
+	return use(d)
 }
 
 func notMade(err error) error { return fault.DaemonLaunch.New("%s", err.Error()).Wrap(err) }

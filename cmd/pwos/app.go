@@ -11,6 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -65,12 +66,26 @@ func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 // dial connects to the kernel, and starts one where none runs and the user did not say otherwise.
 func (a *app) dial(ctx context.Context) (*client.Client, error) { return a.dialWith(ctx, nil) }
 
+// dialStream is dial for a stream of frames of one dialect.
+func (a *app) dialStream(ctx context.Context, dialect schema.Dialect) (*client.Client, error) {
+	options, err := a.options()
+	if err != nil {
+		return nil, err
+	}
+	options.Events = dialect == schema.OsEvent
+	return a.dialOptions(ctx, options, nil)
+}
+
 // dialWith is dial, with flags for a kernel that is started.
 func (a *app) dialWith(ctx context.Context, args []string) (*client.Client, error) {
 	options, err := a.options()
 	if err != nil {
 		return nil, err
 	}
+	return a.dialOptions(ctx, options, args)
+}
+
+func (a *app) dialOptions(ctx context.Context, options client.Options, args []string) (*client.Client, error) {
 	if !a.noSpawn {
 		self, err := daemonCommand()
 		if err != nil {

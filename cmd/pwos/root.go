@@ -34,13 +34,19 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if a.stdinTerminal() {
+			mode, err := cmd.Flags().GetString("mode")
+			switch inline := mode == "inline"; {
+			case err != nil:
+				return err
+			case a.stdinTerminal() && inline:
+				return usage(cmd, errors.New("--mode=inline serves piped input"))
+			case a.stdinTerminal():
 				return a.home(cmd.Context())
 			}
 			if a.origin != "" {
 				return usage(cmd, errors.New("--origin goes with a verb: a message of a stream names its own, in metadata.origin"))
 			}
-			return a.stream(cmd.Context())
+			return a.stream(cmd.Context(), mode == "inline")
 		},
 	}
 	flags := cmd.PersistentFlags()
@@ -50,7 +56,7 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel where none runs")
 	flags.StringVar(&a.identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
 	flags.StringVar(&a.origin, "origin", "", "whose stored things the operator's calls are about: an address, or a name (default: the kernel's origin)")
-	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags")
+	cmd.Flags().String("mode", "client", "daemon: be the kernel, with pwosd's flags; inline: serve piped input without a daemon")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, flagError(err)) })
 	cmd.Version = version()
 	cmd.SetVersionTemplate("pwos {{.Version}}\n")
@@ -77,8 +83,8 @@ func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usage(cmd, unknownCommand(cmd, args[0]))
 	}
-	if mode, err := cmd.Flags().GetString("mode"); err != nil || mode != "client" {
-		return usage(cmd, fmt.Errorf("--mode is client or daemon, not %q", mode))
+	if mode, err := cmd.Flags().GetString("mode"); err != nil || mode != "client" && mode != "inline" {
+		return usage(cmd, fmt.Errorf("--mode is client, daemon or inline, not %q", mode))
 	}
 	return nil
 }

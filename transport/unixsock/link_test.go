@@ -106,18 +106,10 @@ func (l *looped) want(lines string, want error) {
 // socketPair returns two connected sockets.
 func socketPair(t *testing.T) (near, far *net.UnixConn) {
 	t.Helper()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	near, far, err := unixsock.Pair()
 	must(t, err)
-	var ends [2]*net.UnixConn
-	for i, fd := range fds {
-		syscall.CloseOnExec(fd)
-		f := os.NewFile(uintptr(fd), "socket")
-		nc, err := net.FileConn(f)
-		must(t, errors.Join(err, f.Close()))
-		ends[i] = nc.(*net.UnixConn)
-	}
-	t.Cleanup(func() { _ = errors.Join(ends[0].Close(), ends[1].Close()) }) // either may have been closed before
-	return ends[0], ends[1]
+	t.Cleanup(func() { _ = errors.Join(near.Close(), far.Close()) }) // either may have been closed before
+	return near, far
 }
 
 // socketConn returns a Conn over a socket, and the other end.
