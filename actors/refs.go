@@ -12,8 +12,8 @@ import (
 // Blobs keeps what does not fit a line (MESSAGE 4.3.2). Its errors wrap a *fault.Fault where a client may see them. It is
 // safe for concurrent use, and its methods take as long as files do.
 type Blobs interface {
-	// Put writes a blob of an origin from r, for a process.
-	Put(pid int64, origin string, r io.Reader) (schema.BlobPointer, error)
+	// Put writes a blob of an origin from r, for a process. text says that it is the text of a string.
+	Put(pid int64, origin string, text bool, r io.Reader) (schema.BlobPointer, error)
 	// Read returns what a reference of a process, and of its origin, names, at most so many bytes.
 	Read(pid int64, origin string, p schema.BlobPointer, most int64) ([]byte, error)
 }
@@ -48,7 +48,7 @@ func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 	if err != nil {
 		return fault.Of(err)
 	}
-	data, failed := schema.Inline(call.Message.Data, member, content)
+	data, failed := schema.Inline(call.Message.Data, member, content, ref.Pointer().Text())
 	if failed != nil {
 		return failed
 	}
@@ -129,7 +129,7 @@ func (s spill) elsewhere(call *kernel.Call, data []byte, over int) (short, refs 
 	case row.Domain == schema.Crypto:
 		return nil, nil, fault.BlobNoRoom.New("what is opened is not written to a file")
 	}
-	return schema.Refer(row.Output(), data, len(data)-over-refsRoom, func(content []byte) (schema.BlobPointer, error) {
-		return s.blobs.Put(call.PID, call.Origin, bytes.NewReader(content))
+	return schema.Refer(row.Output(), data, len(data)-over-refsRoom, func(content []byte, text bool) (schema.BlobPointer, error) {
+		return s.blobs.Put(call.PID, call.Origin, text, bytes.NewReader(content))
 	})
 }

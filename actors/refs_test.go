@@ -22,7 +22,7 @@ type shelf struct {
 	blobs [][]byte
 }
 
-func (s *shelf) Put(_ int64, _ string, r io.Reader) (schema.BlobPointer, error) {
+func (s *shelf) Put(_ int64, _ string, _ bool, r io.Reader) (schema.BlobPointer, error) {
 	content, err := io.ReadAll(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()

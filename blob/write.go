@@ -37,11 +37,13 @@ type Writer struct {
 var errEnded = errors.New("the blob was ended")
 
 // Create begins a blob of an origin. Errors wrap a fault where a client may see them: BlobNoRoom where there is no room.
-func (s *Store) Create(origin string) (*Writer, error) {
+func (s *Store) Create(origin string) (*Writer, error) { return s.create(origin, "") }
+
+func (s *Store) create(origin, suffix string) (*Writer, error) {
 	if err := s.reserve(1, 0); err != nil {
 		return nil, err
 	}
-	w := &Writer{store: s, in: s.folderOf(origin), name: rand.Text(), sum: sha256.New()}
+	w := &Writer{store: s, in: s.folderOf(origin), name: rand.Text() + suffix, sum: sha256.New()}
 	root := s.root.Load()
 	err := w.open()
 	if s.renewed(root, err) {
@@ -165,8 +167,15 @@ func (w *Writer) ended() {
 }
 
 // Put writes a blob of an origin from r, to its end.
-func (s *Store) Put(origin string, r io.Reader) (Blob, error) {
-	w, err := s.Create(origin)
+func (s *Store) Put(origin string, r io.Reader) (Blob, error) { return s.put(origin, "", r) }
+
+// PutText is Put for a text. Its name says that it is one: see schema.BlobPointer.Text.
+func (s *Store) PutText(origin string, r io.Reader) (Blob, error) {
+	return s.put(origin, schema.TextSuffix, r)
+}
+
+func (s *Store) put(origin, suffix string, r io.Reader) (Blob, error) {
+	w, err := s.create(origin, suffix)
 	if err != nil {
 		return Blob{}, err
 	}

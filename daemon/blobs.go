@@ -69,8 +69,12 @@ func (b *blobs) close() error {
 }
 
 // Put implements actors.Blobs.
-func (b *blobs) Put(pid int64, origin string, r io.Reader) (schema.BlobPointer, error) {
-	kept, err := b.Store.Put(origin, r)
+func (b *blobs) Put(pid int64, origin string, text bool, r io.Reader) (schema.BlobPointer, error) {
+	put := b.Store.Put
+	if text {
+		put = b.PutText
+	}
+	kept, err := put(origin, r)
 	if err == nil {
 		err = b.Give(pid, kept.Pointer)
 	}

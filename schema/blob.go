@@ -17,6 +17,12 @@ type BlobPointer struct {
 	Fragment  string
 }
 
+// TextSuffix ends the names of blobs that are the text of a string, where others are JSON or whatever a server has sent.
+const TextSuffix = ".txt"
+
+// Text reports whether p's name says that the blob is the text of a string.
+func (p BlobPointer) Text() bool { return p.Scheme == "file" && strings.HasSuffix(p.Path, TextSuffix) }
+
 // DecodeBlobPointer reads one JSON value as a BlobPointer. Unknown members, members that are no strings and pointers
 // that are not valid are InvalidInput errors; field is the member that holds the pointer, for the message.
 func DecodeBlobPointer(raw []byte, field string) (BlobPointer, *fault.Fault) {

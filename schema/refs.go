@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/jsontype"
@@ -32,11 +33,17 @@ func Missing(in Referring) *fault.Fault {
 	return nil
 }
 
-// Inline returns data, an object, with content, one JSON value, in place of the reference to member.
-func Inline(data []byte, member string, content []byte) ([]byte, *fault.Fault) {
-	content = bytes.TrimSpace(content)
-	if !Valid(content) {
-		return nil, jsontype.Invalid(member+refSuffix, "refers to what is not one JSON value: a text has to be written as a JSON string")
+// Inline returns data, an object, with content in place of the reference to member: one JSON value, or the text of a string, which
+// it is where text says so, or where it is no JSON and does not begin as an object or an array does.
+func Inline(data []byte, member string, content []byte, text bool) ([]byte, *fault.Fault) {
+	value := bytes.TrimSpace(content)
+	switch {
+	case !text && Valid(value):
+		content = value
+	case !text && len(value) > 0 && (value[0] == '{' || value[0] == '['), !utf8.Valid(content):
+		return nil, jsontype.Invalid(member+refSuffix, "refers to what is neither one JSON value nor a text in UTF-8")
+	default:
+		content = jsontype.AppendString(nil, string(content))
 	}
 	out := make([]byte, 0, len(data)+len(content))
 	out = append(out, '{')
@@ -81,7 +88,7 @@ const wholeMember = "valueRef"
 // bytes, and what the reply's metadata says of them: an object of their names, `text` where what lies there is the text of a
 // string, `json` where it is a JSON value. Data whose members are nobody's to name is put elsewhere as a whole. Where it
 // cannot be made to fit, as where put fails, the error says why.
-func Refer(t *Type, data []byte, room int, put func(content []byte) (BlobPointer, error)) (short, refs []byte, err error) {
+func Refer(t *Type, data []byte, room int, put func(content []byte, text bool) (BlobPointer, error)) (short, refs []byte, err error) {
 	if t.Anything() || len(data) == 0 || data[0] != '{' {
 		p, kind, err := refer(data, put)
 		if err != nil {
@@ -138,12 +145,12 @@ func Refer(t *Type, data []byte, room int, put func(content []byte) (BlobPointer
 }
 
 // refer puts one value elsewhere.
-func refer(value []byte, put func([]byte) (BlobPointer, error)) (p BlobPointer, kind string, err error) {
+func refer(value []byte, put func(content []byte, text bool) (BlobPointer, error)) (p BlobPointer, kind string, err error) {
 	kind = "json"
 	if len(value) > 0 && value[0] == '"' {
 		kind, value = "text", jsontype.Unquote(value)
 	}
-	p, err = put(value)
+	p, err = put(value, kind == "text")
 	return p, kind, err
 }
 

@@ -14,7 +14,7 @@ import (
 // shelf keeps what is put elsewhere.
 type shelf map[string][]byte
 
-func (s shelf) put(content []byte) (schema.BlobPointer, error) {
+func (s shelf) put(content []byte, _ bool) (schema.BlobPointer, error) {
 	at := "/" + strconv.Itoa(len(s))
 	s[at] = append([]byte(nil), content...)
 	return schema.BlobPointer{Scheme: "file", Path: at}, nil
@@ -84,17 +84,37 @@ func TestResolveTrustsNobody(t *testing.T) {
 	}
 }
 
-// TestInline: content comes to stand where the reference stood, if it is one value that can be read back.
+// TestInline: content comes to stand where the reference stood, if it is one value that can be read back, or a text.
 func TestInline(t *testing.T) {
 	t.Parallel()
 	const data = `{"key":"k","valueRef":{"scheme":"file","path":"/x"},"pid":1}`
-	got, fault := schema.Inline([]byte(data), "value", []byte("\n{\r\n \"a\": 1.50}\n"))
-	if want := `{"key":"k","value":{   "a": 1.50},"pid":1}`; fault != nil || string(got) != want {
-		t.Errorf("%s, %v, want %s", got, fault, want)
-	}
-	for _, content := range []string{"", " ", "x", "1 2", `{"a":1,"a":2}`, "\"\xff\"", strings.Repeat("[", 63) + strings.Repeat("]", 63)} {
-		if _, fault := schema.Inline([]byte(data), "value", []byte(content)); fault == nil || fault.Field != "valueRef" {
-			t.Errorf("%.20q: %v", content, fault)
+	for _, tt := range []struct {
+		content string
+		text    bool
+		want    string // empty: it is refused
+	}{
+		{"\n{\r\n \"a\": 1.50}\n", false, `{   "a": 1.50}`},
+		{" 12 ", false, "12"},
+		{" 12 ", true, `" 12 "`},
+		{`"said"`, false, `"said"`},
+		{`"said"`, true, `"\"said\""`},
+		{"<html>\n", false, `"<html>\n"`},
+		{"1 2", false, `"1 2"`},
+		{"", false, `""`},
+		{`{"a":1`, true, `"{\"a\":1"`},
+		{`{"a":1`, false, ""},
+		{` {"a":1,"a":2}`, false, ""},
+		{"[", false, ""},
+		{strings.Repeat("[", 63) + strings.Repeat("]", 63), false, ""},
+		{"\"\xff\"", false, ""},
+		{"\xff", true, ""},
+	} {
+		got, fault := schema.Inline([]byte(data), "value", []byte(tt.content), tt.text)
+		if want := `{"key":"k","value":` + tt.want + `,"pid":1}`; tt.want != "" && (fault != nil || string(got) != want) {
+			t.Errorf("%.20q, %v: %s, %v, want %s", tt.content, tt.text, got, fault, want)
+		}
+		if tt.want == "" && (fault == nil || fault.Field != "valueRef") {
+			t.Errorf("%.20q, %v: %v", tt.content, tt.text, fault)
 		}
 	}
 }

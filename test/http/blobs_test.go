@@ -50,6 +50,30 @@ func TestByReference(t *testing.T) {
 	}
 }
 
+// TestTextByReference shows that what the kernel has put into a blob can be given back by reference: the text of a string as that,
+// whatever it looks like, and a body that is no JSON as a text.
+func TestTextByReference(t *testing.T) {
+	t.Parallel()
+	page := "<p>" + strings.Repeat("x", 100_000)
+	p := start(t, text("%s", page))
+	c, r := p.dial(), p.raw()
+	digits := strings.Repeat("1", 100_000)
+	quoted, err := json.Marshal(digits)
+	must(t, err)
+	done(t, c, "Memory.Set", object{"key": "digits", "valueRef": p.put("digits.json", string(quoted))})
+	ref := r.call("Memory.Get", object{"key": "digits"})["valueRef"]
+	done(t, c, "Memory.Set", object{"key": "again", "valueRef": ref})
+	if got := call(t, c, "Memory.Get", object{"key": "again"}); string(got.Data) != string(quoted) {
+		t.Errorf("a text of digits came back as %.20s, %d bytes", got.Data, len(got.Data))
+	}
+	done(t, c, "Memory.Set", object{"key": "page", "valueRef": r.call("Http.Fetch", object{"url": p.server.URL})["bodyRef"]})
+	var got string
+	must(t, json.Unmarshal(call(t, c, "Memory.Get", object{"key": "page"}).Data, &got))
+	if got != page {
+		t.Errorf("a page came back as %.20q, %d bytes", got, len(got))
+	}
+}
+
 // TestMessagesByReference shows the same of a message's payload.
 func TestMessagesByReference(t *testing.T) {
 	t.Parallel()
@@ -154,8 +178,8 @@ func TestReferencesThatAreRefused(t *testing.T) {
 		"neither":      {object{}, 422},
 		"too long":     {object{"valueRef": long}, 422},
 		"too deep":     {object{"valueRef": deep}, 422},
-		"no JSON":      {object{"valueRef": p.put("text", "hello")}, 422},
-		"two values":   {object{"valueRef": p.put("two", "1 2")}, 422},
+		"half JSON":    {object{"valueRef": p.put("half", `{"a":1`)}, 422},
+		"no text":      {object{"valueRef": p.put("bytes", "\xff")}, 422},
 		"unsealed":     {object{"key": "vault/x", "valueRef": p.put("plain", `"plain"`)}, 422},
 		"another name": {object{"keyRef": good}, 422},
 	} {

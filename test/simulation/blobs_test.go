@@ -24,7 +24,7 @@ type shelf struct {
 var _ actors.Blobs = (*shelf)(nil)
 
 // Put implements actors.Blobs.
-func (s *shelf) Put(_ int64, _ string, r io.Reader) (schema.BlobPointer, error) {
+func (s *shelf) Put(_ int64, _ string, _ bool, r io.Reader) (schema.BlobPointer, error) {
 	content, err := io.ReadAll(r)
 	return s.put(content), err
 }
