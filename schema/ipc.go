@@ -73,8 +73,8 @@ type SendMsgInput struct {
 	Target
 	ReceiverPID   int64    `json:"receiver_pid" keep:"always" min:"0" doc:"Process to send to. 0 is the operator; from the operator, 0 is every process."`
 	Intent        *string  `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"What the message is about. Receivers can select by it, governance can deny by it."`
-	Payload       Value    `json:"payload,omitzero" keep:"always" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
-	PayloadRef    *BlobRef `json:"payloadRef,omitzero" keep:"always" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
+	Payload       Value    `json:"payload,omitzero" keep:"always" doc:"Any JSON value, nested at most 56 levels deep."`
+	PayloadRef    *BlobRef `json:"payloadRef,omitzero" instead:"payload" keep:"always" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
 	Priority      *string  `json:"priority,omitzero" keep:"always" enum:"LOW NORMAL HIGH URGENT" doc:"URGENT is received before all others. Default NORMAL."`
 	ExpiresAtTick *int64   `json:"expires_at_tick,omitzero" keep:"always" min:"0" doc:"Last tick at which it may be received. Default: it does not expire."`
 }
@@ -105,8 +105,8 @@ func (o SendMsgOutput) AppendJSON(dst []byte) []byte {
 type BroadcastInput struct {
 	Target
 	Intent     *string  `json:"intent,omitzero" keep:"always" maxlen:"256" doc:"What the message is about."`
-	Payload    Value    `json:"payload,omitzero" keep:"always" doc:"Any JSON value, nested at most 56 levels deep. Required, unless payloadRef stands in its place."`
-	PayloadRef *BlobRef `json:"payloadRef,omitzero" keep:"always" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
+	Payload    Value    `json:"payload,omitzero" keep:"always" doc:"Any JSON value, nested at most 56 levels deep."`
+	PayloadRef *BlobRef `json:"payloadRef,omitzero" instead:"payload" keep:"always" doc:"The payload, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes."`
 }
 
 // Reference implements Referring.

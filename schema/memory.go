@@ -18,8 +18,8 @@ type MemoryGetInput struct {
 type MemorySetInput struct {
 	Target
 	Key      string   `json:"key" keep:"always" minlen:"1" doc:"Key, such as notes/1: segments separated by slashes, at most 1024 bytes. A leading slash makes no difference."`
-	Value    Value    `json:"value,omitzero" keep:"applied" doc:"Any JSON value. Under vault/ only a sealed string, which begins with pwenc:v1:. Required, unless valueRef stands in its place."`
-	ValueRef *BlobRef `json:"valueRef,omitzero" keep:"applied" doc:"The value, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes. In place of value."`
+	Value    Value    `json:"value,omitzero" keep:"applied" doc:"Any JSON value. Under vault/ only a sealed string, which begins with pwenc:v1:."`
+	ValueRef *BlobRef `json:"valueRef,omitzero" instead:"value" keep:"applied" doc:"The value, by reference: a file in the blob directory that holds one JSON value of at most 1000000 bytes. In place of value."`
 }
 
 // Reference implements Referring.

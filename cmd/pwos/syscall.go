@@ -36,7 +36,8 @@ is JSON is taken as that, anything else is a string. Flags stand before NAME: al
 follows it is the call's.
 
 The error's code is -32601 for a name that there is not, -32602 for arguments that do not
-fit, -32700 for an argument that is no text, else -32000; its data is the kernel's error.
+fit, -32700 for an argument that is no text or begins as an object or an array and is
+none, else -32000; its data is the kernel's error.
 
 Where no kernel runs it starts one, with the --root, --origin and --state-dir that it is
 given. Where none can be started either, it carries the call out itself, on the state
@@ -78,6 +79,9 @@ func (f *syscallFlags) input(cmd *cobra.Command, args []string) (*schema.CallInp
 		}
 	}
 	for _, arg := range args[1:] {
+		if (strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, "[")) && !schema.Valid([]byte(arg)) {
+			return nil, fault.WireInvalidJSON.New("%s begins as JSON, and is none: quote what is to be a text, '\"{\"'", fault.Clip(arg))
+		}
 		in.Args = append(in.Args, appendArgument(nil, arg))
 	}
 	if cmd.Flags().Changed("pid") {

@@ -161,8 +161,14 @@ func (t *Type) decodeObject(dst reflect.Value, raw []byte, at string) (err *faul
 		return err
 	}
 	for i := range t.fields {
-		if t.fields[i].required && seen&(1<<i) == 0 {
-			return Invalid(join(at, t.fields[i].name), "is missing")
+		f := &t.fields[i]
+		if f.required && seen&(1<<i) == 0 {
+			return Invalid(join(at, f.name), "is missing")
+		}
+	}
+	for _, pair := range t.either {
+		if seen&(1<<pair[0]|1<<pair[1]) == 0 {
+			return Invalid(join(at, t.fields[pair[0]].name), "is missing")
 		}
 	}
 	return nil

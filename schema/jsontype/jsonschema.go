@@ -74,7 +74,19 @@ func (t *Type) appendObject(dst []byte) []byte {
 		first = false
 		dst = AppendString(dst, f.name)
 	}
-	return append(dst, `],"additionalProperties":false`...)
+	dst = append(dst, `],"additionalProperties":false`...)
+	return t.appendAlternatives(dst)
+}
+
+// appendAlternatives appends which two members one is required of.
+func (t *Type) appendAlternatives(dst []byte) []byte {
+	if len(t.either) == 0 {
+		return dst
+	}
+	pair := t.either[0]
+	dst = AppendString(append(dst, `,"anyOf":[{"required":[`...), t.fields[pair[0]].name)
+	dst = AppendString(append(dst, `]},{"required":[`...), t.fields[pair[1]].name)
+	return append(dst, `]}]`...)
 }
 
 func (t *Type) appendTextBounds(dst []byte) []byte {

@@ -73,7 +73,8 @@ const (
 // Struct tags: `json:"name"` names the member; with ",omitzero" it is optional, else required. `doc` is its description.
 // `min` and `max` bound a number, `minlen` and `maxlen` the characters of a string, `enum` lists the allowed strings,
 // separated by spaces. `null:"allowed"` has a member that is a pointer to an integer accept null, which stands for none. Embedded
-// structs add their members. `short:"name"` is for a struct: a string stands for one with that member alone.
+// structs add their members. `short:"name"` is for a struct: a string stands for one with that member alone. `instead:"name"` is for
+// an optional member that may stand in place of another optional one: one of the two is required.
 //
 // `keep` says what of the member's value may stand in the journal (see Redact): "always" all of it, "applied" all of it
 // where the call succeeded, "never" nothing, "headers" HTTP headers without credentials that are not sealed, "url" a URL
@@ -84,9 +85,10 @@ type Type struct {
 	shape  shape
 	doc    string
 
-	fields []field // of an object, in the order of the struct
-	short  int     // of an object: the field that a string stands for; -1: none
-	elem   *Type   // of an array or a dictionary
+	fields []field  // of an object, in the order of the struct
+	short  int      // of an object: the field that a string stands for; -1: none
+	either [][2]int // of an object: two fields of which one is required; at most one such pair
+	elem   *Type    // of an array or a dictionary
 
 	// What Redact does to a value, by whether the call came to nothing: computed once, so that a type that withholds nothing
 	// costs nothing.
@@ -103,6 +105,7 @@ type field struct {
 	name     string
 	index    []int
 	required bool
+	instead  string // of which other member it may stand in place; empty: of none
 	keep     keep
 	filter   func(value []byte) []byte // of a kept value, what may be shown; nil: all
 	pointer  bool
@@ -164,6 +167,14 @@ func describe(t reflect.Type, tag reflect.StructTag) *Type {
 		if name, ok := tag.Lookup("short"); ok {
 			d.short = d.find([]byte(name))
 		}
+		for i, f := range d.fields {
+			if f.instead != "" {
+				d.either = append(d.either, [2]int{d.find([]byte(f.instead)), i})
+			}
+			if len(d.either) > 1 {
+				panic(fmt.Sprintf("jsontype: %v has two pairs of members of which one is required", t)) // the JSON Schema would need more than an anyOf
+			}
+		}
 	default:
 		panic(fmt.Sprintf("jsontype: %v has no place on the wire", t))
 	}
@@ -192,7 +203,7 @@ func structFields(t reflect.Type, at []int) []field {
 		if name == "" {
 			panic(fmt.Sprintf("jsontype: %v.%s has no name on the wire", t, sf.Name))
 		}
-		f := field{name: name, index: index, required: option != "omitzero", pointer: sf.Type.Kind() == reflect.Pointer}
+		f := field{name: name, index: index, required: option != "omitzero", instead: sf.Tag.Get("instead"), pointer: sf.Type.Kind() == reflect.Pointer}
 		ft := sf.Type
 		if f.pointer {
 			ft = ft.Elem()
