@@ -40,12 +40,14 @@ func (w *Window) Give(frames, bytes int) { w.give(frames, bytes, 0) }
 type Feed struct {
 	kernel *Kernel
 	conn   *connection
+	done   chan struct{} // closed when the connection has ended
 }
 
 func (k *Kernel) NewFeed(link Link, name string) *Feed {
-	conn := newConnection(k, link, kernel.Caller{Conn: name}, nil)
-	conn.self = k.spawn("connection/"+name, fed{conn})
-	return &Feed{kernel: k, conn: conn}
+	f := &Feed{kernel: k, done: make(chan struct{})}
+	f.conn = newConnection(k, link, kernel.Caller{Conn: name}, nil, func() { close(f.done) })
+	f.conn.self = k.spawn("connection/"+name, fed{f.conn})
+	return f
 }
 
 // fed is a connection that does what it is told as well.
@@ -79,10 +81,10 @@ func (f *Feed) run(do func()) {
 	f.kernel.root.Send(f.conn.self, do)
 }
 
-// End ends the input and waits as Serve does.
+// End ends the input, and returns when the connection has ended.
 func (f *Feed) End() {
 	f.run(func() { f.conn.input.ended = true })
-	<-f.conn.done
+	<-f.done
 }
 
 // AnswerLate sends an answer to a connection as its domain does, though it may have died meanwhile.
@@ -105,5 +107,5 @@ func (k *Kernel) Lend() {
 // Work has the connection do something in the background, and returns when the connection has stopped.
 func (f *Feed) Work(work func()) {
 	f.conn.background(func() any { work(); return nil })
-	<-f.conn.done
+	<-f.done
 }

@@ -101,7 +101,7 @@ type Kernel struct {
 	end      context.CancelFunc
 	once     sync.Once
 	failure  atomic.Pointer[error] // the first, whoever asked for the end before
-	asking   sync.WaitGroup        // goroutines of domains, which read for an answer, and of the audit log, which save what a start reads
+	asking   sync.WaitGroup        // goroutines beside the loop
 	own      atomic.Uint64         // numbers the calls of Do
 }
 
@@ -188,18 +188,15 @@ func (k *Kernel) spawn(name string, a actor.Actor) *actor.PID {
 	return pid
 }
 
-// Serve serves a connection on the loop, and returns when the peer ended its side and every answer is written, or the link broke.
-// It does not close the link.
-func (k *Kernel) Serve(link Link, caller kernel.Caller) {
-	drawn := k.accounts.open(caller.PID)
-	defer drawn.close()
-	c := newConnection(k, link, caller, drawn)
+// Serve hands a connection to the loop. ended is called once, on a goroutine beside the loop, when the peer ended its side and every
+// answer is written, or the link broke: it closes the link.
+func (k *Kernel) Serve(link Link, caller kernel.Caller, ended func()) {
+	c := newConnection(k, link, caller, k.accounts.open(caller.PID), ended)
 	c.self = k.spawn("connection/"+caller.Conn, c)
 	if err := link.Open(k.loop.poller, c.ready); err != nil {
 		k.log.Error("connection cannot be watched", "conn", caller.Conn, "error", err)
 		k.root.Stop(c.self)
 	}
-	<-c.done
 }
 
 // Turn takes one turn of a kernel that is Manual, on one goroutine at a time: the actors run until none has a message. It returns
@@ -286,7 +283,7 @@ func (k *Kernel) requestShutdown(err error) {
 }
 
 // Close stops the domains and then the audit log, each once it has handled what was sent to it, and returns what made
-// the kernel fail, if anything did. Every Serve must have returned. It must be called once. The journal stays open.
+// the kernel fail, if anything did. Every connection must have ended. It must be called once. The journal stays open.
 func (k *Kernel) Close() error {
 	k.requestShutdown(nil)
 	k.StopPrograms(context.Background())
@@ -299,7 +296,7 @@ func (k *Kernel) Close() error {
 		}
 	}
 	errs = append(errs, k.poison(k.audit))
-	k.asking.Wait() // only domains and the audit log begin them, and those have ended
+	k.asking.Wait() // only actors begin them, and those have ended
 	k.system.Shutdown()
 	errs = append(errs, k.loop.close())
 	if failure := k.failure.Load(); failure != nil {

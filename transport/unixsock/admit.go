@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"sync"
 
 	"github.com/promptware-os/pwos/schema"
 )
 
-// serve leads one connection through the prologue to the handler, on the goroutine that is the connection's own from
-// here to its end.
+// serve leads one connection through the prologue to the handler, on a goroutine of its own.
 func (s *Server) serve(ctx context.Context, c *connection) {
-	defer s.forget(c)
+	done := sync.OnceFunc(func() { s.forget(c) })
 	defer func() {
 		// A failure in one connection's handler is no reason to end every other's.
 		if failure := recover(); failure != nil {
 			s.config.Log.Error("connection handler panicked", "panic", failure, "stack", string(debug.Stack()))
+			done()
 		}
 	}()
 	identity, err := s.admit(ctx, c.link, c.place, c.peer, c.socket)
@@ -27,10 +28,13 @@ func (s *Server) serve(ctx context.Context, c *connection) {
 	if err != nil && c.peer.Agent != 0 {
 		s.failed(c.peer.Agent)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		c.peer.Identity = identity
-		s.config.Handler(ctx, c.link, c.peer)
+		s.config.Handler(ctx, c.link, c.peer, done)
+		return
+	}
+	defer done()
+	switch {
 	case errors.Is(err, io.EOF):
 		s.config.Log.Debug("connection closed before it authenticated", "pid", c.peer.PID)
 	case errors.As(err, new(*rejection)): // which is for the Authenticator to record

@@ -237,7 +237,8 @@ func TestLinkDrained(t *testing.T) {
 func TestShutdownInAHurryWithLinks(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		begun, ended := make(chan struct{}), make(chan error, 1)
-		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+			defer done()
 			l := loop(t, p, conn.Link())
 			close(begun)
 			_, err := l.lines(1)
@@ -260,7 +261,8 @@ func TestShutdownInAHurryWithLinks(t *testing.T) {
 func TestUnreadInputOfALink(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		begun, sent := make(chan *looped), make(chan struct{})
-		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+			defer done()
 			l := loop(t, p, conn.Link())
 			begun <- l
 			<-sent

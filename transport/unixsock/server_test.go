@@ -72,7 +72,8 @@ func (b *logBuffer) String() string {
 }
 
 // echo answers each line with itself.
-func echo(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+func echo(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+	defer done()
 	for {
 		line, err := conn.Next()
 		if err == nil {
@@ -97,10 +98,11 @@ func TestServerServesBothSockets(t *testing.T) {
 	t.Parallel()
 	peers := make(chan unixsock.Peer, 2)
 	dialects := make(chan schema.Dialect, 2)
-	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer) {
+	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
+		defer done()
 		peers <- peer
 		dialects <- conn.Dialect()
-		echo(ctx, conn, peer)
+		echo(ctx, conn, peer, done)
 	}})
 	for path, dialect := range map[string]schema.Dialect{server.KernelSocket: schema.OsMessage, server.EventsSocket: schema.OsEvent} {
 		_, conn := connectTo(t, path)
@@ -204,7 +206,8 @@ func hello(t *testing.T, path string) {
 
 func TestServerOutlivesAPanic(t *testing.T) {
 	t.Parallel()
-	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer) {
+	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
+		defer done()
 		line, err := conn.Next()
 		if err == nil && string(line) == "panic" {
 			panic("boom")

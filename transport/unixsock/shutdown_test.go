@@ -20,7 +20,8 @@ import (
 func TestShutdownLetsHandlersFinish(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
-	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+		defer done()
 		close(begun)
 		<-ctx.Done()
 		_, _ = conn.Write([]byte("goodbye\n"))
@@ -81,7 +82,8 @@ func TestShutdownInAHurry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begun := make(chan struct{})
-			server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+			server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+				defer done()
 				close(begun)
 				for {
 					if _, err := conn.Next(); err != nil {
