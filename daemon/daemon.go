@@ -45,8 +45,9 @@ type Daemon struct {
 
 	lock       *unixsock.Lock
 	endpoints  []unixsock.Endpoint
-	doors      *sockets         // of the endpoints, those that we have bound
-	looks      <-chan time.Time // when to look at them; nil: every socketLook
+	doors      *sockets                              // of the endpoints, those that we have bound
+	watchDirs  func(dirs []string) (*os.File, error) // tells when to look at them
+	looks      <-chan time.Time                      // when to look where that fails; nil: after socketLook
 	state      *state
 	kernel     *actors.Kernel
 	keyed      *keyed // nil in open mode
@@ -66,7 +67,7 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 		config: cfg, sockets: sockets, log: log, stopping: func() {},
 		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    newIdle(time.Duration(cfg.IdleTimeout)),
-		locate:  locate,
+		locate:  locate, watchDirs: watchDirs,
 	}
 	d.programs = &programs{instance: cfg.StateDir, limit: cfg.Limits.LineBytes, log: log}
 	d.patience, d.hurry = context.WithCancel(context.Background())
