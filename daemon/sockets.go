@@ -111,20 +111,11 @@ func (d *Daemon) watchSockets(ctx context.Context) (stop func()) {
 // lookAndWait looks at the sockets, and returns when it is time for another look: something has happened where they are or, where
 // watch fails or a look found what it could not mend, after socketLook, or when looks says so if it is not nil.
 func (s *sockets) lookAndWait(ctx context.Context, watch func(dirs []string) (*os.File, error), looks <-chan time.Time) {
-	changed := make(chan struct{})
-	watched, err := watch(s.dirs())                    // before the look, so that nothing is missed
+	changed, stop, err := onChange(watch, s.dirs()...) // before the look, so that nothing is missed
 	if errors.Is(err, fs.ErrNotExist) && s.look(ctx) { // which has made them again
-		watched, err = watch(s.dirs())
+		changed, stop, err = onChange(watch, s.dirs()...)
 	}
-	if err == nil {
-		var reading sync.WaitGroup
-		reading.Go(func() {
-			defer close(changed)
-			_, _ = watched.Read(make([]byte, 4<<10)) // it fails when it is closed; another look does no harm
-		})
-		defer reading.Wait()
-		defer watched.Close()
-	}
+	defer stop()
 	s.report(nil, err, slog.LevelDebug, "sockets are looked at now and then, since their directories cannot be watched")
 	if s.look(ctx) && err == nil {
 		looks = nil
