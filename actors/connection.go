@@ -44,12 +44,12 @@ type connection struct {
 	ended       func()      // called when it has stopped
 }
 
-func newConnection(k *Kernel, link Link, caller kernel.Caller, ended func()) *connection {
+func newConnection(k *Kernel, link Link, caller kernel.Caller, drawn *drawing, ended func()) *connection {
 	c := &connection{
 		kernel:  k,
 		link:    link,
 		caller:  caller,
-		credits: credits{account: k.accounts.open(caller.PID)},
+		credits: credits{account: drawn},
 		stamps:  schema.NewStamper(),
 		watched: make(map[schema.Domain]bool, 1),
 		ended:   ended,
@@ -352,5 +352,5 @@ func (c *connection) stopped(ctx actor.Context) {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
 	c.credits.account.close()
-	go c.ended()
+	c.kernel.background(c.ended)
 }

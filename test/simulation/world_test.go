@@ -254,6 +254,7 @@ func (w *world) connect() {
 	w.clients = append(w.clients, c)
 	w.note("connect %d", c.number)
 	w.kernel.Serve(c.link, kernel.Caller{PID: c.pid, Conn: fmt.Sprintf("c-%d", c.number)}, func() { close(c.done) })
+	synctest.Wait()
 }
 
 // next takes a step that the seed draws.
