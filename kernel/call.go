@@ -81,6 +81,10 @@ type Result struct {
 	// what a subscription goes on with. News that come while it runs have a call that waits asked again.
 	Read func(ctx context.Context) (Result, error)
 
+	// More goes on with deciding instead, in the next turn, so that others get theirs: it takes long. The domain takes no other call
+	// until it has an outcome.
+	More func() (Result, error)
+
 	// Wait says that the call has no outcome yet: it is decided again when an applied call wakes its PID, and for the
 	// last time after Wait, when it must have one; one that follows waits without end. Zero is an outcome.
 	Wait time.Duration
