@@ -74,3 +74,19 @@ func TestSlicesEnd(t *testing.T) {
 		t.Error("the panic is not in the log")
 	}
 }
+
+// TestLongAnswer: an answer that takes long to encode is encoded beside the loop, and written in the next turn.
+func TestLongAnswer(t *testing.T) {
+	t.Parallel()
+	m := startManual(t, nil)
+	for _, c := range []struct{ size, turns int }{{1 << 10, 1}, {65 << 10, 2}} {
+		want := `"` + strings.Repeat("x", c.size) + `"`
+		m.apply("Memory.Set", &schema.MemorySetInput{Key: "k", Value: schema.Value(want)}, `{"success":true}`, 0)
+		if a := m.ask(frame(schema.OsMessage, schema.KindQuery, "Memory.Get", `{"key":"k"}`, "x")); string(a.Data) != want {
+			t.Errorf("%.80s", a)
+		}
+		if m.turns != c.turns {
+			t.Errorf("%d bytes took %d turns, want %d", c.size, m.turns, c.turns)
+		}
+	}
+}

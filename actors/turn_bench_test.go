@@ -64,6 +64,7 @@ func startManual(t testing.TB, runners map[string]kernel.Runner) *manual {
 		defer close(m.client.done)
 		m.kernel.Serve(l, kernel.Caller{Conn: "c-1"})
 	}()
+	m.ask("no frame") // it is connected
 	t.Cleanup(func() {
 		m.client.endInput()
 		closed := make(chan error, 1)
