@@ -158,6 +158,7 @@ func (c *connection) decodeAway(decode func() made) {
 			}
 		}()
 		*r = decode()
+		c.kernel.prepare(&r.call)
 		return r
 	})
 }

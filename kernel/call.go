@@ -54,6 +54,9 @@ type Call struct {
 	Cause    uint64 // of what a subscription goes on with: the entry of the subscription
 	Proof    schema.Proof
 
+	// Prepared is what the domain's Prepare has made of the input, or its Decide, for Apply; nil: nothing.
+	Prepared any
+
 	asked *Result // what its handler has asked for beside the reply; nil: nothing
 	entry Entry   // for its handler's apply
 }

@@ -27,6 +27,8 @@ type Entry struct {
 	Time   int64 // Unix epoch, milliseconds
 	Meta   *schema.Metadata
 	Data   []byte // the reply's data
+
+	Prepared any // what was made of the input before; nil: nothing
 }
 
 // Reply decodes the reply of an entry. It panics at one that form does not describe: no kernel has written that, and to go on
@@ -227,7 +229,7 @@ func (h *Handlers) Apply(call *Call) {
 	}
 	call.entry = Entry{
 		PID: call.PID, Origin: call.Origin, Conn: call.Caller.Conn, Tick: call.Tick, Time: call.Time,
-		Meta: &call.Message.Meta, Data: call.Data,
+		Meta: &call.Message.Meta, Data: call.Data, Prepared: call.Prepared,
 	}
 	bound.apply(&call.entry, call.Input)
 }
