@@ -1,6 +1,7 @@
 package actors_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -153,6 +154,13 @@ func BenchmarkTurns(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	adoption, err := schema.Marshal(&schema.Adoption{
+		Identity: schema.Identity{ContextID: "c", URI: "os:///a", Digest: "d", Proof: "none"}, FrontMatter: "{}", Content: strings.Repeat("a line of text\n", 1<<16),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	runners := map[string]kernel.Runner{"Kernel.Ingest": func(context.Context, *kernel.Job) ([]byte, error) { return adoption, nil }}
 	for _, c := range []struct {
 		name      string
 		processes int64
@@ -164,10 +172,11 @@ func BenchmarkTurns(b *testing.B) {
 		{"Broadcast10000", 10_000, schema.KindCommand, "Ipc.Broadcast", `{"payload":1}`},
 		{"RevokeExpired100000", 100_000, schema.KindCommand, "Capability.RevokeExpired", `{}`},
 		{"Set1MB", 0, schema.KindCommand, "Memory.Set", `{"key":"k","value":"` + long + `"}`},
+		{"Ingest1MB", 0, schema.KindCommand, "Kernel.Ingest", `{"uri":"os:///a"}`},
 		{"Get1MB", 0, schema.KindQuery, "Memory.Get", `{"key":"k"}`},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			m := startManual(b, nil)
+			m := startManual(b, runners)
 			if c.processes > 0 {
 				m.populate(c.processes, c.typ == "Capability.RevokeExpired")
 			}
