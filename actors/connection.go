@@ -37,22 +37,22 @@ type connection struct {
 	following   []*subscription
 	endings     map[endingKey]ending
 	hungUp      bool            // the peer has gone; what it has sent is taken in all the same
-	gone        bool            // and that is done: nobody waits for answers
+	gone        bool            // and that is done, or waits for answers: nobody else waits for those
 	waits       context.Context // of the answer to a call that takes long; nil: none was made yet
 	giveUp      context.CancelCauseFunc
-	over        atomic.Bool   // the actor is about to stop, or has: it is told nothing more
-	done        chan struct{} // closed when it has stopped
+	over        atomic.Bool // the actor is about to stop, or has: it is told nothing more
+	ended       func()      // called when it has stopped
 }
 
-func newConnection(k *Kernel, link Link, caller kernel.Caller, drawn *drawing) *connection {
+func newConnection(k *Kernel, link Link, caller kernel.Caller, ended func()) *connection {
 	c := &connection{
 		kernel:  k,
 		link:    link,
 		caller:  caller,
-		credits: credits{account: drawn},
+		credits: credits{account: k.accounts.open(caller.PID)},
 		stamps:  schema.NewStamper(),
 		watched: make(map[schema.Domain]bool, 1),
-		done:    make(chan struct{}),
+		ended:   ended,
 	}
 	c.writer = writer{link: link, credits: &c.credits}
 	return c
@@ -136,7 +136,7 @@ func (c *connection) Receive(ctx actor.Context) {
 // advance goes on as far as it goes, after anything has changed.
 func (c *connection) advance(ctx actor.Context) {
 	c.dispatch(ctx)
-	if c.hungUp && c.input.ended && !c.gone {
+	if c.hungUp && !c.gone && (c.input.ended || c.input.waitsForCredits()) {
 		c.gone = true
 		c.abandon()
 		if len(c.outstanding) > 0 {
@@ -351,5 +351,6 @@ func (c *connection) stopped(ctx actor.Context) {
 	for name := range c.watched {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
-	close(c.done)
+	c.credits.account.close()
+	go c.ended()
 }

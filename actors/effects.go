@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -48,7 +49,11 @@ func (r *runs) end() { r.cancel(errEnding) }
 
 // begin does the effect of b, whose intent is on disk, and owns b from here on.
 func (r *runs) begin(b *frames) {
-	r.alive.Go(func() { r.run(b) })
+	r.alive.Add(1)
+	r.kernel.loop.background(func() {
+		defer r.alive.Done()
+		r.run(b)
+	})
 }
 
 // run does one effect and has its outcome journaled.
@@ -80,7 +85,7 @@ func (r *runs) run(b *frames) {
 		return
 	}
 	step.ends, step.account = b, b.account
-	step.calls[0].Proof.LatencyUS = microseconds(b.begun)
+	step.calls[0].Proof.LatencyUS = microseconds(time.Since(b.begun))
 	r.kernel.prepare(&step.calls[0])
 	r.kernel.send(step)
 }

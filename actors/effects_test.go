@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -92,7 +93,7 @@ func startFetches(t *testing.T) (*system, *fetches) {
 }
 
 // again is the start after what s left on its disk, recovery included.
-func (s *system) again(keys *actors.Keys) (*system, *fetches) {
+func (s *system) again(keys *idempotency.Keys) (*system, *fetches) {
 	s.t.Helper()
 	if err := s.end(); err != nil {
 		s.t.Errorf("close kernel: %v", err)
@@ -100,7 +101,7 @@ func (s *system) again(keys *actors.Keys) (*system, *fetches) {
 	f := newFetches()
 	domains := map[schema.Domain]kernel.Domain{schema.Http: f}
 	if keys == nil {
-		keys = actors.NewKeys()
+		keys = idempotency.New()
 		r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
 		if err := actors.Replay(context.Background(), r, domains, nil, keys.Recall); err != nil {
 			s.t.Fatalf("replay: %v", err)
@@ -170,6 +171,34 @@ func TestEffectHoldsUpNobody(t *testing.T) {
 	})
 }
 
+// TestEffectOfWhoHasGone shows that an effect is cancelled whose peer has gone, also where that has sent more behind it than is taken
+// in at a time. What it has sent takes effect all the same.
+func TestEffectOfWhoHasGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, f := startFetches(t)
+		c := s.connect()
+		frames := []string{fetchOf("1", "hold")}
+		for i := range 2 * actors.WindowFrames {
+			frames = append(frames, fetchOf(fmt.Sprint(i+2), "refused"))
+		}
+		c.send(append(frames, fetchOf("last", "a"))...)
+		synctest.Wait()
+		_ = c.link.Close()
+		<-c.done
+		if f.count() != 1 {
+			t.Errorf("began %v", f.runs)
+		}
+		entries := 0
+		for _, text := range s.disk.Image() {
+			entries += strings.Count(string(text), `"url":"refused"`)
+		}
+		if want := 2 * actors.WindowFrames; entries != want {
+			t.Errorf("%d requests are on record, want %d", entries, want)
+		}
+	})
+}
+
 // TestEffectWithoutIntent shows that nothing is begun whose intent is not on disk.
 func TestEffectWithoutIntent(t *testing.T) {
 	t.Parallel()
@@ -226,14 +255,14 @@ func TestOpenIntent(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := newFetches()
-				keys := actors.NewKeys()
+				keys := idempotency.New()
 				s := startOn(t, faultfs.NewDisk(), map[schema.Domain]kernel.Domain{schema.Http: f}, keys, textLog)
 				c := s.connect()
 				c.send(keyed("k", fetchOf("1", "hold")))
 				synctest.Wait()
 				before := faultfs.FromImage(s.disk.Image())
 				write := keys.Snapshot()
-				restored := actors.NewKeys()
+				restored := idempotency.New()
 				if err := write(func(chunk []byte) error { return restored.Restore(chunk) }); err != nil {
 					t.Fatal(err)
 				}

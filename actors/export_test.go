@@ -17,14 +17,6 @@ const (
 	MaxThrottled = maxThrottled
 )
 
-// SetRoom sets how many bytes the keys of a process that is not the operator may take.
-func (k *Keys) SetRoom(n int) { k.most = n }
-
-// Shown is what Audit.Metrics answers a process.
-func (m *Metrics) Shown(pid int64, origin string) *schema.AuditMetricsOutput {
-	return m.shownTo(&kernel.Call{PID: pid, Origin: origin})
-}
-
 // Reach moves the kernel's clock on, as time does.
 func (k *Kernel) Reach(tick int64) { k.clock.reach(tick) }
 
@@ -40,12 +32,14 @@ func (w *Window) Give(frames, bytes int) { w.give(frames, bytes, 0) }
 type Feed struct {
 	kernel *Kernel
 	conn   *connection
+	ended  chan struct{}
 }
 
 func (k *Kernel) NewFeed(link Link, name string) *Feed {
-	conn := newConnection(k, link, kernel.Caller{Conn: name}, nil)
-	conn.self = k.spawn("connection/"+name, fed{conn})
-	return &Feed{kernel: k, conn: conn}
+	f := &Feed{kernel: k, ended: make(chan struct{})}
+	f.conn = newConnection(k, link, kernel.Caller{Conn: name}, func() { close(f.ended) })
+	f.conn.self = k.spawn("connection/"+name, fed{f.conn})
+	return f
 }
 
 // fed is a connection that does what it is told as well.
@@ -79,10 +73,10 @@ func (f *Feed) run(do func()) {
 	f.kernel.root.Send(f.conn.self, do)
 }
 
-// End ends the input and waits as Serve does.
+// End ends the input, and waits until the connection has ended.
 func (f *Feed) End() {
 	f.run(func() { f.conn.input.ended = true })
-	<-f.conn.done
+	<-f.ended
 }
 
 // AnswerLate sends an answer to a connection as its domain does, though it may have died meanwhile.
@@ -105,5 +99,5 @@ func (k *Kernel) Lend() {
 // Work has the connection do something in the background, and returns when the connection has stopped.
 func (f *Feed) Work(work func()) {
 	f.conn.background(func() any { work(); return nil })
-	<-f.conn.done
+	<-f.ended
 }

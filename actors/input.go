@@ -41,8 +41,11 @@ type made struct {
 
 // waits reports whether there is something to take in once there are credits.
 func (in *input) waits() bool {
-	return in.line != nil || in.tooLong || in.made != nil || in.readable && !in.ended
+	return in.waitsForCredits() || in.readable && !in.ended
 }
+
+// waitsForCredits reports whether there is a line that cannot be taken in before something is answered.
+func (in *input) waitsForCredits() bool { return in.line != nil || in.tooLong || in.made != nil }
 
 // goOn has a connection take in what it can: there are credits again, or it is its turn.
 type goOn struct{}

@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/delta"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -56,15 +57,12 @@ func startManual(t testing.TB, runners map[string]kernel.Runner) *manual {
 		t.Fatal(err)
 	}
 	m.kernel = actors.New(actors.Config{
-		Manual: true, Domains: m.domains, Tokens: tokens, Processes: view, Keys: actors.NewKeys(), Journal: m.journal, Dir: dir,
+		Manual: true, Domains: m.domains, Tokens: tokens, Processes: view, Keys: idempotency.New(), Journal: m.journal, Dir: dir,
 		Origin: "https://test.local/", Tick: 1, Runners: runners, Log: slog.New(slog.DiscardHandler),
 	})
 	l := newLink(schema.OsMessage, math.MaxInt32, unbounded)
 	m.client = newClient(t, l)
-	go func() {
-		defer close(m.client.done)
-		m.kernel.Serve(l, kernel.Caller{Conn: "c-1"})
-	}()
+	m.kernel.Serve(l, kernel.Caller{Conn: "c-1"}, func() { close(m.client.done) })
 	m.ask("no frame") // it is connected
 	t.Cleanup(func() {
 		m.client.endInput()

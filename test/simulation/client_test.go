@@ -29,16 +29,16 @@ type request struct {
 	answered bool
 	kind     schema.Kind
 	data     string
+	refs     string // of what of data is elsewhere
 }
 
 const keysOfMemory = 5
 
 // compose makes a random frame. Each value that is set is set once, so that a value tells who has set it.
 func (w *world) compose(c *client) *request {
-	w.requests++
-	q := &request{id: fmt.Sprintf("m%d", w.requests), command: true}
+	q := w.request("")
 	key := fmt.Sprintf(`"key":"k%d"`, w.r.IntN(keysOfMemory))
-	value := fmt.Sprintf(`"value":{"by":%q,"pad":%q}`, q.id, strings.Repeat("x", w.r.IntN(1+w.r.IntN(400))))
+	value := w.value(c, q.id)
 	var data string
 	switch n := w.r.IntN(100); {
 	case n < 40:
@@ -49,6 +49,8 @@ func (w *world) compose(c *client) *request {
 		q.typ, data = "Memory.CompareAndSet", "{"+key+","+value+"}"
 	case n < 80:
 		q.typ, data, q.command = "Memory.Get", "{"+key+"}", false
+	case n < 84:
+		q.typ, data = "Http.Fetch", `{"url":"https://far.local/"}`
 	case n < 90:
 		q.typ, data, q.command = "Syscall.Ping", `{"payload":`+fmt.Sprint(w.requests)+`}`, false
 	case n < 93:
@@ -62,6 +64,18 @@ func (w *world) compose(c *client) *request {
 	default:
 		q.typ, data = "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":%q}`, 1+w.r.IntN(6), q.id)
 	}
+	q.frame = w.frame(q, data)
+	return q
+}
+
+// request is a command with the next id.
+func (w *world) request(typ string) *request {
+	w.requests++
+	return &request{id: fmt.Sprintf("m%d", w.requests), typ: typ, command: true}
+}
+
+// frame is the line of q. A command may get a key.
+func (w *world) frame(q *request, data string) string {
 	m := schema.Message{Dialect: schema.OsMessage, Kind: schema.KindQuery, Type: q.typ, Data: []byte(data)}
 	if q.command {
 		m.Kind = schema.KindCommand
@@ -71,8 +85,7 @@ func (w *world) compose(c *client) *request {
 		q.key = "key-" + q.id
 		m.Meta.IdempotencyKey = q.key
 	}
-	q.frame = string(schema.AppendMessage(nil, &m))
-	return q
+	return string(schema.AppendMessage(nil, &m))
 }
 
 // again is q as a client sends it that does not know what became of it: under the same key.
@@ -84,6 +97,18 @@ func (w *world) again(q *request) *request {
 	m.Meta.ID = r.id
 	r.frame = string(schema.AppendMessage(nil, &m))
 	return &r
+}
+
+// unsure has what clients were not told of asked for again, under the same keys.
+func (w *world) unsure(gone ...*client) {
+	for _, c := range gone {
+		for _, q := range c.pending {
+			if q.key != "" {
+				w.told = append(w.told, q)
+			}
+		}
+		c.pending = nil
+	}
 }
 
 // send puts frames in flight.
@@ -113,7 +138,7 @@ func (c *client) hear() (answered []*request, err error) {
 		}
 		q := c.pending[0]
 		c.pending = c.pending[1:]
-		q.answered, q.kind, q.data = true, m.Kind, string(m.Data)
+		q.answered, q.kind, q.data, q.refs = true, m.Kind, string(m.Data), m.Meta.Refs
 		answered = append(answered, q)
 	}
 }

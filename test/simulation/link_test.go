@@ -14,6 +14,7 @@ import (
 // oracle looks at it before that: from said.
 type link struct {
 	lines *schema.LineReader
+	limit int // of a line, in bytes
 	ready func(poll.Event)
 	chunk func(most int) int // how much one read or write moves, from 1 on
 
@@ -31,8 +32,8 @@ var _ actors.Link = (*link)(nil)
 // room is what a link takes before its peer reads, in bytes.
 const room = 2 << 10
 
-func newLink(chunk func(most int) int) *link {
-	return &link{lines: schema.NewLineReader(nil, schema.MaxLine), chunk: chunk}
+func newLink(limit int, chunk func(most int) int) *link {
+	return &link{lines: schema.NewLineReader(nil, limit), limit: limit, chunk: chunk}
 }
 
 func (l *link) Open(_ poll.Poller, ready func(poll.Event)) error {
@@ -78,7 +79,7 @@ func (l *link) Write(p []byte) (int, error) {
 
 func (l *link) Dialect() schema.Dialect { return schema.OsMessage }
 
-func (l *link) LineLimit() int { return schema.MaxLine }
+func (l *link) LineLimit() int { return l.limit }
 
 func (l *link) Interrupt() { l.reset() }
 

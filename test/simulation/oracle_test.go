@@ -26,6 +26,10 @@ type oracle struct {
 	last    map[string]int    // connection to the number of its last message
 	durable uint64            // entries that a power cut leaves, as far as anybody has looked
 	acked   uint64            // the last entry that anybody was told of
+
+	effects *effects          // that were begun, in all lives
+	open    map[uint64]*entry // intents that have no end
+	fetches map[string]*entry // idempotency key to the last intent under it
 }
 
 // entry is an entry of the journal.
@@ -35,14 +39,19 @@ type entry struct {
 	outcome schema.Outcome
 	needs   uint64 // its answer reveals what this entry says
 	want    string // value that its answer has, where it is a Memory.Get
+
+	id   string // of an intent: that of its message
+	end  *entry // of an intent: what came of it
+	free bool   // of an intent: it was never begun
 }
 
-func newOracle() *oracle { return new(oracle).reset() }
+func newOracle(x *effects) *oracle { return (&oracle{effects: x}).reset() }
 
 // reset forgets what the journal says, for it to be read again.
 func (o *oracle) reset() *oracle {
 	o.entries, o.byID, o.keys = nil, make(map[string]*entry), make(map[string]*entry)
 	o.last = make(map[string]int)
+	o.open, o.fetches = make(map[uint64]*entry), make(map[string]*entry)
 	o.memory, o.changed = make(map[string]string), make(map[string]uint64)
 	return o
 }
@@ -95,19 +104,44 @@ func (o *oracle) take(record *journal.Record) error {
 	}
 	o.entries = append(o.entries, *e)
 	o.byID[m.Meta.ID] = e
-	if key := m.Meta.IdempotencyKey; key != "" && e.outcome.Err == nil {
-		if first := o.keys[key]; first != nil {
-			if e.outcome.Repeats != first.seq || !bytes.Equal(e.outcome.Data, first.outcome.Data) {
-				return fmt.Errorf("want a repetition of entry %d", first.seq)
-			}
-			return nil
-		}
-		o.keys[key] = e
+	switch m.Type {
+	case "Http.Fetch":
+		return o.fetched(e, &m)
+	case "Http.Fetched":
+		return o.ends(e, &m)
 	}
-	if e.outcome.Repeats != 0 {
-		return errors.New("repeats an entry of another key")
+	if again, err := o.keyed(e, m.Meta.IdempotencyKey); again || err != nil {
+		return err
 	}
 	return o.apply(e, &m)
+}
+
+// keyed takes in an entry with an idempotency key, and reports whether it repeats one.
+func (o *oracle) keyed(e *entry, key string) (again bool, err error) {
+	first := o.keys[key]
+	switch again = e.outcome.Repeats > 0; {
+	case again && (first == nil || e.outcome.Repeats != first.seq || !sameOutcome(e, first)):
+		return true, errors.New("repeats what has not come of its key")
+	case again, key == "":
+	case first == nil || !first.final():
+		o.keys[key] = e
+	case e.final():
+		return false, fmt.Errorf("was carried out before, as entry %d", first.seq)
+	}
+	return again, nil
+}
+
+// final reports whether an entry is the outcome of its idempotency key: a success, or a failure that is surely no refusal.
+func (e *entry) final() bool {
+	err := e.outcome.Err
+	return err == nil || err.ID == fault.MemoryNotFound || err.ID == fault.MemoryChanged || err.ID == fault.ProcessNotFound
+}
+
+func sameOutcome(a, b *entry) bool {
+	if a.outcome.Err != nil && b.outcome.Err != nil {
+		return a.outcome.Err.ID == b.outcome.Err.ID
+	}
+	return a.outcome.Err == b.outcome.Err && bytes.Equal(a.outcome.Data, b.outcome.Data)
 }
 
 // apply runs a syscall on the model of memory, and compares.
@@ -156,7 +190,7 @@ func (o *oracle) apply(e *entry, m *schema.Message) error {
 
 // told checks an answer, as it is given.
 func (o *oracle) told(q *request, disk *faultfs.Disk) error {
-	e := o.byID[q.id]
+	e := o.outcomeOf(q, o.byID[q.id])
 	if q.kind == schema.KindError && q.code() == "503" {
 		return nil // the journal cannot be written, or it is unknown whether it was
 	}
@@ -199,6 +233,8 @@ func (o *oracle) unrecorded(q *request) *entry {
 		if set := o.byID[value.By]; set != nil {
 			return &entry{needs: set.seq, want: q.data}
 		}
+	case q.key != "" && q.typ == "Http.Fetch":
+		return o.outcomeOf(q, o.fetches[q.key])
 	case q.key != "":
 		return o.keys[q.key]
 	}

@@ -1,7 +1,6 @@
 package simulation_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -19,12 +18,16 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/http"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/self"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 const journalDir = "/journal"
@@ -40,19 +43,29 @@ type world struct {
 	requests int
 	conns    int
 
-	disk  *faultfs.Disk
-	files *faultfs.Failing
-	gate  *faultfs.Gate
-	ends  bool // a sync has failed: the kernel is to end
+	disk    *faultfs.Disk
+	store   *projections
+	blobs   *shelf
+	effects *effects
+	reserve int64 // of the journal, in bytes
+	files   *faultfs.Failing
+	gate    *faultfs.Gate
+	ends    bool // a sync has failed: the kernel is to end
 
-	kernel  *actors.Kernel
-	journal *journal.Log
-	state   *state
-	beside  []func() // what the kernel has to have done and nobody has begun
-	clients []*client
-	told    []*request // recent commands that had a key
-	oracle  *oracle
-	err     error // the first thing that does not hold
+	cut  powerCut
+	dead bool          // the power is cut: nothing counts until the next life
+	left *faultfs.Disk // by the power cut
+	kept *projections
+
+	kernel    *actors.Kernel
+	journal   *journal.Log
+	state     *state
+	snapshots *actors.Snapshots
+	beside    []func() // what the kernel has to have done and nobody has begun
+	clients   []*client
+	told      []*request // recent commands that had a key
+	oracle    *oracle
+	err       error // the first thing that does not hold
 }
 
 // state is what the journal makes.
@@ -62,14 +75,16 @@ type state struct {
 	procs   *process.Domain
 	boxes   *ipc.Domain
 	ledger  *resource.Ledger
-	keys    *actors.Keys
+	keys    *idempotency.Keys
+	metrics *metrics.Metrics
 	tick    int64
+	made    uint64 // the entry that every snapshot is of; 0 where they differ
 }
 
 type noNames struct{ kernel.Names }
 
 func newState() (*state, error) {
-	s := &state{keys: actors.NewKeys(), procs: process.New(nil)}
+	s := &state{keys: idempotency.New(), metrics: metrics.New(), procs: process.New(nil)}
 	view := s.procs.Processes()
 	s.tokens, s.boxes = capability.New(nil, view), ipc.New(ipc.Options{Processes: view})
 	m, err := memory.New(schema.Value("{}"), view)
@@ -82,29 +97,16 @@ func newState() (*state, error) {
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: self.New(noNames{}), schema.Process: s.procs, schema.Capability: s.tokens, schema.Memory: m,
 		schema.Resource: s.ledger, schema.Ipc: s.boxes,
+		schema.Http: http.New(func(*kernel.Call, *schema.HTTPFetchInput) *fault.Fault { return nil }),
 	}
 	return s, nil
 }
 
-// replay makes the states of what the journal says up to the entry limit.
-func (s *state) replay(disk journal.FS, limit uint64) error {
-	r := journal.NewReader(disk, journalDir, journal.ReaderOptions{Limit: func() uint64 { return limit }})
-	err := actors.Replay(context.Background(), r, s.domains, nil, func(call *kernel.Call) {
-		s.keys.Recall(call)
-		s.tick = max(s.tick, call.Tick)
-	})
-	for _, d := range s.domains {
-		if p, ok := d.(kernel.Publisher); ok {
-			p.Publish()
-		}
-	}
-	return errors.Join(err, r.Close())
-}
-
 // run takes the steps of a seed, up to most, and returns the hash of what happened.
 func run(seed uint64, most, clients int, log io.Writer) (trace string, step int, err error) {
-	w := &world{r: rand.New(rand.NewPCG(seed, 12)), seed: seed, most: clients, log: log, trace: sha256.New(), oracle: newOracle()}
-	w.disk = faultfs.NewDisk()
+	w := &world{r: rand.New(rand.NewPCG(seed, 12)), seed: seed, most: clients, log: log, trace: sha256.New(), effects: newEffects()}
+	w.disk, w.store, w.blobs = faultfs.NewDisk(), newProjections(), &shelf{blobs: make(map[string][]byte)}
+	w.oracle, w.reserve = newOracle(w.effects), int64(w.r.IntN(2)*(4<<10))
 	w.boot()
 	for w.err == nil && w.step < most {
 		w.step++
@@ -114,6 +116,9 @@ func run(seed uint64, most, clients int, log io.Writer) (trace string, step int,
 	if w.err == nil {
 		w.settle()
 	}
+	if w.err == nil {
+		w.fail(w.verify())
+	}
 	if w.kernel != nil {
 		w.shut()
 	}
@@ -122,6 +127,9 @@ func run(seed uint64, most, clients int, log io.Writer) (trace string, step int,
 
 // note adds a line to the trace.
 func (w *world) note(format string, args ...any) {
+	if w.dead {
+		return
+	}
 	line := fmt.Sprintf("%d %d ", w.step, time.Now().UnixMilli()) + fmt.Sprintf(format, args...) + "\n"
 	_, _ = io.WriteString(w.trace, line)
 	if w.log != nil {
@@ -130,42 +138,10 @@ func (w *world) note(format string, args ...any) {
 }
 
 func (w *world) fail(err error) {
-	if err != nil && w.err == nil {
+	if err != nil && w.err == nil && !w.dead {
 		w.err = err
 		w.note("FAIL %v", err)
 	}
-}
-
-// boot starts a kernel on what the disk holds.
-func (w *world) boot() {
-	w.gate = new(faultfs.Gate)
-	w.gate.Open()
-	w.disk.Hook = w.gate.Hook
-	w.files, w.ends = faultfs.NewFailing(w.disk, faultfs.Fault{}), false
-	var err error
-	w.journal, _, err = journal.Open(journal.Options{Dir: journalDir, FS: w.files, SegmentBytes: 16 << 10})
-	if err != nil {
-		w.fail(fmt.Errorf("open journal: %w", err))
-		return
-	}
-	head := w.journal.Written()
-	w.note("boot at %d", head)
-	w.fail(w.oracle.restart(w.disk, head))
-	if w.state, err = newState(); err == nil {
-		err = w.state.replay(w.disk, head)
-	}
-	if err != nil {
-		w.fail(err)
-		return
-	}
-	w.kernel = actors.New(actors.Config{
-		Manual: true, Poller: idlePoller{}, Journal: w.journal, Dir: journalDir, FS: w.files, Log: w.logger(),
-		Domains: w.state.domains, Tokens: w.state.tokens, Processes: w.state.procs.Processes(), Keys: w.state.keys, Tick: w.state.tick,
-		Origin: "https://test.local/", Restore: w.restore,
-	})
-	dead := process.Orphans(w.state.procs.Alive, w.state.tokens.Holders(), w.state.ledger.Holders(), w.state.boxes.Mailboxes())
-	w.drive(func() { w.kernel.Recover(append(dead, w.state.boxes.Abandoned()...)) })
-	w.gate.Shut()
 }
 
 // logger is the kernel's: what it says is shown, and no part of the trace.
@@ -174,13 +150,6 @@ func (w *world) logger() *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}
 	return slog.New(slog.NewTextHandler(w.log, nil))
-}
-
-func (w *world) restore(name schema.Domain, d kernel.Domain) error {
-	d.Reset()
-	r := journal.NewReader(w.files, journalDir, journal.ReaderOptions{Limit: w.journal.Written})
-	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{name: d}, nil, func(*kernel.Call) {})
-	return errors.Join(err, r.Close())
 }
 
 // drive has the kernel run until call returns.
@@ -242,6 +211,9 @@ func (w *world) begin(i int) {
 	w.beside = slices.Delete(w.beside, i, i+1)
 	go work()
 	synctest.Wait()
+	if w.kernel != nil && !w.dead {
+		w.listen()
+	}
 }
 
 // shut ends the kernel and its clients, whatever becomes of that.
@@ -252,42 +224,47 @@ func (w *world) shut() {
 		c.link.reset()
 		w.drive(func() { <-c.done })
 	}
+	w.unsure(w.clients...)
 	w.clients = nil
-	w.drive(func() { _ = w.kernel.Close() })
-	w.runAll()
-	_ = w.journal.Close()
-	w.kernel = nil
+	if w.kernel != nil {
+		w.drive(func() { _ = w.kernel.Close() })
+		w.runAll()
+	}
+	if w.journal != nil {
+		_ = w.journal.Close()
+	}
+	w.kernel, w.journal = nil, nil
 }
 
-// crash cuts the power, and starts again on what is left.
-func (w *world) crash(how faultfs.Outcome) {
-	left := w.disk.Crash(w.r, how)
-	w.note("crash %d", how)
-	w.shut()
-	now := time.Now()
-	time.Sleep(now.Truncate(time.Second).Add(time.Second).Sub(now)) // how long an end takes depends on the goroutines of the life before
-	w.disk = left
-	w.boot()
+// crash cuts the power between two steps, and starts again on what is left.
+func (w *world) crash() {
+	w.cut.how = faultfs.Outcome(w.r.IntN(faultfs.Outcomes))
+	w.blackout("between steps")
+	w.rise()
 }
 
 func (w *world) connect() {
 	w.conns++
 	c := &client{number: w.conns, done: make(chan struct{})}
-	c.link = newLink(func(most int) int { return 1 + w.r.IntN(most) })
+	limit := schema.MaxLine
+	if w.r.IntN(4) == 0 {
+		limit = longLink
+	}
+	c.link = newLink(limit, func(most int) int { return 1 + w.r.IntN(most) })
 	w.clients = append(w.clients, c)
 	w.note("connect %d", c.number)
-	k := w.kernel
-	go func() {
-		defer close(c.done)
-		k.Serve(c.link, kernel.Caller{PID: c.pid, Conn: fmt.Sprintf("c-%d", c.number)})
-	}()
-	synctest.Wait()
+	w.kernel.Serve(c.link, kernel.Caller{PID: c.pid, Conn: fmt.Sprintf("c-%d", c.number)}, func() { close(c.done) })
 }
 
 // next takes a step that the seed draws.
 func (w *world) next() {
 	if len(w.clients) == 0 {
 		w.connect()
+		return
+	}
+	if w.r.IntN(8) == 0 {
+		w.nextOutside()
+		synctest.Wait()
 		return
 	}
 	c := w.clients[w.r.IntN(len(w.clients))]
@@ -334,7 +311,7 @@ func (w *world) next() {
 	case n < 992:
 		w.arm()
 	default:
-		w.crash(faultfs.Outcome(w.r.IntN(faultfs.Outcomes)))
+		w.crash()
 	}
 	synctest.Wait()
 }
@@ -347,7 +324,9 @@ func (w *world) sendSome(c *client) {
 	for range many {
 		q := w.compose(c)
 		if len(w.told) > 0 && w.r.IntN(8) == 0 {
-			q = w.again(w.told[w.r.IntN(len(w.told))])
+			if old := w.told[w.r.IntN(len(w.told))]; len(old.frame) < c.link.limit {
+				q = w.again(old)
+			}
 		}
 		w.note("client %d sends %s %s %s", c.number, q.id, q.typ, q.key)
 		c.send(q)
@@ -359,10 +338,11 @@ func (w *world) leave(c *client) {
 	if w.err != nil {
 		return
 	}
-	w.gate.Open()
+	w.open()
 	w.drive(func() { <-c.done })
 	w.gate.Shut()
 	w.check()
+	w.unsure(c)
 	w.clients = slices.DeleteFunc(w.clients, func(o *client) bool { return o == c })
 }
 
@@ -386,12 +366,15 @@ func (w *world) fault(f faultfs.Fault) {
 func (w *world) settle() {
 	w.note("settle")
 	w.fault(faultfs.Fault{})
-	w.gate.Open()
+	w.disk.Free()
+	w.store.full = false
+	w.open()
 	defer func() { w.gate.Shut() }()
 	for quiet := 0; quiet < 3 && w.err == nil && w.alive(); {
 		synctest.Wait()
 		moved := len(w.beside) > 0
 		w.runAll()
+		moved = w.finish() || moved
 		for _, c := range w.clients {
 			moved = moved || len(c.link.flying) > 0 || c.link.unread > 0
 			if n := len(c.link.flying); n > 0 {
@@ -420,27 +403,12 @@ func (w *world) settle() {
 
 // compare checks that a replay makes the states that there are.
 func (w *world) compare() {
-	fresh, err := newState()
-	if err == nil {
-		err = fresh.replay(w.disk, w.journal.Written())
-	}
+	fresh, err := w.replayed(w.journal.Written())
 	if err != nil {
 		w.fail(err)
 		return
 	}
-	for name, d := range w.state.domains {
-		if live, again := picture(d), picture(fresh.domains[name]); live != again {
-			w.fail(fmt.Errorf("domain %s: the state is\n%q, a replay makes\n%q", name, live, again))
-		}
-	}
-}
-
-func picture(d kernel.Domain) (all string) {
-	_ = d.Snapshot()(func(chunk []byte) error {
-		all += string(chunk) + "\n"
-		return nil
-	})
-	return all
+	w.fail(same(w.state.domains, fresh.domains))
 }
 
 // alive reports whether the kernel has not asked for its end.
@@ -455,21 +423,35 @@ func (w *world) alive() bool {
 
 // check is the oracle's, after each step.
 func (w *world) check() {
+	if w.dead {
+		w.rise()
+		return
+	}
 	if w.kernel == nil || w.err != nil {
 		return
 	}
 	synctest.Wait()
-	w.fail(w.oracle.read(w.disk, w.journal.Written()))
-	for _, c := range w.clients {
-		w.hear(c)
-	}
+	w.listen()
 	if w.err == nil && !w.alive() {
 		hit := w.files.Hit()
 		if w.fault(faultfs.Fault{}); !w.ends {
 			w.fail(fmt.Errorf("the kernel ends, and no sync has failed; what has is %q", hit))
 			return
 		}
-		w.crash(faultfs.Outcome(w.r.IntN(faultfs.Outcomes)))
+		if w.r.IntN(2) == 0 {
+			w.crash()
+		} else {
+			w.stop()
+		}
+	}
+}
+
+// listen takes in what was written and said since.
+func (w *world) listen() {
+	w.fail(w.oracle.read(w.disk, w.journal.Written()))
+	w.fail(w.effects.judge(w.oracle, w.disk))
+	for _, c := range w.clients {
+		w.hear(c)
 	}
 }
 
@@ -477,11 +459,12 @@ func (w *world) hear(c *client) {
 	answered, err := c.hear()
 	w.fail(err)
 	for _, q := range answered {
+		q.data = w.whole(q)
 		w.note("client %d: %s %s", c.number, q.id, q.data)
 		if w.err == nil {
 			w.fail(w.oracle.told(q, w.disk))
 		}
-		if q.key != "" && q.kind == schema.KindReply {
+		if q.key != "" && (q.kind == schema.KindReply || q.typ == "Http.Fetch") {
 			w.told = append(w.told, q)
 		}
 	}

@@ -1,0 +1,83 @@
+package simulation_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// longLink is what a line of some connections may have, in bytes: enough for one that is decoded beside the loop.
+const longLink = 256 << 10
+
+// shelf keeps blobs in memory, for all lives.
+type shelf struct {
+	mu    sync.Mutex
+	blobs map[string][]byte
+}
+
+var _ actors.Blobs = (*shelf)(nil)
+
+// Put implements actors.Blobs.
+func (s *shelf) Put(_ int64, _ string, r io.Reader) (schema.BlobPointer, error) {
+	content, err := io.ReadAll(r)
+	return s.put(content), err
+}
+
+func (s *shelf) put(content []byte) schema.BlobPointer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	path := fmt.Sprintf("/blobs/%d", len(s.blobs)+1)
+	s.blobs[path] = content
+	return schema.BlobPointer{Scheme: "file", Path: path}
+}
+
+// Read implements actors.Blobs.
+func (s *shelf) Read(_ int64, _ string, p schema.BlobPointer, most int64) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	content, ok := s.blobs[p.Path]
+	if !ok || int64(len(content)) > most {
+		return nil, fault.BlobNotFound.New("no blob is there")
+	}
+	return bytes.Clone(content), nil
+}
+
+// value is a member that sets a value: usually short, now and then long, or elsewhere.
+func (w *world) value(c *client, id string) string {
+	elsewhere := w.r.IntN(30) == 0
+	long := w.r.IntN(1 + w.r.IntN(400))
+	switch n := w.r.IntN(80); {
+	case n == 0 && c.link.LineLimit() > schema.MaxLine: // decoded beside the loop
+		long = 64<<10 + w.r.IntN(4<<10)
+	case n < 3 && (elsewhere || c.link.LineLimit() > schema.MaxLine): // too long for the answers of some
+		long = schema.MaxLine + w.r.IntN(4<<10)
+	case n < 5:
+		long = w.r.IntN(12 << 10)
+	}
+	value := fmt.Sprintf(`{"by":%q,"pad":%q}`, id, strings.Repeat("x", long))
+	switch {
+	case !elsewhere:
+		return `"value":` + value
+	case w.r.IntN(4) == 0:
+		return `"valueRef":{"scheme":"file","path":"/blobs/none"}`
+	}
+	p := w.blobs.put([]byte(value))
+	return `"valueRef":` + string(p.Append(nil))
+}
+
+// whole is the data of an answer, with what was put elsewhere.
+func (w *world) whole(q *request) string {
+	if q.refs == "" {
+		return q.data
+	}
+	row, _ := schema.Lookup(q.typ)
+	return string(schema.Resolve(row.Output(), []byte(q.data), []byte(q.refs), func(p schema.BlobPointer) ([]byte, error) {
+		return w.blobs.Read(0, "", p, actors.MaxInlined)
+	}))
+}

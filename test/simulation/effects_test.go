@@ -1,0 +1,253 @@
+package simulation_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing/synctest"
+
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Bounds of effects that run at a time (docs/architecture.md).
+const (
+	mostEach = 16
+	mostRun  = 64
+)
+
+// effects are what the runner of Http.Fetch does in all lives. Each runs until the seed ends it, or its context does.
+type effects struct {
+	mu      sync.Mutex
+	running []*effect          // in the order in which they began
+	byID    map[string]*effect // of the message that asked for it
+	fresh   []*effect          // that the oracle has not judged
+	err     error
+}
+
+// effect is one that was begun.
+type effect struct {
+	job   kernel.Job
+	end   chan string // how it ends
+	ended bool
+	data  []byte // what the runner returned
+	err   error
+}
+
+// The ways in which an effect ends.
+var ways = []string{"reply", "reply", "reply", "long", "fail", "panic", "junk"}
+
+func newEffects() *effects { return &effects{byID: make(map[string]*effect)} }
+
+// run is the runner.
+func (x *effects) run(ctx context.Context, job *kernel.Job) ([]byte, error) {
+	e := &effect{job: *job, end: make(chan string)}
+	x.begin(e)
+	way := "cancel"
+	select {
+	case way = <-e.end:
+	case <-ctx.Done():
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.running = slices.DeleteFunc(x.running, func(o *effect) bool { return o == e })
+	e.ended = true
+	switch way {
+	case "reply":
+		e.data = fmt.Appendf(nil, `{"by":%q}`, job.ID)
+	case "long":
+		e.data = fmt.Appendf(nil, `{"by":%q,"body":%q}`, job.ID, strings.Repeat("y", 2*schema.MaxLine))
+	case "fail":
+		e.err = fault.HTTPUpstream.New("no luck")
+	case "cancel":
+		e.err = context.Cause(ctx)
+	case "panic":
+		e.err = errors.New("it panics")
+		panic("as the seed wants it")
+	case "junk":
+		e.err = errors.New("it is no JSON")
+		return []byte("{"), nil
+	}
+	return e.data, e.err
+}
+
+func (x *effects) begin(e *effect) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.byID[e.job.ID] != nil {
+		x.err = fmt.Errorf("the effect of %s is done twice", e.job.ID)
+	}
+	x.byID[e.job.ID] = e
+	x.running, x.fresh = append(x.running, e), append(x.fresh, e)
+	own := 0
+	for _, o := range x.running {
+		if o.job.PID == e.job.PID {
+			own++
+		}
+	}
+	if own > mostEach || len(x.running) > mostRun {
+		x.err = fmt.Errorf("%d effects run, %d of process %d", len(x.running), own, e.job.PID)
+	}
+}
+
+// judge returns what is wrong with the effects that have begun since.
+func (x *effects) judge(o *oracle, disk *faultfs.Disk) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, e := range x.fresh {
+		if err := o.begun(e, disk); err != nil && x.err == nil {
+			x.err = err
+		}
+	}
+	x.fresh = nil
+	return x.err
+}
+
+// forget leaves what has begun since unjudged: the power was cut.
+func (x *effects) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.fresh = nil
+}
+
+// finish ends one that runs, as the seed says. It returns false where none does.
+func (w *world) finish() bool {
+	w.effects.mu.Lock()
+	n := len(w.effects.running)
+	if n == 0 {
+		w.effects.mu.Unlock()
+		return false
+	}
+	e := w.effects.running[w.r.IntN(n)]
+	w.effects.mu.Unlock()
+	way := ways[w.r.IntN(len(ways))]
+	w.note("effect of %s ends: %s", e.job.ID, way)
+	e.end <- way
+	synctest.Wait()
+	return true
+}
+
+// crowd has more effects asked for, each on a connection of its own, than may run at a time.
+func (w *world) crowd() {
+	many := 17 + w.r.IntN(8)
+	before := len(w.clients)
+	for range many {
+		w.connect()
+		c := w.clients[len(w.clients)-1]
+		q := w.fetch()
+		w.note("client %d sends %s", c.number, q.id)
+		c.send(q)
+		c.link.arrive(len(c.link.flying))
+	}
+	w.settle()
+	for i := 0; w.err == nil && len(w.clients) > before && i < many; i++ {
+		c := w.clients[len(w.clients)-1]
+		c.link.end()
+		w.leave(c)
+	}
+}
+
+// fetch is a request for an effect, of the operator's or in the name of a process.
+func (w *world) fetch() *request {
+	q := w.request("Http.Fetch")
+	q.frame = w.frame(q, `{"url":"https://far.local/"}`)
+	return q
+}
+
+// begun checks an effect as it begins: its intent is durable, and nobody has done it before.
+func (o *oracle) begun(e *effect, disk *faultfs.Disk) error {
+	intent := o.byID[e.job.ID]
+	if intent == nil || !intent.intends() {
+		return fmt.Errorf("the effect of %s begins without an intent", e.job.ID)
+	}
+	if intent.seq > o.durable {
+		o.look(disk)
+	}
+	if intent.seq > o.durable {
+		return fmt.Errorf("the effect of %s begins before entry %d is durable", e.job.ID, intent.seq)
+	}
+	return nil
+}
+
+// intends reports whether an entry of Http.Fetch is an intent.
+func (e *entry) intends() bool { return e.outcome.Err == nil && e.outcome.Repeats == 0 }
+
+// fetched takes in an entry of Http.Fetch.
+func (o *oracle) fetched(e *entry, m *schema.Message) error {
+	key := m.Meta.IdempotencyKey
+	first := o.fetches[key]
+	switch {
+	case e.outcome.Repeats > 0:
+		switch {
+		case key == "" || first == nil:
+			return errors.New("repeats what was never asked for")
+		case first.end != nil && e.outcome.Repeats == first.end.seq: // as it ended
+			if !sameOutcome(e, first.end) {
+				return fmt.Errorf("does not repeat the outcome of entry %d", first.seq)
+			}
+		case e.outcome.Repeats != first.seq || e.outcome.Err == nil: // its outcome is unknown
+			return fmt.Errorf("repeats entry %d, want the outcome of %d", e.outcome.Repeats, first.seq)
+		}
+	case e.outcome.Err != nil:
+	case key != "" && first != nil && !first.free:
+		return fmt.Errorf("begins what entry %d has begun under the same key", first.seq)
+	default:
+		o.open[e.seq] = e
+		if e.id = m.Meta.ID; key != "" {
+			o.fetches[key] = e
+		}
+	}
+	return nil
+}
+
+// ends takes in the end of an effect.
+func (o *oracle) ends(e *entry, m *schema.Message) error {
+	end := schema.EndOf(m)
+	if end == nil {
+		return errors.New("is no end of an effect")
+	}
+	intent := o.open[uint64(end.Intent)]
+	if intent == nil {
+		return fmt.Errorf("ends entry %d, which has ended or is no intent", end.Intent)
+	}
+	delete(o.open, intent.seq)
+	intent.end, intent.free = e, !end.Ran
+	o.effects.mu.Lock()
+	defer o.effects.mu.Unlock()
+	done := o.effects.byID[intent.id]
+	switch {
+	case end.Unknown && e.outcome.Err == nil:
+		return errors.New("is unknown, and succeeded")
+	case end.Unknown:
+	case !end.Ran && done != nil:
+		return errors.New("says that the effect has not been begun")
+	case !end.Ran:
+	case done == nil || !done.ended:
+		return errors.New("ends an effect that has not ended")
+	case (done.err == nil) != (e.outcome.Err == nil) || done.err == nil && !bytes.Equal(done.data, e.outcome.Data):
+		return fmt.Errorf("the runner returned %s, %w", done.data, done.err)
+	}
+	return nil
+}
+
+// noneOpen checks that a start leaves no intent without an outcome.
+func (o *oracle) noneOpen() error {
+	for seq := range o.open {
+		return fmt.Errorf("%d intents have no outcome after a start, one of them entry %d", len(o.open), seq)
+	}
+	return nil
+}
+
+// outcomeOf is the entry that says what an answer to q has to be: the end of an effect in place of its intent.
+func (o *oracle) outcomeOf(q *request, e *entry) *entry {
+	if q.typ != "Http.Fetch" || e == nil || !e.intends() {
+		return e
+	}
+	return e.end
+}

@@ -1,0 +1,147 @@
+package simulation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/metrics"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/store"
+)
+
+// snapshotEvery is how many entries there are between two snapshots.
+const snapshotEvery = 30
+
+// parts is all that has a state.
+func (s *state) parts() map[schema.Domain]actors.Part {
+	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.keys, actors.MetricsPart: s.metrics}
+	for name, d := range s.domains {
+		parts[name] = d
+	}
+	return parts
+}
+
+// replay makes the states of snapshots, where there are any, and of what the journal says behind them up to the entry limit.
+func (s *state) replay(disk journal.FS, from *actors.Snapshots, limit uint64) error {
+	made := make(map[schema.Domain]actors.Position)
+	least, most := uint64(math.MaxUint64), uint64(0)
+	for name, part := range s.parts() {
+		at, err := from.Load(context.Background(), name, part)
+		if err != nil {
+			return err
+		}
+		made[name], s.tick = at, max(s.tick, at.Tick)
+		least, most = min(least, at.Seq), max(most, at.Seq)
+	}
+	if least == most {
+		s.made = least
+	}
+	err := read(disk, s.domains, made, limit, func(call *kernel.Call) {
+		if call.Proof.Seq > made[actors.KeysPart].Seq {
+			s.keys.Recall(call)
+		}
+		if call.Proof.Seq > made[actors.MetricsPart].Seq {
+			s.metrics.Recall(call)
+		}
+		s.tick = max(s.tick, call.Tick)
+	})
+	for _, d := range s.domains {
+		if p, ok := d.(kernel.Publisher); ok {
+			p.Publish()
+		}
+	}
+	return err
+}
+
+// read replays the journal from where the oldest of the states ends.
+func read(disk journal.FS, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]actors.Position, limit uint64, seen func(*kernel.Call)) error {
+	first := slices.MinFunc(slices.Collect(maps.Values(made)), func(a, b actors.Position) int { return int(a.Seq) - int(b.Seq) })
+	r := journal.NewReader(disk, journalDir, journal.ReaderOptions{From: first.Seq + 1, Limit: func() uint64 { return limit }})
+	return errors.Join(actors.Replay(context.Background(), r, domains, made, seen), r.Close())
+}
+
+// replayed is the state that the journal alone makes.
+func (w *world) replayed(limit uint64) (*state, error) {
+	s, err := newState()
+	if err == nil {
+		err = s.replay(w.disk, nil, limit)
+	}
+	return s, err
+}
+
+// restoreState makes the state of a new life, of snapshots and the journal, and checks that the journal alone makes the same.
+func (w *world) restoreState(head uint64) (err error) {
+	w.store.full, w.store.broken = false, ""
+	if err := w.store.dropForeign(store.InJournal(w.disk, journalDir, w.journal.Synced)); err != nil {
+		return err
+	}
+	if kept := slices.Sorted(maps.Keys(w.store.now())); len(kept) > 0 && w.r.IntN(6) == 0 {
+		w.store.broken = kept[w.r.IntN(len(kept))]
+	}
+	w.snapshots = &actors.Snapshots{Store: w.store, Form: "simulation", Log: w.logger()}
+	if w.state, err = newState(); err != nil {
+		return err
+	}
+	if err := w.state.replay(w.disk, w.snapshots, head); err != nil {
+		return err
+	}
+	alone, err := w.replayed(head)
+	if err != nil {
+		return err
+	}
+	if w.state.tick != alone.tick {
+		return fmt.Errorf("it is tick %d after a start, and %d without snapshots", w.state.tick, alone.tick)
+	}
+	return same(w.state.parts(), alone.parts())
+}
+
+// same returns the first part in which two states differ.
+func same[P actors.Part](live, again map[schema.Domain]P) error {
+	for _, name := range slices.Sorted(maps.Keys(live)) {
+		if l, a := picture(live[name]), picture(again[name]); l != a {
+			return fmt.Errorf("%s: the state is\n%s, the journal alone makes\n%s", name, l, a)
+		}
+	}
+	return nil
+}
+
+// picture is a state, with the chunks of metrics in any order, and without counts of nothing: entries that were lost are taken back.
+func picture(d actors.Part) string {
+	var chunks []string
+	_ = d.Snapshot()(func(chunk []byte) error {
+		chunks = append(chunks, fmt.Sprintf("%q\n", chunk))
+		return nil
+	})
+	if _, ok := d.(*metrics.Metrics); ok {
+		chunks = slices.DeleteFunc(chunks, func(c string) bool { return strings.HasSuffix(c, `\x00\x00"`+"\n") })
+		slices.Sort(chunks)
+	}
+	return strings.Join(chunks, "")
+}
+
+// restore makes the state of a domain anew while the kernel runs.
+func (w *world) restore(name schema.Domain, d kernel.Domain) error {
+	at, err := w.snapshots.Load(context.Background(), name, d)
+	if err != nil {
+		return err
+	}
+	return read(w.files, map[schema.Domain]kernel.Domain{name: d}, map[schema.Domain]actors.Position{name: at}, w.journal.Written(), func(*kernel.Call) {})
+}
+
+func (w *world) newKernel() *actors.Kernel {
+	return actors.New(actors.Config{
+		Manual: true, Poller: idlePoller{}, Journal: w.journal, Dir: journalDir, FS: w.files, Log: w.logger(),
+		Domains: w.state.domains, Tokens: w.state.tokens, Processes: w.state.procs.Processes(), Keys: w.state.keys, Tick: w.state.tick,
+		Snapshots: w.snapshots, SnapshotEvery: snapshotEvery, Made: w.state.made, Metrics: w.state.metrics,
+		Blobs: w.blobs, Runners: map[string]kernel.Runner{"Http.Fetch": w.effects.run},
+		Origin: "https://test.local/", Restore: w.restore,
+	})
+}

@@ -1,0 +1,129 @@
+package simulation_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/store"
+)
+
+// projections are a store.Store in memory. It keeps what that one promises: a snapshot is saved as a whole or not at all, and a power
+// cut has it fall back, as a whole, to what it was some commits before.
+type projections struct {
+	mu     sync.Mutex
+	states []snapshots // after each of the last commits, the present one last
+	full   bool        // nothing can be saved
+	broken string      // the snapshot that is found damaged; "": none
+}
+
+type snapshots map[string]snapshot
+
+type snapshot struct {
+	store.SnapshotInfo
+	chunks [][]byte
+}
+
+var _ actors.Store = (*projections)(nil)
+
+func newProjections() *projections { return &projections{states: []snapshots{{}}} }
+
+func (p *projections) now() snapshots { return p.states[len(p.states)-1] }
+
+// crash returns what a power cut leaves.
+func (p *projections) crash(r *rand.Rand, how faultfs.Outcome) *projections {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if how == faultfs.KeepAll {
+		return &projections{states: []snapshots{p.now()}}
+	}
+	return &projections{states: []snapshots{p.states[r.IntN(len(p.states))]}}
+}
+
+// commit has change made of a copy.
+func (p *projections) commit(change func(snapshots)) {
+	next := maps.Clone(p.now())
+	change(next)
+	p.states = append(p.states, next)
+	const most = 12 // one round and a half
+	p.states = p.states[max(0, len(p.states)-most):]
+}
+
+// dropForeign drops the snapshots of entries that the journal does not have, as store.Open does.
+func (p *projections) dropForeign(holds func(journal.Head) (bool, error)) error {
+	for _, name := range slices.Sorted(maps.Keys(p.now())) {
+		at := p.now()[name].At
+		held, err := holds(at)
+		if err != nil {
+			return fmt.Errorf("look for entry %d of snapshot %s: %w", at.Seq, name, err)
+		}
+		if !held {
+			p.commit(func(s snapshots) { delete(s, name) })
+		}
+	}
+	return nil
+}
+
+// Snapshots implements actors.Store.
+func (p *projections) Snapshots(context.Context) (list []store.SnapshotInfo, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(p.now())) {
+		list = append(list, p.now()[name].SnapshotInfo)
+	}
+	return list, nil
+}
+
+// Load implements actors.Store.
+func (p *projections) Load(_ context.Context, name string, restore func(chunk []byte) error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.now()[name]
+	if !ok {
+		return store.ErrNoSnapshot
+	}
+	for i, chunk := range s.chunks {
+		if name == p.broken && i >= len(s.chunks)/2 {
+			return store.ErrDamaged
+		}
+		if err := restore(bytes.Clone(chunk)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Save implements actors.Store.
+func (p *projections) Save(_ context.Context, name string, at journal.Head, tick int64, write func(put func(chunk []byte) error) error) error {
+	s := snapshot{SnapshotInfo: store.SnapshotInfo{Name: name, At: at, Tick: tick}}
+	err := write(func(chunk []byte) error {
+		s.chunks = append(s.chunks, bytes.Clone(chunk))
+		return nil
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && p.full {
+		err = syscall.ENOSPC
+	}
+	if err != nil {
+		return err
+	}
+	p.commit(func(all snapshots) { all[name] = s })
+	return nil
+}
+
+// Ranges implements actors.Store: nothing is indexed.
+func (p *projections) Ranges(_ context.Context, _ store.Filter, from uint64, _ int) ([]store.Range, error) {
+	return []store.Range{{First: from, Last: store.OpenEnd}}, nil
+}
+
+// DropIndex implements actors.Store.
+func (p *projections) DropIndex(context.Context) error { return nil }
