@@ -219,10 +219,17 @@ func (d *Domain) noteStart(call *kernel.Call, in *schema.ProcessStartInput) (sch
 
 // noteEnd answers Process.NoteEnd. Where the program is not to be started again, the process and all below it end first.
 func (d *Domain) noteEnd(call *kernel.Call, in *schema.ProcessEndInput) (schema.SuccessOutput, error) {
-	if !in.Restart && d.table.alive(in.PID) {
-		end(call, d.table.subtree(in.PID), "its program ended: "+in.Reason)
+	if in.Restart || !d.table.alive(in.PID) {
+		return done(call, in)
 	}
-	return done(call, in)
+	tree := d.table.descend(in.PID)
+	return kernel.InSlices(call, func() (schema.SuccessOutput, bool) {
+		all := tree.more(visits)
+		if all {
+			end(call, tree.childrenFirst(), "its program ended: "+in.Reason)
+		}
+		return schema.SuccessOutput{Success: true}, all
+	}), nil
 }
 
 // host applies the part of Syscall.Spawn that is about a program.

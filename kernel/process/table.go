@@ -145,8 +145,7 @@ func (t *table) subtree(root int64) []int64 {
 	}
 	found := t.descend(root)
 	found.more(math.MaxInt)
-	slices.Reverse(found.pids)
-	return found.pids
+	return found.childrenFirst()
 }
 
 // descent finds a living process and its living descendants, by generations. The tree is as deep as agents make it, so it is no
@@ -187,4 +186,10 @@ func (d *descent) more(most int) bool {
 		d.at, d.from = d.at+1, math.MinInt64
 	}
 	return true
+}
+
+// childrenFirst are the processes that were found, children before their parents.
+func (d *descent) childrenFirst() []int64 {
+	slices.Reverse(d.pids)
+	return d.pids
 }

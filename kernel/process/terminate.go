@@ -33,19 +33,18 @@ func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (schema
 	var programs []int64
 	seen := 0
 	return kernel.InSlices(call, func() (schema.TerminateOutput, bool) {
-		done := tree.more(visits)
+		all := tree.more(visits)
 		programs = append(programs, d.withPrograms(tree.pids[seen:])...)
-		if seen = len(tree.pids); done {
-			slices.Reverse(tree.pids)
+		if seen = len(tree.pids); all {
 			slices.Reverse(programs)
-			end(call, tree.pids, said(in.Reason, fmt.Sprintf("terminated by pid %d", call.PID)))
+			end(call, tree.childrenFirst(), said(in.Reason, fmt.Sprintf("terminated by pid %d", call.PID)))
 			call.Begin(stopping(programs))
 		}
-		return out, done
+		return out, all
 	}), nil
 }
 
-// visits is how many processes Syscall.Terminate looks at in one turn.
+// visits is how many processes an end looks at in one turn, to find those that end with it.
 const visits = 1024
 
 // Repeat implements kernel.Repeater: who ends processes waits until nothing of their programs is left, and who spawns one until

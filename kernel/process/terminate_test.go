@@ -180,6 +180,22 @@ func TestDeepAndWide(t *testing.T) {
 	}
 }
 
+// TestProgramOfMany: where a program ends by itself, what ends with it is found in slices too.
+func TestProgramOfMany(t *testing.T) {
+	t.Parallel()
+	const n = 10_000
+	d := process.New(nil)
+	spawnMany(t, d, n, func(pid int64) int64 { return min(pid-1, 1) })
+	result, err := d.Decide(&kernel.Call{Syscall: schema.ProcessNoteEnd.Syscall, Origin: home, Input: &schema.ProcessEndInput{PID: 1}})
+	slices := 1
+	for ; err == nil && result.More != nil; slices++ {
+		result, err = result.More()
+	}
+	if err != nil || slices < n/1024 || len(result.Steps) != 4*((n+255)/256) {
+		t.Errorf("%d steps in %d slices, %v", len(result.Steps), slices, err)
+	}
+}
+
 // spawnMany applies n spawns without a capability.
 func spawnMany(t domaintest.TB, d *process.Domain, n int64, parent func(pid int64) int64) {
 	t.Helper()
