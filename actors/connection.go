@@ -220,7 +220,7 @@ func (c *connection) sayFrom(b *frames, from int) {
 		call := &b.calls[i]
 		stamp := c.stamps.Next(now)
 		stamp.Proof = call.Proof
-		if !c.writer.append(call, &stamp) {
+		if len(call.Data) > longLine || !c.writer.append(call, &stamp) {
 			c.spill(func(s spill) []byte { return s.reply(nil, call, &stamp) }, func() {
 				c.lasting(call)
 				c.sayFrom(b, i+1)
@@ -239,8 +239,8 @@ type spilled struct {
 	then func()
 }
 
-// spill has an answer or an event encoded that does not fit a line, on a goroutine, since that writes files. What is to be said after
-// it waits; then goes on.
+// spill has an answer or an event encoded on a goroutine that is long, or does not fit a line, since that writes files. What is to be
+// said after it waits; then goes on.
 func (c *connection) spill(encode func(spill) []byte, then func()) {
 	c.spilling = true
 	s := spill{c.kernel.blobs, c.link.LineLimit()}

@@ -208,6 +208,16 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller, ended func()) {
 // says that there is something to do in the next turn already.
 func (k *Kernel) Turn() (beside []func(), more bool) { return k.loop.step() }
 
+// prepare does beforehand what of a call needs nothing but the call. It is for goroutines beside the loop.
+func (k *Kernel) prepare(call *kernel.Call) {
+	if call.Err != nil || call.Syscall == nil {
+		return
+	}
+	if p, ok := k.states[call.Syscall.Domain].(kernel.Preparer); ok {
+		p.Prepare(call)
+	}
+}
+
 // background does what takes long beside the loop. Close waits for it.
 func (k *Kernel) background(work func()) {
 	k.asking.Add(1)
