@@ -49,7 +49,7 @@ func (w *world) compose(c *client) *request {
 		q.typ, data = "Memory.CompareAndSet", "{"+key+","+value+"}"
 	case n < 80:
 		q.typ, data, q.command = "Memory.Get", "{"+key+"}", false
-	case n < 84:
+	case n < 82:
 		q.typ, data = "Http.Fetch", `{"url":"https://far.local/"}`
 	case n < 90:
 		q.typ, data, q.command = "Syscall.Ping", `{"payload":`+fmt.Sprint(w.requests)+`}`, false
@@ -86,6 +86,24 @@ func (w *world) frame(q *request, data string) string {
 		m.Meta.IdempotencyKey = q.key
 	}
 	return string(schema.AppendMessage(nil, &m))
+}
+
+// ask has a client that waits for nothing, or another one, ask one question, which the kernel gets in a turn of its own.
+func (w *world) ask(c *client) {
+	if len(c.pending) > 0 {
+		if len(w.clients) > w.most {
+			return
+		}
+		w.connect()
+		c = w.clients[len(w.clients)-1]
+	}
+	q := w.request("Memory.Get")
+	q.command = false
+	q.frame = w.frame(q, fmt.Sprintf(`{"key":"k%d"}`, w.r.IntN(keysOfMemory)))
+	w.note("client %d asks %s", c.number, q.id)
+	c.send(q)
+	c.link.arrive(len(c.link.flying))
+	w.turn()
 }
 
 // again is q as a client sends it that does not know what became of it: under the same key.

@@ -231,15 +231,17 @@ func (k signer) Sign(data []byte) ([]byte, error) {
 // nextOutside takes a step of what lies outside the kernel: effects, the disk, the power.
 func (w *world) nextOutside() {
 	switch n := w.r.IntN(100); {
-	case n < 60:
+	case n < 40:
 		w.finish()
-	case n < 82:
+	case n < 68:
+		w.ask(w.clients[w.r.IntN(len(w.clients))])
+	case n < 84:
 		w.cut = powerCut{1 + w.r.IntN(1+w.r.IntN(30)), faultfs.Outcome(w.r.IntN(faultfs.Outcomes))}
-	case n < 88:
+	case n < 89:
 		room := int64(w.r.IntN(3000))
 		w.note("the disk has room for %d bytes", room)
 		w.disk.Leave(room)
-	case n < 92:
+	case n < 93:
 		w.disk.Free()
 	case n < 95:
 		w.store.full = !w.store.full
