@@ -9,13 +9,14 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/schema"
 )
 
 // bounded runs a kernel whose agents have bounds.
 func bounded(t *testing.T, b actors.Bounds) *system {
 	t.Helper()
-	return startHosting(t, faultfs.NewDisk(), mount(newFake()), actors.NewKeys(), textLog, actors.Hosting{}, b)
+	return startHosting(t, faultfs.NewDisk(), mount(newFake()), idempotency.New(), textLog, actors.Hosting{}, b)
 }
 
 // rate is a bound on the journal that a hundred calls reach.
@@ -135,7 +136,7 @@ func TestWaitingCallIsNotThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		books := newLibrary()
 		mailboxes(books)
-		s := startHosting(t, faultfs.NewDisk(), books.domains(), actors.NewKeys(), textLog, actors.Hosting{}, rate)
+		s := startHosting(t, faultfs.NewDisk(), books.domains(), idempotency.New(), textLog, actors.Hosting{}, rate)
 		waiter, flood, operator := s.seven(), s.seven(), s.connect()
 		waiter.send(minute("a"))
 		synctest.Wait()

@@ -12,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
@@ -36,7 +37,7 @@ func realDomains(t tb) map[schema.Domain]kernel.Domain {
 
 func startHosted(t tb, domains map[schema.Domain]kernel.Domain, hosting actors.Hosting) *system {
 	t.Helper()
-	return startHosting(t, faultfs.NewDisk(), domains, actors.NewKeys(), textLog, hosting)
+	return startHosting(t, faultfs.NewDisk(), domains, idempotency.New(), textLog, hosting)
 }
 
 func hosted(id, more string) string {

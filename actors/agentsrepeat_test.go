@@ -10,6 +10,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -85,7 +86,7 @@ func TestEndOfAProgramThatNeverStarted(t *testing.T) {
 		expectNothing(t, d)
 		close(fail)
 
-		domains, keys := realDomains(t), actors.NewKeys()
+		domains, keys := realDomains(t), idempotency.New()
 		r := journal.NewReader(disk, "/journal", journal.ReaderOptions{})
 		if err := actors.Replay(context.Background(), r, domains, nil, keys.Recall); err != nil {
 			t.Fatalf("replay: %v", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -34,12 +35,13 @@ type audit struct {
 	syncing   bool          // so is a sync
 	rotating  bool          // which begins the next segment: nothing is written until it is there
 	resync    bool          // and another has to follow
-	delayed   bool          // one will be, after syncEvery
+	delayed   bool          // one will be, a moment later
+	noSooner  time.Time     // than this does the next begin: the last one took long
 	syncEvery time.Duration // not 0: answers do not wait for the disk, which follows that soon
 	synced    uint64
 	commands  map[schema.Domain]uint64 // seq of the last command of each domain
 	signing   atomic.Bool              // a checkpoint
-	metrics   *Metrics
+	metrics   *metrics.Metrics
 	tick      int64  // of the last entry
 	moved     uint64 // the entry that was the first of that tick
 	snapshots snapshotting
@@ -70,8 +72,17 @@ type syncNow struct{}
 // durable is the report of a sync: through is on disk.
 type durable struct {
 	through uint64
+	took    time.Duration
 	err     error
 }
+
+// After a sync that took longSync, the next one begins a little later, by a gatherPart of that time and maxGather at most: those who
+// were answered share it with their next calls, else half of them would always wait for the other half.
+const (
+	longSync   = 2 * time.Millisecond
+	gatherPart = 16
+	maxGather  = time.Millisecond
+)
 
 // Receive handles what domains and the loop send.
 func (a *audit) Receive(ctx actor.Context) {
@@ -80,7 +91,7 @@ func (a *audit) Receive(ctx actor.Context) {
 		a.append(ctx, m)
 	case look:
 		a.flush(ctx)
-		m.seen <- seen{a.journal.Head().Seq, a.kernel.keys.unended()}
+		m.seen <- seen{a.journal.Head().Seq, a.kernel.keys.Unended()}
 	case flush:
 		a.scheduled = false
 		a.flush(ctx)
@@ -131,21 +142,21 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 		if call.Throttled {
 			continue
 		}
-		a.metrics.count(call, 1)
+		a.metrics.Count(call, 1)
 		var repeats uint64
 		if call.Repeated {
-			repeats = a.kernel.keys.seq(call)
+			repeats = a.kernel.keys.Seq(call)
 		}
 		entry := a.record.entry(call, repeats)
 		seq := a.journal.Append(entry)
 		b.account.wrote(entryFrame + len(entry.Request) + len(entry.Outcome))
 		if !call.Repeated {
-			a.kernel.keys.number(call, seq)
+			a.kernel.keys.Number(call, seq)
 		}
 		if end, ok := call.Input.(*schema.EffectEnd); ok {
-			a.kernel.keys.ends(call, end, seq)
+			a.kernel.keys.End(call, end, seq)
 		} else if b.intends() {
-			a.kernel.keys.intends(call, seq)
+			a.kernel.keys.Intend(call, seq)
 		}
 		if call.Tick > a.tick {
 			a.tick, a.moved = call.Tick, seq
@@ -170,7 +181,7 @@ func (a *audit) flush(ctx actor.Context) {
 	}
 	if !a.syncing && a.journal.RotateDue() {
 		a.syncing, a.rotating = true, true
-		a.kernel.loop.syncAtRest(func() { a.report(a.journal.Rotate()) })
+		a.syncAtRest(a.journal.Rotate)
 		return
 	}
 	write := a.journal.Flush
@@ -248,24 +259,39 @@ func (a *audit) release(ctx actor.Context) {
 	switch {
 	case len(kept) > 0, a.journal.CheckpointWaits(): // queries alone are vouched for as well
 		a.sync()
-	case a.syncEvery > 0 && a.journal.Written() > a.synced && !a.delayed:
-		a.delayed = true
-		self, root := ctx.Self(), a.kernel.root
-		time.AfterFunc(a.syncEvery, func() { root.Send(self, syncNow{}) })
+	case a.syncEvery > 0 && a.journal.Written() > a.synced:
+		a.syncIn(a.syncEvery)
 	}
 }
 
 // sync has what was written made durable, at the end of the turn. Where that is under way already, another one follows.
 func (a *audit) sync() {
-	if a.resync = a.syncing; !a.syncing {
-		a.syncing = true
-		a.kernel.loop.syncAtRest(func() { a.report(a.journal.Sync()) })
+	if a.resync = a.syncing; a.syncing {
+		return
+	}
+	if early := time.Until(a.noSooner); early > 0 {
+		a.syncIn(early)
+		return
+	}
+	a.syncing = true
+	a.syncAtRest(a.journal.Sync)
+}
+
+// syncIn has that done after some time.
+func (a *audit) syncIn(d time.Duration) {
+	if !a.delayed {
+		a.delayed = true
+		time.AfterFunc(d, func() { a.kernel.root.Send(a.kernel.audit, syncNow{}) })
 	}
 }
 
-// report says what has come of a sync, on the goroutine of that.
-func (a *audit) report(through uint64, err error) {
-	a.kernel.root.Send(a.kernel.audit, durable{through, err})
+// syncAtRest has something synced at the end of the turn, which reports what has come of it, on the goroutine of that.
+func (a *audit) syncAtRest(sync func() (through uint64, err error)) {
+	a.kernel.loop.syncAtRest(func() {
+		begun := time.Now()
+		through, err := sync()
+		a.kernel.root.Send(a.kernel.audit, durable{through, time.Since(begun), err})
+	})
 }
 
 // durable takes the report of a sync. After a failed one it is unknown what is on disk: the kernel stops.
@@ -276,6 +302,9 @@ func (a *audit) durable(ctx actor.Context, m durable) {
 	if m.err != nil {
 		a.stop(ctx, m.err)
 		return
+	}
+	if m.took >= longSync {
+		a.noSooner = time.Now().Add(min(m.took/gatherPart, maxGather))
 	}
 	if rotated {
 		a.flush(ctx)

@@ -17,7 +17,7 @@ func auditEntry(record *journal.Record, unended map[uint64]string) (*schema.Audi
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
 	}
-	if intends(call) {
+	if call.Intends() {
 		status := unended[record.Seq]
 		if status == "" {
 			return nil, nil

@@ -48,7 +48,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 			a.unconcluded(b)
 			b.withoutProof()
 			for i := range b.calls {
-				a.kernel.keys.forget(&b.calls[i]) // an outcome without an entry is nobody's to refer to
+				a.kernel.keys.Forget(&b.calls[i]) // an outcome without an entry is nobody's to refer to
 			}
 			b.sender.answer(ctx, a)
 		}
@@ -75,7 +75,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 func (a *audit) uncount(b *batch) {
 	for i := range b.calls {
 		if !b.unrecorded() && !b.calls[i].Throttled {
-			a.metrics.count(&b.calls[i], -1)
+			a.metrics.Count(&b.calls[i], -1)
 		}
 	}
 }
@@ -146,7 +146,7 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 	owed := s != nil && s.owed
 	for i := range b.calls {
 		call := &b.calls[i]
-		a.kernel.keys.forget(call)
+		a.kernel.keys.Forget(call)
 		call.Data, call.Lasting = nil, nil
 		switch {
 		case intent != nil:
@@ -166,10 +166,10 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 // unconcluded takes back what is known of an intent, or of its outcome, whose entry is lost.
 func (a *audit) unconcluded(b *batch) {
 	if b.intends() {
-		a.kernel.keys.unintend(b.calls[0].Proof.Seq)
+		a.kernel.keys.Unintend(b.calls[0].Proof.Seq)
 	}
 	if end, ok := b.calls[0].Input.(*schema.EffectEnd); ok && b.outcomeOf() != nil {
-		a.kernel.keys.reopen(&b.outcomeOf().calls[0], end)
+		a.kernel.keys.Reopen(&b.outcomeOf().calls[0], end)
 	}
 }
 
@@ -224,4 +224,9 @@ func (a *audit) tell(ctx actor.Context, message any) {
 	for _, name := range a.kernel.names {
 		ctx.Send(a.kernel.domains[name], message)
 	}
+}
+
+// errUnrecorded is what the caller gets of an effect whose outcome cannot be journaled.
+func errUnrecorded(typ string) *fault.Fault {
+	return fault.JournalLost.New("%s came to an end, but the journal cannot be written: its outcome counts as unknown", typ)
 }

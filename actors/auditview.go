@@ -26,7 +26,7 @@ func (v view) Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetr
 	if _, err := v.look(ctx); err != nil { // so that all that was appended is counted
 		return nil, err
 	}
-	out := v.kernel.metrics.shownTo(call)
+	out := v.kernel.metrics.ShownTo(call.PID, call.Origin)
 	if refusal := v.kernel.refusal.Load(); refusal != nil {
 		out.Refusing = *refusal
 	}

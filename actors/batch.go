@@ -54,7 +54,7 @@ func (b *batch) park(ctx actor.Context, d *domain, wait time.Duration) { d.park(
 func (b *batch) giveUp(ctx actor.Context, d *domain) {
 	call := &b.calls[0]
 	call.Err = fault.CallCancelled.New("%s stopped waiting: its connection is closed, or the kernel is shutting down", call.Message.Type)
-	d.kernel.keys.settle(call)
+	d.kernel.keys.Settle(call)
 	d.forward(ctx, b)
 }
 

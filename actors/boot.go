@@ -26,7 +26,7 @@ func Boot(log *journal.Log, state kernel.Domain, origin string, tick int64, step
 	if err != nil {
 		return fmt.Errorf("note %s: %w", row.Type, err)
 	}
-	call.Data, call.Proof.LatencyUS = result.Data, microseconds(begun)
+	call.Data, call.Proof.LatencyUS = result.Data, microseconds(time.Since(begun))
 	log.Append(new(recorder).entry(&call, 0))
 	if err := log.FlushFromReserve(); err != nil {
 		return fmt.Errorf("note %s: %w", row.Type, err)

@@ -9,7 +9,9 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/self"
 	"github.com/promptware-os/pwos/schema"
@@ -58,8 +60,8 @@ func BenchmarkChain(b *testing.B) {
 type chain struct {
 	gate    kernel.Gate
 	domains map[schema.Domain]kernel.Domain
-	keys    *Keys
-	metrics *Metrics
+	keys    *idempotency.Keys
+	metrics *metrics.Metrics
 	record  recorder
 	stamps  *schema.Stamper
 	calls   []kernel.Call
@@ -89,8 +91,8 @@ func newChain(b *testing.B) *chain {
 			Identity: authority.Identify, Token: authority.Authorize, Tick: kernel.NoFutureTick,
 		},
 		domains: map[schema.Domain]kernel.Domain{schema.Memory: store, schema.Kernel: self.New(nil)},
-		keys:    NewKeys(),
-		metrics: NewMetrics(),
+		keys:    idempotency.New(),
+		metrics: metrics.New(),
 		stamps:  schema.NewStamper(),
 	}
 }
@@ -118,7 +120,7 @@ func (c *chain) run(b *testing.B, burst [][]byte) []byte {
 		if v := c.gate.Admit(call); !v.Allows() {
 			b.Fatal(v.Fault)
 		}
-		if _, err := c.keys.claim(call); err != nil {
+		if _, err := c.keys.Claim(call); err != nil {
 			b.Fatal(err)
 		}
 		domain := c.domains[call.Syscall.Domain]
@@ -127,17 +129,17 @@ func (c *chain) run(b *testing.B, burst [][]byte) []byte {
 			b.Fatal(err)
 		}
 		call.Data = result.Data
-		c.keys.settle(call)
+		c.keys.Settle(call)
 		if call.Syscall.Kind == schema.KindCommand {
 			domain.Apply(call)
 		}
 	}
 	for i := range c.calls {
 		call := &c.calls[i]
-		c.metrics.count(call, 1)
+		c.metrics.Count(call, 1)
 		c.record.entry(call, 0)
 		c.seq++
-		c.keys.number(call, c.seq)
+		c.keys.Number(call, c.seq)
 		call.Proof = schema.Proof{Seq: c.seq, PID: call.PID, Tick: call.Tick}
 	}
 	for i := range c.calls {

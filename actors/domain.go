@@ -108,9 +108,9 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 		b.sender.refuse(ctx, d, from)
 		return
 	}
+	begun := time.Now()
 	for i := from; i < len(b.calls); i++ {
 		call := &b.calls[i]
-		begun := time.Now()
 		if call.Time == 0 {
 			call.Time = begun.UnixMilli()
 		}
@@ -139,7 +139,9 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 			b.begun = begun
 			d.finish(ctx, call, &result)
 		}
-		call.Proof.LatencyUS += microseconds(begun)
+		now := time.Now()
+		call.Proof.LatencyUS += microseconds(now.Sub(begun))
+		begun = now
 		b.sender.charge(call)
 	}
 	d.forward(ctx, b)
@@ -164,7 +166,7 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pe
 
 func (d *domain) fail(call *kernel.Call, err error) {
 	call.Err = fault.Of(err)
-	d.kernel.keys.settle(call)
+	d.kernel.keys.Settle(call)
 	if call.Err.Kind == fault.Internal {
 		d.log.Error("syscall failed", "call", call, "error", err)
 	}
@@ -173,7 +175,7 @@ func (d *domain) fail(call *kernel.Call, err error) {
 // finish gives a call its successful outcome.
 func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Result) {
 	call.Data, call.Effect = result.Data, result.Effect
-	d.kernel.keys.settle(call)
+	d.kernel.keys.Settle(call)
 	if call.Repeated {
 		return
 	}
@@ -211,10 +213,8 @@ func (d *domain) decide(call *kernel.Call, alone bool) (result kernel.Result, er
 	return result, err
 }
 
-// microseconds is the time since begun, rounded up: nothing takes no time at all.
-func microseconds(begun time.Time) int64 {
-	return int64((time.Since(begun) + time.Microsecond - 1) / time.Microsecond)
-}
+// microseconds is a time rounded up: nothing takes no time at all.
+func microseconds(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 // forward sends a finished batch to the audit log, and lets the other domains see what it changed. In this order: what they decide
 // on the strength of it then stands behind it in the journal.

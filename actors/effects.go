@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -84,7 +85,7 @@ func (r *runs) run(b *frames) {
 		return
 	}
 	step.ends, step.account = b, b.account
-	step.calls[0].Proof.LatencyUS = microseconds(b.begun)
+	step.calls[0].Proof.LatencyUS = microseconds(time.Since(b.begun))
 	r.kernel.send(step)
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -92,7 +93,7 @@ func startFetches(t *testing.T) (*system, *fetches) {
 }
 
 // again is the start after what s left on its disk, recovery included.
-func (s *system) again(keys *actors.Keys) (*system, *fetches) {
+func (s *system) again(keys *idempotency.Keys) (*system, *fetches) {
 	s.t.Helper()
 	if err := s.end(); err != nil {
 		s.t.Errorf("close kernel: %v", err)
@@ -100,7 +101,7 @@ func (s *system) again(keys *actors.Keys) (*system, *fetches) {
 	f := newFetches()
 	domains := map[schema.Domain]kernel.Domain{schema.Http: f}
 	if keys == nil {
-		keys = actors.NewKeys()
+		keys = idempotency.New()
 		r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
 		if err := actors.Replay(context.Background(), r, domains, nil, keys.Recall); err != nil {
 			s.t.Fatalf("replay: %v", err)
@@ -254,14 +255,14 @@ func TestOpenIntent(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := newFetches()
-				keys := actors.NewKeys()
+				keys := idempotency.New()
 				s := startOn(t, faultfs.NewDisk(), map[schema.Domain]kernel.Domain{schema.Http: f}, keys, textLog)
 				c := s.connect()
 				c.send(keyed("k", fetchOf("1", "hold")))
 				synctest.Wait()
 				before := faultfs.FromImage(s.disk.Image())
 				write := keys.Snapshot()
-				restored := actors.NewKeys()
+				restored := idempotency.New()
 				if err := write(func(chunk []byte) error { return restored.Restore(chunk) }); err != nil {
 					t.Fatal(err)
 				}

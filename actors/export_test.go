@@ -17,14 +17,6 @@ const (
 	MaxThrottled = maxThrottled
 )
 
-// SetRoom sets how many bytes the keys of a process that is not the operator may take.
-func (k *Keys) SetRoom(n int) { k.most = n }
-
-// Shown is what Audit.Metrics answers a process.
-func (m *Metrics) Shown(pid int64, origin string) *schema.AuditMetricsOutput {
-	return m.shownTo(&kernel.Call{PID: pid, Origin: origin})
-}
-
 // Reach moves the kernel's clock on, as time does.
 func (k *Kernel) Reach(tick int64) { k.clock.reach(tick) }
 

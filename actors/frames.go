@@ -77,7 +77,7 @@ func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	if call.Message.Meta.IdempotencyKey == "" || call.Claimed {
 		return d.decide(call, f.alone)
 	}
-	first, err := d.kernel.keys.claim(call)
+	first, err := d.kernel.keys.Claim(call)
 	switch {
 	case err != nil:
 		return kernel.Result{}, err
@@ -85,12 +85,12 @@ func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 		return d.decide(call, f.alone)
 	}
 	call.Repeated = true
-	if first.err != nil {
-		return kernel.Result{}, first.err
+	if first.Err != nil {
+		return kernel.Result{}, first.Err
 	}
-	result := kernel.Result{Data: first.data}
+	result := kernel.Result{Data: first.Data}
 	if r, ok := d.state.(kernel.Repeater); ok { // the first may not have been answered yet
-		result.Effect = r.Repeat(call, first.data)
+		result.Effect = r.Repeat(call, first.Data)
 	}
 	return result, nil
 }

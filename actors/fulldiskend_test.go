@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -68,7 +69,7 @@ func TestKillIsAnswered(t *testing.T) {
 	for reserve := 500; reserve < 4000; reserve += 50 {
 		synctest.Test(t, func(t *testing.T) {
 			trying, fail := make(chan struct{}), make(chan struct{})
-			s := startHosting(t, faultfs.NewDisk(), realDomains(t), actors.NewKeys(), textLog, actors.Hosting{Dir: t.TempDir(), Host: func() (*host.Host, error) {
+			s := startHosting(t, faultfs.NewDisk(), realDomains(t), idempotency.New(), textLog, actors.Hosting{Dir: t.TempDir(), Host: func() (*host.Host, error) {
 				close(trying)
 				<-fail
 				return nil, errNoHost

@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -73,7 +74,7 @@ func startGated(t *testing.T, domains map[schema.Domain]kernel.Domain) *gated {
 	for name, d := range domains {
 		all[name] = d
 	}
-	g.system = startHosting(t, faultfs.NewDisk(), all, actors.NewKeys(), textLog, actors.Hosting{}, kernel.Gate{Approval: g.stage})
+	g.system = startHosting(t, faultfs.NewDisk(), all, idempotency.New(), textLog, actors.Hosting{}, kernel.Gate{Approval: g.stage})
 	return g
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -33,7 +35,7 @@ type system struct {
 	disk    *faultfs.Disk
 	files   *faultfs.Failing
 	room    *room
-	keys    *actors.Keys
+	keys    *idempotency.Keys
 	tokens  *tokens
 	log     logBuffer
 	clients []*client
@@ -58,22 +60,22 @@ func startWith(t tb, domains map[schema.Domain]kernel.Domain) *system {
 }
 
 func startLogging(t tb, domains map[schema.Domain]kernel.Domain, handler func(io.Writer) slog.Handler) *system {
-	return startOn(t, faultfs.NewDisk(), domains, actors.NewKeys(), handler)
+	return startOn(t, faultfs.NewDisk(), domains, idempotency.New(), handler)
 }
 
 // startOn runs a kernel on what disk holds already, as far as domains and keys know of it.
-func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler) *system {
+func startOn(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *idempotency.Keys, handler func(io.Writer) slog.Handler) *system {
 	return startHosting(t, disk, domains, keys, handler, actors.Hosting{})
 }
 
 // startHosting is startOn with programs that are run as hosting says.
-func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *actors.Keys, handler func(io.Writer) slog.Handler, hosting actors.Hosting, options ...any) *system {
+func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Domain, keys *idempotency.Keys, handler func(io.Writer) slog.Handler, hosting actors.Hosting, options ...any) *system {
 	s := &system{t: t, disk: disk, keys: keys}
 	s.files = faultfs.NewFailing(s.disk, faultfs.Fault{})
 	s.room = &room{FS: s.files}
 	var late time.Duration
 	var reserve, segment int64
-	var metrics *actors.Metrics
+	var counted *metrics.Metrics
 	var bounds actors.Bounds
 	var gate kernel.Gate
 	for _, o := range options {
@@ -84,8 +86,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			reserve = int64(o)
 		case segments:
 			segment = int64(o)
-		case *actors.Metrics:
-			metrics = o
+		case *metrics.Metrics:
+			counted = o
 		case kernel.Gate:
 			gate = o
 		case actors.Bounds:
@@ -104,7 +106,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 		Bounds:    bounds,
 		Gate:      gate,
 		Runners:   runnersOf(domains),
-		Domains:   domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: metrics, Tokens: s.tokens, Processes: nobody{},
+		Domains:   domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: counted, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
 	})
 	s.stopped = sync.OnceValue(s.kernel.Close)

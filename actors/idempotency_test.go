@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -251,7 +252,7 @@ func (s *system) restart() (*system, library) {
 		s.t.Errorf("close kernel: %v", err)
 	}
 	books := newLibrary()
-	keys := actors.NewKeys()
+	keys := idempotency.New()
 	r := journal.NewReader(s.disk, "/journal", journal.ReaderOptions{})
 	if err := actors.Replay(context.Background(), r, books.domains(), nil, keys.Recall); err != nil {
 		s.t.Fatalf("replay: %v", err)

@@ -82,7 +82,7 @@ func TestFullDisk(t *testing.T) {
 		if s.room.refused() == 0 {
 			t.Error("the disk was never full")
 		}
-		if why := metrics(t, c).Refusing; why != syscall.ENOSPC.Error() {
+		if why := askMetrics(t, c).Refusing; why != syscall.ENOSPC.Error() {
 			t.Errorf("it says %q of why it refuses commands, want what the disk says", why)
 		}
 		if diff := cmp.Diff([]string{"a", "b"}, s.journaled()); diff != "" {
@@ -97,7 +97,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		c.send(set("j", "y"), spawn("k", "t"), get("l"))
 		expect(t, c, "j 2", "k 2", `l "x y"`)
-		if why := metrics(t, c).Refusing; why != "" {
+		if why := askMetrics(t, c).Refusing; why != "" {
 			t.Errorf("it says %q of why it refuses commands, and does not", why)
 		}
 		checkReplay(t, s, books)

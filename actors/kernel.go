@@ -18,8 +18,11 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	questions "github.com/promptware-os/pwos/kernel/audit"
+	"github.com/promptware-os/pwos/kernel/idempotency"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
@@ -29,16 +32,16 @@ type Config struct {
 	Tokens        kernel.Tokens
 	Processes     kernel.Processes
 	Journal       *journal.Log
-	Dir           string        // where the journal is
-	Snapshots     *Snapshots    // nil: none are taken
-	SnapshotEvery uint64        // entries between two
-	SyncEvery     time.Duration // 0: a command is answered once it is on disk; else once it is written, and synced that soon
-	Made          uint64        // the entry that every snapshot is of; 0 where they differ, or one is missing
-	FS            journal.FS    // what Dir is in; nil means journal.OSFS
-	Keys          *Keys         // idempotency keys of the last 24 hours
-	Metrics       *Metrics      // of the journal so far; nil: it is empty
-	Origin        string        // of the operator and whom it spawns
-	Gate          kernel.Gate   // what the wiring adds: quota, policy, approval. The other stages are the kernel's own
+	Dir           string            // where the journal is
+	Snapshots     *Snapshots        // nil: none are taken
+	SnapshotEvery uint64            // entries between two
+	SyncEvery     time.Duration     // 0: a command is answered once it is on disk; else once it is written, and synced that soon
+	Made          uint64            // the entry that every snapshot is of; 0 where they differ, or one is missing
+	FS            journal.FS        // what Dir is in; nil means journal.OSFS
+	Keys          *idempotency.Keys // idempotency keys of the last 24 hours
+	Metrics       *metrics.Metrics  // of the journal so far; nil: it is empty
+	Origin        string            // of the operator and whom it spawns
+	Gate          kernel.Gate       // what the wiring adds: quota, policy, approval. The other stages are the kernel's own
 	// ReadOrigin puts an origin that the operator chooses for a call into its normal form; nil: it is taken as it is.
 	ReadOrigin func(string) (string, error)
 	Tick       int64         // where the journal ended
@@ -77,8 +80,8 @@ type Kernel struct {
 	origin     string
 	gate       kernel.Gate
 	clock      *clock
-	keys       *Keys
-	metrics    *Metrics
+	keys       *idempotency.Keys
+	metrics    *metrics.Metrics
 	ids        ids
 	refusing   atomic.Bool            // the journal cannot be written
 	refusal    atomic.Pointer[string] // why; nil where it can
@@ -130,7 +133,7 @@ func New(cfg Config) *Kernel {
 		stopping:   make(chan struct{}),
 	}
 	if k.metrics == nil {
-		k.metrics = NewMetrics()
+		k.metrics = metrics.New()
 	}
 	k.loop.manual = cfg.Manual
 	k.life, k.end = context.WithCancel(context.Background())
@@ -220,7 +223,7 @@ func (k *Kernel) background(work func()) {
 // Recover runs the commands that recovery owes, before anybody is served: first the outcomes of effects that the journal does
 // not tell.
 func (k *Kernel) Recover(steps []schema.Request) {
-	for _, i := range k.keys.open() {
+	for _, i := range k.keys.Open() {
 		if err := k.concludes(&i); err != nil {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
@@ -351,4 +354,20 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 	if strings.HasPrefix(child.Id, "domain/") {
 		s.kernel.requestShutdown(fmt.Errorf("run %s: panic: %v", child.Id, reason))
 	}
+}
+
+// concludes is the command that ends an intent of the kernel's last life.
+func (k *Kernel) concludes(i *idempotency.Intent) *fault.Fault {
+	row, ok := schema.Lookup(i.Type)
+	if !ok || row.Outcome == "" {
+		return fault.KernelInternal.New("%s has no outcome", i.Type)
+	}
+	k.keys.Presume(i)
+	end := &schema.EffectEnd{
+		Intent: int64(i.Seq), Type: i.Type, PID: i.PID, Ran: true, Causation: i.Causation, Unknown: true,
+		Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Err: idempotency.Unknown(i.Type)}),
+	}
+	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: i.Origin}
+	cause.Message.Meta.ID, cause.Message.Meta.Correlation = i.ID, i.Correlation
+	return k.command(cause, row.Ended(end))
 }

@@ -3,12 +3,14 @@ package actors_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 )
 
 // TestSlowSync shows that a sync which takes long holds up nobody who does not wait for it: another goroutine goes on with the loop.
@@ -42,6 +44,34 @@ func TestSlowSync(t *testing.T) {
 	})
 }
 
+// TestSyncsAreShared has two clients that each send the next command once the last is answered, at different times at first, on a
+// slow disk. They come to share the syncs.
+func TestSyncsAreShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const rounds = 20
+		s := startWith(t, newLibrary().domains())
+		disk := &faultfs.Slow{Each: 10 * time.Millisecond}
+		s.disk.Hook = disk.Hook
+		var clients sync.WaitGroup
+		for i := range 2 {
+			c := s.connect()
+			clients.Go(func() {
+				time.Sleep(time.Duration(i) * 5 * time.Millisecond)
+				for n := range rounds {
+					id := fmt.Sprint(i, "-", n)
+					c.send(set(id, "x"))
+					checkCauses(t, []string{id}, c.take(1))
+				}
+			})
+		}
+		clients.Wait()
+		if got := disk.Syncs(); got > rounds+5 {
+			t.Errorf("%d syncs for %d commands of each of two clients", got, rounds)
+		}
+	})
+}
+
 // TestSlowSyncAtTheEnd has a kernel end after its loop has been lent.
 func TestSlowSyncAtTheEnd(t *testing.T) {
 	t.Parallel()
@@ -69,7 +99,7 @@ func TestNextSegment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		books := newLibrary()
-		s := startHosting(t, faultfs.NewDisk(), books.domains(), actors.NewKeys(), textLog, actors.Hosting{}, segments(16<<10))
+		s := startHosting(t, faultfs.NewDisk(), books.domains(), idempotency.New(), textLog, actors.Hosting{}, segments(16<<10))
 		named := 0
 		s.disk.Hook = func(op faultfs.Op) {
 			switch {

@@ -14,8 +14,8 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// metrics asks for the metrics, and returns them.
-func metrics(t *testing.T, c *client) schema.AuditMetricsOutput {
+// askMetrics asks for the metrics, and returns them.
+func askMetrics(t *testing.T, c *client) schema.AuditMetricsOutput {
 	t.Helper()
 	c.send(query("metrics", "Audit.Metrics", "{}"))
 	synctest.Wait()
@@ -66,10 +66,10 @@ func TestMetrics(t *testing.T) {
 			DeniedByCode: map[string]int64{"Memory.Set": 2, "SYS_SPAWN": 1},
 		}
 		ignored := cmpopts.IgnoreFields(schema.AuditMetricsOutput{}, "AvgLatencyUS", "Latency")
-		if diff := cmp.Diff(want, metrics(t, c), ignored); diff != "" {
+		if diff := cmp.Diff(want, askMetrics(t, c), ignored); diff != "" {
 			t.Errorf("metrics (-want +got):\n%s", diff)
 		}
-		if again := metrics(t, c); again.TotalCalls != 10 || again.ByCode["Audit.Metrics"] != 1 {
+		if again := askMetrics(t, c); again.TotalCalls != 10 || again.ByCode["Audit.Metrics"] != 1 {
 			t.Errorf("metrics after a query of them: %+v", again)
 		}
 	})
@@ -82,7 +82,7 @@ func TestMeanLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startTimed(t)
 		c := s.connect()
-		if m := metrics(t, c); m.AvgLatencyUS != 0 || m.TotalCalls != 0 {
+		if m := askMetrics(t, c); m.AvgLatencyUS != 0 || m.TotalCalls != 0 {
 			t.Errorf("metrics of nothing: %+v", m)
 		}
 		gate := s.holdSyncs()
@@ -90,7 +90,7 @@ func TestMeanLatency(t *testing.T) {
 		time.Sleep(time.Second)
 		gate.open()
 		expect(t, c, "a 1", "b 2", "c 3")
-		m := metrics(t, c)
+		m := askMetrics(t, c)
 		if sum := m.AvgLatencyUS * float64(m.TotalCalls); sum < 900 || sum > 910 {
 			t.Errorf("mean %v of %d calls, want 900 µs in all", m.AvgLatencyUS, m.TotalCalls)
 		}
@@ -128,7 +128,7 @@ func TestQuantiles(t *testing.T) {
 						t.Fatalf("call %d: %s", i, a)
 					}
 				}
-				got := metrics(t, c).Latency["Memory.Set"]
+				got := askMetrics(t, c).Latency["Memory.Set"]
 				within(t, "p50", got.P50US, test.p50)
 				within(t, "p99", got.P99US, test.p99)
 			})

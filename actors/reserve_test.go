@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -17,7 +18,7 @@ const reserve = 16 << 10
 
 // startReserving runs a kernel whose journal keeps a reserve.
 func startReserving(t tb, domains map[schema.Domain]kernel.Domain, hosting actors.Hosting) *system {
-	return startHosting(t, faultfs.NewDisk(), domains, actors.NewKeys(), textLog, hosting, reserving(reserve))
+	return startHosting(t, faultfs.NewDisk(), domains, idempotency.New(), textLog, hosting, reserving(reserve))
 }
 
 // fill has others take the disk, and the journal all of it but its reserve.
@@ -204,7 +205,7 @@ func TestReserveTooSmallForOne(t *testing.T) {
 			}
 			return kernel.Result{}, false, nil
 		}
-		s := startHosting(t, faultfs.NewDisk(), books.domains(), actors.NewKeys(), textLog, actors.Hosting{}, reserving(80<<10))
+		s := startHosting(t, faultfs.NewDisk(), books.domains(), idempotency.New(), textLog, actors.Hosting{}, reserving(80<<10))
 		c := s.connect()
 		s.fill(c)
 		c.send(terminate("l", 2))

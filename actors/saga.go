@@ -2,6 +2,7 @@ package actors
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -44,7 +45,7 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	} else {
 		d.finish(ctx, call, &s.result)
 	}
-	call.Proof.LatencyUS += microseconds(s.begun)
+	call.Proof.LatencyUS += microseconds(time.Since(s.begun))
 	s.batch.sender.charge(call)
 	d.run(ctx, s.batch, s.at+1)
 }

@@ -2,8 +2,6 @@ package actors
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +10,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel/idempotency"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/store"
 )
@@ -40,8 +40,16 @@ type Part interface {
 	Restore(chunk []byte) error
 }
 
-// KeysPart is the name of the idempotency keys beside the domains'.
-const KeysPart schema.Domain = "keys"
+// Names of parts that are not domains.
+const (
+	KeysPart    schema.Domain = "keys"
+	MetricsPart schema.Domain = "metrics"
+)
+
+var (
+	_ Part = (*idempotency.Keys)(nil)
+	_ Part = (*metrics.Metrics)(nil)
+)
 
 // Position is the entry up to which a part's state is made, and the kernel's tick then. The zero Position is the empty
 // state's.
@@ -148,7 +156,7 @@ func (a *audit) addSnapshot(m snapshotOf) {
 	}
 	for _, part := range []snapshotOf{
 		{domain: MetricsPart, write: a.metrics.Snapshot()},
-		{domain: KeysPart, write: a.kernel.keys.snapshot(a.journal.Head().Seq)},
+		{domain: KeysPart, write: a.kernel.keys.SnapshotThrough(a.journal.Head().Seq)},
 	} {
 		s.round = append(s.round, savedPart{part, a.journal.Head(), a.tick})
 	}
@@ -195,55 +203,4 @@ func (d *domain) snapshot(ctx actor.Context, epoch uint64) {
 		return // the state is being made anew, and the round is given up
 	}
 	ctx.Send(d.kernel.audit, snapshotOf{d.name, epoch, d.state.Snapshot()})
-}
-
-// appendText appends a text as [chunkReader] reads it.
-func appendText(chunk []byte, text string) []byte {
-	return append(binary.AppendUvarint(chunk, uint64(len(text))), text...)
-}
-
-// chunkReader reads a chunk from its beginning. After the first error it is bad, and returns zero values.
-type chunkReader struct {
-	rest []byte
-	bad  bool
-}
-
-func (r *chunkReader) text() string {
-	length := r.unsigned()
-	if r.bad || length > uint64(len(r.rest)) {
-		r.bad = true
-		return ""
-	}
-	text := string(r.rest[:length])
-	r.rest = r.rest[length:]
-	return text
-}
-
-func (r *chunkReader) number() int64 {
-	n, size := binary.Varint(r.rest)
-	if r.bad || size <= 0 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[size:]
-	return n
-}
-
-func (r *chunkReader) unsigned() uint64 {
-	n, size := binary.Uvarint(r.rest)
-	if r.bad || size <= 0 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[size:]
-	return n
-}
-
-func (r *chunkReader) digest() (sum [sha256.Size]byte) {
-	if r.bad || len(r.rest) < len(sum) {
-		r.bad = true
-		return sum
-	}
-	r.rest = r.rest[copy(sum[:], r.rest):]
-	return sum
 }

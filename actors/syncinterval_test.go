@@ -8,12 +8,13 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 )
 
 const interval = 100 * time.Millisecond
 
 func startLate(t *testing.T) *system {
-	return startHosting(t, faultfs.NewDisk(), newLibrary().domains(), actors.NewKeys(), textLog, actors.Hosting{}, syncing(interval))
+	return startHosting(t, faultfs.NewDisk(), newLibrary().domains(), idempotency.New(), textLog, actors.Hosting{}, syncing(interval))
 }
 
 // TestSyncInterval: with an interval, a command is answered before it is on disk, and what it did may be seen; it is on

@@ -18,6 +18,8 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -26,17 +28,17 @@ func startJudged(t *testing.T, disk *faultfs.Disk) (*system, *fetches) {
 	t.Helper()
 	f := newFetches()
 	domains := map[schema.Domain]kernel.Domain{schema.Http: f, schema.Kernel: newFake()}
-	keys, metrics := actors.NewKeys(), actors.NewMetrics()
+	keys, counted := idempotency.New(), metrics.New()
 	r := journal.NewReader(disk, "/journal", journal.ReaderOptions{})
 	defer r.Close()
 	err := actors.Replay(context.Background(), r, map[schema.Domain]kernel.Domain{schema.Http: newFetches()}, nil, func(call *kernel.Call) {
 		keys.Recall(call)
-		metrics.Recall(call)
+		counted.Recall(call)
 	})
 	if err != nil && len(disk.Image()) > 0 {
 		t.Fatalf("replay: %v", err)
 	}
-	s := startHosting(t, disk, domains, keys, textLog, actors.Hosting{}, metrics)
+	s := startHosting(t, disk, domains, keys, textLog, actors.Hosting{}, counted)
 	s.kernel.Recover(nil)
 	return s, f
 }
@@ -124,7 +126,7 @@ func TestOneVerdict(t *testing.T) {
 					if rows := calls(auditLog(t, operator, `,"pid":0`, 50)); len(rows) != 0 {
 						t.Errorf("on the operator's row: %+v", rows)
 					}
-					m := metrics(t, operator)
+					m := askMetrics(t, operator)
 					denied := int64(0)
 					if tt.status == schema.StatusDenied {
 						denied = 1
@@ -164,7 +166,7 @@ func TestLatencyOfAnEffect(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		close(f.released)
 		says(t, c, "1", "")
-		m := metrics(t, c)
+		m := askMetrics(t, c)
 		if rows := calls(auditLog(t, c, "", 50)); len(rows) != 1 || rows[0].LatencyUS < 3_000_000 || m.AvgLatencyUS < 3_000_000 {
 			t.Errorf("%+v, %+v", rows, m)
 		}
@@ -188,14 +190,14 @@ func TestRunningAndUnknown(t *testing.T) {
 			}
 		}
 		status(schema.StatusRunning, 1)
-		if m := metrics(t, operator); m.ByCode["Http.Fetch"] != 0 {
+		if m := askMetrics(t, operator); m.ByCode["Http.Fetch"] != 0 {
 			t.Errorf("counted %+v", m)
 		}
 		before := faultfs.FromImage(s.disk.Image())
 		s, _ = startJudged(t, before) // as if the first had died then
 		operator = s.connect()
 		status(schema.StatusUnknown, 1)
-		if m := metrics(t, operator); m.ByCode["Http.Fetch"] != 1 || m.DeniedCalls != 0 {
+		if m := askMetrics(t, operator); m.ByCode["Http.Fetch"] != 1 || m.DeniedCalls != 0 {
 			t.Errorf("counted %+v", m)
 		}
 	})
@@ -227,7 +229,7 @@ func lostVerdict(t *testing.T, url string) {
 	c.send(ping("kept", "1"))
 	says(t, c, "kept", "")
 	for life := range 2 {
-		m := metrics(t, c)
+		m := askMetrics(t, c)
 		var got []string
 		for _, e := range calls(auditLog(t, c, "", 50)) {
 			got = append(got, e.ID+" "+e.Status)
@@ -279,7 +281,7 @@ func TestCountsAreRows(t *testing.T) {
 					made++
 					continue
 				case "snapshot":
-					want := metrics(t, operator)
+					want := askMetrics(t, operator)
 					if got := restoredMetrics(t, s.disk); got.TotalCalls != want.TotalCalls+1 { // which itself is a call
 						t.Errorf("%d calls were restored, want %d", got.TotalCalls, want.TotalCalls+1)
 					}
@@ -296,7 +298,7 @@ func TestCountsAreRows(t *testing.T) {
 				}
 				made++
 			}
-			m := metrics(t, operator)
+			m := askMetrics(t, operator)
 			var got schema.AuditMetricsOutput
 			for _, e := range auditLog(t, operator, "", limit) {
 				if row, _ := schema.Lookup(e.Type); row.Internal || row.Domain == schema.Audit {
@@ -321,7 +323,7 @@ func TestCountsAreRows(t *testing.T) {
 // restoredMetrics are those of a journal, after half of it was a snapshot.
 func restoredMetrics(t *testing.T, disk *faultfs.Disk) *schema.AuditMetricsOutput {
 	t.Helper()
-	replay := func(m *actors.Metrics, through func(uint64) bool) {
+	replay := func(m *metrics.Metrics, through func(uint64) bool) {
 		r := journal.NewReader(disk, "/journal", journal.ReaderOptions{})
 		defer r.Close()
 		err := actors.Replay(context.Background(), r, nil, nil, func(call *kernel.Call) {
@@ -333,7 +335,7 @@ func restoredMetrics(t *testing.T, disk *faultfs.Disk) *schema.AuditMetricsOutpu
 			t.Fatal(err)
 		}
 	}
-	whole, half, rest := actors.NewMetrics(), actors.NewMetrics(), actors.NewMetrics()
+	whole, half, rest := metrics.New(), metrics.New(), metrics.New()
 	replay(whole, func(uint64) bool { return true })
 	replay(half, func(seq uint64) bool { return seq%2 == 0 })
 	if err := half.Snapshot()(rest.Restore); err != nil {
@@ -341,9 +343,9 @@ func restoredMetrics(t *testing.T, disk *faultfs.Disk) *schema.AuditMetricsOutpu
 	}
 	replay(rest, func(seq uint64) bool { return seq%2 != 0 })
 	for _, pid := range []int64{0, 7} {
-		if diff := cmp.Diff(whole.Shown(pid, "https://test.local/"), rest.Shown(pid, "https://test.local/")); diff != "" {
+		if diff := cmp.Diff(whole.ShownTo(pid, "https://test.local/"), rest.ShownTo(pid, "https://test.local/")); diff != "" {
 			t.Errorf("metrics of a snapshot (-whole +restored):\n%s", diff)
 		}
 	}
-	return rest.Shown(0, "")
+	return rest.ShownTo(0, "")
 }

@@ -19,8 +19,10 @@ import (
 	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/kernel/delta"
 	"github.com/promptware-os/pwos/kernel/http"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/kernel/network"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
@@ -46,8 +48,8 @@ type state struct {
 	mailboxes *ipc.Domain
 	memory    *memory.Domain
 
-	keys      *actors.Keys
-	metrics   *actors.Metrics
+	keys      *idempotency.Keys
+	metrics   *metrics.Metrics
 	tick      int64
 	replayed  uint64       // entries that were read to make the state
 	store     *projections // nil where it cannot be had
@@ -67,7 +69,7 @@ type state struct {
 
 // openState opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
 func openState(ctx context.Context, cfg *config.Config, key *hostKey, means host.Means, log *slog.Logger) (s *state, err error) {
-	made := &state{means: means, dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: actors.NewKeys(), metrics: actors.NewMetrics()}
+	made := &state{means: means, dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: idempotency.New(), metrics: metrics.New()}
 	s = made // which a failure takes back
 	s.journal, err = s.openJournal(key)
 	if err != nil {

@@ -58,6 +58,11 @@ type Call struct {
 	entry Entry   // for its handler's apply
 }
 
+// Intends reports whether a call that has an outcome is an intent: what comes of it is another entry (PROTOCOL 7).
+func (c *Call) Intends() bool {
+	return c.Syscall != nil && c.Syscall.Outcome != "" && c.Err == nil && !c.Repeated
+}
+
 // LogValue names the call without its data: a payload in a log is a leak.
 func (c *Call) LogValue() slog.Value {
 	return slog.GroupValue(

@@ -11,14 +11,18 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// restFactor times as long as it worked does a Follower rest: it takes a tenth of a core.
-const restFactor = 9
+// So many times as long as it worked does a Follower rest: it takes a tenth of a core, and a fiftieth while the journal grows, since
+// that is when others need the core.
+const (
+	restFactor = 9
+	busyFactor = 49
+)
 
 // maxPause is the longest time between two attempts to go on after an error.
 const maxPause = time.Minute
 
 // A Follower keeps the index of a Store up with the journal. It takes at most a tenth of one core: after each block of
-// entries it rests for nine times as long as that took.
+// entries it rests for nine times as long as that took, and for 49 times while the journal grows.
 type Follower struct {
 	s   *Store
 	opt FollowerOptions
@@ -81,7 +85,7 @@ func (f *Follower) follow(ctx context.Context) (err error) {
 		if err := f.await(ctx, x); err != nil {
 			return err
 		}
-		start := f.opt.Now()
+		start, limit := f.opt.Now(), f.opt.Limit()
 		err := w.block(ctx)
 		if errors.Is(err, io.EOF) {
 			f.opt.Sleep(ctx, f.opt.Poll)
@@ -95,7 +99,13 @@ func (f *Follower) follow(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		f.opt.Sleep(ctx, restFactor*f.opt.Now().Sub(start))
+		rest := f.opt.Now().Sub(start)
+		if f.opt.Limit() > limit {
+			rest *= busyFactor
+		} else {
+			rest *= restFactor
+		}
+		f.opt.Sleep(ctx, rest)
 	}
 }
 

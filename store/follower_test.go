@@ -58,7 +58,10 @@ func follow(tb testing.TB, s *store.Store, k *kernel, o store.FollowerOptions) *
 			cancel()
 		}
 	}
-	o.Dir, o.Limit, o.Poll, o.Now, o.Sleep = k.dir, k.log.Synced, poll, c.Now, c.Sleep
+	if o.Limit == nil {
+		o.Limit = k.log.Synced
+	}
+	o.Dir, o.Poll, o.Now, o.Sleep = k.dir, poll, c.Now, c.Sleep
 	check(tb, store.NewFollower(s, o).Run(until))
 	return c
 }
@@ -155,24 +158,35 @@ func blocks(ranges []store.Range) (all []store.Range) {
 	return all
 }
 
-// After each block of entries the Follower rests for nine times as long as it took: by its clock, a millisecond.
+// After each block of entries the Follower rests for nine times as long as it took, by its clock a millisecond, and for 49 times
+// while the journal grows.
 func TestFollowerRests(t *testing.T) {
 	t.Parallel()
+	const blocks = 2 * store.RunEntries / 256
 	k := newKernel(t)
 	k.grow(t, 2*store.RunEntries)
-	c := follow(t, open(t, newPath(t), store.Options{}), k, store.FollowerOptions{})
-	rests := 0
-	for _, d := range c.slept {
-		switch d {
-		case 9 * time.Millisecond:
-			rests++
-		case poll:
-		default:
-			t.Errorf("slept %v", d)
-		}
+	growing := uint64(2 * store.RunEntries)
+	cases := map[string]struct {
+		limit func() uint64
+		want  time.Duration
+	}{
+		"journal at rest": {nil, 9 * time.Millisecond},
+		"it grows":        {func() uint64 { growing++; return min(growing, 3*store.RunEntries-1) }, 49 * time.Millisecond},
 	}
-	if want := 2 * store.RunEntries / 256; rests != want {
-		t.Fatalf("%d rests, want %d", rests, want)
+	for name, c := range cases {
+		rests := 0
+		for _, d := range follow(t, open(t, newPath(t), store.Options{}), k, store.FollowerOptions{Limit: c.limit}).slept {
+			switch d {
+			case c.want:
+				rests++
+			case poll:
+			default:
+				t.Errorf("%s: slept %v", name, d)
+			}
+		}
+		if rests != blocks {
+			t.Errorf("%s: %d rests, want %d", name, rests, blocks)
+		}
 	}
 }
 

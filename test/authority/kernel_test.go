@@ -17,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/delta"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -131,7 +132,7 @@ func boot(cfg *config) (*system, error) {
 	}
 	s.kernel = actors.New(actors.Config{
 		Domains: run, Tokens: tokens, Processes: s.live.processes.Processes(),
-		Journal: s.journal, Dir: journalDir, Keys: actors.NewKeys(), Origin: origin,
+		Journal: s.journal, Dir: journalDir, Keys: idempotency.New(), Origin: origin,
 		Restore: func(schema.Domain, kernel.Domain) error { return errors.New("nothing here loses what was written") },
 		Log:     slog.New(slog.DiscardHandler),
 	})

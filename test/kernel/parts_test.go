@@ -20,6 +20,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/kernel/delta"
 	"github.com/promptware-os/pwos/kernel/http"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -74,7 +75,7 @@ func assemble(t *testing.T) *parts {
 			schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: ipc.New(ipc.Options{Capacity: 50, Processes: view}),
 			schema.Crypto: crypto.New(keyless{}), schema.Http: http.New(func(*kernel.Call, *schema.HTTPFetchInput) *fault.Fault { return nil }),
 		},
-		Tokens: tokens, Processes: view, Journal: log, Dir: place, Keys: actors.NewKeys(),
+		Tokens: tokens, Processes: view, Journal: log, Dir: place, Keys: idempotency.New(),
 		Origin: "https://test.local/", Log: slog.New(slog.DiscardHandler), Restore: p.restore,
 	})
 	t.Cleanup(func() {

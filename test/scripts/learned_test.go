@@ -46,14 +46,14 @@ func school(t *testing.T, config string) lesson {
 	t.Cleanup(func() { must(t, l.place.kill()) })
 	dir := filepath.Join(l.dir, "home", ".config", "pwos")
 	must(t, os.MkdirAll(dir, 0o700))
-	if !strings.Contains(config, "[agents]\n") {
-		config += "[agents]\n"
-	}
-	config = strings.Replace(config, "[agents]\n", fmt.Sprintf("[agents]\nread = [%q]\n", l.work), 1) // scripts below /tmp are hidden otherwise
-	must(t, os.WriteFile(filepath.Join(dir, "config.toml"), []byte(config), 0o600))
 	var err error
 	l.examples, err = examplesDir()
 	must(t, err)
+	if !strings.Contains(config, "[agents]\n") {
+		config += "[agents]\n"
+	}
+	read := fmt.Sprintf("[agents]\nread = [%q, %q]\n", l.work, l.examples) // scripts below /tmp are hidden otherwise
+	must(t, os.WriteFile(filepath.Join(dir, "config.toml"), []byte(strings.Replace(config, "[agents]\n", read, 1)), 0o600))
 	return l
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/store"
 )
@@ -119,7 +120,7 @@ func picture(d actors.Part) string {
 		chunks = append(chunks, fmt.Sprintf("%q\n", chunk))
 		return nil
 	})
-	if _, ok := d.(*actors.Metrics); ok {
+	if _, ok := d.(*metrics.Metrics); ok {
 		chunks = slices.DeleteFunc(chunks, func(c string) bool { return strings.HasSuffix(c, `\x00\x00"`+"\n") })
 		slices.Sort(chunks)
 	}

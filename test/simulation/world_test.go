@@ -19,8 +19,10 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/http"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
 	"github.com/promptware-os/pwos/kernel/memory"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/kernel/self"
@@ -73,8 +75,8 @@ type state struct {
 	procs   *process.Domain
 	boxes   *ipc.Domain
 	ledger  *resource.Ledger
-	keys    *actors.Keys
-	metrics *actors.Metrics
+	keys    *idempotency.Keys
+	metrics *metrics.Metrics
 	tick    int64
 	made    uint64 // the entry that every snapshot is of; 0 where they differ
 }
@@ -82,7 +84,7 @@ type state struct {
 type noNames struct{ kernel.Names }
 
 func newState() (*state, error) {
-	s := &state{keys: actors.NewKeys(), metrics: actors.NewMetrics(), procs: process.New(nil)}
+	s := &state{keys: idempotency.New(), metrics: metrics.New(), procs: process.New(nil)}
 	view := s.procs.Processes()
 	s.tokens, s.boxes = capability.New(nil, view), ipc.New(ipc.Options{Processes: view})
 	m, err := memory.New(schema.Value("{}"), view)

@@ -1,4 +1,4 @@
-package actors
+package idempotency
 
 import (
 	"cmp"
@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// errKeyChunk says that a chunk is not what snapshot wrote.
+// errKeyChunk says that a chunk is not what a snapshot wrote.
 var errKeyChunk = errors.New("chunk of idempotency keys cannot be read")
 
 // copiedKeys is how many keys are copied before a call that uses one gets its turn.
@@ -22,10 +23,10 @@ type keyRecord struct {
 	keyed
 }
 
-// snapshot returns a function that writes the keys whose entry is not after through: a chunk each, the one that was used
+// SnapshotThrough returns a function that writes the keys whose entry is not after through: a chunk each, the one that was used
 // first before the others. It takes no longer for many keys: the function copies them, a few at a time. What becomes of keys until
 // then changes none that it writes, but that those of a day ago may be left out, which the next start would forget.
-func (k *Keys) snapshot(through uint64) func(write func(chunk []byte) error) error {
+func (k *Keys) SnapshotThrough(through uint64) func(write func(chunk []byte) error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	used, open := k.order, k.openChunks()
@@ -42,8 +43,8 @@ func (k *Keys) snapshot(through uint64) func(write func(chunk []byte) error) err
 			chunk = binary.AppendVarint(chunk, r.time)
 			chunk = binary.AppendUvarint(chunk, r.seq)
 			chunk = append(chunk, r.body[:]...)
-			chunk = appendText(chunk, r.key)
-			chunk = schema.AppendOutcome(chunk, schema.KindCommand, &schema.Outcome{Data: r.data, Err: r.err})
+			chunk = kernel.AppendText(chunk, r.key)
+			chunk = schema.AppendOutcome(chunk, schema.KindCommand, &schema.Outcome{Data: r.Data, Err: r.Err})
 			if err := write(chunk); err != nil {
 				return fmt.Errorf("snapshot keys: %w", err)
 			}
@@ -71,8 +72,10 @@ func (k *Keys) copied(used []used, through uint64) (list []keyRecord) {
 	return list
 }
 
-// Snapshot implements Part for a kernel that has ended.
-func (k *Keys) Snapshot() func(write func(chunk []byte) error) error { return k.snapshot(^uint64(0)) }
+// Snapshot is that of all keys, for a kernel that has ended.
+func (k *Keys) Snapshot() func(write func(chunk []byte) error) error {
+	return k.SnapshotThrough(^uint64(0))
+}
 
 // Reset forgets all keys.
 func (k *Keys) Reset() {
@@ -89,18 +92,18 @@ func (k *Keys) Restore(chunk []byte) error {
 	if len(chunk) > 0 && chunk[0] == intentChunk {
 		return k.restoreIntent(chunk[1:])
 	}
-	r := chunkReader{rest: chunk}
-	pid := r.number()
-	known := &keyed{time: r.number(), done: true, seq: r.unsigned(), body: r.digest()}
-	key := r.text()
-	if r.bad {
+	r := kernel.ChunkReader{Rest: chunk}
+	pid := r.Number()
+	known := &keyed{time: r.Number(), done: true, seq: r.Unsigned(), body: r.Digest()}
+	key := r.Text()
+	if r.Bad {
 		return errKeyChunk
 	}
-	outcome, err := schema.DecodeOutcome(slices.Clone(r.rest))
+	outcome, err := schema.DecodeOutcome(slices.Clone(r.Rest))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errKeyChunk, err)
 	}
-	known.data, known.err = outcome.Data, outcome.Err
+	known.Outcome = Outcome{outcome.Data, outcome.Err}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.put(callerKey{pid, key}, known)
@@ -115,16 +118,16 @@ const intentChunk = 1
 // locked. It is called where the journal has no entry that k does not know of.
 func (k *Keys) openChunks() (chunks [][]byte) {
 	for _, i := range k.sorted() {
-		chunk := binary.AppendUvarint([]byte{intentChunk}, i.seq)
-		chunk = binary.AppendVarint(chunk, i.pid)
+		chunk := binary.AppendUvarint([]byte{intentChunk}, i.Seq)
+		chunk = binary.AppendVarint(chunk, i.PID)
 		var claimed keyed
-		if known := k.known[callerKey{i.pid, i.key}]; known != nil && i.key != "" {
+		if known := k.known[callerKey{i.PID, i.Key}]; known != nil && i.Key != "" {
 			claimed = *known
 		}
 		chunk = binary.AppendVarint(chunk, claimed.time)
 		chunk = append(chunk, claimed.body[:]...)
-		for _, text := range []string{i.typ, i.origin, i.id, i.correlation, i.causation, i.key} {
-			chunk = appendText(chunk, text)
+		for _, text := range []string{i.Type, i.Origin, i.ID, i.Correlation, i.Causation, i.Key} {
+			chunk = kernel.AppendText(chunk, text)
 		}
 		chunks = append(chunks, chunk)
 	}
@@ -133,24 +136,24 @@ func (k *Keys) openChunks() (chunks [][]byte) {
 
 // restoreIntent reads what openChunks wrote.
 func (k *Keys) restoreIntent(chunk []byte) error {
-	r := chunkReader{rest: chunk}
-	i := &intent{seq: r.unsigned(), pid: r.number()}
-	claimed := &keyed{time: r.number(), body: r.digest()}
-	for _, to := range []*string{&i.typ, &i.origin, &i.id, &i.correlation, &i.causation, &i.key} {
-		*to = r.text()
+	r := kernel.ChunkReader{Rest: chunk}
+	i := &Intent{Seq: r.Unsigned(), PID: r.Number()}
+	claimed := &keyed{time: r.Number(), body: r.Digest()}
+	for _, to := range []*string{&i.Type, &i.Origin, &i.ID, &i.Correlation, &i.Causation, &i.Key} {
+		*to = r.Text()
 	}
-	if r.bad {
+	if r.Bad {
 		return errKeyChunk
 	}
-	if row, ok := schema.Lookup(i.typ); !ok || row.Outcome == "" {
+	if row, ok := schema.Lookup(i.Type); !ok || row.Outcome == "" {
 		return errKeyChunk
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.intents[i.seq] = i
-	if i.key != "" {
-		claimed.seq = i.seq
-		k.put(callerKey{i.pid, i.key}, claimed)
+	k.intents[i.Seq] = i
+	if i.Key != "" {
+		claimed.seq = i.Seq
+		k.put(callerKey{i.PID, i.Key}, claimed)
 	}
 	return nil
 }

@@ -1,4 +1,6 @@
-package actors
+// Package idempotency remembers what came of commands that carried an idempotency key (PROTOCOL 7). That of an effect comes later, so it
+// remembers effects without an outcome as well. Both are a fold over the whole journal.
+package idempotency
 
 import (
 	"bytes"
@@ -24,7 +26,7 @@ type Keys struct {
 	held  map[int64]int // bytes that the keys of a process take
 	most  int           // bytes that those of one that is not the operator may take
 
-	intents map[uint64]*intent // by their entry: effects without an outcome, with or without a key
+	intents map[uint64]*Intent // by their entry: effects without an outcome, with or without a key
 }
 
 type callerKey struct {
@@ -38,30 +40,38 @@ type used struct {
 	time int64
 }
 
+// Outcome is what came of the first command with a key: one of the two.
+type Outcome struct {
+	Data []byte
+	Err  *fault.Fault
+}
+
 type keyed struct {
 	body [sha256.Size]byte
 	time int64 // Unix epoch, milliseconds
 	done bool
 	seq  uint64
-	data []byte
-	err  *fault.Fault
+	Outcome
 }
 
-// NewKeys returns an empty memory.
-func NewKeys() *Keys {
-	return &Keys{known: make(map[callerKey]*keyed), held: make(map[int64]int), most: agentKeys, intents: make(map[uint64]*intent)}
+// New returns an empty memory.
+func New() *Keys {
+	return &Keys{known: make(map[callerKey]*keyed), held: make(map[int64]int), most: agentKeys, intents: make(map[uint64]*Intent)}
 }
 
-// claim returns the first outcome of the call's key, where it has one and was used before; otherwise it notes the key
+// SetRoom sets how many bytes the keys of a process that is not the operator may take, before any is claimed.
+func (k *Keys) SetRoom(bytes int) { k.most = bytes }
+
+// Claim returns the first outcome of the call's key, where it has one and was used before; otherwise it notes the key
 // as used by this call. Another body under the same key is a conflict. A command of which a whole member is withheld from the
 // record has no key: after a restart the journal could neither tell its body from another nor repeat its answer. It runs each
 // time. Where a part of a member is withheld, such as a header, calls that differ in nothing else are the same. Where there is
 // no room for another key, none is claimed.
-func (k *Keys) claim(call *kernel.Call) (first *keyed, err *fault.Fault) {
+func (k *Keys) Claim(call *kernel.Call) (first *Outcome, err *fault.Fault) {
 	return k.claimed(call, k.room)
 }
 
-func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *fault.Fault) (first *keyed, err *fault.Fault) {
+func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *fault.Fault) (first *Outcome, err *fault.Fault) {
 	if call.Message.Meta.IdempotencyKey == "" || call.Syscall.Input().Withholds(call.Input, false) || call.Syscall.Output().Withholds(nil, false) {
 		return nil, nil
 	}
@@ -82,7 +92,7 @@ func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *fault.Fault) (fi
 			return nil, errUnderWay(id.key)
 		}
 		call.First = old.seq
-		return old, nil
+		return &old.Outcome, nil
 	}
 	if err := room(id.pid); err != nil {
 		return nil, err
@@ -92,10 +102,10 @@ func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *fault.Fault) (fi
 	return nil, nil
 }
 
-// settle notes the outcome of a call that claimed its key. A failure of the kernel's own is no outcome, nor is a refusal:
+// Settle notes the outcome of a call that claimed its key. A failure of the kernel's own is no outcome, nor is a refusal:
 // the command may be tried again. Neither is a failure whose body the journal does not keep: a next start could not tell
 // whether another call has the same. An intent has no outcome yet.
-func (k *Keys) settle(call *kernel.Call) {
+func (k *Keys) Settle(call *kernel.Call) {
 	if !call.Claimed || call.Err == nil && call.Effect != nil && call.Effect.Run != nil {
 		return
 	}
@@ -110,12 +120,12 @@ func (k *Keys) settle(call *kernel.Call) {
 		k.drop(id)
 		return
 	}
-	known.done, known.data, known.err = true, call.Data, call.Err
+	known.done, known.Outcome = true, Outcome{call.Data, call.Err}
 	k.held[id.pid] += known.cost()
 }
 
-// number notes which entry of the journal a key's first call became.
-func (k *Keys) number(call *kernel.Call, seq uint64) {
+// Number notes which entry of the journal a key's first call became.
+func (k *Keys) Number(call *kernel.Call, seq uint64) {
 	if !call.Claimed {
 		return
 	}
@@ -126,8 +136,8 @@ func (k *Keys) number(call *kernel.Call, seq uint64) {
 	}
 }
 
-// seq is the entry of the first call with the key of call, 0 where that came to nothing.
-func (k *Keys) seq(call *kernel.Call) uint64 {
+// Seq is the entry of the first call with the key of call, 0 where that came to nothing.
+func (k *Keys) Seq(call *kernel.Call) uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if known := k.known[callerKey{call.PID, call.Message.Meta.IdempotencyKey}]; known != nil && known.seq > 0 {
@@ -144,13 +154,13 @@ func (k *Keys) seq(call *kernel.Call) uint64 {
 // Recall notes a call of the journal, so that its key holds across a restart.
 func (k *Keys) Recall(call *kernel.Call) {
 	if end, ok := call.Input.(*schema.EffectEnd); ok {
-		k.ends(call, end, call.Proof.Seq)
+		k.End(call, end, call.Proof.Seq)
 		return
 	}
 	roomy := func(int64) *fault.Fault { return nil } // it was there when the call was made
-	if intends(call) {
+	if call.Intends() {
 		_, _ = k.claimed(call, roomy) // the journal has no other under the same key
-		k.intends(call, call.Proof.Seq)
+		k.Intend(call, call.Proof.Seq)
 		return
 	}
 	if call.Message.Meta.IdempotencyKey == "" || call.Repeated || call.Syscall.Kind != schema.KindCommand {
@@ -161,8 +171,8 @@ func (k *Keys) Recall(call *kernel.Call) {
 	}
 	if _, err := k.claimed(call, roomy); err == nil {
 		call.Data = bytes.Clone(call.Data) // the call is its connection's, which uses it again
-		k.settle(call)
-		k.number(call, call.Proof.Seq)
+		k.Settle(call)
+		k.Number(call, call.Proof.Seq)
 	}
 }
 
@@ -199,8 +209,8 @@ func errUnderWay(key string) *fault.Fault {
 	return fault.IdempotencyUnderWay.New("the first message with idempotency key %q is still being carried out: wait for its answer", key)
 }
 
-// forget takes a key back whose call came to nothing.
-func (k *Keys) forget(call *kernel.Call) {
+// Forget takes a key back whose call came to nothing.
+func (k *Keys) Forget(call *kernel.Call) {
 	if !call.Claimed {
 		return
 	}
@@ -288,8 +298,8 @@ func (id callerKey) cost() int { return keyCost + len(id.key) }
 
 // cost is how many bytes an outcome takes.
 func (k *keyed) cost() int {
-	if k.err != nil {
-		return len(k.data) + len(k.err.Text())
+	if k.Err != nil {
+		return len(k.Data) + len(k.Err.Text())
 	}
-	return len(k.data)
+	return len(k.Data)
 }

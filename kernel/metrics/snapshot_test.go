@@ -1,4 +1,4 @@
-package actors_test
+package metrics_test
 
 import (
 	"strconv"
@@ -6,13 +6,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
 )
 
 // countFrom counts a call of a process of each of so many origins.
-func countFrom(m *actors.Metrics, origins int) {
+func countFrom(m *metrics.Metrics, origins int) {
 	for i := range origins {
 		m.Recall(&kernel.Call{Syscall: schema.MemorySet.Row(), PID: 7, Origin: strconv.Itoa(i), Proof: schema.Proof{LatencyUS: int64(i)}})
 	}
@@ -22,18 +22,18 @@ func countFrom(m *actors.Metrics, origins int) {
 // before it is written is not in it; only the last one taken can be written.
 func TestMetricsSnapshotTakesNoTime(t *testing.T) {
 	cost := func(origins int) float64 {
-		m := actors.NewMetrics()
+		m := metrics.New()
 		countFrom(m, origins)
 		allocs := testing.AllocsPerRun(10, func() { m.Snapshot() })
 		stale := m.Snapshot()
 		for range 2 { // the copies of one snapshot are not the next one's
-			want := m.Shown(kernel.Operator, "")
-			write, restored := m.Snapshot(), actors.NewMetrics()
+			want := m.ShownTo(kernel.Operator, "")
+			write, restored := m.Snapshot(), metrics.New()
 			countFrom(m, origins+1)
 			if err := write(restored.Restore); err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(want, restored.Shown(kernel.Operator, "")); diff != "" {
+			if diff := cmp.Diff(want, restored.ShownTo(kernel.Operator, "")); diff != "" {
 				t.Errorf("metrics when the snapshot was taken (-want +got):\n%s", diff)
 			}
 		}

@@ -1,4 +1,4 @@
-package actors
+package metrics
 
 import (
 	"encoding/binary"
@@ -6,16 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// MetricsPart is the name of the metrics beside the domains.
-const MetricsPart schema.Domain = "metrics"
-
-var _ Part = (*Metrics)(nil)
-
-// errMetricsChunk says that a chunk is not what Snapshot wrote.
-var errMetricsChunk = errors.New("chunk of metrics cannot be read")
+// errChunk says that a chunk is not what Snapshot wrote.
+var errChunk = errors.New("chunk of metrics cannot be read")
 
 // Kinds of chunks: of the calls of everybody, and of those of an origin's processes.
 const (
@@ -23,7 +19,7 @@ const (
 	chunkOfOrigin = 1
 )
 
-// Reset implements Part.
+// Reset forgets all counts.
 func (m *Metrics) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,7 +33,7 @@ const writtenCounts = 32
 // errOtherSnapshot says that another snapshot was taken before this one was written.
 var errOtherSnapshot = errors.New("snapshot metrics: another was taken since")
 
-// Snapshot implements Part: a chunk for each syscall, in all and of each origin. It takes no longer for many of them: counts that
+// Snapshot returns a function that writes a chunk for each syscall, in all and of each origin. It takes no longer for many of them: counts that
 // change before they are written are copied first. Only the last one taken can be written.
 func (m *Metrics) Snapshot() func(write func(chunk []byte) error) error {
 	m.mu.Lock()
@@ -77,14 +73,14 @@ func (m *Metrics) chunks(part []*typeCounts, taken uint64) ([][]byte, error) {
 		if t.own {
 			kind = chunkOfOrigin
 		}
-		chunks[i] = as.appendChunk(appendText([]byte{kind}, t.origin))
+		chunks[i] = as.appendChunk(kernel.AppendText([]byte{kind}, t.origin))
 		t.before = nil
 	}
 	return chunks, nil
 }
 
 func (t *typeCounts) appendChunk(chunk []byte) []byte {
-	chunk = appendText(chunk, t.row.Type)
+	chunk = kernel.AppendText(chunk, t.row.Type)
 	chunk = binary.AppendVarint(chunk, t.denied)
 	chunk = binary.AppendVarint(chunk, t.latency)
 	for i, n := range t.histogram.buckets {
@@ -95,28 +91,28 @@ func (t *typeCounts) appendChunk(chunk []byte) []byte {
 	return chunk
 }
 
-// Restore implements Part.
+// Restore adds a chunk of a snapshot.
 func (m *Metrics) Restore(chunk []byte) error {
 	if len(chunk) == 0 || chunk[0] > chunkOfOrigin {
-		return errMetricsChunk
+		return errChunk
 	}
-	r := chunkReader{rest: chunk[1:]}
-	origin, typ := r.text(), r.text()
+	r := kernel.ChunkReader{Rest: chunk[1:]}
+	origin, typ := r.Text(), r.Text()
 	row, known := schema.Lookup(typ)
 	if !known {
-		return errMetricsChunk
+		return errChunk
 	}
-	restored := typeCounts{denied: r.number(), latency: r.number()}
-	for !r.bad && len(r.rest) > 0 {
-		i, n := r.number(), r.number()
+	restored := typeCounts{denied: r.Number(), latency: r.Number()}
+	for !r.Bad && len(r.Rest) > 0 {
+		i, n := r.Number(), r.Number()
 		if i < 0 || i >= int64(len(restored.histogram.buckets)) {
-			return errMetricsChunk
+			return errChunk
 		}
 		restored.histogram.buckets[i] = n
 		restored.histogram.total += n
 	}
-	if r.bad {
-		return errMetricsChunk
+	if r.Bad {
+		return errChunk
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,4 +1,5 @@
-package actors
+// Package metrics counts calls by syscall, with a histogram of their latencies (CAP section 6): a fold over the whole journal.
+package metrics
 
 import (
 	"cmp"
@@ -36,25 +37,25 @@ type typeCounts struct {
 	taken  uint64      // snapshots that do not have them as they are
 }
 
-// NewMetrics returns those of an empty journal.
-func NewMetrics() *Metrics {
+// New returns those of an empty journal.
+func New() *Metrics {
 	m := &Metrics{}
 	m.Reset()
 	return m
 }
 
 // Recall counts an entry of the journal.
-func (m *Metrics) Recall(call *kernel.Call) { m.count(call, 1) }
+func (m *Metrics) Recall(call *kernel.Call) { m.Count(call, 1) }
 
-// count adds an entry n times; -1 takes one back that was lost. A call is counted once, with its verdict: one that has an
+// Count adds an entry n times; -1 takes one back that was lost. A call is counted once, with its verdict: one that has an
 // effect at its end. What the kernel does itself, a step of another call or a note, is not
 // counted; an effect that it has in an agent's name is the agent's call.
-func (m *Metrics) count(call *kernel.Call, n int64) {
+func (m *Metrics) Count(call *kernel.Call, n int64) {
 	row, pid := call.Syscall, call.PID
 	if end, ok := call.Input.(*schema.EffectEnd); ok && row.Ends() {
 		row, _ = schema.Lookup(end.Type)
 		pid = end.PID
-	} else if intends(call) {
+	} else if call.Intends() {
 		return
 	}
 	if row == nil || row.Internal && row.Outcome == "" { // with an outcome it is called in an agent's name
@@ -101,15 +102,15 @@ func (t *typeCounts) add(call *kernel.Call, n int64) {
 	}
 }
 
-// shownTo is what Audit.Metrics answers to a call: the operator sees all, an agent what the processes of its origin did (ABI
+// ShownTo is what Audit.Metrics answers a process: the operator sees all, an agent what the processes of its origin did (ABI
 // 6.4).
-func (m *Metrics) shownTo(call *kernel.Call) *schema.AuditMetricsOutput {
+func (m *Metrics) ShownTo(pid int64, origin string) *schema.AuditMetricsOutput {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if call.PID == kernel.Operator {
+	if pid == kernel.Operator {
 		return m.all.output()
 	}
-	return m.each[call.Origin].output()
+	return m.each[origin].output()
 }
 
 func (c counts) output() *schema.AuditMetricsOutput {

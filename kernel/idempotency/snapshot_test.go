@@ -1,16 +1,16 @@
-package actors_test
+package idempotency_test
 
 import (
 	"strconv"
 	"testing"
 
-	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/schema"
 )
 
 // recallKey has keys remember the n-th command of a journal.
-func recallKey(t testing.TB, keys *actors.Keys, n int) {
+func recallKey(t testing.TB, keys *idempotency.Keys, n int) {
 	t.Helper()
 	call := &kernel.Call{PID: 7, Time: int64(n), Syscall: schema.MemorySet.Row(), Data: []byte(`{"success":true}`)}
 	call.Message.Type, call.Message.Data = call.Syscall.Type, []byte(`{"key":"a","value":1}`)
@@ -28,14 +28,14 @@ func recallKey(t testing.TB, keys *actors.Keys, n int) {
 // writes them does, on its goroutine. What is used later is not in it.
 func TestKeySnapshotTakesNoTime(t *testing.T) {
 	cost := func(n int) float64 {
-		keys := actors.NewKeys()
+		keys := idempotency.New()
 		for i := range n {
 			recallKey(t, keys, i+1)
 		}
 		allocs := testing.AllocsPerRun(10, func() { keys.Snapshot() })
 		write, chunks := keys.Snapshot(), 0
 		recallKey(t, keys, n+1)
-		restored := actors.NewKeys()
+		restored := idempotency.New()
 		if err := write(func(chunk []byte) error {
 			chunks++
 			return restored.Restore(chunk)

@@ -1,0 +1,130 @@
+package idempotency
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Intent is an effect whose outcome is not in the journal.
+type Intent struct {
+	Seq         uint64 // its entry
+	Type        string
+	PID         int64
+	Origin      string
+	ID          string // of the request
+	Correlation string
+	Causation   string
+	Key         string // its idempotency key, where it has claimed one
+	lost        bool   // it has ended, and that could not be journaled
+}
+
+// Intend notes that entry seq of the journal is an intent. Its key, if any, has no outcome yet.
+func (k *Keys) Intend(call *kernel.Call, seq uint64) {
+	i := &Intent{
+		Seq: seq, Type: call.Message.Type, PID: call.PID, Origin: call.Origin,
+		ID: call.Message.Meta.ID, Correlation: call.Message.Meta.Correlation, Causation: call.Message.Meta.Causation,
+	}
+	if call.Claimed {
+		i.Key = call.Message.Meta.IdempotencyKey
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.intents[seq] = i
+}
+
+// End notes the outcome of an intent, which is that of its key: a failure too, since what was begun may have happened, and
+// must not happen twice. What was never begun leaves the key free.
+func (k *Keys) End(call *kernel.Call, in *schema.EffectEnd, seq uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	i := k.intents[uint64(in.Intent)]
+	if i == nil {
+		return
+	}
+	delete(k.intents, i.Seq)
+	switch {
+	case i.Key == "":
+	case !in.Ran:
+		k.drop(callerKey{i.PID, i.Key})
+	default:
+		k.conclude(callerKey{i.PID, i.Key}, slices.Clone(call.Data), call.Err, seq)
+	}
+}
+
+// conclude gives a key its outcome. k is locked.
+func (k *Keys) conclude(id callerKey, data []byte, err *fault.Fault, seq uint64) {
+	if known := k.known[id]; known != nil {
+		k.held[id.pid] -= known.cost()
+		known.done, known.Outcome, known.seq = true, Outcome{data, err}, seq
+		k.held[id.pid] += known.cost()
+	}
+}
+
+// Unintend forgets an intent whose entry was lost: it was never begun.
+func (k *Keys) Unintend(seq uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.intents, seq)
+}
+
+// Reopen takes back the outcome of an intent whose entry was lost. The next start finds that it has none, and what its key
+// is told until then is the same.
+func (k *Keys) Reopen(first *kernel.Call, in *schema.EffectEnd) {
+	k.Intend(first, uint64(in.Intent))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.intents[uint64(in.Intent)].lost = true
+	if !first.Claimed {
+		return
+	}
+	k.conclude(callerKey{first.PID, first.Message.Meta.IdempotencyKey}, nil, Unknown(first.Message.Type), uint64(in.Intent))
+}
+
+// Presume gives the key of an intent of the kernel's last life its outcome before that is journaled: a caller that asks meanwhile is
+// told the same.
+func (k *Keys) Presume(i *Intent) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if i.Key != "" {
+		k.conclude(callerKey{i.PID, i.Key}, nil, Unknown(i.Type), i.Seq)
+	}
+}
+
+// Unended returns the status of each intent that has no outcome in the journal, by its entry.
+func (k *Keys) Unended() map[uint64]string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	list := make(map[uint64]string, len(k.intents))
+	for seq, i := range k.intents {
+		list[seq] = schema.StatusRunning
+		if i.lost {
+			list[seq] = schema.StatusUnknown
+		}
+	}
+	return list
+}
+
+// Open returns the intents without an outcome, in their order.
+func (k *Keys) Open() []Intent {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.sorted()
+}
+
+func (k *Keys) sorted() []Intent {
+	list := make([]Intent, 0, len(k.intents))
+	for _, i := range k.intents {
+		list = append(list, *i)
+	}
+	slices.SortFunc(list, func(a, b Intent) int { return cmp.Compare(a.Seq, b.Seq) })
+	return list
+}
+
+// Unknown is the outcome of an effect whose end the journal does not tell.
+func Unknown(typ string) *fault.Fault {
+	return fault.KernelInterrupted.New("outcome unknown: the kernel stopped while %s was under way: it may or may not have happened; look, and use a new idempotency key to have it done again", typ)
+}
