@@ -92,7 +92,9 @@ func (a *agent) serve(ctx actor.Context) {
 	a.task(ctx, func() any {
 		link, err := k.hosting.Connect(p)
 		if err == nil {
-			k.Serve(link, caller)
+			over := make(chan struct{})
+			k.Serve(link, caller, func() { close(over) })
+			<-over
 			_ = link.Close()
 		} else {
 			k.log.Debug("program did not speak", "pid", caller.PID, "error", err)

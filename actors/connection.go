@@ -40,19 +40,19 @@ type connection struct {
 	gone        bool            // and that is done, or waits for answers: nobody else waits for those
 	waits       context.Context // of the answer to a call that takes long; nil: none was made yet
 	giveUp      context.CancelCauseFunc
-	over        atomic.Bool   // the actor is about to stop, or has: it is told nothing more
-	done        chan struct{} // closed when it has stopped
+	over        atomic.Bool // the actor is about to stop, or has: it is told nothing more
+	ended       func()      // called when it has stopped
 }
 
-func newConnection(k *Kernel, link Link, caller kernel.Caller, drawn *drawing) *connection {
+func newConnection(k *Kernel, link Link, caller kernel.Caller, ended func()) *connection {
 	c := &connection{
 		kernel:  k,
 		link:    link,
 		caller:  caller,
-		credits: credits{account: drawn},
+		credits: credits{account: k.accounts.open(caller.PID)},
 		stamps:  schema.NewStamper(),
 		watched: make(map[schema.Domain]bool, 1),
-		done:    make(chan struct{}),
+		ended:   ended,
 	}
 	c.writer = writer{link: link, credits: &c.credits}
 	return c
@@ -351,5 +351,6 @@ func (c *connection) stopped(ctx actor.Context) {
 	for name := range c.watched {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
-	close(c.done)
+	c.credits.account.close()
+	go c.ended()
 }

@@ -32,12 +32,14 @@ func (w *Window) Give(frames, bytes int) { w.give(frames, bytes, 0) }
 type Feed struct {
 	kernel *Kernel
 	conn   *connection
+	ended  chan struct{}
 }
 
 func (k *Kernel) NewFeed(link Link, name string) *Feed {
-	conn := newConnection(k, link, kernel.Caller{Conn: name}, nil)
-	conn.self = k.spawn("connection/"+name, fed{conn})
-	return &Feed{kernel: k, conn: conn}
+	f := &Feed{kernel: k, ended: make(chan struct{})}
+	f.conn = newConnection(k, link, kernel.Caller{Conn: name}, func() { close(f.ended) })
+	f.conn.self = k.spawn("connection/"+name, fed{f.conn})
+	return f
 }
 
 // fed is a connection that does what it is told as well.
@@ -71,10 +73,10 @@ func (f *Feed) run(do func()) {
 	f.kernel.root.Send(f.conn.self, do)
 }
 
-// End ends the input and waits as Serve does.
+// End ends the input, and waits until the connection has ended.
 func (f *Feed) End() {
 	f.run(func() { f.conn.input.ended = true })
-	<-f.conn.done
+	<-f.ended
 }
 
 // AnswerLate sends an answer to a connection as its domain does, though it may have died meanwhile.
@@ -97,5 +99,5 @@ func (k *Kernel) Lend() {
 // Work has the connection do something in the background, and returns when the connection has stopped.
 func (f *Feed) Work(work func()) {
 	f.conn.background(func() any { work(); return nil })
-	<-f.conn.done
+	<-f.ended
 }

@@ -214,10 +214,7 @@ func (s *system) serveAs(l *link, pid int64) *client {
 	c := newClient(s.t, l)
 	caller := kernel.Caller{PID: pid, Conn: "c-" + strconv.Itoa(len(s.clients)+1)}
 	s.clients = append(s.clients, c)
-	go func() {
-		defer close(c.done)
-		s.kernel.Serve(l, caller)
-	}()
+	s.kernel.Serve(l, caller, func() { close(c.done) })
 	return c
 }
 

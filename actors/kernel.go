@@ -191,18 +191,15 @@ func (k *Kernel) spawn(name string, a actor.Actor) *actor.PID {
 	return pid
 }
 
-// Serve serves a connection on the loop, and returns when the peer ended its side and every answer is written, or the link broke.
-// It does not close the link.
-func (k *Kernel) Serve(link Link, caller kernel.Caller) {
-	drawn := k.accounts.open(caller.PID)
-	defer drawn.close()
-	c := newConnection(k, link, caller, drawn)
+// Serve has the loop serve a connection. ended is called, on a goroutine of its own, when the peer has ended its side and every answer
+// is written, or the link broke. The link is not closed.
+func (k *Kernel) Serve(link Link, caller kernel.Caller, ended func()) {
+	c := newConnection(k, link, caller, ended)
 	c.self = k.spawn("connection/"+caller.Conn, c)
 	if err := link.Open(k.loop.poller, c.ready); err != nil {
 		k.log.Error("connection cannot be watched", "conn", caller.Conn, "error", err)
 		k.root.Stop(c.self)
 	}
-	<-c.done
 }
 
 // Turn takes one turn of a kernel that is Manual, on one goroutine at a time: the actors run until none has a message. It returns
@@ -289,7 +286,7 @@ func (k *Kernel) requestShutdown(err error) {
 }
 
 // Close stops the domains and then the audit log, each once it has handled what was sent to it, and returns what made
-// the kernel fail, if anything did. Every Serve must have returned. It must be called once. The journal stays open.
+// the kernel fail, if anything did. Every connection must have ended. It must be called once. The journal stays open.
 func (k *Kernel) Close() error {
 	k.requestShutdown(nil)
 	k.StopPrograms(context.Background())

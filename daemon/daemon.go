@@ -266,27 +266,21 @@ func (d *Daemon) Hurry() { d.hurry() }
 
 // serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator, and so is who
 // shows an operator's key, but for the programs of agents (PROTOCOL 4).
-func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer) {
+func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, end func()) {
 	caller := kernel.Caller{PID: peer.Identity.Agent, Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
 	if peer.Agent != kernel.Operator {
 		caller.PID = peer.Agent
 	}
-	interrupted := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(interrupted)
-		conn.Drain()
-	})
-	defer func() {
-		if !stop() {
-			<-interrupted
-		}
-	}()
 	if key := peer.Identity.Key; key != nil {
 		d.log.Info("logged in", "conn", caller.Conn, "key", key.Key.Fingerprint(), "line", key.Line, "pid", caller.PID, "peer", peer.PID)
 	}
 	d.log.Debug("connected", "conn", caller.Conn, "peer", peer.PID)
-	d.kernel.Serve(conn.Link(), caller)
-	d.log.Debug("disconnected", "conn", caller.Conn)
+	stop := context.AfterFunc(ctx, conn.Drain)
+	d.kernel.Serve(conn.Link(), caller, func() {
+		stop()
+		d.log.Debug("disconnected", "conn", caller.Conn)
+		end()
+	})
 }
 
 // Close unlinks the sockets and gives the lock back. Run must have returned, if it was called.

@@ -146,10 +146,7 @@ func (s *system) connect(pid int64) *client {
 	c := &client{link: newLink(), served: make(chan struct{}), frame: s.cfg.breach.frame}
 	caller := kernel.Caller{PID: pid, Conn: "c-" + strconv.FormatInt(s.conns.Add(1), 10)}
 	s.serving = append(s.serving, c)
-	go func() {
-		defer close(c.served)
-		s.kernel.Serve(c.link, caller)
-	}()
+	s.kernel.Serve(c.link, caller, func() { close(c.served) })
 	return c
 }
 

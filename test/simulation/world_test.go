@@ -253,12 +253,7 @@ func (w *world) connect() {
 	c.link = newLink(limit, func(most int) int { return 1 + w.r.IntN(most) })
 	w.clients = append(w.clients, c)
 	w.note("connect %d", c.number)
-	k := w.kernel
-	go func() {
-		defer close(c.done)
-		k.Serve(c.link, kernel.Caller{PID: c.pid, Conn: fmt.Sprintf("c-%d", c.number)})
-	}()
-	synctest.Wait()
+	w.kernel.Serve(c.link, kernel.Caller{PID: c.pid, Conn: fmt.Sprintf("c-%d", c.number)}, func() { close(c.done) })
 }
 
 // next takes a step that the seed draws.

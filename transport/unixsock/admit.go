@@ -6,18 +6,26 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"sync"
 
 	"github.com/promptware-os/pwos/schema"
 )
 
-// serve leads one connection through the prologue to the handler, on the goroutine that is the connection's own from
-// here to its end.
+// serve leads one connection through the prologue to the handler, which ends it.
 func (s *Server) serve(ctx context.Context, c *connection) {
-	defer s.forget(c)
+	end := sync.OnceFunc(func() {
+		s.forget(c)
+		s.tasks.Done()
+	})
+	handed := false
 	defer func() {
 		// A failure in one connection's handler is no reason to end every other's.
-		if failure := recover(); failure != nil {
+		failure := recover()
+		if failure != nil {
 			s.config.Log.Error("connection handler panicked", "panic", failure, "stack", string(debug.Stack()))
+		}
+		if !handed || failure != nil {
+			end()
 		}
 	}()
 	identity, err := s.admit(ctx, c.link, c.place, c.peer, c.socket)
@@ -30,7 +38,8 @@ func (s *Server) serve(ctx context.Context, c *connection) {
 	switch {
 	case err == nil:
 		c.peer.Identity = identity
-		s.config.Handler(ctx, c.link, c.peer)
+		handed = true
+		s.config.Handler(ctx, c.link, c.peer, end)
 	case errors.Is(err, io.EOF):
 		s.config.Log.Debug("connection closed before it authenticated", "pid", c.peer.PID)
 	case errors.As(err, new(*rejection)): // which is for the Authenticator to record

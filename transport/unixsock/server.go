@@ -12,9 +12,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Handler serves one authenticated connection on a goroutine of the Server's. ctx ends when the server begins to shut
-// down: the handler then finishes what it has begun and returns. The connection is closed when it returns.
-type Handler func(ctx context.Context, conn *Conn, peer Peer)
+// Handler serves one authenticated connection. It is called on a goroutine of the Server's, and may return before it has done.
+// ctx ends when the server begins to shut down: the handler then finishes what it has begun. Once it has, it calls end, on any
+// goroutine, which closes the connection. A call after the first does nothing.
+type Handler func(ctx context.Context, conn *Conn, peer Peer, end func())
 
 // Endpoint is a listener, with how the connections that come in by it speak.
 type Endpoint struct {
