@@ -88,20 +88,22 @@ func (w *world) frame(q *request, data string) string {
 	return string(schema.AppendMessage(nil, &m))
 }
 
-// ask has a client that waits for nothing, or another one, ask one question, which the kernel gets in a turn of its own.
-func (w *world) ask(c *client) {
+// ask has a client that waits for nothing, or another one, ask questions, which the kernel gets in a turn of their own.
+func (w *world) ask(c *client, many int) {
 	if len(c.pending) > 0 {
-		if len(w.clients) > w.most {
+		if len(w.clients) > w.most+1 {
 			return
 		}
 		w.connect()
 		c = w.clients[len(w.clients)-1]
 	}
-	q := w.request("Memory.Get")
-	q.command = false
-	q.frame = w.frame(q, fmt.Sprintf(`{"key":"k%d"}`, w.r.IntN(keysOfMemory)))
-	w.note("client %d asks %s", c.number, q.id)
-	c.send(q)
+	for range many {
+		q := w.request("Memory.Get")
+		q.command = false
+		q.frame = w.frame(q, fmt.Sprintf(`{"key":"k%d"}`, w.r.IntN(keysOfMemory)))
+		w.note("client %d asks %s", c.number, q.id)
+		c.send(q)
+	}
 	c.link.arrive(len(c.link.flying))
 	w.turn()
 }

@@ -132,10 +132,18 @@ func (o *oracle) keyed(e *entry, key string) (again bool, err error) {
 	return again, nil
 }
 
-// final reports whether an entry is the outcome of its idempotency key: a success, or a failure that is surely no refusal.
+// final reports whether an entry is the outcome of its idempotency key: a success, or a failure that is neither a refusal nor the
+// kernel's own (PROTOCOL 7).
 func (e *entry) final() bool {
 	err := e.outcome.Err
-	return err == nil || err.ID == fault.MemoryNotFound || err.ID == fault.MemoryChanged || err.ID == fault.ProcessNotFound
+	if err == nil {
+		return true
+	}
+	switch err.Kind {
+	case fault.Unauthenticated, fault.Forbidden, fault.QuotaExceeded, fault.Ended, fault.Pending:
+		return false
+	}
+	return err.Code() < 500
 }
 
 func sameOutcome(a, b *entry) bool {
