@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
@@ -88,25 +89,33 @@ func (w *world) frame(q *request, data string) string {
 	return string(schema.AppendMessage(nil, &m))
 }
 
-// ask has a client that waits for nothing, or another one, ask questions, which the kernel gets in a turn of their own.
-func (w *world) ask(c *client, many int) {
-	if len(c.pending) > 0 {
+// alone has a client that waits for nothing send frames, which the kernel gets in a turn of their own.
+func (w *world) alone(many int, typ, format string) {
+	i := slices.IndexFunc(w.clients, func(c *client) bool { return len(c.pending) == 0 })
+	if i < 0 {
 		if len(w.clients) > w.most+1 {
 			return
 		}
 		w.connect()
-		c = w.clients[len(w.clients)-1]
+		i = len(w.clients) - 1
 	}
+	c := w.clients[i]
 	for range many {
-		q := w.request("Memory.Get")
-		q.command = false
-		q.frame = w.frame(q, fmt.Sprintf(`{"key":"k%d"}`, w.r.IntN(keysOfMemory)))
-		w.note("client %d asks %s", c.number, q.id)
+		q := w.request(typ)
+		q.command = strings.Contains(format, "value")
+		q.frame = w.frame(q, fmt.Sprintf(format, w.r.IntN(keysOfMemory), q.id))
+		w.note("client %d sends %s %s alone", c.number, q.id, typ)
 		c.send(q)
 	}
 	c.link.arrive(len(c.link.flying))
 	w.turn()
 }
+
+// ask has somebody ask questions.
+func (w *world) ask(many int) { w.alone(many, "Memory.Get", `{"key":"k%d"%.0s}`) }
+
+// tell has somebody set a value.
+func (w *world) tell() { w.alone(1, "Memory.Set", `{"key":"k%d","value":{"by":%q}}`) }
 
 // again is q as a client sends it that does not know what became of it: under the same key.
 func (w *world) again(q *request) *request {

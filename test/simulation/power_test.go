@@ -237,14 +237,15 @@ func (w *world) nextOutside() {
 	case n < 40:
 		w.finish()
 	case n < 68:
-		w.ask(w.clients[w.r.IntN(len(w.clients))], 1)
+		w.ask(1)
 	case n < 84:
 		w.cut = powerCut{1 + w.r.IntN(1+w.r.IntN(30)), faultfs.Outcome(w.r.IntN(faultfs.Outcomes))}
 	case n < 89:
+		w.tell()
 		room := int64(w.r.IntN(1000))
 		w.note("the disk has room for %d bytes", room)
 		w.disk.Leave(room)
-		w.ask(w.clients[w.r.IntN(len(w.clients))], 8)
+		w.ask(8)
 	case n < 93:
 		w.disk.Free()
 	case n < 95:
