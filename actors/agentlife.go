@@ -89,18 +89,20 @@ func (a *agent) serve(ctx actor.Context) {
 		PID:  a.program.PID,
 		Conn: "a-" + strconv.FormatInt(a.program.PID, 10) + "." + strconv.Itoa(a.runs),
 	}
+	self := ctx.Self()
 	a.task(ctx, func() any {
 		link, err := k.hosting.Connect(p)
-		if err == nil {
-			over := make(chan struct{})
-			k.Serve(link, caller, func() { close(over) })
-			<-over
-			_ = link.Close()
-		} else {
+		if err != nil {
 			k.log.Debug("program did not speak", "pid", caller.PID, "error", err)
+			_ = p.Conn().Close()
+			return served{}
 		}
-		_ = p.Conn().Close()
-		return served{}
+		k.Serve(link, caller, func() {
+			_ = link.Close()
+			_ = p.Conn().Close()
+			k.root.Send(self, served{})
+		})
+		return nil
 	})
 	ctx.Send(a.parent, settled{a.program.PID})
 	a.ended(ctx)

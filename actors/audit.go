@@ -237,11 +237,15 @@ func (a *audit) hold(b *batch) {
 	if b.unrecorded() {
 		last = a.journal.Head().Seq
 	}
-	need := max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.moved)
+	a.held = append(a.held, hold{batch: b, seq: min(a.reveals(b), last)})
+}
+
+// reveals is the last entry whose effect b may have seen, where answers wait for the disk.
+func (a *audit) reveals(b *batch) uint64 {
 	if a.syncEvery > 0 {
-		need = 0
+		return 0
 	}
-	a.held = append(a.held, hold{batch: b, seq: min(need, last)})
+	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.moved)
 }
 
 // release sends back every batch that waits for nothing any more, and has the rest synced.

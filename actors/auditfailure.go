@@ -15,7 +15,7 @@ import (
 
 // failed takes back what could not be written. Where commands are among it, every domain has applied what is not there:
 // their callers get 503, and the domains make their states anew from the journal. Otherwise nothing is lost but the
-// record: the answers go out without one. Either way commands are refused until something can be written again.
+// record: the answers go out without one, once what they reveal is on disk. Either way commands are refused until something can be written again.
 func (a *audit) failed(ctx actor.Context, err error) {
 	if errors.Is(err, journal.ErrStopped) {
 		a.stop(ctx, err)
@@ -50,8 +50,9 @@ func (a *audit) failed(ctx actor.Context, err error) {
 			for i := range b.calls {
 				a.kernel.keys.Forget(&b.calls[i]) // an outcome without an entry is nobody's to refer to
 			}
-			b.sender.answer(ctx, a)
+			a.held = append(a.held, hold{batch: b, seq: min(a.reveals(b), a.journal.Head().Seq)})
 		}
+		a.release(ctx)
 		return
 	}
 	a.epoch++

@@ -14,7 +14,7 @@ type client struct {
 	t     tb
 	link  *link
 	lines *schema.LineReader
-	done  chan struct{} // closed when Serve has returned
+	done  chan struct{} // closed when the connection has ended
 }
 
 func newClient(t tb, l *link) *client {
@@ -57,7 +57,7 @@ func (c *client) take(n int) []answer {
 	return list
 }
 
-// rest waits until Serve has returned and returns all answers that are left.
+// rest waits until the connection has ended and returns all answers that are left.
 func (c *client) rest() []answer {
 	c.t.Helper()
 	<-c.done

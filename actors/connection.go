@@ -44,12 +44,12 @@ type connection struct {
 	ended       func()      // called when it has stopped
 }
 
-func newConnection(k *Kernel, link Link, caller kernel.Caller, ended func()) *connection {
+func newConnection(k *Kernel, link Link, caller kernel.Caller, drawn *drawing, ended func()) *connection {
 	c := &connection{
 		kernel:  k,
 		link:    link,
 		caller:  caller,
-		credits: credits{account: k.accounts.open(caller.PID)},
+		credits: credits{account: drawn},
 		stamps:  schema.NewStamper(),
 		watched: make(map[schema.Domain]bool, 1),
 		ended:   ended,
@@ -220,7 +220,7 @@ func (c *connection) sayFrom(b *frames, from int) {
 		call := &b.calls[i]
 		stamp := c.stamps.Next(now)
 		stamp.Proof = call.Proof
-		if !c.writer.append(call, &stamp) {
+		if len(call.Data) > longLine || !c.writer.append(call, &stamp) {
 			c.spill(func(s spill) []byte { return s.reply(nil, call, &stamp) }, func() {
 				c.lasting(call)
 				c.sayFrom(b, i+1)
@@ -239,8 +239,8 @@ type spilled struct {
 	then func()
 }
 
-// spill has an answer or an event encoded that does not fit a line, on a goroutine, since that writes files. What is to be said after
-// it waits; then goes on.
+// spill has an answer or an event encoded on a goroutine that is long, or does not fit a line, since that writes files. What is to be
+// said after it waits; then goes on.
 func (c *connection) spill(encode func(spill) []byte, then func()) {
 	c.spilling = true
 	s := spill{c.kernel.blobs, c.link.LineLimit()}
@@ -352,5 +352,5 @@ func (c *connection) stopped(ctx actor.Context) {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
 	c.credits.account.close()
-	go c.ended()
+	c.kernel.background(c.ended)
 }

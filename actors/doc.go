@@ -26,7 +26,8 @@
 //     that is the end's entry. The metrics are a fold over the journal, so that a restart comes to the same numbers.
 //   - A connection holds at most its window (128 frames, 256 KiB of input, or one larger frame). It takes in nothing when
 //     the window is full, so a client that does not read is not read from.
-//   - A connection has ended when every answer is flushed or the link is broken; Close returns when every goroutine has ended.
+//   - A connection ends when every answer is flushed or the link is broken, and costs no goroutine until then; Close returns when
+//     every goroutine has ended.
 //
 // # What it does not promise
 //

@@ -36,14 +36,15 @@ type domain struct {
 	news     uint64   // how often there was some
 }
 
-// saga is a call whose steps are under way.
+// saga is a call that is decided in slices, or whose steps are under way.
 type saga struct {
 	batch  *batch
 	at     int // the call's place in the batch
 	result kernel.Result
 	begun  time.Time
-	epoch  uint64        // the life of the journal in which it began
-	awaits schema.Domain // whose step is under way
+	epoch  uint64          // the life of the journal in which it began
+	awaits schema.Domain   // whose step is under way
+	last   *schema.Syscall // the row of the last step of this turn
 }
 
 // stepDone tells the domain of a saga that its step has been applied, or why it could not be.
@@ -127,13 +128,17 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 		case result.Wait > 0 && !call.Final:
 			b.sender.park(ctx, d, result.Wait)
 			return
-		case len(result.Steps) > 0:
+		case result.More != nil || len(result.Steps) > 0:
 			if i > 0 {
 				b.sender.(*frames).split(ctx, d, i)
 				i = 0
 			}
 			d.busy = &saga{batch: b, at: i, result: result, begun: begun, epoch: d.epoch}
-			d.step(ctx, nil)
+			if result.More != nil {
+				d.stepNext(ctx)
+			} else {
+				d.step(ctx, nil)
+			}
 			return
 		default:
 			b.begun = begun

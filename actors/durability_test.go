@@ -6,7 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -57,6 +59,32 @@ func TestNothingUnsyncedIsRevealed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestUnrecordedAnswersWaitToo shows that what cannot be recorded, on a full disk, waits for what it reveals all the same.
+func TestUnrecordedAnswersWaitToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := startHosting(t, faultfs.NewDisk(), newLibrary().domains(), idempotency.New(), textLog, actors.Hosting{}, reserving(4<<10))
+		gate := s.holdSyncs()
+		writer, reader := s.connect(), s.connect()
+		writer.send(set("a", "x"))
+		synctest.Wait()
+		s.disk.Leave(0)
+		var gets []string
+		for range 40 {
+			gets = append(gets, get("b"))
+		}
+		reader.send(gets...)
+		expectNothing(t, reader)
+		gate.open()
+		expect(t, writer, "a 1")
+		synctest.Wait()
+		got := reader.pending()
+		if len(got) != len(gets) || got[0].String() != `b "x"` {
+			t.Errorf("answers %v, want them without an entry", show(got))
+		}
+	})
 }
 
 // TestAnswersLeaveInOrder shows that what waits for the disk leaves in the order of its requests, on each connection,

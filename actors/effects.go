@@ -86,6 +86,7 @@ func (r *runs) run(b *frames) {
 	}
 	step.ends, step.account = b, b.account
 	step.calls[0].Proof.LatencyUS = microseconds(time.Since(b.begun))
+	r.kernel.prepare(&step.calls[0])
 	r.kernel.send(step)
 }
 

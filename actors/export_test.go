@@ -32,12 +32,12 @@ func (w *Window) Give(frames, bytes int) { w.give(frames, bytes, 0) }
 type Feed struct {
 	kernel *Kernel
 	conn   *connection
-	ended  chan struct{}
+	done   chan struct{} // closed when the connection has ended
 }
 
 func (k *Kernel) NewFeed(link Link, name string) *Feed {
-	f := &Feed{kernel: k, ended: make(chan struct{})}
-	f.conn = newConnection(k, link, kernel.Caller{Conn: name}, func() { close(f.ended) })
+	f := &Feed{kernel: k, done: make(chan struct{})}
+	f.conn = newConnection(k, link, kernel.Caller{Conn: name}, nil, func() { close(f.done) })
 	f.conn.self = k.spawn("connection/"+name, fed{f.conn})
 	return f
 }
@@ -73,10 +73,10 @@ func (f *Feed) run(do func()) {
 	f.kernel.root.Send(f.conn.self, do)
 }
 
-// End ends the input, and waits until the connection has ended.
+// End ends the input, and returns when the connection has ended.
 func (f *Feed) End() {
 	f.run(func() { f.conn.input.ended = true })
-	<-f.ended
+	<-f.done
 }
 
 // AnswerLate sends an answer to a connection as its domain does, though it may have died meanwhile.
@@ -99,5 +99,5 @@ func (k *Kernel) Lend() {
 // Work has the connection do something in the background, and returns when the connection has stopped.
 func (f *Feed) Work(work func()) {
 	f.conn.background(func() any { work(); return nil })
-	<-f.ended
+	<-f.done
 }

@@ -48,7 +48,7 @@ func TestFollowerEnds(t *testing.T) {
 				test.end(p, follower)
 				<-follower.done
 				if waited := time.Since(begun); waited != 0 {
-					t.Errorf("Serve returned after %s", waited)
+					t.Errorf("the connection ended after %s", waited)
 				}
 				c.send(sendMsg("d", "3"), subscribe("t", ""))
 				if got := c.take(4); payloads(got) != "2 3 " || strings.Count(fmt.Sprint(got), `"redelivered":true`) != 1 {

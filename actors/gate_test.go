@@ -194,7 +194,7 @@ func TestPendedHangUp(t *testing.T) {
 		_ = c.link.Close()
 		<-c.done
 		if waited := time.Since(begun); waited != 0 {
-			t.Errorf("Serve returned after %s", waited)
+			t.Errorf("the connection ended after %s", waited)
 		}
 		var verdicts []string
 		for _, e := range g.entries() {

@@ -143,7 +143,9 @@ func (s *system) restore(name schema.Domain, d kernel.Domain) error {
 // runnersOf are the runners that domains under test bring along.
 func runnersOf(domains map[schema.Domain]kernel.Domain) map[string]kernel.Runner {
 	for _, d := range domains {
-		if f, ok := d.(*fetches); ok {
+		if f, ok := d.(interface {
+			run(context.Context, *kernel.Job) ([]byte, error)
+		}); ok {
 			return map[string]kernel.Runner{"Http.Fetch": f.run}
 		}
 	}

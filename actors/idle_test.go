@@ -33,10 +33,13 @@ func TestIdleConnection(t *testing.T) {
 			}
 		}
 		each := (inUse() - before) / conns
-		goroutines := float64(runtime.NumGoroutine()-running) / conns
-		t.Logf("%d idle connections: %d bytes and %.2f goroutines each", conns, each, goroutines)
+		goroutines := runtime.NumGoroutine() - running
+		t.Logf("%d idle connections: %d bytes each, and %d goroutines", conns, each, goroutines)
 		if each > bound {
 			t.Errorf("an idle connection holds %d bytes, want at most %d", each, bound)
+		}
+		if goroutines > few {
+			t.Errorf("%d idle connections hold %d goroutines, want none", conns, goroutines)
 		}
 		if err := s.end(); err != nil {
 			t.Errorf("close kernel: %v", err)

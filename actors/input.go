@@ -29,7 +29,7 @@ type input struct {
 	text  []byte  // where the lines of a burst are kept
 }
 
-// longLine is what a line may have, in bytes, to be decoded on the loop. It takes a fraction of a millisecond.
+// longLine is what a line may have, in bytes, to be decoded on the loop, and what data an answer, to be encoded there. It takes a fraction of a millisecond.
 const longLine = 64 << 10
 
 // made is a call that was made of a line on a goroutine.
@@ -161,6 +161,7 @@ func (c *connection) decodeAway(decode func() made) {
 			}
 		}()
 		*r = decode()
+		c.kernel.prepare(&r.call)
 		return r
 	})
 }

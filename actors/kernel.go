@@ -104,7 +104,7 @@ type Kernel struct {
 	end      context.CancelFunc
 	once     sync.Once
 	failure  atomic.Pointer[error] // the first, whoever asked for the end before
-	asking   sync.WaitGroup        // goroutines of domains, which read for an answer, and of the audit log, which save what a start reads
+	asking   sync.WaitGroup        // goroutines beside the loop
 	own      atomic.Uint64         // numbers the calls of Do
 }
 
@@ -191,10 +191,10 @@ func (k *Kernel) spawn(name string, a actor.Actor) *actor.PID {
 	return pid
 }
 
-// Serve has the loop serve a connection. ended is called, on a goroutine of its own, when the peer has ended its side and every answer
-// is written, or the link broke. The link is not closed.
+// Serve hands a connection to the loop. ended is called once, on a goroutine beside the loop, when the peer ended its side and every
+// answer is written, or the link broke: it closes the link.
 func (k *Kernel) Serve(link Link, caller kernel.Caller, ended func()) {
-	c := newConnection(k, link, caller, ended)
+	c := newConnection(k, link, caller, k.accounts.open(caller.PID), ended)
 	c.self = k.spawn("connection/"+caller.Conn, c)
 	if err := link.Open(k.loop.poller, c.ready); err != nil {
 		k.log.Error("connection cannot be watched", "conn", caller.Conn, "error", err)
@@ -207,6 +207,16 @@ func (k *Kernel) Serve(link Link, caller kernel.Caller, ended func()) {
 // now or after further turns: what it reports is for a turn after it. Close and Recover wait for turns, and for all of that work. more
 // says that there is something to do in the next turn already.
 func (k *Kernel) Turn() (beside []func(), more bool) { return k.loop.step() }
+
+// prepare does beforehand what of a call needs nothing but the call. It is for goroutines beside the loop.
+func (k *Kernel) prepare(call *kernel.Call) {
+	if call.Err != nil || call.Syscall == nil {
+		return
+	}
+	if p, ok := k.states[call.Syscall.Domain].(kernel.Preparer); ok {
+		p.Prepare(call)
+	}
+}
 
 // background does what takes long beside the loop. Close waits for it.
 func (k *Kernel) background(work func()) {
@@ -299,7 +309,7 @@ func (k *Kernel) Close() error {
 		}
 	}
 	errs = append(errs, k.poison(k.audit))
-	k.asking.Wait() // only domains and the audit log begin them, and those have ended
+	k.asking.Wait() // only actors begin them, and those have ended
 	k.system.Shutdown()
 	errs = append(errs, k.loop.close())
 	if failure := k.failure.Load(); failure != nil {

@@ -38,22 +38,22 @@ func (d *domain) read(b *batch, read func(context.Context) (kernel.Result, error
 		release = context.AfterFunc(f.ctx, cancel)
 	}
 	d.kernel.background(func() {
-		r.result, r.err = d.reading(ctx, &b.calls[0], read)
+		r.result, r.err = d.guarded(&b.calls[0], func() (kernel.Result, error) { return read(ctx) })
 		release()
 		cancel()
 		root.Send(self, r)
 	})
 }
 
-// reading runs read. A panic is that caller's failure alone.
-func (d *domain) reading(ctx context.Context, call *kernel.Call, read func(context.Context) (kernel.Result, error)) (result kernel.Result, err error) {
+// guarded goes on with deciding a call. A panic is that caller's failure alone.
+func (d *domain) guarded(call *kernel.Call, decide func() (kernel.Result, error)) (result kernel.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			d.log.Error("syscall panicked", "call", call, "panic", r, "stack", string(debug.Stack()))
-			err = fmt.Errorf("read for %s: panic: %v", call.Message.Type, r)
+			err = fmt.Errorf("decide %s: panic: %v", call.Message.Type, r)
 		}
 	}()
-	return read(ctx)
+	return decide()
 }
 
 // haveRead gives a call its outcome. What was decided on a state that has been thrown away is decided again, and so is a call that

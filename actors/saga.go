@@ -10,16 +10,33 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// step takes the saga under way further: its next step, or, when all are done, the call itself. A step that fails fails
-// the call; what its earlier steps did belongs to nobody alive then, and is taken away as after a crash.
+// step takes the saga under way further: the next slice of its decision, its next step, or, when all are done, the call itself. A
+// step that fails fails the call; what its earlier steps did belongs to nobody alive then, and is taken away as after a crash.
 func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	s := d.busy
 	call := &s.batch.calls[s.at]
 	if (s.epoch != d.epoch || d.rebuilding.stalled) && failed == nil {
 		failed = errNotWritten(call) // what its steps did so far may be lost, and this state is another
 	}
+	if more := s.result.More; failed == nil && more != nil {
+		result, err := d.guarded(call, more)
+		if err == nil && result.More != nil {
+			s.result = result
+			d.stepNext(ctx)
+			return
+		}
+		if s.result = result; err != nil {
+			failed = fault.Of(err)
+		}
+	}
 	for failed == nil && len(s.result.Steps) > 0 {
 		next := s.result.Steps[0]
+		if next.Row == s.last { // of so many that they were sliced
+			s.last = nil
+			d.stepNext(ctx)
+			return
+		}
+		s.last = next.Row
 		s.result.Steps = s.result.Steps[1:]
 		step, err := d.kernel.step(call, next)
 		if err != nil {
@@ -33,11 +50,7 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 			ctx.Send(d.kernel.domains[step.domain], &step.batch)
 			return // stepDone goes on from here
 		}
-		if failed = d.ownStep(ctx, step); failed == nil && len(s.result.Steps) > 0 && s.result.Steps[0].Row.Domain == d.name {
-			s.awaits = d.name
-			d.kernel.loop.nextTurn(ctx.Self(), stepDone{s, nil}) // others get theirs between two steps
-			return
-		}
+		failed = d.ownStep(ctx, step)
 	}
 	d.busy = nil
 	if failed != nil {
@@ -48,6 +61,12 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 	call.Proof.LatencyUS += microseconds(time.Since(s.begun))
 	s.batch.sender.charge(call)
 	d.run(ctx, s.batch, s.at+1)
+}
+
+// stepNext takes the saga further in the next turn: others get theirs between two steps.
+func (d *domain) stepNext(ctx actor.Context) {
+	d.busy.awaits = d.name
+	d.kernel.loop.nextTurn(ctx.Self(), stepDone{d.busy, nil})
 }
 
 // watch has the named domain tell when it dies, or that it is dead.

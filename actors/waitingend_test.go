@@ -13,7 +13,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestWaiterHangsUp shows that a call whose connection is gone stops waiting: Serve returns at once, nothing is applied,
+// TestWaiterHangsUp shows that a call whose connection is gone stops waiting: the connection ends at once, nothing is applied,
 // and what comes later finds nobody waiting.
 func TestWaiterHangsUp(t *testing.T) {
 	t.Parallel()
@@ -26,7 +26,7 @@ func TestWaiterHangsUp(t *testing.T) {
 		_ = waiter.link.Close()
 		<-waiter.done
 		if waited := time.Since(begun); waited != 0 {
-			t.Errorf("Serve returned after %s", waited)
+			t.Errorf("the connection ended after %s", waited)
 		}
 		sender.send(sendMsg("c", `"x"`))
 		expect(t, sender, "c true")
@@ -41,7 +41,7 @@ func TestWaiterHangsUp(t *testing.T) {
 }
 
 // TestShutdownEndsWaiting interrupts a connection as the end of the kernel does: the call that waits is told so, what was
-// sent behind it is answered, and Serve returns.
+// sent behind it is answered, and the connection ends.
 func TestShutdownEndsWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

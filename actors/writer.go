@@ -53,8 +53,11 @@ func (w *writer) push(call *kernel.Call, e *kernel.Event, stamp *schema.Stamp) b
 
 // appendLine takes a line that is encoded.
 func (w *writer) appendLine(line []byte) {
-	w.open()
-	*w.buf = append(*w.buf, line...)
+	if w.buf == nil {
+		w.buf = &line
+	} else {
+		*w.buf = append(*w.buf, line...)
+	}
 }
 
 func (w *writer) open() {

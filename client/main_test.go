@@ -67,10 +67,7 @@ func startKernel(places unixsock.Places, serve func(*unixsock.Conn)) (stop func(
 	}
 	server := unixsock.NewServer(unixsock.ServerConfig{
 		Endpoints: []unixsock.Endpoint{{Listener: ln, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
-		Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, end func()) {
-			defer end()
-			serve(conn)
-		},
+		Handler:   func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) { serve(conn); done() },
 	})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(context.Background()) }()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -19,20 +20,22 @@ const sweepEvery = time.Minute
 // blobs is the blob directory with what keeps it clean.
 type blobs struct {
 	*blob.Store
+	dir   string
 	stop  chan struct{}
 	alive sync.WaitGroup
 }
 
 // openBlobs opens the blob directory. The instance lock must be held.
 func openBlobs(cfg *config.Config, log *slog.Logger) (*blobs, error) {
+	dir := filepath.Join(cfg.RuntimeDir, "blobs")
 	store, err := blob.New(blob.Options{
-		Dir: filepath.Join(cfg.RuntimeDir, "blobs"), Origin: cfg.Origin,
+		Dir: dir, Origin: cfg.Origin,
 		FileBytes: cfg.Blobs.FileBytes, DirBytes: cfg.Blobs.DirBytes, DirFiles: cfg.Blobs.DirFiles, TTL: time.Duration(cfg.Blobs.TTL),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open blob directory: %w", err)
 	}
-	b := &blobs{Store: store, stop: make(chan struct{})}
+	b := &blobs{Store: store, dir: dir, stop: make(chan struct{})}
 	every := sweepEvery
 	if ttl := time.Duration(cfg.Blobs.TTL); ttl > 0 {
 		every = min(every, ttl)
@@ -41,20 +44,38 @@ func openBlobs(cfg *config.Config, log *slog.Logger) (*blobs, error) {
 	return b, nil
 }
 
+// sweep removes old blobs after each of every, but for a directory that is empty.
 func (b *blobs) sweep(every time.Duration, log *slog.Logger) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
+	for b.awaitFirst() {
 		select {
 		case <-b.stop:
 			return
-		case <-ticker.C:
-			if removed, err := b.Sweep(); err != nil {
-				log.Warn("blobs were not swept", "error", err)
-			} else if removed.Files > 0 {
-				log.Debug("old blobs removed", "files", removed.Files, "bytes", removed.Bytes)
-			}
+		case <-time.After(every):
 		}
+		if removed, err := b.Sweep(); err != nil {
+			log.Warn("blobs were not swept", "error", err)
+		} else if removed.Files > 0 {
+			log.Debug("old blobs removed", "files", removed.Files, "bytes", removed.Bytes)
+		}
+	}
+}
+
+// awaitFirst returns once there is anything in the directory, or may be, so that an idle kernel does not wake. It returns false where
+// the store is to be closed.
+func (b *blobs) awaitFirst() bool {
+	changed, stop, err := onChange(watchDirs, b.dir, filepath.Dir(b.dir)) // which tells that it was removed
+	defer stop()
+	if err != nil {
+		return true
+	}
+	if names, err := os.ReadDir(b.dir); err != nil || len(names) > 0 {
+		return true
+	}
+	select {
+	case <-b.stop:
+		return false
+	case <-changed:
+		return true
 	}
 }
 

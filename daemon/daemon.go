@@ -45,8 +45,9 @@ type Daemon struct {
 
 	lock       *unixsock.Lock
 	endpoints  []unixsock.Endpoint
-	doors      *sockets         // of the endpoints, those that we have bound
-	looks      <-chan time.Time // when to look at them; nil: every socketLook
+	doors      *sockets                              // of the endpoints, those that we have bound
+	watchDirs  func(dirs []string) (*os.File, error) // tells when to look at them
+	looks      <-chan time.Time                      // when to look where that fails; nil: after socketLook
 	state      *state
 	kernel     *actors.Kernel
 	keyed      *keyed // nil in open mode
@@ -66,7 +67,7 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 		config: cfg, sockets: sockets, log: log, stopping: func() {},
 		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    newIdle(time.Duration(cfg.IdleTimeout)),
-		locate:  locate,
+		locate:  locate, watchDirs: watchDirs,
 	}
 	d.programs = &programs{instance: cfg.StateDir, limit: cfg.Limits.LineBytes, log: log}
 	d.patience, d.hurry = context.WithCancel(context.Background())
@@ -266,20 +267,26 @@ func (d *Daemon) Hurry() { d.hurry() }
 
 // serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator, and so is who
 // shows an operator's key, but for the programs of agents (PROTOCOL 4).
-func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, end func()) {
+func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
 	caller := kernel.Caller{PID: peer.Identity.Agent, Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
 	if peer.Agent != kernel.Operator {
 		caller.PID = peer.Agent
 	}
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		conn.Drain()
+	})
 	if key := peer.Identity.Key; key != nil {
 		d.log.Info("logged in", "conn", caller.Conn, "key", key.Key.Fingerprint(), "line", key.Line, "pid", caller.PID, "peer", peer.PID)
 	}
 	d.log.Debug("connected", "conn", caller.Conn, "peer", peer.PID)
-	stop := context.AfterFunc(ctx, conn.Drain)
 	d.kernel.Serve(conn.Link(), caller, func() {
-		stop()
 		d.log.Debug("disconnected", "conn", caller.Conn)
-		end()
+		if !stop() {
+			<-interrupted
+		}
+		done()
 	})
 }
 

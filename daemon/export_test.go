@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"errors"
 	"log/slog"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -18,8 +20,14 @@ func (d *Daemon) SetDomain(name schema.Domain, state kernel.Domain) {
 	d.replace = func(domains map[schema.Domain]kernel.Domain) { domains[name] = state }
 }
 
-// LookAt has the daemon look at its sockets whenever something comes from looks; Run comes after it.
-func (d *Daemon) LookAt(looks <-chan time.Time) { d.looks = looks }
+// LookAt has the daemon look at its sockets whenever something comes from looks, since it cannot watch them; Run comes after it.
+func (d *Daemon) LookAt(looks <-chan time.Time) {
+	d.looks = looks
+	d.watchDirs = func([]string) (*os.File, error) { return nil, errors.ErrUnsupported }
+}
+
+// NeverLook has the daemon look at its sockets only when it is told of a change; Run comes after it.
+func (d *Daemon) NeverLook() { d.looks = make(chan time.Time) }
 
 // Channel is a program's connection.
 type Channel = channel

@@ -14,9 +14,14 @@ import (
 
 // newLog returns a logger to w: for people at a terminal, JSON otherwise.
 func newLog(w io.Writer, settings config.Log, getenv func(string) string) *slog.Logger {
+	return newLogVia(w, terminal(w), settings, getenv)
+}
+
+// newLogVia is newLog where w leads to a terminal, or does not.
+func newLogVia(w io.Writer, terminal bool, settings config.Log, getenv func(string) string) *slog.Logger {
 	out := w
-	if settings.Format == "console" || (settings.Format == "auto" && terminal(w)) {
-		out = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: getenv("NO_COLOR") != "" || !terminal(w)}
+	if settings.Format == "console" || (settings.Format == "auto" && terminal) {
+		out = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly, NoColor: getenv("NO_COLOR") != "" || !terminal}
 	}
 	logger := zerolog.New(out).Level(level(settings.Level)).With().Timestamp().Logger()
 	return slog.New(zerolog.NewSlogHandler(logger))

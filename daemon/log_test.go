@@ -2,6 +2,9 @@ package daemon_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -81,6 +84,48 @@ func TestLogLevels(t *testing.T) {
 				if strings.Contains(text, other) {
 					t.Errorf("the log has %s:\n%s", other, text)
 				}
+			}
+		})
+	}
+}
+
+// TestUnreadLog has nobody read a daemon's log: it answers all the same, says later how much of the log was dropped, and ends.
+func TestUnreadLog(t *testing.T) {
+	t.Parallel()
+	for _, read := range []bool{true, false} {
+		t.Run(fmt.Sprint("read at the end: ", read), func(t *testing.T) {
+			t.Parallel()
+			unread, stderr, err := os.Pipe()
+			must(t, err)
+			t.Cleanup(func() { unread.Close() })
+			d := spawn(t, tempDir(t), func(c *exec.Cmd) { c.Stderr = stderr }, "--log-level=debug", "--log-format=json").serving(t)
+			must(t, stderr.Close())
+			for range 2000 { // two lines each: more than pipe and queue hold
+				p := dial(t, d.KernelSocket)
+				p.send(echoFrame)
+				p.next()
+				must(t, p.nc.Close())
+			}
+			said := make(chan string, 1)
+			if read {
+				go func() {
+					text, _ := io.ReadAll(unread)
+					said <- string(text)
+				}()
+			}
+			must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+			d.wantExit(t, 0)
+			if !read {
+				return
+			}
+			text := <-said
+			for _, want := range []string{`"ready"`, "lines of the log were dropped"} {
+				if !strings.Contains(text, want) {
+					t.Errorf("the log lacks %s:\n%.500s", want, text)
+				}
+			}
+			if i := strings.LastIndexByte(strings.TrimSpace(text), '\n'); !json.Valid([]byte(text[i+1:])) {
+				t.Errorf("the last line is %q", text[i+1:])
 			}
 		})
 	}

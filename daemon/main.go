@@ -47,7 +47,9 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	// instead would have every child inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	log := newLog(stderr, cfg.Log, getenv)
+	logged := newLogQueue(stderr, newLog(stderr, cfg.Log, getenv))
+	defer logged.close()
+	log := newLogVia(logged, terminal(stderr), cfg.Log, getenv)
 	d := New(cfg, sockets, log)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -2,8 +2,12 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -14,8 +18,11 @@ import (
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
-// socketLook is how often a daemon looks whether its sockets are where it put them. A look is one lstat(2) a socket.
-const socketLook = 5 * time.Second
+// A daemon looks whether its sockets are where it put them. A look is a few lstat(2) a socket.
+const (
+	socketLook  = 5 * time.Second        // between two looks where nothing tells of a change, or the last could not mend what it found
+	socketPause = 100 * time.Millisecond // between a change and the look
+)
 
 // sockets are those that the daemon has bound itself. Whatever clears temporary directories may remove them, and then
 // nobody can reach the kernel, not to end it either.
@@ -28,7 +35,7 @@ type sockets struct {
 	inside string   // where programs find them
 	all    bool     // programs run as another user
 
-	said map[*unixsock.Listener]string // why one cannot be bound again, as the log has it
+	said map[*unixsock.Listener]string // why one cannot be bound again, as the log has it; of nil: why their directories cannot be watched
 }
 
 // listen binds the sockets that no service manager handed over.
@@ -88,51 +95,84 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 
 // watchSockets looks after the sockets until the returned function is called, which waits for the end of that.
 func (d *Daemon) watchSockets(ctx context.Context) (stop func()) {
-	every := time.NewTicker(socketLook)
-	looks := d.looks
-	if looks == nil {
-		looks = every.C
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() { d.doors.watch(ctx, looks) })
+	watch.Go(func() {
+		for ctx.Err() == nil {
+			d.doors.lookAndWait(ctx, d.watchDirs, d.looks)
+		}
+	})
 	return func() {
-		every.Stop()
 		cancel()
 		watch.Wait()
 	}
 }
 
-// watch looks at each of ticks, until ctx ends.
-func (s *sockets) watch(ctx context.Context, ticks <-chan time.Time) {
-	for {
-		select {
+// lookAndWait looks at the sockets, and returns when it is time for another look: something has happened where they are or, where
+// watch fails or a look found what it could not mend, after socketLook, or when looks says so if it is not nil.
+func (s *sockets) lookAndWait(ctx context.Context, watch func(dirs []string) (*os.File, error), looks <-chan time.Time) {
+	changed, stop, err := onChange(watch, s.dirs()...) // before the look, so that nothing is missed
+	if errors.Is(err, fs.ErrNotExist) && s.look(ctx) { // which has made them again
+		changed, stop, err = onChange(watch, s.dirs()...)
+	}
+	defer stop()
+	s.report(nil, err, slog.LevelDebug, "sockets are looked at now and then, since their directories cannot be watched")
+	if s.look(ctx) && err == nil {
+		looks = nil
+	} else if looks == nil {
+		looks = time.After(socketLook)
+	}
+	select {
+	case <-ctx.Done():
+	case <-looks:
+	case <-changed:
+		select { // more may come, as when somebody removes the whole directory
 		case <-ctx.Done():
-			return
-		case <-ticks:
-			s.look(ctx)
+		case <-time.After(socketPause):
 		}
 	}
 }
 
-// look binds again what is gone from its path. Why it cannot is logged once, until that has changed.
-func (s *sockets) look(ctx context.Context) {
+// dirs are where the names of the sockets are.
+func (s *sockets) dirs() []string {
+	dirs := []string{s.inside}
+	for _, path := range s.paths {
+		dirs = append(dirs, filepath.Dir(path))
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// look binds again what is gone from its path. It returns false where it cannot.
+func (s *sockets) look(ctx context.Context) (well bool) {
 	bounded, cancel := context.WithTimeout(ctx, socketLook)
 	defer cancel()
+	well = true
 	for _, l := range s.bound {
 		mended, err := l.Mend(bounded, s.lock)
 		if mended {
 			s.log.Warn("socket was removed, and is bound again", "socket", l.Addr().String())
 		}
-		switch {
-		case err == nil:
-			delete(s.said, l)
-		case ctx.Err() == nil && s.said[l] != err.Error():
-			s.said[l] = err.Error()
-			s.log.Error("socket was removed, and cannot be bound again", "socket", l.Addr().String(), "error", err)
+		if ctx.Err() != nil {
+			return false
 		}
+		s.report(l, err, slog.LevelError, "socket was removed, and cannot be bound again", "socket", l.Addr().String())
+		well = well && err == nil
 	}
 	if err := s.share(); err != nil {
 		s.log.Error("programs do not find the sockets", "error", err)
+		return false
+	}
+	return well
+}
+
+// report logs what is wrong with a socket, once until that has changed; of is nil for what is wrong with all of them.
+func (s *sockets) report(of *unixsock.Listener, err error, level slog.Level, text string, args ...any) {
+	switch {
+	case err == nil:
+		delete(s.said, of)
+	case s.said[of] != err.Error():
+		s.said[of] = err.Error()
+		s.log.Log(context.Background(), level, text, append(args, "error", err)...)
 	}
 }

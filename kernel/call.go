@@ -54,6 +54,9 @@ type Call struct {
 	Cause    uint64 // of what a subscription goes on with: the entry of the subscription
 	Proof    schema.Proof
 
+	// Prepared is what the domain's Prepare has made of the input, or its Decide, for Apply; nil: nothing.
+	Prepared any
+
 	asked *Result // what its handler has asked for beside the reply; nil: nothing
 	entry Entry   // for its handler's apply
 }
@@ -85,6 +88,10 @@ type Result struct {
 	// views that are safe for concurrent use, and the call, and ends soon after ctx does. It is for queries that are Alone, and for
 	// what a subscription goes on with. News that come while it runs have a call that waits asked again.
 	Read func(ctx context.Context) (Result, error)
+
+	// More goes on with deciding instead, in the next turn, so that others get theirs: it takes long. The domain takes no other call
+	// until it has an outcome.
+	More func() (Result, error)
 
 	// Wait says that the call has no outcome yet: it is decided again when an applied call wakes its PID, and for the
 	// last time after Wait, when it must have one; one that follows waits without end. Zero is an outcome.

@@ -14,8 +14,8 @@ type Domain interface {
 	Decide(call *Call) (Result, error)
 
 	// Apply changes the state as a successfully decided command demands: a pure function of the state and of what the
-	// journal keeps of the call (Input, PID, Origin, Tick, Time, Data, the message's metadata, the connection's name). It
-	// cannot fail and reads nothing else: not the token, not the views.
+	// journal keeps of the call (Input, PID, Origin, Tick, Time, Data, the message's metadata, the connection's name), of which
+	// Prepared is made too. It cannot fail and reads nothing else: not the token, not the views.
 	Apply(call *Call)
 
 	// Snapshot returns a function that writes the present state as chunks of bytes. The function may be called later, on
@@ -28,6 +28,13 @@ type Domain interface {
 
 	// Restore adds a chunk of a snapshot, in the order in which they were written, to an empty state.
 	Restore(chunk []byte) error
+}
+
+// Preparer is a domain some of whose calls bring what takes long to read.
+type Preparer interface {
+	// Prepare does beforehand what of a call's Decide and Apply needs nothing but the call's input, and leaves it in call.Prepared. Any
+	// goroutine may run it, beside all else. Where it was not run, as at a replay, they do that themselves.
+	Prepare(call *Call)
 }
 
 // Repeater is a domain whose calls have effects that a repetition, by its idempotency key, must not be answered before.

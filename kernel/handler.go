@@ -27,6 +27,8 @@ type Entry struct {
 	Time   int64 // Unix epoch, milliseconds
 	Meta   *schema.Metadata
 	Data   []byte // the reply's data
+
+	Prepared any // what was made of the input before; nil: nothing
 }
 
 // Reply decodes the reply of an entry. It panics at one that form does not describe: no kernel has written that, and to go on
@@ -113,23 +115,28 @@ func Run[Do, Done any](run func(context.Context, *Job, *Do) (Done, error)) Runne
 func deciding[In, Out any](decide func(*Call, *In) (Out, error), encode func(Out) ([]byte, error)) func(*Call) (Result, error) {
 	return func(call *Call) (Result, error) {
 		out, err := decide(call, call.Input.(*In))
-		asked := call.asked
-		if asked == nil { // the usual case
-			if err != nil {
-				return Result{}, err
-			}
-			data, err := encode(out)
-			return Result{Data: data}, err
-		}
-		call.asked = nil
+		return decided(call, out, err, encode)
+	}
+}
+
+// decided is what a handler has replied, and has asked for beside that.
+func decided[Out any](call *Call, out Out, err error, encode func(Out) ([]byte, error)) (Result, error) {
+	asked := call.asked
+	if asked == nil { // the usual case
 		if err != nil {
 			return Result{}, err
 		}
-		if asked.Wait == 0 && asked.Read == nil {
-			asked.Data, err = encode(out)
-		}
-		return *asked, err
+		data, err := encode(out)
+		return Result{Data: data}, err
 	}
+	call.asked = nil
+	if err != nil {
+		return Result{}, err
+	}
+	if asked.Wait == 0 && asked.Read == nil && asked.More == nil {
+		asked.Data, err = encode(out)
+	}
+	return *asked, err
 }
 
 func applying[In any](apply func(*Entry, *In)) func(*Entry, any) {
@@ -222,7 +229,7 @@ func (h *Handlers) Apply(call *Call) {
 	}
 	call.entry = Entry{
 		PID: call.PID, Origin: call.Origin, Conn: call.Caller.Conn, Tick: call.Tick, Time: call.Time,
-		Meta: &call.Message.Meta, Data: call.Data,
+		Meta: &call.Message.Meta, Data: call.Data, Prepared: call.Prepared,
 	}
 	bound.apply(&call.entry, call.Input)
 }
@@ -252,6 +259,16 @@ func Compute[Out any](call *Call, compute func(context.Context) (Out, error)) {
 		data, err := encoder[Out]()(out) // of its own: several are computed at a time
 		return Result{Data: data}, err
 	})
+}
+
+// InSlices decides what takes long a slice at a time: slice is called, once in each turn, until it is done, and returns the reply then.
+// The state stays the same meanwhile.
+func InSlices[Out any](call *Call, slice func() (out Out, done bool)) Out {
+	out, done := slice()
+	if !done {
+		call.ask().More = func() (Result, error) { return decided(call, InSlices(call, slice), nil, encoder[Out]()) }
+	}
+	return out
 }
 
 // Wake has the parked calls of processes decided again once the call is applied.

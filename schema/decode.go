@@ -52,6 +52,9 @@ const MaxKeptDepth = MaxDepth - 8
 // ValidWithin is jsontype.ValidWithin.
 func ValidWithin(text []byte, depth int) bool { return jsontype.ValidWithin(text, depth) }
 
+// TooDeep is jsontype.TooDeep.
+func TooDeep(text []byte, limit int) bool { return jsontype.TooDeep(text, limit) }
+
 // Valid is jsontype.Valid.
 func Valid(text []byte) bool { return jsontype.Valid(text) }
 

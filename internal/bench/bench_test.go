@@ -46,8 +46,8 @@ func kernel(t *testing.T, answer func(*schema.Message, *schema.Stamp) []byte) (s
 	must(t, err)
 	server := unixsock.NewServer(unixsock.ServerConfig{
 		Endpoints: []unixsock.Endpoint{{Listener: ln, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
-		Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, end func()) {
-			defer end()
+		Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+			defer done()
 			stamps := schema.NewStamper()
 			for {
 				line, err := conn.Next()

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -23,20 +24,30 @@ func (r *Registry) revoke(call *kernel.Call, in *schema.RevokeInput) (schema.Rev
 // revokeExpired answers Capability.RevokeExpired with the PIDs that the call sees whose token has expired, ascending, and no
 // more of them than an answer has room for: what it does not name it does not revoke.
 func (r *Registry) revokeExpired(call *kernel.Call, _ *schema.RevokeExpiredInput) (schema.RevokeExpiredOutput, error) {
-	var pids []int64
-	room := kernel.MaxData - len(`{"revoked":[]}`)
-	r.tokens.Scan(func(pid int64, h *held) bool {
-		if !h.token.Expired(call.Tick) || r.processes.Process(pid) != nil && kernel.Visible(r.processes, call, pid) == nil {
+	var out schema.RevokeExpiredOutput
+	room, from := kernel.MaxData-len(`{"revoked":[]}`), int64(math.MinInt64)
+	return kernel.InSlices(call, func() (schema.RevokeExpiredOutput, bool) {
+		looked, done := 0, true
+		r.tokens.Ascend(from, func(pid int64, h *held) bool {
+			if looked++; looked > tokensAtOnce {
+				from, done = pid, false
+				return false
+			}
+			if !h.token.Expired(call.Tick) || r.processes.Process(pid) != nil && kernel.Visible(r.processes, call, pid) == nil {
+				return true
+			}
+			if room -= len(strconv.FormatInt(pid, 10)) + len(","); room < 0 {
+				return false
+			}
+			out.Revoked = append(out.Revoked, pid)
 			return true
-		}
-		if room -= len(strconv.FormatInt(pid, 10)) + len(","); room < 0 {
-			return false
-		}
-		pids = append(pids, pid)
-		return true
-	})
-	return schema.RevokeExpiredOutput{Revoked: pids}, nil
+		})
+		return out, done
+	}), nil
 }
+
+// tokensAtOnce is how many tokens Capability.RevokeExpired looks at in one turn.
+const tokensAtOnce = 4096
 
 // applyRevokeExpired takes away what the answer names: how many tokens go at once depends on the longest line of its day.
 func (r *Registry) applyRevokeExpired(e *kernel.Entry, _ *schema.RevokeExpiredInput) {

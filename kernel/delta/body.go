@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/promptware-os/pwos/schema"
 )
@@ -16,18 +17,34 @@ import (
 
 // encode returns the body of a delta. It aliases nothing.
 func encode(in *schema.CommitDeltaInput) string {
-	body := []byte{0}
+	changes := patch(in.Changes) // which may be long: it is copied once
+	head := []byte{0}
 	if in.GovernanceViolation != nil && *in.GovernanceViolation {
-		body[0] = 1
+		head[0] = 1
 	}
-	body = appendText(body, string(patch(in.Changes)))
-	body = appendAmounts(body, in.ResourceChanges)
-	return string(appendAmounts(body, in.RelationshipChanges))
+	head = binary.AppendUvarint(head, uint64(len(changes)))
+	amounts := appendAmounts(appendAmounts(nil, in.ResourceChanges), in.RelationshipChanges)
+	var body strings.Builder
+	body.Grow(len(head) + len(changes) + len(amounts))
+	body.Write(head)
+	body.Write(changes)
+	body.Write(amounts)
+	return body.String()
+}
+
+// afterChanges is what of a body stands behind its changes.
+func afterChanges(body string) string {
+	length, size := binary.Uvarint([]byte(body[1:min(len(body), 1+binary.MaxVarintLen64)]))
+	return body[1+size+int(length):]
 }
 
 // patch writes changes as one JSON object, its members in ascending order.
 func patch(changes map[string]schema.Value) []byte {
-	text := []byte{'{'}
+	size := len("{}")
+	for name, value := range changes {
+		size += len(`"":,`) + len(name) + len(value)
+	}
+	text := append(make([]byte, 0, size), '{')
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		if len(text) > 1 {
 			text = append(text, ',')

@@ -26,7 +26,7 @@ func (d *Domain) commit(call *kernel.Call, in *schema.CommitDeltaInput) (out sch
 	if err != nil {
 		return out, err
 	}
-	if !shallow(in.Changes) {
+	if call.Prepared == nil && !shallow(in.Changes) {
 		return out, kernel.Invalid("changes", "must be nested less deeply: Syscall.GetState must be able to return the state within %d levels", schema.MaxDepth)
 	}
 	at := address(call.Origin, agent)
@@ -41,10 +41,22 @@ func (d *Domain) commit(call *kernel.Call, in *schema.CommitDeltaInput) (out sch
 	return schema.CommitDeltaOutput{AgentID: agent, DeltaSeq: l.last + 1}, nil
 }
 
+// Prepare implements kernel.Preparer: a delta may be long.
+func (d *Domain) Prepare(call *kernel.Call) {
+	if in, ok := call.Input.(*schema.CommitDeltaInput); ok && shallow(in.Changes) {
+		call.Prepared = encode(in)
+	}
+}
+
 // shallow reports whether changes can be part of an answer: there they lie one level deeper than in the request.
 func shallow(changes map[string]schema.Value) bool {
-	answer := append([]byte(`{"data":{"memory":{"state":`), patch(changes)...)
-	return schema.Valid(append(answer, "}}}"...))
+	const above = len(`{{{{`) // {"data":{"memory":{"state":{
+	for _, value := range changes {
+		if schema.TooDeep(value, schema.MaxDepth-above) {
+			return false
+		}
+	}
+	return true
 }
 
 // bounded keeps sums finite: JSON has no other numbers. Whatever part of the log is folded then is, since a rollback leaves

@@ -60,7 +60,11 @@ func (d *Domain) applyCommit(e *kernel.Entry, in *schema.CommitDeltaInput) {
 		}
 		agent = out.(*schema.CommitDeltaOutput).AgentID
 	}
-	d.add(address(e.Origin, agent), e.Tick, encode(in))
+	body, prepared := e.Prepared.(string)
+	if !prepared {
+		body = encode(in)
+	}
+	d.add(address(e.Origin, agent), e.Tick, body)
 }
 
 func (d *Domain) applyDrop(e *kernel.Entry, in *schema.DeltaDropInput) {

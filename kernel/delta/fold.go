@@ -20,9 +20,7 @@ func (t tally) count() int64 { return t.deltas }
 
 // add returns the tally with one more delta, whose changes it passes over.
 func (t tally) add(body string) tally {
-	r := &reader{rest: []byte(body)}
-	r.tag()
-	r.text()
+	r := &reader{rest: []byte(afterChanges(body))}
 	t.deltas++
 	t.bytes += int64(len(body))
 	t.resources = addAmounts(t.resources, r)

@@ -34,6 +34,9 @@ func Decide(t TB, d kernel.Domain, call *kernel.Call) (kernel.Result, error) {
 	if err == nil && result.Read != nil {
 		result, err = result.Read(context.Background())
 	}
+	for err == nil && result.More != nil {
+		result, err = result.More()
+	}
 	if !bytes.Equal(before, Snapshot(t, d)) {
 		t.Fatalf("%s %s: Decide changed the state", call.Message.Type, call.Message.Data)
 	}

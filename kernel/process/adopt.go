@@ -34,40 +34,52 @@ func (d *Domain) able(pid int64) error {
 	return fault.ProcessNeverWas.New("pid %d never was a process: nothing was done", pid).With("pid", strconv.FormatInt(pid, 10))
 }
 
-// adopt decides Process.Adopted, the commit point of an ingest, on what is the case now.
-func (d *Domain) adopt(call *kernel.Call, end *schema.EffectEnd) (schema.Value, error) {
+// adopted is what an ingest has brought, which may be a megabyte, and what it is answered.
+type adopted struct {
+	in    *schema.Adoption
+	reply schema.Value
+	err   error
+}
+
+// Prepare implements kernel.Preparer.
+func (d *Domain) Prepare(call *kernel.Call) {
+	if end, ok := call.Input.(*schema.EffectEnd); ok && call.Syscall == schema.KernelIngest.End.Syscall {
+		call.Prepared = brought(end)
+	}
+}
+
+func brought(end *schema.EffectEnd) *adopted {
 	in, err := adoption(end)
 	if err != nil {
-		return nil, err
+		return &adopted{err: err}
+	}
+	is := &in.Identity
+	reply, err := schema.Marshal(&schema.IngestOutput{
+		ContextID: is.ContextID, Phases: []string{"fetch", "validate", "load", "adopt"},
+		URI: is.URI, Digest: is.Digest, Proof: is.Proof, Content: &in.Content,
+	})
+	return &adopted{in: in, reply: reply, err: err}
+}
+
+// adopt decides Process.Adopted, the commit point of an ingest, on what is the case now.
+func (d *Domain) adopt(call *kernel.Call, end *schema.EffectEnd) (schema.Value, error) {
+	a, prepared := call.Prepared.(*adopted)
+	if !prepared {
+		a = brought(end)
+		call.Prepared = a
+	}
+	if a.err != nil {
+		return nil, a.err
 	}
 	if err := d.able(end.PID); err != nil {
 		return nil, err
 	}
-	if !d.contexts.room(d.originOf(end.PID, call.Origin), in) {
+	if !d.contexts.room(d.originOf(end.PID, call.Origin), a.in) {
 		return nil, fault.IngestNoRoom.New(
 			"the context store has no room: what the processes of one origin have adopted may have %d bytes in all", MaxContexts).
 			WithFix("end some, or have them adopt less")
 	}
-	d.adopting = adopting{end, in}
-	is := &in.Identity
-	return schema.Marshal(&schema.IngestOutput{
-		ContextID: is.ContextID, Phases: []string{"fetch", "validate", "load", "adopt"},
-		URI: is.URI, Digest: is.Digest, Proof: is.Proof, Content: &in.Content,
-	})
-}
-
-// adopting is what was read last of what an ingest has brought, which may be a megabyte: it is decided, and then applied.
-type adopting struct {
-	end *schema.EffectEnd
-	in  *schema.Adoption
-}
-
-// of returns what an ingest has brought, without reading it again.
-func (a adopting) of(end *schema.EffectEnd) (*schema.Adoption, error) {
-	if a.end == end && end != nil {
-		return a.in, nil
-	}
-	return adoption(end)
+	return a.reply, nil
 }
 
 // adoption reads what an ingest has brought.
@@ -94,10 +106,13 @@ func (d *Domain) originOf(pid int64, call string) string {
 // applyAdopt switches the identity. The new content is retained before the one that it replaces is released, which may be the
 // same.
 func (d *Domain) applyAdopt(e *kernel.Entry, end *schema.EffectEnd) {
-	in, err := d.adopting.of(end)
-	d.adopting = adopting{}
-	if err != nil {
+	var in *schema.Adoption
+	if a, prepared := e.Prepared.(*adopted); prepared {
+		in = a.in
+	} else if read, err := adoption(end); err != nil {
 		panic("process: " + err.Error()) // the journal holds what Decide never let through
+	} else {
+		in = read
 	}
 	origin, identity := d.originOf(end.PID, e.Origin), in.Identity
 	d.contexts.hold(origin, in)

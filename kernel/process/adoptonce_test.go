@@ -13,6 +13,17 @@ import (
 // applied.
 func TestAdoptionIsReadOnce(t *testing.T) {
 	t.Parallel()
+	readOnce(t, false)
+}
+
+// TestAdoptionIsReadBefore: where it is prepared, it is read neither here nor there.
+func TestAdoptionIsReadBefore(t *testing.T) {
+	t.Parallel()
+	readOnce(t, true)
+}
+
+func readOnce(t *testing.T, prepare bool) {
+	t.Helper()
 	d := process.New(nil)
 	spawnMany(t, d, 1, func(int64) int64 { return 0 })
 	data, err := schema.Marshal(&schema.Adoption{
@@ -24,8 +35,13 @@ func TestAdoptionIsReadOnce(t *testing.T) {
 	}
 	end := &schema.EffectEnd{PID: 1, Type: "Kernel.Ingest", Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: data})}
 	call := &kernel.Call{Syscall: schema.KernelIngest.End.Syscall, Input: end, Origin: home}
-	if _, err := d.Decide(call); err != nil {
-		t.Fatal(err)
+	if prepare {
+		d.Prepare(call)
+		clear(end.Outcome)
+	}
+	result, err := d.Decide(call)
+	if err != nil || !strings.Contains(string(result.Data), `"context_id":"ctx-1"`) {
+		t.Fatalf("%s, %v", result.Data, err)
 	}
 	clear(end.Outcome)
 	d.Apply(call)

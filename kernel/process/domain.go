@@ -27,7 +27,6 @@ type Domain struct {
 	table    *table
 	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
 	contexts *contexts
-	adopting adopting
 	view     *Processes
 	events   events
 }
@@ -93,7 +92,7 @@ func (d *Domain) Reset() {
 	d.table = newTable()
 	d.prepared = nil
 	d.contexts = newContexts()
-	d.events, d.adopting = events{}, adopting{}
+	d.events = events{}
 }
 
 // listedAtOnce is how many processes Process.List looks at on the actor. Of more it looks at a copy.

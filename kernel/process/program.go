@@ -76,16 +76,25 @@ func (d *Domain) hosted(p *schema.Descriptor) *Hosted {
 
 // stop is what ending processes needs done outside: those of their programs that may be there have to go.
 func (d *Domain) stop(pids []int64) *kernel.Work {
-	var list []int64
+	return stopping(d.withPrograms(pids))
+}
+
+// stopping is what has programs end; nil where there are none.
+func stopping(programs []int64) *kernel.Work {
+	if programs == nil {
+		return nil
+	}
+	return &kernel.Work{Stop: programs}
+}
+
+// withPrograms are those of pids that may have a program.
+func (d *Domain) withPrograms(pids []int64) (list []int64) {
 	for _, pid := range pids {
 		if p, ok := d.table.processes.Get(pid); ok && p.Command != nil {
 			list = append(list, pid)
 		}
 	}
-	if list == nil {
-		return nil
-	}
-	return &kernel.Work{Stop: list}
+	return list
 }
 
 // checkProgram refuses a program that cannot be meant, and one that would be held less tightly than its spawner: who may
@@ -210,10 +219,17 @@ func (d *Domain) noteStart(call *kernel.Call, in *schema.ProcessStartInput) (sch
 
 // noteEnd answers Process.NoteEnd. Where the program is not to be started again, the process and all below it end first.
 func (d *Domain) noteEnd(call *kernel.Call, in *schema.ProcessEndInput) (schema.SuccessOutput, error) {
-	if !in.Restart && d.table.alive(in.PID) {
-		end(call, d.table.subtree(in.PID), "its program ended: "+in.Reason)
+	if in.Restart || !d.table.alive(in.PID) {
+		return done(call, in)
 	}
-	return done(call, in)
+	tree := d.table.descend(in.PID)
+	return kernel.InSlices(call, func() (schema.SuccessOutput, bool) {
+		all := tree.more(visits)
+		if all {
+			end(call, tree.childrenFirst(), "its program ended: "+in.Reason)
+		}
+		return schema.SuccessOutput{Success: true}, all
+	}), nil
 }
 
 // host applies the part of Syscall.Spawn that is about a program.

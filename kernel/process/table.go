@@ -138,21 +138,58 @@ func (t *table) endedWith(root int64) []int64 {
 }
 
 // subtree returns a living process and its living descendants, children before their parents; nothing where it is not
-// alive. It is as deep as agents make it, so it is no recursion.
+// alive.
 func (t *table) subtree(root int64) []int64 {
 	if !t.alive(root) {
 		return nil
 	}
-	found := []int64{root}
-	for i := 0; i < len(found); i++ { // by generations
-		t.children.Ascend(edge{found[i], math.MinInt64}, func(e edge) bool {
-			if e.parent != found[i] {
+	found := t.descend(root)
+	found.more(math.MaxInt)
+	return found.childrenFirst()
+}
+
+// descent finds a living process and its living descendants, by generations. The tree is as deep as agents make it, so it is no
+// recursion, and as large, so it goes on where it was.
+type descent struct {
+	table *table
+	pids  []int64 // found
+	at    int     // the one whose children are being found
+	from  int64   // of those, the first to look for
+}
+
+func (t *table) descend(root int64) *descent {
+	return &descent{table: t, pids: []int64{root}, from: math.MinInt64}
+}
+
+// more goes on, looking at no more than most processes, and reports whether all are found.
+func (d *descent) more(most int) bool {
+	for d.at < len(d.pids) {
+		if most--; most <= 0 {
+			return false
+		}
+		parent, all := d.pids[d.at], true
+		d.table.children.Ascend(edge{parent, d.from}, func(e edge) bool {
+			switch {
+			case e.parent != parent:
+				return false
+			case most == 0:
+				d.from, all = e.child, false
 				return false
 			}
-			found = append(found, e.child)
+			most--
+			d.pids = append(d.pids, e.child)
 			return true
 		})
+		if !all {
+			return false
+		}
+		d.at, d.from = d.at+1, math.MinInt64
 	}
-	slices.Reverse(found)
-	return found
+	return true
+}
+
+// childrenFirst are the processes that were found, children before their parents.
+func (d *descent) childrenFirst() []int64 {
+	slices.Reverse(d.pids)
+	return d.pids
 }

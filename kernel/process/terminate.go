@@ -29,11 +29,23 @@ func (d *Domain) terminate(call *kernel.Call, in *schema.TerminateInput) (schema
 		call.Begin(d.stop(d.table.endedWith(in.TargetPID))) // their programs may still be on their way out
 		return out, nil
 	}
-	pids := d.table.subtree(in.TargetPID)
-	end(call, pids, said(in.Reason, fmt.Sprintf("terminated by pid %d", call.PID)))
-	call.Begin(d.stop(pids))
-	return out, nil
+	tree := d.table.descend(in.TargetPID)
+	var programs []int64
+	seen := 0
+	return kernel.InSlices(call, func() (schema.TerminateOutput, bool) {
+		all := tree.more(visits)
+		programs = append(programs, d.withPrograms(tree.pids[seen:])...)
+		if seen = len(tree.pids); all {
+			slices.Reverse(programs)
+			end(call, tree.childrenFirst(), said(in.Reason, fmt.Sprintf("terminated by pid %d", call.PID)))
+			call.Begin(stopping(programs))
+		}
+		return out, all
+	}), nil
 }
+
+// visits is how many processes an end looks at in one turn, to find those that end with it.
+const visits = 1024
 
 // Repeat implements kernel.Repeater: who ends processes waits until nothing of their programs is left, and who spawns one until
 // its program has been started, however often they ask.

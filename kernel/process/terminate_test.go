@@ -131,7 +131,7 @@ func TestExitTakesDescendants(t *testing.T) {
 // each of which ends or clears up after a few.
 func TestDeepAndWide(t *testing.T) {
 	t.Parallel()
-	const n, most = 100_000, 256
+	const n, most, visits = 100_000, 256, 1024
 	for name, parent := range map[string]func(pid int64) int64{
 		"chain": func(pid int64) int64 { return pid - 1 },
 		"star":  func(pid int64) int64 { return min(pid-1, 1) },
@@ -142,8 +142,15 @@ func TestDeepAndWide(t *testing.T) {
 			spawnMany(t, d, n, parent)
 			row, _ := schema.Lookup("Syscall.Terminate")
 			result, err := d.Decide(&kernel.Call{Syscall: row, PID: 1, Origin: home, Input: &schema.TerminateInput{TargetPID: 1}})
+			slices := 1
+			for ; err == nil && result.More != nil; slices++ {
+				result, err = result.More()
+			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if slices < n/visits {
+				t.Errorf("decided in %d slices", slices)
 			}
 			var ended []int64
 			for _, step := range result.Steps {
@@ -170,6 +177,22 @@ func TestDeepAndWide(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestProgramOfMany: where a program ends by itself, what ends with it is found in slices too.
+func TestProgramOfMany(t *testing.T) {
+	t.Parallel()
+	const n = 10_000
+	d := process.New(nil)
+	spawnMany(t, d, n, func(pid int64) int64 { return min(pid-1, 1) })
+	result, err := d.Decide(&kernel.Call{Syscall: schema.ProcessNoteEnd.Syscall, Origin: home, Input: &schema.ProcessEndInput{PID: 1}})
+	slices := 1
+	for ; err == nil && result.More != nil; slices++ {
+		result, err = result.More()
+	}
+	if err != nil || slices < n/1024 || len(result.Steps) != 4*((n+255)/256) {
+		t.Errorf("%d steps in %d slices, %v", len(result.Steps), slices, err)
 	}
 }
 

@@ -32,7 +32,7 @@ func besieger(args []string) int {
 	how, socket := args[0], args[1]
 	if how == "storm" {
 		for {
-			fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+			fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 			if err != nil {
 				return failed(err)
 			}

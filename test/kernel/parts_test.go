@@ -106,11 +106,14 @@ func (p *parts) connect(pid int64) *client {
 	}
 	server := unixsock.NewServer(unixsock.ServerConfig{
 		Endpoints: []unixsock.Endpoint{{Listener: listener, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
-		Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, end func()) {
-			stop := context.AfterFunc(ctx, conn.Drain)
+		Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+			interrupted := make(chan struct{})
+			stop := context.AfterFunc(ctx, func() { defer close(interrupted); conn.Interrupt() })
 			p.kernel.Serve(conn.Link(), kernel.Caller{PID: pid, Conn: socket}, func() {
-				stop()
-				end()
+				if !stop() {
+					<-interrupted
+				}
+				done()
 			})
 		},
 	})

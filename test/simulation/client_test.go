@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
@@ -49,7 +50,7 @@ func (w *world) compose(c *client) *request {
 		q.typ, data = "Memory.CompareAndSet", "{"+key+","+value+"}"
 	case n < 80:
 		q.typ, data, q.command = "Memory.Get", "{"+key+"}", false
-	case n < 84:
+	case n < 82:
 		q.typ, data = "Http.Fetch", `{"url":"https://far.local/"}`
 	case n < 90:
 		q.typ, data, q.command = "Syscall.Ping", `{"payload":`+fmt.Sprint(w.requests)+`}`, false
@@ -87,6 +88,34 @@ func (w *world) frame(q *request, data string) string {
 	}
 	return string(schema.AppendMessage(nil, &m))
 }
+
+// alone has a client that waits for nothing send frames, which the kernel gets in a turn of their own.
+func (w *world) alone(many int, typ, format string) {
+	i := slices.IndexFunc(w.clients, func(c *client) bool { return len(c.pending) == 0 })
+	if i < 0 {
+		if len(w.clients) > w.most+1 {
+			return
+		}
+		w.connect()
+		i = len(w.clients) - 1
+	}
+	c := w.clients[i]
+	for range many {
+		q := w.request(typ)
+		q.command = strings.Contains(format, "value")
+		q.frame = w.frame(q, fmt.Sprintf(format, w.r.IntN(keysOfMemory), q.id))
+		w.note("client %d sends %s %s alone", c.number, q.id, typ)
+		c.send(q)
+	}
+	c.link.arrive(len(c.link.flying))
+	w.turn()
+}
+
+// ask has somebody ask questions.
+func (w *world) ask(many int) { w.alone(many, "Memory.Get", `{"key":"k%d"%.0s}`) }
+
+// tell has somebody set a value.
+func (w *world) tell() { w.alone(1, "Memory.Set", `{"key":"k%d","value":{"by":%q}}`) }
 
 // again is q as a client sends it that does not know what became of it: under the same key.
 func (w *world) again(q *request) *request {

@@ -22,6 +22,7 @@ type oracle struct {
 	byID    map[string]*entry // of the message
 	memory  map[string]string // key to value, after the last entry
 	changed map[string]uint64 // key to the entry that changed it last
+	sets    map[string]uint64 // value to the entry that set it
 	keys    map[string]*entry // idempotency key to the first entry that succeeded under it
 	last    map[string]int    // connection to the number of its last message
 	durable uint64            // entries that a power cut leaves, as far as anybody has looked
@@ -52,7 +53,7 @@ func (o *oracle) reset() *oracle {
 	o.entries, o.byID, o.keys = nil, make(map[string]*entry), make(map[string]*entry)
 	o.last = make(map[string]int)
 	o.open, o.fetches = make(map[uint64]*entry), make(map[string]*entry)
-	o.memory, o.changed = make(map[string]string), make(map[string]uint64)
+	o.memory, o.changed, o.sets = make(map[string]string), make(map[string]uint64), make(map[string]uint64)
 	return o
 }
 
@@ -131,10 +132,18 @@ func (o *oracle) keyed(e *entry, key string) (again bool, err error) {
 	return again, nil
 }
 
-// final reports whether an entry is the outcome of its idempotency key: a success, or a failure that is surely no refusal.
+// final reports whether an entry is the outcome of its idempotency key: a success, or a failure that is neither a refusal nor the
+// kernel's own (PROTOCOL 7).
 func (e *entry) final() bool {
 	err := e.outcome.Err
-	return err == nil || err.ID == fault.MemoryNotFound || err.ID == fault.MemoryChanged || err.ID == fault.ProcessNotFound
+	if err == nil {
+		return true
+	}
+	switch err.Kind {
+	case fault.Unauthenticated, fault.Forbidden, fault.QuotaExceeded, fault.Ended, fault.Pending:
+		return false
+	}
+	return err.Code() < 500
 }
 
 func sameOutcome(a, b *entry) bool {
@@ -183,7 +192,7 @@ func (o *oracle) apply(e *entry, m *schema.Message) error {
 	if m.Type == "Memory.Delete" {
 		delete(o.memory, in.Key)
 	} else {
-		o.memory[in.Key] = string(in.Value)
+		o.memory[in.Key], o.sets[string(in.Value)] = string(in.Value), e.seq
 	}
 	return nil
 }
@@ -228,10 +237,8 @@ func (o *oracle) unrecorded(q *request) *entry {
 	case q.typ == "Syscall.Ping":
 		return new(entry)
 	case q.typ == "Memory.Get":
-		var value struct{ By string }
-		_ = json.Unmarshal([]byte(q.data), &value) // what was not set by anybody is by nobody
-		if set := o.byID[value.By]; set != nil {
-			return &entry{needs: set.seq, want: q.data}
+		if set := o.sets[q.data]; set != 0 {
+			return &entry{needs: set, want: q.data}
 		}
 	case q.key != "" && q.typ == "Http.Fetch":
 		return o.outcomeOf(q, o.fetches[q.key])

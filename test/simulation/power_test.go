@@ -110,6 +110,8 @@ func (w *world) start() bool {
 		w.cut = powerCut{1 + w.r.IntN(40), faultfs.Outcome(w.r.IntN(faultfs.Outcomes))}
 	case 1:
 		w.files.Arm(faultfs.Fault{N: 1 + w.r.IntN(30), Err: syscall.EIO})
+	case 2:
+		w.disk.Leave(int64(w.r.IntN(1000)))
 	}
 	err := w.life()
 	hit := w.files.Hit()
@@ -119,8 +121,8 @@ func (w *world) start() bool {
 	case w.dead:
 		w.shut()
 		w.found()
-	case err != nil && hit != "" && w.kernel == nil:
-		w.note("start fails at a %s", hit)
+	case err != nil && w.kernel == nil && (hit != "" || errors.Is(err, syscall.ENOSPC)):
+		w.note("start fails at a %s: %v", hit, err)
 		w.shut()
 	default:
 		w.fail(err)
@@ -143,6 +145,7 @@ func (w *world) life() (err error) {
 		return nil
 	}
 	w.files.Arm(faultfs.Fault{})
+	w.disk.Free()
 	head := w.journal.Written()
 	w.note("boot at %d", head)
 	if err := w.oracle.restart(w.disk, head); err != nil {
@@ -231,15 +234,19 @@ func (k signer) Sign(data []byte) ([]byte, error) {
 // nextOutside takes a step of what lies outside the kernel: effects, the disk, the power.
 func (w *world) nextOutside() {
 	switch n := w.r.IntN(100); {
-	case n < 60:
+	case n < 40:
 		w.finish()
-	case n < 82:
+	case n < 68:
+		w.ask(1)
+	case n < 84:
 		w.cut = powerCut{1 + w.r.IntN(1+w.r.IntN(30)), faultfs.Outcome(w.r.IntN(faultfs.Outcomes))}
-	case n < 88:
-		room := int64(w.r.IntN(3000))
+	case n < 89:
+		w.tell()
+		room := int64(w.r.IntN(1000))
 		w.note("the disk has room for %d bytes", room)
 		w.disk.Leave(room)
-	case n < 92:
+		w.ask(8)
+	case n < 93:
 		w.disk.Free()
 	case n < 95:
 		w.store.full = !w.store.full

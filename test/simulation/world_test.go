@@ -106,7 +106,7 @@ func newState() (*state, error) {
 func run(seed uint64, most, clients int, log io.Writer) (trace string, step int, err error) {
 	w := &world{r: rand.New(rand.NewPCG(seed, 12)), seed: seed, most: clients, log: log, trace: sha256.New(), effects: newEffects()}
 	w.disk, w.store, w.blobs = faultfs.NewDisk(), newProjections(), &shelf{blobs: make(map[string][]byte)}
-	w.oracle, w.reserve = newOracle(w.effects), int64(w.r.IntN(2)*(4<<10))
+	w.oracle, w.reserve = newOracle(w.effects), int64(w.r.IntN(2)*512)
 	w.boot()
 	for w.err == nil && w.step < most {
 		w.step++
@@ -254,6 +254,7 @@ func (w *world) connect() {
 	w.clients = append(w.clients, c)
 	w.note("connect %d", c.number)
 	w.kernel.Serve(c.link, kernel.Caller{PID: c.pid, Conn: fmt.Sprintf("c-%d", c.number)}, func() { close(c.done) })
+	synctest.Wait()
 }
 
 // next takes a step that the seed draws.

@@ -101,6 +101,37 @@ func TestWriteToASlowReader(t *testing.T) {
 	})
 }
 
+// An end that comes behind input which was told of, and not read yet, is found out.
+func TestEndBehindInput(t *testing.T) {
+	each(t, func(t *testing.T, p poll.Poller) {
+		for range 50 {
+			for _, open := range kinds {
+				src, far := open(t)
+				other, behind := open(t)
+				s, later := watch(t, p, src), watch(t, p, other)
+				_, err := far.out.WriteString("last")
+				must(t, err)
+				s.await(poll.In)
+				must(t, far.closeWrite())
+				_, err = behind.out.WriteString("x")
+				must(t, err)
+				later.await(poll.In) // so the end was looked at as well
+				n, more, err := s.Read(make([]byte, 8))
+				if n != 4 || err != nil {
+					t.Fatalf("read %d, %v", n, err)
+				}
+				if !more {
+					s.await(poll.In)
+				}
+				if n, _, err := s.Read(make([]byte, 8)); n != 0 || err != io.EOF {
+					t.Fatalf("read %d, %v, want the end", n, err)
+				}
+				must(t, errors.Join(s.Close(), later.Close()))
+			}
+		}
+	})
+}
+
 // A peer that has ended its output can still be written to; it is gone when it has closed altogether.
 func TestHalfClose(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {

@@ -40,6 +40,7 @@ type readersStream struct {
 	in, out direction
 	buf     []byte // of the Read or Write that runs, with what came of it
 	n       int
+	left    bool
 	full    bool
 	err     error
 	ended   bool // input has ended, or will after what can be read
@@ -303,7 +304,7 @@ func (s *readersStream) Read(p []byte) (n int, more bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, err = s.try(&s.in, p)
-	more = err == nil && (n == len(p) || s.ended)
+	more = err == nil && (n == len(p) || s.ended || s.left)
 	if !more && !s.ended && !s.in.wanted && (err == nil || err == ErrAgain) {
 		s.in.wanted = true
 		s.watch(&s.in)
@@ -311,7 +312,11 @@ func (s *readersStream) Read(p []byte) (n int, more bool, err error) {
 	return n, more, err
 }
 
-func (s *readersStream) readOnce(fd uintptr) { s.n, s.err = read(int(fd), s.buf) }
+// readOnce reads, and looks what is left: an end that came while In was not wanted was looked past, and nothing tells of it again.
+func (s *readersStream) readOnce(fd uintptr) {
+	s.n, s.err = read(int(fd), s.buf)
+	s.left = s.err == nil && s.n < len(s.buf) && revents(fd, unix.POLLIN) != 0
+}
 
 // Write implements Stream.
 func (s *readersStream) Write(p []byte) (int, error) {

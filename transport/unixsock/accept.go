@@ -69,8 +69,7 @@ func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
 		return
 	}
 	s.remember(c.link)
-	s.tasks.Add(1)
-	go s.serve(ctx, c)
+	s.tasks.Go(func() { s.serve(ctx, c) })
 }
 
 // connection is one that is let in.

@@ -11,21 +11,14 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// serve leads one connection through the prologue to the handler, which ends it.
+// serve leads one connection through the prologue to the handler, on a goroutine of its own.
 func (s *Server) serve(ctx context.Context, c *connection) {
-	end := sync.OnceFunc(func() {
-		s.forget(c)
-		s.tasks.Done()
-	})
-	handed := false
+	done := sync.OnceFunc(func() { s.forget(c) })
 	defer func() {
 		// A failure in one connection's handler is no reason to end every other's.
-		failure := recover()
-		if failure != nil {
+		if failure := recover(); failure != nil {
 			s.config.Log.Error("connection handler panicked", "panic", failure, "stack", string(debug.Stack()))
-		}
-		if !handed || failure != nil {
-			end()
+			done()
 		}
 	}()
 	identity, err := s.admit(ctx, c.link, c.place, c.peer, c.socket)
@@ -35,11 +28,13 @@ func (s *Server) serve(ctx context.Context, c *connection) {
 	if err != nil && c.peer.Agent != 0 {
 		s.failed(c.peer.Agent)
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		c.peer.Identity = identity
-		handed = true
-		s.config.Handler(ctx, c.link, c.peer, end)
+		s.config.Handler(ctx, c.link, c.peer, done)
+		return
+	}
+	defer done()
+	switch {
 	case errors.Is(err, io.EOF):
 		s.config.Log.Debug("connection closed before it authenticated", "pid", c.peer.PID)
 	case errors.As(err, new(*rejection)): // which is for the Authenticator to record

@@ -26,7 +26,7 @@ func startHosted(t *testing.T, b unixsock.Bounds) *hosted {
 	t.Helper()
 	h := &hosted{floods: make(chan int64, 64)}
 	h.running = start(t, unixsock.ServerConfig{
-		Handler: blocking(echo), Bounds: b, Flood: func(agent int64) { h.floods <- agent },
+		Handler: echo, Bounds: b, Flood: func(agent int64) { h.floods <- agent },
 		Identify: func(nc net.Conn) (unixsock.Peer, error) {
 			peer, err := unixsock.PeerOf(nc)
 			peer.Agent = h.agent.Load()
@@ -153,7 +153,7 @@ func (a keyedAgent) Offer(context.Context, unixsock.Peer, string) (unixsock.Offe
 func TestConnectionsOfAKeysAgent(t *testing.T) {
 	t.Parallel()
 	server := start(t, unixsock.ServerConfig{
-		Handler: blocking(echo), Authenticator: keyedAgent(7), Bounds: unixsock.Bounds{Connections: 2, Prologues: 1, Agents: 10},
+		Handler: echo, Authenticator: keyedAgent(7), Bounds: unixsock.Bounds{Connections: 2, Prologues: 1, Agents: 10},
 	})
 	for i := range 3 {
 		nc, err := unixsock.Dial(t.Context(), server.KernelSocket)

@@ -2,7 +2,7 @@
 //
 // A daemon comes up in this order, and each step needs what the one before returned: EnsurePrivateDir, AcquireLock,
 // Listen (or Inherited, for sockets of a service manager), Server.Serve. A client goes Dial, NewConn, ClientPrologue.
-// A Handler reads and writes its Conn, or has a loop do so by Conn.Link, without a goroutine for each.
+// A Handler reads and writes its Conn, or has a loop do so by Conn.Link, which costs no goroutine for each.
 //
 // # What it promises
 //
@@ -12,7 +12,7 @@
 //   - Who is handed to a Handler is a process of our own user or root, and has passed the prologue (BRIDGE 4.2.5).
 //     Every byte after its answer reaches the Handler.
 //   - Before that, a connection gets AuthTimeout and no more; however many never answer, further ones are served.
-//   - Serve returns after every goroutine that it started.
+//   - Serve returns after every goroutine that it started, and after every Handler has called done.
 //
 // # What it does not promise
 //

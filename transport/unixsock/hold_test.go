@@ -104,7 +104,7 @@ func (c *cut) Read(p []byte) (int, error) {
 func TestShutdownEndsAHold(t *testing.T) {
 	t.Parallel()
 	k := &keeper{delay: time.Hour}
-	server := start(t, unixsock.ServerConfig{Handler: blocking(echo), Authenticator: k})
+	server := start(t, unixsock.ServerConfig{Handler: echo, Authenticator: k})
 	nc, conn := dialConn(t, server.KernelSocket)
 	defer nc.Close()
 	must(t, unixsock.ClientPrologue(t.Context(), conn, func([]byte, time.Time) ([]byte, error) { return []byte(`"bad"`), nil }))
@@ -130,7 +130,7 @@ func TestOfferKnowsTheSocket(t *testing.T) {
 	names := make(chan string, 1)
 	server := unixsock.NewServer(unixsock.ServerConfig{
 		Endpoints:     []unixsock.Endpoint{{Listener: listeners[0], MaxLine: schema.MaxLine, Socket: "the/name"}},
-		Handler:       blocking(echo),
+		Handler:       echo,
 		Authenticator: nameTaker(names),
 	})
 	served := make(chan error, 1)

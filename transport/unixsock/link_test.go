@@ -229,12 +229,13 @@ func TestLinkDrained(t *testing.T) {
 func TestShutdownInAHurryWithLinks(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		begun, ended := make(chan struct{}), make(chan error, 1)
-		server := start(t, unixsock.ServerConfig{Handler: blocking(func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+			defer done()
 			l := loop(t, p, conn.Link())
 			close(begun)
 			_, err := l.lines(1)
 			ended <- err
-		})})
+		}})
 		nc, _ := connectTo(t, server.KernelSocket)
 		<-begun
 		server.cancel()
@@ -252,12 +253,13 @@ func TestShutdownInAHurryWithLinks(t *testing.T) {
 func TestUnreadInputOfALink(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		begun, sent := make(chan *looped), make(chan struct{})
-		server := start(t, unixsock.ServerConfig{Handler: blocking(func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+			defer done()
 			l := loop(t, p, conn.Link())
 			begun <- l
 			<-sent
 			_, _ = l.Write([]byte("bye\n"))
-		})})
+		}})
 		nc, _ := connectTo(t, server.KernelSocket)
 		l := <-begun // what is sent from here on did not come with the prologue
 		send(t, nc, strings.Repeat("unread\n", 1000))

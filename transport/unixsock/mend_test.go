@@ -30,7 +30,7 @@ func TestMendBindsAnew(t *testing.T) {
 			places, lock := locked(t)
 			listeners, err := unixsock.Listen(t.Context(), lock, places.KernelSocket, places.EventsSocket)
 			must(t, err)
-			server := unixsock.NewServer(unixsock.ServerConfig{Handler: blocking(echo), Endpoints: []unixsock.Endpoint{
+			server := unixsock.NewServer(unixsock.ServerConfig{Handler: echo, Endpoints: []unixsock.Endpoint{
 				{Listener: listeners[0], Dialect: schema.OsMessage, MaxLine: schema.MaxLine},
 				{Listener: listeners[1], Dialect: schema.OsEvent, MaxLine: schema.MaxEventLine},
 			}})

@@ -12,10 +12,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Handler serves one authenticated connection. It is called on a goroutine of the Server's, and may return before it has done.
-// ctx ends when the server begins to shut down: the handler then finishes what it has begun. Once it has, it calls end, on any
-// goroutine, which closes the connection. A call after the first does nothing.
-type Handler func(ctx context.Context, conn *Conn, peer Peer, end func())
+// Handler serves one authenticated connection. It is called on a goroutine of the Server's, which ends when it returns; the connection
+// is closed when done is called, on any goroutine, or when the handler panics. ctx ends when the server begins to shut down: what was
+// begun is finished then.
+type Handler func(ctx context.Context, conn *Conn, peer Peer, done func())
 
 // Endpoint is a listener, with how the connections that come in by it speak.
 type Endpoint struct {
@@ -42,8 +42,8 @@ type Server struct {
 	gate      *gate
 	residents *residents
 	reserve   reserve
-	unknown   sampled // what is said of peers that are not let in
-	tasks     sync.WaitGroup
+	unknown   sampled        // what is said of peers that are not let in
+	tasks     sync.WaitGroup // goroutines, and connections that are remembered
 
 	quit  func()        // closes stop
 	stop  chan struct{} // the shutdown begins
@@ -82,7 +82,7 @@ func NewServer(config ServerConfig) *Server {
 }
 
 // Serve serves until Shutdown, until ctx ends, which leaves handlers no time, or until a listener breaks, and returns
-// when every goroutine has ended, with the errors of the listeners. It is called once.
+// when every connection and every goroutine has ended, with the errors of the listeners. It is called once.
 func (s *Server) Serve(ctx context.Context) error {
 	defer close(s.done)
 	s.reserve.refill() // where that fails, there is no more to hold back
@@ -118,7 +118,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// await returns when every goroutine has ended; when time is up it closes the connections that are still served.
+// await returns when every connection and every goroutine has ended; when time is up it closes the connections that are still served.
 func (s *Server) await(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
@@ -153,8 +153,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// remember notes a connection that await may have to close: a handler can be stuck in a read, which only that ends.
+// remember notes a connection that await waits for and may have to close: a handler can be stuck in a read, which only that ends.
 func (s *Server) remember(conn io.Closer) {
+	s.tasks.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conns == nil {
@@ -166,6 +167,7 @@ func (s *Server) remember(conn io.Closer) {
 
 // forget closes a connection that has been served.
 func (s *Server) forget(c *connection) {
+	defer s.tasks.Done()
 	c.link.discard()
 	s.mu.Lock()
 	delete(s.conns, c.link)

@@ -71,16 +71,9 @@ func (b *logBuffer) String() string {
 	return b.text.String()
 }
 
-// blocking is a handler that has done when it returns.
-func blocking(serve func(context.Context, *unixsock.Conn, unixsock.Peer)) unixsock.Handler {
-	return func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, end func()) {
-		serve(ctx, conn, peer)
-		end()
-	}
-}
-
 // echo answers each line with itself.
-func echo(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+func echo(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+	defer done()
 	for {
 		line, err := conn.Next()
 		if err == nil {
@@ -105,11 +98,12 @@ func TestServerServesBothSockets(t *testing.T) {
 	t.Parallel()
 	peers := make(chan unixsock.Peer, 2)
 	dialects := make(chan schema.Dialect, 2)
-	server := start(t, unixsock.ServerConfig{Handler: blocking(func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer) {
+	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
+		defer done()
 		peers <- peer
 		dialects <- conn.Dialect()
-		echo(ctx, conn, peer)
-	})})
+		echo(ctx, conn, peer, done)
+	}})
 	for path, dialect := range map[string]schema.Dialect{server.KernelSocket: schema.OsMessage, server.EventsSocket: schema.OsEvent} {
 		_, conn := connectTo(t, path)
 		_, err := conn.Write([]byte("hello\n"))
@@ -129,7 +123,7 @@ func TestServerServesBothSockets(t *testing.T) {
 // A client may send its answer, all its frames and the end of input in one go.
 func TestServerLosesNothingBehindTheAnswer(t *testing.T) {
 	t.Parallel()
-	server := start(t, unixsock.ServerConfig{Handler: blocking(echo)})
+	server := start(t, unixsock.ServerConfig{Handler: echo})
 	nc, err := unixsock.Dial(t.Context(), server.KernelSocket)
 	must(t, err)
 	defer nc.Close()
@@ -151,7 +145,7 @@ func TestServerLosesNothingBehindTheAnswer(t *testing.T) {
 func TestServerRefusesAnotherUser(t *testing.T) {
 	t.Parallel()
 	server := start(t, unixsock.ServerConfig{
-		Handler: blocking(echo),
+		Handler: echo,
 		Identify: func(net.Conn) (unixsock.Peer, error) {
 			peer := unixsock.Peer{PID: 7, UID: 12345}
 			return peer, fault.AuthPeer.New("process %d is another user's", peer.PID)
@@ -176,7 +170,7 @@ func TestServerBesideSilentConnections(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	server := start(t, unixsock.ServerConfig{Handler: blocking(echo)})
+	server := start(t, unixsock.ServerConfig{Handler: echo})
 	var silent []net.Conn
 	for range 1000 {
 		nc, err := unixsock.Dial(t.Context(), server.KernelSocket)
@@ -212,13 +206,14 @@ func hello(t *testing.T, path string) {
 
 func TestServerOutlivesAPanic(t *testing.T) {
 	t.Parallel()
-	server := start(t, unixsock.ServerConfig{Handler: blocking(func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer) {
+	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
+		defer done()
 		line, err := conn.Next()
 		if err == nil && string(line) == "panic" {
 			panic("boom")
 		}
 		_, _ = conn.Write([]byte("fine\n"))
-	})})
+	}})
 	_, other := connectTo(t, server.KernelSocket)
 	nc, conn := connectTo(t, server.KernelSocket)
 	_, err := conn.Write([]byte("panic\n"))
@@ -244,7 +239,7 @@ func (brokenAuthenticator) Offer(context.Context, unixsock.Peer, string) (unixso
 
 func TestServerWhoseAuthenticatorFails(t *testing.T) {
 	t.Parallel()
-	server := start(t, unixsock.ServerConfig{Handler: blocking(echo), Authenticator: brokenAuthenticator{}})
+	server := start(t, unixsock.ServerConfig{Handler: echo, Authenticator: brokenAuthenticator{}})
 	nc, err := unixsock.Dial(t.Context(), server.KernelSocket)
 	must(t, err)
 	defer nc.Close()

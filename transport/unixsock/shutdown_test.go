@@ -20,11 +20,12 @@ import (
 func TestShutdownLetsHandlersFinish(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
-	server := start(t, unixsock.ServerConfig{Handler: blocking(func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+		defer done()
 		close(begun)
 		<-ctx.Done()
 		_, _ = conn.Write([]byte("goodbye\n"))
-	})})
+	}})
 	nc, _ := connectTo(t, server.KernelSocket)
 	<-begun
 	silent, err := unixsock.Dial(t.Context(), server.EventsSocket)
@@ -81,14 +82,15 @@ func TestShutdownInAHurry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begun := make(chan struct{})
-			server := start(t, unixsock.ServerConfig{Handler: blocking(func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer) {
+			server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+				defer done()
 				close(begun)
 				for {
 					if _, err := conn.Next(); err != nil {
 						return
 					}
 				}
-			})})
+			}})
 			nc, _ := connectTo(t, server.KernelSocket)
 			<-begun
 			stop(t, server)

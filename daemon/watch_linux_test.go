@@ -1,0 +1,91 @@
+package daemon_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
+)
+
+// A daemon is told when its sockets are removed or moved, alone or with all that is around them, and has nothing to look at until then.
+func TestRemovedSocketsAreReported(t *testing.T) {
+	t.Parallel()
+	cfg := settingsIn(tempDir(t))
+	cfg.RuntimeDir = filepath.Join(cfg.RuntimeDir, "pwos")
+	log := new(buffer)
+	d := daemon.New(cfg, nil, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	d.NeverLook()
+	r := runThis(t, cfg, d)
+	old := dial(t, r.KernelSocket)
+	back := 0
+	move := func(path string) error { return os.Rename(path, path+".old") }
+	for _, tt := range []struct {
+		name   string
+		remove func(path string) error
+		path   string
+		lost   int // sockets
+	}{
+		{"one is removed", os.Remove, r.KernelSocket, 1},
+		{"one is moved", move, r.EventsSocket, 1},
+		{"the directory is moved", move, cfg.RuntimeDir, 2},
+		{"the directory above is moved", move, filepath.Dir(cfg.RuntimeDir), 2},
+	} {
+		must(t, tt.remove(tt.path))
+		back += tt.lost
+		until(t, tt.name+", and they are bound again", func() bool { return strings.Count(log.String(), "is bound again") >= back })
+		for _, path := range []string{r.KernelSocket, r.EventsSocket} {
+			p := dial(t, path)
+			p.send(pings(1))
+			p.wantPing(0)
+		}
+	}
+	old.send(pings(1))
+	old.wantPing(0)
+}
+
+// An idle daemon sleeps until there is a blob, whoever put it there, and still removes it when it is old; a directory that was made again is
+// as good. It runs beside no other test, since it looks at goroutines.
+func TestSweepAwaitsTheFirstBlob(t *testing.T) {
+	for name, remake := range map[string]bool{"the first directory": false, "made again": true} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, func(c *config.Config) {
+				c.Blobs = config.Blobs{FileBytes: 1 << 20, DirBytes: 1 << 20, DirFiles: 9, TTL: config.Duration(50 * time.Millisecond)}
+			})
+			asleep := func() bool {
+				text := make([]byte, 1<<20)
+				return bytes.Contains(text[:runtime.Stack(text, true)], []byte("daemon.(*blobs).awaitFirst("))
+			}
+			until(t, "the sweep sleeps", asleep)
+			if remake {
+				must(t, os.Remove(r.Blobs))
+				until(t, "the directory is back", func() bool { _, err := os.Lstat(r.Blobs); return err == nil })
+				until(t, "the sweep sleeps again", asleep)
+			}
+			dropped := filepath.Join(r.Blobs, "dropped")
+			must(t, os.WriteFile(dropped, nil, 0o600))
+			until(t, "what was dropped is removed", func() bool { _, err := os.Lstat(dropped); return errors.Is(err, fs.ErrNotExist) })
+			until(t, "the sweep sleeps again", asleep)
+		})
+	}
+}
+
+// until waits for what happens soon.
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for bound := bounded(t); !so(); {
+		select {
+		case <-bound.Done():
+			t.Fatalf("not so: %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
