@@ -35,6 +35,8 @@ type connection struct {
 	current     schema.Domain
 	watched     map[schema.Domain]bool // domains that will tell when they die
 	following   []*subscription
+	provides    bool           // it provides a registered syscall
+	asked       schema.Dialect // in which it is asked to carry out calls
 	endings     map[endingKey]ending
 	hungUp      bool            // the peer has gone; what it has sent is taken in all the same
 	gone        bool            // and that is done: nobody waits for answers
@@ -111,6 +113,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		if i := slices.Index(c.outstanding, m.rest); i >= 0 {
 			c.outstanding = slices.Insert(c.outstanding, i, m.head)
 		}
+	case *requested:
+		c.requested(m)
 	case *spilled:
 		c.spilled(m)
 	case panicked:
@@ -136,8 +140,8 @@ func (c *connection) Receive(ctx actor.Context) {
 // advance goes on as far as it goes, after anything has changed.
 func (c *connection) advance(ctx actor.Context) {
 	c.dispatch(ctx)
-	if c.input.attaching && len(c.waiting) == 0 && len(c.outstanding) == 0 && !c.spilling {
-		c.input.attaching = false
+	if c.input.barred && len(c.waiting) == 0 && len(c.outstanding) == 0 && !c.spilling {
+		c.input.barred = false
 		c.again()
 	}
 	if c.hungUp && c.input.ended && !c.gone {
@@ -172,7 +176,7 @@ func (c *connection) dispatch(ctx actor.Context) {
 			if c.spilling {
 				return // what is yet to be said may begin a subscription
 			}
-			call.Subscribed = len(c.following) > 0 || len(c.endings) > 0
+			call.Refused = c.mayAttach()
 		}
 		c.waiting[0] = nil
 		c.waiting = c.waiting[1:]
@@ -233,12 +237,13 @@ func (c *connection) sayFrom(b *frames, from int) {
 		if !c.writer.append(call, &stamp) {
 			c.spill(func(s spill) []byte { return s.reply(nil, call, &stamp) }, func() {
 				c.lasting(call)
+				c.changed(call)
 				c.sayFrom(b, i+1)
 			})
 			return
 		}
 		c.lasting(call)
-		c.attached(call)
+		c.changed(call)
 	}
 	c.writer.owe(len(b.calls), b.size, b.answers)
 	b.recycle()
@@ -362,5 +367,6 @@ func (c *connection) stopped(ctx actor.Context) {
 	for name := range c.watched {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
+	c.kernel.providers.unbind(c)
 	close(c.done)
 }

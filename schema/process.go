@@ -36,7 +36,7 @@ var (
 	})
 
 	ProcessAttach = NewCommand[AttachInput, AttachOutput](Syscall{
-		Type: "Process.Attach", Domain: Process, Grant: OperatorOnly, Alone: true,
+		Type: "Process.Attach", Domain: Process, Grant: OperatorOnly, Alone: true, Barrier: true,
 		Script:      "scripts/process.txtar",
 		Description: "Makes this connection the named process for the rest of its life. The process is made where no living child of the operator has the name, and found again otherwise, with its mail, memory, grants and quotas.",
 	})

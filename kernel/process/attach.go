@@ -19,8 +19,8 @@ func (d *Domain) attach(call *kernel.Call, in *schema.AttachInput) (out schema.A
 	if err := checkAgentID("agent_id", in.AgentID); err != nil {
 		return out, err
 	}
-	if call.Subscribed {
-		return out, fault.ConnectionFollows.New("this connection has subscriptions or unacknowledged mail, and stays who it is")
+	if call.Refused != nil {
+		return out, call.Refused
 	}
 	found := d.table.names[sibling{call.PID, call.Origin, in.AgentID}]
 	if len(found) == 0 {
@@ -51,7 +51,7 @@ func (d *Domain) sameGrant(call *kernel.Call, p *schema.Descriptor, asked *schem
 	if err != nil {
 		return err
 	}
-	want, err := kernel.NewGrant(grant, call.PID, d.pools)
+	want, err := kernel.NewGrant(grant, call.PID, d.pools, schema.Registrable)
 	if err != nil {
 		return err
 	}

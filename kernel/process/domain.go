@@ -24,7 +24,8 @@ type Domain struct {
 	pools []string     // names of the resources that a default grant covers, ascending
 	form  *schema.Type // of a chunk
 
-	tokens kernel.Tokens // see See
+	tokens   kernel.Tokens   // see See
+	registry kernel.Registry // likewise
 
 	table    *table
 	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
@@ -72,8 +73,11 @@ func New(pools []string) *Domain {
 	return d
 }
 
-// See gives the domain the view of the capability registry, which is made after it. It comes before any call of Process.Attach.
-func (d *Domain) See(tokens kernel.Tokens) { d.tokens = tokens }
+// See gives the domain the views of tokens and of registered syscalls, which are made after it. Without the first no process can be
+// attached to with capabilities, without the second no registered syscall can be granted to a child.
+func (d *Domain) See(tokens kernel.Tokens, registry kernel.Registry) {
+	d.tokens, d.registry = tokens, registry
+}
 
 // Processes returns the view that others have of the table. It is complete from the first Publish after a change on.
 func (d *Domain) Processes() *Processes { return d.view }

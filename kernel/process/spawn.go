@@ -69,7 +69,7 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 		ResourceQuotas:  asked.ResourceQuotas,
 		ExpiresAtTick:   asked.ExpiresAtTick,
 		HTTP:            asked.HTTP,
-	}, call.PID, d.pools)
+	}, call.PID, d.pools, kernel.Known(d.registry, call.Origin))
 	if err != nil {
 		const at = "capabilities."
 		err.Message = strings.Replace(err.Message, err.Field, at+err.Field, 1)
