@@ -40,7 +40,6 @@ func newProviders(limit time.Duration, ids *ids) *providers {
 // requested has a connection asked to carry out a call.
 type requested struct {
 	callID string
-	origin string
 	event  kernel.Event
 }
 
@@ -84,7 +83,7 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask provider: %w", err)
 	}
-	call.by.tell(&requested{id, do.Origin, kernel.Event{Type: schema.SyscallRequested, Data: data, Causation: job.ID}})
+	call.by.tell(&requested{id, kernel.Event{Type: schema.SyscallRequested, Data: data, Causation: job.ID}})
 	late := time.NewTimer(p.time)
 	defer late.Stop()
 	select {
@@ -172,7 +171,7 @@ func (p *providers) complete(c *connection, in *schema.CompleteInput) *fault.Fau
 func (c *connection) complete(call *kernel.Call) {
 	if in, ok := call.Input.(*schema.CompleteInput); ok && call.Err == nil {
 		call.Refused = c.kernel.providers.complete(c, in)
-		call.Parked = true // no bound refuses what has happened
+		call.Parked = call.Refused == nil // no bound refuses what has happened
 	}
 }
 
@@ -189,11 +188,14 @@ func (c *connection) registered(call *kernel.Call) {
 
 // requested pushes a Syscall.Requested, where the peer reads and a line has room.
 func (c *connection) requested(r *requested) {
-	const envelope = 512
+	const envelope, escaped = 512, 6 // bytes: of what else a line has; at most, of one of an id
+	is := c.kernel.processes.Process(c.caller.PID)
 	switch {
 	case c.writer.full || c.gone:
 		c.kernel.providers.refuse(r.callID, fault.ProviderAway.New("the provider's connection reads nothing: nothing was done"))
-	case len(r.event.Data)+envelope > c.link.LineLimit():
+	case is != nil && is.State == "TERMINATED":
+		c.kernel.providers.refuse(r.callID, fault.ProviderAway.New("the provider, pid %d, has ended: nothing was done", is.PID))
+	case len(r.event.Data)+escaped*len(r.event.Causation)+envelope > c.link.LineLimit():
 		c.kernel.providers.refuse(r.callID, fault.WireTooLong.New("the call is longer than a line of its provider's connection: nothing was done"))
 	default:
 		subscribed := &subscription{following: &following{call: kernel.Call{Message: schema.Message{Dialect: c.asked}}}}

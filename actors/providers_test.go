@@ -37,6 +37,10 @@ func TestSilentProvider(t *testing.T) {
 	if a := call(`"` + strings.Repeat("x", schema.MaxLine) + `"`); a.Code != "413" {
 		t.Errorf("a call that is too long for its provider: %s", a)
 	}
+	caller.send(frame(schema.OsMessage, schema.KindQuery, "Sum.Add", `{}`, strings.Repeat("\x01", 2700)))
+	if a := caller.next(); a.Code != "413" {
+		t.Errorf("a call whose id is too long for its provider: %s", a)
+	}
 	provider.endInput()
 	<-provider.done
 	if a := call(`{}`); a.Code != "503" {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -217,6 +218,24 @@ func TestAttachWithAKey(t *testing.T) {
 	if a := d.dial(t).askWith("Process.Attach", `{"agent_id":"b"}`, key); a.Kind != "error" {
 		t.Errorf("another body: %s", a.Data)
 	}
+}
+
+// TestAttachedIsBounded: the bounds of an agent hold for a connection that has become one.
+func TestAttachedIsBounded(t *testing.T) {
+	t.Parallel()
+	d := start(t, func(cfg *config.Config) {
+		cfg.Agents.JournalBytesPerSecond, cfg.Agents.JournalBurstBytes = 1, 4000
+	})
+	c, _ := d.attached(t, "a")
+	for range 100 {
+		if a := c.ask("Syscall.Echo", `{"message":"m"}`); a.Kind == "error" {
+			if f := c.failure(a); f.Code != 429.0 {
+				t.Errorf("%+v", f)
+			}
+			return
+		}
+	}
+	t.Error("it is never refused")
 }
 
 // TestAttachBadInput: each is refused, and the connection stays who it is.

@@ -286,6 +286,21 @@ func TestAgentRegisters(t *testing.T) {
 	agent.refused(404, "Syscall.Unregister", `{"name":"Sum.Add"}`)
 }
 
+// TestProviderThatEnded: a process that has ended provides nothing, though its connection is there.
+func TestProviderThatEnded(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	operator := d.dial(t)
+	agent, pid := d.attached(t, "a")
+	operator.call("Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["Syscall.Register"]}`, pid), nil)
+	agent.call("Syscall.Register", registering("Sum.Add", ""), nil)
+	operator.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
+	if f := operator.failure(operator.use(schema.OsMessage, "Sum.Add", `{}`)); f.Code != 503.0 || !strings.Contains(f.Message, "has ended") {
+		t.Errorf("%+v", f)
+	}
+	operator.call("Syscall.Register", registering("Sum.Add", ""), nil) // on its behalf
+}
+
 // TestRegisterBadInput: what cannot be registered, and what a connection that provides cannot become.
 func TestRegisterBadInput(t *testing.T) {
 	t.Parallel()
