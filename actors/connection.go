@@ -20,7 +20,7 @@ import (
 type connection struct {
 	kernel   *Kernel
 	link     Link
-	caller   kernel.Caller
+	caller   kernel.Caller // changes with Process.Attach, while nothing is decoded
 	self     *actor.PID
 	input    input
 	credits  credits
@@ -35,6 +35,8 @@ type connection struct {
 	current     schema.Domain
 	watched     map[schema.Domain]bool // domains that will tell when they die
 	following   []*subscription
+	provides    bool           // it provides a registered syscall
+	asked       schema.Dialect // in which it is asked to carry out calls
 	endings     map[endingKey]ending
 	hungUp      bool            // the peer has gone; what it has sent is taken in all the same
 	gone        bool            // and that is done, or waits for answers: nobody else waits for those
@@ -111,6 +113,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		if i := slices.Index(c.outstanding, m.rest); i >= 0 {
 			c.outstanding = slices.Insert(c.outstanding, i, m.head)
 		}
+	case *requested:
+		c.requested(m)
 	case *spilled:
 		c.spilled(m)
 	case panicked:
@@ -136,6 +140,10 @@ func (c *connection) Receive(ctx actor.Context) {
 // advance goes on as far as it goes, after anything has changed.
 func (c *connection) advance(ctx actor.Context) {
 	c.dispatch(ctx)
+	if c.input.barred && len(c.waiting) == 0 && len(c.outstanding) == 0 && !c.spilling {
+		c.input.barred = false
+		c.again()
+	}
 	if c.hungUp && !c.gone && (c.input.ended || c.input.waitsForCredits()) {
 		c.gone = true
 		c.abandon()
@@ -163,6 +171,12 @@ func (c *connection) dispatch(ctx actor.Context) {
 		b := c.waiting[0]
 		if len(c.outstanding) > 0 && (b.domain != c.current || b.alone || c.outstanding[0].alone) {
 			return
+		}
+		if call := &b.calls[0]; isAttach(call) {
+			if c.spilling {
+				return // what is yet to be said may begin a subscription
+			}
+			call.Refused = c.mayAttach()
 		}
 		c.waiting[0] = nil
 		c.waiting = c.waiting[1:]
@@ -223,11 +237,13 @@ func (c *connection) sayFrom(b *frames, from int) {
 		if len(call.Data) > longLine || !c.writer.append(call, &stamp) {
 			c.spill(func(s spill) []byte { return s.reply(nil, call, &stamp) }, func() {
 				c.lasting(call)
+				c.changed(call)
 				c.sayFrom(b, i+1)
 			})
 			return
 		}
 		c.lasting(call)
+		c.changed(call)
 	}
 	c.writer.owe(len(b.calls), b.size, b.answers)
 	b.recycle()
@@ -351,6 +367,7 @@ func (c *connection) stopped(ctx actor.Context) {
 	for name := range c.watched {
 		ctx.Unwatch(c.kernel.domains[name])
 	}
-	c.credits.account.close()
+	c.kernel.providers.unbind(c)
+	c.credits.account.close() // which may be another process's than at first
 	c.kernel.background(c.ended)
 }

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -99,6 +100,9 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 		return r.guarded(ctx, own.do, call)
 	}
 	runner := r.runners[call.Message.Type]
+	if do, ok := call.Effect.Run.(*kernel.Invocation); ok && do.Path == nil {
+		runner = r.kernel.providers.Run
+	}
 	if runner == nil {
 		return nil, fault.KernelUnsupported.New("this kernel does not run %s", call.Message.Type)
 	}
@@ -107,8 +111,9 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 		return nil, err
 	}
 	defer back()
-	end.Ran = true
-	return r.guarded(ctx, runner, call)
+	data, err := r.guarded(ctx, runner, call)
+	end.Ran = !errors.Is(err, fault.ProviderAway)
+	return data, err
 }
 
 // guarded keeps a panic of the runner the failure of its caller alone.

@@ -50,6 +50,7 @@ type (
 	syncing   time.Duration // what lets answers go before they are on disk, which is that long after
 	reserving int64         // what the journal keeps in reserve, in bytes
 	segments  int64         // how long a segment of the journal gets, in bytes
+	answering time.Duration // how long a provider has
 )
 
 // start runs a kernel of one domain, whose syscalls are all there are.
@@ -78,6 +79,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var counted *metrics.Metrics
 	var bounds actors.Bounds
 	var gate kernel.Gate
+	var registry kernel.Registry
+	var patience time.Duration
 	for _, o := range options {
 		switch o := o.(type) {
 		case syncing:
@@ -92,6 +95,10 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			gate = o
 		case actors.Bounds:
 			bounds = o
+		case kernel.Registry:
+			registry = o
+		case answering:
+			patience = time.Duration(o)
 		default:
 			t.Fatalf("no option is a %T", o)
 		}
@@ -105,8 +112,9 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 		SyncEvery: late,
 		Bounds:    bounds,
 		Gate:      gate,
-		Runners:   runnersOf(domains),
-		Domains:   domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: counted, Tokens: s.tokens, Processes: nobody{},
+		Registry:  registry, ProviderTime: patience,
+		Runners: runnersOf(domains),
+		Domains: domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: counted, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
 	})
 	s.stopped = sync.OnceValue(s.kernel.Close)

@@ -25,6 +25,8 @@ type input struct {
 	away    bool   // one is decoded on a goroutine
 	made    *made  // one is decoded, and waits for credits for what it brought by reference
 
+	barred bool // nothing is taken in until a call that bars the way is answered
+
 	batch *frames // gathered, not sent yet; nil: nothing
 	text  []byte  // where the lines of a burst are kept
 }
@@ -53,7 +55,7 @@ type goOn struct{}
 // take takes in what has been received, as far as there are credits. It reads from the link once, as far as anything came.
 func (c *connection) take() {
 	in := &c.input
-	for filled, over := false, false; !in.ended && !in.away; {
+	for filled, over := false, false; !in.ended && !in.away && !in.barred; {
 		if !c.takeMade() {
 			break
 		}
@@ -144,6 +146,7 @@ func (c *connection) decode(line []byte) (call kernel.Call, answer bool) {
 		return call, false
 	}
 	c.kernel.read(&call)
+	c.complete(&call)
 	return call, true
 }
 
@@ -226,6 +229,7 @@ func (c *connection) gather(call *kernel.Call, size int) {
 	b := c.input.batch
 	b.calls = append(b.calls, *call)
 	b.size += size
+	c.input.barred = bars(call)
 }
 
 // runsAlone reports whether nothing else of a connection may be under way beside a call: its row says so, or it takes long because
@@ -251,6 +255,23 @@ func (k *Kernel) read(call *kernel.Call) {
 		request = call.Message.OwnRequest
 	}
 	call.Syscall, call.Input, call.Err = request()
+	if call.Err != nil && call.Err.ID == fault.WireUnknownSyscall && k.isRegistered(call) {
+		call.Syscall, call.Input, call.Err = call.Message.Registered()
+	}
+}
+
+// isRegistered reports whether the type of a call is a registered syscall's in the origin of its caller.
+func (k *Kernel) isRegistered(call *kernel.Call) bool {
+	if k.registry == nil {
+		return false
+	}
+	origin := k.originOf(&call.Caller)
+	if chosen := call.Message.Meta.Origin; chosen != "" && call.Caller.PID == kernel.Operator {
+		if normal, err := k.readOrigin(chosen); err == nil {
+			origin = normal
+		}
+	}
+	return k.registry.Registered(origin, call.Message.Type) != nil
 }
 
 // bring reads what a call brings by reference, which takes long.

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type Config struct {
 	Domains       map[schema.Domain]kernel.Domain
 	Tokens        kernel.Tokens
 	Processes     kernel.Processes
+	Registry      kernel.Registry // nil: nothing is registered
+	ProviderTime  time.Duration   // how long a connection has to answer a call of a syscall that it provides; 0: 30 s
 	Journal       *journal.Log
 	Dir           string            // where the journal is
 	Snapshots     *Snapshots        // nil: none are taken
@@ -77,6 +80,9 @@ type Kernel struct {
 	restore    func(name schema.Domain, state kernel.Domain) error
 	tokens     kernel.Tokens
 	processes  kernel.Processes
+	registry   kernel.Registry
+	readOrigin func(string) (string, error)
+	providers  *providers
 	origin     string
 	gate       kernel.Gate
 	clock      *clock
@@ -121,6 +127,7 @@ func New(cfg Config) *Kernel {
 		files:      cfg.FS,
 		tokens:     cfg.Tokens,
 		processes:  cfg.Processes,
+		registry:   cfg.Registry,
 		origin:     cfg.Origin,
 		gate:       cfg.Gate,
 		keys:       cfg.Keys,
@@ -152,6 +159,8 @@ func New(cfg Config) *Kernel {
 	if authority.ReadOrigin == nil {
 		authority.ReadOrigin = func(origin string) (string, error) { return origin, nil }
 	}
+	k.readOrigin = authority.ReadOrigin
+	k.providers = newProviders(cmp.Or(cfg.ProviderTime, providerTime), &k.ids)
 	k.gate.Bounds, k.gate.Identity, k.gate.Token, k.gate.Tick = k.accounts.admit, authority.Identify, authority.Authorize, kernel.NoFutureTick
 	k.runs = newRuns(k, cfg.Runners)
 	k.system = actor.NewActorSystem(

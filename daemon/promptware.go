@@ -99,6 +99,7 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.KernelIngest.Type:      kernel.Run(d.promptware.ingests.Ingest),
 		schema.FileSystemHydrate.Type: kernel.Run(d.promptware.ingests.Hydrate),
 		schema.SyscallCall.Type:       kernel.Run(d.promptware.tools.Call),
+		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.tools.Invoke),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

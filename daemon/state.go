@@ -127,7 +127,10 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	s.pools = pools
 	s.processes = process.New(pools)
 	view := s.processes.Processes()
+	s.self = self.New(names{s.space, view})
 	s.tokens = capability.New(pools, view)
+	s.tokens.See(s.self.Registry())
+	s.processes.See(s.tokens, s.self.Registry())
 	s.mailboxes = ipc.New(ipc.Options{Capacity: cfg.Ipc.Mailbox, Rules: governance(cfg.Ipc.Deny), Processes: view})
 	var err error
 	if s.ledger, err = resource.New(cfg.Resources, s.tokens, view); err != nil {
@@ -149,7 +152,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	}
 	s.identity = newIdentity(&cfg.Crypto, s.log)
 	s.web = &fetch.Runner{Fetcher: fetcher, Open: s.identity.open, Log: s.log.With("component", "http")}
-	s.self = self.New(names{s.space, view})
+	s.ledger.See(s.self.Registry())
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,

@@ -39,6 +39,20 @@ func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fau
 	return lacks(pid, token, tick, what, row.Type, func(g *schema.TokenGrant) bool { return names(g, row) })
 }
 
+// AuthorizeRegistered is Authorize for a registered syscall, which is granted by its name.
+func AuthorizeRegistered(processes Processes, pid int64, token *Token, name string, tick int64) *fault.Fault {
+	switch {
+	case processes != nil && pid != Operator && ended(processes.Process(pid)):
+		return Gone(pid)
+	case pid == Operator, token != nil && token.AllowsNamed(name, tick):
+		return nil
+	case token == nil && !living(processes, pid):
+		return refused(fault.CapabilityDenied, pid, name, BeyondGrant(processes, pid))
+	}
+	return lacks(pid, token, tick, name+", which has to be granted by its name, as no pattern includes it", name,
+		func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, name) })
+}
+
 // AuthorizeCall returns nil where pid, holding token, may call the user-space syscall of a name at tick: its path below root, or
 // another URI, which Syscall.Call alone allows.
 func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault {

@@ -72,6 +72,17 @@ type Identities interface {
 	Adopted(pid int64, origin string) *schema.Identity
 }
 
+// Registry is a view of the syscalls that were registered. It is safe for concurrent use and never waits.
+type Registry interface {
+	// Registered returns what is registered under a name in an origin, nil where nothing is. It is immutable.
+	Registered(origin, name string) *schema.Registration
+}
+
+// Known tells the syscalls that are registered in an origin, as far as the view is there.
+func Known(r Registry, origin string) func(name string) bool {
+	return func(name string) bool { return r != nil && r.Registered(origin, name) != nil }
+}
+
 // Names is a view of what can be named (PROTOCOL 5, FileSystem). It never changes, opens nothing and never waits.
 type Names interface {
 	// Resolve returns the canonical form of what name means beside base, which is a name itself, "" where there is none. A name
@@ -94,6 +105,13 @@ type Work struct {
 	// Run is what the runner of the call's syscall is to do; nil: nothing. The entry of the call is then the intent alone.
 	// What comes of it is the input of the syscall's Outcome, and the answer to that is the answer to the call.
 	Run any
+}
+
+// Invocation is what the call of a registered syscall needs done. Its runner answers one JSON value.
+type Invocation struct {
+	Origin string
+	*schema.Registration
+	Data schema.Value
 }
 
 // begun is the outcome of an intent, which nobody but the journal sees.

@@ -116,6 +116,9 @@ func (a *Authority) Authorize(call *Call) Verdict {
 	if call.Caller.Kernel && call.Syscall.Internal {
 		return Verdict{}
 	}
+	if in, ok := call.Input.(*schema.InvokeInput); ok {
+		return Deny(AuthorizeRegistered(a.Processes, call.PID, call.Token, in.Name, call.Tick))
+	}
 	return Deny(Authorize(a.Processes, call.PID, call.Token, call.Syscall, call.Tick))
 }
 

@@ -26,7 +26,7 @@ func matches(pattern string, row *schema.Syscall) bool {
 
 // covers reports whether a pattern includes all that other stands for, whatever syscalls a later kernel adds: a domain lies
 // within the same and within *, not within a list of all that it has today. A syscall that is granted by name lies within
-// its name alone: else a process that may not call it could have a child that may.
+// its name alone, and so does a registered one: else a process that may not call it could have a child that may.
 func covers(pattern, other string) bool {
 	if pattern == other {
 		return true
@@ -44,7 +44,7 @@ func covers(pattern, other string) bool {
 	if row, ok := Named(other); ok {
 		return matches(pattern, row)
 	}
-	return pattern == everything
+	return pattern == everything && !schema.Registrable(other)
 }
 
 func anyCovers(patterns []string, other string) bool {
@@ -106,7 +106,9 @@ func covering(other string) iter.Seq[string] {
 		}
 		row, ok := Named(other)
 		if !ok {
-			yield(everything)
+			if !schema.Registrable(other) {
+				yield(everything)
+			}
 			return
 		}
 		if !yield(row.Type) || row.Code != "" && !yield(row.Code) || row.Grant == schema.ByName || !yield(everything) {

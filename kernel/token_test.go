@@ -119,8 +119,10 @@ func TestCovers(t *testing.T) {
 		{"wider", own("Memory.Get"), own("Memory.*"), "pid 7 may not grant Memory.*: it does not hold it itself"},
 		{"widest", own("Memory.*", "Syscall.*"), own("*"), "pid 7 may not grant *: it does not hold it itself"},
 		{"all of a domain but not the domain", own("Memory.Get", "Memory.Set", "Memory.Delete", "Memory.List"), own("Memory.*"), "pid 7 may not grant Memory.*: it does not hold it itself"},
-		{"a name that is gone", own("*"), own("Gone.By"), ""},
-		{"a name that is gone, not held", own("Memory.*"), own("Gone.By"), "pid 7 may not grant Gone.By: it does not hold it itself"},
+		{"a name that is gone", own("*"), own("Memory.Gone"), ""},
+		{"a name that is gone, not held", own("Ipc.*"), own("Memory.Gone"), "pid 7 may not grant Memory.Gone: it does not hold it itself"},
+		{"a registered syscall, by its name", own("Stripe.Charge"), own("Stripe.Charge"), ""},
+		{"a registered syscall, by all", own("*"), own("Stripe.Charge"), "pid 7 may not grant Stripe.Charge: it does not hold it itself"},
 
 		{"quota", token(pid, gpu(2), nil), token(8, gpu(2), nil), ""},
 		{"quota of nothing", token(pid, nil, nil), token(8, gpu(0), nil), ""},

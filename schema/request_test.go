@@ -21,7 +21,7 @@ func TestRequestRefuses(t *testing.T) {
 		{"stray_reply", "@reply", "Syscall.Ping", `{}`, fault.SchemaViolation, "@kind", "Schema validation failed: a client may send command, query or event, not @reply"},
 		{"stray_error", "error", "Syscall.Ping", `{}`, fault.SchemaViolation, "@kind", "Schema validation failed: a client may send command, query or event, not error"},
 		{"unknown", "command", "Nobody.Home", `{}`, fault.UnknownSyscall, "", "Unsupported @type Nobody.Home" + unknown},
-		{"unknown_query", "query", "Syscall.Register", `null`, fault.UnknownSyscall, "", "Unsupported @type Syscall.Register" + unknown},
+		{"unknown_query", "query", "Rocket.Launch", `null`, fault.UnknownSyscall, "", "Unsupported @type Rocket.Launch" + unknown},
 		{"unknown_case", "query", "Syscall.PING", `{}`, fault.UnknownSyscall, "", "no syscall Syscall.PING; did you mean Syscall.Ping? Otherwise register a handler and retry (Syscall.List names what there is)"},
 		{"query_as_command", "command", "Syscall.Ping", `{"payload":1}`, fault.SchemaViolation, "@kind", "Schema validation failed: Syscall.Ping is a query, not a command"},
 		{"command_as_query", "query", "Syscall.Echo", `{"message":""}`, fault.SchemaViolation, "@kind", "Schema validation failed: Syscall.Echo is a command, not a query"},

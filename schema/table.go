@@ -38,6 +38,7 @@ type Syscall struct {
 	Description string
 	Script      string // file below test/ that shows it as a user sees it; the kernel's own commands have none
 	Alone       bool   // it may take long: it runs alone on its connection
+	Barrier     bool   // nothing behind it on its connection is looked at before it is answered: it changes what that means
 	Urgent      bool   // the operator's are taken on a full disk too: their entries may use the journal's reserve
 	Internal    bool   // a command of the kernel to itself: nobody can call it
 	Outcome     string // the command that ends what the call has done outside the kernel, see EffectEnd; such a call is Alone
@@ -64,9 +65,10 @@ func rows() []*Syscall {
 	return []*Syscall{
 		SyscallPing.Syscall, SyscallEcho.Syscall, SyscallList.Syscall, SyscallDescribe.Syscall, SyscallCall.Syscall,
 		SyscallCall.End.Syscall, SyscallShutdown.Syscall,
+		SyscallRegister.Syscall, SyscallUnregister.Syscall, SyscallComplete.Syscall, SyscallInvoke.Syscall, SyscallInvoke.End.Syscall,
 		CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall,
 		CapabilityEndow.Syscall, CapabilityStrip.Syscall,
-		SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessSubscribe.Syscall,
+		SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessAttach.Syscall, ProcessSubscribe.Syscall,
 		ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall,
 		KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall,
 		SyscallSendMsg.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall,

@@ -73,3 +73,21 @@ func (r *Runner) Call(ctx context.Context, job *kernel.Job, do *process.Tool) (*
 	}
 	return &schema.ToolCall{URI: result.URI, Digest: result.Digest, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &outcome)}, nil
 }
+
+// Invoke runs the tool that provides a registered syscall: who may call that may have it run.
+func (r *Runner) Invoke(ctx context.Context, job *kernel.Job, do *kernel.Invocation) (schema.Value, error) {
+	own := *job
+	own.Token = &kernel.Token{Granted: schema.Token{PID: job.PID, TokenGrant: schema.TokenGrant{AllowedSyscalls: []string{schema.CallType}}}}
+	done, err := r.Call(ctx, &own, &process.Tool{Path: *do.Path, Input: do.Data, AgentID: do.Name})
+	if err != nil {
+		return nil, err
+	}
+	outcome, failed := schema.DecodeOutcome(done.Outcome)
+	if failed != nil {
+		return nil, failed
+	}
+	if outcome.Err != nil {
+		return nil, outcome.Err
+	}
+	return outcome.Data, nil
+}

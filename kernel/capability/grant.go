@@ -12,7 +12,7 @@ import (
 
 // grant answers Capability.Grant: a living process is granted what the granter may give.
 func (r *Registry) grant(call *kernel.Call, in *schema.GrantInput) (schema.GrantOutput, error) {
-	grant, err := kernel.NewGrant(in, call.PID, r.pools)
+	grant, err := kernel.NewGrant(in, call.PID, r.pools, kernel.Known(r.registry, call.Origin))
 	if err != nil {
 		return schema.GrantOutput{}, err
 	}
@@ -96,7 +96,7 @@ func (r *Registry) endow(_ *kernel.Call, in *schema.EndowInput) (schema.Token, e
 	if in.GrantedBy != nil {
 		by = *in.GrantedBy
 	}
-	grant, err := kernel.NewGrant(&in.GrantInput, by, r.pools)
+	grant, err := kernel.NewGrant(&in.GrantInput, by, r.pools, schema.Registrable) // as the process domain has judged it
 	if err != nil {
 		return schema.Token{}, err
 	}

@@ -17,8 +17,9 @@ type Registry struct {
 	processes kernel.Processes
 	reply     *schema.Type // of recorded
 
-	tokens *tokens
-	view   view
+	registry kernel.Registry // see See
+	tokens   *tokens
+	view     view
 }
 
 var (
@@ -46,6 +47,9 @@ func New(pools []string, processes kernel.Processes) *Registry {
 	r.Publish()
 	return r
 }
+
+// See gives the registry the view of what syscalls are registered. Without it none can be granted.
+func (r *Registry) See(registry kernel.Registry) { r.registry = registry }
 
 // Holders returns the PIDs that have a token, ascending: recovery takes away what belongs to nobody alive.
 func (r *Registry) Holders() []int64 { return r.tokens.Keys() }

@@ -24,6 +24,9 @@ type Domain struct {
 	pools []string     // names of the resources that a default grant covers, ascending
 	form  *schema.Type // of a chunk
 
+	tokens   kernel.Tokens   // see See
+	registry kernel.Registry // likewise
+
 	table    *table
 	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
 	contexts *contexts
@@ -50,6 +53,7 @@ func New(pools []string) *Domain {
 		kernel.Command(schema.SyscallTerminate, d.terminate, nil), // its step Process.Exit changes the table
 		kernel.Query(schema.ProcessList, d.list),
 		kernel.Query(schema.ProcessGet, d.get),
+		kernel.Command(schema.ProcessAttach, d.attach, d.applyAttach),
 		kernel.Query(schema.ProcessSubscribe, d.subscribe),
 		kernel.Question(schema.ProcessWatch, d.watch),
 		kernel.Step(schema.ProcessPrepare, done[schema.ProcessPrepareInput], d.applyPrepare),
@@ -66,6 +70,12 @@ func New(pools []string) *Domain {
 	d.Reset()
 	d.Publish()
 	return d
+}
+
+// See gives the domain the views of tokens and of registered syscalls, which are made after it. Without the first no process can be
+// attached to with capabilities, without the second no registered syscall can be granted to a child.
+func (d *Domain) See(tokens kernel.Tokens, registry kernel.Registry) {
+	d.tokens, d.registry = tokens, registry
 }
 
 // Processes returns the view that others have of the table. It is complete from the first Publish after a change on.

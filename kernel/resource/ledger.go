@@ -26,6 +26,7 @@ type Ledger struct {
 	capacity  map[string]*big.Rat
 	tokens    kernel.Tokens
 	processes kernel.Processes
+	registry  kernel.Registry // see See
 
 	held  *btree.Map[int64, *account]   // by PID
 	taken uint64                        // how many snapshots were taken
@@ -33,6 +34,9 @@ type Ledger struct {
 	total map[string]*big.Rat           // by resource, what is held in all
 	chunk *schema.Type
 }
+
+// See gives the ledger the view of what syscalls are registered. Without it none can be checked.
+func (l *Ledger) See(registry kernel.Registry) { l.registry = registry }
 
 // account is what a process holds, by resource; nobody holds 0. A snapshot shares those that were there when it was taken: to be
 // changed, one of before is copied.

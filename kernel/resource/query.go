@@ -98,6 +98,12 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOu
 		return schema.CheckOutput{}, err
 	}
 	row, ok := kernel.Named(in.Syscall)
+	if !ok && kernel.Known(l.registry, call.Origin)(in.Syscall) {
+		if denied := kernel.AuthorizeRegistered(l.processes, in.PID, l.tokens.Token(in.PID), in.Syscall, call.Tick); denied != nil {
+			return schema.CheckOutput{Reason: denied.Text()}, nil
+		}
+		return schema.CheckOutput{Allowed: true}, nil
+	}
 	if !ok {
 		if like := schema.NearestType(in.Syscall); like != "" {
 			return schema.CheckOutput{}, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s?", in.Syscall, like)

@@ -2,19 +2,22 @@
 package self
 
 import (
-	"fmt"
+	"slices"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Domain knows which life of the state directory this is. All else that it answers follows from the call, the syscall table,
-// and what can be named.
+// Domain knows which life of the state directory this is, and which syscalls were registered. All else that it answers follows from
+// the call, the syscall table, and what can be named.
 type Domain struct {
 	kernel.Handlers
 	names  kernel.Names        // nil: nothing can be named
 	booted *schema.BootedInput // of the last start; nil before the first
+
+	registry *registry // what was registered; immutable
+	view     Registry
 }
 
 // New returns the domain. names is what FileSystem.Resolve asks, nil where nothing can be named.
@@ -24,8 +27,13 @@ func New(names kernel.Names) *Domain {
 		kernel.Query(schema.SyscallPing, ping),
 		kernel.Command(schema.SyscallEcho, echo, nil),
 		kernel.Command(schema.SyscallAuthenticate, authenticate, nil),
-		kernel.Query(schema.SyscallList, list),
-		kernel.Query(schema.SyscallDescribe, describe),
+		kernel.Query(schema.SyscallList, d.list),
+		kernel.Query(schema.SyscallDescribe, d.describe),
+		kernel.Command(schema.SyscallRegister, d.register, d.applyRegister),
+		kernel.Command(schema.SyscallUnregister, d.unregister, d.applyUnregister),
+		kernel.Command(schema.SyscallComplete, complete, nil),
+		kernel.Effect(schema.SyscallInvoke, d.invoke),
+		kernel.Step(schema.SyscallInvoke.End, kernel.End, nil),
 		kernel.Command(schema.SyscallShutdown, shutdown, nil),
 		kernel.Query(schema.FileSystemResolve, d.resolve),
 		kernel.Query(schema.ClockGet, clock),
@@ -35,6 +43,8 @@ func New(names kernel.Names) *Domain {
 		kernel.Step(schema.KernelThrottled, same[schema.ThrottledInput], nil),
 		kernel.Step(schema.KernelBooted, same[schema.BootedInput], d.noteStart),
 	)
+	d.Reset()
+	d.Publish()
 	return d
 }
 
@@ -55,18 +65,31 @@ func authenticate(*kernel.Call, *schema.AuthenticateInput) (schema.SuccessOutput
 }
 
 // list names what the caller may call.
-func list(call *kernel.Call, _ *schema.ListInput) (schema.ListOutput, error) {
+func (d *Domain) list(call *kernel.Call, _ *schema.ListInput) (schema.ListOutput, error) {
 	var out schema.ListOutput
 	for _, row := range schema.Syscalls() {
-		if !row.Internal && row != schema.SyscallAuthenticate.Row() && kernel.Authorize(nil, call.PID, call.Token, row, call.Tick) == nil {
+		asks := row
+		if row == schema.SyscallComplete.Row() { // which is of use to those alone who may register
+			asks = schema.SyscallRegister.Row()
+		}
+		if !row.Internal && row != schema.SyscallAuthenticate.Row() && kernel.Authorize(nil, call.PID, call.Token, asks, call.Tick) == nil {
 			out.Syscalls = append(out.Syscalls, row.Type)
 		}
 	}
+	for name := range d.registry.origins[call.Origin] {
+		if kernel.AuthorizeRegistered(nil, call.PID, call.Token, name, call.Tick) == nil {
+			out.Syscalls = append(out.Syscalls, name)
+		}
+	}
+	slices.Sort(out.Syscalls)
 	return out, nil
 }
 
-func describe(call *kernel.Call, in *schema.DescribeInput) (schema.DescribeOutput, error) {
+func (d *Domain) describe(call *kernel.Call, in *schema.DescribeInput) (schema.DescribeOutput, error) {
 	row, ok := schema.Lookup(in.Name)
+	if r := d.registry.of(call.Origin, in.Name); !ok && r != nil {
+		return r.Describe(call.Message.Dialect), nil
+	}
 	if !ok || row.Internal {
 		if like := schema.NearestType(in.Name); like != "" {
 			return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall %s; did you mean %s?", in.Name, like)
@@ -111,32 +134,4 @@ func same[T any](_ *kernel.Call, in *T) (T, error) { return *in, nil }
 func (d *Domain) noteStart(_ *kernel.Entry, in *schema.BootedInput) {
 	booted := *in
 	d.booted = &booted
-}
-
-// Snapshot writes what the last start noted, in one chunk.
-func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
-	booted := d.booted
-	return func(write func([]byte) error) error {
-		if booted == nil {
-			return nil
-		}
-		chunk, err := schema.Marshal(booted)
-		if err != nil {
-			return fmt.Errorf("save kernel domain: %w", err)
-		}
-		return write(chunk)
-	}
-}
-
-// Reset forgets the last start.
-func (d *Domain) Reset() { d.booted = nil }
-
-// Restore takes back what Snapshot wrote.
-func (d *Domain) Restore(chunk []byte) error {
-	in, err := schema.KernelBooted.Input().Decode(chunk)
-	if err != nil {
-		return fmt.Errorf("restore kernel domain: %w", err)
-	}
-	d.booted = in.(*schema.BootedInput)
-	return nil
 }

@@ -62,6 +62,17 @@ const (
 	// The syscall table.
 	SyscallNotFound ID = "syscall.not_found"
 
+	// Registered syscalls.
+	SyscallTaken    ID = "syscall.taken"
+	SyscallTooMany  ID = "syscall.too_many"
+	SyscallTooOften ID = "syscall.too_often"
+	ProviderAway    ID = "provider.away"
+	ProviderDied    ID = "provider.died"
+	ProviderTimeout ID = "provider.timeout"
+	ProviderFailed  ID = "provider.failed"
+	ProviderItself  ID = "provider.waits_for_itself"
+	ProviderNoCall  ID = "provider.no_such_call"
+
 	// Who is on a connection.
 	AuthRequired  ID = "auth.required"
 	AuthSignature ID = "auth.bad_signature"
@@ -145,6 +156,7 @@ const (
 
 	// Connections and subscriptions.
 	ConnectionTooMany   ID = "connection.too_many"
+	ConnectionFollows   ID = "connection.subscribed"
 	SubscriptionTooMany ID = "subscription.too_many"
 
 	// Policy and approvals.
@@ -164,6 +176,8 @@ const (
 	ProcessIsEnded    ID = "process.is_ended"
 	ProcessNameTaken  ID = "process.name_taken"
 	ProcessNotStarted ID = "process.not_started"
+	ProcessTaken      ID = "process.not_attachable"
+	ProcessOtherGrant ID = "process.other_capabilities"
 	SandboxTooWide    ID = "sandbox.too_wide"
 
 	// Messages between processes.
@@ -340,6 +354,16 @@ var catalogue = map[ID]Entry{
 
 	// Connections and subscriptions.
 	ConnectionTooMany:   {Kind: QuotaExceeded, Meaning: "The agent, or all agents together, have as many connections as they may.", Fix: "Close one, or use one that is open."},
+	SyscallTaken:        {Kind: Conflict, Meaning: "The name is registered already, as something else.", Fix: "Take another name, or unregister that one first: Syscall.Unregister."},
+	SyscallTooMany:      {Kind: QuotaExceeded, Meaning: "As many syscalls are registered in the origin as there may be.", Fix: "Unregister some: Syscall.Unregister."},
+	SyscallTooOften:     {Kind: QuotaExceeded, Meaning: "The agent has registered as often in the last minute as it may.", Fix: "Wait a minute."},
+	ProviderAway:        {Kind: Unavailable, Meaning: "The connection that provides the registered syscall is not there, or reads nothing. Nothing was done.", Fix: "Have its provider connect, and register it again."},
+	ProviderDied:        {Kind: Upstream, Meaning: "The connection that provides the registered syscall ended before it answered. The call may have had effects.", Fix: "Look, then call again once the provider is back."},
+	ProviderTimeout:     {Kind: Timeout, Meaning: "The provider of the registered syscall did not answer in time. The call may have had effects.", Fix: "Look, then call again."},
+	ProviderFailed:      {Kind: Upstream, Meaning: "The provider of the registered syscall says that the call failed.", Fix: "The message says why."},
+	ProviderItself:      {Kind: Conflict, Meaning: "A connection called a syscall that it provides itself.", Fix: "Do it directly, or call on another connection."},
+	ProviderNoCall:      {Kind: NotFound, Meaning: "No call with this call_id waits for this connection: it was answered, has ended, or is another's.", Fix: "Answer each Syscall.Requested once, in time, on the connection that got it."},
+	ConnectionFollows:   {Kind: Conflict, Meaning: "The connection has subscriptions or unacknowledged mail, and cannot become another process.", Fix: "Attach on a connection of its own, before anything else."},
 	SubscriptionTooMany: {Kind: QuotaExceeded, Meaning: "The connection has as many subscriptions as it may.", Fix: "Open another connection."},
 
 	// Policy and approvals.
@@ -359,6 +383,8 @@ var catalogue = map[ID]Entry{
 	ProcessIsEnded:    {Kind: Conflict, Meaning: "The process that the call is about has ended.", Fix: "pwos ps shows the processes."},
 	ProcessNameTaken:  {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
 	ProcessNotStarted: {Kind: InvalidInput, Meaning: "The agent's program could not be started.", Fix: "The message says why."},
+	ProcessTaken:      {Kind: Conflict, Meaning: "A connection cannot attach to the process: it belongs to a program or to a key.", Fix: "Attach under another name."},
+	ProcessOtherGrant: {Kind: Conflict, Meaning: "The process that has the name was granted something else than Process.Attach asks for.", Fix: "Leave capabilities out, or grant the difference: pwos cap grant PID --add SYSCALL."},
 	SandboxTooWide:    {Kind: Forbidden, Meaning: "The sandbox asked for is wider than the spawning process's own.", Fix: "Ask for no more than your own sandbox allows."},
 
 	// Messages between processes.

@@ -29,6 +29,7 @@ func minimal() map[string]string {
 		"Syscall.Alloc": `{"resource_id":"gpu","amount":1}`, "Syscall.Checkpoint": `{}`, "Syscall.CommitDelta": `{}`,
 		"Syscall.GetState": `{}`, "Syscall.Query": `{"resource_id":"gpu"}`, "Syscall.Release": `{"resource_id":"gpu","amount":0}`,
 		"Syscall.Rollback": `{"to_tick":0}`, "Syscall.SendMsg": `{"receiver_pid":2,"payload":1}`,
+		"Syscall.Register": `{"name":"Sum.Add","kind":"query","input":{},"provider":"connection"}`, "Syscall.Unregister": `{"name":"Sum.Add"}`,
 		"Syscall.Spawn": `{"child_agent_id":"a"}`, "Syscall.Terminate": `{"target_pid":2}`,
 	}
 }

@@ -92,8 +92,8 @@ func TestTrace(t *testing.T) {
 // pushing are the kernel's own that a subscription goes on with, and ends with: what TestMessagesPushed and TestRecordFollowed look at.
 var pushing = map[string]bool{"Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true, "Audit.Watch": true}
 
-// noted are the kernel's own that no call sets off.
-var noted = map[string]bool{"Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true}
+// noted are the kernel's own that no call sets off; Syscall.Invoke is what a call is (TestRegister).
+var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true}
 
 // ofPrograms tells the commands that only agents with programs set off: test/agents and test/egress look at those.
 func ofPrograms(typ string) bool {

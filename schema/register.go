@@ -1,0 +1,148 @@
+package schema
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
+// The syscalls of this file.
+var (
+	SyscallRegister = NewCommand[RegisterInput, RegisterOutput](Syscall{
+		Type: "Syscall.Register", Aliases: []string{"Sys.Register"}, Domain: Kernel, Grant: ByName, Barrier: true,
+		Script:      "scripts/register.txtar",
+		Description: "Adds a syscall at run time, which is provided by this connection or by a tool below root. The same registration again makes this connection its provider.",
+	})
+
+	SyscallUnregister = NewCommand[UnregisterInput, SuccessOutput](Syscall{
+		Type: "Syscall.Unregister", Domain: Kernel, Barrier: true,
+		Script:      "scripts/register.txtar",
+		Description: "Takes away a syscall that was registered: its owner's, or the operator's.",
+	})
+
+	SyscallComplete = NewCommand[CompleteInput, SuccessOutput](Syscall{
+		Type: "Syscall.Complete", Domain: Kernel, Grant: Everyone,
+		Script:      "scripts/register.txtar",
+		Description: "Answers a call that this connection was asked to carry out with Syscall.Requested. It takes effect at once, whatever the connection waits for.",
+	})
+
+	SyscallInvoke = NewEffect[InvokeInput, Value](Syscall{
+		Type: "Syscall.Invoke", Domain: Kernel, Internal: true,
+		Description: "The call of a registered syscall, as the journal has it.",
+	}, Syscall{
+		Type:        "Syscall.Invoked",
+		Description: "Ends the call of a registered syscall: records what its provider answered.",
+	})
+)
+
+// SyscallRequested is the event with which a provider is asked to carry out a call. Its data is a RequestedEvent.
+const SyscallRequested = "Syscall.Requested"
+
+// Connection is the provider of a registered syscall that is a connection.
+const Connection = "connection"
+
+// RegisterInput is the data of Syscall.Register.
+type RegisterInput struct {
+	Name         string  `json:"name" keep:"always" minlen:"3" maxlen:"128" doc:"Name of the new syscall, Domain.Action, in a domain that is not the kernel's."`
+	Kind         *string `json:"kind,omitzero" keep:"always" enum:"command query" doc:"command: it may change something. query: it only reads. This or type is required."`
+	Type         *string `json:"type,omitzero" keep:"always" enum:"command query" doc:"The same by the name that OsEvent has for it."`
+	Input        Value   `json:"input,omitzero" keep:"always" doc:"JSON Schema of its data. This or inputSchema is required."`
+	InputSchema  Value   `json:"inputSchema,omitzero" keep:"always" doc:"The same as input."`
+	Output       Value   `json:"output,omitzero" keep:"always" doc:"JSON Schema of what it answers. Default: any JSON value."`
+	OutputSchema Value   `json:"outputSchema,omitzero" keep:"always" doc:"The same as output."`
+	Description  *string `json:"description,omitzero" keep:"always" maxlen:"4096" doc:"What it does."`
+	Provider     *string `json:"provider,omitzero" keep:"always" enum:"connection" doc:"connection: calls come to this connection as Syscall.Requested, and are answered with Syscall.Complete. This or path is required."`
+	Path         *string `json:"path,omitzero" keep:"always" minlen:"1" maxlen:"1024" doc:"A tool below root that carries calls out, such as os/tools/sum. From the operator alone."`
+}
+
+// RegisterOutput is what Syscall.Register answers.
+type RegisterOutput struct {
+	Registered    bool   `json:"registered" keep:"always" doc:"Always true: a failure is an error message."`
+	Name          string `json:"name" keep:"always" doc:"Name of the syscall."`
+	Introspection Value  `json:"introspection" keep:"always" doc:"What Syscall.Describe answers about it."`
+}
+
+// UnregisterInput is the data of Syscall.Unregister.
+type UnregisterInput struct {
+	Name string `json:"name" keep:"always" minlen:"3" maxlen:"128" doc:"Name of a registered syscall."`
+}
+
+// CompleteInput is the data of Syscall.Complete. What it brings is recorded with the end of the call.
+type CompleteInput struct {
+	CallID string         `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
+	Data   Value          `json:"data,omitzero" keep:"never" doc:"What the caller is answered. This or error is required."`
+	Error  *ProviderError `json:"error,omitzero" keep:"never" doc:"Why the call failed: its caller gets an error 502 with the message."`
+}
+
+// ProviderError is why a provider could not carry out a call.
+type ProviderError struct {
+	Code    *int64 `json:"code,omitzero" keep:"always" min:"400" max:"599" doc:"A code of the provider's own, which the message shows."`
+	Message string `json:"message" keep:"always" minlen:"1" maxlen:"2048" doc:"What went wrong."`
+}
+
+// RequestedEvent is the data of Syscall.Requested.
+type RequestedEvent struct {
+	CallID string `json:"call_id"`
+	Type   string `json:"type"`
+	Data   Value  `json:"data"`
+	PID    int64  `json:"pid"` // the caller
+}
+
+// InvokeInput is the data of the kernel's own Syscall.Invoke.
+type InvokeInput struct {
+	Name string `json:"name" keep:"always" doc:"Name of the registered syscall."`
+	Kind string `json:"kind" keep:"always" enum:"command query" doc:"What it was called as."`
+	Data Value  `json:"data" keep:"always" doc:"The data of the call."`
+}
+
+// Registration is a syscall that was registered.
+type Registration struct {
+	Name        string  `json:"name" keep:"always"`
+	Owner       int64   `json:"owner" keep:"always"` // the process that registered it first
+	Kind        string  `json:"kind" keep:"always"`
+	Input       Value   `json:"input" keep:"always"`
+	Output      Value   `json:"output" keep:"always"`
+	Description string  `json:"description" keep:"always"`
+	Path        *string `json:"path,omitzero" keep:"always"` // of the tool that provides it; nil: a connection does
+}
+
+// Describe is what Syscall.Describe answers about r, in the words of dialect d.
+func (r *Registration) Describe(d Dialect) DescribeOutput {
+	return DescribeOutput{Name: r.Name, Kind: r.Kind, Description: r.Description, Input: r.Input, Output: r.Output, dialect: d}
+}
+
+// ownDomains are the first parts of the types that only the kernel gives meaning to, now or as its contract says.
+var ownDomains = sync.OnceValue(func() map[string]bool {
+	own := make(map[string]bool)
+	for typ := range table().byType {
+		domain, _, _ := strings.Cut(typ, ".")
+		own[domain] = true
+	}
+	for _, domain := range []string{"Approval", "Budget", "Event", "Host", "Job", "Message", "Policy", "Validation"} {
+		own[domain] = true
+	}
+	return own
+})
+
+// Registrable reports whether name is a type that a registered syscall can have.
+func Registrable(name string) bool {
+	domain, _, _ := strings.Cut(name, ".")
+	return ValidType(name) && !ownDomains()[domain]
+}
+
+// Registered makes the call of a registered syscall the message that the journal has of it. Sent keeps the type that the answer
+// repeats.
+func (m *Message) Registered() (*Syscall, any, *fault.Fault) {
+	if !ValidWithin(m.Data, MaxKeptDepth) {
+		return nil, nil, jsontype.Invalid(m.Dialect.names().data, "must not be nested deeper than %d levels", MaxKeptDepth)
+	}
+	in := &InvokeInput{Name: m.Type, Kind: m.Kind.String(), Data: m.Data}
+	data, err := Marshal(in)
+	if err != nil {
+		return nil, nil, fault.Of(err)
+	}
+	m.Sent, m.Kind, m.Type, m.Data = m.Type, KindCommand, SyscallInvoke.Type, data
+	return SyscallInvoke.Syscall, in, nil
+}
