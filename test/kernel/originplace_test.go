@@ -109,6 +109,7 @@ func (s *scenery) start(t *testing.T) *running {
 		cfg.AuthorizedKeys, cfg.Root, cfg.Origin = keys, filepath.Join(s.dir, "root"), "https://test.local/"
 		cfg.HTTP.Allow, cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, filepath.Join(s.dir, "ca.pem")
 		cfg.Ingest.Unpinned, cfg.Tools.Programs = true, programsRun
+		cfg.Agents.JournalBytesPerSecond, cfg.Agents.JournalBurstBytes = 1<<40, 1<<40 // how fast a machine is tells the two apart
 	})
 }
 
