@@ -30,6 +30,24 @@ func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall
 	return nil
 }
 
+// Callable names what pid, holding token (nil: none), may call at tick.
+func Callable(pid int64, token *Token, tick int64) (out schema.ListOutput) {
+	for _, row := range schema.Syscalls() {
+		if !row.Internal && row != schema.SyscallAuthenticate.Row() && Authorize(nil, pid, token, row, tick) == nil {
+			out.Syscalls = append(out.Syscalls, row.Type)
+		}
+	}
+	if token == nil {
+		return out
+	}
+	for _, pattern := range token.Effective(tick).AllowedSyscalls {
+		if path, ok := strings.CutPrefix(pattern, callWord+":"); ok {
+			out.Paths = append(out.Paths, path)
+		}
+	}
+	return out
+}
+
 // denied returns the fault of the call of a syscall.
 func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fault {
 	what := row.Type

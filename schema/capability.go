@@ -135,6 +135,11 @@ var (
 		Description: "Takes away every token that has expired.",
 	})
 
+	CapabilityWatch = NewQuestion[ListWatchInput, SuccessOutput](Syscall{
+		Type: "Capability.Watch", Domain: Capability,
+		Description: "Finds whether a process may call something else than it was told last, in order to push it to who follows its Syscall.List.",
+	})
+
 	CapabilityEndow = NewStep[EndowInput, Token](Syscall{
 		Type: "Capability.Endow", Domain: Capability,
 		Description: "The kernel grants to a process that is about to be.",

@@ -65,7 +65,7 @@ func rows() []*Syscall {
 		SyscallPing.Syscall, SyscallEcho.Syscall, SyscallList.Syscall, SyscallDescribe.Syscall, SyscallCall.Syscall,
 		SyscallCall.End.Syscall, SyscallShutdown.Syscall,
 		CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall,
-		CapabilityEndow.Syscall, CapabilityStrip.Syscall,
+		CapabilityWatch.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall,
 		SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessSubscribe.Syscall,
 		ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall,
 		KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall,
@@ -104,7 +104,7 @@ var (
 	SyscallList = NewQuery[ListInput, ListOutput](Syscall{
 		Type: "Syscall.List", Domain: Kernel, Grant: Everyone,
 		Script:      "scripts/kernel.txtar",
-		Description: "Names the syscalls that the caller may call.",
+		Description: "Names the syscalls that the caller may call; with follow it goes on to push what grants change of that.",
 	})
 
 	SyscallDescribe = NewQuery[DescribeInput, DescribeOutput](Syscall{

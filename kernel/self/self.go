@@ -54,15 +54,12 @@ func authenticate(*kernel.Call, *schema.AuthenticateInput) (schema.SuccessOutput
 	return schema.SuccessOutput{}, fault.AuthAgain.New("already authenticated").WithFix("open another connection to be somebody else")
 }
 
-// list names what the caller may call.
-func list(call *kernel.Call, _ *schema.ListInput) (schema.ListOutput, error) {
-	var out schema.ListOutput
-	for _, row := range schema.Syscalls() {
-		if !row.Internal && row != schema.SyscallAuthenticate.Row() && kernel.Authorize(nil, call.PID, call.Token, row, call.Tick) == nil {
-			out.Syscalls = append(out.Syscalls, row.Type)
-		}
+// list names what the caller may call. What becomes of that the capability domain knows first.
+func list(call *kernel.Call, in *schema.ListInput) (schema.ListOutput, error) {
+	if in.Follow != nil && *in.Follow {
+		call.Follow(schema.CapabilityWatch.With(&schema.ListWatchInput{}))
 	}
-	return out, nil
+	return kernel.Callable(call.PID, call.Token, call.Tick), nil
 }
 
 func describe(call *kernel.Call, in *schema.DescribeInput) (schema.DescribeOutput, error) {
