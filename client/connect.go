@@ -95,20 +95,24 @@ func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 	case m.Kind == schema.KindError && m.Meta.Causation != ping.Meta.ID:
 		return 0, answerOf(&m)
 	}
-	return pidIn(line), nil
+	return pidIn(&m), nil
 }
 
 // pidIn reads from an answer whose record it names: metadata.kernel.pid (PROTOCOL 3).
-func pidIn(line []byte) int64 {
-	member := func(object schema.Value, name string) schema.Value {
-		if decoded, err := schema.TypeOf[map[string]schema.Value]().Decode(object); err == nil {
-			return (*decoded.(*map[string]schema.Value))[name]
-		}
-		return nil
+func pidIn(m *schema.Message) int64 {
+	proof, err := schema.TypeOf[map[string]schema.Value]().Decode([]byte(m.Meta.Kernel))
+	if err != nil {
+		return 0
 	}
-	pid, err := schema.TypeOf[int64]().Decode(member(member(member(line, "metadata"), "kernel"), "pid"))
+	pid, err := schema.TypeOf[int64]().Decode((*proof.(*map[string]schema.Value))["pid"])
 	if err != nil {
 		return 0
 	}
 	return *pid.(*int64)
+}
+
+// Who asks which process the kernel takes this connection for; 0: the operator.
+func (c *Client) Who(ctx context.Context) (int64, error) {
+	answer, err := c.Call(ctx, schema.KindQuery, schema.SyscallPing.Type, []byte(`{"payload":null}`))
+	return pidIn(&answer), err
 }
