@@ -70,6 +70,19 @@ func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault
 	return lacks(pid, token, tick, uri, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
 }
 
+// AuthorizeTool returns nil where pid, holding token, may use a tool of an agent host at tick.
+func AuthorizeTool(pid int64, token *Token, host, tool string, tick int64) *fault.Fault {
+	name := host + "/" + tool
+	if why := meaninglessName(name); why != "" || strings.Contains(name, everything) || strings.Contains(host, "/") {
+		return Invalid("tool", "%q of host %q is no name: letters without *, its parts with single slashes between them", fault.Clip(tool), fault.Clip(host))
+	}
+	pattern := toolWord + ":" + name
+	if pid == Operator || token != nil && token.AllowsNamed(pattern, tick) {
+		return nil
+	}
+	return lacks(pid, token, tick, "the tool "+name, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
+}
+
 // lacks returns the fault of a call that pid has no grant for. Its fix takes nothing away: it adds pattern to the token of pid or,
 // where that would allow the call, to that of the granter which lacks it.
 func lacks(pid int64, token *Token, tick int64, what, pattern string, allows func(*schema.TokenGrant) bool) *fault.Fault {

@@ -83,7 +83,7 @@ func rows() []*Syscall {
 		KernelBooted.Syscall,
 		HTTPFetch.Syscall, HTTPFetch.End.Syscall,
 		NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall,
-		FileSystemResolve.Syscall,
+		FileSystemResolve.Syscall, HostToolUse.Syscall,
 	}
 }
 

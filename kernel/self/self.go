@@ -28,6 +28,7 @@ func New(names kernel.Names) *Domain {
 		kernel.Query(schema.SyscallDescribe, describe),
 		kernel.Command(schema.SyscallShutdown, shutdown, nil),
 		kernel.Query(schema.FileSystemResolve, d.resolve),
+		kernel.Command(schema.HostToolUse, toolUse, nil),
 		kernel.Query(schema.ClockGet, clock),
 		kernel.Command(schema.ClockAdvance, advance, nil),
 		// The audit log shows outcomes, so notes answer with what they note.
@@ -91,6 +92,18 @@ func (d *Domain) resolve(call *kernel.Call, in *schema.ResolveInput) (schema.Res
 		return schema.ResolveOutput{}, err
 	}
 	return schema.ResolveOutput{URI: name}, nil
+}
+
+// toolUse judges a tool by its name. What a token does not allow is an answer here: the host is to be told, and goes on.
+func toolUse(call *kernel.Call, in *schema.ToolUseInput) (schema.ToolUseOutput, error) {
+	switch why := kernel.AuthorizeTool(call.PID, call.Token, in.Host, in.Tool, call.Tick); {
+	case why == nil:
+		return schema.ToolUseOutput{Decision: schema.ToolAllow, Reason: "it is granted"}, nil
+	case why.Kind != fault.Forbidden:
+		return schema.ToolUseOutput{}, why
+	default:
+		return schema.ToolUseOutput{Decision: schema.ToolDeny, Reason: why.Text()}, nil
+	}
 }
 
 func clock(call *kernel.Call, _ *schema.ClockGetInput) (schema.ClockOutput, error) {
