@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 
@@ -54,7 +53,7 @@ func New(o Options) *Bridge {
 			Prompts:   &sdk.PromptCapabilities{ListChanged: true},
 			Resources: &sdk.ResourceCapabilities{},
 		},
-		PageSize: 1000,
+		PageSize:     1000,
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { *c = private },
 	})
 	b.server.AddReceivingMiddleware(b.receive)
@@ -83,12 +82,13 @@ func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Ser
 	return err
 }
 
-// ServeLines serves one host over a pair of streams, until in ends.
-func (b *Bridge) ServeLines(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
+// ServeLines serves one host over a pair of streams, until in ends and what was asked before that is answered.
+func (b *Bridge) ServeLines(ctx context.Context, in io.Reader, out io.Writer) error {
 	return b.Serve(ctx, func(ctx context.Context, server *sdk.Server) error {
-		err := server.Run(ctx, &sdk.IOTransport{Reader: in, Writer: out})
-		if errors.Is(err, io.EOF) {
-			return nil
+		l := newLines(ctx, in, out)
+		err := server.Run(ctx, &sdk.IOTransport{Reader: l, Writer: l, MaxLineLength: -1}) // it has looked at them
+		if l.ended() {
+			return nil // whatever came of answers that nobody waits for
 		}
 		return err
 	})

@@ -9,7 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -196,25 +196,36 @@ func TestNoKernel(t *testing.T) {
 	}
 }
 
-// TestGarbage: lines that are no protocol do not end the server, nor does half a line at the end.
+// TestGarbage: lines that are no protocol are answered or dropped, and end nothing; what was asked before the input ended is answered.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	b := newPlace(t).bridge("Memory.Get")
 	var out strings.Builder
-	in := io.NopCloser(strings.NewReader(strings.Join([]string{
+	in := strings.NewReader(strings.Join([]string{
+		`garbage`,
+		``,
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Memory_Get","arguments":{"key":"a","key":"b"}}}`,
-		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"Memory_Get","arguments":[1]}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Memory_Get","arguments":[1]}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"Memory_Get","arguments":{"key":"a","key":"b"}}}`,
 		`{"jsonrpc":"2.0","id":4,"method":"no/such"}`,
+		"\xff",
+		strings.Repeat("x", 17<<20),
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Memory_Get","arguments":{"key":"a"}}}`,
 		`{"jsonrpc":`,
-	}, "\n")))
-	err := b.ServeLines(bounded(t), in, nopCloser{&out})
-	t.Logf("%v\n%s", err, out.String())
+	}, "\n"))
+	must(t, b.ServeLines(bounded(t), in, &out))
+	for _, want := range []string{`"id":1,"result"`, `"id":2,`, `"id":4,"error"`, `Key not found`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if got := strings.Count(out.String(), `"code":-32700`); got != 4 {
+		t.Errorf("%d lines are no JSON:\n%s", got, out.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		if !schema.Valid([]byte(line)) {
+			t.Errorf("printed %q", line)
+		}
+	}
 }
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
-
-var _ = client.Answered

@@ -56,7 +56,7 @@ func (l *link) run(ctx context.Context, listed func(context.Context, *schema.Lis
 		if ctx.Err() != nil {
 			return errors.Join(c.Close(), context.Cause(ctx))
 		}
-		if errors.Is(err, fault.ProcessEnded) {
+		if errors.Is(err, fault.Ended) {
 			l.end(err)
 			<-ctx.Done()
 			return errors.Join(c.Close(), context.Cause(ctx))

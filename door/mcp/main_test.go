@@ -116,7 +116,9 @@ func connect(t testing.TB, b *mcp.Bridge) *host {
 	h := &host{t: t, lists: make(chan struct{}, 100), served: make(chan error, 1)}
 	fromHost, toBridge := io.Pipe()
 	fromBridge, toHost := io.Pipe()
-	go func() { h.served <- errors.Join(b.ServeLines(context.Background(), fromHost, toHost), toHost.Close()) }()
+	go func() {
+		h.served <- errors.Join(b.ServeLines(context.Background(), fromHost, toHost), fromHost.Close(), toHost.Close())
+	}()
 	c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { h.lists <- struct{}{} },
 	})
@@ -132,9 +134,11 @@ func (h *host) close() {
 	if h.session == nil {
 		return
 	}
-	must(h.t, h.session.Close())
+	_ = h.session.Close() // fails where the bridge was faster to close
 	h.session = nil
-	must(h.t, <-h.served)
+	if err := <-h.served; err != nil && !strings.Contains(err.Error(), io.ErrClosedPipe.Error()) { // it has written to a host that was closing
+		h.t.Error(err)
+	}
 }
 
 // tools are those that are offered, by name.

@@ -94,6 +94,12 @@ func (b *Bridge) readMemory(ctx context.Context, req *sdk.ReadResourceRequest) (
 	return contents(req.Params.URI, answer.Data), nil
 }
 
+// auditPage is what Audit.Log answers, with its entries as they are written.
+type auditPage struct {
+	Entries []schema.Value `json:"entries"`
+	Next    schema.Value   `json:"next,omitzero"`
+}
+
 func (b *Bridge) readAudit(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 	seq, err := strconv.ParseInt(strings.TrimPrefix(req.Params.URI, auditPrefix), 10, 64)
 	if err != nil || seq < 1 {
@@ -108,17 +114,13 @@ func (b *Bridge) readAudit(ctx context.Context, req *sdk.ReadResourceRequest) (*
 	if err != nil {
 		return nil, refusal(err)
 	}
-	list, err := schema.TypeOf[map[string]schema.Value]().Decode(answer.Data)
-	if err != nil {
-		return nil, err
+	list, failure := schema.TypeOf[auditPage]().Decode(answer.Data)
+	if failure != nil {
+		return nil, failure
 	}
-	entries, err := schema.TypeOf[[]schema.Value]().Decode((*list.(*map[string]schema.Value))["entries"])
-	if err != nil {
-		return nil, err
-	}
-	for _, raw := range *entries.(*[]schema.Value) {
-		entry, err := schema.TypeOf[schema.AuditEntry]().Decode(raw)
-		if err == nil && entry.(*schema.AuditEntry).Seq == seq {
+	for _, raw := range list.(*auditPage).Entries {
+		entry, failure := schema.TypeOf[schema.AuditEntry]().Decode(raw)
+		if failure == nil && entry.(*schema.AuditEntry).Seq == seq {
 			return contents(req.Params.URI, raw), nil
 		}
 	}
