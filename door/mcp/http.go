@@ -51,6 +51,9 @@ func (b *Bridge) ServeHTTP(ctx context.Context, o *HTTP) error {
 		} else {
 			err = web.Serve(o.Listener)
 		}
+		for session := range server.Sessions() { // those that no host has ended
+			_ = session.Close() // the host is told nothing any more
+		}
 		if errors.Is(err, http.ErrServerClosed) {
 			return context.Cause(ctx)
 		}
