@@ -20,7 +20,7 @@ import (
 type connection struct {
 	kernel   *Kernel
 	link     Link
-	caller   kernel.Caller
+	caller   kernel.Caller // changes with Process.Attach, while nothing is decoded
 	self     *actor.PID
 	input    input
 	credits  credits
@@ -136,6 +136,10 @@ func (c *connection) Receive(ctx actor.Context) {
 // advance goes on as far as it goes, after anything has changed.
 func (c *connection) advance(ctx actor.Context) {
 	c.dispatch(ctx)
+	if c.input.attaching && len(c.waiting) == 0 && len(c.outstanding) == 0 && !c.spilling {
+		c.input.attaching = false
+		c.again()
+	}
 	if c.hungUp && c.input.ended && !c.gone {
 		c.gone = true
 		c.abandon()
@@ -163,6 +167,12 @@ func (c *connection) dispatch(ctx actor.Context) {
 		b := c.waiting[0]
 		if len(c.outstanding) > 0 && (b.domain != c.current || b.alone || c.outstanding[0].alone) {
 			return
+		}
+		if call := &b.calls[0]; isAttach(call) {
+			if c.spilling {
+				return // what is yet to be said may begin a subscription
+			}
+			call.Subscribed = len(c.following) > 0 || len(c.endings) > 0
 		}
 		c.waiting[0] = nil
 		c.waiting = c.waiting[1:]
@@ -228,6 +238,7 @@ func (c *connection) sayFrom(b *frames, from int) {
 			return
 		}
 		c.lasting(call)
+		c.attached(call)
 	}
 	c.writer.owe(len(b.calls), b.size, b.answers)
 	b.recycle()

@@ -25,6 +25,8 @@ type input struct {
 	away    bool   // one is decoded on a goroutine
 	made    *made  // one is decoded, and waits for credits for what it brought by reference
 
+	attaching bool // nothing is taken in until an attach is answered
+
 	batch *frames // gathered, not sent yet; nil: nothing
 	text  []byte  // where the lines of a burst are kept
 }
@@ -50,7 +52,7 @@ type goOn struct{}
 // take takes in what has been received, as far as there are credits. It reads from the link once, as far as anything came.
 func (c *connection) take() {
 	in := &c.input
-	for filled, over := false, false; !in.ended && !in.away; {
+	for filled, over := false, false; !in.ended && !in.away && !in.attaching; {
 		if !c.takeMade() {
 			break
 		}
@@ -222,6 +224,7 @@ func (c *connection) gather(call *kernel.Call, size int) {
 	b := c.input.batch
 	b.calls = append(b.calls, *call)
 	b.size += size
+	c.input.attaching = isAttach(call)
 }
 
 // runsAlone reports whether nothing else of a connection may be under way beside a call: its row says so, or it takes long because

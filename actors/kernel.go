@@ -191,9 +191,8 @@ func (k *Kernel) spawn(name string, a actor.Actor) *actor.PID {
 // Serve serves a connection on the loop, and returns when the peer ended its side and every answer is written, or the link broke.
 // It does not close the link.
 func (k *Kernel) Serve(link Link, caller kernel.Caller) {
-	drawn := k.accounts.open(caller.PID)
-	defer drawn.close()
-	c := newConnection(k, link, caller, drawn)
+	c := newConnection(k, link, caller, k.accounts.open(caller.PID))
+	defer func() { c.credits.account.close() }() // which may be another process's by then
 	c.self = k.spawn("connection/"+caller.Conn, c)
 	if err := link.Open(k.loop.poller, c.ready); err != nil {
 		k.log.Error("connection cannot be watched", "conn", caller.Conn, "error", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
@@ -36,10 +37,6 @@ type keyAgent struct {
 	grant *sshauth.AgentGrant
 }
 
-// keyIntent begins the intent of a key's process; the fingerprint follows. With the operator as its parent, which no agent
-// can be, it tells whose the process is after a restart, whatever its agent_id.
-const keyIntent = "key:"
-
 // newAgents finds the processes of keys that the state has. Nobody may call the domains yet.
 func newAgents(s *state, k *actors.Kernel, origin string) *agents {
 	a := &agents{
@@ -47,7 +44,7 @@ func newAgents(s *state, k *actors.Kernel, origin string) *agents {
 		known: make(map[string]keyAgent),
 	}
 	s.processes.Living(func(p *schema.Descriptor) {
-		if fingerprint, ok := strings.CutPrefix(p.Intent, keyIntent); ok && p.ParentPID == kernel.Operator {
+		if fingerprint, ok := strings.CutPrefix(p.Intent, process.KeyIntent); ok && p.ParentPID == kernel.Operator {
 			a.known[fingerprint] = keyAgent{pid: p.PID}
 		}
 	})
@@ -116,7 +113,7 @@ func agentID(key *sshauth.AuthorizedKey) string {
 }
 
 // oldAgentID is the name that older kernels gave the agent of a key whose line has none.
-func oldAgentID(key *sshauth.AuthorizedKey) string { return keyIntent + key.Key.Fingerprint() }
+func oldAgentID(key *sshauth.AuthorizedKey) string { return process.KeyIntent + key.Key.Fingerprint() }
 
 // originOf is the origin that the line gives, in its normal form (ABI 6.2), else that of the kernel. check has looked at it.
 func (a *agents) originOf(key *sshauth.AuthorizedKey) string {
@@ -140,7 +137,7 @@ func (a *agents) check(key *sshauth.AuthorizedKey) *fault.Fault {
 
 // spawn makes the process of a key, as the operator.
 func (a *agents) spawn(key *sshauth.AuthorizedKey) (int64, error) {
-	intent := keyIntent + key.Key.Fingerprint()
+	intent := process.KeyIntent + key.Key.Fingerprint()
 	data, err := a.kernel.Do(a.originOf(key), schema.SyscallSpawn.With(&schema.SpawnInput{
 		ChildAgentID: agentID(key),
 		Intent:       &intent,

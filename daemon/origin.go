@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/uri"
 )
@@ -22,7 +23,7 @@ func Origin(text string) (string, error) {
 func (d *Daemon) warnOfOrigins() {
 	apart := map[string]bool{d.config.Origin: true}
 	d.state.processes.Living(func(p *schema.Descriptor) {
-		if p.ParentPID == kernel.Operator && strings.HasPrefix(p.Intent, keyIntent) {
+		if p.ParentPID == kernel.Operator && strings.HasPrefix(p.Intent, process.KeyIntent) {
 			apart[p.Origin] = true
 		}
 	})

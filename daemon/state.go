@@ -126,6 +126,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	s.processes = process.New(pools)
 	view := s.processes.Processes()
 	s.tokens = capability.New(pools, view)
+	s.processes.See(s.tokens)
 	s.mailboxes = ipc.New(ipc.Options{Capacity: cfg.Ipc.Mailbox, Rules: governance(cfg.Ipc.Deny), Processes: view})
 	var err error
 	if s.ledger, err = resource.New(cfg.Resources, s.tokens, view); err != nil {

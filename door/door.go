@@ -30,7 +30,7 @@ func (a *Agent) Become(ctx context.Context, c *client.Client, note func(format s
 		return 0, fault.UsageInvalid.New("--as NAME says which process to be").With("verb", "pwos mcp serve")
 	}
 	out, err := a.attach(ctx, c, a.Allow)
-	if a.Allow != nil && errors.Is(err, fault.Conflict) {
+	if a.Allow != nil && errors.Is(err, fault.ProcessOtherGrant) {
 		// It was granted something else since: what it has is the operator's last word.
 		note("%v", err)
 		out, err = a.attach(ctx, c, nil)

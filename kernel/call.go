@@ -12,7 +12,7 @@ import (
 // Operator is the PID of the kernel and its operator (PROTOCOL 4): it may do everything.
 const Operator int64 = 0
 
-// Caller is who sends on a connection. It is fixed when the connection is made.
+// Caller is who sends on a connection. Only Process.Attach changes it.
 type Caller struct {
 	PID    int64
 	Conn   string // the connection's name in logs and journal, such as c-5
@@ -29,17 +29,18 @@ type Call struct {
 	Input   any             // the data, decoded as Syscall.Input says
 
 	// What the shell adds before it asks the domain, and what the journal keeps.
-	PID       int64  // the process that the call acts as: the caller, or the one that the operator names
-	Token     *Token // the token of PID, nil where it has none; the operator acting as itself needs none
-	Origin    string // whose stored things the call sees
-	Tick      int64  // the kernel's tick
-	Time      int64  // Unix epoch, milliseconds
-	Urgent    bool   // it is taken on a full disk too: an urgent call of the operator's, or one that follows from it
-	Final     bool   // the call has waited as long as it may: it must be given an outcome now
-	Parked    bool   // the call has waited: its caller's bounds were checked before
-	Lapsed    bool   // the question that the call waited for was not answered in time
-	Begun     bool   // a step of it has been asked for, and may have been done
-	Throttled bool   // it was refused before anything else was judged, because its agent is over a bound: it has no entry
+	PID        int64  // the process that the call acts as: the caller, or the one that the operator names
+	Token      *Token // the token of PID, nil where it has none; the operator acting as itself needs none
+	Origin     string // whose stored things the call sees
+	Tick       int64  // the kernel's tick
+	Time       int64  // Unix epoch, milliseconds
+	Urgent     bool   // it is taken on a full disk too: an urgent call of the operator's, or one that follows from it
+	Final      bool   // the call has waited as long as it may: it must be given an outcome now
+	Parked     bool   // the call has waited: its caller's bounds were checked before
+	Lapsed     bool   // the question that the call waited for was not answered in time
+	Begun      bool   // a step of it has been asked for, and may have been done
+	Subscribed bool   // of an attach: its connection has subscriptions, or mail that it has not acknowledged
+	Throttled  bool   // it was refused before anything else was judged, because its agent is over a bound: it has no entry
 
 	// The outcome: one of the two.
 	Data []byte

@@ -35,6 +35,12 @@ var (
 		Description: "Has what happens to a process and its descendants from now on pushed on this connection, as events such as Process.Exited, as long as it lasts.",
 	})
 
+	ProcessAttach = NewCommand[AttachInput, AttachOutput](Syscall{
+		Type: "Process.Attach", Domain: Process, Grant: OperatorOnly, Alone: true,
+		Script:      "scripts/process.txtar",
+		Description: "Makes this connection the named process for the rest of its life. The process is made where no living child of the operator has the name, and found again otherwise, with its mail, memory, grants and quotas.",
+	})
+
 	ProcessWatch = NewQuestion[ProcessWatchInput, SuccessOutput](Syscall{
 		Type: "Process.Watch", Domain: Process,
 		Description: "Finds what has happened to processes since, in order to push it to who follows them.",
@@ -96,6 +102,19 @@ type TerminateInput struct {
 // TerminateOutput is what Syscall.Terminate answers.
 type TerminateOutput struct {
 	TargetPID int64 `json:"target_pid" keep:"always" doc:"The process, which has ended."`
+}
+
+// AttachInput is the data of Process.Attach.
+type AttachInput struct {
+	AgentID      string           `json:"agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the process, without a slash."`
+	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do. Default: the default grant where it is made, and whatever it has where it is found. One that has been granted something else is refused."`
+}
+
+// AttachOutput is what Process.Attach answers.
+type AttachOutput struct {
+	PID     int64  `json:"pid" keep:"always" doc:"The process that the connection is from this answer on."`
+	AgentID string `json:"agent_id" keep:"always" doc:"Its name."`
+	Created bool   `json:"created" keep:"always" doc:"It was made by this call."`
 }
 
 // ProcessExitInput is the data of the kernel's own Process.Exit: these processes have ended.

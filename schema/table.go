@@ -66,7 +66,7 @@ func rows() []*Syscall {
 		SyscallCall.End.Syscall, SyscallShutdown.Syscall,
 		CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall,
 		CapabilityWatch.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall,
-		SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessSubscribe.Syscall,
+		SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessAttach.Syscall, ProcessSubscribe.Syscall,
 		ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall,
 		KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall,
 		SyscallSendMsg.Syscall, IPCReceive.Syscall, IPCSubscribe.Syscall, IPCAck.Syscall, IPCBroadcast.Syscall, IPCOpen.Syscall,

@@ -24,6 +24,8 @@ type Domain struct {
 	pools []string     // names of the resources that a default grant covers, ascending
 	form  *schema.Type // of a chunk
 
+	tokens kernel.Tokens // see See
+
 	table    *table
 	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
 	contexts *contexts
@@ -51,6 +53,7 @@ func New(pools []string) *Domain {
 		kernel.Command(schema.SyscallTerminate, d.terminate, nil), // its step Process.Exit changes the table
 		kernel.Query(schema.ProcessList, d.list),
 		kernel.Query(schema.ProcessGet, d.get),
+		kernel.Command(schema.ProcessAttach, d.attach, d.applyAttach),
 		kernel.Query(schema.ProcessSubscribe, d.subscribe),
 		kernel.Question(schema.ProcessWatch, d.watch),
 		kernel.Step(schema.ProcessPrepare, done[schema.ProcessPrepareInput], d.applyPrepare),
@@ -68,6 +71,9 @@ func New(pools []string) *Domain {
 	d.Publish()
 	return d
 }
+
+// See gives the domain the view of the capability registry, which is made after it. It comes before any call of Process.Attach.
+func (d *Domain) See(tokens kernel.Tokens) { d.tokens = tokens }
 
 // Processes returns the view that others have of the table. It is complete from the first Publish after a change on.
 func (d *Domain) Processes() *Processes { return d.view }

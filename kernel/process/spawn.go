@@ -20,24 +20,32 @@ func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (out schema.Spa
 	if err != nil {
 		return out, err
 	}
-	if err := cmp.Or(kernel.CheckName("child_agent_id", in.ChildAgentID), kernel.CheckName("intent", said(in.Intent, ""))); err != nil {
+	if err := cmp.Or(checkAgentID("child_agent_id", in.ChildAgentID), kernel.CheckName("intent", said(in.Intent, ""))); err != nil {
 		return out, err
 	}
 	if err := d.checkProgram(call, &in.Program); err != nil {
 		return out, err
 	}
 	child := d.table.next
-	grant, err := d.grant(call, child, in.Capabilities)
-	if err != nil {
+	if err := d.prepare(call, child, in.Capabilities); err != nil {
 		return out, err
 	}
-	call.Step(schema.ProcessPrepare.With(&schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}))
-	call.Step(schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: *grant, GrantedBy: &call.PID}))
-	call.Step(schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{child}}))
 	if in.Command != nil {
 		call.Begin(&kernel.Work{Start: &kernel.Program{PID: child, AgentID: name, Origin: call.Origin, Spec: in.Program}})
 	}
 	return schema.SpawnOutput{ChildPID: child, ChildAgentID: name}, nil
+}
+
+// prepare has a child given what it needs before it is there.
+func (d *Domain) prepare(call *kernel.Call, child int64, asked *schema.SpawnCapability) error {
+	grant, err := d.grant(call, child, asked)
+	if err != nil {
+		return err
+	}
+	call.Step(schema.ProcessPrepare.With(&schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}))
+	call.Step(schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: *grant, GrantedBy: &call.PID}))
+	call.Step(schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{child}}))
+	return nil
 }
 
 // grant says what a child may do: what its parent asks for, where the parent holds all of that, else what every process
@@ -104,12 +112,17 @@ func cut(grant *schema.GrantInput, holder *kernel.Token, tick int64) {
 // maxName bounds the name of an agent with those of its ancestors, in characters.
 const maxName = 1024
 
+// checkAgentID refuses a name that no agent can be given.
+func checkAgentID(field, name string) *fault.Fault {
+	if strings.Contains(name, "/") {
+		return kernel.Invalid(field, "must not contain a slash: it stands between an agent's name and its child's")
+	}
+	return kernel.CheckName(field, name)
+}
+
 // name returns the full name of a child: that which it is given, below its parent's where an agent spawns it. Among the living
 // children of one parent a name is one process's alone; the operator's are told apart by their origin too.
 func (d *Domain) name(call *kernel.Call, given string) (string, *fault.Fault) {
-	if strings.Contains(given, "/") {
-		return "", kernel.Invalid("child_agent_id", "must not contain a slash: it stands between an agent's name and its child's")
-	}
 	name := given
 	if parent, ok := d.table.processes.Get(call.PID); ok {
 		name = parent.AgentID + "/" + given
@@ -117,7 +130,7 @@ func (d *Domain) name(call *kernel.Call, given string) (string, *fault.Fault) {
 	switch {
 	case utf8.RuneCountInString(name) > maxName:
 		return "", kernel.Invalid("child_agent_id", "is too long: with the names of those above it, it has more than %d characters", maxName)
-	case d.table.names[sibling{call.PID, call.Origin, name}] > 0:
+	case len(d.table.names[sibling{call.PID, call.Origin, name}]) > 0:
 		return "", fault.ProcessNameTaken.New("a living sibling has this name already").
 			WithFix(`choose another child_agent_id, or end that one; "pwos ps" shows it`)
 	}
@@ -129,14 +142,20 @@ func (d *Domain) applyPrepare(_ *kernel.Entry, in *schema.ProcessPrepareInput) {
 // applySpawn adds the child under the name of the reply. In older journals that is no more than what was asked for, and siblings
 // may share one.
 func (d *Domain) applySpawn(e *kernel.Entry, in *schema.SpawnInput) {
+	child := d.child(e, kernel.Reply[schema.SpawnOutput](e, schema.SyscallSpawn.Output()).ChildAgentID)
+	child.Priority, child.Intent, child.Role = said(in.Priority, child.Priority), said(in.Intent, ""), said(in.Role, "")
+	d.host(child, &in.Program)
+	d.born(e, child)
+}
+
+// child is the next process, with what was prepared for it.
+func (d *Domain) child(e *kernel.Entry, name string) *schema.Descriptor {
 	child := &schema.Descriptor{
 		PID:           d.table.next,
-		AgentID:       kernel.Reply[schema.SpawnOutput](e, schema.SyscallSpawn.Output()).ChildAgentID,
+		AgentID:       name,
 		ParentPID:     e.PID,
 		State:         ready,
-		Priority:      said(in.Priority, "NORMAL"),
-		Intent:        said(in.Intent, ""),
-		Role:          said(in.Role, ""),
+		Priority:      "NORMAL",
 		ResourceQuota: map[string]float64{},
 		BirthTick:     e.Tick,
 		Origin:        e.Origin,
@@ -147,7 +166,11 @@ func (d *Domain) applySpawn(e *kernel.Entry, in *schema.SpawnInput) {
 		child.ResourceQuota = d.prepared.ResourceQuota
 	}
 	d.prepared = nil
-	d.host(child, &in.Program)
+	return child
+}
+
+// born adds a process to the table.
+func (d *Domain) born(e *kernel.Entry, child *schema.Descriptor) {
 	d.table.add(child)
 	d.view.touch(child.PID)
 	d.note(e, schema.ProcessSpawned, child.PID)

@@ -21,7 +21,7 @@ type table struct {
 	children  *btree.BTreeG[edge] // of living processes
 	ended     map[string][]int64  // remembered, by origin, in the order in which they ended
 	programs  *btree.Map[int64, *program]
-	names     map[sibling]int // how many living processes have a name: one, but where an older kernel let several
+	names     map[sibling][]int64 // the living processes that have a name: one, but where an older kernel let several
 }
 
 // sibling is what tells a living process from the others of its parent.
@@ -46,7 +46,7 @@ func newTable() *table {
 		children:  btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}),
 		programs:  btree.NewMap[int64, *program](0),
 		ended:     make(map[string][]int64),
-		names:     make(map[sibling]int),
+		names:     make(map[sibling][]int64),
 	}
 }
 
@@ -88,7 +88,7 @@ func (t *table) put(p *schema.Descriptor) {
 	t.processes.Set(p.PID, p)
 	if p.State != terminated {
 		t.children.Set(edge{p.ParentPID, p.PID})
-		t.names[siblingOf(p)]++
+		t.names[siblingOf(p)] = append(t.names[siblingOf(p)], p.PID)
 	}
 }
 
@@ -99,8 +99,8 @@ func (t *table) end(pid, tick int64) int64 {
 	last.State, last.ExitTick, last.BlockedUntilTick = terminated, &tick, nil
 	t.processes.Set(pid, &last)
 	t.children.Delete(edge{p.ParentPID, pid})
-	if name := siblingOf(p); t.names[name] > 1 {
-		t.names[name]--
+	if name := siblingOf(p); len(t.names[name]) > 1 {
+		t.names[name] = slices.DeleteFunc(t.names[name], func(one int64) bool { return one == pid })
 	} else {
 		delete(t.names, name)
 	}

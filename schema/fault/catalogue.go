@@ -145,6 +145,7 @@ const (
 
 	// Connections and subscriptions.
 	ConnectionTooMany   ID = "connection.too_many"
+	ConnectionFollows   ID = "connection.subscribed"
 	SubscriptionTooMany ID = "subscription.too_many"
 
 	// Policy and approvals.
@@ -164,6 +165,8 @@ const (
 	ProcessIsEnded    ID = "process.is_ended"
 	ProcessNameTaken  ID = "process.name_taken"
 	ProcessNotStarted ID = "process.not_started"
+	ProcessTaken      ID = "process.not_attachable"
+	ProcessOtherGrant ID = "process.other_capabilities"
 	SandboxTooWide    ID = "sandbox.too_wide"
 
 	// Messages between processes.
@@ -340,6 +343,7 @@ var catalogue = map[ID]Entry{
 
 	// Connections and subscriptions.
 	ConnectionTooMany:   {Kind: QuotaExceeded, Meaning: "The agent, or all agents together, have as many connections as they may.", Fix: "Close one, or use one that is open."},
+	ConnectionFollows:   {Kind: Conflict, Meaning: "The connection has subscriptions or unacknowledged mail, and cannot become another process.", Fix: "Attach on a connection of its own, before anything else."},
 	SubscriptionTooMany: {Kind: QuotaExceeded, Meaning: "The connection has as many subscriptions as it may.", Fix: "Open another connection."},
 
 	// Policy and approvals.
@@ -359,6 +363,8 @@ var catalogue = map[ID]Entry{
 	ProcessIsEnded:    {Kind: Conflict, Meaning: "The process that the call is about has ended.", Fix: "pwos ps shows the processes."},
 	ProcessNameTaken:  {Kind: Conflict, Meaning: "A living sibling has the name.", Fix: "Choose another child_agent_id."},
 	ProcessNotStarted: {Kind: InvalidInput, Meaning: "The agent's program could not be started.", Fix: "The message says why."},
+	ProcessTaken:      {Kind: Conflict, Meaning: "A connection cannot attach to the process: it belongs to a program or to a key.", Fix: "Attach under another name."},
+	ProcessOtherGrant: {Kind: Conflict, Meaning: "The process that has the name was granted something else than Process.Attach asks for.", Fix: "Leave capabilities out, or grant the difference: pwos cap grant PID --add SYSCALL."},
 	SandboxTooWide:    {Kind: Forbidden, Meaning: "The sandbox asked for is wider than the spawning process's own.", Fix: "Ask for no more than your own sandbox allows."},
 
 	// Messages between processes.
