@@ -111,3 +111,34 @@ func TestInspector(t *testing.T) {
 		t.Errorf("memory has %q", got)
 	}
 }
+
+// TestFiveCommands runs what docs/doors.md begins with, word for word.
+func TestFiveCommands(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	page, err := os.ReadFile("../../docs/doors.md")
+	must(t, err)
+	_, block, _ := strings.Cut(string(page), "```console\n")
+	block, _, _ = strings.Cut(block, "```")
+	commands := strings.Split(strings.TrimSpace(strings.ReplaceAll("\n"+block, "\n$ ", "\n")), "\n")
+	if len(commands) != 5 || commands[0] != "go install ./cmd/..." {
+		t.Fatalf("the page has %q", commands)
+	}
+	m := newModel(
+		t,
+		step{tool: "Memory_Set", input: object{"key": "build", "value": "green"}},
+		step{tool: "Bash", input: object{"command": "ls"}},
+	)
+	p.env = []string{"ANTHROPIC_BASE_URL=" + m.url}
+	out := ""
+	for _, command := range commands[1:] { // the first is what the test has done in its own way
+		out = p.run("sh", "-c", command)
+	}
+	m.expect(out, "success", `allow it too with \"pwos cap grant 1 --add Tool:claude/Bash\"`)
+	log := p.run("pwos", "audit", "log", "--pid", "1")
+	for _, want := range []string{`"type":"Memory.Set"`, `"decision":"deny"`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the journal has no %s: %s", want, log)
+		}
+	}
+}

@@ -110,8 +110,11 @@ func (p *place) try(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	path := filepath.Join(p.bin, name)
-	if name == "pwos" {
+	switch name {
+	case "pwos":
 		path = p.pwos
+	case "sh":
+		path = "/bin/sh"
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = p.path("project")
