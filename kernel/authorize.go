@@ -74,7 +74,7 @@ func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault
 func AuthorizeTool(pid int64, token *Token, host, tool string, tick int64) *fault.Fault {
 	name := host + "/" + tool
 	if why := meaninglessName(name); why != "" || strings.Contains(name, everything) || strings.Contains(host, "/") {
-		return Invalid("tool", "%q of host %q is no name: letters without *, its parts with single slashes between them", fault.Clip(tool), fault.Clip(host))
+		return Invalid("tool", "is no name: that of a host has no slash, that of a tool single ones between its parts, and neither has a *")
 	}
 	pattern := toolWord + ":" + name
 	if pid == Operator || token != nil && token.AllowsNamed(pattern, tick) {
