@@ -41,6 +41,7 @@ func TestTools(t *testing.T) {
 	h.expect("Memory_Get", args{"key": "a"}, `[1,2]`)
 	h.refused("Memory_Get", args{"key": "b"}, "Key not found", "memory.not_found")
 	h.refused("Memory_Get", args{}, "key is missing")
+	h.refused("Memory_Set", args{"key": "a", "value": strings.Repeat("x", 20_000)}, "exceeds maximum line length", "413")
 	h.refused("Memory_Get", args{"key": 7}, "must be a string")
 	h.refused("Memory_Get", args{"key": "a", "pid": 0}, "may not act as pid 0")
 	if _, err := h.session.CallTool(bounded(t), &sdk.CallToolParams{Name: "no such"}); err == nil {
