@@ -79,3 +79,6 @@ func Narrowed(width int, head []string, rows [][]string, names ...string) ([]str
 
 // LastLines is what `pwos logs --lines` shows.
 func LastLines(text string, lines int64) string { return string(lastLines([]byte(text), lines)) }
+
+// Bearer reads the token of `pwos mcp serve --http`, or makes it.
+func Bearer(file string) (string, error) { return bearer(file) }

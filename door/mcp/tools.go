@@ -135,21 +135,15 @@ func (b *Bridge) show(t *tool) {
 	if t.revoked {
 		description = "Not granted at the moment: a call is refused, and says how the operator can allow it. " + description
 	}
-	no := false
+	hints := &sdk.ToolAnnotations{ReadOnlyHint: t.kind == schema.KindQuery}
+	if row, ok := schema.Lookup(t.target); ok && row.Outcome == "" {
+		hints.OpenWorldHint = new(bool) // no: it stays inside the kernel
+	}
 	b.server.AddTool(&sdk.Tool{
-		Name: t.name, Title: t.target, Description: description, InputSchema: t.input,
-		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: t.kind == schema.KindQuery, OpenWorldHint: openWorld(t, &no)},
+		Name: t.name, Title: t.target, Description: description, InputSchema: t.input, Annotations: hints,
 	}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return b.call(ctx, t, req.Params.Arguments), nil
 	})
-}
-
-// openWorld says of what stays inside the kernel that it does.
-func openWorld(t *tool, no *bool) *bool {
-	if row, ok := schema.Lookup(t.target); ok && row.Outcome == "" {
-		return no
-	}
-	return nil
 }
 
 // anyObject is the schema of arguments of which nothing is known.

@@ -122,7 +122,7 @@ func (p *place) try(name string, args ...string) (string, error) {
 		"HOME=" + p.path("home"), "PATH=" + filepath.Dir(p.pwos) + ":" + p.bin + ":" + os.Getenv("PATH"), "TERM=dumb",
 		"PWOS_RUNTIME_DIR=" + p.path("run"), "PWOS_STATE_DIR=" + p.path("state"),
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false",
-		"ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=x", "IS_SANDBOX=1",
+		"ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=x",
 	}
 	cmd.Env = append(cmd.Env, p.env...)
 	var out bytes.Buffer
