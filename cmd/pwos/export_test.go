@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -82,3 +83,10 @@ func LastLines(text string, lines int64) string { return string(lastLines([]byte
 
 // Bearer reads the token of `pwos mcp serve --http`, or makes it.
 func Bearer(file string) (string, error) { return bearer(file) }
+
+// ToolUse is what `pwos hook run` says of a question to the kernel in a directory, "" where the tool may be used.
+func ToolUse(ctx context.Context, question *os.File, dir string) string {
+	a := newApp(question, os.Stdout, os.Stderr)
+	a.runtimeDir, a.timeout = dir, usualTimeout
+	return a.toolUse(ctx, "claude", &door.Agent{Name: "claude"})
+}
