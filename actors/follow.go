@@ -152,8 +152,9 @@ func (c *connection) pushAll(s *subscription, proof schema.Proof, events []kerne
 func (c *connection) unsubscribed(s *subscription, why *fault.Fault) {
 	c.forget(s)
 	meta := s.call.Message.Meta
+	domain, _, _ := strings.Cut(s.call.Message.Type, ".")
 	c.push(s, schema.Proof{}, []kernel.Event{{
-		Type:        strings.TrimSuffix(s.call.Message.Type, "Subscribe") + "Unsubscribed",
+		Type:        domain + ".Unsubscribed",
 		Data:        fault.AppendData(nil, why),
 		Causation:   meta.ID,
 		Correlation: meta.Correlation,
@@ -173,7 +174,7 @@ func (c *connection) unfollow(ctx actor.Context) {
 	asked := make(map[schema.Domain]string)
 	c.following = slices.DeleteFunc(c.following, func(s *subscription) bool {
 		if !s.over.Swap(true) && s.underway {
-			asked[s.call.Syscall.Domain] = s.call.Caller.Conn
+			asked[s.next.Row.Domain] = s.call.Caller.Conn
 		}
 		return !s.underway
 	})
@@ -185,7 +186,7 @@ func (c *connection) unfollow(ctx actor.Context) {
 // lost forgets the subscriptions whose question a dead domain, or the audit log, has not answered.
 func (c *connection) lost(pid *actor.PID) {
 	c.following = slices.DeleteFunc(c.following, func(s *subscription) bool {
-		return s.underway && (c.kernel.domains[s.call.Syscall.Domain] == pid || c.kernel.audit == pid)
+		return s.underway && (c.kernel.domains[s.next.Row.Domain] == pid || c.kernel.audit == pid)
 	})
 }
 

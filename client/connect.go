@@ -105,20 +105,39 @@ func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 	case m.Kind == schema.KindError && m.Meta.Causation != ping.Meta.ID:
 		return 0, answerOf(&m)
 	}
-	return pidIn(line), nil
+	as, _ = pidIn(&m)
+	return as, nil
 }
 
 // pidIn reads from an answer whose record it names: metadata.kernel.pid (PROTOCOL 3).
-func pidIn(line []byte) int64 {
-	member := func(object schema.Value, name string) schema.Value {
-		if decoded, err := schema.TypeOf[map[string]schema.Value]().Decode(object); err == nil {
-			return (*decoded.(*map[string]schema.Value))[name]
-		}
-		return nil
+func pidIn(m *schema.Message) (pid int64, ok bool) {
+	if m.Meta.Kernel == "" {
+		return 0, false
 	}
-	pid, err := schema.TypeOf[int64]().Decode(member(member(member(line, "metadata"), "kernel"), "pid"))
+	proof, failure := schema.TypeOf[map[string]schema.Value]().Decode([]byte(m.Meta.Kernel))
+	if failure != nil {
+		return 0, false
+	}
+	raw := (*proof.(*map[string]schema.Value))["pid"]
+	if raw == nil {
+		return 0, false
+	}
+	number, failure := schema.TypeOf[int64]().Decode(raw)
+	if failure != nil {
+		return 0, false
+	}
+	return *number.(*int64), true
+}
+
+// Who asks which process the kernel takes this connection for; 0: the operator.
+func (c *Client) Who(ctx context.Context) (int64, error) {
+	answer, err := c.Call(ctx, schema.KindQuery, schema.SyscallPing.Type, []byte(`{"payload":null}`))
 	if err != nil {
-		return 0
+		return 0, err
 	}
-	return *pid.(*int64)
+	pid, ok := pidIn(&answer)
+	if !ok {
+		return 0, errors.New("ask who we are: the kernel does not say")
+	}
+	return pid, nil
 }

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
@@ -28,6 +29,34 @@ func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall
 		return denied(pid, token, row, tick)
 	}
 	return nil
+}
+
+// Callable names what pid, holding token (nil: none), may call at tick, of the kernel's own and of what is registered in its origin.
+func Callable(registered []string, pid int64, token *Token, tick int64) (out schema.ListOutput) {
+	for _, row := range schema.Syscalls() {
+		asks := row
+		if row == schema.SyscallComplete.Row() { // which is of use to those alone who may register
+			asks = schema.SyscallRegister.Row()
+		}
+		if !row.Internal && row != schema.SyscallAuthenticate.Row() && Authorize(nil, pid, token, asks, tick) == nil {
+			out.Syscalls = append(out.Syscalls, row.Type)
+		}
+	}
+	for _, name := range registered {
+		if AuthorizeRegistered(nil, pid, token, name, tick) == nil {
+			out.Syscalls = append(out.Syscalls, name)
+		}
+	}
+	slices.Sort(out.Syscalls)
+	if token == nil {
+		return out
+	}
+	for _, pattern := range token.Effective(tick).AllowedSyscalls {
+		if path, ok := strings.CutPrefix(pattern, callWord+":"); ok {
+			out.Paths = append(out.Paths, path)
+		}
+	}
+	return out
 }
 
 // denied returns the fault of the call of a syscall.
@@ -64,6 +93,19 @@ func AuthorizeCall(pid int64, token *Token, uri string, tick int64) *fault.Fault
 		return nil
 	}
 	return lacks(pid, token, tick, uri, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
+}
+
+// AuthorizeTool returns nil where pid, holding token, may use a tool of an agent host at tick.
+func AuthorizeTool(pid int64, token *Token, host, tool string, tick int64) *fault.Fault {
+	name := host + "/" + tool
+	if why := meaninglessName(name); why != "" || strings.Contains(name, everything) || strings.Contains(host, "/") {
+		return Invalid("tool", "is no name: that of a host has no slash, that of a tool single ones between its parts, and neither has a *")
+	}
+	pattern := toolWord + ":" + name
+	if pid == Operator || token != nil && token.AllowsNamed(pattern, tick) {
+		return nil
+	}
+	return lacks(pid, token, tick, "the tool "+name, pattern, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, pattern) })
 }
 
 // lacks returns the fault of a call that pid has no grant for. Its fix takes nothing away: it adds pattern to the token of pid or,

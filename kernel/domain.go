@@ -76,6 +76,8 @@ type Identities interface {
 type Registry interface {
 	// Registered returns what is registered under a name in an origin, nil where nothing is. It is immutable.
 	Registered(origin, name string) *schema.Registration
+	// RegisteredIn returns the names of all that is registered in an origin, in any order.
+	RegisteredIn(origin string) []string
 }
 
 // Known tells the syscalls that are registered in an origin, as far as the view is there.

@@ -92,7 +92,7 @@ func meaningless(pattern string) string {
 	return ""
 }
 
-// meaninglessName says what is wrong with what follows Call: or Upstream:, nothing where that is nothing.
+// meaninglessName says what is wrong with what follows Call:, Tool: or Upstream:, nothing where that is nothing.
 func meaninglessName(name string) string {
 	rest, tree := strings.CutSuffix(name, everything)
 	switch {

@@ -36,10 +36,9 @@ func covers(pattern, other string) bool {
 			prefix, tree := strings.CutSuffix(all, everything)
 			return own == word && tree && strings.HasPrefix(rest, prefix)
 		}
-		if word != callWord {
+		if other = behind(word); other == "" {
 			return false
 		}
-		other = schema.CallType // which stands for all of them
 	}
 	if row, ok := Named(other); ok {
 		return matches(pattern, row)
@@ -99,10 +98,9 @@ func covering(other string) iter.Seq[string] {
 					return
 				}
 			}
-			if word != callWord {
+			if other = behind(word); other == "" {
 				return
 			}
-			other = schema.CallType // which stands for all of them
 		}
 		row, ok := Named(other)
 		if !ok {
@@ -143,16 +141,28 @@ func meet(a, b []string) []string {
 }
 
 // The words before the colon of patterns that name other things than syscalls of the kernel's: user-space syscalls by their
-// path below root, and upstreams by their name.
+// path below root, tools of agent hosts by host and name, and upstreams by their name.
 const (
 	callWord     = "Call"
+	toolWord     = "Tool"
 	upstreamWord = "Upstream"
 )
+
+// behind is the syscall by which what a word names is used, and which stands for all of it; "" where there is none.
+func behind(word string) string {
+	switch word {
+	case callWord:
+		return schema.CallType
+	case toolWord:
+		return schema.HostToolUse.Type
+	}
+	return ""
+}
 
 // named splits a pattern such as Call:mcp/fs/* into its word and what the word is about.
 func named(pattern string) (word, rest string, ok bool) {
 	word, rest, ok = strings.Cut(pattern, ":")
-	return word, rest, ok && (word == callWord || word == upstreamWord)
+	return word, rest, ok && (word == callWord || word == toolWord || word == upstreamWord)
 }
 
 // Named finds a syscall by its type or its code. The kernel's own commands are not found: nobody can call them.

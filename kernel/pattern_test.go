@@ -19,7 +19,7 @@ func anyPattern() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]string{"*", "Memory.*", "Memory.Set", "Syscall.*", "Syscall.Call", "Crypto.*", "Crypto.Open", "SYS_ALLOC", "Syscall.Alloc", "Ipc.Receive", "", "Strange"}),
 		rapid.Custom(func(t *rapid.T) string {
-			word := rapid.SampledFrom([]string{"Call:", "Upstream:"}).Draw(t, "word")
+			word := rapid.SampledFrom([]string{"Call:", "Tool:", "Upstream:"}).Draw(t, "word")
 			return word + rapid.SampledFrom([]string{"", "a/", "a/b/"}).Draw(t, "above") + rapid.OneOf(parts, rapid.Just("*"), rapid.Just("a*"), rapid.Just("")).Draw(t, "last")
 		}))
 }

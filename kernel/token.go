@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -88,12 +87,18 @@ func (t *Token) AllowsNamed(name string, tick int64) bool {
 	return t.may(tick, func(g *schema.TokenGrant) bool { return anyCovers(g.AllowedSyscalls, name) })
 }
 
-// names reports whether a grant names the syscall. One that names user-space syscalls names Syscall.Call for these; which is
-// called is judged where its name is resolved.
+// names reports whether a grant names the syscall. One that names user-space syscalls names Syscall.Call for these, one that names
+// tools Host.ToolUse; which is meant is judged where its name is known.
 func names(g *schema.TokenGrant, row *schema.Syscall) bool {
+	some := row.Type == schema.CallType || row.Type == schema.HostToolUse.Type
 	for _, pattern := range g.AllowedSyscalls {
-		if matches(pattern, row) || row.Type == schema.CallType && strings.HasPrefix(pattern, callWord+":") {
+		if matches(pattern, row) {
 			return true
+		}
+		if some {
+			if word, _, ok := named(pattern); ok && behind(word) == row.Type {
+				return true
+			}
 		}
 	}
 	return false

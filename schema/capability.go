@@ -6,7 +6,7 @@ const Capability Domain = "capability"
 // GrantInput is the data of Capability.Grant.
 type GrantInput struct {
 	PID             int64              `json:"pid" keep:"always" min:"1" doc:"Process to grant to."`
-	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" minlen:"1" doc:"What it may call: types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, * for all but what only the operator may, or Call:PATH and Call:PATH/* for user-space syscalls. Crypto.Open has to be named: no pattern includes it."`
+	AllowedSyscalls []string           `json:"allowed_syscalls" keep:"always" minlen:"1" doc:"What it may call: types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, * for all but what only the operator may, Call:PATH and Call:PATH/* for user-space syscalls, or Tool:HOST/TOOL and Tool:HOST/* for the tools of an agent host. Crypto.Open has to be named: no pattern includes it."`
 	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. Holding uses nothing up: what is released can be held again."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" keep:"always" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire, or with mode add it stays what it was."`
 	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch with Http.Fetch. Default: nothing."`
@@ -133,6 +133,11 @@ var (
 		Type: "Capability.RevokeExpired", Domain: Capability,
 		Script:      "scripts/capability.txtar",
 		Description: "Takes away every token that has expired.",
+	})
+
+	CapabilityWatch = NewQuestion[ListWatchInput, SuccessOutput](Syscall{
+		Type: "Capability.Watch", Domain: Capability,
+		Description: "Finds whether a process may call something else than it was told last, in order to push it to who follows its Syscall.List.",
 	})
 
 	CapabilityEndow = NewStep[EndowInput, Token](Syscall{

@@ -90,6 +90,7 @@ type Metadata struct {
 	Origin         string // whose stored things the call is about; taken from the operator alone
 	Error          string // of an error: its id, see package fault
 	Refs           string // of a kernel's reply: what Type.Refer says of its references
+	Kernel         string // of a kernel's answer to a call that it has recorded: the Proof
 }
 
 // names are the member names that differ between the dialects.

@@ -55,6 +55,10 @@ func (md *Metadata) decode(raw []byte, d Dialect) *fault.Fault {
 			}
 		case "refs":
 			md.Refs = string(value)
+		case "kernel":
+			if value[0] == '{' {
+				md.Kernel = string(value)
+			}
 		}
 		return true
 	})

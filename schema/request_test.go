@@ -35,7 +35,7 @@ func TestRequestRefuses(t *testing.T) {
 			"data_unknown_member", "command", "Syscall.Echo", `{"message":"","Message":"` + secret + `"}`,
 			fault.InvalidInput, "Message", "Invalid input: Message is not a member of this syscall's data: it takes message",
 		},
-		{"data_takes_none", "query", "Syscall.List", `{"all":true}`, fault.InvalidInput, "all", "Invalid input: all is not a member of this syscall's data: it takes none"},
+		{"data_takes_none", "query", "Clock.Get", `{"all":true}`, fault.InvalidInput, "all", "Invalid input: all is not a member of this syscall's data: it takes none"},
 		{"data_empty", "query", "Syscall.Describe", `{"name":""}`, fault.InvalidInput, "name", "Invalid input: name must not be empty"},
 	} {
 		eachDialect(t, tc.name, func(t *testing.T, d schema.Dialect) {

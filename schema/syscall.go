@@ -33,11 +33,22 @@ type EchoOutput struct {
 }
 
 // ListInput is the data of Syscall.List.
-type ListInput struct{}
+type ListInput struct {
+	Follow *bool `json:"follow,omitzero" keep:"always" doc:"Whether to push Syscall.Listed, whose data is that of this answer, at once and whenever a grant has changed it. That a token expires is not pushed."`
+}
+
+// SyscallListed is the event of a Syscall.List that follows. Its data is a ListOutput.
+const SyscallListed = "Syscall.Listed"
 
 // ListOutput is what Syscall.List answers.
 type ListOutput struct {
 	Syscalls []string `json:"syscalls" keep:"always" doc:"Names of the syscalls that the caller may call, sorted."`
+	Paths    []string `json:"paths,omitzero" keep:"always" doc:"User-space syscalls that it was granted by their paths, such as mcp/fs/read or mcp/fs/*, sorted; absent: none."`
+}
+
+// ListWatchInput is the data of the kernel's own Capability.Watch.
+type ListWatchInput struct {
+	Seen string `json:"seen" keep:"always" doc:"SHA-256 of what was told last; empty: nothing was."`
 }
 
 // DescribeInput is the data of Syscall.Describe.

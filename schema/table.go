@@ -67,7 +67,7 @@ func rows() []*Syscall {
 		SyscallCall.End.Syscall, SyscallShutdown.Syscall,
 		SyscallRegister.Syscall, SyscallUnregister.Syscall, SyscallComplete.Syscall, SyscallInvoke.Syscall, SyscallInvoke.End.Syscall,
 		CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall,
-		CapabilityEndow.Syscall, CapabilityStrip.Syscall,
+		CapabilityWatch.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall,
 		SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessAttach.Syscall, ProcessSubscribe.Syscall,
 		ProcessWatch.Syscall, ProcessPrepare.Syscall, ProcessExit.Syscall, ProcessNoteStart.Syscall, ProcessNoteEnd.Syscall,
 		KernelIngest.Syscall, KernelIngest.End.Syscall, FileSystemHydrate.Syscall, FileSystemHydrate.End.Syscall,
@@ -85,7 +85,7 @@ func rows() []*Syscall {
 		KernelBooted.Syscall,
 		HTTPFetch.Syscall, HTTPFetch.End.Syscall,
 		NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall,
-		FileSystemResolve.Syscall,
+		FileSystemResolve.Syscall, HostToolUse.Syscall,
 	}
 }
 
@@ -106,7 +106,7 @@ var (
 	SyscallList = NewQuery[ListInput, ListOutput](Syscall{
 		Type: "Syscall.List", Domain: Kernel, Grant: Everyone,
 		Script:      "scripts/kernel.txtar",
-		Description: "Names the syscalls that the caller may call.",
+		Description: "Names the syscalls that the caller may call; with follow it goes on to push what grants change of that.",
 	})
 
 	SyscallDescribe = NewQuery[DescribeInput, DescribeOutput](Syscall{

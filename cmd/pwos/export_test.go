@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -79,3 +80,13 @@ func Narrowed(width int, head []string, rows [][]string, names ...string) ([]str
 
 // LastLines is what `pwos logs --lines` shows.
 func LastLines(text string, lines int64) string { return string(lastLines([]byte(text), lines)) }
+
+// Bearer reads the token of `pwos mcp serve --http`, or makes it.
+func Bearer(file string) (string, error) { return bearer(file) }
+
+// ToolUse is what `pwos hook run` says of a question to the kernel in a directory, "" where the tool may be used.
+func ToolUse(ctx context.Context, question *os.File, dir string) string {
+	a := newApp(question, os.Stdout, os.Stderr)
+	a.runtimeDir, a.timeout = dir, usualTimeout
+	return a.toolUse(ctx, "claude", &door.Agent{Name: "claude"})
+}

@@ -41,6 +41,7 @@ func New(pools []string, processes kernel.Processes) *Registry {
 		kernel.Step(schema.CapabilityEndow, r.endow, func(e *kernel.Entry, _ *schema.EndowInput) { r.granted(e, byParent) }),
 		kernel.Command(schema.CapabilityRevoke, r.revoke, func(_ *kernel.Entry, in *schema.RevokeInput) { r.drop(in.PID) }),
 		kernel.Command(schema.CapabilityRevokeExpired, r.revokeExpired, r.applyRevokeExpired),
+		kernel.Question(schema.CapabilityWatch, r.watch),
 		kernel.Step(schema.CapabilityStrip, strip, func(_ *kernel.Entry, in *schema.StripInput) { r.drop(in.PIDs...) }),
 	)
 	r.Reset()

@@ -18,6 +18,9 @@ type registry struct {
 // of returns what is registered under a name in an origin, nil where nothing is.
 func (r *registry) of(origin, name string) *schema.Registration { return r.origins[origin][name] }
 
+// names are those of all that is registered in an origin, sorted.
+func (r *registry) names(origin string) []string { return slices.Sorted(maps.Keys(r.origins[origin])) }
+
 // changed is a registry in which a name of an origin is another registration; nil: none.
 func (r *registry) changed(origin, name string, is *schema.Registration) *registry {
 	next := &registry{origins: maps.Clone(r.origins), recent: r.recent}
@@ -104,6 +107,9 @@ var _ kernel.Registry = (*Registry)(nil)
 func (v *Registry) Registered(origin, name string) *schema.Registration {
 	return v.shown.Load().of(origin, name)
 }
+
+// RegisteredIn implements kernel.Registry.
+func (v *Registry) RegisteredIn(origin string) []string { return v.shown.Load().names(origin) }
 
 // Registry returns the view that others have of what was registered.
 func (d *Domain) Registry() *Registry { return &d.view }

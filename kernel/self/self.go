@@ -2,7 +2,6 @@
 package self
 
 import (
-	"slices"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -36,6 +35,7 @@ func New(names kernel.Names) *Domain {
 		kernel.Step(schema.SyscallInvoke.End, kernel.End, nil),
 		kernel.Command(schema.SyscallShutdown, shutdown, nil),
 		kernel.Query(schema.FileSystemResolve, d.resolve),
+		kernel.Command(schema.HostToolUse, toolUse, nil),
 		kernel.Query(schema.ClockGet, clock),
 		kernel.Command(schema.ClockAdvance, advance, nil),
 		// The audit log shows outcomes, so notes answer with what they note.
@@ -64,25 +64,12 @@ func authenticate(*kernel.Call, *schema.AuthenticateInput) (schema.SuccessOutput
 	return schema.SuccessOutput{}, fault.AuthAgain.New("already authenticated").WithFix("open another connection to be somebody else")
 }
 
-// list names what the caller may call.
-func (d *Domain) list(call *kernel.Call, _ *schema.ListInput) (schema.ListOutput, error) {
-	var out schema.ListOutput
-	for _, row := range schema.Syscalls() {
-		asks := row
-		if row == schema.SyscallComplete.Row() { // which is of use to those alone who may register
-			asks = schema.SyscallRegister.Row()
-		}
-		if !row.Internal && row != schema.SyscallAuthenticate.Row() && kernel.Authorize(nil, call.PID, call.Token, asks, call.Tick) == nil {
-			out.Syscalls = append(out.Syscalls, row.Type)
-		}
+// list names what the caller may call. What becomes of that the capability domain knows first.
+func (d *Domain) list(call *kernel.Call, in *schema.ListInput) (schema.ListOutput, error) {
+	if in.Follow != nil && *in.Follow {
+		call.Follow(schema.CapabilityWatch.With(&schema.ListWatchInput{}))
 	}
-	for name := range d.registry.origins[call.Origin] {
-		if kernel.AuthorizeRegistered(nil, call.PID, call.Token, name, call.Tick) == nil {
-			out.Syscalls = append(out.Syscalls, name)
-		}
-	}
-	slices.Sort(out.Syscalls)
-	return out, nil
+	return kernel.Callable(d.registry.names(call.Origin), call.PID, call.Token, call.Tick), nil
 }
 
 func (d *Domain) describe(call *kernel.Call, in *schema.DescribeInput) (schema.DescribeOutput, error) {
@@ -117,6 +104,18 @@ func (d *Domain) resolve(call *kernel.Call, in *schema.ResolveInput) (schema.Res
 		return schema.ResolveOutput{}, err
 	}
 	return schema.ResolveOutput{URI: name}, nil
+}
+
+// toolUse judges a tool by its name. What a token does not allow is an answer here: the host is to be told, and goes on.
+func toolUse(call *kernel.Call, in *schema.ToolUseInput) (schema.ToolUseOutput, error) {
+	switch why := kernel.AuthorizeTool(call.PID, call.Token, in.Host, in.Tool, call.Tick); {
+	case why == nil:
+		return schema.ToolUseOutput{Decision: schema.ToolAllow, Reason: "it is granted"}, nil
+	case why.Kind != fault.Forbidden:
+		return schema.ToolUseOutput{}, why
+	default:
+		return schema.ToolUseOutput{Decision: schema.ToolDeny, Reason: why.Text()}, nil
+	}
 }
 
 func clock(call *kernel.Call, _ *schema.ClockGetInput) (schema.ClockOutput, error) {

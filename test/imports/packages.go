@@ -126,6 +126,27 @@ func packages() []Package {
 			Reason: "a Go program that talks to a kernel must not link one",
 		},
 		{
+			Path:   "door",
+			May:    []string{"schema/...", "client"},
+			Tests:  []string{"daemon", "daemon/config"},
+			Reason: "a door is a client like any other; what its process may do is decided by the kernel",
+		},
+		{
+			Path:   "door/hostfile",
+			Reason: "a host's configuration is text to be kept; what is put into it is known above",
+		},
+		{
+			Path:   "door/hook",
+			May:    []string{"schema/..."},
+			Reason: "what a host asks is read without asking anybody",
+		},
+		{
+			Path:   "door/mcp",
+			May:    []string{"schema/...", "client", "door"},
+			Tests:  []string{"daemon", "daemon/config"},
+			Reason: "a door is a client like any other; what its process may do is decided by the kernel",
+		},
+		{
 			Path: "daemon",
 			May: []string{
 				"schema/...", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "blob",
@@ -165,7 +186,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "examples", "internal/..."},
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/*", "examples", "internal/..."},
 			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
 		},
 		{

@@ -16,6 +16,7 @@ func minimal() map[string]string {
 	return map[string]string{
 		"Audit.Log": `{}`, "Audit.Metrics": `{}`, "Audit.Verify": `{}`, "Audit.Subscribe": `{}`,
 		"Http.Fetch":         `{"url":"https://a.example/"}`,
+		"Host.ToolUse":       `{"host":"a","session":"b","tool":"c","input":1}`,
 		"FileSystem.Hydrate": `{"uri":"a"}`, "FileSystem.Resolve": `{"uri":"a"}`, "Kernel.Ingest": `{"uri":"a"}`, "Syscall.Call": `{"syscall":"a/b"}`,
 		"Capability.Check": `{"pid":1,"syscall":"SYS_ALLOC"}`, "Capability.Get": `{}`,
 		"Capability.Grant": `{"pid":2,"allowed_syscalls":["Memory.Get"]}`, "Capability.GrantDefault": `{"pid":2}`,

@@ -89,8 +89,8 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// pushing are the kernel's own that a subscription goes on with, and ends with: what TestMessagesPushed and TestRecordFollowed look at.
-var pushing = map[string]bool{"Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true, "Audit.Watch": true}
+// pushing are the kernel's own that a subscription goes on with, and ends with: what TestMessagesPushed, TestRecordFollowed and TestListFollowed look at.
+var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true, "Audit.Watch": true}
 
 // noted are the kernel's own that no call sets off; Syscall.Invoke is what a call is (TestRegister).
 var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true}

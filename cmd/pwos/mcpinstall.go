@@ -1,0 +1,325 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/door/hostfile"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// hostFlags are the flags of the verbs that change a host's configuration.
+type hostFlags struct {
+	dryRun, project bool
+}
+
+func (f *hostFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show the change, and make none")
+	cmd.Flags().BoolVar(&f.project, "project", false, "the configuration of the project in this directory instead of the user's")
+}
+
+// mcpHost is where a host has its MCP servers.
+type mcpHost struct {
+	file  func(project bool) (string, error)
+	table string // that has the servers by name
+	toml  bool
+}
+
+func mcpHosts() map[string]mcpHost {
+	return map[string]mcpHost{
+		"claude": {file: claudeServers, table: "mcpServers"},
+		"codex":  {file: codexConfig, table: "mcp_servers", toml: true},
+		"vscode": {file: vscodeServers, table: "servers"},
+	}
+}
+
+// mcpInstallFlags are the flags of `pwos mcp install`.
+type mcpInstallFlags struct {
+	hostFlags
+	as, name string
+	allow    []string
+}
+
+func newMCPInstall(a *app) *cobra.Command {
+	var f mcpInstallFlags
+	cmd := &cobra.Command{
+		Use:   "install claude|codex|vscode",
+		Short: "give an agent host the tools of a process",
+		Long: `install writes into the configuration of an agent host that it is to start "pwos mcp
+serve" as its MCP server pwos. The directories of this kernel are written with it, since
+hosts hand their servers next to nothing of their environment. The change is printed as
+lines that go (-) and come (+); the file of before is kept beside it. All else in the
+file stays as it is, and installing again changes nothing.
+
+The file is ~/.claude.json, ~/.codex/config.toml, or VS Code's mcp.json of the user; with
+--project .mcp.json, .codex/config.toml or .vscode/mcp.json in this directory. Restart
+the host afterwards.`,
+		Example: `  pwos mcp install claude --allow 'Memory.*' --dry-run
+  pwos mcp install codex --as coder`,
+		Args: arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: []string{"claude", "codex", "vscode"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.as == "" {
+				f.as = args[0]
+			}
+			if !serverName(f.name) {
+				return usage(cmd, fmt.Errorf("--name %q: a name of a server has letters, digits, - and _", f.name))
+			}
+			entry, err := a.mcpEntry(&f)
+			if err != nil {
+				return err
+			}
+			return a.changeHost(&f.hostFlags, mcpHosts()[args[0]].file, func(text []byte) ([]byte, error) {
+				return mcpHosts()[args[0]].install(text, f.name, entry)
+			})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.as, "as", "", "name of the process to be (default: the host's)")
+	cmd.Flags().StringVar(&f.name, "name", "pwos", "name of the server in the host")
+	cmd.Flags().StringSliceVar(&f.allow, "allow", nil, "what a new process may call, as in mcp serve; may be given again")
+	return cmd
+}
+
+func newMCPUninstall(a *app) *cobra.Command {
+	var f mcpInstallFlags
+	cmd := &cobra.Command{
+		Use:   "uninstall claude|codex|vscode",
+		Short: "take them away again",
+		Long: `uninstall takes out of the configuration of an agent host what "pwos mcp install" has
+written there. The process stays, with all that it has: see "pwos ps", "pwos kill".`,
+		Example: `  pwos mcp uninstall claude`,
+		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: []string{"claude", "codex", "vscode"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.changeHost(&f.hostFlags, mcpHosts()[args[0]].file, func(text []byte) ([]byte, error) {
+				return mcpHosts()[args[0]].uninstall(text, f.name)
+			})
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.name, "name", "pwos", "name of the server in the host")
+	return cmd
+}
+
+// changeHost makes a change of a host's file, and shows it.
+func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), edit func([]byte) ([]byte, error)) error {
+	path, err := file(f.project)
+	if err != nil {
+		return err
+	}
+	mode := os.FileMode(0o600)
+	if f.project {
+		mode = 0o644
+	}
+	change, err := hostfile.Plan(path, mode, edit)
+	if err != nil {
+		return err
+	}
+	if change.Empty() {
+		a.say("nothing to change in %s", path)
+		return nil
+	}
+	if _, err := fmt.Fprint(a.stdout, change.Diff()); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	if f.dryRun {
+		a.say("not written, because of --dry-run")
+		return nil
+	}
+	backup, err := change.Apply(time.Now())
+	if err != nil {
+		return err
+	}
+	if backup != "" {
+		a.say("what %s was before is in %s", path, backup)
+	}
+	return nil
+}
+
+// mcpEntry is how a host is to start its server.
+type mcpEntry struct {
+	command string
+	args    []string
+	env     [][2]string
+}
+
+func (a *app) mcpEntry(f *mcpInstallFlags) (*mcpEntry, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	e := &mcpEntry{command: self, args: []string{"mcp", "serve", "--as", f.as}}
+	if f.allow != nil {
+		e.args = append(e.args, "--allow", strings.Join(f.allow, ","))
+	}
+	if e.env, err = a.kernelEnv(); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// kernelEnv names the kernel that this command would talk to, for programs to which little of the environment is handed on: they
+// would else find another one, or start it.
+func (a *app) kernelEnv() ([][2]string, error) {
+	options, err := a.options()
+	if err != nil {
+		return nil, err
+	}
+	if options.RuntimeDir == "" {
+		options.RuntimeDir = client.RuntimeDir()
+	}
+	state, err := stateDir()
+	if err != nil {
+		return nil, err
+	}
+	env := [][2]string{{"PWOS_RUNTIME_DIR", options.RuntimeDir}, {"PWOS_STATE_DIR", state}}
+	config := os.Getenv("PWOS_CONFIG")
+	if base := os.Getenv("XDG_CONFIG_HOME"); config == "" && filepath.IsAbs(base) {
+		if file := filepath.Join(base, "pwos", "config.toml"); exists(file) {
+			config = file
+		}
+	}
+	if config != "" {
+		env = append(env, [2]string{"PWOS_CONFIG", config})
+	}
+	if key := os.Getenv("PWOS_IDENTITY"); key != "" {
+		env = append(env, [2]string{"PWOS_IDENTITY", key})
+	}
+	for i, one := range env {
+		if env[i][1], err = filepath.Abs(one[1]); err != nil {
+			return nil, fmt.Errorf("find %s: %w", one[0], err)
+		}
+	}
+	return env, nil
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// json is the entry of a JSON file.
+func (e *mcpEntry) json() []byte {
+	var env object
+	for _, one := range e.env {
+		env = env.text(one[0], one[1])
+	}
+	return object(nil).text("type", "stdio").text("command", e.command).raw("args", texts(e.args)).raw("env", env.close()).close()
+}
+
+// toml is the body of a table of a TOML file. Strings of JSON are strings of TOML too, but for an escaped slash, which nobody writes.
+func (e *mcpEntry) toml() string {
+	var env []string
+	for _, one := range e.env {
+		env = append(env, one[0]+" = "+string(schema.AppendString(nil, one[1])))
+	}
+	return fmt.Sprintf("command = %s\nargs = %s\nenv = { %s }\n", schema.AppendString(nil, e.command), texts(e.args), strings.Join(env, ", "))
+}
+
+// install returns a file's text with the entry.
+func (h mcpHost) install(text []byte, name string, e *mcpEntry) ([]byte, error) {
+	if err := h.ours(text, name); err != nil {
+		return nil, err
+	}
+	if h.toml {
+		return hostfile.SetTable(text, h.table, name, e.toml())
+	}
+	return hostfile.SetMember(text, e.json(), h.table, name)
+}
+
+func (h mcpHost) uninstall(text []byte, name string) ([]byte, error) {
+	if err := h.ours(text, name); err != nil {
+		return nil, err
+	}
+	if h.toml {
+		return hostfile.RemoveTable(text, h.table, name)
+	}
+	return hostfile.RemoveMember(text, h.table, name)
+}
+
+// ours returns an error where a server of the name is somebody else's.
+func (h mcpHost) ours(text []byte, name string) error {
+	var args []string
+	if h.toml {
+		table, err := hostfile.Table(text, h.table, name)
+		if err != nil || table == nil {
+			return err
+		}
+		list, _ := table["args"].([]any)
+		for _, arg := range list {
+			text, _ := arg.(string)
+			args = append(args, text)
+		}
+	} else {
+		raw, err := hostfile.Member(text, h.table, name)
+		if err != nil || raw == nil {
+			return err
+		}
+		members, _ := objectOf(raw)
+		args, _ = valueOf[[]string](members["args"])
+	}
+	if len(args) < 2 || !slices.Equal(args[:2], []string{"mcp", "serve"}) {
+		return fmt.Errorf("its server %q is not of pwos: choose another --name", name)
+	}
+	return nil
+}
+
+// serverName reports whether hosts take a text as the name of a server.
+func serverName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+	})
+}
+
+// errNoHome says that a host's file cannot be found.
+var errNoHome = errors.New("find the host's configuration: HOME is not set")
+
+// inHome is a path below the user's home, or below the directory that a variable names.
+func inHome(variable string, otherwise ...string) (string, error) {
+	if dir := os.Getenv(variable); variable != "" && dir != "" {
+		return filepath.Abs(dir)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", errors.Join(errNoHome, err)
+	}
+	return filepath.Join(append([]string{home}, otherwise...)...), nil
+}
+
+// claudeServers is the file of Claude Code's servers: .claude.json, which lies in the home directory, or where CLAUDE_CONFIG_DIR says.
+func claudeServers(project bool) (string, error) {
+	if project {
+		return filepath.Abs(".mcp.json")
+	}
+	dir, err := inHome("CLAUDE_CONFIG_DIR")
+	return filepath.Join(dir, ".claude.json"), err
+}
+
+func codexConfig(project bool) (string, error) {
+	if project {
+		return filepath.Abs(filepath.Join(".codex", "config.toml"))
+	}
+	dir, err := inHome("CODEX_HOME", ".codex")
+	return filepath.Join(dir, "config.toml"), err
+}
+
+// vscodeServers is the file of VS Code's servers.
+func vscodeServers(project bool) (string, error) {
+	if project {
+		return filepath.Abs(filepath.Join(".vscode", "mcp.json"))
+	}
+	variable, otherwise := "XDG_CONFIG_HOME", []string{".config"}
+	if runtime.GOOS == "darwin" {
+		variable, otherwise = "", []string{"Library", "Application Support"}
+	}
+	dir, err := inHome(variable, otherwise...)
+	return filepath.Join(dir, "Code", "User", "mcp.json"), err
+}

@@ -1,0 +1,135 @@
+// Package hook reads what agent hosts ask before they use a tool.
+package hook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// most is how long a question may be, in bytes.
+const most = 32 << 20
+
+// What of a tool's input is recorded: texts up to longText bytes as they are, and of longer ones the beginning; all of it as long as
+// it has at most longInput bytes.
+const (
+	longText  = 2 << 10
+	longInput = 10 << 10
+)
+
+// Read reads the question of a host. Claude Code and Codex ask in the same form: an object with session_id, tool_name and tool_input.
+func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read question: %w", err)
+	case len(text) > most:
+		return nil, fmt.Errorf("it is longer than %d bytes", most)
+	case !schema.Valid(text):
+		return nil, errors.New("it is not one strict JSON value")
+	}
+	question, err := members(text)
+	if err != nil {
+		return nil, err
+	}
+	session, err := str(question, "session_id")
+	if err != nil {
+		return nil, err
+	}
+	tool, err := str(question, "tool_name")
+	if err != nil {
+		return nil, err
+	}
+	input := question["tool_input"]
+	if input == nil {
+		return nil, errors.New("tool_input is missing")
+	}
+	return &schema.ToolUseInput{Host: host, Session: session, Tool: Path(tool), Input: short(input)}, nil
+}
+
+// Path is the name by which a tool is granted: that of the host, and of an MCP server's mcp/SERVER/TOOL.
+func Path(tool string) string {
+	if rest, ok := strings.CutPrefix(tool, "mcp__"); ok {
+		if server, name, ok := strings.Cut(rest, "__"); ok {
+			return "mcp/" + server + "/" + name
+		}
+	}
+	return tool
+}
+
+func members(raw schema.Value) (map[string]schema.Value, error) {
+	decoded, err := schema.TypeOf[map[string]schema.Value]().Decode(raw)
+	if err != nil {
+		return nil, errors.New("it is no JSON object")
+	}
+	return *decoded.(*map[string]schema.Value), nil
+}
+
+func str(question map[string]schema.Value, name string) (string, error) {
+	if question[name] == nil {
+		return "", fmt.Errorf("%s is missing", name)
+	}
+	decoded, err := schema.TypeOf[string]().Decode(question[name])
+	if err != nil || *decoded.(*string) == "" {
+		return "", fmt.Errorf("%s is no text", name)
+	}
+	return *decoded.(*string), nil
+}
+
+// short is a tool's input as it fits a line: what is left out is named by its length and its digest.
+func short(input schema.Value) schema.Value {
+	if len(input) <= longText {
+		return input
+	}
+	out := []byte{'{'}
+	all, err := members(input)
+	if err != nil {
+		return digest(input)
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		value := all[name]
+		if len(value) > longText {
+			value = shortText(value)
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(schema.AppendString(out, name), ':'), value...)
+	}
+	if out = append(out, '}'); len(out) > longInput {
+		return digest(input)
+	}
+	return out
+}
+
+// shortText is the beginning of a text; of any other value its digest.
+func shortText(value schema.Value) schema.Value {
+	decoded, err := schema.TypeOf[string]().Decode(value)
+	if err != nil {
+		return digest(value)
+	}
+	text := *decoded.(*string)
+	head := text[:longText/2]
+	for !utf8.ValidString(head) {
+		head = head[:len(head)-1]
+	}
+	return schema.AppendString(nil, fmt.Sprintf("%s… (%d bytes, SHA-256 %s)", head, len(text), sum([]byte(text))))
+}
+
+// digest names a value that is left out.
+func digest(value schema.Value) schema.Value {
+	return fmt.Appendf(nil, `{"bytes":%d,"sha256":"%s"}`, len(value), sum(value))
+}
+
+func sum(b []byte) string {
+	s := sha256.Sum256(b)
+	return hex.EncodeToString(s[:])
+}

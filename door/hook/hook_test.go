@@ -1,0 +1,74 @@
+package hook_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/door/hook"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestRead: a question is read as its host means it; a tool of an MCP server has a name of its own.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	in, err := hook.Read("claude", strings.NewReader(`{"session_id":"s","tool_name":"mcp__my_fs__read_file","tool_input":{"a":[1, 2.50]},"cwd":"/"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.Host != "claude" || in.Session != "s" || in.Tool != "mcp/my_fs/read_file" || string(in.Input) != `{"a":[1, 2.50]}` {
+		t.Errorf("read %+v", in)
+	}
+	for tool, want := range map[string]string{"Bash": "Bash", "mcp__x": "mcp__x", "mcp__a__b__c": "mcp/a/b__c"} {
+		if got := hook.Path(tool); got != want {
+			t.Errorf("%s: %s, want %s", tool, got, want)
+		}
+	}
+}
+
+// TestReadRefuses: whatever is not a question is an error.
+func TestReadRefuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "not one strict JSON value", "{": "not one strict JSON value", "[]": "no JSON object", "{} {}": "not one strict JSON value",
+		`{"session_id":"s"}`: "tool_name is missing", `{"session_id":1,"tool_name":"a","tool_input":1}`: "session_id is no text",
+		`{"session_id":"s","tool_name":"","tool_input":1}`: "tool_name is no text", `{"session_id":"s","tool_name":"a"}`: "tool_input is missing",
+		`{"session_id":"s","session_id":"t","tool_name":"a","tool_input":1}`: "not one strict JSON value",
+	} {
+		if in, err := hook.Read("claude", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v %v, want %q", text, in, err, want)
+		}
+	}
+}
+
+// TestShort: whatever a tool is given, what is recorded of it fits a line, and names what was left out.
+func TestShort(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 100_000)
+	many := map[string]any{}
+	for i := range 2000 {
+		many[fmt.Sprint(i)] = strings.Repeat("x", 100)
+	}
+	for name, input := range map[string]any{
+		"a text": long, "a member": map[string]any{"file_path": "/a", "content": long}, "a list": []string{long, long}, "many members": many,
+		"a list in a member": map[string]any{"edits": []string{long}},
+	} {
+		question, err := json.Marshal(map[string]any{"session_id": "s", "tool_name": "Write", "tool_input": input})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := hook.Read("claude", strings.NewReader(string(question)))
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		case len(in.Input) > 12<<10 || !schema.Valid(in.Input):
+			t.Errorf("%s: %d bytes are recorded", name, len(in.Input))
+		case !strings.Contains(strings.ToLower(string(in.Input)), "sha"):
+			t.Errorf("%s: recorded as %s", name, in.Input)
+		}
+		if name == "a member" && !strings.Contains(string(in.Input), `"file_path":"/a"`) {
+			t.Errorf("%s: recorded as %s", name, in.Input)
+		}
+	}
+}

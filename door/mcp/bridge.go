@@ -1,0 +1,114 @@
+package mcp
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/door"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Dial connects to the kernel.
+type Dial func(context.Context) (*client.Client, error)
+
+// Options say which process a Bridge is, and how it reaches the kernel.
+type Options struct {
+	Agent door.Agent
+	// Dial makes the first connection, Redial any later one.
+	Dial, Redial Dial
+	// Note tells the operator of what happens to the connection.
+	Note func(format string, args ...any)
+	// Version is that of the server, as it tells its hosts.
+	Version string
+}
+
+// Bridge is one process as an MCP server.
+type Bridge struct {
+	link   link
+	server *sdk.Server
+
+	mu      sync.Mutex
+	offered map[string]*tool // by name; nothing is ever taken out
+	names   map[string]string
+	prompts map[string]bool
+	may     *schema.ListOutput // what the process may call, as it was last told
+	listed  chan struct{}      // closed once it was told for the first time
+}
+
+// New returns a Bridge that is not connected yet.
+func New(o Options) *Bridge {
+	b := &Bridge{
+		link:    link{options: &o, changed: make(chan struct{})},
+		offered: make(map[string]*tool), names: make(map[string]string), prompts: make(map[string]bool),
+		listed: make(chan struct{}),
+	}
+	b.server = sdk.NewServer(&sdk.Implementation{Name: "pwos", Title: "pwos", Version: o.Version}, &sdk.ServerOptions{
+		Instructions: instructions,
+		Capabilities: &sdk.ServerCapabilities{
+			Tools:     &sdk.ToolCapabilities{ListChanged: true},
+			Prompts:   &sdk.PromptCapabilities{ListChanged: true},
+			Resources: &sdk.ResourceCapabilities{},
+		},
+		PageSize:     1000,
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { *c = private },
+	})
+	b.server.AddReceivingMiddleware(b.receive)
+	b.addResources()
+	return b
+}
+
+const instructions = `These tools are syscalls of pwos, a kernel for AI agents. Each call is checked against what this process was granted, and recorded.
+A call that is refused says how the operator can allow it: tell the user that command, and call again once it was run.`
+
+// Serve connects to the kernel, and then has serve run with the server, until either ends. It returns serve's error, or why there is no
+// connection.
+func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Server) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	linked := make(chan error, 1)
+	go func() { linked <- b.link.run(ctx, b.offer) }()
+	select {
+	case err := <-linked:
+		return err
+	case <-b.listed:
+	}
+	err := serve(ctx, b.server)
+	cancel()
+	<-linked
+	return err
+}
+
+// ServeLines serves one host over a pair of streams, until in ends and what was asked before that is answered.
+func (b *Bridge) ServeLines(ctx context.Context, in io.Reader, out io.Writer) error {
+	return b.Serve(ctx, func(ctx context.Context, server *sdk.Server) error {
+		l := newLines(ctx, in, out)
+		err := server.Run(ctx, &sdk.IOTransport{Reader: l, Writer: l, MaxLineLength: -1}) // it has looked at them
+		if l.ended() {
+			return nil // whatever came of answers that nobody waits for
+		}
+		return err
+	})
+}
+
+// receive answers what the server would not, or not so.
+func (b *Bridge) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		switch method {
+		case "tools/call":
+			if call, ok := req.(*sdk.CallToolRequest); ok {
+				if t := b.unoffered(call.Params.Name); t != nil {
+					return b.call(ctx, t, call.Params.Arguments), nil
+				}
+			}
+		case "resources/list":
+			if list, ok := req.(*sdk.ListResourcesRequest); ok {
+				return b.listResources(ctx, list.Params)
+			}
+		}
+		return next(ctx, method, req)
+	}
+}

@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// HTTP says who may come in over streamable HTTP.
+type HTTP struct {
+	Listener  net.Listener
+	Cert, Key string                 // files of the server's certificate; empty: no TLS
+	Token     func() (string, error) // that each request has to bear; asked for once the kernel is reached
+	Hosts     []string               // names that a request may be for, beside the address that is listened on and loopback's
+	Origins   []string               // of pages that may call, such as https://app.example; a page of this server's own may
+}
+
+// Bounds of an HTTP server.
+const (
+	headerTime  = 10 * time.Second
+	sessionIdle = time.Hour
+)
+
+// ServeHTTP serves hosts at /mcp, until ctx ends.
+func (b *Bridge) ServeHTTP(ctx context.Context, o *HTTP) error {
+	return b.Serve(ctx, func(ctx context.Context, server *sdk.Server) error {
+		guard, err := o.guard()
+		if err != nil {
+			return err
+		}
+		mux := http.NewServeMux()
+		mux.Handle("/mcp", guard(sdk.NewStreamableHTTPHandler(
+			func(*http.Request) *sdk.Server { return server },
+			// The names that a request may be for are the guard's to judge.
+			&sdk.StreamableHTTPOptions{SessionTimeout: sessionIdle, DisableLocalhostProtection: true},
+		)))
+		web := &http.Server{Handler: mux, ReadHeaderTimeout: headerTime, BaseContext: func(net.Listener) context.Context { return ctx }}
+		stop := context.AfterFunc(ctx, func() { _ = web.Close() })
+		defer stop()
+		if o.Cert != "" {
+			err = web.ServeTLS(o.Listener, o.Cert, o.Key)
+		} else {
+			err = web.Serve(o.Listener)
+		}
+		for session := range server.Sessions() { // those that no host has ended
+			_ = session.Close() // the host is told nothing any more
+		}
+		if errors.Is(err, http.ErrServerClosed) {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("serve MCP on %s: %w", o.Listener.Addr(), err)
+	})
+}
+
+// guard returns what stands before the server: a request bears the token, is for this server by one of its names, and comes from no
+// foreign page.
+func (o *HTTP) guard() (func(http.Handler) http.Handler, error) {
+	foreign := http.NewCrossOriginProtection()
+	for _, origin := range o.Origins {
+		if err := foreign.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("trust origin %q: %w", origin, err)
+		}
+	}
+	token, err := o.Token()
+	if err != nil {
+		return nil, err
+	}
+	want := sha256.Sum256([]byte("Bearer " + token))
+	return func(next http.Handler) http.Handler {
+		next = foreign.Handler(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+			switch {
+			case !o.named(r.Host):
+				http.Error(w, fmt.Sprintf("this server is not %q: allow the name with --allow-host", r.Host), http.StatusForbidden)
+			case !o.fromHere(r):
+				http.Error(w, "a page of another origin may not call: allow it with --allow-origin", http.StatusForbidden)
+			case subtle.ConstantTimeCompare(got[:], want[:]) != 1:
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				http.Error(w, "the bearer token is missing or wrong", http.StatusUnauthorized)
+			default:
+				next.ServeHTTP(w, r)
+			}
+		})
+	}, nil
+}
+
+// named reports whether a Host header names this server.
+func (o *HTTP) named(host string) bool {
+	name := hostname(host)
+	if ip := net.ParseIP(name); ip != nil && ip.IsLoopback() || name == "localhost" {
+		return o.loopback()
+	}
+	return name == hostname(o.Listener.Addr().String()) || slices.ContainsFunc(o.Hosts, func(allowed string) bool {
+		return strings.EqualFold(allowed, host) || strings.EqualFold(allowed, name)
+	})
+}
+
+// loopback reports whether requests to this machine itself can reach the server.
+func (o *HTTP) loopback() bool {
+	addr, ok := o.Listener.Addr().(*net.TCPAddr)
+	return ok && (addr.IP.IsLoopback() || addr.IP.IsUnspecified())
+}
+
+// hostname is the name of a host and port, in lower case.
+func hostname(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		hostport = host
+	}
+	return strings.ToLower(strings.Trim(hostport, "[]"))
+}
+
+// fromHere reports whether a request comes from no page, from one of this server's, or from one that is allowed. http.CrossOriginProtection lets every GET through,
+// which here opens a stream.
+func (o *HTTP) fromHere(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	scheme := "http://"
+	if o.Cert != "" {
+		scheme = "https://"
+	}
+	return len(origins) == 1 && (origins[0] == scheme+r.Host || slices.Contains(o.Origins, origins[0]))
+}

@@ -1,0 +1,118 @@
+package mcp_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/door/mcp"
+)
+
+const token = "a-token-of-some-length"
+
+// served is a bridge that serves over HTTP.
+func served(t *testing.T, p *place, o *mcp.HTTP) (url string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	ready := make(chan struct{})
+	o.Listener, o.Token = listener, func() (string, error) {
+		close(ready)
+		return token, nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.bridge("Memory.*").ServeHTTP(ctx, o) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != context.Canceled {
+			t.Errorf("the server ended: %v", err)
+		}
+	})
+	<-ready
+	return "http://" + listener.Addr().String() + "/mcp"
+}
+
+// bearer adds what lets a request in.
+type bearer struct{ next http.RoundTripper }
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token)
+	return b.next.RoundTrip(r)
+}
+
+// TestHTTP: two hosts at once are served, both as the one process.
+func TestHTTP(t *testing.T) {
+	t.Parallel()
+	url := served(t, newPlace(t), &mcp.HTTP{})
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	var hosts []*host
+	for range 2 {
+		c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, nil)
+		session, err := c.Connect(bounded(t), &sdk.StreamableClientTransport{
+			Endpoint: url, HTTPClient: &http.Client{Transport: bearer{transport}},
+		}, nil)
+		must(t, err)
+		t.Cleanup(func() { must(t, session.Close()) })
+		hosts = append(hosts, &host{t: t, session: session})
+	}
+	hosts[0].expect("Memory_Set", args{"key": "a", "value": 1}, `{"success":true}`)
+	hosts[1].expect("Memory_Get", args{"key": "a"}, "1")
+}
+
+// TestHTTPGuard: a request without the token, for another name, or from a foreign page is refused before anything of it is read.
+func TestHTTPGuard(t *testing.T) {
+	t.Parallel()
+	url := served(t, newPlace(t), &mcp.HTTP{Hosts: []string{"box.example"}, Origins: []string{"https://app.example"}})
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	const good = "Bearer " + token
+	for name, test := range map[string]struct {
+		method, host, origin, site, auth string
+		want                             int
+	}{
+		"good":               {"POST", "", "", "", good, 200},
+		"no token":           {"POST", "", "", "", "", 401},
+		"wrong token":        {"POST", "", "", "", good + "x", 401},
+		"basic":              {"POST", "", "", "", "Basic " + token, 401},
+		"rebound name":       {"POST", "evil.example", "", "", good, 403},
+		"rebound with port":  {"POST", "evil.example:80", "", "", good, 403},
+		"allowed name":       {"POST", "box.example", "", "", good, 200},
+		"localhost":          {"POST", "localhost:1", "", "", good, 200},
+		"foreign page":       {"POST", "", "https://evil.example", "", good, 403},
+		"foreign page, GET":  {"GET", "", "https://evil.example", "", good, 403},
+		"null origin":        {"POST", "", "null", "", good, 403},
+		"cross-site":         {"POST", "", "", "cross-site", good, 403},
+		"allowed page":       {"POST", "", "https://app.example", "", good, 200},
+		"foreign and no key": {"POST", "", "https://evil.example", "", "", 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, err := http.NewRequestWithContext(bounded(t), test.method, url, strings.NewReader(
+				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`))
+			must(t, err)
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			for header, value := range map[string]string{"Origin": test.origin, "Sec-Fetch-Site": test.site, "Authorization": test.auth} {
+				if value != "" {
+					r.Header.Set(header, value)
+				}
+			}
+			if test.host != "" {
+				r.Host = test.host
+			}
+			answer, err := transport.RoundTrip(r)
+			must(t, err)
+			must(t, answer.Body.Close())
+			if answer.StatusCode != test.want {
+				t.Errorf("status %d, want %d", answer.StatusCode, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// lines are the streams of a host. The server ends at a line that is no JSON, and drops what it is at when its input ends; here such
+// a line is answered and left out, and the end is kept back until what came before is answered.
+type lines struct {
+	ctx  context.Context
+	in   *bufio.Reader
+	rest []byte // of a line, not read yet
+
+	mu      sync.Mutex
+	out     io.Writer
+	asked   int           // requests without an answer
+	idle    chan struct{} // closed when there are none, at the end
+	atEnd   bool
+	partial []byte // of a line that is being written
+}
+
+const (
+	longestLine = 16 << 20
+	// lastAnswers is how long the end waits for answers.
+	lastAnswers = 10 * time.Second
+)
+
+func newLines(ctx context.Context, in io.Reader, out io.Writer) *lines {
+	return &lines{ctx: ctx, in: bufio.NewReader(in), out: out, idle: make(chan struct{})}
+}
+
+// Read reads of the lines that are JSON.
+func (l *lines) Read(p []byte) (int, error) {
+	for len(l.rest) == 0 {
+		line, err := l.next()
+		if err != nil {
+			return 0, l.end(err)
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if !schema.Valid(line) {
+			if err := l.answer(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"the line is not one strict JSON value"}}`); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if id, method := parts(line); id && method {
+			l.mu.Lock()
+			l.asked++
+			l.mu.Unlock()
+		}
+		l.rest = append(line, '\n')
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// next reads a line, nil where it is too long. What stands behind the last line break counts only where it is whole.
+func (l *lines) next() (line []byte, err error) {
+	for {
+		part, err := l.in.ReadSlice('\n')
+		if len(line)+len(part) <= longestLine {
+			line = append(line, part...)
+		} else {
+			line = []byte("too long") // which is no JSON
+		}
+		switch {
+		case err == nil:
+			return bytes.TrimRight(line, "\r\n"), nil
+		case errors.Is(err, io.EOF) && schema.Valid(line):
+			return line, nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// end waits for the answers to what was asked.
+func (l *lines) end(err error) error {
+	l.mu.Lock()
+	l.atEnd = true
+	wait := l.asked > 0
+	l.mu.Unlock()
+	if wait {
+		select {
+		case <-l.idle:
+		case <-l.ctx.Done():
+		case <-time.After(lastAnswers):
+		}
+	}
+	return err
+}
+
+func (l *lines) ended() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.atEnd
+}
+
+// Write writes what the server says, and counts its answers.
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, err := l.out.Write(p)
+	l.partial = append(l.partial, p[:n]...)
+	for {
+		line, rest, ok := bytes.Cut(l.partial, []byte{'\n'})
+		if !ok {
+			return n, err
+		}
+		l.partial = rest
+		if id, method := parts(line); id && !method && l.asked > 0 {
+			l.asked--
+		}
+		if l.atEnd && l.asked == 0 {
+			select {
+			case <-l.idle:
+			default:
+				close(l.idle)
+			}
+		}
+	}
+}
+
+// answer writes a line of our own.
+func (l *lines) answer(line string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := io.WriteString(l.out, line+"\n")
+	return err
+}
+
+// Close leaves the streams to who has opened them.
+func (l *lines) Close() error { return nil }
+
+// parts reports whether a line, which is JSON, is an object with an id, and one with a method.
+func parts(line []byte) (id, method bool) {
+	members, err := schema.TypeOf[map[string]schema.Value]().Decode(line)
+	if err != nil {
+		return false, false
+	}
+	object := *members.(*map[string]schema.Value)
+	return object["id"] != nil && string(object["id"]) != "null", object["method"] != nil
+}

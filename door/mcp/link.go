@@ -1,0 +1,185 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// link is the way to the kernel: a connection that is a process, made again when it is lost.
+type link struct {
+	options *Options
+
+	mu      sync.Mutex
+	kernel  *client.Client // nil: it is away
+	pid     int64
+	away    error         // why it is
+	changed chan struct{} // closed when the fields above change
+	ended   error         // the process has ended: there is nobody to be any more
+}
+
+// How long it takes to try again, and how long a call waits for a kernel that is away.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 2 * time.Second
+	callWait   = 3 * time.Second
+)
+
+// connect makes a connection that is the process.
+func (l *link) connect(ctx context.Context, dial Dial) (*client.Client, int64, error) {
+	c, err := dial(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	pid, err := l.options.Agent.Become(ctx, c, l.options.Note)
+	if err != nil {
+		return nil, 0, errors.Join(err, c.Close())
+	}
+	return c, pid, nil
+}
+
+// run keeps the connection until ctx ends or its process has, and calls listed for what it may call, one after the other.
+func (l *link) run(ctx context.Context, listed func(context.Context, *schema.ListOutput)) error {
+	c, pid, err := l.connect(ctx, l.options.Dial)
+	if err != nil {
+		return err
+	}
+	for {
+		l.set(c, pid, nil)
+		err := follow(ctx, c, listed)
+		if ctx.Err() != nil {
+			return errors.Join(c.Close(), context.Cause(ctx))
+		}
+		if errors.Is(err, fault.Ended) {
+			l.end(err)
+			<-ctx.Done()
+			return errors.Join(c.Close(), context.Cause(ctx))
+		}
+		l.set(nil, 0, err)
+		l.options.Note("the kernel is away: %v", errors.Join(err, c.Close()))
+		if c, pid, err = l.again(ctx); err != nil {
+			return err
+		}
+		l.options.Note("the kernel is back: pid %d", pid)
+	}
+}
+
+// again connects until it succeeds or ctx ends. It starts no kernel: somebody may have ended it on purpose.
+func (l *link) again(ctx context.Context) (*client.Client, int64, error) {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		select {
+		case <-ctx.Done():
+			return nil, 0, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+		c, pid, err := l.connect(ctx, l.options.Redial)
+		if err == nil {
+			return c, pid, nil
+		}
+		if ctx.Err() == nil {
+			l.set(nil, 0, err)
+		}
+	}
+}
+
+// follow has the kernel say what the process may call, now and whenever that changes. It returns why it does no longer.
+func follow(ctx context.Context, c *client.Client, listed func(context.Context, *schema.ListOutput)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	latest := make(chan *schema.ListOutput, 1)
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			select {
+			case list := <-latest:
+				listed(ctx, list)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	defer work.Wait()
+	defer cancel()
+	m := schema.Message{Kind: schema.KindQuery, Type: schema.SyscallList.Type, Data: []byte(`{"follow":true}`)}
+	return c.Subscribe(ctx, m, func(event schema.Message) error {
+		if event.Type != schema.SyscallListed {
+			return nil
+		}
+		list, err := schema.SyscallList.Decode(event.Data)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", event.Type, err)
+		}
+		select {
+		case <-latest: // an older one, which nobody has looked at
+		default:
+		}
+		latest <- list
+		return nil
+	})
+}
+
+func (l *link) set(c *client.Client, pid int64, away error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kernel, l.away = c, away
+	if c != nil {
+		l.pid = pid
+	}
+	l.wake()
+}
+
+func (l *link) end(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = why
+	l.wake()
+}
+
+func (l *link) wake() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// client returns the connection. Where the kernel is away it waits a little, then says so.
+func (l *link) client(ctx context.Context) (*client.Client, error) {
+	late := time.NewTimer(callWait)
+	defer late.Stop()
+	for {
+		l.mu.Lock()
+		c, away, ended, changed := l.kernel, l.away, l.ended, l.changed
+		l.mu.Unlock()
+		switch {
+		case ended != nil:
+			return nil, fault.ProcessEnded.New("the process that this server was has ended").WithFix("restart this MCP server: it begins a new one")
+		case c != nil:
+			return c, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-late.C:
+			return nil, fault.DaemonUnreachable.New("the kernel is away, and nothing was done: %v", away).
+				WithFix(`start it with "pwosd" or any call of pwos, and call again: this server finds it by itself`)
+		}
+	}
+}
+
+// do makes one call as the process.
+func (l *link) do(ctx context.Context, kind schema.Kind, typ string, data []byte) (schema.Message, error) {
+	c, err := l.client(ctx)
+	if err != nil {
+		return schema.Message{}, err
+	}
+	answer, err := c.Call(ctx, kind, typ, data)
+	if errors.Is(err, fault.DaemonHungUp) || errors.Is(err, client.ErrClosed) {
+		return answer, fault.DaemonHungUp.New("the kernel ended before it answered %s, which may have been done or not", typ).
+			WithFix("look before you call it again").Wrap(err)
+	}
+	return answer, err
+}

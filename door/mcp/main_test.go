@@ -1,0 +1,195 @@
+package mcp_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/door"
+	"github.com/promptware-os/pwos/door/mcp"
+	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestMain(m *testing.M) {
+	daemon.Shim()
+	os.Exit(tidy.Main(m))
+}
+
+// patience bounds what happens within milliseconds unless it never does.
+const patience = 30 * time.Second
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// place is where a kernel lives, one life after the other.
+type place struct {
+	t   testing.TB
+	dir string
+	end func() // the present life
+}
+
+func newPlace(t testing.TB) *place {
+	t.Helper()
+	p := &place{t: t, dir: tidy.Dir(t)}
+	p.start()
+	t.Cleanup(func() { p.end() })
+	return p
+}
+
+// start begins a life.
+func (p *place) start() {
+	p.t.Helper()
+	d := daemon.New(config.Config{
+		RuntimeDir: p.runtimeDir(), StateDir: filepath.Join(p.dir, "state"), Origin: "https://test.local/",
+		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
+	}, nil, slog.New(slog.DiscardHandler))
+	must(p.t, d.Open(bounded(p.t)))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
+	p.end = sync.OnceFunc(func() {
+		cancel()
+		must(p.t, <-ended)
+	})
+}
+
+func (p *place) runtimeDir() string { return filepath.Join(p.dir, "run") }
+
+func (p *place) dial(ctx context.Context) (*client.Client, error) {
+	return client.Dial(ctx, client.Options{RuntimeDir: p.runtimeDir(), Patience: patience})
+}
+
+// operator makes one call of the operator's.
+func (p *place) operator(typ, data string) string {
+	p.t.Helper()
+	c, err := p.dial(bounded(p.t))
+	must(p.t, err)
+	defer func() { must(p.t, c.Close()) }()
+	row, _ := schema.Lookup(typ)
+	answer, err := c.Call(bounded(p.t), row.Kind, typ, []byte(data))
+	must(p.t, err)
+	return string(answer.Data)
+}
+
+// bridge is a bridge to a kernel that is the process bob, which is granted allow.
+func (p *place) bridge(allow ...string) *mcp.Bridge {
+	return mcp.New(mcp.Options{
+		Agent: door.Agent{Name: "bob", Allow: allow}, Dial: p.dial, Redial: p.dial, Note: func(string, ...any) {}, Version: "test",
+	})
+}
+
+// host is an MCP host on the other end of a bridge's streams.
+type host struct {
+	t       testing.TB
+	session *sdk.ClientSession
+	lists   chan struct{} // one for each notification that the list of tools has changed
+	served  chan error    // what ServeLines returned
+}
+
+// connect has a host speak with a bridge.
+func connect(t testing.TB, b *mcp.Bridge) *host {
+	t.Helper()
+	h := &host{t: t, lists: make(chan struct{}, 100), served: make(chan error, 1)}
+	fromHost, toBridge := io.Pipe()
+	fromBridge, toHost := io.Pipe()
+	go func() {
+		h.served <- errors.Join(b.ServeLines(context.Background(), fromHost, toHost), fromHost.Close(), toHost.Close())
+	}()
+	c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { h.lists <- struct{}{} },
+	})
+	session, err := c.Connect(bounded(t), &sdk.IOTransport{Reader: fromBridge, Writer: toBridge}, nil)
+	must(t, err)
+	h.session = session
+	t.Cleanup(h.close)
+	return h
+}
+
+// close ends the host's side, upon which the bridge ends.
+func (h *host) close() {
+	if h.session == nil {
+		return
+	}
+	_ = h.session.Close() // fails where the bridge was faster to close
+	h.session = nil
+	if err := <-h.served; err != nil && !strings.Contains(err.Error(), io.ErrClosedPipe.Error()) { // it has written to a host that was closing
+		h.t.Error(err)
+	}
+}
+
+// tools are those that are offered, by name.
+func (h *host) tools() map[string]*sdk.Tool {
+	h.t.Helper()
+	all := make(map[string]*sdk.Tool)
+	for tool, err := range h.session.Tools(bounded(h.t), nil) {
+		must(h.t, err)
+		all[tool.Name] = tool
+	}
+	return all
+}
+
+// call calls a tool, and returns the text of its result.
+func (h *host) call(name string, arguments any) (text string, isError bool) {
+	h.t.Helper()
+	result, err := h.session.CallTool(bounded(h.t), &sdk.CallToolParams{Name: name, Arguments: arguments})
+	must(h.t, err)
+	for _, c := range result.Content {
+		if c, ok := c.(*sdk.TextContent); ok {
+			text += c.Text
+		}
+	}
+	return text, result.IsError
+}
+
+// expect calls a tool that has to answer with this text.
+func (h *host) expect(name string, arguments any, want string) {
+	h.t.Helper()
+	if got, isError := h.call(name, arguments); isError || got != want {
+		h.t.Errorf("%s %v: %q, an error: %t, want %q", name, arguments, got, isError, want)
+	}
+}
+
+// refused calls a tool that has to be refused with a text that has all of these.
+func (h *host) refused(name string, arguments any, want ...string) {
+	h.t.Helper()
+	got, isError := h.call(name, arguments)
+	for _, part := range want {
+		if !isError || !strings.Contains(got, part) {
+			h.t.Errorf("%s %v: %q, an error: %t, want an error with %q", name, arguments, got, isError, part)
+		}
+	}
+}
+
+// changed waits until the host was told that there are other tools.
+func (h *host) changed() {
+	h.t.Helper()
+	select {
+	case <-h.lists:
+	case <-bounded(h.t).Done():
+		h.t.Fatal("nobody told the host that the tools have changed")
+	}
+}

@@ -1,0 +1,157 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// The resources: what lies behind them is read when they are, by the process.
+const (
+	memoryPrefix = "pwos:///memory/"
+	auditPrefix  = "pwos:///audit/"
+	jsonType     = "application/json"
+)
+
+// private says that what one process may see is nobody else's.
+var private = sdk.Cacheable{CacheScope: "private"}
+
+func (b *Bridge) addResources() {
+	b.server.AddResourceTemplate(&sdk.ResourceTemplate{
+		Name: "memory", URITemplate: memoryPrefix + "{+key}", MIMEType: jsonType,
+		Description: "A value in the kernel's memory, by its key, such as " + memoryPrefix + "notes/1.",
+	}, b.readMemory)
+	b.server.AddResourceTemplate(&sdk.ResourceTemplate{
+		Name: "audit", URITemplate: auditPrefix + "{seq}", MIMEType: jsonType,
+		Description: "A call in the kernel's record, by its number: one of this process or of those below it.",
+	}, b.readAudit)
+}
+
+// listResources lists the keys in memory that the process may see.
+func (b *Bridge) listResources(ctx context.Context, params *sdk.ListResourcesParams) (sdk.Result, error) {
+	out := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}, Cacheable: private}
+	if !b.allowed(schema.MemoryList.Type) {
+		return out, nil
+	}
+	in := &schema.MemoryListInput{}
+	if params != nil && params.Cursor != "" {
+		in.Cursor = &params.Cursor
+	}
+	list, err := ask(ctx, b, schema.MemoryList, in)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	for _, key := range list.Keys {
+		key = strings.TrimPrefix(key, "/")
+		out.Resources = append(out.Resources, &sdk.Resource{Name: key, URI: memoryURI(key), MIMEType: jsonType})
+	}
+	out.NextCursor = list.Next
+	return out, nil
+}
+
+// allowed reports whether the process may call a syscall, as it was last told.
+func (b *Bridge) allowed(typ string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.may != nil && slices.Contains(b.may.Syscalls, typ)
+}
+
+// memoryURI is the address of a key, with each segment escaped.
+func memoryURI(key string) string {
+	segments := strings.Split(key, "/")
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return memoryPrefix + strings.Join(segments, "/")
+}
+
+func (b *Bridge) readMemory(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	key, err := url.PathUnescape(strings.TrimPrefix(req.Params.URI, memoryPrefix))
+	if err != nil {
+		return nil, sdk.ResourceNotFoundError(req.Params.URI)
+	}
+	data, err := schema.MemoryGet.Encode(&schema.MemoryGetInput{Key: key})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := b.link.do(ctx, schema.KindQuery, schema.MemoryGet.Type, data)
+	switch {
+	case errors.Is(err, fault.NotFound):
+		return nil, sdk.ResourceNotFoundError(req.Params.URI)
+	case err != nil:
+		return nil, refusal(err)
+	}
+	return contents(req.Params.URI, answer.Data), nil
+}
+
+// auditPage is what Audit.Log answers, with its entries as they are written.
+type auditPage struct {
+	Entries []schema.Value `json:"entries"`
+	Next    schema.Value   `json:"next,omitzero"`
+}
+
+func (b *Bridge) readAudit(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	seq, err := strconv.ParseInt(strings.TrimPrefix(req.Params.URI, auditPrefix), 10, 64)
+	if err != nil || seq < 1 {
+		return nil, sdk.ResourceNotFoundError(req.Params.URI)
+	}
+	after, one := seq-1, int64(1)
+	data, err := schema.AuditLog.Encode(&schema.AuditLogInput{SinceSeq: &after, Limit: &one})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := b.link.do(ctx, schema.KindQuery, schema.AuditLog.Type, data)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	list, failure := schema.TypeOf[auditPage]().Decode(answer.Data)
+	if failure != nil {
+		return nil, failure
+	}
+	for _, raw := range list.(*auditPage).Entries {
+		entry, failure := schema.TypeOf[schema.AuditEntry]().Decode(raw)
+		if failure == nil && entry.(*schema.AuditEntry).Seq == seq {
+			return contents(req.Params.URI, raw), nil
+		}
+	}
+	return nil, sdk.ResourceNotFoundError(req.Params.URI)
+}
+
+func contents(uri string, data schema.Value) *sdk.ReadResourceResult {
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, MIMEType: jsonType, Text: string(data)}}}
+}
+
+// codeRefused is the code of what a resource or a prompt is refused with: the method has no other way to say it.
+const codeRefused = -32000
+
+// refusal is err as MCP has it.
+func refusal(err error) error {
+	text := err.Error()
+	if said := client.Answered(err); said != nil {
+		text = said.Error()
+	}
+	return &jsonrpc.Error{Code: codeRefused, Message: text}
+}
+
+// ask makes a call of the process, by its row.
+func ask[In, Out any](ctx context.Context, b *Bridge, row schema.Callable[In, Out], in *In) (*Out, error) {
+	data, err := row.Encode(in)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := b.link.do(ctx, row.Row().Kind, row.Row().Type, data)
+	if err != nil {
+		return nil, err
+	}
+	return row.Decode(answer.Data)
+}

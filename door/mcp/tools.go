@@ -1,0 +1,280 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// tool is a syscall as hosts see it.
+type tool struct {
+	name        string
+	target      string // its type; of a user-space syscall its path
+	path        bool   // it is a user-space syscall
+	wrapped     bool   // its input is the member input of the arguments: MCP takes objects alone
+	kind        schema.Kind
+	description string
+	input       schema.Value // JSON Schema of the arguments
+	revoked     bool
+}
+
+// longestName is what hosts take of a tool's name: ^[A-Za-z0-9_-]{1,64}$.
+const longestName = 64
+
+// toolName returns the name of a tool: what it calls with an underscore for all that a name may not hold. Where it is too long, or taken
+// by another, a hash makes it one of its own.
+func toolName(target string, taken func(string) bool) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '-':
+			return r
+		}
+		return '_'
+	}, target)
+	if len(name) <= longestName && !taken(name) {
+		return name
+	}
+	sum := sha256.Sum256([]byte(target))
+	hash := "_" + hex.EncodeToString(sum[:4])
+	return name[:min(len(name), longestName-len(hash))] + hash
+}
+
+// name returns the name that a target has for as long as the bridge lives. The caller holds mu.
+func (b *Bridge) name(target string) string {
+	if name, ok := b.names[target]; ok {
+		return name
+	}
+	name := toolName(target, func(name string) bool { return b.offered[name] != nil })
+	b.names[target] = name
+	return name
+}
+
+// offer brings the tools up to what the process may call now.
+func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
+	b.mu.Lock()
+	b.may = list
+	b.mu.Unlock()
+	current := make(map[string]bool)
+	for _, typ := range list.Syscalls {
+		if !pushes(typ) {
+			current[typ] = true
+			b.add(typ, func() *tool { return b.describe(ctx, typ) })
+		}
+	}
+	for _, path := range list.Paths {
+		if !strings.HasSuffix(path, "*") { // what there is below a pattern the kernel does not list
+			current[path] = true
+			b.add(path, func() *tool { return b.describePath(ctx, path) })
+		}
+	}
+	b.mu.Lock()
+	var revoked []*tool
+	for _, t := range b.offered {
+		if !t.revoked && !current[t.target] {
+			was := *t
+			was.revoked = true
+			b.offered[t.name] = &was
+			revoked = append(revoked, &was)
+		}
+	}
+	b.mu.Unlock()
+	for _, t := range revoked {
+		b.show(t)
+	}
+	b.adopted(ctx)
+	select {
+	case <-b.listed:
+	default:
+		close(b.listed)
+	}
+}
+
+// pushes reports whether a syscall is a subscription: a host has no place for what that pushes, and mail would be lost there.
+func pushes(typ string) bool {
+	return strings.HasSuffix(typ, ".Subscribe") || typ == schema.ProcessAttach.Type
+}
+
+// add offers a tool, unless it is offered.
+func (b *Bridge) add(target string, describe func() *tool) {
+	b.mu.Lock()
+	name := b.name(target)
+	was := b.offered[name]
+	b.mu.Unlock()
+	var t *tool
+	switch {
+	case was == nil:
+		t = describe()
+		t.name = name
+	case was.revoked:
+		again := *was
+		again.revoked = false
+		t = &again
+	default:
+		return
+	}
+	b.mu.Lock()
+	b.offered[name] = t
+	b.mu.Unlock()
+	b.show(t)
+}
+
+// show has the server list a tool.
+func (b *Bridge) show(t *tool) {
+	description := t.description
+	if t.revoked {
+		description = "Not granted at the moment: a call is refused, and says how the operator can allow it. " + description
+	}
+	hints := &sdk.ToolAnnotations{ReadOnlyHint: t.kind == schema.KindQuery}
+	if row, ok := schema.Lookup(t.target); ok && row.Outcome == "" {
+		hints.OpenWorldHint = new(bool) // no: it stays inside the kernel
+	}
+	b.server.AddTool(&sdk.Tool{
+		Name: t.name, Title: t.target, Description: description, InputSchema: t.input, Annotations: hints,
+	}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		return b.call(ctx, t, req.Params.Arguments), nil
+	})
+}
+
+// anyObject is the schema of arguments of which nothing is known.
+const anyObject = `{"type":"object"}`
+
+// describe describes a syscall: by the table, or by the kernel where that has one which this program does not know.
+func (b *Bridge) describe(ctx context.Context, typ string) *tool {
+	if row, ok := schema.Lookup(typ); ok {
+		return &tool{target: typ, kind: row.Kind, description: row.Description, input: row.ToolSchema()}
+	}
+	t := &tool{target: typ, kind: schema.KindCommand, description: "Syscall " + typ + ".", input: schema.Value(anyObject)}
+	data, err := schema.SyscallDescribe.Encode(&schema.DescribeInput{Name: typ})
+	if err != nil {
+		return t
+	}
+	answer, err := b.link.do(ctx, schema.KindQuery, schema.SyscallDescribe.Type, data)
+	if err != nil {
+		return t
+	}
+	if d, err := schema.SyscallDescribe.Decode(answer.Data); err == nil {
+		t.description = d.Description
+		if d.Kind == "query" {
+			t.kind = schema.KindQuery
+		}
+		t.takes(d.Input)
+	}
+	return t
+}
+
+// describePath has a user-space syscall describe itself. One that does not is offered all the same: it says at its call what is wrong.
+func (b *Bridge) describePath(ctx context.Context, path string) *tool {
+	t := &tool{target: path, path: true, kind: schema.KindCommand, description: "User-space syscall " + path + ".", input: schema.Value(anyObject)}
+	yes := true
+	data, err := schema.SyscallCall.Encode(&schema.CallInput{Syscall: userSpace(path), Describe: &yes})
+	if err != nil {
+		return t
+	}
+	answer, err := b.link.do(ctx, schema.KindCommand, schema.CallType, data)
+	if err != nil {
+		return t
+	}
+	if d, err := schema.TypeOf[schema.ToolDescription]().Decode(answer.Data); err == nil {
+		d := d.(*schema.ToolDescription)
+		t.description = d.Description
+		t.takes(d.Input)
+	}
+	return t
+}
+
+// takes gives a tool the schema of its input.
+func (t *tool) takes(input schema.Value) {
+	members, err := schema.TypeOf[map[string]schema.Value]().Decode([]byte(cmp.Or(string(input), "{}")))
+	if err != nil {
+		return
+	}
+	if string((*members.(*map[string]schema.Value))["type"]) == `"object"` {
+		t.input = input
+		return
+	}
+	t.wrapped = true
+	t.input = schema.Value(`{"type":"object","properties":{"input":` + cmp.Or(string(input), "{}") + `},"required":["input"],"additionalProperties":false}`)
+}
+
+// userSpace is a path as Syscall.Call takes it.
+func userSpace(path string) string { return "os/" + path }
+
+// unoffered returns what a name that is not offered stands for: the kernel says why it cannot be called, and what would help.
+// It is nil where the name is offered, or that of no syscall.
+func (b *Bridge) unoffered(name string) *tool {
+	b.mu.Lock()
+	offered := b.offered[name] != nil
+	b.mu.Unlock()
+	if offered {
+		return nil
+	}
+	row, ok := schema.Lookup(strings.Replace(name, "_", ".", 1))
+	if !ok || row.Internal || pushes(row.Type) {
+		return nil
+	}
+	return &tool{name: name, target: row.Type, kind: row.Kind}
+}
+
+// call calls what a tool stands for. What it fails with is the result: a model is to see it.
+func (b *Bridge) call(ctx context.Context, t *tool, arguments []byte) *sdk.CallToolResult {
+	typ, kind, data := t.target, t.kind, slices.Clone(arguments)
+	if len(data) == 0 || string(data) == "null" {
+		data = []byte("{}")
+	}
+	if t.path {
+		var err error
+		if data, err = t.pathCall(data); err != nil {
+			return failed(err)
+		}
+		typ, kind = schema.CallType, schema.KindCommand
+	}
+	answer, err := b.link.do(ctx, kind, typ, data)
+	if err != nil {
+		return failed(err)
+	}
+	if typ == schema.KernelIngest.Type {
+		b.ingested(answer.Data)
+	}
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(answer.Data)}}}
+}
+
+// pathCall is the data of the Syscall.Call behind a tool.
+func (t *tool) pathCall(arguments []byte) ([]byte, error) {
+	members, err := schema.TypeOf[map[string]schema.Value]().Decode(arguments)
+	if err != nil {
+		return nil, err
+	}
+	input := schema.Value(arguments)
+	if t.wrapped {
+		if input = (*members.(*map[string]schema.Value))["input"]; input == nil {
+			return nil, errors.New("input is missing")
+		}
+	}
+	return schema.SyscallCall.Encode(&schema.CallInput{Syscall: userSpace(t.target), Args: []schema.Value{input}})
+}
+
+// failed is the result of a call that came to nothing: what is wrong, what to do, and the error's id.
+func failed(err error) *sdk.CallToolResult {
+	text := err.Error()
+	if f, ok := errors.AsType[*fault.Fault](err); ok {
+		text = f.Error()
+		if f.ID != "" {
+			text += fmt.Sprintf(" [%s, %d]", f.ID, f.Code())
+		}
+	}
+	if said := client.Answered(err); said != nil {
+		text = said.Error() + fmt.Sprintf(" [%s, %d]", said.ID, said.Code())
+	}
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+}

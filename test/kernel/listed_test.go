@@ -1,0 +1,44 @@
+package kernel_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// TestListFollowed has an agent without a token follow what it may call: it is told at once, when it is granted something, when
+// that is taken away, and when its end has ended the subscription.
+func TestListFollowed(t *testing.T) {
+	t.Parallel()
+	for _, d := range dialects() {
+		t.Run(d.String(), func(t *testing.T) {
+			t.Parallel()
+			p := assemble(t)
+			operator := p.connect(0)
+			pid := operator.spawn(0, `{"allowed_syscalls":["Memory.Get"]}`)
+			agent := p.connect(pid)
+			listed := func(want bool) {
+				t.Helper()
+				var list struct{ Syscalls []string }
+				a := agent.event(d, "Syscall.Listed")
+				if err := json.Unmarshal(a.Data, &list); err != nil {
+					t.Fatal(err)
+				}
+				if got := slices.Contains(list.Syscalls, "Memory.Set"); got != want {
+					t.Errorf("told %s, want Memory.Set in it: %t", a.Data, want)
+				}
+			}
+			if a := agent.speak(d, "Syscall.List", `{"follow":true}`, ""); a.Kind != "reply" {
+				t.Fatalf("list: %s", a.Data)
+			}
+			listed(false)
+			operator.call("Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["Memory.Set"],"mode":"add"}`, pid), nil)
+			listed(true)
+			operator.call("Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, pid), nil)
+			listed(false)
+			operator.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
+			agent.event(d, "Syscall.Unsubscribed")
+		})
+	}
+}
