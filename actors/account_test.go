@@ -105,7 +105,8 @@ func TestJournalRate(t *testing.T) {
 			}
 			sum += count
 		}
-		if sum != refused || len(notes) < 9 || len(notes) > 11 {
+		// A note of one second may fall together with the first refusal of the next.
+		if sum != refused || len(notes) < 5 || len(notes) > 11 {
 			t.Errorf("%d calls were refused, and %d noted in %d notes", refused, sum, len(notes))
 		}
 	})
