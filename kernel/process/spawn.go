@@ -43,7 +43,8 @@ func (d *Domain) prepare(call *kernel.Call, child int64, asked *schema.SpawnCapa
 		return err
 	}
 	call.Step(schema.ProcessPrepare.With(&schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}))
-	call.Step(schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: *grant, GrantedBy: &call.PID}))
+	by := call.PID // the step outlives the call's place in its batch
+	call.Step(schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: *grant, GrantedBy: &by}))
 	call.Step(schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{child}}))
 	return nil
 }
