@@ -3,11 +3,13 @@ package simulation_test
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"syscall"
@@ -50,6 +52,7 @@ type world struct {
 	state   *state
 	beside  []func() // what the kernel has to have done and nobody has begun
 	clients []*client
+	agents  []int64    // processes that clients were told of
 	told    []*request // recent commands that had a key
 	oracle  *oracle
 	err     error // the first thing that does not hold
@@ -69,14 +72,14 @@ type state struct {
 type noNames struct{ kernel.Names }
 
 func newState() (*state, error) {
-	s := &state{keys: actors.NewKeys(), procs: process.New(nil)}
+	s := &state{keys: actors.NewKeys(), procs: process.New(slices.Sorted(maps.Keys(pools)))}
 	view := s.procs.Processes()
-	s.tokens, s.boxes = capability.New(nil, view), ipc.New(ipc.Options{Processes: view})
+	s.tokens, s.boxes = capability.New(slices.Sorted(maps.Keys(pools)), view), ipc.New(ipc.Options{Capacity: boxCapacity, Processes: view})
 	m, err := memory.New(schema.Value("{}"), view)
 	if err != nil {
 		return nil, err
 	}
-	if s.ledger, err = resource.New(nil, s.tokens, view); err != nil {
+	if s.ledger, err = resource.New(pools, s.tokens, view); err != nil {
 		return nil, err
 	}
 	s.domains = map[schema.Domain]kernel.Domain{
@@ -161,7 +164,7 @@ func (w *world) boot() {
 	w.kernel = actors.New(actors.Config{
 		Manual: true, Poller: idlePoller{}, Journal: w.journal, Dir: journalDir, FS: w.files, Log: w.logger(),
 		Domains: w.state.domains, Tokens: w.state.tokens, Processes: w.state.procs.Processes(), Keys: w.state.keys, Tick: w.state.tick,
-		Origin: "https://test.local/", Restore: w.restore,
+		Origin: "https://test.local/", Restore: w.restore, Bounds: bounds,
 	})
 	dead := process.Orphans(w.state.procs.Alive, w.state.tokens.Holders(), w.state.ledger.Holders(), w.state.boxes.Mailboxes())
 	w.drive(func() { w.kernel.Recover(append(dead, w.state.boxes.Abandoned()...)) })
@@ -250,6 +253,8 @@ func (w *world) shut() {
 	w.gate.Open()
 	for _, c := range w.clients {
 		c.link.reset()
+	}
+	for _, c := range w.clients {
 		w.drive(func() { <-c.done })
 	}
 	w.clients = nil
@@ -272,14 +277,14 @@ func (w *world) crash(how faultfs.Outcome) {
 
 func (w *world) connect() {
 	w.conns++
-	c := &client{number: w.conns, done: make(chan struct{})}
+	c := &client{number: w.conns, pid: w.caller(), done: make(chan struct{})}
 	c.link = newLink(func(most int) int { return 1 + w.r.IntN(most) })
 	w.clients = append(w.clients, c)
-	w.note("connect %d", c.number)
+	w.note("connect %d as %d", c.number, c.pid)
 	k := w.kernel
 	go func() {
 		defer close(c.done)
-		k.Serve(c.link, kernel.Caller{PID: c.pid, Conn: fmt.Sprintf("c-%d", c.number)})
+		k.Serve(c.link, kernel.Caller{PID: c.pid, Conn: c.name()})
 	}()
 	synctest.Wait()
 }
@@ -328,6 +333,9 @@ func (w *world) next() {
 		w.note("half-close %d", c.number)
 		c.link.end()
 		w.settle()
+		if len(c.pending) > 0 { // it waits for mail
+			c.link.reset()
+		}
 		w.leave(c)
 	case n < 985:
 		w.settle()
@@ -347,23 +355,35 @@ func (w *world) sendSome(c *client) {
 	for range many {
 		q := w.compose(c)
 		if len(w.told) > 0 && w.r.IntN(8) == 0 {
-			q = w.again(w.told[w.r.IntN(len(w.told))])
+			if old := pick(w, w.told); old.pid == c.pid {
+				q = w.again(c, old)
+			}
 		}
 		w.note("client %d sends %s %s %s", c.number, q.id, q.typ, q.key)
 		c.send(q)
 	}
 }
 
-// leave waits until the kernel has done with a client that ends.
+// leave waits until the kernel has done with a client that ends, an agent's with the others of that agent.
 func (w *world) leave(c *client) {
 	if w.err != nil {
 		return
 	}
+	left := func(o *client) bool { return o == c || c.pid != kernel.Operator && o.pid == c.pid }
+	for _, o := range w.clients {
+		if left(o) && o != c {
+			o.link.reset() // what c has sent may wait for what the others of its agent have in flight
+		}
+	}
 	w.gate.Open()
-	w.drive(func() { <-c.done })
+	for _, o := range w.clients {
+		if left(o) {
+			w.drive(func() { <-o.done })
+		}
+	}
 	w.gate.Shut()
 	w.check()
-	w.clients = slices.DeleteFunc(w.clients, func(o *client) bool { return o == c })
+	w.clients = slices.DeleteFunc(w.clients, left)
 }
 
 func (w *world) arm() {
@@ -379,6 +399,7 @@ func (w *world) arm() {
 func (w *world) fault(f faultfs.Fault) {
 	hit := w.files.Hit()
 	w.ends = w.ends || hit == "sync" || hit == "syncdir"
+	w.oracle.faulted = w.oracle.faulted || hit != ""
 	w.files.Arm(f)
 }
 
@@ -411,10 +432,11 @@ func (w *world) settle() {
 		return
 	}
 	for _, c := range w.clients {
-		if len(c.pending) > 0 {
+		if len(c.pending) > 0 && !w.oracle.waits(c, w.clients) {
 			w.fail(fmt.Errorf("client %d: %d frames are not answered, from %s on, and nothing is under way", c.number, len(c.pending), c.waits()))
 		}
 	}
+	w.fail(w.oracle.settled(w.clients))
 	w.compare()
 }
 
@@ -459,10 +481,12 @@ func (w *world) check() {
 		return
 	}
 	synctest.Wait()
+	w.oracle.faulted = w.oracle.faulted || w.files.Hit() != ""
 	w.fail(w.oracle.read(w.disk, w.journal.Written()))
 	for _, c := range w.clients {
 		w.hear(c)
 	}
+	w.fail(w.bounded())
 	if w.err == nil && !w.alive() {
 		hit := w.files.Hit()
 		if w.fault(faultfs.Fault{}); !w.ends {
@@ -476,10 +500,20 @@ func (w *world) check() {
 func (w *world) hear(c *client) {
 	answered, err := c.hear()
 	w.fail(err)
+	for _, m := range c.events {
+		w.note("client %d: %s %s", c.number, m.Type, m.Data)
+		if w.err == nil {
+			w.fail(w.oracle.event(c.name(), m, w.disk))
+		}
+	}
+	c.events = nil
 	for _, q := range answered {
 		w.note("client %d: %s %s", c.number, q.id, q.data)
 		if w.err == nil {
 			w.fail(w.oracle.told(q, w.disk))
+		}
+		if out := (schema.SpawnOutput{}); q.typ == "Syscall.Spawn" && q.kind == schema.KindReply && json.Unmarshal([]byte(q.data), &out) == nil {
+			w.agents = append(w.agents, out.ChildPID)
 		}
 		if q.key != "" && q.kind == schema.KindReply {
 			w.told = append(w.told, q)
