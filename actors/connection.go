@@ -37,7 +37,7 @@ type connection struct {
 	following   []*subscription
 	endings     map[endingKey]ending
 	hungUp      bool            // the peer has gone; what it has sent is taken in all the same
-	gone        bool            // and that is done: nobody waits for answers
+	gone        bool            // and that is done, or waits for answers: nobody waits for those
 	waits       context.Context // of the answer to a call that takes long; nil: none was made yet
 	giveUp      context.CancelCauseFunc
 	over        atomic.Bool   // the actor is about to stop, or has: it is told nothing more
@@ -136,7 +136,7 @@ func (c *connection) Receive(ctx actor.Context) {
 // advance goes on as far as it goes, after anything has changed.
 func (c *connection) advance(ctx actor.Context) {
 	c.dispatch(ctx)
-	if c.hungUp && c.input.ended && !c.gone {
+	if c.hungUp && !c.gone && (c.input.ended || c.input.stuck()) {
 		c.gone = true
 		c.abandon()
 		if len(c.outstanding) > 0 {

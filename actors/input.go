@@ -40,9 +40,10 @@ type made struct {
 }
 
 // waits reports whether there is something to take in once there are credits.
-func (in *input) waits() bool {
-	return in.line != nil || in.tooLong || in.made != nil || in.readable && !in.ended
-}
+func (in *input) waits() bool { return in.stuck() || in.readable && !in.ended }
+
+// stuck reports whether something that has come waits for credits.
+func (in *input) stuck() bool { return in.line != nil || in.tooLong || in.made != nil }
 
 // goOn has a connection take in what it can: there are credits again, or it is its turn.
 type goOn struct{}
