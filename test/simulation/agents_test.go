@@ -110,10 +110,10 @@ var errands = []errand{
 		if w.r.IntN(4) == 0 {
 			list = append(list, `"intent":"a"`)
 		}
-		switch w.r.IntN(4) { // no two come to their end at the same time
-		case 0:
+		switch w.r.IntN(12) { // no two come to their end at the same time
+		case 0, 1:
 			list = append(list, fmt.Sprintf(`"wait_ms":%d`, 2000+w.requests))
-		case 1:
+		case 2:
 			list = append(list, fmt.Sprintf(`"wait_ms":%d`, longWait-w.requests))
 		}
 		if w.r.IntN(2) == 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,6 +19,7 @@ type realm struct {
 	*model.Model
 	sent    map[string]*request       // by id, whatever became of it
 	begun   map[string]*model.Verdict // of calls whose first step is there, by id
+	endowed map[int64]bool            // who has a token, and is not there yet
 	ruled   uint64                    // the entry that changed last who may do what
 	booked  uint64                    // or what is held
 	mail    map[follower]*pushed      // what is delivered to subscribers
@@ -59,7 +61,7 @@ func (r *realm) reset() {
 	}
 	r.Model = model.New(units, boxCapacity)
 	r.begun, r.mail, r.watches = make(map[string]*model.Verdict), make(map[follower]*pushed), make(map[string]*watch)
-	r.ruled, r.booked = 0, 0
+	r.endowed, r.ruled, r.booked = make(map[int64]bool), 0, 0
 }
 
 // boxOf is the mailbox of a process, empty where it has none.
@@ -160,6 +162,10 @@ func (o *oracle) fits(e *entry, v *model.Verdict) error {
 // done by those.
 func (o *oracle) comply(e *entry, m *schema.Message) error {
 	q, v := o.sent[m.Meta.ID], e.verdict
+	if in, ok := q.input.(*schema.RevokeInput); ok && o.endowed[in.PID] && v.Who == model.Operator { // of a spawn under way, or cut short
+		v.Refused, v.Want = nil, fmt.Sprintf(`{"pid":%d,"revoked":true}`, in.PID)
+		v.Apply = func() { delete(o.endowed, in.PID) }
+	}
 	o.sees(e, q)
 	if e.outcome.Err != nil && strings.HasPrefix(q.typ, "Memory.") {
 		return nil // apply has judged it
@@ -172,6 +178,13 @@ func (o *oracle) comply(e *entry, m *schema.Message) error {
 	}
 	switch in := q.input.(type) {
 	case *schema.TerminateInput: // see step
+	case *schema.SpawnInput:
+		v.Apply()
+		if child := int64(len(o.Procs)); !o.endowed[child] {
+			o.Strip(child)
+		} else {
+			delete(o.endowed, child)
+		}
 	case *schema.AuditSubscribeInput:
 		o.watches[q.conn] = &watch{pid: v.Who, next: e.seq + 1}
 		if in.SinceSeq != nil {
@@ -211,15 +224,18 @@ func (o *oracle) step(e *entry, record *journal.Record, m *schema.Message) error
 			o.begun[q.id] = v
 		}
 		if len(v.Barred)+len(v.Refused) > 0 {
-			return fmt.Errorf("a step of %s %s, which was to be refused", q.typ, q.id)
+			return fmt.Errorf("a step of %s: want error %v", strings.TrimSpace(q.frame), slices.Concat(v.Barred, v.Refused))
 		}
 	}
 	switch in := input.(type) {
 	case *schema.ProcessExitInput:
 		o.Exit(in.PIDs...)
 		o.ruled = e.seq
+	case *schema.EndowInput:
+		o.endowed[in.PID] = true
 	case *schema.StripInput:
 		o.Strip(in.PIDs...)
+		maps.DeleteFunc(o.endowed, func(pid int64, _ bool) bool { return slices.Contains(in.PIDs, pid) })
 		o.ruled = e.seq
 		return o.gone(in.PIDs)
 	case *schema.ResourceFreeInput:

@@ -40,21 +40,28 @@ type request struct {
 
 const keysOfMemory = 5
 
-// compose makes a random frame. Each value that is set is set once, so that a value tells who has set it.
-func (w *world) compose(c *client) *request {
+// Shares of what is sent, of 100: what is about memory, that with pings, and all.
+const (
+	memoryOnly = 46
+	anything   = 100
+)
+
+// compose makes a random frame, of the first shares alone or any. Each value that is set is set once, so that a value tells who has
+// set it.
+func (w *world) compose(c *client, shares int) *request {
 	w.requests++
 	q := &request{id: fmt.Sprintf("m%d", w.requests), pid: c.pid, conn: c.name()}
 	key := fmt.Sprintf(`"key":"k%d"`, w.r.IntN(keysOfMemory))
 	value := fmt.Sprintf(`"value":{"by":%q,"pad":%q}`, q.id, strings.Repeat("x", w.r.IntN(1+w.r.IntN(400))))
 	var data string
-	switch n := w.r.IntN(100); {
-	case n < 20:
+	switch n := w.r.IntN(shares); {
+	case n < 16:
 		q.typ, data = "Memory.Set", "{"+key+","+value+"}"
-	case n < 24:
+	case n < 20:
 		q.typ, data = "Memory.Delete", "{"+key+"}"
-	case n < 28:
+	case n < 24:
 		q.typ, data = "Memory.CompareAndSet", "{"+key+","+value+"}"
-	case n < 46:
+	case n < memoryOnly:
 		q.typ, data = "Memory.Get", "{"+key+"}"
 	case n < 54:
 		q.typ, data = "Syscall.Ping", `{"payload":`+fmt.Sprint(w.requests)+`}`

@@ -319,17 +319,17 @@ func (w *world) next() {
 			w.note("sync of %s", held[i].Path)
 			w.gate.Complete(i)
 		}
-	case n < 960:
+	case n < 956:
 		time.Sleep(time.Duration(w.r.IntN(int(time.Second))))
-	case n < 972:
+	case n < 968:
 		if len(w.clients) < w.most {
 			w.connect()
 		}
-	case n < 976:
+	case n < 971:
 		w.note("reset %d", c.number)
 		c.link.reset()
 		w.leave(c)
-	case n < 980:
+	case n < 975:
 		w.note("half-close %d", c.number)
 		c.link.end()
 		w.settle()
@@ -337,9 +337,9 @@ func (w *world) next() {
 			c.link.reset()
 		}
 		w.leave(c)
-	case n < 985:
+	case n < 980:
 		w.settle()
-	case n < 992:
+	case n < 993:
 		w.arm()
 	default:
 		w.crash(faultfs.Outcome(w.r.IntN(faultfs.Outcomes)))
@@ -352,8 +352,9 @@ func (w *world) sendSome(c *client) {
 	if w.r.IntN(40) == 0 {
 		many = 150 // more than a connection may have in flight
 	}
+	shares := pick(w, []int{memoryOnly, anything, anything})
 	for range many {
-		q := w.compose(c)
+		q := w.compose(c, shares)
 		if len(w.told) > 0 && w.r.IntN(8) == 0 {
 			if old := pick(w, w.told); old.pid == c.pid {
 				q = w.again(c, old)
