@@ -397,8 +397,15 @@ func (o *oracle) settled(clients []*client) error {
 			}
 		}
 	}
+	live := map[string]bool{"": true}
+	for _, c := range clients {
+		live[c.name()] = true
+	}
 	for pid := range int64(len(o.Procs) + 1) {
 		b := o.boxOf(pid)
+		if !live[b.Follower] || slices.ContainsFunc(b.Letters, func(l *model.Letter) bool { return !live[l.Conn] }) {
+			return fmt.Errorf("mailbox of %d: a connection that has ended keeps what it had of it", pid)
+		}
 		if b.Follower != "" && len(o.Readable(b, nil)) > 0 {
 			return fmt.Errorf("mailbox of %d: %s, which follows it, was not pushed all that is there", pid, b.Follower)
 		}

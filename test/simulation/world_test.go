@@ -502,7 +502,7 @@ func (w *world) hear(c *client) {
 	answered, err := c.hear()
 	w.fail(err)
 	for _, m := range c.events {
-		w.note("client %d: %s %s", c.number, m.Type, m.Data)
+		w.note("client %d: %s", c.number, m.Type) // rows of the audit log have ids that are random
 		if w.err == nil {
 			w.fail(w.oracle.event(c.name(), m, w.disk))
 		}
