@@ -37,7 +37,7 @@ func (w *world) process() int64 { return max(1, w.somebody()) }
 // grant are the members of a grant.
 func (w *world) grant() string {
 	allowed := `"*"`
-	if w.r.IntN(3) > 0 {
+	if w.r.IntN(2) > 0 {
 		var list []string
 		for range 1 + w.r.IntN(4) {
 			list = append(list, fmt.Sprintf("%q", pick(w, patterns)))
@@ -93,7 +93,7 @@ var errands = []errand{
 	{3, "Syscall.Query", func(w *world, c *client) string { return `"resource_id":"ram"` + w.target(c) }},
 	{16, "Syscall.SendMsg", func(w *world, c *client) string {
 		text := fmt.Sprintf(`"receiver_pid":%d`, w.somebody()) + w.mail()
-		if w.r.IntN(6) == 0 {
+		if w.r.IntN(3) == 0 {
 			text += `,"priority":"URGENT"`
 		}
 		if w.r.IntN(6) == 0 {
@@ -110,13 +110,13 @@ var errands = []errand{
 		if w.r.IntN(4) == 0 {
 			list = append(list, `"intent":"a"`)
 		}
-		switch w.r.IntN(12) { // no two come to their end at the same time
-		case 0, 1:
+		switch w.r.IntN(8) { // no two come to their end at the same time
+		case 0:
 			list = append(list, fmt.Sprintf(`"wait_ms":%d`, 2000+w.requests))
-		case 2:
+		case 1:
 			list = append(list, fmt.Sprintf(`"wait_ms":%d`, longWait-w.requests))
 		}
-		if w.r.IntN(2) == 0 {
+		if w.r.IntN(3) > 0 {
 			list = append(list, `"ack":true`)
 		}
 		return strings.Join(list, ",")
@@ -139,7 +139,7 @@ var errands = []errand{
 	}},
 }
 
-// longWait is longer than a seed takes, in milliseconds.
+// longWait is as long as a receive may wait, in milliseconds.
 const longWait = 600_000
 
 func (w *world) units(c *client) string {
@@ -157,8 +157,8 @@ func (w *world) mail() string {
 // target has the operator act as somebody, or name a tick; an agent tries to at times.
 func (w *world) target(c *client) string {
 	switch n := w.r.IntN(40); {
-	case n < 8 && c.pid == 0, n == 0:
-		return fmt.Sprintf(`,"pid":%d`, w.somebody())
+	case len(w.agents) > 0 && (n < 8 && c.pid == 0 || n == 0):
+		return fmt.Sprintf(`,"pid":%d`, pick(w, w.agents)) // of one that is there: a child's token is, before the child
 	case n == 9:
 		return fmt.Sprintf(`,"tick":%d`, w.oracle.Tick+int64(w.r.IntN(2)))
 	}
@@ -168,7 +168,7 @@ func (w *world) target(c *client) string {
 // draw draws what a client asks for beside memory.
 func (w *world) draw(c *client) (typ, data string) {
 	if len(w.agents) == 0 && w.r.IntN(3) == 0 {
-		return errands[0].typ, "{" + errands[0].data(w, c) + "}"
+		return w.run(errands[0], c)
 	}
 	all := 0
 	for _, e := range errands {
@@ -179,7 +179,11 @@ func (w *world) draw(c *client) (typ, data string) {
 		n -= e.weight
 		return n < 0
 	})
-	e := errands[i]
+	return w.run(errands[i], c)
+}
+
+// run has a client go on an errand.
+func (w *world) run(e errand, c *client) (typ, data string) {
 	if e.typ == "Audit.Subscribe" && c.audits { // so that it is plain whose an event is
 		return "Syscall.Ping", fmt.Sprintf(`{"payload":%d}`, w.requests)
 	}

@@ -166,6 +166,9 @@ func (o *oracle) comply(e *entry, m *schema.Message) error {
 		v.Refused, v.Want = nil, fmt.Sprintf(`{"pid":%d,"revoked":true}`, in.PID)
 		v.Apply = func() { delete(o.endowed, in.PID) }
 	}
+	if _, ok := q.input.(*schema.RevokeExpiredInput); ok && len(o.endowed) > 0 { // which may be among them
+		v.Want, v.Open = "", true
+	}
 	o.sees(e, q)
 	if e.outcome.Err != nil && strings.HasPrefix(q.typ, "Memory.") {
 		return nil // apply has judged it
@@ -413,26 +416,21 @@ func (o *oracle) settled(clients []*client) error {
 	return nil
 }
 
-// waits reports whether a client has to wait for its answers: for mail, or for what its agent has in flight on a connection that does.
-func (o *oracle) waits(c *client, clients []*client) bool {
-	return slices.ContainsFunc(clients, func(other *client) bool {
-		return o.parked(other) && (other == c || c.pid != model.Operator && other.pid == c.pid)
-	})
-}
-
-// parked reports whether a client's first request waits for mail that is not there.
-func (o *oracle) parked(c *client) bool {
-	if len(c.pending) == 0 {
-		return false
+// overslept checks that nobody waits for mail that is there, while the kernel is at rest.
+func (o *oracle) overslept(clients []*client) error {
+	calling := make(map[int64]int)
+	for _, c := range clients {
+		if len(c.pending) > 0 {
+			calling[c.pid]++
+		}
 	}
-	in, ok := c.pending[0].input.(*schema.ReceiveInput)
-	if !ok || in.WaitMS == nil {
-		return false
+	for _, c := range clients {
+		if len(c.pending) == 0 || o.faulted || c.pid != model.Operator && calling[c.pid] > 1 { // it may not be read, as its agent has too much in flight
+			continue
+		}
+		if in, ok := c.pending[0].input.(*schema.ReceiveInput); ok && len(o.Readable(o.boxOf(c.pid), in.Intent)) > 0 {
+			return fmt.Errorf("client %d waits with %s for mail that is there", c.number, c.waits())
+		}
 	}
-	who := c.pid
-	if in.PID != nil {
-		who = *in.PID
-	}
-	b := o.BoxOf(who)
-	return b != nil && len(o.Readable(b, in.Intent)) == 0
+	return nil
 }

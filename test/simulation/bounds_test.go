@@ -10,7 +10,7 @@ import (
 // Bounds of a connection, in frames (its window), and of each agent.
 const window = 128
 
-var bounds = actors.Bounds{InFlightBytes: 8 << 10, JournalBytesPerSecond: 32 << 10, JournalBurstBytes: 48 << 10}
+var bounds = actors.Bounds{InFlightBytes: 4 << 10, JournalBytesPerSecond: 32 << 10, JournalBurstBytes: 48 << 10}
 
 // slack is what a connection may have read beyond what it has credits for, in bytes: the rest of a read, and of a frame before it.
 const slack = mostRead + 2<<10

@@ -46,15 +46,17 @@ const (
 	anything   = 100
 )
 
-// compose makes a random frame, of the first shares alone or any. Each value that is set is set once, so that a value tells who has
-// set it.
-func (w *world) compose(c *client, shares int) *request {
+// compose makes a random frame, of the first shares alone or any, or one errand where only names one. Each value that is set is set
+// once, so that a value tells who has set it.
+func (w *world) compose(c *client, shares, only int) *request {
 	w.requests++
 	q := &request{id: fmt.Sprintf("m%d", w.requests), pid: c.pid, conn: c.name()}
 	key := fmt.Sprintf(`"key":"k%d"`, w.r.IntN(keysOfMemory))
 	value := fmt.Sprintf(`"value":{"by":%q,"pad":%q}`, q.id, strings.Repeat("x", w.r.IntN(1+w.r.IntN(400))))
 	var data string
 	switch n := w.r.IntN(shares); {
+	case only < len(errands) && shares == anything:
+		q.typ, data = w.run(errands[only], c)
 	case n < 16:
 		q.typ, data = "Memory.Set", "{"+key+","+value+"}"
 	case n < 20:

@@ -120,6 +120,7 @@ func run(seed uint64, most, clients int, log io.Writer) (trace string, step int,
 	if w.kernel != nil {
 		w.shut()
 	}
+	time.Sleep(time.Minute) // the actor library counts messages to the dead on a goroutine for a second
 	return fmt.Sprintf("%x", w.trace.Sum(nil)), w.step, w.err
 }
 
@@ -333,9 +334,6 @@ func (w *world) next() {
 		w.note("half-close %d", c.number)
 		c.link.end()
 		w.settle()
-		if len(c.pending) > 0 { // it waits for mail
-			c.link.reset()
-		}
 		w.leave(c)
 	case n < 980:
 		w.settle()
@@ -352,9 +350,9 @@ func (w *world) sendSome(c *client) {
 	if w.r.IntN(40) == 0 {
 		many = 150 // more than a connection may have in flight
 	}
-	shares := pick(w, []int{memoryOnly, anything, anything})
+	shares, only := pick(w, []int{memoryOnly, anything, anything}), w.r.IntN(8*len(errands))
 	for range many {
-		q := w.compose(c, shares)
+		q := w.compose(c, shares, only)
 		if len(w.told) > 0 && w.r.IntN(8) == 0 {
 			if old := pick(w, w.told); old.pid == c.pid {
 				q = w.again(c, old)
@@ -404,13 +402,16 @@ func (w *world) fault(f faultfs.Fault) {
 	w.files.Arm(f)
 }
 
+// pauses are how long settle waits while nothing moves. A turn that did something shows that in the rounds after it.
+var pauses = []time.Duration{time.Second, 11 * time.Minute, time.Second, 0, 0, 0}
+
 // settle has all that is under way come to its end: then every frame is answered.
 func (w *world) settle() {
 	w.note("settle")
 	w.fault(faultfs.Fault{})
 	w.gate.Open()
 	defer func() { w.gate.Shut() }()
-	for quiet := 0; quiet < 3 && w.err == nil && w.alive(); {
+	for quiet := 0; quiet < len(pauses) && w.err == nil && w.alive(); {
 		synctest.Wait()
 		moved := len(w.beside) > 0
 		w.runAll()
@@ -425,15 +426,16 @@ func (w *world) settle() {
 		w.check()
 		if quiet++; moved {
 			quiet = 0
-		} else {
-			time.Sleep(10 * time.Second) // for what the kernel tries again
+			continue
 		}
+		w.fail(w.oracle.overslept(w.clients))
+		time.Sleep(pauses[quiet-1]) // for what the kernel tries again, and who waits for mail
 	}
 	if w.err != nil || !w.alive() {
 		return
 	}
 	for _, c := range w.clients {
-		if len(c.pending) > 0 && !w.oracle.waits(c, w.clients) {
+		if len(c.pending) > 0 {
 			w.fail(fmt.Errorf("client %d: %d frames are not answered, from %s on, and nothing is under way", c.number, len(c.pending), c.waits()))
 		}
 	}
