@@ -184,7 +184,7 @@ func (w *world) draw(c *client) (typ, data string) {
 
 // run has a client go on an errand.
 func (w *world) run(e errand, c *client) (typ, data string) {
-	if e.typ == "Audit.Subscribe" && c.audits { // so that it is plain whose an event is
+	if w.drops(e.typ) || e.typ == "Audit.Subscribe" && c.audits { // so that it is plain whose an event is
 		return "Syscall.Ping", fmt.Sprintf(`{"payload":%d}`, w.requests)
 	}
 	c.audits = c.audits || e.typ == "Audit.Subscribe"

@@ -33,9 +33,8 @@ const journalDir = "/journal"
 
 // world is one run of a seed: a disk, the kernel that lives on it now, and its clients.
 type world struct {
-	r        *rand.Rand
-	seed     uint64
-	most     int       // clients at a time
+	r *rand.Rand
+	scenario
 	log      io.Writer // of the steps; nil: none
 	trace    hash.Hash
 	step     int
@@ -104,12 +103,12 @@ func (s *state) replay(disk journal.FS, limit uint64) error {
 	return errors.Join(err, r.Close())
 }
 
-// run takes the steps of a seed, up to most, and returns the hash of what happened.
-func run(seed uint64, most, clients int, log io.Writer) (trace string, step int, err error) {
-	w := &world{r: rand.New(rand.NewPCG(seed, 12)), seed: seed, most: clients, log: log, trace: sha256.New(), oracle: newOracle()}
+// run takes the steps of a scenario, and returns the hash of what happened.
+func run(s scenario, log io.Writer) (trace string, step int, err error) {
+	w := &world{r: rand.New(rand.NewPCG(s.seed, 12)), scenario: s, log: log, trace: sha256.New(), oracle: newOracle()}
 	w.disk = faultfs.NewDisk()
 	w.boot()
-	for w.err == nil && w.step < most {
+	for w.err == nil && w.step < s.steps {
 		w.step++
 		w.next()
 		w.check()
@@ -161,6 +160,9 @@ func (w *world) boot() {
 	if err != nil {
 		w.fail(err)
 		return
+	}
+	if w.breach != nil {
+		w.breach(w.state.domains)
 	}
 	w.kernel = actors.New(actors.Config{
 		Manual: true, Poller: idlePoller{}, Journal: w.journal, Dir: journalDir, FS: w.files, Log: w.logger(),
@@ -321,25 +323,46 @@ func (w *world) next() {
 			w.gate.Complete(i)
 		}
 	case n < 956:
+		if w.drops("sleep") {
+			return
+		}
 		time.Sleep(time.Duration(w.r.IntN(int(time.Second))))
 	case n < 968:
-		if len(w.clients) < w.most {
+		if w.drops("connect") {
+			return
+		}
+		if len(w.clients) < w.scenario.clients {
 			w.connect()
 		}
 	case n < 971:
+		if w.drops("reset") {
+			return
+		}
 		w.note("reset %d", c.number)
 		c.link.reset()
 		w.leave(c)
 	case n < 975:
+		if w.drops("half-close") {
+			return
+		}
 		w.note("half-close %d", c.number)
 		c.link.end()
 		w.settle()
 		w.leave(c)
 	case n < 980:
+		if w.drops("settle") {
+			return
+		}
 		w.settle()
 	case n < 993:
+		if w.drops("fault") {
+			return
+		}
 		w.arm()
 	default:
+		if w.drops("crash") {
+			return
+		}
 		w.crash(faultfs.Outcome(w.r.IntN(faultfs.Outcomes)))
 	}
 	synctest.Wait()
@@ -347,13 +370,13 @@ func (w *world) next() {
 
 func (w *world) sendSome(c *client) {
 	many := 1 + w.r.IntN(1+w.r.IntN(12))
-	if w.r.IntN(40) == 0 {
+	if w.r.IntN(40) == 0 && !w.drops("flood") {
 		many = 150 // more than a connection may have in flight
 	}
 	shares, only := pick(w, []int{memoryOnly, anything, anything}), w.r.IntN(8*len(errands))
 	for range many {
 		q := w.compose(c, shares, only)
-		if len(w.told) > 0 && w.r.IntN(8) == 0 {
+		if len(w.told) > 0 && w.r.IntN(8) == 0 && !w.drops("again") {
 			if old := pick(w, w.told); old.pid == c.pid {
 				q = w.again(c, old)
 			}
