@@ -28,7 +28,7 @@ func (w *world) somebody() int64 {
 	if len(w.agents) == 0 || w.r.IntN(12) == 0 {
 		return int64(w.r.IntN(len(w.agents) + 2))
 	}
-	return pick(w, w.agents[max(0, len(w.agents)-6):])
+	return pick(w, w.agents[max(0, len(w.agents)-4):])
 }
 
 // process is somebody that is no operator.
@@ -91,8 +91,8 @@ var errands = []errand{
 	{8, "Syscall.Alloc", func(w *world, c *client) string { return w.units(c) }},
 	{4, "Syscall.Release", func(w *world, c *client) string { return w.units(c) }},
 	{3, "Syscall.Query", func(w *world, c *client) string { return `"resource_id":"ram"` + w.target(c) }},
-	{16, "Syscall.SendMsg", func(w *world, c *client) string {
-		text := fmt.Sprintf(`"receiver_pid":%d`, w.somebody()) + w.mail()
+	{18, "Syscall.SendMsg", func(w *world, c *client) string {
+		text := fmt.Sprintf(`"receiver_pid":%d`, w.somebody()) + w.letter()
 		if w.r.IntN(3) == 0 {
 			text += `,"priority":"URGENT"`
 		}
@@ -101,8 +101,8 @@ var errands = []errand{
 		}
 		return text + w.target(c)
 	}},
-	{4, "Ipc.Broadcast", func(w *world, c *client) string { return w.mail()[1:] + w.target(c) }},
-	{8, "Ipc.Receive", func(w *world, _ *client) string {
+	{4, "Ipc.Broadcast", func(w *world, c *client) string { return w.letter()[1:] + w.target(c) }},
+	{12, "Ipc.Receive", func(w *world, c *client) string {
 		list := []string{}
 		if w.r.IntN(2) == 0 {
 			list = append(list, fmt.Sprintf(`"max":%d`, 1+w.r.IntN(3)))
@@ -119,9 +119,12 @@ var errands = []errand{
 		if w.r.IntN(3) > 0 {
 			list = append(list, `"ack":true`)
 		}
+		if as := w.target(c); strings.Contains(as, "pid") { // a tick would move the clock before it is in the journal
+			list = append(list, as[1:])
+		}
 		return strings.Join(list, ",")
 	}},
-	{3, "Ipc.Subscribe", func(w *world, _ *client) string { return fmt.Sprintf(`"ack":%v`, w.r.IntN(2) == 0) }},
+	{3, "Ipc.Subscribe", func(w *world, c *client) string { return fmt.Sprintf(`"ack":%v`, w.r.IntN(2) == 0) + w.target(c) }},
 	{5, "Ipc.Ack", func(w *world, c *client) string {
 		ids := []string{fmt.Sprint(1 + w.r.IntN(int(w.oracle.Messages)+2))}
 		for _, l := range w.oracle.boxOf(c.pid).Letters {
@@ -139,6 +142,9 @@ var errands = []errand{
 	}},
 }
 
+// mail are the errands about mail: from Syscall.SendMsg on.
+var mail = errands[slices.IndexFunc(errands, func(e errand) bool { return e.typ == "Syscall.SendMsg" }):]
+
 // longWait is as long as a receive may wait, in milliseconds.
 const longWait = 600_000
 
@@ -146,7 +152,7 @@ func (w *world) units(c *client) string {
 	return fmt.Sprintf(`"resource_id":%q,"amount":%s`, pick(w, []string{"gpu", "ram"}), pick(w, amounts)) + w.target(c)
 }
 
-func (w *world) mail() string {
+func (w *world) letter() string {
 	text := fmt.Sprintf(`,"payload":"m%d"`, w.requests)
 	if intent := pick(w, intents); intent != "" {
 		text += fmt.Sprintf(`,"intent":%q`, intent)
@@ -165,21 +171,21 @@ func (w *world) target(c *client) string {
 	return ""
 }
 
-// draw draws what a client asks for beside memory.
-func (w *world) draw(c *client) (typ, data string) {
+// draw draws one of the errands.
+func (w *world) draw(c *client, list []errand) (typ, data string) {
 	if len(w.agents) == 0 && w.r.IntN(3) == 0 {
 		return w.run(errands[0], c)
 	}
 	all := 0
-	for _, e := range errands {
+	for _, e := range list {
 		all += e.weight
 	}
 	n := w.r.IntN(all)
-	i := slices.IndexFunc(errands, func(e errand) bool {
+	i := slices.IndexFunc(list, func(e errand) bool {
 		n -= e.weight
 		return n < 0
 	})
-	return w.run(errands[i], c)
+	return w.run(list[i], c)
 }
 
 // run has a client go on an errand.

@@ -428,7 +428,15 @@ func (o *oracle) overslept(clients []*client) error {
 		if len(c.pending) == 0 || o.faulted || c.pid != model.Operator && calling[c.pid] > 1 { // it may not be read, as its agent has too much in flight
 			continue
 		}
-		if in, ok := c.pending[0].input.(*schema.ReceiveInput); ok && len(o.Readable(o.boxOf(c.pid), in.Intent)) > 0 {
+		in, ok := c.pending[0].input.(*schema.ReceiveInput)
+		if !ok {
+			continue
+		}
+		who := c.pid
+		if in.PID != nil && who == model.Operator {
+			who = *in.PID
+		}
+		if len(o.Readable(o.boxOf(who), in.Intent)) > 0 {
 			return fmt.Errorf("client %d waits with %s for mail that is there", c.number, c.waits())
 		}
 	}

@@ -40,22 +40,28 @@ type request struct {
 
 const keysOfMemory = 5
 
-// Shares of what is sent, of 100: what is about memory, that with pings, and all.
+// A mood is what a burst is about.
+type mood int
+
 const (
-	memoryOnly = 46
-	anything   = 100
+	aboutAnything mood = iota
+	aboutMemory
+	aboutMail
+	moods
 )
 
-// compose makes a random frame, of the first shares alone or any, or one errand where only names one. Each value that is set is set
-// once, so that a value tells who has set it.
-func (w *world) compose(c *client, shares, only int) *request {
+// compose makes a random frame that fits a mood, or an errand where only names one. Each value that is set is set once, so that a
+// value tells who has set it.
+func (w *world) compose(c *client, about mood, only int) *request {
 	w.requests++
 	q := &request{id: fmt.Sprintf("m%d", w.requests), pid: c.pid, conn: c.name()}
 	key := fmt.Sprintf(`"key":"k%d"`, w.r.IntN(keysOfMemory))
 	value := fmt.Sprintf(`"value":{"by":%q,"pad":%q}`, q.id, strings.Repeat("x", w.r.IntN(1+w.r.IntN(400))))
 	var data string
-	switch n := w.r.IntN(shares); {
-	case only < len(errands) && shares == anything:
+	switch n := w.r.IntN([moods]int{100, 46, 100}[about]); {
+	case about == aboutMail:
+		q.typ, data = w.draw(c, mail)
+	case only < len(errands) && about == aboutAnything:
 		q.typ, data = w.run(errands[only], c)
 	case n < 16:
 		q.typ, data = "Memory.Set", "{"+key+","+value+"}"
@@ -63,12 +69,12 @@ func (w *world) compose(c *client, shares, only int) *request {
 		q.typ, data = "Memory.Delete", "{"+key+"}"
 	case n < 24:
 		q.typ, data = "Memory.CompareAndSet", "{"+key+","+value+"}"
-	case n < memoryOnly:
+	case n < 46:
 		q.typ, data = "Memory.Get", "{"+key+"}"
 	case n < 54:
 		q.typ, data = "Syscall.Ping", `{"payload":`+fmt.Sprint(w.requests)+`}`
 	default:
-		q.typ, data = w.draw(c)
+		q.typ, data = w.draw(c, errands)
 	}
 	row, _ := schema.Lookup(q.typ)
 	var invalid error

@@ -373,9 +373,9 @@ func (w *world) sendSome(c *client) {
 	if w.r.IntN(40) == 0 && !w.drops("flood") {
 		many = 150 // more than a connection may have in flight
 	}
-	shares, only := pick(w, []int{memoryOnly, anything, anything}), w.r.IntN(8*len(errands))
+	about, only := mood(w.r.IntN(int(moods))), w.r.IntN(8*len(errands))
 	for range many {
-		q := w.compose(c, shares, only)
+		q := w.compose(c, about, only)
 		if len(w.told) > 0 && w.r.IntN(8) == 0 && !w.drops("again") {
 			if old := pick(w, w.told); old.pid == c.pid {
 				q = w.again(c, old)
