@@ -236,6 +236,9 @@ func (o *oracle) step(e *entry, record *journal.Record, m *schema.Message) error
 		o.ruled = e.seq
 	case *schema.EndowInput:
 		o.endowed[in.PID] = true
+		if v := o.begun[m.Meta.Causation]; v != nil && *in.GrantedBy != v.Who {
+			return fmt.Errorf("granted by %d, want %d", *in.GrantedBy, v.Who)
+		}
 	case *schema.StripInput:
 		o.Strip(in.PIDs...)
 		maps.DeleteFunc(o.endowed, func(pid int64, _ bool) bool { return slices.Contains(in.PIDs, pid) })
