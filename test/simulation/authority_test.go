@@ -432,7 +432,7 @@ func (o *oracle) overslept(clients []*client) error {
 			continue
 		}
 		in, ok := c.pending[0].input.(*schema.ReceiveInput)
-		if !ok {
+		if !ok || o.byID[c.pending[0].id] != nil {
 			continue
 		}
 		who := c.pid
