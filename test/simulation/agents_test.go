@@ -88,7 +88,7 @@ var errands = []errand{
 	}},
 	{2, "Syscall.Terminate", func(w *world, c *client) string { return fmt.Sprintf(`"target_pid":%d`, w.process()) + w.target(c) }},
 	{3, "Clock.Advance", func(w *world, _ *client) string { return fmt.Sprintf(`"ticks":%d`, w.r.IntN(3)) }},
-	{8, "Syscall.Alloc", func(w *world, c *client) string { return w.units(c) }},
+	{16, "Syscall.Alloc", func(w *world, c *client) string { return w.units(c) }},
 	{4, "Syscall.Release", func(w *world, c *client) string { return w.units(c) }},
 	{3, "Syscall.Query", func(w *world, c *client) string { return `"resource_id":"ram"` + w.target(c) }},
 	{18, "Syscall.SendMsg", func(w *world, c *client) string {
@@ -163,9 +163,9 @@ func (w *world) letter() string {
 // target has the operator act as somebody, or name a tick; an agent tries to at times.
 func (w *world) target(c *client) string {
 	switch n := w.r.IntN(40); {
-	case len(w.agents) > 0 && (n < 8 && c.pid == 0 || n == 0):
+	case len(w.agents) > 0 && (n < 12 && c.pid == 0 || n == 0):
 		return fmt.Sprintf(`,"pid":%d`, pick(w, w.agents)) // of one that is there: a child's token is, before the child
-	case n == 9:
+	case n == 13:
 		return fmt.Sprintf(`,"tick":%d`, w.oracle.Tick+int64(w.r.IntN(2)))
 	}
 	return ""

@@ -1,9 +1,13 @@
 // Package simulation_test runs the real engine under a scheduler that a seed decides. It draws when input arrives, how much of it,
 // when the kernel takes a turn, when a sync begins or completes, which operation of the disk fails, when the power goes. After each
-// step an oracle compares what clients were told with what the disk holds.
+// step an oracle compares what clients were told with what the disk holds, and what the disk holds with what the rules make of it.
 //
-//	world_test.go    a kernel on a disk, its lives, and the steps that a seed draws from
-//	link_test.go     a connection in memory that arrives in pieces
-//	client_test.go   what clients send, and the order of what they get
-//	oracle_test.go   what has to hold
+//	world_test.go      a kernel on a disk, its lives, and the steps that a seed draws from
+//	link_test.go       a connection in memory that arrives in pieces
+//	client_test.go     what clients send, and the order of what they get
+//	agents_test.go     what agents and their operator ask for
+//	oracle_test.go     what has to hold
+//	authority_test.go  what has to hold of authority, mail and subscriptions, by the model of test/authority
+//	bounds_test.go     what nobody may have more of
+//	shrink_test.go     what is left of a seed that fails
 package simulation_test

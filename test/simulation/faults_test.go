@@ -41,7 +41,7 @@ func TestFaults(t *testing.T) {
 			if os.Getenv("PWOS_LONG") == "" {
 				return
 			}
-			cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-overlay="+overlay, "-run", "^TestSimulation$", ".", "-first")
+			cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-overlay="+overlay, "-run", "^TestSimulation$", ".", "-first", "-seeds", "1000")
 			cmd.Env = append(os.Environ(), "PWOS_LONG=", "PWOS_SIMULATE=")
 			out, err := cmd.CombinedOutput()
 			seed := found.FindSubmatch(out)
