@@ -3,6 +3,7 @@
 // step an oracle compares what clients were told with what the disk holds, and what the disk holds with what the rules make of it.
 //
 //	world_test.go      a kernel on a disk, its lives, and the steps that a seed draws from
+//	settle_test.go     what has to be so once all that was under way has come to its end
 //	link_test.go       a connection in memory that arrives in pieces
 //	client_test.go     what clients send, and the order of what they get
 //	agents_test.go     what agents and their operator ask for

@@ -1,0 +1,78 @@
+package simulation_test
+
+import (
+	"fmt"
+	"testing/synctest"
+	"time"
+
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+)
+
+// pauses are how long settle waits while nothing moves. A turn that did something shows that in the rounds after it.
+var pauses = []time.Duration{0, 0, 11 * time.Minute, time.Second, 0, 0, 0}
+
+// settle has all that is under way come to its end: then every frame is answered.
+func (w *world) settle() {
+	w.note("settle")
+	w.fault(faultfs.Fault{})
+	w.gate.Open()
+	defer func() { w.gate.Shut() }()
+	for quiet := 0; quiet < len(pauses) && w.err == nil && w.alive(); {
+		synctest.Wait()
+		moved := len(w.beside) > 0
+		w.runAll()
+		for _, c := range w.clients {
+			moved = moved || len(c.link.flying) > 0 || c.link.unread > 0
+			if n := len(c.link.flying); n > 0 {
+				c.link.arrive(n)
+			}
+			c.link.read(c.link.unread)
+		}
+		moved = w.turn() || moved
+		w.check()
+		if quiet++; moved {
+			quiet = 0
+			continue
+		}
+		if pauses[quiet-1] > 0 {
+			w.fail(w.oracle.overslept(w.clients))
+		}
+		time.Sleep(pauses[quiet-1]) // for what the kernel tries again, and who waits for mail
+	}
+	if w.err != nil || !w.alive() {
+		return
+	}
+	for _, c := range w.clients {
+		if len(c.pending) > 0 {
+			w.fail(fmt.Errorf("client %d: %d frames are not answered, from %s on, and nothing is under way", c.number, len(c.pending), c.waits()))
+		}
+	}
+	w.fail(w.oracle.settled(w.clients))
+	w.compare()
+}
+
+// compare checks that a replay makes the states that there are.
+func (w *world) compare() {
+	fresh, err := newState()
+	if err == nil {
+		err = fresh.replay(w.disk, w.journal.Written())
+	}
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	for name, d := range w.state.domains {
+		if live, again := picture(d), picture(fresh.domains[name]); live != again {
+			w.fail(fmt.Errorf("domain %s: the state is\n%q, a replay makes\n%q", name, live, again))
+		}
+	}
+}
+
+func picture(d kernel.Domain) (all string) {
+	_ = d.Snapshot()(func(chunk []byte) error {
+		all += string(chunk) + "\n"
+		return nil
+	})
+	return all
+}
