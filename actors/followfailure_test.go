@@ -70,6 +70,25 @@ func TestReturnIsOwed(t *testing.T) {
 	})
 }
 
+// TestRecoveryIsOwed has the disk be full at a start: what the recovery takes away is taken away once that can be written down.
+func TestRecoveryIsOwed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := startPost(t)
+		p.room.full(syscall.ENOSPC)
+		p.kernel.Recover([]schema.Request{schema.IPCClose.With(&schema.MailboxInput{PIDs: []int64{7}})})
+		synctest.Wait()
+		p.room.free()
+		c := p.connect()
+		c.send(ping("a", "1"))
+		c.next()
+		synctest.Wait()
+		c.send(receive("r", `"pid":7`))
+		expect(t, c, "r 404")
+		p.check(t)
+	})
+}
+
 // TestRefusedPush has the disk be full when a follower could be pushed more: nothing is tried that would have to be undone,
 // and what is in the mailbox stays there.
 func TestRefusedPush(t *testing.T) {

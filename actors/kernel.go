@@ -237,10 +237,13 @@ func (k *Kernel) Recover(steps []schema.Request) {
 		}
 	}
 	for _, step := range steps {
-		if err := k.command(&kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step); err != nil {
+		s, err := k.step(&kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: k.origin}, step)
+		if err != nil {
 			k.requestShutdown(fmt.Errorf("recover: %w", err))
 			return
 		}
+		s.owed = true
+		k.send(s)
 		k.await(step.Row.Domain)
 	}
 }

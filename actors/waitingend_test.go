@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -38,6 +39,41 @@ func TestWaiterHangsUp(t *testing.T) {
 			t.Errorf("close kernel: %v", err)
 		}
 	})
+}
+
+// TestFullWindowHangsUp shows the same of a connection that may have no more in flight, and so does not read.
+func TestFullWindowHangsUp(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"close", "interrupt"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := startMailboxes(t)
+				c := s.connect()
+				c.send(minute("a"))
+				for range 2 * actors.WindowFrames {
+					c.send(ping("b", "1"))
+				}
+				synctest.Wait()
+				begun := time.Now()
+				if how == "close" {
+					_ = c.link.Close()
+				} else {
+					c.link.Interrupt()
+				}
+				if answers := c.rest(); how == "interrupt" && len(answers) != actors.WindowFrames+1 {
+					t.Errorf("%d answers", len(answers))
+				}
+				<-c.done
+				if waited := time.Since(begun); waited != 0 {
+					t.Errorf("Serve returned after %s", waited)
+				}
+				if err := s.end(); err != nil {
+					t.Errorf("close kernel: %v", err)
+				}
+			})
+		})
+	}
 }
 
 // TestShutdownEndsWaiting interrupts a connection as the end of the kernel does: the call that waits is told so, what was

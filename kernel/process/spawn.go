@@ -32,7 +32,8 @@ func (d *Domain) spawn(call *kernel.Call, in *schema.SpawnInput) (out schema.Spa
 		return out, err
 	}
 	call.Step(schema.ProcessPrepare.With(&schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}))
-	call.Step(schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: *grant, GrantedBy: &call.PID}))
+	by := call.PID // the step outlives the call's place in its batch
+	call.Step(schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: *grant, GrantedBy: &by}))
 	call.Step(schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{child}}))
 	if in.Command != nil {
 		call.Begin(&kernel.Work{Start: &kernel.Program{PID: child, AgentID: name, Origin: call.Origin, Spec: in.Program}})

@@ -11,43 +11,44 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/test/authority/model"
 )
 
 // compare asks the kernel for all that the model knows.
 func (r *run) compare() error {
 	m := r.model
-	pools := slices.Sorted(maps.Keys(m.pools))
-	keys := slices.Sorted(maps.Keys(m.memory))
+	pools := slices.Sorted(maps.Keys(m.Pools))
+	keys := slices.Sorted(maps.Keys(m.Memory))
 	ask := []request{{typ: "Clock.Get", data: `{}`}, {typ: "Process.List", data: `{}`}}
 	for _, pool := range pools {
 		ask = append(ask, request{typ: "Syscall.Query", data: fmt.Sprintf(`{"resource_id":%q}`, pool)})
 	}
-	for _, p := range m.procs {
-		ask = append(ask, request{typ: "Capability.Get", data: fmt.Sprintf(`{"pid":%d}`, p.pid)})
+	for _, p := range m.Procs {
+		ask = append(ask, request{typ: "Capability.Get", data: fmt.Sprintf(`{"pid":%d}`, p.PID)})
 	}
 	for _, key := range keys {
 		ask = append(ask, request{typ: "Memory.Get", data: fmt.Sprintf(`{"key":%q}`, key)})
 	}
-	told, err := r.conn(operator).burst(ask...)
+	told, err := r.conn(model.Operator).burst(ask...)
 	if err != nil {
 		return err
 	}
-	if want := fmt.Sprintf(`{"tick":%d}`, m.tick); told[0].String() != want {
+	if want := fmt.Sprintf(`{"tick":%d}`, m.Tick); told[0].String() != want {
 		return fmt.Errorf("the clock shows %s, want %s", told[0], want)
 	}
-	errs := []error{m.sameProcesses(told[1])}
+	errs := []error{sameProcesses(m, told[1])}
 	told = told[2:]
 	for i, pool := range pools {
-		errs = append(errs, m.samePool(pool, told[i]))
+		errs = append(errs, samePool(m, pool, told[i]))
 	}
 	told = told[len(pools):]
-	for i, p := range m.procs {
-		errs = append(errs, m.sameToken(p, told[i]))
+	for i, p := range m.Procs {
+		errs = append(errs, sameToken(m, p, told[i]))
 	}
-	told = told[len(m.procs):]
+	told = told[len(m.Procs):]
 	for i, key := range keys {
-		if told[i].String() != m.memory[key] {
-			errs = append(errs, fmt.Errorf("key %s holds %s, want %s", key, told[i], m.memory[key]))
+		if told[i].String() != m.Memory[key] {
+			errs = append(errs, fmt.Errorf("key %s holds %s, want %s", key, told[i], m.Memory[key]))
 		}
 	}
 	return errors.Join(errs...)
@@ -66,42 +67,42 @@ func read[T any](typ string, a answer) (*T, error) {
 	return out.(*T), nil
 }
 
-func (m *model) sameProcesses(a answer) error {
+func sameProcesses(m *model.Model, a answer) error {
 	out, err := read[schema.ProcessListOutput]("Process.List", a)
 	if err != nil {
 		return err
 	}
-	if len(out.Processes) != len(m.procs) {
-		return fmt.Errorf("%d processes, want %d", len(out.Processes), len(m.procs))
+	if len(out.Processes) != len(m.Procs) {
+		return fmt.Errorf("%d processes, want %d", len(out.Processes), len(m.Procs))
 	}
-	for i, p := range m.procs {
+	for i, p := range m.Procs {
 		d, state := &out.Processes[i], "READY"
-		if p.exit != nil {
+		if p.Exit != nil {
 			state = "TERMINATED"
 		}
-		if d.PID != p.pid || d.ParentPID != p.parent || d.AgentID != p.agent || d.State != state || d.BirthTick != p.birth ||
-			!samePointer(d.ExitTick, p.exit) || !sameUnits(d.ResourceQuota, p.quota) || d.Origin != origin {
+		if d.PID != p.PID || d.ParentPID != p.Parent || d.AgentID != p.Agent || d.State != state || d.BirthTick != p.Birth ||
+			!samePointer(d.ExitTick, p.Exit) || !sameUnits(d.ResourceQuota, p.Quota) || d.Origin != origin {
 			return fmt.Errorf("process %+v, want %+v", d, p)
 		}
 	}
 	return nil
 }
 
-func (m *model) samePool(pool string, a answer) error {
+func samePool(m *model.Model, pool string, a answer) error {
 	out, err := read[schema.ResourceQueryOutput]("Syscall.Query", a)
 	if err != nil {
 		return err
 	}
-	if out.Capacity.Float() != m.pools[pool].units() || out.Available.Float() != (m.pools[pool]-m.total(pool)).units() {
-		return fmt.Errorf("pool %s: %s, want %s of %s held", pool, a, m.total(pool), m.pools[pool])
+	if out.Capacity.Float() != m.Pools[pool].Units() || out.Available.Float() != (m.Pools[pool]-m.Total(pool)).Units() {
+		return fmt.Errorf("pool %s: %s, want %s of %s held", pool, a, m.Total(pool), m.Pools[pool])
 	}
 	return nil
 }
 
-func (m *model) sameToken(p *proc, a answer) error {
-	if p.token == nil {
+func sameToken(m *model.Model, p *model.Proc, a answer) error {
+	if p.Token == nil {
 		if a.code != 404 {
-			return fmt.Errorf("pid %d: %s, want no token", p.pid, a)
+			return fmt.Errorf("pid %d: %s, want no token", p.PID, a)
 		}
 		return nil
 	}
@@ -109,25 +110,25 @@ func (m *model) sameToken(p *proc, a answer) error {
 	if err != nil {
 		return err
 	}
-	if want := p.token.shown(p.pid) + `,"effective":`; !strings.HasPrefix(a.String(), want) {
-		return fmt.Errorf("pid %d holds %s, want %s", p.pid, a, want)
+	if want := p.Token.Shown(p.PID) + `,"effective":`; !strings.HasPrefix(a.String(), want) {
+		return fmt.Errorf("pid %d holds %s, want %s", p.PID, a, want)
 	}
-	left := &grant{allowed: out.Effective.AllowedSyscalls}
-	for _, typ := range types {
-		if left.names(typ) != m.may(p.pid, typ) {
-			return fmt.Errorf("pid %d is shown %s: whether it may call %s is %v", p.pid, a, typ, m.may(p.pid, typ))
+	left := &model.Grant{Allowed: out.Effective.AllowedSyscalls}
+	for _, typ := range model.Types {
+		if left.Names(typ) != m.May(p.PID, typ) {
+			return fmt.Errorf("pid %d is shown %s: whether it may call %s is %v", p.PID, a, typ, m.May(p.PID, typ))
 		}
 	}
-	if !samePointer(out.Effective.ExpiresAtTick, m.last(p.pid)) {
-		return fmt.Errorf("pid %d is shown %s, the last tick is another", p.pid, a)
+	if !samePointer(out.Effective.ExpiresAtTick, m.Last(p.PID)) {
+		return fmt.Errorf("pid %d is shown %s, the last tick is another", p.PID, a)
 	}
-	for pool := range m.pools {
-		if out.Effective.ResourceQuotas[pool] != m.quota(p.pid, pool).units() {
-			return fmt.Errorf("pid %d is shown %s, want a quota of %s of %s", p.pid, a, m.quota(p.pid, pool), pool)
+	for pool := range m.Pools {
+		if out.Effective.ResourceQuotas[pool] != m.Quota(p.PID, pool).Units() {
+			return fmt.Errorf("pid %d is shown %s, want a quota of %s of %s", p.PID, a, m.Quota(p.PID, pool), pool)
 		}
-		held := m.held(p.pid, pool)
-		if out.Held[pool].Float() != held.units() || out.HeldBelow[pool].Float() != (m.used(p.pid, pool)-held).units() {
-			return fmt.Errorf("pid %d holds %v of %s and %v below it, want %s and %s", p.pid, out.Held[pool], pool, out.HeldBelow[pool], held, m.used(p.pid, pool)-held)
+		held := m.Held(p.PID, pool)
+		if out.Held[pool].Float() != held.Units() || out.HeldBelow[pool].Float() != (m.Used(p.PID, pool)-held).Units() {
+			return fmt.Errorf("pid %d holds %v of %s and %v below it, want %s and %s", p.PID, out.Held[pool], pool, out.HeldBelow[pool], held, m.Used(p.PID, pool)-held)
 		}
 	}
 	return nil
@@ -135,8 +136,8 @@ func (m *model) sameToken(p *proc, a answer) error {
 
 func samePointer(a, b *int64) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
-func sameUnits(a map[string]float64, b map[string]tenths) bool {
-	return maps.EqualFunc(a, b, func(units float64, amount tenths) bool { return units == amount.units() })
+func sameUnits(a map[string]float64, b map[string]model.Tenths) bool {
+	return maps.EqualFunc(a, b, func(units float64, amount model.Tenths) bool { return units == amount.Units() })
 }
 
 // replay makes the state anew of the journal alone. Nobody is left with anything who is not alive, the clock stands where
@@ -167,8 +168,8 @@ func (r *run) replay() error {
 			return fmt.Errorf("%s ran for %s, which was refused", typ, cause)
 		}
 	}
-	if tick != r.model.tick {
-		return fmt.Errorf("the journal ends at tick %d, want %d", tick, r.model.tick)
+	if tick != r.model.Tick {
+		return fmt.Errorf("the journal ends at tick %d, want %d", tick, r.model.Tick)
 	}
 	if left := process.Orphans(anew.processes.Alive, anew.tokens.Holders(), anew.ledger.Holders(), anew.mailboxes.Mailboxes()); len(left) > 0 {
 		return fmt.Errorf("the dead have left %v", left)
@@ -178,10 +179,10 @@ func (r *run) replay() error {
 
 // sameHoldings looks into the ledger: what is held by who has no token is shown nowhere else.
 func (r *run) sameHoldings() error {
-	for pid := range int64(len(r.model.procs) + 1) {
+	for pid := range int64(len(r.model.Procs) + 1) {
 		held := map[string]string{}
-		for pool := range r.model.pools {
-			if amount := r.model.held(pid, pool); amount > 0 {
+		for pool := range r.model.Pools {
+			if amount := r.model.Held(pid, pool); amount > 0 {
 				held[pool] = amount.String()
 			}
 		}

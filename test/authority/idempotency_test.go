@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/test/authority/model"
 )
 
 // race is a round of 64 callers with one key: what the first half sends, and what the second.
@@ -46,7 +47,7 @@ func TestKeyRunsOnce(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			s, done := start(t, &config{pools: map[string]float64{"gpu": 100}, mailbox: 1000})
-			pid := s.connect(operator).spawn(t, `{"allowed_syscalls":["Syscall.*"],"resource_quotas":{"gpu":100}}`)
+			pid := s.connect(model.Operator).spawn(t, `{"allowed_syscalls":["Syscall.*"],"resource_quotas":{"gpu":100}}`)
 			clients := make([]*client, callers)
 			for i := range clients {
 				clients[i] = s.connect(pid)

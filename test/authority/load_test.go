@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"testing"
 
 	"github.com/promptware-os/pwos/journal"
@@ -99,6 +98,3 @@ func (s *system) entries() (list []entry, err error) {
 		list = append(list, e)
 	}
 }
-
-// inTenths is an amount that was written with at most one digit behind the point.
-func inTenths(units float64) tenths { return tenths(math.Round(units * 10)) }

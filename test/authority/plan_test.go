@@ -3,133 +3,150 @@ package authority_test
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/test/authority/model"
 )
 
 // plan is a step as it is to be sent, and what the rules say of it.
 type plan struct {
 	op   int
 	conn int64 // whose connection it takes
-	who  int64 // the process that it is made as
 	request
-
-	// barred are the reasons why it may not be made at all, refused those why it cannot be done. Where there is more than
-	// one, any may be told; where there is none, the call must succeed.
-	barred, refused []int
-
-	want  string // the reply's data; with open, its beginning
-	open  bool
-	apply func() // what it changes
+	*model.Verdict
 }
 
-// deny notes that a call fails with code where bad holds.
-func (p *plan) deny(bad bool, code int) {
-	if bad {
-		p.refused = append(p.refused, code)
-	}
+// The commands of a sequence.
+const (
+	opSpawn = iota
+	opGrant
+	opGrantDefault
+	opRevoke
+	opRevokeExpired
+	opTerminate
+	opAlloc
+	opRelease
+	opSendMsg
+	opSet
+	opCommitDelta
+	opAdvance
+	opCheck
+	opAgain
+	ops
+)
+
+// callOf are the syscalls of the commands.
+var callOf = [ops]string{
+	"Syscall.Spawn", "Capability.Grant", "Capability.GrantDefault", "Capability.Revoke", "Capability.RevokeExpired", "Syscall.Terminate",
+	"Syscall.Alloc", "Syscall.Release", "Syscall.SendMsg", "Memory.Set", "Syscall.CommitDelta", "Clock.Advance", "Capability.Check",
 }
 
-// caller says who makes a step, with the members that name it and its tick, for the commands that take them. A tick from
-// the operator moves the clock, whatever becomes of the call; an agent's must not lie ahead (PROTOCOL 6).
-func (m *model) caller(s *step, typ string, takesTarget bool) (p *plan, members string) {
-	p = &plan{op: s.op, who: int64(s.by % (len(m.procs) + 1)), request: request{typ: typ}}
-	p.conn = p.who
-	var names []string
-	if takesTarget && p.who != operator {
-		switch s.as {
-		case byOperator:
-			p.conn = operator
-			names = append(names, fmt.Sprintf(`"pid":%d`, p.who))
-		case underAnother:
-			other := m.someone(s.on)
-			names = append(names, fmt.Sprintf(`"pid":%d`, other))
-			if other != p.who {
-				p.barred = append(p.barred, 403)
-			}
-		}
+// planned says what a step asks for and what must come of it.
+func planned(m *model.Model, s *step) *plan {
+	p := &plan{op: s.op, request: request{typ: callOf[s.op]}}
+	row, _ := schema.Lookup(p.typ)
+	who := int64(s.by % (len(m.Procs) + 1))
+	p.conn = who
+	members := ""
+	if !strings.HasPrefix(p.typ, "Capability.") && p.typ != "Clock.Advance" {
+		members = p.target(m, s, who)
 	}
-	if takesTarget && s.key == 0 && s.ticks > 0 {
-		tick := max(0, m.tick+s.ticks-2)
-		names = append(names, fmt.Sprintf(`"tick":%d`, tick))
-		switch {
-		case p.conn == operator:
-			m.tick = max(m.tick, tick)
-		case tick > m.tick:
-			p.barred = append(p.barred, 422)
-		}
-	}
-	if s.key > 0 && p.conn == p.who {
+	if s.key > 0 && p.conn == who && row.Kind == schema.KindCommand {
 		p.key = "k" + strconv.Itoa(s.key)
 	}
-	switch who := m.proc(p.who); {
-	case who != nil && who.exit != nil:
-		p.barred = append(p.barred, 410)
-	case !m.may(p.who, typ):
-		p.barred = append(p.barred, 403)
+	p.data = dataOf(m, s, who, members)
+	input, fault := row.Input().Decode([]byte(p.data))
+	if fault != nil {
+		panic(fmt.Sprintf("%s: %v", p.request, fault)) // it is composed here
 	}
-	for _, name := range names {
-		members += "," + name
+	p.Verdict = m.Judge(&model.Call{From: p.conn, Type: p.typ, Input: input})
+	return p
+}
+
+// target names who makes a call, and its tick.
+func (p *plan) target(m *model.Model, s *step, who int64) (members string) {
+	if who != model.Operator {
+		switch s.as {
+		case byOperator:
+			p.conn = model.Operator
+			members += fmt.Sprintf(`,"pid":%d`, who)
+		case underAnother:
+			members += fmt.Sprintf(`,"pid":%d`, someone(m, s.on))
+		}
 	}
-	return p, members
+	if s.key == 0 && s.ticks > 0 {
+		members += fmt.Sprintf(`,"tick":%d`, max(0, m.Tick+s.ticks-2))
+	}
+	return members
 }
 
 // someone is a PID that most often exists: from 1 to one more than there are.
-func (m *model) someone(n int) int64 { return int64(1 + n%(len(m.procs)+1)) }
+func someone(m *model.Model, n int) int64 { return int64(1 + n%(len(m.Procs)+1)) }
+
+// dataOf is the data of a step that who takes, with the members that its target brings.
+func dataOf(m *model.Model, s *step, who int64, members string) string {
+	agent, pid, resource := agents[s.on%len(agents)], someone(m, s.on), poolNames[s.pool]
+	switch s.op {
+	case opSpawn:
+		if !s.offer.none {
+			members += `,"capabilities":{` + resolve(m, s.offer, who).Members() + `}`
+		}
+		return fmt.Sprintf(`{"child_agent_id":%q%s}`, agent, members)
+	case opGrant:
+		if s.add {
+			members = `,"mode":"add"`
+		}
+		return fmt.Sprintf(`{"pid":%d,%s%s}`, pid, resolve(m, s.offer, who).Members(), members)
+	case opGrantDefault, opRevoke:
+		return fmt.Sprintf(`{"pid":%d}`, pid)
+	case opRevokeExpired:
+		return `{}`
+	case opTerminate:
+		return fmt.Sprintf(`{"target_pid":%d%s}`, pid, members)
+	case opAlloc, opRelease:
+		return fmt.Sprintf(`{"resource_id":%q,"amount":%s%s}`, resource, s.amount, members)
+	case opSendMsg:
+		return fmt.Sprintf(`{"receiver_pid":%d,"payload":%s%s}`, s.on%(len(m.Procs)+2), s.amount, members)
+	case opSet:
+		return fmt.Sprintf(`{"key":"k%d","value":%d%s}`, s.on%3, int64(s.amount), members)
+	case opCommitDelta:
+		if s.amount > 2 {
+			members += fmt.Sprintf(`,"agent_id":%q`, agent)
+		}
+		return fmt.Sprintf(`{"changes":{"n":%s}%s}`, s.amount, members)
+	case opAdvance:
+		return fmt.Sprintf(`{"ticks":%d}`, s.ticks)
+	case opCheck:
+		pid := s.on % (len(m.Procs) + 2)
+		if s.amount > 0 {
+			return fmt.Sprintf(`{"pid":%d,"syscall":"SYS_ALLOC","resource_id":%q,"amount":%s}`, pid, resource, s.amount)
+		}
+		return fmt.Sprintf(`{"pid":%d,"syscall":"Memory.Set"}`, pid)
+	}
+	panic("no such command")
+}
 
 // resolve says what an offer of who's comes to.
-func (m *model) resolve(o offer, who int64) *grant {
-	if o.like == drawn || m.token(who) == nil {
-		g := &grant{allowed: o.allowed, quotas: o.quotas, expires: o.expires}
-		if len(g.allowed) == 0 {
-			g.allowed = []string{"*"}
+func resolve(m *model.Model, o offer, who int64) *model.Grant {
+	if o.like == drawn || m.Token(who) == nil {
+		g := &model.Grant{Allowed: o.allowed, Quotas: o.quotas, Expires: o.expires}
+		if len(g.Allowed) == 0 {
+			g.Allowed = []string{"*"}
 		}
 		return g
 	}
-	own := m.token(who).sum()
-	g := &grant{allowed: own.allowed, quotas: maps.Clone(own.quotas), expires: own.expires}
+	own := m.Token(who).Sum()
+	g := &model.Grant{Allowed: own.Allowed, Quotas: maps.Clone(own.Quotas), Expires: own.Expires}
 	if o.like == less {
-		g.allowed = own.allowed[:(len(own.allowed)+1)/2]
-		for resource := range g.quotas {
-			g.quotas[resource] /= 2
+		g.Allowed = own.Allowed[:(len(own.Allowed)+1)/2]
+		for resource := range g.Quotas {
+			g.Quotas[resource] /= 2
 		}
-		if g.expires == nil || (o.expires != nil && *o.expires < *g.expires) {
-			g.expires = o.expires
+		if g.Expires == nil || (o.expires != nil && *o.expires < *g.Expires) {
+			g.Expires = o.expires
 		}
 	}
 	return g
-}
-
-// granting are the rules of handing on authority: of resources that exist, and no more than who holds itself.
-func (m *model) granting(p *plan, g *grant) {
-	for resource := range g.quotas {
-		_, ok := m.pools[resource]
-		p.deny(!ok, 422)
-	}
-	p.deny(p.who != operator && !m.within(g, p.who), 403)
-}
-
-// members writes a grant as JSON members; from the text of a token it differs in nothing but its PID.
-func (g *grant) members() string {
-	var b strings.Builder
-	b.WriteString(`"allowed_syscalls":[`)
-	for i, pattern := range g.allowed {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Quote(pattern))
-	}
-	b.WriteString(`],"resource_quotas":{`)
-	for i, resource := range slices.Sorted(maps.Keys(g.quotas)) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, "%q:%s", resource, g.quotas[resource])
-	}
-	b.WriteByte('}')
-	if g.expires != nil {
-		fmt.Fprintf(&b, `,"expires_at_tick":%d`, *g.expires)
-	}
-	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/test/authority/model"
 )
 
 // TestRevocationIsSeenFirst holds the registry up after it has revoked a token, and before the other domains see that. The
@@ -37,7 +38,7 @@ func TestRevocationIsSeenFirst(t *testing.T) {
 				},
 			}
 		})})
-		op, other := s.connect(operator), s.connect(operator)
+		op, other := s.connect(model.Operator), s.connect(model.Operator)
 		const all = `{"allowed_syscalls":["*"]}`
 		victim, bystander := op.spawn(t, all), op.spawn(t, all)
 		agent := s.connect(victim)

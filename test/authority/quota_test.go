@@ -8,12 +8,13 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/test/authority/model"
 )
 
 const (
 	holders     = 16 // processes, with callers/holders connections each
-	holderQuota = tenths(33)
-	poolSize    = tenths(250) // less than all quotas together
+	holderQuota = model.Tenths(33)
+	poolSize    = model.Tenths(250) // less than all quotas together
 )
 
 // TestConcurrentQuota has 64 callers take from one pool and give back, four for each process. At no entry of the journal
@@ -25,9 +26,9 @@ func TestConcurrentQuota(t *testing.T) {
 	if testing.Short() {
 		calls = 40
 	}
-	s, done := start(t, &config{pools: map[string]float64{"ram": poolSize.units()}, mailbox: 50})
-	op := s.connect(operator)
-	held := make([]tenths, callers) // by each caller's own account
+	s, done := start(t, &config{pools: map[string]float64{"ram": poolSize.Units()}, mailbox: 50})
+	op := s.connect(model.Operator)
+	held := make([]model.Tenths, callers) // by each caller's own account
 	refused := make([]map[int]int, callers)
 	var all sync.WaitGroup
 	for range holders {
@@ -40,19 +41,19 @@ func TestConcurrentQuota(t *testing.T) {
 	}
 	all.Wait()
 
-	want, sum := map[int64]tenths{}, tenths(0)
+	want, sum := map[int64]model.Tenths{}, model.Tenths(0)
 	for i, amount := range held {
 		want[int64(1+i%holders)] += amount
 		sum += amount
 	}
 	for pid, amount := range want {
 		out, err := read[schema.CapabilityGetOutput]("Capability.Get", op.must(t, "Capability.Get", fmt.Sprintf(`{"pid":%d}`, pid)))
-		if err != nil || out.Held["ram"].Float() != amount.units() {
+		if err != nil || out.Held["ram"].Float() != amount.Units() {
 			t.Errorf("pid %d holds %v, %v, its callers were told %s", pid, out, err, amount)
 		}
 	}
 	out, err := read[schema.ResourceQueryOutput]("Syscall.Query", op.must(t, "Syscall.Query", `{"resource_id":"ram"}`))
-	if err != nil || out.Available.Float() != (poolSize-sum).units() {
+	if err != nil || out.Available.Float() != (poolSize-sum).Units() {
 		t.Errorf("%v available, %v, want %s", out, err, poolSize-sum)
 	}
 	done()
@@ -72,10 +73,10 @@ func TestConcurrentQuota(t *testing.T) {
 }
 
 // trade takes and gives back at random, and returns what it holds by what it was told.
-func trade(t *testing.T, c *client, seed uint64, calls int, refused map[int]int) (mine tenths) {
+func trade(t *testing.T, c *client, seed uint64, calls int, refused map[int]int) (mine model.Tenths) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range calls {
-		typ, amount := "Syscall.Alloc", tenths(1+random.IntN(9))
+		typ, amount := "Syscall.Alloc", model.Tenths(1+random.IntN(9))
 		if mine > 0 && random.IntN(5) < 2 {
 			typ, amount = "Syscall.Release", min(amount, mine)
 		}
@@ -98,19 +99,19 @@ func trade(t *testing.T, c *client, seed uint64, calls int, refused map[int]int)
 }
 
 // walkQuota follows the books through the journal, entry by entry.
-func walkQuota(t *testing.T, s *system, want map[int64]tenths) {
+func walkQuota(t *testing.T, s *system, want map[int64]model.Tenths) {
 	t.Helper()
 	entries, err := s.entries()
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, total := map[int64]tenths{}, tenths(0)
+	held, total := map[int64]model.Tenths{}, model.Tenths(0)
 	for _, e := range entries {
 		in, ok := e.input.(*schema.AllocInput)
 		if !ok {
 			continue
 		}
-		amount := inTenths(in.Amount)
+		amount := model.InTenths(in.Amount)
 		if e.typ == "Syscall.Release" {
 			amount = -amount
 		}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/promptware-os/pwos/test/authority/model"
 )
 
 // What the victim of TestRevocation has, by the answers that the operator got. It only moves on, four steps a round.
@@ -26,7 +28,7 @@ func TestRevocation(t *testing.T) {
 		rounds = 10
 	}
 	s, _ := start(t, &config{pools: map[string]float64{"gpu": 1}, mailbox: 50})
-	op := s.connect(operator)
+	op := s.connect(model.Operator)
 	const all = `{"allowed_syscalls":["*"],"resource_quotas":{"gpu":1}}`
 	victim, bystander := op.spawn(t, all), op.spawn(t, all)
 
@@ -83,7 +85,7 @@ func TestRevocation(t *testing.T) {
 	}
 	grant := request{typ: "Capability.Grant", data: fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["Memory.*"]}`, bystander)}
 	for range 3 {
-		background(s.connect(operator), func(int) request { return grant }, func(_, _ int64, r request, a answer) {
+		background(s.connect(model.Operator), func(int) request { return grant }, func(_, _ int64, r request, a answer) {
 			if a.code != 0 {
 				t.Errorf("%s: %s", r, a)
 			}

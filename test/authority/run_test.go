@@ -6,16 +6,29 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/test/authority/model"
 )
 
 // run is a sequence under way: a kernel beside the model.
 type run struct {
 	sys   *system
-	model *model
+	model *model.Model
+	keys  map[keyOf]first
 	conns map[int64]*client
 	seen  *tally
 	last  *plan // that carried an idempotency key
 	trace []string
+}
+
+// keyOf is an idempotency key of a caller; first is what came of its first use.
+type keyOf struct {
+	pid int64
+	key string
+}
+
+type first struct {
+	body   string
+	answer answer
 }
 
 // sequence runs steps on a kernel of its own and holds it to the model: each answer, what a refused call leaves alone,
@@ -25,11 +38,11 @@ func sequence(cfg *config, steps []step, seen *tally) error {
 	if err != nil {
 		return err
 	}
-	pools := make(map[string]tenths, len(cfg.pools))
+	pools := make(map[string]model.Tenths, len(cfg.pools))
 	for name, units := range cfg.pools {
-		pools[name] = tenths(units * 10)
+		pools[name] = model.InTenths(units)
 	}
-	r := &run{sys: sys, model: newModel(pools, cfg.mailbox), conns: map[int64]*client{}, seen: seen}
+	r := &run{sys: sys, model: model.New(pools, cfg.mailbox), keys: map[keyOf]first{}, conns: map[int64]*client{}, seen: seen}
 	err = r.steps(steps)
 	if err == nil {
 		err = r.compare()
@@ -61,7 +74,7 @@ func (r *run) steps(list []step) error {
 		if s := &list[i]; s.op == opAgain {
 			err = r.again()
 		} else {
-			err = r.take(r.model.plan(s))
+			err = r.take(planned(r.model, s))
 		}
 		if err != nil {
 			return err
@@ -73,18 +86,18 @@ func (r *run) steps(list []step) error {
 // take makes a call for the first time. A key that was used before makes it another story (PROTOCOL 7): the first outcome
 // again for the same body, a conflict for another, and nothing runs.
 func (r *run) take(p *plan) error {
-	if p.key == "" || len(p.barred) > 0 {
-		return r.ask(p, append(p.barred, p.refused...), nil)
+	if p.key == "" || len(p.Barred) > 0 {
+		return r.ask(p, append(p.Barred, p.Refused...), nil)
 	}
 	r.last = p
-	id := keyOf{p.who, p.key}
-	if old, ok := r.model.keys[id]; ok {
+	id := keyOf{p.Who, p.key}
+	if old, ok := r.keys[id]; ok {
 		if old.body != p.typ+p.data {
 			return r.ask(p, []int{409}, nil)
 		}
 		return r.ask(p, nil, &old.answer)
 	}
-	return r.ask(p, p.refused, nil)
+	return r.ask(p, p.Refused, nil)
 }
 
 // again makes the last call that carried a key once more, to the letter.
@@ -94,13 +107,11 @@ func (r *run) again() error {
 	}
 	p := *r.last
 	p.op = opAgain
-	id := keyOf{p.who, p.key}
-	old, ok := r.model.keys[id]
-	switch who := r.model.proc(p.who); {
-	case who != nil && who.exit != nil:
-		return r.ask(&p, []int{410}, nil)
-	case !r.model.may(p.who, p.typ):
-		return r.ask(&p, []int{403}, nil)
+	id := keyOf{p.Who, p.key}
+	old, ok := r.keys[id]
+	switch barred := r.model.Bar(p.Who, p.typ); {
+	case len(barred) > 0:
+		return r.ask(&p, barred, nil)
 	case ok && old.body == p.typ+p.data:
 		return r.ask(&p, nil, &old.answer)
 	case ok:
@@ -123,7 +134,7 @@ func (r *run) ask(p *plan, faults []int, as *answer) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.request, err)
 	}
-	r.trace = append(r.trace, fmt.Sprintf("  %d as %d: %s -> %s", p.conn, p.who, p.request, a))
+	r.trace = append(r.trace, fmt.Sprintf("  %d as %d: %s -> %s", p.conn, p.Who, p.request, a))
 	r.seen.add(p.op, a.code)
 	switch {
 	case as != nil:
@@ -135,13 +146,13 @@ func (r *run) ask(p *plan, faults []int, as *answer) error {
 			return fmt.Errorf("want one of the errors %v", faults)
 		}
 	case a.code != 0:
-		return fmt.Errorf("want %s", p.want)
-	case !strings.HasPrefix(string(a.data), p.want) || (!p.open && len(a.data) != len(p.want)):
-		return fmt.Errorf("want %s", p.want)
+		return fmt.Errorf("want %s", p.Want)
+	case !strings.HasPrefix(string(a.data), p.Want) || (!p.Open && len(a.data) != len(p.Want)):
+		return fmt.Errorf("want %s", p.Want)
 	default:
-		p.apply()
+		p.Apply()
 	}
-	if p.key != "" && as == nil && len(p.barred) == 0 && p.op != opAgain {
+	if p.key != "" && as == nil && len(p.Barred) == 0 && p.op != opAgain {
 		r.remember(p, a)
 	}
 	if !still {
@@ -158,8 +169,8 @@ func (r *run) ask(p *plan, faults []int, as *answer) error {
 
 // remember keeps the outcome of a key's first call. A denial and a failure are none: nothing ran.
 func (r *run) remember(p *plan, a answer) {
-	id := keyOf{p.who, p.key}
-	if _, ok := r.model.keys[id]; !ok && a.code != 403 && a.code != 410 && a.code != 429 && a.code < 500 {
-		r.model.keys[id] = first{p.typ + p.data, a}
+	id := keyOf{p.Who, p.key}
+	if _, ok := r.keys[id]; !ok && a.code != 403 && a.code != 410 && a.code != 429 && a.code < 500 {
+		r.keys[id] = first{p.typ + p.data, a}
 	}
 }

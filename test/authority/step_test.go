@@ -2,6 +2,8 @@ package authority_test
 
 import (
 	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/test/authority/model"
 )
 
 // step is one command of a sequence, drawn before anything has run: who there is to name is made of its numbers when its
@@ -13,7 +15,7 @@ type step struct {
 	offer  offer // what is granted
 	add    bool  // to what was granted before
 	pool   int
-	amount tenths
+	amount model.Tenths
 	ticks  int64 // how far the clock moves, or what tick the call names
 	key    int   // idempotency key; 0: none
 }
@@ -30,7 +32,7 @@ type offer struct {
 	like    int // ownGrant, less, or as drawn
 	none    bool
 	allowed []string
-	quotas  map[string]tenths
+	quotas  map[string]model.Tenths
 	expires *int64
 }
 
@@ -50,8 +52,8 @@ var (
 		"Capability.RevokeExpired", "Capability.Check", "Clock.Advance",
 	}
 	poolNames = []string{"gpu", "ram", noPool}
-	amounts   = []tenths{0, 1, 2, 3, 7, 10, 25}
-	quotas    = []tenths{0, 1, 3, 10, 30, defaultQuota}
+	amounts   = []model.Tenths{0, 1, 2, 3, 7, 10, 25}
+	quotas    = []model.Tenths{0, 1, 3, 10, 30, model.DefaultQuota}
 	agents    = []string{"a", "b", "c", "d"}
 )
 
@@ -97,7 +99,7 @@ func sequences() *rapid.Generator[[]step] {
 	add := rapid.Bool()
 	first := rapid.Custom(func(t *rapid.T) step {
 		return step{op: opSpawn, on: small.Draw(t, "name"), by: small.Draw(t, "by"), offer: offer{
-			allowed: []string{"*"}, quotas: map[string]tenths{"gpu": quota.Draw(t, "gpu"), "ram": quota.Draw(t, "ram")},
+			allowed: []string{"*"}, quotas: map[string]model.Tenths{"gpu": quota.Draw(t, "gpu"), "ram": quota.Draw(t, "ram")},
 		}}
 	})
 	any := rapid.Custom(func(t *rapid.T) step {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/test/authority/model"
 )
 
 // TestKeyUnderWay tries other calls with the key of a spawn that is under way: one that is denied, and one of another body.
@@ -41,8 +42,8 @@ func TestKeyUnderWay(t *testing.T) {
 						return d.Decide(call)
 					}}
 				})})
-				pid := s.connect(operator).spawn(t, `{"allowed_syscalls":["Syscall.*"]}`)
-				agent, beside, holder := s.connect(pid), s.connect(pid), s.connect(operator)
+				pid := s.connect(model.Operator).spawn(t, `{"allowed_syscalls":["Syscall.*"]}`)
+				agent, beside, holder := s.connect(pid), s.connect(pid), s.connect(model.Operator)
 				spawn := request{typ: "Syscall.Spawn", data: `{"child_agent_id":"b"}`, key: "k"}
 				var asking sync.WaitGroup
 				if !test.after { // so that both come in one turn, and the second is decided between the steps of the first

@@ -146,9 +146,10 @@ func (l *Link) Dialect() schema.Dialect { return l.conn.dialect }
 // LineLimit is the longest line in bytes.
 func (l *Link) LineLimit() int { return l.conn.limit }
 
-// Interrupt ends the input: Next returns the lines that were read, then ErrInterrupted. ready is told In.
+// Interrupt ends the input: Next returns the lines that were read, then ErrInterrupted. ready is told In and Hup:
+// who does not read, since too much is under way, learns of it too.
 func (l *Link) Interrupt() {
-	if !l.end(inputInterrupted, poll.In) {
+	if !l.end(inputInterrupted, poll.In|poll.Hup) {
 		l.conn.Interrupt()
 	}
 }

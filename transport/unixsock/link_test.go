@@ -191,7 +191,7 @@ func TestLinkInterrupted(t *testing.T) {
 			l.Interrupt()
 			l.Interrupt()
 		}()
-		l.await(poll.In)
+		l.await(poll.In | poll.Hup)
 		send(t, far, "unread\n")
 		l.Fill()
 		l.want("b", unixsock.ErrInterrupted)

@@ -1,0 +1,197 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Tenths are amounts as the model keeps them: whole Tenths of a unit, so that its sums are exact.
+type Tenths int64
+
+// String writes an amount as people do, and as JSON takes it.
+func (a Tenths) String() string {
+	if a%10 == 0 {
+		return fmt.Sprint(int64(a / 10))
+	}
+	return fmt.Sprintf("%d.%d", a/10, a%10)
+}
+
+// Units is the amount as a number.
+func (a Tenths) Units() float64 { return float64(a) / 10 }
+
+// InTenths is an amount that was written with at most one digit behind the point.
+func InTenths(units float64) Tenths { return Tenths(math.Round(units * 10)) }
+
+// Grant is what one granter allows as the model has it (CAP 2): what may be called, how much may be held, until when.
+type Grant struct {
+	By      int64
+	Allowed []string
+	Quotas  map[string]Tenths
+	Expires *int64 // the last tick at which it holds; nil: it does not end
+}
+
+// codes are the syscalls that CAP 1 gives a code to, by their Types in PROTOCOL 5.
+var codes = map[string]string{
+	"Syscall.Alloc": "SYS_ALLOC", "Syscall.Release": "SYS_RELEASE", "Syscall.Query": "SYS_QUERY",
+	"Syscall.Spawn": "SYS_SPAWN", "Syscall.Terminate": "SYS_TERMINATE", "Syscall.CommitDelta": "SYS_COMMIT_DELTA",
+	"Syscall.Rollback": "SYS_ROLLBACK", "Syscall.SendMsg": "SYS_SEND_MSG", "Syscall.Checkpoint": "SYS_CHECKPOINT",
+	"Syscall.GetState": "SYS_GET_STATE",
+}
+
+// Types are what a token can allow: the rows of PROTOCOL 5 that need one, and Syscall.Shutdown, which no token is enough
+// for but which a pattern stands for all the same.
+var Types = []string{
+	"Syscall.Alloc", "Syscall.Release", "Syscall.Query", "Syscall.Spawn", "Syscall.Terminate", "Syscall.CommitDelta",
+	"Syscall.Rollback", "Syscall.SendMsg", "Syscall.Checkpoint", "Syscall.GetState", "Syscall.Shutdown",
+	"Memory.Get", "Memory.Set", "Memory.CompareAndSet", "Memory.Delete", "Memory.List",
+	"Capability.Grant", "Capability.GrantDefault", "Capability.Revoke", "Capability.RevokeExpired", "Capability.Check", "Capability.Get",
+	"Process.List", "Process.Get", "Ipc.Receive", "Ipc.Subscribe", "Ipc.Ack", "Ipc.Broadcast",
+	"Audit.Log", "Audit.Metrics", "Audit.Verify", "Audit.Subscribe", "Clock.Get", "Clock.Advance",
+}
+
+// DefaultQuota is what CAP 3 gives of each resource.
+const DefaultQuota = 200 * 10
+
+// DefaultGrant is the grant of CAP 3.
+func DefaultGrant(resources []string) *Grant {
+	g := &Grant{Allowed: []string{"Ipc.Receive"}, Quotas: map[string]Tenths{}}
+	for _, code := range codes {
+		g.Allowed = append(g.Allowed, code)
+	}
+	slices.Sort(g.Allowed)
+	for _, r := range resources {
+		g.Quotas[r] = DefaultQuota
+	}
+	return g
+}
+
+// Names reports whether the grant names a syscall, by type, code, domain or *.
+func (g *Grant) Names(typ string) bool {
+	domain, _, _ := strings.Cut(typ, ".")
+	return slices.ContainsFunc(g.Allowed, func(p string) bool {
+		return p == "*" || p == domain+".*" || p == typ || (p == codes[typ] && p != "")
+	})
+}
+
+// Expired reports whether the grant holds no longer at tick (CAP 2).
+func (g *Grant) Expired(tick int64) bool { return g.Expires != nil && tick > *g.Expires }
+
+// canonical is the grant as a token shows it: what is allowed sorted and named once.
+func (g *Grant) canonical() *Grant {
+	c := *g
+	c.Allowed = slices.Compact(slices.Sorted(slices.Values(g.Allowed)))
+	return &c
+}
+
+// with is the grant with another of the same granter added at a tick (PROTOCOL 5).
+func (g *Grant) with(more *Grant, tick int64) *Grant {
+	if g == nil || (g.Expired(tick) && more.Expires == nil) {
+		return more
+	}
+	sum := &Grant{By: more.By, Allowed: slices.Concat(g.Allowed, more.Allowed), Quotas: map[string]Tenths{}, Expires: more.Expires}
+	maps.Copy(sum.Quotas, g.Quotas)
+	maps.Copy(sum.Quotas, more.Quotas)
+	if more.Expires == nil {
+		sum.Expires = g.Expires
+	}
+	return sum.canonical()
+}
+
+// Token is what a process was granted: by the Operator, by an agent, or by both, in this order.
+type Token []*Grant
+
+// by is the grant of one granter, nil where there is none.
+func (t Token) by(granter int64) *Grant {
+	for _, g := range t {
+		if g.By == granter {
+			return g
+		}
+	}
+	return nil
+}
+
+// agent is the agent that granted, the Operator where none did.
+func (t Token) agent() int64 { return t[len(t)-1].By }
+
+// of is the grant that names a resource, nil where none does.
+func (t Token) of(resource string) *Grant {
+	for _, g := range t {
+		if _, ok := g.Quotas[resource]; ok {
+			return g
+		}
+	}
+	return nil
+}
+
+// Expired reports whether no grant holds any more at tick.
+func (t Token) Expired(tick int64) bool {
+	return !slices.ContainsFunc(t, func(g *Grant) bool { return !g.Expired(tick) })
+}
+
+// Sum is the token as one grant, to be shown.
+func (t Token) Sum() *Grant {
+	sum := &Grant{By: t.agent(), Quotas: map[string]Tenths{}}
+	never := false
+	for _, g := range t {
+		sum.Allowed = append(sum.Allowed, g.Allowed...)
+		maps.Copy(sum.Quotas, g.Quotas)
+		if never = never || g.Expires == nil; !never && (sum.Expires == nil || *sum.Expires < *g.Expires) {
+			sum.Expires = g.Expires
+		}
+	}
+	if never {
+		sum.Expires = nil
+	}
+	return sum.canonical()
+}
+
+// Shown is a token as it is answered.
+func (t Token) Shown(pid int64) string {
+	text := fmt.Sprintf(`{"pid":%d,%s`, pid, t.Sum().Shown())
+	for i, g := range t {
+		if len(t) > 1 {
+			text += []string{`,"grants":[`, `,`}[min(i, 1)] + "{" + g.Shown() + "}"
+		}
+	}
+	if len(t) > 1 {
+		text += "]"
+	}
+	return text
+}
+
+// Shown is a grant as it is answered.
+func (g *Grant) Shown() string {
+	text := fmt.Sprintf(`"granted_by":%d,%s`, g.By, g.canonical().Members())
+	if g.Expires == nil {
+		text += `,"expires_at_tick":null`
+	}
+	return text
+}
+
+// Members writes a grant as JSON members; from the text of a token it differs in nothing but its PID.
+func (g *Grant) Members() string {
+	var b strings.Builder
+	b.WriteString(`"allowed_syscalls":[`)
+	for i, pattern := range g.Allowed {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Quote(pattern))
+	}
+	b.WriteString(`],"resource_quotas":{`)
+	for i, resource := range slices.Sorted(maps.Keys(g.Quotas)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%s", resource, g.Quotas[resource])
+	}
+	b.WriteByte('}')
+	if g.Expires != nil {
+		fmt.Fprintf(&b, `,"expires_at_tick":%d`, *g.Expires)
+	}
+	return b.String()
+}

@@ -1,0 +1,122 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Box is a mailbox.
+type Box struct {
+	Letters  []*Letter // in the order in which they were sent
+	Follower string    // the connection that it is pushed to; empty: none
+}
+
+// Letter is a message in a mailbox.
+type Letter struct {
+	schema.MailMessage
+	Conn string // the connection that it was delivered to, and waits there to be acknowledged; empty: it was not delivered yet
+}
+
+// BoxOf is the mailbox of pid, nil where it has none.
+func (m *Model) BoxOf(pid int64) *Box {
+	if pid == Operator {
+		return m.Box
+	}
+	if p := m.Proc(pid); p != nil {
+		return p.Box
+	}
+	return nil
+}
+
+func (l *Letter) expired(tick int64) bool { return l.ExpiresAtTick != nil && tick > *l.ExpiresAtTick }
+
+// Readable is what is received of a mailbox next, in that order: urgent letters first, else the oldest.
+func (m *Model) Readable(b *Box, intent *string) []*Letter {
+	list := slices.DeleteFunc(slices.Clone(b.Letters), func(l *Letter) bool {
+		return l.Conn != "" || l.expired(m.Tick) || intent != nil && *intent != l.Intent
+	})
+	rank := func(l *Letter) int {
+		if l.Priority == "URGENT" {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b *Letter) int { return rank(a) - rank(b) })
+	return list
+}
+
+// Full reports whether a mailbox has no room: what has expired takes none, what is to be acknowledged does.
+func (m *Model) Full(b *Box) bool {
+	n := 0
+	for _, l := range b.Letters {
+		if l.Conn != "" || !l.expired(m.Tick) {
+			n++
+		}
+	}
+	return n >= m.Capacity
+}
+
+// post puts a message into mailboxes.
+func (m *Model) post(to []int64, mail schema.MailMessage) {
+	m.Messages++
+	mail.MsgID, mail.SentTick = m.Messages, m.Tick
+	for _, pid := range to {
+		mail.ReceiverPID = pid
+		b := m.BoxOf(pid)
+		b.Letters = append(b.Letters, &Letter{MailMessage: mail})
+	}
+}
+
+// take has letters of a mailbox leave it, or fly to a connection that is to acknowledge them.
+func (b *Box) take(list []*Letter, ack bool, conn string) {
+	for _, l := range list {
+		if ack {
+			l.Conn = conn
+		} else {
+			b.Letters = slices.DeleteFunc(b.Letters, func(o *Letter) bool { return o == l })
+		}
+	}
+}
+
+// acknowledge drops the letters that wait for it, and names them. One that has come back waits still, until it has expired.
+func (m *Model) acknowledge(b *Box, ids []int64) (left []*Letter, found []int64) {
+	left = slices.Clone(b.Letters)
+	for _, id := range ids {
+		i := slices.IndexFunc(left, func(l *Letter) bool {
+			return l.MsgID == id && (l.Conn != "" || l.Redelivered && !l.expired(m.Tick))
+		})
+		if i >= 0 {
+			found, left = append(found, id), slices.Delete(left, i, i+1)
+		}
+	}
+	return left, found
+}
+
+// Return takes back what a connection had of mailboxes; no name stands for every connection.
+func (m *Model) Return(conn string, pids ...int64) {
+	ended := func(of string) bool { return of != "" && (conn == "" || of == conn) }
+	for _, pid := range pids {
+		b := m.BoxOf(pid)
+		if b == nil {
+			continue
+		}
+		if ended(b.Follower) {
+			b.Follower = ""
+		}
+		for _, l := range b.Letters {
+			if ended(l.Conn) {
+				l.Conn, l.Redelivered = "", true
+			}
+		}
+	}
+}
+
+// read is what is answered where letters are received.
+func read(list []*Letter) string {
+	var out schema.ReceiveOutput
+	for _, l := range list {
+		out.Messages = append(out.Messages, l.MailMessage)
+	}
+	return string(out.AppendJSON(nil))
+}

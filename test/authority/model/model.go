@@ -1,0 +1,229 @@
+// Package model says what must come of a call by the rules of PROTOCOL 5, 6 (CAP), as plainly as they can be said: who
+// is whose child, who may do what, who holds how much, who has which mail. It knows nothing of how the kernel does it.
+package model
+
+import "slices"
+
+// Model is a kernel as the rules have it.
+type Model struct {
+	Pools    map[string]Tenths // capacity by name
+	Capacity int               // messages a mailbox holds
+	Tick     int64
+	Procs    []*Proc           // the process with PID n at n-1
+	Box      *Box              // the operator's
+	Messages int64             // numbered so far
+	Memory   map[string]string // value by key, as Memory.Set has it
+	deltas   map[string]int64  // committed so far, by agent
+	loans    []*loan           // the oldest first
+}
+
+// Proc is a process; it stays known when it has ended.
+type Proc struct {
+	PID, Parent int64
+	Agent       string
+	Birth       int64
+	Exit        *int64
+	Quota       map[string]Tenths // when it was spawned
+	Token       Token             // nil: none
+	Box         *Box              // nil: it has gone
+}
+
+// loan is what an allocation took of a pool, and whose quota it counts against beside the holder's.
+type loan struct {
+	pid      int64
+	resource string
+	amount   Tenths
+	against  []int64
+}
+
+// New returns a kernel without processes.
+func New(pools map[string]Tenths, capacity int) *Model {
+	return &Model{Pools: pools, Capacity: capacity, Box: new(Box), Memory: map[string]string{}, deltas: map[string]int64{}}
+}
+
+// Operator is the PID that may do everything.
+const Operator int64 = 0
+
+// Proc is the process with this PID, nil where there never was one.
+func (m *Model) Proc(pid int64) *Proc {
+	if pid < 1 || pid > int64(len(m.Procs)) {
+		return nil
+	}
+	return m.Procs[pid-1]
+}
+
+// Token is that of pid, nil where it has none.
+func (m *Model) Token(pid int64) Token {
+	if p := m.Proc(pid); p != nil {
+		return p.Token
+	}
+	return nil
+}
+
+// Below reports whether pid is a child of ancestor, a child's child, and so on.
+func (m *Model) Below(pid, ancestor int64) bool {
+	for p := m.Proc(pid); p != nil; p = m.Proc(p.Parent) {
+		if p.Parent == ancestor {
+			return true
+		}
+	}
+	return false
+}
+
+// May reports whether pid may call a syscall now (CAP 2: existence, expiry, permission).
+func (m *Model) May(pid int64, typ string) bool {
+	if pid == Operator {
+		return true
+	}
+	return m.Token(pid) != nil && slices.ContainsFunc(m.Token(pid), func(g *Grant) bool {
+		return !g.Expired(m.Tick) && g.Names(typ) && m.May(g.By, typ) // what was granted holds as long as the granter may do it
+	})
+}
+
+// Quota is how much pid may hold of a resource, at most as much as its granter.
+func (m *Model) Quota(pid int64, resource string) Tenths {
+	g := m.Token(pid).of(resource)
+	switch {
+	case g == nil || g.Expired(m.Tick):
+		return 0
+	case g.By == Operator:
+		return g.Quotas[resource]
+	}
+	return min(g.Quotas[resource], m.Quota(g.By, resource))
+}
+
+// Last is the last tick at which anything of a token holds, nil where it does not expire.
+func (m *Model) Last(pid int64) (last *int64) {
+	for i, g := range m.Token(pid) {
+		until := g.Expires
+		if g.By != Operator && m.Token(g.By) != nil {
+			if above := m.Last(g.By); until == nil || (above != nil && *above < *until) {
+				until = above
+			}
+		}
+		if until == nil {
+			return nil
+		}
+		if i == 0 || *until > *last {
+			last = until
+		}
+	}
+	return last
+}
+
+// within reports whether a grant holds no more than its granter may do: no syscall, no quota, no tick (PROTOCOL 5).
+func (m *Model) within(g *Grant, granter int64) bool {
+	for _, typ := range Types {
+		if g.Names(typ) && !m.May(granter, typ) {
+			return false
+		}
+	}
+	for resource, amount := range g.Quotas {
+		if amount > m.Quota(granter, resource) {
+			return false
+		}
+	}
+	last := m.Last(granter)
+	return last == nil || (g.Expires != nil && *g.Expires <= *last)
+}
+
+// cut is the default grant as far as a granter may do it: what a child gets of whom nobody said what it gets.
+func (m *Model) cut(g *Grant, granter int64) *Grant {
+	c := &Grant{Quotas: map[string]Tenths{}, Expires: m.Last(granter)}
+	for _, name := range g.Allowed {
+		if slices.ContainsFunc(Types, func(typ string) bool { return (typ == name || codes[typ] == name) && m.May(granter, typ) }) {
+			c.Allowed = append(c.Allowed, name)
+		}
+	}
+	for resource, amount := range g.Quotas {
+		if most := min(amount, m.Quota(granter, resource)); most > 0 {
+			c.Quotas[resource] = most
+		}
+	}
+	return c
+}
+
+// Held is what pid holds of a resource.
+func (m *Model) Held(pid int64, resource string) (sum Tenths) {
+	for _, l := range m.loans {
+		if l.pid == pid && l.resource == resource {
+			sum += l.amount
+		}
+	}
+	return sum
+}
+
+// Used is what counts against the quota of pid.
+func (m *Model) Used(pid int64, resource string) (sum Tenths) {
+	for _, l := range m.loans {
+		if l.resource == resource && (l.pid == pid || slices.Contains(l.against, pid)) {
+			sum += l.amount
+		}
+	}
+	return sum
+}
+
+// repay gives amount back, of the latest loans first.
+func (m *Model) repay(pid int64, resource string, amount Tenths) {
+	for _, l := range slices.Backward(m.loans) {
+		if l.pid == pid && l.resource == resource {
+			part := min(amount, l.amount)
+			l.amount -= part
+			amount -= part
+		}
+	}
+	m.loans = slices.DeleteFunc(m.loans, func(l *loan) bool { return l.amount == 0 })
+}
+
+// Total is what is held of a pool in all.
+func (m *Model) Total(resource string) (sum Tenths) {
+	for _, l := range m.loans {
+		if l.resource == resource {
+			sum += l.amount
+		}
+	}
+	return sum
+}
+
+// subtree is the living among pid and those below it.
+func (m *Model) subtree(pid int64) (pids []int64) {
+	for _, p := range m.Procs {
+		if p.Exit == nil && (p.PID == pid || m.Below(p.PID, pid)) {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids
+}
+
+// Exit ends processes, and all below them. Each of the steps behind it takes away a part of what they leave behind (PROTOCOL 6).
+func (m *Model) Exit(pids ...int64) {
+	at := m.Tick
+	for _, root := range pids {
+		for _, pid := range m.subtree(root) {
+			m.Proc(pid).Exit = &at
+		}
+	}
+}
+
+// Strip takes away tokens.
+func (m *Model) Strip(pids ...int64) {
+	m.each(pids, func(p *Proc) { p.Token = nil })
+}
+
+// Free gives back what processes hold.
+func (m *Model) Free(pids ...int64) {
+	m.loans = slices.DeleteFunc(m.loans, func(l *loan) bool { return slices.Contains(pids, l.pid) })
+}
+
+// Close takes away mailboxes.
+func (m *Model) Close(pids ...int64) {
+	m.each(pids, func(p *Proc) { p.Box = nil })
+}
+
+func (m *Model) each(pids []int64, do func(*Proc)) {
+	for _, pid := range pids {
+		if p := m.Proc(pid); p != nil {
+			do(p)
+		}
+	}
+}
