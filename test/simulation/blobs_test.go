@@ -8,12 +8,16 @@ import (
 	"sync"
 
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // longLink is what a line of some connections may have, in bytes: enough for one that is decoded beside the loop.
 const longLink = 256 << 10
+
+// nowhere is where no blob is.
+const nowhere = "/blobs/none"
 
 // shelf keeps blobs in memory, for all lives.
 type shelf struct {
@@ -52,6 +56,9 @@ func (s *shelf) Read(_ int64, _ string, p schema.BlobPointer, most int64) ([]byt
 func (w *world) value(c *client, id string) string {
 	elsewhere := w.r.IntN(30) == 0
 	long := w.r.IntN(1 + w.r.IntN(400))
+	if c.pid != kernel.Operator || w.drops("long") { // an agent may not have much in flight
+		return fmt.Sprintf(`"value":{"by":%q,"pad":%q}`, id, strings.Repeat("x", long))
+	}
 	switch n := w.r.IntN(80); {
 	case n == 0 && c.link.LineLimit() > schema.MaxLine: // decoded beside the loop
 		long = 64<<10 + w.r.IntN(4<<10)
@@ -65,7 +72,7 @@ func (w *world) value(c *client, id string) string {
 	case !elsewhere:
 		return `"value":` + value
 	case w.r.IntN(4) == 0:
-		return `"valueRef":{"scheme":"file","path":"/blobs/none"}`
+		return `"valueRef":{"scheme":"file","path":"` + nowhere + `"}`
 	}
 	p := w.blobs.put([]byte(value))
 	return `"valueRef":` + string(p.Append(nil))

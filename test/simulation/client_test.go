@@ -15,16 +15,23 @@ type client struct {
 	number  int
 	pid     int64
 	link    *link
-	done    chan struct{} // closed when Serve has returned
-	pending []*request    // sent, not answered, oldest first
-	part    []byte        // of an answer
+	done    chan struct{}     // closed when Serve has returned
+	pending []*request        // sent, not answered, oldest first
+	sent    int               // bytes so far
+	events  []*schema.Message // that have come, and nobody has looked at
+	audits  bool              // it has asked for the audit log
+	part    []byte            // of an answer
 }
 
 // request is a frame with its fate.
 type request struct {
 	id       string
 	frame    string
+	pid      int64  // whose connection it is sent on
+	conn     string // the name of that
+	end      int    // bytes that the connection has sent with it
 	typ      string
+	input    any
 	command  bool
 	key      string // idempotency key
 	answered bool
@@ -35,75 +42,85 @@ type request struct {
 
 const keysOfMemory = 5
 
-// compose makes a random frame. Each value that is set is set once, so that a value tells who has set it.
-func (w *world) compose(c *client) *request {
-	q := w.request("")
+// A mood is what a burst is about.
+type mood int
+
+const (
+	aboutAnything mood = iota
+	aboutMemory
+	aboutMail
+	moods
+)
+
+// compose makes a random frame that fits a mood, or an errand where only names one. Each value that is set is set once, so that a
+// value tells who has set it.
+func (w *world) compose(c *client, about mood, only int) *request {
+	q := w.request(c, "")
 	key := fmt.Sprintf(`"key":"k%d"`, w.r.IntN(keysOfMemory))
 	value := w.value(c, q.id)
 	var data string
-	switch n := w.r.IntN(100); {
-	case n < 40:
+	switch n := w.r.IntN([moods]int{100, 46, 100}[about]); {
+	case about == aboutMail:
+		q.typ, data = w.draw(c, mail)
+	case only < len(errands) && about == aboutAnything:
+		q.typ, data = w.run(errands[only], c)
+	case n < 16:
 		q.typ, data = "Memory.Set", "{"+key+","+value+"}"
-	case n < 48:
+	case n < 20:
 		q.typ, data = "Memory.Delete", "{"+key+"}"
-	case n < 54:
+	case n < 24:
 		q.typ, data = "Memory.CompareAndSet", "{"+key+","+value+"}"
-	case n < 80:
-		q.typ, data, q.command = "Memory.Get", "{"+key+"}", false
-	case n < 82:
-		q.typ, data = "Http.Fetch", `{"url":"https://far.local/"}`
-	case n < 90:
-		q.typ, data, q.command = "Syscall.Ping", `{"payload":`+fmt.Sprint(w.requests)+`}`, false
-	case n < 93:
-		q.typ, data = "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":%q,"capabilities":{"allowed_syscalls":["Memory.*","Ipc.*"]}}`, q.id)
-	case n < 95:
-		q.typ, data = "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, 1+w.r.IntN(6))
-	case n < 97:
-		q.typ, data = "Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, 1+w.r.IntN(6))
-	case n < 98:
-		q.typ, data = "Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["Memory.Get"]}`, 1+w.r.IntN(6))
+	case n < 46:
+		q.typ, data = "Memory.Get", "{"+key+"}"
+	case n < 53:
+		q.typ, data = "Syscall.Ping", `{"payload":`+fmt.Sprint(w.requests)+`}`
+	case n < 55 && !w.drops("Http.Fetch"):
+		q.typ, data = "Http.Fetch", fetchData
 	default:
-		q.typ, data = "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":%q}`, 1+w.r.IntN(6), q.id)
+		q.typ, data = w.draw(c, errands)
 	}
-	q.frame = w.frame(q, data)
+	w.frame(q, data)
 	return q
 }
 
-// request is a command with the next id.
-func (w *world) request(typ string) *request {
+// request is one of c with the next id.
+func (w *world) request(c *client, typ string) *request {
 	w.requests++
-	return &request{id: fmt.Sprintf("m%d", w.requests), typ: typ, command: true}
+	return &request{id: fmt.Sprintf("m%d", w.requests), typ: typ, pid: c.pid, conn: c.name()}
 }
 
-// frame is the line of q. A command may get a key.
-func (w *world) frame(q *request, data string) string {
-	m := schema.Message{Dialect: schema.OsMessage, Kind: schema.KindQuery, Type: q.typ, Data: []byte(data)}
-	if q.command {
-		m.Kind = schema.KindCommand
+// frame makes the line of q. A command may get a key.
+func (w *world) frame(q *request, data string) {
+	row, _ := schema.Lookup(q.typ)
+	var invalid error
+	if q.input, invalid = decoded(row, data); invalid != nil {
+		w.fail(fmt.Errorf("%s %s: %w", q.typ, data, invalid))
 	}
+	q.command = row.Kind == schema.KindCommand
+	m := schema.Message{Dialect: schema.OsMessage, Kind: row.Kind, Type: q.typ, Data: []byte(data)}
 	m.Meta = schema.Metadata{Present: true, ID: q.id, Timestamp: 1735000000000}
-	if q.command && w.r.IntN(4) == 0 {
+	if q.command && w.r.IntN(4) == 0 && !strings.HasSuffix(q.typ, "Subscribe") {
 		q.key = "key-" + q.id
 		m.Meta.IdempotencyKey = q.key
 	}
-	return string(schema.AppendMessage(nil, &m))
+	q.frame = string(schema.AppendMessage(nil, &m))
+	w.oracle.sent[q.id] = q
 }
 
 // alone has a client that waits for nothing send frames, which the kernel gets in a turn of their own.
 func (w *world) alone(many int, typ, format string) {
 	i := slices.IndexFunc(w.clients, func(c *client) bool { return len(c.pending) == 0 })
 	if i < 0 {
-		if len(w.clients) > w.most+1 {
+		if len(w.clients) > w.scenario.clients+1 {
 			return
 		}
-		w.connect()
+		w.connect(w.caller())
 		i = len(w.clients) - 1
 	}
 	c := w.clients[i]
 	for range many {
-		q := w.request(typ)
-		q.command = strings.Contains(format, "value")
-		q.frame = w.frame(q, fmt.Sprintf(format, w.r.IntN(keysOfMemory), q.id))
+		q := w.request(c, typ)
+		w.frame(q, fmt.Sprintf(format, w.r.IntN(keysOfMemory), q.id))
 		w.note("client %d sends %s %s alone", c.number, q.id, typ)
 		c.send(q)
 	}
@@ -117,14 +134,24 @@ func (w *world) ask(many int) { w.alone(many, "Memory.Get", `{"key":"k%d"%.0s}`)
 // tell has somebody set a value.
 func (w *world) tell() { w.alone(1, "Memory.Set", `{"key":"k%d","value":{"by":%q}}`) }
 
-// again is q as a client sends it that does not know what became of it: under the same key.
-func (w *world) again(q *request) *request {
+// decoded is data as the row decodes it.
+func decoded(row *schema.Syscall, data string) (any, error) {
+	input, invalid := row.Input().Decode([]byte(data))
+	if invalid != nil {
+		return nil, invalid
+	}
+	return input, nil
+}
+
+// again is q as a client of the same process sends it that does not know what became of it: under the same key.
+func (w *world) again(c *client, q *request) *request {
 	w.requests++
 	r := *q
-	r.id, r.answered = fmt.Sprintf("m%d", w.requests), false
+	r.id, r.conn, r.answered = fmt.Sprintf("m%d", w.requests), c.name(), false
 	m, _ := schema.Decode([]byte(strings.TrimSpace(q.frame)), schema.OsMessage)
 	m.Meta.ID = r.id
 	r.frame = string(schema.AppendMessage(nil, &m))
+	w.oracle.sent[r.id] = &r
 	return &r
 }
 
@@ -143,6 +170,8 @@ func (w *world) unsure(gone ...*client) {
 // send puts frames in flight.
 func (c *client) send(list ...*request) {
 	for _, q := range list {
+		c.sent += len(q.frame)
+		q.end = c.sent
 		c.pending = append(c.pending, q)
 		c.link.flying = append(c.link.flying, q.frame...)
 	}
@@ -162,6 +191,10 @@ func (c *client) hear() (answered []*request, err error) {
 		if fault != nil {
 			return answered, fmt.Errorf("client %d got %s: %w", c.number, line, fault)
 		}
+		if m.Kind == schema.KindEvent {
+			c.events = append(c.events, &m)
+			continue
+		}
 		if len(c.pending) == 0 || c.pending[0].id != m.Meta.Causation {
 			return answered, fmt.Errorf("client %d got an answer to %s, want one to %s", c.number, m.Meta.Causation, c.waits())
 		}
@@ -171,6 +204,9 @@ func (c *client) hear() (answered []*request, err error) {
 		answered = append(answered, q)
 	}
 }
+
+// name is that of the connection.
+func (c *client) name() string { return fmt.Sprintf("c-%d", c.number) }
 
 func (c *client) waits() string {
 	if len(c.pending) == 0 {

@@ -101,7 +101,7 @@ func (x *effects) judge(o *oracle, disk *faultfs.Disk) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, e := range x.fresh {
-		if err := o.begun(e, disk); err != nil && x.err == nil {
+		if err := o.starts(e, disk); err != nil && x.err == nil {
 			x.err = err
 		}
 	}
@@ -115,6 +115,9 @@ func (x *effects) forget() {
 	defer x.mu.Unlock()
 	x.fresh = nil
 }
+
+// fetchData asks for an effect.
+const fetchData = `{"url":"https://far.local/"}`
 
 // finish ends one that runs, as the seed says. It returns false where none does.
 func (w *world) finish() bool {
@@ -138,9 +141,10 @@ func (w *world) crowd() {
 	many := 17 + w.r.IntN(8)
 	before := len(w.clients)
 	for range many {
-		w.connect()
+		w.connect(kernel.Operator)
 		c := w.clients[len(w.clients)-1]
-		q := w.fetch()
+		q := w.request(c, "Http.Fetch")
+		w.frame(q, fetchData)
 		w.note("client %d sends %s", c.number, q.id)
 		c.send(q)
 		c.link.arrive(len(c.link.flying))
@@ -153,15 +157,8 @@ func (w *world) crowd() {
 	}
 }
 
-// fetch is a request for an effect, of the operator's or in the name of a process.
-func (w *world) fetch() *request {
-	q := w.request("Http.Fetch")
-	q.frame = w.frame(q, `{"url":"https://far.local/"}`)
-	return q
-}
-
-// begun checks an effect as it begins: its intent is durable, and nobody has done it before.
-func (o *oracle) begun(e *effect, disk *faultfs.Disk) error {
+// starts checks an effect as it begins: its intent is durable, and nobody has done it before.
+func (o *oracle) starts(e *effect, disk *faultfs.Disk) error {
 	intent := o.byID[e.job.ID]
 	if intent == nil || !intent.intends() {
 		return fmt.Errorf("the effect of %s begins without an intent", e.job.ID)
@@ -198,7 +195,7 @@ func (o *oracle) fetched(e *entry, m *schema.Message) error {
 	case key != "" && first != nil && !first.free:
 		return fmt.Errorf("begins what entry %d has begun under the same key", first.seq)
 	default:
-		o.open[e.seq] = e
+		o.open[e.seq], o.entries[e.seq-1].hidden = e, true
 		if e.id = m.Meta.ID; key != "" {
 			o.fetches[key] = e
 		}
@@ -218,6 +215,8 @@ func (o *oracle) ends(e *entry, m *schema.Message) error {
 	}
 	delete(o.open, intent.seq)
 	intent.end, intent.free = e, !end.Ran
+	shown := &o.entries[e.seq-1] // in the audit log as the call that it ends
+	shown.typ, shown.pid = intent.typ, intent.pid
 	o.effects.mu.Lock()
 	defer o.effects.mu.Unlock()
 	done := o.effects.byID[intent.id]

@@ -20,6 +20,7 @@ type link struct {
 
 	flying []byte // sent, not arrived
 	in     []byte // arrived, not read by the kernel
+	taken  int    // bytes read by the kernel so far
 	unread int    // bytes written by the kernel, not read by the peer
 	said   []byte // written by the kernel, not seen by the oracle
 	ended  bool   // the peer sends no more
@@ -28,6 +29,9 @@ type link struct {
 }
 
 var _ actors.Link = (*link)(nil)
+
+// mostRead is what one read takes, in bytes.
+const mostRead = 4 << 10
 
 // room is what a link takes before its peer reads, in bytes.
 const room = 2 << 10
@@ -50,8 +54,9 @@ func (l *link) ReadOnce(p []byte) (n int, more bool, err error) {
 	case l.cut:
 		return 0, false, net.ErrClosed
 	case len(l.in) > 0:
-		n = copy(p, l.in[:l.chunk(len(l.in))])
+		n = copy(p, l.in[:l.chunk(min(len(l.in), mostRead))])
 		l.in = l.in[n:]
+		l.taken += n
 		return n, len(l.in) > 0 || l.over(), nil
 	case l.over():
 		return 0, false, io.EOF

@@ -9,15 +9,18 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/test/authority/model"
 )
 
 // oracle knows what the journal says, and with a model of memory of its own, what clients may have been told on the strength of it.
 type oracle struct {
+	realm
 	entries []entry           // by seq-1
 	byID    map[string]*entry // of the message
 	memory  map[string]string // key to value, after the last entry
@@ -40,19 +43,29 @@ type entry struct {
 	outcome schema.Outcome
 	needs   uint64 // its answer reveals what this entry says
 	want    string // value that its answer has, where it is a Memory.Get
+	typ     string
+	pid     int64          // that it was made as
+	verdict *model.Verdict // of a client's call
 
 	id   string // of an intent: that of its message
 	end  *entry // of an intent: what came of it
 	free bool   // of an intent: it was never begun
+
+	hidden bool // an intent: an effect is shown in the audit log with its end
 }
 
-func newOracle(x *effects) *oracle { return (&oracle{effects: x}).reset() }
+func newOracle(x *effects) *oracle {
+	o := &oracle{effects: x}
+	o.sent = make(map[string]*request)
+	return o.reset()
+}
 
 // reset forgets what the journal says, for it to be read again.
 func (o *oracle) reset() *oracle {
 	o.entries, o.byID, o.keys = nil, make(map[string]*entry), make(map[string]*entry)
 	o.last = make(map[string]int)
 	o.open, o.fetches = make(map[uint64]*entry), make(map[string]*entry)
+	o.realm.reset()
 	o.memory, o.changed, o.sets = make(map[string]string), make(map[string]uint64), make(map[string]uint64)
 	return o
 }
@@ -77,12 +90,13 @@ func (o *oracle) read(disk journal.FS, limit uint64) error {
 		if err := o.take(record); err != nil {
 			return fmt.Errorf("entry %d: %s: %s: %w", record.Seq, record.Request, record.Outcome, err)
 		}
+		o.watched()
 	}
 }
 
 // take runs an entry on the model.
 func (o *oracle) take(record *journal.Record) error {
-	e := &entry{seq: record.Seq, hash: record.Hash, needs: record.Seq}
+	e := &entry{seq: record.Seq, hash: record.Hash, needs: record.Seq, pid: record.PID}
 	if e.seq != uint64(len(o.entries))+1 {
 		return fmt.Errorf("want entry %d", len(o.entries)+1)
 	}
@@ -103,18 +117,28 @@ func (o *oracle) take(record *journal.Record) error {
 		}
 		o.last[record.Conn] = number
 	}
+	e.typ = m.Type
 	o.entries = append(o.entries, *e)
 	o.byID[m.Meta.ID] = e
+	if err := o.judge(e, record, &m); err != nil {
+		return err
+	}
 	switch m.Type {
 	case "Http.Fetch":
 		return o.fetched(e, &m)
 	case "Http.Fetched":
 		return o.ends(e, &m)
 	}
+	if e.verdict == nil || len(e.verdict.Barred) > 0 {
+		return nil
+	}
 	if again, err := o.keyed(e, m.Meta.IdempotencyKey); again || err != nil {
 		return err
 	}
-	return o.apply(e, &m)
+	if err := o.apply(e, &m); err != nil {
+		return err
+	}
+	return o.comply(e, &m)
 }
 
 // keyed takes in an entry with an idempotency key, and reports whether it repeats one.
@@ -143,7 +167,7 @@ func (e *entry) final() bool {
 	case fault.Unauthenticated, fault.Forbidden, fault.QuotaExceeded, fault.Ended, fault.Pending:
 		return false
 	}
-	return err.Code() < 500
+	return err.Code() < 500 && err.ID != fault.IdempotencyUnderWay && err.ID != fault.ClockAhead
 }
 
 func sameOutcome(a, b *entry) bool {
@@ -215,16 +239,25 @@ func (o *oracle) told(q *request, disk *faultfs.Disk) error {
 	case q.kind == schema.KindError:
 	case q.typ == "Memory.Get" && q.data != e.want:
 		return fmt.Errorf("%s %s was answered %s, want %s as of entry %d", q.typ, q.id, q.data, e.want, e.seq)
+	case !q.command && e.verdict != nil && !strings.HasPrefix(q.data, e.verdict.Want):
+		return fmt.Errorf("%s %s was answered %s, want %s as of entry %d", q.typ, q.id, q.data, e.verdict.Want, e.seq)
 	case q.command && q.data != string(e.outcome.Data):
 		return fmt.Errorf("%s %s was answered %s, entry %d says %s", q.typ, q.id, q.data, e.seq, e.outcome.Data)
 	}
-	o.acked = max(o.acked, e.needs)
-	if e.needs <= o.durable {
+	if err := o.revealed(e.needs, disk); err != nil {
+		return fmt.Errorf("%s %s was answered %s, which %w", q.typ, q.id, q.data, err)
+	}
+	return nil
+}
+
+// revealed notes that somebody was told what an entry says.
+func (o *oracle) revealed(seq uint64, disk *faultfs.Disk) error {
+	o.acked = max(o.acked, seq)
+	if seq <= o.durable {
 		return nil
 	}
-	o.look(disk)
-	if e.needs > o.durable {
-		return fmt.Errorf("%s %s was answered %s, which reveals entry %d; a power cut now leaves %d entries", q.typ, q.id, q.data, e.needs, o.durable)
+	if o.look(disk); seq > o.durable {
+		return fmt.Errorf("reveals entry %d; a power cut now leaves %d entries", seq, o.durable)
 	}
 	return nil
 }
@@ -232,9 +265,12 @@ func (o *oracle) told(q *request, disk *faultfs.Disk) error {
 // unrecorded is what an answer without an entry may be made of; nil: it may not be.
 func (o *oracle) unrecorded(q *request) *entry {
 	switch {
-	case q.kind == schema.KindError:
+	case q.kind == schema.KindError && (o.faulted || q.code() == "429" && q.pid != model.Operator):
 		return &entry{outcome: schema.Outcome{Err: fault.JournalUnavailable.New("")}}
-	case q.typ == "Syscall.Ping":
+	case q.kind == schema.KindError && q.code() == "404" && strings.Contains(q.frame, nowhere):
+		return &entry{outcome: schema.Outcome{Err: fault.BlobNotFound.New("")}} // before it is a call
+	case !o.faulted:
+	case q.typ == "Syscall.Ping", !q.command && q.typ != "Memory.Get":
 		return new(entry)
 	case q.typ == "Memory.Get":
 		if set := o.sets[q.data]; set != 0 {
@@ -265,6 +301,8 @@ func (o *oracle) look(disk *faultfs.Disk) {
 // restart reads the journal as a new life finds it: all that anybody was told has to be in it, unchanged.
 func (o *oracle) restart(disk journal.FS, head uint64) error {
 	before := slices.Clone(o.entries)
+	o.rereads, o.faulted = true, false
+	defer func() { o.rereads = false }()
 	if err := o.reset().read(disk, head); err != nil {
 		return err
 	}

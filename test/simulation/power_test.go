@@ -105,7 +105,11 @@ func (w *world) start() bool {
 	w.files, w.ends = faultfs.NewFailing(w.disk, faultfs.Fault{}), false
 	w.disk.Hook = w.hook
 	w.disk.Free()
-	switch w.r.IntN(10) {
+	n := w.r.IntN(10)
+	if w.drops("bad start") {
+		n = 9
+	}
+	switch n {
 	case 0:
 		w.cut = powerCut{1 + w.r.IntN(40), faultfs.Outcome(w.r.IntN(faultfs.Outcomes))}
 	case 1:
@@ -157,6 +161,9 @@ func (w *world) life() (err error) {
 	if err := w.restoreState(head); err != nil {
 		return err
 	}
+	if w.breach != nil {
+		w.breach(w.state.domains)
+	}
 	w.kernel = w.newKernel()
 	dead := process.Orphans(w.state.procs.Alive, w.state.tokens.Holders(), w.state.ledger.Holders(), w.state.boxes.Mailboxes())
 	w.drive(func() { w.kernel.Recover(append(dead, w.state.boxes.Abandoned()...)) })
@@ -186,8 +193,11 @@ func (w *world) verify() error {
 // restart ends the kernel in good order, and starts the next one.
 func (w *world) restart() {
 	w.settle()
-	for _, c := range slices.Clone(w.clients) {
+	for _, c := range w.clients {
 		c.link.end()
+	}
+	w.settle() // they read what they are pushed until the kernel has done with them
+	for _, c := range slices.Clone(w.clients) {
 		w.leave(c)
 	}
 	if w.err != nil || !w.alive() {
@@ -233,26 +243,39 @@ func (k signer) Sign(data []byte) ([]byte, error) {
 
 // nextOutside takes a step of what lies outside the kernel: effects, the disk, the power.
 func (w *world) nextOutside() {
-	switch n := w.r.IntN(100); {
+	n := w.r.IntN(100)
+	switch {
 	case n < 40:
 		w.finish()
 	case n < 68:
-		w.ask(1)
+		if !w.drops("ask") {
+			w.ask(1)
+		}
 	case n < 84:
-		w.cut = powerCut{1 + w.r.IntN(1+w.r.IntN(30)), faultfs.Outcome(w.r.IntN(faultfs.Outcomes))}
+		if !w.drops("cut") {
+			w.cut = powerCut{1 + w.r.IntN(1+w.r.IntN(30)), faultfs.Outcome(w.r.IntN(faultfs.Outcomes))}
+		}
 	case n < 89:
+		if w.drops("full disk") {
+			return
+		}
 		w.tell()
 		room := int64(w.r.IntN(1000))
 		w.note("the disk has room for %d bytes", room)
+		w.oracle.faulted = true
 		w.disk.Leave(room)
 		w.ask(8)
 	case n < 93:
 		w.disk.Free()
 	case n < 95:
-		w.store.full = !w.store.full
+		w.store.full = !w.store.full && !w.drops("full store")
 	case n < 96:
-		w.crowd()
+		if !w.drops("crowd") {
+			w.crowd()
+		}
 	default:
-		w.restart()
+		if !w.drops("restart") {
+			w.restart()
+		}
 	}
 }

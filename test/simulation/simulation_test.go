@@ -4,7 +4,7 @@ import (
 	"flag"
 	"io"
 	"os"
-	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,12 +18,13 @@ var (
 	steps   = flag.Int("steps", 200, "steps that a seed takes at most")
 	first   = flag.Bool("first", false, "stop at the first seed that fails")
 	clients = flag.Int("clients", 4, "clients that there are at a time at most")
+	without = flag.String("without", "", "kinds of steps and calls that are left out, such as crash,Ipc.Receive")
 )
 
-// simulate runs a seed.
-func simulate(t *testing.T, seed uint64, most, clients int, log io.Writer) (trace string, step int, err error) {
+// simulate runs a scenario.
+func simulate(t *testing.T, s scenario, log io.Writer) (trace string, step int, err error) {
 	t.Helper()
-	synctest.Test(t, func(*testing.T) { trace, step, err = run(seed, most, clients, log) })
+	synctest.Test(t, func(*testing.T) { trace, step, err = run(s, log) })
 	return trace, step, err
 }
 
@@ -55,29 +56,37 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// report runs a seed. One that fails is run again with fewer clients and no step more, as long as it fails all the same.
+// scenarioOf is that of the flags.
+func scenarioOf(seed uint64) scenario {
+	s := scenario{seed: seed, steps: *steps, clients: *clients}
+	if *without != "" {
+		s.without = strings.Split(*without, ",")
+	}
+	return s
+}
+
+// report runs a seed. What is left of one that fails, once it is shrunk, is reported with it.
 func report(t *testing.T, seed uint64, log io.Writer) {
 	t.Helper()
-	most := *clients
-	_, step, err := simulate(t, seed, *steps, most, log)
+	s := scenarioOf(seed)
+	_, step, err := simulate(t, s, log)
 	if err == nil {
 		return
 	}
-	for fewer := 1; log == nil && fewer < most; fewer++ {
-		if _, s, e := simulate(t, seed, *steps, fewer, nil); e != nil {
-			step, err, most = s, e, fewer
-		}
+	s.steps = step
+	f := failure{s, err}
+	if log == nil {
+		f = shrink(t, f)
 	}
-	t.Errorf("seed %d, step %d: %v\ngo test ./test/simulation -run TestSimulation -seed %s -steps %d -clients %d",
-		seed, step, err, strconv.FormatUint(seed, 10), step, most)
+	t.Errorf("seed %d, step %d: %v\n%s", seed, f.steps, f.err, &f.scenario)
 }
 
 // TestReplays shows that a seed is one run.
 func TestReplays(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
-		once, _, _ := simulate(t, seed+1, *steps, *clients, nil)
-		again, _, _ := simulate(t, seed+1, *steps, *clients, nil)
+		once, _, _ := simulate(t, scenarioOf(seed+1), nil)
+		again, _, _ := simulate(t, scenarioOf(seed+1), nil)
 		if once != again {
 			t.Errorf("seed %d: two runs differ", seed+1)
 		}

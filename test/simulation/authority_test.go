@@ -1,0 +1,454 @@
+package simulation_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/test/authority/model"
+)
+
+// realm is what the journal says of agents: the rules' model after the last entry, and who is to be pushed what.
+type realm struct {
+	*model.Model
+	sent    map[string]*request       // by id, whatever became of it
+	begun   map[string]*model.Verdict // of calls whose first step is there, by id
+	endowed map[int64]bool            // who has a token, and is not there yet
+	ruled   uint64                    // the entry that changed last who may do what
+	booked  uint64                    // or what is held
+	mail    map[follower]*pushed      // what is delivered to subscribers
+	watches map[string]*watch         // by connection: a subscription to the audit log
+	faulted bool                      // an operation of the disk has failed in this life
+	rereads bool                      // the entries are those of lives before
+}
+
+// follower is a connection that a mailbox is pushed to.
+type follower struct {
+	conn string
+	pid  int64 // whose mailbox it is
+}
+
+// pushed are the messages that the journal delivers to a connection.
+type pushed struct {
+	list  []push
+	heard int  // so many have come
+	ended bool // the last question was refused
+}
+
+type push struct {
+	seq  uint64
+	data string
+}
+
+// watch is a subscription to the audit log.
+type watch struct {
+	pid    int64
+	next   uint64 // all before it that are to come have come
+	barred bool   // it was not allowed at times
+	over   bool
+}
+
+func (r *realm) reset() {
+	units := make(map[string]model.Tenths)
+	for name, amount := range pools {
+		units[name] = model.InTenths(amount)
+	}
+	r.Model = model.New(units, boxCapacity)
+	r.begun, r.mail, r.watches = make(map[string]*model.Verdict), make(map[follower]*pushed), make(map[string]*watch)
+	r.endowed, r.ruled, r.booked = make(map[int64]bool), 0, 0
+}
+
+// boxOf is the mailbox of a process, empty where it has none.
+func (r *realm) boxOf(pid int64) *model.Box {
+	if b := r.BoxOf(pid); b != nil {
+		return b
+	}
+	return new(model.Box)
+}
+
+func (r *realm) asks(q *request) *model.Verdict {
+	return r.Judge(&model.Call{
+		From: q.pid, Conn: q.conn, Type: q.typ, Meta: schema.Metadata{ID: q.id, IdempotencyKey: q.key}, Input: q.input,
+	})
+}
+
+// judge finds out what the rules say of an entry, and runs it where it is a step of the kernel's own. A call that has steps was judged
+// when the first of them was made.
+func (o *oracle) judge(e *entry, record *journal.Record, m *schema.Message) error {
+	q := o.sent[m.Meta.ID]
+	if o.faulted || o.rereads { // what moved the clock may be lost
+		before := record.Tick
+		if q != nil && e.outcome.Err == nil {
+			if in, ok := q.input.(*schema.ClockAdvanceInput); ok {
+				before -= in.Ticks
+			}
+		}
+		o.moves(e, before)
+	}
+	tick := o.Tick
+	if q == nil {
+		return o.step(e, record, m)
+	}
+	v := o.begun[q.id]
+	if v == nil {
+		if v = o.asks(q); o.Tick > tick {
+			o.ruled = e.seq
+		}
+		if record.Tick != o.Tick && q.typ != "Clock.Advance" && !lost(e) {
+			return fmt.Errorf("made at tick %d, want %d", record.Tick, o.Tick)
+		}
+	}
+	delete(o.begun, q.id)
+	e.verdict = v
+	if record.PID != v.Who {
+		return fmt.Errorf("made as %d, want %d", record.PID, v.Who)
+	}
+	if len(v.Barred) == 0 {
+		return nil
+	}
+	o.sees(e, q)
+	return o.fits(e, v)
+}
+
+// moves notes that an entry moved the clock.
+func (o *oracle) moves(e *entry, tick int64) {
+	if tick > o.Tick {
+		o.Tick, o.ruled = tick, e.seq
+	}
+}
+
+// sees notes what the answer to a query says by having succeeded, or not.
+func (o *oracle) sees(e *entry, q *request) {
+	switch {
+	case q.command:
+		return
+	case q.typ == "Capability.Check", q.typ == "Syscall.Query":
+		e.needs = max(o.ruled, o.booked)
+	case len(e.verdict.Barred) > 0:
+		e.needs = o.ruled
+	}
+	if q.pid != model.Operator || e.verdict.Who != model.Operator {
+		e.needs = max(e.needs, o.ruled)
+	}
+}
+
+// lost reports whether a call was not made: the journal could not be written, or nobody waits for mail any more.
+func lost(e *entry) bool { return e.outcome.Err != nil && e.outcome.Err.Code() == 503 }
+
+// fits compares an outcome with the verdict.
+func (o *oracle) fits(e *entry, v *model.Verdict) error {
+	err := e.outcome.Err
+	if lost(e) {
+		return nil
+	}
+	switch wrong := slices.Concat(v.Barred, v.Refused); {
+	case len(v.Barred) > 0 && (err == nil || !slices.Contains(v.Barred, err.Code())):
+		return fmt.Errorf("want error %v: it may not be made", v.Barred)
+	case len(wrong) > 0 && (err == nil || !slices.Contains(wrong, err.Code())):
+		return fmt.Errorf("want error %v", wrong)
+	case len(wrong) == 0 && err != nil:
+		return errors.New("want it to succeed")
+	}
+	return nil
+}
+
+// comply compares the outcome of a client's call with its verdict, and applies it to the model. What calls leave to their steps is
+// done by those.
+func (o *oracle) comply(e *entry, m *schema.Message) error {
+	q, v := o.sent[m.Meta.ID], e.verdict
+	if in, ok := q.input.(*schema.RevokeInput); ok && o.endowed[in.PID] && v.Who == model.Operator { // of a spawn under way, or cut short
+		v.Refused, v.Want = nil, fmt.Sprintf(`{"pid":%d,"revoked":true}`, in.PID)
+		v.Apply = func() { delete(o.endowed, in.PID) }
+	}
+	if _, ok := q.input.(*schema.RevokeExpiredInput); ok && len(o.endowed) > 0 { // which may be among them
+		v.Want, v.Open = "", true
+	}
+	o.sees(e, q)
+	if e.outcome.Err != nil && e.outcome.Err.ID == fault.IdempotencyUnderWay && q.key != "" && !o.keys[q.key].final() {
+		return nil // who asked first under this key waits
+	}
+	if e.outcome.Err != nil && strings.HasPrefix(q.typ, "Memory.") {
+		return nil // apply has judged it
+	}
+	if err := o.fits(e, v); err != nil || e.outcome.Err != nil || !q.command {
+		return err
+	}
+	if got := string(e.outcome.Data); !strings.HasPrefix(got, v.Want) || !v.Open && len(got) != len(v.Want) {
+		return fmt.Errorf("want %s", v.Want)
+	}
+	switch in := q.input.(type) {
+	case *schema.TerminateInput: // see step
+	case *schema.SpawnInput:
+		v.Apply()
+		if child := int64(len(o.Procs)); !o.endowed[child] {
+			o.Strip(child)
+		} else {
+			delete(o.endowed, child)
+		}
+	case *schema.AuditSubscribeInput:
+		o.watches[q.conn] = &watch{pid: v.Who, next: e.seq + 1}
+		if in.SinceSeq != nil {
+			o.watches[q.conn].next = uint64(max(1, *in.SinceSeq))
+		}
+	case *schema.MailSubscribeInput:
+		v.Apply()
+		o.mail[follower{q.conn, v.Who}] = new(pushed)
+	case *schema.ClockAdvanceInput:
+		o.moves(e, o.Tick+in.Ticks)
+	default:
+		v.Apply()
+	}
+	switch {
+	case strings.HasPrefix(q.typ, "Capability."), q.typ == "Syscall.Spawn":
+		o.ruled = e.seq
+	case q.typ == "Syscall.Alloc", q.typ == "Syscall.Release":
+		o.booked = e.seq
+	}
+	return nil
+}
+
+// step runs a step of the kernel's own on the model.
+func (o *oracle) step(e *entry, record *journal.Record, m *schema.Message) error {
+	row, ok := schema.Lookup(m.Type)
+	if !ok || e.outcome.Err != nil && m.Type != "Ipc.Deliver" {
+		return nil
+	}
+	input, err := decoded(row, string(m.Data))
+	if err != nil {
+		return err
+	}
+	if q := o.sent[m.Meta.Causation]; q != nil && slices.Contains([]string{"Process.Prepare", "Process.Exit", "Ipc.Address"}, m.Type) {
+		v := o.begun[q.id]
+		if v == nil {
+			v = o.asks(q)
+			o.begun[q.id] = v
+		}
+		if len(v.Barred)+len(v.Refused) > 0 {
+			return fmt.Errorf("a step of %s: want error %v", strings.TrimSpace(q.frame), slices.Concat(v.Barred, v.Refused))
+		}
+	}
+	switch in := input.(type) {
+	case *schema.ProcessExitInput:
+		o.Exit(in.PIDs...)
+		o.ruled = e.seq
+	case *schema.EndowInput:
+		o.endowed[in.PID] = true
+		if v := o.begun[m.Meta.Causation]; v != nil && *in.GrantedBy != v.Who {
+			return fmt.Errorf("granted by %d, want %d", *in.GrantedBy, v.Who)
+		}
+	case *schema.StripInput:
+		o.Strip(in.PIDs...)
+		maps.DeleteFunc(o.endowed, func(pid int64, _ bool) bool { return slices.Contains(in.PIDs, pid) })
+		o.ruled = e.seq
+		return o.gone(in.PIDs)
+	case *schema.ResourceFreeInput:
+		o.Free(in.PIDs...)
+		o.booked = e.seq
+		return o.gone(in.PIDs)
+	case *schema.MailboxInput:
+		if m.Type == "Ipc.Close" {
+			o.Close(in.PIDs...)
+			return o.gone(in.PIDs)
+		}
+	case *schema.MailReturnInput:
+		o.Return(in.Conn, in.PIDs...)
+	case *schema.MailDeliverInput:
+		return o.deliver(e, record, in)
+	}
+	return nil
+}
+
+// gone checks that what is cleared away is nobody's who is alive.
+func (o *oracle) gone(pids []int64) error {
+	for _, pid := range pids {
+		if p := o.Proc(pid); p != nil && p.Exit == nil {
+			return fmt.Errorf("pid %d is alive", pid)
+		}
+	}
+	return nil
+}
+
+// deliver checks what a subscription to a mailbox goes on with.
+func (o *oracle) deliver(e *entry, record *journal.Record, in *schema.MailDeliverInput) error {
+	v := o.Deliver(record.PID, record.Conn, in)
+	p := o.mail[follower{record.Conn, record.PID}]
+	if p == nil {
+		return errors.New("nobody has subscribed there")
+	}
+	if p.ended = e.outcome.Err != nil; p.ended {
+		return o.fits(e, v)
+	}
+	if follower := o.boxOf(record.PID).Follower; follower != record.Conn {
+		return fmt.Errorf("the mailbox is followed on %q", follower)
+	}
+	if err := o.fits(e, v); err != nil {
+		return err
+	}
+	if string(e.outcome.Data) != v.Want {
+		return fmt.Errorf("want %s", v.Want)
+	}
+	v.Apply()
+	var out struct{ Messages []json.RawMessage }
+	if err := json.Unmarshal(e.outcome.Data, &out); err != nil {
+		return err
+	}
+	for _, one := range out.Messages {
+		p.list = append(p.list, push{e.seq, string(one)})
+	}
+	return nil
+}
+
+// event checks what a connection is pushed.
+func (o *oracle) event(conn string, m *schema.Message, disk *faultfs.Disk) error {
+	switch m.Type {
+	case "Ipc.MessageDelivered":
+		var mail struct {
+			PID int64 `json:"receiver_pid"`
+		}
+		if err := json.Unmarshal(m.Data, &mail); err != nil {
+			return err
+		}
+		p := o.mail[follower{conn, mail.PID}]
+		if p == nil || p.heard == len(p.list) || p.list[p.heard].data != string(m.Data) {
+			return fmt.Errorf("%s is pushed %s, which is not what the journal delivers next", conn, m.Data)
+		}
+		p.heard++
+		if err := o.revealed(p.list[p.heard-1].seq, disk); err != nil {
+			return fmt.Errorf("%s is pushed %s, which %w", conn, m.Data, err)
+		}
+	case "Audit.Recorded":
+		return o.recorded(conn, m, disk)
+	case "Ipc.Unsubscribed":
+		for key, p := range o.mail {
+			if key.conn == conn && p.ended {
+				return nil
+			}
+		}
+		if !o.faulted {
+			return fmt.Errorf("%s is subscribed no longer: %s", conn, m.Data)
+		}
+	case "Audit.Unsubscribed":
+		w := o.watches[conn]
+		if w.over = true; !w.barred && !o.faulted {
+			return fmt.Errorf("%s is subscribed no longer: %s", conn, m.Data)
+		}
+	}
+	return nil
+}
+
+// recorded checks that the audit log is pushed without gaps, once, and in order.
+func (o *oracle) recorded(conn string, m *schema.Message, disk *faultfs.Disk) error {
+	var row struct {
+		Seq     uint64
+		Type    string
+		PID     int64
+		Success bool
+	}
+	if err := json.Unmarshal(m.Data, &row); err != nil {
+		return err
+	}
+	w := o.watches[conn]
+	next := o.shows(w)
+	if w == nil || next == nil || row.Seq != next.seq {
+		return fmt.Errorf("%s is pushed entry %s, want %+v", conn, m.Data, next)
+	}
+	if row.Type != next.typ || row.PID != next.pid || row.Success != (next.outcome.Err == nil) {
+		return fmt.Errorf("%s is pushed %s, the journal says otherwise", conn, m.Data)
+	}
+	w.next = row.Seq + 1
+	if err := o.revealed(row.Seq, disk); err != nil {
+		return fmt.Errorf("%s is pushed %s, which %w", conn, m.Data, err)
+	}
+	return nil
+}
+
+// shows is the next entry that a subscription to the audit log is to be pushed, nil where there is none yet.
+func (o *oracle) shows(w *watch) *entry {
+	for ; w != nil && w.next <= uint64(len(o.entries)); w.next++ {
+		e := &o.entries[w.next-1]
+		if e.hidden {
+			continue
+		}
+		if w.pid == model.Operator || e.pid == w.pid || o.Below(e.pid, w.pid) {
+			return e
+		}
+	}
+	return nil
+}
+
+// watched notes the subscriptions to the audit log that may not go on.
+func (o *oracle) watched() {
+	for _, w := range o.watches {
+		w.barred = w.barred || len(o.Bar(w.pid, "Audit.Subscribe")) > 0
+	}
+}
+
+// settled checks that nothing is owed to anybody, where all that was under way has come to its end.
+func (o *oracle) settled(clients []*client) error {
+	for _, c := range clients {
+		if c.link.ended { // and was answered all that it asked for
+			continue
+		}
+		for key, p := range o.mail {
+			if key.conn == c.name() && p.heard < len(p.list) {
+				return fmt.Errorf("client %d was not pushed %s", c.number, p.list[p.heard].data)
+			}
+		}
+		if w := o.watches[c.name()]; w != nil && !w.over && !w.barred {
+			if e := o.shows(w); e != nil {
+				return fmt.Errorf("client %d was not pushed entry %d", c.number, e.seq)
+			}
+		}
+	}
+	if o.faulted { // what is owed to mailboxes may wait for the next entry
+		return nil
+	}
+	live := map[string]bool{"": true}
+	for _, c := range clients {
+		live[c.name()] = true
+	}
+	for pid := range int64(len(o.Procs) + 1) {
+		b := o.boxOf(pid)
+		if !live[b.Follower] || slices.ContainsFunc(b.Letters, func(l *model.Letter) bool { return !live[l.Conn] }) {
+			return fmt.Errorf("mailbox of %d: a connection that has ended keeps what it had of it", pid)
+		}
+		if b.Follower != "" && len(o.Readable(b, nil)) > 0 {
+			return fmt.Errorf("mailbox of %d: %s, which follows it, was not pushed all that is there", pid, b.Follower)
+		}
+	}
+	return nil
+}
+
+// overslept checks that nobody waits for mail that is there, while the kernel is at rest.
+func (o *oracle) overslept(clients []*client) error {
+	calling := make(map[int64]int)
+	for _, c := range clients {
+		if len(c.pending) > 0 {
+			calling[c.pid]++
+		}
+	}
+	for _, c := range clients {
+		if len(c.pending) == 0 || o.faulted || c.pid != model.Operator && calling[c.pid] > 1 { // it may not be read, as its agent has too much in flight
+			continue
+		}
+		in, ok := c.pending[0].input.(*schema.ReceiveInput)
+		if !ok || o.byID[c.pending[0].id] != nil {
+			continue
+		}
+		who := c.pid
+		if in.PID != nil && who == model.Operator {
+			who = *in.PID
+		}
+		if len(o.Readable(o.boxOf(who), in.Intent)) > 0 {
+			return fmt.Errorf("client %d waits with %s for mail that is there", c.number, c.waits())
+		}
+	}
+	return nil
+}

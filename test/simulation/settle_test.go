@@ -1,0 +1,65 @@
+package simulation_test
+
+import (
+	"fmt"
+	"testing/synctest"
+	"time"
+
+	"github.com/promptware-os/pwos/journal/faultfs"
+)
+
+// pauses are how long settle waits while nothing moves. A turn that did something shows that in the rounds after it.
+var pauses = []time.Duration{0, 0, 11 * time.Minute, time.Second, 0, 0, 0}
+
+// settle has all that is under way come to its end: then every frame is answered.
+func (w *world) settle() {
+	w.note("settle")
+	w.fault(faultfs.Fault{})
+	w.disk.Free()
+	w.store.full = false
+	w.open()
+	defer func() { w.gate.Shut() }()
+	for quiet := 0; quiet < len(pauses) && w.err == nil && w.alive(); {
+		synctest.Wait()
+		moved := len(w.beside) > 0
+		w.runAll()
+		moved = w.finish() || moved
+		for _, c := range w.clients {
+			moved = moved || len(c.link.flying) > 0 || c.link.unread > 0
+			if n := len(c.link.flying); n > 0 {
+				c.link.arrive(n)
+			}
+			c.link.read(c.link.unread)
+		}
+		moved = w.turn() || moved
+		w.check()
+		if quiet++; moved {
+			quiet = 0
+			continue
+		}
+		if pauses[quiet-1] > 0 {
+			w.fail(w.oracle.overslept(w.clients))
+		}
+		time.Sleep(pauses[quiet-1]) // for what the kernel tries again, and who waits for mail
+	}
+	if w.err != nil || !w.alive() {
+		return
+	}
+	for _, c := range w.clients {
+		if len(c.pending) > 0 {
+			w.fail(fmt.Errorf("client %d: %d frames are not answered, from %s on, and nothing is under way", c.number, len(c.pending), c.waits()))
+		}
+	}
+	w.fail(w.oracle.settled(w.clients))
+	w.compare()
+}
+
+// compare checks that a replay makes the states that there are.
+func (w *world) compare() {
+	fresh, err := w.replayed(w.journal.Written())
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	w.fail(same(w.state.domains, fresh.domains))
+}
