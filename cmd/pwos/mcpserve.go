@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -101,7 +102,7 @@ func (f *mcpServeFlags) listen() (net.Listener, error) {
 func (a *app) mcpServe(ctx context.Context, f *mcpServeFlags, serve func(context.Context, *mcp.Bridge) error) error {
 	redial := func(ctx context.Context) (*client.Client, error) { return a.dialRunning(ctx) }
 	return serve(ctx, mcp.New(mcp.Options{
-		Agent: door.Agent{Name: f.as, Allow: f.allow}, Dial: a.dial, Redial: redial, Note: a.say, Version: version(),
+		Agent: door.Agent{Name: f.as, Allow: f.allow}, Dial: a.dial, Redial: redial, Patience: cmp.Or(a.timeout, usualTimeout), Note: a.say, Version: version(),
 	}))
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -20,6 +21,8 @@ type Options struct {
 	Agent door.Agent
 	// Dial makes the first connection, Redial any later one.
 	Dial, Redial Dial
+	// Patience is how long the end of the input waits for answers that are still owed.
+	Patience time.Duration
 	// Note tells the operator of what happens to the connection.
 	Note func(format string, args ...any)
 	// Version is that of the server, as it tells its hosts.
@@ -85,7 +88,7 @@ func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Ser
 // ServeLines serves one host over a pair of streams, until in ends and what was asked before that is answered.
 func (b *Bridge) ServeLines(ctx context.Context, in io.Reader, out io.Writer) error {
 	return b.Serve(ctx, func(ctx context.Context, server *sdk.Server) error {
-		l := newLines(ctx, in, out)
+		l := newLines(ctx, in, out, b.link.options.Patience)
 		err := server.Run(ctx, &sdk.IOTransport{Reader: l, Writer: l, MaxLineLength: -1}) // it has looked at them
 		if l.ended() {
 			return nil // whatever came of answers that nobody waits for

@@ -15,9 +15,10 @@ import (
 // lines are the streams of a host. The server ends at a line that is no JSON, and drops what it is at when its input ends; here such
 // a line is answered and left out, and the end is kept back until what came before is answered.
 type lines struct {
-	ctx  context.Context
-	in   *bufio.Reader
-	rest []byte // of a line, not read yet
+	ctx      context.Context
+	patience time.Duration // of the end with answers
+	in       *bufio.Reader
+	rest     []byte // of a line, not read yet
 
 	mu      sync.Mutex
 	out     io.Writer
@@ -27,14 +28,10 @@ type lines struct {
 	partial []byte // of a line that is being written
 }
 
-const (
-	longestLine = 16 << 20
-	// lastAnswers is how long the end waits for answers.
-	lastAnswers = 10 * time.Second
-)
+const longestLine = 16 << 20
 
-func newLines(ctx context.Context, in io.Reader, out io.Writer) *lines {
-	return &lines{ctx: ctx, in: bufio.NewReader(in), out: out, idle: make(chan struct{})}
+func newLines(ctx context.Context, in io.Reader, out io.Writer, patience time.Duration) *lines {
+	return &lines{ctx: ctx, patience: patience, in: bufio.NewReader(in), out: out, idle: make(chan struct{})}
 }
 
 // Read reads of the lines that are JSON.
@@ -95,7 +92,7 @@ func (l *lines) end(err error) error {
 		select {
 		case <-l.idle:
 		case <-l.ctx.Done():
-		case <-time.After(lastAnswers):
+		case <-time.After(l.patience):
 		}
 	}
 	return err

@@ -98,7 +98,8 @@ func (p *place) operator(typ, data string) string {
 // bridge is a bridge to a kernel that is the process bob, which is granted allow.
 func (p *place) bridge(allow ...string) *mcp.Bridge {
 	return mcp.New(mcp.Options{
-		Agent: door.Agent{Name: "bob", Allow: allow}, Dial: p.dial, Redial: p.dial, Note: func(string, ...any) {}, Version: "test",
+		Patience: time.Minute,
+		Agent:    door.Agent{Name: "bob", Allow: allow}, Dial: p.dial, Redial: p.dial, Note: func(string, ...any) {}, Version: "test",
 	})
 }
 

@@ -36,6 +36,12 @@ func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
 	conn, err := connectToSocket(ctx, path)
+	if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+		if _, bounded := ctx.Deadline(); bounded {
+			<-ctx.Done() // it was that deadline, which the connection has noticed first
+			return nil, fmt.Errorf("dial %s: %w", path, context.Cause(ctx))
+		}
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("dial %s: %w", path, ErrNoSocket)
