@@ -22,20 +22,22 @@ func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
 		if err := acknowledge(ctx, c, in, []int64{noMessage}); err != nil {
 			return err
 		}
-		out := mailFeed(a)
+		out, ended := mailFeed(a), false
 		for {
 			messages, err := receive(ctx, c, in)
-			if kernelCode(err) == 410 {
-				return nil // the process has ended, and nothing comes any more
+			var printed []int64
+			var unprinted error
+			if err == nil {
+				printed, unprinted = out.messages(messages)
 			}
-			if err != nil {
-				return err
-			}
-			printed, err := out.messages(messages)
 			if len(printed) > 0 {
-				err = errors.Join(err, acknowledge(ctx, c, in, printed))
+				err = acknowledge(ctx, c, in, printed)
 			}
-			if err != nil {
+			if kernelCode(err) == 410 {
+				err = nil // the process has ended, and nothing comes any more
+				ended = true
+			}
+			if err := errors.Join(unprinted, err); err != nil || ended {
 				return err
 			}
 		}
