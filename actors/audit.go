@@ -27,6 +27,7 @@ type audit struct {
 
 	journal *journal.Log
 	epoch   uint64
+	stopped bool // a sync has failed: nothing is appended any more
 
 	fresh     []*batch      // appended, not written yet
 	urgent    bool          // and all of them may use the journal's reserve
@@ -130,8 +131,8 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 	if len(a.fresh) > 0 && a.urgent != urgent {
 		a.flush(ctx) // what may not use the reserve does not; what may is refused only where it saw what that loses
 	}
-	if b.epoch != a.epoch {
-		a.refuse(ctx, b) // decided on a state that has been thrown away
+	if a.stopped || b.epoch != a.epoch {
+		a.refuse(ctx, b) // the latter was decided on a state that has been thrown away
 		return
 	}
 	for i := range b.calls {

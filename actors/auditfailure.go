@@ -120,12 +120,14 @@ func (b *batch) withoutProof() {
 	}
 }
 
-// stop ends the kernel: what is not known to be on disk is not acknowledged.
+// stop ends the kernel: what is not known to be on disk is not acknowledged. A rebuild that is under way goes on, so that domains
+// have what they hold refused too.
 func (a *audit) stop(ctx actor.Context, err error) {
 	a.kernel.refusing.Store(true)
 	a.kernel.spent.Store(true)
 	a.kernel.requestShutdown(err)
-	a.epoch++
+	a.stopped = true
+	a.dropSnapshots()
 	lost := a.fresh
 	for _, h := range a.held {
 		lost = append(lost, h.batch)

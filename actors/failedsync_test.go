@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -58,6 +60,41 @@ func TestFailedSyncIsUncertain(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"x"}, s.replayed()[schema.Memory]); diff != "" {
 			t.Errorf("state of the next start (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestFailedSyncWhileRestoring has a sync fail while states are made anew because of a write that failed: what the domains hold
+// meanwhile is answered, so that the kernel can end.
+func TestFailedSyncWhileRestoring(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := startReserving(t, newLibrary().domains(), actors.Hosting{})
+		gate := s.holdSyncs()
+		release := make(chan struct{})
+		s.restoring = func(name schema.Domain) {
+			if name == schema.Process {
+				<-release
+			}
+		}
+		a, b, c := s.connect(), s.connect(), s.connect()
+		a.send(set("a", "x"))
+		synctest.Wait()
+		s.disk.Leave(0)
+		for range 20 {
+			b.send(set("b", strings.Repeat("y", 1000)))
+		}
+		expect(t, b, slices.Repeat([]string{"b 503"}, 20)...)
+		c.send(set("c", "z"))
+		synctest.Wait()
+		s.room.breakSync(syscall.EIO)
+		gate.open()
+		<-s.kernel.Stopping()
+		expect(t, a, "a 503")
+		close(release)
+		expect(t, c, "c 503")
+		if err := s.end(); !errors.Is(err, syscall.EIO) {
+			t.Errorf("close kernel: %v, want the failed fsync", err)
 		}
 	})
 }
