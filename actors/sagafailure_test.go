@@ -104,6 +104,41 @@ func TestStepIsLost(t *testing.T) {
 	}
 }
 
+// TestStepHeldOverLoss has a step wait for its domain, whose state is made anew, while the journal loses the steps before it: it is
+// not made.
+func TestStepHeldOverLoss(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLibrary()
+		spawning(books)
+		s := startWith(t, books.domains())
+		release := make(chan struct{})
+		s.restoring = func(name schema.Domain) {
+			if name == schema.Ipc {
+				<-release
+			}
+		}
+		a, b := s.connect(), s.connect()
+		s.room.fullOnce(syscall.ENOSPC, `"id":"a"`)
+		a.send(set("a", "x"))
+		expect(t, a, "a 503")
+		a.send(get("a2")) // commands are accepted again
+		expect(t, a, `a2 ""`)
+		s.room.fullOnce(syscall.ENOSPC, `"type":"Capability.Endow"`)
+		b.send(spawn("b", "one")) // its last step is held
+		synctest.Wait()
+		close(release)
+		if got := string(b.next().Data); !strings.Contains(got, `"code":503`) {
+			t.Errorf("answered %s, want 503", got)
+		}
+		synctest.Wait()
+		if pages := books[schema.Ipc].read(); len(pages) > 0 {
+			t.Errorf("the step was made after those before it were lost: %v", pages)
+		}
+		checkReplay(t, s, books)
+	})
+}
+
 // TestStepsDomainDies shows that a call is answered also where the domain of its step dies meanwhile, and that the kernel
 // ends then.
 func TestStepsDomainDies(t *testing.T) {

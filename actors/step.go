@@ -42,8 +42,13 @@ func (k *Kernel) command(cause *kernel.Call, request schema.Request) *fault.Faul
 
 func (k *Kernel) send(s *step) { k.root.Send(k.domains[s.domain], &s.batch) }
 
-// ready keeps what is owed while the journal cannot be written: to apply it would only have every state made anew.
+// ready keeps what is owed while the journal cannot be written: to apply it would only have every state made anew. It refuses a step
+// of a saga whose earlier steps were lost while it was held.
 func (s *step) ready(ctx actor.Context, d *domain) bool {
+	if s.saga != nil && s.saga.epoch != d.epoch {
+		s.refuse(ctx, d, 0)
+		return false
+	}
 	if s.owed && !s.due && d.kernel.refusing.Load() {
 		ctx.Send(d.kernel.audit, owe{s})
 		return false
