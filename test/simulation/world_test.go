@@ -424,7 +424,6 @@ func (w *world) check() {
 		return
 	}
 	synctest.Wait()
-	w.oracle.faulted = w.oracle.faulted || w.files.Hit() != ""
 	w.listen()
 	w.fail(w.bounded())
 	if w.err == nil && !w.alive() {
@@ -443,6 +442,7 @@ func (w *world) check() {
 
 // listen takes in what was written and said since.
 func (w *world) listen() {
+	w.oracle.faulted = w.oracle.faulted || w.files.Hit() != ""
 	w.fail(w.oracle.read(w.disk, w.journal.Written()))
 	w.fail(w.effects.judge(w.oracle, w.disk))
 	for _, c := range w.clients {
