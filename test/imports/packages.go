@@ -173,7 +173,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "examples/...",
-			May:    []string{"schema/..."},
+			May:    []string{"schema/...", "client"},
 			Reason: "an agent is told apart from others by nothing but what it says on its channel",
 		},
 		{
