@@ -66,7 +66,7 @@ func TestCalls(t *testing.T) {
 		if p.language == "typescript" {
 			unsendable = "true\ntrue\nwire.invalid_json 400 True Send one JSON object a line: UTF-8, no duplicate names, at most 64 levels deep.\ntrue"
 		}
-		same(t, p.run(runtime, "calls"), strings.Repeat("true\n", 10)+`wire.too_long 413 True Put large members into a blob and send a reference, or raise limits.line_bytes.
+		same(t, p.run(runtime, "calls"), strings.Repeat("true\n", 12)+`wire.too_long 413 True Put large members into a blob and send a reference, or raise limits.line_bytes.
 7
 memory.not_found 404 True Memory.List shows the keys.
 memory.bad_key 422 True Use segments separated by slashes, at most 1024 bytes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -70,8 +71,13 @@ func TestNames(t *testing.T) {
 		k.Syscalls = append(k.Syscalls, schema.DescribeOutput{Name: name, Kind: "query", Input: object, Output: object})
 	}
 	k.Syscalls = append(k.Syscalls, schema.DescribeOutput{Name: "A.B", Kind: "query", Input: schema.Value(`{"type":"object","properties":{"input":{"type":"object","properties":{"c":{}}}}}`), Output: object})
+	for _, name := range []string{"class", "list", "__x", "X", "a b"} { // none can be an attribute, or would be the list of another
+		members := schema.Value(fmt.Sprintf(`{"type":"object","properties":{%q:{"type":"array"}}}`, name))
+		k.Syscalls = append(k.Syscalls, schema.DescribeOutput{Name: "N" + strconv.Itoa(len(k.Syscalls)) + ".O", Kind: "query", Input: members, Output: members})
+	}
 	for language, names := range map[string][]string{
 		"python": {
+			"N8OInput = TypedDict(", "N9OInput = TypedDict(", "N10OInput = TypedDict(", "N11OInput = TypedDict(", "N12OInput = TypedDict(",
 			"def a_b_input(", "def ab_c(", "def ab_c2(", "def http_server_get_url(", "def memory_compare_and_set(", "def to_string(", "def v2_x3y(", "def a_b(",
 			"ABInputInput = TypedDict(", "class ABInputInput2(", "class AbCInputAB(", "class AbCInputAB2(", `AbCInput = TypedDict(`, `"a-b": "NotRequired[AbCInputAB]"`,
 		},
@@ -95,30 +101,36 @@ var hostile = []string{
 	"__proto__", "constructor", "class", "None", "__mangled", "list", "ключ", "a b", "",
 }
 
-// TestHostileSchemas: a registered syscall can have any text in its description, its members and its words; the file is a
-// program all the same, which calls it, and nothing of the text is carried out.
-func TestHostileSchemas(t *testing.T) {
-	t.Parallel()
+// register registers syscalls Evil.N0 and so on, which have hostile text wherever text can be, and returns how many there are.
+func register(t testing.TB, c *client.Client) int {
+	t.Helper()
 	var members, words []string
 	for _, text := range hostile {
 		quoted := string(schema.AppendString(nil, text))
 		words = append(words, quoted)
-		members = append(members, fmt.Sprintf(`%s:{"type":"string","description":%s}`, quoted, quoted))
+		members = append(members, fmt.Sprintf(`%s:{"type":"string","description":%[1]s}`, quoted))
 	}
-	input := fmt.Sprintf(`{"type":"object","description":%q,"properties":{%s,"words":{"type":"string","enum":[%s]},"inner":{"type":"object","properties":{%[2]s}}}}`,
-		"x", strings.Join(members, ","), strings.Join(words, ","))
+	all := strings.Join(members, ",")
+	input := fmt.Sprintf(`{"type":"object","properties":{%s,"words":{"type":"string","enum":[%s]},"inner":{"type":"object","properties":{%[1]s}}}}`,
+		all, strings.Join(words, ","))
+	descriptions := append([]string{strings.Join(hostile, " ")}, hostile...)
+	for i, text := range descriptions {
+		data := fmt.Sprintf(`{"name":"Evil.N%d","kind":"command","input":%s,"output":%[2]s,"description":%s,"provider":"connection"}`, i, input, schema.AppendString(nil, text))
+		_, err := c.Call(bounded(t), schema.KindCommand, "Syscall.Register", []byte(data))
+		must(t, err)
+	}
+	return len(descriptions)
+}
+
+// TestHostileSchemas: a registered syscall can have any text in its description, its members and its words; the file is a
+// program all the same, which calls it, and nothing of the text is carried out.
+func TestHostileSchemas(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, p *project, runtime string, c *client.Client) {
-		for i, text := range append([]string{strings.Join(hostile, " ")}, hostile...) {
-			data := fmt.Sprintf(`{"name":"Evil.N%d","kind":"command","input":%s,"output":%[2]s,"description":%s,"provider":"connection"}`, i, input, schema.AppendString(nil, text))
-			if len(data) > 16_000 {
-				t.Fatalf("a registration of %d bytes", len(data))
-			}
-			_, err := c.Call(bounded(t), schema.KindCommand, "Syscall.Register", []byte(data))
-			must(t, err)
-		}
+		n := register(t, c)
 		evil := p.runner.project(t, written(t, p.language, described(t, c)))
 		must(t, c.Close())
-		same(t, evil.run(runtime, "evil"), strings.Repeat("provider.away\n", len(hostile)+1))
+		same(t, evil.run(runtime, "evil", strconv.Itoa(n)), strings.Repeat("provider.away\n", n))
 	})
 }
 
@@ -130,6 +142,7 @@ func TestTypesHold(t *testing.T) {
 		t.Skip(err)
 	}
 	_, c := newKernel(t)
+	register(t, c)
 	p := runners()[0].project(t, written(t, "python", described(t, c)))
 	cmd := exec.CommandContext(bounded(t), mypy, "--strict", "--python-version=3.9", "--cache-dir="+filepath.Join(p.dir, "cache"), p.file)
 	cmd.Dir = p.dir

@@ -30,6 +30,8 @@ with Kernel.connect() as kernel:
     long = "\u00e9" * 8090
     kernel.memory_set({"key": "long", "value": long})
     show(kernel.memory_get({"key": "long"}) == long)
+    for payload in [long, {"in": long, "pieces": [1, "\r\n"]}]:
+        show(kernel.syscall_ping({"payload": payload}) == {"payload": payload})
     refused(lambda: kernel.memory_set({"key": "long", "value": "x" * 20000}))
     show(kernel.syscall_ping({"payload": 7})["payload"])
 

@@ -27,6 +27,9 @@ show((await kernel.memoryList({ prefix: "notes/" })).keys.join() === "/notes/\u0
 const long = "\u00e9".repeat(8090);
 await kernel.memorySet({ key: "long", value: long });
 show((await kernel.memoryGet({ key: "long" })) === long);
+for (const payload of [long, { in: long, pieces: [1, "\r\n"] }]) {
+  show(JSON.stringify(await kernel.syscallPing({ payload })) === JSON.stringify({ payload }));
+}
 await refused(() => kernel.memorySet({ key: "long", value: "x".repeat(20000) }));
 show((await kernel.syscallPing({ payload: 7 })).payload);
 

@@ -1,9 +1,11 @@
-"""Calls a registered syscall that has hostile text in its description and its schemas, and finds the text where it belongs."""
+"""Calls registered syscalls, as many as the argument says, that have hostile text in their descriptions and schemas."""
+
+import sys
 
 import pwos
 
 with pwos.Kernel.connect() as kernel:
-    for n in range(21):
+    for n in range(int(sys.argv[1])):
         try:
             getattr(kernel, f"evil_n{n}")({"class": "x", "words": "None"}, timeout=60)
         except pwos.KernelError as error:
