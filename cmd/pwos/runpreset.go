@@ -26,6 +26,8 @@ type preset struct {
 	// placeholder is the key that it has where the kernel puts the true one in its place.
 	placeholder map[string]string
 	command     func(argv []string, d *doors) []string
+	// keyed are lines of sh that add to the command line what the kernel alone knows, where it holds the key.
+	keyed string
 }
 
 // doors are the commands by which a host reaches the kernel: its MCP server and its hook.
@@ -51,6 +53,7 @@ func presets() map[string]preset {
 			upstream: "openai",
 			settings: map[string]string{".codex/config.toml": ""},
 			command:  codexCommand,
+			keyed:    codexProvider,
 		},
 	}
 }
@@ -110,8 +113,39 @@ func (a *app) setUp(f *runFlags, j *job) error {
 			}
 		}
 	}
-	program.Command = p.command(program.Command, d)
+	program.Command = p.started(program.Command, d, j.tty)
 	return nil
+}
+
+// jobControl are lines of sh that run a program as the job of a session, as a shell does that has a terminal: else it could not be
+// stopped with Ctrl-Z, for the system stops no process whose parent is in another session. Whoever stops the session's
+// leader is told: see terminal.control.
+const jobControl = `set -m
+"$@"
+status=$?
+while jobs %1 >/dev/null 2>&1; do
+	kill -STOP $$
+	fg %1 >/dev/null
+	status=$?
+done
+exit $status`
+
+// started is the command that starts the program.
+func (p preset) started(argv []string, d *doors, tty bool) []string {
+	argv = p.command(argv, d)
+	script := ""
+	if d.keyed {
+		script = p.keyed
+	}
+	switch {
+	case tty:
+		script += jobControl
+	case script == "":
+		return argv
+	default:
+		script += `exec "$@"`
+	}
+	return append([]string{"/bin/sh", "-c", script, "pwos"}, argv...)
 }
 
 func (p preset) keyedEnv(keyed bool) map[string]string {
@@ -237,11 +271,11 @@ func codexCommand(argv []string, d *doors) []string {
 	for _, setting := range settings {
 		command = append(command, "-c", setting)
 	}
-	command = append(command, argv[1:]...)
-	if !d.keyed {
-		return command
-	}
-	// It takes the address from no variable, and which one it is the kernel knows when it starts it.
-	const provider = `exec "$0" -c "model_providers.pwos={name=\"OpenAI\",wire_api=\"responses\",base_url=\"$PWOS_UPSTREAM_OPENAI\"}" "$@"`
-	return append([]string{"/bin/sh", "-c", provider}, command...)
+	return append(command, argv[1:]...)
 }
+
+// codexProvider names the address of the kernel's upstream, which Codex takes from no variable.
+const codexProvider = `program=$1
+shift
+set -- "$program" -c "model_providers.pwos={name=\"OpenAI\",wire_api=\"responses\",base_url=\"$PWOS_UPSTREAM_OPENAI\"}" "$@"
+`
