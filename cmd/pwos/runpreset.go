@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,7 @@ func presets() map[string]preset {
 		"codex": {
 			upstream: "openai",
 			settings: map[string]string{".codex/config.toml": ""},
+			env:      map[string]string{},
 			command:  codexCommand,
 			keyed:    codexProvider,
 		},
@@ -101,18 +103,17 @@ func (a *app) setUp(f *runFlags, j *job) error {
 		s.Write = append(s.Write, home)
 		s.Read = append(append(s.Read, d.server.command), settings...)
 	}
-	if program.Env == nil {
-		program.Env = make(map[string]string)
-	}
-	program.Env["HOME"] = home
 	d.keyed = slices.Contains(j.allow, "Upstream:"+p.upstream) || slices.Contains(j.allow, "Upstream:*")
-	for _, more := range []map[string]string{p.env, p.keyedEnv(d.keyed)} {
-		for name, value := range more {
-			if _, given := program.Env[name]; !given {
-				program.Env[name] = value
-			}
-		}
+	env := maps.Clone(p.env)
+	for _, one := range d.server.env { // for what it runs; the doors have it from their settings
+		env[one[0]] = one[1]
 	}
+	if d.keyed {
+		maps.Copy(env, p.placeholder)
+	}
+	maps.Copy(env, program.Env)
+	env["HOME"] = home
+	program.Env = env
 	program.Command = p.started(program.Command, d, j.tty)
 	return nil
 }
@@ -146,13 +147,6 @@ func (p preset) started(argv []string, d *doors, tty bool) []string {
 		script += `exec "$@"`
 	}
 	return append([]string{"/bin/sh", "-c", script, "pwos"}, argv...)
-}
-
-func (p preset) keyedEnv(keyed bool) map[string]string {
-	if !keyed {
-		return nil
-	}
-	return p.placeholder
 }
 
 // doors are those of an agent that runs under this kernel: it is known by its process, so they name none.
