@@ -62,7 +62,7 @@ func presets() map[string]preset {
 
 func presetNames() []string { return []string{"claude", "codex", "none"} }
 
-// preset returns that of the program, or the one that was asked for; ok is false where there is none.
+// presetOf returns that of the program, or the one that was asked for; ok is false where there is none.
 func (f *runFlags) presetOf(program string) (name string, p preset, ok bool) {
 	name = f.preset
 	if name == "" {

@@ -82,6 +82,7 @@ func Sit(t testing.TB, cmd *exec.Cmd, patience time.Duration) *Screen {
 	})
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // again, where Status has
 		_ = theirs.Close()
 		_ = s.hangUp()
 		s.reading.Wait()

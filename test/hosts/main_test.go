@@ -105,16 +105,14 @@ func newPlace(t *testing.T) *place {
 
 func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 
-// try runs a command in the project.
-func (p *place) try(name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+// command is one that runs in the project.
+func (p *place) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	path := filepath.Join(p.bin, name)
 	switch name {
 	case "pwos":
 		path = p.pwos
-	case "sh":
-		path = "/bin/sh"
+	case "sh", "bash":
+		path = "/bin/" + name
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = p.path("project")
@@ -125,6 +123,14 @@ func (p *place) try(name string, args ...string) (string, error) {
 		"ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=x",
 	}
 	cmd.Env = append(cmd.Env, p.env...)
+	return cmd
+}
+
+// try runs a command in the project.
+func (p *place) try(name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := p.command(ctx, name, args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
