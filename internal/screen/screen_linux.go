@@ -130,26 +130,51 @@ func (s *Screen) HangUp() {
 	s.must(s.hangUp())
 }
 
+// Insist types text, again each second until what was shown since the last time matches: programs drop keys while they begin.
+func (s *Screen) Insist(text, pattern string) {
+	s.t.Helper()
+	wanted := regexp.MustCompile(pattern)
+	for limit := time.Now().Add(s.patience); ; {
+		s.Enter(text)
+		if _, ok := s.await(wanted, min(time.Second, s.patience)); ok {
+			return
+		}
+		if time.Now().After(limit) {
+			s.t.Fatalf("the terminal does not show %q, but %q", pattern, s.unseen())
+		}
+	}
+}
+
 // Expect waits until what was shown since the last time matches, and returns the match.
 func (s *Screen) Expect(pattern string) string {
 	s.t.Helper()
-	wanted := regexp.MustCompile(pattern)
-	for limit := time.Now().Add(s.patience); ; <-time.After(time.Millisecond) {
+	match, ok := s.await(regexp.MustCompile(pattern), s.patience)
+	if !ok {
+		s.t.Fatalf("the terminal does not show %q, but %q", pattern, s.unseen())
+	}
+	return match
+}
+
+func (s *Screen) await(wanted *regexp.Regexp, patience time.Duration) (match string, ok bool) {
+	for limit := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
 		s.mu.Lock()
 		text := s.shown.Bytes()[s.seen:]
 		at := wanted.FindIndex(text)
 		if at != nil {
-			match := string(text[at[0]:at[1]])
+			match = string(text[at[0]:at[1]])
 			s.seen += at[1]
-			s.mu.Unlock()
-			return match
 		}
-		text = bytes.Clone(text)
 		s.mu.Unlock()
-		if time.Now().After(limit) {
-			s.t.Fatalf("the terminal does not show %q, but %q", pattern, text)
+		if at != nil || time.Now().After(limit) {
+			return match, at != nil
 		}
 	}
+}
+
+func (s *Screen) unseen() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.shown.Bytes()[s.seen:])
 }
 
 // Status waits for the end of the program, and returns its exit status.
