@@ -85,39 +85,44 @@ func TestTerminal(t *testing.T) {
 }
 
 // A program that stops itself stops pwos run too, so that the shell has the terminal, until that continues it. Without a shell it
-// goes on at once.
+// goes on at once. A host is a job of its session, so that it can stop itself as a job does.
 func TestTerminalStops(t *testing.T) {
 	t.Parallel()
-	const stops = `trap "echo continued" CONT; echo begun; kill -STOP $$; read -r line; echo "got $line"; exit 5`
-	t.Run("shell", func(t *testing.T) {
-		t.Parallel()
-		bash, err := exec.LookPath("bash")
-		if err != nil {
-			t.Skip("needs bash")
-		}
-		p := settle(t)
-		cmd := exec.CommandContext(t.Context(), bash, "--noprofile", "--norc", "-i")
-		cmd.Env, cmd.Dir = append(p.env(), "TERM=dumb", "PS1=ready> ", "STOPS="+stops), t.TempDir()
-		s := screen.Sit(t, cmd, patience)
-		s.Expect("ready> ")
-		s.Enter(`pwos run --tty -- sh -c "$STOPS"` + "\r")
-		s.Expect(`begun(.|\r|\n)*Stopped(.|\r|\n)*ready> `)
-		s.Resize(90, 30)
-		s.Enter("echo still here\r")
-		s.Expect(`\nstill here\r\n`)
-		s.Enter("fg\r")
-		s.Expect("continued")
-		s.Enter("typed\r")
-		s.Expect("got typed")
-		s.Expect("ready> ")
-		s.Enter("echo status $?; exit\r")
-		s.Expect(`\nstatus 5\r\n`)
-		must(t, p.kill())
-	})
+	const stops = `trap "echo continued" CONT; echo begun; kill -$SIGNAL $$; read -r line; echo "got $line"; exit 5`
+	for signal, run := range map[string]string{
+		"STOP": `pwos run --tty --env SIGNAL -- sh -c "$STOPS"`,
+		"TSTP": `printf '#!/bin/sh\n%s\n' "$STOPS" >claude; chmod 755 claude; pwos run --tty --env SIGNAL -- ./claude`,
+	} {
+		t.Run(signal, func(t *testing.T) {
+			t.Parallel()
+			bash, err := exec.LookPath("bash")
+			if err != nil {
+				t.Skip("needs bash")
+			}
+			p := settle(t)
+			cmd := exec.CommandContext(t.Context(), bash, "--noprofile", "--norc", "-i")
+			cmd.Env, cmd.Dir = append(p.env(), "TERM=dumb", "PS1=ready> ", "STOPS="+stops, "SIGNAL="+signal, "RUN="+run), t.TempDir()
+			s := screen.Sit(t, cmd, patience)
+			s.Expect("ready> ")
+			s.Enter(`eval "$RUN"` + "\r")
+			s.Expect(`begun(.|\r|\n)*Stopped(.|\r|\n)*ready> `)
+			s.Resize(90, 30)
+			s.Enter("echo still here\r")
+			s.Expect(`[\r\n]still here\r\n`)
+			s.Enter("fg\r")
+			s.Expect("continued")
+			s.Enter("typed\r")
+			s.Expect("got typed")
+			s.Expect("ready> ")
+			s.Enter("echo status $?; exit\r")
+			s.Expect(`[\r\n]status 5\r\n`)
+			must(t, p.kill())
+		})
+	}
 	t.Run("alone", func(t *testing.T) {
 		t.Parallel()
 		p := settle(t)
-		s := sitDown(t, p, "run", "--tty", "--dir", t.TempDir(), "--", "sh", "-c", stops)
+		s := sitDown(t, p, "run", "--tty", "--dir", t.TempDir(), "--env", "SIGNAL=STOP", "--", "sh", "-c", stops)
 		s.Expect("begun(.|\r|\n)*continued")
 		s.Enter("typed\r")
 		s.Expect("got typed")
