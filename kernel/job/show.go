@@ -122,9 +122,9 @@ func emit(call *kernel.Call, typ string, j *Job) {
 
 // saved is a chunk of a snapshot: the numbers, and some jobs.
 type saved struct {
-	Last    int64  `json:"last" min:"0"`
-	Changes int64  `json:"changes" min:"0"`
-	Jobs    []*Job `json:"jobs"`
+	Last    int64 `json:"last" min:"0"`
+	Changes int64 `json:"changes" min:"0"`
+	Jobs    []Job `json:"jobs"`
 }
 
 // chunk is how many jobs one holds.
@@ -139,9 +139,12 @@ func (d *Domain) Snapshot() func(write func(chunk []byte) error) error {
 		}
 		list := jobs.Values()
 		for first := true; first || len(list) > 0; first = false {
-			part := list[:min(chunk, len(list))]
+			part := make([]Job, min(chunk, len(list)))
+			for i := range part {
+				part[i] = *list[i]
+			}
 			list = list[len(part):]
-			text, err := schema.Marshal(&saved{last, changes, slices.Concat([]*Job{}, part)})
+			text, err := schema.Marshal(&saved{last, changes, part})
 			if err != nil {
 				return fmt.Errorf("snapshot jobs: %w", err)
 			}
@@ -165,9 +168,8 @@ func (d *Domain) Restore(chunk []byte) error {
 	s := in.(*saved)
 	d.last, d.changes = s.Last, s.Changes
 	for _, j := range s.Jobs {
-		c := *j
-		c.Payload, c.Outcome = slices.Clone(j.Payload), slices.Clone(j.Outcome)
-		d.store(&c)
+		j.Payload, j.Outcome = slices.Clone(j.Payload), slices.Clone(j.Outcome)
+		d.store(&j)
 	}
 	return nil
 }
