@@ -1,5 +1,5 @@
-// Package job keeps the calls that are made off their starter's connection (PROTOCOL 11, Jobs; EVENT 10.4): what is called, when it is
-// due, and what came of it. The calls themselves are the shell's to make: it is shown the jobs by a view, tells when it begins one
+// Package job keeps the calls that are made off their starter's connection (PROTOCOL 11, Jobs; EVENT 10.4). It knows what
+// is called, when that is due, and what came of it. The calls themselves are the shell's to make: it is shown the jobs by a view, tells when it begins one
 // and when it has ended, and makes a call that a crash has cut off again under the same idempotency key.
 package job
 

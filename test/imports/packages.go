@@ -102,8 +102,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "effect/jobs",
-			May:    []string{"schema/...", "kernel", "kernel/job"},
-			Tests:  []string{"kernel/*"},
+			May:    []string{"schema/...", "kernel", "kernel/*"},
 			Reason: "it makes calls when they are due; what is due is the state's of kernel/job, and whether a call may be made is the gate's to say",
 		},
 		{
