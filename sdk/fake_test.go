@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/schema"
@@ -89,6 +90,18 @@ func TestStrangeKernels(t *testing.T) {
 			f.say(reply(late, "1") + reply(now, "2"))
 			f.hear()
 		}, "daemon.no_answer 503 with a fix\n2"},
+		"answers late, as it was asked to": {[]string{short, "1", "wait"}, func(f *fake) {
+			f.greet()
+			id := f.hear()
+			time.Sleep(300 * time.Millisecond) // six times what it has without the wait
+			f.say(reply(id, "1"))
+		}, "1"},
+		"has all the time there is": {[]string{"Infinity", "1"}, func(f *fake) {
+			f.greet()
+			id := f.hear()
+			time.Sleep(10 * time.Millisecond)
+			f.say(reply(id, "1"))
+		}, "1"},
 		"refuses without an id": {[]string{long, "4"}, func(f *fake) {
 			f.greet()
 			f.hear()

@@ -5,7 +5,7 @@ import warnings
 
 from pwos import Kernel, KernelError
 
-path, timeout, calls = sys.argv[1], int(sys.argv[2]) / 1000, int(sys.argv[3])
+path, timeout, calls = sys.argv[1], float(sys.argv[2]) / 1000, int(sys.argv[3])
 warnings.showwarning = lambda *_: print("warned")
 try:
     kernel = Kernel.connect(path, timeout, check="check" in sys.argv)
@@ -15,7 +15,7 @@ except KernelError as error:
 with kernel:
     for n in range(calls):
         try:
-            print(kernel.syscall_ping({"payload": n})["payload"])
+            print(kernel.call("query", "Syscall.Ping", {"payload": n, "wait_ms": 60000 if "wait" in sys.argv else 0})["payload"])
         except KernelError as error:
             print(error.id, error.code, "with a fix" if error.fix else "without a fix")
     if "events" in sys.argv:

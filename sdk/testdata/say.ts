@@ -16,8 +16,9 @@ async function attempt<T>(what: Promise<T>): Promise<T | undefined> {
 process.emitWarning = () => console.log("warned");
 const kernel = await attempt(Kernel.connect({ path, timeout: Number(timeout), check: process.argv.includes("check") }));
 if (kernel) {
+  const wait_ms = process.argv.includes("wait") ? 60000 : 0;
   for (let n = 0; n < Number(calls); n++) {
-    const answer = await attempt(kernel.syscallPing({ payload: n }));
+    const answer = await attempt(kernel.call("query", "Syscall.Ping", { payload: n, wait_ms }));
     if (answer) console.log(answer.payload);
   }
   if (process.argv.includes("events")) {
