@@ -46,7 +46,7 @@ const SyscallListed = "Syscall.Listed"
 // ListOutput is what Syscall.List answers.
 type ListOutput struct {
 	Syscalls []string `json:"syscalls" keep:"always" doc:"Names of the syscalls that the caller may call, sorted."`
-	Paths    []string `json:"paths,omitzero" keep:"always" doc:"User-space syscalls that it was granted by their paths, such as mcp/fs/read or mcp/fs/*, sorted; absent: none."`
+	Paths    []string `json:"paths,omitzero" keep:"always" doc:"User-space syscalls that it may call: what it was granted by path, such as mcp/fs/read or mcp/fs/*, and what is registered of that, sorted; absent: none."`
 	Schemas  string   `json:"schemas,omitzero" keep:"always" doc:"SHA-256 of the kernel's own syscalls, each a line as Syscall.Describe has it: what a client was made from (PROTOCOL 11). Syscall.Listed has none."`
 }
 

