@@ -30,7 +30,7 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 		text schema.Value
 	}{{"input", r.Input}, {"output", r.Output}} {
 		if _, wrong := jsonschema.Compile(one.text); wrong != nil {
-			return out, kernel.Invalid(one.name, "is no JSON Schema that can be checked: %s", strings.TrimSpace(wrong.At+" "+wrong.Why))
+			return out, kernel.Invalid(one.name, "is no JSON Schema that can be checked: %s", strings.TrimSpace(fault.Clip(wrong.At)+" "+wrong.Why))
 		}
 	}
 	if r.Path != nil && call.PID != kernel.Operator {
