@@ -76,6 +76,7 @@ func (d *Daemon) confine(c *host.Command) error {
 	}
 	c.Private = private(d.config)
 	c.ShowProgram = d.operators(c.PID)
+	c.Places = append(c.Places, homes(d.config.StateDir, c.Write)...)
 	if d.programs.user != nil {
 		if err := d.give(c); err != nil {
 			return err
@@ -95,6 +96,18 @@ func (d *Daemon) confine(c *host.Command) error {
 	}
 	c.Places = append(c.Places, host.Place{Source: insideDir(places), Target: places.Dir}, host.Place{Source: blobs, Target: places.Blobs, Write: true})
 	return nil
+}
+
+// homes are the homes of agents among the paths that a program may write: they lie in the state directory, and what is there is
+// hidden unless the kernel gives it.
+func homes(state string, write []string) (places []host.Place) {
+	all := filepath.Join(real(state), "homes") + "/"
+	for _, path := range write {
+		if strings.HasPrefix(path, all) {
+			places = append(places, host.Place{Target: path, Write: true})
+		}
+	}
+	return places
 }
 
 // operators reports whether the operator has named a process's program: for itself, or for an ancestor from which each process

@@ -152,6 +152,12 @@ func packages() []Package {
 			Reason: "a door is a client like any other; what its process may do is decided by the kernel",
 		},
 		{
+			Path:   "sdk",
+			May:    []string{"schema/..."},
+			Tests:  []string{"client", "daemon", "daemon/config"},
+			Reason: "a client is made of what a kernel tells of its syscalls, whoever has asked it",
+		},
+		{
 			Path: "daemon",
 			May: []string{
 				"schema/...", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "blob",
@@ -172,7 +178,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "examples/...",
-			May:    []string{"schema/..."},
+			May:    []string{"schema/...", "client"},
 			Reason: "an agent is told apart from others by nothing but what it says on its channel",
 		},
 		{
@@ -191,7 +197,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/*", "examples", "internal/..."},
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/*", "sdk", "examples", "internal/..."},
 			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
 		},
 		{
