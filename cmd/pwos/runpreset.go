@@ -208,7 +208,6 @@ func (p preset) makeSettings(home string) (paths []string, err error) {
 	}
 	defer closeInto(&err, root)
 	for name, text := range p.settings {
-		// Whoever the host runs as writes beside them; the home itself keeps others out.
 		if err := root.Mkdir(filepath.Dir(name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("make settings: %w", err)
 		}
