@@ -34,7 +34,7 @@ func auditEntry(record *journal.Record, unended map[uint64]string) (*schema.Audi
 	if !ok {
 		return nil, fmt.Errorf("read entry %d: %w", record.Seq, errNewer(end.Type))
 	}
-	call.Syscall, call.Message.Type, call.PID = row, end.Type, end.PID
+	call.Syscall, call.Message.Type, call.PID = row, end.Called(), end.PID
 	call.Message.Meta.ID, call.Message.Meta.Causation = call.Message.Meta.Causation, end.Causation
 	e := rowOf(call)
 	e.Intent = end.Intent
@@ -46,15 +46,15 @@ func auditEntry(record *journal.Record, unended map[uint64]string) (*schema.Audi
 
 // rowOf is the row of a call of the journal that has an outcome.
 func rowOf(call *kernel.Call) *schema.AuditEntry {
-	meta := &call.Message.Meta
+	meta, called := &call.Message.Meta, call.Message.Called()
 	e := &schema.AuditEntry{
 		Success: call.Err == nil, Status: schema.StatusOK, SyscallCode: call.Syscall.Code, PID: call.PID, Tick: call.Tick,
 		Payload:   slices.Clone(schema.Value(call.Data)), // the record is the reader's
-		LatencyUS: call.Proof.LatencyUS, Seq: int64(call.Proof.Seq), Type: call.Message.Type, Time: call.Time,
+		LatencyUS: call.Proof.LatencyUS, Seq: int64(call.Proof.Seq), Type: called, Time: call.Time,
 		ID: meta.ID, Correlation: schema.MaybeText(meta.Correlation), Causation: schema.MaybeText(meta.Causation),
 	}
 	if e.SyscallCode == "" {
-		e.SyscallCode = call.Syscall.Type
+		e.SyscallCode = called
 	}
 	if call.Err != nil {
 		e.Error, e.Code, e.ErrorID, e.Status = schema.MaybeText(call.Err.Error()), int64(call.Err.Code()), string(call.Err.ID), schema.StatusFailed

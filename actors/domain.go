@@ -34,6 +34,8 @@ type domain struct {
 
 	watching []*batch // queries that follow: whatever the domain applies may be news to them
 	news     uint64   // how often there was some
+
+	registered bool // what was registered has changed, which is not published yet
 }
 
 // saga is a call that is decided in slices, or whose steps are under way.
@@ -46,6 +48,9 @@ type saga struct {
 	awaits schema.Domain   // whose step is under way
 	last   *schema.Syscall // the row of the last step of this turn
 }
+
+// published tells a domain that another has published something that may be news to those who follow it here.
+type published struct{}
 
 // stepDone tells the domain of a saga that its step has been applied, or why it could not be.
 type stepDone struct {
@@ -71,6 +76,8 @@ func (d *domain) Receive(ctx actor.Context) {
 		return
 	case *parked:
 		d.unpark(ctx, m)
+	case published:
+		d.hear()
 	case wakeUp:
 		d.wakeAll(ctx)
 	case answeredQuestion:
@@ -192,6 +199,7 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	if call.Syscall.Kind == schema.KindCommand {
 		d.state.Apply(call)
 		d.hear()
+		d.registered = d.registered || call.Syscall == schema.SyscallRegister.Row() || call.Syscall == schema.SyscallUnregister.Row()
 	}
 	if result.Shutdown {
 		d.kernel.requestShutdown(nil)
@@ -228,6 +236,12 @@ func (d *domain) forward(ctx actor.Context, b *batch) {
 	ctx.Send(d.kernel.audit, b)
 	if d.rebuilding.err == nil { // else what was published last stands until there is a state again
 		d.publish()
+	}
+	if d.registered {
+		d.registered = false
+		if grants := d.kernel.domains[schema.Capability]; grants != nil {
+			ctx.Send(grants, published{})
+		}
 	}
 	if s, ok := b.sender.(*step); ok && s.saga != nil {
 		ctx.Send(s.from, stepDone{s.saga, s.calls[0].Err})

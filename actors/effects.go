@@ -68,6 +68,9 @@ func (r *runs) run(b *frames) {
 	defer context.AfterFunc(r.ending, func() { cancel(errEnding) })()
 
 	end := &schema.EffectEnd{Intent: int64(call.Proof.Seq), Type: call.Message.Type, PID: call.PID, Causation: call.Message.Meta.Causation}
+	if do, ok := call.Effect.Run.(*kernel.Invocation); ok {
+		end.Name = do.Name
+	}
 	data, err := r.inTurn(ctx, b.run, call, end)
 	outcome := schema.Outcome{Data: data}
 	switch {
@@ -99,12 +102,18 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 		end.Ran = true
 		return r.guarded(ctx, own.do, call)
 	}
-	runner := r.runners[call.Message.Type]
-	if do, ok := call.Effect.Run.(*kernel.Invocation); ok && do.Path == nil {
-		runner = r.kernel.providers.Run
+	do, ok := call.Effect.Run.(*kernel.Invocation)
+	if ok && do.Path == nil { // it takes no turn: its provider may make calls for it that do
+		data, err := r.guarded(ctx, checked(do, r.kernel.providers.Run), call)
+		end.Ran = begun(err)
+		return data, err
 	}
+	runner := r.runners[call.Message.Type]
 	if runner == nil {
 		return nil, fault.KernelUnsupported.New("this kernel does not run %s", call.Message.Type)
+	}
+	if ok {
+		runner = checked(do, runner)
 	}
 	back, err := r.turns.take(ctx, call.PID)
 	if err != nil {
@@ -112,8 +121,30 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 	}
 	defer back()
 	data, err := r.guarded(ctx, runner, call)
-	end.Ran = !errors.Is(err, fault.ProviderAway)
+	end.Ran = begun(err)
 	return data, err
+}
+
+// begun reports whether a runner that returned err has begun.
+func begun(err error) bool {
+	return !errors.Is(err, fault.ProviderAway) && !errors.Is(err, fault.ProviderItself) && !errors.Is(err, fault.WireInvalidInput)
+}
+
+// checked is the runner of a registered syscall, with call and answer held against its schemas. That takes long, so it is done here.
+func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
+	return func(ctx context.Context, job *kernel.Job) ([]byte, error) {
+		if wrong := do.CheckInput(do.Data); wrong != nil {
+			return nil, wrong
+		}
+		data, err := run(ctx, job)
+		if err != nil || !schema.Valid(data) {
+			return data, err
+		}
+		if wrong := do.CheckOutput(data); wrong != nil {
+			return nil, wrong
+		}
+		return data, nil
+	}
 }
 
 // guarded keeps a panic of the runner the failure of its caller alone.
@@ -126,7 +157,7 @@ func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.C
 	}()
 	return runner(ctx, &kernel.Job{
 		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
-		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Conn: call.Caller.Conn,
+		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn,
 	})
 }
 

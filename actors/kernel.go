@@ -383,7 +383,7 @@ func (k *Kernel) concludes(i *idempotency.Intent) *fault.Fault {
 	}
 	k.keys.Presume(i)
 	end := &schema.EffectEnd{
-		Intent: int64(i.Seq), Type: i.Type, PID: i.PID, Ran: true, Causation: i.Causation, Unknown: true,
+		Intent: int64(i.Seq), Type: i.Type, Name: i.Name, PID: i.PID, Ran: true, Causation: i.Causation, Unknown: true,
 		Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Err: idempotency.Unknown(i.Type)}),
 	}
 	cause := &kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: i.Origin}

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,8 +125,11 @@ func (l *loop) close() error {
 	return l.poller.Close()
 }
 
-// run takes turns for as long as the caller's goroutine has the loop.
+// run takes turns for as long as the caller's goroutine has the loop. It stays on its thread: one that wanders from thread to thread
+// wakes and idles the others on the way.
 func (l *loop) run() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for l.turn() {
 	}
 }

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +31,18 @@ type registered struct{ origin, name string }
 // provided is a call that waits for its provider.
 type provided struct {
 	by     *connection
+	from   string              // the connection that makes it
+	causes []*provided         // what it may be made for: calls that from has been asked to carry out
+	over   bool                // it has its answer
 	answer chan schema.Outcome // takes one
+}
+
+// waits reports whether a connection waits for the call: it makes the call, or one that the call may be made for, or carries that out.
+func (call *provided) waits(conn string, seen map[*provided]bool) bool {
+	seen[call] = true
+	return call.from == conn || slices.ContainsFunc(call.causes, func(cause *provided) bool {
+		return !cause.over && !seen[cause] && (cause.by.caller.Conn == conn || cause.waits(conn, seen))
+	})
 }
 
 func newProviders(limit time.Duration, ids *ids) *providers {
@@ -69,6 +81,7 @@ func (p *providers) unbind(c *connection) {
 // answer gives a call its one outcome. p is locked.
 func (p *providers) answer(id string, call *provided, o schema.Outcome) {
 	delete(p.calls, id)
+	call.over = true
 	call.answer <- o
 }
 
@@ -110,15 +123,32 @@ func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *prov
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.by[registered{do.Origin, do.Name}]
-	switch {
-	case c == nil:
+	if c == nil {
 		return "", nil, fault.ProviderAway.New("the provider of %s is away: nothing was done", do.Name)
-	case c.caller.Conn == job.Conn:
-		return "", nil, fault.ProviderItself.New("%s is provided by this connection itself: the call would wait for itself", do.Name)
 	}
-	id, call := p.ids.next(), &provided{by: c, answer: make(chan schema.Outcome, 1)}
+	id, call := p.ids.next(), &provided{by: c, from: job.Conn, causes: p.causes(job), answer: make(chan schema.Outcome, 1)}
+	if call.waits(c.caller.Conn, make(map[*provided]bool)) {
+		return "", nil, fault.ProviderItself.New("%s would wait for itself: its provider waits for this call", do.Name)
+	}
 	p.calls[id] = call
 	return id, call, nil
+}
+
+// causes are the calls that one may be made for: the one whose call_id it names as its causation; where it names nothing, all that
+// its connection has been asked to carry out. p is locked.
+func (p *providers) causes(job *kernel.Job) (calls []*provided) {
+	if job.Cause != "" {
+		if call := p.calls[job.Cause]; call != nil {
+			calls = append(calls, call)
+		}
+		return calls
+	}
+	for _, call := range p.calls {
+		if call.by.caller.Conn == job.Conn {
+			calls = append(calls, call)
+		}
+	}
+	return calls
 }
 
 // end gives up a call, unless it has been answered.

@@ -131,7 +131,7 @@ func (a *agents) check(key *sshauth.AuthorizedKey) *fault.Fault {
 	if _, err := uri.Origin(key.Agent.Origin, a.origin); err != nil {
 		return kernel.Invalid("origin", "is none: %v", err)
 	}
-	_, why := kernel.NewGrant(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, kernel.Operator, a.pools)
+	_, why := kernel.NewGrant(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, kernel.Operator, a.pools, schema.Registrable)
 	return why
 }
 
@@ -168,7 +168,7 @@ func (a *agents) renew(agent keyAgent, key *sshauth.AuthorizedKey) error {
 			return nil
 		}
 	} else {
-		want, failure := kernel.NewGrant(grant, kernel.Operator, a.pools)
+		want, failure := kernel.NewGrant(grant, kernel.Operator, a.pools, schema.Registrable)
 		if failure != nil {
 			return failure
 		}

@@ -167,3 +167,15 @@ func TestOfferOfSignatureMode(t *testing.T) {
 		}
 	}
 }
+
+// A key can be granted what is registered, by its name, and user-space syscalls by their paths.
+func TestKeyOfRegistered(t *testing.T) {
+	t.Parallel()
+	operator, agent := newKey(t), newKey(t)
+	h := startKeyed(t, operator.Key().String(), `allow="Sum.Add,Call:mcp/fs/*" `+agent.Key().String())
+	o := h.login(t, operator, h.KernelSocket)
+	o.want("command", "Syscall.Register", `{"name":"Sum.Add","kind":"query","input":{},"provider":"connection"}`, `"registered":true`)
+	a := h.login(t, agent, h.KernelSocket)
+	a.want("query", "Syscall.List", `{}`, `"Sum.Add"`)
+	a.want("query", "Syscall.List", `{}`, `"paths":["mcp/fs/*"]`)
+}

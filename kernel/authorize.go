@@ -38,24 +38,30 @@ func Callable(registered []string, pid int64, token *Token, tick int64) (out sch
 		if row == schema.SyscallComplete.Row() { // which is of use to those alone who may register
 			asks = schema.SyscallRegister.Row()
 		}
-		if !row.Internal && row != schema.SyscallAuthenticate.Row() && Authorize(nil, pid, token, asks, tick) == nil {
+		if row.Callable() && Authorize(nil, pid, token, asks, tick) == nil {
 			out.Syscalls = append(out.Syscalls, row.Type)
 		}
 	}
 	for _, name := range registered {
-		if AuthorizeRegistered(nil, pid, token, name, tick) == nil {
+		switch {
+		case strings.Contains(name, "/"): // a path
+			if AuthorizeCall(pid, token, "os:///"+name, tick) == nil {
+				out.Paths = append(out.Paths, name)
+			}
+		case AuthorizeRegistered(nil, pid, token, name, tick) == nil:
 			out.Syscalls = append(out.Syscalls, name)
 		}
 	}
-	slices.Sort(out.Syscalls)
-	if token == nil {
-		return out
-	}
-	for _, pattern := range token.Effective(tick).AllowedSyscalls {
-		if path, ok := strings.CutPrefix(pattern, callWord+":"); ok {
-			out.Paths = append(out.Paths, path)
+	if token != nil {
+		for _, pattern := range token.Effective(tick).AllowedSyscalls {
+			if path, ok := strings.CutPrefix(pattern, callWord+":"); ok {
+				out.Paths = append(out.Paths, path)
+			}
 		}
 	}
+	slices.Sort(out.Syscalls)
+	slices.Sort(out.Paths)
+	out.Paths = slices.Compact(out.Paths)
 	return out
 }
 

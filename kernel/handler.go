@@ -55,6 +55,7 @@ type Job struct {
 	Tick   int64  // of the intent
 	Time   int64  // likewise, milliseconds
 	ID     string // of the message
+	Cause  string // what the message names as its causation; empty: nothing
 	Conn   string // the connection
 }
 

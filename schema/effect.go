@@ -1,11 +1,16 @@
 package schema
 
-import "github.com/promptware-os/pwos/schema/fault"
+import (
+	"cmp"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
 
 // EffectEnd is the data of the command that ends what a call had done outside the kernel: an Outcome of the syscall table.
 type EffectEnd struct {
 	Intent  int64  `json:"intent" keep:"always" min:"0" doc:"Entry of the journal that the call is."`
 	Type    string `json:"type" keep:"always" doc:"Syscall that was called."`
+	Name    string `json:"name,omitzero" keep:"always" doc:"Name of the registered syscall that was called."`
 	PID     int64  `json:"pid" keep:"always" min:"0" doc:"Process that it was called as."`
 	Ran     bool   `json:"ran" keep:"always" doc:"Whether it was begun: where it was not, nothing has happened."`
 	Outcome Value  `json:"outcome" keep:"always" doc:"What came of it, in the form of an entry's outcome."`
@@ -25,6 +30,9 @@ func EndOf(m *Message) *EffectEnd {
 	}
 	return in.(*EffectEnd)
 }
+
+// Called is the name of what was called.
+func (in *EffectEnd) Called() string { return cmp.Or(in.Name, in.Type) }
 
 // Result is what the runner returned: data, or the error that its caller is to get.
 func (in *EffectEnd) Result() ([]byte, *fault.Fault) {

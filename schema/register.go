@@ -1,10 +1,13 @@
 package schema
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsonschema"
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
@@ -97,6 +100,18 @@ type InvokeInput struct {
 	Data Value  `json:"data" keep:"always" doc:"The data of the call."`
 }
 
+// Called is the name by which the record shows what a journaled message calls: that of a registered syscall, else its type.
+func (m *Message) Called() string {
+	if m.Type != SyscallInvoke.Type {
+		return m.Type
+	}
+	in, err := TypeOf[InvokeInput]().Decode(m.Data)
+	if err != nil {
+		return m.Type
+	}
+	return in.(*InvokeInput).Name
+}
+
 // Registration is a syscall that was registered.
 type Registration struct {
 	Name        string  `json:"name" keep:"always"`
@@ -106,6 +121,43 @@ type Registration struct {
 	Output      Value   `json:"output" keep:"always"`
 	Description string  `json:"description" keep:"always"`
 	Path        *string `json:"path,omitzero" keep:"always"` // of the tool that provides it; nil: a connection does
+
+	input, output func() *jsonschema.Schema // read when they are first needed; what is no schema takes anything
+}
+
+// Own returns a copy of r that shares no memory with it, and checks what goes in and out.
+func (r *Registration) Own() *Registration {
+	c := *r
+	c.Input, c.Output = slices.Clone(r.Input), slices.Clone(r.Output)
+	c.input, c.output = checking(c.Input), checking(c.Output)
+	return &c
+}
+
+func checking(text Value) func() *jsonschema.Schema {
+	return sync.OnceValue(func() *jsonschema.Schema {
+		s, _ := jsonschema.Compile(text) // a registration of before they were checked may have what is none
+		return s
+	})
+}
+
+// CheckInput returns the fault of a call whose data does not fit.
+func (r *Registration) CheckInput(data []byte) *fault.Fault {
+	if s := r.input(); s != nil {
+		if m := s.Check(data); m != nil {
+			return jsontype.Invalid(cmp.Or(m.At, "data"), "%s", m.Why)
+		}
+	}
+	return nil
+}
+
+// CheckOutput returns the fault of an answer that does not fit.
+func (r *Registration) CheckOutput(data []byte) *fault.Fault {
+	if s := r.output(); s != nil {
+		if m := s.Check(data); m != nil {
+			return fault.ProviderBadAnswer.New("the provider of %s answered what its output schema does not allow: %s %s", r.Name, fault.Clip(cmp.Or(m.At, "data")), m.Why)
+		}
+	}
+	return nil
 }
 
 // Describe is what Syscall.Describe answers about r, in the words of dialect d.

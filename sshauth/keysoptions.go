@@ -108,15 +108,15 @@ func (k *AuthorizedKey) agent() *AgentGrant {
 }
 
 var (
-	// patternForm is a code or a whole domain. A type is schema's to know.
-	patternForm = regexp.MustCompile(`^(SYS_[A-Z_]+|[A-Z][a-zA-Z0-9]*\.\*|\*)$`)
+	// patternForm is a code, a whole domain, or the name of something else than a syscall of the kernel's. A type is schema's to know.
+	patternForm = regexp.MustCompile(`^(SYS_[A-Z_]+|[A-Z][a-zA-Z0-9]*\.\*|\*|(Call|Tool|Upstream):[^ \t,]+)$`)
 	amountForm  = regexp.MustCompile(`^[0-9]{1,15}(\.[0-9]{1,15})?$`)
 )
 
 func (g *AgentGrant) setAllow(value string) string {
 	for pattern := range strings.SplitSeq(value, ",") {
 		if !patternForm.MatchString(pattern) && !schema.ValidType(pattern) {
-			return `names "` + printable(pattern, 64) + `": name types such as Memory.Set, codes such as SYS_ALLOC, Domain.* or *, with commas and no blanks between`
+			return `names "` + printable(pattern, 64) + `": name types such as Memory.Set, codes such as SYS_ALLOC, Domain.*, * or paths such as Call:mcp/fs/*, with commas and no blanks between`
 		}
 		g.Allow = append(g.Allow, pattern)
 	}

@@ -175,9 +175,9 @@ func tagsOf(record *journal.Record, t *Tags) {
 	*t = Tags{Head: journal.Head{Seq: record.Seq, Hash: record.Hash}, Time: record.Time, PID: record.PID}
 	msg, failure := schema.Decode(record.Request, schema.OsMessage)
 	if failure == nil {
-		t.Type, t.Correlation = msg.Type, msg.Meta.Correlation
+		t.Type, t.Correlation = msg.Called(), msg.Meta.Correlation
 		if end := schema.EndOf(&msg); end != nil {
-			t.Type, t.PID = end.Type, end.PID
+			t.Type, t.PID = end.Called(), end.PID
 		}
 	}
 }

@@ -91,10 +91,10 @@ func (l *lesson) note(e *schema.AuditEntry) (child int64) {
 		return 0
 	}
 	row, ok := schema.Lookup(e.Type)
-	if !ok || row.Internal || row.Grant == schema.Everyone {
+	if !ok && !schema.Registrable(e.Type) || ok && (row.Internal || row.Grant == schema.Everyone) {
 		return 0
 	}
-	if refusal(e.Code) || row.Grant == schema.OperatorOnly {
+	if refusal(e.Code) || ok && row.Grant == schema.OperatorOnly {
 		r := l.refused[e.Type]
 		if r.n++; r.n == 1 {
 			r.why = string(e.Error)
@@ -273,7 +273,7 @@ func (l *lesson) allow() []string {
 	for typ := range l.calls {
 		row, ok := schema.Lookup(typ)
 		switch {
-		case !ok || allows(patterns, row):
+		case ok && allows(patterns, row) || !ok && slices.Contains(patterns, typ):
 		case typ != schema.CallType || l.tools[schema.CallType] > 0:
 			patterns = append(patterns, typ)
 		default:
@@ -308,7 +308,7 @@ func (l *lesson) denied(allow []string, http *schema.HTTPGrant) map[string]int {
 	denied := make(map[string]int)
 	for typ, n := range l.calls {
 		switch row, ok := schema.Lookup(typ); {
-		case !ok || allows(allow, row):
+		case ok && allows(allow, row) || !ok && slices.Contains(allow, typ):
 		case typ == schema.CallType:
 			for pattern, n := range l.tools {
 				if !allowsTool(allow, pattern) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -66,12 +67,21 @@ says.`,
 					return b.ServeLines(ctx, a.stdin, a.stdout)
 				})
 			}
+			for _, origin := range f.origins {
+				if err := mcp.CheckOrigin(origin); err != nil {
+					return usage(cmd, fmt.Errorf("--allow-origin: %w", err))
+				}
+			}
+			certificate, err := f.certificate()
+			if err != nil {
+				return usage(cmd, err)
+			}
 			listener, err := f.listen()
 			if err != nil {
 				return usage(cmd, err)
 			}
 			defer func() { _ = listener.Close() }() // the server has
-			return a.mcpServeHTTP(cmd.Context(), &f, listener)
+			return a.mcpServeHTTP(cmd.Context(), &f, listener, certificate)
 		},
 	}
 	flags := cmd.Flags()
@@ -84,6 +94,18 @@ says.`,
 	flags.StringSliceVar(&f.hosts, "allow-host", nil, "a name of this server, as requests have it in Host; may be given again")
 	flags.StringSliceVar(&f.origins, "allow-origin", nil, "origin of pages that may call, such as https://app.example; may be given again")
 	return cmd
+}
+
+// certificate is the server's, nil where it has none.
+func (f *mcpServeFlags) certificate() (*tls.Certificate, error) {
+	if f.cert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert and --tls-key: %w", err)
+	}
+	return &pair, nil
 }
 
 // listen opens the address, which is this machine's own unless there is TLS.
@@ -106,7 +128,7 @@ func (a *app) mcpServe(ctx context.Context, f *mcpServeFlags, serve func(context
 	}))
 }
 
-func (a *app) mcpServeHTTP(ctx context.Context, f *mcpServeFlags, listener net.Listener) error {
+func (a *app) mcpServeHTTP(ctx context.Context, f *mcpServeFlags, listener net.Listener, certificate *tls.Certificate) error {
 	file := f.tokenFile
 	if file == "" {
 		options, err := a.options()
@@ -121,7 +143,7 @@ func (a *app) mcpServeHTTP(ctx context.Context, f *mcpServeFlags, listener net.L
 	}
 	return a.mcpServe(ctx, f, func(ctx context.Context, b *mcp.Bridge) error {
 		return b.ServeHTTP(ctx, &mcp.HTTP{
-			Listener: listener, Cert: f.cert, Key: f.key, Hosts: f.hosts, Origins: f.origins,
+			Listener: listener, Certificate: certificate, Hosts: f.hosts, Origins: f.origins,
 			Token: func() (string, error) {
 				token, err := bearer(file)
 				if err == nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/promptware-os/pwos/client"
@@ -31,7 +32,11 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 	}
 	switch {
 	case j.learn:
-		grant.AllowedSyscalls, grant.HTTP = j.everything()
+		list, err := invokeAs(ctx, c, schema.SyscallList, &schema.ListInput{})
+		if err != nil {
+			return nil, err
+		}
+		grant.AllowedSyscalls, grant.HTTP = j.everything(list.Syscalls)
 	case j.allow == nil:
 		grant.AllowedSyscalls = defaultGrant()
 		if j.http != nil {
@@ -49,9 +54,10 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 	return grant, nil
 }
 
-// everything is what --learn grants: all but what opens secrets, which has to be asked for.
-func (j *job) everything() ([]string, *schema.HTTPGrant) {
-	allow := []string{"*"}
+// everything is what --learn grants, of a kernel with these syscalls: all but what opens secrets, which has to be asked for.
+func (j *job) everything(syscalls []string) ([]string, *schema.HTTPGrant) {
+	allow := slices.DeleteFunc(syscalls, func(name string) bool { return !schema.Registrable(name) }) // no pattern includes them
+	allow = append(allow, "*")
 	for _, pattern := range j.allow {
 		if row, ok := named(pattern); !ok || row.Grant == schema.ByName {
 			allow = append(allow, pattern)

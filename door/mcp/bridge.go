@@ -56,8 +56,9 @@ func New(o Options) *Bridge {
 			Prompts:   &sdk.PromptCapabilities{ListChanged: true},
 			Resources: &sdk.ResourceCapabilities{},
 		},
-		PageSize:     1000,
-		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { *c = private },
+		CompletionHandler: b.complete,
+		PageSize:          1000,
+		SetCacheable:      func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { *c = private },
 	})
 	b.server.AddReceivingMiddleware(b.receive)
 	b.addResources()

@@ -159,6 +159,15 @@ func TestResources(t *testing.T) {
 	if len(list.Resources) != 1 || list.Resources[0].URI != "pwos:///memory/notes/a%20b" {
 		t.Errorf("listed %+v", list.Resources)
 	}
+	for prefix, want := range map[string]string{"no": "[notes/a b]", "other": "[]"} {
+		done, err := h.session.Complete(bounded(t), &sdk.CompleteParams{
+			Ref: &sdk.CompleteReference{Type: "ref/resource", URI: "pwos:///memory/{+key}"}, Argument: sdk.CompleteParamsArgument{Name: "key", Value: prefix},
+		})
+		must(t, err)
+		if fmt.Sprint(done.Completion.Values) != want {
+			t.Errorf("%q is completed to %q, want %s", prefix, done.Completion.Values, want)
+		}
+	}
 	if got := read("pwos:///memory/notes/a%20b"); got != `"there"` {
 		t.Errorf("memory: %s", got)
 	}

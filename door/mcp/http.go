@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -17,11 +18,11 @@ import (
 
 // HTTP says who may come in over streamable HTTP.
 type HTTP struct {
-	Listener  net.Listener
-	Cert, Key string                 // files of the server's certificate; empty: no TLS
-	Token     func() (string, error) // that each request has to bear; asked for once the kernel is reached
-	Hosts     []string               // names that a request may be for, beside the address that is listened on and loopback's
-	Origins   []string               // of pages that may call, such as https://app.example; a page of this server's own may
+	Listener    net.Listener
+	Certificate *tls.Certificate       // nil: no TLS
+	Token       func() (string, error) // that each request has to bear; asked for once the kernel is reached
+	Hosts       []string               // names that a request may be for, beside the address that is listened on and loopback's
+	Origins     []string               // of pages that may call, such as https://app.example; a page of this server's own may
 }
 
 // Bounds of an HTTP server.
@@ -46,8 +47,9 @@ func (b *Bridge) ServeHTTP(ctx context.Context, o *HTTP) error {
 		web := &http.Server{Handler: mux, ReadHeaderTimeout: headerTime, BaseContext: func(net.Listener) context.Context { return ctx }}
 		stop := context.AfterFunc(ctx, func() { _ = web.Close() })
 		defer stop()
-		if o.Cert != "" {
-			err = web.ServeTLS(o.Listener, o.Cert, o.Key)
+		if o.Certificate != nil {
+			web.TLSConfig = &tls.Config{Certificates: []tls.Certificate{*o.Certificate}}
+			err = web.ServeTLS(o.Listener, "", "")
 		} else {
 			err = web.Serve(o.Listener)
 		}
@@ -59,6 +61,11 @@ func (b *Bridge) ServeHTTP(ctx context.Context, o *HTTP) error {
 		}
 		return fmt.Errorf("serve MCP on %s: %w", o.Listener.Addr(), err)
 	})
+}
+
+// CheckOrigin returns what is wrong with an origin of pages that may call.
+func CheckOrigin(origin string) error {
+	return http.NewCrossOriginProtection().AddTrustedOrigin(origin)
 }
 
 // guard returns what stands before the server: a request bears the token, is for this server by one of its names, and comes from no
@@ -127,7 +134,7 @@ func (o *HTTP) fromHere(r *http.Request) bool {
 		return true
 	}
 	scheme := "http://"
-	if o.Cert != "" {
+	if o.Certificate != nil {
 		scheme = "https://"
 	}
 	return len(origins) == 1 && (origins[0] == scheme+r.Host || slices.Contains(o.Origins, origins[0]))

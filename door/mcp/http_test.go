@@ -2,10 +2,17 @@ package mcp_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -34,8 +41,72 @@ func served(t *testing.T, p *place, o *mcp.HTTP) (url string) {
 		}
 	})
 	<-ready
-	return "http://" + listener.Addr().String() + "/mcp"
+	scheme := "http://"
+	if o.Certificate != nil {
+		scheme = "https://"
+	}
+	return scheme + listener.Addr().String() + "/mcp"
 }
+
+// certified makes a certificate for 127.0.0.1, and a transport that trusts it.
+func certified(t *testing.T) (*tls.Certificate, *http.Transport) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
+	must(t, err)
+	cert, err := x509.ParseCertificate(der)
+	must(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(cert)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, transport
+}
+
+// TestHTTPS: with a certificate the server speaks TLS and nothing else, the token is asked for all the same, and its own pages are those of https.
+func TestHTTPS(t *testing.T) {
+	t.Parallel()
+	certificate, transport := certified(t)
+	url := served(t, newPlace(t), &mcp.HTTP{Certificate: certificate})
+	c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, nil)
+	session, err := c.Connect(bounded(t), &sdk.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearer{transport}}}, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, session.Close()) })
+	(&host{t: t, session: session}).expect("Memory_Set", args{"key": "a", "value": 1}, `{"success":true}`)
+	own := strings.TrimSuffix(url, "/mcp")
+	for name, test := range map[string]struct {
+		url, origin, auth string
+		want              int
+	}{
+		"no token":           {url, "", "", 401},
+		"a page of its own":  {url, own, "Bearer " + token, 200},
+		"the page of http":   {url, strings.Replace(own, "https", "http", 1), "Bearer " + token, 403},
+		"without encryption": {strings.Replace(url, "https", "http", 1), "", "Bearer " + token, 400},
+	} {
+		r, err := http.NewRequestWithContext(bounded(t), http.MethodPost, test.url, strings.NewReader(initialize))
+		must(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		for header, value := range map[string]string{"Origin": test.origin, "Authorization": test.auth} {
+			if value != "" {
+				r.Header.Set(header, value)
+			}
+		}
+		answer, err := transport.RoundTrip(r)
+		must(t, err)
+		must(t, answer.Body.Close())
+		if answer.StatusCode != test.want {
+			t.Errorf("%s: status %d, want %d", name, answer.StatusCode, test.want)
+		}
+	}
+}
+
+// initialize begins a session.
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 
 // bearer adds what lets a request in.
 type bearer struct{ next http.RoundTripper }
@@ -94,8 +165,7 @@ func TestHTTPGuard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := http.NewRequestWithContext(bounded(t), test.method, url, strings.NewReader(
-				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`))
+			r, err := http.NewRequestWithContext(bounded(t), test.method, url, strings.NewReader(initialize))
 			must(t, err)
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Accept", "application/json, text/event-stream")

@@ -88,6 +88,9 @@ func (l *link) again(ctx context.Context) (*client.Client, int64, error) {
 	}
 }
 
+// settling is how long what comes after a change is gathered, to be told at once.
+const settling = 100 * time.Millisecond
+
 // follow has the kernel say what the process may call, now and whenever that changes. It returns why it does no longer.
 func follow(ctx context.Context, c *client.Client, listed func(context.Context, *schema.ListOutput)) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -98,6 +101,11 @@ func follow(ctx context.Context, c *client.Client, listed func(context.Context, 
 			select {
 			case list := <-latest:
 				listed(ctx, list)
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-time.After(settling):
 			case <-ctx.Done():
 				return
 			}

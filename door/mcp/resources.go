@@ -18,9 +18,10 @@ import (
 
 // The resources: what lies behind them is read when they are, by the process.
 const (
-	memoryPrefix = "pwos:///memory/"
-	auditPrefix  = "pwos:///audit/"
-	jsonType     = "application/json"
+	memoryPrefix   = "pwos:///memory/"
+	memoryTemplate = memoryPrefix + "{+key}"
+	auditPrefix    = "pwos:///audit/"
+	jsonType       = "application/json"
 )
 
 // private says that what one process may see is nobody else's.
@@ -28,7 +29,7 @@ var private = sdk.Cacheable{CacheScope: "private"}
 
 func (b *Bridge) addResources() {
 	b.server.AddResourceTemplate(&sdk.ResourceTemplate{
-		Name: "memory", URITemplate: memoryPrefix + "{+key}", MIMEType: jsonType,
+		Name: "memory", URITemplate: memoryTemplate, MIMEType: jsonType,
 		Description: "A value in the kernel's memory, by its key, such as " + memoryPrefix + "notes/1.",
 	}, b.readMemory)
 	b.server.AddResourceTemplate(&sdk.ResourceTemplate{
@@ -56,6 +57,25 @@ func (b *Bridge) listResources(ctx context.Context, params *sdk.ListResourcesPar
 		out.Resources = append(out.Resources, &sdk.Resource{Name: key, URI: memoryURI(key), MIMEType: jsonType})
 	}
 	out.NextCursor = list.Next
+	return out, nil
+}
+
+// complete completes the key of a value in memory; there is nothing else to complete.
+func (b *Bridge) complete(ctx context.Context, req *sdk.CompleteRequest) (*sdk.CompleteResult, error) {
+	out := &sdk.CompleteResult{Completion: sdk.CompletionResultDetails{Values: []string{}}}
+	ref, argument := req.Params.Ref, req.Params.Argument
+	if ref == nil || ref.URI != memoryTemplate || argument.Name != "key" || !b.allowed(schema.MemoryList.Type) {
+		return out, nil
+	}
+	prefix, most := argument.Value, int64(100) // as many as the protocol takes
+	list, err := ask(ctx, b, schema.MemoryList, &schema.MemoryListInput{Prefix: &prefix, Limit: &most})
+	if err != nil {
+		return nil, refusal(err)
+	}
+	for _, key := range list.Keys {
+		out.Completion.Values = append(out.Completion.Values, strings.TrimPrefix(key, "/"))
+	}
+	out.Completion.HasMore = list.Next != ""
 	return out, nil
 }
 

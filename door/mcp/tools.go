@@ -73,7 +73,7 @@ func (b *Bridge) offer(ctx context.Context, list *schema.ListOutput) {
 		}
 	}
 	for _, path := range list.Paths {
-		if !strings.HasSuffix(path, "*") { // what there is below a pattern the kernel does not list
+		if !strings.HasSuffix(path, "*") { // of what is below one the kernel lists what is registered
 			current[path] = true
 			b.add(path, func() *tool { return b.describePath(ctx, path) })
 		}
@@ -113,13 +113,9 @@ func (b *Bridge) add(target string, describe func() *tool) {
 	b.mu.Unlock()
 	var t *tool
 	switch {
-	case was == nil:
+	case was == nil || was.revoked: // what was registered again may be another
 		t = describe()
 		t.name = name
-	case was.revoked:
-		again := *was
-		again.revoked = false
-		t = &again
 	default:
 		return
 	}

@@ -13,6 +13,7 @@ import (
 type Intent struct {
 	Seq         uint64 // its entry
 	Type        string
+	Name        string // of the registered syscall that it calls
 	PID         int64
 	Origin      string
 	ID          string // of the request
@@ -27,6 +28,9 @@ func (k *Keys) Intend(call *kernel.Call, seq uint64) {
 	i := &Intent{
 		Seq: seq, Type: call.Message.Type, PID: call.PID, Origin: call.Origin,
 		ID: call.Message.Meta.ID, Correlation: call.Message.Meta.Correlation, Causation: call.Message.Meta.Causation,
+	}
+	if in, ok := call.Input.(*schema.InvokeInput); ok {
+		i.Name = in.Name
 	}
 	if call.Claimed {
 		i.Key = call.Message.Meta.IdempotencyKey

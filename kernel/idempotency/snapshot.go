@@ -126,7 +126,7 @@ func (k *Keys) openChunks() (chunks [][]byte) {
 		}
 		chunk = binary.AppendVarint(chunk, claimed.time)
 		chunk = append(chunk, claimed.body[:]...)
-		for _, text := range []string{i.Type, i.Origin, i.ID, i.Correlation, i.Causation, i.Key} {
+		for _, text := range []string{i.Type, i.Origin, i.ID, i.Correlation, i.Causation, i.Key, i.Name} {
 			chunk = kernel.AppendText(chunk, text)
 		}
 		chunks = append(chunks, chunk)
@@ -141,6 +141,9 @@ func (k *Keys) restoreIntent(chunk []byte) error {
 	claimed := &keyed{time: r.Number(), body: r.Digest()}
 	for _, to := range []*string{&i.Type, &i.Origin, &i.ID, &i.Correlation, &i.Causation, &i.Key} {
 		*to = r.Text()
+	}
+	if len(r.Rest) > 0 { // an older kernel's has none
+		i.Name = r.Text()
 	}
 	if r.Bad {
 		return errKeyChunk

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsonschema"
 )
 
 // What can be registered (PROTOCOL 11).
@@ -22,6 +24,14 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 	r, err := registration(in)
 	if err != nil {
 		return out, err
+	}
+	for _, one := range []struct {
+		name string
+		text schema.Value
+	}{{"input", r.Input}, {"output", r.Output}} {
+		if _, wrong := jsonschema.Compile(one.text); wrong != nil {
+			return out, kernel.Invalid(one.name, "is no JSON Schema that can be checked: %s", strings.TrimSpace(wrong.At+" "+wrong.Why))
+		}
 	}
 	if r.Path != nil && call.PID != kernel.Operator {
 		return out, fault.CapabilityOperatorOnly.New("pid %d may not register a path: only the operator may", call.PID).
@@ -133,7 +143,7 @@ func (d *Domain) applyRegister(e *kernel.Entry, in *schema.RegisterInput) {
 		panic("apply: a registration of the journal: " + err.Error())
 	}
 	r.Owner = e.PID
-	d.registry = d.registry.changed(e.Origin, r.Name, cloned(r))
+	d.registry = d.registry.changed(e.Origin, r.Name, r.Own())
 }
 
 // unregister answers Syscall.Unregister. Calls that are under way go on.

@@ -81,7 +81,7 @@ func restored(s *saved) *registry {
 	for _, origin := range s.Registered {
 		names := make(map[string]*schema.Registration)
 		for i := range origin.Syscalls {
-			names[origin.Syscalls[i].Name] = cloned(&origin.Syscalls[i])
+			names[origin.Syscalls[i].Name] = origin.Syscalls[i].Own()
 		}
 		r.origins[origin.Origin] = names
 	}
@@ -89,13 +89,6 @@ func restored(s *saved) *registry {
 		r.recent[one.PID] = one.Times
 	}
 	return r
-}
-
-// cloned is a registration without memory that is another's.
-func cloned(r *schema.Registration) *schema.Registration {
-	c := *r
-	c.Input, c.Output = slices.Clone(r.Input), slices.Clone(r.Output)
-	return &c
 }
 
 // Registry is the view that others have of what was registered.

@@ -68,7 +68,9 @@ func (d *Domain) list(call *kernel.Call, in *schema.ListInput) (schema.ListOutpu
 	if in.Follow != nil && *in.Follow {
 		call.Follow(schema.CapabilityWatch.With(&schema.ListWatchInput{}))
 	}
-	return kernel.Callable(d.registry.names(call.Origin), call.PID, call.Token, call.Tick), nil
+	out := kernel.Callable(d.registry.names(call.Origin), call.PID, call.Token, call.Tick)
+	out.Schemas = schema.Fingerprint()
+	return out, nil
 }
 
 func (d *Domain) describe(call *kernel.Call, in *schema.DescribeInput) (schema.DescribeOutput, error) {

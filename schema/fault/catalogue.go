@@ -70,8 +70,10 @@ const (
 	ProviderDied    ID = "provider.died"
 	ProviderTimeout ID = "provider.timeout"
 	ProviderFailed  ID = "provider.failed"
-	ProviderItself  ID = "provider.waits_for_itself"
-	ProviderNoCall  ID = "provider.no_such_call"
+	// ProviderBadAnswer is the answer of a provider that does not fit the schema which it registered.
+	ProviderBadAnswer ID = "provider.bad_answer"
+	ProviderItself    ID = "provider.waits_for_itself"
+	ProviderNoCall    ID = "provider.no_such_call"
 
 	// Who is on a connection.
 	AuthRequired  ID = "auth.required"
@@ -361,7 +363,8 @@ var catalogue = map[ID]Entry{
 	ProviderDied:        {Kind: Upstream, Meaning: "The connection that provides the registered syscall ended before it answered. The call may have had effects.", Fix: "Look, then call again once the provider is back."},
 	ProviderTimeout:     {Kind: Timeout, Meaning: "The provider of the registered syscall did not answer in time. The call may have had effects.", Fix: "Look, then call again."},
 	ProviderFailed:      {Kind: Upstream, Meaning: "The provider of the registered syscall says that the call failed.", Fix: "The message says why."},
-	ProviderItself:      {Kind: Conflict, Meaning: "A connection called a syscall that it provides itself.", Fix: "Do it directly, or call on another connection."},
+	ProviderBadAnswer:   {Kind: Upstream, Meaning: "The provider of the registered syscall answered what the output schema that it registered does not allow. The call may have had effects.", Fix: "Mend the provider, or register it with another output schema."},
+	ProviderItself:      {Kind: Conflict, Meaning: "The provider of the syscall waits for this call itself: for the call, or for one that the call is made for.", Fix: "Do it directly. A provider whose call is for none that it was asked to carry out names what else it is for in metadata.causation."},
 	ProviderNoCall:      {Kind: NotFound, Meaning: "No call with this call_id waits for this connection: it was answered, has ended, or is another's.", Fix: "Answer each Syscall.Requested once, in time, on the connection that got it."},
 	ConnectionFollows:   {Kind: Conflict, Meaning: "The connection has subscriptions or unacknowledged mail, and cannot become another process.", Fix: "Attach on a connection of its own, before anything else."},
 	SubscriptionTooMany: {Kind: QuotaExceeded, Meaning: "The connection has as many subscriptions as it may.", Fix: "Open another connection."},

@@ -201,8 +201,8 @@ func (t *Type) holds(f float64, raw []byte) bool {
 	if f != t.min && f != t.max {
 		return t.min < f && f < t.max
 	}
-	exact := parseDecimal(raw)
-	return exact.compare(decimalOf(t.min)) >= 0 && exact.compare(decimalOf(t.max)) <= 0
+	exact := ParseNumber(raw)
+	return exact.Compare(numberOf(t.min)) >= 0 && exact.Compare(numberOf(t.max)) <= 0
 }
 
 // bounds says the limits that are not simply those of the number format.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"math/big"
 	"slices"
 	"strconv"
 )
@@ -18,7 +19,7 @@ func ParseInteger(raw []byte) (int64, bool) {
 		return 0, false
 	}
 	const longest = 19 // digits of an int64
-	d := parseDecimal(raw)
+	d := ParseNumber(raw)
 	if d.point < len(d.digits) || d.point > longest {
 		return 0, false
 	}
@@ -47,16 +48,17 @@ func isNumber(raw []byte) bool {
 	return raw[0] == '-' || (raw[0] >= '0' && raw[0] <= '9')
 }
 
-// decimal is a JSON number, exactly: 0.digits × 10^point. The digits neither begin nor end with a zero, so that each
+// Number is a JSON number, exactly: 0.digits × 10^point. The digits neither begin nor end with a zero, so that each
 // number has one form; zero has no digits. It costs what the text of the number is long, whatever its exponent says:
 // 1e1000000000 is never written out.
-type decimal struct {
+type Number struct {
 	negative bool
 	digits   []byte
 	point    int
 }
 
-func parseDecimal(raw []byte) decimal {
+// ParseNumber reads a JSON number.
+func ParseNumber(raw []byte) Number {
 	const far = 1 << 30 // no digits of a line bring an exponent back from there
 	negative := raw[0] == '-'
 	if negative {
@@ -72,19 +74,49 @@ func parseDecimal(raw []byte) decimal {
 	all := slices.Concat(whole, fraction)
 	digits := bytes.TrimLeft(all, "0")
 	if len(digits) == 0 {
-		return decimal{}
+		return Number{}
 	}
-	return decimal{
+	return Number{
 		negative: negative,
 		digits:   bytes.TrimRight(digits, "0"),
 		point:    len(whole) - (len(all) - len(digits)) + exponent,
 	}
 }
 
-// decimalOf returns the number that the JSON Schema shows for the bound f.
-func decimalOf(f float64) decimal { return parseDecimal(strconv.AppendFloat(nil, f, 'e', -1, 64)) }
+// numberOf returns the number that the JSON Schema shows for the bound f.
+func numberOf(f float64) Number { return ParseNumber(strconv.AppendFloat(nil, f, 'e', -1, 64)) }
 
-func (d decimal) sign() int {
+// Digits is how many digits it has, without zeros at either end.
+func (d Number) Digits() int { return len(d.digits) }
+
+// Whole reports whether it has no fraction.
+func (d Number) Whole() bool { return d.point >= len(d.digits) }
+
+// Append appends the number in the one form that it has.
+func (d Number) Append(dst []byte) []byte {
+	if d.negative {
+		dst = append(dst, '-')
+	}
+	return strconv.AppendInt(append(append(dst, d.digits...), 'e'), int64(d.point), 10)
+}
+
+// MultipleOf reports whether it is a whole number of times other, which is not zero.
+func (d Number) MultipleOf(other Number) bool {
+	zeros := d.point - len(d.digits) - (other.point - len(other.digits))
+	if len(d.digits) == 0 {
+		return true
+	}
+	if zeros < 0 {
+		return false // it does not end with a zero
+	}
+	n, m := new(big.Int), new(big.Int)
+	n.SetString(string(d.digits), 10)
+	m.SetString(string(other.digits), 10)
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(zeros)), m)
+	return n.Mod(n.Mul(n, power), m).Sign() == 0
+}
+
+func (d Number) sign() int {
 	switch {
 	case len(d.digits) == 0:
 		return 0
@@ -94,8 +126,8 @@ func (d decimal) sign() int {
 	return 1
 }
 
-// compare returns -1, 0 or 1 as d is less than, equal to or greater than other.
-func (d decimal) compare(other decimal) int {
+// Compare returns -1, 0 or 1 as d is less than, equal to or greater than other.
+func (d Number) Compare(other Number) int {
 	if d.sign() != other.sign() || d.sign() == 0 {
 		return cmp.Compare(d.sign(), other.sign())
 	}

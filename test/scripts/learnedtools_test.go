@@ -32,3 +32,22 @@ call command Syscall.Call '{"syscall":"memory","args":["set","a",1]}' || exit 1
 		t.Errorf("another tool: %d, %s", o.status, o.said)
 	}
 }
+
+// What is registered is granted by its name.
+func TestLearnedRegistered(t *testing.T) {
+	t.Parallel()
+	l := school(t, "")
+	l.pwos(t, "call", "Syscall.Register", "--data", `{"name":"Sum.Add","kind":"query","input":{},"provider":"connection"}`)
+	l.pwos(t, "call", "Syscall.Register", "--data", `{"name":"Sum.Sub","kind":"query","input":{},"provider":"connection"}`)
+	script := l.write(t, "sum.sh", speak+`
+call query Sum.Add '{}'
+[ -z "$1" ] || call query Sum.Sub '{}' || exit 7
+`)
+	line := l.learn(t, "", "sh "+script, nil)
+	if !strings.Contains(line, "--allow Sum.Add ") {
+		t.Errorf("learned %q, want Sum.Add", line)
+	}
+	if o := l.run(t, line+" again", nil); o.status != 7 || !strings.Contains(o.said, `"code":403`) {
+		t.Errorf("another syscall: %d, %s", o.status, o.said)
+	}
+}

@@ -12,7 +12,7 @@ import (
 // read reads once from fd, which does not block.
 func read(fd int, p []byte) (int, error) {
 	for {
-		n, err := unix.Read(fd, p)
+		n, err := sysRead(fd, p)
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
@@ -30,7 +30,7 @@ func read(fd int, p []byte) (int, error) {
 // write writes to fd what it takes; full says that this was not all.
 func write(fd int, p []byte) (written int, full bool, err error) {
 	for written < len(p) {
-		n, err := unix.Write(fd, p[written:])
+		n, err := sysWrite(fd, p[written:])
 		switch err {
 		case nil:
 			written += n

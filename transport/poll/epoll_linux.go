@@ -156,7 +156,7 @@ func (p *epoll) wait(timeout time.Duration) (int, error) {
 	}
 	defer p.state.Store(running)
 	for {
-		n, err := unix.EpollWait(p.fd, p.events[:], milliseconds(timeout))
+		n, err := p.poll(timeout)
 		if err == nil {
 			return n, nil
 		}
@@ -167,6 +167,13 @@ func (p *epoll) wait(timeout time.Duration) (int, error) {
 			timeout = max(0, time.Until(until))
 		}
 	}
+}
+
+func (p *epoll) poll(timeout time.Duration) (int, error) {
+	if timeout == 0 {
+		return sysPoll(p.fd, p.events[:])
+	}
+	return unix.EpollWait(p.fd, p.events[:], milliseconds(timeout))
 }
 
 // milliseconds rounds up: a Wait that returned before its time would be called again and again.
@@ -263,10 +270,20 @@ func (p *epoll) Add(src Source, tell func(Event)) (Stream, error) {
 	return nil, errors.Join(err, s.Close())
 }
 
+// errBlocks refuses a descriptor whose system calls may wait, which would hold up the loop.
+var errBlocks = errors.New("poll: the descriptor blocks")
+
 // duplicate returns a descriptor of the file whose number control passes on.
 func duplicate(control func(func(uintptr)) error) (fd int, err error) {
-	controlErr := control(func(original uintptr) { fd, err = unix.FcntlInt(original, unix.F_DUPFD_CLOEXEC, 0) })
-	return fd, errors.Join(controlErr, os.NewSyscallError("fcntl", err))
+	controlErr := control(func(original uintptr) {
+		if blocks(int(original)) {
+			err = errBlocks
+			return
+		}
+		fd, err = unix.FcntlInt(original, unix.F_DUPFD_CLOEXEC, 0)
+		err = os.NewSyscallError("fcntl", err)
+	})
+	return fd, errors.Join(controlErr, err)
 }
 
 // enter gives s a slot and has the kernel report its events.

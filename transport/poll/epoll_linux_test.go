@@ -2,7 +2,10 @@ package poll_test
 
 import (
 	"io"
+	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/transport/poll"
 )
@@ -138,4 +141,22 @@ func BenchmarkWake(b *testing.B) {
 	for b.Loop() {
 		p.Wake()
 	}
+}
+
+// A descriptor that blocks would hold up the loop, and with it the whole program: it is refused, and is still its owner's.
+func TestEpollRefusesWhatBlocks(t *testing.T) {
+	t.Parallel()
+	p, err := poll.NewEpoll()
+	must(t, err)
+	defer func() { must(t, p.Close()) }()
+	src, far := newPair(t)
+	must(t, src.Out.Control(func(fd uintptr) { must(t, unix.SetNonblock(int(fd), false)) }))
+	if _, err := p.Add(src, nil); err == nil || !strings.Contains(err.Error(), "blocks") {
+		t.Errorf("added: %v", err)
+	}
+	must(t, src.Out.Control(func(fd uintptr) { must(t, unix.SetNonblock(int(fd), true)) }))
+	_, err = src.File.(*pipes).out.WriteString("x")
+	must(t, err)
+	_, err = io.ReadFull(far.in, make([]byte, 1))
+	must(t, err)
 }

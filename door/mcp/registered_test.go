@@ -1,0 +1,75 @@
+package mcp_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// until waits for a change of the tools after which a condition holds.
+func (h *host) until(what string, holds func() bool) {
+	h.t.Helper()
+	for !holds() {
+		h.t.Log("not yet: " + what)
+		h.changed()
+	}
+}
+
+// TestRegistered: a syscall that is registered is a tool once it is granted, whichever comes first; its schema is the tool's, and what does not fit is
+// refused. One that is taken away is marked, and one that takes its place is described anew.
+func TestRegistered(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	h := connect(t, p.bridge("Memory.Get"))
+	provider, err := p.dial(bounded(t))
+	must(t, err)
+	t.Cleanup(func() { must(t, provider.Close()) })
+	register := func(description string) {
+		t.Helper()
+		_, err := provider.Call(bounded(t), schema.KindCommand, "Syscall.Register", fmt.Appendf(nil,
+			`{"name":"Sum.Add","kind":"query","input":{"type":"object","properties":{"a":{"type":"number"}}},"description":%q,"provider":"connection"}`, description))
+		must(t, err)
+	}
+	description := func() string {
+		if tool := h.tools()["Sum_Add"]; tool != nil {
+			return tool.Description
+		}
+		return ""
+	}
+	register("Adds.")
+	p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":["Sum.Add"],"mode":"add"}`)
+	h.until("it is granted", func() bool { return description() == "Adds." })
+	if tool := h.tools()["Sum_Add"]; !tool.Annotations.ReadOnlyHint || fmt.Sprint(tool.InputSchema) != "map[properties:map[a:map[type:number]] type:object]" {
+		t.Errorf("offered %+v with %v", tool.Annotations, tool.InputSchema)
+	}
+	h.refused("Sum_Add", args{"a": "1"}, "a must be a number", "422")
+	p.operator("Syscall.Unregister", `{"name":"Sum.Add"}`)
+	h.until("it is gone", func() bool { return strings.HasPrefix(description(), "Not granted at the moment") })
+	h.refused("Sum_Add", args{"a": 1}, "Unsupported type Sum.Add")
+	register("Adds up.")
+	h.until("it is back", func() bool { return description() == "Adds up." })
+}
+
+// TestManyTools: the list of what may be called can be longer than a line.
+func TestManyTools(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	h := connect(t, p.bridge("Memory.Get"))
+	provider, err := p.dial(bounded(t))
+	must(t, err)
+	t.Cleanup(func() { must(t, provider.Close()) })
+	var names []string
+	for i := range 400 {
+		name := fmt.Sprintf("Many.%sN%d", strings.Repeat("Long", 10), i)
+		names = append(names, fmt.Sprintf("%q", name))
+		_, err := provider.Call(bounded(t), schema.KindCommand, "Syscall.Register", fmt.Appendf(nil, `{"name":%q,"kind":"query","input":{},"provider":"connection"}`, name))
+		must(t, err)
+	}
+	for part := range slices.Chunk(names, 100) {
+		p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":[`+strings.Join(part, ",")+`],"mode":"add"}`)
+	}
+	h.until("all are offered", func() bool { return len(h.tools()) >= 400 })
+}

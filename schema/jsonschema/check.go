@@ -1,0 +1,371 @@
+package jsonschema
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
+// Check says what of a value, which is valid JSON, does not fit; nil: all does.
+func (s *Schema) Check(data []byte) *Misfit {
+	v := read(data)
+	c := check{left: 1<<18 + 16*len(data)}
+	m := c.fits(s.root, &v, nil, nil)
+	if c.left < 0 {
+		return &Misfit{Why: "takes too long to check"}
+	}
+	return m.shown()
+}
+
+// check is the check of one value.
+type check struct{ left int } // steps; below zero it has no answer
+
+// spent is any answer of a check that has taken too long.
+var spent = &misfit{}
+
+// fits says what of v does not fit n. In seen, unless it is nil, those children of v are marked that n says something of.
+func (c *check) fits(n *node, v *value, at *place, seen []bool) *misfit {
+	if c.left -= 1 + len(n.required) + len(n.patterns); c.left < 0 {
+		return spent
+	}
+	switch {
+	case n.never:
+		return at.is("is not allowed")
+	case n.kinds != 0 && n.kinds&v.kind == 0:
+		return at.is("must be %s", n.kinds)
+	case n.values != nil && !c.among(n, v):
+		return at.is("must be one of %s", fault.Clip(n.listed))
+	}
+	own, rest := seen, n.rest(v)
+	if rest != nil {
+		own = make([]bool, len(v.items))
+		c.left -= len(own)
+	}
+	if m := c.combined(n, v, at, own); m != nil {
+		return m
+	}
+	if m := c.inside(n, v, at, own); m != nil || rest == nil {
+		return m
+	}
+	for i := range own {
+		if own[i] {
+			continue
+		}
+		if m := c.fits(rest, &v.items[i], at.child(v, i), nil); m != nil {
+			return m
+		}
+		own[i] = true
+	}
+	mark(seen, own)
+	return nil
+}
+
+// rest is what the children of v have to be that n says nothing else of, nil where they may be anything.
+func (n *node) rest(v *value) *node {
+	switch v.kind {
+	case object:
+		return n.otherProperties
+	case array:
+		return n.otherItems
+	}
+	return nil
+}
+
+// mark marks in seen what is marked in more.
+func mark(seen, more []bool) {
+	for i := range seen {
+		seen[i] = seen[i] || more[i]
+	}
+}
+
+// among reports whether v is one of the values of n.
+func (c *check) among(n *node, v *value) bool {
+	c.left -= len(v.raw) / 16
+	return n.values[string(v.canonical(nil))]
+}
+
+// inside checks what is in v.
+func (c *check) inside(n *node, v *value, at *place, seen []bool) *misfit {
+	switch {
+	case v.kind == object:
+		return c.object(n, v, at, seen)
+	case v.kind == array:
+		return c.array(n, v, at, seen)
+	case v.kind == text:
+		return c.text(n, v, at)
+	case v.kind&number != 0:
+		return c.number(n, v, at)
+	}
+	return nil
+}
+
+// combined checks v against the schemas that n combines.
+func (c *check) combined(n *node, v *value, at *place, seen []bool) *misfit {
+	for _, sub := range n.all {
+		if m := c.fits(sub, v, at, seen); m != nil {
+			return m
+		}
+	}
+	if m := c.alternatives(n, v, at, seen); m != nil {
+		return m
+	}
+	if n.not != nil && c.fits(n.not, v, at, nil) == nil {
+		return at.is("must not fit what its schema excludes")
+	}
+	if n.when != nil {
+		then := n.then
+		if ok := c.branch(n.when, v, at, seen); ok != nil {
+			then = n.or
+		}
+		if then != nil {
+			if m := c.fits(then, v, at, seen); m != nil {
+				return m
+			}
+		}
+	}
+	if v.kind != object {
+		return nil
+	}
+	for i, name := range v.names {
+		if sub := n.withMember[name]; sub != nil {
+			if m := c.fits(sub, v, at, seen); m != nil {
+				return m
+			}
+		}
+		if m := c.present(v, at, n.withMemberNames[v.names[i]]); m != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// branch is fits for a schema that v need not fit: only where it does, its marks count.
+func (c *check) branch(n *node, v *value, at *place, seen []bool) *misfit {
+	if seen == nil {
+		return c.fits(n, v, at, nil)
+	}
+	c.left -= len(seen)
+	own := make([]bool, len(seen))
+	m := c.fits(n, v, at, own)
+	if m == nil {
+		mark(seen, own)
+	}
+	return m
+}
+
+// alternatives checks v against anyOf and oneOf. What it says of a value that fits none is what the one says that it fits best.
+func (c *check) alternatives(n *node, v *value, at *place, seen []bool) *misfit {
+	var best *misfit
+	note := func(m *misfit) {
+		if best == nil || m.at.depth() > best.at.depth() {
+			best = m
+		}
+	}
+	fitting := 0
+	for _, sub := range n.any {
+		m := c.branch(sub, v, at, seen)
+		if m != nil {
+			note(m)
+		} else if fitting++; seen == nil {
+			break
+		}
+	}
+	if len(n.any) > 0 && fitting == 0 {
+		return best
+	}
+	best, fitting = nil, 0
+	for _, sub := range n.one {
+		if m := c.branch(sub, v, at, seen); m != nil {
+			note(m)
+		} else {
+			fitting++
+		}
+	}
+	switch {
+	case len(n.one) == 0 || fitting == 1:
+		return nil
+	case fitting > 1:
+		return at.is("must fit one of the alternatives of its schema, and fits %d", fitting)
+	}
+	return best
+}
+
+// present says which of the names an object lacks.
+func (c *check) present(v *value, at *place, names []string) *misfit {
+	for _, name := range names {
+		c.left -= len(v.names) / 8
+		if !slices.Contains(v.names, name) {
+			return at.member(name).is("is missing")
+		}
+	}
+	return nil
+}
+
+func (c *check) object(n *node, v *value, at *place, seen []bool) *misfit {
+	switch {
+	case len(v.items) < n.fewest:
+		return at.is("must have at least %d members", n.fewest)
+	case n.most >= 0 && len(v.items) > n.most:
+		return at.is("must have at most %d members", n.most)
+	}
+	for i, name := range v.names {
+		if m := c.member(n, name, v, i, at, seen); m != nil {
+			return m
+		}
+	}
+	return c.present(v, at, n.required)
+}
+
+// member checks the i-th member of v.
+func (c *check) member(n *node, name string, v *value, i int, at *place, seen []bool) *misfit {
+	here, known := at.member(name), false
+	apply := func(sub *node) *misfit {
+		known = true
+		return c.fits(sub, &v.items[i], here, nil)
+	}
+	if sub := n.properties[name]; sub != nil {
+		if m := apply(sub); m != nil {
+			return m
+		}
+	}
+	for _, p := range n.patterns {
+		matches, cost := p.matches(name)
+		if c.left -= cost; !matches || p.re == nil {
+			known = known || p.re == nil // it may match
+			continue
+		}
+		if m := apply(p.node); m != nil {
+			return m
+		}
+	}
+	if !known && n.additional != nil {
+		if n.additional.never {
+			return here.is("is no member that its schema has")
+		}
+		if m := apply(n.additional); m != nil {
+			return m
+		}
+	}
+	if n.names != nil {
+		quoted := read(jsontype.AppendString(nil, name))
+		if m := c.fits(n.names, &quoted, nil, nil); m != nil {
+			return at.is("has a member whose name %s", m.why)
+		}
+	}
+	if known && seen != nil {
+		seen[i] = true
+	}
+	return nil
+}
+
+func (c *check) array(n *node, v *value, at *place, seen []bool) *misfit {
+	switch {
+	case len(v.items) < n.shortest:
+		return at.is("must have at least %d elements", n.shortest)
+	case n.longest >= 0 && len(v.items) > n.longest:
+		return at.is("must have at most %d elements", n.longest)
+	}
+	for i := range v.items {
+		sub := n.items
+		if i < len(n.prefix) {
+			sub = n.prefix[i]
+		}
+		if sub == nil {
+			continue
+		}
+		if m := c.fits(sub, &v.items[i], at.child(v, i), nil); m != nil {
+			return m
+		}
+		if seen != nil {
+			seen[i] = true
+		}
+	}
+	if n.unique {
+		c.left -= len(v.raw) / 16
+		have := make(map[string]bool, len(v.items))
+		for i := range v.items {
+			form := string(v.items[i].canonical(nil))
+			if have[form] {
+				return at.child(v, i).is("is there twice")
+			}
+			have[form] = true
+		}
+	}
+	return c.contains(n, v, at, seen)
+}
+
+func (c *check) contains(n *node, v *value, at *place, seen []bool) *misfit {
+	if n.contains == nil {
+		return nil
+	}
+	fewest, found := 1, 0
+	if n.fewestIn >= 0 {
+		fewest = n.fewestIn
+	}
+	for i := range v.items {
+		if c.fits(n.contains, &v.items[i], at.child(v, i), nil) == nil {
+			if found++; seen != nil {
+				seen[i] = true
+			}
+		}
+	}
+	switch {
+	case found < fewest:
+		return at.is("must have at least %d elements of a kind, and has %d", fewest, found)
+	case n.mostIn >= 0 && found > n.mostIn:
+		return at.is("must have at most %d elements of a kind, and has %d", n.mostIn, found)
+	}
+	return nil
+}
+
+func (c *check) text(n *node, v *value, at *place) *misfit {
+	if n.minLength < 0 && n.maxLength < 0 && n.pattern == nil {
+		return nil
+	}
+	c.left -= len(v.raw) / 64
+	s := v.text()
+	switch length := utf8.RuneCountInString(s); {
+	case length < n.minLength:
+		return at.is("must have at least %d characters", n.minLength)
+	case n.maxLength >= 0 && length > n.maxLength:
+		return at.is("must have at most %d characters", n.maxLength)
+	}
+	if n.pattern != nil {
+		matches, cost := n.pattern.matches(s)
+		if c.left -= cost; !matches {
+			return at.is("must match %s", fault.Clip(n.pattern.re.String()))
+		}
+	}
+	return nil
+}
+
+func (c *check) number(n *node, v *value, at *place) *misfit {
+	if n.min == nil && n.max == nil && n.aboveMin == nil && n.belowMax == nil && n.multipleOf == nil {
+		return nil
+	}
+	is := v.number()
+	c.left -= len(v.raw) / 64
+	switch {
+	case n.min != nil && is.Compare(n.min.Number) < 0:
+		return at.is("must be at least %s", fault.Clip(n.min.text))
+	case n.max != nil && is.Compare(n.max.Number) > 0:
+		return at.is("must be at most %s", fault.Clip(n.max.text))
+	case n.aboveMin != nil && is.Compare(n.aboveMin.Number) <= 0:
+		return at.is("must be above %s", fault.Clip(n.aboveMin.text))
+	case n.belowMax != nil && is.Compare(n.belowMax.Number) >= 0:
+		return at.is("must be below %s", fault.Clip(n.belowMax.text))
+	}
+	if n.multipleOf == nil {
+		return nil
+	}
+	digits := is.Digits() + n.multipleOf.Digits()
+	if c.left -= digits * digits / 1024; c.left < 0 {
+		return spent
+	}
+	if !is.MultipleOf(n.multipleOf.Number) {
+		return at.is("must be a multiple of %s", fault.Clip(n.multipleOf.text))
+	}
+	return nil
+}

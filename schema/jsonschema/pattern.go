@@ -1,0 +1,65 @@
+package jsonschema
+
+import (
+	"errors"
+	"regexp"
+	"regexp/syntax"
+)
+
+// maxPatterns is how many instructions the patterns of a schema may have in all: a short pattern can have millions.
+const maxPatterns = 10_000
+
+// pattern is a regular expression. The zero one is not checked, since it is of a kind that takes backtracking.
+type pattern struct {
+	re   *regexp.Regexp
+	size int
+}
+
+// pattern reads one.
+func (c *compiler) pattern(text string, at *place) (p pattern) {
+	tree, err := syntax.Parse(text, syntax.Perl)
+	code := syntax.ErrorCode("")
+	if wrong, ok := errors.AsType[*syntax.Error](err); ok {
+		code = wrong.Code
+	}
+	switch code {
+	case "":
+		p.size = instructions(tree)
+		c.patterns += p.size
+	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidEscape:
+		return p
+	case syntax.ErrInvalidRepeatSize, syntax.ErrLarge, syntax.ErrNestingDepth:
+		c.patterns = maxPatterns + 1
+	default:
+		c.fail(at, "is no regular expression")
+		return p
+	}
+	if c.patterns > maxPatterns {
+		c.fail(at, "is too large: the patterns of a schema have at most %d instructions", maxPatterns)
+		return p
+	}
+	if p.re, err = regexp.Compile(text); err != nil {
+		c.fail(at, "is no regular expression")
+	}
+	return p
+}
+
+// instructions is how many a tree becomes, about; beyond maxPatterns it does not matter.
+func instructions(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1) // at most 1000
+	}
+	return min(n, maxPatterns+1)
+}
+
+// matches reports whether a text has a match, and what it costs to find that out.
+func (p *pattern) matches(s string) (fits bool, cost int) {
+	if p.re == nil {
+		return true, 1
+	}
+	return p.re.MatchString(s), 1 + len(s)*p.size/16
+}

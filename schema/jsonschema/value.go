@@ -1,0 +1,196 @@
+package jsonschema
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
+// kinds is a set of types, by the names that a schema has for them.
+type kinds uint8
+
+const (
+	null kinds = 1 << iota
+	boolean
+	object
+	array
+	number
+	text
+	integer // a number without a fraction is both
+)
+
+var kindNames = []string{"null", "boolean", "object", "array", "number", "string", "integer"}
+
+// kindOf is the kind of a name, 0 where there is none.
+func kindOf(name string) kinds {
+	i := slices.Index(kindNames, name)
+	if i < 0 {
+		return 0
+	}
+	return 1 << i
+}
+
+// String names the types: "a string or null".
+func (k kinds) String() string {
+	var names []string
+	for i, name := range kindNames {
+		switch {
+		case k&(1<<i) == 0:
+		case 1<<i == null:
+			names = append(names, name)
+		case strings.ContainsAny(name[:1], "aio"):
+			names = append(names, "an "+name)
+		default:
+			names = append(names, "a "+name)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// value is a JSON value, read once.
+type value struct {
+	kind  kinds // one, and of a number without a fraction integer too
+	raw   []byte
+	names []string // of an object's members, in their order
+	items []value  // the members, or an array's elements
+}
+
+// read reads valid JSON.
+func read(raw []byte) (v value) {
+	v.raw = raw
+	switch raw[0] {
+	case '{':
+		v.kind = object
+		jsontype.Members(raw, func(name, item []byte) bool {
+			v.names, v.items = append(v.names, string(name)), append(v.items, read(item))
+			return true
+		})
+	case '[':
+		v.kind = array
+		jsontype.Elements(raw, func(item []byte) bool {
+			v.items = append(v.items, read(item))
+			return true
+		})
+	case '"':
+		v.kind = text
+	case 't', 'f':
+		v.kind = boolean
+	case 'n':
+		v.kind = null
+	default:
+		v.kind = number
+		if v.number().Whole() {
+			v.kind |= integer
+		}
+	}
+	return v
+}
+
+// text is the content of a string.
+func (v *value) text() string { return string(jsontype.Unquote(v.raw)) }
+
+func (v *value) number() jsontype.Number { return jsontype.ParseNumber(v.raw) }
+
+// member returns a member of an object, nil where it has none of the name.
+func (v *value) member(name string) *value {
+	if i := slices.Index(v.names, name); i >= 0 {
+		return &v.items[i]
+	}
+	return nil
+}
+
+// canonical appends the form that v has in common with all that equal it.
+func (v *value) canonical(dst []byte) []byte {
+	switch {
+	case v.kind&number != 0:
+		return v.number().Append(dst)
+	case v.kind == text:
+		return jsontype.AppendString(dst, v.text())
+	case v.kind == array:
+		dst = append(dst, '[')
+		for i := range v.items {
+			dst = append(v.items[i].canonical(dst), ',')
+		}
+		return append(dst, ']')
+	case v.kind == object:
+		order := make([]int, len(v.names))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortFunc(order, func(a, b int) int { return strings.Compare(v.names[a], v.names[b]) })
+		dst = append(dst, '{')
+		for _, i := range order {
+			dst = append(jsontype.AppendString(dst, v.names[i]), ':')
+			dst = append(v.items[i].canonical(dst), ',')
+		}
+		return append(dst, '}')
+	}
+	return append(dst, v.raw...)
+}
+
+// place is where a value stands within another; nil: it is that one.
+type place struct {
+	within *place
+	name   string
+	index  int // of an element; -1: a member
+}
+
+func (p *place) member(name string) *place { return &place{p, name, -1} }
+
+// child is the place of the i-th member or element of v, which stands at p.
+func (p *place) child(v *value, i int) *place {
+	if v.kind == object {
+		return p.member(v.names[i])
+	}
+	return &place{p, "", i}
+}
+
+func (p *place) depth() (n int) {
+	for ; p != nil; p = p.within {
+		n++
+	}
+	return n
+}
+
+// String names the place as messages do: notes[2].text.
+func (p *place) String() string {
+	var parts []string
+	for ; p != nil; p = p.within {
+		switch {
+		case p.index >= 0:
+			parts = append(parts, "["+strconv.Itoa(p.index)+"]")
+		case p.within == nil:
+			parts = append(parts, p.name)
+		default:
+			parts = append(parts, "."+p.name)
+		}
+	}
+	slices.Reverse(parts)
+	return strings.Join(parts, "")
+}
+
+// Misfit says what of a value does not fit.
+type Misfit struct {
+	At  string // the member, such as notes[2].text; "": the value itself
+	Why string // such as: must be a string
+}
+
+// misfit is a Misfit on its way.
+type misfit struct {
+	at  *place
+	why string
+}
+
+func (p *place) is(format string, args ...any) *misfit {
+	return &misfit{p, fmt.Sprintf(format, args...)}
+}
+
+func (m *misfit) shown() *Misfit {
+	if m == nil {
+		return nil
+	}
+	return &Misfit{m.at.String(), m.why}
+}
