@@ -26,6 +26,7 @@ type preset struct {
 	env      map[string]string // beside what --env names
 	// placeholder is the key that it has where the kernel puts the true one in its place.
 	placeholder map[string]string
+	own         string // an option of the host's that only this may give
 	command     func(argv []string, d *doors) []string
 	// keyed are lines of sh that add to the command line what the kernel alone knows, where it holds the key.
 	keyed string
@@ -48,6 +49,7 @@ func presets() map[string]preset {
 				"IS_SANDBOX": "1", // user 0 may tell it not to ask
 			},
 			placeholder: map[string]string{"ANTHROPIC_AUTH_TOKEN": "held-by-the-kernel"},
+			own:         "--settings",
 			command:     claudeCommand,
 		},
 		"codex": {
@@ -77,6 +79,9 @@ func (a *app) setUp(f *runFlags, j *job) error {
 	host, p, ok := f.presetOf(j.args[0])
 	if !ok {
 		return nil
+	}
+	if i := slices.IndexFunc(j.args[1:], func(arg string) bool { return p.own != "" && (arg == p.own || strings.HasPrefix(arg, p.own+"=")) }); i >= 0 {
+		return misuse("pwos run", fmt.Errorf("%s would take the place of what pwos run tells %s: use the settings in its home, or --preset none", p.own, host))
 	}
 	program := &j.input.Program
 	if f.channel == "" { // standard input and output are the host's own
