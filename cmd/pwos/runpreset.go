@@ -24,7 +24,7 @@ type preset struct {
 	upstream string
 	settings map[string]string // files below its home that it may only read, and what is in new ones
 	env      map[string]string // beside what --env names
-	// placeholder is the key that it has where the kernel puts the true one in its place.
+	// placeholder is the key that it has where the kernel puts the true one in the place of that.
 	placeholder map[string]string
 	own         string // an option of the host's that only this may give
 	command     func(argv []string, d *doors) []string
@@ -108,7 +108,7 @@ func (a *app) setUp(f *runFlags, j *job) error {
 		s.Write = append(s.Write, home)
 		s.Read = append(append(s.Read, d.server.command), settings...)
 	}
-	d.keyed = slices.Contains(j.allow, "Upstream:"+p.upstream) || slices.Contains(j.allow, "Upstream:*")
+	d.keyed = program.Sandbox.Network() == "kernel" && (slices.Contains(j.allow, "Upstream:"+p.upstream) || slices.Contains(j.allow, "Upstream:*"))
 	env := maps.Clone(p.env)
 	for _, one := range d.server.env { // for what it runs; the doors have it from their settings
 		env[one[0]] = one[1]
