@@ -205,4 +205,3 @@ func TestJobsSurvive(t *testing.T) {
 		t.Errorf("the one that was due: %+v", s)
 	}
 }
-
