@@ -58,7 +58,7 @@ func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
 	own := &ownRun{run: run, done: make(chan struct{})}
 	defer own.wait()
-	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true}, request, own)
+	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true, Via: "job"}, request, own)
 }
 
 // ask makes one call and waits for its answer. The data is encoded because the journal keeps it, and decoded again as a start

@@ -56,6 +56,7 @@ type Daemon struct {
 	blobs      *blobs
 	networks   *networks
 	promptware *promptware
+	policies   *policies
 	idle       *idle
 	programs   *programs
 	conns      atomic.Uint64 // numbers the connections
@@ -132,6 +133,8 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.log); err != nil {
 		return err
 	}
+	d.policies = newPolicies(d.config.File, s, d.log)
+	s.self.SeePolicy(d.policies.show)
 	d.replace(s.domains)
 	left := s.processes.Hosted() // while the state is nobody's
 	if d.once {
@@ -159,7 +162,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Blobs: d.blobs, Warnings: d.warnings,
+		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.guard.Stage}, Blobs: d.blobs, Warnings: d.warnings,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
@@ -172,6 +175,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)
 	d.kernel.Recover(s.orphans())
+	d.policies.begin(d.kernel.Note)
 	if d.config.AuthorizedKeys != "" {
 		if d.keyed, err = newKeyed(&d.config, s, agents, d.kernel.Note, d.log); err != nil {
 			return err
@@ -190,6 +194,9 @@ func (d *Daemon) warnings() (all []string) {
 	}
 	if d.held() {
 		all = append(all, heldAgents)
+	}
+	if invalid := d.policies.show().Invalid; invalid != "" {
+		all = append(all, "no agent is served, since the policy is not valid: "+invalid)
 	}
 	if warning := troubleOf(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)
@@ -268,7 +275,7 @@ func (d *Daemon) Hurry() { d.hurry() }
 // serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator, and so is who
 // shows an operator's key, but for the programs of agents (PROTOCOL 4).
 func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
-	caller := kernel.Caller{PID: peer.Identity.Agent, Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
+	caller := kernel.Caller{PID: peer.Identity.Agent, Via: "socket", Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
 	if peer.Agent != kernel.Operator {
 		caller.PID = peer.Agent
 	}

@@ -91,7 +91,7 @@ func plainTool(id string) bool {
 	if strings.HasPrefix(id, "https://") {
 		return true
 	}
-	return id != "" && !strings.HasPrefix(id, "/") && !strings.Contains(id, "//") && !strings.Contains(id, ":")
+	return id != "" && !strings.HasPrefix(id, "os/") && !strings.HasPrefix(id, "/") && !strings.Contains(id, "//") && !strings.Contains(id, ":")
 }
 
 // named are the actions that a rule names, in its head and in its conditions.
@@ -157,7 +157,7 @@ func (c *checker) unknown(uid types.EntityUID) string {
 	case uid.Type == syscallAction:
 		return fmt.Sprintf("the rule can never match: no syscall %s", id)
 	case uid.Type == toolAction && !plainTool(id):
-		return fmt.Sprintf("the rule can never match: %q is no path of a tool below root, such as os/tools/sum", id)
+		return fmt.Sprintf("the rule can never match: %q is no path below root, which has neither os nor a slash before it, such as tools/sum", id)
 	}
 	return ""
 }

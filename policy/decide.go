@@ -2,8 +2,8 @@ package policy
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/cedar-policy/cedar-go"
@@ -39,8 +39,20 @@ type Decision struct {
 // action is one way to look at a call: that of a tool is the call of a syscall too.
 type action struct {
 	uid  types.EntityUID
-	args func(needs map[string]bool) (types.Record, error)
+	args func(needs map[string]bool) (types.Record, *unfitError)
 }
+
+// unfitError is why a member of args that a rule looks at cannot be made.
+type unfitError struct {
+	member string
+	why    error
+}
+
+func (e *unfitError) Error() string {
+	return "context.args." + e.member + " cannot be judged: " + e.why.Error()
+}
+
+func (e *unfitError) Unwrap() error { return e.why }
 
 // Decide judges a call whose PID, Origin and Tick are set. A rule that forbids comes before one that fails, and that before one that
 // asks; of several of a kind the first in the order of the files is named.
@@ -76,7 +88,7 @@ func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
 	}
 	args, err := a.args(set.needs)
 	if err != nil {
-		return Decision{set.rules[0], fmt.Errorf("context.args: %w", err)}
+		return Decision{set.rules[slices.IndexFunc(set.rules, func(r *Rule) bool { return slices.Contains(r.needs, err.member) })], err}
 	}
 	via := call.Caller.Via
 	if via == "" {
@@ -116,7 +128,7 @@ func (j *Judge) syscall(call *kernel.Call) action {
 	if in, ok := call.Input.(*schema.InvokeInput); ok {
 		name = in.Name
 	}
-	return action{types.NewEntityUID(syscallAction, types.String(name)), func(needs map[string]bool) (types.Record, error) {
+	return action{types.NewEntityUID(syscallAction, types.String(name)), func(needs map[string]bool) (types.Record, *unfitError) {
 		return j.args(call, needs)
 	}}
 }
@@ -140,12 +152,12 @@ func (j *Judge) tool(call *kernel.Call) (a action, ok bool) {
 // toolAt is the call of the tool that a name stands for.
 func toolAt(uri string, describe bool, input func() []byte) action {
 	uid := types.NewEntityUID(toolAction, types.String(strings.TrimPrefix(uri, "os:///")))
-	return action{uid, func(needs map[string]bool) (types.Record, error) {
+	return action{uid, func(needs map[string]bool) (types.Record, *unfitError) {
 		all := types.RecordMap{"describe": types.Boolean(describe)}
 		if needs["input"] {
 			text, err := canonical(input())
 			if err != nil {
-				return types.Record{}, err
+				return types.Record{}, &unfitError{"input", err}
 			}
 			all["input"] = text
 		}
@@ -173,7 +185,7 @@ func (j *Judge) resolveAt(name, base string) string {
 }
 
 // args are those members of the input that rules look at.
-func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, error) {
+func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, *unfitError) {
 	shape := shapes()[call.Syscall]
 	if shape == nil || len(needs) == 0 {
 		return types.Record{}, nil
@@ -187,13 +199,13 @@ func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, er
 		}
 		if m.ref {
 			if !in.FieldByIndex(m.index).IsZero() {
-				return types.Record{}, fmt.Errorf("%s is given by reference, and cannot be judged: send it as it is", m.name)
+				return types.Record{}, &unfitError{m.name, errors.New("it is given by reference: send it as it is")}
 			}
 			continue
 		}
 		value, err := m.value(in.FieldByIndex(m.index))
 		if err != nil {
-			return types.Record{}, fmt.Errorf("%s: %w", m.name, err)
+			return types.Record{}, &unfitError{m.name, err}
 		}
 		if value == nil {
 			continue
