@@ -57,6 +57,7 @@ type Daemon struct {
 	networks   *networks
 	promptware *promptware
 	policies   *policies
+	reloads    chan struct{} // the policy is to be read again
 	idle       *idle
 	programs   *programs
 	conns      atomic.Uint64 // numbers the connections
@@ -68,6 +69,7 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 		config: cfg, sockets: sockets, log: log, stopping: func() {},
 		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    newIdle(time.Duration(cfg.IdleTimeout)),
+		reloads: make(chan struct{}, 1),
 		locate:  locate, watchDirs: watchDirs,
 	}
 	d.programs = &programs{instance: cfg.StateDir, limit: cfg.Limits.LineBytes, log: log}
@@ -135,6 +137,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	d.policies = newPolicies(d.config.File, s, d.log)
 	s.self.SeePolicy(d.policies.show)
+	s.web.Judge = d.policies.guard.Redirected
 	d.replace(s.domains)
 	left := s.processes.Hosted() // while the state is nobody's
 	if d.once {
@@ -231,15 +234,19 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer d.watchSockets(ctx)()
 
 	var reason string
-	select {
-	case <-ctx.Done():
-		reason = "signal"
-	case <-d.kernel.Stopping():
-		reason = "kernel"
-	case <-d.idle.expired():
-		reason = "idle"
-	case err := <-served:
-		return errors.Join(err, d.end())
+	for reason == "" {
+		select {
+		case <-d.reloads:
+			d.reload(ctx)
+		case <-ctx.Done():
+			reason = "signal"
+		case <-d.kernel.Stopping():
+			reason = "kernel"
+		case <-d.idle.expired():
+			reason = "idle"
+		case err := <-served:
+			return errors.Join(err, d.end())
+		}
 	}
 	d.log.Info("shutting down", "reason", reason)
 	d.stopping()

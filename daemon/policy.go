@@ -91,9 +91,16 @@ const shownRules = 60
 // show is what Policy.Show answers.
 func (p *policies) show() schema.PolicyShowOutput { return p.guard.Show(shownRules) }
 
-// Reload reads the policy again, as Policy.Reload does. It is for signals.
+// Reload has Run read the policy again, as Policy.Reload does. It does not wait, and is for signals.
 func (d *Daemon) Reload() {
-	if _, err := d.kernel.Do("", schema.PolicyReload.With(&schema.PolicyReloadInput{})); err != nil {
+	select {
+	case d.reloads <- struct{}{}:
+	default: // one is to come
+	}
+}
+
+func (d *Daemon) reload(ctx context.Context) {
+	if _, err := d.kernel.DoUntil(ctx, "", schema.PolicyReload.With(&schema.PolicyReloadInput{})); err != nil {
 		d.log.Error("the policy stays as it was", "error", err)
 	}
 }

@@ -65,6 +65,13 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	return kernel.Deny(h.fault(call, d))
 }
 
+// Redirected judges where a redirect leads a fetch that the policy has allowed.
+func (g *Guard) Redirected(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fault {
+	call := kernel.Call{Syscall: schema.HTTPFetch.Row(), Input: in, PID: job.PID, Origin: job.Origin, Tick: job.Tick, Caller: kernel.Caller{PID: job.PID, Via: job.Via}}
+	call.Message.Type = call.Syscall.Type
+	return g.Stage(&call).Fault
+}
+
 // fault is the fault of a call that a decision refuses. Whoever acts as an agent learns where the rule stands if it is the operator.
 func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	what := call.Message.Called()
