@@ -38,7 +38,7 @@ func Callable(registered []string, pid int64, token *Token, tick int64) (out sch
 		if row == schema.SyscallComplete.Row() { // which is of use to those alone who may register
 			asks = schema.SyscallRegister.Row()
 		}
-		if !row.Internal && row != schema.SyscallAuthenticate.Row() && Authorize(nil, pid, token, asks, tick) == nil {
+		if row.Callable() && Authorize(nil, pid, token, asks, tick) == nil {
 			out.Syscalls = append(out.Syscalls, row.Type)
 		}
 	}

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,6 +20,9 @@ type ShortName struct {
 	// Args are the members of data that arguments stand for, in their order; the first Needs of them must be given.
 	Args  []string
 	Needs int
+	// CAP: it is a function of CAP 5, whose arguments may be all that it has there, pid before these and tick behind them, and may be
+	// given by their names all of them.
+	CAP bool
 }
 
 func shortNames() []ShortName {
@@ -66,6 +70,17 @@ func shortNames() []ShortName {
 		{Name: "verify", Type: "Audit.Verify"},
 		{Name: "clock", Type: "Clock.Get"},
 		{Name: "advance", Type: "Clock.Advance", Args: []string{"ticks"}, Needs: 1},
+
+		{Name: "sys_alloc", CAP: true, Type: "Syscall.Alloc", Args: []string{"resource_id", "amount"}, Needs: 2},
+		{Name: "sys_release", CAP: true, Type: "Syscall.Release", Args: []string{"resource_id", "amount"}, Needs: 2},
+		{Name: "sys_query", CAP: true, Type: "Syscall.Query", Args: []string{"resource_id"}, Needs: 1},
+		{Name: "sys_spawn", CAP: true, Type: "Syscall.Spawn", Args: []string{"child_agent_id", "intent", "role"}, Needs: 1},
+		{Name: "sys_terminate", CAP: true, Type: "Syscall.Terminate", Args: []string{"target_pid"}, Needs: 1},
+		{Name: "sys_commit_delta", CAP: true, Type: "Syscall.CommitDelta", Args: []string{"agent_id"}},
+		{Name: "sys_rollback", CAP: true, Type: "Syscall.Rollback", Args: []string{"to_tick"}, Needs: 1},
+		{Name: "sys_send_msg", CAP: true, Type: "Syscall.SendMsg", Args: []string{"receiver_pid", "intent", "payload"}, Needs: 3},
+		{Name: "sys_checkpoint", CAP: true, Type: "Syscall.Checkpoint"},
+		{Name: "sys_get_state", CAP: true, Type: "Syscall.GetState"},
 	}
 }
 
@@ -114,7 +129,7 @@ func ShortCall(name string, args []Value) (typ string, data []byte, err *fault.F
 	rows := abi().byName[name]
 	if len(rows) == 0 {
 		return "", nil, fault.WireUnknownSyscall.New("no such syscall: %q. Names without a slash are the kernel's, such as ping, memory and "+
-			"describe; what lies below root is called by its path, such as os/tools/name", fault.Clip(name))
+			"describe; what lies below root is called by its path, such as os/tools/name", fault.Clip(name)).With("syscall", fault.Clip(name))
 	}
 	row := rows[0]
 	if row.Action != "" {
@@ -142,14 +157,21 @@ func action(rows []*ShortName, args []Value) (*ShortName, *fault.Fault) {
 // data makes the data of the syscall from its arguments.
 func (s *ShortName) data(args []Value) ([]byte, *fault.Fault) {
 	var options Value
-	if n := len(args); n > s.Needs && args[n-1][0] == '{' {
+	names, needs, first := s.Args, s.Needs, 0 // those from first on are needed
+	if n := len(args); n > needs && args[n-1][0] == '{' || s.CAP && n == 1 && args[0][0] == '{' {
 		options, args = args[n-1], args[:n-1]
 	}
-	if len(args) > len(s.Args) {
+	switch {
+	case s.CAP && options != nil && len(args) == 0:
+		needs = 0 // by their names
+	case s.CAP && len(args) == len(names)+2:
+		names, needs, first = slices.Concat([]string{"pid"}, names, []string{"tick"}), needs+1, 1
+	}
+	if len(args) > len(names) {
 		return nil, jsontype.Invalid("args", "has %d values: %s takes %s", len(args), s.Name, s.usage())
 	}
-	if len(args) < s.Needs {
-		return nil, jsontype.Invalid(s.Args[len(args)], "is missing: %s takes %s", s.Name, s.usage())
+	if len(args) < needs {
+		return nil, jsontype.Invalid(names[len(args)], "is missing: %s takes %s", s.Name, s.usage())
 	}
 	given := make(map[string]bool, len(args))
 	out := []byte{'{'}
@@ -161,8 +183,8 @@ func (s *ShortName) data(args []Value) ([]byte, *fault.Fault) {
 		given[name] = true
 	}
 	for i, value := range args {
-		if i < s.Needs || string(value) != "null" {
-			add(s.Args[i], value)
+		if i >= first && i < needs || string(value) != "null" {
+			add(names[i], value)
 		}
 	}
 	var err *fault.Fault
@@ -184,14 +206,18 @@ func (s *ShortName) data(args []Value) ([]byte, *fault.Fault) {
 
 // usage names the arguments that the short name takes.
 func (s *ShortName) usage() string {
-	if len(s.Args) == 0 {
-		return "no arguments, or one object of members"
-	}
 	list := make([]string, len(s.Args))
 	for i, name := range s.Args {
 		if list[i] = name; i >= s.Needs {
 			list[i] = "[" + name + "]"
 		}
 	}
-	return strings.Join(list, " ") + ", then perhaps an object of further members"
+	usage := "no arguments, or one object of members"
+	if len(list) > 0 {
+		usage = strings.Join(list, " ") + ", then perhaps an object of further members"
+	}
+	if s.CAP {
+		usage += ", or all that CAP has: " + strings.Join(slices.Concat([]string{"pid"}, s.Args, []string{"tick"}), " ")
+	}
+	return usage
 }

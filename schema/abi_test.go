@@ -82,6 +82,20 @@ func TestShortCall(t *testing.T) {
 		{"verify", nil, "Audit.Verify", `{}`},
 		{"clock", nil, "Clock.Get", `{}`},
 		{"advance", raws(`1`), "Clock.Advance", `{"ticks":1}`},
+		{"sys_alloc", raws(`"gpu"`, `2`), "Syscall.Alloc", `{"resource_id":"gpu","amount":2}`},
+		{"sys_alloc", raws(`7`, `"gpu"`, `2`, `100`), "Syscall.Alloc", `{"pid":7,"resource_id":"gpu","amount":2,"tick":100}`},
+		{"sys_alloc", raws(`{"resource_id":"gpu","amount":2,"pid":7}`), "Syscall.Alloc", `{"resource_id":"gpu","amount":2,"pid":7}`},
+		{"sys_release", raws(`null`, `"gpu"`, `2`, `null`), "Syscall.Release", `{"resource_id":"gpu","amount":2}`},
+		{"sys_query", raws(`7`, `"gpu"`, `null`), "Syscall.Query", `{"pid":7,"resource_id":"gpu"}`},
+		{"sys_spawn", raws(`7`, `"w"`, `"work"`, `null`, `3`), "Syscall.Spawn", `{"pid":7,"child_agent_id":"w","intent":"work","tick":3}`},
+		{"sys_terminate", raws(`7`), "Syscall.Terminate", `{"target_pid":7}`},
+		{"sys_terminate", raws(`0`, `7`, `1`), "Syscall.Terminate", `{"pid":0,"target_pid":7,"tick":1}`},
+		{"sys_commit_delta", raws(`7`, `"w"`, `3`, `{"outcome":"ok"}`), "Syscall.CommitDelta", `{"pid":7,"agent_id":"w","tick":3,"outcome":"ok"}`},
+		{"sys_rollback", raws(`7`, `2`, `3`), "Syscall.Rollback", `{"pid":7,"to_tick":2,"tick":3}`},
+		{"sys_send_msg", raws(`7`, `"greet"`, `{"a":1}`), "Syscall.SendMsg", `{"receiver_pid":7,"intent":"greet","payload":{"a":1}}`},
+		{"sys_send_msg", raws(`1`, `7`, `"greet"`, `null`, `3`), "Syscall.SendMsg", `{"pid":1,"receiver_pid":7,"intent":"greet","payload":null,"tick":3}`},
+		{"sys_checkpoint", raws(`7`, `3`), "Syscall.Checkpoint", `{"pid":7,"tick":3}`},
+		{"sys_get_state", nil, "Syscall.GetState", `{}`},
 	}
 	called := make(map[string]bool)
 	for _, c := range cases {
@@ -129,6 +143,9 @@ func TestShortCallRefuses(t *testing.T) {
 		{"memory", raws(`"set"`, `"k"`), fault.InvalidInput, "value"},
 		{"memory", raws(`"get"`, `"k"`, `{"key":"j"}`), fault.InvalidInput, "twice"},
 		{"spawn", raws(`"a"`, `"b"`, `"c"`), fault.InvalidInput, "[intent]"},
+		{"sys_alloc", raws(`7`, `"gpu"`, `2`), fault.InvalidInput, "or all that CAP has: pid resource_id amount tick"},
+		{"sys_send_msg", raws(`7`, `"greet"`), fault.InvalidInput, "payload is missing"},
+		{"sys_none", nil, fault.UnknownSyscall, "sys_none"},
 		{strings.Repeat("x", 5000), nil, fault.UnknownSyscall, "xxx"},
 	} {
 		typ, data, fault := schema.ShortCall(c.name, c.args)

@@ -1,7 +1,10 @@
 package schema
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
+	"sync"
 
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
@@ -44,6 +47,7 @@ const SyscallListed = "Syscall.Listed"
 type ListOutput struct {
 	Syscalls []string `json:"syscalls" keep:"always" doc:"Names of the syscalls that the caller may call, sorted."`
 	Paths    []string `json:"paths,omitzero" keep:"always" doc:"User-space syscalls that it may call: what it was granted by path, such as mcp/fs/read or mcp/fs/*, and what is registered of that, sorted; absent: none."`
+	Schemas  string   `json:"schemas,omitzero" keep:"always" doc:"SHA-256 of the kernel's own syscalls, each a line as Syscall.Describe has it: what a client was made from (PROTOCOL 11). Syscall.Listed has none."`
 }
 
 // ListWatchInput is the data of the kernel's own Capability.Watch.
@@ -74,6 +78,18 @@ func (s *Syscall) Describe(d Dialect) DescribeOutput {
 		Input: s.Input().AppendJSONSchema(nil), Output: s.Output().AppendJSONSchema(nil), dialect: d,
 	}
 }
+
+// Fingerprint is the SHA-256, in hex, of what Syscall.Describe answers about each syscall of the kernel's own that can be called, in
+// the order of their names, a line each.
+var Fingerprint = sync.OnceValue(func() string {
+	digest := sha256.New()
+	for _, row := range Syscalls() {
+		if row.Callable() {
+			digest.Write(append(row.Describe(OsMessage).AppendJSON(nil), '\n'))
+		}
+	}
+	return hex.EncodeToString(digest.Sum(nil))
+})
 
 // AppendJSON appends the description, whose member kind is named by the dialect.
 func (o DescribeOutput) AppendJSON(dst []byte) []byte {

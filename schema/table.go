@@ -57,6 +57,9 @@ func (s *Syscall) Output() *Type { return s.output() }
 // Index is the place of the row in the table, which is another in another kernel.
 func (s *Syscall) Index() int { return s.index }
 
+// Callable reports whether a client may be granted the syscall: it is neither the kernel's own command nor the prologue.
+func (s *Syscall) Callable() bool { return !s.Internal && s != SyscallAuthenticate.Syscall }
+
 // Ends reports whether the command is the Outcome of other rows: its entries hold the verdicts on their calls.
 func (s *Syscall) Ends() bool { return s.ends }
 
@@ -87,6 +90,8 @@ func rows() []*Syscall {
 		NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall,
 		FileSystemResolve.Syscall, HostToolUse.Syscall,
 		PolicyReload.Syscall, PolicyReload.End.Syscall, PolicyShow.Syscall, PolicyLoaded.Syscall,
+		JobStart.Syscall, JobStatus.Syscall, JobCancel.Syscall, JobList.Syscall, JobSubscribe.Syscall, JobWatch.Syscall,
+		JobBegin.Syscall, JobEnd.Syscall,
 	}
 }
 

@@ -90,3 +90,15 @@ func ToolUse(ctx context.Context, question *os.File, dir string) string {
 	a.runtimeDir, a.timeout = dir, usualTimeout
 	return a.toolUse(ctx, "claude", &door.Agent{Name: "claude"})
 }
+
+// UndoneModes is what is written to a terminal to undo what a program has printed, a byte at a time.
+func UndoneModes(printed string) string {
+	var out writer
+	m := terminalModes{to: &out}
+	for i := range len(printed) {
+		_, _ = m.Write([]byte{printed[i]})
+	}
+	out = nil
+	_ = m.undo()
+	return string(out)
+}

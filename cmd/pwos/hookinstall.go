@@ -160,12 +160,15 @@ func claudeHook(command []string, env [][2]string) []byte {
 
 // codexHook has Codex start the program through a shell, which denies where the program is not there or fails: Codex by itself would go on.
 func codexHook(command []string, env [][2]string) []byte {
+	return everyTool(object(nil).text("type", "command").text("command", codexLine(command, env)).integer("timeout", int64(hostTime.Seconds())).close())
+}
+
+func codexLine(command []string, env [][2]string) string {
 	var words []string
 	for _, word := range append(assignments(env), command...) {
 		words = append(words, quoted(word))
 	}
-	line := "/usr/bin/env " + strings.Join(words, " ") + " || { echo 'pwos: the tool was not allowed' >&2; exit 2; }"
-	return everyTool(object(nil).text("type", "command").text("command", line).integer("timeout", int64(hostTime.Seconds())).close())
+	return "/usr/bin/env " + strings.Join(words, " ") + " || { echo 'pwos: the tool was not allowed' >&2; exit 2; }"
 }
 
 func assignments(env [][2]string) (all []string) {

@@ -12,6 +12,7 @@ import (
 // runFlags are the flags of `pwos run`.
 type runFlags struct {
 	name, restart, channel, dir, home string
+	preset                            string
 	allow, quotas, limits, env        []string
 	http                              httpFlags
 	ttl                               time.Duration
@@ -42,6 +43,12 @@ that, in a new directory of its own instead. It does not see this shell's variab
 name with --env those that it needs. They are in the journal, so name no secrets. HOME
 is its working directory, or that of --home.
 
+Claude Code and Codex are known by their names, claude and codex, or by --preset: they get
+a home of their own that stays, hidden from all other agents (--name says which), or the
+one of --home; their tools ask the kernel first, and the kernel's are among them; their
+own sandbox is off. With --allow Upstream:anthropic or Upstream:openai the kernel holds the
+key. See docs/doors.md.
+
 Without --allow it is granted the default: the ten syscalls of the capability model,
 Ipc.Receive, and 200 units of each resource, with Http.Fetch where --host is given. A
 quota bounds what is held at once; it is not used up. --learn grants everything but
@@ -53,7 +60,8 @@ line.`,
   pwos run -d --name pong --restart on-failure --limit memory_bytes=256M -- ./pong
   pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
   pwos run --learn -- ./agent.sh
-  pwos run --tty -- bash`,
+  pwos run --tty -- bash
+  pwos run --tty --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			options, err := a.options()
@@ -69,6 +77,9 @@ line.`,
 			job, err := f.job(cmd, args, options.RuntimeDir)
 			if err != nil {
 				return usage(cmd, err)
+			}
+			if err := a.setUp(&f, job); err != nil {
+				return err
 			}
 			if job.moved != nil {
 				a.say("the agent works in a directory of its own, as with --own-dir: it may write where it works, and the kernel keeps its own things in %s, below %s",
@@ -92,6 +103,7 @@ line.`,
 	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: the current one)")
 	flags.BoolVar(&f.ownDir, "own-dir", false, "work in a new directory of its own instead")
 	flags.StringVar(&f.home, "home", "", "its HOME (default: its working directory)")
+	flags.StringVar(&f.preset, "preset", "", "claude, codex or none: what it is set up as (default: by the name of the program)")
 	flags.BoolVar(&f.tty, "tty", false, "give it this terminal; its channel is descriptor 3")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
 	flags.BoolVar(&f.learn, "learn", false, "grant everything, and print what would have been enough")

@@ -117,6 +117,7 @@ func (f *runFlags) contradiction(cmd *cobra.Command) error {
 	}{
 		{"restart", f.restart, []string{"never", "on-failure", "always"}},
 		{"channel", f.channel, []string{"stdio", "fd3"}},
+		{"preset", f.preset, presetNames()},
 		{"sandbox", f.confined.level, []string{"default", "strict", "off"}},
 		{"net", f.confined.net, []string{"none", "kernel", "open"}},
 	} {

@@ -24,7 +24,8 @@ type terminal struct {
 
 	before  *term.State
 	in      *patientFile
-	resized chan os.Signal
+	out     terminalModes
+	signals chan os.Signal
 	shown   chan struct{} // closed when all that was printed is shown
 	workers sync.WaitGroup
 	hangUp  func() error
@@ -65,27 +66,73 @@ func (t *terminal) attach() (err error) {
 	if err := t.theirs.Close(); err != nil {
 		return fmt.Errorf("hand over terminal: %w", err)
 	}
+	t.out.to = t.app.stdout
 	if t.in, err = newPatientFile(t.app.stdin); err != nil {
 		return err
 	}
 	if t.before, err = term.MakeRaw(int(t.app.stdin.Fd())); err != nil {
 		return errors.Join(fmt.Errorf("take over terminal: %w", err), t.in.Close())
 	}
-	t.resized, t.shown = make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(t.resized, syscall.SIGWINCH)
+	t.signals, t.shown = make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGCONT)
 	_ = t.resize() // it may have changed before the signal was asked for
 	t.workers.Go(func() {
 		defer close(t.shown)
-		_, _ = io.Copy(t.app.stdout, t.ours) // until nobody has the other end, or nobody looks on any more
+		_, _ = io.Copy(&t.out, t.ours) // until nobody has the other end, or nobody looks on any more
 		_ = t.hangUp()
 	})
 	t.workers.Go(func() { _, _ = io.Copy(t.ours, t.in) }) // ends with the pseudo-terminal, or in detach
-	t.workers.Go(func() {
-		for range t.resized {
-			_ = t.resize() // a terminal that is gone has no size; its reader finds out
-		}
-	})
+	t.workers.Go(t.control)
 	return nil
+}
+
+// control takes the signals of this process's terminal, and stops this process where the program has stopped itself.
+func (t *terminal) control() {
+	const glance = 200 * time.Millisecond // nobody is told that another's child stops
+	every := time.NewTicker(glance)
+	defer every.Stop()
+	for {
+		select {
+		case sig, ok := <-t.signals:
+			switch {
+			case !ok:
+				return
+			case sig == syscall.SIGCONT: // the shell has had the terminal meanwhile
+				t.takeBack()
+			default:
+				_ = t.resize() // a terminal that is gone has no size; its reader finds out
+			}
+		case <-every.C:
+			if leader, stopped := t.leader(); stopped {
+				t.suspend(leader, glance)
+			}
+		}
+	}
+}
+
+// suspend gives the terminal back and stops this process, as the program has stopped itself, until the shell continues it. Where
+// there is no shell to do that the system does not stop it, and both go on at once.
+func (t *terminal) suspend(leader int, settle time.Duration) {
+	_ = term.Restore(int(t.app.stdin.Fd()), t.before)
+	_ = syscall.Kill(0, syscall.SIGTSTP)
+	late := time.NewTimer(settle)
+	defer late.Stop()
+	for waiting := true; waiting; {
+		select {
+		case sig, ok := <-t.signals:
+			waiting = ok && sig != syscall.SIGCONT
+		case <-late.C:
+			waiting = false
+		}
+	}
+	t.takeBack()
+	_ = syscall.Kill(-leader, syscall.SIGCONT)
+}
+
+// takeBack makes the terminal of this process raw again. One that is gone is for its reader to find out.
+func (t *terminal) takeBack() {
+	_, _ = term.MakeRaw(int(t.app.stdin.Fd()))
+	_ = t.resize()
 }
 
 // lastOutput bounds how long output is waited for after the end of the program: somebody else may have been handed its end.
@@ -98,9 +145,10 @@ func (t *terminal) detach() error {
 	}
 	_ = t.in.SetReadDeadline(time.Time{}) // stops reading keys
 	err := ignoreClosed(t.hangUp())
-	signal.Stop(t.resized)
-	close(t.resized)
+	signal.Stop(t.signals)
+	close(t.signals)
 	t.workers.Wait()
+	_ = t.out.undo() // fails where there is nobody to see it
 	if restoreErr := term.Restore(int(t.app.stdin.Fd()), t.before); restoreErr != nil {
 		err = errors.Join(err, fmt.Errorf("give back terminal: %w", restoreErr))
 	}

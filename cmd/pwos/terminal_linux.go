@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"strconv"
@@ -31,4 +32,22 @@ func openPair() (ours, theirs *os.File, err error) {
 		return nil, nil, errors.Join(err, ours.Close())
 	}
 	return ours, theirs, nil
+}
+
+// leader returns the process that leads the session of the program's end, and whether it has been stopped.
+func (t *terminal) leader() (pid int, stopped bool) {
+	raw, err := t.ours.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	controlErr := raw.Control(func(fd uintptr) { pid, err = unix.IoctlGetInt(int(fd), unix.TIOCGSID) })
+	if errors.Join(err, controlErr) != nil || pid <= 0 {
+		return 0, false // it has ended, or has not begun
+	}
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	_, state, _ := bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte(" "))
+	return pid, bytes.HasPrefix(state, []byte("T"))
 }

@@ -11,3 +11,6 @@ import (
 func openPair() (ours, theirs *os.File, err error) {
 	return nil, nil, errors.New("an agent can have a terminal on Linux alone")
 }
+
+// leader is asked of no terminal: there are none.
+func (t *terminal) leader() (pid int, stopped bool) { return 0, false }

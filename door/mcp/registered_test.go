@@ -2,6 +2,7 @@ package mcp_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,4 +51,25 @@ func TestRegistered(t *testing.T) {
 	h.refused("Sum_Add", args{"a": 1}, "Unsupported type Sum.Add")
 	register("Adds up.")
 	h.until("it is back", func() bool { return description() == "Adds up." })
+}
+
+// TestManyTools: the list of what may be called can be longer than a line.
+func TestManyTools(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	h := connect(t, p.bridge("Memory.Get"))
+	provider, err := p.dial(bounded(t))
+	must(t, err)
+	t.Cleanup(func() { must(t, provider.Close()) })
+	var names []string
+	for i := range 400 {
+		name := fmt.Sprintf("Many.%sN%d", strings.Repeat("Long", 10), i)
+		names = append(names, fmt.Sprintf("%q", name))
+		_, err := provider.Call(bounded(t), schema.KindCommand, "Syscall.Register", fmt.Appendf(nil, `{"name":%q,"kind":"query","input":{},"provider":"connection"}`, name))
+		must(t, err)
+	}
+	for part := range slices.Chunk(names, 100) {
+		p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":[`+strings.Join(part, ",")+`],"mode":"add"}`)
+	}
+	h.until("all are offered", func() bool { return len(h.tools()) >= 400 })
 }

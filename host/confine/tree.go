@@ -180,6 +180,9 @@ func (t *tree) given() []layer {
 	}
 	for _, path := range t.Read {
 		add(path, path, false)
+		if at := deepest(list, parent(path)); at.write && !within(at.path, path) {
+			list = pinned(list, at, path)
+		}
 	}
 	for _, path := range devices {
 		if !slices.ContainsFunc(list, func(l layer) bool { return within(l.path, "/dev") && within(path, l.path) }) {

@@ -76,7 +76,9 @@ func (d *Domain) list(call *kernel.Call, in *schema.ListInput) (schema.ListOutpu
 	if in.Follow != nil && *in.Follow {
 		call.Follow(schema.CapabilityWatch.With(&schema.ListWatchInput{}))
 	}
-	return kernel.Callable(d.registry.names(call.Origin), call.PID, call.Token, call.Tick), nil
+	out := kernel.Callable(d.registry.names(call.Origin), call.PID, call.Token, call.Tick)
+	out.Schemas = schema.Fingerprint()
+	return out, nil
 }
 
 func (d *Domain) describe(call *kernel.Call, in *schema.DescribeInput) (schema.DescribeOutput, error) {
@@ -86,9 +88,9 @@ func (d *Domain) describe(call *kernel.Call, in *schema.DescribeInput) (schema.D
 	}
 	if !ok || row.Internal {
 		if like := schema.NearestType(in.Name); like != "" {
-			return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall %s; did you mean %s?", in.Name, like)
+			return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall %s; did you mean %s?", in.Name, like).With("syscall", fault.Clip(in.Name))
 		}
-		return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall is named %q: Syscall.List names them all", in.Name)
+		return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall is named %q: Syscall.List names them all", in.Name).With("syscall", fault.Clip(in.Name))
 	}
 	return row.Describe(call.Message.Dialect), nil
 }

@@ -123,8 +123,8 @@ func (p *place) command(ctx context.Context, name string, args ...string) *exec.
 	switch name {
 	case "pwos":
 		path = p.pwos
-	case "sh":
-		path = "/bin/sh"
+	case "sh", "bash":
+		path = "/bin/" + name
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = p.path("project")

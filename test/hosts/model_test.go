@@ -28,6 +28,7 @@ type model struct {
 	mu      sync.Mutex
 	at      int
 	results []string // what the tools gave
+	keys    []string // by which requests were let in
 }
 
 func newModel(t *testing.T, steps ...step) *model {
@@ -64,6 +65,9 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(w, object{})
 		return
 	}
+	m.mu.Lock()
+	m.keys = append(m.keys, r.Header.Get("X-Api-Key")+r.Header.Get("Authorization"))
+	m.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, e := range events {
 		data, err := json.Marshal(e)
@@ -205,5 +209,20 @@ func (m *model) expect(out string, want ...string) {
 		if !strings.Contains(m.results[i], part) {
 			m.t.Errorf("%d: %s gave %s, want %q\n%s", i, m.steps[i].tool, m.results[i], part, out)
 		}
+	}
+}
+
+// keyed fails the test where the model was asked with another key.
+func (m *model) keyed(want string) {
+	m.t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range m.keys {
+		if key != want {
+			m.t.Errorf("the model was asked with the key %q, want %q", key, want)
+		}
+	}
+	if len(m.keys) == 0 {
+		m.t.Error("the model was not asked")
 	}
 }

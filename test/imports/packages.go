@@ -101,6 +101,11 @@ func packages() []Package {
 			Reason: "it reads what the process domain asks for and returns a value; what a process becomes by it is decided there",
 		},
 		{
+			Path:   "effect/jobs",
+			May:    []string{"schema/...", "kernel", "kernel/*"},
+			Reason: "it makes calls when they are due; what is due is the state's of kernel/job, and whether a call may be made is the gate's to say",
+		},
+		{
 			Path:   "effect/tool",
 			May:    []string{"schema/...", "kernel", "kernel/*", "uri", "rootfs", "host"},
 			Reason: "running a tool is an effect; the process domain says what is run, and the caller's token whether it may",
@@ -157,6 +162,12 @@ func packages() []Package {
 			Reason: "a door is a client like any other; what its process may do is decided by the kernel",
 		},
 		{
+			Path:   "sdk",
+			May:    []string{"schema/..."},
+			Tests:  []string{"client", "daemon", "daemon/config"},
+			Reason: "a client is made of what a kernel tells of its syscalls, whoever has asked it",
+		},
+		{
 			Path: "daemon",
 			May: []string{
 				"schema/...", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "blob",
@@ -177,7 +188,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "examples/...",
-			May:    []string{"schema/..."},
+			May:    []string{"schema/...", "client"},
 			Reason: "an agent is told apart from others by nothing but what it says on its channel",
 		},
 		{
@@ -196,7 +207,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/*", "policy", "examples", "internal/..."},
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/*", "policy", "sdk", "examples", "internal/..."},
 			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
 		},
 		{

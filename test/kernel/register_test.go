@@ -231,7 +231,8 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestManyRegistered: the operator registers a thousand in an origin and no more; 64 callers share one provider.
+// TestManyRegistered: the operator registers a thousand in an origin and no more, which are listed and described, after restarts too; 64
+// callers share one provider.
 func TestManyRegistered(t *testing.T) {
 	t.Parallel()
 	d := start(t)
@@ -241,7 +242,6 @@ func TestManyRegistered(t *testing.T) {
 	}
 	other := d.dial(t)
 	other.provide("Sum.Add", func(r asked) string { return `"data":` + string(r.Data) })
-	d.dial(t).refused(429, "Syscall.Register", registering("Many.More", ""), "1000")
 	var all sync.WaitGroup
 	for i := range 64 {
 		c := d.dial(t)
@@ -255,8 +255,24 @@ func TestManyRegistered(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if a := d.dial(t).call("Syscall.List", `{}`, nil); strings.Count(string(a.Data), `"Many.`) != 999 {
-		t.Errorf("%d are listed", strings.Count(string(a.Data), `"Many.`))
+	for range 2 {
+		c := d.dialOn(t, "events.sock") // whose lines have room
+		if a := c.call("Syscall.List", `{}`, nil); strings.Count(string(a.Data), `"Many.`) != 999 {
+			t.Errorf("%d are listed", strings.Count(string(a.Data), `"Many.`))
+		}
+		for i := range 999 {
+			name := fmt.Sprintf("Many.N%d", i)
+			if a := c.call("Syscall.Describe", fmt.Sprintf(`{"name":%q}`, name), nil); !strings.Contains(string(a.Data), name) {
+				t.Fatalf("described: %s", a.Data)
+			}
+		}
+		c.refused(429, "Syscall.Register", registering("Many.More", ""), "1000")
+		d.restart(t)
+	}
+	c := d.dial(t)
+	c.provide("Many.N998", func(asked) string { return `"data":1` })
+	if a := d.dial(t).use(schema.OsMessage, "Many.N998", `{}`); string(a.Data) != `1` {
+		t.Errorf("after two restarts: %s", a.Data)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestSyscallCallRefused(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
 	for _, name := range []string{
-		"call", "syscall", "Syscall.Call", "Memory.Get", "Sys.Describe", "Process.Exit", "Capability.Endow", "process.exit", "PING", "ping ", "sys_alloc",
+		"call", "syscall", "Syscall.Call", "Memory.Get", "Sys.Describe", "Process.Exit", "Capability.Endow", "process.exit", "PING", "ping ", "sys_none", "SYS_ALLOC",
 		"register", "nothing", "..", "constructor", "Syscall.Register",
 	} {
 		c.refused(404, "Syscall.Call", fmt.Sprintf(`{"syscall":%q,"args":["get","k"]}`, name), "no such syscall", name)

@@ -9,10 +9,13 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/promptware-os/pwos/internal/interpreters"
 )
 
 // Each script beside this file is a test. It has a place of its own, and must leave no kernel running. Beyond what
@@ -65,6 +68,9 @@ func setUp(t *testing.T, env *testscript.Env) error {
 		return err
 	}
 	env.Vars = append(env.Vars, "EXAMPLES="+examples, "BIN="+os.Getenv(binDirEnv))
+	if path, err := node(); err == nil {
+		env.Setenv("NODE", path)
+	}
 	env.Defer(func() {
 		if err := p.leave(); err != nil {
 			t.Errorf("%s: %v", filepath.Base(env.WorkDir), err)
@@ -89,10 +95,26 @@ func examplesDir() (string, error) {
 
 func placeOf(ts *testscript.TestScript) place { return ts.Value(placeKey{}).(place) }
 
-// condition knows [linux] and the like, and [confines]: programs can be kept from writing outside their directory.
+// condition knows [linux] and the like, [confines]: programs can be kept from writing outside their directory, [python] and [node]:
+// there is one that printed clients run on.
 func condition(name string) (bool, error) {
-	return name == runtime.GOOS || name == "confines" && confines(), nil
+	switch name {
+	case "confines":
+		return confines(), nil
+	case "python":
+		_, err := python()
+		return err == nil, nil
+	case "node":
+		_, err := node()
+		return err == nil, nil
+	}
+	return name == runtime.GOOS, nil
 }
+
+var (
+	python = sync.OnceValues(interpreters.Python)
+	node   = sync.OnceValues(interpreters.Node)
+)
 
 // expected takes the exit status off args.
 func expected(ts *testscript.TestScript, neg bool, args []string) (want int, rest []string) {

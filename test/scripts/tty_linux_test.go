@@ -1,106 +1,25 @@
 package scripts_test
 
 import (
-	"bytes"
-	"errors"
 	"os"
 	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/internal/screen"
 )
 
-// screen is a terminal in front of which a test sits, with a program that runs in it.
-type screen struct {
-	t            *testing.T
-	ours, theirs *os.File // theirs stays open, so that the terminal outlives the program
-	cmd          *exec.Cmd
-	reading      sync.WaitGroup
-
-	mu    sync.Mutex
-	shown bytes.Buffer
-	seen  int // of it, by expect
-}
-
 // sitDown runs pwos in a terminal of 80 by 24.
-func sitDown(t *testing.T, p place, args ...string) *screen {
+func sitDown(t *testing.T, p place, args ...string) *screen.Screen {
 	t.Helper()
-	ours, theirs, err := openTerminal()
-	if err != nil {
-		t.Skipf("no terminal to be had: %v", err)
-	}
-	s := &screen{t: t, ours: ours, theirs: theirs, cmd: p.command(t.Context(), args...)}
-	s.resize(80, 24)
-	s.cmd.Env = append(s.cmd.Env, "TERM=dumb")
-	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = theirs, theirs, theirs
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	must(t, s.cmd.Start())
-	s.reading.Go(func() {
-		buffer := make([]byte, 4096)
-		for {
-			n, err := ours.Read(buffer)
-			s.mu.Lock()
-			s.shown.Write(buffer[:n])
-			s.mu.Unlock()
-			if err != nil { // nobody has the other end
-				return
-			}
-		}
-	})
-	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill()
-		_ = theirs.Close()
-		s.reading.Wait()
-		must(t, ours.Close())
-	})
-	return s
-}
-
-func (s *screen) resize(columns, rows uint16) {
-	s.t.Helper()
-	must(s.t, unix.IoctlSetWinsize(int(s.theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}))
-}
-
-// enter types text.
-func (s *screen) enter(text string) {
-	s.t.Helper()
-	_, err := s.ours.WriteString(text)
-	must(s.t, err)
-}
-
-// expect waits until what was shown since the last time matches, and returns the match.
-func (s *screen) expect(pattern string) string {
-	s.t.Helper()
-	wanted := regexp.MustCompile(pattern)
-	for limit := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
-		s.mu.Lock()
-		text := s.shown.Bytes()[s.seen:]
-		at := wanted.FindIndex(text)
-		if at != nil {
-			match := string(text[at[0]:at[1]])
-			s.seen += at[1]
-			s.mu.Unlock()
-			return match
-		}
-		s.mu.Unlock()
-		if time.Now().After(limit) {
-			s.t.Fatalf("the terminal does not show %q, but %q", pattern, text)
-		}
-	}
-}
-
-// status waits for the end of the program.
-func (s *screen) status() int {
-	s.t.Helper()
-	if err := s.cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
-		s.t.Fatal(err)
-	}
-	return s.cmd.ProcessState.ExitCode()
+	cmd := p.command(t.Context(), args...)
+	cmd.Env = append(cmd.Env, "TERM=dumb")
+	return screen.Sit(t, cmd, patience)
 }
 
 // A shell has the terminal as if it had been started there: job control, size, interrupts, exit status; and the channel beside it.
@@ -113,16 +32,15 @@ func TestTerminal(t *testing.T) {
 	work := t.TempDir()
 	s := sitDown(t, p, "run", "--tty", "--dir", work, "--home", os.TempDir(), "--name", "shell", "--env", "PS1=ready> ",
 		"--env", "ASKED=yes", "--", "bash", "--noprofile", "--norc")
-	usual, err := unix.IoctlGetTermios(int(s.theirs.Fd()), unix.TCGETS)
-	must(t, err)
-	s.expect("ready> ")
+	usual := s.Settings()
+	s.Expect("ready> ")
 
-	s.enter("stty size; echo $TERM $ASKED $HOME $PWOS_FD\r")
-	s.expect(`\r\n24 80\r\ndumb yes ` + regexp.QuoteMeta(os.TempDir()) + ` 3\r\n`)
-	s.resize(100, 40)
+	s.Enter("stty size; echo $TERM $ASKED $HOME $PWOS_FD\r")
+	s.Expect(`\r\n24 80\r\ndumb yes ` + regexp.QuoteMeta(os.TempDir()) + ` 3\r\n`)
+	s.Resize(100, 40)
 	for limit := time.Now().Add(patience); ; {
-		s.enter("stty size\r")
-		if size := s.expect(`\r\n[0-9]+ [0-9]+\r\n`); strings.Contains(size, "40 100") {
+		s.Enter("stty size\r")
+		if size := s.Expect(`\r\n[0-9]+ [0-9]+\r\n`); strings.Contains(size, "40 100") {
 			break
 		}
 		if time.Now().After(limit) {
@@ -130,56 +48,126 @@ func TestTerminal(t *testing.T) {
 		}
 	}
 
-	s.enter("sleep 1000 &\r")
-	s.expect(`\[1\] [0-9]+`)
-	s.enter("jobs\r")
-	s.expect(`\[1\]\+ +Running +sleep 1000`)
-	s.enter("fg\r")
-	s.expect(`\r\nsleep 1000\r\n`)
-	s.enter("\x1a") // Ctrl-Z
-	s.expect(`\[1\]\+ +Stopped +sleep 1000`)
-	s.enter("bg; wait\r")
-	s.expect(`sleep 1000 &`)
-	s.enter("\x03") // Ctrl-C
-	s.expect(`\^C`)
-	s.enter("fg\r")
-	s.expect(`\r\nsleep 1000\r\n`)
-	s.enter("\x03")
-	s.expect(`\^C`)
-	s.enter("echo status $?\r")
-	s.expect(`\r\nstatus 130\r\n`)
-	s.enter("tty </dev/tty >/dev/null && echo mine\r") // the controlling terminal can be opened
-	s.expect(`\r\nmine\r\n`)
+	s.Enter("sleep 1000 &\r")
+	s.Expect(`\[1\] [0-9]+`)
+	s.Enter("jobs\r")
+	s.Expect(`\[1\]\+ +Running +sleep 1000`)
+	s.Enter("fg\r")
+	s.Expect(`\r\nsleep 1000\r\n`)
+	s.Enter("\x1a") // Ctrl-Z
+	s.Expect(`\[1\]\+ +Stopped +sleep 1000`)
+	s.Enter("bg; wait\r")
+	s.Expect(`sleep 1000 &`)
+	s.Enter("\x03") // Ctrl-C
+	s.Expect(`\^C`)
+	s.Enter("fg\r")
+	s.Expect(`\r\nsleep 1000\r\n`)
+	s.Enter("\x03")
+	s.Expect(`\^C`)
+	s.Enter("echo status $?\r")
+	s.Expect(`\r\nstatus 130\r\n`)
+	s.Enter("tty </dev/tty >/dev/null && echo mine\r") // the controlling terminal can be opened
+	s.Expect(`\r\nmine\r\n`)
 
-	s.enter(`read -r -u 3 hello; printf '{"kind":"reply","type":"Syscall.Authenticate","data":null}\n' >&3` + "\r")
-	s.enter(`printf '{"kind":"query","type":"Syscall.Ping","data":{"payload":7},"metadata":{"id":"m","timestamp":0}}\n' >&3; read -r -u 3 answer; echo "${answer:0:60}"` + "\r")
-	s.expect(`\r\n\{"kind":"reply","type":"Syscall.Ping","data":\{"payload":7\}`)
+	s.Enter(`read -r -u 3 hello; printf '{"kind":"reply","type":"Syscall.Authenticate","data":null}\n' >&3` + "\r")
+	s.Enter(`printf '{"kind":"query","type":"Syscall.Ping","data":{"payload":7},"metadata":{"id":"m","timestamp":0}}\n' >&3; read -r -u 3 answer; echo "${answer:0:60}"` + "\r")
+	s.Expect(`\r\n\{"kind":"reply","type":"Syscall.Ping","data":\{"payload":7\}`)
 
-	s.enter("exit 7\r")
-	s.expect(`pwos: pid [0-9]+ \(shell\) exited 7 after 1 call, 0 refused: pwos audit log --pid [0-9]+`)
-	if got := s.status(); got != 7 {
+	s.Enter("exit 7\r")
+	s.Expect(`pwos: pid [0-9]+ \(shell\) exited 7 after 1 call, 0 refused: pwos audit log --pid [0-9]+`)
+	if got := s.Status(); got != 7 {
 		t.Errorf("exit status %d", got)
 	}
-	after, err := unix.IoctlGetTermios(int(s.theirs.Fd()), unix.TCGETS)
-	must(t, err)
-	if after.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != unix.ICANON|unix.ECHO|unix.ISIG {
+	if after := s.Settings(); after.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != unix.ICANON|unix.ECHO|unix.ISIG {
 		t.Errorf("the terminal is left as %+v, was %+v", after, usual)
 	}
 	must(t, p.kill())
 }
 
+// A program that stops itself stops pwos run too, so that the shell has the terminal, until that continues it. Without a shell it
+// goes on at once. A host is a job of its session, so that it can stop itself as a job does.
+func TestTerminalStops(t *testing.T) {
+	t.Parallel()
+	const stops = `trap "echo continued" CONT; echo begun; kill -$SIGNAL $$; read -r line; echo "got $line"; exit 5`
+	for signal, run := range map[string]string{
+		"STOP": `pwos run --tty --env SIGNAL -- sh -c "$STOPS"`,
+		"TSTP": `printf '#!/bin/sh\n%s\n' "$STOPS" >claude; chmod 755 claude; pwos run --tty --env SIGNAL -- ./claude`,
+	} {
+		t.Run(signal, func(t *testing.T) {
+			t.Parallel()
+			bash, err := exec.LookPath("bash")
+			if err != nil {
+				t.Skip("needs bash")
+			}
+			p := settle(t)
+			cmd := exec.CommandContext(t.Context(), bash, "--noprofile", "--norc", "-i")
+			cmd.Env, cmd.Dir = append(p.env(), "TERM=dumb", "PS1=ready> ", "STOPS="+stops, "SIGNAL="+signal, "RUN="+run), t.TempDir()
+			s := screen.Sit(t, cmd, patience)
+			s.Expect("ready> ")
+			s.Enter(`eval "$RUN"` + "\r")
+			s.Expect(`begun(.|\r|\n)*Stopped(.|\r|\n)*ready> `)
+			s.Resize(90, 30)
+			s.Enter("echo still here\r")
+			s.Expect(`[\r\n]still here\r\n`)
+			s.Enter("fg\r")
+			s.Expect("continued")
+			s.Enter("typed\r")
+			s.Expect("got typed")
+			s.Expect("ready> ")
+			s.Enter("echo status $?; exit\r")
+			s.Expect(`[\r\n]status 5\r\n`)
+			must(t, p.kill())
+		})
+	}
+	t.Run("alone", func(t *testing.T) {
+		t.Parallel()
+		p := settle(t)
+		s := sitDown(t, p, "run", "--tty", "--dir", t.TempDir(), "--env", "SIGNAL=STOP", "--", "sh", "-c", stops)
+		s.Expect("begun(.|\r|\n)*continued")
+		s.Enter("typed\r")
+		s.Expect("got typed")
+		if got := s.Status(); got != 5 {
+			t.Errorf("exit status %d", got)
+		}
+		must(t, p.kill())
+	})
+}
+
+// Where the kernel dies, its agents do; the terminal is what it was, with what the program has changed and had no time to change back.
+func TestTerminalOfLostKernel(t *testing.T) {
+	t.Parallel()
+	p := settle(t)
+	s := sitDown(t, p, "run", "--tty", "--dir", t.TempDir(), "--", "sh", "-c",
+		`printf '\033[?1049;2004h\033[?25l\033[>1u\033[?1000h\033[?1000lready'; while :; do sleep 1; done`)
+	before := s.Settings()
+	s.Expect("ready")
+	must(t, p.kill())
+	s.Expect(`\x1b\[<1u\x1b\[\?25h\x1b\[\?1049l\x1b\[\?2004l\x1b\[0m`)
+	s.Expect("pwos: .*kernel")
+	if got := s.Status(); got != 6 {
+		t.Errorf("exit status %d", got)
+	}
+	if after := s.Settings(); after.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != unix.ICANON|unix.ECHO|unix.ISIG {
+		t.Errorf("the terminal is left as %+v, was %+v", after, before)
+	}
+}
+
 // Whose terminal goes away gets SIGHUP, in whatever way the client ends.
 func TestTerminalHangsUp(t *testing.T) {
 	t.Parallel()
-	for name, signal := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "asked": syscall.SIGTERM} {
+	for name, end := range map[string]func(*screen.Screen){
+		"killed":  func(s *screen.Screen) { s.Signal(syscall.SIGKILL) },
+		"asked":   func(s *screen.Screen) { s.Signal(syscall.SIGTERM) },
+		"hung up": func(s *screen.Screen) { s.HangUp() },
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := settle(t)
 			work := t.TempDir()
 			s := sitDown(t, p, "run", "--tty", "--dir", work, "--", "sh", "-c", `trap "" TERM; trap "echo HUP >said; exit" HUP; echo begun; while :; do sleep 0.1; done`)
-			s.expect("begun")
-			must(t, s.cmd.Process.Signal(signal))
-			s.status()
+			s.Expect("begun")
+			end(s)
+			s.Status()
 			for limit := time.Now().Add(patience); ; {
 				if out, err := os.ReadFile(work + "/said"); err == nil && string(out) == "HUP\n" && p.pwos(t, "ps") == "" {
 					break

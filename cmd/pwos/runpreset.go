@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/door/hostfile"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// preset is how an agent host is run that knows nothing of the kernel (PROTOCOL 9, 11). The doors that it has into the kernel,
+// and that it goes without a sandbox of its own, stand on its command line: nothing that it writes takes precedence over that.
+type preset struct {
+	// upstream is the name of the service that holds its key, where it is granted that.
+	upstream string
+	settings map[string]string // files below its home that it may only read, and what is in new ones
+	env      map[string]string // beside what --env names
+	// placeholder is the key that it has where the kernel puts the true one in the place of that.
+	placeholder map[string]string
+	own         string // an option of the host's that only this may give
+	command     func(argv []string, d *doors) []string
+	// keyed are lines of sh that add to the command line what the kernel alone knows, where it holds the key.
+	keyed string
+}
+
+// doors are the commands by which a host reaches the kernel: its MCP server and its hook.
+type doors struct {
+	server mcpEntry
+	hook   []string // takes the environment of the server, too
+	keyed  bool     // the kernel holds its key
+}
+
+func presets() map[string]preset {
+	return map[string]preset{
+		"claude": {
+			upstream: "anthropic",
+			settings: map[string]string{".claude/settings.json": "{}\n"},
+			env: map[string]string{
+				"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+				"IS_SANDBOX": "1", // user 0 may tell it not to ask
+			},
+			placeholder: map[string]string{"ANTHROPIC_AUTH_TOKEN": "held-by-the-kernel"},
+			own:         "--settings",
+			command:     claudeCommand,
+		},
+		"codex": {
+			upstream: "openai",
+			settings: map[string]string{".codex/config.toml": ""},
+			env:      map[string]string{},
+			command:  codexCommand,
+			keyed:    codexProvider,
+		},
+	}
+}
+
+func presetNames() []string { return []string{"claude", "codex", "none"} }
+
+// presetOf returns that of the program, or the one that was asked for; ok is false where there is none.
+func (f *runFlags) presetOf(program string) (name string, p preset, ok bool) {
+	name = f.preset
+	if name == "" {
+		name = filepath.Base(program)
+	}
+	p, ok = presets()[name]
+	return name, p, ok
+}
+
+// setUp completes the job of a host that has a preset.
+func (a *app) setUp(f *runFlags, j *job) error {
+	host, p, ok := f.presetOf(j.args[0])
+	if !ok {
+		return nil
+	}
+	if i := slices.IndexFunc(j.args[1:], func(arg string) bool { return p.own != "" && (arg == p.own || strings.HasPrefix(arg, p.own+"=")) }); i >= 0 {
+		return misuse("pwos run", fmt.Errorf("%s would take the place of what pwos run tells %s: use the settings in its home, or --preset none", p.own, host))
+	}
+	program := &j.input.Program
+	if f.channel == "" { // standard input and output are the host's own
+		fd3 := "fd3"
+		program.Channel = &fd3
+	}
+	home, err := f.presetHome(host)
+	if err != nil {
+		return err
+	}
+	settings, err := p.makeSettings(home)
+	if err != nil {
+		return err
+	}
+	d, err := a.doors(host)
+	if err != nil {
+		return err
+	}
+	if s := program.Sandbox; s.Named() != "off" {
+		if s == nil {
+			s = new(schema.Sandbox)
+			program.Sandbox = s
+		}
+		s.Write = append(s.Write, home)
+		s.Read = append(append(s.Read, d.server.command), settings...)
+	}
+	d.keyed = program.Sandbox.Network() == "kernel" && (slices.Contains(j.allow, "Upstream:"+p.upstream) || slices.Contains(j.allow, "Upstream:*"))
+	env := maps.Clone(p.env)
+	for _, one := range d.server.env { // for what it runs; the doors have it from their settings
+		env[one[0]] = one[1]
+	}
+	if d.keyed {
+		maps.Copy(env, p.placeholder)
+	}
+	maps.Copy(env, program.Env)
+	env["HOME"] = home
+	program.Env = env
+	program.Command = p.started(program.Command, d, j.tty)
+	return nil
+}
+
+// jobControl are lines of sh that run a program as the job of a session, as a shell does that has a terminal: else it could not be
+// stopped with Ctrl-Z, for the system stops no process whose parent is in another session. Whoever stops the session's
+// leader is told: see terminal.control.
+const jobControl = `set -m
+"$@"
+status=$?
+while jobs %1 >/dev/null 2>&1; do
+	kill -STOP $$
+	fg %1 >/dev/null
+	status=$?
+done
+exit $status`
+
+// started is the command that starts the program.
+func (p preset) started(argv []string, d *doors, tty bool) []string {
+	argv = p.command(argv, d)
+	script := ""
+	if d.keyed {
+		script = p.keyed
+	}
+	switch {
+	case tty:
+		script += jobControl
+	case script == "":
+		return argv
+	default:
+		script += `exec "$@"`
+	}
+	return append([]string{"/bin/sh", "-c", script, "pwos"}, argv...)
+}
+
+// doors are those of an agent that runs under this kernel: it is known by its process, so they name none.
+func (a *app) doors(host string) (*doors, error) {
+	self, err := os.Executable()
+	if err == nil {
+		self, err = filepath.EvalSymlinks(self) // the kernel takes no link to one
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	env, err := a.kernelEnv()
+	if err != nil {
+		return nil, err
+	}
+	env = env[:1] // the runtime directory: all else is hidden from it
+	return &doors{
+		server: mcpEntry{command: self, args: []string{"mcp", "serve", "--no-spawn"}, env: env},
+		hook:   []string{self, "hook", "run", host},
+	}, nil
+}
+
+// presetHome is the host's home: --home, or one below the kernel's state that is hidden from all other agents and stays.
+func (f *runFlags) presetHome(host string) (string, error) {
+	home := f.home
+	if home == "" {
+		name := f.name
+		if name == "" {
+			name = host
+		}
+		if strings.HasPrefix(name, ".") || strings.Contains(name, "/") {
+			return "", fmt.Errorf("no home can have the name %q: choose another --name, or name a directory with --home", name)
+		}
+		state, err := stateDir()
+		if err != nil {
+			return "", err
+		}
+		home = filepath.Join(state, "homes", name)
+		if err := os.MkdirAll(home, 0o700); err != nil {
+			return "", fmt.Errorf("make home: %w", err)
+		}
+	}
+	home, err := filepath.Abs(home)
+	if err == nil {
+		home, err = filepath.EvalSymlinks(home) // the kernel takes no link to one
+	}
+	if err != nil {
+		return "", fmt.Errorf("find home directory: %w", err)
+	}
+	return home, nil
+}
+
+// makeSettings makes the files of settings that are not there, and returns all. The host may write around them, and so have put
+// links in their way: nothing outside of its home is touched.
+func (p preset) makeSettings(home string) (paths []string, err error) {
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		return nil, fmt.Errorf("open home: %w", err)
+	}
+	defer closeInto(&err, root)
+	for name, text := range p.settings {
+		if err := root.Mkdir(filepath.Dir(name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("make settings: %w", err)
+		}
+		file, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			_, err = file.WriteString(text)
+			err = errors.Join(err, file.Close())
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("make settings: %w", err)
+		}
+		paths = append(paths, filepath.Join(home, name))
+	}
+	return paths, nil
+}
+
+// claudeCommand adds to the command line of Claude Code.
+func claudeCommand(argv []string, d *doors) []string {
+	settings := object(nil).
+		boolean("disableAllHooks", false).
+		raw("hooks", object(nil).raw(preToolUse, hostfile.Array([][]byte{claudeHook(d.hook, d.server.env)})).close()).
+		raw("sandbox", object(nil).boolean("enabled", false).close()).
+		raw("permissions", object(nil).raw("allow", texts([]string{"mcp__pwos"})).close()). // the kernel judges those itself
+		close()
+	servers := object(nil).raw("mcpServers", object(nil).raw("pwos", d.server.json()).close()).close()
+	return slices.Concat(argv[:1], []string{"--settings=" + string(settings), "--mcp-config=" + string(servers)}, argv[1:])
+}
+
+// codexCommand adds to the command line of Codex. It runs a hook only where it knows the hash of it as trusted.
+func codexCommand(argv []string, d *doors) []string {
+	text := func(s string) string { return string(schema.AppendString(nil, s)) }
+	line := codexLine(d.hook, d.server.env)
+	timeout := int64(hostTime.Seconds())
+	hooks := object(nil).boolean("async", false).text("command", line).integer("timeout", timeout).text("type", "command").close()
+	identity := object(nil).text("event_name", "pre_tool_use").raw("hooks", hostfile.Array([][]byte{hooks})).text("matcher", "*").close()
+	hash := sha256.Sum256(identity)
+	hook := fmt.Sprintf(`{type="command",command=%s,timeout=%d}`, text(line), timeout)
+	var server []string
+	for entry := range bytes.Lines([]byte(d.server.toml())) {
+		server = append(server, strings.TrimSpace(string(entry)))
+	}
+	settings := []string{
+		"features.hooks=true",
+		`hooks.PreToolUse=[{matcher="*",hooks=[` + hook + `]}]`,
+		`hooks.state={"/<session-flags>/config.toml:pre_tool_use:0:0"={enabled=true,trusted_hash="sha256:` + hex.EncodeToString(hash[:]) + `"}}`,
+		`mcp_servers.pwos={` + strings.Join(append(server, `default_tools_approval_mode="approve"`), ",") + `}`,
+		`sandbox_mode="danger-full-access"`,
+		"check_for_update_on_startup=false",
+	}
+	if d.keyed {
+		settings = append(settings, `model_provider="pwos"`)
+	}
+	command := argv[:1:1]
+	for _, setting := range settings {
+		command = append(command, "-c", setting)
+	}
+	return append(command, argv[1:]...)
+}
+
+// codexProvider names the address of the kernel's upstream, which Codex takes from no variable.
+const codexProvider = `program=$1
+shift
+set -- "$program" -c "model_providers.pwos={name=\"OpenAI\",wire_api=\"responses\",base_url=\"$PWOS_UPSTREAM_OPENAI\"}" "$@"
+`

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sdk"
+)
+
+func newSDK(a *app) *cobra.Command {
+	var registered bool
+	cmd := &cobra.Command{
+		Use:   "sdk LANGUAGE",
+		Short: "print a client for programs in Python or TypeScript",
+		Long: `sdk prints one file without dependencies, for Python 3.9 or Node 22 and later: what speaks
+with the kernel, and a typed method for each of its syscalls. The same kernel prints the
+same bytes. The file knows which syscalls it was made from, and warns where it connects
+to a kernel that has others.
+
+With --registered it has the syscalls that were registered at run time, too.`,
+		Example: `  pwos sdk python >pwos.py
+  pwos sdk typescript >pwos.ts`,
+		Args:      arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
+		ValidArgs: sdk.Languages(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.sdk(cmd.Context(), args[0], registered)
+		},
+	}
+	cmd.Flags().BoolVar(&registered, "registered", false, "with the syscalls that were registered at run time")
+	return cmd
+}
+
+func (a *app) sdk(ctx context.Context, language string, registered bool) (err error) {
+	ctx, cancel := a.bound(ctx, usualTimeout)
+	defer cancel()
+	c, err := a.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, c)
+	list, err := client.Call(ctx, c, schema.SyscallList, &schema.ListInput{})
+	if err != nil {
+		return err
+	}
+	k := sdk.Kernel{Schemas: list.Schemas}
+	for _, typ := range list.Syscalls {
+		if schema.Registrable(typ) && !registered {
+			continue
+		}
+		described, err := client.Call(ctx, c, schema.SyscallDescribe, &schema.DescribeInput{Name: typ})
+		if err != nil {
+			return err
+		}
+		k.Syscalls = append(k.Syscalls, *described)
+	}
+	return sdk.Write(a.stdout, language, k)
+}

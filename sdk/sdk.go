@@ -1,0 +1,104 @@
+package sdk
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Kernel is what a client is made from.
+type Kernel struct {
+	Schemas  string                  // as Syscall.List tells
+	Syscalls []schema.DescribeOutput // each once, in the order of their names
+}
+
+// Languages are those that a client can be written in.
+func Languages() []string { return []string{"python", "typescript"} }
+
+// Write writes the client of a kernel in one of the Languages.
+func Write(w io.Writer, name string, k Kernel) error {
+	var l *language
+	switch name {
+	case "python":
+		l = python()
+	case "typescript":
+		l = typescript()
+	default:
+		return fmt.Errorf("no client can be written in %q, but in %s", name, strings.Join(Languages(), " and "))
+	}
+	parsed, err := template.New(name).Funcs(template.FuncMap{
+		"type": l.spell, "quote": quote, "key": l.key, "plain": l.plain, "comment": comment, "doc": l.doc,
+	}).Parse(l.template)
+	if err != nil {
+		return fmt.Errorf("read template: %w", err)
+	}
+	if err := parsed.Execute(w, l.file(k)); err != nil {
+		return fmt.Errorf("write client: %w", err)
+	}
+	return nil
+}
+
+// file is what a template is filled with.
+type file struct {
+	Schemas string
+	Errors  []fault.Entry
+	Types   []*shape // objects
+	Calls   []call
+}
+
+// call is one syscall. Method is the name of the method that calls it.
+type call struct {
+	Type, Kind, Doc, Method string
+	Input, Output           *shape
+}
+
+// TakesData reports whether there is anything to say in a call.
+func (c call) TakesData() bool { return c.Input.kind != object || len(c.Input.Members) > 0 }
+
+// NeedsData reports whether something has to be said.
+func (c call) NeedsData() bool {
+	return c.Input.kind != object || slices.ContainsFunc(c.Input.Members, func(m *member) bool { return m.Required })
+}
+
+func (l *language) file(k Kernel) file {
+	f := file{Schemas: k.Schemas, Errors: fault.Catalogue()}
+	methods, types := namesBeside(l.taken...), namesBeside(l.taken...)
+	for i := range k.Syscalls {
+		d := &k.Syscalls[i]
+		domain, action, _ := strings.Cut(d.Name, ".")
+		c := call{
+			Type: d.Name, Kind: d.Kind, Doc: d.Description, Method: methods.unique(l.method(d.Name)),
+			Input: shapeOf(d.Input), Output: shapeOf(d.Output),
+		}
+		if c.TakesData() {
+			f.Types = c.Input.named(f.Types, types, domain+action+"Input")
+		}
+		f.Types = c.Output.named(f.Types, types, domain+action+"Output")
+		f.Calls = append(f.Calls, c)
+	}
+	return f
+}
+
+// named gives the objects that s is made of names, the first of them that one, and appends them to the types.
+func (s *shape) named(all []*shape, taken names, name string) []*shape {
+	switch s.kind {
+	case list, dictionary:
+		return s.element.named(all, taken, name)
+	case either:
+		for _, one := range s.choices {
+			all = one.named(all, taken, name)
+		}
+	case object:
+		s.Name = taken.unique(name)
+		all = append(all, s)
+		for _, m := range s.Members {
+			all = m.Shape.named(all, taken, name+titled(m.Name))
+		}
+	}
+	return all
+}

@@ -1,0 +1,58 @@
+package sdk
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+)
+
+//go:embed pwos.ts.tmpl
+var typescriptTemplate string
+
+// typescript writes for Node 22 or later, which strips the types, with its own modules.
+func typescript() *language {
+	l := &language{
+		template: typescriptTemplate,
+		// What every object has, and a method of another meaning would hide.
+		taken: []string{"toString", "valueOf", "toLocaleString", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"},
+		method: func(syscall string) string {
+			list := words(syscall)
+			for i := range list[1:] {
+				list[i+1] = titled(list[i+1])
+			}
+			return strings.Join(list, "")
+		},
+		isName: regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString,
+		escape: strings.NewReplacer("*/", "* /"),
+	}
+	l.spell = func(s *shape) string {
+		if s.nullable {
+			return l.typescript(s) + " | null"
+		}
+		return l.typescript(s)
+	}
+	return l
+}
+
+func (l *language) typescript(s *shape) string {
+	switch s.kind {
+	case text:
+		if len(s.words) > 0 {
+			return quoted(s.words, " | ")
+		}
+		return "string"
+	case integer, number:
+		return "number"
+	case boolean:
+		return "boolean"
+	case list:
+		return "Array<" + l.spell(s.element) + ">"
+	case dictionary:
+		return "Record<string, " + l.spell(s.element) + ">"
+	case either:
+		return l.joined(s.choices, " | ")
+	case object:
+		return s.Name
+	}
+	return "Json"
+}
