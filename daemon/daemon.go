@@ -176,11 +176,11 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.networks, err = newNetworks(&d.config, s, d.kernel, d.log); err != nil {
 		return err
 	}
+	d.policies.begin(d.kernel.Note)
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
 	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)
 	d.kernel.Recover(s.orphans())
-	d.policies.begin(d.kernel.Note)
 	if d.config.AuthorizedKeys != "" {
 		if d.keyed, err = newKeyed(&d.config, s, agents, d.kernel.Note, d.log); err != nil {
 			return err
