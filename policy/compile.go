@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cedar-policy/cedar-go"
+	publicast "github.com/cedar-policy/cedar-go/ast"
 	"github.com/cedar-policy/cedar-go/types"
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
 
@@ -30,7 +31,7 @@ type Rule struct {
 
 	policy *cedar.Policy
 	tree   *ast.Policy
-	needs  []string // members of args that it looks at
+	needs  []string // members of args that it looks at, and those of context, with a dot before them
 }
 
 // At is where the rule stands, as FILE:LINE.
@@ -174,6 +175,9 @@ func ruleOf(p *cedar.Policy, file string, n int) (*Rule, []string) {
 		wrong = append(wrong, err.Error())
 	}
 	r.needs = needs
+	body := *r.tree
+	body.Action = ast.ScopeTypeAll{} // it is asked only about actions that fit
+	r.policy = cedar.NewPolicyFromAST((*publicast.Policy)(&body))
 	return r, wrong
 }
 
@@ -189,6 +193,7 @@ func needsOf(p *ast.Policy) (needs []string, err error) {
 			case isArgs(n):
 				err = errors.New("a rule looks at members of context.args, such as context.args.key, and not at all of it at once")
 			case ok && isVariable(arg, "context"):
+				needs = append(needs, "."+string(name))
 				return false
 			case isVariable(n, "context"):
 				err = errors.New("a rule looks at members of context, such as context.tick, and not at all of it at once")

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"slices"
@@ -90,15 +91,18 @@ func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
 	if err != nil {
 		return Decision{set.rules[slices.IndexFunc(set.rules, func(r *Rule) bool { return slices.Contains(r.needs, err.member) })], err}
 	}
-	via := call.Caller.Via
-	if via == "" {
-		via = "socket"
-	}
 	who := &subject{judge: j, call: call, process: j.Processes.Process(call.PID)}
 	request := cedar.Request{
 		Principal: who.uid(), Action: a.uid, Resource: types.NewEntityUID(originType, types.String(call.Origin)),
-		Context: types.NewRecord(types.RecordMap{"args": args, "tick": types.Long(call.Tick), "via": types.String(via)}),
 	}
+	context := types.RecordMap{"args": args}
+	if set.needs[".tick"] {
+		context["tick"] = types.Long(call.Tick)
+	}
+	if set.needs[".via"] {
+		context["via"] = types.String(cmp.Or(call.Caller.Via, "socket"))
+	}
+	request.Context = types.NewRecord(context)
 	_, found := cedar.Authorize(set, who, request)
 	if len(found.Reasons) == 0 && len(found.Errors) == 0 { // the usual case
 		return Decision{}

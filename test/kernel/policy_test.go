@@ -251,3 +251,22 @@ func TestPolicyAsks(t *testing.T) {
 	c.refused(403, "Memory.Delete", `{"key":"a"}`, `"first" has somebody asked`, "cannot ask yet")
 	c.refused(403, "Clock.Advance", `{"ticks":2}`, `"errs" cannot be evaluated`)
 }
+
+// TestPolicyOfJobs: the call of a job is judged when it is made, as its owner's.
+func TestPolicyOfJobs(t *testing.T) {
+	t.Parallel()
+	d := start(t, ruled(t, map[string]string{"policy.cedar": noProd + `@id("no-job") forbid(principal, action == Syscall::"Memory.Delete", resource) when {context.via == "job"};`}))
+	follower, agent := d.follow(t), d.dial(t)
+	agent.attach("worker", `,"capabilities":{"allowed_syscalls":["*"]}`)
+	agent.call("Memory.Set", `{"key":"k","value":1}`, nil)
+	for payload, rule := range map[string]string{
+		`{"name":"Memory.Set","payload":{"key":"/prod/x","value":1}}`: "no-prod", `{"name":"Memory.Delete","payload":{"key":"k"}}`: "no-job",
+	} {
+		job := agent.begin(payload)
+		follower.told("Job.Started", job)
+		if s := follower.told("Job.Failed", job); s.ErrorID != "policy.denied" || !strings.Contains(s.Error, rule) {
+			t.Errorf("%s: %+v, want the rule %s", payload, s, rule)
+		}
+	}
+	agent.call("Memory.Delete", `{"key":"k"}`, nil)
+}
