@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/policy"
@@ -103,4 +104,23 @@ func (d *Daemon) reload(ctx context.Context) {
 	if _, err := d.kernel.DoUntil(ctx, "", schema.PolicyReload.With(&schema.PolicyReloadInput{})); err != nil {
 		d.log.Error("the policy stays as it was", "error", err)
 	}
+}
+
+// nobody has adopted nothing.
+type nobody struct{}
+
+func (nobody) Adopted(int64, string) *schema.Identity { return nil }
+
+// PolicyForms are the forms in which a kernel with the configuration of that path judges names and addresses, without the kernel: nobody
+// has adopted a resource that names could stand beside.
+func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) {
+	cfg := config.Default(getenv, 0, "/")
+	if err := cfg.Load(path, false, getenv); err != nil {
+		return policy.Forms{}, err
+	}
+	space, err := cfg.Space()
+	if err != nil {
+		return policy.Forms{}, err
+	}
+	return policy.Forms{URL: fetch.Normal, Names: names{space, nobody{}}}, nil
 }

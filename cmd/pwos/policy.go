@@ -10,7 +10,8 @@ func newPolicy(a *app) *cobra.Command {
 amounts. They are written in Cedar, in policy.cedar and policy.d/*.cedar beside the
 configuration of the kernel. Without files there is no policy.`,
 		`  pwos policy check              # is what the files say valid
+  pwos policy test --since 24h   # what would it have done
   pwos policy reload             # have the kernel take it
   pwos policy show               # what it goes by, and how often`,
-		newPolicyCheck(a), newPolicyReload(a), newPolicyShow(a))
+		newPolicyCheck(a), newPolicyTest(a), newPolicyReload(a), newPolicyShow(a))
 }
