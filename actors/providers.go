@@ -101,19 +101,19 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	defer late.Stop()
 	select {
 	case o := <-call.answer:
-		return answerOf(do.Name, o)
+		return answerOf(o)
 	case <-late.C:
 		p.end(id, call, fault.ProviderTimeout.New("%s was not answered by its provider in %v: it may or may not have had effects", do.Name, p.time))
 	case <-ctx.Done():
 		p.end(id, call, fault.CallCancelled.New("%s was given up", do.Name))
 	}
-	return answerOf(do.Name, <-call.answer) // it may have been answered meanwhile
+	return answerOf(<-call.answer) // it may have been answered meanwhile
 }
 
-// answerOf is the outcome of a call of a syscall as a runner returns it.
-func answerOf(syscall string, o schema.Outcome) ([]byte, error) {
+// answerOf is an outcome as a runner returns it.
+func answerOf(o schema.Outcome) ([]byte, error) {
 	if o.Err != nil {
-		return nil, o.Err.With("syscall", syscall)
+		return nil, o.Err
 	}
 	return o.Data, nil
 }
@@ -124,11 +124,11 @@ func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *prov
 	defer p.mu.Unlock()
 	c := p.by[registered{do.Origin, do.Name}]
 	if c == nil {
-		return "", nil, fault.ProviderAway.New("the provider of %s is away: nothing was done", do.Name).With("syscall", do.Name)
+		return "", nil, fault.ProviderAway.New("the provider of %s is away: nothing was done", do.Name)
 	}
 	id, call := p.ids.next(), &provided{by: c, from: job.Conn, causes: p.causes(job), answer: make(chan schema.Outcome, 1)}
 	if call.waits(c.caller.Conn, make(map[*provided]bool)) {
-		return "", nil, fault.ProviderItself.New("%s would wait for itself: its provider waits for this call", do.Name).With("syscall", do.Name)
+		return "", nil, fault.ProviderItself.New("%s would wait for itself: its provider waits for this call", do.Name)
 	}
 	p.calls[id] = call
 	return id, call, nil

@@ -313,8 +313,7 @@ func TestRunSession(t *testing.T) {
 			s.Enter("stty -a >stopped; fg\r")
 			s.Expect(prompt)
 			s.Insist("zz", "zz")
-			s.Enter("\r")
-			s.Expect("done")
+			s.Insist("\r", "done")
 			switch h.name {
 			case "claude": // wants to be told twice
 				s.Enter("\x03")
