@@ -82,10 +82,7 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 		return "", "", "", nil
 	}
 	if e.PID != kernel.Operator && judge && beyondToken(outcome.Err) {
-		call := &kernel.Call{
-			Caller: kernel.Caller{PID: e.PID, Conn: e.Conn, Via: viaOf(e.Conn)}, Message: msg, Syscall: row, Input: in,
-			PID: e.PID, Origin: e.Origin, Tick: e.Tick,
-		}
+		call := e.call(msg, row, in)
 		if row.Input().Withholds(in, outcome.Err != nil) {
 			p.Withheld++
 		}
@@ -95,6 +92,14 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 		p.note(e, in, outcome.Data)
 	}
 	return c, msg.Called(), rule, nil
+}
+
+// call is the call again that an entry tells of.
+func (e *Entry) call(msg schema.Message, row *schema.Syscall, in any) *kernel.Call {
+	return &kernel.Call{
+		Caller: kernel.Caller{PID: e.PID, Conn: e.Conn, Via: viaOf(e.Conn)}, Message: msg, Syscall: row, Input: in,
+		PID: e.PID, Origin: e.Origin, Tick: e.Tick,
+	}
 }
 
 // beyondToken reports whether a call with this outcome came as far as the policy.

@@ -11,7 +11,8 @@ amounts. They are written in Cedar, in policy.cedar and policy.d/*.cedar beside 
 configuration of the kernel. Without files there is no policy.`,
 		`  pwos policy check              # is what the files say valid
   pwos policy test --since 24h   # what would it have done
+  pwos policy allow --from 1204  # an exception for a refused call
   pwos policy reload             # have the kernel take it
   pwos policy show               # what it goes by, and how often`,
-		newPolicyCheck(a), newPolicyTest(a), newPolicyReload(a), newPolicyShow(a))
+		newPolicyCheck(a), newPolicyTest(a), newPolicyAllow(a), newPolicyReload(a), newPolicyShow(a))
 }
