@@ -19,8 +19,8 @@ const (
 	originType types.EntityType = "Origin"
 )
 
-// Vias are the values of context.via: the ways by which a call comes to the kernel.
-var vias = []string{"socket", "channel", "inline", "mcp", "hook", "job", "cluster"}
+// vias are the values that context.via has so far: the ways by which a call comes to the kernel.
+var vias = []string{"socket", "channel", "inline", "job"}
 
 // checker checks rules against the syscall table.
 type checker struct {
