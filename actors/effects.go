@@ -160,7 +160,7 @@ func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.C
 	}()
 	return runner(ctx, &kernel.Job{
 		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
-		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn,
+		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn, Via: call.Caller.Via,
 	})
 }
 

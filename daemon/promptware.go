@@ -100,6 +100,7 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.FileSystemHydrate.Type: kernel.Run(d.promptware.ingests.Hydrate),
 		schema.SyscallCall.Type:       kernel.Run(d.promptware.tools.Call),
 		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.tools.Invoke),
+		schema.PolicyReload.Type:      kernel.Run(d.policies.run),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

@@ -162,6 +162,10 @@ const (
 	SubscriptionTooMany ID = "subscription.too_many"
 
 	// Policy and approvals.
+	PolicyDenied    ID = "policy.denied"
+	PolicyFailed    ID = "policy.failed"
+	PolicyAsks      ID = "policy.needs_approval"
+	PolicyInvalid   ID = "policy.invalid"
 	ApprovalPending ID = "approval.pending"
 
 	// Memory.
@@ -377,6 +381,10 @@ var catalogue = map[ID]Entry{
 	SubscriptionTooMany: {Kind: QuotaExceeded, Meaning: "The connection has as many subscriptions as it may.", Fix: "Open another connection."},
 
 	// Policy and approvals.
+	PolicyDenied:    {Kind: Forbidden, Meaning: "A rule of the policy forbids the call.", Fix: "Do as the rule's advice says, or have the operator change it: pwos policy show."},
+	PolicyFailed:    {Kind: Forbidden, Meaning: "A rule of the policy cannot be evaluated for the call, which is refused therefore.", Fix: "Send what the rule looks at in a form that it can compare, or have the operator change the rule."},
+	PolicyAsks:      {Kind: Forbidden, Meaning: "A rule of the policy has somebody asked before the call, and this kernel cannot ask.", Fix: "Have the operator make the call, or change the rule."},
+	PolicyInvalid:   {Kind: Forbidden, Meaning: "The files of the policy are not valid, so that no agent is served.", Fix: "Mend them and load them: pwos policy check, pwos policy reload."},
 	ApprovalPending: {Kind: Pending, Meaning: "The call waits for somebody's approval.", Fix: "Make the same call again once it is approved: pwos approvals."},
 
 	// Memory.

@@ -38,6 +38,7 @@ func libraries() []Library {
 		{Path: "github.com/pelletier/go-toml", Only: []string{"daemon/config", "effect/ingest", "door/hostfile"}, Reason: "layers get their settings as values; front matter and a host's configuration are the other text in it"},
 		{Path: "github.com/tailscale/hujson", Only: []string{"door/hostfile"}, Reason: "JSON with comments is a host's; it is edited in one place, which keeps what it does not know"},
 		{Path: "github.com/modelcontextprotocol/go-sdk", Only: []string{"door/mcp"}, Tests: true, Reason: "MCP is one door's; what a call means is the kernel's"},
+		{Path: "github.com/cedar-policy/cedar-go", Only: []string{"policy"}, Reason: "rules are read, checked and evaluated in one place"},
 		{Path: "go.yaml.in/yaml/v3", Only: []string{"effect/ingest"}, Reason: "front matter is the only YAML; what it says travels as JSON"},
 		{Path: "github.com/tetratelabs/wazero", Only: []string{"effect/tool"}, Reason: "what a module can reach is decided in one place"},
 
