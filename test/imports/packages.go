@@ -106,6 +106,11 @@ func packages() []Package {
 			Reason: "running a tool is an effect; the process domain says what is run, and the caller's token whether it may",
 		},
 		{
+			Path:   "effect/code",
+			May:    []string{"schema/...", "kernel", "host"},
+			Reason: "running a handler is an effect; what is registered, and who may call it, is decided by the kernel",
+		},
+		{
 			Path:   "transport/unixsock",
 			May:    []string{"schema/...", "sshauth", "transport/poll", "internal/..."},
 			Reason: "the socket carries lines; a client links it without a kernel",
