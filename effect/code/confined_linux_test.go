@@ -9,7 +9,7 @@ import (
 	"github.com/promptware-os/pwos/effect/code"
 )
 
-// TestConfined: a worker has no privileges, no network but an empty one, and nothing of this process's environment.
+// TestConfined: a worker has no privileges, a network of its own, which is empty, and nothing of this process's environment.
 func TestConfined(t *testing.T) {
 	t.Parallel()
 	p := workers(t, code.Limits{})
@@ -42,8 +42,12 @@ func TestConfined(t *testing.T) {
 		if level := one.Sandbox(); level == "none" {
 			t.Skip("this system has no sandbox")
 		}
-		if devices := read(osPID, "net/dev"); strings.Contains(devices, "eth") {
-			t.Errorf("network: %s", devices)
+		own, err := os.Readlink("/proc/self/ns/net")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if its, err := os.Readlink("/proc/" + osPID + "/ns/net"); err != nil || its == own {
+			t.Errorf("its network is %s, %v", its, err)
 		}
 	}
 }
