@@ -118,3 +118,21 @@ func TestHandlers(t *testing.T) {
 	all.Wait()
 }
 
+// BenchmarkHandler is a call of code that has been called before, beside a Ping and an Echo, which is journaled as well.
+func BenchmarkHandler(b *testing.B) {
+	c := start(b).dial(b)
+	c.call("Syscall.Register", coding("Sum.Add", adds), nil)
+	for name, use := range map[string]func() answer{
+		"Ping": func() answer { return c.call("Syscall.Ping", `{"payload":1}`, nil) },
+		"Echo": func() answer { return c.call("Syscall.Echo", `{"message":"m"}`, nil) },
+		"Code": func() answer { return c.use(schema.OsMessage, "Sum.Add", `{"a":1,"b":2}`) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if a := use(); a.Kind != "reply" {
+					b.Fatalf("%s", a.Data)
+				}
+			}
+		})
+	}
+}
