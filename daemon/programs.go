@@ -17,6 +17,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/code"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -24,8 +25,11 @@ import (
 )
 
 // Shim has to be the first call of main in every program that runs a Daemon, and of TestMain in every test that has one
-// run programs: see host.Shim.
-func Shim() { host.Shim() }
+// run programs: see host.Shim and code.Shim.
+func Shim() {
+	host.Shim()
+	code.Shim()
+}
 
 // programs runs the programs of agents. It is opened for the first of them: a kernel without any starts no guard and looks at
 // no processes.

@@ -42,6 +42,9 @@ func libraries() []Library {
 		{Path: "go.yaml.in/yaml/v3", Only: []string{"effect/ingest"}, Reason: "front matter is the only YAML; what it says travels as JSON"},
 		{Path: "github.com/tetratelabs/wazero", Only: []string{"effect/tool"}, Reason: "what a module can reach is decided in one place"},
 
+		{Path: "github.com/evanw/esbuild", Only: []string{"effect/code"}, Reason: "code that others bring is read in one place, in a process that can do nothing"},
+		{Path: "modernc.org/quickjs", Only: []string{"effect/code"}, Reason: "code that others bring is run in one place, in a process that can do nothing"},
+
 		{Path: "github.com/rogpeppe/go-internal", Only: tests, Tests: true, Reason: "made for tests"},
 		{Path: "pgregory.net/rapid", Only: tests, Tests: true, Reason: "made for tests"},
 		{Path: "go.uber.org/goleak", Only: tests, Tests: true, Reason: "made for tests"},

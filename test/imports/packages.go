@@ -116,6 +116,11 @@ func packages() []Package {
 			Reason: "what rules say of a call follows from the call and the files; who asks, and what a journal holds, is above",
 		},
 		{
+			Path:   "effect/code",
+			May:    []string{"schema/...", "kernel", "host"},
+			Reason: "running a handler is an effect; what is registered, and who may call it, is decided by the kernel",
+		},
+		{
 			Path:   "transport/unixsock",
 			May:    []string{"schema/...", "sshauth", "transport/poll", "internal/..."},
 			Reason: "the socket carries lines; a client links it without a kernel",
