@@ -8,5 +8,6 @@ func newMCP(a *app) *cobra.Command {
 VS Code: what they call is checked against what was granted, and recorded.`,
 		`  pwos mcp serve --as claude --allow 'Memory.*'
   pwos mcp install claude --allow 'Memory.*'`,
-		newMCPServe(a), newMCPInstall(a), newMCPUninstall(a))
+		newMCPServe(a), newMCPInstall(a), newMCPUninstall(a),
+		newMCPAdd(a), newMCPLs(a), newMCPDiff(a), newMCPAccept(a), newMCPRm(a), newMCPBridge(a))
 }
