@@ -79,13 +79,13 @@ type UnregisterInput struct {
 type CompleteInput struct {
 	CallID string         `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
 	Data   Value          `json:"data,omitzero" keep:"never" doc:"What the caller is answered. This or error is required."`
-	Error  *ProviderError `json:"error,omitzero" keep:"never" doc:"Why the call failed: its caller gets an error 502 with the message."`
+	Error  *ProviderError `json:"error,omitzero" keep:"always" doc:"Why the call failed: its caller gets an error 502 with the message."`
 }
 
 // ProviderError is why a provider could not carry out a call.
 type ProviderError struct {
 	Code    *int64 `json:"code,omitzero" keep:"always" min:"400" max:"599" doc:"A code of the provider's own, which the message shows."`
-	Message string `json:"message" keep:"always" minlen:"1" maxlen:"2048" doc:"What went wrong."`
+	Message string `json:"message" keep:"never" minlen:"1" maxlen:"2048" doc:"What went wrong."`
 }
 
 // RequestedEvent is the data of Syscall.Requested.

@@ -177,7 +177,7 @@ func (s *mcpServer) complete(command []string, bearer string) (err error) {
 }
 
 // addServer registers a server's entry, has its agent run, and accepts what it offers.
-func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]mcpChange, error) {
+func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]upstream.Change, error) {
 	e, err := findEntry(ctx, c, s.name)
 	switch {
 	case err == nil && e != nil:

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
@@ -54,24 +51,13 @@ func (a *app) mcpBridge(ctx context.Context, name, address string, command []str
 	defer closeInto(&err, c)
 	o := &upstream.Options{Name: name, Kernel: c, Note: a.say, Version: version()}
 	if address == "" {
-		o.Executable = command[0]
-		o.Start = func(context.Context) (sdk.Transport, error) {
-			program := exec.Command(command[0], command[1:]...)
-			program.Stderr = a.stderr
-			return &sdk.CommandTransport{Command: program}, nil
-		}
+		o.Executable, o.Start = command[0], upstream.Program(command, a.stderr)
 	} else {
 		endpoint, err := endpointOf(address)
 		if err != nil {
 			return err
 		}
-		web := &http.Client{
-			Transport:     &bearing{os.Getenv(tokenVariable), http.DefaultTransport},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // elsewhere the token is nobody's
-		}
-		o.Start = func(context.Context) (sdk.Transport, error) {
-			return &sdk.StreamableClientTransport{Endpoint: endpoint, HTTPClient: web}, nil
-		}
+		o.Start = upstream.Remote(endpoint, os.Getenv(tokenVariable))
 	}
 	return upstream.Run(ctx, o)
 }
@@ -94,18 +80,4 @@ func endpointOf(address string) (string, error) {
 		return "", fmt.Errorf("--url: this agent has no upstream %s", at.Host)
 	}
 	return strings.TrimSuffix(base, "/") + at.RequestURI(), nil
-}
-
-// bearing adds a bearer token to requests.
-type bearing struct {
-	token string
-	next  http.RoundTripper
-}
-
-func (b *bearing) RoundTrip(r *http.Request) (*http.Response, error) {
-	if b.token != "" {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+b.token)
-	}
-	return b.next.RoundTrip(r)
 }

@@ -68,7 +68,7 @@ func rowOf(ctx context.Context, c *client.Client, e *addedServer) (mcpRow, error
 	row.PID, row.Server = e.agent.PID, serverOf(e.agent.Command)
 	look, cancel := context.WithTimeoutCause(ctx, lookTime, fault.CallTimeout.New("it did not answer within %v", lookTime))
 	defer cancel()
-	offer, err := askOffer(look, c, e.name)
+	offer, err := upstream.Ask(look, c, e.name)
 	switch {
 	case ctx.Err() != nil:
 		return row, context.Cause(ctx)
@@ -76,13 +76,13 @@ func rowOf(ctx context.Context, c *client.Client, e *addedServer) (mcpRow, error
 		row.State = "away"
 		return row, nil
 	}
-	changes, err := changesOf(ctx, c, e, offer)
+	changes, err := upstream.Changes(ctx, c, e.name, e.tools, offer)
 	if err != nil {
 		return row, err
 	}
 	row.State = "running"
 	for _, ch := range changes {
-		if ch.Change != changeUnfit {
+		if ch.Change != upstream.Unfit {
 			row.Changes++
 		}
 	}
@@ -113,11 +113,11 @@ accepted and what is offered. Nothing is printed where nothing differs.`,
 				if err != nil {
 					return err
 				}
-				offer, err := askOffer(ctx, c, e.name)
+				offer, err := upstream.Ask(ctx, c, e.name)
 				if err != nil {
 					return err
 				}
-				changes, err := changesOf(ctx, c, e, offer)
+				changes, err := upstream.Changes(ctx, c, e.name, e.tools, offer)
 				if err != nil {
 					return err
 				}
@@ -187,7 +187,7 @@ func newMCPRm(a *app) *cobra.Command {
 }
 
 // printChanges shows changes: at a terminal what was with - before it, and what is with +.
-func (a *app) printChanges(changes []mcpChange) error {
+func (a *app) printChanges(changes []upstream.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}

@@ -152,6 +152,12 @@ func packages() []Package {
 			Reason: "a door is a client like any other; what its process may do is decided by the kernel",
 		},
 		{
+			Path:   "door/mcp/upstream",
+			May:    []string{"schema/...", "client"},
+			Tests:  []string{"door", "door/mcp", "daemon", "daemon/config"},
+			Reason: "a server's tools are provided as any connection provides syscalls; who may call them is decided by the kernel",
+		},
+		{
 			Path:   "sdk",
 			May:    []string{"schema/..."},
 			Tests:  []string{"client", "daemon", "daemon/config"},
@@ -197,7 +203,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/*", "sdk", "examples", "internal/..."},
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/...", "sdk", "examples", "internal/..."},
 			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
 		},
 		{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,11 +19,12 @@ type Options struct {
 	Name string // of the entry, without mcp/
 	// Kernel is a connection that is the agent mcp.NAME. Its lines are as long as answers may be.
 	Kernel *client.Client
-	// Start returns the way to a new life of the server.
-	Start func(context.Context) (sdk.Transport, error)
+	Start  Start
 	// Note is told what happens to the server, for the agent's log.
 	Note    func(format string, args ...any)
 	Version string // of the client, as it tells servers
+	// Patience is how long a server may take to start; 0: 30 s.
+	Patience time.Duration
 	// Executable is the file that is started, whose digest a pin holds; empty: there is none.
 	Executable string
 }

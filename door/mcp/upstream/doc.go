@@ -1,4 +1,4 @@
-// Package upstream is the bridge between the kernel and one MCP server whose tools are user-space syscalls (PROTOCOL 11).
+// Package upstream provides the tools of an MCP server as user-space syscalls (PROTOCOL 11).
 //
 // The server NAME is the entry mcp/NAME of the kernel's registered syscalls, and each tool of it that the operator has accepted is
 // mcp/NAME/TOOL. What is registered is the pin: description, kind and schemas are shown to callers as they were accepted. [Run] is what the

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,7 @@ import (
 
 // How a server is kept.
 const (
-	startTime  = 30 * time.Second       // of a server, until it has told its tools
-	listTime   = 30 * time.Second       // of its answer to a change
+	startTime  = 30 * time.Second       // of a server, until it has told its tools; of its answer to a change
 	quiet      = 200 * time.Millisecond // after the last notification of a change, before it is asked what there is
 	firstPause = 500 * time.Millisecond // before a server that has ended is started again
 	lastPause  = time.Minute
@@ -31,12 +31,13 @@ const protocol = "2025-11-25"
 
 // server is an MCP server, started again when it ends. Its fields below mu are what is known of it now.
 type server struct {
-	entry  string
-	start  func(context.Context) (sdk.Transport, error)
-	note   func(format string, args ...any)
-	client *sdk.Client
-	again  chan struct{} // it is asked for: a pause ends
-	stale  chan struct{} // its list has changed
+	entry    string
+	start    Start
+	patience time.Duration // of its start
+	note     func(format string, args ...any)
+	client   *sdk.Client
+	again    chan struct{} // it is asked for: a pause ends
+	stale    chan struct{} // its list has changed
 
 	mu      sync.Mutex
 	session *sdk.ClientSession // nil: it is away
@@ -47,7 +48,7 @@ type server struct {
 
 func newServer(entry string, o *Options) *server {
 	s := &server{
-		entry: entry, start: o.Start, note: o.Note, again: make(chan struct{}, 1), stale: make(chan struct{}, 1), known: make(chan struct{}),
+		entry: entry, start: o.Start, patience: cmp.Or(o.Patience, startTime), note: o.Note, again: make(chan struct{}, 1), stale: make(chan struct{}, 1), known: make(chan struct{}),
 		why: "it has not been started yet",
 	}
 	s.client = sdk.NewClient(&sdk.Implementation{Name: "pwos", Title: "pwos", Version: o.Version}, &sdk.ClientOptions{
@@ -99,14 +100,11 @@ func (s *server) set(session *sdk.ClientSession, why string, tools []Tool) {
 
 // live is one life of the server. It returns why that is over.
 func (s *server) live(ctx context.Context, known func()) error {
-	starting, cancel := context.WithTimeoutCause(ctx, startTime, fmt.Errorf("it did not answer within %v of its start", startTime))
+	starting, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("it did not answer within %v of its start", s.patience))
 	defer cancel()
 	transport, err := s.start(starting)
 	if err != nil {
 		return err
-	}
-	if c, ok := transport.(*sdk.CommandTransport); ok {
-		c.TerminateDuration = endTime
 	}
 	session, err := s.client.Connect(starting, transport, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
@@ -140,7 +138,7 @@ func (s *server) live(ctx context.Context, known func()) error {
 		case <-s.stale:
 			settled.Reset(quiet)
 		case <-settled.C:
-			asking, done := context.WithTimeoutCause(ctx, listTime, fmt.Errorf("it did not answer within %v", listTime))
+			asking, done := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("it did not answer within %v", s.patience))
 			tools, err := s.list(asking, session)
 			err = reason(asking, "ask for its tools", err)
 			done()
