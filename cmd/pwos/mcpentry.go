@@ -108,5 +108,9 @@ func (a *app) acceptTools(ctx context.Context, c *client.Client, name string, on
 			return nil, fmt.Errorf("accept %s/%s: %w", name, changes[i].Tool, err)
 		}
 	}
+	if offer.Away != "" && only == nil { // the executable was all that was known of it
+		more, err := a.acceptTools(ctx, c, name, nil)
+		return append(changes, more...), err
+	}
 	return changes, nil
 }

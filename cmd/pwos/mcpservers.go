@@ -35,25 +35,28 @@ and what it runs.`,
 		Example: `  pwos mcp ls`,
 		Args:    arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				all, err := entries(ctx, c)
-				if err != nil {
-					return err
-				}
-				rows := make([]mcpRow, len(all))
-				for i, e := range all {
-					if rows[i], err = rowOf(ctx, c, e); err != nil {
-						return err
-					}
-				}
-				data, err := schema.Marshal(rows)
-				if err != nil {
-					return err
-				}
-				return a.printValue(data)
-			})
+			return a.withKernel(cmd.Context(), usualTimeout, a.listServers)
 		},
 	}
+}
+
+// listServers prints the servers that were added.
+func (a *app) listServers(ctx context.Context, c *client.Client) error {
+	all, err := entries(ctx, c)
+	if err != nil {
+		return err
+	}
+	rows := make([]mcpRow, len(all))
+	for i, e := range all {
+		if rows[i], err = rowOf(ctx, c, e); err != nil {
+			return err
+		}
+	}
+	data, err := schema.Marshal(rows)
+	if err != nil {
+		return err
+	}
+	return a.printValue(data)
 }
 
 // lookTime is how long `pwos mcp ls` waits for one server.

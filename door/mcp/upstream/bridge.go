@@ -153,8 +153,12 @@ func (b *bridge) offer(ctx context.Context, data schema.Value) (schema.Value, er
 	}
 	out := b.server.offer(ctx, in.(*OfferInput).After)
 	if pin != "" {
-		if out.Executable, err = Digest(b.file); err != nil {
+		digest, err := Digest(b.file)
+		if err != nil {
 			return nil, err
+		}
+		if digest != pin {
+			out.Executable = digest
 		}
 	}
 	return schema.Marshal(out)

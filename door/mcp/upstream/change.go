@@ -38,6 +38,9 @@ func Ask(ctx context.Context, c *client.Client, name string) (*Offer, error) {
 			return nil, failure
 		}
 		page := decoded.(*Offer)
+		if page.Away != "" && page.Executable != "" {
+			return page, nil // nothing else is known until that is accepted
+		}
 		if page.Away != "" {
 			return nil, fault.ProviderAway.New(`the MCP server %s is away: %s; what it has written is in "pwos logs mcp.%s"`, name, page.Away, name)
 		}
@@ -77,8 +80,11 @@ func Changes(ctx context.Context, c *client.Client, name string, accepted []stri
 	if err != nil {
 		return nil, err
 	}
-	if pin := Pinned(pinned.Input); pin != "" && offer.Executable != pin {
-		changes = append(changes, Change{Tool: Executable, Change: Changed, Why: fmt.Sprintf("it was %s, and is %s", pin, offer.Executable)})
+	if offer.Executable != "" {
+		changes = append(changes, Change{Tool: Executable, Change: Changed, Why: fmt.Sprintf("it was %s, and is %s", Pinned(pinned.Input), offer.Executable)})
+	}
+	if offer.Away != "" {
+		return changes, nil
 	}
 	offered := make(map[string]bool)
 	for i := range offer.Tools {

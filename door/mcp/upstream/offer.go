@@ -25,7 +25,7 @@ type Tool struct {
 // Offer is what the entry answers: what its server offers now, in pages.
 type Offer struct {
 	Away       string `json:"away,omitzero"`       // why there is no server to ask
-	Executable string `json:"executable,omitzero"` // digest of the server's program, where it is pinned
+	Executable string `json:"executable,omitzero"` // digest of the server's program, where it is pinned to another
 	Tools      []Tool `json:"tools"`
 	Next       int64  `json:"next,omitzero"` // of the next page, 0: there is none
 }

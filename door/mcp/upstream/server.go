@@ -43,12 +43,12 @@ type server struct {
 	session *sdk.ClientSession // nil: it is away
 	why     string
 	tools   []Tool
-	known   chan struct{} // closed once the first start has come to something
+	come    chan struct{} // closed, and made anew, when a start has come to something
 }
 
 func newServer(entry string, o *Options) *server {
 	s := &server{
-		entry: entry, start: o.Start, patience: cmp.Or(o.Patience, startTime), note: o.Note, again: make(chan struct{}, 1), stale: make(chan struct{}, 1), known: make(chan struct{}),
+		entry: entry, start: o.Start, patience: cmp.Or(o.Patience, startTime), note: o.Note, again: make(chan struct{}, 1), stale: make(chan struct{}, 1), come: make(chan struct{}),
 		why: "it has not been started yet",
 	}
 	s.client = sdk.NewClient(&sdk.Implementation{Name: "pwos", Title: "pwos", Version: o.Version}, &sdk.ClientOptions{
@@ -70,12 +70,10 @@ func poke(c chan struct{}) {
 func (s *server) keep(ctx context.Context) {
 	pause := &backoff.ExponentialBackOff{InitialInterval: firstPause, Multiplier: 2, MaxInterval: lastPause, RandomizationFactor: 0.1}
 	pause.Reset()
-	first := sync.OnceFunc(func() { close(s.known) })
 	for ctx.Err() == nil {
 		begun := time.Now()
-		err := s.live(ctx, first)
+		err := s.live(ctx)
 		s.set(nil, err.Error(), nil)
-		first()
 		if ctx.Err() != nil {
 			return
 		}
@@ -92,14 +90,17 @@ func (s *server) keep(ctx context.Context) {
 	}
 }
 
+// set notes what has become of the server.
 func (s *server) set(session *sdk.ClientSession, why string, tools []Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.session, s.why, s.tools = session, why, tools
+	close(s.come)
+	s.come = make(chan struct{})
 }
 
 // live is one life of the server. It returns why that is over.
-func (s *server) live(ctx context.Context, known func()) error {
+func (s *server) live(ctx context.Context) error {
 	starting, cancel := context.WithTimeoutCause(ctx, s.patience, fmt.Errorf("it did not answer within %v of its start", s.patience))
 	defer cancel()
 	transport, err := s.start(starting)
@@ -122,7 +123,6 @@ func (s *server) live(ctx context.Context, known func()) error {
 		return over(reason(starting, "ask for its tools", err))
 	}
 	s.set(session, "", tools)
-	known()
 	s.note("the server offers %d tools", len(tools))
 	settled := time.NewTimer(0)
 	settled.Stop()
@@ -182,16 +182,21 @@ func (s *server) list(ctx context.Context, session *sdk.ClientSession) ([]Tool, 
 	return tools, nil
 }
 
-// offer is a page of what the server offers now.
+// offer is a page of what the server offers now. One that is away is started at once, and waited for.
 func (s *server) offer(ctx context.Context, after int64) *Offer {
-	select {
-	case <-s.known:
-	case <-ctx.Done():
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session == nil {
+		come := s.come
+		s.mu.Unlock()
 		poke(s.again)
+		select {
+		case <-come:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+	}
+	if s.session == nil {
 		return &Offer{Away: s.why, Tools: []Tool{}}
 	}
 	return page(s.tools, after)
