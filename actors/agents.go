@@ -211,9 +211,13 @@ func (m *agents) panicked(ctx actor.Context, pid int64) {
 	if m.deaf {
 		return // the next start finds it
 	}
-	if err := m.kernel.command(cause, step); err != nil {
+	end, err := m.kernel.step(cause, step)
+	if err != nil {
 		m.kernel.log.Error("end of a program not journaled", "pid", pid, "error", err)
+		return
 	}
+	end.owed = true // nobody else tells it
+	m.kernel.send(end)
 }
 
 // tell sends a message to all agents that may still act on it.

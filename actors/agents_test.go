@@ -199,7 +199,14 @@ func TestAgentsPanicIsItsOwn(t *testing.T) {
 		c := s.connect()
 		c.send(command("a", "Syscall.Spawn", `{"child_agent_id":"x"}`))
 		expectNext(t, c, `{"child_pid":1,"child_agent_id":"x"}`)
+		s.room.fullOnce(syscall.ENOSPC, `"type":"Process.NoteEnd"`)
 		s.kernel.Rehost([]process.Hosted{{Program: kernel.Program{PID: 1}, State: "READY", Begun: true}})
+		synctest.Wait()
+		if s.room.refused() != 1 {
+			t.Errorf("%d writes of the end failed, want one", s.room.refused())
+		}
+		c.send(query("r", "Process.List", `{}`)) // which is recorded, and what was owed behind it
+		c.next()
 		synctest.Wait()
 		c.send(query("b", "Process.Get", `{"pid":1}`))
 		if d := string(c.next().Data); !strings.Contains(d, `"TERMINATED"`) || !strings.Contains(d, `"reason":"unknown"`) {

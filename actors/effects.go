@@ -140,6 +140,9 @@ func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
 			return nil, wrong
 		}
 		data, err := run(ctx, job)
+		if why, ok := errors.AsType[*fault.Fault](err); ok && why.ID.Domain() == "provider" {
+			return nil, why.With("syscall", do.Name)
+		}
 		if err != nil || !schema.Valid(data) {
 			return data, err
 		}

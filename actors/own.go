@@ -51,6 +51,12 @@ func (k *Kernel) DoUntil(ctx context.Context, origin string, request schema.Requ
 	return k.ask(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, request, nil)
 }
 
+// DoOwn is Do for a command of the kernel's own, which no client can name.
+func (k *Kernel) DoOwn(request schema.Request) ([]byte, error) {
+	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
+	return k.ask(context.Background(), kernel.Caller{PID: kernel.Operator, Conn: conn, Kernel: true}, request, nil)
+}
+
 // Act makes a call of the kernel's own in the name of pid, and has run do its effect once the intent is on disk. The effect
 // does not count among pid's effects: the caller of Act bounds how many there are. When ctx ends, so does that of run. Act
 // returns what the call was answered, after run has returned.
@@ -61,6 +67,12 @@ func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run
 	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true}, request, own)
 }
 
+// Call makes a call in the name of caller, as its own connections do: through the gate, and recorded as theirs. The connection's name
+// must be one that no other has. It returns as Do does. When ctx ends, the caller hangs up.
+func (k *Kernel) Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error) {
+	return k.make(ctx, &kernel.Call{Caller: caller, Message: message}, nil)
+}
+
 // ask makes one call and waits for its answer. The data is encoded because the journal keeps it, and decoded again as a start
 // will decode it.
 func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, request schema.Request, run *ownRun) ([]byte, error) {
@@ -69,10 +81,13 @@ func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, request schema.R
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", row.Type, err)
 	}
-	call := kernel.Call{Caller: caller, Message: schema.Message{
-		Kind: row.Kind, Type: row.Type, Data: data,
-		Meta: schema.Metadata{Present: true, ID: k.ids.next(), Timestamp: time.Now().UnixMilli()},
-	}}
+	return k.make(ctx, &kernel.Call{Caller: caller, Message: schema.Message{Kind: row.Kind, Type: row.Type, Data: data}}, run)
+}
+
+// make makes a call, whose message gets its id here.
+func (k *Kernel) make(ctx context.Context, made *kernel.Call, run *ownRun) ([]byte, error) {
+	call, caller := *made, made.Caller
+	call.Message.Meta.Present, call.Message.Meta.ID, call.Message.Meta.Timestamp = true, k.ids.next(), time.Now().UnixMilli()
 	k.read(&call)
 	if k.bring(&call); call.Err != nil {
 		return nil, call.Err

@@ -204,7 +204,7 @@ func (p *providers) complete(c *connection, in *schema.CompleteInput) *fault.Fau
 	defer p.mu.Unlock()
 	call := p.calls[in.CallID]
 	if call == nil || call.by != c {
-		return fault.ProviderNoCall.New("no call %q waits for this connection: it was answered, has ended, or is another's", fault.Clip(in.CallID))
+		return fault.ProviderNoCall.New("no call %q waits for this connection: it was answered, has ended, or is another's", fault.Clip(in.CallID)).With("call_id", in.CallID)
 	}
 	p.answer(in.CallID, call, o)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/user"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/promptware-os/pwos/daemon/config"
@@ -50,10 +52,11 @@ func lookUp(name string) (*host.User, error) {
 		return nil, wrong(err)
 	}
 	found := &host.User{}
-	for text, to := range map[string]*int{u.Uid: &found.UID, u.Gid: &found.GID} {
-		if *to, err = strconv.Atoi(text); err != nil {
-			return nil, wrong(err)
-		}
+	if found.UID, err = strconv.Atoi(u.Uid); err != nil {
+		return nil, wrong(err)
+	}
+	if found.GID, err = strconv.Atoi(u.Gid); err != nil {
+		return nil, wrong(err)
 	}
 	for _, text := range groups {
 		group, err := strconv.Atoi(text)
@@ -82,7 +85,15 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 	}
 	c.Private = private(d.config)
 	c.ShowProgram = d.operators(c.PID)
-	c.Places = append(c.Places, homes(d.config.StateDir, c.Write)...)
+	given := homes(d.config.StateDir, c.Write)
+	if u := d.programs.user; u != nil {
+		for _, home := range given {
+			if err := giveHome(home.Target, u); err != nil {
+				return err
+			}
+		}
+	}
+	c.Places = append(c.Places, given...)
 	if d.programs.user != nil {
 		if err := d.give(c); err != nil {
 			return err
@@ -138,6 +149,32 @@ func (d *Daemon) reveal(c *host.Command, secrets map[string]string) error {
 		c.Env[name] = secret
 	}
 	return nil
+}
+
+// giveHome makes what this process's user has made in a home the programs' user's own. A file with a second name stays whose it is:
+// there it may be somebody else's.
+func giveHome(dir string, u *host.User) (err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open home: %w", errors.Unwrap(err))
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
+		var info fs.FileInfo
+		if err == nil {
+			info, err = root.Lstat(path)
+		}
+		if err == nil {
+			own, ok := info.Sys().(*syscall.Stat_t)
+			if ok && int(own.Uid) == os.Geteuid() && (info.IsDir() || own.Nlink == 1) {
+				err = root.Lchown(path, u.UID, u.GID)
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // which another program of the home's may have removed
+			return fmt.Errorf("give home to user %d: %w", u.UID, errors.Unwrap(err))
+		}
+		return nil
+	})
 }
 
 // operators reports whether the operator has named a process's program: for itself, or for an ancestor from which each process

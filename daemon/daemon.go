@@ -14,6 +14,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/jobs"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -55,6 +56,7 @@ type Daemon struct {
 	once       bool   // there is one call to make, and no door
 	blobs      *blobs
 	networks   *networks
+	jobs       *jobs.Runner
 	promptware *promptware
 	idle       *idle
 	programs   *programs
@@ -178,6 +180,8 @@ func (d *Daemon) boot(ctx context.Context) error {
 		}
 	}
 	d.kernel.Rehost(left)
+	d.jobs = &jobs.Runner{Jobs: s.jobs, Kernel: d.kernel, Processes: s.processes.Processes(), Registry: s.self.Registry(), Log: d.log.With("component", "jobs")}
+	d.jobs.Start()
 	return nil
 }
 
@@ -236,6 +240,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	d.log.Info("shutting down", "reason", reason)
 	d.stopping()
+	d.jobs.Close()
 	d.kernel.StopPrograms(d.patience) // first: they may be connected, and others may wait for them
 	grace, cancel := context.WithTimeout(d.patience, Grace)
 	defer cancel()
@@ -247,6 +252,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 
 // end stops the kernel, and saves its state for the next start where it can be vouched for.
 func (d *Daemon) end() error {
+	d.jobs.Close()
 	d.networks.close()
 	d.state.identity.close()
 	if d.keyed != nil {
@@ -302,6 +308,7 @@ func (d *Daemon) Close() error {
 	}
 	if d.state != nil {
 		if !d.ran {
+			d.jobs.Close()
 			d.networks.close()
 			d.state.identity.close()
 			if d.kernel != nil {

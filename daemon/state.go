@@ -21,6 +21,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/http"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/kernel/job"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/kernel/network"
@@ -45,6 +46,7 @@ type state struct {
 	processes *process.Domain
 	tokens    *capability.Registry
 	ledger    *resource.Ledger
+	jobs      *job.Domain
 	mailboxes *ipc.Domain
 	memory    *memory.Domain
 
@@ -153,11 +155,12 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	s.identity = newIdentity(&cfg.Crypto, s.log)
 	s.web = &fetch.Runner{Fetcher: fetcher, Open: s.identity.open, Log: s.log.With("component", "http")}
 	s.ledger.See(s.self.Registry())
+	s.jobs = job.New(view, s.self.Registry())
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
 		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(s.web.Check),
-		schema.Net: network.New(egress.Admits),
+		schema.Net: network.New(egress.Admits), schema.Job: s.jobs,
 	}
 	return nil
 }

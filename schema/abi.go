@@ -148,7 +148,7 @@ func ShortCall(name string, args []Value) (typ string, data []byte, err *fault.F
 	rows := abi().byName[name]
 	if len(rows) == 0 {
 		return "", nil, fault.WireUnknownSyscall.New("no such syscall: %q. Names without a slash are the kernel's, such as ping, memory and "+
-			"describe; what lies below root is called by its path, such as os/tools/name", fault.Clip(name))
+			"describe; what lies below root is called by its path, such as os/tools/name", fault.Clip(name)).With("syscall", fault.Clip(name))
 	}
 	row := rows[0]
 	if row.Action != "" {

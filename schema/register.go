@@ -170,7 +170,8 @@ func (r *Registration) CheckInput(data []byte) *fault.Fault {
 func (r *Registration) CheckOutput(data []byte) *fault.Fault {
 	if s := r.output(); s != nil {
 		if m := s.Check(data); m != nil {
-			return fault.ProviderBadAnswer.New("the provider of %s answered what its output schema does not allow: %s %s", r.Name, fault.Clip(cmp.Or(m.At, "data")), m.Why)
+			return fault.ProviderBadAnswer.New("the provider of %s answered what its output schema does not allow: %s %s", r.Name, fault.Clip(cmp.Or(m.At, "data")), m.Why).
+				With("syscall", r.Name)
 		}
 	}
 	return nil

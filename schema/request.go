@@ -20,9 +20,11 @@ func (m *Message) Request() (*Syscall, any, *fault.Fault) {
 	}
 	if !ok || row.Internal {
 		if like := NearestType(m.Type); like != "" {
-			return nil, nil, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", fault.Clip(m.Type), like)
+			return nil, nil, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s? Otherwise register a handler and retry (Syscall.List names what there is)", fault.Clip(m.Type), like).
+				With("syscall", fault.Clip(m.Type))
 		}
-		return nil, nil, fault.WireUnknownSyscall.New("Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, fault.Clip(m.Type))
+		return nil, nil, fault.WireUnknownSyscall.New("Unsupported %s %s: register a handler and retry (Syscall.List names what there is)", n.typ, fault.Clip(m.Type)).
+			With("syscall", fault.Clip(m.Type))
 	}
 	if m.Kind != row.Kind {
 		return nil, nil, violation(n.kind, "%s is a %s, not a %s", row.Type, row.Kind.word(m.Dialect), m.Kind.word(m.Dialect))

@@ -31,7 +31,7 @@ func (m *Message) behind(call *CallInput) (*Syscall, any, *fault.Fault) {
 	}
 	row, ok := Lookup(typ)
 	if !ok || row.Internal {
-		return nil, nil, fault.WireUnknownSyscall.New("no such syscall: %q stands for %s, which this kernel does not have", fault.Clip(call.Syscall), typ)
+		return nil, nil, fault.WireUnknownSyscall.New("no such syscall: %q stands for %s, which this kernel does not have", fault.Clip(call.Syscall), typ).With("syscall", fault.Clip(call.Syscall))
 	}
 	in, err := row.decodeInput(data)
 	if err != nil {

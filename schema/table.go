@@ -89,6 +89,8 @@ func rows() []*Syscall {
 		HTTPFetch.Syscall, HTTPFetch.End.Syscall,
 		NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall,
 		FileSystemResolve.Syscall, HostToolUse.Syscall,
+		JobStart.Syscall, JobStatus.Syscall, JobCancel.Syscall, JobList.Syscall, JobSubscribe.Syscall, JobWatch.Syscall,
+		JobBegin.Syscall, JobEnd.Syscall,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/internal/tidy"
 	"github.com/promptware-os/pwos/schema"
@@ -52,7 +53,8 @@ const hungUp = "daemon.hung_up 503 with a fix"
 // TestStrangeKernels: whatever a kernel does, each call ends, in one clear error where it cannot end well.
 func TestStrangeKernels(t *testing.T) {
 	t.Parallel()
-	const long, short = "60000", "50" // milliseconds; short is for what never comes
+	// Milliseconds; short is for what never comes. A first call that is in a hurry has 50.
+	const long, short = "60000", "50"
 	for name, tt := range map[string]struct {
 		args   []string // timeout, calls, what else
 		kernel func(f *fake)
@@ -82,13 +84,25 @@ func TestStrangeKernels(t *testing.T) {
 		"says no message":     {[]string{long, "2"}, func(f *fake) { f.greet(); f.hear(); f.say("moon\n"); f.hear() }, hungUp + "\n" + hungUp},
 		"says no object":      {[]string{long, "1"}, func(f *fake) { f.greet(); f.hear(); f.say("null\n"); f.hear() }, hungUp},
 		"never says anything": {[]string{short, "1"}, func(f *fake) { f.hear() }, "daemon.no_answer 503 with a fix"},
-		"answers too late": {[]string{short, "2"}, func(f *fake) {
+		"answers too late": {[]string{long, "2", "hurry"}, func(f *fake) {
 			f.greet()
 			late := f.hear()
 			now := f.hear()
 			f.say(reply(late, "1") + reply(now, "2"))
 			f.hear()
 		}, "daemon.no_answer 503 with a fix\n2"},
+		"answers late, as it was asked to": {[]string{long, "1", "hurry", "wait"}, func(f *fake) {
+			f.greet()
+			id := f.hear()
+			time.Sleep(300 * time.Millisecond) // six times what it has without the wait
+			f.say(reply(id, "1"))
+		}, "1"},
+		"has all the time there is": {[]string{"Infinity", "1"}, func(f *fake) {
+			f.greet()
+			id := f.hear()
+			time.Sleep(10 * time.Millisecond)
+			f.say(reply(id, "1"))
+		}, "1"},
 		"refuses without an id": {[]string{long, "4"}, func(f *fake) {
 			f.greet()
 			f.hear()

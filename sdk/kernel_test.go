@@ -94,6 +94,8 @@ Ipc.MessageDelivered last
 provider.failed
 provider.failed
 provider.failed
+provider.bad_answer
+wire.invalid_input
 "inside"
 provider.waits_for_itself
 Says it again.

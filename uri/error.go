@@ -43,9 +43,9 @@ func refuseMember(member, name string, why error) *fault.Fault {
 func refuse(name string, why error) *fault.Fault {
 	if why == errNoRoot { //nolint:errorlint // a constant, never wrapped
 		return fault.NameNotFound.New("no mount holds %s and there is no root", quoted(name, why)).
-			WithFix("start the kernel with --root, or mount what holds it")
+			WithFix("start the kernel with --root, or mount what holds it").With("uri", quoted(name, why))
 	}
-	return fault.NameInvalid.New("%q cannot be resolved: %v", quoted(name, why), why)
+	return fault.NameInvalid.New("%q cannot be resolved: %v", quoted(name, why), why).With("uri", quoted(name, why))
 }
 
 // quoted clips a name, since an answer has to fit a line. Of an address without a valid host it keeps the scheme alone, since a

@@ -106,7 +106,7 @@ func (a *app) warnOfType(typ string) {
 	also := ""
 	if like := schema.NearestType(typ); like != "" {
 		also = "; did you mean " + like + "?"
-	} else if schema.Registrable(typ) {
+	} else if schema.Registrable(typ) || schema.UserSpace(typ) {
 		return
 	}
 	a.say("no syscall, and no entry of the kernel's own, has the type %q%s", typ, also)

@@ -90,7 +90,11 @@ func (l *lesson) note(e *schema.AuditEntry) (child int64) {
 		l.noteConnection(e)
 		return 0
 	}
-	row, ok := schema.Lookup(e.Type)
+	typ, tool := e.Type, toolPattern(e.Request)
+	if schema.UserSpace(typ) { // an MCP server's
+		typ, tool = schema.CallType, "Call:"+typ
+	}
+	row, ok := schema.Lookup(typ)
 	if !ok && !schema.Registrable(e.Type) || ok && (row.Internal || row.Grant == schema.Everyone) {
 		return 0
 	}
@@ -102,12 +106,12 @@ func (l *lesson) note(e *schema.AuditEntry) (child int64) {
 		l.refused[e.Type] = r
 		return 0
 	}
-	l.calls[e.Type]++
-	switch e.Type {
+	l.calls[typ]++
+	switch typ {
 	case "Http.Fetch":
 		l.noteFetch(e)
 	case schema.CallType:
-		l.tools[toolPattern(e.Request)]++
+		l.tools[tool]++
 	}
 	if !e.Success {
 		return 0

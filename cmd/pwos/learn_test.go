@@ -46,12 +46,12 @@ func TestLearned(t *testing.T) {
 			[]schema.AuditEntry{
 				call("Syscall.Ping", `null`), call("Memory.Get", ``), failed(422, "Memory.List"), failed(409, "Memory.CompareAndSet"),
 				failed(403, "Capability.Grant"), failed(403, "Memory.Delete"), call("Memory.Delete", `{}`), failed(403, "Syscall.Shutdown"),
-				call("Process.NoteStart", `{}`), call("Memory.Unknown", `null`), call("Sum.Add", `null`), failed(403, "Sum.Sub"),
+				call("Process.NoteStart", `{}`), call("Memory.Unknown", `null`), call("Sum.Add", `null`), call("mcp/fs/read", `null`), failed(403, "Sum.Sub"),
 			},
 			pwos.Lesson{
-				Allow:   []string{"Memory.CompareAndSet", "Memory.Delete", "Memory.Get", "Memory.List", "Sum.Add"},
+				Allow:   []string{"Call:mcp/fs/read", "Memory.CompareAndSet", "Memory.Delete", "Memory.Get", "Memory.List", "Sum.Add"},
 				Refused: map[string]int{"Capability.Grant": 1, "Memory.Delete": 1, "Sum.Sub": 1, "Syscall.Shutdown": 1},
-				Denied:  map[string]int{"Memory.CompareAndSet": 1, "Memory.Delete": 1, "Memory.Get": 1, "Memory.List": 1, "Sum.Add": 1},
+				Denied:  map[string]int{"Call:mcp/fs/read": 1, "Memory.CompareAndSet": 1, "Memory.Delete": 1, "Memory.Get": 1, "Memory.List": 1, "Sum.Add": 1},
 			},
 		},
 		"the most that was held at once, by all": {

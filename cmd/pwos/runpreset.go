@@ -24,8 +24,9 @@ type preset struct {
 	upstream string
 	settings map[string]string // files below its home that it may only read, and what is in new ones
 	env      map[string]string // beside what --env names
-	// placeholder is the key that it has where the kernel puts the true one in its place.
+	// placeholder is the key that it has where the kernel puts the true one in the place of that.
 	placeholder map[string]string
+	own         string // an option of the host's that only this may give
 	command     func(argv []string, d *doors) []string
 	// keyed are lines of sh that add to the command line what the kernel alone knows, where it holds the key.
 	keyed string
@@ -48,6 +49,7 @@ func presets() map[string]preset {
 				"IS_SANDBOX": "1", // user 0 may tell it not to ask
 			},
 			placeholder: map[string]string{"ANTHROPIC_AUTH_TOKEN": "held-by-the-kernel"},
+			own:         "--settings",
 			command:     claudeCommand,
 		},
 		"codex": {
@@ -78,6 +80,9 @@ func (a *app) setUp(f *runFlags, j *job) error {
 	if !ok {
 		return nil
 	}
+	if i := slices.IndexFunc(j.args[1:], func(arg string) bool { return p.own != "" && (arg == p.own || strings.HasPrefix(arg, p.own+"=")) }); i >= 0 {
+		return misuse("pwos run", fmt.Errorf("%s would take the place of what pwos run tells %s: use the settings in its home, or --preset none", p.own, host))
+	}
 	program := &j.input.Program
 	if f.channel == "" { // standard input and output are the host's own
 		fd3 := "fd3"
@@ -103,7 +108,7 @@ func (a *app) setUp(f *runFlags, j *job) error {
 		s.Write = append(s.Write, home)
 		s.Read = append(append(s.Read, d.server.command), settings...)
 	}
-	d.keyed = slices.Contains(j.allow, "Upstream:"+p.upstream) || slices.Contains(j.allow, "Upstream:*")
+	d.keyed = program.Sandbox.Network() == "kernel" && (slices.Contains(j.allow, "Upstream:"+p.upstream) || slices.Contains(j.allow, "Upstream:*"))
 	env := maps.Clone(p.env)
 	for _, one := range d.server.env { // for what it runs; the doors have it from their settings
 		env[one[0]] = one[1]
@@ -208,7 +213,6 @@ func (p preset) makeSettings(home string) (paths []string, err error) {
 	}
 	defer closeInto(&err, root)
 	for name, text := range p.settings {
-		// Whoever the host runs as writes beside them; the home itself keeps others out.
 		if err := root.Mkdir(filepath.Dir(name), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("make settings: %w", err)
 		}

@@ -91,7 +91,7 @@ func (d *destination) addresses() ([]netip.Addr, error) {
 
 // refuse says that an address is closed. It does not say which one: what a name stands for inside is nobody's business.
 func (t *target) refuse(why kind) *fault.Fault {
-	return fault.HTTPAddress.New("%s is %s, which is closed to agents: have it opened in the kernel's configuration", t.url.Host, why)
+	return fault.HTTPAddress.New("%s is %s, which is closed to agents: have it opened in the kernel's configuration", t.url.Host, why).With("host", t.url.Host)
 }
 
 func (d *destination) connect(to netip.AddrPort, more bool) (net.Conn, error) {

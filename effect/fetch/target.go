@@ -102,10 +102,10 @@ func (p *Policy) permit(t *target) *fault.Fault {
 	}
 	if host { // so it is the scheme that is not allowed
 		return denied("the caller may not fetch over plain http: use https://%s, or %s", t.url.Host,
-			p.advice("--http-plain --host "+t.url.Host, func(one *Policy) bool { return one.allows(t) }))
+			p.advice("--http-plain --host "+t.url.Host, func(one *Policy) bool { return one.allows(t) })).With("host", t.url.Host)
 	}
 	return denied("the caller may not fetch from %s: %s", t.url.Host,
-		p.advice("--host "+t.url.Host, func(one *Policy) bool { return one.hasHost(t) }))
+		p.advice("--host "+t.url.Host, func(one *Policy) bool { return one.hasHost(t) })).With("host", t.url.Host)
 }
 
 // opener returns what opens sealed values that are sent to the target, nil where nothing may.

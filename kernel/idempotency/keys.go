@@ -202,7 +202,7 @@ func neverRun(call *kernel.Call) bool {
 }
 
 func errOtherBody(key string) *fault.Fault {
-	return fault.IdempotencyOtherBody.New("idempotency key %q was used for another message: take a new key", key)
+	return fault.IdempotencyOtherBody.New("idempotency key %q was used for another message: take a new key", key).With("idempotency_key", key)
 }
 
 func errUnderWay(key string) *fault.Fault {

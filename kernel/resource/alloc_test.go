@@ -180,7 +180,7 @@ func TestFaults(t *testing.T) {
 		{1, "Syscall.Release", `{"resource_id":"gpu","amount":1}`, fault.ResourceNotHeld, []fault.Detail{gpu}},
 		{0, "Capability.Get", `{"pid":9}`, fault.CapabilityNotFound, []fault.Detail{{Name: "pid", Value: "9"}}},
 		{3, "Capability.Get", `{"pid":1}`, fault.CapabilityNotYours, []fault.Detail{{Name: "pid", Value: "1"}}},
-		{0, "Capability.Check", `{"pid":1,"syscall":"Rocket.Launch"}`, fault.WireUnknownSyscall, nil},
+		{0, "Capability.Check", `{"pid":1,"syscall":"Rocket.Launch"}`, fault.WireUnknownSyscall, []fault.Detail{{Name: "syscall", Value: "Rocket.Launch"}}},
 	} {
 		_, err := newBench(t).run(tt.pid, tt.typ, tt.data)
 		if !errors.Is(err, tt.id) || !slices.Equal(domaintest.Shown(t, err).Details, tt.details) {

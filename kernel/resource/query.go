@@ -106,9 +106,9 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOu
 	}
 	if !ok {
 		if like := schema.NearestType(in.Syscall); like != "" {
-			return schema.CheckOutput{}, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s?", in.Syscall, like)
+			return schema.CheckOutput{}, fault.WireUnknownSyscall.New("no syscall %s; did you mean %s?", in.Syscall, like).With("syscall", fault.Clip(in.Syscall))
 		}
-		return schema.CheckOutput{}, fault.WireUnknownSyscall.New("no syscall has the type or code %q: Syscall.List names them all", in.Syscall)
+		return schema.CheckOutput{}, fault.WireUnknownSyscall.New("no syscall has the type or code %q: Syscall.List names them all", in.Syscall).With("syscall", fault.Clip(in.Syscall))
 	}
 	if in.Amount != nil && in.ResourceID == nil {
 		return schema.CheckOutput{}, kernel.Invalid("resource_id", "is missing: amount is of a resource")

@@ -30,7 +30,7 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 		text schema.Value
 	}{{"input", r.Input}, {"output", r.Output}} {
 		if _, wrong := jsonschema.Compile(one.text); wrong != nil {
-			return out, kernel.Invalid(one.name, "is no JSON Schema that can be checked: %s", strings.TrimSpace(wrong.At+" "+wrong.Why))
+			return out, kernel.Invalid(one.name, "is no JSON Schema that can be checked: %s", strings.TrimSpace(fault.Clip(wrong.At)+" "+wrong.Why))
 		}
 	}
 	if r.Path != nil && call.PID != kernel.Operator {
@@ -42,7 +42,7 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 			return out, err
 		}
 		if !alike(old, r) {
-			return out, fault.SyscallTaken.New("%s is registered already, as something else", r.Name)
+			return out, fault.SyscallTaken.New("%s is registered already, as something else", r.Name).With("syscall", r.Name)
 		}
 	} else if schema.UserSpace(r.Name) && call.PID != kernel.Operator {
 		return out, fault.SyscallNotFound.New("%s is not registered: the operator registers it before pid %d can provide it", r.Name, call.PID)
@@ -156,7 +156,7 @@ func (d *Domain) applyRegister(e *kernel.Entry, in *schema.RegisterInput) {
 func (d *Domain) unregister(call *kernel.Call, in *schema.UnregisterInput) (out schema.SuccessOutput, _ error) {
 	r := d.registry.of(call.Origin, in.Name)
 	if r == nil {
-		return out, fault.SyscallNotFound.New("no syscall %q is registered", in.Name)
+		return out, fault.SyscallNotFound.New("no syscall %q is registered", in.Name).With("syscall", in.Name)
 	}
 	if err := owns(call, r); err != nil {
 		return out, err
@@ -181,7 +181,7 @@ func (d *Domain) invoke(call *kernel.Call, in *schema.InvokeInput) (*kernel.Invo
 	r := d.registry.of(call.Origin, in.Name)
 	switch {
 	case r == nil:
-		return nil, fault.WireUnknownSyscall.New("Unsupported type %s: register a handler and retry (Syscall.List names what there is)", in.Name)
+		return nil, fault.WireUnknownSyscall.New("Unsupported type %s: register a handler and retry (Syscall.List names what there is)", in.Name).With("syscall", in.Name)
 	case r.Kind != in.Kind:
 		return nil, fault.WireSchema.New("Schema validation failed: %s is a %s, not a %s", r.Name, r.Kind, in.Kind).At("kind")
 	}

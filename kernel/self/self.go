@@ -80,9 +80,9 @@ func (d *Domain) describe(call *kernel.Call, in *schema.DescribeInput) (schema.D
 	}
 	if !ok || row.Internal {
 		if like := schema.NearestType(in.Name); like != "" {
-			return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall %s; did you mean %s?", in.Name, like)
+			return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall %s; did you mean %s?", in.Name, like).With("syscall", fault.Clip(in.Name))
 		}
-		return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall is named %q: Syscall.List names them all", in.Name)
+		return schema.DescribeOutput{}, fault.SyscallNotFound.New("no syscall is named %q: Syscall.List names them all", in.Name).With("syscall", fault.Clip(in.Name))
 	}
 	return row.Describe(call.Message.Dialect), nil
 }

@@ -188,6 +188,13 @@ const (
 	IpcBlocked     ID = "ipc.blocked"
 	IpcFollowed    ID = "ipc.followed"
 
+	// Jobs.
+	JobNotFound   ID = "job.not_found"
+	JobTooMany    ID = "job.too_many"
+	JobTimeout    ID = "job.timeout"
+	JobNoProcess  ID = "job.no_process"
+	JobLongResult ID = "job.result_too_long"
+
 	// Resources.
 	ResourceNotFound  ID = "resource.not_found"
 	ResourceQuota     ID = "resource.quota_exceeded"
@@ -395,6 +402,13 @@ var catalogue = map[ID]Entry{
 	IpcNoMailbox:   {Kind: NotFound, Meaning: "The process has no mailbox.", Fix: "Spawn it first."},
 	IpcBlocked:     {Kind: Forbidden, Meaning: "Governance blocks the message.", Fix: "Do not send its like."},
 	IpcFollowed:    {Kind: Conflict, Meaning: "Another connection follows the mailbox.", Fix: "End that one, or take messages with Ipc.Receive."},
+
+	// Jobs.
+	JobNotFound:   {Kind: NotFound, Meaning: "There is no such job, or it is forgotten.", Fix: "Job.List names those that there are."},
+	JobTooMany:    {Kind: QuotaExceeded, Meaning: "As many jobs of the process are to be run as may be.", Fix: "Wait for some to end, or cancel them."},
+	JobTimeout:    {Kind: Timeout, Meaning: "The job's call took longer than its timeout.", Fix: "Start it with a longer timeout."},
+	JobNoProcess:  {Kind: Ended, Meaning: "The process that started the job has ended.", Fix: "Start it from another process."},
+	JobLongResult: {Kind: InvalidInput, Meaning: "The job's call was answered more than a job keeps.", Fix: "Have the call ask for less, or store what it finds."},
 
 	// Resources.
 	ResourceNotFound:  {Kind: NotFound, Meaning: "No pool has this name.", Fix: "The message names the pools."},

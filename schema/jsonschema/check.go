@@ -10,8 +10,11 @@ import (
 
 // Check says what of a value, which is valid JSON, does not fit; nil: all does.
 func (s *Schema) Check(data []byte) *Misfit {
+	if s.root == nil {
+		return nil
+	}
 	v := read(data)
-	c := check{left: 1<<18 + 16*len(data)}
+	c := check{left: 1<<18 + 4*len(data)}
 	m := c.fits(s.root, &v, nil, nil)
 	if c.left < 0 {
 		return &Misfit{Why: "takes too long to check"}
@@ -159,6 +162,7 @@ func (c *check) branch(n *node, v *value, at *place, seen []bool) *misfit {
 func (c *check) alternatives(n *node, v *value, at *place, seen []bool) *misfit {
 	var best *misfit
 	note := func(m *misfit) {
+		c.left -= 8 // it has been written
 		if best == nil || m.at.depth() > best.at.depth() {
 			best = m
 		}
@@ -231,13 +235,13 @@ func (c *check) member(n *node, name string, v *value, i int, at *place, seen []
 		}
 	}
 	for _, p := range n.patterns {
-		matches, cost := p.matches(name)
-		if c.left -= cost; !matches || p.re == nil {
-			known = known || p.re == nil // it may match
-			continue
-		}
-		if m := apply(p.node); m != nil {
-			return m
+		switch {
+		case p.re == nil:
+			known = true
+		case c.matches(&p.pattern, name):
+			if m := apply(p.node); m != nil {
+				return m
+			}
 		}
 	}
 	if !known && n.additional != nil {
@@ -332,11 +336,8 @@ func (c *check) text(n *node, v *value, at *place) *misfit {
 	case n.maxLength >= 0 && length > n.maxLength:
 		return at.is("must have at most %d characters", n.maxLength)
 	}
-	if n.pattern != nil {
-		matches, cost := n.pattern.matches(s)
-		if c.left -= cost; !matches {
-			return at.is("must match %s", fault.Clip(n.pattern.re.String()))
-		}
+	if n.pattern != nil && !c.matches(n.pattern, s) {
+		return at.is("must match %s", fault.Clip(n.pattern.re.String()))
 	}
 	return nil
 }

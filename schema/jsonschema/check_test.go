@@ -148,6 +148,9 @@ func TestHostile(t *testing.T) {
 		{`{"multipleOf":1e999999999,"minimum":1e-999999999}`, `1e1000000000`, ""},
 		{`{"multipleOf":7}`, strings.Repeat("1", 900_000), tooLong},
 		{`{"multipleOf":7}`, `[` + strings.Repeat("1", 900_000) + `]`, ""},
+		{`{"pattern":"` + strings.Repeat("(x?y?z?){9}", 90) + `q"}`, `"` + strings.Repeat("xyz", 300_000) + `"`, tooLong},
+		{`{"patternProperties":{"` + strings.Repeat("(x?y?z?){9}", 90) + `q":true}}`, `{"` + strings.Repeat("xyz", 300_000) + `":1}`, tooLong},
+		{`{"items":{"anyOf":[` + strings.Repeat(`{"type":"string"},`, 800) + `{}]}}`, `[` + strings.Repeat("1,", 200_000) + `1]`, tooLong},
 		{`{"pattern":"^(a|aa)+$"}`, `"` + strings.Repeat("a", 10_000) + `b"`, "must match"},
 		{`{"items":{"pattern":"(x+x+)+y"}}`, `["` + strings.Repeat("x", 500_000) + `"]`, "must match"},
 	} {

@@ -10,7 +10,7 @@ import (
 )
 
 // Schema is a schema that values can be checked against. It is immutable.
-type Schema struct{ root *node }
+type Schema struct{ root *node } // nil: it takes anything
 
 // node is a schema, or one within it. The zero node takes anything.
 type node struct {
@@ -88,8 +88,11 @@ func Compile(text []byte) (*Schema, *Misfit) {
 			c.cycles(n)
 		}
 	}
-	if c.err != nil {
+	switch {
+	case c.err != nil:
 		return nil, c.err.shown()
+	case doc.kind == object && len(doc.names) == 0:
+		s.root = nil
 	}
 	return s, nil
 }

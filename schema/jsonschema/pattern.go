@@ -56,10 +56,13 @@ func instructions(re *syntax.Regexp) int {
 	return min(n, maxPatterns+1)
 }
 
-// matches reports whether a text has a match, and what it costs to find that out.
-func (p *pattern) matches(s string) (fits bool, cost int) {
+// matches reports whether a text has a match, as far as there are steps left to find that out. One that is not checked may match.
+func (c *check) matches(p *pattern, s string) bool {
 	if p.re == nil {
-		return true, 1
+		return true
 	}
-	return p.re.MatchString(s), 1 + len(s)*p.size/16
+	if c.left -= 1 + len(s)*p.size/16; c.left < 0 {
+		return false
+	}
+	return p.re.MatchString(s)
 }

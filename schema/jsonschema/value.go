@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -52,24 +53,49 @@ func (k kinds) String() string {
 
 // value is a JSON value, read once.
 type value struct {
-	kind  kinds // one, and of a number without a fraction integer too
-	raw   []byte
+	raw  []byte
+	kind kinds // one, and of a number without a fraction integer too
+	*contents
+}
+
+// contents is what is in an object or an array.
+type contents struct {
 	names []string // of an object's members, in their order
 	items []value  // the members, or an array's elements
 }
 
+// empty is what is in all others.
+var empty = new(contents)
+
 // read reads valid JSON.
 func read(raw []byte) (v value) {
-	v.raw = raw
+	v.raw, v.contents = raw, empty
+	size := 0
 	switch raw[0] {
 	case '{':
 		v.kind = object
+		jsontype.Members(raw, func(_, _ []byte) bool {
+			size++
+			return true
+		})
+		if size == 0 {
+			break
+		}
+		v.contents = &contents{make([]string, 0, size), make([]value, 0, size)}
 		jsontype.Members(raw, func(name, item []byte) bool {
 			v.names, v.items = append(v.names, string(name)), append(v.items, read(item))
 			return true
 		})
 	case '[':
 		v.kind = array
+		jsontype.Elements(raw, func([]byte) bool {
+			size++
+			return true
+		})
+		if size == 0 {
+			break
+		}
+		v.contents = &contents{items: make([]value, 0, size)}
 		jsontype.Elements(raw, func(item []byte) bool {
 			v.items = append(v.items, read(item))
 			return true
@@ -82,7 +108,7 @@ func read(raw []byte) (v value) {
 		v.kind = null
 	default:
 		v.kind = number
-		if v.number().Whole() {
+		if !bytes.ContainsAny(raw, ".eE") || v.number().Whole() {
 			v.kind |= integer
 		}
 	}

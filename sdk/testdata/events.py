@@ -18,6 +18,8 @@ def serve(data, pid):
         return {1}
     if data == "call":  # a handler may call
         return provider.syscall_ping({"payload": "inside"})["payload"]
+    if data == "number":
+        return 1
     return [data, pid]
 
 
@@ -32,13 +34,13 @@ with Kernel.connect() as provider, Kernel.connect() as kernel:
             done.set()
 
     provider.on("Ipc.MessageDelivered", deliver)
-    provider.provide(name, serve, input={"type": "string"}, description="Says it again.")
+    provider.provide(name, serve, input={"type": "string"}, output={"type": ["array", "string"]}, description="Says it again.")
     loop = threading.Thread(target=provider.run)
     loop.start()
     for payload in ["first", "\u00fc", "last"]:
         kernel.syscall_send_msg({"receiver_pid": pid, "payload": payload})
     done.wait()
-    for data in ["hello", "raise", "long", "no json", "call"]:
+    for data in ["hello", "raise", "long", "no json", "number", 7, "call"]:
         try:
             print(json.dumps(kernel.call("command", name, data), separators=(",", ":")))
         except KernelError as error:

@@ -11,6 +11,7 @@ function serve(data: string, pid: number): unknown {
   if (data === "long") return "x".repeat(20000);
   if (data === "no json") return 1n;
   if (data === "call") return provider.syscallPing({ payload: "inside" }).then(({ payload }) => payload); // a handler may call
+  if (data === "number") return 1;
   return [data, pid];
 }
 
@@ -22,12 +23,12 @@ const done = new Promise<void>((resolve) => {
     if (data.payload === "last") resolve();
   });
 });
-await provider.provide({ name, input: { type: "string" }, description: "Says it again." }, serve);
+await provider.provide({ name, input: { type: "string" }, output: { type: ["array", "string"] }, description: "Says it again." }, serve);
 const loop = provider.run();
 for (const payload of ["first", "\u00fc", "last"]) await kernel.syscallSendMsg({ receiver_pid: pid, payload });
 await done;
 
-async function attempt(from: Kernel, data: string): Promise<void> {
+async function attempt(from: Kernel, data: string | number): Promise<void> {
   try {
     console.log(JSON.stringify(await from.call("command", name, data)));
   } catch (error) {
@@ -35,7 +36,7 @@ async function attempt(from: Kernel, data: string): Promise<void> {
     console.log(error.id);
   }
 }
-for (const data of ["hello", "raise", "long", "no json", "call"]) await attempt(kernel, data);
+for (const data of ["hello", "raise", "long", "no json", "number", 7, "call"]) await attempt(kernel, data);
 await attempt(provider, "x");
 console.log((await kernel.syscallDescribe({ name })).description);
 provider.close();

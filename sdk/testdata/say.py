@@ -1,11 +1,11 @@
-"""Connects to the socket PATH and makes CALLS calls, each with a TIMEOUT in milliseconds; takes events, then. Prints what came of each."""
+"""Connects to the socket PATH with a TIMEOUT in milliseconds and makes CALLS calls; further words change what is done. Prints what came of each."""
 
 import sys
 import warnings
 
 from pwos import Kernel, KernelError
 
-path, timeout, calls = sys.argv[1], int(sys.argv[2]) / 1000, int(sys.argv[3])
+path, timeout, calls = sys.argv[1], float(sys.argv[2]) / 1000, int(sys.argv[3])
 warnings.showwarning = lambda *_: print("warned")
 try:
     kernel = Kernel.connect(path, timeout, check="check" in sys.argv)
@@ -15,7 +15,9 @@ except KernelError as error:
 with kernel:
     for n in range(calls):
         try:
-            print(kernel.syscall_ping({"payload": n})["payload"])
+            data = {"payload": n, "wait_ms": 60000 if "wait" in sys.argv else 0}
+            own = 0.05 if n == 0 and "hurry" in sys.argv else None
+            print(kernel.call("query", "Syscall.Ping", data, own)["payload"])
         except KernelError as error:
             print(error.id, error.code, "with a fix" if error.fix else "without a fix")
     if "events" in sys.argv:

@@ -1,4 +1,4 @@
-// Connects to the socket PATH and makes CALLS calls, each with a TIMEOUT in milliseconds; takes events, then. Prints what came of each.
+// Connects to the socket PATH with a TIMEOUT in milliseconds and makes CALLS calls; further words change what is done. Prints what came of each.
 import { Kernel, KernelError } from "./pwos.ts";
 
 const [path = "", timeout, calls] = process.argv.slice(2);
@@ -16,8 +16,10 @@ async function attempt<T>(what: Promise<T>): Promise<T | undefined> {
 process.emitWarning = () => console.log("warned");
 const kernel = await attempt(Kernel.connect({ path, timeout: Number(timeout), check: process.argv.includes("check") }));
 if (kernel) {
+  const wait_ms = process.argv.includes("wait") ? 60000 : 0;
   for (let n = 0; n < Number(calls); n++) {
-    const answer = await attempt(kernel.syscallPing({ payload: n }));
+    const own = n === 0 && process.argv.includes("hurry") ? { timeout: 50 } : {};
+    const answer = await attempt(kernel.call("query", "Syscall.Ping", { payload: n, wait_ms }, own));
     if (answer) console.log(answer.payload);
   }
   if (process.argv.includes("events")) {

@@ -313,8 +313,7 @@ func TestRunSession(t *testing.T) {
 			s.Enter("stty -a >stopped; fg\r")
 			s.Expect(prompt)
 			s.Insist("zz", "zz")
-			s.Enter("\r")
-			s.Expect("done")
+			s.Insist("\r", "done")
 			switch h.name {
 			case "claude": // wants to be told twice
 				s.Enter("\x03")
@@ -345,4 +344,39 @@ func TestRunSession(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRunPage runs what docs/doors.md says of a confined session with a key, word for word, but for the server and the user's home.
+func TestRunPage(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	page, err := os.ReadFile("../../docs/doors.md")
+	must(t, err)
+	_, section, _ := strings.Cut(string(page), "## Confined")
+	block := func(language string) string {
+		_, text, _ := strings.Cut(section, "```"+language+"\n")
+		text, _, _ = strings.Cut(text, "```")
+		return text
+	}
+	m := newModel(
+		t,
+		step{tool: "Memory_Set", input: object{"key": "build", "value": "green"}},
+		step{tool: "Bash", input: object{"command": "ls"}},
+	)
+	p.identity()
+	p.configure(strings.NewReplacer("https://api.anthropic.com", m.url, "/home/me/", p.path("home")+"/").Replace(block("toml")))
+	commands := strings.Split(strings.TrimSpace(strings.ReplaceAll("\n"+block("console"), "\n$ ", "\n")), "\n")
+	if len(commands) != 2 {
+		t.Fatalf("the page has %q", commands)
+	}
+	for _, command := range commands {
+		cmd := p.command(t.Context(), "sh", "-c", strings.ReplaceAll(command, "--tty", "--tty --env ENABLE_TOOL_SEARCH"))
+		cmd.Env = append(cmd.Env, "ANTHROPIC_API_KEY="+canary)
+		s := screen.Sit(t, cmd, patience/3)
+		if got := s.Status(); got != 0 {
+			t.Fatalf("%s: exit status %d", command, got)
+		}
+	}
+	m.expect("", "success", `allow it too with \"pwos cap grant 1 --add Tool:claude/Bash\"`)
+	m.keyed(canary)
 }

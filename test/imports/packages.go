@@ -101,6 +101,11 @@ func packages() []Package {
 			Reason: "it reads what the process domain asks for and returns a value; what a process becomes by it is decided there",
 		},
 		{
+			Path:   "effect/jobs",
+			May:    []string{"schema/...", "kernel", "kernel/*"},
+			Reason: "it makes calls when they are due; what is due is the state's of kernel/job, and whether a call may be made is the gate's to say",
+		},
+		{
 			Path:   "effect/tool",
 			May:    []string{"schema/...", "kernel", "kernel/*", "uri", "rootfs", "host"},
 			Reason: "running a tool is an effect; the process domain says what is run, and the caller's token whether it may",

@@ -57,12 +57,13 @@ func TestNoSchema(t *testing.T) {
 	t.Parallel()
 	c := start(t).dial(t)
 	for schemas, text := range map[string]string{
-		`"input":{"properties":{"a":{"type":"strnig"}}}`: "properties.a.type must be one of",
-		`"input":{"$ref":"#"}`:                           "without end",
-		`"input":{"$ref":"https://example.com/schema"}`:  "$ref",
-		`"input":{"pattern":"["}`:                        "pattern is no regular expression",
-		`"input":{"pattern":"(a{99}){99}"}`:              "pattern is too large",
-		`"input":{},"output":{"minimum":"1"}`:            "output is no JSON Schema that can be checked: minimum must be a number",
+		`"input":{"properties":{"a":{"type":"strnig"}}}`:                   "properties.a.type must be one of",
+		`"input":{"properties":{"` + strings.Repeat("a", 10_000) + `":7}}`: "must be a schema",
+		`"input":{"$ref":"#"}`:                          "without end",
+		`"input":{"$ref":"https://example.com/schema"}`: "$ref",
+		`"input":{"pattern":"["}`:                       "pattern is no regular expression",
+		`"input":{"pattern":"(a{99}){99}"}`:             "pattern is too large",
+		`"input":{},"output":{"minimum":"1"}`:           "output is no JSON Schema that can be checked: minimum must be a number",
 		`"input":{},"output":` + strings.Repeat(`{"not":`, 60) + `{}` + strings.Repeat(`}`, 60): "nested deeper",
 	} {
 		c.refused(422, "Syscall.Register", `{"name":"Sum.Add","kind":"query","provider":"connection",`+schemas+`}`, text)

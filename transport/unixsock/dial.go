@@ -22,14 +22,15 @@ var (
 	ErrNobodyListens = errors.New("the daemon is gone")
 )
 
-// Dial connects to the daemon at the socket path. It trusts nothing: the directory has to pass CheckPrivateDir, and the
-// process that listens has to be ours or root's. It sends and reads nothing; ClientPrologue comes next. While the
+// Dial connects to the daemon at the socket path. It trusts nothing: the directory has to pass CheckPrivateDir, or be one that
+// root alone may write, and the process that listens has to be ours or root's. It sends and reads nothing; ClientPrologue comes next. While the
 // daemon's queue is full it waits, until ctx ends.
 func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	if err := CheckSocketPath(path); err != nil {
 		return nil, err
 	}
 	switch err := CheckPrivateDir(filepath.Dir(path)); {
+	case errors.Is(err, fault.PlaceUnsafe) && rootsAlone(filepath.Dir(path)): // as agents see it that run as another user than root's kernel
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("dial %s: %w", path, ErrNoSocket)
 	case err != nil:
@@ -54,6 +55,12 @@ func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
 		return nil, errors.Join(fmt.Errorf("dial %s: %w", path, err), conn.Close())
 	}
 	return conn, nil
+}
+
+// rootsAlone reports whether a directory is root's and nobody else may write it.
+func rootsAlone(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.IsDir() && ownerOf(info) == 0 && os.Geteuid() != 0 && info.Mode().Perm()&0o022 == 0
 }
 
 // connectToSocket looks before it connects, as probe does. In a private directory a socket of root's is one that a

@@ -1,0 +1,259 @@
+// Package jobs makes the calls of jobs when they are due (PROTOCOL 11, Jobs). What a job is, and what came of it, is the state's of
+// kernel/job; a job that runs at the end of a kernel is gone on with by the next one, under the same idempotency key: what was done is not
+// done again, and the outcome of an effect that was cut off is unknown.
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/job"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
+// How many run at a time.
+const (
+	MaxEach = 16 // of one process
+	MaxAll  = 64
+)
+
+// pause is how long what the kernel refuses, as on a full disk, is left alone.
+const pause = time.Second
+
+// Kernel is who makes the calls.
+type Kernel interface {
+	// DoOwn makes a command of the kernel's own, and returns once it is on disk.
+	DoOwn(request schema.Request) ([]byte, error)
+	// Call makes a call in the name of caller, as one of its connections does. When ctx ends, the caller hangs up.
+	Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error)
+}
+
+// Runner makes the calls.
+type Runner struct {
+	Jobs      *job.Domain
+	Kernel    Kernel
+	Processes kernel.Processes
+	Registry  kernel.Registry
+	Log       *slog.Logger
+
+	ending context.Context
+	end    context.CancelFunc
+	alive  sync.WaitGroup
+
+	mu      sync.Mutex
+	running map[int64]*run // by job
+	ended   chan struct{}  // a run has ended: another may begin; takes one
+}
+
+// run is a job's run that this kernel makes.
+type run struct {
+	pid    int64
+	cancel context.CancelFunc
+}
+
+// Start begins to make calls.
+func (r *Runner) Start() {
+	r.ending, r.end = context.WithCancel(context.Background())
+	r.running, r.ended = make(map[int64]*run), make(chan struct{}, 1)
+	r.alive.Go(r.watch)
+}
+
+// Close ends the calls that are under way, and returns when none is. Their jobs go on with the next kernel. One that was not started, or
+// is nil, has nothing to end.
+func (r *Runner) Close() {
+	if r == nil || r.end == nil {
+		return
+	}
+	r.end()
+	r.alive.Wait()
+}
+
+// watch looks at the jobs when they change, and when one is due.
+func (r *Runner) watch() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-r.ending.Done():
+			return
+		case <-r.Jobs.Changed():
+		case <-r.ended:
+		case <-timer.C:
+		}
+		if next := r.look(time.Now()); next > 0 {
+			timer.Reset(next)
+		} else {
+			timer.Stop()
+		}
+	}
+}
+
+// look begins what is due, and stops what is no longer wanted. It returns how long it is until something else is due; 0: nothing is.
+func (r *Runner) look(now time.Time) (next time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wanted := make(map[int64]bool)
+	each := make(map[int64]int)
+	for _, one := range r.running {
+		each[one.pid]++
+	}
+	for _, j := range r.Jobs.Active() {
+		wanted[j.ID] = true
+		wait := time.UnixMilli(j.Next).Sub(now)
+		switch {
+		case r.running[j.ID] != nil:
+		case j.Status == schema.JobPending && wait > 0 && r.lives(j.PID):
+			if next == 0 || wait < next {
+				next = wait
+			}
+		case len(r.running) < MaxAll && each[j.PID] < MaxEach:
+			each[j.PID]++
+			r.begin(j)
+		}
+	}
+	for id, one := range r.running {
+		if !wanted[id] {
+			one.cancel()
+		}
+	}
+	return next
+}
+
+// lives reports whether a process can still make calls.
+func (r *Runner) lives(pid int64) bool {
+	if pid == kernel.Operator {
+		return true
+	}
+	p := r.Processes.Process(pid)
+	return p != nil && p.ExitTick == nil
+}
+
+// begin makes the run of j on a goroutine of its own.
+func (r *Runner) begin(j *job.Job) {
+	ctx, cancel := context.WithCancel(r.ending)
+	r.running[j.ID] = &run{j.PID, cancel}
+	r.alive.Go(func() {
+		defer cancel()
+		if err := r.run(ctx, *j); err != nil {
+			r.Log.Warn("job is tried again", "job", j.Label(), "error", err)
+			select {
+			case <-time.After(pause):
+			case <-r.ending.Done():
+			}
+		}
+		r.mu.Lock()
+		delete(r.running, j.ID)
+		r.mu.Unlock()
+		select {
+		case r.ended <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// run makes one run: its beginning, its call and its end, each of which is on disk before the next. It returns an error where the job
+// is to be looked at again.
+func (r *Runner) run(ctx context.Context, j job.Job) error {
+	if !r.lives(j.PID) {
+		return r.over(ctx, &j, nil, fault.JobNoProcess.New("pid %d, which started %s, has ended", j.PID, j.Label()))
+	}
+	if j.Status == schema.JobPending {
+		switch _, err := r.Kernel.DoOwn(schema.JobBegin.With(&schema.JobBeginInput{JobID: j.Label()})); {
+		case errors.Is(err, fault.JobNotFound): // it was cancelled
+			return nil
+		case err != nil:
+			return fmt.Errorf("begin: %w", err)
+		}
+		j.Runs++
+	}
+	message, err := r.message(&j)
+	if err != nil {
+		return r.over(ctx, &j, nil, err)
+	}
+	limited, stop := context.WithTimeout(ctx, time.Duration(j.Timeout)*time.Millisecond)
+	defer stop()
+	caller := kernel.Caller{PID: j.PID, Conn: fmt.Sprintf("%s-%d", j.Label(), j.Runs), Origin: j.Origin}
+	data, failed := r.Kernel.Call(limited, caller, message)
+	switch {
+	case ctx.Err() != nil: // cancelled, or the kernel ends
+		return nil
+	case failed != nil && limited.Err() != nil:
+		failed = fault.JobTimeout.New("%s did not end within %d ms", j.Name, j.Timeout)
+	case failed == nil && len(data) > job.MaxResult:
+		failed = fault.JobLongResult.New("%s was done, and answered %d bytes: a job keeps %d at most", j.Name, len(data), job.MaxResult)
+	}
+	return r.over(ctx, &j, redacted(&message, data), failed)
+}
+
+// redacted is a result as the journal may have it.
+func redacted(message *schema.Message, data []byte) []byte {
+	if row, ok := schema.Lookup(message.Type); ok && data != nil {
+		return row.Output().Redact(data, nil, false)
+	}
+	return data
+}
+
+// over ends a run.
+func (r *Runner) over(ctx context.Context, j *job.Job, data []byte, failed error) error {
+	outcome := schema.Outcome{Data: data}
+	if failed != nil {
+		outcome = schema.Outcome{Err: fault.Of(failed)}
+	}
+	end := schema.JobEnd.With(&schema.JobEndInput{JobID: j.Label(), Run: j.Runs, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &outcome)})
+	for {
+		_, err := r.Kernel.DoOwn(end)
+		if err == nil {
+			return nil
+		}
+		r.Log.Warn("end of a job is journaled again", "job", j.Label(), "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// message is the call of j.
+func (r *Runner) message(j *job.Job) (schema.Message, *fault.Fault) {
+	m := schema.Message{Kind: schema.KindCommand, Type: j.Name, Data: j.Payload, Meta: schema.Metadata{
+		IdempotencyKey: j.Key(), Causation: j.Message, Correlation: j.Correlation,
+	}}
+	if m.Data == nil {
+		m.Data = []byte("{}")
+	}
+	if strings.Contains(j.Name, "/") {
+		in := schema.CallInput{Syscall: j.Name}
+		if len(j.Payload) > 0 && j.Payload[0] == '[' {
+			jsontype.Elements(j.Payload, func(value []byte) bool {
+				in.Args = append(in.Args, value)
+				return true
+			})
+		} else if j.Payload != nil {
+			in.Args = []schema.Value{j.Payload}
+		}
+		data, err := schema.Marshal(&in)
+		if err != nil {
+			return m, fault.Of(err)
+		}
+		m.Type, m.Data = schema.CallType, data
+		return m, nil
+	}
+	if row, ok := schema.Lookup(j.Name); ok {
+		m.Type, m.Kind = row.Type, row.Kind
+	} else if one := r.Registry.Registered(j.Origin, j.Name); one != nil && one.Kind == schema.KindQuery.String() {
+		m.Kind = schema.KindQuery
+	}
+	if m.Kind == schema.KindQuery {
+		m.Meta.IdempotencyKey = ""
+	}
+	return m, nil
+}
