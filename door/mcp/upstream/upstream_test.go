@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -248,4 +251,43 @@ func TestManyTools(t *testing.T) {
 		t.Errorf("the last one: %v", err)
 	}
 	p.expect(offer.Tools[998].Name, `{}`, `{"content":[{"type":"text","text":"hi"}]}`)
+}
+
+// TestRemote: a server elsewhere gets the token with each request, and nobody that it sends on to.
+func TestRemote(t *testing.T) {
+	t.Parallel()
+	p, server := newPlace(t), newServer()
+	tool(server, "say", "Says hi.", says("hi"))
+	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
+	var elsewhere atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	t.Cleanup(other.Close)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/away":
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		case r.Header.Get("Authorization") != "Bearer secret":
+			http.Error(w, "no token", http.StatusUnauthorized)
+		default:
+			handler.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(web.Close)
+	t.Cleanup(func() {
+		for session := range server.Sessions() {
+			_ = session.Close() // its client has gone
+		}
+	})
+	p.provide(upstream.Remote(web.URL, "secret"), upstream.Options{})
+	p.changes(true)
+	p.expect("say", `{}`, `{"content":[{"type":"text","text":"hi"}]}`)
+
+	p = newPlace(t)
+	p.provide(upstream.Remote(web.URL+"/away", "secret"), upstream.Options{})
+	if _, err := upstream.Ask(bounded(t), p.operator, "fake"); !errors.Is(err, fault.ProviderAway) {
+		t.Errorf("a server that sends on: %v", err)
+	}
+	if n := elsewhere.Load(); n != 0 {
+		t.Errorf("%d requests went where the server sent them", n)
+	}
 }
