@@ -114,3 +114,28 @@ func TestRealServers(t *testing.T) {
 		t.Errorf("listed: %s", out)
 	}
 }
+
+// TestAddedServer runs what docs/doors.md has of pwos mcp add, word for word.
+func TestAddedServer(t *testing.T) {
+	t.Parallel()
+	p, _ := mcpPlace(t)
+	page, err := os.ReadFile("../../docs/doors.md")
+	must(t, err)
+	_, section, _ := strings.Cut(string(page), "## `pwos mcp add`\n")
+	_, block, _ := strings.Cut(section, "```console\n")
+	block, _, _ = strings.Cut(block, "```")
+	p.configure("")
+	must(t, os.Mkdir(p.path("home/project"), 0o700))
+	must(t, os.WriteFile(p.path("home/project/a.txt"), []byte("there"), 0o600))
+	var outs []string
+	for line := range strings.Lines(block) {
+		command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ ")
+		if !ok {
+			t.Fatalf("%q is no command", line)
+		}
+		outs = append(outs, p.run("sh", "-c", command))
+	}
+	if len(outs) != 5 || !strings.Contains(outs[0], "read_text_file") || !strings.Contains(outs[2], "there") || outs[3] != "" {
+		t.Errorf("the commands print %q", outs)
+	}
+}
