@@ -143,6 +143,16 @@ func (p *place) changes(accept bool) string {
 	return strings.Join(all, ", ")
 }
 
+// until waits until ok says so.
+func (p *place) until(what string, ok func() bool) {
+	p.t.Helper()
+	for ctx := bounded(p.t); !ok(); {
+		if ctx.Err() != nil {
+			p.t.Fatalf("in vain: until %s", what)
+		}
+	}
+}
+
 // call calls a tool.
 func call(ctx context.Context, c *client.Client, tool, data string) (string, error) {
 	out, err := client.Call(ctx, c, schema.SyscallCall, &schema.CallInput{Syscall: "os/mcp/fake/" + tool, Args: []schema.Value{schema.Value(data)}})
