@@ -22,6 +22,8 @@ func questions() map[string][]string {
 		"Crypto.Derive":      {`{}`, `{"kid":"ssh-fp:none"}`},
 		"Crypto.Open":        {`{"value":"pwenc:v1:e30"}`},
 		"FileSystem.Resolve": {`{"uri":"https://h.example/a/../b"}`, `{"uri":"os:///x"}`},
+		"Job.List":           {`{}`, `{"status":"running"}`},
+		"Job.Status":         {`{"jobId":"job-9"}`},
 		"Memory.Get":         {`{"key":"k/1"}`, `{"key":"k/9"}`, `{"pid":1,"key":"proc/self/status"}`, `{"key":"proc/meminfo"}`},
 		"Memory.List":        {`{}`, `{"prefix":"k","limit":1}`},
 		"Process.Get":        {`{"pid":2}`, `{"pid":9}`},
