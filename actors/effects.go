@@ -105,6 +105,9 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 		return r.guarded(ctx, own.do, call)
 	}
 	do, ok := call.Effect.Run.(*kernel.Invocation)
+	if ok && do.Describe {
+		return schema.Marshal(do.Tool())
+	}
 	if ok && do.Path == nil && do.Code == nil { // it takes no turn: its provider may make calls for it that do
 		data, err := r.guarded(ctx, checked(do, r.kernel.providers.Run), call)
 		end.Ran = begun(err)

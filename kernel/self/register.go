@@ -43,12 +43,14 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 		return out, call.Refused
 	}
 	if old := d.registry.of(call.Origin, r.Name); old != nil {
-		if err := owns(call, old); err != nil {
+		if err := owns(call, old); err != nil && !schema.UserSpace(r.Name) { // who provides a path the gate knows
 			return out, err
 		}
 		if !alike(old, r) {
 			return out, fault.SyscallTaken.New("%s is registered already, as something else", r.Name).With("syscall", r.Name)
 		}
+	} else if schema.UserSpace(r.Name) && call.PID != kernel.Operator {
+		return out, fault.SyscallNotFound.New("%s is not registered: the operator registers it before pid %d can provide it", r.Name, call.PID)
 	} else if len(d.registry.origins[call.Origin]) >= MaxRegistered {
 		return out, fault.SyscallTooMany.New("%d syscalls are registered in this origin, and there may be no more", MaxRegistered)
 	} else if d.registry.code(call.Origin)+len(text(r.Code)) > maxCode {
@@ -62,12 +64,16 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 
 // registration is what is asked for, without an owner.
 func registration(in *schema.RegisterInput) (*schema.Registration, *fault.Fault) {
+	entry, path := schema.MCPEntry(in.Name)
+	path = path && strings.HasPrefix(in.Name, entry)
 	switch {
-	case !schema.ValidType(in.Name):
-		return nil, kernel.Invalid("name", "must be of the form Domain.Action, such as Stripe.Charge")
-	case !schema.Registrable(in.Name):
+	case !path && !schema.ValidType(in.Name):
+		return nil, kernel.Invalid("name", "must be of the form Domain.Action, such as Stripe.Charge, or a path such as mcp/fs/read")
+	case path && in.Provider == nil:
+		return nil, kernel.Invalid("provider", "is required: an agent provides a path")
+	case !path && !schema.Registrable(in.Name):
 		return nil, kernel.Invalid("name", "must be in a domain that is not the kernel's, such as Stripe.Charge")
-	case schema.NearestType(in.Name) != "":
+	case !path && schema.NearestType(in.Name) != "":
 		return nil, kernel.Invalid("name", "is too much like %s", schema.NearestType(in.Name))
 	case (in.Kind == nil) == (in.Type == nil):
 		return nil, kernel.Invalid("kind", "is required, command or query; type stands for it, and one of the two is given")
@@ -194,5 +200,5 @@ func (d *Domain) invoke(call *kernel.Call, in *schema.InvokeInput) (*kernel.Invo
 	case r.Kind != in.Kind:
 		return nil, fault.WireSchema.New("Schema validation failed: %s is a %s, not a %s", r.Name, r.Kind, in.Kind).At("kind")
 	}
-	return &kernel.Invocation{Origin: call.Origin, Registration: r, Data: slices.Clone(in.Data)}, nil
+	return &kernel.Invocation{Origin: call.Origin, Registration: r, Data: slices.Clone(in.Data), Describe: in.Describe != nil && *in.Describe}, nil
 }

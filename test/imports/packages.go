@@ -167,6 +167,12 @@ func packages() []Package {
 			Reason: "a door is a client like any other; what its process may do is decided by the kernel",
 		},
 		{
+			Path:   "door/mcp/upstream",
+			May:    []string{"schema/...", "client"},
+			Tests:  []string{"door", "door/mcp", "daemon", "daemon/config"},
+			Reason: "a server's tools are provided as any connection provides syscalls; who may call them is decided by the kernel",
+		},
+		{
 			Path:   "sdk",
 			May:    []string{"schema/..."},
 			Tests:  []string{"client", "daemon", "daemon/config"},
@@ -212,7 +218,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/*", "policy", "sdk", "examples", "internal/..."},
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/...", "policy", "sdk", "examples", "internal/..."},
 			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
 		},
 		{
