@@ -37,8 +37,8 @@ type Hosting struct {
 	// Forget is called when many agents have ended since the last time: there may be folders of some that nobody remembers.
 	// Two calls may overlap; it may be nil.
 	Forget func()
-	// Confine adds to a command what the kernel's own places and settings ask for; it may be nil.
-	Confine func(*host.Command) error
+	// Confine adds to the command of a program what the kernel's own places and settings ask for, and its secrets; it may be nil.
+	Confine func(*host.Command, *schema.Program) error
 	// Occupied is told when there begin to be agents with programs, and when there are none any more; it may be nil.
 	Occupied func(bool)
 }
@@ -78,7 +78,7 @@ func (h *hosting) start(p *kernel.Program) (*host.Process, error) {
 	}
 	command, err := h.command(p)
 	if err == nil && h.Confine != nil {
-		err = h.Confine(&command)
+		err = h.Confine(&command, &p.Spec)
 	}
 	if err != nil {
 		return nil, err

@@ -111,6 +111,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 			call, answer := c.decode(line)
 			if answer {
 				c.kernel.bring(&call)
+				c.kernel.checkCode(&call)
 			}
 			return made{call, answer, size}
 		})
@@ -120,10 +121,11 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case brings(&call) != nil:
+	case brings(&call) != nil, codeOf(&call) != nil:
 		bringing := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
 			c.kernel.bring(&bringing)
+			c.kernel.checkCode(&bringing)
 			return made{bringing, true, size}
 		})
 	default:
@@ -255,23 +257,35 @@ func (k *Kernel) read(call *kernel.Call) {
 		request = call.Message.OwnRequest
 	}
 	call.Syscall, call.Input, call.Err = request()
-	if call.Err != nil && call.Err.ID == fault.WireUnknownSyscall && k.isRegistered(call) {
+	switch in, ok := call.Input.(*schema.CallInput); {
+	case call.Err != nil && call.Err.ID == fault.WireUnknownSyscall && k.registered(call, nil, call.Message.Type) != nil:
 		call.Syscall, call.Input, call.Err = call.Message.Registered()
+	case call.Err == nil && ok:
+		if path, ok := schema.ToolPath(in.Syscall); ok {
+			if r := k.registered(call, in.PID, path); r != nil {
+				call.Syscall, call.Input, call.Err = call.Message.Provided(in, r)
+			}
+		}
 	}
 }
 
-// isRegistered reports whether the type of a call is a registered syscall's in the origin of its caller.
-func (k *Kernel) isRegistered(call *kernel.Call) bool {
+// registered returns what is registered under a name in the origin of a caller, or of the process that the operator acts as; nil
+// where nothing is.
+func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.Registration {
 	if k.registry == nil {
-		return false
+		return nil
 	}
-	origin := k.originOf(&call.Caller)
-	if chosen := call.Message.Meta.Origin; chosen != "" && call.Caller.PID == kernel.Operator {
+	caller := call.Caller
+	if as != nil && caller.PID == kernel.Operator {
+		caller.PID = *as
+	}
+	origin := k.originOf(&caller)
+	if chosen := call.Message.Meta.Origin; chosen != "" && caller.PID == kernel.Operator {
 		if normal, err := k.readOrigin(chosen); err == nil {
 			origin = normal
 		}
 	}
-	return k.registry.Registered(origin, call.Message.Type) != nil
+	return k.registry.Registered(origin, name)
 }
 
 // bring reads what a call brings by reference, which takes long.

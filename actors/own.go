@@ -51,10 +51,15 @@ func (k *Kernel) DoUntil(ctx context.Context, origin string, request schema.Requ
 	return k.ask(ctx, kernel.Caller{PID: kernel.Operator, Conn: conn, Origin: origin}, request, nil)
 }
 
-// DoOwn is Do for a command of the kernel's own, which no client can name.
-func (k *Kernel) DoOwn(request schema.Request) ([]byte, error) {
+// DoOwn is Do for a command of the kernel's own, which no client can name. The message with that id and correlation is its cause.
+func (k *Kernel) DoOwn(request schema.Request, cause, correlation string) ([]byte, error) {
 	conn := "kernel-" + strconv.FormatUint(k.own.Add(1), 10)
-	return k.ask(context.Background(), kernel.Caller{PID: kernel.Operator, Conn: conn, Kernel: true}, request, nil)
+	call, err := callOf(kernel.Caller{PID: kernel.Operator, Conn: conn, Kernel: true}, request)
+	if err != nil {
+		return nil, err
+	}
+	call.Message.Meta.Causation, call.Message.Meta.Correlation = cause, correlation
+	return k.make(context.Background(), call, nil)
 }
 
 // Act makes a call of the kernel's own in the name of pid, and has run do its effect once the intent is on disk. The effect
@@ -64,7 +69,7 @@ func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
 	own := &ownRun{run: run, done: make(chan struct{})}
 	defer own.wait()
-	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true}, request, own)
+	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true, Via: "channel"}, request, own)
 }
 
 // Call makes a call in the name of caller, as its own connections do: through the gate, and recorded as theirs. The connection's name
@@ -73,15 +78,23 @@ func (k *Kernel) Call(ctx context.Context, caller kernel.Caller, message schema.
 	return k.make(ctx, &kernel.Call{Caller: caller, Message: message}, nil)
 }
 
-// ask makes one call and waits for its answer. The data is encoded because the journal keeps it, and decoded again as a start
-// will decode it.
+// ask makes one call of the kernel's own and waits for its answer.
 func (k *Kernel) ask(ctx context.Context, caller kernel.Caller, request schema.Request, run *ownRun) ([]byte, error) {
+	call, err := callOf(caller, request)
+	if err != nil {
+		return nil, err
+	}
+	return k.make(ctx, call, run)
+}
+
+// callOf is the call that a request is. The data is encoded because the journal keeps it, and decoded again as a start will decode it.
+func callOf(caller kernel.Caller, request schema.Request) (*kernel.Call, error) {
 	row := request.Row
 	data, err := schema.Marshal(request.Input)
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", row.Type, err)
 	}
-	return k.make(ctx, &kernel.Call{Caller: caller, Message: schema.Message{Kind: row.Kind, Type: row.Type, Data: data}}, run)
+	return &kernel.Call{Caller: caller, Message: schema.Message{Kind: row.Kind, Type: row.Type, Data: data}}, nil
 }
 
 // make makes a call, whose message gets its id here.

@@ -49,7 +49,7 @@ func newProviders(limit time.Duration, ids *ids) *providers {
 	return &providers{time: limit, ids: ids, by: make(map[registered]*connection), calls: make(map[string]*provided)}
 }
 
-// requested has a connection asked to carry out a call.
+// requested has a connection asked to carry out a call, or told that nobody waits for it.
 type requested struct {
 	callID string
 	event  kernel.Event
@@ -92,21 +92,31 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := schema.Marshal(&schema.RequestedEvent{CallID: id, Type: do.Name, Data: do.Data, PID: job.PID})
+	request := &schema.RequestedEvent{CallID: id, Type: do.Name, Data: do.Data, PID: job.PID}
+	if schema.UserSpace(do.Name) {
+		request.Digest = do.Digest()
+	}
+	data, err := schema.Marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("ask provider: %w", err)
 	}
 	call.by.tell(&requested{id, kernel.Event{Type: schema.SyscallRequested, Data: data, Causation: job.ID}})
 	late := time.NewTimer(p.time)
 	defer late.Stop()
+	var why *fault.Fault
 	select {
 	case o := <-call.answer:
 		return answerOf(o)
 	case <-late.C:
-		p.end(id, call, fault.ProviderTimeout.New("%s was not answered by its provider in %v: it may or may not have had effects", do.Name, p.time))
+		why = fault.ProviderTimeout.New("%s was not answered by its provider in %v: it may or may not have had effects", do.Name, p.time)
 	case <-ctx.Done():
-		p.end(id, call, fault.CallCancelled.New("%s was given up", do.Name))
+		why = fault.CallCancelled.New("%s was given up", do.Name)
 	}
+	p.end(id, call, why)
+	if data, err = schema.Marshal(&schema.CancelledEvent{CallID: id}); err != nil {
+		return nil, fmt.Errorf("tell provider: %w", err)
+	}
+	call.by.tell(&requested{id, kernel.Event{Type: schema.SyscallCancelled, Data: data, Causation: job.ID}})
 	return answerOf(<-call.answer) // it may have been answered meanwhile
 }
 
@@ -122,7 +132,11 @@ func answerOf(o schema.Outcome) ([]byte, error) {
 func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *provided, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.by[registered{do.Origin, do.Name}]
+	name := do.Name
+	if entry, ok := schema.MCPEntry(name); ok {
+		name = entry // who provides it provides all below it
+	}
+	c := p.by[registered{do.Origin, name}]
 	if c == nil {
 		return "", nil, fault.ProviderAway.New("the provider of %s is away: nothing was done", do.Name)
 	}
@@ -208,7 +222,7 @@ func (c *connection) complete(call *kernel.Call) {
 // registered makes the connection the provider of a syscall whose registration is answered.
 func (c *connection) registered(call *kernel.Call) {
 	in := call.Input.(*schema.RegisterInput)
-	if in.Provider == nil {
+	if in.Provider == nil || schema.UserSpace(in.Name) && call.PID == kernel.Operator { // who registers a path for another
 		return
 	}
 	c.provides = true

@@ -31,6 +31,9 @@ func TestSilentProvider(t *testing.T) {
 	asked := provider.next()
 	_, id, _ := strings.Cut(string(asked.Data), `"call_id":"`)
 	id, _, _ = strings.Cut(id, `"`)
+	if told := provider.next(); told.Type != "Syscall.Cancelled" || string(told.Data) != `{"call_id":"`+id+`"}` {
+		t.Errorf("the provider of a call that is over is told %s", told)
+	}
 	provider.send(frame(schema.OsMessage, schema.KindCommand, "Syscall.Complete", `{"call_id":"`+id+`","data":1}`, "d"))
 	if a := provider.next(); a.Code != "404" {
 		t.Errorf("an answer that comes late: %s", a)

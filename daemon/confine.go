@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,10 +13,12 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -69,7 +72,10 @@ func lookUp(name string) (*host.User, error) {
 }
 
 // confine adds to a program's command what it may see of the kernel's own places, and what the configuration says.
-func (d *Daemon) confine(c *host.Command) error {
+func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
+	if err := d.reveal(c, p.Secrets); err != nil {
+		return err
+	}
 	home, _ := os.UserHomeDir() // without one nothing lies in it
 	for _, path := range d.config.Agents.Read {
 		c.Read = append(c.Read, real(expand(path, home)))
@@ -119,6 +125,30 @@ func homes(state string, write []string) (places []host.Place) {
 		}
 	}
 	return places
+}
+
+// secretTime is how long the secrets of a program may take to be opened.
+const secretTime = 10 * time.Second
+
+// reveal opens the secrets of a program into its environment.
+func (d *Daemon) reveal(c *host.Command, secrets map[string]string) error {
+	if len(secrets) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), secretTime)
+	defer cancel()
+	c.Env = maps.Clone(c.Env)
+	if c.Env == nil {
+		c.Env = make(map[string]string)
+	}
+	for name, key := range secrets {
+		secret, err := d.networks.open(ctx, key)
+		if err != nil {
+			return fmt.Errorf("open %s for the variable %s: %w", key, name, err)
+		}
+		c.Env[name] = secret
+	}
+	return nil
 }
 
 // giveHome makes what this process's user has made in a home the programs' user's own. A file with a second name stays whose it is:

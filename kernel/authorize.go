@@ -74,11 +74,29 @@ func denied(pid int64, token *Token, row *schema.Syscall, tick int64) *fault.Fau
 	return lacks(pid, token, tick, what, row.Type, func(g *schema.TokenGrant) bool { return names(g, row) })
 }
 
-// AuthorizeRegistered is Authorize for a registered syscall, which is granted by its name.
+// authorizeProvider returns nil where pid may register a path: the operator may, and of an entry the agent that provides it.
+func authorizeProvider(processes Processes, pid int64, name string) *fault.Fault {
+	if pid == Operator {
+		return nil
+	}
+	p := processes.Process(pid)
+	if ended(p) {
+		return Gone(pid)
+	}
+	if entry, ok := schema.MCPEntry(name); ok && entry == name && p != nil && p.ParentPID == Operator && p.AgentID == schema.MCPAgent(entry) {
+		return nil
+	}
+	return fault.CapabilityOperatorOnly.New("pid %d may not register %s: only the operator may register a path", pid, name).
+		WithFix(`"pwos mcp add" adds an MCP server`)
+}
+
+// AuthorizeRegistered is Authorize for a registered syscall, which is granted by its name, or as a path.
 func AuthorizeRegistered(processes Processes, pid int64, token *Token, name string, tick int64) *fault.Fault {
 	switch {
 	case processes != nil && pid != Operator && ended(processes.Process(pid)):
 		return Gone(pid)
+	case schema.UserSpace(name):
+		return AuthorizeCall(pid, token, "os:///"+name, tick)
 	case pid == Operator, token != nil && token.AllowsNamed(name, tick):
 		return nil
 	case token == nil && !living(processes, pid):

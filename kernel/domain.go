@@ -80,9 +80,11 @@ type Registry interface {
 	RegisteredIn(origin string) []string
 }
 
-// Known tells the syscalls that are registered in an origin, as far as the view is there.
+// Known tells the syscalls that are registered in an origin, as far as the view is there. Paths are granted as such.
 func Known(r Registry, origin string) func(name string) bool {
-	return func(name string) bool { return r != nil && r.Registered(origin, name) != nil }
+	return func(name string) bool {
+		return r != nil && !schema.UserSpace(name) && r.Registered(origin, name) != nil
+	}
 }
 
 // Names is a view of what can be named (PROTOCOL 5, FileSystem). It never changes, opens nothing and never waits.
@@ -113,7 +115,8 @@ type Work struct {
 type Invocation struct {
 	Origin string
 	*schema.Registration
-	Data schema.Value
+	Data     schema.Value
+	Describe bool // its registration is all that is asked for
 }
 
 // begun is the outcome of an intent, which nobody but the journal sees.

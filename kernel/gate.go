@@ -116,8 +116,13 @@ func (a *Authority) Authorize(call *Call) Verdict {
 	if call.Caller.Kernel && call.Syscall.Internal {
 		return Verdict{}
 	}
-	if in, ok := call.Input.(*schema.InvokeInput); ok {
+	switch in := call.Input.(type) {
+	case *schema.InvokeInput:
 		return Deny(AuthorizeRegistered(a.Processes, call.PID, call.Token, in.Name, call.Tick))
+	case *schema.RegisterInput:
+		if schema.UserSpace(in.Name) {
+			return Deny(authorizeProvider(a.Processes, call.PID, in.Name))
+		}
 	}
 	return Deny(Authorize(a.Processes, call.PID, call.Token, call.Syscall, call.Tick))
 }

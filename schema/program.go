@@ -4,6 +4,7 @@ package schema
 type Program struct {
 	Command []string          `json:"command,omitzero" keep:"always" doc:"Program and arguments. A name without a slash is looked up in PATH. Without it no program is started."`
 	Env     map[string]string `json:"env,omitzero" keep:"always" maxlen:"8192" doc:"Variables beside PATH, HOME, LANG, TMPDIR, PWOS_PID and PWOS_AGENT_ID. They are journaled, so they are no place for secrets."`
+	Secrets map[string]string `json:"secrets,omitzero" keep:"always" maxlen:"1024" doc:"Variables by the key of a sealed value below vault/, which the kernel opens at each start. The program holds the secret; the record has the key alone. From the operator alone."`
 	Cwd     *string           `json:"cwd,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Working directory, absolute and reached by no symbolic link: where it may write. The operator alone names one. Default: a directory of its own."`
 	Restart *string           `json:"restart,omitzero" keep:"always" enum:"never on-failure always" doc:"After which ends the program is started again. Default never."`
 	TTY     *string           `json:"tty,omitzero" keep:"always" minlen:"10" maxlen:"32" doc:"Its terminal, /dev/pts/N: standard input, output and error. The operator alone names one; the channel is then descriptor 3, and it is not started again."`

@@ -2,6 +2,9 @@ package schema
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +19,7 @@ var (
 	SyscallRegister = NewCommand[RegisterInput, RegisterOutput](Syscall{
 		Type: "Syscall.Register", Aliases: []string{"Sys.Register"}, Domain: Kernel, Grant: ByName, Barrier: true,
 		Script:      "scripts/register.txtar",
-		Description: "Adds a syscall at run time, which is provided by this connection or by a tool below root. The same registration again makes this connection its provider.",
+		Description: "Adds a syscall at run time, which is provided by code, by this connection or by a tool below root. The same registration again makes this connection its provider.",
 	})
 
 	SyscallUnregister = NewCommand[UnregisterInput, SuccessOutput](Syscall{
@@ -48,7 +51,7 @@ const Connection = "connection"
 
 // RegisterInput is the data of Syscall.Register.
 type RegisterInput struct {
-	Name         string  `json:"name" keep:"always" minlen:"3" maxlen:"128" doc:"Name of the new syscall, Domain.Action, in a domain that is not the kernel's."`
+	Name         string  `json:"name" keep:"always" minlen:"3" maxlen:"128" doc:"Name of the new syscall, Domain.Action, in a domain that is not the kernel's; or a path mcp/NAME or mcp/NAME/TOOL, which the operator registers and the agent mcp.NAME provides."`
 	Kind         *string `json:"kind,omitzero" keep:"always" enum:"command query" doc:"command: it may change something. query: it only reads. This or type is required."`
 	Type         *string `json:"type,omitzero" keep:"always" enum:"command query" doc:"The same by the name that OsEvent has for it."`
 	Input        Value   `json:"input,omitzero" keep:"always" doc:"JSON Schema of its data. This or inputSchema is required."`
@@ -56,7 +59,8 @@ type RegisterInput struct {
 	Output       Value   `json:"output,omitzero" keep:"always" doc:"JSON Schema of what it answers. Default: any JSON value."`
 	OutputSchema Value   `json:"outputSchema,omitzero" keep:"always" doc:"The same as output."`
 	Description  *string `json:"description,omitzero" keep:"always" maxlen:"4096" doc:"What it does."`
-	Provider     *string `json:"provider,omitzero" keep:"always" enum:"connection" doc:"connection: calls come to this connection as Syscall.Requested, and are answered with Syscall.Complete. This or path is required."`
+	Provider     *string `json:"provider,omitzero" keep:"always" enum:"connection" doc:"connection: calls come to this connection as Syscall.Requested, and are answered with Syscall.Complete. This, code or path is required."`
+	Code         *string `json:"code,omitzero" keep:"applied" minlen:"1" maxlen:"65536" doc:"TypeScript that exports handler, a function of the data that returns the answer. It has no authority of its own."`
 	Path         *string `json:"path,omitzero" keep:"always" minlen:"1" maxlen:"1024" doc:"A tool below root that carries calls out, such as os/tools/sum. From the operator alone."`
 }
 
@@ -76,13 +80,13 @@ type UnregisterInput struct {
 type CompleteInput struct {
 	CallID string         `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
 	Data   Value          `json:"data,omitzero" keep:"never" doc:"What the caller is answered. This or error is required."`
-	Error  *ProviderError `json:"error,omitzero" keep:"never" doc:"Why the call failed: its caller gets an error 502 with the message."`
+	Error  *ProviderError `json:"error,omitzero" keep:"always" doc:"Why the call failed: its caller gets an error 502 with the message."`
 }
 
 // ProviderError is why a provider could not carry out a call.
 type ProviderError struct {
 	Code    *int64 `json:"code,omitzero" keep:"always" min:"400" max:"599" doc:"A code of the provider's own, which the message shows."`
-	Message string `json:"message" keep:"always" minlen:"1" maxlen:"2048" doc:"What went wrong."`
+	Message string `json:"message" keep:"never" minlen:"1" maxlen:"2048" doc:"What went wrong."`
 }
 
 // RequestedEvent is the data of Syscall.Requested.
@@ -91,13 +95,26 @@ type RequestedEvent struct {
 	Type   string `json:"type"`
 	Data   Value  `json:"data"`
 	PID    int64  `json:"pid"` // the caller
+	// Digest is that of the registration, where it is one below mcp/: what its provider offers now may be another.
+	Digest string `json:"digest,omitzero"`
+}
+
+// SyscallCancelled is the event that tells a provider that nobody waits for a call any more: its caller has gone, or its time is over.
+// Its data is a CancelledEvent.
+const SyscallCancelled = "Syscall.Cancelled"
+
+// CancelledEvent is the data of Syscall.Cancelled.
+type CancelledEvent struct {
+	CallID string `json:"call_id"`
 }
 
 // InvokeInput is the data of the kernel's own Syscall.Invoke.
 type InvokeInput struct {
-	Name string `json:"name" keep:"always" doc:"Name of the registered syscall."`
-	Kind string `json:"kind" keep:"always" enum:"command query" doc:"What it was called as."`
-	Data Value  `json:"data" keep:"always" doc:"The data of the call."`
+	Target
+	Name     string `json:"name" keep:"always" doc:"Name of the registered syscall."`
+	Kind     string `json:"kind" keep:"always" enum:"command query" doc:"What it was called as."`
+	Data     Value  `json:"data" keep:"always" doc:"The data of the call."`
+	Describe *bool  `json:"describe,omitzero" keep:"always" doc:"Whether it is to be described and not called."`
 }
 
 // Called is the name by which the record shows what a journaled message calls: that of a registered syscall, else its type.
@@ -120,7 +137,8 @@ type Registration struct {
 	Input       Value   `json:"input" keep:"always"`
 	Output      Value   `json:"output" keep:"always"`
 	Description string  `json:"description" keep:"always"`
-	Path        *string `json:"path,omitzero" keep:"always"` // of the tool that provides it; nil: a connection does
+	Path        *string `json:"path,omitzero" keep:"always"` // of the tool that provides it; nil: code or a connection does
+	Code        *string `json:"code,omitzero" keep:"always"` // TypeScript that provides it; nil: a tool or a connection does
 
 	input, output func() *jsonschema.Schema // read when they are first needed; what is no schema takes anything
 }
@@ -161,6 +179,23 @@ func (r *Registration) CheckOutput(data []byte) *fault.Fault {
 	return nil
 }
 
+// Digest is the SHA-256 of what r says of itself, whoever owns it.
+func (r *Registration) Digest() string {
+	h := sha256.New()
+	for _, part := range []string{r.Name, r.Kind, r.Description, string(r.Input), string(r.Output)} {
+		fmt.Fprintf(h, "%d:%s", len(part), part) // a hash takes all that is written
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// Tool is what Syscall.Call answers that asks for r to be described.
+func (r *Registration) Tool() *ToolDescription {
+	return &ToolDescription{
+		ToolManifest: ToolManifest{Name: r.Name, Description: r.Description, Input: r.Input, Output: r.Output},
+		URI:          "os:///" + r.Name, Digest: r.Digest(), Kind: Connection,
+	}
+}
+
 // Describe is what Syscall.Describe answers about r, in the words of dialect d.
 func (r *Registration) Describe(d Dialect) DescribeOutput {
 	return DescribeOutput{Name: r.Name, Kind: r.Kind, Description: r.Description, Input: r.Input, Output: r.Output, dialect: d}
@@ -191,7 +226,22 @@ func (m *Message) Registered() (*Syscall, any, *fault.Fault) {
 	if !ValidWithin(m.Data, MaxKeptDepth) {
 		return nil, nil, jsontype.Invalid(m.Dialect.names().data, "must not be nested deeper than %d levels", MaxKeptDepth)
 	}
-	in := &InvokeInput{Name: m.Type, Kind: m.Kind.String(), Data: m.Data}
+	return m.invokes(&InvokeInput{Name: m.Type, Kind: m.Kind.String(), Data: m.Data})
+}
+
+// Provided makes the Syscall.Call of a registered path the message that the journal has of it.
+func (m *Message) Provided(call *CallInput, r *Registration) (*Syscall, any, *fault.Fault) {
+	in := &InvokeInput{Target: call.Target, Name: r.Name, Kind: r.Kind, Data: Value("{}"), Describe: call.Describe}
+	switch {
+	case len(call.Args) > 1:
+		return nil, nil, jsontype.Invalid("args", "has %d values: %s takes one", len(call.Args), r.Name)
+	case len(call.Args) == 1:
+		in.Data = call.Args[0]
+	}
+	return m.invokes(in)
+}
+
+func (m *Message) invokes(in *InvokeInput) (*Syscall, any, *fault.Fault) {
 	data, err := Marshal(in)
 	if err != nil {
 		return nil, nil, fault.Of(err)

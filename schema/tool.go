@@ -36,5 +36,5 @@ type ToolDescription struct {
 	ToolManifest
 	URI    string `json:"uri" keep:"always" doc:"The tool, in canonical form."`
 	Digest string `json:"digest" keep:"always" doc:"SHA-256 of its bits."`
-	Kind   string `json:"kind" keep:"always" enum:"module program" doc:"How it runs."`
+	Kind   string `json:"kind" keep:"always" enum:"module program connection" doc:"How it runs; connection: an agent provides it."`
 }

@@ -242,6 +242,12 @@ func (b *Bridge) call(ctx context.Context, t *tool, arguments []byte) *sdk.CallT
 	if typ == schema.KernelIngest.Type {
 		b.ingested(answer.Data)
 	}
+	if _, ok := schema.MCPEntry(t.target); ok { // it is a result already
+		result := new(sdk.CallToolResult)
+		if result.UnmarshalJSON(answer.Data) == nil && result.Content != nil {
+			return result
+		}
+	}
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(answer.Data)}}}
 }
 

@@ -30,8 +30,8 @@ const pause = time.Second
 
 // Kernel is who makes the calls.
 type Kernel interface {
-	// DoOwn makes a command of the kernel's own, and returns once it is on disk.
-	DoOwn(request schema.Request) ([]byte, error)
+	// DoOwn makes a command of the kernel's own, with the message that is its cause, and returns once it is on disk.
+	DoOwn(request schema.Request, cause, correlation string) ([]byte, error)
 	// Call makes a call in the name of caller, as one of its connections does. When ctx ends, the caller hangs up.
 	Call(ctx context.Context, caller kernel.Caller, message schema.Message) ([]byte, error)
 }
@@ -166,7 +166,7 @@ func (r *Runner) run(ctx context.Context, j job.Job) error {
 		return r.over(ctx, &j, nil, fault.JobNoProcess.New("pid %d, which started %s, has ended", j.PID, j.Label()))
 	}
 	if j.Status == schema.JobPending {
-		switch _, err := r.Kernel.DoOwn(schema.JobBegin.With(&schema.JobBeginInput{JobID: j.Label()})); {
+		switch _, err := r.Kernel.DoOwn(schema.JobBegin.With(&schema.JobBeginInput{JobID: j.Label()}), j.Message, j.Correlation); {
 		case errors.Is(err, fault.JobNotFound): // it was cancelled
 			return nil
 		case err != nil:
@@ -180,7 +180,7 @@ func (r *Runner) run(ctx context.Context, j job.Job) error {
 	}
 	limited, stop := context.WithTimeout(ctx, time.Duration(j.Timeout)*time.Millisecond)
 	defer stop()
-	caller := kernel.Caller{PID: j.PID, Conn: fmt.Sprintf("%s-%d", j.Label(), j.Runs), Origin: j.Origin}
+	caller := kernel.Caller{PID: j.PID, Via: "job", Conn: fmt.Sprintf("%s-%d", j.Label(), j.Runs), Origin: j.Origin}
 	data, failed := r.Kernel.Call(limited, caller, message)
 	switch {
 	case ctx.Err() != nil: // cancelled, or the kernel ends
@@ -209,7 +209,7 @@ func (r *Runner) over(ctx context.Context, j *job.Job, data []byte, failed error
 	}
 	end := schema.JobEnd.With(&schema.JobEndInput{JobID: j.Label(), Run: j.Runs, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &outcome)})
 	for {
-		_, err := r.Kernel.DoOwn(end)
+		_, err := r.Kernel.DoOwn(end, j.Message, j.Correlation)
 		if err == nil {
 			return nil
 		}

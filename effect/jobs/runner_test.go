@@ -33,7 +33,7 @@ type shell struct {
 	refuses int // so many commands of the kernel's own, as on a full disk
 }
 
-func (s *shell) DoOwn(request schema.Request) ([]byte, error) {
+func (s *shell) DoOwn(request schema.Request, _, _ string) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refuses > 0 {

@@ -245,7 +245,7 @@ func (d *Domain) find(call *kernel.Call, label string) (*Job, *fault.Fault) {
 			return j, nil
 		}
 	}
-	return nil, fault.JobNotFound.New("there is no job %s, or it is forgotten", fault.Clip(label))
+	return nil, fault.JobNotFound.New("there is no such job, or it is forgotten: Job.List names those that there are")
 }
 
 func mayKnow(call *kernel.Call, j *Job) bool {

@@ -157,10 +157,10 @@ func TestWhoseJobs(t *testing.T) {
 	s := newShell(t)
 	s.must(7, "Job.Start", `{"name":"Clock.Get"}`)
 	s.must(8, "Job.Start", `{"name":"Clock.Get"}`)
-	s.refused(8, "Job.Status", `{"jobId":"job-1"}`, fault.JobNotFound, "job-1")
-	s.refused(8, "Job.Cancel", `{"jobId":"job-1"}`, fault.JobNotFound, "job-1")
+	s.refused(8, "Job.Status", `{"jobId":"job-1"}`, fault.JobNotFound, "no such job")
+	s.refused(8, "Job.Cancel", `{"jobId":"job-1"}`, fault.JobNotFound, "no such job")
 	for _, label := range []string{"job-01", "job-3", "job-", "1", "job-+1", "job-99999999999999999999"} {
-		s.refused(7, "Job.Status", fmt.Sprintf(`{"jobId":%q}`, label), fault.JobNotFound, "there is no job")
+		s.refused(7, "Job.Status", fmt.Sprintf(`{"jobId":%q}`, label), fault.JobNotFound, "no such job")
 	}
 	if _, err := s.run(kernel.Operator, away, "Job.Status", `{"jobId":"job-1"}`); err == nil {
 		t.Error("the operator sees jobs of another origin")

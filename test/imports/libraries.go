@@ -27,7 +27,7 @@ func libraries() []Library {
 		{Path: "github.com/rs/zerolog", Only: shell, Tests: true, Reason: "layers that decide return errors, the shell around them logs"},
 		{Path: "github.com/prometheus/client_golang", Only: []string{"daemon"}, Reason: "metrics are read from the layers, which do not know how they are published"},
 		{Path: "github.com/gofrs/flock", Only: []string{"transport/unixsock", "journal"}, Reason: "one lock guards the sockets, one the journal"},
-		{Path: "github.com/cenkalti/backoff", Only: []string{"client", "host"}, Reason: "those alone try again: for a starting kernel, for a failed program"},
+		{Path: "github.com/cenkalti/backoff", Only: []string{"client", "host", "door/mcp/upstream"}, Reason: "those alone try again: for a starting kernel, for a failed program or server"},
 		{Path: "github.com/moby/sys/mountinfo", Only: []string{"host/confine"}, Reason: "what a hidden directory is mounted as elsewhere is a question about mounts"},
 		{Path: "golang.org/x/sys", Only: system, Tests: true, Reason: "schema and kernel make no system call"},
 		{Path: "golang.org/x/net/dns/dnsmessage", Only: []string{"effect/egress", "test/..."}, Tests: true, Reason: "names are answered in one place, inside an agent's network"},
@@ -37,9 +37,13 @@ func libraries() []Library {
 		{Path: "github.com/spf13/pflag", Only: []string{"cmd/*", "daemon"}, Reason: "flags are parsed at the door; the daemon has two programs in front of it, which share its"},
 		{Path: "github.com/pelletier/go-toml", Only: []string{"daemon/config", "effect/ingest", "door/hostfile"}, Reason: "layers get their settings as values; front matter and a host's configuration are the other text in it"},
 		{Path: "github.com/tailscale/hujson", Only: []string{"door/hostfile"}, Reason: "JSON with comments is a host's; it is edited in one place, which keeps what it does not know"},
-		{Path: "github.com/modelcontextprotocol/go-sdk", Only: []string{"door/mcp"}, Tests: true, Reason: "MCP is one door's; what a call means is the kernel's"},
+		{Path: "github.com/modelcontextprotocol/go-sdk", Only: []string{"door/mcp", "door/mcp/upstream"}, Tests: true, Reason: "MCP is one door's; what a call means is the kernel's"},
+		{Path: "github.com/cedar-policy/cedar-go", Only: []string{"policy"}, Reason: "rules are read, checked and evaluated in one place"},
 		{Path: "go.yaml.in/yaml/v3", Only: []string{"effect/ingest"}, Reason: "front matter is the only YAML; what it says travels as JSON"},
 		{Path: "github.com/tetratelabs/wazero", Only: []string{"effect/tool"}, Reason: "what a module can reach is decided in one place"},
+
+		{Path: "github.com/evanw/esbuild", Only: []string{"effect/code"}, Reason: "code that others bring is read in one place, in a process that can do nothing"},
+		{Path: "modernc.org/quickjs", Only: []string{"effect/code"}, Reason: "code that others bring is run in one place, in a process that can do nothing"},
 
 		{Path: "github.com/rogpeppe/go-internal", Only: tests, Tests: true, Reason: "made for tests"},
 		{Path: "pgregory.net/rapid", Only: tests, Tests: true, Reason: "made for tests"},
@@ -55,7 +59,7 @@ func denied() []Denied {
 	return []Denied{
 		{Path: "C", In: []string{"..."}, Reason: "every platform is built from every other, without a C compiler"},
 		{Path: "encoding/json", In: []string{"..."}, Tests: true, Reason: "it folds case, takes duplicates and mends bad UTF-8, which in a gate is a hole"},
-		{Path: "net/http", In: []string{"..."}, But: []string{"effect/fetch", "effect/egress", "door/mcp"}, Tests: true, Reason: "fetch judges where an agent's requests go, and egress dials by its judgement; another client would be a way around it; door/mcp is a server"},
+		{Path: "net/http", In: []string{"..."}, But: []string{"effect/fetch", "effect/egress", "door/mcp", "door/mcp/upstream"}, Tests: true, Reason: "fetch judges where an agent's requests go, and egress dials by its judgement; another client would be a way around it; door/mcp is a server, and what it reaches in upstream its agent's sandbox decides"},
 		{Path: "net", In: pure(), Tests: true, Reason: replay},
 		{Path: "os", In: pure(), Tests: true, Reason: replay},
 		{Path: "syscall", In: pure(), Tests: true, Reason: replay},

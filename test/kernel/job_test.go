@@ -84,6 +84,25 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// TestJobTrace: what a job does names the call that started it as its cause, and has its correlation.
+func TestJobTrace(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	c, f := d.dial(t), d.follow(t)
+	a := c.askWith("Job.Start", `{"name":"Clock.Get"}`, `,"correlation":"work"`)
+	f.told("Job.Started", "job-1")
+	f.told("Job.Completed", "job-1")
+	found := map[string]bool{}
+	for _, e := range c.wholeLog() {
+		if e.Causation == a.Metadata.Causation && e.Correlation == "work" {
+			found[e.Type] = true
+		}
+	}
+	if len(found) != 3 || !found["Job.Begin"] || !found["Clock.Get"] || !found["Job.End"] {
+		t.Errorf("set off by the start: %v", found)
+	}
+}
+
 // TestJobAuthority: a job may what its process may when it runs, not when it was started; and nothing where that has ended.
 func TestJobAuthority(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/http"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/ipc"
+	"github.com/promptware-os/pwos/kernel/job"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/kernel/resource"
@@ -73,6 +74,7 @@ func assemble(t *testing.T) *parts {
 		Domains: map[schema.Domain]kernel.Domain{
 			schema.Kernel: self.New(nil), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
 			schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: ipc.New(ipc.Options{Capacity: 50, Processes: view}),
+			schema.Job:    job.New(view, nil),
 			schema.Crypto: crypto.New(keyless{}), schema.Http: http.New(func(*kernel.Call, *schema.HTTPFetchInput) *fault.Fault { return nil }),
 		},
 		Tokens: tokens, Processes: view, Journal: log, Dir: place, Keys: idempotency.New(),

@@ -89,11 +89,11 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// pushing are the kernel's own that a subscription goes on with, and ends with: what TestMessagesPushed, TestRecordFollowed and TestListFollowed look at.
-var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true, "Audit.Watch": true}
+// pushing are the kernel's own that a subscription goes on with, and ends with: what TestMessagesPushed, TestRecordFollowed, TestListFollowed and TestJobs look at.
+var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true, "Audit.Watch": true, "Job.Watch": true}
 
-// noted are the kernel's own that no call sets off; Syscall.Invoke is what a call is (TestRegister).
-var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true}
+// noted are the kernel's own that no call sets off; Syscall.Invoke is what a call is (TestRegister), and a job runs when it is due (TestJobTrace).
+var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true}
 
 // ofPrograms tells the commands that only agents with programs set off: test/agents and test/egress look at those.
 func ofPrograms(typ string) bool {

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/door/mcp/upstream"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// mcpAddFlags are the flags of `pwos mcp add`.
+type mcpAddFlags struct {
+	url, bearer, dir string
+	pin              bool
+	env, limits      []string
+	http             httpFlags
+	confined         confineFlags
+}
+
+// mcpServer is an MCP server that is to be added.
+type mcpServer struct {
+	name    string
+	command []string // empty: it is reached by its URL
+	url     string
+	pin     bool
+	program schema.Program // how its agent runs; without the command
+	http    *schema.HTTPGrant
+	allow   []string
+}
+
+func newMCPAdd(a *app) *cobra.Command {
+	var f mcpAddFlags
+	cmd := &cobra.Command{
+		Use:   "add NAME [flags] [--url URL | -- COMMAND [ARGS...]]",
+		Short: "have the tools of an MCP server called as syscalls",
+		Long: `add has the kernel run an MCP server as the agent mcp.NAME, confined as with "pwos run",
+and started again when it ends. Each of its tools is the user-space syscall
+mcp/NAME/TOOL, for whoever is granted Call:mcp/NAME/TOOL or Call:mcp/NAME/*. With --url
+the server runs elsewhere, and the agent may reach its host and no other;
+upstream://UPSTREAM/PATH is one behind an upstream of the configuration.
+
+The tools that the server offers now are accepted, and printed. Their descriptions and
+schemas are pinned: a tool whose description or schema is another later on is suspended,
+and a new one is not there, until "pwos mcp accept NAME"; "pwos mcp diff NAME" shows
+what is different. --pin pins the file of COMMAND too.
+
+COMMAND works in a directory of its own, which is its HOME too, unless --dir names one.
+It does not see this shell's variables: --env names those that it needs, as NAME=value,
+or as NAME=vault/KEY for a secret, which the kernel opens when it starts the server. The
+server's messages are in "pwos logs".`,
+		Example: `  pwos mcp add fs --dir ~/project -- mcp-server-filesystem .
+  pwos mcp add github --env GITHUB_TOKEN=vault/github --host api.github.com -- github-mcp-server stdio
+  pwos mcp add docs --url https://mcp.example.com/mcp --bearer vault/docs`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := f.server(cmd, args[0], args[1:])
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return a.withKernel(cmd.Context(), time.Minute, func(ctx context.Context, c *client.Client) error {
+				changes, err := a.addServer(ctx, c, s)
+				if err != nil {
+					return err
+				}
+				return a.printChanges(changes)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.url, "url", "", "address of a server that speaks streamable HTTP")
+	flags.StringVar(&f.bearer, "bearer", "", "key below vault/ of the token that requests to --url bear")
+	flags.BoolVar(&f.pin, "pin", false, "pin the executable too")
+	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, NAME=vault/KEY for a secret, or NAME for its value here; may be given again")
+	flags.StringArrayVar(&f.limits, "limit", nil, "cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number; may be given again")
+	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: one of its own)")
+	f.http.add(cmd)
+	f.confined.add(flags)
+	return cmd
+}
+
+// server reads the command line; its errors are wrong usage.
+func (f *mcpAddFlags) server(cmd *cobra.Command, name string, command []string) (*mcpServer, error) {
+	s := &mcpServer{name: name, url: f.url, pin: f.pin, http: f.http.grant()}
+	env, err := envOf(f.env, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	s.setEnv(env)
+	if s.program.Limits, err = limitsOf(f.limits); err != nil {
+		return nil, err
+	}
+	if s.program.Sandbox, err = f.confined.sandbox(cmd); err != nil {
+		return nil, err
+	}
+	if f.dir != "" {
+		state, err := stateDir()
+		if err != nil {
+			return nil, err
+		}
+		dir, err := workDir(f.dir, state, client.RuntimeDir())
+		if err != nil {
+			return nil, err
+		}
+		s.program.Cwd = &dir
+	}
+	return s, s.complete(command, f.bearer)
+}
+
+// setEnv sets the variables of a server: what is the key of a secret, the kernel opens.
+func (s *mcpServer) setEnv(env map[string]string) {
+	for name, value := range env {
+		to := &s.program.Env
+		if strings.HasPrefix(value, "vault/") {
+			to = &s.program.Secrets
+		}
+		if *to == nil {
+			*to = make(map[string]string)
+		}
+		(*to)[name] = value
+	}
+}
+
+// complete adds the command or the address of a server. Its errors are wrong usage.
+func (s *mcpServer) complete(command []string, bearer string) (err error) {
+	switch {
+	case !schema.ValidMCPName(s.name):
+		return fmt.Errorf("%q is no NAME of a server: one has a to z, 0 to 9 and -, at most 64 of them", s.name)
+	case (s.url == "") == (len(command) == 0):
+		return errors.New("give the COMMAND of a server or its --url")
+	case s.url == "":
+		if bearer != "" {
+			return errors.New("--bearer goes with --url")
+		}
+		s.command, err = commandOf(command)
+		return err
+	case s.pin:
+		return errors.New("--pin is for a COMMAND: a server elsewhere has no file here")
+	}
+	at, err := url.Parse(s.url)
+	if err != nil || at.Host == "" || at.User != nil || at.Fragment != "" {
+		return fmt.Errorf("--url %q is no address such as https://mcp.example.com/mcp", s.url)
+	}
+	switch at.Scheme {
+	case upstreamScheme:
+		s.allow = append(s.allow, "Upstream:"+at.Host)
+	case "https", "http":
+		if s.http == nil {
+			s.http = new(schema.HTTPGrant)
+		}
+		host := at.Host
+		if _, _, err := net.SplitHostPort(host); err != nil && at.Scheme == "http" {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), "80")
+		}
+		s.http.Hosts = append(s.http.Hosts, host)
+		s.http.Plain = s.http.Plain || at.Scheme == "http"
+	default:
+		return fmt.Errorf("--url %q: its scheme is https, http or upstream", s.url)
+	}
+	if bearer != "" {
+		if !strings.HasPrefix(bearer, "vault/") {
+			return fmt.Errorf("--bearer %q is no key of a secret, such as vault/docs", bearer)
+		}
+		s.setEnv(map[string]string{tokenVariable: bearer})
+	}
+	return nil
+}
+
+// addServer registers a server's entry, has its agent run, and accepts what it offers.
+func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]upstream.Change, error) {
+	e, err := findEntry(ctx, c, s.name)
+	switch {
+	case err == nil && e != nil:
+		return nil, fault.SyscallTaken.New(`there is an MCP server %s already: "pwos mcp rm %[1]s" takes it away`, s.name)
+	case err != nil:
+		return nil, err
+	}
+	executable := ""
+	if s.pin {
+		if executable, err = upstream.Digest(s.command[0]); err != nil {
+			return nil, err
+		}
+	}
+	entry := "mcp/" + s.name
+	if _, err := client.Call(ctx, c, schema.SyscallRegister, upstream.Entry(entry, executable)); err != nil {
+		return nil, err
+	}
+	in, err := s.spawn(c.Places().Dir)
+	if err == nil {
+		_, err = client.Call(ctx, c, schema.SyscallSpawn, in)
+	}
+	if err != nil {
+		_, undone := client.Call(ctx, c, schema.SyscallUnregister, &schema.UnregisterInput{Name: entry})
+		return nil, errors.Join(err, undone)
+	}
+	changes, err := a.acceptTools(ctx, c, s.name, nil)
+	if err != nil {
+		a.say(`the MCP server %s is added, and has no tools yet: "pwos mcp accept %[1]s" takes them once it runs`, s.name)
+	}
+	return changes, err
+}
+
+// spawn is what makes the agent of a server.
+func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	entry, always, channel, intent := "mcp/"+s.name, "always", "fd3", "MCP server "+s.name
+	in := &schema.SpawnInput{
+		ChildAgentID: schema.MCPAgent(entry), Intent: &intent, Program: s.program,
+		// It may call nothing: its own entry, which it provides, least of all.
+		Capabilities: &schema.SpawnCapability{AllowedSyscalls: append([]string{"Call:" + entry}, s.allow...), HTTP: s.http},
+	}
+	in.Restart, in.Channel = &always, &channel
+	in.Env = maps.Clone(s.program.Env)
+	if in.Env == nil {
+		in.Env = make(map[string]string)
+	}
+	in.Env["PWOS_RUNTIME_DIR"] = runtimeDir
+	in.Command = []string{self, "mcp", "bridge", s.name}
+	if s.url != "" {
+		in.Command = append(in.Command, "--url", s.url)
+	} else {
+		in.Command = append(append(in.Command, "--"), s.command...)
+	}
+	return in, nil
+}

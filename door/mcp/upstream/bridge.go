@@ -1,0 +1,191 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Options say which server a bridge is for.
+type Options struct {
+	Name string // of the entry, without mcp/
+	// Kernel is a connection that is the agent mcp.NAME. Its lines are as long as answers may be.
+	Kernel *client.Client
+	Start  Start
+	// Note is told what happens to the server, for the agent's log.
+	Note    func(format string, args ...any)
+	Version string // of the client, as it tells servers
+	// Patience is how long a server may take to start; 0: 30 s.
+	Patience time.Duration
+	// Executable is the file that is started, whose digest a pin holds; empty: there is none.
+	Executable string
+}
+
+// bridge provides an entry.
+type bridge struct {
+	entry  string
+	kernel *client.Client
+	server *server
+	file   string // the executable
+
+	mu    sync.Mutex
+	calls map[string]context.CancelFunc // under way, by id
+}
+
+// Run provides an entry until ctx or the connection ends, and returns why.
+func Run(ctx context.Context, o *Options) error {
+	entry := "mcp/" + o.Name
+	b := &bridge{entry: entry, kernel: o.Kernel, file: o.Executable, calls: make(map[string]context.CancelFunc)}
+	pin, err := b.pin(ctx)
+	if err != nil {
+		return err
+	}
+	own := *o
+	own.Start = func(ctx context.Context) (sdk.Transport, error) {
+		if err := b.unchanged(ctx); err != nil {
+			return nil, err
+		}
+		return o.Start(ctx)
+	}
+	b.server = newServer(entry, &own)
+	register, err := schema.SyscallRegister.Encode(Entry(entry, pin))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	defer work.Wait()
+	defer cancel()
+	work.Go(func() { b.server.keep(ctx) })
+	return o.Kernel.Subscribe(ctx, schema.Message{Kind: schema.KindCommand, Type: schema.SyscallRegister.Type, Data: register}, func(m schema.Message) error {
+		switch m.Type {
+		case schema.SyscallRequested:
+			in, err := schema.TypeOf[schema.RequestedEvent]().Decode(m.Data)
+			if err != nil {
+				return err
+			}
+			call := in.(*schema.RequestedEvent)
+			ctx, cancel := context.WithCancel(ctx)
+			b.mu.Lock()
+			b.calls[call.CallID] = cancel
+			b.mu.Unlock()
+			work.Go(func() {
+				defer b.over(call.CallID)
+				b.carryOut(ctx, call)
+			})
+		case schema.SyscallCancelled:
+			in, err := schema.TypeOf[schema.CancelledEvent]().Decode(m.Data)
+			if err != nil {
+				return err
+			}
+			b.over(in.(*schema.CancelledEvent).CallID)
+		}
+		return nil
+	})
+}
+
+// over ends a call.
+func (b *bridge) over(id string) {
+	b.mu.Lock()
+	cancel := b.calls[id]
+	delete(b.calls, id)
+	b.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+// carryOut carries out a call, and answers it.
+func (b *bridge) carryOut(ctx context.Context, call *schema.RequestedEvent) {
+	answer := &schema.CompleteInput{CallID: call.CallID}
+	var err error
+	if call.Type == b.entry {
+		answer.Data, err = b.offer(ctx, call.Data)
+	} else {
+		answer.Data, err = b.server.call(ctx, call.Type, call.Digest, call.Data)
+	}
+	if ctx.Err() != nil {
+		return // nobody waits for it
+	}
+	if err == nil {
+		if _, err = client.Call(ctx, b.kernel, schema.SyscallComplete, answer); err == nil {
+			return
+		}
+		err = fmt.Errorf("the answer of %s cannot be handed on: %w", call.Type, err)
+	}
+	answer.Data, answer.Error = nil, &schema.ProviderError{Message: clip(err.Error())}
+	_, _ = client.Call(ctx, b.kernel, schema.SyscallComplete, answer) // whose call is over is told so
+}
+
+// longestMessage is how many bytes an error has room for.
+const longestMessage = 2048
+
+// clip is a text that an error has room for.
+func clip(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= longestMessage {
+		return text
+	}
+	text = text[:longestMessage-3]
+	for !utf8.ValidString(text) {
+		text = text[:len(text)-1]
+	}
+	return text + "..."
+}
+
+// offer answers a call of the entry itself.
+func (b *bridge) offer(ctx context.Context, data schema.Value) (schema.Value, error) {
+	in, wrong := schema.TypeOf[OfferInput]().Decode(data)
+	if wrong != nil {
+		return nil, wrong
+	}
+	pin, err := b.pin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := b.server.offer(ctx, in.(*OfferInput).After)
+	if pin != "" {
+		digest, err := Digest(b.file)
+		if err != nil {
+			return nil, err
+		}
+		if digest != pin {
+			out.Executable = digest
+		}
+	}
+	return schema.Marshal(out)
+}
+
+// pin is the digest of the executable that was accepted; "": it is not pinned.
+func (b *bridge) pin(ctx context.Context) (string, error) {
+	described, err := client.Call(ctx, b.kernel, schema.SyscallDescribe, &schema.DescribeInput{Name: b.entry})
+	if err != nil {
+		return "", err
+	}
+	return Pinned(described.Input), nil
+}
+
+// unchanged returns nil where the executable is what the entry is pinned to, or it is not pinned.
+func (b *bridge) unchanged(ctx context.Context) error {
+	pin, err := b.pin(ctx)
+	if err != nil || pin == "" {
+		return err
+	}
+	digest, err := Digest(b.file)
+	if err != nil {
+		return err
+	}
+	if digest != pin {
+		name := strings.TrimPrefix(b.entry, "mcp/")
+		return fmt.Errorf(`%s has changed since it was accepted: "pwos mcp diff %s" shows that, and "pwos mcp accept %s" accepts it`, b.file, name, name)
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+// Package upstream provides the tools of an MCP server as user-space syscalls (PROTOCOL 11).
+//
+// The server NAME is the entry mcp/NAME of the kernel's registered syscalls, and each tool of it that the operator has accepted is
+// mcp/NAME/TOOL. What is registered is the pin: description, kind and schemas are shown to callers as they were accepted. [Run] is what the
+// agent mcp.NAME runs: it starts the server as its child, provides the entry, and carries calls out. So the server is confined,
+// restarted and ended with its agent, and has no authority but the agent's, which is none.
+//
+// # What it promises
+//
+//   - A tool whose description, kind or schema is another than the accepted one is not called, nor one that was never accepted.
+//   - A server that ends, hangs at its start or cannot be reached is started again, at growing intervals; meanwhile each call gets
+//     one error.
+//   - Whatever a call is answered, it is answered once. When nobody waits for it any more the server is told (notifications/cancelled).
+package upstream

@@ -1,0 +1,244 @@
+package upstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/door/mcp/upstream"
+	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func TestMain(m *testing.M) {
+	daemon.Shim()
+	os.Exit(tidy.Main(m))
+}
+
+// patience bounds what happens within milliseconds unless it never does.
+const patience = 30 * time.Second
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// place is a kernel with the entry mcp/fake, provided by a bridge that is the process mcp.fake.
+type place struct {
+	t        *testing.T
+	dir      string
+	operator *client.Client
+	notes    chan string
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{t: t, dir: tidy.Dir(t), notes: make(chan string, 1000)}
+	d := daemon.New(config.Config{
+		RuntimeDir: filepath.Join(p.dir, "run"), StateDir: filepath.Join(p.dir, "state"), Origin: "https://test.local/",
+		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
+	}, nil, slog.New(slog.DiscardHandler))
+	must(t, d.Open(bounded(t)))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
+	t.Cleanup(func() {
+		cancel()
+		must(t, <-ended)
+	})
+	p.operator = p.dial(false)
+	return p
+}
+
+// dial makes a connection of the operator's.
+func (p *place) dial(events bool) *client.Client {
+	p.t.Helper()
+	c, err := client.Dial(bounded(p.t), client.Options{RuntimeDir: filepath.Join(p.dir, "run"), Patience: patience, Events: events})
+	must(p.t, err)
+	p.t.Cleanup(func() { must(p.t, c.Close()) })
+	return c
+}
+
+// agent makes a connection that is the process of a name.
+func (p *place) agent(name string, events bool, allow ...string) *client.Client {
+	p.t.Helper()
+	c := p.dial(events)
+	in := &schema.AttachInput{AgentID: name}
+	if allow != nil {
+		in.Capabilities = &schema.SpawnCapability{AllowedSyscalls: allow}
+	}
+	_, err := client.Call(bounded(p.t), c, schema.ProcessAttach, in)
+	must(p.t, err)
+	return c
+}
+
+// provide has a bridge provide the entry. start is asked for each life of the server.
+func (p *place) provide(start upstream.Start, o upstream.Options) {
+	p.t.Helper()
+	_, err := client.Call(bounded(p.t), p.operator, schema.SyscallRegister, upstream.Entry("mcp/fake", ""))
+	must(p.t, err)
+	o.Name, o.Kernel, o.Start, o.Version = "fake", p.agent("mcp.fake", true, "Call:mcp/fake"), start, "test"
+	o.Note = func(format string, _ ...any) { p.notes <- format }
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- upstream.Run(ctx, &o) }()
+	p.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			p.t.Errorf("the bridge: %v", err)
+		}
+	})
+}
+
+// offer is what the server offers now.
+func (p *place) offer() *upstream.Offer {
+	p.t.Helper()
+	offer, err := upstream.Ask(bounded(p.t), p.operator, "fake")
+	must(p.t, err)
+	return offer
+}
+
+// changes are what has changed, a word and a name each.
+func (p *place) changes(accept bool) string {
+	p.t.Helper()
+	list, err := client.Call(bounded(p.t), p.operator, schema.SyscallList, &schema.ListInput{})
+	must(p.t, err)
+	var accepted, all []string
+	for _, path := range list.Paths {
+		if tool, ok := strings.CutPrefix(path, "mcp/fake/"); ok {
+			accepted = append(accepted, tool)
+		}
+	}
+	offer := p.offer()
+	changes, err := upstream.Changes(bounded(p.t), p.operator, "fake", accepted, offer)
+	must(p.t, err)
+	for _, ch := range changes {
+		all = append(all, ch.Change+" "+ch.Tool)
+		if accept {
+			must(p.t, ch.Accept(bounded(p.t), p.operator, "fake", offer))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// until waits until ok says so.
+func (p *place) until(what string, ok func() bool) {
+	p.t.Helper()
+	for ctx := bounded(p.t); !ok(); {
+		if ctx.Err() != nil {
+			p.t.Fatalf("in vain: until %s", what)
+		}
+	}
+}
+
+// call calls a tool.
+func call(ctx context.Context, c *client.Client, tool, data string) (string, error) {
+	out, err := client.Call(ctx, c, schema.SyscallCall, &schema.CallInput{Syscall: "os/mcp/fake/" + tool, Args: []schema.Value{schema.Value(data)}})
+	if err != nil {
+		return "", err
+	}
+	return string(*out), nil
+}
+
+// expect calls a tool that answers with this.
+func (p *place) expect(tool, data, want string) {
+	p.t.Helper()
+	if got, err := call(bounded(p.t), p.operator, tool, data); err != nil || got != want {
+		p.t.Errorf("%s %s: %s, %v, want %s", tool, data, got, err, want)
+	}
+}
+
+// refused calls a tool that fails with a message that has all of these.
+func (p *place) refused(c *client.Client, tool, data string, want ...string) {
+	p.t.Helper()
+	got, err := call(bounded(p.t), c, tool, data)
+	for _, part := range want {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			p.t.Errorf("%s %s: %s, %v, want an error with %q", tool, data, got, err, part)
+		}
+	}
+}
+
+// tool is one of a server's, with a handler.
+func tool(s *sdk.Server, name, description string, do func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error)) {
+	s.AddTool(&sdk.Tool{Name: name, Description: description, InputSchema: json.RawMessage(`{"type":"object"}`)}, do)
+}
+
+func texts(text string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+}
+
+// says is the handler that always says the same.
+func says(text string) func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	return func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return texts(text), nil }
+}
+
+func newServer() *sdk.Server {
+	return sdk.NewServer(&sdk.Implementation{Name: "fake", Version: "1"}, nil)
+}
+
+// serving starts a server in this process, one life after the other.
+func serving(t *testing.T, server *sdk.Server) upstream.Start {
+	t.Helper()
+	var lives sync.WaitGroup
+	t.Cleanup(lives.Wait)
+	return func(context.Context) (sdk.Transport, error) {
+		ours, theirs := sdk.NewInMemoryTransports()
+		lives.Go(func() { _ = server.Run(context.Background(), theirs) }) // it ends as its client does
+		return ours, nil
+	}
+}
+
+// scripted is a server that is given each line and answers with lines, or with none; it dies at an empty one.
+func scripted(t *testing.T, answer func(line string) []string) upstream.Start {
+	t.Helper()
+	var lives sync.WaitGroup
+	t.Cleanup(lives.Wait)
+	return func(context.Context) (sdk.Transport, error) {
+		in, toServer := io.Pipe()
+		fromServer, out := io.Pipe()
+		lives.Go(func() {
+			defer func() { _ = out.Close() }()
+			lines := json.NewDecoder(in)
+			for {
+				var line json.RawMessage
+				if lines.Decode(&line) != nil {
+					return
+				}
+				for _, text := range answer(string(line)) {
+					if text == "" { // it dies
+						_ = in.Close()
+						return
+					}
+					if _, err := io.WriteString(out, text+"\n"); err != nil {
+						_ = in.Close()
+						return
+					}
+				}
+			}
+		})
+		return &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil
+	}
+}

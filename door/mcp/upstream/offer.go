@@ -1,0 +1,161 @@
+package upstream
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/schema/jsonschema"
+)
+
+// Tool is one that a server offers, as it would be registered.
+type Tool struct {
+	Name        string       `json:"name"`
+	Kind        string       `json:"kind,omitzero"` // query where it says of itself that it only reads
+	Description string       `json:"description,omitzero"`
+	Input       schema.Value `json:"input,omitzero"`
+	Output      schema.Value `json:"output,omitzero"`
+	Unfit       string       `json:"unfit,omitzero"` // why it cannot be registered
+}
+
+// Offer is what the entry answers: what its server offers now, in pages.
+type Offer struct {
+	Away       string `json:"away,omitzero"`       // why there is no server to ask
+	Executable string `json:"executable,omitzero"` // digest of the server's program, where it is pinned to another
+	Tools      []Tool `json:"tools"`
+	Next       int64  `json:"next,omitzero"` // of the next page, 0: there is none
+}
+
+// OfferInput is what an entry is called with.
+type OfferInput struct {
+	After int64 `json:"after,omitzero"` // as Next of the page before
+}
+
+// pageSize is how many bytes of tools a page has, more or less: it has to fit a line.
+const pageSize = 256 << 10
+
+// page is the page of tools that begins at an index.
+func page(tools []Tool, after int64) *Offer {
+	out, size := &Offer{Tools: []Tool{}}, 0
+	for i := max(0, after); i < int64(len(tools)); i++ {
+		t := tools[i]
+		if size > pageSize {
+			out.Next = i
+			break
+		}
+		size += len(t.Description) + len(t.Input) + len(t.Output) + len(t.Unfit) + 100
+		out.Tools = append(out.Tools, t)
+	}
+	return out
+}
+
+// What a registration has room for.
+const (
+	longestName        = 128
+	longestDescription = 4096
+	longestSchemas     = 16 << 10
+)
+
+// toolOf is a server's tool as the entry would have it registered.
+func toolOf(entry string, t *sdk.Tool) Tool {
+	path := entry + "/" + t.Name
+	own := Tool{Name: fault.Clip(t.Name)}
+	if under, ok := schema.MCPEntry(path); !ok || under != entry || strings.Contains(t.Name, "/") {
+		own.Unfit = "a name has letters, digits, -, _ and . alone"
+		return own
+	}
+	input, err := schema.Marshal(t.InputSchema)
+	if err != nil || len(input) == 0 || input[0] != '{' {
+		own.Unfit = "its input schema is no object"
+		return own
+	}
+	output, err := outputOf(t)
+	if err != nil {
+		own.Unfit = "its output schema is no JSON value"
+		return own
+	}
+	own = Tool{Name: t.Name, Kind: "command", Description: cmp.Or(t.Description, "Tool "+t.Name+" of an MCP server."), Input: input, Output: output}
+	if t.Annotations != nil && t.Annotations.ReadOnlyHint {
+		own.Kind = "query"
+	}
+	if own.Unfit = own.unfit(path); own.Unfit != "" {
+		own.Description, own.Input, own.Output = "", nil, nil
+	}
+	return own
+}
+
+// unfit says why a tool cannot be registered, nothing where it can.
+func (t *Tool) unfit(path string) string {
+	switch {
+	case len(path) > longestName:
+		return fmt.Sprintf("its name has %d bytes, and there is room for %d", len(path), longestName)
+	case len(t.Description) > longestDescription:
+		return fmt.Sprintf("its description has %d bytes, and there is room for %d", len(t.Description), longestDescription)
+	case len(t.Input)+len(t.Output) > longestSchemas:
+		return fmt.Sprintf("its schemas have %d bytes, and there is room for %d", len(t.Input)+len(t.Output), longestSchemas)
+	}
+	for _, text := range []schema.Value{t.Input, t.Output} {
+		if !schema.ValidWithin(text, schema.MaxKeptDepth) {
+			return "its schemas are nested too deep"
+		}
+		if _, wrong := jsonschema.Compile(text); wrong != nil {
+			return "its schema cannot be checked: " + strings.TrimSpace(wrong.At+" "+wrong.Why)
+		}
+	}
+	return ""
+}
+
+// outputOf is the schema of what a call of a tool is answered: MCP's result. What the server says of its structured content is pinned with
+// it, and not checked: its references are to a document of its own.
+func outputOf(t *sdk.Tool) (schema.Value, error) {
+	out := map[string]any{
+		"type": "object", "required": []string{"content"}, "properties": map[string]any{"content": map[string]any{"type": "array"}},
+	}
+	if t.OutputSchema != nil {
+		out["outputSchema"] = t.OutputSchema
+	}
+	return schema.Marshal(out)
+}
+
+// Registration is a tool as the kernel has it once it is registered.
+func (t *Tool) Registration(entry string) *schema.Registration {
+	return &schema.Registration{Name: entry + "/" + t.Name, Kind: t.Kind, Description: t.Description, Input: t.Input, Output: t.Output}
+}
+
+// Register is what registers a tool.
+func (t *Tool) Register(entry string) *schema.RegisterInput {
+	return registers(t.Registration(entry))
+}
+
+func registers(r *schema.Registration) *schema.RegisterInput {
+	provider := schema.Connection
+	return &schema.RegisterInput{Name: r.Name, Kind: &r.Kind, Description: &r.Description, Input: r.Input, Output: r.Output, Provider: &provider}
+}
+
+// Entry is what registers an entry. executable is the digest that its server's program is pinned to; "": it is not.
+func Entry(entry, executable string) *schema.RegisterInput {
+	input := schema.Value(`{"type":"object"}`)
+	if executable != "" {
+		input = schema.Value(`{"type":"object","executable":"` + executable + `"}`)
+	}
+	return registers(&schema.Registration{
+		Name: entry, Kind: "query", Description: "What the MCP server offers now. For the operator: pwos mcp diff.", Input: input, Output: schema.Value(`{}`),
+	})
+}
+
+// Pinned is the digest of the executable that an entry is pinned to, as its input schema has it.
+func Pinned(input schema.Value) string {
+	type pin struct {
+		Type       string `json:"type"`
+		Executable string `json:"executable,omitzero"`
+	}
+	in, err := schema.TypeOf[pin]().Decode(input)
+	if err != nil {
+		return ""
+	}
+	return in.(*pin).Executable
+}
