@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"bufio"
 	"context"
 	"os"
 	"os/exec"
@@ -54,6 +55,23 @@ func TestFrame(t *testing.T) {
 		t.Errorf("the bystander is %v's, %v", owner, err)
 	}
 	end()
+}
+
+// TestSpoiledEndIsRead: a process that was killed because it had spoiled its mark, and is found once more before its end is read, is
+// not taken from who is to read it. Nothing runs beside it: another test's host in this process would take it for an orphan.
+func TestSpoiledEndIsRead(t *testing.T) {
+	h := open(t)
+	c := helper(t, "t-spoil-told")
+	c.Sandbox = host.SandboxOff
+	p := start(t, h, c)
+	if line, err := bufio.NewReader(p.Conn()).ReadString('\n'); err != nil {
+		t.Fatal(line, err)
+	}
+	const looks = 2 * time.Second // in which all processes are looked at more than once: what it has left does not go before
+	check(t, p.Terminate(t.Context(), looks))
+	if e := wait(t, p); e.Signal != unix.SIGKILL {
+		t.Errorf("it ended as %v, want killed", e)
+	}
 }
 
 // TestGivenMark: processes that were given an agent's mark from outside are none of its: they do not count among those that it

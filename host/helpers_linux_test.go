@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -23,7 +24,7 @@ import (
 func helpers() map[string]func([]string) int {
 	return map[string]func([]string) int{
 		"t-orphan": orphan, "t-orphan-2": orphan2, "t-idle": idle, "t-daemon": daemon,
-		"t-files": openFiles, "t-memory": takeMemory, "t-write": writeFiles, "t-send": sendSignal, "t-limit": setLimit, "t-frame": frame,
+		"t-files": openFiles, "t-memory": takeMemory, "t-write": writeFiles, "t-send": sendSignal, "t-limit": setLimit, "t-frame": frame, "t-spoil-told": spoilTold,
 		"t-reach": reach, "t-probe": probe, "t-dial": dialOut, "t-probes": probesAs, "t-probes-with": probesWith, "t-mount": mountTmpfs, "t-trace": trace, "t-connect": connect, "t-bomb": bomb, "t-fd3": echoFD3, "t-lonely": lonely, "t-sibling": sibling,
 		"pwos-host-guard": noShim, "pwos-host-shim": noShim,
 	}
@@ -141,6 +142,20 @@ func frame(args []string) int {
 		}
 	}
 	return idle(nil)
+}
+
+// spoilTold leaves a process that does not hear TERM, and spoils its own mark once it hears it itself.
+func spoilTold([]string) int {
+	signal.Ignore(unix.SIGTERM)
+	if _, err := os.StartProcess("/bin/sleep", []string{"sleep", "3600"}, &os.ProcAttr{}); err != nil {
+		said("start", err)
+		return 1
+	}
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, unix.SIGTERM)
+	fmt.Println("ready")
+	<-told
+	return frame(nil)
 }
 
 // openFiles opens files until it cannot.

@@ -55,13 +55,22 @@ func settle(instance uint64) (mark, error) {
 // killSpoiled kills those of the processes found that have spoiled their marks.
 func (h *Host) killSpoiled(found map[mark][]int) {
 	for _, pid := range found[spoiled] {
-		if kill(pid, func(mark) bool { return false }) {
+		if kill(pid, func(mark) bool { return false }, h.awaits) {
 			h.tampered.Add(1)
 		}
 	}
 }
 
-// sweepAll kills every process whose mark wants says, or is spoiled.
+// awaits reports whether a process is the first of an agent, which has still to be reaped.
+func (h *Host) awaits(pid int) bool {
+	return slices.ContainsFunc(h.Processes(), func(p *Process) bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.watched != nil && p.watched.pid == pid && !p.reaped
+	})
+}
+
+// sweepAll kills every process whose mark wants says, or is spoiled. Whoever calls it waits for none of them.
 func sweepAll(wants func(mark) bool) {
 	sweep(func() ([]int, error) {
 		found, err := marked()
@@ -72,7 +81,7 @@ func sweepAll(wants func(mark) bool) {
 			}
 		}
 		return all, err
-	}, wants, 0)
+	}, wants, func(int) bool { return false }, 0)
 }
 
 // list returns the processes that carry the agent's mark, the ended ones that were not reaped included, and those whose
@@ -86,7 +95,7 @@ func (p *Process) list() ([]int, error) {
 func (p *Process) is(m mark) bool { return m == p.mark }
 
 // killOthers kills what the agent's first process, which has ended, left behind. It returns how many there were.
-func (p *Process) killOthers() int { return sweep(p.list, p.is, p.watched.pid) }
+func (p *Process) killOthers() int { return sweep(p.list, p.is, p.host.awaits, p.watched.pid) }
 
 // others counts the agent's processes apart from the first that have not ended.
 func (p *Process) others() int {

@@ -11,7 +11,7 @@ import (
 // killed. list is asked anew until then: what a process forks before it dies carries the same mark. A process in an
 // uninterruptible system call keeps it waiting, and so does a list that fails, for want of descriptors say: to give up would
 // be to let one get away.
-func sweep(list func() ([]int, error), wants func(mark) bool, but int) int {
+func sweep(list func() ([]int, error), wants func(mark) bool, awaited func(pid int) bool, but int) int {
 	killed := map[int]bool{}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		pids, err := list()
@@ -20,7 +20,7 @@ func sweep(list func() ([]int, error), wants func(mark) bool, but int) int {
 			left++
 		}
 		for _, pid := range pids {
-			if pid != but && kill(pid, wants) {
+			if pid != but && kill(pid, wants, awaited) {
 				killed[pid] = true
 				left++
 			}
@@ -34,7 +34,7 @@ func sweep(list func() ([]int, error), wants func(mark) bool, but int) int {
 
 // kill kills a process if it still carries a mark that wants says, or a spoiled one. It reports whether the process was still
 // there.
-func kill(pid int, wants func(mark) bool) bool {
+func kill(pid int, wants func(mark) bool, awaited func(pid int) bool) bool {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
 		return false
@@ -50,6 +50,9 @@ func kill(pid int, wants func(mark) bool) bool {
 		return unix.Kill(pid, unix.SIGKILL) == nil
 	}
 	if ended(fd) {
+		if awaited(pid) {
+			return false // its end is for whoever waits to read
+		}
 		// An orphan is ours to bury where the daemon is process 1, and a child made with CLONE_PARENT anywhere. Where
 		// it is not our child this fails, as it should.
 		_ = unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED|unix.WNOHANG|unix.WALL, nil)

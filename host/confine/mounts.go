@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -24,7 +25,7 @@ func mountsHere() []mount {
 	}
 	list := make([]mount, 0, len(infos))
 	for _, m := range infos {
-		list = append(list, mount{device: itoa(m.Major) + ":" + itoa(m.Minor), root: m.Root, point: m.Mountpoint})
+		list = append(list, mount{device: itoa(m.Major) + ":" + itoa(m.Minor), root: filepath.Clean(m.Root), point: filepath.Clean(m.Mountpoint)})
 	}
 	return list
 }

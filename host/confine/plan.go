@@ -196,10 +196,30 @@ func canonical(path string) string {
 	return filepath.Join(canonical(filepath.Dir(path)), filepath.Base(path))
 }
 
-// relative returns path as seen from dir, and whether it is dir or lies in it.
+// canonicalIn is canonical of what has a name in a directory that is canonical: most of what is to be hidden is not there, and
+// then its first name is all that has to be looked at.
+func canonicalIn(dir, name string) string {
+	first, _ := firstOf(name)
+	if !exists(join(dir, first)) {
+		return join(dir, name)
+	}
+	return canonical(join(dir, name))
+}
+
+// relative returns path as seen from dir, and whether it is dir or lies in it. Both are clean, of which filepath.Rel would make sure
+// again: a plan asks this thousands of times.
 func relative(path, dir string) (string, bool) {
-	rel, err := filepath.Rel(dir, path)
-	return rel, err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+	switch dir {
+	case path:
+		return ".", true
+	case "":
+		return "", false
+	case "/":
+		return strings.CutPrefix(path, "/")
+	}
+	rest, begins := strings.CutPrefix(path, dir)
+	rel, lies := strings.CutPrefix(rest, "/")
+	return rel, begins && lies
 }
 
 func within(path, dir string) bool {

@@ -24,10 +24,18 @@ func newTree(r Request, has Means) *tree {
 	t := &tree{Request: r, has: has, mounts: mountsHere(), socks: socketsHere()}
 	t.Homes.Own, t.Homes.Others = canonicals(t.Homes.Own), canonicals(t.Homes.Others)
 	t.Read, t.Write = cleaned(r.Read), cleaned(r.Write)
+	t.Dir = filepath.Clean(r.Dir)
+	if r.Program != "" {
+		t.Program = filepath.Clean(r.Program)
+	}
+	t.Places = slices.Clone(r.Places)
+	for i, at := range t.Places {
+		t.Places[i].Target = filepath.Clean(at.Target)
+	}
 	t.hidden = canonicals(slices.Concat(r.Private, r.Hide))
 	for _, home := range t.Homes.Own {
 		for _, name := range secrets() {
-			t.hidden = append(t.hidden, canonical(join(home, name)))
+			t.hidden = append(t.hidden, canonicalIn(home, name))
 		}
 	}
 	if r.Level == Strict {

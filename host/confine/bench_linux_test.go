@@ -1,0 +1,18 @@
+package confine_test
+
+import (
+	"testing"
+
+	"github.com/promptware-os/pwos/host/confine"
+)
+
+// BenchmarkNew is what a daemon does for each program that it starts, with a home directory that holds nothing.
+func BenchmarkNew(b *testing.B) {
+	r := confine.Request{Level: confine.Default, Net: confine.NetNone, Dir: b.TempDir(), Homes: confine.Homes{Own: []string{b.TempDir()}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := confine.New(r, full()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package confine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestRelative: a directory holds itself and what its path is followed by a slash in, and no other.
+func TestRelative(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		path, dir, rel string
+		lies           bool
+	}{
+		{"/a/b", "/a", "b", true},
+		{"/a/b/c", "/a", "b/c", true},
+		{"/a", "/a", ".", true},
+		{"/a", "/", "a", true},
+		{"/", "/", ".", true},
+		{"/ab", "/a", "", false},
+		{"/a", "/a/b", "", false},
+		{"/", "/a", "", false},
+		{"/a", "", "", false},
+		{"", "/", "", false},
+		{"/a", "net:[4026531840]", "", false},
+		{"net:[4026531840]", "/", "", false},
+	} {
+		rel, lies := relative(test.path, test.dir)
+		if lies != test.lies || lies && rel != test.rel {
+			t.Errorf("%q from %q: %q, %t", test.path, test.dir, rel, lies)
+		}
+	}
+}
+
+// TestCanonicalIn: what is there is followed, what is not keeps its name.
+func TestCanonicalIn(t *testing.T) {
+	t.Parallel()
+	dir := canonical(t.TempDir())
+	if err := os.MkdirAll(filepath.Join(dir, "real/sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{"link": "real", "broken": "nowhere"} {
+		if err := os.Symlink(to, filepath.Join(dir, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"real/sub": "real/sub", "link": "real", "link/sub": "real/sub", "link/absent": "real/absent", "absent/sub": "absent/sub", "broken": "broken",
+	} {
+		if got := canonicalIn(dir, name); got != filepath.Join(dir, want) || got != canonical(filepath.Join(dir, name)) {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
