@@ -87,6 +87,7 @@ func (a *agent) serve(ctx actor.Context) {
 	k, p := a.kernel, a.run.process
 	caller := kernel.Caller{
 		PID:  a.program.PID,
+		Via:  "channel",
 		Conn: "a-" + strconv.FormatInt(a.program.PID, 10) + "." + strconv.Itoa(a.runs),
 	}
 	self := ctx.Self()

@@ -34,6 +34,7 @@ type runs struct {
 	runners map[string]kernel.Runner
 	log     *slog.Logger
 	turns   turns
+	codes   turns // of calls whose handlers are code
 	ending  context.Context
 	cancel  context.CancelCauseFunc
 	alive   sync.WaitGroup
@@ -41,6 +42,7 @@ type runs struct {
 
 func newRuns(k *Kernel, runners map[string]kernel.Runner) *runs {
 	r := &runs{kernel: k, runners: runners, log: k.log.With("component", "effects"), turns: newTurns(maxEffectsEach, maxEffects)}
+	r.codes = newTurns(max(1, k.code.AtOnce/2), max(1, k.code.AtOnce))
 	r.ending, r.cancel = context.WithCancelCause(context.Background())
 	return r
 }
@@ -106,7 +108,7 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 	if ok && do.Describe {
 		return schema.Marshal(do.Tool())
 	}
-	if ok && do.Path == nil { // it takes no turn: its provider may make calls for it that do
+	if ok && do.Path == nil && do.Code == nil { // it takes no turn: its provider may make calls for it that do
 		data, err := r.guarded(ctx, checked(do, r.kernel.providers.Run), call)
 		end.Ran = begun(err)
 		return data, err
@@ -115,10 +117,14 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 	if runner == nil {
 		return nil, fault.KernelUnsupported.New("this kernel does not run %s", call.Message.Type)
 	}
+	turns := &r.turns
 	if ok {
 		runner = checked(do, runner)
+		if do.Code != nil {
+			turns = &r.codes
+		}
 	}
-	back, err := r.turns.take(ctx, call.PID)
+	back, err := turns.take(ctx, call.PID)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +169,7 @@ func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.C
 	}()
 	return runner(ctx, &kernel.Job{
 		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
-		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn,
+		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn, Via: call.Caller.Via,
 	})
 }
 

@@ -111,6 +111,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 			call, answer := c.decode(line)
 			if answer {
 				c.kernel.bring(&call)
+				c.kernel.checkCode(&call)
 			}
 			return made{call, answer, size}
 		})
@@ -120,10 +121,11 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case brings(&call) != nil:
+	case brings(&call) != nil, codeOf(&call) != nil:
 		bringing := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
 			c.kernel.bring(&bringing)
+			c.kernel.checkCode(&bringing)
 			return made{bringing, true, size}
 		})
 	default:

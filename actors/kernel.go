@@ -52,6 +52,7 @@ type Config struct {
 	Hosting    Hosting
 	Blobs      Blobs                    // nil: what does not fit a line is an error
 	Runners    map[string]kernel.Runner // by the type of the syscall whose effects they do
+	Code       Code                     // what can be registered with code; zero: nothing
 	Bounds     Bounds                   // of each agent; zero: none
 	Poller     poll.Poller              // watches the links; Close closes it. nil: one of goroutines
 	Warnings   func() []string          // what the operator has to see to; nil: there is nothing
@@ -83,6 +84,7 @@ type Kernel struct {
 	registry   kernel.Registry
 	readOrigin func(string) (string, error)
 	providers  *providers
+	code       Code
 	origin     string
 	gate       kernel.Gate
 	clock      *clock
@@ -162,6 +164,7 @@ func New(cfg Config) *Kernel {
 	k.readOrigin = authority.ReadOrigin
 	k.providers = newProviders(cmp.Or(cfg.ProviderTime, providerTime), &k.ids)
 	k.gate.Bounds, k.gate.Identity, k.gate.Token, k.gate.Tick = k.accounts.admit, authority.Identify, authority.Authorize, kernel.NoFutureTick
+	k.code = cfg.Code
 	k.runs = newRuns(k, cfg.Runners)
 	k.system = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Log.With("component", "actors") }),

@@ -69,7 +69,7 @@ func (k *Kernel) Act(ctx context.Context, pid int64, request schema.Request, run
 	conn := "net-" + strconv.FormatUint(k.own.Add(1), 10)
 	own := &ownRun{run: run, done: make(chan struct{})}
 	defer own.wait()
-	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true}, request, own)
+	return k.ask(ctx, kernel.Caller{PID: pid, Conn: conn, Kernel: true, Via: "channel"}, request, own)
 }
 
 // Call makes a call in the name of caller, as its own connections do: through the gate, and recorded as theirs. The connection's name

@@ -33,6 +33,10 @@ func KnownKernels() sshauth.KnownKernels {
 // otherwise (PROTOCOL 1), empty where there is no home directory.
 func AuthorizedKeys() string { return besideConfig(unixsock.AuthorizedKeys) }
 
+// ConfigFile returns the path of the configuration of a kernel of this environment (PROTOCOL 1), empty where there is no home
+// directory.
+func ConfigFile() string { return besideConfig(func(config string) string { return config }) }
+
 func besideConfig(place func(string) string) string {
 	home, err := os.UserHomeDir()
 	if err != nil && os.Getenv("PWOS_CONFIG") == "" && !filepath.IsAbs(os.Getenv("XDG_CONFIG_HOME")) {

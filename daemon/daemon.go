@@ -58,6 +58,8 @@ type Daemon struct {
 	networks   *networks
 	jobs       *jobs.Runner
 	promptware *promptware
+	policies   *policies
+	reloads    chan struct{} // the policy is to be read again
 	idle       *idle
 	programs   *programs
 	conns      atomic.Uint64 // numbers the connections
@@ -69,6 +71,7 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 		config: cfg, sockets: sockets, log: log, stopping: func() {},
 		replace: func(map[schema.Domain]kernel.Domain) {},
 		idle:    newIdle(time.Duration(cfg.IdleTimeout)),
+		reloads: make(chan struct{}, 1),
 		locate:  locate, watchDirs: watchDirs,
 	}
 	d.programs = &programs{instance: cfg.StateDir, limit: cfg.Limits.LineBytes, log: log}
@@ -134,6 +137,9 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.log); err != nil {
 		return err
 	}
+	d.policies = newPolicies(d.config.File, s, d.log)
+	s.self.SeePolicy(d.policies.show)
+	s.web.Judge = d.policies.guard.Redirected
 	d.replace(s.domains)
 	left := s.processes.Hosted() // while the state is nobody's
 	if d.once {
@@ -161,7 +167,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Blobs: d.blobs, Warnings: d.warnings,
+		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.guard.Stage}, Code: d.runsCode(), Blobs: d.blobs, Warnings: d.warnings,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
@@ -170,6 +176,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.networks, err = newNetworks(&d.config, s, d.kernel, d.log); err != nil {
 		return err
 	}
+	d.policies.begin(d.kernel.Note)
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
 	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)
@@ -194,6 +201,9 @@ func (d *Daemon) warnings() (all []string) {
 	}
 	if d.held() {
 		all = append(all, heldAgents)
+	}
+	if invalid := d.policies.show().Invalid; invalid != "" {
+		all = append(all, "no agent is served, since the policy is not valid: "+invalid)
 	}
 	if warning := troubleOf(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)
@@ -228,15 +238,19 @@ func (d *Daemon) Run(ctx context.Context) error {
 	defer d.watchSockets(ctx)()
 
 	var reason string
-	select {
-	case <-ctx.Done():
-		reason = "signal"
-	case <-d.kernel.Stopping():
-		reason = "kernel"
-	case <-d.idle.expired():
-		reason = "idle"
-	case err := <-served:
-		return errors.Join(err, d.end())
+	for reason == "" {
+		select {
+		case <-d.reloads:
+			d.reload(ctx)
+		case <-ctx.Done():
+			reason = "signal"
+		case <-d.kernel.Stopping():
+			reason = "kernel"
+		case <-d.idle.expired():
+			reason = "idle"
+		case err := <-served:
+			return errors.Join(err, d.end())
+		}
 	}
 	d.log.Info("shutting down", "reason", reason)
 	d.stopping()
@@ -274,7 +288,7 @@ func (d *Daemon) Hurry() { d.hurry() }
 // serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator, and so is who
 // shows an operator's key, but for the programs of agents (PROTOCOL 4).
 func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
-	caller := kernel.Caller{PID: peer.Identity.Agent, Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
+	caller := kernel.Caller{PID: peer.Identity.Agent, Via: "socket", Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
 	if peer.Agent != kernel.Operator {
 		caller.PID = peer.Agent
 	}

@@ -59,6 +59,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	if err == nil {
 		log.Info("ready", "version", Version(), "pid", os.Getpid(), "runtime_dir", cfg.RuntimeDir)
 		manager(getenv, log, systemd.Ready, systemd.Status("serving "+cfg.RuntimeDir))
+		defer onHangup(d.Reload)()
 		d.stopping = func() { manager(getenv, log, systemd.Stopping) }
 		err = d.Run(ctx)
 	} else if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -47,7 +47,7 @@ func Inline(ctx context.Context, args []string, getenv func(string) string, stde
 			return errors.Join(err, ours.Close(), theirs.Close())
 		}
 		ended := make(chan struct{})
-		d.kernel.Serve(conn.Link(), kernel.Caller{PID: kernel.Operator, Conn: "inline"}, func() {
+		d.kernel.Serve(conn.Link(), kernel.Caller{PID: kernel.Operator, Conn: "inline", Via: "inline"}, func() {
 			defer close(ended)
 			_ = conn.Close() // nobody is at its other end any more
 		})

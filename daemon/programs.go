@@ -17,14 +17,19 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/code"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // Shim has to be the first call of main in every program that runs a Daemon, and of TestMain in every test that has one
-// run programs: see host.Shim.
-func Shim() { host.Shim() }
+// run programs: see host.Shim and code.Shim.
+func Shim() {
+	host.Shim()
+	code.Shim()
+}
 
 // programs runs the programs of agents. It is opened for the first of them: a kernel without any starts no guard and looks at
 // no processes.
@@ -142,7 +147,7 @@ func (d *Daemon) hosting() actors.Hosting {
 	return actors.Hosting{
 		Host: d.programs.host, Connect: d.programs.connect, Dir: dir,
 		Private: []string{d.config.StateDir, d.config.RuntimeDir}, Trusted: trusted(d.config),
-		Grace: time.Duration(d.config.Agents.Grace), Policy: policy(d.config.Agents), Occupied: d.idle.occupied,
+		Grace: time.Duration(d.config.Agents.Grace), Policy: restarts(d.config.Agents), Occupied: d.idle.occupied,
 		Hold: d.held(), Confine: d.confine,
 		Forget: func() {
 			remembered := func(pid int64) bool {
@@ -162,12 +167,13 @@ func (d *Daemon) agentsDir() string { return filepath.Join(d.config.StateDir, "a
 
 // trusted are the files that say who is the operator, and what the kernel does.
 func trusted(cfg config.Config) []string {
-	files := []string{cfg.File, unixsock.AuthorizedKeys(cfg.File), cfg.AuthorizedKeys, cfg.TrustedKeys(), cfg.Crypto.Identity}
+	rules, more := policy.Paths(cfg.File)
+	files := []string{cfg.File, rules, more, unixsock.AuthorizedKeys(cfg.File), cfg.AuthorizedKeys, cfg.TrustedKeys(), cfg.Crypto.Identity}
 	return slices.DeleteFunc(files, func(path string) bool { return !filepath.IsAbs(path) })
 }
 
-// policy is the host's own, with the pauses of the configuration.
-func policy(a config.Agents) func(host.Restart) host.Policy {
+// restarts is the host's own policy, with the pauses of the configuration.
+func restarts(a config.Agents) func(host.Restart) host.Policy {
 	return func(r host.Restart) host.Policy {
 		p := host.DefaultPolicy(r)
 		p.MinDelay = time.Duration(a.RestartDelay)

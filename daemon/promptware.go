@@ -2,14 +2,18 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"time"
 
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/effect/code"
 	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/effect/tool"
 	"github.com/promptware-os/pwos/kernel"
@@ -25,6 +29,7 @@ const cachedModules = 32
 type promptware struct {
 	ingests ingest.Runner
 	tools   *tool.Runner
+	code    *code.Workers
 	trusted *sshauth.Source // the keys whose signatures of resources count
 	log     *slog.Logger
 }
@@ -53,15 +58,19 @@ func newPromptware(cfg *config.Config, s *state, programs *programs, log *slog.L
 			return &tool.Programs{Host: host, Scratch: scratch, Private: hidden}, err
 		}
 	}
+	p.code = &code.Workers{
+		Host: programs.host, Scratch: scratch, Private: hidden, Log: log.With("component", "code"),
+		Limits: code.Limits{Time: time.Duration(cfg.Code.Time), MemoryBytes: cfg.Code.MemoryBytes, OutputBytes: cfg.Code.OutputBytes},
+	}
 	p.tools = tool.NewRunner(tool.Caller{
 		Space: s.space, Files: s.tree, Modules: modules,
 		Limits: tool.Limits{Time: time.Duration(cfg.Tools.Time), OutputBytes: cfg.Tools.OutputBytes},
 	}, cfg.Tools.AtOnce, run, log)
-	if !cfg.Tools.Programs {
-		return p, nil
+	if err := tool.RemoveAll(scratch); err != nil { // each call and each worker has a directory of its own there: nothing depends on it
+		log.Warn("what programs of an earlier kernel have left could not be removed", "error", err)
 	}
-	if err := tool.RemoveAll(scratch); err != nil { // each call has a directory of its own there: nothing depends on it
-		log.Warn("what tools of an earlier kernel have left could not be removed", "error", err)
+	if !cfg.Tools.Programs {
+		return p, nil // a worker makes it
 	}
 	if err := unixsock.EnsurePrivateDir(scratch); err != nil {
 		return nil, errors.Join(err, p.close())
@@ -74,6 +83,7 @@ func (p *promptware) close() error {
 	if p == nil {
 		return nil
 	}
+	p.code.Close()
 	return errors.Join(p.tools.Close(), p.trusted.Close())
 }
 
@@ -91,6 +101,19 @@ func (p *promptware) trusts(key sshauth.PublicKey, now time.Time) error {
 	return err
 }
 
+// invoke carries out the call of a registered syscall that no connection provides.
+func (p *promptware) invoke(ctx context.Context, job *kernel.Job, do *kernel.Invocation) (schema.Value, error) {
+	if do.Code != nil {
+		return p.code.Invoke(ctx, job, do)
+	}
+	return p.tools.Invoke(ctx, job, do)
+}
+
+// runsCode is how code is taken that provides a syscall.
+func (d *Daemon) runsCode() actors.Code {
+	return actors.Code{Check: d.promptware.code.Check, AtOnce: cmp.Or(d.config.Code.AtOnce, max(2, runtime.GOMAXPROCS(0)))}
+}
+
 // runners are what does the effects of syscalls outside the kernel, by the syscall's type. An effect without one is a bug, which
 // every start shows.
 func (d *Daemon) runners() map[string]kernel.Runner {
@@ -99,7 +122,8 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.KernelIngest.Type:      kernel.Run(d.promptware.ingests.Ingest),
 		schema.FileSystemHydrate.Type: kernel.Run(d.promptware.ingests.Hydrate),
 		schema.SyscallCall.Type:       kernel.Run(d.promptware.tools.Call),
-		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.tools.Invoke),
+		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.invoke),
+		schema.PolicyReload.Type:      kernel.Run(d.policies.run),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

@@ -31,3 +31,26 @@ func onSignals(first, again func()) (stop func()) {
 		watch.Wait()
 	}
 }
+
+// onHangup calls reload at each SIGHUP. The returned function ends that, and waits until it is not being called.
+func onHangup(reload func()) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			select {
+			case <-signals:
+				reload()
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		signal.Stop(signals)
+		close(done)
+		watch.Wait()
+	}
+}

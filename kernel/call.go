@@ -17,6 +17,7 @@ type Caller struct {
 	PID    int64
 	Conn   string // the connection's name in logs and journal, such as c-5
 	Origin string // whose stored things the operator sees as itself; empty: those of the configuration
+	Via    string // how it is connected, as context.via of a rule has it; empty: by a socket
 	Kernel bool   // the kernel itself, which makes a call of its own in the name of PID
 }
 

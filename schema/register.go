@@ -19,7 +19,7 @@ var (
 	SyscallRegister = NewCommand[RegisterInput, RegisterOutput](Syscall{
 		Type: "Syscall.Register", Aliases: []string{"Sys.Register"}, Domain: Kernel, Grant: ByName, Barrier: true,
 		Script:      "scripts/register.txtar",
-		Description: "Adds a syscall at run time, which is provided by this connection or by a tool below root. The same registration again makes this connection its provider.",
+		Description: "Adds a syscall at run time, which is provided by code, by this connection or by a tool below root. The same registration again makes this connection its provider.",
 	})
 
 	SyscallUnregister = NewCommand[UnregisterInput, SuccessOutput](Syscall{
@@ -59,7 +59,8 @@ type RegisterInput struct {
 	Output       Value   `json:"output,omitzero" keep:"always" doc:"JSON Schema of what it answers. Default: any JSON value."`
 	OutputSchema Value   `json:"outputSchema,omitzero" keep:"always" doc:"The same as output."`
 	Description  *string `json:"description,omitzero" keep:"always" maxlen:"4096" doc:"What it does."`
-	Provider     *string `json:"provider,omitzero" keep:"always" enum:"connection" doc:"connection: calls come to this connection as Syscall.Requested, and are answered with Syscall.Complete. This or path is required."`
+	Provider     *string `json:"provider,omitzero" keep:"always" enum:"connection" doc:"connection: calls come to this connection as Syscall.Requested, and are answered with Syscall.Complete. This, code or path is required."`
+	Code         *string `json:"code,omitzero" keep:"applied" minlen:"1" maxlen:"65536" doc:"TypeScript that exports handler, a function of the data that returns the answer. It has no authority of its own."`
 	Path         *string `json:"path,omitzero" keep:"always" minlen:"1" maxlen:"1024" doc:"A tool below root that carries calls out, such as os/tools/sum. From the operator alone."`
 }
 
@@ -136,7 +137,8 @@ type Registration struct {
 	Input       Value   `json:"input" keep:"always"`
 	Output      Value   `json:"output" keep:"always"`
 	Description string  `json:"description" keep:"always"`
-	Path        *string `json:"path,omitzero" keep:"always"` // of the tool that provides it; nil: a connection does
+	Path        *string `json:"path,omitzero" keep:"always"` // of the tool that provides it; nil: code or a connection does
+	Code        *string `json:"code,omitzero" keep:"always"` // TypeScript that provides it; nil: a tool or a connection does
 
 	input, output func() *jsonschema.Schema // read when they are first needed; what is no schema takes anything
 }

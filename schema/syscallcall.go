@@ -15,6 +15,24 @@ type CallInput struct {
 	Describe *bool   `json:"describe,omitzero" keep:"always" doc:"Whether a path is to be described and not called: by the file beside it, <path>.json, else by itself. Of short names: Syscall.Describe."`
 }
 
+// Input is the input of the tool that the call is for, one JSON value: nothing null, one argument that, several an array of them.
+func (in *CallInput) Input() []byte {
+	switch len(in.Args) {
+	case 0:
+		return []byte("null")
+	case 1:
+		return in.Args[0]
+	}
+	list := []byte{'['}
+	for i, arg := range in.Args {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, arg...)
+	}
+	return append(list, ']')
+}
+
 // CallType is the type of Syscall.Call.
 const CallType = "Syscall.Call"
 

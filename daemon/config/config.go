@@ -31,6 +31,7 @@ type Config struct {
 
 	Ingest Ingest `toml:"ingest"`
 	Tools  Tools  `toml:"tools"`
+	Code   Code   `toml:"code"`
 
 	Resources map[string]float64 `toml:"resources"` // pools, with their capacity
 	Clock     Clock              `toml:"clock"`
@@ -59,6 +60,14 @@ type Tools struct {
 	MemoryBytes int64    `toml:"memory_bytes"` // of a module
 	OutputBytes int64    `toml:"output_bytes"` // of one call
 	AtOnce      int      `toml:"at_once"`      // calls that run at the same time, more wait; 0: as many as half of the processors, one at least
+}
+
+// Code are the bounds of the code of registered syscalls.
+type Code struct {
+	Time        Duration `toml:"time"`         // of one call
+	MemoryBytes int64    `toml:"memory_bytes"` // of one call
+	OutputBytes int64    `toml:"output_bytes"` // of one call
+	AtOnce      int      `toml:"at_once"`      // calls, and processes for them, at the same time; 0: as many as processors, two at least
 }
 
 // Crypto is what the kernel seals with.
@@ -156,6 +165,7 @@ func Default(getenv func(string) string, uid int, home string) Config {
 		Ipc:        Ipc{Mailbox: 50},
 		Journal:    Journal{Sync: Always, SyncInterval: Duration(100 * time.Millisecond), SnapshotEvery: 200_000},
 		Tools:      Tools{Time: Duration(10 * time.Second), MemoryBytes: 64 << 20, OutputBytes: 1 << 20},
+		Code:       Code{Time: Duration(time.Second), MemoryBytes: 64 << 20, OutputBytes: 1 << 20},
 		Crypto:     Crypto{AgentSocket: getenv("SSH_AUTH_SOCK")},
 		HTTP:       HTTP{MaxBodyBytes: 32 << 20},
 		Blobs:      Blobs{TTL: Duration(time.Hour), FileBytes: 64 << 20, DirBytes: 1 << 30, DirFiles: 65536},

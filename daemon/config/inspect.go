@@ -31,6 +31,10 @@ func keys() map[string]unstable.Kind {
 		"tools.memory_bytes":  unstable.Integer,
 		"tools.output_bytes":  unstable.Integer,
 		"tools.at_once":       unstable.Integer,
+		"code.time":           unstable.String,
+		"code.memory_bytes":   unstable.Integer,
+		"code.output_bytes":   unstable.Integer,
+		"code.at_once":        unstable.Integer,
 		"clock.interval":      unstable.String,
 		"ipc.mailbox":         unstable.Integer,
 

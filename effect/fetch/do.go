@@ -135,6 +135,11 @@ func (c *call) redirect(t *target, location string) (*target, error) {
 	if denied := c.req.Policy.permit(next); denied != nil {
 		return nil, fault.Prefix(denied, "%s redirected elsewhere", t.url.Host)
 	}
+	if judge := c.req.Policy.Redirected; judge != nil {
+		if denied := judge(next.url.String()); denied != nil {
+			return nil, fault.Prefix(denied, "%s redirected elsewhere", t.url.Host)
+		}
+	}
 	return next, nil
 }
 

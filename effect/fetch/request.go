@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Request is what Http.Fetch asks for (MESSAGE appendix D).
@@ -30,6 +32,9 @@ type Policy struct {
 	// Open opens a sealed value; nil: the caller may not use any. Its result is sent over https: alone and stands in no
 	// error. Its error is returned wrapped.
 	Open func(ctx context.Context, sealed string) (string, error)
+
+	// Redirected says what is to be said against a URL that a redirect leads to; nil: nothing.
+	Redirected func(url string) *fault.Fault
 
 	// Else is asked about a destination that this policy does not allow; nil: nothing is.
 	Else *Policy

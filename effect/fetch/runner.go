@@ -22,6 +22,8 @@ type Runner struct {
 	Blobs *blob.Store                                              // of long bodies; Check needs none
 	Open  func(ctx context.Context, sealed string) (string, error) // opens a sealed header value
 	Log   *slog.Logger
+	// Judge says what is to be said against a fetch of a job, by the rules of the policy: of where a redirect leads; nil: nothing.
+	Judge func(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fault
 }
 
 // Check refuses a call before it is begun, as Fetch would, as far as that needs no network. It follows from its arguments and
@@ -46,6 +48,13 @@ func (r *Runner) Fetch(ctx context.Context, job *kernel.Job, in *schema.HTTPFetc
 	policy, denied := r.Policy(job)
 	if denied != nil {
 		return nil, denied
+	}
+	if r.Judge != nil {
+		policy.Redirected = func(url string) *fault.Fault {
+			there := *in
+			there.URL = url
+			return r.Judge(job, &there)
+		}
 	}
 	req, out := request(in, policy), &schema.HTTPFetchOutput{}
 	if err := r.body(job, in, &req, out); err != nil {

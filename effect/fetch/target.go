@@ -131,3 +131,12 @@ func (p *Policy) advice(flags string, enough func(*Policy) bool) string {
 	}
 	return p.Advise(flags, enough)
 }
+
+// Normal returns a URL in the form in which it is fetched, with its host; ok is false where it is none that is.
+func Normal(raw string) (normal, host string, ok bool) {
+	t, why := parseTarget(raw, nil)
+	if why != "" {
+		return "", "", false
+	}
+	return t.url.String(), t.name, true
+}

@@ -180,7 +180,7 @@ func (r *Runner) run(ctx context.Context, j job.Job) error {
 	}
 	limited, stop := context.WithTimeout(ctx, time.Duration(j.Timeout)*time.Millisecond)
 	defer stop()
-	caller := kernel.Caller{PID: j.PID, Conn: fmt.Sprintf("%s-%d", j.Label(), j.Runs), Origin: j.Origin}
+	caller := kernel.Caller{PID: j.PID, Via: "job", Conn: fmt.Sprintf("%s-%d", j.Label(), j.Runs), Origin: j.Origin}
 	data, failed := r.Kernel.Call(limited, caller, message)
 	switch {
 	case ctx.Err() != nil: // cancelled, or the kernel ends

@@ -48,30 +48,11 @@ func (d *Domain) tool(call *kernel.Call, in *schema.CallInput) (*Tool, error) {
 	if err := d.able(call.PID); err != nil {
 		return nil, err
 	}
-	run := &Tool{Path: in.Syscall, Base: d.base(call.PID, call.Origin), Input: arguments(in.Args), AgentID: "operator", Describe: in.Describe != nil && *in.Describe}
+	run := &Tool{Path: in.Syscall, Base: d.base(call.PID, call.Origin), Input: bytes.Clone(in.Input()), AgentID: "operator", Describe: in.Describe != nil && *in.Describe}
 	if p, ok := d.table.processes.Get(call.PID); ok {
 		run.AgentID = p.AgentID
 	}
 	return run, nil
-}
-
-// arguments make the input of a tool: nothing null, one argument that, several an array of them. It is a copy: the call
-// may end before the tool has read it.
-func arguments(args []schema.Value) []byte {
-	switch len(args) {
-	case 0:
-		return []byte("null")
-	case 1:
-		return bytes.Clone(args[0])
-	}
-	list := []byte{'['}
-	for i, arg := range args {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, arg...)
-	}
-	return append(list, ']')
 }
 
 // called answers the end of a Syscall.Call: of what is recorded the caller gets what the tool answered, or why it did not.

@@ -16,10 +16,12 @@ import (
 const (
 	MaxRegistered = 1000     // syscalls of an origin
 	maxSchemas    = 16 << 10 // bytes of both schemas of one
+	maxCode       = 8 << 20  // bytes of all code of an origin
 	maxEachMinute = 10       // registrations of an agent
 )
 
-// register answers Syscall.Register. Which connection provides the syscall is its own to know.
+// register answers Syscall.Register. Which connection provides the syscall is its own to know, and what is wrong with its code the connection
+// has found out.
 func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out schema.RegisterOutput, _ error) {
 	r, err := registration(in)
 	if err != nil {
@@ -35,7 +37,10 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 	}
 	if r.Path != nil && call.PID != kernel.Operator {
 		return out, fault.CapabilityOperatorOnly.New("pid %d may not register a path: only the operator may", call.PID).
-			WithFix("register it with provider connection")
+			WithFix("register code, or provider connection")
+	}
+	if call.Refused != nil {
+		return out, call.Refused
 	}
 	if old := d.registry.of(call.Origin, r.Name); old != nil {
 		if err := owns(call, old); err != nil && !schema.UserSpace(r.Name) { // who provides a path the gate knows
@@ -48,6 +53,8 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 		return out, fault.SyscallNotFound.New("%s is not registered: the operator registers it before pid %d can provide it", r.Name, call.PID)
 	} else if len(d.registry.origins[call.Origin]) >= MaxRegistered {
 		return out, fault.SyscallTooMany.New("%d syscalls are registered in this origin, and there may be no more", MaxRegistered)
+	} else if d.registry.code(call.Origin)+len(text(r.Code)) > maxCode {
+		return out, fault.SyscallTooMany.New("the code that is registered in this origin may have %d bytes", maxCode)
 	}
 	if len(d.registry.since(call.PID, call.Time)) >= maxEachMinute {
 		return out, fault.SyscallTooOften.New("pid %d has registered %d times in the last minute, and may not more often", call.PID, maxEachMinute)
@@ -70,8 +77,8 @@ func registration(in *schema.RegisterInput) (*schema.Registration, *fault.Fault)
 		return nil, kernel.Invalid("name", "is too much like %s", schema.NearestType(in.Name))
 	case (in.Kind == nil) == (in.Type == nil):
 		return nil, kernel.Invalid("kind", "is required, command or query; type stands for it, and one of the two is given")
-	case (in.Provider == nil) == (in.Path == nil):
-		return nil, kernel.Invalid("provider", "or path is required, and one of the two is given")
+	case given(in.Provider)+given(in.Path)+given(in.Code) != 1:
+		return nil, kernel.Invalid("provider", "code or path is required, and one of the three is given")
 	}
 	if in.Path != nil {
 		if _, ok := schema.ToolPath(*in.Path); !ok {
@@ -95,7 +102,7 @@ func registration(in *schema.RegisterInput) (*schema.Registration, *fault.Fault)
 		output = schema.Value(`{}`)
 	}
 	return &schema.Registration{
-		Name: in.Name, Kind: text(cmp.Or(in.Kind, in.Type)), Input: input, Output: output, Description: text(in.Description), Path: in.Path,
+		Name: in.Name, Kind: text(cmp.Or(in.Kind, in.Type)), Input: input, Output: output, Description: text(in.Description), Path: in.Path, Code: in.Code,
 	}, nil
 }
 
@@ -118,6 +125,14 @@ func either(name string, one, other schema.Value) (schema.Value, *fault.Fault) {
 	return one, nil
 }
 
+// given counts a member that is there.
+func given(s *string) int {
+	if s == nil {
+		return 0
+	}
+	return 1
+}
+
 func text(s *string) string {
 	if s == nil {
 		return ""
@@ -128,7 +143,7 @@ func text(s *string) string {
 // alike reports whether two registrations say the same, whoever owns them.
 func alike(a, b *schema.Registration) bool {
 	return a.Kind == b.Kind && bytes.Equal(a.Input, b.Input) && bytes.Equal(a.Output, b.Output) &&
-		a.Description == b.Description && text(a.Path) == text(b.Path)
+		a.Description == b.Description && text(a.Path) == text(b.Path) && text(a.Code) == text(b.Code)
 }
 
 // owns refuses what only the owner of a registered syscall may do, and the operator.

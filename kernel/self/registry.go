@@ -21,6 +21,14 @@ func (r *registry) of(origin, name string) *schema.Registration { return r.origi
 // names are those of all that is registered in an origin, sorted.
 func (r *registry) names(origin string) []string { return slices.Sorted(maps.Keys(r.origins[origin])) }
 
+// code is how many bytes of code are registered in an origin.
+func (r *registry) code(origin string) (n int) {
+	for _, one := range r.origins[origin] {
+		n += len(text(one.Code))
+	}
+	return n
+}
+
 // changed is a registry in which a name of an origin is another registration; nil: none.
 func (r *registry) changed(origin, name string, is *schema.Registration) *registry {
 	next := &registry{origins: maps.Clone(r.origins), recent: r.recent}

@@ -14,13 +14,17 @@ type Domain struct {
 	names  kernel.Names        // nil: nothing can be named
 	booted *schema.BootedInput // of the last start; nil before the first
 
-	registry *registry // what was registered; immutable
+	policy   func() schema.PolicyShowOutput // what is loaded
+	registry *registry                      // what was registered; immutable
 	view     Registry
 }
 
 // New returns the domain. names is what FileSystem.Resolve asks, nil where nothing can be named.
 func New(names kernel.Names) *Domain {
-	d := &Domain{names: names}
+	d := &Domain{names: names, policy: func() (none schema.PolicyShowOutput) {
+		none.Files, none.Rules = []string{}, []schema.PolicyRule{}
+		return none
+	}}
 	d.Handlers = kernel.Bind(schema.Kernel,
 		kernel.Query(schema.SyscallPing, ping),
 		kernel.Command(schema.SyscallEcho, echo, nil),
@@ -35,6 +39,10 @@ func New(names kernel.Names) *Domain {
 		kernel.Command(schema.SyscallShutdown, shutdown, nil),
 		kernel.Query(schema.FileSystemResolve, d.resolve),
 		kernel.Command(schema.HostToolUse, toolUse, nil),
+		kernel.Effect(schema.PolicyReload, reload),
+		kernel.Step(schema.PolicyReload.End, kernel.End, nil),
+		kernel.Query(schema.PolicyShow, d.showPolicy),
+		kernel.Step(schema.PolicyLoaded, same[schema.PolicyLoadedInput], nil),
 		kernel.Query(schema.ClockGet, clock),
 		kernel.Command(schema.ClockAdvance, advance, nil),
 		// The audit log shows outcomes, so notes answer with what they note.
@@ -117,6 +125,18 @@ func toolUse(call *kernel.Call, in *schema.ToolUseInput) (schema.ToolUseOutput, 
 	default:
 		return schema.ToolUseOutput{Decision: schema.ToolDeny, Reason: why.Text()}, nil
 	}
+}
+
+// SeePolicy has Policy.Show answer what policy says. It is called before the domain is asked anything.
+func (d *Domain) SeePolicy(policy func() schema.PolicyShowOutput) { d.policy = policy }
+
+func (d *Domain) showPolicy(*kernel.Call, *schema.PolicyShowInput) (schema.PolicyShowOutput, error) {
+	return d.policy(), nil
+}
+
+// reload begins Policy.Reload: the files lie outside the kernel.
+func reload(_ *kernel.Call, in *schema.PolicyReloadInput) (*schema.PolicyReloadInput, error) {
+	return in, nil
 }
 
 func clock(call *kernel.Call, _ *schema.ClockGetInput) (schema.ClockOutput, error) {

@@ -66,12 +66,14 @@ const (
 	SyscallTaken    ID = "syscall.taken"
 	SyscallTooMany  ID = "syscall.too_many"
 	SyscallTooOften ID = "syscall.too_often"
+	SyscallBadCode  ID = "syscall.bad_code"
 	ProviderAway    ID = "provider.away"
 	ProviderDied    ID = "provider.died"
 	ProviderTimeout ID = "provider.timeout"
 	ProviderFailed  ID = "provider.failed"
 	// ProviderBadAnswer is the answer of a provider that does not fit the schema which it registered.
 	ProviderBadAnswer ID = "provider.bad_answer"
+	ProviderLimit     ID = "provider.limit"
 	ProviderItself    ID = "provider.waits_for_itself"
 	ProviderNoCall    ID = "provider.no_such_call"
 
@@ -162,6 +164,10 @@ const (
 	SubscriptionTooMany ID = "subscription.too_many"
 
 	// Policy and approvals.
+	PolicyDenied    ID = "policy.denied"
+	PolicyFailed    ID = "policy.failed"
+	PolicyAsks      ID = "policy.needs_approval"
+	PolicyInvalid   ID = "policy.invalid"
 	ApprovalPending ID = "approval.pending"
 
 	// Memory.
@@ -366,17 +372,23 @@ var catalogue = map[ID]Entry{
 	SyscallTaken:        {Kind: Conflict, Meaning: "The name is registered already, as something else.", Fix: "Take another name, or unregister that one first: Syscall.Unregister."},
 	SyscallTooMany:      {Kind: QuotaExceeded, Meaning: "As many syscalls are registered in the origin as there may be.", Fix: "Unregister some: Syscall.Unregister."},
 	SyscallTooOften:     {Kind: QuotaExceeded, Meaning: "The agent has registered as often in the last minute as it may.", Fix: "Wait a minute."},
-	ProviderAway:        {Kind: Unavailable, Meaning: "The connection that provides the registered syscall is not there, or reads nothing. Nothing was done.", Fix: "Have its provider connect, and register it again."},
-	ProviderDied:        {Kind: Upstream, Meaning: "The connection that provides the registered syscall ended before it answered. The call may have had effects.", Fix: "Look, then call again once the provider is back."},
+	SyscallBadCode:      {Kind: InvalidInput, Meaning: "The code of the syscall cannot be registered: it is no TypeScript, imports something, exports no handler, or fails when it is loaded.", Fix: "The message says what is wrong, with line and column where they are known."},
+	ProviderAway:        {Kind: Unavailable, Meaning: "The connection that provides the registered syscall is not there, or reads nothing; or the process that runs its code cannot be started. Nothing was done.", Fix: "Have its provider connect, and register it again."},
+	ProviderDied:        {Kind: Upstream, Meaning: "The connection that provides the registered syscall ended before it answered, or the process that ran its code. The call may have had effects, which code has none of.", Fix: "Look, then call again once the provider is back."},
 	ProviderTimeout:     {Kind: Timeout, Meaning: "The provider of the registered syscall did not answer in time. The call may have had effects.", Fix: "Look, then call again."},
-	ProviderFailed:      {Kind: Upstream, Meaning: "The provider of the registered syscall says that the call failed.", Fix: "The message says why."},
-	ProviderBadAnswer:   {Kind: Upstream, Meaning: "The provider of the registered syscall answered what the output schema that it registered does not allow. The call may have had effects.", Fix: "Mend the provider, or register it with another output schema."},
+	ProviderFailed:      {Kind: Upstream, Meaning: "The provider of the registered syscall says that the call failed, or its code threw.", Fix: "The message says why."},
+	ProviderBadAnswer:   {Kind: Upstream, Meaning: "The provider of the registered syscall answered what the output schema that it registered does not allow, or its code what is no JSON value. The call may have had effects.", Fix: "Mend the provider, or register it with another output schema."},
+	ProviderLimit:       {Kind: Upstream, Meaning: "The code of the registered syscall needs more memory, a deeper call stack, or a longer answer than it may.", Fix: "Ask for less, or raise the limits of [code] in the configuration."},
 	ProviderItself:      {Kind: Conflict, Meaning: "The provider of the syscall waits for this call itself: for the call, or for one that the call is made for.", Fix: "Do it directly. A provider whose call is for none that it was asked to carry out names what else it is for in metadata.causation."},
 	ProviderNoCall:      {Kind: NotFound, Meaning: "No call with this call_id waits for this connection: it was answered, has ended, or is another's.", Fix: "Answer each Syscall.Requested once, in time, on the connection that got it."},
 	ConnectionFollows:   {Kind: Conflict, Meaning: "The connection has subscriptions or unacknowledged mail, and cannot become another process.", Fix: "Attach on a connection of its own, before anything else."},
 	SubscriptionTooMany: {Kind: QuotaExceeded, Meaning: "The connection has as many subscriptions as it may.", Fix: "Open another connection."},
 
 	// Policy and approvals.
+	PolicyDenied:    {Kind: Forbidden, Meaning: "A rule of the policy forbids the call.", Fix: "Do as the rule's advice says, or have the operator change it: pwos policy show."},
+	PolicyFailed:    {Kind: Forbidden, Meaning: "A rule of the policy cannot be evaluated for the call, which is refused therefore.", Fix: "Send what the rule looks at in a form that it can compare, or have the operator change the rule."},
+	PolicyAsks:      {Kind: Forbidden, Meaning: "A rule of the policy has somebody asked before the call, and this kernel cannot ask.", Fix: "Have the operator make the call, or change the rule."},
+	PolicyInvalid:   {Kind: Forbidden, Meaning: "The files of the policy are not valid, so that no agent is served.", Fix: "Mend them and load them: pwos policy check, pwos policy reload."},
 	ApprovalPending: {Kind: Pending, Meaning: "The call waits for somebody's approval.", Fix: "Make the same call again once it is approved: pwos approvals."},
 
 	// Memory.

@@ -175,3 +175,12 @@ func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, s...)
 	return append(dst, '"')
 }
+
+// Canonical returns a valid JSON value in the one form that RFC 8785 gives it.
+func Canonical(value []byte) ([]byte, error) {
+	text := jsontext.Value(bytes.Clone(value))
+	if err := text.Canonicalize(); err != nil {
+		return nil, err
+	}
+	return text, nil
+}

@@ -135,6 +135,9 @@ const maxFloat = 0x1p1023 * (1 + (1 - 0x1p-52))
 // Of describes the Go type T. It panics on what has no place on the wire, so it belongs in tables that a test covers.
 func Of[T any]() *Type { return describe(reflect.TypeFor[T](), "") }
 
+// GoType is the Go type that t was made from.
+func (t *Type) GoType() reflect.Type { return t.goType }
+
 // Anything reports whether t is any JSON value.
 func (t *Type) Anything() bool { return t.shape == anything }
 

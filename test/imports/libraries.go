@@ -38,8 +38,12 @@ func libraries() []Library {
 		{Path: "github.com/pelletier/go-toml", Only: []string{"daemon/config", "effect/ingest", "door/hostfile"}, Reason: "layers get their settings as values; front matter and a host's configuration are the other text in it"},
 		{Path: "github.com/tailscale/hujson", Only: []string{"door/hostfile"}, Reason: "JSON with comments is a host's; it is edited in one place, which keeps what it does not know"},
 		{Path: "github.com/modelcontextprotocol/go-sdk", Only: []string{"door/mcp", "door/mcp/upstream"}, Tests: true, Reason: "MCP is one door's; what a call means is the kernel's"},
+		{Path: "github.com/cedar-policy/cedar-go", Only: []string{"policy"}, Reason: "rules are read, checked and evaluated in one place"},
 		{Path: "go.yaml.in/yaml/v3", Only: []string{"effect/ingest"}, Reason: "front matter is the only YAML; what it says travels as JSON"},
 		{Path: "github.com/tetratelabs/wazero", Only: []string{"effect/tool"}, Reason: "what a module can reach is decided in one place"},
+
+		{Path: "github.com/evanw/esbuild", Only: []string{"effect/code"}, Reason: "code that others bring is read in one place, in a process that can do nothing"},
+		{Path: "modernc.org/quickjs", Only: []string{"effect/code"}, Reason: "code that others bring is run in one place, in a process that can do nothing"},
 
 		{Path: "github.com/rogpeppe/go-internal", Only: tests, Tests: true, Reason: "made for tests"},
 		{Path: "pgregory.net/rapid", Only: tests, Tests: true, Reason: "made for tests"},

@@ -111,6 +111,16 @@ func packages() []Package {
 			Reason: "running a tool is an effect; the process domain says what is run, and the caller's token whether it may",
 		},
 		{
+			Path:   "policy",
+			May:    []string{"schema/...", "kernel"},
+			Reason: "what rules say of a call follows from the call and the files; who asks, and what a journal holds, is above",
+		},
+		{
+			Path:   "effect/code",
+			May:    []string{"schema/...", "kernel", "host"},
+			Reason: "running a handler is an effect; what is registered, and who may call it, is decided by the kernel",
+		},
+		{
 			Path:   "transport/unixsock",
 			May:    []string{"schema/...", "sshauth", "transport/poll", "internal/..."},
 			Reason: "the socket carries lines; a client links it without a kernel",
@@ -172,7 +182,7 @@ func packages() []Package {
 			Path: "daemon",
 			May: []string{
 				"schema/...", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "blob",
-				"effect/*", "transport/*", "actors", "daemon/config", "internal/...",
+				"effect/*", "policy", "transport/*", "actors", "daemon/config", "internal/...",
 			},
 			Tests:  []string{"client"},
 			Reason: "the one wiring point stands above every layer and below every command",
@@ -208,8 +218,8 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/...", "sdk", "examples", "internal/..."},
-			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/...", "policy", "sdk", "examples", "internal/..."},
+			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
 		},
 		{
 			Path:   "internal/...",

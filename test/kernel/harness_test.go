@@ -32,7 +32,7 @@ type running struct {
 	stop func()
 }
 
-func start(t *testing.T, edit ...func(*config.Config)) *running {
+func start(t testing.TB, edit ...func(*config.Config)) *running {
 	t.Helper()
 	dir := tidy.Dir(t)
 	cfg := config.Default(func(string) string { return "" }, os.Getuid(), dir)
@@ -49,7 +49,7 @@ func start(t *testing.T, edit ...func(*config.Config)) *running {
 }
 
 // begin starts a daemon on the state there is.
-func (d *running) begin(t *testing.T) {
+func (d *running) begin(t testing.TB) {
 	t.Helper()
 	log := slog.DiscardHandler
 	if d.log != nil {

@@ -19,6 +19,7 @@ func questions() map[string][]string {
 		"Capability.Check":   {`{"pid":1,"syscall":"SYS_ALLOC","resource_id":"gpu","amount":2}`, `{"pid":2,"syscall":"Memory.Set"}`},
 		"Capability.Get":     {`{"pid":1}`, `{"pid":9}`},
 		"Clock.Get":          {`{}`},
+		"Policy.Show":        {`{}`},
 		"Crypto.Derive":      {`{}`, `{"kid":"ssh-fp:none"}`},
 		"Crypto.Open":        {`{"value":"pwenc:v1:e30"}`},
 		"FileSystem.Resolve": {`{"uri":"https://h.example/a/../b"}`, `{"uri":"os:///x"}`},

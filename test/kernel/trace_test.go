@@ -93,7 +93,7 @@ func TestTrace(t *testing.T) {
 var pushing = map[string]bool{"Capability.Watch": true, "Ipc.Deliver": true, "Ipc.Return": true, "Process.Watch": true, "Audit.Watch": true, "Job.Watch": true}
 
 // noted are the kernel's own that no call sets off; Syscall.Invoke is what a call is (TestRegister), and a job runs when it is due (TestJobTrace).
-var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true}
+var noted = map[string]bool{"Syscall.Invoke": true, "Kernel.Booted": true, "Kernel.LoginFailed": true, "Kernel.Throttled": true, "Job.Begin": true, "Job.End": true, "Policy.Loaded": true}
 
 // ofPrograms tells the commands that only agents with programs set off: test/agents and test/egress look at those.
 func ofPrograms(typ string) bool {

@@ -1,0 +1,174 @@
+package code
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// nobody is the PID of workers: no process has it, so that a worker that reached a socket of the kernel could call nothing.
+const nobody = -1
+
+// Workers are processes that do calls, one at a time each. They are started when they are needed and kept. It may be used by many
+// goroutines; how many calls there are at once, and so how many workers, is for who calls to bound.
+type Workers struct {
+	Host    func() (*host.Host, error)
+	Scratch string   // a directory of ours, absolute, made where it is not there; each worker has one of its own below it
+	Private []string // the kernel's own, hidden
+	Limits  Limits
+	Log     *slog.Logger
+
+	mu     sync.Mutex
+	idle   []*host.Process // the last used last
+	closed bool
+	all    sync.WaitGroup // of what waits for the end of a worker
+}
+
+// Close ends the workers, and returns when nothing of them is left. No call may be under way.
+func (w *Workers) Close() {
+	w.mu.Lock()
+	w.closed = true
+	for _, one := range w.idle {
+		one.Kill()
+	}
+	w.idle = nil
+	w.mu.Unlock()
+	w.all.Wait()
+}
+
+// do has a worker answer a request. A worker that has ended since its last call is no failure: another does it.
+func (w *Workers) do(ctx context.Context, request *frame, limit time.Duration) (frame, error) {
+	one := w.take()
+	if one != nil {
+		answer, err := w.ask(ctx, one, request, limit)
+		if !errors.Is(err, fault.ProviderDied) {
+			return answer, err
+		}
+	}
+	one, err := w.start(ctx)
+	if err != nil {
+		return frame{}, err
+	}
+	return w.ask(ctx, one, request, limit)
+}
+
+// ask sends a request and waits for its answer. A worker that fails is killed.
+func (w *Workers) ask(ctx context.Context, one *host.Process, request *frame, limit time.Duration) (answer frame, err error) {
+	defer context.AfterFunc(ctx, one.Kill)()
+	l, conn := w.Limits.normal(), one.Conn()
+	until := time.Now().Add(limit + late)
+	if err = errors.Join(conn.SetReadDeadline(until), conn.SetWriteDeadline(until)); err == nil {
+		err = request.write(conn)
+	}
+	if err == nil {
+		answer, err = readFrame(conn, max(l.OutputBytes, maxSaid), maxLogged)
+	}
+	if err == nil && answer.is >= statuses {
+		err = fmt.Errorf("status %d", answer.is)
+	}
+	if err == nil {
+		w.give(one)
+		return answer, nil
+	}
+	one.Kill()
+	switch {
+	case ctx.Err() != nil:
+		return answer, context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return frame{is: overTime}, nil
+	}
+	w.Log.Warn("a worker of registered code has ended in a call", "process", one.OSPID(), "error", err)
+	return answer, fault.ProviderDied.New("the process that ran the handler ended before it answered")
+}
+
+// take returns a worker that was there and that nobody else has, nil where there is none.
+func (w *Workers) take() *host.Process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n := len(w.idle); n > 0; n = len(w.idle) {
+		one := w.idle[n-1]
+		w.idle = w.idle[:n-1]
+		if running(one) {
+			return one
+		}
+	}
+	return nil
+}
+
+// give takes a worker back.
+func (w *Workers) give(one *host.Process) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		one.Kill()
+		return
+	}
+	w.idle = append(w.idle, one)
+}
+
+func running(p *host.Process) bool {
+	select {
+	case <-p.Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// start starts a worker.
+func (w *Workers) start(ctx context.Context) (*host.Process, error) {
+	h, err := w.Host()
+	if err != nil {
+		return nil, w.cannotStart(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, w.cannotStart(err)
+	}
+	if err := os.MkdirAll(w.Scratch, 0o700); err != nil {
+		return nil, w.cannotStart(err)
+	}
+	dir, err := os.MkdirTemp(w.Scratch, "code-")
+	if err != nil {
+		return nil, w.cannotStart(err)
+	}
+	l := w.Limits.normal()
+	c := host.Command{
+		Argv: append([]string{program, workerArg}, l.words()...), Env: map[string]string{"GOMAXPROCS": "1"}, Dir: dir,
+		Sandbox: host.SandboxStrict, Net: host.NetNone, Private: w.Private, Places: []host.Place{{Target: dir, Write: true}, {Target: program}},
+		PID: nobody, AgentID: "code", Limits: host.Limits{MemoryBytes: l.MemoryBytes + 2*l.OutputBytes + aside, OpenFiles: 32, Processes: 4},
+	}
+	process, err := h.Start(ctx, c)
+	if errors.Is(err, host.ErrSandbox) { // what a handler can reach is nothing anyway: this is a second wall
+		c.Sandbox, c.AllowGaps = host.SandboxDefault, true
+		process, err = h.Start(ctx, c)
+	}
+	if err != nil {
+		removed := os.RemoveAll(dir)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, w.cannotStart(errors.Join(err, removed))
+	}
+	w.Log.Info("a worker of registered code has started", "process", process.OSPID(), "sandbox", process.Sandbox())
+	w.all.Go(func() {
+		<-process.Done()
+		if err := errors.Join(process.Conn().Close(), os.RemoveAll(dir)); err != nil {
+			w.Log.Warn("what a worker of registered code has left could not be removed", "error", err)
+		}
+	})
+	return process, nil
+}
+
+// cannotStart refuses a call that nothing was done of. What is wrong is for the log: it may name paths.
+func (w *Workers) cannotStart(err error) error {
+	w.Log.Error("a worker of registered code cannot be started", "error", err)
+	return fault.ProviderAway.New("the process that runs handlers cannot be started: nothing was done").WithFix("the kernel's log says why")
+}

@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go/types"
+	"github.com/cedar-policy/cedar-go/x/exp/ast"
+	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
+	"github.com/cedar-policy/cedar-go/x/exp/schema/validate"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// The types of principals and resources.
+const (
+	agentType  types.EntityType = "Agent"
+	originType types.EntityType = "Origin"
+)
+
+// vias are the values that context.via has so far: the ways by which a call comes to the kernel.
+var vias = []string{"socket", "channel", "inline", "job"}
+
+// checker checks rules against the syscall table.
+type checker struct {
+	rules     []*Rule
+	validator *validate.Validator
+	warnings  []Problem
+}
+
+// newChecker makes a schema of the syscall table, and of the tools and registered syscalls that the rules name.
+func newChecker(rules []*Rule) *checker {
+	c := &checker{rules: rules}
+	s := &resolved.Schema{
+		Entities: map[types.EntityType]resolved.Entity{
+			agentType: {Name: agentType, ParentTypes: []types.EntityType{agentType}, Shape: resolved.RecordType{
+				"pid": {Type: resolved.LongType{}}, "origin": {Type: resolved.StringType{}},
+				"key":       {Type: resolved.StringType{}, Optional: true},
+				"ancestors": {Type: resolved.SetType{Element: resolved.EntityType(agentType)}},
+			}},
+			originType:    {Name: originType, Shape: resolved.RecordType{}},
+			syscallAction: {Name: syscallAction, Shape: resolved.RecordType{}}, // so that a condition may name them
+			toolAction:    {Name: toolAction, Shape: resolved.RecordType{}},
+		},
+		Actions: make(map[types.EntityUID]resolved.Action),
+	}
+	action := func(uid types.EntityUID, args resolved.RecordType) {
+		s.Actions[uid] = resolved.Action{Entity: types.Entity{UID: uid}, AppliesTo: &resolved.AppliesTo{
+			Principals: []types.EntityType{agentType}, Resources: []types.EntityType{originType},
+			Context: resolved.RecordType{
+				"args": {Type: args}, "tick": {Type: resolved.LongType{}}, "via": {Type: resolved.StringType{}},
+			},
+		}}
+	}
+	registered := shapes()[schema.SyscallInvoke.Row()].record
+	action(types.NewEntityUID(toolAction, ""), toolArgs) // those that nobody names
+	action(types.NewEntityUID(syscallAction, ""), registered)
+	for row, shape := range shapes() {
+		if row != schema.SyscallInvoke.Row() {
+			action(types.NewEntityUID(syscallAction, types.String(row.Type)), shape.record)
+		}
+	}
+	for _, r := range rules {
+		for uid := range named(r.tree) {
+			_, known := s.Actions[uid]
+			switch id := string(uid.ID); {
+			case known && id != "":
+			case uid.Type == toolAction && plainTool(id):
+				action(uid, toolArgs)
+				c.warn(r, "nothing is known of %s: there is no way to tell a tool that is not there yet from a misspelling", uid)
+			case uid.Type == syscallAction && schema.Registrable(id) && schema.NearestType(id) == "":
+				action(uid, registered)
+				c.warn(r, "%s is none of the kernel's: the rule is for a syscall that is registered under this name", uid)
+			}
+		}
+	}
+	c.validator = validate.New(s)
+	return c
+}
+
+// toolArgs is what rules see of the call of a tool.
+var toolArgs = resolved.RecordType{"input": {Type: resolved.StringType{}}, "describe": {Type: resolved.BoolType{}}}
+
+func (c *checker) warn(r *Rule, format string, args ...any) {
+	c.warnings = append(c.warnings, Problem{File: r.File, Line: r.Line, Text: fmt.Sprintf(format, args...), Warning: true})
+}
+
+// plainTool reports whether a tool may be known by this name: its path below root, as in Call:PATH, or another URI.
+func plainTool(id string) bool {
+	if strings.HasPrefix(id, "https://") {
+		return true
+	}
+	return id != "" && !strings.HasPrefix(id, "os/") && !strings.HasPrefix(id, "/") && !strings.Contains(id, "//") && !strings.Contains(id, ":")
+}
+
+// named are the actions that a rule names, in its head and in its conditions.
+func named(p *ast.Policy) map[types.EntityUID]bool {
+	all := make(map[types.EntityUID]bool)
+	for _, uid := range scoped(p) {
+		all[uid] = true
+	}
+	for _, cond := range p.Conditions {
+		ast.Inspect(ast.NewNode(cond.Body), func(n ast.IsNode) bool {
+			if v, ok := n.(ast.NodeValue); ok {
+				if uid, ok := v.Value.(types.EntityUID); ok && (uid.Type == syscallAction || uid.Type == toolAction) {
+					all[uid] = true
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+// check finds what is wrong with the rules: types, and rules that can never match.
+func (c *checker) check() []Problem {
+	problems := c.warnings
+	for _, r := range c.rules {
+		for _, text := range c.rule(r) {
+			problems = append(problems, Problem{File: r.File, Line: r.Line, Text: text})
+		}
+	}
+	return problems
+}
+
+func (c *checker) rule(r *Rule) []string {
+	for uid := range named(r.tree) {
+		if text := c.unknown(uid); text != "" {
+			return []string{text}
+		}
+	}
+	if err := c.validator.Policy("", r.tree); err != nil {
+		texts := strings.Split(err.Error(), "\n")
+		slices.Sort(texts) // the library's order is that of a map
+		texts = slices.Compact(texts)
+		return texts[:min(len(texts), 3)]
+	}
+	if c.dead(r.tree) {
+		return []string{"the rule can never match: no call fits its conditions"}
+	}
+	return impossible(r.tree)
+}
+
+// unknown says what is wrong with an action that is none.
+func (c *checker) unknown(uid types.EntityUID) string {
+	id := string(uid.ID)
+	switch row, ok := schema.Lookup(id); {
+	case uid.Type == syscallAction && ok && row.Type != id:
+		return fmt.Sprintf("the rule can never match: %s is another name of %s, which rules use", id, row.Type)
+	case uid.Type == syscallAction && ok && judged(row) && row != schema.SyscallInvoke.Row():
+		return ""
+	case uid.Type == syscallAction && !ok && schema.Registrable(id) && schema.NearestType(id) == "":
+		return ""
+	case uid.Type == syscallAction && schema.NearestType(id) != "":
+		return fmt.Sprintf("the rule can never match: no syscall %s; did you mean %s?", id, schema.NearestType(id))
+	case uid.Type == syscallAction:
+		return fmt.Sprintf("the rule can never match: no syscall %s", id)
+	case uid.Type == toolAction && !plainTool(id):
+		return fmt.Sprintf("the rule can never match: %q is no path below root, which has neither os nor a slash before it, such as tools/sum", id)
+	}
+	return ""
+}
+
+// dead reports whether the conditions of a valid rule are false by their types, for every call: then the library does not look at
+// what follows them, which is wrong.
+func (c *checker) dead(p *ast.Policy) bool {
+	if len(p.Conditions) == 0 {
+		return false
+	}
+	var all *ast.Node
+	for _, cond := range p.Conditions {
+		body := ast.NewNode(cond.Body)
+		if cond.Condition == ast.ConditionUnless {
+			body = ast.Not(body)
+		}
+		if all != nil {
+			body = all.And(body)
+		}
+		all = &body
+	}
+	probe := *p
+	wrong := all.And(ast.Long(1).LessThan(ast.String("")))
+	probe.Conditions = []ast.ConditionType{{Condition: ast.ConditionWhen, Body: wrong.AsIsNode()}}
+	return c.validator.Policy("", &probe) == nil
+}
+
+// impossible finds comparisons with texts that what is compared never is: it has one spelling, and that is another.
+func impossible(p *ast.Policy) (texts []string) {
+	for _, cond := range p.Conditions {
+		ast.Inspect(ast.NewNode(cond.Body), func(n ast.IsNode) bool {
+			var of ast.IsNode
+			var text string
+			switch n := n.(type) {
+			case ast.NodeTypeEquals:
+				of, text = compared(n.Left, n.Right)
+			case ast.NodeTypeLike:
+				pattern := string(n.Value.MarshalCedar())
+				of, text = n.Arg, strings.TrimSuffix(strings.TrimPrefix(pattern, `"`), `"`)
+			}
+			arg, name, ok := attribute(of)
+			_, equals := n.(ast.NodeTypeEquals)
+			switch {
+			case !ok:
+			case isArgs(arg) && (name == "key" || name == "prefix") && strings.HasPrefix(text, "/"):
+				texts = append(texts, fmt.Sprintf("%q can never match: keys are compared without their leading slash, as %q", text, text[1:]))
+			case isVariable(arg, "context") && name == "via" && equals && !slices.Contains(vias, text):
+				texts = append(texts, fmt.Sprintf("%q can never match: context.via is one of %s", text, strings.Join(vias, ", ")))
+			}
+			return true
+		})
+	}
+	return texts
+}
+
+// compared is what is compared with which text, where one side is one.
+func compared(left, right ast.IsNode) (of ast.IsNode, text string) {
+	for _, pair := range [][2]ast.IsNode{{left, right}, {right, left}} {
+		if v, ok := pair[1].(ast.NodeValue); ok {
+			if s, ok := v.Value.(types.String); ok {
+				return pair[0], string(s)
+			}
+		}
+	}
+	return nil, ""
+}

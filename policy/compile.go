@@ -1,0 +1,279 @@
+package policy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cedar-policy/cedar-go"
+	publicast "github.com/cedar-policy/cedar-go/ast"
+	"github.com/cedar-policy/cedar-go/types"
+	"github.com/cedar-policy/cedar-go/x/exp/ast"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Rule is one rule.
+type Rule struct {
+	ID   string        // its @id, else the file with the rule's number in it
+	Fix  string        // its @fix: advice for who is refused; may be empty
+	Ask  time.Duration // its @ask: for so long the question stands; 0: it forbids
+	File string
+	Line int
+
+	policy *cedar.Policy
+	tree   *ast.Policy
+	needs  []string // members of args that it looks at, and those of context, with a dot before them
+}
+
+// At is where the rule stands, as FILE:LINE.
+func (r *Rule) At() string { return r.File + ":" + strconv.Itoa(r.Line) }
+
+// Problem is what is wrong with a file of rules.
+type Problem struct {
+	File    string
+	Line    int // 0: it is about all of the file
+	Text    string
+	Warning bool // the rules can be loaded all the same
+}
+
+// String is the problem in one line, as FILE:LINE: text.
+func (p Problem) String() string {
+	at := p.File
+	if p.Line > 0 {
+		at += ":" + strconv.Itoa(p.Line)
+	}
+	if p.Warning {
+		return at + ": warning: " + p.Text
+	}
+	return at + ": " + p.Text
+}
+
+// Set is all rules that hold together. nil is none.
+type Set struct {
+	Hash  string   // SHA-256 over the names and the contents of the files, in their order
+	Files []string // their names
+	Rules []*Rule  // in the order of the files
+
+	byAction map[types.EntityUID]*applicable
+	others   *applicable // of tools, and of registered syscalls, that no rule names
+}
+
+// applicable are the rules that can match an action.
+type applicable struct {
+	rules []*Rule
+	needs map[string]bool // members of args that one of them looks at
+}
+
+// All implements cedar.PolicyIterator.
+func (a *applicable) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
+	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) {
+		for _, r := range a.rules {
+			if !yield(cedar.PolicyID(r.ID), r.policy) {
+				return
+			}
+		}
+	}
+}
+
+// Compile makes a Set of files. The problems are in the order of the files; with one that is no warning, the Set is nil. Without
+// files it is nil too.
+func Compile(files []File) (*Set, []Problem) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	s, hash := &Set{}, sha256.New()
+	var problems []Problem
+	ids := make(map[string]*Rule)
+	for _, f := range files {
+		fmt.Fprintf(hash, "%d %s %d ", len(f.Name), f.Name, len(f.Text))
+		hash.Write(f.Text)
+		s.Files = append(s.Files, f.Name)
+		list, err := cedar.NewPolicyListFromBytes(f.Name, f.Text)
+		if err != nil {
+			problems = append(problems, unparsed(f.Name, err))
+			continue
+		}
+		for i, p := range list {
+			r, wrong := ruleOf(p, f.Name, i+1)
+			if other := ids[r.ID]; other != nil {
+				wrong = append(wrong, fmt.Sprintf("the rule at %s is named %q too", other.At(), r.ID))
+			}
+			ids[r.ID] = r
+			for _, text := range wrong {
+				problems = append(problems, Problem{File: f.Name, Line: r.Line, Text: text})
+			}
+			s.Rules = append(s.Rules, r)
+		}
+	}
+	s.Hash = hex.EncodeToString(hash.Sum(nil))
+	problems = append(problems, newChecker(s.Rules).check()...)
+	order := func(file string) int { return slices.Index(s.Files, file) }
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(order(a.File), order(b.File)), cmp.Compare(a.Line, b.Line))
+	})
+	if slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning }) {
+		return nil, problems
+	}
+	s.index()
+	return s, problems
+}
+
+var position = regexp.MustCompile(`:(\d+):\d+`)
+
+// unparsed is the problem of a text that is no Cedar.
+func unparsed(file string, err error) Problem {
+	p := Problem{File: file, Text: err.Error()}
+	if at := position.FindStringSubmatch(err.Error()); at != nil {
+		p.Line, _ = strconv.Atoi(at[1]) // digits, as the pattern says
+	}
+	return p
+}
+
+// longestAsk is the longest time for which a question may stand.
+const longestAsk = 7 * 24 * time.Hour
+
+// ruleOf reads the annotations of the nth rule of a file.
+func ruleOf(p *cedar.Policy, file string, n int) (*Rule, []string) {
+	r := &Rule{ID: file + "#" + strconv.Itoa(n), File: file, Line: p.Position().Line, policy: p, tree: (*ast.Policy)(p.AST())}
+	var wrong []string
+	if p.Effect() != cedar.Forbid {
+		wrong = append(wrong, "permit is not for policy: everything is permitted that a token allows, and rules forbid some of it")
+	}
+	for _, a := range r.tree.Annotations {
+		switch value := string(a.Value); a.Key {
+		case "id":
+			r.ID = value
+			if value == "" || len(value) > 128 || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' }) {
+				wrong = append(wrong, "@id must be a name of at most 128 bytes")
+			}
+		case "fix":
+			r.Fix = value
+			if value == "" || len(value) > 1024 {
+				wrong = append(wrong, "@fix must be a text of at most 1024 bytes")
+			}
+		case "ask":
+			d, err := time.ParseDuration(value)
+			if err != nil || d <= 0 || d > longestAsk {
+				wrong = append(wrong, fmt.Sprintf("@ask(%q) must be how long the question stands, such as 30m", value))
+			}
+			r.Ask = d
+		default:
+			wrong = append(wrong, fmt.Sprintf("@%s means nothing here: there are @id, @ask and @fix", a.Key))
+		}
+	}
+	needs, err := needsOf(r.tree)
+	if err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	r.needs = needs
+	body := *r.tree
+	body.Action = ast.ScopeTypeAll{} // it is asked only about actions that fit
+	r.policy = cedar.NewPolicyFromAST((*publicast.Policy)(&body))
+	return r, wrong
+}
+
+// needsOf are the members of args that a rule looks at. It must name them, so that others need not be made.
+func needsOf(p *ast.Policy) (needs []string, err error) {
+	for _, c := range p.Conditions {
+		ast.Inspect(ast.NewNode(c.Body), func(n ast.IsNode) bool {
+			arg, name, ok := attribute(n)
+			switch {
+			case ok && isArgs(arg):
+				needs = append(needs, string(name))
+				return false
+			case isArgs(n):
+				err = errors.New("a rule looks at members of context.args, such as context.args.key, and not at all of it at once")
+			case ok && isVariable(arg, "context"):
+				needs = append(needs, "."+string(name))
+				return false
+			case isVariable(n, "context"):
+				err = errors.New("a rule looks at members of context, such as context.tick, and not at all of it at once")
+			}
+			return err == nil
+		})
+	}
+	slices.Sort(needs)
+	return slices.Compact(needs), err
+}
+
+// attribute is what n accesses, or asks for, of which node.
+func attribute(n ast.IsNode) (arg ast.IsNode, name types.String, ok bool) {
+	switch n := n.(type) {
+	case ast.NodeTypeAccess:
+		return n.Arg, n.Value, true
+	case ast.NodeTypeHas:
+		return n.Arg, n.Value, true
+	}
+	return nil, "", false
+}
+
+func isArgs(n ast.IsNode) bool {
+	access, ok := n.(ast.NodeTypeAccess)
+	return ok && access.Value == "args" && isVariable(access.Arg, "context")
+}
+
+func isVariable(n ast.IsNode, name types.String) bool {
+	v, ok := n.(ast.NodeTypeVariable)
+	return ok && v.Name == name
+}
+
+// The types of actions.
+const (
+	syscallAction types.EntityType = "Syscall"
+	toolAction    types.EntityType = "Tool"
+)
+
+// index finds for each action the rules that can match it.
+func (s *Set) index() {
+	s.byAction = make(map[types.EntityUID]*applicable)
+	for _, row := range schema.Syscalls() {
+		if judged(row) {
+			s.byAction[types.NewEntityUID(syscallAction, types.String(row.Type))] = nil
+		}
+	}
+	for _, r := range s.Rules {
+		for _, uid := range scoped(r.tree) {
+			s.byAction[uid] = nil
+		}
+	}
+	for uid := range s.byAction {
+		s.byAction[uid] = s.matching(func(list []types.EntityUID) bool { return slices.Contains(list, uid) })
+	}
+	s.others = s.matching(func([]types.EntityUID) bool { return false })
+}
+
+// matching are the rules for every action, and those whose actions fit.
+func (s *Set) matching(fits func([]types.EntityUID) bool) *applicable {
+	a := &applicable{needs: make(map[string]bool)}
+	for _, r := range s.Rules {
+		if _, all := r.tree.Action.(ast.ScopeTypeAll); all || fits(scoped(r.tree)) {
+			a.rules = append(a.rules, r)
+			for _, name := range r.needs {
+				a.needs[name] = true
+			}
+		}
+	}
+	return a
+}
+
+// scoped are the actions that the head of a rule names.
+func scoped(p *ast.Policy) []types.EntityUID {
+	switch scope := p.Action.(type) {
+	case ast.ScopeTypeEq:
+		return []types.EntityUID{scope.Entity}
+	case ast.ScopeTypeIn:
+		return []types.EntityUID{scope.Entity}
+	case ast.ScopeTypeInSet:
+		return scope.Entities
+	}
+	return nil
+}

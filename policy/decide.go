@@ -1,0 +1,293 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go"
+	"github.com/cedar-policy/cedar-go/types"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Forms put what a call names into the one spelling that its handler goes by. What cannot be read stays as it is: the handler
+// refuses it.
+type Forms struct {
+	// URL returns an address as it is fetched, and its host.
+	URL func(raw string) (normal, host string, ok bool)
+	// Names resolves names of resources and tools; nil: nothing can be named.
+	Names kernel.Names
+}
+
+// Judge judges calls by a Set.
+type Judge struct {
+	*Set
+	Forms     Forms
+	Processes kernel.Processes
+	Registry  kernel.Registry // tells which tool provides a registered syscall; nil: nothing is registered
+}
+
+// Decision is what rules say of a call. The zero Decision allows it.
+type Decision struct {
+	Rule   *Rule // that decided; nil: none
+	Failed error // why the evaluation of the rule failed, so that the call is denied; nil: the rule matched
+}
+
+// action is one way to look at a call: that of a tool is the call of a syscall too.
+type action struct {
+	uid  types.EntityUID
+	args func(needs map[string]bool) (types.Record, *unfitError)
+}
+
+// unfitError is why a member of args that a rule looks at cannot be made.
+type unfitError struct {
+	member string
+	why    error
+}
+
+func (e *unfitError) Error() string {
+	return "context.args." + e.member + " cannot be judged: " + e.why.Error()
+}
+
+func (e *unfitError) Unwrap() error { return e.why }
+
+// Decide judges a call whose PID, Origin and Tick are set. A rule that forbids comes before one that fails, and that before one that
+// asks; of several of a kind the first in the order of the files is named.
+func (j *Judge) Decide(call *kernel.Call) Decision {
+	decided := j.evaluate(call, j.syscall(call))
+	if t, ok := j.tool(call); ok {
+		if d := j.evaluate(call, t); d.rank() > decided.rank() {
+			return d
+		}
+	}
+	return decided
+}
+
+func (d Decision) rank() int {
+	switch {
+	case d.Rule == nil:
+		return 0
+	case d.Failed != nil:
+		return 2
+	case d.Rule.Ask > 0:
+		return 1
+	}
+	return 3
+}
+
+func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
+	set, ok := j.byAction[a.uid]
+	if !ok {
+		set = j.others
+	}
+	if len(set.rules) == 0 {
+		return Decision{}
+	}
+	args, err := a.args(set.needs)
+	if err != nil {
+		return Decision{set.rules[slices.IndexFunc(set.rules, func(r *Rule) bool { return slices.Contains(r.needs, err.member) })], err}
+	}
+	who := &subject{judge: j, call: call, process: j.Processes.Process(call.PID)}
+	request := cedar.Request{
+		Principal: who.uid(), Action: a.uid, Resource: types.NewEntityUID(originType, types.String(call.Origin)),
+	}
+	context := types.RecordMap{"args": args}
+	if set.needs[".tick"] {
+		context["tick"] = types.Long(call.Tick)
+	}
+	if set.needs[".via"] {
+		context["via"] = types.String(cmp.Or(call.Caller.Via, "socket"))
+	}
+	request.Context = types.NewRecord(context)
+	_, found := cedar.Authorize(set, who, request)
+	if len(found.Reasons) == 0 && len(found.Errors) == 0 { // the usual case
+		return Decision{}
+	}
+	var decided Decision
+	for _, r := range set.rules {
+		d := Decision{Rule: r}
+		for _, failed := range found.Errors {
+			if failed.PolicyID == cedar.PolicyID(r.ID) {
+				d.Failed = errors.New(failed.Message)
+			}
+		}
+		matched := d.Failed != nil
+		for _, reason := range found.Reasons {
+			matched = matched || reason.PolicyID == cedar.PolicyID(r.ID)
+		}
+		if matched && d.rank() > decided.rank() {
+			decided = d
+		}
+	}
+	return decided
+}
+
+// syscall is a call as that of a syscall.
+func (j *Judge) syscall(call *kernel.Call) action {
+	name := call.Syscall.Type
+	if in, ok := call.Input.(*schema.InvokeInput); ok {
+		name = in.Name
+	}
+	return action{types.NewEntityUID(syscallAction, types.String(name)), func(needs map[string]bool) (types.Record, *unfitError) {
+		return j.args(call, needs)
+	}}
+}
+
+// tool is a call as that of the tool that it runs, if it runs one: by its path, or as a registered syscall.
+func (j *Judge) tool(call *kernel.Call) (a action, ok bool) {
+	switch in := call.Input.(type) {
+	case *schema.CallInput:
+		return toolAt(j.resolve(call, in.Syscall), in.Describe != nil && *in.Describe, in.Input), true
+	case *schema.InvokeInput:
+		if j.Registry == nil {
+			return a, false
+		}
+		if r := j.Registry.Registered(call.Origin, in.Name); r != nil && r.Path != nil {
+			return toolAt(j.resolveAt(*r.Path, ""), false, func() []byte { return in.Data }), true
+		}
+	}
+	return a, false
+}
+
+// toolAt is the call of the tool that a name stands for.
+func toolAt(uri string, describe bool, input func() []byte) action {
+	uid := types.NewEntityUID(toolAction, types.String(strings.TrimPrefix(uri, "os:///")))
+	return action{uid, func(needs map[string]bool) (types.Record, *unfitError) {
+		all := types.RecordMap{"describe": types.Boolean(describe)}
+		if needs["input"] {
+			text, err := canonical(input())
+			if err != nil {
+				return types.Record{}, &unfitError{"input", err}
+			}
+			all["input"] = text
+		}
+		return types.NewRecord(all), nil
+	}}
+}
+
+// resolve is the canonical form of a name beside what the caller has adopted.
+func (j *Judge) resolve(call *kernel.Call, name string) string {
+	if j.Forms.Names == nil {
+		return name
+	}
+	return j.resolveAt(name, j.Forms.Names.Base(call.PID, call.Origin))
+}
+
+// resolveAt is the canonical form of a name beside another; "" is none.
+func (j *Judge) resolveAt(name, base string) string {
+	if j.Forms.Names == nil {
+		return name
+	}
+	if uri, err := j.Forms.Names.Resolve(name, base); err == nil {
+		return uri
+	}
+	return name
+}
+
+// args are those members of the input that rules look at.
+func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, *unfitError) {
+	shape := shapes()[call.Syscall]
+	if shape == nil || len(needs) == 0 {
+		return types.Record{}, nil
+	}
+	all := make(types.RecordMap, len(needs))
+	in := reflect.ValueOf(call.Input).Elem()
+	for i := range shape.members {
+		m := &shape.members[i]
+		if !needs[m.name] && !(m.form == urlForm && needs["host"]) {
+			continue
+		}
+		if m.ref {
+			if !in.FieldByIndex(m.index).IsZero() {
+				return types.Record{}, &unfitError{m.name, errors.New("it is given by reference: send it as it is")}
+			}
+			continue
+		}
+		value, err := m.value(in.FieldByIndex(m.index))
+		if err != nil {
+			return types.Record{}, &unfitError{m.name, err}
+		}
+		if value == nil {
+			continue
+		}
+		if text, ok := value.(types.String); ok && m.form != asItIs {
+			value = types.String(j.form(call, m.form, string(text), all))
+		}
+		all[types.String(m.name)] = value
+	}
+	if fetch, ok := call.Input.(*schema.HTTPFetchInput); ok && fetch.Method == nil {
+		all["method"] = types.String("GET")
+	}
+	return types.NewRecord(all), nil
+}
+
+// form puts a text into its one spelling. An address has a host beside it.
+func (j *Judge) form(call *kernel.Call, f form, text string, beside types.RecordMap) string {
+	switch f {
+	case keyForm:
+		return strings.TrimPrefix(text, "/")
+	case nameForm:
+		if in, ok := call.Input.(*schema.ResolveInput); ok && in.Base != nil {
+			return j.resolveAt(text, *in.Base)
+		}
+		return j.resolve(call, text)
+	case urlForm:
+		beside["host"] = types.String("")
+		if j.Forms.URL != nil {
+			if normal, host, ok := j.Forms.URL(text); ok {
+				beside["host"] = types.String(host)
+				return normal
+			}
+		}
+	}
+	return text
+}
+
+// subject is the process that a call acts as, with what rules see of it. It is made when a rule looks.
+type subject struct {
+	judge   *Judge
+	call    *kernel.Call
+	process *schema.Descriptor // nil: there is none of the PID
+}
+
+func (s *subject) uid() types.EntityUID {
+	if s.process == nil {
+		return agentUID("")
+	}
+	return agentUID(s.process.AgentID)
+}
+
+func agentUID(name string) types.EntityUID { return types.NewEntityUID(agentType, types.String(name)) }
+
+// keyIntent begins the intent of a process that a key's login has made. With the operator as parent no agent can forge it.
+const keyIntent = "key:"
+
+// Get implements types.EntityGetter.
+func (s *subject) Get(uid types.EntityUID) (types.Entity, bool) {
+	if uid != s.uid() {
+		return types.Entity{}, false
+	}
+	var above []types.EntityUID
+	attributes := types.RecordMap{"pid": types.Long(s.call.PID), "origin": types.String(s.call.Origin)}
+	if p := s.process; p != nil {
+		if key, ok := strings.CutPrefix(p.Intent, keyIntent); ok && p.ParentPID == kernel.Operator {
+			attributes["key"] = types.String(key)
+		}
+		for p.ParentPID != kernel.Operator {
+			if p = s.judge.Processes.Process(p.ParentPID); p == nil {
+				break
+			}
+			above = append(above, agentUID(p.AgentID))
+		}
+	}
+	list := make([]types.Value, len(above))
+	for i, uid := range above {
+		list[i] = uid
+	}
+	attributes["ancestors"] = types.NewSet(list...)
+	return types.Entity{UID: uid, Parents: types.NewEntityUIDSet(above...), Attributes: types.NewRecord(attributes)}, true
+}

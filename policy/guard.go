@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"sync/atomic"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Guard is the Policy stage of a kernel's gate, with the rules that hold at present. It is safe for concurrent use.
+type Guard struct {
+	judge Judge // without rules
+	holds atomic.Pointer[holding]
+}
+
+// holding is what holds at present.
+type holding struct {
+	Judge
+	decided map[*Rule]*atomic.Int64
+	invalid string // why the files could not be loaded; "": they could
+}
+
+// NewGuard returns a guard without rules, which allows every call.
+func NewGuard(forms Forms, processes kernel.Processes, registry kernel.Registry) *Guard {
+	return &Guard{judge: Judge{Forms: forms, Processes: processes, Registry: registry}}
+}
+
+// Use has a Set hold from here on; nil: nothing.
+func (g *Guard) Use(set *Set) {
+	if set == nil {
+		g.holds.Store(nil)
+		return
+	}
+	h := &holding{Judge: g.judge, decided: make(map[*Rule]*atomic.Int64, len(set.Rules))}
+	h.Set = set
+	for _, r := range set.Rules {
+		h.decided[r] = new(atomic.Int64)
+	}
+	g.holds.Store(h)
+}
+
+// Refuse has every call of an agent refused from here on, since the files could not be loaded for a reason.
+func (g *Guard) Refuse(why string) { g.holds.Store(&holding{invalid: why}) }
+
+// Stage judges a call. The operator acting as itself is exempt.
+func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
+	h := g.holds.Load()
+	if h == nil || call.PID == kernel.Operator || call.Syscall == nil || !judged(call.Syscall) {
+		return kernel.Verdict{}
+	}
+	if h.invalid != "" {
+		f := fault.PolicyInvalid.New("the policy of this kernel is not valid, and no agent is served until it is").
+			WithFix("have the operator look at it: pwos policy check")
+		if call.Caller.PID == kernel.Operator {
+			f = f.With("at", h.invalid)
+		}
+		return kernel.Deny(f)
+	}
+	d := h.Decide(call)
+	if d.Rule == nil {
+		return kernel.Verdict{}
+	}
+	h.decided[d.Rule].Add(1)
+	return kernel.Deny(h.fault(call, d))
+}
+
+// Redirected judges where a redirect leads a fetch that the policy has allowed.
+func (g *Guard) Redirected(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fault {
+	call := kernel.Call{Syscall: schema.HTTPFetch.Row(), Input: in, PID: job.PID, Origin: job.Origin, Tick: job.Tick, Caller: kernel.Caller{PID: job.PID, Via: job.Via}}
+	call.Message.Type = call.Syscall.Type
+	return g.Stage(&call).Fault
+}
+
+// fault is the fault of a call that a decision refuses. Whoever acts as an agent learns where the rule stands if it is the operator.
+func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
+	what := call.Message.Called()
+	var f *fault.Fault
+	switch {
+	case d.Failed != nil:
+		f = fault.PolicyFailed.New("the rule %q cannot be evaluated for this %s, which is refused therefore: %v", d.Rule.ID, what, d.Failed)
+	case d.Rule.Ask > 0:
+		f = fault.PolicyAsks.New("the rule %q has somebody asked before %s, and this kernel cannot ask yet", d.Rule.ID, what)
+	default:
+		f = fault.PolicyDenied.New("the rule %q forbids this %s", d.Rule.ID, what)
+	}
+	if call.Caller.PID == kernel.Operator {
+		f.Message += " (" + d.Rule.At() + ")"
+		f = f.With("at", d.Rule.At())
+	}
+	if d.Rule.Fix != "" {
+		f = f.WithFix("%s", d.Rule.Fix)
+	}
+	return f.With("rule", d.Rule.ID).With("policy", s.Hash)
+}
+
+// Show is what Policy.Show answers, with so many rules at most.
+func (g *Guard) Show(most int) schema.PolicyShowOutput {
+	out := schema.PolicyShowOutput{Files: []string{}, Rules: []schema.PolicyRule{}}
+	h := g.holds.Load()
+	switch {
+	case h == nil:
+		return out
+	case h.invalid != "":
+		out.Invalid = h.invalid
+		return out
+	}
+	out.Hash, out.Files = h.Hash, h.Files
+	for i, r := range h.Rules {
+		if i == most {
+			out.More = int64(len(h.Rules) - most)
+			break
+		}
+		one := schema.PolicyRule{ID: r.ID, At: r.At(), Decided: h.decided[r].Load()}
+		if r.Ask > 0 {
+			one.Ask = r.Ask.String()
+		}
+		out.Rules = append(out.Rules, one)
+	}
+	return out
+}

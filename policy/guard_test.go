@@ -1,0 +1,78 @@
+package policy_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/policy"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// TestGuard: who is judged, and what a refusal says to whom.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	set := compile(t, `@id("no-prod") @fix("ask lead") forbid(principal, action == Syscall::"Memory.Set", resource);
+@id("ask") @ask("30m") forbid(principal, action == Syscall::"Memory.Get", resource);`)
+	g := policy.NewGuard(policy.Forms{}, world, nil)
+	write := call(t, 8, "Memory.Set", `{"key":"k","value":1}`)
+	write.Caller.PID, write.Message.Type = 8, "Memory.Set"
+	if v := g.Stage(write); !v.Allows() {
+		t.Errorf("without rules: %v", v.Fault)
+	}
+	g.Use(set)
+	f := g.Stage(write).Fault
+	if !errors.Is(f, fault.PolicyDenied) || f.Detail("rule") != "no-prod" || f.Detail("policy") != set.Hash || f.Detail("at") != "" || f.Fix != "ask lead" {
+		t.Errorf("to an agent: %+v", f)
+	}
+	write.Caller.PID = kernel.Operator
+	if f := g.Stage(write).Fault; f.Detail("at") != "policy.cedar:1" || !strings.Contains(f.Message, "policy.cedar:1") {
+		t.Errorf("to the operator that acts as an agent: %+v", f)
+	}
+	write.PID = kernel.Operator
+	if v := g.Stage(write); !v.Allows() {
+		t.Errorf("the operator: %v", v.Fault)
+	}
+	if f := g.Stage(call(t, 8, "Memory.Get", `{"key":"k"}`)).Fault; !errors.Is(f, fault.PolicyAsks) {
+		t.Errorf("a rule that asks: %v", f)
+	}
+	if shown := g.Show(1); len(shown.Rules) != 1 || shown.More != 1 || shown.Rules[0].Decided != 2 {
+		t.Errorf("%+v", shown)
+	}
+	g.Refuse("a.cedar:1: no")
+	if f := g.Stage(call(t, 8, "Syscall.Ping", `{"payload":1}`)).Fault; !errors.Is(f, fault.PolicyInvalid) {
+		t.Errorf("files that are not valid: %v", f)
+	}
+	if v := g.Stage(write); !v.Allows() {
+		t.Errorf("the operator, with files that are not valid: %v", v.Fault)
+	}
+	g.Use(nil)
+	if v := g.Stage(call(t, 8, "Syscall.Ping", `{"payload":1}`)); !v.Allows() {
+		t.Errorf("without rules again: %v", v.Fault)
+	}
+}
+
+// BenchmarkGate measures what a call pays for the policy, without rules and with 50 for its syscall.
+func BenchmarkGate(b *testing.B) {
+	for _, n := range []int{0, 50} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			g := policy.NewGuard(policy.Forms{}, world, nil)
+			var text strings.Builder
+			for i := range n {
+				fmt.Fprintf(&text, "forbid(principal, action == Syscall::\"Memory.Set\", resource) when {context.args.key like \"prod%d/*\"};\n", i)
+			}
+			if n > 0 {
+				g.Use(compile(b, text.String()))
+			}
+			c := call(b, 8, "Memory.Set", `{"key":"notes/1","value":{"a":1}}`)
+			b.ReportAllocs()
+			for b.Loop() {
+				if v := g.Stage(c); !v.Allows() {
+					b.Fatal(v.Fault)
+				}
+			}
+		})
+	}
+}

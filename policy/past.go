@@ -1,0 +1,202 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Entry is what an entry of the journal tells of a call.
+type Entry struct {
+	PID, Tick        int64
+	Origin, Conn     string
+	Request, Outcome []byte
+}
+
+// Change is how the verdict of the policy on a call of the journal differs from the one that it had.
+type Change string
+
+// The changes.
+const (
+	WouldDeny  Change = "would deny"
+	WouldAsk   Change = "would ask"
+	WouldAllow Change = "would now allow"
+)
+
+// Past judges the calls of a journal by rules, entry by entry from the first on. It knows the processes and the registered syscalls of
+// each moment from the entries before.
+type Past struct {
+	judge      *Judge
+	processes  map[int64]*schema.Descriptor
+	registered map[[2]string]*schema.Registration
+
+	Withheld int // calls of which the journal does not keep all that was sent: rules that look at it see what is kept
+}
+
+// NewPast judges by a Set; nil: there are no rules.
+func NewPast(set *Set, forms Forms) *Past {
+	p := &Past{processes: make(map[int64]*schema.Descriptor), registered: make(map[[2]string]*schema.Registration)}
+	p.judge = &Judge{Set: set, Forms: forms, Processes: p, Registry: p}
+	return p
+}
+
+// Process implements kernel.Processes.
+func (p *Past) Process(pid int64) *schema.Descriptor { return p.processes[pid] }
+
+// Registered implements kernel.Registry.
+func (p *Past) Registered(origin, name string) *schema.Registration {
+	return p.registered[[2]string{origin, name}]
+}
+
+// RegisteredIn implements kernel.Registry.
+func (p *Past) RegisteredIn(string) []string { return nil }
+
+// Judge takes the next entry. judge false has it noted alone. It returns what changes for the call, "" where that is nothing, its type,
+// and the rule: that which decides now, or which decided then.
+func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err error) {
+	if e.PID == kernel.Operator {
+		switch _, typ := schema.Peek(e.Request); typ {
+		case schema.SyscallSpawn.Type, schema.ProcessAttach.Type, schema.SyscallRegister.Type, schema.SyscallUnregister.Type:
+		default:
+			return "", "", "", nil
+		}
+	}
+	msg, failed := schema.Decode(e.Request, schema.OsMessage)
+	if failed != nil {
+		return "", "", "", failed
+	}
+	row, ok := schema.Lookup(msg.Type)
+	if !ok || !judged(row) {
+		return "", "", "", nil
+	}
+	outcome, failed := schema.DecodeOutcome(e.Outcome)
+	if failed != nil {
+		return "", "", "", failed
+	}
+	in, failed := row.Input().Decode(msg.Data)
+	if failed != nil { // what was refused may be kept in part
+		p.Withheld++
+		return "", "", "", nil
+	}
+	if e.PID != kernel.Operator && judge && beyondToken(outcome.Err) {
+		call := e.call(msg, row, in)
+		if row.Input().Withholds(in, outcome.Err != nil) {
+			p.Withheld++
+		}
+		c, rule = p.change(call, outcome.Err)
+	}
+	if outcome.Err == nil {
+		p.note(e, in, outcome.Data)
+	}
+	return c, msg.Called(), rule, nil
+}
+
+// call is the call again that an entry tells of.
+func (e *Entry) call(msg schema.Message, row *schema.Syscall, in any) *kernel.Call {
+	return &kernel.Call{
+		Caller: kernel.Caller{PID: e.PID, Conn: e.Conn, Via: viaOf(e.Conn)}, Message: msg, Syscall: row, Input: in,
+		PID: e.PID, Origin: e.Origin, Tick: e.Tick,
+	}
+}
+
+// beyondToken reports whether a call with this outcome came as far as the policy.
+func beyondToken(err *fault.Fault) bool {
+	return err == nil || !err.Denied() || err.ID.Domain() == fault.PolicyDenied.Domain()
+}
+
+// viaOf is how a connection of that name comes to the kernel.
+func viaOf(conn string) string {
+	for prefix, via := range map[string]string{"a-": "channel", "net-": "channel", "inline": "inline", "job": "job"} {
+		if strings.HasPrefix(conn, prefix) {
+			return via
+		}
+	}
+	return "socket"
+}
+
+// change is how the verdict on a call differs from the one that it had.
+func (p *Past) change(call *kernel.Call, then *fault.Fault) (Change, string) {
+	var now Decision
+	if p.judge.Set != nil {
+		now = p.judge.Decide(call)
+	}
+	was := fault.ID("")
+	if then != nil && then.ID.Domain() == fault.PolicyDenied.Domain() {
+		was = then.ID
+	}
+	switch {
+	case now.Rule == nil && was != "":
+		return WouldAllow, then.Detail("rule")
+	case now.Rule == nil:
+		return "", ""
+	case now.rank() == 1 && was != fault.PolicyAsks:
+		return WouldAsk, now.Rule.ID
+	case now.rank() > 1 && (was == "" || was == fault.PolicyAsks):
+		return WouldDeny, now.Rule.ID
+	}
+	return "", ""
+}
+
+// note keeps what a successful call changes of what rules look at.
+func (p *Past) note(e *Entry, in any, data []byte) {
+	switch in := in.(type) {
+	case *schema.SpawnInput:
+		out, err := schema.SyscallSpawn.Decode(data)
+		if err != nil {
+			return
+		}
+		child := &schema.Descriptor{PID: out.ChildPID, AgentID: out.ChildAgentID, ParentPID: e.PID, Origin: e.Origin}
+		if in.Intent != nil {
+			child.Intent = *in.Intent
+		}
+		p.processes[child.PID] = child
+	case *schema.AttachInput:
+		if out, err := schema.ProcessAttach.Decode(data); err == nil && p.processes[out.PID] == nil {
+			p.processes[out.PID] = &schema.Descriptor{PID: out.PID, AgentID: out.AgentID, Origin: e.Origin}
+		}
+	case *schema.RegisterInput:
+		p.registered[[2]string{e.Origin, in.Name}] = &schema.Registration{Name: in.Name, Path: in.Path}
+	case *schema.UnregisterInput:
+		delete(p.registered, [2]string{e.Origin, in.Name})
+	}
+}
+
+// Finding is one kind of change, with how often there is one.
+type Finding struct {
+	Change     Change
+	Rule, Type string
+	Count      int64
+	First      uint64 // entry of the first
+}
+
+// Findings counts changes. The zero value has none.
+type Findings struct {
+	list []*Finding
+	by   map[Finding]*Finding
+}
+
+// Add counts a change of the call at an entry.
+func (f *Findings) Add(seq uint64, c Change, typ, rule string) {
+	key := Finding{Change: c, Rule: rule, Type: typ}
+	if f.by == nil {
+		f.by = make(map[Finding]*Finding)
+	}
+	one := f.by[key]
+	if one == nil {
+		one = &Finding{Change: c, Rule: rule, Type: typ, First: seq}
+		f.by[key] = one
+		f.list = append(f.list, one)
+	}
+	one.Count++
+}
+
+// List is what was counted, what would be denied first, then by the first entry.
+func (f *Findings) List() []*Finding {
+	order := []Change{WouldDeny, WouldAsk, WouldAllow}
+	list := slices.Clone(f.list)
+	slices.SortStableFunc(list, func(a, b *Finding) int { return slices.Index(order, a.Change) - slices.Index(order, b.Change) })
+	return list
+}

@@ -1,0 +1,54 @@
+package agents_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestCodeWorkerKilled: the kernel and its registered code survive the kill of a worker, and no worker survives the kill of the kernel.
+func TestCodeWorkerKilled(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	daemon := p.launch(t)
+	c := p.dial(t)
+	c.must(t, "command", "Syscall.Register", `{"name":"Sum.Add","kind":"query","input":{},"code":"export const handler = (i) => ({ sum: i.a + i.b })"}`, nil)
+	for range 3 {
+		c.must(t, "query", "Sum.Add", `{"a":1,"b":2}`, nil)
+		for _, worker := range codeWorkers(t, p.dir) {
+			if process, err := os.FindProcess(worker); err != nil || process.Kill() != nil {
+				t.Errorf("kill %d: %v", worker, err)
+			}
+		}
+	}
+	c.must(t, "query", "Sum.Add", `{"a":1,"b":2}`, nil)
+	if len(codeWorkers(t, p.dir)) == 0 {
+		t.Fatal("no worker runs, so that this proves nothing")
+	}
+	daemon.Kill(t)
+	await(t, "the end of the workers", func() bool { return len(codeWorkers(t, p.dir)) == 0 })
+	p.launch(t)
+	p.dial(t).must(t, "query", "Sum.Add", `{"a":1,"b":2}`, nil)
+}
+
+// codeWorkers are the workers that run in a place: they work in a directory of its state.
+func codeWorkers(t *testing.T, dir string) (found []int) {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range all {
+		osPID, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		env, err := os.ReadFile(path) // one that has ended meanwhile has none
+		if err == nil && strings.Contains(string(env), "HOME="+dir) && strings.Contains(string(env), "PWOS_AGENT_ID=code\x00") && alive(osPID) {
+			found = append(found, osPID)
+		}
+	}
+	return found
+}
