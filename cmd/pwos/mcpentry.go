@@ -81,13 +81,21 @@ func entryNamed(ctx context.Context, c *client.Client, name string) (*addedServe
 	return e, err
 }
 
+// offer is what the server offers now.
+func (e *addedServer) offer(ctx context.Context, c *client.Client) (*upstream.Offer, error) {
+	if e.agent == nil {
+		return nil, fault.ProviderAway.New(`the agent of the MCP server %s has ended: "pwos mcp rm %[1]s" takes it away, so that it can be added again`, e.name)
+	}
+	return upstream.Ask(ctx, c, e.name)
+}
+
 // acceptTools accepts what a server offers now, of tools alone those that are named where any are. It returns what has changed.
 func (a *app) acceptTools(ctx context.Context, c *client.Client, name string, only []string) ([]upstream.Change, error) {
 	e, err := entryNamed(ctx, c, name)
 	if err != nil {
 		return nil, err
 	}
-	offer, err := upstream.Ask(ctx, c, name)
+	offer, err := e.offer(ctx, c)
 	if err != nil {
 		return nil, err
 	}

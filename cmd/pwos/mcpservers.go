@@ -116,7 +116,7 @@ accepted and what is offered. Nothing is printed where nothing differs.`,
 				if err != nil {
 					return err
 				}
-				offer, err := upstream.Ask(ctx, c, e.name)
+				offer, err := e.offer(ctx, c)
 				if err != nil {
 					return err
 				}

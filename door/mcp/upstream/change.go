@@ -42,7 +42,7 @@ func Ask(ctx context.Context, c *client.Client, name string) (*Offer, error) {
 			return page, nil // nothing else is known until that is accepted
 		}
 		if page.Away != "" {
-			return nil, fault.ProviderAway.New(`the MCP server %s is away: %s; what it has written is in "pwos logs mcp.%s"`, name, page.Away, name)
+			return nil, fault.ProviderAway.New(`the MCP server %s is away: %s; "pwos mcp ls" has the PID with which "pwos logs PID" shows what it has written`, name, page.Away)
 		}
 		all.Executable, all.Tools = page.Executable, append(all.Tools, page.Tools...)
 		if page.Next <= after {
