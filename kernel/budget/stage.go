@@ -87,6 +87,16 @@ func (l *Ledger) release(call *kernel.Call, below bool) {
 	}
 }
 
+// Metered reports whether tokens and dollars are bounded for a process.
+func (l *Ledger) Metered(pid int64) (usesTokens, usesDollars bool) {
+	if !l.inUse.Load() {
+		return false, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.payer(pid, tokens) != nil, l.payer(pid, dollars) != nil
+}
+
 // late refuses a call of a process whose time has ended.
 func (l *Ledger) late(call *kernel.Call) *fault.Fault {
 	end := l.deadline(call.PID)
