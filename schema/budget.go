@@ -45,7 +45,7 @@ type BudgetLine struct {
 // The syscalls of this file.
 var (
 	BudgetShow = NewQuery[BudgetShowInput, BudgetShowOutput](Syscall{
-		Type: "Budget.Show", Domain: Budget, Grant: Everyone,
+		Type: "Budget.Show", Domain: Budget,
 		Script:      "scripts/budget.txtar",
 		Description: "Shows what the caller, and the processes below it, have left of their budgets; the operator is shown all. It costs nothing.",
 	})

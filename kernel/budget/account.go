@@ -59,15 +59,15 @@ func limits(b *schema.BudgetGrant) (given amounts, limited [kinds]bool) {
 
 // account is what one process of a tree with a budget has. It does not change: another one takes its place.
 type account struct {
-	PID      int64       `json:"pid"`
-	Parent   int64       `json:"parent"` // whose account comes next; 0: the operator's, which has no end
-	Limited  [kinds]bool `json:"limited"`
-	Given    amounts     `json:"given"`
-	Spent    amounts     `json:"spent"`
-	Reserved amounts     `json:"reserved"`           // by requests that are under way
-	Below    amounts     `json:"below"`              // given on to children that live
-	Deadline int64       `json:"deadline,omitempty"` // milliseconds; 0: none of its own
-	Ended    bool        `json:"ended,omitempty"`    // its process is gone: what still comes is its parent's
+	PID      int64
+	Parent   int64 // whose account comes next; 0: the operator's, which has no end
+	Limited  [kinds]bool
+	Given    amounts
+	Spent    amounts
+	Reserved amounts // by requests that are under way
+	Below    amounts // given on to children that live
+	Deadline int64   // milliseconds; 0: none of its own
+	Ended    bool    // its process is gone: what still comes is its parent's
 }
 
 // left is what it may still use, but for what calls under way hold.

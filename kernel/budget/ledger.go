@@ -32,9 +32,9 @@ type books struct {
 
 // request is what a request to a model holds until its answer is there.
 type request struct {
-	Seq    uint64  `json:"seq"`
-	Payers amounts `json:"payers"` // accounts, by kind; 0: none
-	Held   amounts `json:"held"`
+	Seq    uint64
+	Payers amounts // accounts, by kind; 0: none
+	Held   amounts
 }
 
 // maxEnded is how many accounts of processes that are gone are remembered, for what they have begun.

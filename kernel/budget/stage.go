@@ -100,7 +100,7 @@ func (l *Ledger) Metered(pid int64) (usesTokens, usesDollars bool) {
 // late refuses a call of a process whose time has ended.
 func (l *Ledger) late(call *kernel.Call) *fault.Fault {
 	end := l.deadline(call.PID)
-	if end == 0 || call.Time <= end {
+	if end == 0 || call.Time < end {
 		return nil
 	}
 	return fault.BudgetExhausted.New("pid %d may make no more calls: its wall_seconds are over", call.PID).
