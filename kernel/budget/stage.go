@@ -21,7 +21,7 @@ func (l *Ledger) Stage(call *kernel.Call) kernel.Verdict {
 		return kernel.Verdict{}
 	}
 	cost := costOf(call)
-	if cost == (cost0) {
+	if cost == cost0 {
 		return kernel.Verdict{}
 	}
 	l.mu.Lock()
