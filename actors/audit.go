@@ -163,6 +163,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 			a.tick, a.moved = call.Tick, seq
 		}
 		call.Proof = schema.Proof{Seq: seq, PID: call.PID, Tick: call.Tick, LatencyUS: call.Proof.LatencyUS}
+		a.kernel.budgets.Record(call)
 	}
 	a.urgent = urgent && (a.urgent || len(a.fresh) == 0)
 	a.fresh = append(a.fresh, b)
@@ -193,6 +194,7 @@ func (a *audit) flush(ctx actor.Context) {
 		a.failed(ctx, err)
 		return
 	}
+	a.kernel.budgets.Keep()
 	// An urgent entry says nothing of room for others.
 	entries := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() && !b.throttled() })
 	recorded := entries && !a.urgent

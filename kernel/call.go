@@ -53,6 +53,7 @@ type Call struct {
 	Claimed  bool   // the call is the first with its idempotency key: what comes of it is the key's outcome
 	Repeated bool   // the outcome is that of an earlier call with the same idempotency key; nothing ran
 	First    uint64 // that call's entry, as far as it was known when this one was decided
+	Holds    any    // what the gate's budget stage keeps for it until it has an entry; nil: nothing
 	Cause    uint64 // of what a subscription goes on with: the entry of the subscription
 	Proof    schema.Proof
 

@@ -16,6 +16,7 @@ type Gate struct {
 	Token    Stage // that process may call the syscall
 	Tick     Stage // the tick that it names has come
 	Quota    Stage
+	Budget   Stage
 	Policy   Stage
 	Approval Stage
 }
@@ -46,7 +47,7 @@ func (v Verdict) Allows() bool { return v.Fault == nil && v.Pending == nil }
 
 // Admit asks the stages. A call that may not wait any longer is refused where it would have to.
 func (g *Gate) Admit(call *Call) Verdict {
-	for _, stage := range [...]Stage{g.Bounds, g.Identity, g.Token, g.Tick, g.Quota, g.Policy, g.Approval} {
+	for _, stage := range [...]Stage{g.Bounds, g.Identity, g.Token, g.Tick, g.Quota, g.Budget, g.Policy, g.Approval} {
 		if stage == nil {
 			continue
 		}

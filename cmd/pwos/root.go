@@ -66,7 +66,7 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 	cmd.AddCommand(
 		newCall(a), newDescribe(a), newStatus(a), newShutdown(a), newVersion(a), newDemo(a), newBench(a), newCompletion(),
 		newRun(a), newLogs(a), newTop(a), newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a),
-		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newAuth(a), newRestore(a), newMCP(a), newHook(a), newPolicy(a), newSDK(a),
+		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newAuth(a), newRestore(a), newMCP(a), newHook(a), newPolicy(a), newSDK(a), newBudget(a),
 	)
 	cmd.SetHelpCommand(newHelp())
 	return root{cmd}

@@ -44,6 +44,8 @@ type Config struct {
 
 	Net      Net                 `toml:"net"`
 	Upstream map[string]Upstream `toml:"upstream"` // by name
+
+	Prices map[string][]float64 `toml:"prices"` // of models, in US dollars a million tokens; see priceFaults
 }
 
 // Ingest is what answers for a resource that is taken in (ABI 8).

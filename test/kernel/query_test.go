@@ -23,6 +23,7 @@ func questions() map[string][]string {
 		"Crypto.Derive":      {`{}`, `{"kid":"ssh-fp:none"}`},
 		"Crypto.Open":        {`{"value":"pwenc:v1:e30"}`},
 		"FileSystem.Resolve": {`{"uri":"https://h.example/a/../b"}`, `{"uri":"os:///x"}`},
+		"Budget.Show":        {`{}`},
 		"Job.List":           {`{}`, `{"status":"running"}`},
 		"Job.Status":         {`{"jobId":"job-9"}`},
 		"Memory.Get":         {`{"key":"k/1"}`, `{"key":"k/9"}`, `{"pid":1,"key":"proc/self/status"}`, `{"key":"proc/meminfo"}`},
