@@ -246,7 +246,7 @@ func (a *audit) reveals(b *batch) uint64 {
 	if a.syncEvery > 0 {
 		return 0
 	}
-	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.moved)
+	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.commands[schema.Approval], a.moved)
 }
 
 // release sends back every batch that waits for nothing any more, and has the rest synced.
