@@ -157,7 +157,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	s.identity = newIdentity(&cfg.Crypto, s.log)
 	s.web = &fetch.Runner{Fetcher: fetcher, Open: s.identity.open, Log: s.log.With("component", "http")}
 	s.ledger.See(s.self.Registry())
-	s.jobs = job.New(view, s.self.Registry())
+	s.jobs = job.New(s.self.Registry())
 	s.approvals = approval.New(view)
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,

@@ -20,7 +20,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCall: a tool that is accepted is a user-space syscall, for who is granted it; its call is recorded with its end.
+// TestCall: a tool that is accepted is a user-space syscall that callers need a grant for; its call is recorded with its end.
 func TestCall(t *testing.T) {
 	t.Parallel()
 	p, server := newPlace(t), newServer()
