@@ -1,5 +1,5 @@
-// Package approval keeps the questions that rules have somebody asked before a call, and their answers (PROTOCOL 10, Approvals). A
-// question is about one call of one process: its digest says which. A stage of the gate has calls wait for the answer, and raises the
+// Package approval keeps the questions that rules have somebody asked before a call (PROTOCOL 10, Approvals). With them it keeps their
+// answers. A question is about one call of one process: its digest says which. A stage of the gate has calls wait for the answer, and raises the
 // questions.
 package approval
 
