@@ -100,6 +100,7 @@ type ApprovalRequestedInput struct {
 	Type    string `json:"type" keep:"always" doc:"What is called."`
 	Data    Value  `json:"data" keep:"always" doc:"The call's data, as the journal keeps them where it succeeds."`
 	Digest  string `json:"digest" keep:"always" doc:"SHA-256 over caller, type and normalised data in the form of RFC 8785, in hex: what exactly is asked about."`
+	Asked   int64  `json:"asked" keep:"always" doc:"When it was asked first, in Unix milliseconds."`
 	Expires int64  `json:"expires" keep:"always" doc:"Until when the question stands, in Unix milliseconds. After that the same call is asked about anew."`
 }
 
@@ -112,7 +113,6 @@ type ApprovalUseInput struct {
 type ApprovalState struct {
 	ApprovalRequestedInput
 	State    string           `json:"state" keep:"always" doc:"waiting: nobody has answered. approved. refused. used: it was approved once, and the call was made. expired: nobody answered in time, or what was approved has ended."`
-	Asked    int64            `json:"asked" keep:"always" doc:"When it was asked first, in Unix milliseconds."`
 	Until    int64            `json:"until,omitzero" keep:"always" doc:"Until when the call may be made as often as it is, in Unix milliseconds; absent: it may be made once."`
 	Why      string           `json:"why,omitzero" keep:"always" doc:"The reason that was given with the answer."`
 	Decided  *ApprovalDecided `json:"decided,omitzero" keep:"always" doc:"Who has answered; absent: nobody."`

@@ -208,7 +208,7 @@ func (d *Domain) applyRequest(e *kernel.Entry, in *schema.ApprovalRequestedInput
 	a := &Approval{Number: number, Raised: d.changes, Message: e.Meta.Causation}
 	a.ApprovalRequestedInput = *in
 	a.Data = schema.Value(string(in.Data)) // which is the line's
-	a.State, a.Asked = schema.ApprovalWaiting, e.Time
+	a.State = schema.ApprovalWaiting
 	if d.all.Len() >= maxKept {
 		d.forget(e.Time)
 	}

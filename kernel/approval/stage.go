@@ -100,7 +100,7 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 	if p := d.processes.Process(call.PID); p != nil {
 		a.Agent = p.AgentID
 	}
-	a.State, a.Expires = schema.ApprovalWaiting, call.Time+call.Inquiry.Stands.Milliseconds()
+	a.State, a.Asked, a.Expires = schema.ApprovalWaiting, call.Time, call.Time+call.Inquiry.Stands.Milliseconds()
 	if !shell.Ask(call, schema.ApprovalRequested.With(&a.ApprovalRequestedInput)) {
 		return nil, fault.JournalUnavailable.New("the journal cannot be written: nobody is asked, and nothing was done; try again once its disk has room")
 	}
