@@ -212,7 +212,7 @@ func (d *Daemon) warnings() (all []string) {
 		all = append(all, "no agent is served, since the policy is not valid: "+invalid)
 	}
 	if n, last := d.state.approvals.Advisory(time.Now().UnixMilli()); n > 0 {
-		all = append(all, fmt.Sprintf("%d approvals are advisory, the last of them %s: pid %d is not confined by this kernel, and could have answered as its operator", n, last.ID, last.PID))
+		all = append(all, fmt.Sprintf("approvals are advisory: %d, the last of them %s, of pid %d, which is not confined by this kernel and could have answered as its operator", n, last.ID, last.PID))
 	}
 	if warning := troubleOf(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)

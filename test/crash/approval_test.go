@@ -49,7 +49,7 @@ func TestApprovalsKilled(t *testing.T) {
 			calls.Go(func() { a.run(t) })
 		}
 		waiting := approveSome(t, p, chance, approved)
-		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
+		wait(time.Duration(chance.Int64N(int64(6 * time.Millisecond))))
 		d.Kill(t)
 		calls.Wait()
 		checkApprovals(t, p, approved, waiting)

@@ -97,7 +97,7 @@ func TestApprovals(t *testing.T) {
 	}
 	var metrics schema.AuditMetricsOutput
 	operator.call("Audit.Metrics", `{}`, &metrics)
-	if !strings.Contains(strings.Join(metrics.Warnings, "\n"), "2 approvals are advisory") {
+	if !strings.Contains(strings.Join(metrics.Warnings, "\n"), "approvals are advisory: 2, the last of them q-2, of pid 2,") {
 		t.Errorf("warnings: %q", metrics.Warnings)
 	}
 }
