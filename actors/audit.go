@@ -18,7 +18,7 @@ import (
 // to the journal, and their answers are released once that which they reveal cannot be lost any more.
 //
 // A batch with a command waits until it is on disk. One of queries waits until it is written, and until the commands
-// that it may have seen are on disk: those of its own domain, and those of the registries that every domain looks at.
+// that it may have seen are on disk: those of its own domain, and those of the registries and approvals that every domain looks at.
 // All that is appended while an fsync runs shares the next one.
 type audit struct {
 	kernel *Kernel

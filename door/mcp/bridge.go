@@ -66,7 +66,7 @@ func New(o Options) *Bridge {
 }
 
 const instructions = `These tools are syscalls of pwos, a kernel for AI agents. Each call is checked against what this process was granted, and recorded.
-A call that is refused says how the operator can allow it: tell the user that command, and call again once it was run.`
+A call that is refused, or waits for an approval, says how the operator can allow it: tell the user that command, and make the same call again once it was run.`
 
 // Serve connects to the kernel, and then has serve run with the server, until either ends. It returns serve's error, or why there is no
 // connection.
