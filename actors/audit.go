@@ -18,7 +18,7 @@ import (
 // to the journal, and their answers are released once that which they reveal cannot be lost any more.
 //
 // A batch with a command waits until it is on disk. One of queries waits until it is written, and until the commands
-// that it may have seen are on disk: those of its own domain, and those of the registries that every domain looks at.
+// that it may have seen are on disk: those of its own domain, and those of the registries and approvals that every domain looks at.
 // All that is appended while an fsync runs shares the next one.
 type audit struct {
 	kernel *Kernel
@@ -248,7 +248,7 @@ func (a *audit) reveals(b *batch) uint64 {
 	if a.syncEvery > 0 {
 		return 0
 	}
-	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.moved)
+	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.commands[schema.Approval], a.moved)
 }
 
 // release sends back every batch that waits for nothing any more, and has the rest synced.

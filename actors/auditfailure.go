@@ -58,7 +58,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 	a.epoch++
 	a.rebuilding = make(map[schema.Domain]bool)
-	for _, name := range []schema.Domain{schema.Capability, schema.Process} {
+	for _, name := range []schema.Domain{schema.Approval, schema.Capability, schema.Process} {
 		if pid, ok := a.kernel.domains[name]; ok {
 			a.rebuilding[name] = true
 			ctx.Watch(pid)

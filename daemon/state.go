@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/approval"
 	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/crypto"
@@ -48,6 +49,7 @@ type state struct {
 	tokens    *capability.Registry
 	ledger    *resource.Ledger
 	jobs      *job.Domain
+	approvals *approval.Domain
 	mailboxes *ipc.Domain
 	memory    *memory.Domain
 
@@ -158,11 +160,13 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	s.web = &fetch.Runner{Fetcher: fetcher, Open: s.identity.open, Log: s.log.With("component", "http")}
 	s.ledger.See(s.self.Registry())
 	s.jobs = job.New(s.self.Registry())
+	s.approvals = approval.New(view)
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
 		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(s.web.Check),
 		schema.Net: network.New(egress.Admits), schema.Job: s.jobs, schema.Budget: budget.NewDomain(s.budgets, view),
+		schema.Approval: s.approvals,
 	}
 	return nil
 }

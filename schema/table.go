@@ -93,6 +93,8 @@ func rows() []*Syscall {
 		PolicyReload.Syscall, PolicyReload.End.Syscall, PolicyShow.Syscall, PolicyLoaded.Syscall,
 		JobStart.Syscall, JobStatus.Syscall, JobCancel.Syscall, JobList.Syscall, JobSubscribe.Syscall, JobWatch.Syscall,
 		JobBegin.Syscall, JobEnd.Syscall,
+		ApprovalList.Syscall, ApprovalDecide.Syscall, ApprovalSubscribe.Syscall, ApprovalWatch.Syscall,
+		ApprovalRequested.Syscall, ApprovalUse.Syscall,
 	}
 }
 

@@ -116,7 +116,7 @@ func (p *process) row(token schema.Value) ([]string, error) {
 		}
 		quotas = quotaTexts(&out)
 	}
-	if left := leftOf(p.budget); left != "" {
+	if left := budgetLeft(p.budget); left != "" {
 		quotas = strings.TrimPrefix(quotas+", "+left, ", ")
 	}
 	restarts := ""
@@ -129,8 +129,8 @@ func (p *process) row(token schema.Value) ([]string, error) {
 	}, nil
 }
 
-// leftOf says what is left of a budget.
-func leftOf(b *schema.BudgetState) string {
+// budgetLeft says what is left of a budget.
+func budgetLeft(b *schema.BudgetState) string {
 	if b == nil {
 		return ""
 	}

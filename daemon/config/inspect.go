@@ -54,6 +54,9 @@ func keys() map[string]unstable.Kind {
 		"blobs.dir_bytes":  unstable.Integer,
 		"blobs.dir_files":  unstable.Integer,
 
+		"approval.wait":   unstable.String,
+		"approval.notify": unstable.Array,
+
 		"agents.grace":         unstable.String,
 		"agents.restart_delay": unstable.String,
 		"agents.read":          unstable.Array,

@@ -13,6 +13,7 @@ import (
 // questions has data for every query, of process 1, whose child is 2.
 func questions() map[string][]string {
 	return map[string][]string{
+		"Approval.List":      {`{}`, `{"state":"waiting"}`, `{"after":"q-9"}`},
 		"Audit.Log":          {`{"limit":3}`, `{"pid":1,"limit":1}`},
 		"Audit.Metrics":      {`{}`},
 		"Audit.Verify":       {`{}`},
