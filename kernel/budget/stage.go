@@ -26,7 +26,7 @@ func (l *Ledger) Stage(call *kernel.Call) kernel.Verdict {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.late(call); f != nil {
+	if f := l.late(call); f != nil || call.Parked { // one that has waited was let in before, and a subscription that goes on is not paid for again
 		return kernel.Deny(f)
 	}
 	h := new(held)
