@@ -168,7 +168,7 @@ func TestApprovalsOutlive(t *testing.T) {
 	operator.decide("q-3", "approve", `,"for_seconds":3600`)
 	for range 2 {
 		d.restart(t)
-		agent, operator = d.dial(t), d.dial(t)
+		agent = d.dial(t)
 		agent.attach("worker", "")
 		agent.refused(403, "Memory.Set", calls["q-2"], "was refused: no")
 		agent.call("Memory.Set", calls["q-3"], nil)
