@@ -40,6 +40,8 @@ type Call struct {
 	Parked    bool         // the call has waited: its caller's bounds were checked before
 	Lapsed    bool         // the question that the call waited for was not answered in time
 	Begun     bool         // a step of it has been asked for, and may have been done
+	Asks      *Call        // of a Capability.Check: the call that it asks about; nil: it gives no data
+	Probe     *Probe       // it is only asked about: no stage has an effect; nil: it is made
 	Refused   *fault.Fault // what its connection says against it; nil: nothing. The handler answers with it
 	Throttled bool         // it was refused before anything else was judged, because its agent is over a bound: it has no entry
 
