@@ -74,9 +74,10 @@ type (
 		tick int64
 		err  *fault.Fault
 	}
-	dismissed struct{} // no more messages will come
-	deafened  struct{} // nothing can be journaled any more
-	awake     struct{} // the timer
+	halt      struct{ on bool } // its program is to stop where it is, or to go on
+	dismissed struct{}          // no more messages will come
+	deafened  struct{}          // nothing can be journaled any more
+	awake     struct{}          // the timer
 )
 
 // Receive takes what the program and the journal report.
@@ -97,6 +98,8 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.finish(ctx)
 	case stop:
 		a.stopping(ctx, m)
+	case halt:
+		a.halt(ctx, m.on)
 	case dismissed:
 		a.dismissed = true
 		a.finish(ctx)

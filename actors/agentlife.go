@@ -58,6 +58,9 @@ func (a *agent) started(ctx actor.Context, m started) {
 	}
 	p := m.process
 	a.run.process = p
+	if d := a.kernel.processes.Process(a.program.PID); d != nil && d.Paused {
+		a.halt(ctx, true)
+	}
 	a.task(ctx, func() any {
 		<-p.Done()
 		exit, _ := p.Wait(context.Background()) // it has ended: there is nothing to wait for
@@ -78,6 +81,23 @@ func (a *agent) started(ctx actor.Context, m started) {
 	a.write(ctx, schema.ProcessNoteStart.With(&schema.ProcessStartInput{
 		PID: a.program.PID, OSPID: int64(p.OSPID()), Sandbox: p.Sandbox(), Again: again,
 	}))
+}
+
+// halt has the program stop where it is, or go on. That looks for its processes, which takes time: a goroutine does it. What was asked for
+// last is done last, since each looks whether it is still wanted.
+func (a *agent) halt(ctx actor.Context, on bool) {
+	parent, root, report := a.parent, a.kernel.root, halted{a.program.PID}
+	if a.run == nil || a.run.process == nil {
+		ctx.Send(parent, report) // it looks when it is started
+		return
+	}
+	p := a.run.process
+	p.Want(on)
+	a.task(ctx, func() any {
+		p.Halt()
+		root.Send(parent, report)
+		return nil
+	})
 }
 
 // serve opens the program's channel, now that whatever comes in by it stands behind the start in the journal.

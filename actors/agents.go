@@ -18,11 +18,13 @@ type agents struct {
 	alive  map[int64]*actor.PID
 	begun  map[int64][]*pending // calls that wait until a program is started
 	going  map[int64][]*pending // calls that wait until a program is gone
-	gone   map[int64]bool       // of those alive: nothing of the program is left, and that is noted
-	ends   int                  // agents that have ended
-	deaf   bool                 // nothing can be journaled any more
-	ending bool
-	ended  chan struct{} // closed when the end is over
+	// halting are calls that wait until a program has been stopped where it is, or goes on.
+	halting map[int64][]*pending
+	gone    map[int64]bool // of those alive: nothing of the program is left, and that is noted
+	ends    int            // agents that have ended
+	deaf    bool           // nothing can be journaled any more
+	ending  bool
+	ended   chan struct{} // closed when the end is over
 }
 
 // pending is a batch that waits until what it needs done is done.
@@ -54,6 +56,7 @@ type endAll struct{ hurry bool }
 
 // What agents say of themselves.
 type (
+	halted   struct{ pid int64 } // the program is as it was last told to be: stopped where it is, or going on
 	settled  struct{ pid int64 } // the first start has come to an end, whichever
 	ended    struct{ pid int64 } // nothing of the program is left, which cannot be noted yet
 	vanished struct{ pid int64 } // the program is gone for good
@@ -62,7 +65,7 @@ type (
 func newAgents(k *Kernel) *agents {
 	return &agents{
 		kernel: k, alive: make(map[int64]*actor.PID), begun: make(map[int64][]*pending),
-		going: make(map[int64][]*pending), gone: make(map[int64]bool), ended: k.ended,
+		going: make(map[int64][]*pending), halting: make(map[int64][]*pending), gone: make(map[int64]bool), ended: k.ended,
 	}
 }
 
@@ -77,6 +80,8 @@ func (m *agents) Receive(ctx actor.Context) {
 		}
 	case effects:
 		m.begin(ctx, &msg)
+	case halted:
+		m.answerHalt(ctx, msg.pid)
 	case settled:
 		m.answerStart(ctx, msg.pid)
 	case ended:
@@ -117,6 +122,13 @@ func (m *agents) begin(ctx actor.Context, e *effects) {
 		if pid := one.effect.Await; m.begun[pid] != nil {
 			wait.left++
 			m.begun[pid] = append(m.begun[pid], wait)
+		}
+		for _, pid := range one.effect.Halt {
+			if m.alive[pid] != nil {
+				wait.left++
+				m.halting[pid] = append(m.halting[pid], wait)
+				ctx.Send(m.alive[pid], halt{one.effect.On})
+			}
 		}
 		for _, pid := range one.effect.Stop {
 			if m.alive[pid] != nil && !m.gone[pid] {
@@ -159,6 +171,14 @@ func (m *agents) programGone(ctx actor.Context, pid int64) {
 	m.answerStop(ctx, pid)
 }
 
+// answerHalt answers the calls that waited for the program to be stopped where it is, or to go on.
+func (m *agents) answerHalt(ctx actor.Context, pid int64) {
+	for _, wait := range m.halting[pid] {
+		m.settle(ctx, wait)
+	}
+	delete(m.halting, pid)
+}
+
 // answerStop answers the calls that waited for the end of the program.
 func (m *agents) answerStop(ctx actor.Context, pid int64) {
 	for _, wait := range m.going[pid] {
@@ -184,6 +204,7 @@ func (m *agents) died(ctx actor.Context, who *actor.PID) {
 			continue
 		}
 		delete(m.alive, pid)
+		m.answerHalt(ctx, pid)
 		if !m.gone[pid] {
 			m.panicked(ctx, pid)
 		}

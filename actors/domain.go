@@ -35,6 +35,7 @@ type domain struct {
 	watching []*batch // queries that follow: whatever the domain applies may be news to them
 	news     uint64   // how often there was some
 
+	resumed    bool // processes go on, which is not published yet
 	registered bool // what was registered has changed, which is not published yet
 }
 
@@ -212,6 +213,7 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	if call.Syscall.Kind == schema.KindCommand {
 		d.state.Apply(call)
 		d.hear()
+		d.resumed = d.resumed || call.Syscall == schema.ProcessResume.Row() || call.Syscall == schema.ProcessExit.Syscall
 		d.registered = d.registered || call.Syscall == schema.SyscallRegister.Row() || call.Syscall == schema.SyscallUnregister.Row()
 	}
 	if result.Shutdown {
@@ -249,6 +251,10 @@ func (d *domain) forward(ctx actor.Context, b *batch) {
 	ctx.Send(d.kernel.audit, b)
 	if d.rebuilding.err == nil { // else what was published last stands until there is a state again
 		d.publish()
+	}
+	if d.resumed {
+		d.resumed = false
+		d.kernel.Answered(kernel.Resumed)
 	}
 	if d.registered {
 		d.registered = false

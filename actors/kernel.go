@@ -171,7 +171,8 @@ func New(cfg Config) *Kernel {
 	}
 	k.readOrigin = authority.ReadOrigin
 	k.providers = newProviders(cmp.Or(cfg.ProviderTime, providerTime), &k.ids)
-	k.gate.Bounds, k.gate.Identity, k.gate.Token, k.gate.Tick = k.accounts.admit, authority.Identify, authority.Authorize, kernel.NoFutureTick
+	k.gate.Bounds, k.gate.Identity, k.gate.Pause = k.accounts.admit, authority.Identify, authority.Running
+	k.gate.Token, k.gate.Tick = authority.Authorize, kernel.NoFutureTick
 	k.gate.Budget = k.budgets.Stage
 	k.code = cfg.Code
 	k.runs = newRuns(k, cfg.Runners)

@@ -2,6 +2,7 @@ package host
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -18,6 +19,7 @@ const (
 type suspension struct {
 	mu    sync.Mutex // held while its signals are sent too: no STOP comes after the CONT that ends it
 	on    bool
+	halt  atomic.Bool // all processes are to be stopped until that changes; see Want
 	last  time.Duration
 	ended time.Time
 }
@@ -53,6 +55,27 @@ func (p *Process) Suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.on, s.ended = false, time.Now()
-	p.signalOthers(syscall.SIGCONT)
-	p.Signal(syscall.SIGCONT)
+	if !s.halt.Load() {
+		p.signalOthers(syscall.SIGCONT)
+		p.Signal(syscall.SIGCONT)
+	}
+}
+
+// Want says whether the agent's processes are to be stopped, which the next Halt sees to.
+func (p *Process) Want(halt bool) { p.suspension.halt.Store(halt) }
+
+// Halt stops all processes of the agent (STOP), or has them go on (CONT), as Want has said last. An agent that is told to end goes on.
+func (p *Process) Halt() {
+	s := &p.suspension
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.halt.Load():
+		p.Signal(syscall.SIGSTOP)
+		p.signalOthers(syscall.SIGSTOP)
+		p.signalOthers(syscall.SIGSTOP) // what one has started meanwhile
+	case !s.on:
+		p.signalOthers(syscall.SIGCONT)
+		p.Signal(syscall.SIGCONT)
+	}
 }

@@ -104,6 +104,8 @@ type Names interface {
 type Work struct {
 	Start *Program // a program that is to be started
 	Stop  []int64  // processes of whose programs nothing may be left
+	Halt  []int64  // processes whose programs are to be stopped where they are
+	On    bool     // those are; else they are to go on
 	Await int64    // a process whose program may be starting: that it has begun, or failed to, is waited for; 0: none
 
 	// Run is what the runner of the call's syscall is to do; nil: nothing. The entry of the call is then the intent alone.

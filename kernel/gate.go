@@ -13,6 +13,7 @@ import (
 type Gate struct {
 	Bounds   Stage // the caller is not over a bound; first, because what is over one leaves no entry
 	Identity Stage // as which process, in which origin and at which tick the call is made
+	Pause    Stage // its caller is not paused: else it waits
 	Token    Stage // that process may call the syscall
 	Tick     Stage // the tick that it names has come
 	Quota    Stage
@@ -34,6 +35,7 @@ type Verdict struct {
 type Pending struct {
 	ID   string
 	Wait time.Duration // for so long the call waits; then it is refused
+	Why  *fault.Fault  // with this; nil: it waits for an approval
 }
 
 // Inquiry is what somebody has to be asked before a call.
@@ -57,16 +59,18 @@ type Approval struct {
 func Deny(why *fault.Fault) Verdict { return Verdict{Fault: why} }
 
 // Pend is the verdict that has a call wait for the answer to a question.
-func Pend(id string, wait time.Duration) Verdict { return Verdict{Pending: &Pending{id, wait}} }
+func Pend(id string, wait time.Duration) Verdict {
+	return Verdict{Pending: &Pending{ID: id, Wait: wait}}
+}
 
 // Allows reports whether the call may go on.
 func (v Verdict) Allows() bool { return v.Fault == nil && v.Pending == nil }
 
 // stageNames are the names of the stages, in the order in which they are asked.
-var stageNames = [...]string{"bounds", "identity", "token", "tick", "quota", "budget", "policy", "approval"}
+var stageNames = [...]string{"bounds", "identity", "pause", "token", "tick", "quota", "budget", "policy", "approval"}
 
 func (g *Gate) stages() [len(stageNames)]Stage {
-	return [...]Stage{g.Bounds, g.Identity, g.Token, g.Tick, g.Quota, g.Budget, g.Policy, g.Approval}
+	return [...]Stage{g.Bounds, g.Identity, g.Pause, g.Token, g.Tick, g.Quota, g.Budget, g.Policy, g.Approval}
 }
 
 // Admit asks the stages. A call that may not wait any longer is refused where it would have to.
@@ -77,6 +81,9 @@ func (g *Gate) Admit(call *Call) Verdict {
 		}
 		if v := stage(call); !v.Allows() {
 			if q := v.Pending; q != nil && (call.Final || call.Lapsed) {
+				if q.Why != nil {
+					return Deny(q.Why)
+				}
 				return Deny(call.Asked(fault.ApprovalPending.New("%s waits for the approval %s, and was not done", call.Message.Called(), q.ID).
 					WithFix("have it approved, with \"pwos approve %s\", and make the same call again", q.ID).With("approval", q.ID)))
 			}
@@ -154,6 +161,28 @@ func (a *Authority) Identify(call *Call) Verdict {
 		call.Origin = p.Origin
 	}
 	return Deny(denied)
+}
+
+// Resumed is the question that calls of paused processes wait for the answer to.
+const Resumed = "resumed"
+
+// forever is longer than any kernel lives.
+const forever = 100 * 365 * 24 * time.Hour
+
+// Running is the stage that has the calls of a paused process wait (PROTOCOL 10). What the operator does as that process goes on.
+func (a *Authority) Running(call *Call) Verdict {
+	if call.Caller.PID == Operator {
+		return Verdict{}
+	}
+	switch p := a.Processes.Process(call.Caller.PID); {
+	case p == nil || !p.Paused || p.ExitTick != nil:
+		return Verdict{}
+	case call.Probe != nil:
+		call.Probe.Why("its process is paused: it would wait")
+		return Verdict{}
+	}
+	why := fault.ProcessPaused.New("pid %d was paused, and %s was not done", call.Caller.PID, call.Message.Type)
+	return Verdict{Pending: &Pending{ID: Resumed, Wait: forever, Why: why}}
 }
 
 // Authorize is the stage that asks the token (CAP 2, 5). A command of the kernel's own in an agent's name passes: its domain

@@ -29,6 +29,18 @@ var (
 		Description: "Describes a process.",
 	})
 
+	ProcessPause = NewCommand[PauseInput, PauseOutput](Syscall{
+		Type: "Process.Pause", Domain: Process, Grant: OperatorOnly, Urgent: true,
+		Script:      "scripts/pause.txtar",
+		Description: "Stops a process and its descendants where they are, or all agents: their programs are stopped (SIGSTOP), and the calls that they make wait, until Process.Resume. Pausing one twice is fine.",
+	})
+
+	ProcessResume = NewCommand[PauseInput, PauseOutput](Syscall{
+		Type: "Process.Resume", Domain: Process, Grant: OperatorOnly, Urgent: true,
+		Script:      "scripts/pause.txtar",
+		Description: "Has a process and its descendants, or all agents, go on where Process.Pause has stopped them.",
+	})
+
 	ProcessSubscribe = NewQuery[ProcessSubscribeInput, ProcessSubscribeOutput](Syscall{
 		Type: "Process.Subscribe", Domain: Process,
 		Script:      "scripts/process.txtar",
@@ -145,8 +157,20 @@ type Descriptor struct {
 	ExitTick         *int64             `json:"exit_tick,omitzero" keep:"always" doc:"Tick at which it ended."`
 	BlockedUntilTick *int64             `json:"blocked_until_tick,omitzero" keep:"always" doc:"Tick until which it is blocked."`
 	Origin           string             `json:"origin" keep:"always" doc:"Whose stored things it sees."`
+	Paused           bool               `json:"paused,omitzero" keep:"always" doc:"Its program is stopped and its calls wait, until the operator has it go on."`
 	Identity         *Identity          `json:"identity,omitzero" keep:"always" doc:"The resource that it has adopted, where it has: see Kernel.Ingest. Children begin without one."`
 	Hosted
+}
+
+// PauseInput is the data of Process.Pause and Process.Resume: one of the two.
+type PauseInput struct {
+	TargetPID *int64 `json:"target_pid,omitzero" keep:"always" min:"1" doc:"A process; its descendants go with it."`
+	All       bool   `json:"all,omitzero" keep:"always" doc:"All agents."`
+}
+
+// PauseOutput is what Process.Pause and Process.Resume answer.
+type PauseOutput struct {
+	Processes int64 `json:"processes" keep:"always" doc:"How many processes it has changed: those that were paused already, or were not, are none of them."`
 }
 
 // ProcessListInput is the data of Process.List.

@@ -1,25 +1,39 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"slices"
+
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 )
 
 func newKill(a *app) *cobra.Command {
 	var reason string
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "kill PID",
 		Short: "end a process and all its descendants",
 		Long: `kill ends a process with all its descendants: their capabilities, what they held and
 their mailboxes go, and their programs: they are asked to end, and after some seconds
 made to. kill returns when nothing of them is left. Ending one that has ended is fine.
+--all ends all agents, one after the other.
 
 Exit status: 4 there never was such a process.`,
 		Example: `  pwos kill 7
-  pwos kill 7 --reason 'ran away'`,
-		Args: arguments(cobra.ExactArgs(1)),
+  pwos kill 7 --reason 'ran away'
+  pwos kill --all`,
+		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case all == (len(args) == 1):
+				return usage(cmd, errors.New("name one PID, or --all"))
+			case all:
+				return a.killAll(cmd.Context(), textGiven(cmd, "reason", reason))
+			}
 			pid, err := pidOf(args[0], 1)
 			if err != nil {
 				return usage(cmd, err)
@@ -30,5 +44,31 @@ Exit status: 4 there never was such a process.`,
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	cmd.Flags().BoolVar(&all, "all", false, "all agents")
 	return cmd
+}
+
+// killAll ends what the operator has spawned, and with that all that lives. What is spawned meanwhile is ended too.
+func (a *app) killAll(ctx context.Context, reason *string) error {
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		for {
+			processes, err := listProcesses(ctx, c, nil)
+			if err != nil {
+				return err
+			}
+			living := slices.DeleteFunc(processes, func(p process) bool { return p.State == terminated || p.ParentPID != 0 })
+			if len(living) == 0 {
+				return nil
+			}
+			for _, p := range living {
+				data, err := invoke(ctx, c, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: p.PID, Reason: reason})
+				if err == nil {
+					err = a.printValue(data)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+	})
 }

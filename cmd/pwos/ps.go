@@ -144,6 +144,8 @@ func budgetLeft(b *schema.BudgetState) string {
 // stateText is the state, and what there is to know about it.
 func stateText(d *schema.Descriptor) string {
 	switch {
+	case d.Paused && d.State != terminated:
+		return d.State + ", paused"
 	case d.BlockedUntilTick != nil:
 		return fmt.Sprintf("%s until %d", d.State, *d.BlockedUntilTick)
 	case d.State == terminated && d.Exit != nil:

@@ -55,6 +55,8 @@ func New(pools []string) *Domain {
 		kernel.Query(schema.ProcessList, d.list),
 		kernel.Query(schema.ProcessGet, d.get),
 		kernel.Command(schema.ProcessAttach, d.attach, d.applyAttach),
+		kernel.Command(schema.ProcessPause, d.pause, d.applyPause),
+		kernel.Command(schema.ProcessResume, d.resume, d.applyResume),
 		kernel.Query(schema.ProcessSubscribe, d.subscribe),
 		kernel.Question(schema.ProcessWatch, d.watch),
 		kernel.Step(schema.ProcessPrepare, done[schema.ProcessPrepareInput], d.applyPrepare),

@@ -163,6 +163,9 @@ func (d *Domain) child(e *kernel.Entry, name string) *schema.Descriptor {
 		BirthTick:     e.Tick,
 		Origin:        e.Origin,
 	}
+	if parent, ok := d.table.processes.Get(e.PID); ok {
+		child.Paused = parent.Paused
+	}
 	// A spawn that a crash cut short may have left its note behind, for the same PID; the one that was made for this
 	// process came after it.
 	if d.prepared != nil && d.prepared.PID == child.PID && d.prepared.ResourceQuota != nil {

@@ -27,6 +27,8 @@ func effects() []effect {
 		{"Syscall.Alloc", `{"pid":1,"resource_id":"gpu","amount":1}`, "Capability.Get", `{"pid":1}`, `"held":{"gpu":2.5}`},
 		{"Syscall.Release", `{"pid":1,"resource_id":"gpu","amount":2}`, "Capability.Get", `{"pid":1}`, `"held":{"gpu":0.5}`},
 		{"Syscall.Spawn", `{"pid":1,"child_agent_id":"new"}`, "Process.List", `{}`, `/new"`},
+		{"Process.Pause", `{"target_pid":1}`, "Process.Get", `{"pid":1}`, `"paused":true`},
+		{"Process.Resume", `{"all":true}`, "Process.Get", `{"pid":1}`, `pwos.local/"}`},
 		{"Syscall.Register", `{"name":"Sum.Add","kind":"query","input":{},"provider":"connection"}`, "Syscall.Describe", `{"name":"Sum.Add"}`, `"query"`},
 		{"Syscall.Unregister", `{"name":"Sum.Add"}`, "Syscall.Describe", `{"name":"Sum.Add"}`, `no syscall`},
 		{"Job.Start", `{"name":"Clock.Get","at":4102444800000}`, "Job.List", `{}`, `"job-1"`},

@@ -137,7 +137,7 @@ func TestExplainedRefusals(t *testing.T) {
 
 	// Of a descendant an agent is told what the gate says, of a stranger nothing.
 	above := operator.explain("Memory.Get", `{"key":"nope"}`, fmt.Sprintf(`,"pid":%d`, child))
-	if above.Allowed || above.Stages[2].Why != "pid 1 has granted pid 2 Memory.Get, and the operator has granted pid 1 Memory.*" {
+	if above.Allowed || above.Stages[3].Why != "pid 1 has granted pid 2 Memory.Get, and the operator has granted pid 1 Memory.*" {
 		t.Errorf("a child's call: %+v", above)
 	}
 	if out := parent.explain("Memory.Get", `{"key":"nope"}`, fmt.Sprintf(`,"pid":%d`, child)); !out.Allowed ||
