@@ -115,6 +115,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		}
 	case *requested:
 		c.requested(m)
+	case *progressed:
+		c.progressed(m)
 	case *spilled:
 		c.spilled(m)
 	case panicked:

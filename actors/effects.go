@@ -73,7 +73,7 @@ func (r *runs) run(b *frames) {
 	if do, ok := call.Effect.Run.(*kernel.Invocation); ok {
 		end.Name = do.Name
 	}
-	data, err := r.inTurn(ctx, b.run, call, end)
+	data, err := r.inTurn(ctx, b, end)
 	outcome := schema.Outcome{Data: data}
 	switch {
 	case err == nil && !schema.Valid(data):
@@ -99,17 +99,18 @@ func (r *runs) run(b *frames) {
 var errNoJSON = fmt.Errorf("runner returned no JSON")
 
 // inTurn runs the runner when it is the call's turn.
-func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *schema.EffectEnd) ([]byte, error) {
-	if own != nil {
+func (r *runs) inTurn(ctx context.Context, b *frames, end *schema.EffectEnd) ([]byte, error) {
+	if b.run != nil {
 		end.Ran = true
-		return r.guarded(ctx, own.do, call)
+		return r.guarded(ctx, b.run.do, b)
 	}
+	call := &b.calls[0]
 	do, ok := call.Effect.Run.(*kernel.Invocation)
 	if ok && do.Describe {
 		return schema.Marshal(do.Tool())
 	}
 	if ok && do.Path == nil && do.Code == nil { // it takes no turn: its provider may make calls for it that do
-		data, err := r.guarded(ctx, checked(do, r.kernel.providers.Run), call)
+		data, err := r.guarded(ctx, checked(do, r.kernel.providers.Run), b)
 		end.Ran = begun(err)
 		return data, err
 	}
@@ -129,7 +130,7 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 		return nil, err
 	}
 	defer back()
-	data, err := r.guarded(ctx, runner, call)
+	data, err := r.guarded(ctx, runner, b)
 	end.Ran = begun(err)
 	return data, err
 }
@@ -160,17 +161,23 @@ func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
 }
 
 // guarded keeps a panic of the runner the failure of its caller alone.
-func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.Call) (data []byte, err error) {
+func (r *runs) guarded(ctx context.Context, runner kernel.Runner, b *frames) (data []byte, err error) {
+	call := &b.calls[0]
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("effect panicked", "call", call, "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("run %s: panic: %v", call.Message.Type, p)
 		}
 	}()
-	return runner(ctx, &kernel.Job{
+	job := &kernel.Job{
 		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
 		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn, Via: call.Caller.Via,
-	})
+	}
+	if call.Message.Meta.Progress {
+		to, dialect := b.replyTo, call.Message.Dialect
+		job.Progress = func(e kernel.Event) { r.kernel.root.Send(to, &progressed{dialect, e}) }
+	}
+	return runner(ctx, job)
 }
 
 // failure is what the caller is told of an error.

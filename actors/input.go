@@ -148,7 +148,7 @@ func (c *connection) decode(line []byte) (call kernel.Call, answer bool) {
 		return call, false
 	}
 	c.kernel.read(&call)
-	c.complete(&call)
+	c.provide(&call)
 	return call, true
 }
 
@@ -313,7 +313,7 @@ func (in *input) keep(line []byte) []byte {
 
 // way is where a call goes.
 func way(call *kernel.Call) schema.Domain {
-	if call.Err != nil {
+	if call.Err != nil || call.Syscall == schema.SyscallProgress.Row() {
 		return local
 	}
 	return call.Syscall.Domain

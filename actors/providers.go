@@ -35,6 +35,10 @@ type provided struct {
 	causes []*provided         // what it may be made for: calls that from has been asked to carry out
 	over   bool                // it has its answer
 	answer chan schema.Outcome // takes one
+
+	message  string             // its id, as the caller gave it
+	progress func(kernel.Event) // tells the caller how far it has come; nil: that is not wanted
+	told     time.Time          // when it last did
 }
 
 // waits reports whether a connection waits for the call: it makes the call, or one that the call may be made for, or carries that out.
@@ -92,7 +96,7 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := &schema.RequestedEvent{CallID: id, Type: do.Name, Data: do.Data, PID: job.PID}
+	request := &schema.RequestedEvent{CallID: id, Type: do.Name, Data: do.Data, PID: job.PID, Progress: job.Progress != nil}
 	if schema.UserSpace(do.Name) {
 		request.Digest = do.Digest()
 	}
@@ -140,7 +144,7 @@ func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *prov
 	if c == nil {
 		return "", nil, fault.ProviderAway.New("the provider of %s is away: nothing was done", do.Name)
 	}
-	id, call := p.ids.next(), &provided{by: c, from: job.Conn, causes: p.causes(job), answer: make(chan schema.Outcome, 1)}
+	id, call := p.ids.next(), &provided{by: c, from: job.Conn, causes: p.causes(job), answer: make(chan schema.Outcome, 1), message: job.ID, progress: job.Progress}
 	if call.waits(c.caller.Conn, make(map[*provided]bool)) {
 		return "", nil, fault.ProviderItself.New("%s would wait for itself: its provider waits for this call", do.Name)
 	}
@@ -204,18 +208,51 @@ func (p *providers) complete(c *connection, in *schema.CompleteInput) *fault.Fau
 	defer p.mu.Unlock()
 	call := p.calls[in.CallID]
 	if call == nil || call.by != c {
-		return fault.ProviderNoCall.New("no call %q waits for this connection: it was answered, has ended, or is another's", fault.Clip(in.CallID)).With("call_id", in.CallID)
+		return schema.NoCall(in.CallID)
 	}
 	p.answer(in.CallID, call, o)
 	return nil
 }
 
-// complete carries out a Syscall.Complete, which does not wait behind frames of its connection: what these wait for may be its
-// caller. Its frame goes its way for the record. It is for any goroutine.
-func (c *connection) complete(call *kernel.Call) {
-	if in, ok := call.Input.(*schema.CompleteInput); ok && call.Err == nil {
+// progressEvery is the time between two events that tell a caller how far its call has come: what comes sooner is dropped.
+const progressEvery = 100 * time.Millisecond
+
+// progress tells the caller of a call how far that has come, where it wants to know. It returns what is wrong with that.
+func (p *providers) progress(c *connection, in *schema.ProgressInput) *fault.Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	call := p.calls[in.CallID]
+	if call == nil || call.by != c {
+		return schema.NoCall(in.CallID)
+	}
+	now := time.Now()
+	if call.progress == nil || now.Sub(call.told) < progressEvery {
+		return nil
+	}
+	call.told = now
+	data, err := schema.Marshal(&schema.ProgressedEvent{ID: call.message, Progress: in.Progress, Total: in.Total, Message: in.Message})
+	if err != nil {
+		return fault.Of(fmt.Errorf("tell caller: %w", err))
+	}
+	call.progress(kernel.Event{Type: schema.SyscallProgressed, Data: data, Causation: call.message}) // with p locked: before the answer
+	return nil
+}
+
+// provide carries out what a provider says of calls that it was asked to carry out. That does not wait behind frames of its connection: what these
+// wait for may be the caller. The frame of a Syscall.Complete goes its way for the record; a Syscall.Progress is answered here, and leaves
+// none. It is for any goroutine.
+func (c *connection) provide(call *kernel.Call) {
+	if call.Err != nil {
+		return
+	}
+	switch in := call.Input.(type) {
+	case *schema.CompleteInput:
 		call.Refused = c.kernel.providers.complete(c, in)
 		call.Parked = call.Refused == nil // no bound refuses what has happened
+	case *schema.ProgressInput:
+		if call.Err = c.kernel.providers.progress(c, in); call.Err == nil {
+			call.Data = schema.SuccessOutput{Success: true}.AppendJSON(nil)
+		}
 	}
 }
 
@@ -230,20 +267,42 @@ func (c *connection) registered(call *kernel.Call) {
 	c.kernel.providers.bind(call.Origin, in.Name, c)
 }
 
+// fits reports whether an event fits a line.
+func (c *connection) fits(e *kernel.Event) bool {
+	const envelope, escaped = 512, 6 // bytes: of what else a line has; at most, of one of an id
+	return len(e.Data)+escaped*len(e.Causation)+envelope <= c.link.LineLimit()
+}
+
+// pushOne pushes an event that fits a line and that no subscription is the cause of.
+func (c *connection) pushOne(d schema.Dialect, e *kernel.Event) {
+	c.push(&subscription{following: &following{call: kernel.Call{Message: schema.Message{Dialect: d}}}}, schema.Proof{}, []kernel.Event{*e})
+}
+
+// progressed has a connection tell its peer how far a call has come.
+type progressed struct {
+	dialect schema.Dialect // of the call
+	event   kernel.Event
+}
+
+// progressed pushes a Syscall.Progressed. Where the peer does not read, or a line has no room, it is dropped.
+func (c *connection) progressed(p *progressed) {
+	if !c.writer.full && !c.gone && c.fits(&p.event) {
+		c.pushOne(p.dialect, &p.event)
+	}
+}
+
 // requested pushes a Syscall.Requested, where the peer reads and a line has room.
 func (c *connection) requested(r *requested) {
-	const envelope, escaped = 512, 6 // bytes: of what else a line has; at most, of one of an id
 	is := c.kernel.processes.Process(c.caller.PID)
 	switch {
 	case c.writer.full || c.gone:
 		c.kernel.providers.refuse(r.callID, fault.ProviderAway.New("the provider's connection reads nothing: nothing was done"))
 	case is != nil && is.State == "TERMINATED":
 		c.kernel.providers.refuse(r.callID, fault.ProviderAway.New("the provider, pid %d, has ended: nothing was done", is.PID))
-	case len(r.event.Data)+escaped*len(r.event.Causation)+envelope > c.link.LineLimit():
+	case !c.fits(&r.event):
 		c.kernel.providers.refuse(r.callID, fault.WireTooLong.New("the call is longer than a line of its provider's connection: nothing was done"))
 	default:
-		subscribed := &subscription{following: &following{call: kernel.Call{Message: schema.Message{Dialect: c.asked}}}}
-		c.push(subscribed, schema.Proof{}, []kernel.Event{r.event})
+		c.pushOne(c.asked, &r.event)
 	}
 }
 

@@ -58,6 +58,10 @@ type Job struct {
 	Cause  string // what the message names as its causation; empty: nothing
 	Conn   string // the connection
 	Via    string // how it is connected, see Caller
+
+	// Progress pushes an event to the caller that tells how far the job has come; nil: it has not asked for that. It may be called until the
+	// runner returns.
+	Progress func(Event)
 }
 
 // Query binds a query to the function that answers it. Like every function that decides it changes nothing, and may fail.

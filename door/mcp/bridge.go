@@ -105,7 +105,7 @@ func (b *Bridge) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		case "tools/call":
 			if call, ok := req.(*sdk.CallToolRequest); ok {
 				if t := b.unoffered(call.Params.Name); t != nil {
-					return b.call(ctx, t, call.Params.Arguments), nil
+					return b.call(ctx, t, call), nil
 				}
 			}
 		case "resources/list":

@@ -138,7 +138,7 @@ func (b *Bridge) show(t *tool) {
 	b.server.AddTool(&sdk.Tool{
 		Name: t.name, Title: t.target, Description: description, InputSchema: t.input, Annotations: hints,
 	}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return b.call(ctx, t, req.Params.Arguments), nil
+		return b.call(ctx, t, req), nil
 	})
 }
 
@@ -223,8 +223,8 @@ func (b *Bridge) unoffered(name string) *tool {
 }
 
 // call calls what a tool stands for. What it fails with is the result: a model is to see it.
-func (b *Bridge) call(ctx context.Context, t *tool, arguments []byte) *sdk.CallToolResult {
-	typ, kind, data := t.target, t.kind, slices.Clone(arguments)
+func (b *Bridge) call(ctx context.Context, t *tool, req *sdk.CallToolRequest) *sdk.CallToolResult {
+	typ, kind, data := t.target, t.kind, slices.Clone([]byte(req.Params.Arguments))
 	if len(data) == 0 || string(data) == "null" {
 		data = []byte("{}")
 	}
@@ -235,7 +235,7 @@ func (b *Bridge) call(ctx context.Context, t *tool, arguments []byte) *sdk.CallT
 		}
 		typ, kind = schema.CallType, schema.KindCommand
 	}
-	answer, err := b.link.do(ctx, kind, typ, data)
+	answer, err := b.link.doReporting(ctx, kind, typ, data, reporting(ctx, req))
 	if err != nil {
 		return failed(err)
 	}
@@ -249,6 +249,24 @@ func (b *Bridge) call(ctx context.Context, t *tool, arguments []byte) *sdk.CallT
 		}
 	}
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(answer.Data)}}}
+}
+
+// reporting returns a function that tells a host how far its call has come; nil where it does not want to know.
+func reporting(ctx context.Context, req *sdk.CallToolRequest) func(*schema.ProgressedEvent) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return nil
+	}
+	return func(e *schema.ProgressedEvent) {
+		n := &sdk.ProgressNotificationParams{ProgressToken: token, Progress: e.Progress}
+		if e.Total != nil {
+			n.Total = *e.Total
+		}
+		if e.Message != nil {
+			n.Message = *e.Message
+		}
+		_ = req.Session.NotifyProgress(ctx, n) // a host that cannot be told gets no answer either
+	}
 }
 
 // pathCall is the data of the Syscall.Call behind a tool.
