@@ -109,7 +109,7 @@ type host struct {
 	session *sdk.ClientSession
 	lists   chan struct{} // one for each notification that the list of tools has changed
 	reports chan *sdk.ProgressNotificationParams
-	served  chan error    // what ServeLines returned
+	served  chan error // what ServeLines returned
 }
 
 // connect has a host speak with a bridge.

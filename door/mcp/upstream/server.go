@@ -53,8 +53,8 @@ func newServer(entry string, o *Options) *server {
 		why: "it has not been started yet",
 	}
 	s.client = sdk.NewClient(&sdk.Implementation{Name: "pwos", Title: "pwos", Version: o.Version}, &sdk.ClientOptions{
-		Capabilities:           &sdk.ClientCapabilities{},
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { poke(s.stale) },
+		Capabilities:                &sdk.ClientCapabilities{},
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { poke(s.stale) },
 		ProgressNotificationHandler: func(_ context.Context, n *sdk.ProgressNotificationClientRequest) { s.progressed(n.Params) },
 	})
 	return s
