@@ -110,7 +110,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 		c.decodeAway(func() made {
 			call, answer := c.decode(line)
 			if answer {
-				c.kernel.bring(&call)
+				c.bring(&call)
 				c.kernel.checkCode(&call)
 			}
 			return made{call, answer, size}
@@ -121,10 +121,10 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case brings(&call) != nil, codeOf(&call) != nil:
+	case brings(&call) != nil, answersByRef(&call), codeOf(&call) != nil:
 		bringing := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
-			c.kernel.bring(&bringing)
+			c.bring(&bringing)
 			c.kernel.checkCode(&bringing)
 			return made{bringing, true, size}
 		})
@@ -289,6 +289,16 @@ func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.R
 }
 
 // bring reads what a call brings by reference, which takes long.
+func (c *connection) bring(call *kernel.Call) {
+	if answersByRef(call) {
+		call.Refused = c.kernel.providers.completeLong(c.kernel.runs.ending, c.kernel, c, call.Input.(*schema.CompleteInput))
+		call.Parked = call.Refused == nil
+		return
+	}
+	c.kernel.bring(call)
+}
+
+// bring reads what a call brings by reference.
 func (k *Kernel) bring(call *kernel.Call) {
 	if in := brings(call); in != nil {
 		call.Err = k.inline(call, in)

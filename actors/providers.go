@@ -19,6 +19,7 @@ const providerTime = 30 * time.Second
 type providers struct {
 	time time.Duration
 	ids  *ids
+	long chan struct{} // the answers that are read from blobs: takes longAnswers
 
 	mu    sync.Mutex
 	by    map[registered]*connection
@@ -31,14 +32,25 @@ type registered struct{ origin, name string }
 // provided is a call that waits for its provider.
 type provided struct {
 	by     *connection
-	from   string              // the connection that makes it
-	causes []*provided         // what it may be made for: calls that from has been asked to carry out
-	over   bool                // it has its answer
-	answer chan schema.Outcome // takes one
+	from   string      // the connection that makes it
+	causes []*provided // what it may be made for: calls that from has been asked to carry out
+	over   bool        // it has its answer
+	answer chan answer // takes one
+
+	pid    int64  // whom it is made as
+	origin string // whose stored things that sees
+	check  func(data []byte) *fault.Fault
 
 	message  string             // its id, as the caller gave it
 	progress func(kernel.Event) // tells the caller how far it has come; nil: that is not wanted
 	told     time.Time          // when it last did
+}
+
+// answer is what came of a call: data, which may refer to a blob, or an error.
+type answer struct {
+	data      []byte
+	elsewhere *kernel.Elsewhere
+	err       *fault.Fault
 }
 
 // waits reports whether a connection waits for the call: it makes the call, or one that the call may be made for, or carries that out.
@@ -50,7 +62,7 @@ func (call *provided) waits(conn string, seen map[*provided]bool) bool {
 }
 
 func newProviders(limit time.Duration, ids *ids) *providers {
-	return &providers{time: limit, ids: ids, by: make(map[registered]*connection), calls: make(map[string]*provided)}
+	return &providers{time: limit, ids: ids, long: make(chan struct{}, longAnswers), by: make(map[registered]*connection), calls: make(map[string]*provided)}
 }
 
 // requested has a connection asked to carry out a call, or told that nobody waits for it.
@@ -77,13 +89,13 @@ func (p *providers) unbind(c *connection) {
 	}
 	for id, call := range p.calls {
 		if call.by == c {
-			p.answer(id, call, schema.Outcome{Err: fault.ProviderDied.New("the provider's connection ended before it answered: the call may or may not have had effects")})
+			p.answer(id, call, answer{err: fault.ProviderDied.New("the provider's connection ended before it answered: the call may or may not have had effects")})
 		}
 	}
 }
 
 // answer gives a call its one outcome. p is locked.
-func (p *providers) answer(id string, call *provided, o schema.Outcome) {
+func (p *providers) answer(id string, call *provided, o answer) {
 	delete(p.calls, id)
 	call.over = true
 	call.answer <- o
@@ -110,7 +122,7 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	var why *fault.Fault
 	select {
 	case o := <-call.answer:
-		return answerOf(o)
+		return o.of(job)
 	case <-late.C:
 		why = fault.ProviderTimeout.New("%s was not answered by its provider in %v: it may or may not have had effects", do.Name, p.time)
 	case <-ctx.Done():
@@ -121,15 +133,16 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 		return nil, fmt.Errorf("tell provider: %w", err)
 	}
 	call.by.tell(&requested{id, kernel.Event{Type: schema.SyscallCancelled, Data: data, Causation: job.ID}})
-	return answerOf(<-call.answer) // it may have been answered meanwhile
+	return (<-call.answer).of(job) // it may have been answered meanwhile
 }
 
-// answerOf is an outcome as a runner returns it.
-func answerOf(o schema.Outcome) ([]byte, error) {
-	if o.Err != nil {
-		return nil, o.Err
+// of is the answer as the runner of its job returns it.
+func (o answer) of(job *kernel.Job) ([]byte, error) {
+	if o.err != nil {
+		return nil, o.err
 	}
-	return o.Data, nil
+	job.Elsewhere = o.elsewhere
+	return o.data, nil
 }
 
 // begin notes a call that waits for the provider of its syscall.
@@ -144,7 +157,8 @@ func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *prov
 	if c == nil {
 		return "", nil, fault.ProviderAway.New("the provider of %s is away: nothing was done", do.Name)
 	}
-	id, call := p.ids.next(), &provided{by: c, from: job.Conn, causes: p.causes(job), answer: make(chan schema.Outcome, 1), message: job.ID, progress: job.Progress}
+	id, call := p.ids.next(), &provided{by: c, from: job.Conn, causes: p.causes(job), answer: make(chan answer, 1), message: job.ID, progress: job.Progress}
+	call.pid, call.origin, call.check = job.PID, job.Origin, do.CheckOutput
 	if call.waits(c.caller.Conn, make(map[*provided]bool)) {
 		return "", nil, fault.ProviderItself.New("%s would wait for itself: its provider waits for this call", do.Name)
 	}
@@ -174,7 +188,7 @@ func (p *providers) end(id string, call *provided, why *fault.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.calls[id] == call {
-		p.answer(id, call, schema.Outcome{Err: why})
+		p.answer(id, call, answer{err: why})
 	}
 }
 
@@ -183,26 +197,26 @@ func (p *providers) refuse(id string, why *fault.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if call := p.calls[id]; call != nil {
-		p.answer(id, call, schema.Outcome{Err: why})
+		p.answer(id, call, answer{err: why})
 	}
 }
 
 // complete answers a call for its provider. It returns what is wrong with that.
 func (p *providers) complete(c *connection, in *schema.CompleteInput) *fault.Fault {
-	o := schema.Outcome{Data: in.Data}
+	var o answer
 	switch {
-	case (in.Data == nil) == (in.Error == nil):
-		return kernel.Invalid("data", "or error is required, and one of the two is given")
+	case given(in) != 1:
+		return kernel.Invalid("data", "dataRef or error is required, and one of the three is given")
 	case in.Error != nil:
 		said := in.Error.Message
 		if in.Error.Code != nil {
 			said = fmt.Sprintf("%s (%d)", said, *in.Error.Code)
 		}
-		o.Err = fault.ProviderFailed.New("the provider says: %s", said)
+		o.err = fault.ProviderFailed.New("the provider says: %s", said)
 	case !schema.ValidWithin(in.Data, schema.MaxKeptDepth):
 		return kernel.Invalid("data", "must not be nested deeper than %d levels", schema.MaxKeptDepth)
 	default:
-		o.Data = append([]byte(nil), in.Data...)
+		o.data = append([]byte(nil), in.Data...)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,6 +226,16 @@ func (p *providers) complete(c *connection, in *schema.CompleteInput) *fault.Fau
 	}
 	p.answer(in.CallID, call, o)
 	return nil
+}
+
+// given is how many of an answer's forms are there.
+func given(in *schema.CompleteInput) (n int) {
+	for _, is := range []bool{in.Data != nil, in.DataRef != nil, in.Error != nil} {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 // progressEvery is the time between two events that tell a caller how far its call has come: what comes sooner is dropped.
@@ -240,13 +264,16 @@ func (p *providers) progress(c *connection, in *schema.ProgressInput) *fault.Fau
 
 // provide carries out what a provider says of calls that it was asked to carry out. That does not wait behind frames of its connection: what these
 // wait for may be the caller. The frame of a Syscall.Complete goes its way for the record; a Syscall.Progress is answered here, and leaves
-// none. It is for any goroutine.
+// none. What has an answer by reference is left to bring. It is for any goroutine.
 func (c *connection) provide(call *kernel.Call) {
 	if call.Err != nil {
 		return
 	}
 	switch in := call.Input.(type) {
 	case *schema.CompleteInput:
+		if answersByRef(call) {
+			return
+		}
 		call.Refused = c.kernel.providers.complete(c, in)
 		call.Parked = call.Refused == nil // no bound refuses what has happened
 	case *schema.ProgressInput:

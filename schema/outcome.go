@@ -11,6 +11,7 @@ import (
 // Outcome is what the journal keeps of a call's end (PROTOCOL 7).
 type Outcome struct {
 	Data    []byte // of a command's reply
+	Refs    []byte // what its metadata says of references in Data, see Refer; nil: nothing
 	Err     *fault.Fault
 	Repeats uint64 // the seq whose outcome was given again, for an idempotency key; 0: the call ran
 }
@@ -25,6 +26,9 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 		dst = append(dst, `{"kind":"reply"`...)
 		if kind != KindQuery {
 			dst = append(append(dst, `,"data":`...), o.Data...)
+			if o.Refs != nil {
+				dst = append(append(dst, `,"refs":`...), o.Refs...)
+			}
 		}
 	}
 	if o.Repeats != 0 {
@@ -33,7 +37,7 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 	return append(dst, '}')
 }
 
-// DecodeOutcome reads what AppendOutcome wrote. Data aliases raw.
+// DecodeOutcome reads what AppendOutcome wrote. Data and Refs alias raw.
 func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 	var o Outcome
 	if !ValidWithin(raw, 2*MaxDepth) || raw[0] != '{' { // what was written has to be read, be it deeper than any frame
@@ -52,6 +56,8 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 			failed = string(value) == `"error"`
 		case "data":
 			data = value
+		case "refs":
+			o.Refs = value
 		case "class":
 			class, _ = jsontype.ParseInteger(value)
 		case "error":
@@ -79,6 +85,7 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 		o.Data = data
 		return o, nil
 	}
+	o.Refs = nil
 	f, err := DecodeErrorData(data)
 	if err != nil {
 		return o, err

@@ -84,9 +84,10 @@ type UnregisterInput struct {
 
 // CompleteInput is the data of Syscall.Complete. What it brings is recorded with the end of the call.
 type CompleteInput struct {
-	CallID string         `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
-	Data   Value          `json:"data,omitzero" keep:"never" doc:"What the caller is answered. This or error is required."`
-	Error  *ProviderError `json:"error,omitzero" keep:"always" doc:"Why the call failed: its caller gets an error 502 with the message."`
+	CallID  string         `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
+	Data    Value          `json:"data,omitzero" keep:"never" doc:"What the caller is answered. This, dataRef or error is required."`
+	DataRef *BlobRef       `json:"dataRef,omitzero" keep:"always" doc:"The answer, by reference: a file in the blob directory that holds one JSON value of at most 16777216 bytes. It is read before this is answered."`
+	Error   *ProviderError `json:"error,omitzero" keep:"always" doc:"Why the call failed: its caller gets an error 502 with the message."`
 }
 
 // ProviderError is why a provider could not carry out a call.

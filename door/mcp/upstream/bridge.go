@@ -116,13 +116,30 @@ func (b *bridge) carryOut(ctx context.Context, call *schema.RequestedEvent) {
 		return // nobody waits for it
 	}
 	if err == nil {
-		if _, err = client.Call(ctx, b.kernel, schema.SyscallComplete, answer); err == nil {
+		if err = b.answer(ctx, answer); err == nil {
 			return
 		}
 		err = fmt.Errorf("the answer of %s cannot be handed on: %w", call.Type, err)
 	}
-	answer.Data, answer.Error = nil, &schema.ProviderError{Message: clip(err.Error(), longestMessage)}
+	answer.Data, answer.DataRef, answer.Error = nil, nil, &schema.ProviderError{Message: clip(err.Error(), longestMessage)}
 	_, _ = client.Call(ctx, b.kernel, schema.SyscallComplete, answer) // whose call is over is told so
+}
+
+// longestAnswer is how many bytes of an answer a line of the kernel's has room for.
+const longestAnswer = schema.MaxEventLine - 4096
+
+// answer hands an answer on: what a line has no room for in a blob.
+func (b *bridge) answer(ctx context.Context, answer *schema.CompleteInput) error {
+	if len(answer.Data) > longestAnswer {
+		at, remove, err := b.kernel.PutBlob(answer.Data)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = remove() }() // the kernel removes what is left
+		answer.Data, answer.DataRef = nil, (*schema.BlobRef)(&at)
+	}
+	_, err := client.Call(ctx, b.kernel, schema.SyscallComplete, answer)
+	return err
 }
 
 // progressEvery is the time between two reports of how far a call has come, of which the kernel hands on no more.

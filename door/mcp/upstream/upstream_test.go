@@ -51,7 +51,9 @@ func TestCall(t *testing.T) {
 	if got, err := call(bounded(t), p.operator, "long", `{"N":900000}`); err != nil || len(got) < 900000 {
 		t.Errorf("a long answer: %d bytes, %v", len(got), err)
 	}
-	p.refused(p.operator, "long", `{"N":2000000}`, "cannot be handed on")
+	if got, err := call(bounded(t), p.operator, "long", `{"N":5000000}`); err != nil || len(got) < 5000000 || !strings.HasPrefix(got, `{"content":[{"type":"text","text":"xxx`) {
+		t.Errorf("an answer that fits no line: %d bytes, %v", len(got), err)
+	}
 
 	c := p.agent("bob", false, "Memory.Get")
 	p.refused(c, "say", `{}`, "pwos cap grant 2 --add Call:mcp/fake/say")
