@@ -138,7 +138,7 @@ func (b *Bridge) show(t *tool) {
 	b.server.AddTool(&sdk.Tool{
 		Name: t.name, Title: t.target, Description: description, InputSchema: t.input, Annotations: hints,
 	}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return b.call(ctx, t, req), nil
+		return b.call(ctx, req, t), nil
 	})
 }
 
@@ -223,8 +223,8 @@ func (b *Bridge) unoffered(name string) *tool {
 }
 
 // call calls what a tool stands for. What it fails with is the result: a model is to see it.
-func (b *Bridge) call(ctx context.Context, t *tool, req *sdk.CallToolRequest) *sdk.CallToolResult {
-	typ, kind, data := t.target, t.kind, slices.Clone([]byte(req.Params.Arguments))
+func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *sdk.CallToolResult {
+	typ, kind, data := t.target, t.kind, slices.Clone(req.Params.Arguments)
 	if len(data) == 0 || string(data) == "null" {
 		data = []byte("{}")
 	}
@@ -235,7 +235,16 @@ func (b *Bridge) call(ctx context.Context, t *tool, req *sdk.CallToolRequest) *s
 		}
 		typ, kind = schema.CallType, schema.KindCommand
 	}
-	answer, err := b.link.doReporting(ctx, kind, typ, data, reporting(ctx, req))
+	var answer schema.Message
+	var err error
+	if b.trusted(req.Session) {
+		var ask *sdk.CallToolResult
+		if ask, answer, err = b.ask(ctx, req, kind, typ, data); ask != nil {
+			return ask
+		}
+	} else {
+		answer, err = b.link.doReporting(ctx, kind, typ, data, reporting(ctx, req))
+	}
 	if err != nil {
 		return failed(err)
 	}
@@ -251,7 +260,7 @@ func (b *Bridge) call(ctx context.Context, t *tool, req *sdk.CallToolRequest) *s
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(answer.Data)}}}
 }
 
-// reporting returns a function that tells a host how far its call has come; nil where it does not want to know.
+// reporting returns a function that tells a host how far its call has come, until its request is over; nil where it does not want to know.
 func reporting(ctx context.Context, req *sdk.CallToolRequest) func(*schema.ProgressedEvent) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
@@ -265,7 +274,7 @@ func reporting(ctx context.Context, req *sdk.CallToolRequest) func(*schema.Progr
 		if e.Message != nil {
 			n.Message = *e.Message
 		}
-		_ = req.Session.NotifyProgress(ctx, n) // a host that cannot be told gets no answer either
+		_ = req.Session.NotifyProgress(ctx, n) // fails where nobody waits any more
 	}
 }
 

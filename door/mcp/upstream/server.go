@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -234,6 +235,9 @@ func (s *server) call(ctx context.Context, asked *schema.RequestedEvent, report 
 		defer s.reports.Delete(asked.CallID)
 	}
 	result, err := session.CallTool(ctx, params)
+	if errors.Is(err, io.EOF) || errors.Is(err, sdk.ErrConnectionClosed) {
+		return nil, fmt.Errorf("the MCP server %s ended before it answered: the call may or may not have had effects", server)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", path, err)
 	}
