@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/door/mcp"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -65,7 +67,7 @@ func TestProgress(t *testing.T) {
 	provider, err := p.dial(bounded(t))
 	must(t, err)
 	var work sync.WaitGroup
-	told := make(chan struct{})
+	told := make(chan struct{}, 1)
 	work.Go(func() {
 		register := schema.Message{Kind: schema.KindCommand, Type: "Syscall.Register", Data: []byte(`{"name":"Sum.Add","kind":"query","input":{},"provider":"connection"}`)}
 		_ = provider.Subscribe(context.Background(), register, func(m schema.Message) error {
@@ -94,33 +96,42 @@ func TestProgress(t *testing.T) {
 		must(t, provider.Close())
 		work.Wait()
 	})
-	h := connect(t, p.bridge("Memory.Get"))
+	h := connect(t, p.bridge("Memory.*"))
 	h.until("it is registered", func() bool {
 		return strings.Contains(p.operator("Syscall.List", `{}`), "Sum.Add")
 	})
 	p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":["Sum.Add"],"mode":"add"}`)
 	h.until("it is granted", func() bool { return h.tools()["Sum_Add"] != nil })
 	h.expect("Sum_Add", args{}, "3")
-	params := &sdk.CallToolParams{Name: "Sum_Add", Arguments: args{}}
-	params.SetProgressToken("mine")
-	var result *sdk.CallToolResult
-	work.Go(func() {
-		defer close(h.reports)
-		var err error
-		if result, err = h.session.CallTool(bounded(t), params); err != nil {
-			t.Error(err)
-		}
+	web := &host{t: t, reports: make(chan *sdk.ProgressNotificationParams, 100)}
+	c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { web.reports <- r.Params },
 	})
-	got := <-h.reports
-	close(told)
-	if got == nil || got.ProgressToken != "mine" || got.Progress != 1.5 || got.Total != 4 || got.Message != "summing" {
-		t.Errorf("told %+v", got)
-	}
-	for more := range h.reports {
-		t.Errorf("told %+v too", more)
-	}
-	if text, ok := result.Content[0].(*sdk.TextContent); !ok || text.Text != "3" {
-		t.Errorf("answered %+v", result.Content)
+	web.session, err = c.Connect(bounded(t), &sdk.StreamableClientTransport{Endpoint: served(t, p, &mcp.HTTP{}), HTTPClient: &http.Client{Transport: bearer{http.DefaultTransport}}}, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, web.session.Close()) })
+	for door, h := range map[string]*host{"lines": h, "http": web} {
+		params := &sdk.CallToolParams{Name: "Sum_Add", Arguments: args{}}
+		params.SetProgressToken("mine")
+		var result *sdk.CallToolResult
+		work.Go(func() {
+			defer close(h.reports)
+			var err error
+			if result, err = h.session.CallTool(bounded(t), params); err != nil {
+				t.Error(err)
+			}
+		})
+		got := <-h.reports
+		told <- struct{}{}
+		if got == nil || got.ProgressToken != "mine" || got.Progress != 1.5 || got.Total != 4 || got.Message != "summing" {
+			t.Errorf("%s: told %+v", door, got)
+		}
+		for more := range h.reports {
+			t.Errorf("%s: told %+v too", door, more)
+		}
+		if text, ok := result.Content[0].(*sdk.TextContent); !ok || text.Text != "3" {
+			t.Errorf("%s: answered %+v", door, result.Content)
+		}
 	}
 }
 
