@@ -99,7 +99,7 @@ func (r *recorder) entry(call *kernel.Call, repeats uint64) *journal.Entry {
 	r.request = schema.AppendMessage(r.request[:0], &msg)
 	r.request = r.request[:len(r.request)-1] // the '\n' is the journal's own
 
-	outcome := schema.Outcome{Data: call.Data, Err: call.Err, Repeats: repeats}
+	outcome := schema.Outcome{Data: call.Data, Refs: call.Refs, Err: call.Err, Repeats: repeats}
 	if a := call.Approval; a != nil {
 		outcome.Let = &schema.LetThrough{Approval: a.ID, Rule: a.Rule, Policy: a.Policy, Advisory: a.Advisory}
 	}

@@ -115,6 +115,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		}
 	case *requested:
 		c.requested(m)
+	case *progressed:
+		c.progressed(m)
 	case *spilled:
 		c.spilled(m)
 	case panicked:
@@ -233,7 +235,7 @@ func (c *connection) sayFrom(b *frames, from int) {
 	for i := from; i < len(b.calls); i++ {
 		call := &b.calls[i]
 		stamp := c.stamps.Next(now)
-		stamp.Proof = call.Proof
+		stamp.Proof, stamp.Refs = call.Proof, call.Refs
 		if len(call.Data) > longLine || !c.writer.append(call, &stamp) {
 			c.spill(func(s spill) []byte { return s.reply(nil, call, &stamp) }, func() {
 				c.lasting(call)

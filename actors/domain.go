@@ -200,7 +200,7 @@ func (d *domain) fail(call *kernel.Call, err error) {
 
 // finish gives a call its successful outcome.
 func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Result) {
-	call.Data, call.Effect = result.Data, result.Effect
+	call.Data, call.Refs, call.Effect = result.Data, result.Refs, result.Effect
 	d.kernel.keys.Settle(call)
 	if call.Repeated {
 		return

@@ -73,7 +73,8 @@ func (r *runs) run(b *frames) {
 	if do, ok := call.Effect.Run.(*kernel.Invocation); ok {
 		end.Name = do.Name
 	}
-	data, err := r.inTurn(ctx, b.run, call, end)
+	job := r.job(b)
+	data, err := r.inTurn(ctx, b, job, end)
 	outcome := schema.Outcome{Data: data}
 	switch {
 	case err == nil && !schema.Valid(data):
@@ -81,6 +82,8 @@ func (r *runs) run(b *frames) {
 		outcome.Err = fault.Of(errNoJSON)
 	case err != nil:
 		outcome.Err = r.failure(ctx, call, err)
+	case job.Elsewhere != nil:
+		outcome.Refs, end.Digest = job.Elsewhere.Refs, job.Elsewhere.Digest
 	}
 	end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
 	step, failed := r.kernel.step(call, call.Syscall.Ended(end))
@@ -99,17 +102,18 @@ func (r *runs) run(b *frames) {
 var errNoJSON = fmt.Errorf("runner returned no JSON")
 
 // inTurn runs the runner when it is the call's turn.
-func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *schema.EffectEnd) ([]byte, error) {
-	if own != nil {
+func (r *runs) inTurn(ctx context.Context, b *frames, job *kernel.Job, end *schema.EffectEnd) ([]byte, error) {
+	call := &b.calls[0]
+	if b.run != nil {
 		end.Ran = true
-		return r.guarded(ctx, own.do, call)
+		return r.guarded(ctx, b.run.do, call, job)
 	}
 	do, ok := call.Effect.Run.(*kernel.Invocation)
 	if ok && do.Describe {
 		return schema.Marshal(do.Tool())
 	}
 	if ok && do.Path == nil && do.Code == nil { // it takes no turn: its provider may make calls for it that do
-		data, err := r.guarded(ctx, checked(do, r.kernel.providers.Run), call)
+		data, err := r.guarded(ctx, checked(do, r.kernel.providers.Run), call, job)
 		end.Ran = begun(err)
 		return data, err
 	}
@@ -129,7 +133,7 @@ func (r *runs) inTurn(ctx context.Context, own *ownRun, call *kernel.Call, end *
 		return nil, err
 	}
 	defer back()
-	data, err := r.guarded(ctx, runner, call)
+	data, err := r.guarded(ctx, runner, call, job)
 	end.Ran = begun(err)
 	return data, err
 }
@@ -149,7 +153,7 @@ func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
 		if why, ok := errors.AsType[*fault.Fault](err); ok && why.ID.Domain() == "provider" {
 			return nil, why.With("syscall", do.Name)
 		}
-		if err != nil || !schema.Valid(data) {
+		if err != nil || job.Elsewhere != nil || !schema.Valid(data) { // what is elsewhere was checked before it went there
 			return data, err
 		}
 		if wrong := do.CheckOutput(data); wrong != nil {
@@ -159,18 +163,29 @@ func checked(do *kernel.Invocation, run kernel.Runner) kernel.Runner {
 	}
 }
 
+// job is what the runner of b is given.
+func (r *runs) job(b *frames) *kernel.Job {
+	call := &b.calls[0]
+	job := &kernel.Job{
+		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
+		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn, Via: call.Caller.Via,
+	}
+	if call.Message.Meta.Progress {
+		to, dialect := b.replyTo, call.Message.Dialect
+		job.Progress = func(e kernel.Event) { r.kernel.root.Send(to, &progressed{dialect, e}) }
+	}
+	return job
+}
+
 // guarded keeps a panic of the runner the failure of its caller alone.
-func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.Call) (data []byte, err error) {
+func (r *runs) guarded(ctx context.Context, runner kernel.Runner, call *kernel.Call, job *kernel.Job) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.log.Error("effect panicked", "call", call, "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("run %s: panic: %v", call.Message.Type, p)
 		}
 	}()
-	return runner(ctx, &kernel.Job{
-		Do: call.Effect.Run, Type: call.Message.Type, PID: call.PID, Origin: call.Origin, Token: call.Token,
-		Tick: call.Tick, Time: call.Time, ID: call.Message.Meta.ID, Cause: call.Message.Meta.Causation, Conn: call.Caller.Conn, Via: call.Caller.Via,
-	})
+	return runner(ctx, job)
 }
 
 // failure is what the caller is told of an error.
@@ -189,7 +204,7 @@ func (r *runs) failure(ctx context.Context, call *kernel.Call, err error) *fault
 func (r *runs) ended(s *step) {
 	intent, call := s.ends, &s.calls[0]
 	first := &intent.calls[0]
-	first.Data, first.Err, first.Effect = call.Data, call.Err, nil
+	first.Data, first.Refs, first.Err, first.Effect = call.Data, call.Refs, call.Err, nil
 	first.Proof = call.Proof
 	intent.charge(first)
 	if first.Proof.Seq != 0 {

@@ -88,7 +88,7 @@ func (f *frames) decide(d *domain, call *kernel.Call) (kernel.Result, error) {
 	if first.Err != nil {
 		return kernel.Result{}, first.Err
 	}
-	result := kernel.Result{Data: first.Data}
+	result := kernel.Result{Data: first.Data, Refs: first.Refs}
 	if r, ok := d.state.(kernel.Repeater); ok { // the first may not have been answered yet
 		result.Effect = r.Repeat(call, first.Data)
 	}

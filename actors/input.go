@@ -110,7 +110,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 		c.decodeAway(func() made {
 			call, answer := c.decode(line)
 			if answer {
-				c.kernel.bring(&call)
+				c.bring(&call)
 				c.kernel.checkCode(&call)
 			}
 			return made{call, answer, size}
@@ -121,10 +121,10 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case brings(subject(&call)) != nil, codeOf(subject(&call)) != nil:
+	case brings(subject(&call)) != nil, answersByRef(&call), codeOf(subject(&call)) != nil:
 		bringing := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
-			c.kernel.bring(&bringing)
+			c.bring(&bringing)
 			c.kernel.checkCode(&bringing)
 			return made{bringing, true, size}
 		})
@@ -148,7 +148,7 @@ func (c *connection) decode(line []byte) (call kernel.Call, answer bool) {
 		return call, false
 	}
 	c.kernel.read(&call)
-	c.complete(&call)
+	c.provide(&call)
 	return call, true
 }
 
@@ -292,6 +292,16 @@ func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.R
 }
 
 // bring reads what a call brings by reference, which takes long.
+func (c *connection) bring(call *kernel.Call) {
+	if answersByRef(call) {
+		call.Refused = c.kernel.providers.completeLong(c.kernel.runs.ending, c.kernel, c, call.Input.(*schema.CompleteInput))
+		call.Parked = call.Refused == nil
+		return
+	}
+	c.kernel.bring(call)
+}
+
+// bring reads what a call brings by reference.
 func (k *Kernel) bring(call *kernel.Call) {
 	call = subject(call)
 	if in := brings(call); in != nil {
@@ -318,7 +328,7 @@ func (in *input) keep(line []byte) []byte {
 // way is where a call goes.
 func way(call *kernel.Call) schema.Domain {
 	switch asked := call.Asks; {
-	case call.Err != nil:
+	case call.Err != nil, call.Syscall == schema.SyscallProgress.Row():
 		return local
 	case asked != nil && asked.Err == nil:
 		return asked.Syscall.Domain // whose handler is asked

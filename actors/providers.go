@@ -19,6 +19,7 @@ const providerTime = 30 * time.Second
 type providers struct {
 	time time.Duration
 	ids  *ids
+	long chan struct{} // the answers that are read from blobs: takes longAnswers
 
 	mu    sync.Mutex
 	by    map[registered]*connection
@@ -31,10 +32,25 @@ type registered struct{ origin, name string }
 // provided is a call that waits for its provider.
 type provided struct {
 	by     *connection
-	from   string              // the connection that makes it
-	causes []*provided         // what it may be made for: calls that from has been asked to carry out
-	over   bool                // it has its answer
-	answer chan schema.Outcome // takes one
+	from   string      // the connection that makes it
+	causes []*provided // what it may be made for: calls that from has been asked to carry out
+	over   bool        // it has its answer
+	answer chan answer // takes one
+
+	pid    int64  // whom it is made as
+	origin string // whose stored things that sees
+	check  func(data []byte) *fault.Fault
+
+	message  string             // its id, as the caller gave it
+	progress func(kernel.Event) // tells the caller how far it has come; nil: that is not wanted
+	told     time.Time          // when it last did
+}
+
+// answer is what came of a call: data, which may refer to a blob, or an error.
+type answer struct {
+	data      []byte
+	elsewhere *kernel.Elsewhere
+	err       *fault.Fault
 }
 
 // waits reports whether a connection waits for the call: it makes the call, or one that the call may be made for, or carries that out.
@@ -46,7 +62,7 @@ func (call *provided) waits(conn string, seen map[*provided]bool) bool {
 }
 
 func newProviders(limit time.Duration, ids *ids) *providers {
-	return &providers{time: limit, ids: ids, by: make(map[registered]*connection), calls: make(map[string]*provided)}
+	return &providers{time: limit, ids: ids, long: make(chan struct{}, longAnswers), by: make(map[registered]*connection), calls: make(map[string]*provided)}
 }
 
 // requested has a connection asked to carry out a call, or told that nobody waits for it.
@@ -73,13 +89,13 @@ func (p *providers) unbind(c *connection) {
 	}
 	for id, call := range p.calls {
 		if call.by == c {
-			p.answer(id, call, schema.Outcome{Err: fault.ProviderDied.New("the provider's connection ended before it answered: the call may or may not have had effects")})
+			p.answer(id, call, answer{err: fault.ProviderDied.New("the provider's connection ended before it answered: the call may or may not have had effects")})
 		}
 	}
 }
 
 // answer gives a call its one outcome. p is locked.
-func (p *providers) answer(id string, call *provided, o schema.Outcome) {
+func (p *providers) answer(id string, call *provided, o answer) {
 	delete(p.calls, id)
 	call.over = true
 	call.answer <- o
@@ -92,7 +108,7 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := &schema.RequestedEvent{CallID: id, Type: do.Name, Data: do.Data, PID: job.PID}
+	request := &schema.RequestedEvent{CallID: id, Type: do.Name, Data: do.Data, PID: job.PID, Progress: job.Progress != nil}
 	if schema.UserSpace(do.Name) {
 		request.Digest = do.Digest()
 	}
@@ -106,7 +122,7 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 	var why *fault.Fault
 	select {
 	case o := <-call.answer:
-		return answerOf(o)
+		return o.of(job)
 	case <-late.C:
 		why = fault.ProviderTimeout.New("%s was not answered by its provider in %v: it may or may not have had effects", do.Name, p.time)
 	case <-ctx.Done():
@@ -117,15 +133,16 @@ func (p *providers) Run(ctx context.Context, job *kernel.Job) ([]byte, error) {
 		return nil, fmt.Errorf("tell provider: %w", err)
 	}
 	call.by.tell(&requested{id, kernel.Event{Type: schema.SyscallCancelled, Data: data, Causation: job.ID}})
-	return answerOf(<-call.answer) // it may have been answered meanwhile
+	return (<-call.answer).of(job) // it may have been answered meanwhile
 }
 
-// answerOf is an outcome as a runner returns it.
-func answerOf(o schema.Outcome) ([]byte, error) {
-	if o.Err != nil {
-		return nil, o.Err
+// of is the answer as the runner of its job returns it.
+func (o answer) of(job *kernel.Job) ([]byte, error) {
+	if o.err != nil {
+		return nil, o.err
 	}
-	return o.Data, nil
+	job.Elsewhere = o.elsewhere
+	return o.data, nil
 }
 
 // begin notes a call that waits for the provider of its syscall.
@@ -140,7 +157,8 @@ func (p *providers) begin(job *kernel.Job, do *kernel.Invocation) (string, *prov
 	if c == nil {
 		return "", nil, fault.ProviderAway.New("the provider of %s is away: nothing was done", do.Name)
 	}
-	id, call := p.ids.next(), &provided{by: c, from: job.Conn, causes: p.causes(job), answer: make(chan schema.Outcome, 1)}
+	id, call := p.ids.next(), &provided{by: c, from: job.Conn, causes: p.causes(job), answer: make(chan answer, 1), message: job.ID, progress: job.Progress}
+	call.pid, call.origin, call.check = job.PID, job.Origin, do.CheckOutput
 	if call.waits(c.caller.Conn, make(map[*provided]bool)) {
 		return "", nil, fault.ProviderItself.New("%s would wait for itself: its provider waits for this call", do.Name)
 	}
@@ -170,7 +188,7 @@ func (p *providers) end(id string, call *provided, why *fault.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.calls[id] == call {
-		p.answer(id, call, schema.Outcome{Err: why})
+		p.answer(id, call, answer{err: why})
 	}
 }
 
@@ -179,43 +197,89 @@ func (p *providers) refuse(id string, why *fault.Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if call := p.calls[id]; call != nil {
-		p.answer(id, call, schema.Outcome{Err: why})
+		p.answer(id, call, answer{err: why})
 	}
 }
 
 // complete answers a call for its provider. It returns what is wrong with that.
 func (p *providers) complete(c *connection, in *schema.CompleteInput) *fault.Fault {
-	o := schema.Outcome{Data: in.Data}
+	var o answer
 	switch {
-	case (in.Data == nil) == (in.Error == nil):
-		return kernel.Invalid("data", "or error is required, and one of the two is given")
+	case given(in) != 1:
+		return kernel.Invalid("data", "dataRef or error is required, and one of the three is given")
 	case in.Error != nil:
 		said := in.Error.Message
 		if in.Error.Code != nil {
 			said = fmt.Sprintf("%s (%d)", said, *in.Error.Code)
 		}
-		o.Err = fault.ProviderFailed.New("the provider says: %s", said)
+		o.err = fault.ProviderFailed.New("the provider says: %s", said)
 	case !schema.ValidWithin(in.Data, schema.MaxKeptDepth):
 		return kernel.Invalid("data", "must not be nested deeper than %d levels", schema.MaxKeptDepth)
 	default:
-		o.Data = append([]byte(nil), in.Data...)
+		o.data = append([]byte(nil), in.Data...)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call := p.calls[in.CallID]
 	if call == nil || call.by != c {
-		return fault.ProviderNoCall.New("no call %q waits for this connection: it was answered, has ended, or is another's", fault.Clip(in.CallID)).With("call_id", in.CallID)
+		return schema.NoCall(in.CallID)
 	}
 	p.answer(in.CallID, call, o)
 	return nil
 }
 
-// complete carries out a Syscall.Complete, which does not wait behind frames of its connection: what these wait for may be its
-// caller. Its frame goes its way for the record. It is for any goroutine.
-func (c *connection) complete(call *kernel.Call) {
-	if in, ok := call.Input.(*schema.CompleteInput); ok && call.Err == nil {
+// given is how many of an answer's forms are there.
+func given(in *schema.CompleteInput) (n int) {
+	for _, is := range []bool{in.Data != nil, in.DataRef != nil, in.Error != nil} {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// progressEvery is the time between two events that tell a caller how far its call has come: what comes sooner is dropped.
+const progressEvery = 100 * time.Millisecond
+
+// progress tells the caller of a call how far that has come, where it wants to know. It returns what is wrong with that.
+func (p *providers) progress(c *connection, in *schema.ProgressInput) *fault.Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	call := p.calls[in.CallID]
+	if call == nil || call.by != c {
+		return schema.NoCall(in.CallID)
+	}
+	now := time.Now()
+	if call.progress == nil || now.Sub(call.told) < progressEvery {
+		return nil
+	}
+	call.told = now
+	data, err := schema.Marshal(&schema.ProgressedEvent{ID: call.message, Progress: in.Progress, Total: in.Total, Message: in.Message})
+	if err != nil {
+		return fault.Of(fmt.Errorf("tell caller: %w", err))
+	}
+	call.progress(kernel.Event{Type: schema.SyscallProgressed, Data: data, Causation: call.message}) // with p locked: before the answer
+	return nil
+}
+
+// provide carries out what a provider says of calls that it was asked to carry out. That does not wait behind frames of its connection: what these
+// wait for may be the caller. The frame of a Syscall.Complete goes its way for the record; a Syscall.Progress is answered here, and leaves
+// none. What has an answer by reference is left to bring. It is for any goroutine.
+func (c *connection) provide(call *kernel.Call) {
+	if call.Err != nil {
+		return
+	}
+	switch in := call.Input.(type) {
+	case *schema.CompleteInput:
+		if answersByRef(call) {
+			return
+		}
 		call.Refused = c.kernel.providers.complete(c, in)
 		call.Parked = call.Refused == nil // no bound refuses what has happened
+	case *schema.ProgressInput:
+		if call.Err = c.kernel.providers.progress(c, in); call.Err == nil {
+			call.Data = schema.SuccessOutput{Success: true}.AppendJSON(nil)
+		}
 	}
 }
 
@@ -230,20 +294,42 @@ func (c *connection) registered(call *kernel.Call) {
 	c.kernel.providers.bind(call.Origin, in.Name, c)
 }
 
+// fits reports whether an event fits a line.
+func (c *connection) fits(e *kernel.Event) bool {
+	const envelope, escaped = 512, 6 // bytes: of what else a line has; at most, of one of an id
+	return len(e.Data)+escaped*len(e.Causation)+envelope <= c.link.LineLimit()
+}
+
+// pushOne pushes an event that fits a line and that no subscription is the cause of.
+func (c *connection) pushOne(d schema.Dialect, e *kernel.Event) {
+	c.push(&subscription{following: &following{call: kernel.Call{Message: schema.Message{Dialect: d}}}}, schema.Proof{}, []kernel.Event{*e})
+}
+
+// progressed has a connection tell its peer how far a call has come.
+type progressed struct {
+	dialect schema.Dialect // of the call
+	event   kernel.Event
+}
+
+// progressed pushes a Syscall.Progressed. Where the peer does not read, or a line has no room, it is dropped.
+func (c *connection) progressed(p *progressed) {
+	if !c.writer.full && !c.gone && c.fits(&p.event) {
+		c.pushOne(p.dialect, &p.event)
+	}
+}
+
 // requested pushes a Syscall.Requested, where the peer reads and a line has room.
 func (c *connection) requested(r *requested) {
-	const envelope, escaped = 512, 6 // bytes: of what else a line has; at most, of one of an id
 	is := c.kernel.processes.Process(c.caller.PID)
 	switch {
 	case c.writer.full || c.gone:
 		c.kernel.providers.refuse(r.callID, fault.ProviderAway.New("the provider's connection reads nothing: nothing was done"))
 	case is != nil && is.State == "TERMINATED":
 		c.kernel.providers.refuse(r.callID, fault.ProviderAway.New("the provider, pid %d, has ended: nothing was done", is.PID))
-	case len(r.event.Data)+escaped*len(r.event.Causation)+envelope > c.link.LineLimit():
+	case !c.fits(&r.event):
 		c.kernel.providers.refuse(r.callID, fault.WireTooLong.New("the call is longer than a line of its provider's connection: nothing was done"))
 	default:
-		subscribed := &subscription{following: &following{call: kernel.Call{Message: schema.Message{Dialect: c.asked}}}}
-		c.push(subscribed, schema.Proof{}, []kernel.Event{r.event})
+		c.pushOne(c.asked, &r.event)
 	}
 }
 

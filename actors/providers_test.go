@@ -3,6 +3,7 @@ package actors_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/promptware-os/pwos/actors"
@@ -49,5 +50,51 @@ func TestSilentProvider(t *testing.T) {
 	<-provider.done
 	if a := call(`{}`); a.Code != "503" {
 		t.Errorf("after its end: %s", a)
+	}
+}
+
+// TestProgressNotRead: a caller that reads is told of each report that does not come too soon; for one that does not read, nothing is kept but
+// its answer.
+func TestProgressNotRead(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		room, want int
+		every      time.Duration
+	}{
+		"it reads":            {unbounded, 20, 100 * time.Millisecond},
+		"it is told too soon": {unbounded, 4, 99 * time.Millisecond / 5},
+		"it does not read":    {64, 1, 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				domain := self.New(nil)
+				s := startHosting(t, faultfs.NewDisk(), mount(domain), idempotency.New(), textLog, actors.Hosting{}, domain.Registry(), answering(time.Hour))
+				link := newLink(schema.OsMessage, schema.MaxLine, tt.room)
+				provider, caller := s.connect(), s.serve(link)
+				provider.send(frame(schema.OsMessage, schema.KindCommand, "Syscall.Register", `{"name":"Sum.Add","kind":"query","input":{},"provider":"connection"}`, "r"))
+				provider.take(1)
+				m := schema.Message{Kind: schema.KindQuery, Type: "Sum.Add", Data: []byte(`{}`), Meta: schema.Metadata{Present: true, ID: "c", Progress: true}}
+				caller.send(strings.TrimSuffix(string(schema.AppendMessage(nil, &m)), "\n"))
+				_, id, _ := strings.Cut(string(provider.next().Data), `"call_id":"`)
+				id, _, _ = strings.Cut(id, `"`)
+				for range 20 {
+					provider.send(frame(schema.OsMessage, schema.KindCommand, "Syscall.Progress", `{"call_id":"`+id+`","progress":1}`, "p"))
+					provider.take(1)
+					time.Sleep(tt.every)
+				}
+				provider.send(frame(schema.OsMessage, schema.KindCommand, "Syscall.Complete", `{"call_id":"`+id+`","data":1}`, "d"))
+				provider.take(1)
+				link.out.widen(unbounded)
+				told := 0
+				a := caller.next()
+				for ; a.Kind == schema.KindEvent; a = caller.next() {
+					told++
+				}
+				if told != tt.want || string(a.Data) != "1" {
+					t.Errorf("told %d times, want %d, then %s", told, tt.want, a)
+				}
+			})
+		})
 	}
 }

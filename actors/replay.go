@@ -80,7 +80,7 @@ func recall(record *journal.Record) (*kernel.Call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode outcome: %w", err)
 	}
-	call.Data, call.Err, call.Repeated = outcome.Data, outcome.Err, outcome.Repeats != 0
+	call.Data, call.Refs, call.Err, call.Repeated = outcome.Data, outcome.Refs, outcome.Err, outcome.Repeats != 0
 	if row.Kind == schema.KindCommand {
 		call.Input, err = row.Input().Decode(msg.Data)
 		if err != nil && call.Err == nil { // of a call that failed the data may be redacted

@@ -94,6 +94,13 @@ func (c *Client) Call(ctx context.Context, kind schema.Kind, typ string, data []
 // of ctx's end, a fault.DaemonHungUp, or an error that wraps ErrClosed or ErrBusy; the last is the only one which tells that nothing
 // was run. What the kernel kept beside an answer that is too long for a line is read, and stands in its place.
 func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, error) {
+	return c.DoReporting(ctx, m, nil)
+}
+
+// DoReporting is Do, with report called for each Syscall.Progressed of the call, before it returns; nil: there are to be none. While
+// report runs, only the latest of those that come is kept.
+func (c *Client) DoReporting(ctx context.Context, m schema.Message, report func(*schema.ProgressedEvent)) (schema.Message, error) {
+	m.Meta.Progress = report != nil
 	if m.Kind != schema.KindCommand && m.Kind != schema.KindQuery {
 		return schema.Message{}, fmt.Errorf("send %s: a %s has no answer", m.Type, m.Kind)
 	}
@@ -104,13 +111,22 @@ func (c *Client) Do(ctx context.Context, m schema.Message) (schema.Message, erro
 	if err != nil {
 		return schema.Message{}, fmt.Errorf("send %s: %w", m.Type, err)
 	}
-	select {
-	case <-k.done:
-		m, err := k.outcome()
-		follow(&m)
-		return m, err
-	case <-ctx.Done():
-		return schema.Message{}, context.Cause(ctx)
+	for {
+		select {
+		case e := <-k.progress:
+			report(e)
+		case <-k.done:
+			select {
+			case e := <-k.progress:
+				report(e)
+			default:
+			}
+			m, err := k.outcome()
+			follow(&m)
+			return m, err
+		case <-ctx.Done():
+			return schema.Message{}, context.Cause(ctx)
+		}
 	}
 }
 
@@ -135,6 +151,9 @@ func (c *Client) send(m schema.Message) (*call, error) {
 	}
 	m.Data = oneLine(m.Data)
 	k := &call{id: m.Meta.ID, done: make(chan struct{})}
+	if m.Meta.Progress {
+		k.progress = make(chan *schema.ProgressedEvent, 1)
+	}
 	c.pending = append(c.pending, k)
 	c.out = schema.AppendMessage(c.out, &m)
 	select {

@@ -12,10 +12,11 @@ import (
 
 // call is a message that waits for its answer. done is closed when one of answer and err is set.
 type call struct {
-	id     string
-	done   chan struct{}
-	answer schema.Message
-	err    error
+	id       string
+	progress chan *schema.ProgressedEvent // the latest that nobody has looked at; nil: none is wanted
+	done     chan struct{}
+	answer   schema.Message
+	err      error
 }
 
 func (k *call) outcome() (schema.Message, error) {
@@ -45,8 +46,32 @@ func (c *Client) receiveAll() {
 		case schema.KindReply, schema.KindError:
 			c.settle(m)
 		case schema.KindEvent:
-			c.hear(m)
+			if m.Type == schema.SyscallProgressed {
+				c.progressed(m)
+			} else {
+				c.hear(m)
+			}
 		}
+	}
+}
+
+// progressed hands m to the call that it is about, unless nobody waits for that any more.
+func (c *Client) progressed(m schema.Message) {
+	in, failure := schema.TypeOf[schema.ProgressedEvent]().Decode(m.Data)
+	if failure != nil {
+		return // a newer kernel's
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.pending {
+		if k.id != m.Meta.Causation || k.progress == nil {
+			continue
+		}
+		select {
+		case <-k.progress:
+		default:
+		}
+		k.progress <- in.(*schema.ProgressedEvent)
 	}
 }
 

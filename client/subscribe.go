@@ -76,11 +76,14 @@ func (c *Client) hear(m schema.Message) {
 // follow puts in place of an answer's references what they stand for (PROTOCOL 5): those that the kernel made because the
 // answer did not fit a line, and those to a text that its syscall describes. What cannot be read here stays a reference.
 func follow(m *schema.Message) {
-	row, ok := schema.Lookup(m.Type)
-	if m.Kind != schema.KindReply || !ok {
+	if m.Kind != schema.KindReply {
 		return
 	}
-	m.Data = schema.Resolve(row.Output(), m.Data, []byte(m.Meta.Refs), readBlob)
+	var form *schema.Type // nil: of a syscall that was registered
+	if row, ok := schema.Lookup(m.Type); ok {
+		form = row.Output()
+	}
+	m.Data = schema.Resolve(form, m.Data, []byte(m.Meta.Refs), readBlob)
 	m.Meta.Refs = ""
 }
 
@@ -101,4 +104,18 @@ func readBlob(p schema.BlobPointer) (content []byte, err error) {
 		return nil, errNoBlob
 	}
 	return io.ReadAll(f)
+}
+
+// PutBlob writes a file into the blob directory of a kernel on this machine, for a call to refer to. remove removes it; else the kernel does, in an hour.
+func (c *Client) PutBlob(content []byte) (at schema.BlobPointer, remove func() error, err error) {
+	f, err := os.CreateTemp(c.places.Blobs, "client-")
+	if err != nil {
+		return at, nil, fmt.Errorf("write blob: %w", err)
+	}
+	remove = func() error { return os.Remove(f.Name()) }
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return at, nil, fmt.Errorf("write blob: %w", errors.Join(err, remove()))
+	}
+	return schema.BlobPointer{Scheme: "file", Path: f.Name()}, remove, nil
 }

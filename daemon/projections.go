@@ -15,7 +15,7 @@ import (
 )
 
 // snapshotFormat changes with the form of any part's snapshot, so that a newer kernel does not read an older one's.
-const snapshotFormat = 3
+const snapshotFormat = 4
 
 // projections is the store, with the goroutine that keeps its index up.
 type projections struct {

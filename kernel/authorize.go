@@ -35,7 +35,7 @@ func Authorize(processes Processes, pid int64, token *Token, row *schema.Syscall
 func Callable(registered []string, pid int64, token *Token, tick int64) (out schema.ListOutput) {
 	for _, row := range schema.Syscalls() {
 		asks := row
-		if row == schema.SyscallComplete.Row() { // which is of use to those alone who may register
+		if row == schema.SyscallComplete.Row() || row == schema.SyscallProgress.Row() { // which is of use to those alone who may register
 			asks = schema.SyscallRegister.Row()
 		}
 		if row.Callable() && Authorize(nil, pid, token, asks, tick) == nil {

@@ -51,6 +51,7 @@ type Call struct {
 	// The outcome: one of the two.
 	Data []byte
 	Err  *fault.Fault
+	Refs []byte // what the reply's metadata says of references in Data; nil: nothing
 
 	Effect  *Work    // what it needs done outside the kernel before it is answered; nil: nothing
 	Lasting *Lasting // what goes on after the answer; nil: nothing
@@ -87,6 +88,7 @@ func (c *Call) LogValue() slog.Value {
 // Result is what Decide computes.
 type Result struct {
 	Data []byte // the reply's data, one JSON value; it may be other calls' too, and is not changed
+	Refs []byte // what its metadata says of references in it; nil: nothing
 
 	// Steps are commands that must have taken effect, in this order, before the call itself is applied. They are the
 	// kernel's own: they are journaled with the call as their cause, need no token, and must not fail.

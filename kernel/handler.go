@@ -58,6 +58,19 @@ type Job struct {
 	Cause  string // what the message names as its causation; empty: nothing
 	Conn   string // the connection
 	Via    string // how it is connected, see Caller
+
+	// Progress pushes an event to the caller that tells how far the job has come; nil: it has not asked for that. It may be called until the
+	// runner returns.
+	Progress func(Event)
+
+	// Elsewhere is set by a runner that has kept the answer in a blob: what it returns refers to that. nil: it has not.
+	Elsewhere *Elsewhere
+}
+
+// Elsewhere says of an answer that it is in a blob.
+type Elsewhere struct {
+	Refs   []byte // what the reply's metadata says of the reference
+	Digest string // of the answer
 }
 
 // Query binds a query to the function that answers it. Like every function that decides it changes nothing, and may fail.
@@ -95,12 +108,15 @@ func Effect[In, Out, Do any](row schema.Effect[In, Out], decide func(*Call, *In)
 }
 
 // End decides the end of an effect that has nothing to add to what its runner says.
-func End(_ *Call, in *schema.EffectEnd) (schema.Value, error) {
-	data, failure := in.Result()
-	if failure != nil {
-		return nil, failure
+func End(call *Call, in *schema.EffectEnd) (schema.Value, error) {
+	outcome := in.Verdict()
+	if outcome.Err != nil {
+		return nil, outcome.Err
 	}
-	return bytes.Clone(data), nil
+	if outcome.Refs != nil {
+		call.ask().Refs = bytes.Clone(outcome.Refs)
+	}
+	return bytes.Clone(outcome.Data), nil
 }
 
 // Run is the runner of an effect whose handler decides a Do: run returns what its end is to be told.

@@ -60,7 +60,7 @@ type AuditMetricsInput struct{}
 type AuditMetricsOutput struct {
 	TotalCalls   int64                   `json:"total_calls" keep:"always" doc:"Syscalls in all. Those that the kernel makes itself to carry out one, such as Capability.Endow, are in the log and not counted, nor is what is still running."`
 	DeniedCalls  int64                   `json:"denied_calls" keep:"always" doc:"Refused by capability or quota."`
-	ByCode       map[string]int64        `json:"by_code" keep:"always" doc:"Syscalls by CAP's code, or by type where there is none."`
+	ByCode       map[string]int64        `json:"by_code" keep:"always" doc:"Syscalls by CAP's code, or by type where there is none; 1000 of those that were registered by their names, more as Syscall.Invoke."`
 	DeniedByCode map[string]int64        `json:"denied_by_code" keep:"always" doc:"Refusals, likewise."`
 	AvgLatencyUS float64                 `json:"avg_latency_us" keep:"always" doc:"Mean latency, microseconds."`
 	Latency      map[string]LatencyQuant `json:"latency" keep:"always" doc:"Quantiles by type."`

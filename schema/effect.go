@@ -13,6 +13,7 @@ type EffectEnd struct {
 	Name    string `json:"name,omitzero" keep:"always" doc:"Name of the registered syscall that was called."`
 	PID     int64  `json:"pid" keep:"always" min:"0" doc:"Process that it was called as."`
 	Ran     bool   `json:"ran" keep:"always" doc:"Whether it was begun: where it was not, nothing has happened."`
+	Digest  string `json:"digest,omitzero" keep:"always" doc:"SHA-256 of an answer that is in a blob, to which the outcome refers."`
 	Outcome Value  `json:"outcome" keep:"always" doc:"What came of it, in the form of an entry's outcome."`
 
 	Causation string `json:"causation,omitzero" keep:"always" doc:"What the call named as its own cause."`
@@ -36,11 +37,17 @@ func (in *EffectEnd) Called() string { return cmp.Or(in.Name, in.Type) }
 
 // Result is what the runner returned: data, or the error that its caller is to get.
 func (in *EffectEnd) Result() ([]byte, *fault.Fault) {
+	outcome := in.Verdict()
+	return outcome.Data, outcome.Err
+}
+
+// Verdict is the outcome.
+func (in *EffectEnd) Verdict() Outcome {
 	outcome, err := DecodeOutcome(in.Outcome)
 	if err != nil {
-		return nil, err
+		return Outcome{Err: err}
 	}
-	return outcome.Data, outcome.Err
+	return outcome
 }
 
 // Ended is the request that ends an effect of the row.

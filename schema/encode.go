@@ -20,6 +20,9 @@ func AppendMessage(dst []byte, m *Message) []byte {
 		dst = appendMember(dst, `,"causation":`, m.Meta.Causation)
 		dst = appendMember(dst, `,"idempotencyKey":`, m.Meta.IdempotencyKey)
 		dst = appendMember(dst, `,"origin":`, m.Meta.Origin)
+		if m.Meta.Progress {
+			dst = append(dst, `,"progress":true`...)
+		}
 		dst = appendMember(dst, `,"via":`, m.Sent) // for who reads the journal; Decode does not look at it
 		dst = append(dst, '}')
 	}

@@ -88,6 +88,7 @@ type Metadata struct {
 	Causation      string
 	IdempotencyKey string // commands only (MESSAGE 10.3)
 	Origin         string // whose stored things the call is about; taken from the operator alone
+	Progress       bool   // the sender wants to be told how far the call has come: Syscall.Progressed
 	Error          string // of an error: its id, see package fault
 	Refs           string // of a kernel's reply: what Type.Refer says of its references
 	Kernel         string // of a kernel's answer to a call that it has recorded: the Proof

@@ -11,6 +11,7 @@ import (
 // Outcome is what the journal keeps of a call's end (PROTOCOL 7).
 type Outcome struct {
 	Data    []byte // of a command's reply
+	Refs    []byte // what its metadata says of references in Data, see Refer; nil: nothing
 	Err     *fault.Fault
 	Let     *LetThrough // what let the call through where somebody was asked; nil: nobody was
 	Repeats uint64      // the seq whose outcome was given again, for an idempotency key; 0: the call ran
@@ -32,6 +33,9 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 		dst = append(dst, `{"kind":"reply"`...)
 		if kind != KindQuery {
 			dst = append(append(dst, `,"data":`...), o.Data...)
+			if o.Refs != nil {
+				dst = append(append(dst, `,"refs":`...), o.Refs...)
+			}
 		}
 	}
 	if let := o.Let; let != nil {
@@ -49,7 +53,7 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 	return append(dst, '}')
 }
 
-// DecodeOutcome reads what AppendOutcome wrote. Data aliases raw.
+// DecodeOutcome reads what AppendOutcome wrote. Data and Refs alias raw.
 func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 	var o Outcome
 	if !ValidWithin(raw, 2*MaxDepth) || raw[0] != '{' { // what was written has to be read, be it deeper than any frame
@@ -68,6 +72,8 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 			failed = string(value) == `"error"`
 		case "data":
 			data = value
+		case "refs":
+			o.Refs = value
 		case "class":
 			class, _ = jsontype.ParseInteger(value)
 		case "error":
@@ -110,6 +116,7 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 		o.Data = data
 		return o, nil
 	}
+	o.Refs = nil
 	f, err := DecodeErrorData(data)
 	if err != nil {
 		return o, err

@@ -36,14 +36,9 @@ func Missing(in Referring) *fault.Fault {
 // Inline returns data, an object, with content in place of the reference to member: one JSON value, or the text of a string, which
 // it is where text says so, or where it is no JSON and does not begin as an object or an array does.
 func Inline(data []byte, member string, content []byte, text bool) ([]byte, *fault.Fault) {
-	value := bytes.TrimSpace(content)
-	switch {
-	case !text && Valid(value):
-		content = value
-	case !text && len(value) > 0 && (value[0] == '{' || value[0] == '['), !utf8.Valid(content):
-		return nil, jsontype.Invalid(member+refSuffix, "refers to what is neither one JSON value nor a text in UTF-8")
-	default:
-		content = jsontype.AppendString(nil, string(content))
+	content, err := InLine(member, content, text)
+	if err != nil {
+		return nil, err
 	}
 	out := make([]byte, 0, len(data)+len(content))
 	out = append(out, '{')
@@ -52,7 +47,7 @@ func Inline(data []byte, member string, content []byte, text bool) ([]byte, *fau
 			out = append(out, ',')
 		}
 		if string(name) == member+refSuffix {
-			name, value = []byte(member), spaced(content)
+			name, value = []byte(member), content
 		}
 		out = append(append(jsontype.AppendString(out, string(name)), ':'), value...)
 		return true
@@ -62,6 +57,18 @@ func Inline(data []byte, member string, content []byte, text bool) ([]byte, *fau
 		return nil, jsontype.Invalid(member+refSuffix, "refers to a value that is nested too deep")
 	}
 	return out, nil
+}
+
+// InLine is the one JSON value that content is, on one line, or stands for. See Inline.
+func InLine(member string, content []byte, text bool) ([]byte, *fault.Fault) {
+	value := bytes.TrimSpace(content)
+	switch {
+	case !text && Valid(value):
+		return spaced(value), nil
+	case !text && len(value) > 0 && (value[0] == '{' || value[0] == '['), !utf8.Valid(content):
+		return nil, jsontype.Invalid(member+refSuffix, "refers to what is neither one JSON value nor a text in UTF-8")
+	}
+	return jsontype.AppendString(nil, string(content)), nil
 }
 
 // spaced replaces line breaks, which in valid JSON stand only between tokens.

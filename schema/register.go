@@ -34,6 +34,12 @@ var (
 		Description: "Answers a call that this connection was asked to carry out with Syscall.Requested. It takes effect at once, whatever the connection waits for.",
 	})
 
+	SyscallProgress = NewCommand[ProgressInput, SuccessOutput](Syscall{
+		Type: "Syscall.Progress", Domain: Kernel, Grant: Everyone,
+		Script:      "scripts/register.txtar",
+		Description: "Tells how far a call has come that this connection was asked to carry out. Its caller is told where it asked for that. It is not recorded.",
+	})
+
 	SyscallInvoke = NewEffect[InvokeInput, Value](Syscall{
 		Type: "Syscall.Invoke", Domain: Kernel, Internal: true,
 		Description: "The call of a registered syscall, as the journal has it.",
@@ -78,9 +84,10 @@ type UnregisterInput struct {
 
 // CompleteInput is the data of Syscall.Complete. What it brings is recorded with the end of the call.
 type CompleteInput struct {
-	CallID string         `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
-	Data   Value          `json:"data,omitzero" keep:"never" doc:"What the caller is answered. This or error is required."`
-	Error  *ProviderError `json:"error,omitzero" keep:"always" doc:"Why the call failed: its caller gets an error 502 with the message."`
+	CallID  string         `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
+	Data    Value          `json:"data,omitzero" keep:"never" doc:"What the caller is answered. This, dataRef or error is required."`
+	DataRef *BlobRef       `json:"dataRef,omitzero" keep:"always" doc:"The answer, by reference: a file in the blob directory that holds one JSON value of at most 16777216 bytes. It is read before this is answered."`
+	Error   *ProviderError `json:"error,omitzero" keep:"always" doc:"Why the call failed: its caller gets an error 502 with the message."`
 }
 
 // ProviderError is why a provider could not carry out a call.
@@ -97,6 +104,28 @@ type RequestedEvent struct {
 	PID    int64  `json:"pid"` // the caller
 	// Digest is that of the registration, where it is one below mcp/: what its provider offers now may be another.
 	Digest string `json:"digest,omitzero"`
+	// Progress says that the caller wants to be told how far the call has come: Syscall.Progress.
+	Progress bool `json:"progress,omitzero"`
+}
+
+// ProgressInput is the data of Syscall.Progress.
+type ProgressInput struct {
+	CallID   string   `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
+	Progress float64  `json:"progress" keep:"always" doc:"How far it has come: more each time."`
+	Total    *float64 `json:"total,omitzero" keep:"always" doc:"What progress comes to at the end, where that is known."`
+	Message  *string  `json:"message,omitzero" keep:"never" maxlen:"1024" doc:"What is being done."`
+}
+
+// SyscallProgressed is the event that tells the caller of a registered syscall how far its call has come, where its metadata has
+// progress: true. Its data is a ProgressedEvent.
+const SyscallProgressed = "Syscall.Progressed"
+
+// ProgressedEvent is the data of Syscall.Progressed.
+type ProgressedEvent struct {
+	ID       string   `json:"id"` // of the call's message
+	Progress float64  `json:"progress"`
+	Total    *float64 `json:"total,omitzero"`
+	Message  *string  `json:"message,omitzero"`
 }
 
 // SyscallCancelled is the event that tells a provider that nobody waits for a call any more: its caller has gone, or its time is over.
@@ -106,6 +135,11 @@ const SyscallCancelled = "Syscall.Cancelled"
 // CancelledEvent is the data of Syscall.Cancelled.
 type CancelledEvent struct {
 	CallID string `json:"call_id"`
+}
+
+// NoCall is the fault of who answers a call, or reports on one, that does not wait for it.
+func NoCall(id string) *fault.Fault {
+	return fault.ProviderNoCall.New("no call %q waits for this connection: it was answered, has ended, or is another's", fault.Clip(id)).With("call_id", id)
 }
 
 // InvokeInput is the data of the kernel's own Syscall.Invoke.

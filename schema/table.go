@@ -68,7 +68,7 @@ func rows() []*Syscall {
 	return []*Syscall{
 		SyscallPing.Syscall, SyscallEcho.Syscall, SyscallList.Syscall, SyscallDescribe.Syscall, SyscallCall.Syscall,
 		SyscallCall.End.Syscall, SyscallShutdown.Syscall,
-		SyscallRegister.Syscall, SyscallUnregister.Syscall, SyscallComplete.Syscall, SyscallInvoke.Syscall, SyscallInvoke.End.Syscall,
+		SyscallRegister.Syscall, SyscallUnregister.Syscall, SyscallComplete.Syscall, SyscallProgress.Syscall, SyscallInvoke.Syscall, SyscallInvoke.End.Syscall,
 		CapabilityGrant.Syscall, CapabilityGrantDefault.Syscall, CapabilityRevoke.Syscall, CapabilityRevokeExpired.Syscall,
 		CapabilityWatch.Syscall, CapabilityEndow.Syscall, CapabilityStrip.Syscall,
 		SyscallSpawn.Syscall, SyscallTerminate.Syscall, ProcessList.Syscall, ProcessGet.Syscall, ProcessAttach.Syscall, ProcessPause.Syscall, ProcessResume.Syscall, ProcessSubscribe.Syscall,

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +15,7 @@ type callFlags struct {
 	data, kind                      string
 	id, correlation, idempotencyKey string
 	pid                             int64
-	explain                         bool
+	progress, explain               bool
 }
 
 func newCall(a *app) *cobra.Command {
@@ -47,14 +48,14 @@ stage by stage, and by what it is allowed or refused. Exit status: 0 it would be
 				return usage(cmd, err)
 			}
 			if f.explain {
-				for _, other := range []string{"kind", "id", "correlation", "idempotency-key"} {
+				for _, other := range []string{"kind", "id", "correlation", "idempotency-key", "progress"} {
 					if cmd.Flags().Changed(other) {
 						return usage(cmd, fmt.Errorf("--explain makes no call, and takes no --%s", other))
 					}
 				}
 				return a.explain(cmd.Context(), &schema.CheckInput{Syscall: m.Type, Data: m.Data})
 			}
-			return a.call(cmd.Context(), m)
+			return a.call(cmd.Context(), m, f.progress)
 		},
 	}
 	flags := cmd.Flags()
@@ -63,6 +64,7 @@ stage by stage, and by what it is allowed or refused. Exit status: 0 it would be
 	flags.StringVar(&f.id, "id", "", "the message's id (default: a fresh UUIDv7)")
 	flags.StringVar(&f.correlation, "correlation", "", "id of the conversation that the message belongs to")
 	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "runs a command once, however often it is sent with this key")
+	flags.BoolVar(&f.progress, "progress", false, "tell on stderr how far the call has come, where its provider says that")
 	flags.Int64Var(&f.pid, "pid", 0, "the process to act as, or that the call is about: data member pid")
 	flags.BoolVar(&f.explain, "explain", false, "do nothing: say what would happen, and why")
 	return cmd
@@ -105,7 +107,7 @@ func kindFor(typ, asked string) (schema.Kind, error) {
 	return 0, fmt.Errorf("--kind is command or query, not %q", asked)
 }
 
-func (a *app) call(ctx context.Context, m schema.Message) (err error) {
+func (a *app) call(ctx context.Context, m schema.Message, progress bool) (err error) {
 	ctx, cancel := a.bound(ctx, usualTimeout)
 	defer cancel()
 	c, err := a.dial(ctx)
@@ -113,11 +115,27 @@ func (a *app) call(ctx context.Context, m schema.Message) (err error) {
 		return err
 	}
 	defer closeInto(&err, c)
-	answer, err := c.Do(ctx, m)
+	var report func(*schema.ProgressedEvent)
+	if progress {
+		report = a.progressed
+	}
+	answer, err := c.DoReporting(ctx, m, report)
 	if err != nil {
 		return err
 	}
 	return a.printValue(answer.Data)
+}
+
+// progressed tells people how far a call has come.
+func (a *app) progressed(e *schema.ProgressedEvent) {
+	text := strconv.FormatFloat(e.Progress, 'g', -1, 64)
+	if e.Total != nil {
+		text += " of " + strconv.FormatFloat(*e.Total, 'g', -1, 64)
+	}
+	if e.Message != nil {
+		text += ": " + strconv.QuoteToGraphic(*e.Message)
+	}
+	a.say("%s", text)
 }
 
 // completeType completes the first argument to a message type.

@@ -46,13 +46,13 @@ type pendingCall struct {
 }
 
 // begin makes a call that outlives the request of its host: that is answered, and made again, while its user is asked.
-func (b *Bridge) begin(ctx context.Context, kind schema.Kind, typ string, data []byte) *pendingCall {
+func (b *Bridge) begin(ctx context.Context, kind schema.Kind, typ string, data []byte, report func(*schema.ProgressedEvent)) *pendingCall {
 	p := &pendingCall{done: make(chan struct{})}
 	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	p.over = ctx
 	b.calls.Go(func() {
 		defer p.cancel()
-		p.answer, p.err = b.link.do(ctx, kind, typ, data)
+		p.answer, p.err = b.link.doReporting(ctx, kind, typ, data, report)
 		close(p.done)
 	})
 	return p
@@ -83,7 +83,7 @@ func (b *Bridge) ask(ctx context.Context, req *sdk.CallToolRequest, kind schema.
 		answer, err := w.wait(ctx)
 		return nil, answer, err
 	}
-	p := b.begin(ctx, kind, typ, data)
+	p := b.begin(ctx, kind, typ, data, reporting(ctx, req))
 	select {
 	case <-p.done:
 	case <-ctx.Done():

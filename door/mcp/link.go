@@ -187,11 +187,16 @@ func (l *link) client(ctx context.Context) (*client.Client, error) {
 
 // do makes one call as the process.
 func (l *link) do(ctx context.Context, kind schema.Kind, typ string, data []byte) (schema.Message, error) {
+	return l.doReporting(ctx, kind, typ, data, nil)
+}
+
+// doReporting is do, with report told how far the call has come; nil: that is not wanted.
+func (l *link) doReporting(ctx context.Context, kind schema.Kind, typ string, data []byte, report func(*schema.ProgressedEvent)) (schema.Message, error) {
 	c, err := l.client(ctx)
 	if err != nil {
 		return schema.Message{}, err
 	}
-	answer, err := c.Call(ctx, kind, typ, data)
+	answer, err := c.DoReporting(ctx, schema.Message{Kind: kind, Type: typ, Data: data}, report)
 	if errors.Is(err, fault.DaemonHungUp) || errors.Is(err, client.ErrClosed) {
 		return answer, fault.DaemonHungUp.New("the kernel ended before it answered %s, which may have been done or not", typ).
 			WithFix("look before you call it again").Wrap(err)

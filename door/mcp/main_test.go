@@ -119,7 +119,8 @@ type host struct {
 	t       testing.TB
 	session *sdk.ClientSession
 	lists   chan struct{} // one for each notification that the list of tools has changed
-	served  chan error    // what ServeLines returned
+	reports chan *sdk.ProgressNotificationParams
+	served  chan error // what ServeLines returned
 }
 
 // connect has a host speak with a bridge.
@@ -131,15 +132,16 @@ func connect(t testing.TB, b *mcp.Bridge) *host {
 // connectAnswering is connect for a host that answers elicitations; nil: it takes none.
 func connectAnswering(t testing.TB, b *mcp.Bridge, elicited func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error)) *host {
 	t.Helper()
-	h := &host{t: t, lists: make(chan struct{}, 100), served: make(chan error, 1)}
+	h := &host{t: t, lists: make(chan struct{}, 100), reports: make(chan *sdk.ProgressNotificationParams, 100), served: make(chan error, 1)}
 	fromHost, toBridge := io.Pipe()
 	fromBridge, toHost := io.Pipe()
 	go func() {
 		h.served <- errors.Join(b.ServeLines(context.Background(), fromHost, toHost), fromHost.Close(), toHost.Close())
 	}()
 	c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
-		ElicitationHandler:     elicited,
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { h.lists <- struct{}{} },
+		ElicitationHandler:          elicited,
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { h.lists <- struct{}{} },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { h.reports <- r.Params },
 	})
 	session, err := c.Connect(bounded(t), &sdk.IOTransport{Reader: fromBridge, Writer: toBridge}, nil)
 	must(t, err)

@@ -1,11 +1,18 @@
 package mcp_test
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/door/mcp"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -51,6 +58,81 @@ func TestRegistered(t *testing.T) {
 	h.refused("Sum_Add", args{"a": 1}, "Unsupported type Sum.Add")
 	register("Adds up.")
 	h.until("it is back", func() bool { return description() == "Adds up." })
+}
+
+// TestProgress: a host that has sent a token is told how far its call has come, before it has the answer; one that has not is told nothing.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	provider, err := p.dial(bounded(t))
+	must(t, err)
+	var work sync.WaitGroup
+	told := make(chan struct{}, 1)
+	work.Go(func() {
+		register := schema.Message{Kind: schema.KindCommand, Type: "Syscall.Register", Data: []byte(`{"name":"Sum.Add","kind":"query","input":{},"provider":"connection"}`)}
+		_ = provider.Subscribe(context.Background(), register, func(m schema.Message) error {
+			in, failure := schema.TypeOf[schema.RequestedEvent]().Decode(m.Data)
+			if failure != nil {
+				return failure
+			}
+			asked := in.(*schema.RequestedEvent)
+			work.Go(func() {
+				total, message := 4.0, "summing"
+				_, err := client.Call(context.Background(), provider, schema.SyscallProgress, &schema.ProgressInput{CallID: asked.CallID, Progress: 1.5, Total: &total, Message: &message})
+				if err != nil {
+					t.Error(err)
+				}
+				if asked.Progress {
+					<-told
+				}
+				if _, err := client.Call(context.Background(), provider, schema.SyscallComplete, &schema.CompleteInput{CallID: asked.CallID, Data: schema.Value(`3`)}); err != nil {
+					t.Error(err)
+				}
+			})
+			return nil
+		})
+	})
+	t.Cleanup(func() {
+		must(t, provider.Close())
+		work.Wait()
+	})
+	h := connect(t, p.bridge("Memory.*"))
+	h.until("it is registered", func() bool {
+		return strings.Contains(p.operator("Syscall.List", `{}`), "Sum.Add")
+	})
+	p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":["Sum.Add"],"mode":"add"}`)
+	h.until("it is granted", func() bool { return h.tools()["Sum_Add"] != nil })
+	h.expect("Sum_Add", args{}, "3")
+	web := &host{t: t, reports: make(chan *sdk.ProgressNotificationParams, 100)}
+	c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { web.reports <- r.Params },
+	})
+	web.session, err = c.Connect(bounded(t), &sdk.StreamableClientTransport{Endpoint: served(t, p, &mcp.HTTP{}), HTTPClient: &http.Client{Transport: bearer{http.DefaultTransport}}}, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, web.session.Close()) })
+	for door, h := range map[string]*host{"lines": h, "http": web} {
+		params := &sdk.CallToolParams{Name: "Sum_Add", Arguments: args{}}
+		params.SetProgressToken("mine")
+		var result *sdk.CallToolResult
+		work.Go(func() {
+			defer close(h.reports)
+			var err error
+			if result, err = h.session.CallTool(bounded(t), params); err != nil {
+				t.Error(err)
+			}
+		})
+		got := <-h.reports
+		told <- struct{}{}
+		if got == nil || got.ProgressToken != "mine" || got.Progress != 1.5 || got.Total != 4 || got.Message != "summing" {
+			t.Errorf("%s: told %+v", door, got)
+		}
+		for more := range h.reports {
+			t.Errorf("%s: told %+v too", door, more)
+		}
+		if text, ok := result.Content[0].(*sdk.TextContent); !ok || text.Text != "3" {
+			t.Errorf("%s: answered %+v", door, result.Content)
+		}
+	}
 }
 
 // TestManyTools: the list of what may be called can be longer than a line.

@@ -243,7 +243,7 @@ func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *s
 			return ask
 		}
 	} else {
-		answer, err = b.link.do(ctx, kind, typ, data)
+		answer, err = b.link.doReporting(ctx, kind, typ, data, reporting(ctx, req))
 	}
 	if err != nil {
 		return failed(err)
@@ -258,6 +258,24 @@ func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *s
 		}
 	}
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(answer.Data)}}}
+}
+
+// reporting returns a function that tells a host how far its call has come, until its request is over; nil where it does not want to know.
+func reporting(ctx context.Context, req *sdk.CallToolRequest) func(*schema.ProgressedEvent) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return nil
+	}
+	return func(e *schema.ProgressedEvent) {
+		n := &sdk.ProgressNotificationParams{ProgressToken: token, Progress: e.Progress}
+		if e.Total != nil {
+			n.Total = *e.Total
+		}
+		if e.Message != nil {
+			n.Message = *e.Message
+		}
+		_ = req.Session.NotifyProgress(ctx, n) // fails where nobody waits any more
+	}
 }
 
 // pathCall is the data of the Syscall.Call behind a tool.

@@ -55,15 +55,15 @@ func (k *Keys) End(call *kernel.Call, in *schema.EffectEnd, seq uint64) {
 	case !in.Ran:
 		k.drop(callerKey{i.PID, i.Key})
 	default:
-		k.conclude(callerKey{i.PID, i.Key}, slices.Clone(call.Data), call.Err, seq)
+		k.conclude(callerKey{i.PID, i.Key}, Outcome{slices.Clone(call.Data), slices.Clone(call.Refs), call.Err}, seq)
 	}
 }
 
 // conclude gives a key its outcome. k is locked.
-func (k *Keys) conclude(id callerKey, data []byte, err *fault.Fault, seq uint64) {
+func (k *Keys) conclude(id callerKey, o Outcome, seq uint64) {
 	if known := k.known[id]; known != nil {
 		k.held[id.pid] -= known.cost()
-		known.done, known.Outcome, known.seq = true, Outcome{data, err}, seq
+		known.done, known.Outcome, known.seq = true, o, seq
 		k.held[id.pid] += known.cost()
 	}
 }
@@ -85,7 +85,7 @@ func (k *Keys) Reopen(first *kernel.Call, in *schema.EffectEnd) {
 	if !first.Claimed {
 		return
 	}
-	k.conclude(callerKey{first.PID, first.Message.Meta.IdempotencyKey}, nil, Unknown(first.Message.Type), uint64(in.Intent))
+	k.conclude(callerKey{first.PID, first.Message.Meta.IdempotencyKey}, Outcome{Err: Unknown(first.Message.Type)}, uint64(in.Intent))
 }
 
 // Presume gives the key of an intent of the kernel's last life its outcome before that is journaled: a caller that asks meanwhile is
@@ -94,7 +94,7 @@ func (k *Keys) Presume(i *Intent) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if i.Key != "" {
-		k.conclude(callerKey{i.PID, i.Key}, nil, Unknown(i.Type), i.Seq)
+		k.conclude(callerKey{i.PID, i.Key}, Outcome{Err: Unknown(i.Type)}, i.Seq)
 	}
 }
 

@@ -40,9 +40,10 @@ type used struct {
 	time int64
 }
 
-// Outcome is what came of the first command with a key: one of the two.
+// Outcome is what came of the first command with a key: data, with what the reply's metadata says of references in it, or an error.
 type Outcome struct {
 	Data []byte
+	Refs []byte
 	Err  *fault.Fault
 }
 
@@ -120,7 +121,7 @@ func (k *Keys) Settle(call *kernel.Call) {
 		k.drop(id)
 		return
 	}
-	known.done, known.Outcome = true, Outcome{call.Data, call.Err}
+	known.done, known.Outcome = true, Outcome{call.Data, call.Refs, call.Err}
 	k.held[id.pid] += known.cost()
 }
 

@@ -44,7 +44,7 @@ func (k *Keys) SnapshotThrough(through uint64) func(write func(chunk []byte) err
 			chunk = binary.AppendUvarint(chunk, r.seq)
 			chunk = append(chunk, r.body[:]...)
 			chunk = kernel.AppendText(chunk, r.key)
-			chunk = schema.AppendOutcome(chunk, schema.KindCommand, &schema.Outcome{Data: r.Data, Err: r.Err})
+			chunk = schema.AppendOutcome(chunk, schema.KindCommand, &schema.Outcome{Data: r.Data, Refs: r.Refs, Err: r.Err})
 			if err := write(chunk); err != nil {
 				return fmt.Errorf("snapshot keys: %w", err)
 			}
@@ -103,7 +103,7 @@ func (k *Keys) Restore(chunk []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errKeyChunk, err)
 	}
-	known.Outcome = Outcome{outcome.Data, outcome.Err}
+	known.Outcome = Outcome{outcome.Data, outcome.Refs, outcome.Err}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.put(callerKey{pid, key}, known)

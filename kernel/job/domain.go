@@ -144,7 +144,7 @@ func (d *Domain) callable(call *kernel.Call, in *schema.JobStartInput) *fault.Fa
 		return kernel.Invalid("name", "is no syscall: Syscall.List names what there is")
 	case !ok:
 		return nil
-	case !row.Callable(), row.Domain == schema.Job, row.Barrier, row == schema.SyscallComplete.Syscall, strings.HasSuffix(row.Type, ".Subscribe"):
+	case !row.Callable(), row.Domain == schema.Job, row.Barrier, row == schema.SyscallComplete.Syscall, row == schema.SyscallProgress.Syscall, strings.HasSuffix(row.Type, ".Subscribe"):
 		return kernel.Invalid("name", "is %s, which cannot be called by a job: it is about its own connection", row.Type)
 	default:
 		data := cmp.Or(string(in.Payload), "{}")

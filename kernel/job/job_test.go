@@ -214,6 +214,7 @@ func TestRefused(t *testing.T) {
 		`{"name":"Process.Attach","payload":{"agent_id":"x"}}`:          "its own connection",
 		`{"name":"Syscall.Register"}`:                                   "its own connection",
 		`{"name":"Syscall.Complete"}`:                                   "its own connection",
+		`{"name":"Syscall.Progress"}`:                                   "its own connection",
 		`{"name":"Syscall.Authenticate"}`:                               "its own connection",
 		`{"name":"Memory.Get","payload":{"key":"k","keys":1}}`:          "keys is not a member",
 		`{"name":"Memory.Set","payload":{"key":"vault/k","value":"v"}}`: "the journal never keeps",

@@ -13,19 +13,26 @@ import (
 // Metrics are CAP section 6's, a fold over the whole journal: a start comes to the same numbers as the kernel before had.
 type Metrics struct {
 	mu   sync.Mutex
-	all  counts
-	each map[string]counts // what processes did, by origin: what an agent is shown
+	all  *counts
+	each map[string]*counts // what processes did, by origin: what an agent is shown
 
 	list  []*typeCounts // of all and each, in the order in which they began
 	taken uint64        // how many snapshots were taken
 }
 
-// counts are the calls of each syscall, by the place of its row in the table; nil where there are none.
-type counts []*typeCounts
+// MaxNames is how many registered syscalls are counted by their names, in all and of each origin. Calls of more are counted as Syscall.Invoke.
+const MaxNames = 1000
+
+// counts are the calls of each syscall, nil where there are none.
+type counts struct {
+	rows  []*typeCounts          // by the place of its row in the table
+	named map[string]*typeCounts // of those that were registered
+}
 
 // typeCounts counts the calls of one syscall.
 type typeCounts struct {
-	row       *schema.Syscall
+	name      string // its type, or the name under which it was registered
+	code      string // CAP's, or the same
 	origin    string // whose calls, where they are not everybody's
 	own       bool
 	total     int64
@@ -51,28 +58,32 @@ func (m *Metrics) Recall(call *kernel.Call) { m.Count(call, 1) }
 // effect at its end. What the kernel does itself, a step of another call or a note, is not
 // counted; an effect that it has in an agent's name is the agent's call.
 func (m *Metrics) Count(call *kernel.Call, n int64) {
-	row, pid := call.Syscall, call.PID
+	row, pid, name := call.Syscall, call.PID, ""
 	if end, ok := call.Input.(*schema.EffectEnd); ok && row.Ends() {
 		row, _ = schema.Lookup(end.Type)
-		pid = end.PID
+		pid, name = end.PID, end.Name
 	} else if call.Intends() {
 		return
+	} else if row == schema.SyscallInvoke.Row() {
+		name = call.Message.Called()
 	}
 	if row == nil || row.Internal && row.Outcome == "" { // with an outcome it is called in an agent's name
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.of(row, "", false).add(call, n)
+	m.of(row, name, "", false).add(call, n)
 	if pid != kernel.Operator {
-		m.of(row, call.Origin, true).add(call, n)
+		m.of(row, name, call.Origin, true).add(call, n)
 	}
 }
 
-func newCounts() counts { return make(counts, len(schema.Syscalls())) }
+func newCounts() *counts {
+	return &counts{make([]*typeCounts, len(schema.Syscalls())), make(map[string]*typeCounts)}
+}
 
-// of returns the counts of a syscall, of everybody's calls or of one origin's own, to be changed.
-func (m *Metrics) of(row *schema.Syscall, origin string, own bool) *typeCounts {
+// of returns the counts of a syscall, or of what was registered under a name, of everybody's calls or of one origin's own, to be changed.
+func (m *Metrics) of(row *schema.Syscall, name, origin string, own bool) *typeCounts {
 	c := m.all
 	if own {
 		if c = m.each[origin]; c == nil {
@@ -80,10 +91,19 @@ func (m *Metrics) of(row *schema.Syscall, origin string, own bool) *typeCounts {
 			m.each[origin] = c
 		}
 	}
-	t := c[row.Index()]
+	t := c.named[name]
+	byRow := t == nil && (name == "" || len(c.named) == MaxNames)
+	if byRow {
+		t = c.rows[row.Index()]
+	}
 	if t == nil {
-		t = &typeCounts{row: row, origin: origin, own: own, taken: m.taken}
-		c[row.Index()] = t
+		t = &typeCounts{name: name, code: name, origin: origin, own: own, taken: m.taken}
+		if byRow {
+			t.name, t.code = row.Type, cmp.Or(row.Code, row.Type)
+			c.rows[row.Index()] = t
+		} else {
+			c.named[name] = t
+		}
 		m.list = append(m.list, t)
 	}
 	if t.taken < m.taken { // the last snapshot may not have been written yet
@@ -113,24 +133,32 @@ func (m *Metrics) ShownTo(pid int64, origin string) *schema.AuditMetricsOutput {
 	return m.each[origin].output()
 }
 
-func (c counts) output() *schema.AuditMetricsOutput {
+// output is what is shown of c; nil: of nothing.
+func (c *counts) output() *schema.AuditMetricsOutput {
 	out := &schema.AuditMetricsOutput{
 		ByCode: make(map[string]int64), DeniedByCode: make(map[string]int64), Latency: make(map[string]schema.LatencyQuant),
 	}
 	var latency int64
-	for _, t := range c {
+	add := func(t *typeCounts) {
 		if t == nil || t.total == 0 {
-			continue
+			return
 		}
-		code := cmp.Or(t.row.Code, t.row.Type)
 		out.TotalCalls += t.total
 		out.DeniedCalls += t.denied
 		latency += t.latency
-		out.ByCode[code] += t.total
+		out.ByCode[t.code] += t.total
 		if t.denied > 0 {
-			out.DeniedByCode[code] += t.denied
+			out.DeniedByCode[t.code] += t.denied
 		}
-		out.Latency[t.row.Type] = schema.LatencyQuant{P50US: t.histogram.quantile(0.50), P99US: t.histogram.quantile(0.99)}
+		out.Latency[t.name] = schema.LatencyQuant{P50US: t.histogram.quantile(0.50), P99US: t.histogram.quantile(0.99)}
+	}
+	if c != nil {
+		for _, t := range c.rows {
+			add(t)
+		}
+		for _, t := range c.named {
+			add(t)
+		}
 	}
 	if out.TotalCalls > 0 {
 		out.AvgLatencyUS = float64(latency) / float64(out.TotalCalls)

@@ -23,7 +23,7 @@ const (
 func (m *Metrics) Reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.all, m.each, m.list = newCounts(), make(map[string]counts), nil
+	m.all, m.each, m.list = newCounts(), make(map[string]*counts), nil
 	m.taken++ // what was taken before cannot be written any more
 }
 
@@ -80,7 +80,7 @@ func (m *Metrics) chunks(part []*typeCounts, taken uint64) ([][]byte, error) {
 }
 
 func (t *typeCounts) appendChunk(chunk []byte) []byte {
-	chunk = kernel.AppendText(chunk, t.row.Type)
+	chunk = kernel.AppendText(chunk, t.name)
 	chunk = binary.AppendVarint(chunk, t.denied)
 	chunk = binary.AppendVarint(chunk, t.latency)
 	for i, n := range t.histogram.buckets {
@@ -98,9 +98,13 @@ func (m *Metrics) Restore(chunk []byte) error {
 	}
 	r := kernel.ChunkReader{Rest: chunk[1:]}
 	origin, typ := r.Text(), r.Text()
+	name := ""
 	row, known := schema.Lookup(typ)
-	if !known {
-		return errChunk
+	if !known { // it was registered
+		if !schema.Registrable(typ) && !schema.UserSpace(typ) {
+			return errChunk
+		}
+		row, name = schema.SyscallInvoke.Row(), typ
 	}
 	restored := typeCounts{denied: r.Number(), latency: r.Number()}
 	for !r.Bad && len(r.Rest) > 0 {
@@ -116,7 +120,7 @@ func (m *Metrics) Restore(chunk []byte) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := m.of(row, origin, chunk[0] == chunkOfOrigin)
+	t := m.of(row, name, origin, chunk[0] == chunkOfOrigin)
 	t.total, t.denied, t.latency, t.histogram = restored.histogram.total, restored.denied, restored.latency, restored.histogram
 	return nil
 }

@@ -191,6 +191,11 @@ func complete(call *kernel.Call, _ *schema.CompleteInput) (out schema.SuccessOut
 	return schema.SuccessOutput{Success: true}, nil
 }
 
+// progress answers a Syscall.Progress that came by no connection, which would have carried it out.
+func progress(_ *kernel.Call, in *schema.ProgressInput) (out schema.SuccessOutput, _ error) {
+	return out, schema.NoCall(in.CallID)
+}
+
 // invoke begins the call of a registered syscall.
 func (d *Domain) invoke(call *kernel.Call, in *schema.InvokeInput) (*kernel.Invocation, error) {
 	r := d.registry.of(call.Origin, in.Name)

@@ -34,6 +34,7 @@ func New(names kernel.Names) *Domain {
 		kernel.Command(schema.SyscallRegister, d.register, d.applyRegister),
 		kernel.Command(schema.SyscallUnregister, d.unregister, d.applyUnregister),
 		kernel.Command(schema.SyscallComplete, complete, nil),
+		kernel.Command(schema.SyscallProgress, progress, nil),
 		kernel.Effect(schema.SyscallInvoke, d.invoke),
 		kernel.Step(schema.SyscallInvoke.End, kernel.End, nil),
 		kernel.Command(schema.SyscallShutdown, shutdown, nil),

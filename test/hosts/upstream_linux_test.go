@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -89,7 +90,7 @@ func TestRealServers(t *testing.T) {
 					t.Errorf("%s: %v, %s", tool.Tool, err, out)
 				}
 				name := strings.NewReplacer("/", "_", ".", "_").Replace("mcp/" + server.name + "/" + tool.Tool)
-				requests = append(requests, `{"jsonrpc":"2.0","id":"`+tool.Tool+`","method":"tools/call","params":{"name":"`+name+`","arguments":`+data+`}}`)
+				requests = append(requests, `{"jsonrpc":"2.0","id":"`+tool.Tool+`","method":"tools/call","params":{"name":"`+name+`","arguments":`+data+`,"_meta":{"progressToken":"`+tool.Tool+`"}}}`)
 			}
 			must(t, os.WriteFile(p.path("project/requests"), []byte(strings.Join(requests, "\n")+"\n"), 0o600))
 			out := p.run("sh", "-c", "pwos mcp serve --as "+bob+" < requests")
@@ -97,6 +98,9 @@ func TestRealServers(t *testing.T) {
 				if !strings.Contains(out, `"id":"`+tool.Tool+`","result":{`) {
 					t.Errorf("another host has no answer of %s", tool.Tool)
 				}
+			}
+			if told := regexp.MustCompile(`"method":"notifications/progress".*"progressToken":"trigger-long-running-operation"`).MatchString(out); told != (server.name == "everything") {
+				t.Errorf("another host is told how far a call has come: %t, in %s", told, out)
 			}
 			log := p.run("pwos", "audit", "log", "--pid", pid, "--limit", "1000")
 			for _, tool := range tools {

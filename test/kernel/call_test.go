@@ -19,10 +19,11 @@ type answer struct {
 	Data     json.RawMessage `json:"data"`
 	Payload  json.RawMessage `json:"payload"`
 	Metadata struct {
-		ID          string `json:"id"`
-		Correlation string `json:"correlation"`
-		Causation   string `json:"causation"`
-		Kernel      *proof `json:"kernel"`
+		ID          string          `json:"id"`
+		Correlation string          `json:"correlation"`
+		Causation   string          `json:"causation"`
+		Kernel      *proof          `json:"kernel"`
+		Refs        json.RawMessage `json:"refs"`
 	} `json:"metadata"`
 }
 

@@ -35,6 +35,7 @@ func TestDetails(t *testing.T) {
 		{"command", "Sys.Register", `{"name":"Sum.Add","type":"command","inputSchema":{},"provider":"connection"}`, map[string]string{"syscall": "Sum.Add"}},
 		{"command", "Syscall.Unregister", `{"name":"Sum.Sub"}`, map[string]string{"syscall": "Sum.Sub"}},
 		{"command", "Syscall.Complete", `{"call_id":"x","data":1}`, map[string]string{"call_id": "x"}},
+		{"command", "Syscall.Progress", `{"call_id":"x","progress":1}`, map[string]string{"call_id": "x"}},
 		{"query", "Sum.Add", `7`, map[string]string{"field": "data"}},
 		{"query", "Sum.Add", `{}`, map[string]string{"syscall": "Sum.Add"}}, // it would wait for itself
 	} {

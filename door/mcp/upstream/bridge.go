@@ -35,6 +35,7 @@ type bridge struct {
 	kernel *client.Client
 	server *server
 	file   string // the executable
+	work   sync.WaitGroup
 
 	mu    sync.Mutex
 	calls map[string]context.CancelFunc // under way, by id
@@ -61,10 +62,9 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var work sync.WaitGroup
-	defer work.Wait()
+	defer b.work.Wait()
 	defer cancel()
-	work.Go(func() { b.server.keep(ctx) })
+	b.work.Go(func() { b.server.keep(ctx) })
 	return o.Kernel.Subscribe(ctx, schema.Message{Kind: schema.KindCommand, Type: schema.SyscallRegister.Type, Data: register}, func(m schema.Message) error {
 		switch m.Type {
 		case schema.SyscallRequested:
@@ -77,7 +77,7 @@ func Run(ctx context.Context, o *Options) error {
 			b.mu.Lock()
 			b.calls[call.CallID] = cancel
 			b.mu.Unlock()
-			work.Go(func() {
+			b.work.Go(func() {
 				defer b.over(call.CallID)
 				b.carryOut(ctx, call)
 			})
@@ -110,31 +110,87 @@ func (b *bridge) carryOut(ctx context.Context, call *schema.RequestedEvent) {
 	if call.Type == b.entry {
 		answer.Data, err = b.offer(ctx, call.Data)
 	} else {
-		answer.Data, err = b.server.call(ctx, call.Type, call.Digest, call.Data)
+		answer.Data, err = b.server.call(ctx, call, b.reporting(ctx, call))
 	}
 	if ctx.Err() != nil {
 		return // nobody waits for it
 	}
 	if err == nil {
-		if _, err = client.Call(ctx, b.kernel, schema.SyscallComplete, answer); err == nil {
+		if err = b.answer(ctx, answer); err == nil {
 			return
 		}
 		err = fmt.Errorf("the answer of %s cannot be handed on: %w", call.Type, err)
 	}
-	answer.Data, answer.Error = nil, &schema.ProviderError{Message: clip(err.Error())}
+	answer.Data, answer.DataRef, answer.Error = nil, nil, &schema.ProviderError{Message: clip(err.Error(), longestMessage)}
 	_, _ = client.Call(ctx, b.kernel, schema.SyscallComplete, answer) // whose call is over is told so
+}
+
+// longestAnswer is how many bytes of an answer a line of the kernel's has room for.
+const longestAnswer = schema.MaxEventLine - 4096
+
+// answer hands an answer on: what a line has no room for in a blob.
+func (b *bridge) answer(ctx context.Context, answer *schema.CompleteInput) error {
+	if len(answer.Data) > longestAnswer {
+		at, remove, err := b.kernel.PutBlob(answer.Data)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = remove() }() // the kernel removes what is left
+		answer.Data, answer.DataRef = nil, (*schema.BlobRef)(&at)
+	}
+	_, err := client.Call(ctx, b.kernel, schema.SyscallComplete, answer)
+	return err
+}
+
+// progressEvery is the time between two reports of how far a call has come, of which the kernel hands on no more.
+const progressEvery = 100 * time.Millisecond
+
+// reporting returns a function that has the kernel told how far a call has come, until ctx ends; nil where its caller does not want to know. Of what comes too
+// often the latest is told.
+func (b *bridge) reporting(ctx context.Context, call *schema.RequestedEvent) func(*schema.ProgressInput) {
+	if !call.Progress {
+		return nil
+	}
+	latest := make(chan *schema.ProgressInput, 1)
+	b.work.Go(func() {
+		for {
+			select {
+			case in := <-latest:
+				if _, err := client.Call(ctx, b.kernel, schema.SyscallProgress, in); err != nil {
+					return // nobody waits for the call any more
+				}
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-time.After(progressEvery):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func(in *schema.ProgressInput) {
+		select {
+		case <-latest:
+		default:
+		}
+		select {
+		case latest <- in:
+		default: // another one was faster
+		}
+	}
 }
 
 // longestMessage is how many bytes an error has room for.
 const longestMessage = 2048
 
-// clip is a text that an error has room for.
-func clip(text string) string {
+// clip is a text of at most so many bytes.
+func clip(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= longestMessage {
+	if len(text) <= most {
 		return text
 	}
-	text = text[:longestMessage-3]
+	text = text[:most-3]
 	for !utf8.ValidString(text) {
 		text = text[:len(text)-1]
 	}

@@ -39,6 +39,7 @@ type server struct {
 	client   *sdk.Client
 	again    chan struct{} // it is asked for: a pause ends
 	stale    chan struct{} // its list has changed
+	reports  sync.Map      // of calls whose callers want to know how far they have come, by call_id: func(*schema.ProgressInput)
 
 	mu      sync.Mutex
 	session *sdk.ClientSession // nil: it is away
@@ -53,8 +54,9 @@ func newServer(entry string, o *Options) *server {
 		why: "it has not been started yet",
 	}
 	s.client = sdk.NewClient(&sdk.Implementation{Name: "pwos", Title: "pwos", Version: o.Version}, &sdk.ClientOptions{
-		Capabilities:           &sdk.ClientCapabilities{},
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { poke(s.stale) },
+		Capabilities:                &sdk.ClientCapabilities{},
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { poke(s.stale) },
+		ProgressNotificationHandler: func(_ context.Context, n *sdk.ProgressNotificationClientRequest) { s.progressed(n.Params) },
 	})
 	return s
 }
@@ -203,8 +205,10 @@ func (s *server) offer(ctx context.Context, after int64) *Offer {
 	return page(s.tools, after)
 }
 
-// call has the server carry out a call of a tool that was accepted with a digest. The error is for the caller.
-func (s *server) call(ctx context.Context, path, digest string, data schema.Value) (schema.Value, error) {
+// call has the server carry out a call of a tool that was accepted with a digest. report is told how far it has come; nil: that is not
+// wanted. The error is for the caller.
+func (s *server) call(ctx context.Context, asked *schema.RequestedEvent, report func(*schema.ProgressInput)) (schema.Value, error) {
+	path, params := asked.Type, &sdk.CallToolParams{Arguments: asked.Data}
 	s.mu.Lock()
 	session, why := s.session, s.why
 	name := strings.TrimPrefix(path, s.entry+"/")
@@ -222,10 +226,15 @@ func (s *server) call(ctx context.Context, path, digest string, data schema.Valu
 		return nil, fmt.Errorf(`the MCP server %s is away: %s; nothing was done, see "pwos mcp ls"`, server, why)
 	case offered == nil:
 		return nil, fmt.Errorf(`%s is suspended: the server does not offer it any more; "pwos mcp diff %s" shows that, and "pwos mcp accept %s" takes it away`, path, server, server)
-	case offered.Unfit != "" || offered.Registration(s.entry).Digest() != digest:
+	case offered.Unfit != "" || offered.Registration(s.entry).Digest() != asked.Digest:
 		return nil, fmt.Errorf(`%s is suspended: the server has changed it since it was accepted; "pwos mcp diff %s" shows how, and "pwos mcp accept %s" accepts it`, path, server, server)
 	}
-	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: data})
+	if params.Name = name; report != nil {
+		params.SetProgressToken(asked.CallID)
+		s.reports.Store(asked.CallID, report)
+		defer s.reports.Delete(asked.CallID)
+	}
+	result, err := session.CallTool(ctx, params)
 	if errors.Is(err, io.EOF) || errors.Is(err, sdk.ErrConnectionClosed) {
 		return nil, fmt.Errorf("the MCP server %s ended before it answered: the call may or may not have had effects", server)
 	}
@@ -244,6 +253,27 @@ func (s *server) call(ctx context.Context, path, digest string, data schema.Valu
 		return nil, fmt.Errorf("read answer of %s: %w", path, err)
 	}
 	return answer, nil
+}
+
+// longestReport is how many bytes the message of a report has room for.
+const longestReport = 1024
+
+// progressed hands on what a server says of a call that is under way. What it says of another is dropped.
+func (s *server) progressed(n *sdk.ProgressNotificationParams) {
+	id, _ := n.ProgressToken.(string)
+	report, ok := s.reports.Load(id)
+	if !ok {
+		return
+	}
+	in := &schema.ProgressInput{CallID: id, Progress: n.Progress}
+	if n.Total != 0 {
+		in.Total = &n.Total
+	}
+	if n.Message != "" {
+		message := clip(n.Message, longestReport)
+		in.Message = &message
+	}
+	report.(func(*schema.ProgressInput))(in)
 }
 
 // said is the text of a result.

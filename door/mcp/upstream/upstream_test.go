@@ -51,7 +51,9 @@ func TestCall(t *testing.T) {
 	if got, err := call(bounded(t), p.operator, "long", `{"N":900000}`); err != nil || len(got) < 900000 {
 		t.Errorf("a long answer: %d bytes, %v", len(got), err)
 	}
-	p.refused(p.operator, "long", `{"N":2000000}`, "cannot be handed on")
+	if got, err := call(bounded(t), p.operator, "long", `{"N":5000000}`); err != nil || len(got) < 5000000 || !strings.HasPrefix(got, `{"content":[{"type":"text","text":"xxx`) {
+		t.Errorf("an answer that fits no line: %d bytes, %v", len(got), err)
+	}
 
 	c := p.agent("bob", false, "Memory.Get")
 	p.refused(c, "say", `{}`, "pwos cap grant 2 --add Call:mcp/fake/say")
@@ -158,6 +160,47 @@ func TestGivenUp(t *testing.T) {
 	case <-ended:
 	case <-bounded(t).Done():
 		t.Error("the server was not told")
+	}
+}
+
+// TestProgress: what a server tells of a call that is under way its caller is told, where it has asked for that, with what is too long cut off. What it
+// tells of other calls, or without having been asked, is dropped.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	p, server := newPlace(t), newServer()
+	told := make(chan struct{})
+	tool(server, "work", "Takes long.", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		token := r.Params.GetProgressToken()
+		for _, other := range []any{"nobody's", 7, nil} {
+			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: other, Progress: 9})
+		}
+		if token == nil {
+			return texts("not asked"), nil
+		}
+		must(t, r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: 0.5, Total: 2, Message: strings.Repeat("é", 1000)}))
+		select {
+		case <-told:
+		case <-ctx.Done():
+		}
+		return texts("done"), nil
+	})
+	p.provide(serving(t, server), upstream.Options{})
+	p.changes(true)
+	p.expect("work", `{}`, `{"content":[{"type":"text","text":"not asked"}]}`)
+
+	var reports []*schema.ProgressedEvent
+	data, err := schema.SyscallCall.Encode(&schema.CallInput{Syscall: "os/mcp/fake/work", Args: []schema.Value{schema.Value(`{}`)}})
+	must(t, err)
+	m := schema.Message{Kind: schema.KindCommand, Type: schema.CallType, Data: data, Meta: schema.Metadata{ID: "long"}}
+	answer, err := p.operator.DoReporting(bounded(t), m, func(e *schema.ProgressedEvent) {
+		reports = append(reports, e)
+		close(told)
+	})
+	if err != nil || string(answer.Data) != `{"content":[{"type":"text","text":"done"}]}` {
+		t.Errorf("%s, %v", answer.Data, err)
+	}
+	if len(reports) != 1 || reports[0].ID != "long" || reports[0].Progress != 0.5 || *reports[0].Total != 2 || *reports[0].Message != strings.Repeat("é", 510)+"..." {
+		t.Errorf("told %+v", reports)
 	}
 }
 

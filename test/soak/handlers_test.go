@@ -1,0 +1,111 @@
+package soak_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/kernel/self"
+)
+
+// TestHandlers has the operator register as many syscalls with code as an origin may have, and calls each, before and after starts of the real
+// daemon: from a snapshot, after kill -9, and from the journal alone. What it takes is told, and only what does not depend on the machine is
+// judged: that all are there, one worker does the calls of one caller, and the daemon's memory within eight times what code there may be.
+func TestHandlers(t *testing.T) {
+	const code = 8 << 10 // bytes of each, so that there is as much code as there may be
+	n := self.MaxRegistered / 10
+	if os.Getenv("PWOS_LONG") != "" {
+		n = self.MaxRegistered
+	}
+	p := newPlace(t)
+	d := p.launch(t)
+	empty := d.footprint(t, 0).memory
+	p.each(t, "registered", n, func(c *conn, i int) {
+		source := fmt.Sprintf(`/* %s */ export const handler = (i: {a: number}) => ({ sum: i.a + %d })`, strings.Repeat("x", code-200), i)
+		c.ask(0, "Syscall.Register", fmt.Sprintf(`{"name":"Many.N%d","kind":"command","input":{"type":"object","required":["a"]},"output":{"type":"object"},"code":%q}`, i, source))
+	})
+	if n == self.MaxRegistered {
+		p.each(t, "one more", 1, func(c *conn, _ int) {
+			c.ask(429, "Syscall.Register", `{"name":"Many.More","kind":"command","input":{},"code":"export const handler = () => 1"}`)
+		})
+	}
+	calls := func(when string) {
+		p.each(t, "called "+when, n, func(c *conn, i int) { c.ask(0, fmt.Sprintf("Many.N%d", i), `{"a":1}`) })
+		workers, memory := d.workers(t)
+		now := d.footprint(t, 0)
+		t.Logf("the daemon has %d KiB more, %d workers have %d KiB", (now.memory-empty)>>10, workers, memory>>10)
+		if workers != 1 || now.memory-empty > 8*code*self.MaxRegistered {
+			t.Errorf("%d workers, and %d KiB more of the daemon", workers, (now.memory-empty)>>10)
+		}
+	}
+	calls("at first")
+	for _, start := range []struct {
+		after  string
+		before func()
+	}{
+		{"an orderly end", func() { d.Stop(t) }},
+		{"kill -9", func() { d.Kill(t) }},
+		{"an orderly end, without projections", func() {
+			d.Stop(t)
+			p.remove(t, "s/projections.db*")
+		}},
+	} {
+		start.before()
+		begun := time.Now()
+		d = p.launch(t)
+		p.each(t, "called once", 1, func(c *conn, _ int) { c.ask(0, "Many.N0", `{"a":1}`) })
+		t.Logf("after %s: %v to the first answer of a handler", start.after, time.Since(begun).Round(time.Millisecond))
+		calls("after " + start.after)
+	}
+	d.Stop(t)
+}
+
+// each queues a call for each of n, sends them a few at a time, and tells how long they took.
+func (p *place) each(t *testing.T, what string, n int, line func(c *conn, i int)) {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	for i := 0; i < n && err == nil; i++ {
+		if line(c, i); i%10 == 9 || i == n-1 {
+			_, err = c.flush()
+		}
+	}
+	if err = c.end(err); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d %s: %v each", n, what, (time.Since(begun) / time.Duration(n)).Round(time.Microsecond))
+}
+
+// workers are the processes that run handlers for the daemon: how many, and how many bytes are resident of them.
+func (d *program) workers(t *testing.T) (n, memory int) {
+	t.Helper()
+	of := strconv.Itoa(d.PID())
+	all, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range all {
+		status, _ := os.ReadFile(at) // one that has ended has none
+		command, _ := os.ReadFile(filepath.Join(filepath.Dir(at), "cmdline"))
+		if !bytes.Contains(command, []byte("pwos-code-worker")) || !strings.Contains(string(status), "\nPPid:\t"+of+"\n") {
+			continue
+		}
+		n++
+		_, rest, _ := strings.Cut(string(status), "\nVmRSS:")
+		rest, _, _ = strings.Cut(rest, "kB")
+		size, err := strconv.Atoi(strings.TrimSpace(rest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory += size << 10
+	}
+	return n, memory
+}
