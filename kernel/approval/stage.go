@@ -81,7 +81,7 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 		}
 	}
 	d.view.all.Scan(func(_ int64, a *Approval) bool {
-		if !a.over(call.Time) {
+		if !d.over(a, call.Time) {
 			if all++; a.PID == call.PID {
 				each++
 			}
