@@ -1,7 +1,9 @@
 package budget
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -25,10 +27,12 @@ func (l *Ledger) Stage(call *kernel.Call) kernel.Verdict {
 	grant, gives := call.Input.(*schema.GrantInput)
 	gives = gives && grant.Budget != nil && !call.Syscall.Internal
 	if !l.inUse.Load() || call.PID == kernel.Operator && !gives || call.Holds != nil {
+		call.Probe.Why("no budget bounds it")
 		return kernel.Verdict{}
 	}
 	cost := costOf(call)
 	if cost == nothing && !gives {
+		call.Probe.Why("it costs nothing")
 		return kernel.Verdict{}
 	}
 	l.mu.Lock()
@@ -58,6 +62,10 @@ func (l *Ledger) Stage(call *kernel.Call) kernel.Verdict {
 			return kernel.Deny(f)
 		}
 		kept = append(kept, more...)
+	}
+	if call.Probe != nil {
+		call.Probe.Why(l.leaves(kept))
+		return kernel.Verdict{}
 	}
 	for _, part := range kept {
 		l.hold(part, 1)
@@ -100,6 +108,21 @@ func (l *Ledger) gift(call *kernel.Call, in *schema.GrantInput, own held) (kept 
 		}
 	}
 	return kept, nil
+}
+
+// leaves says what is left of the accounts that a call would be paid from.
+func (l *Ledger) leaves(kept held) string {
+	var texts []string
+	for _, part := range kept {
+		if a, ok := l.books.accounts.Get(part.pid); ok && !part.child {
+			texts = append(texts, fmt.Sprintf("%s of %s %s of pid %d are left",
+				part.kind.text(a.left(part.kind)-l.holds[part.pid][part.kind]), part.kind.text(a.Given[part.kind]), names[part.kind], part.pid))
+		}
+	}
+	if texts == nil {
+		return "no budget bounds it"
+	}
+	return strings.Join(texts, ", ")
 }
 
 // hold adds to what calls under way hold of an account, so many times.
