@@ -61,6 +61,7 @@ func newShell(t domaintest.TB) *shell {
 			}
 			return !s.full
 		},
+		Repeats:  func(call *kernel.Call) bool { return call.Message.Meta.IdempotencyKey != "" },
 		Answered: func(id string) { s.woken = append(s.woken, id) },
 		Raised:   func(a *approval.Approval) { s.raised = append(s.raised, a.ID) },
 		Wait:     wait,
@@ -203,6 +204,11 @@ func TestStage(t *testing.T) {
 	s.want(1, "a", "q-4")
 	if got := strings.Join(s.woken, " "); got != "q-1 q-1" {
 		t.Errorf("woken %s", got)
+	}
+	call = s.call(1, "a")
+	call.Message.Meta.IdempotencyKey = "done before"
+	if got := s.asks(call); got != "" || call.Approval != nil {
+		t.Errorf("what is only answered again: %q, %+v", got, call.Approval)
 	}
 	call = s.call(1, "a")
 	call.Inquiry = nil

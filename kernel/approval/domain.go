@@ -72,6 +72,7 @@ func (a *Approval) over(now int64) bool {
 // Shell is what the domain has others do. Its functions do not wait, and may be called from any goroutine.
 type Shell struct {
 	Ask      func(*kernel.Call, schema.Request) bool // journals a question; false: it cannot be
+	Repeats  func(*kernel.Call) bool                 // the call gets an earlier outcome again, and does nothing
 	Answered func(id string)                         // has the calls decided again that wait for the answer
 	Raised   func(*Approval)                         // tells of a new question
 	Wait     time.Duration                           // how long a call waits for an answer

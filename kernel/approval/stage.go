@@ -34,6 +34,9 @@ func (d *Domain) Stage(call *kernel.Call) kernel.Verdict {
 	if shell == nil {
 		return kernel.Deny(call.CannotAsk())
 	}
+	if shell.Repeats(call) {
+		return kernel.Verdict{}
+	}
 	digest := Digest(call.PID, call.Message.Called(), q.Data)
 	d.mu.Lock()
 	defer d.mu.Unlock()
