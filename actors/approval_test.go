@@ -43,7 +43,7 @@ func startAsking(t *testing.T) *asking {
 		return kernel.Verdict{}
 	}
 	a.system = startHosting(t, faultfs.NewDisk(), domains, idempotency.New(), textLog, actors.Hosting{}, kernel.Gate{Policy: policy, Approval: a.approvals.Stage})
-	a.approvals.Serve(approval.Shell{Ask: a.kernel.Ask, Answered: a.kernel.Answered, Raised: func(*approval.Approval) {}, Wait: patience})
+	a.approvals.Serve(approval.Shell{Ask: a.kernel.Ask, Repeats: a.kernel.Repeats, Answered: a.kernel.Answered, Raised: func(*approval.Approval) {}, Wait: patience})
 	a.operator = a.connect()
 	return a
 }
@@ -184,13 +184,19 @@ func TestApprovedQuery(t *testing.T) {
 		failing = false
 		c.send(keyed("k", set("b", "ask")))
 		expect(t, c, "b 1")
-		c.send(query("c", "Memory.Get", `{"key":"ask"}`))
+		c.send(keyed("k", set("r", "ask"))) // which does nothing
+		expect(t, c, "r 1")
+		c.send(keyed("k", set("o", "ask-other")))
 		synctest.Wait()
 		a.decide("q-2", "approve", "")
+		expect(t, c, "o 409")
+		c.send(query("c", "Memory.Get", `{"key":"ask"}`))
+		synctest.Wait()
+		a.decide("q-3", "approve", "")
 		if got := c.next().String(); got != `c "ask"` {
 			t.Errorf("got %s", got)
 		}
-		a.wantRan("b q-1 careful hash")
+		a.wantRan("b q-1 careful hash", "r")
 	})
 }
 

@@ -42,6 +42,9 @@ func (k *Kernel) Ask(call *kernel.Call, question schema.Request) bool {
 	return true
 }
 
+// Repeats reports whether a call that the gate judges gets the outcome again that its idempotency key has.
+func (k *Kernel) Repeats(call *kernel.Call) bool { return k.keys.Repeats(call) }
+
 // use has the approval of the i-th call of b used up, and decides the call then: it is all that has changed.
 func (d *domain) use(ctx actor.Context, b *batch, i int, begun time.Time) {
 	if f, ok := b.sender.(*frames); ok && i > 0 {

@@ -181,7 +181,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	d.policies.begin(d.kernel.Note)
 	d.notifier = newNotifier(d.config.Approval.Notify, d.config.RuntimeDir, d.log)
 	s.approvals.Serve(approval.Shell{
-		Ask: d.kernel.Ask, Answered: d.kernel.Answered, Raised: d.notifier.raised, Wait: time.Duration(d.config.Approval.Wait),
+		Ask: d.kernel.Ask, Repeats: d.kernel.Repeats, Answered: d.kernel.Answered, Raised: d.notifier.raised, Wait: time.Duration(d.config.Approval.Wait),
 	})
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
 	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)

@@ -18,10 +18,12 @@ import (
 // exitDeny is the exit status by which a hook of Claude Code and of Codex denies; what it has written to stderr is the reason.
 const exitDeny exitStatus = 2
 
-// How long a hook may take in all, and how long a host waits for it: longer, so that the hook is the one that refuses.
+// How long a hook may take to reach the kernel, and in all, since its call may wait for an approval; and how long a host waits for it:
+// longer, so that the hook is the one that refuses.
 const (
-	hookTime = 10 * time.Second
-	hostTime = 60 * time.Second
+	reachTime = 10 * time.Second
+	hookTime  = 55 * time.Second
+	hostTime  = 60 * time.Second
 )
 
 func newHookRun(a *app) *cobra.Command {
@@ -32,8 +34,9 @@ func newHookRun(a *app) *cobra.Command {
 		Long: `run is what "pwos hook install" has a host start before each use of a tool. It reads the
 host's question from stdin, and asks the kernel. Where the tool is granted it says
 nothing, and the host goes on as it would have without a hook. Otherwise, and where the
-kernel cannot be reached, does not answer within 10 s, or answers something else, it
-writes why to stderr and exits with 2, which denies the use.`,
+kernel cannot be reached within 10 s, does not answer within 55 s (the use may wait for
+an approval), or answers something else, it writes why to stderr and exits with 2, which
+denies the use.`,
 		Example: `  pwos hook run claude --as claude < question.json`,
 		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,12 +66,14 @@ func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) strin
 		return "the host asked what cannot be understood, so it is denied: " + err.Error()
 	}
 	name := "Tool:" + in.Host + "/" + in.Tool
-	c, err := a.dialRunning(ctx)
+	reach, cancel := context.WithTimeoutCause(ctx, reachTime, fault.CallTimeout.New("no answer within %v", reachTime))
+	defer cancel()
+	c, err := a.dialRunning(reach)
 	if err != nil {
 		return fmt.Sprintf(`the kernel could not be asked whether %s may be used, so it is denied: %v: start it with "pwosd" or any call of pwos, and try again`, name, err)
 	}
 	defer func() { _ = c.Close() }() // the answer is all there is
-	pid, err := agent.Become(ctx, c, func(string, ...any) {})
+	pid, err := agent.Become(reach, c, func(string, ...any) {})
 	if err != nil {
 		return fmt.Sprintf("the kernel could not be asked whether %s may be used, so it is denied: %v", name, err)
 	}
@@ -76,6 +81,8 @@ func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) strin
 	switch {
 	case errors.Is(err, fault.CapabilityDenied):
 		return fmt.Sprintf(`pid %d may use no tool of %s: allow this one with "pwos cap grant %d --add %s", or all with "--add Host.ToolUse"`, pid, in.Host, pid, name)
+	case errors.Is(err, fault.Pending), errors.Is(err, fault.ApprovalRefused):
+		return fmt.Sprintf("%s may not be used: %v", name, err)
 	case err != nil:
 		return fmt.Sprintf("the kernel gave no answer whether %s may be used, so it is denied: %v", name, err)
 	case out.Decision == schema.ToolAllow:

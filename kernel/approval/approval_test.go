@@ -23,17 +23,20 @@ const (
 	stands = 30 * time.Minute
 )
 
-// people are processes: 1 is confined, 2 is spawned by it, 3 is anybody, 4 is not confined although the kernel runs it.
-type people struct{}
+// people are processes: 1 is confined, 2 is spawned by it, 3 is anybody, 4 is not confined although the kernel runs it, 5 has ended.
+type people map[int64]*schema.Descriptor
 
-func (people) Process(pid int64) *schema.Descriptor {
+func (p people) Process(pid int64) *schema.Descriptor { return p[pid] }
+
+func everybody() people {
 	confined, off := "namespaces", "off"
-	return map[int64]*schema.Descriptor{
+	return people{
 		1: {PID: 1, AgentID: "one", Hosted: schema.Hosted{Command: []string{"x"}, Sandbox: &confined}},
 		2: {PID: 2, AgentID: "one/two", ParentPID: 1},
 		3: {PID: 3, AgentID: "three"},
 		4: {PID: 4, AgentID: "four", Hosted: schema.Hosted{Command: []string{"x"}, Sandbox: &off}},
-	}[pid]
+		5: {PID: 5, AgentID: "five", ExitTick: new(int64)},
+	}
 }
 
 // shell is a domain with what the journal would have of it.
@@ -50,7 +53,7 @@ type shell struct {
 }
 
 func newShell(t domaintest.TB) *shell {
-	s := &shell{t: t, domain: approval.New(people{}), now: 1_000_000}
+	s := &shell{t: t, domain: approval.New(everybody()), now: 1_000_000}
 	s.domain.Serve(approval.Shell{
 		Ask: func(_ *kernel.Call, question schema.Request) bool {
 			if !s.full {
@@ -58,6 +61,7 @@ func newShell(t domaintest.TB) *shell {
 			}
 			return !s.full
 		},
+		Repeats:  func(call *kernel.Call) bool { return call.Message.Meta.IdempotencyKey != "" },
 		Answered: func(id string) { s.woken = append(s.woken, id) },
 		Raised:   func(a *approval.Approval) { s.raised = append(s.raised, a.ID) },
 		Wait:     wait,
@@ -154,7 +158,7 @@ func (s *shell) use(call *kernel.Call) *fault.Fault {
 // check compares the state with what a replay and a snapshot make of it.
 func (s *shell) check() {
 	s.t.Helper()
-	s.journal.Check(s.t, s.domain, approval.New(people{}), approval.New(people{}))
+	s.journal.Check(s.t, s.domain, approval.New(everybody()), approval.New(everybody()))
 }
 
 // TestDigest is that of PROTOCOL 10.
@@ -200,6 +204,11 @@ func TestStage(t *testing.T) {
 	s.want(1, "a", "q-4")
 	if got := strings.Join(s.woken, " "); got != "q-1 q-1" {
 		t.Errorf("woken %s", got)
+	}
+	call = s.call(1, "a")
+	call.Message.Meta.IdempotencyKey = "done before"
+	if got := s.asks(call); got != "" || call.Approval != nil {
+		t.Errorf("what is only answered again: %q, %+v", got, call.Approval)
 	}
 	call = s.call(1, "a")
 	call.Inquiry = nil
@@ -249,6 +258,19 @@ func TestAdvisory(t *testing.T) {
 	}
 }
 
+// TestEnded: nobody is asked about calls of a process that has ended.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.want(5, "a", "q-1")
+	if data, err := s.run("Approval.List", `{"state":"expired"}`); err != nil || !strings.Contains(data, `"q-1"`) {
+		t.Errorf("listed %s, %v", data, err)
+	}
+	if _, err := s.run("Approval.Decide", `{"id":"q-1","decision":"approve"}`); !errors.Is(err, fault.ApprovalOver) || !strings.Contains(err.Message, "pid 5 has ended") {
+		t.Errorf("answered: %v", err)
+	}
+}
+
 // TestTooMany: what an agent may ask, and all of them.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
@@ -262,7 +284,7 @@ func TestTooMany(t *testing.T) {
 	s.want(1, "more", "approval.too_many")
 	s.want(1, "0", "q-1")
 	for i := approval.MaxEach; i < approval.MaxAll; i++ {
-		s.asks(s.call(int64(2+i/approval.MaxEach), fmt.Sprint(i)))
+		s.asks(s.call(int64(12+i/approval.MaxEach), fmt.Sprint(i)))
 	}
 	s.want(99, "a", "approval.too_many")
 	s.decide("q-1", "approve", "")

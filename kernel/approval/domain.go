@@ -47,15 +47,21 @@ func numberOf(id string) int64 {
 	return number
 }
 
-// state is that of a question at a time: nobody notes that time has passed.
-func (a *Approval) state(now int64) string {
-	if a.State != schema.ApprovalUsed && now >= cmp.Or(a.Until, a.Expires) {
-		if a.State == schema.ApprovalRefused {
-			return a.State
-		}
+// state is that of a question at a time: nobody notes that time has passed, or that nobody is left to make the call.
+func (d *Domain) state(a *Approval, now int64) string {
+	if (a.State == schema.ApprovalWaiting || a.State == schema.ApprovalApproved) && d.over(a, now) {
 		return schema.ApprovalExpired
 	}
 	return a.State
+}
+
+// over is that of the question, or that its process has ended.
+func (d *Domain) over(a *Approval, now int64) bool {
+	if a.over(now) {
+		return true
+	}
+	p := d.processes.Process(a.PID)
+	return p != nil && p.ExitTick != nil
 }
 
 // over reports whether the question says nothing of calls any more.
@@ -66,6 +72,7 @@ func (a *Approval) over(now int64) bool {
 // Shell is what the domain has others do. Its functions do not wait, and may be called from any goroutine.
 type Shell struct {
 	Ask      func(*kernel.Call, schema.Request) bool // journals a question; false: it cannot be
+	Repeats  func(*kernel.Call) bool                 // the call gets an earlier outcome again, and does nothing
 	Answered func(id string)                         // has the calls decided again that wait for the answer
 	Raised   func(*Approval)                         // tells of a new question
 	Wait     time.Duration                           // how long a call waits for an answer
@@ -245,7 +252,9 @@ func (d *Domain) decide(call *kernel.Call, in *schema.ApprovalDecideInput) (out 
 		return out, fault.ApprovalUnknown.New("there is no question %s, or it is forgotten: Approval.List names those that there are", fault.Clip(in.ID))
 	case in.ForSeconds != nil && in.Decision != schema.Approve:
 		return out, kernel.Invalid("for_seconds", "goes with approve: a refusal stands until the question expires")
-	case a.state(call.Time) == schema.ApprovalExpired:
+	case a.State == schema.ApprovalWaiting && !a.over(call.Time) && d.over(a, call.Time):
+		return out, fault.ApprovalOver.New("pid %d has ended, and with it %s", a.PID, a.ID)
+	case d.state(a, call.Time) == schema.ApprovalExpired:
 		return out, fault.ApprovalOver.New("%s expired at %s, and was not answered in time", a.ID, clock(a.Expires))
 	case a.State != schema.ApprovalWaiting:
 		return out, fault.ApprovalOver.New("%s is %s already, at %s", a.ID, a.State, clock(a.Decided.At))

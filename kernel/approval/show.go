@@ -21,7 +21,7 @@ func (d *Domain) list(call *kernel.Call, in *schema.ApprovalListInput) (schema.A
 	}
 	d.all.Ascend(after+1, func(_ int64, a *Approval) bool {
 		s := a.ApprovalState
-		s.State = a.state(call.Time)
+		s.State = d.state(a, call.Time)
 		if in.State != nil && s.State != *in.State {
 			return true
 		}
@@ -62,7 +62,7 @@ func (d *Domain) watch(call *kernel.Call, in *schema.ApprovalWatchInput) (schema
 	}
 	var changes []change
 	d.all.Scan(func(_ int64, a *Approval) bool {
-		if a.Raised > since && (a.Raised > in.Before || a.state(call.Time) == schema.ApprovalWaiting) {
+		if a.Raised > since && (a.Raised > in.Before || d.state(a, call.Time) == schema.ApprovalWaiting) {
 			asked := *a
 			asked.State, asked.Until, asked.Why, asked.Decided, asked.Advisory = schema.ApprovalWaiting, 0, "", nil, false
 			changes = append(changes, change{a.Raised, schema.ApprovalHasRequested, &asked})

@@ -34,6 +34,9 @@ func (d *Domain) Stage(call *kernel.Call) kernel.Verdict {
 	if shell == nil {
 		return kernel.Deny(call.CannotAsk())
 	}
+	if shell.Repeats(call) {
+		return kernel.Verdict{}
+	}
 	digest := Digest(call.PID, call.Message.Called(), q.Data)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,7 +90,7 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 		}
 	}
 	d.view.all.Scan(func(_ int64, a *Approval) bool {
-		if !a.over(call.Time) {
+		if !d.over(a, call.Time) {
 			if all++; a.PID == call.PID {
 				each++
 			}

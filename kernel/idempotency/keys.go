@@ -103,6 +103,20 @@ func (k *Keys) claimed(call *kernel.Call, room func(pid int64) *fault.Fault) (fi
 	return nil, nil
 }
 
+// Repeats reports whether Claim would return the first outcome of the call's key.
+func (k *Keys) Repeats(call *kernel.Call) bool {
+	key := call.Message.Meta.IdempotencyKey
+	if key == "" || call.Claimed || call.Syscall.Kind != schema.KindCommand || call.Syscall.Input().Withholds(call.Input, false) || call.Syscall.Output().Withholds(nil, false) {
+		return false
+	}
+	body := bodyOf(call, call.Syscall.Input().Redact(call.Message.Data, call.Input, false))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.expire(call.Time)
+	old := k.known[callerKey{call.PID, key}]
+	return old != nil && old.done && old.body == body
+}
+
 // Settle notes the outcome of a call that claimed its key. A failure of the kernel's own is no outcome, nor is a refusal:
 // the command may be tried again. Neither is a failure whose body the journal does not keep: a next start could not tell
 // whether another call has the same. An intent has no outcome yet.
