@@ -57,7 +57,7 @@ type Job struct {
 	ID     string // of the message
 	Cause  string // what the message names as its causation; empty: nothing
 	Conn   string // the connection
-	Via    string // how it is connected, see Caller
+	Via    string // by which door it came, see Caller
 }
 
 // Query binds a query to the function that answers it. Like every function that decides it changes nothing, and may fail.

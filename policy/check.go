@@ -19,8 +19,8 @@ const (
 	originType types.EntityType = "Origin"
 )
 
-// vias are the values that context.via has so far: the ways by which a call comes to the kernel.
-var vias = []string{"socket", "channel", "inline", "job"}
+// vias are the values of context.via: the doors by which a call comes to the kernel (PROTOCOL 10).
+var vias = []string{"socket", "channel", "inline", "mcp", "hook", "job", "cluster"}
 
 // checker checks rules against the syscall table.
 type checker struct {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -32,13 +33,14 @@ type Past struct {
 	judge      *Judge
 	processes  map[int64]*schema.Descriptor
 	registered map[[2]string]*schema.Registration
+	doors      map[string]string // of connections that serve a door, its name, in this life of the kernel
 
 	Withheld int // calls of which the journal does not keep all that was sent: rules that look at it see what is kept
 }
 
 // NewPast judges by a Set; nil: there are no rules.
 func NewPast(set *Set, forms Forms) *Past {
-	p := &Past{processes: make(map[int64]*schema.Descriptor), registered: make(map[[2]string]*schema.Registration)}
+	p := &Past{processes: make(map[int64]*schema.Descriptor), registered: make(map[[2]string]*schema.Registration), doors: make(map[string]string)}
 	p.judge = &Judge{Set: set, Forms: forms, Processes: p, Registry: p}
 	return p
 }
@@ -60,6 +62,9 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 	if e.PID == kernel.Operator {
 		switch _, typ := schema.Peek(e.Request); typ {
 		case schema.SyscallSpawn.Type, schema.ProcessAttach.Type, schema.SyscallRegister.Type, schema.SyscallUnregister.Type:
+		case schema.KernelBooted.Type:
+			clear(p.doors) // connections are counted from the start on again
+			return "", "", "", nil
 		default:
 			return "", "", "", nil
 		}
@@ -82,7 +87,7 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 		return "", "", "", nil
 	}
 	if e.PID != kernel.Operator && judge && beyondToken(outcome.Err) {
-		call := e.call(msg, row, in)
+		call := p.call(e, msg, row, in)
 		if row.Input().Withholds(in, outcome.Err != nil) {
 			p.Withheld++
 		}
@@ -95,9 +100,9 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 }
 
 // call is the call again that an entry tells of.
-func (e *Entry) call(msg schema.Message, row *schema.Syscall, in any) *kernel.Call {
+func (p *Past) call(e *Entry, msg schema.Message, row *schema.Syscall, in any) *kernel.Call {
 	return &kernel.Call{
-		Caller: kernel.Caller{PID: e.PID, Conn: e.Conn, Via: viaOf(e.Conn)}, Message: msg, Syscall: row, Input: in,
+		Caller: kernel.Caller{PID: e.PID, Conn: e.Conn, Via: cmp.Or(p.doors[e.Conn], viaOf(e.Conn))}, Message: msg, Syscall: row, Input: in,
 		PID: e.PID, Origin: e.Origin, Tick: e.Tick,
 	}
 }
@@ -107,7 +112,7 @@ func beyondToken(err *fault.Fault) bool {
 	return err == nil || !err.Denied() || err.ID.Domain() == fault.PolicyDenied.Domain()
 }
 
-// viaOf is how a connection of that name comes to the kernel.
+// viaOf is the door of a connection of that name, unless it has named another.
 func viaOf(conn string) string {
 	for prefix, via := range map[string]string{"a-": "channel", "net-": "channel", "inline": "inline", "job": "job"} {
 		if strings.HasPrefix(conn, prefix) {
@@ -154,6 +159,9 @@ func (p *Past) note(e *Entry, in any, data []byte) {
 		}
 		p.processes[child.PID] = child
 	case *schema.AttachInput:
+		if in.Via != nil {
+			p.doors[e.Conn] = *in.Via
+		}
 		if out, err := schema.ProcessAttach.Decode(data); err == nil && p.processes[out.PID] == nil {
 			p.processes[out.PID] = &schema.Descriptor{PID: out.PID, AgentID: out.AgentID, Origin: e.Origin}
 		}

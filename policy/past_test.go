@@ -112,6 +112,40 @@ func TestPastIsLive(t *testing.T) {
 	}
 }
 
+// TestPastVia: the door of a call is that which its connection has named, in that life of the kernel.
+func TestPastVia(t *testing.T) {
+	t.Parallel()
+	past := begun(t, compile(t, `@id("mcp") forbid(principal, action == Syscall::"Memory.Get", resource) when {context.via == "mcp"};`), policy.Forms{})
+	look := func(conn string) policy.Change {
+		t.Helper()
+		e := entry(8, "Memory.Get", `{"key":"k"}`, schema.Outcome{})
+		e.Conn = conn
+		c, _, _, err := past.Judge(e, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, one := range []struct {
+		entry *policy.Entry
+		want  policy.Change
+	}{
+		{entry(0, "Process.Attach", `{"agent_id":"x","via":"mcp"}`, schema.Outcome{Err: fault.ProcessTaken.New("no")}), ""},
+		{entry(0, "Process.Attach", `{"agent_id":"worker","via":"mcp"}`, schema.Outcome{Data: []byte(`{"pid":8,"agent_id":"worker","created":false}`)}), policy.WouldDeny},
+		{entry(0, "Kernel.Booted", `{}`, schema.Outcome{Data: []byte(`{}`)}), ""},
+	} {
+		if _, _, _, err := past.Judge(one.entry, false); err != nil {
+			t.Fatal(err)
+		}
+		if got := look("c-1"); got != one.want {
+			t.Errorf("after %s: %q, want %q", one.entry.Request, got, one.want)
+		}
+		if got := look("c-2"); got != "" {
+			t.Errorf("another connection: %q", got)
+		}
+	}
+}
+
 func BenchmarkPast(b *testing.B) {
 	past := begun(b, compile(b, `forbid(principal, action == Syscall::"Memory.Set", resource) when {context.args.key like "prod/*"};`), policy.Forms{})
 	e := entry(8, "Memory.Set", `{"key":"notes/1","value":{"a":1}}`, schema.Outcome{Data: []byte(`{"success":true}`)})

@@ -25,7 +25,7 @@ const (
 )
 
 func newHookRun(a *app) *cobra.Command {
-	var agent door.Agent
+	agent := door.Agent{Via: "hook"}
 	cmd := &cobra.Command{
 		Use:   "run claude|codex",
 		Short: "answer a host's question, on stdin",
