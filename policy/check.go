@@ -80,7 +80,10 @@ func newChecker(rules []*Rule) *checker {
 }
 
 // toolArgs is what rules see of the call of a tool.
-var toolArgs = resolved.RecordType{"input": {Type: resolved.StringType{}}, "describe": {Type: resolved.BoolType{}}}
+var toolArgs = resolved.RecordType{
+	"input": {Type: resolved.StringType{}}, "describe": {Type: resolved.BoolType{}},
+	"command": optionalText, "file_path": optionalText,
+}
 
 func (c *checker) warn(r *Rule, format string, args ...any) {
 	c.warnings = append(c.warnings, Problem{File: r.File, Line: r.Line, Text: fmt.Sprintf(format, args...), Warning: true})

@@ -57,7 +57,7 @@ func call(t testing.TB, pid int64, typ, data string) *kernel.Call {
 // TestDecide: what a rule says of a call, by the rule that is named.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	const set, get, fetch, list = "Memory.Set", "Memory.Get", "Http.Fetch", "Memory.List"
+	const set, get, fetch, list, use = "Memory.Set", "Memory.Get", "Http.Fetch", "Memory.List", "Host.ToolUse"
 	tests := []struct {
 		name, rules string
 		typ, data   string
@@ -94,6 +94,14 @@ func TestDecide(t *testing.T) {
 		{"the first of two", `@id("z") forbid(principal, action == Syscall::"Memory.Set", resource); @id("b") forbid(principal, action == Syscall::"Memory.Set", resource);`, set, `{"key":"k","value":1}`, "z"},
 		{"tool", `@id("a") forbid(principal, action == Tool::"tools/sum", resource) when {context.input == "[1,2]"};`, "Syscall.Call", `{"syscall":"tools/sum","args":[1, 2]}`, "a"},
 		{"tool as a syscall", `@id("a") forbid(principal, action == Syscall::"Syscall.Call", resource);`, "Syscall.Call", `{"syscall":"tools/sum"}`, "a"},
+		{"tool of a host", `@id("a") forbid(principal, action == Tool::"claude/Bash", resource) when {context.args has command && context.args.command like "*rm -rf*"};`, use, `{"host":"claude","session":"s","tool":"Bash","input":{"command":"cd /\u0026\u0026 rm \u002drf \"x\""}}`, "a"},
+		{"tool of another host", `@id("a") forbid(principal, action == Tool::"claude/Bash", resource);`, use, `{"host":"codex","session":"s","tool":"Bash","input":{"command":"ls"}}`, ""},
+		{"tool of a host as a syscall", `@id("a") forbid(principal, action == Syscall::"Host.ToolUse", resource) when {context.args.tool == "Bash" && context.args has command && context.args.command == "[\"rm\",1]"};`, use, `{"host":"claude","session":"s","tool":"Bash","input":{"command":["rm",1.0]}}`, "a"},
+		{"no command", `@id("a") forbid(principal, action == Tool::"claude/Read", resource) when {context.args has command};`, use, `{"host":"claude","session":"s","tool":"Read","input":"command"}`, ""},
+		{"cut", `@id("a") forbid(principal, action == Tool::"claude/Bash", resource) when {context.args has command && context.args.command like "*rm -rf*"};`, use, `{"host":"claude","session":"s","tool":"Bash","input":{"command":"echo …"},"cut":["command"]}`, "a"},
+		{"all cut", `@id("a") forbid(principal, action == Tool::"claude/Bash", resource) when {context.args has command && context.args.command like "*rm -rf*"};`, use, `{"host":"claude","session":"s","tool":"Bash","input":{"bytes":1,"sha256":"x"},"cut":["*"]}`, "a"},
+		{"another member cut", `@id("a") forbid(principal, action == Tool::"claude/Write", resource) when {context.args has file_path && context.args.file_path like "/etc/*"};`, use, `{"host":"claude","session":"s","tool":"Write","input":{"file_path":"/home/a","content":"…"},"cut":["content"]}`, ""},
+		{"input cut", `@id("a") forbid(principal, action == Tool::"claude/Write", resource) when {context.args.input like "*secret*"};`, use, `{"host":"claude","session":"s","tool":"Write","input":{"file_path":"/home/a","content":"…"},"cut":["content"]}`, "a"},
 		{"registered", `@id("a") forbid(principal, action == Syscall::"Stripe.Charge", resource) when {context.args.data like "*\"amount\":5*"};`, "Syscall.Invoke", `{"name":"Stripe.Charge","kind":"command","data":{ "amount" : 5 }}`, "a"},
 		{"another registered", `@id("a") forbid(principal, action == Syscall::"Stripe.Charge", resource);`, "Syscall.Invoke", `{"name":"Stripe.Refund","kind":"command","data":{}}`, ""},
 	}

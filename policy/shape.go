@@ -39,6 +39,11 @@ const (
 	nameForm
 )
 
+// beside are the members of a tool's input that rules see beside it too.
+var beside = []string{"command", "file_path"}
+
+var optionalText = resolved.Attribute{Type: resolved.StringType{}, Optional: true}
+
 const decimal = resolved.ExtensionType("decimal")
 
 var (
@@ -73,6 +78,10 @@ func shapeOf(row *schema.Syscall) *shape {
 		switch {
 		case row.Domain == schema.Memory && (m.name == "key" || m.name == "prefix"):
 			m.form = keyForm
+		case row == schema.HostToolUse.Row() && m.name == "input":
+			for _, name := range beside {
+				s.record[types.String(name)] = optionalText
+			}
 		case row == schema.HTTPFetch.Row() && m.name == "url":
 			m.form = urlForm
 			s.record["host"] = resolved.Attribute{Type: resolved.StringType{}}

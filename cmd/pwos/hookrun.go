@@ -76,6 +76,8 @@ func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) strin
 	switch {
 	case errors.Is(err, fault.CapabilityDenied):
 		return fmt.Sprintf(`pid %d may use no tool of %s: allow this one with "pwos cap grant %d --add %s", or all with "--add Host.ToolUse"`, pid, in.Host, pid, name)
+	case fault.Of(err).ID.Domain() == fault.PolicyDenied.Domain():
+		return name + " is denied: " + fault.Of(err).Text()
 	case err != nil:
 		return fmt.Sprintf("the kernel gave no answer whether %s may be used, so it is denied: %v", name, err)
 	case out.Decision == schema.ToolAllow:
