@@ -2,12 +2,14 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/cedar-policy/cedar-go/types"
+	"github.com/cedar-policy/cedar-go/x/exp/ast"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
 
 	"github.com/promptware-os/pwos/schema"
@@ -26,7 +28,8 @@ type member struct {
 	index []int
 	value func(reflect.Value) (types.Value, error) // nil, nil: it is absent
 	form  form
-	ref   bool // it is a reference, which rules do not see
+	ref   bool                     // it is a reference, which rules do not see
+	bound func(of ast.IsNode) fact // what its values are limited to; nil: nothing that a rule is held against
 }
 
 // form is what is done to a text so that it has one spelling.
@@ -67,6 +70,14 @@ var shapes = sync.OnceValue(func() map[*schema.Syscall]*shape {
 // judged reports whether calls of a row are: those of clients, and those that the kernel makes in the name of an agent.
 func judged(row *schema.Syscall) bool {
 	return !row.Internal || row == schema.NetConnect.Row() || row == schema.NetRequest.Row() || row == schema.SyscallInvoke.Row()
+}
+
+// shapeNamed is that of an action; nil: it is none of the kernel's syscalls.
+func shapeNamed(action types.EntityUID) *shape {
+	if row, ok := schema.Lookup(string(action.ID)); ok && action.Type == syscallAction {
+		return shapes()[row]
+	}
+	return nil
 }
 
 func shapeOf(row *schema.Syscall) *shape {
@@ -125,10 +136,29 @@ func (s *shape) add(t reflect.Type, at []int) {
 			}
 			typ, value := valuesOf(of)
 			optional := option == "omitzero" || f.Type.Kind() == reflect.Pointer || of == reflect.TypeFor[jsontype.MaybeText]()
-			s.members = append(s.members, member{name: name, index: index, value: present(f.Type, optional, value)})
+			s.members = append(s.members, member{name: name, index: index, value: present(f.Type, optional, value), bound: boundOf(of, f.Tag)})
 			s.record[types.String(name)] = resolved.Attribute{Type: typ, Optional: optional}
 		}
 	}
+}
+
+// boundOf is what the tags of a member limit its values to.
+func boundOf(t reflect.Type, tag reflect.StructTag) func(ast.IsNode) fact {
+	least, errLeast := strconv.ParseInt(tag.Get("min"), 10, 64)
+	most, errMost := strconv.ParseInt(tag.Get("max"), 10, 64)
+	switch words := strings.Fields(tag.Get("enum")); {
+	case t.Kind() == reflect.String && len(words) > 0:
+		return func(of ast.IsNode) fact { return oneOf(of, texts(words)...) }
+	case t.Kind() == reflect.Int64 && (errLeast == nil || errMost == nil):
+		if errLeast != nil {
+			least = math.MinInt64
+		}
+		if errMost != nil {
+			most = math.MaxInt64
+		}
+		return func(of ast.IsNode) fact { return within(of, types.Long(least), types.Long(most)) }
+	}
+	return nil
 }
 
 // present makes nothing of an optional value that is not there.
