@@ -121,7 +121,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case brings(&call) != nil, codeOf(&call) != nil:
+	case c.kernel.brought(&call), codeOf(&call) != nil:
 		bringing := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
 			c.kernel.bring(&bringing)
@@ -292,6 +292,9 @@ func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.R
 func (k *Kernel) bring(call *kernel.Call) {
 	if in := brings(call); in != nil {
 		call.Err = k.inline(call, in)
+	}
+	if in := k.noted(call); in != nil {
+		call.Err = k.note(call, in)
 	}
 }
 

@@ -277,6 +277,9 @@ func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, *u
 		if in.Method == nil {
 			all["method"] = types.String("GET")
 		}
+		if needs["bodyRef"] && in.BodyRef != nil && in.BodyContent == nil {
+			return types.Record{}, &unfitError{"bodyRef", errors.New("it was not read when the call was made")}
+		}
 	case *schema.ToolUseInput:
 		if err := addBeside(all, needs, in.Input, in.Cut); err != nil {
 			return types.Record{}, err

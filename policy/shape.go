@@ -53,7 +53,9 @@ var (
 	rawType    = reflect.TypeFor[schema.Value]()
 	numberType = reflect.TypeFor[jsontype.Decimal]()
 	refType    = reflect.TypeFor[schema.BlobRef]()
-	targetType = reflect.TypeFor[schema.Target]()
+
+	contentType = reflect.TypeFor[schema.BodyContent]()
+	targetType  = reflect.TypeFor[schema.Target]()
 )
 
 // shapes are those of the rows of the syscall table that are judged.
@@ -133,6 +135,9 @@ func (s *shape) add(t reflect.Type, at []int) {
 			if of == refType {
 				s.members = append(s.members, member{name: strings.TrimSuffix(name, "Ref"), index: index, ref: true})
 				continue
+			}
+			if of == contentType { // of the reference, in whose place it is seen
+				name = "bodyRef"
 			}
 			typ, value := valuesOf(of)
 			optional := option == "omitzero" || f.Type.Kind() == reflect.Pointer || of == reflect.TypeFor[jsontype.MaybeText]()
