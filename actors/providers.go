@@ -62,7 +62,7 @@ func (p *providers) bind(origin, name string, c *connection) {
 	p.by[registered{origin, name}] = c
 }
 
-// unbind ends what a connection provides. Who waits for it is told.
+// unbind ends what a connection provides. Callers that wait for it are told.
 func (p *providers) unbind(c *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// TestSilentProvider: who calls a syscall whose provider never answers is told so after a time, and an answer that comes later is
+// TestSilentProvider: the caller of a syscall whose provider never answers is told so after a time, and an answer that comes later is
 // refused. A call that does not fit the line of its provider is refused at once.
 func TestSilentProvider(t *testing.T) {
 	t.Parallel()

@@ -151,8 +151,8 @@ func (d *Daemon) reveal(c *host.Command, secrets map[string]string) error {
 	return nil
 }
 
-// giveHome makes what this process's user has made in a home the programs' user's own. A file with a second name stays whose it is:
-// there it may be somebody else's.
+// giveHome changes the owner of the files that this process's user has made in a home to the programs' user. A file with a second
+// hard link keeps its owner: the other name may be in somebody else's directory.
 func giveHome(dir string, u *host.User) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

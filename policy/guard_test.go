@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/policy"
@@ -35,8 +36,9 @@ func TestGuard(t *testing.T) {
 	if v := g.Stage(write); !v.Allows() {
 		t.Errorf("the operator: %v", v.Fault)
 	}
-	if f := g.Stage(call(t, 8, "Memory.Get", `{"key":"k"}`)).Fault; !errors.Is(f, fault.PolicyAsks) {
-		t.Errorf("a rule that asks: %v", f)
+	read := call(t, 8, "Memory.Get", `{"pid":8,"key":"/k"}`)
+	if v, q := g.Stage(read), read.Inquiry; !v.Allows() || q == nil || q.Rule != "ask" || q.Policy != set.Hash || q.Stands != 30*time.Minute || string(q.Data) != `{"key":"k"}` {
+		t.Errorf("a rule that asks: %v, %+v", v.Fault, q)
 	}
 	if shown := g.Show(1); len(shown.Rules) != 1 || shown.More != 1 || shown.Rules[0].Decided != 2 {
 		t.Errorf("%+v", shown)
@@ -74,5 +76,24 @@ func BenchmarkGate(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestNormalOfBodies: two fetches are the same call where their bodies by reference are, wherever these lie. One that nobody has read is none.
+func TestNormalOfBodies(t *testing.T) {
+	t.Parallel()
+	j := judge(nil)
+	normal := func(path, content string) (string, error) {
+		text, err := j.Normal(call(t, 8, "Http.Fetch", fmt.Sprintf(`{"url":"https://a.example/","method":"POST","bodyRef":{"scheme":"file","path":%q}%s}`, path, content)))
+		return string(text), err
+	}
+	if text, err := normal("/a", ""); err == nil {
+		t.Errorf("taken: %s", text)
+	}
+	one, err := normal("/a", `,"bodyContent":{"digest":"sha256-x","size":1}`)
+	again, err2 := normal("/b", `,"bodyContent":{"digest":"sha256-x","size":1}`)
+	other, err3 := normal("/a", `,"bodyContent":{"digest":"sha256-y","size":1}`)
+	if err := errors.Join(err, err2, err3); err != nil || one != again || one == other {
+		t.Errorf("%v: %s, %s, %s", err, one, again, other)
 	}
 }

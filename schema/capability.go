@@ -19,7 +19,8 @@ func (in *GrantInput) Adds() bool { return in.Mode != nil && *in.Mode == "add" }
 // EndowInput is the data of the kernel's own Capability.Endow: the grant that a new process begins with.
 type EndowInput struct {
 	GrantInput
-	GrantedBy *int64 `json:"granted_by,omitzero" keep:"always" min:"0" doc:"Process that spawns it. Older journals lack it: it is the parent."`
+	GrantedBy *int64       `json:"granted_by,omitzero" keep:"always" min:"0" doc:"Process that spawns it. Older journals lack it: it is the parent."`
+	Budget    *BudgetGrant `json:"budget,omitzero" keep:"always" doc:"What it may use up, out of what its spawner may."`
 }
 
 // GrantDefaultInput is the data of Capability.GrantDefault.

@@ -126,12 +126,12 @@ type JobState struct {
 	Ended   int64  `json:"ended,omitzero" keep:"always" doc:"When the last run ended, in Unix milliseconds."`
 	Result  Value  `json:"result,omitzero" keep:"always" doc:"What the call was answered."`
 	Error   string `json:"error,omitzero" keep:"always" doc:"Why it failed."`
-	ErrorID string `json:"errorId,omitzero" keep:"always" doc:"Id of that error, see Syscall.Describe."`
+	ErrorID string `json:"errorId,omitzero" keep:"always" doc:"Identifier of that error, as docs/errors.md lists them, such as http.forbidden."`
 }
 
 // JobWatchInput is the data of the kernel's own Job.Watch.
 type JobWatchInput struct {
-	Since int64 `json:"since" keep:"always" doc:"Number of the last change that was told; -1: none is to be but what comes."`
+	Since int64 `json:"since" keep:"always" doc:"Number of the last change that was told."`
 }
 
 // JobBeginInput is the data of the kernel's own Job.Begin.

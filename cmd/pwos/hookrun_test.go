@@ -52,7 +52,7 @@ func TestHookOfNoKernel(t *testing.T) {
 	}
 }
 
-// serveNonsense says the same to whoever connects.
+// serveNonsense gives every connection the same answer.
 func serveNonsense(listener net.Listener, says string, hangsUp bool) {
 	for {
 		c, err := listener.Accept()

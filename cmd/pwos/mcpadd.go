@@ -46,7 +46,7 @@ func newMCPAdd(a *app) *cobra.Command {
 		Short: "have the tools of an MCP server called as syscalls",
 		Long: `add has the kernel run an MCP server as the agent mcp.NAME, confined as with "pwos run",
 and started again when it ends. Each of its tools is the user-space syscall
-mcp/NAME/TOOL, for whoever is granted Call:mcp/NAME/TOOL or Call:mcp/NAME/*. With --url
+mcp/NAME/TOOL, for agents that are granted Call:mcp/NAME/TOOL or Call:mcp/NAME/*. With --url
 the server runs elsewhere, and the agent may reach its host and no other;
 upstream://UPSTREAM/PATH is one behind an upstream of the configuration.
 

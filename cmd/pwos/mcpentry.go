@@ -72,7 +72,7 @@ func findEntry(ctx context.Context, c *client.Client, name string) (*addedServer
 	return nil, nil
 }
 
-// entryNamed is findEntry for who needs one.
+// entryNamed is findEntry where there has to be one.
 func entryNamed(ctx context.Context, c *client.Client, name string) (*addedServer, error) {
 	e, err := findEntry(ctx, c, name)
 	if err == nil && e == nil {

@@ -124,7 +124,7 @@ func (a *app) setUp(f *runFlags, j *job) error {
 }
 
 // jobControl are lines of sh that run a program as the job of a session, as a shell does that has a terminal: else it could not be
-// stopped with Ctrl-Z, for the system stops no process whose parent is in another session. Whoever stops the session's
+// stopped with Ctrl-Z, for the system stops no process whose parent is in another session. The process that stops the session's
 // leader is told: see terminal.control.
 const jobControl = `set -m
 "$@"

@@ -137,7 +137,7 @@ func (l *lines) answer(line string) error {
 	return err
 }
 
-// Close leaves the streams to who has opened them.
+// Close leaves the streams open: they are not its own.
 func (l *lines) Close() error { return nil }
 
 // parts reports whether a line, which is JSON, is an object with an id, and one with a method.

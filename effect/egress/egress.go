@@ -40,7 +40,9 @@ type Config struct {
 	// on disk, and returns after the end of run is on disk. An error is a *fault.Fault.
 	Journal   func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error)
 	Upstreams []*Upstream
-	Authority *Authority // signs for upstreams that are intercepted; nil: none is
+	Prices    Prices                                 // of models
+	Metered   func(pid int64) (tokens, dollars bool) // whether these are bounded for a process; nil: for none
+	Authority *Authority                             // signs for upstreams that are intercepted; nil: none is
 	Limits    Limits
 	Log       *slog.Logger
 }
@@ -79,6 +81,9 @@ type Server struct {
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefault()
 	c.Log = c.Log.With("component", "egress")
+	if c.Metered == nil {
+		c.Metered = func(int64) (tokens, dollars bool) { return false, false }
+	}
 	return &Server{Config: c, agents: map[*agent]struct{}{}, over: make(chan struct{})}
 }
 

@@ -101,7 +101,7 @@ func (alive) Process(pid int64) *schema.Descriptor { return &schema.Descriptor{P
 
 func test(t *testing.T, run func(s *shell)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { run(&shell{t: t, jobs: job.New(nil, nil)}) })
+	synctest.Test(t, func(t *testing.T) { run(&shell{t: t, jobs: job.New(nil)}) })
 }
 
 // TestGoesOn: a run that the end of a kernel has cut off is made again under its key by the next one, and the outcome of an effect is
@@ -124,7 +124,7 @@ func TestGoesOn(t *testing.T) {
 		if got := s.status("job-1"); got != "running " {
 			t.Errorf("with no kernel: %s", got)
 		}
-		again := job.New(nil, nil)
+		again := job.New(nil)
 		domaintest.Restore(t, s.jobs, again)
 		s.jobs = again
 		again.Publish()

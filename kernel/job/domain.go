@@ -19,13 +19,13 @@ import (
 
 // Bounds.
 const (
-	MaxEach       = 100       // jobs of an agent that are to be run, and as many that have ended
-	MaxOperator   = 1_000     // the same of the operator
-	MaxPayload    = 16 << 10  // bytes
-	MaxResult     = 12_000    // bytes of a result that is kept
-	defaultLimit  = 100       // of a list
-	defaultPeriod = 600_000   // milliseconds that a run may take
-	maxTime       = 1<<53 - 1 // what every client can read
+	MaxEach        = 100       // jobs of an agent that are to be run, and as many that have ended
+	MaxOperator    = 1_000     // the same of the operator
+	MaxPayload     = 16 << 10  // bytes
+	MaxResult      = 12_000    // bytes of a result that is kept
+	defaultLimit   = 100       // of a list
+	defaultTimeout = 600_000   // milliseconds that a run may take
+	maxTime        = 1<<53 - 1 // what every client can read
 )
 
 // Job is a job as the state has it.
@@ -50,7 +50,7 @@ type Job struct {
 	Changed     int64        `json:"changed,omitzero"` // the same of the last change
 }
 
-// Name is how clients name the job with that number.
+// nameOf is how clients name the job with that number.
 func nameOf(id int64) string { return "job-" + strconv.FormatInt(id, 10) }
 
 // Key is the idempotency key of a run.
@@ -84,8 +84,7 @@ func (j *Job) after(now int64) int64 {
 // Domain answers the syscalls of schema.Job.
 type Domain struct {
 	kernel.Handlers
-	processes kernel.Processes
-	registry  kernel.Registry
+	registry kernel.Registry
 
 	jobs    *btree.Map[int64, *Job] // immutable ones; by number
 	last    int64                   // number of the last job
@@ -106,8 +105,8 @@ var (
 )
 
 // New returns a domain without jobs. registry tells what else can be called than what is in the syscall table.
-func New(processes kernel.Processes, registry kernel.Registry) *Domain {
-	d := &Domain{processes: processes, registry: registry, changed: make(chan struct{}, 1)}
+func New(registry kernel.Registry) *Domain {
+	d := &Domain{registry: registry, changed: make(chan struct{}, 1)}
 	d.Handlers = kernel.Bind(schema.Job,
 		kernel.Command(schema.JobStart, d.start, d.applyStart),
 		kernel.Query(schema.JobStatus, d.status),
@@ -127,10 +126,7 @@ func (d *Domain) start(call *kernel.Call, in *schema.JobStartInput) (out schema.
 	if err := d.callable(call, in); err != nil {
 		return out, err
 	}
-	most := MaxEach
-	if call.PID == kernel.Operator {
-		most = MaxOperator
-	}
+	most := most(call.PID)
 	if c := d.counts[call.PID]; c != nil && c.active >= most {
 		return out, fault.JobTooMany.New("%d jobs of pid %d are to be run, and there may be no more", most, call.PID)
 	}
@@ -166,7 +162,7 @@ func (d *Domain) callable(call *kernel.Call, in *schema.JobStartInput) *fault.Fa
 func (d *Domain) applyStart(e *kernel.Entry, in *schema.JobStartInput) {
 	d.last++
 	j := &Job{
-		ID: d.last, Origin: e.Origin, PID: e.PID, Name: in.Name, Payload: slices.Clone(in.Payload), Timeout: defaultPeriod,
+		ID: d.last, Origin: e.Origin, PID: e.PID, Name: in.Name, Payload: slices.Clone(in.Payload), Timeout: defaultTimeout,
 		Created: e.Time, Next: due(in, e.Time), Status: schema.JobPending, Message: e.Meta.ID, Correlation: e.Meta.Correlation,
 	}
 	if in.Timeout != nil {
@@ -218,14 +214,18 @@ func (d *Domain) tally(j *Job, n int) {
 	}
 }
 
+// most is how many jobs of a process may be to be run, and as many may have ended.
+func most(pid int64) int {
+	if pid == kernel.Operator {
+		return MaxOperator
+	}
+	return MaxEach
+}
+
 // ended keeps j, which has ended, and forgets the oldest ones of its process where there are too many.
 func (d *Domain) ended(j *Job) {
 	d.put(j)
-	most := MaxEach
-	if j.PID == kernel.Operator {
-		most = MaxOperator
-	}
-	if d.counts[j.PID].ended <= most {
+	if d.counts[j.PID].ended <= most(j.PID) {
 		return
 	}
 	d.jobs.Scan(func(_ int64, old *Job) bool {
@@ -239,11 +239,8 @@ func (d *Domain) ended(j *Job) {
 
 // find is the job that a call names: its process's own, or for the operator any of its origin.
 func (d *Domain) find(call *kernel.Call, label string) (*Job, *fault.Fault) {
-	digits, ok := strings.CutPrefix(label, "job-")
-	if id, err := strconv.ParseInt(digits, 10, 64); ok && err == nil {
-		if j, found := d.jobs.Get(id); found && nameOf(id) == label && mayKnow(call, j) {
-			return j, nil
-		}
+	if j, ok := d.labelled(label); ok && mayKnow(call, j) {
+		return j, nil
 	}
 	return nil, fault.JobNotFound.New("there is no such job, or it is forgotten: Job.List names those that there are")
 }
@@ -266,8 +263,7 @@ func (d *Domain) applyCancel(e *kernel.Entry, in *schema.JobInput) {
 	if !out.Canceled {
 		return
 	}
-	id, _ := strconv.ParseInt(strings.TrimPrefix(in.JobID, "job-"), 10, 64) // it was found by that
-	if old, ok := d.jobs.Get(id); ok {
+	if old, ok := d.labelled(in.JobID); ok {
 		j := *old
 		j.Status, j.Next, j.Ended = schema.JobCancelled, 0, e.Time
 		d.ended(&j)
@@ -276,23 +272,22 @@ func (d *Domain) applyCancel(e *kernel.Entry, in *schema.JobInput) {
 
 // begin answers Job.Begin. A job may have been cancelled meanwhile, and its process may have ended.
 func (d *Domain) begin(call *kernel.Call, in *schema.JobBeginInput) (out schema.SuccessOutput, _ error) {
-	j, ok := d.numbered(in.JobID)
+	j, ok := d.labelled(in.JobID)
 	if !ok || j.Status != schema.JobPending || j.Next > call.Time {
 		return out, fault.JobNotFound.New("%s is not due", in.JobID)
 	}
 	return schema.SuccessOutput{Success: true}, nil
 }
 
-func (d *Domain) numbered(label string) (*Job, bool) {
-	id, err := strconv.ParseInt(strings.TrimPrefix(label, "job-"), 10, 64)
-	if err != nil {
-		return nil, false
-	}
-	return d.jobs.Get(id)
+// labelled is the job that clients name like that.
+func (d *Domain) labelled(label string) (*Job, bool) {
+	id, _ := strconv.ParseInt(strings.TrimPrefix(label, "job-"), 10, 64)
+	j, ok := d.jobs.Get(id)
+	return j, ok && j.Label() == label
 }
 
 func (d *Domain) applyBegin(_ *kernel.Entry, in *schema.JobBeginInput) {
-	if old, ok := d.numbered(in.JobID); ok {
+	if old, ok := d.labelled(in.JobID); ok {
 		j := *old
 		j.Status = schema.JobRunning
 		j.Runs++
@@ -307,7 +302,7 @@ func (d *Domain) end(*kernel.Call, *schema.JobEndInput) (schema.SuccessOutput, e
 }
 
 func (d *Domain) applyEnd(e *kernel.Entry, in *schema.JobEndInput) {
-	old, ok := d.numbered(in.JobID)
+	old, ok := d.labelled(in.JobID)
 	if !ok || !old.active() || old.Runs != in.Run {
 		return
 	}

@@ -26,7 +26,7 @@ type shell struct {
 	last    kernel.Result
 }
 
-func newShell(t domaintest.TB) *shell { return &shell{t: t, domain: job.New(nil, nil), now: 1_000_000} }
+func newShell(t domaintest.TB) *shell { return &shell{t: t, domain: job.New(nil), now: 1_000_000} }
 
 // run makes a call of pid in an origin, and returns its reply or its failure.
 func (s *shell) run(pid int64, origin, typ, data string) (string, *fault.Fault) {
@@ -92,7 +92,7 @@ const (
 // check holds the state against a replay and a snapshot.
 func (s *shell) check() {
 	s.t.Helper()
-	s.journal.Check(s.t, s.domain, job.New(nil, nil), job.New(nil, nil))
+	s.journal.Check(s.t, s.domain, job.New(nil), job.New(nil))
 }
 
 func TestOnce(t *testing.T) {

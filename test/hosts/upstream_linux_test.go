@@ -23,7 +23,7 @@ func mcpPlace(t *testing.T) (p *place, modules string) {
 	return p, modules
 }
 
-// TestRealServers: each tool of servers that others wrote is a syscall, for who is granted it, also by way of another host.
+// TestRealServers: each tool of servers that others wrote is a syscall that callers need a grant for, also by way of another host.
 func TestRealServers(t *testing.T) {
 	t.Parallel()
 	p, modules := mcpPlace(t)

@@ -74,9 +74,13 @@ func (r *realm) boxOf(pid int64) *model.Box {
 }
 
 func (r *realm) asks(q *request) *model.Verdict {
-	return r.Judge(&model.Call{
+	v := r.Judge(&model.Call{
 		From: q.pid, Conn: q.conn, Type: q.typ, Meta: schema.Metadata{ID: q.id, IdempotencyKey: q.key}, Input: q.input,
 	})
+	if forbidden(q, v.Who, r.Tick) {
+		v.Barred = append(v.Barred, 403)
+	}
+	return v
 }
 
 // judge finds out what the rules say of an entry, and runs it where it is a step of the kernel's own. A call that has steps was judged

@@ -14,6 +14,7 @@
 //	effects_test.go    effects that the seed ends, and what has to hold of them
 //	oracle_test.go     what has to hold
 //	authority_test.go  what has to hold of authority, mail and subscriptions, by the model of test/authority
+//	policy_test.go     rules about the arguments of calls
 //	bounds_test.go     what nobody may have more of
 //	shrink_test.go     what is left of a seed that fails
 package simulation_test

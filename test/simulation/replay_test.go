@@ -142,6 +142,6 @@ func (w *world) newKernel() *actors.Kernel {
 		Domains: w.state.domains, Tokens: w.state.tokens, Processes: w.state.procs.Processes(), Keys: w.state.keys, Tick: w.state.tick,
 		Snapshots: w.snapshots, SnapshotEvery: snapshotEvery, Made: w.state.made, Metrics: w.state.metrics,
 		Blobs: w.blobs, Runners: map[string]kernel.Runner{"Http.Fetch": w.effects.run},
-		Origin: "https://test.local/", Restore: w.restore, Bounds: bounds,
+		Origin: "https://test.local/", Restore: w.restore, Bounds: bounds, Gate: kernel.Gate{Policy: guard(w.state.procs.Processes())},
 	})
 }

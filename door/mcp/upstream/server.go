@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -225,6 +226,9 @@ func (s *server) call(ctx context.Context, path, digest string, data schema.Valu
 		return nil, fmt.Errorf(`%s is suspended: the server has changed it since it was accepted; "pwos mcp diff %s" shows how, and "pwos mcp accept %s" accepts it`, path, server, server)
 	}
 	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: data})
+	if errors.Is(err, io.EOF) || errors.Is(err, sdk.ErrConnectionClosed) {
+		return nil, fmt.Errorf("the MCP server %s ended before it answered: the call may or may not have had effects", server)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", path, err)
 	}

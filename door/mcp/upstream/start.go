@@ -2,8 +2,12 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -45,4 +49,18 @@ func (b *bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("Authorization", "Bearer "+b.token)
 	}
 	return b.next.RoundTrip(r)
+}
+
+// Digest is the SHA-256 of a file, as a pin has it.
+func Digest(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("read executable: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("read executable: %w", err)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// TestCall: a tool that is accepted is a user-space syscall, for who is granted it; its call is recorded with its end.
+// TestCall: a tool that is accepted is a user-space syscall that callers need a grant for; its call is recorded with its end.
 func TestCall(t *testing.T) {
 	t.Parallel()
 	p, server := newPlace(t), newServer()
@@ -127,7 +127,7 @@ func TestServerDies(t *testing.T) {
 		return []string{`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[]}}`}
 	})), upstream.Options{})
 	p.changes(true)
-	p.refused(p.operator, "say", `{}`, "call mcp/fake/say")
+	p.refused(p.operator, "say", `{}`, "the MCP server fake ended before it answered")
 	p.offer() // which waits for its next life
 	p.expect("say", `{}`, `{"content":[]}`)
 }

@@ -1,0 +1,43 @@
+package simulation_test
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/policy"
+	"github.com/promptware-os/pwos/test/authority/model"
+)
+
+// rules are what agents may not do in a simulation, from a tick on.
+const rules = `
+@id("kept") forbid(principal, action in [Syscall::"Memory.Set", Syscall::"Memory.Delete", Syscall::"Memory.CompareAndSet"], resource)
+when { context.args.key == "k0" && context.tick >= 2 };
+@id("silent") forbid(principal, action == Syscall::"Syscall.SendMsg", resource)
+when { context.args has intent && context.args.intent == "b" && context.tick >= 2 };
+`
+
+var ruleSet = func() *policy.Set {
+	set, problems := policy.Compile([]policy.File{{Name: "policy.cedar", Text: []byte(rules)}})
+	if len(problems) > 0 {
+		panic(problems[0].String())
+	}
+	return set
+}()
+
+// guard is the policy's stage of a kernel.
+func guard(processes kernel.Processes) kernel.Stage {
+	g := policy.NewGuard(policy.Forms{}, processes, nil)
+	g.Use(ruleSet)
+	return g.Stage
+}
+
+// forbidden is what the rules say of a call that is made as who, written down once more.
+func forbidden(q *request, who, tick int64) bool {
+	if who == model.Operator || tick < 2 {
+		return false
+	}
+	changes := []string{"Memory.Set", "Memory.Delete", "Memory.CompareAndSet"}
+	return slices.Contains(changes, q.typ) && strings.Contains(q.frame, `"key":"k0"`) ||
+		q.typ == "Syscall.SendMsg" && strings.Contains(q.frame, `"intent":"b"`)
+}
