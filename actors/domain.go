@@ -176,7 +176,11 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pe
 	if v.Fault != nil {
 		return kernel.Result{}, nil, v.Fault
 	}
-	result, err := b.sender.decide(d, call)
+	decide := b.sender.decide
+	if call.Asks != nil {
+		decide = (*domain).explain
+	}
+	result, err := decide(d, call)
 	return result, nil, err
 }
 

@@ -43,6 +43,8 @@ type Call struct {
 	Begun     bool         // a step of it has been asked for, and may have been done
 	Inquiry   *Inquiry     // what somebody has to be asked before it, by the policy; nil: nothing
 	Approval  *Approval    // what lets it through where somebody is asked; nil: nothing has yet
+	Asks      *Call        // of a Capability.Check: the call that it asks about; nil: it gives no data
+	Probe     *Probe       // it is only asked about: no stage has an effect; nil: it is made
 	Refused   *fault.Fault // what its connection says against it; nil: nothing. The handler answers with it
 	Throttled bool         // it was refused before anything else was judged, because its agent is over a bound: it has no entry
 

@@ -62,9 +62,16 @@ func Pend(id string, wait time.Duration) Verdict { return Verdict{Pending: &Pend
 // Allows reports whether the call may go on.
 func (v Verdict) Allows() bool { return v.Fault == nil && v.Pending == nil }
 
+// stageNames are the names of the stages, in the order in which they are asked.
+var stageNames = [...]string{"bounds", "identity", "token", "tick", "quota", "budget", "policy", "approval"}
+
+func (g *Gate) stages() [len(stageNames)]Stage {
+	return [...]Stage{g.Bounds, g.Identity, g.Token, g.Tick, g.Quota, g.Budget, g.Policy, g.Approval}
+}
+
 // Admit asks the stages. A call that may not wait any longer is refused where it would have to.
 func (g *Gate) Admit(call *Call) Verdict {
-	for _, stage := range [...]Stage{g.Bounds, g.Identity, g.Token, g.Tick, g.Quota, g.Budget, g.Policy, g.Approval} {
+	for _, stage := range g.stages() {
 		if stage == nil {
 			continue
 		}
@@ -109,6 +116,7 @@ type Authority struct {
 // (PROTOCOL 5). A tick that the operator names moves the kernel's on.
 func (a *Authority) Identify(call *Call) Verdict {
 	var denied *fault.Fault
+	var ahead int64
 	operator := call.Caller.PID == Operator
 	call.PID = call.Caller.PID
 	if in, ok := call.Input.(schema.Targeted); ok {
@@ -121,10 +129,14 @@ func (a *Authority) Identify(call *Call) Verdict {
 			denied = fault.CapabilityNotYours.New("pid %d may not act as pid %d", call.PID, *on.PID).WithFix("leave out pid, or name your own")
 		}
 		if on.Tick != nil && operator {
-			a.Reach(*on.Tick)
+			if call.Probe != nil {
+				ahead = *on.Tick
+			} else {
+				a.Reach(*on.Tick)
+			}
 		}
 	}
-	call.Tick = a.Now()
+	call.Tick = max(a.Now(), ahead)
 	call.Token = a.Tokens.Token(call.PID)
 	call.Origin = a.Origin
 	if call.Caller.Origin != "" {
@@ -147,6 +159,14 @@ func (a *Authority) Identify(call *Call) Verdict {
 // Authorize is the stage that asks the token (CAP 2, 5). A command of the kernel's own in an agent's name passes: its domain
 // judges what the agent may do.
 func (a *Authority) Authorize(call *Call) Verdict {
+	v := a.authorize(call)
+	if v.Allows() && call.Probe != nil {
+		call.Probe.Why(a.grounds(call))
+	}
+	return v
+}
+
+func (a *Authority) authorize(call *Call) Verdict {
 	if call.Caller.Kernel && call.Syscall.Internal {
 		return Verdict{}
 	}

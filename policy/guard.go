@@ -50,22 +50,30 @@ func (g *Guard) Refuse(why string) { g.holds.Store(&holding{invalid: why}) }
 func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	call.Inquiry = nil
 	h := g.holds.Load()
-	if h == nil || call.PID == kernel.Operator || call.Syscall == nil || !judged(call.Syscall) {
+	switch {
+	case h == nil:
+		call.Probe.Why("there is no policy")
+		return kernel.Verdict{}
+	case call.PID == kernel.Operator:
+		call.Probe.Why("the operator is exempt")
+		return kernel.Verdict{}
+	case call.Syscall == nil || !judged(call.Syscall):
 		return kernel.Verdict{}
 	}
 	if h.invalid != "" {
 		f := fault.PolicyInvalid.New("the policy of this kernel is not valid, and no agent is served until it is").
 			WithFix("have the operator look at it: pwos policy check")
-		if call.Caller.PID == kernel.Operator {
+		if call.OfOperator() {
 			f = f.With("at", h.invalid)
 		}
 		return kernel.Deny(f)
 	}
 	d := h.Decide(call)
 	if d.Rule == nil {
+		call.Probe.Why("no rule forbids it")
 		return kernel.Verdict{}
 	}
-	if !call.Parked {
+	if call.Probe == nil && !call.Parked {
 		h.decided[d.Rule].Add(1)
 	}
 	if d.Failed == nil && d.Rule.Ask > 0 {
@@ -76,7 +84,11 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 		}
 		d.Failed = err
 	}
-	return kernel.Deny(h.fault(call, d))
+	f := h.fault(call, d)
+	if clause, err := h.exception(call, d.Rule); call.Probe != nil && err == nil && d.Failed == nil && call.OfOperator() {
+		f = f.With("exception", clause)
+	}
+	return kernel.Deny(f)
 }
 
 // JudgesBodies reports whether a rule looks at what the body of a fetch by reference is.
@@ -105,7 +117,7 @@ func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	default:
 		f = fault.PolicyDenied.New("the rule %q forbids this %s", d.Rule.ID, what)
 	}
-	if call.Caller.PID == kernel.Operator {
+	if call.OfOperator() {
 		f.Message += " (" + d.Rule.At() + ")"
 		f = f.With("at", d.Rule.At())
 	}

@@ -49,6 +49,9 @@ type NetRequestOutput struct {
 	Ended    string    `json:"ended" keep:"always" doc:"Why the request ended."`
 }
 
+// NetComplete is why a request ended whose answer came whole.
+const NetComplete = "the answer was complete"
+
 // NetUsage is what the answer of a model reports.
 type NetUsage struct {
 	Model       string `json:"model,omitzero" keep:"always" doc:"Name of the model."`

@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // callFlags are the flags of `pwos call`.
@@ -14,6 +16,7 @@ type callFlags struct {
 	data, kind                      string
 	id, correlation, idempotencyKey string
 	pid                             int64
+	explain                         bool
 }
 
 func newCall(a *app) *cobra.Command {
@@ -25,10 +28,15 @@ func newCall(a *app) *cobra.Command {
 
 Each key=value is a member of the message's data. A value that is JSON is taken as
 that, anything else is a string; quote what would be JSON but is to be a string:
-'version="1"'. --data gives all of the data as JSON, to which key=value adds.`,
+'version="1"'. --data gives all of the data as JSON, to which key=value adds.
+
+With --explain nothing is done: call prints what the kernel would ask of the message,
+stage by stage, and by what it is allowed or refused. Exit status: 0 it would be done,
+9 it would wait for an approval, else as the call itself would exit: 3 denied, 5 quota.`,
 		Example: `  pwos call Syscall.Echo message=hello
   pwos call Syscall.Ping payload='{"n": [1, 2.50]}'
-  pwos call Syscall.Ping --data '{"payload": null}' --id my-1`,
+  pwos call Syscall.Ping --data '{"payload": null}' --id my-1
+  pwos call --explain --pid 7 Memory.Set key=prod/a value=1`,
 		Args:              arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: completeType,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,6 +48,14 @@ that, anything else is a string; quote what would be JSON but is to be a string:
 			if err != nil {
 				return usage(cmd, err)
 			}
+			if f.explain {
+				for _, other := range []string{"kind", "id", "correlation", "idempotency-key"} {
+					if cmd.Flags().Changed(other) {
+						return usage(cmd, fmt.Errorf("--explain makes no call, and takes no --%s", other))
+					}
+				}
+				return a.explain(cmd.Context(), &schema.CheckInput{Syscall: m.Type, Data: m.Data})
+			}
 			return a.call(cmd.Context(), m)
 		},
 	}
@@ -50,6 +66,7 @@ that, anything else is a string; quote what would be JSON but is to be a string:
 	flags.StringVar(&f.correlation, "correlation", "", "id of the conversation that the message belongs to")
 	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "runs a command once, however often it is sent with this key")
 	flags.Int64Var(&f.pid, "pid", 0, "the process to act as, or that the call is about: data member pid")
+	flags.BoolVar(&f.explain, "explain", false, "do nothing: say what would happen, and why")
 	return cmd
 }
 
@@ -100,10 +117,29 @@ func (a *app) call(ctx context.Context, m schema.Message) (err error) {
 	defer closeInto(&err, c)
 	answer, err := c.Do(ctx, m)
 	if err != nil {
+		if refused := client.Answered(err); refused != nil && exceptable(refused.ID) {
+			if pid, who := c.Who(ctx); who == nil && pid == 0 {
+				return &excepted{err, client.SeqOf(&answer)}
+			}
+		}
 		return err
 	}
 	return a.printValue(answer.Data)
 }
+
+// exceptable reports whether an exception to a rule would have let a call through that failed so.
+func exceptable(id fault.ID) bool { return id == fault.PolicyDenied || id == fault.PolicyAsks }
+
+// exception is the command that makes the narrowest exception for the call of an entry.
+func exception(seq int64) string { return fmt.Sprintf(`"pwos policy allow --from %d"`, seq) }
+
+// excepted is the refusal, by a rule, of a call that the operator has made as an agent.
+type excepted struct {
+	error
+	seq int64 // of its entry; 0: unknown
+}
+
+func (e *excepted) Unwrap() error { return e.error }
 
 // completeType completes the first argument to a message type.
 func completeType(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

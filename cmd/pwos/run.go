@@ -12,7 +12,7 @@ import (
 // runFlags are the flags of `pwos run`.
 type runFlags struct {
 	name, restart, channel, dir, home  string
-	preset                             string
+	preset, profile                    string
 	allow, quotas, limits, env, budget []string
 	http                               httpFlags
 	ttl                                time.Duration
@@ -49,6 +49,10 @@ one of --home; their tools ask the kernel first, and the kernel's are among them
 own sandbox is off. With --allow Upstream:anthropic or Upstream:openai the kernel holds the
 key. See docs/doors.md.
 
+--profile gives many of these flags a name: reader may read its directory and nothing
+more, worker may also write it and use memory and messages, coder is for a coding agent.
+Flags that are given beside it take the place of what it says. See docs/profiles.md.
+
 Without --allow it is granted the default: the ten syscalls of the capability model,
 Ipc.Receive, and 200 units of each resource, with Http.Fetch where --host is given. A
 quota bounds what is held at once; it is not used up. --learn grants everything but
@@ -61,6 +65,7 @@ line.`,
   pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
   pwos run --budget calls=500,fetches=100,usd=2 -- ./agent.sh
   pwos run --learn -- ./agent.sh
+  pwos run --tty --profile coder -- claude
   pwos run --tty -- bash
   pwos run --tty --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,
 		Args: arguments(cobra.MinimumNArgs(1)),
@@ -75,9 +80,16 @@ line.`,
 			if f.tty && (!a.stdinTerminal() || !a.stdoutTerminal()) {
 				return usage(cmd, errors.New("--tty needs a terminal for stdin and stdout"))
 			}
+			given, err := a.applyProfile(cmd, &f)
+			if err != nil {
+				return err
+			}
 			job, err := f.job(cmd, args, options.RuntimeDir)
 			if err != nil {
 				return usage(cmd, err)
+			}
+			if job.under(given); job.moved != nil && placed(given) {
+				return usage(cmd, job.moved)
 			}
 			if err := a.setUp(&f, job); err != nil {
 				return err
@@ -106,8 +118,12 @@ line.`,
 	flags.BoolVar(&f.ownDir, "own-dir", false, "work in a new directory of its own instead")
 	flags.StringVar(&f.home, "home", "", "its HOME (default: its working directory)")
 	flags.StringVar(&f.preset, "preset", "", "claude, codex or none: what it is set up as (default: by the name of the program)")
+	flags.StringVar(&f.profile, "profile", "", "reader, worker, coder, or one of profiles/*.toml beside the configuration: what it is granted, and how it is confined")
 	flags.BoolVar(&f.tty, "tty", false, "give it this terminal; its channel is descriptor 3")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
 	flags.BoolVar(&f.learn, "learn", false, "grant everything, and print what would have been enough")
+	if err := cmd.RegisterFlagCompletionFunc("profile", completeProfile); err != nil {
+		panic(err) // the flag is there
+	}
 	return cmd
 }

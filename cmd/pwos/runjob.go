@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -32,6 +33,8 @@ type job struct {
 	tty     bool
 	unnamed bool         // its program names it, with a number where that name is taken
 	moved   *fault.Fault // why it works in a directory of its own without having been told to
+
+	profile *config.Profile // that it is run under; nil: none
 
 	kept []string // flags that a learned command line repeats
 	args []string // the program as it was typed
@@ -160,7 +163,7 @@ func keptFlags(cmd *cobra.Command) []string {
 	var kept []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch list, many := flag.Value.(pflag.SliceValue); {
-		case slices.Contains([]string{"allow", "quota", "ttl", "learn", "host", "http-plain", "http-open"}, flag.Name):
+		case slices.Contains([]string{"allow", "quota", "ttl", "learn", "host", "http-plain", "http-open", "profile"}, flag.Name):
 		case cmd.InheritedFlags().Lookup(flag.Name) != nil && flag.Name != "runtime-dir" && flag.Name != "identity":
 		case many:
 			for _, value := range list.GetSlice() {

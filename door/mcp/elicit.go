@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -117,7 +116,7 @@ func (b *Bridge) park(w *parked) *sdk.CallToolResult {
 	return &sdk.CallToolResult{RequestState: state, InputRequests: sdk.InputRequestMap{inputName: &sdk.ElicitParams{
 		Mode:            "form",
 		Message:         fmt.Sprintf("%s wants to call %s %s, which needs approval (%s, rule %s). Accept to let it be done once.", q.Agent, q.Type, q.Data, q.ID, q.Rule),
-		RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`),
+		RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}},
 	}}}
 }
 

@@ -93,7 +93,7 @@ var errEnded = fault.CallCancelled.New("the agent has ended")
 // Serve serves the sockets of process pid, and owns them, until stop is called. stop closes every connection and returns when
 // their ends are journaled and every goroutine has ended; it may be called again.
 func (s *Server) Serve(pid int64, sockets Sockets) (stop func()) {
-	a := &agent{Server: s, pid: pid, sockets: sockets, names: newNames(s.Limits.Names), open: map[*guarded]struct{}{}}
+	a := &agent{Server: s, pid: pid, sockets: sockets, names: newNames(s.Limits.Names), asking: make(chan struct{}, maxAsking), open: map[*guarded]struct{}{}}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	s.mu.Lock()
 	if s.closed {
@@ -142,6 +142,7 @@ type agent struct {
 	sockets Sockets
 	names   *names
 	misses  misses
+	asking  chan struct{} // takes one for each request whose beginning is held
 	grant   atomic.Pointer[grant]
 
 	ctx    context.Context

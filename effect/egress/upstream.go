@@ -100,10 +100,11 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 		in.Path = "*"
 	}
 	if tokens, dollars := a.Metered(a.pid); tokens || dollars {
-		asks := asked(r)
+		asks, done := a.asked(r)
+		defer done()
 		price, priced := a.Prices.of(asks.model)
 		in.MaxTokens, in.MaxMicroUSD = asks.most, roundUp(price.Output*float64(asks.most))
-		if dollars && asks.model != "" && !priced && in.Refused == "" {
+		if dollars && (asks.model != "" && !priced || len(a.Prices) == 0) && in.Refused == "" {
 			in.Refused = fmt.Sprintf("it has a budget of dollars, and [prices] in the kernel's configuration has none for the model %q", clip(asks.model, 128))
 		}
 	}
@@ -155,7 +156,7 @@ func (x *use) output(ctx context.Context, complete bool) ([]byte, error) {
 	case cause != nil:
 		x.out.Ended = said(cause)
 	case complete:
-		x.out.Ended = "the answer was complete"
+		x.out.Ended = schema.NetComplete
 	default:
 		x.out.Ended = "the answer broke off"
 	}

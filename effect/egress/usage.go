@@ -41,9 +41,8 @@ func (m *meter) usage(prices Prices) *schema.NetUsage {
 	if !m.some {
 		return nil
 	}
-	if price, ok := prices.of(m.found.Model); ok {
-		m.found.MicroUSD = price.cost(&m.found, m.within)
-	}
+	price, _ := prices.of(m.found.Model)
+	m.found.MicroUSD = price.cost(&m.found, m.within)
 	return &m.found
 }
 

@@ -39,7 +39,11 @@ func (d *Domain) Stage(call *kernel.Call) kernel.Verdict {
 	defer d.mu.Unlock()
 	a, ok := d.view.digests.Get(digest)
 	if !ok || a.over(call.Time) {
-		if a = d.asked[digest]; a == nil {
+		if a = d.asked[digest]; a == nil && call.Probe != nil {
+			call.Probe.Why("a rule has somebody asked before it, who has not been asked yet")
+			return kernel.Pend("", 0)
+		}
+		if a == nil {
 			raised, err := d.raise(call, digest, shell)
 			if err != nil {
 				return kernel.Deny(call.Asked(err))
@@ -49,6 +53,7 @@ func (d *Domain) Stage(call *kernel.Call) kernel.Verdict {
 	}
 	switch a.State {
 	case schema.ApprovalApproved:
+		call.Probe.Why("it is approved: " + a.ID)
 		call.Approval = &kernel.Approval{ID: a.ID, Rule: q.Rule, Policy: q.Policy, Advisory: a.Advisory}
 		if a.Until == 0 {
 			use := schema.ApprovalUse.With(&schema.ApprovalUseInput{ID: a.ID})
@@ -65,6 +70,7 @@ func (d *Domain) Stage(call *kernel.Call) kernel.Verdict {
 		}
 		return kernel.Deny(call.Asked(f.With("approval", a.ID)))
 	}
+	call.Probe.Why("it waits for the approval " + a.ID)
 	return kernel.Pend(a.ID, min(shell.Wait, time.Duration(a.Expires-call.Time)*time.Millisecond))
 }
 

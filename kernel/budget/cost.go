@@ -66,15 +66,18 @@ func costOfRequest(end *schema.EffectEnd, held amounts) (c amounts) {
 	if err != nil {
 		return held
 	}
-	switch o := out.(*schema.NetRequestOutput); {
-	case o.Usage != nil:
-		c[tokens] = o.Usage.Input + o.Usage.Output
-		c[dollars] = o.Usage.MicroUSD
-		return c
-	case o.Status >= 400:
+	o := out.(*schema.NetRequestOutput)
+	if o.Usage != nil {
+		c[tokens], c[dollars] = o.Usage.Input+o.Usage.Output, o.Usage.MicroUSD
+	}
+	switch {
+	case o.Usage != nil && o.Ended == schema.NetComplete, o.Status >= 400:
 		return c
 	}
-	return held
+	for k := range c { // what it would have reported at its end is not known
+		c[k] = max(c[k], held[k])
+	}
+	return c
 }
 
 // refused reports whether a call that failed has cost nothing: it was refused, or not carried out for a reason of the kernel's.

@@ -11,10 +11,10 @@ import (
 	"github.com/promptware-os/pwos/schema"
 )
 
-// Ledger are the accounts of all processes that have a budget, or an ancestor with one. The journal's entries are recorded in their
+// Ledger are the accounts of all processes, with a budget or without. The journal's entries are recorded in their
 // order, by one goroutine; the gate asks it before each call, and anybody what there is. It is safe for concurrent use.
 type Ledger struct {
-	inUse atomic.Bool // there are accounts
+	inUse atomic.Bool // there has been a budget
 
 	mu    sync.Mutex
 	books books
@@ -59,9 +59,6 @@ func (l *Ledger) Reset() {
 
 // Keep makes what was recorded until now what Lose returns to: it is written.
 func (l *Ledger) Keep() {
-	if !l.inUse.Load() {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fresh {
@@ -81,14 +78,26 @@ func (l *Ledger) Lose() {
 	if l.fresh {
 		b := l.kept
 		l.books, l.fresh = books{b.accounts.Copy(), b.requests.Copy(), slices.Clone(b.ended)}, false
-		l.inUse.Store(l.books.accounts.Len() > 0)
+		l.count()
 	}
+}
+
+// count finds out whether there is a budget.
+func (l *Ledger) count() {
+	l.inUse.Store(false)
+	l.books.accounts.Scan(func(_ int64, a *account) bool {
+		bounded := a.Limited != [kinds]bool{} || a.Deadline > 0
+		if bounded {
+			l.inUse.Store(true)
+		}
+		return !bounded
+	})
 }
 
 // Record records a call, or a step of one, whose entry has been appended to the journal.
 func (l *Ledger) Record(call *kernel.Call) {
 	row := call.Syscall
-	if row == nil || !l.inUse.Load() && row != schema.CapabilityEndow.Syscall {
+	if row == nil || row.Domain != schema.Capability && !l.inUse.Load() {
 		return
 	}
 	l.mu.Lock()
@@ -114,6 +123,9 @@ func (l *Ledger) Record(call *kernel.Call) {
 	default:
 		l.release(call, false)
 		l.spend(call)
+		if in, ok := call.Input.(*schema.GrantInput); ok && call.Err == nil && !call.Repeated {
+			l.give(in.PID, in.Budget, call.Time)
+		}
 	}
 }
 
@@ -134,7 +146,7 @@ func (l *Ledger) Same(pid int64, budget *schema.BudgetGrant) bool {
 	defer l.mu.Unlock()
 	a, ok := l.books.accounts.Get(pid)
 	if !ok {
-		return limited == [kinds]bool{}
+		return false
 	}
 	return a.Given == given && a.Limited == limited
 }
@@ -172,24 +184,61 @@ func (l *Ledger) open(in *schema.EndowInput, now int64) {
 	if in.GrantedBy != nil {
 		by = *in.GrantedBy
 	}
-	if _, below := l.books.accounts.Get(by); !below {
-		if by = kernel.Operator; in.Budget == nil {
-			return
-		}
-	}
-	a := &account{PID: in.PID, Parent: by}
-	a.Given, a.Limited = limits(in.Budget)
-	for k := range kinds {
-		if p := l.payer(by, k); p != nil && a.Limited[k] {
-			l.change(p.PID, func(p *account) { p.Below[k] += a.Given[k] })
-		}
-	}
-	if in.Budget != nil && in.Budget.WallSeconds != nil {
-		a.Deadline = now + *in.Budget.WallSeconds*1000
-	}
-	l.books.accounts.Set(a.PID, a)
+	l.books.accounts.Set(in.PID, &account{PID: in.PID, Parent: by})
 	l.fresh = true
+	l.give(in.PID, in.Budget, now)
+}
+
+// give gives a process a budget: so much in all, with what it has used up already. Less than that is left it nothing.
+func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
+	a, ok := l.books.accounts.Get(pid)
+	if !ok || budget == nil || a.Ended {
+		return
+	}
 	l.inUse.Store(true)
+	given, limited := limits(budget)
+	for k := range kinds {
+		if !limited[k] {
+			continue
+		}
+		below := a.Below[k]
+		if !a.Limited[k] { // what those below it were given came out of the account that it drew on
+			below = l.givenBelow(pid, k)
+		}
+		given[k] = max(given[k], a.Spent[k]+a.Reserved[k]+below)
+		if p := l.payer(a.Parent, k); p != nil {
+			taken := given[k] - a.Given[k]
+			if !a.Limited[k] {
+				taken -= below
+			}
+			l.change(p.PID, func(p *account) { p.Below[k] += taken })
+		}
+		l.change(pid, func(a *account) { a.Limited[k], a.Given[k], a.Below[k] = true, given[k], below })
+	}
+	if budget.WallSeconds != nil {
+		l.change(pid, func(a *account) { a.Deadline = now + *budget.WallSeconds*1000 })
+	}
+}
+
+// givenBelow is how much the processes below one have that draw on it, or on the same account as it does.
+func (l *Ledger) givenBelow(pid int64, k kind) (sum int64) {
+	l.books.accounts.Scan(func(_ int64, d *account) bool {
+		if d.PID == pid || !d.Limited[k] || d.Ended {
+			return true
+		}
+		for up := d.Parent; up != kernel.Operator; {
+			a, ok := l.books.accounts.Get(up)
+			if up == pid {
+				sum += d.Given[k]
+			}
+			if !ok || up == pid || a.Limited[k] && !a.Ended {
+				break
+			}
+			up = a.Parent
+		}
+		return true
+	})
+	return sum
 }
 
 // end gives what a process has left back to where it came from.

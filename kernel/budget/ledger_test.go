@@ -100,7 +100,7 @@ func (s *shell) spawn(by int64, b *schema.BudgetGrant) {
 		return
 	}
 	step := &kernel.Call{Syscall: schema.CapabilityEndow.Syscall, Holds: call.Holds, Time: 1000, Input: &schema.EndowInput{
-		GrantInput: schema.GrantInput{PID: s.next}, GrantedBy: &by, Budget: b,
+		GrantInput: schema.GrantInput{PID: s.next, Budget: b}, GrantedBy: &by,
 	}}
 	s.record(step)
 	if s.cut = s.r.IntN(20) == 0; s.cut { // what follows fails: the PID is the next child's
@@ -140,6 +140,20 @@ func (s *shell) step() {
 		}
 	case n < 12:
 		s.exit(s.somebody())
+	case n < 16: // an ancestor gives more, or less
+		to := s.somebody()
+		if s.parents.Process(to) == nil {
+			return
+		}
+		by := s.parents[to]
+		if s.r.IntN(2) == 0 {
+			by = kernel.Operator
+		}
+		call := &kernel.Call{PID: by, Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{PID: to, Budget: s.grant()}}
+		if s.admit(call) {
+			s.refuse() // what is under way is paid for by whoever it was kept of
+			s.record(call)
+		}
 	case n < 60:
 		pid := s.somebody()
 		if s.parents.Process(pid) == nil {
@@ -220,7 +234,10 @@ func (s *shell) lose() {
 // finish ends a request to a model, in one of the ways that there are.
 func (s *shell) finish(seq uint64) {
 	delete(s.open, seq)
-	out := schema.NetRequestOutput{Status: 200}
+	out := schema.NetRequestOutput{Status: 200, Ended: schema.NetComplete}
+	if s.r.IntN(4) == 0 {
+		out.Ended = "the answer broke off"
+	}
 	end := &schema.EffectEnd{Intent: int64(seq), Type: "Net.Request", Ran: true}
 	outcome := schema.Outcome{}
 	switch s.r.IntN(5) {
@@ -349,5 +366,58 @@ func TestConserved(t *testing.T) {
 				s.check()
 			}
 		}
+	}
+}
+
+// TestCostOfRequest: a request to a model has cost what its answer reports. Where the answer broke off, or reports nothing, it has cost what it
+// reserved, at least; where there was none, nothing.
+func TestCostOfRequest(t *testing.T) {
+	t.Parallel()
+	reports := func(in, out int64) *schema.NetUsage {
+		return &schema.NetUsage{Input: in, Output: out, MicroUSD: 1_500_000}
+	}
+	for _, test := range []struct {
+		name        string
+		out         *schema.NetRequestOutput
+		unknown     bool
+		tokens, usd schema.Decimal
+	}{
+		{"reported", &schema.NetRequestOutput{Status: 200, Usage: reports(10, 5), Ended: schema.NetComplete}, false, "15", "1.5"},
+		{"more than reserved", &schema.NetRequestOutput{Status: 200, Usage: reports(500, 50), Ended: schema.NetComplete}, false, "550", "1.5"},
+		{"broke off", &schema.NetRequestOutput{Status: 200, Usage: reports(10, 1), Ended: "the answer broke off"}, false, "100", "2"},
+		{"broke off late", &schema.NetRequestOutput{Status: 200, Usage: reports(150, 1), Ended: "the answer broke off"}, false, "151", "2"},
+		{"reports nothing", &schema.NetRequestOutput{Status: 200, Ended: schema.NetComplete}, false, "100", "2"},
+		{"refused there", &schema.NetRequestOutput{Status: 529, Ended: schema.NetComplete}, false, "0", "0"},
+		{"not reached", nil, false, "0", "0"},
+		{"unknown", nil, true, "100", "2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newShell(t, 1)
+			s.spawn(kernel.Operator, &schema.BudgetGrant{Tokens: new(int64(1000)), USD: new(10.0)})
+			call := &kernel.Call{PID: 1, Syscall: schema.NetRequest.Row(), Input: &schema.NetRequestInput{MaxTokens: 100, MaxMicroUSD: 2_000_000}}
+			if !s.admit(call) {
+				t.Fatal(call.Err)
+			}
+			s.record(call)
+			if b := s.show()[1]; b.Tokens.Reserved != "100" || b.USD.Reserved != "2" {
+				t.Errorf("under way: %+v, %+v", b.Tokens, b.USD)
+			}
+			end := &schema.EffectEnd{Intent: int64(call.Proof.Seq), Type: "Net.Request", Ran: true, Unknown: test.unknown}
+			outcome := schema.Outcome{Err: fault.UpstreamFailed.New("?")}
+			if test.out != nil {
+				data, err := schema.Marshal(test.out)
+				if err != nil {
+					t.Fatal(err)
+				}
+				outcome = schema.Outcome{Data: data}
+			}
+			end.Outcome = schema.AppendOutcome(nil, schema.KindCommand, &outcome)
+			s.record(&kernel.Call{Syscall: schema.NetRequest.End.Syscall, Input: end})
+			b := s.show()[1]
+			if b.Tokens.Spent != test.tokens || b.USD.Spent != test.usd || b.Tokens.Reserved != "0" || b.USD.Reserved != "0" {
+				t.Errorf("cost %+v, %+v; want %s, %s", b.Tokens, b.USD, test.tokens, test.usd)
+			}
+		})
 	}
 }

@@ -109,7 +109,7 @@ func (l *Ledger) Restore(chunk []byte) error {
 		return errChunk
 	}
 	l.fresh = true
-	l.inUse.Store(l.books.accounts.Len() > 0)
+	l.count()
 	return nil
 }
 

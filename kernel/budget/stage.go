@@ -1,88 +1,155 @@
 package budget
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // held is what the gate keeps for a call until its entry is recorded.
-type held struct {
-	payers amounts // accounts, by kind
-	own    amounts // for the call
-	below  amounts // for a child
+type held []part
+
+// part is what is kept of one account.
+type part struct {
+	pid   int64
+	kind  kind
+	n     int64
+	child bool // for a process that the call gives it to
 }
 
 // Stage is the gate's: it keeps for a call what that needs, once, or refuses it where there is not enough left. The operator acting as
-// itself needs nothing, nor does an agent that has no budget above it.
+// itself needs nothing, nor does an agent that has no budget above it; but what either gives a process has to be there.
 func (l *Ledger) Stage(call *kernel.Call) kernel.Verdict {
-	if !l.inUse.Load() || call.PID == kernel.Operator || call.Holds != nil {
+	grant, gives := call.Input.(*schema.GrantInput)
+	gives = gives && grant.Budget != nil && !call.Syscall.Internal
+	if !l.inUse.Load() || call.PID == kernel.Operator && !gives || call.Holds != nil {
+		call.Probe.Why("no budget bounds it")
 		return kernel.Verdict{}
 	}
 	cost := costOf(call)
-	if cost == cost0 {
+	if cost == nothing && !gives {
+		call.Probe.Why("it costs nothing")
 		return kernel.Verdict{}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.late(call); f != nil {
+	if f := l.late(call); f != nil || call.Parked { // one that has waited was let in before, and a subscription that goes on is not paid for again
 		return kernel.Deny(f)
 	}
-	h := new(held)
+	var kept held
 	for k := range kinds {
-		need := cost.amounts[k] + cost.below[k]
 		asks := cost.asks && (k == tokens || k == dollars)
-		if need == 0 && !asks {
+		if cost.amounts[k] == 0 && cost.below[k] == 0 && !asks {
 			continue
 		}
 		p := l.payer(call.PID, k)
 		if p == nil {
 			continue
 		}
-		left := p.left(k) - l.holds[p.PID][k]
+		need, left := cost.amounts[k]+cost.below[k], p.left(k)-l.holds[p.PID][k]
 		if need > left || asks && left <= 0 {
 			return kernel.Deny(exhausted(call, p, k, need, left))
 		}
-		h.payers[k], h.own[k], h.below[k] = p.PID, cost.amounts[k], cost.below[k]
+		kept = append(kept, part{p.PID, k, cost.amounts[k], false}, part{p.PID, k, cost.below[k], true})
 	}
-	if h.payers == (amounts{}) {
+	if gives {
+		more, f := l.gift(call, grant, kept)
+		if f != nil {
+			return kernel.Deny(f)
+		}
+		kept = append(kept, more...)
+	}
+	if call.Probe != nil {
+		call.Probe.Why(l.leaves(kept))
 		return kernel.Verdict{}
 	}
-	for k, pid := range h.payers {
-		l.hold(pid, kind(k), h.own[k]+h.below[k])
+	for _, part := range kept {
+		l.hold(part, 1)
 	}
-	call.Holds = h
+	if kept != nil {
+		call.Holds = &kept
+	}
 	return kernel.Verdict{}
 }
 
-var cost0 cost
+var nothing cost
 
-// hold adds to what calls under way hold of an account.
-func (l *Ledger) hold(pid int64, k kind, n int64) {
-	if n == 0 {
+// gift is what a grant takes from the accounts that its process draws on, beside what is kept for the call itself.
+func (l *Ledger) gift(call *kernel.Call, in *schema.GrantInput, own held) (kept held, f *fault.Fault) {
+	a, ok := l.books.accounts.Get(in.PID)
+	if !ok {
+		return nil, nil
+	}
+	given, limited := limits(in.Budget)
+	for k := range kinds {
+		p := l.payer(a.Parent, k)
+		if !limited[k] || p == nil {
+			continue
+		}
+		need := given[k] - a.Given[k]
+		if !a.Limited[k] {
+			need = given[k] - l.givenBelow(in.PID, k)
+		}
+		left := p.left(k) - l.holds[p.PID][k]
+		for _, part := range own {
+			if part.pid == p.PID && part.kind == k {
+				left -= part.n
+			}
+		}
+		if need > max(left, 0) {
+			return nil, exhausted(call, p, k, need, left)
+		}
+		if need > 0 {
+			kept = append(kept, part{p.PID, k, need, true})
+		}
+	}
+	return kept, nil
+}
+
+// leaves says what is left of the accounts that a call would be paid from.
+func (l *Ledger) leaves(kept held) string {
+	var texts []string
+	for _, part := range kept {
+		if a, ok := l.books.accounts.Get(part.pid); ok && !part.child {
+			texts = append(texts, fmt.Sprintf("%s of %s %s of pid %d are left",
+				part.kind.text(a.left(part.kind)-l.holds[part.pid][part.kind]), part.kind.text(a.Given[part.kind]), names[part.kind], part.pid))
+		}
+	}
+	if texts == nil {
+		return "no budget bounds it"
+	}
+	return strings.Join(texts, ", ")
+}
+
+// hold adds to what calls under way hold of an account, so many times.
+func (l *Ledger) hold(p part, times int64) {
+	if p.n == 0 {
 		return
 	}
-	h := l.holds[pid]
-	h[k] += n
-	if l.holds[pid] = h; h == (amounts{}) {
-		delete(l.holds, pid)
+	h := l.holds[p.pid]
+	h[p.kind] += times * p.n
+	if l.holds[p.pid] = h; h == (amounts{}) {
+		delete(l.holds, p.pid)
 	}
 }
 
 // release gives back what is held for a call: for a child alone, where that has its account now.
-func (l *Ledger) release(call *kernel.Call, below bool) {
-	h, ok := call.Holds.(*held)
+func (l *Ledger) release(call *kernel.Call, child bool) {
+	kept, ok := call.Holds.(*held)
 	if !ok {
 		return
 	}
-	for k, pid := range h.payers {
-		l.hold(pid, kind(k), -h.below[k])
-		if !below {
-			l.hold(pid, kind(k), -h.own[k])
+	for i, part := range *kept {
+		if part.child || !child {
+			l.hold(part, -1)
+			(*kept)[i].n = 0
 		}
 	}
-	if h.below = (amounts{}); !below {
+	if !child {
 		call.Holds = nil
 	}
 }

@@ -44,11 +44,7 @@ func (d *Domain) prepare(call *kernel.Call, child int64, asked *schema.SpawnCapa
 	}
 	call.Step(schema.ProcessPrepare.With(&schema.ProcessPrepareInput{PID: child, ResourceQuota: grant.ResourceQuotas}))
 	by := call.PID // the step outlives the call's place in its batch
-	endow := &schema.EndowInput{GrantInput: *grant, GrantedBy: &by}
-	if asked != nil {
-		endow.Budget = asked.Budget
-	}
-	call.Step(schema.CapabilityEndow.With(endow))
+	call.Step(schema.CapabilityEndow.With(&schema.EndowInput{GrantInput: *grant, GrantedBy: &by}))
 	call.Step(schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{child}}))
 	return nil
 }
@@ -74,10 +70,8 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 		ResourceQuotas:  asked.ResourceQuotas,
 		ExpiresAtTick:   asked.ExpiresAtTick,
 		HTTP:            asked.HTTP,
+		Budget:          asked.Budget,
 	}, call.PID, d.pools, kernel.Known(d.registry, call.Origin))
-	if err == nil {
-		err = kernel.CheckBudget(asked.Budget)
-	}
 	if err != nil {
 		const at = "capabilities."
 		err.Message = strings.Replace(err.Message, err.Field, at+err.Field, 1)
@@ -95,6 +89,7 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 		ResourceQuotas:  made.ResourceQuotas,
 		ExpiresAtTick:   made.ExpiresAtTick,
 		HTTP:            made.HTTP,
+		Budget:          asked.Budget,
 	}, nil
 }
 

@@ -218,8 +218,8 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/...", "policy", "sdk", "examples", "internal/..."},
-			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon",
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "daemon/config", "door", "door/...", "policy", "sdk", "examples", "internal/..."},
+			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon, daemon/config for profiles",
 		},
 		{
 			Path:   "internal/...",

@@ -168,7 +168,7 @@ func TestApprovalsOutlive(t *testing.T) {
 	operator.decide("q-3", "approve", `,"for_seconds":3600`)
 	for range 2 {
 		d.restart(t)
-		agent, operator = d.dial(t), d.dial(t)
+		agent = d.dial(t)
 		agent.attach("worker", "")
 		agent.refused(403, "Memory.Set", calls["q-2"], "was refused: no")
 		agent.call("Memory.Set", calls["q-3"], nil)
@@ -260,5 +260,69 @@ func TestManyApprovals(t *testing.T) {
 	operator.call("Approval.List", `{"state":"approved"}`, &used)
 	if len(used.Approvals) != 0 {
 		t.Errorf("%d approvals are not used up", len(used.Approvals))
+	}
+}
+
+// TestApprovalOfEveryKind: whatever a call does (reads, waits, takes steps, begins something outside), it is made once it is approved, and uses
+// its approval up once.
+func TestApprovalOfEveryKind(t *testing.T) {
+	t.Parallel()
+	d := start(t, ruled(t, map[string]string{"policy.cedar": `@id("all") @ask("30m")
+forbid(principal, action in [Syscall::"Audit.Log", Syscall::"Ipc.Receive", Syscall::"Syscall.Spawn", Syscall::"Process.List", Syscall::"Sum.Add", Syscall::"Clock.Advance", Syscall::"Job.Subscribe", Syscall::"Memory.Delete"], resource);`}), waits(time.Hour))
+	operator, follower, agent, provider := d.dial(t), d.dial(t), d.dial(t), d.dial(t)
+	follower.call("Approval.Subscribe", `{}`, nil)
+	provider.provide("Sum.Add", func(asked) string { return `"data":{"sum":3}` })
+	agent.attach("worker", `,"capabilities":{"allowed_syscalls":["*","Sum.Add"]}`)
+	next := 0
+	approve := func() {
+		next++
+		id := fmt.Sprint("q-", next)
+		follower.question("Approval.Requested", id, "waiting")
+		operator.decide(id, "approve", "")
+		follower.question("Approval.Decided", id, "approved")
+	}
+	for _, call := range []struct{ typ, data, want string }{
+		{"Audit.Log", `{"limit":1}`, `"entries":[{`},
+		{"Ipc.Receive", `{"wait_ms":100}`, `"messages":[]`},
+		{"Syscall.Spawn", `{"child_agent_id":"child"}`, `"child_pid":2`},
+		{"Process.List", `{}`, `"worker/child"`},
+		{"Clock.Advance", `{"ticks":2}`, `{"tick":2}`},
+		{"Job.Subscribe", `{}`, `"success":true`},
+		{"Memory.Delete", `{"key":"none"}`, ``},
+	} {
+		agent.send(call.typ, call.data, "")
+		approve()
+		if a := agent.next(); a.Kind != "reply" && call.want != "" || !strings.Contains(string(a.Data), call.want) {
+			t.Errorf("%s: %s", call.typ, a.Data)
+		}
+	}
+	agent.write(`{"kind":"query","type":"Sum.Add","data":{},"metadata":{"id":"sum","timestamp":1}}` + "\n")
+	approve()
+	if a := agent.next(); string(a.Data) != `{"sum":3}` {
+		t.Errorf("registered: %s", a.Data)
+	}
+	runner := d.dial(t)
+	runner.attach("worker", "")
+	runner.begin(`{"name":"Process.List"}`)
+	agent.event(schema.OsMessage, "Job.Started")
+	approve()
+	if a := agent.event(schema.OsMessage, "Job.Completed"); !strings.Contains(string(a.Data), "worker/child") {
+		t.Errorf("job: %s", a.Data)
+	}
+	var list schema.ApprovalListOutput
+	operator.call("Approval.List", `{}`, &list)
+	for _, s := range list.Approvals {
+		if want := map[bool]string{true: "approved", false: "used"}[s.Type == "Memory.Delete"]; s.State != want { // what fails uses nothing up
+			t.Errorf("%s of %s is %s, want %s", s.ID, s.Type, s.State, want)
+		}
+	}
+	uses := 0
+	for _, e := range operator.wholeLog() {
+		if e.Type == "Approval.Use" {
+			uses++
+		}
+	}
+	if len(list.Approvals) != next || uses != next-1 {
+		t.Errorf("%d questions, %d approvals used, want %d", len(list.Approvals), uses, next)
 	}
 }

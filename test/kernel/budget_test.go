@@ -25,6 +25,22 @@ func (c *client) shownBudgets() map[int64]schema.BudgetState {
 	return all
 }
 
+// TestSubscriptionIsOneCall: what is pushed costs nothing, for as long as there is time.
+func TestSubscriptionIsOneCall(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	operator, c := d.dial(t), d.dial(t)
+	c.attach("a", `,"capabilities":{"allowed_syscalls":["Ipc.*"],"budget":{"calls":3}}`)
+	c.call("Ipc.Subscribe", `{}`, nil)
+	for i := range 20 {
+		operator.call("Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":1,"payload":%d}`, i), nil)
+		c.letter(schema.OsMessage)
+	}
+	if b := operator.shownBudgets()[1].Calls; b.Spent != "1" || b.Reserved != "0" || b.Left != "2" {
+		t.Errorf("after a subscription, with 20 events: %+v", *b)
+	}
+}
+
 // number is an amount that is whole.
 func number(t *testing.T, d schema.Decimal) int64 {
 	t.Helper()
