@@ -86,7 +86,7 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 		p.Withheld++
 		return "", "", "", nil
 	}
-	if e.PID != kernel.Operator && judge && beyondToken(outcome.Err) {
+	if e.PID != kernel.Operator && judge && reached(outcome.Err) {
 		call := p.call(e, msg, row, in)
 		if row.Input().Withholds(in, outcome.Err != nil) {
 			p.Withheld++
@@ -107,10 +107,13 @@ func (p *Past) call(e *Entry, msg schema.Message, row *schema.Syscall, in any) *
 	}
 }
 
-// beyondToken reports whether a call with this outcome came as far as the policy.
-func beyondToken(err *fault.Fault) bool {
-	return err == nil || !err.Denied() || err.ID.Domain() == fault.PolicyDenied.Domain() || asked(err)
+// before are the faults of the gate's stages before the policy.
+var before = []fault.ID{
+	fault.CapabilityNotYours, fault.CapabilityDenied, fault.CapabilityExpired, fault.ProcessEnded, fault.ClockAhead, fault.BudgetExhausted,
 }
+
+// reached reports whether a call with this outcome came as far as the policy.
+func reached(err *fault.Fault) bool { return err == nil || !slices.Contains(before, err.ID) }
 
 // asked reports whether somebody was asked before a call with this outcome, and it was not made for that.
 func asked(err *fault.Fault) bool {
@@ -132,6 +135,9 @@ func (p *Past) change(call *kernel.Call, then *schema.Outcome) (Change, string) 
 	var now Decision
 	if p.judge.Set != nil {
 		now = p.judge.Decide(call)
+	}
+	if now.rank() == 1 {
+		_, now.Failed = p.judge.Normal(call) // what cannot be asked about is refused
 	}
 	wasAsked := asked(then.Err) || then.Let != nil
 	denied := !wasAsked && then.Err != nil && then.Err.ID.Domain() == fault.PolicyDenied.Domain()

@@ -55,6 +55,8 @@ func TestPast(t *testing.T) {
 		"allowed as then":       {8, "Memory.Set", `{"key":"test/a","value":1}`, done, "", ""},
 		"denied as then":        {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.PolicyDenied), "", ""},
 		"failed otherwise":      {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.MemoryBadKey), policy.WouldDeny, "no-prod"},
+		"another refusal":       {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.HTTPForbidden), policy.WouldDeny, "no-prod"},
+		"had no budget":         {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.BudgetExhausted), "", ""},
 		"had no token":          {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.CapabilityDenied), "", ""},
 		"allowed now":           {8, "Memory.Set", `{"key":"test/a","value":1}`, denied(fault.PolicyDenied), policy.WouldAllow, "old"},
 		"asked now":             {8, "Memory.Delete", `{"key":"a"}`, done, policy.WouldAsk, "ask"},
@@ -142,6 +144,18 @@ func TestPastVia(t *testing.T) {
 		}
 		if got := look("c-2"); got != "" {
 			t.Errorf("another connection: %q", got)
+		}
+	}
+}
+
+// TestPastUnaskable: what cannot be asked about is refused, as live.
+func TestPastUnaskable(t *testing.T) {
+	t.Parallel()
+	past := begun(t, compile(t, `@id("ask") @ask("1m") forbid(principal, action == Syscall::"Memory.Set", resource);`), policy.Forms{})
+	for value, want := range map[string]policy.Change{"0.5": policy.WouldAsk, "0.12345678901234567890123": policy.WouldDeny} {
+		e := entry(8, "Memory.Set", `{"key":"k","value":`+value+`}`, schema.Outcome{Data: []byte(`{"success":true}`)})
+		if got, _, rule, err := past.Judge(e, true); err != nil || got != want || rule != "ask" {
+			t.Errorf("%s: %q by %q, %v", value, got, rule, err)
 		}
 	}
 }
