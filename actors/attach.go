@@ -30,6 +30,9 @@ func (c *connection) attached(call *kernel.Call) {
 		panic("attach: the kernel's own reply: " + err.Error())
 	}
 	c.caller.PID, c.caller.Origin = out.PID, ""
+	if via := call.Input.(*schema.AttachInput).Via; via != nil {
+		c.caller.Via = *via
+	}
 	drawn := c.kernel.accounts.open(out.PID)
 	drawn.add(c.credits.bytes)
 	c.credits.account = drawn

@@ -22,7 +22,7 @@ func (k *Kernel) asked(call *kernel.Call, in *schema.CheckInput) *kernel.Call {
 		about.Err = kernel.Invalid("data", "says it all: leave out resource_id and amount")
 		return about
 	}
-	if k.read(about); brings(about) != nil && about.Caller.PID != call.Caller.PID && !about.Probe.Operator {
+	if k.read(about); k.brought(about) && about.Caller.PID != call.Caller.PID && !about.Probe.Operator {
 		about.Err = kernel.Invalid("data", "must not refer to files of another process")
 	}
 	return about

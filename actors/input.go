@@ -121,7 +121,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case brings(subject(&call)) != nil, answersByRef(&call), codeOf(subject(&call)) != nil:
+	case c.kernel.brought(subject(&call)), answersByRef(&call), codeOf(subject(&call)) != nil:
 		bringing := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
 			c.bring(&bringing)
@@ -306,6 +306,9 @@ func (k *Kernel) bring(call *kernel.Call) {
 	call = subject(call)
 	if in := brings(call); in != nil {
 		call.Err = k.inline(call, in)
+	}
+	if in := k.noted(call); in != nil {
+		call.Err = k.note(call, in)
 	}
 }
 

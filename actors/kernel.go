@@ -52,14 +52,16 @@ type Config struct {
 	Tick       int64         // where the journal ended
 	Interval   time.Duration // of a tick; 0: the clock is moved by hand only
 	Hosting    Hosting
-	Blobs      Blobs                    // nil: what does not fit a line is an error
-	Runners    map[string]kernel.Runner // by the type of the syscall whose effects they do
-	Code       Code                     // what can be registered with code; zero: nothing
-	Bounds     Bounds                   // of each agent; zero: none
-	Poller     poll.Poller              // watches the links; Close closes it. nil: one of goroutines
-	Warnings   func() []string          // what the operator has to see to; nil: there is nothing
-	Log        *slog.Logger
-	Manual     bool // the kernel does nothing but in Turn; for simulations
+	Blobs      Blobs // nil: what does not fit a line is an error
+	// JudgesBodies tells whether a rule looks at the body of fetches that have it by reference; nil: none does.
+	JudgesBodies func() bool
+	Runners      map[string]kernel.Runner // by the type of the syscall whose effects they do
+	Code         Code                     // what can be registered with code; zero: nothing
+	Bounds       Bounds                   // of each agent; zero: none
+	Poller       poll.Poller              // watches the links; Close closes it. nil: one of goroutines
+	Warnings     func() []string          // what the operator has to see to; nil: there is nothing
+	Log          *slog.Logger
+	Manual       bool // the kernel does nothing but in Turn; for simulations
 
 	// Restore makes the state of a domain anew from what is on disk.
 	Restore func(name schema.Domain, state kernel.Domain) error
@@ -103,12 +105,13 @@ type Kernel struct {
 
 	warnings func() []string
 
-	blobs   Blobs
-	runs    *runs // effects under way
-	hosting *hosting
-	agents  *actor.PID     // has done what calls need done outside the kernel
-	ended   chan struct{}  // closed when it has ended every program
-	tasks   sync.WaitGroup // its goroutines
+	blobs        Blobs
+	judgesBodies func() bool // see Config
+	runs         *runs       // effects under way
+	hosting      *hosting
+	agents       *actor.PID     // has done what calls need done outside the kernel
+	ended        chan struct{}  // closed when it has ended every program
+	tasks        sync.WaitGroup // its goroutines
 
 	stopping chan struct{}   // closed when the kernel is to end
 	life     context.Context // ends then
@@ -138,12 +141,12 @@ func New(cfg Config) *Kernel {
 		keys:       cfg.Keys,
 		metrics:    cfg.Metrics,
 		budgets:    cfg.Budgets,
-		blobs:      cfg.Blobs,
-		warnings:   cfg.Warnings,
-		hosting:    newHosting(cfg.Hosting),
-		clock:      newClock(cfg.Tick, cfg.Interval),
-		ended:      make(chan struct{}),
-		stopping:   make(chan struct{}),
+		blobs:      cfg.Blobs, judgesBodies: cfg.JudgesBodies,
+		warnings: cfg.Warnings,
+		hosting:  newHosting(cfg.Hosting),
+		clock:    newClock(cfg.Tick, cfg.Interval),
+		ended:    make(chan struct{}),
+		stopping: make(chan struct{}),
 	}
 	if k.metrics == nil {
 		k.metrics = metrics.New()

@@ -3,6 +3,7 @@ package actors
 import (
 	"bytes"
 	"io"
+	"slices"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -55,6 +56,48 @@ func (k *Kernel) inline(call *kernel.Call, in schema.Referring) *fault.Fault {
 	call.Message.Data = data
 	call.Input, failed = call.Syscall.Input().Decode(data)
 	return failed
+}
+
+// brought reports whether something is read for a call before it is judged.
+func (k *Kernel) brought(call *kernel.Call) bool { return brings(call) != nil || k.noted(call) != nil }
+
+// noted returns a fetch whose body by reference is to be noted, since a rule looks at it; nil: the call is none.
+func (k *Kernel) noted(call *kernel.Call) *schema.HTTPFetchInput {
+	in, ok := call.Input.(*schema.HTTPFetchInput)
+	if !ok || call.Err != nil || in.BodyRef == nil || k.judgesBodies == nil || !k.judgesBodies() {
+		return nil
+	}
+	return in
+}
+
+// note adds to a call what the body of a fetch is. It reads a file, as inline does.
+func (k *Kernel) note(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Fault {
+	if k.blobs == nil {
+		return fault.BlobNotFound.New("this kernel has no blob directory")
+	}
+	who := call.Caller
+	if on := in.On(); who.PID == kernel.Operator && on.PID != nil {
+		who.PID = *on.PID
+	}
+	body, err := k.blobs.Read(who.PID, k.originOf(&who), in.BodyRef.Pointer(), schema.MaxJudgedBody)
+	if err != nil {
+		return fault.Of(err)
+	}
+	is := schema.ContentOf(body)
+	if in.BodyContent != nil {
+		if *in.BodyContent != *is {
+			return kernel.Invalid("bodyContent", "is not what bodyRef refers to")
+		}
+		return nil
+	}
+	text, err := schema.Marshal(is)
+	if err != nil {
+		return fault.Of(err)
+	}
+	data := bytes.TrimRight(call.Message.Data, " \t\r\n")
+	call.Message.Data = slices.Concat(data[:len(data)-1], []byte(`,"bodyContent":`), text, []byte{'}'})
+	in.BodyContent = is
+	return nil
 }
 
 // originOf is whose blobs the caller may refer to.

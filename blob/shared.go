@@ -149,3 +149,15 @@ func owner(info fs.FileInfo) (user, group int) {
 	}
 	return os.Geteuid(), os.Getegid()
 }
+
+// ReadFor is Read for a process, see OpenFor.
+func (s *Store) ReadFor(pid int64, origin string, p schema.BlobPointer, most int64) ([]byte, error) {
+	if p.Scheme != "file" {
+		return s.Read(origin, p, most)
+	}
+	r, err := s.OpenFor(pid, origin, p)
+	if err != nil {
+		return nil, err
+	}
+	return ReadAll(r, most)
+}

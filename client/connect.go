@@ -109,8 +109,17 @@ func confirm(ctx context.Context, conn *unixsock.Conn) (as int64, err error) {
 	return as, nil
 }
 
+// SeqOf is the entry that an answer names as its own; 0: it names none.
+func SeqOf(m *schema.Message) int64 {
+	seq, _ := proofOf(m, "seq")
+	return seq
+}
+
 // pidIn reads from an answer whose record it names: metadata.kernel.pid (PROTOCOL 3).
-func pidIn(m *schema.Message) (pid int64, ok bool) {
+func pidIn(m *schema.Message) (pid int64, ok bool) { return proofOf(m, "pid") }
+
+// proofOf is a member of metadata.kernel.
+func proofOf(m *schema.Message, member string) (n int64, ok bool) {
 	if m.Meta.Kernel == "" {
 		return 0, false
 	}
@@ -118,7 +127,7 @@ func pidIn(m *schema.Message) (pid int64, ok bool) {
 	if failure != nil {
 		return 0, false
 	}
-	raw := (*proof.(*map[string]schema.Value))["pid"]
+	raw := (*proof.(*map[string]schema.Value))[member]
 	if raw == nil {
 		return 0, false
 	}

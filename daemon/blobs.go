@@ -104,12 +104,5 @@ func (b *blobs) Put(pid int64, origin string, text bool, r io.Reader) (schema.Bl
 
 // Read implements actors.Blobs.
 func (b *blobs) Read(pid int64, origin string, p schema.BlobPointer, most int64) (data []byte, err error) {
-	if p.Scheme != "file" {
-		return b.Store.Read(origin, p, most)
-	}
-	r, err := b.OpenFor(pid, origin, p)
-	if err != nil {
-		return nil, err
-	}
-	return blob.ReadAll(r, most)
+	return b.ReadFor(pid, origin, p, most)
 }

@@ -169,7 +169,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.guard.Stage, Approval: s.approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, Warnings: d.warnings,
+		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.guard.Stage, Approval: s.approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.guard.JudgesBodies, Warnings: d.warnings,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())

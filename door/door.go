@@ -18,6 +18,7 @@ import (
 type Agent struct {
 	Name  string   // empty where the connection is an agent's already
 	Allow []string // what it is granted where it is made new; nil: the default grant
+	Via   string   // which door it is, as context.via of a rule has it; empty: none that has a name
 }
 
 // Become makes a connection the process, and returns its PID. note is told where the process has another grant than asked for.
@@ -47,6 +48,9 @@ func (a *Agent) Become(ctx context.Context, c *client.Client, note func(format s
 // attach makes a connection of the operator's the process.
 func (a *Agent) attach(ctx context.Context, c *client.Client, allow []string) (*schema.AttachOutput, error) {
 	in := &schema.AttachInput{AgentID: a.Name}
+	if a.Via != "" {
+		in.Via = &a.Via
+	}
 	if allow != nil {
 		in.Capabilities = &schema.SpawnCapability{AllowedSyscalls: allow}
 	}

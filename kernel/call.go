@@ -12,13 +12,13 @@ import (
 // Operator is the PID of the kernel and its operator (PROTOCOL 4): it may do everything.
 const Operator int64 = 0
 
-// Caller is who sends on a connection. Only Process.Attach changes it.
+// Caller is who sends on a connection. Only Process.Attach changes it, which is the operator's.
 type Caller struct {
 	PID    int64
 	Conn   string // the connection's name in logs and journal, such as c-5
 	Origin string // whose stored things the operator sees as itself; empty: those of the configuration
 	Key    string // fingerprint of the key that it has shown; empty: none was asked for
-	Via    string // how it is connected, as context.via of a rule has it; empty: by a socket
+	Via    string // by which door it came, as context.via of a rule has it; empty: by a socket
 	Kernel bool   // the kernel itself, which makes a call of its own in the name of PID
 }
 

@@ -57,7 +57,7 @@ type Job struct {
 	ID     string // of the message
 	Cause  string // what the message names as its causation; empty: nothing
 	Conn   string // the connection
-	Via    string // how it is connected, see Caller
+	Via    string // by which door it came, see Caller
 
 	// Progress pushes an event to the caller that tells how far the job has come; nil: it has not asked for that. It may be called until the
 	// runner returns.

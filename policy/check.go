@@ -20,8 +20,8 @@ const (
 	originType  types.EntityType = "Origin"
 )
 
-// vias are the values that context.via has so far: the ways by which a call comes to the kernel.
-var vias = []string{"socket", "channel", "inline", "job"}
+// vias are the values of context.via: the doors by which a call comes to the kernel (PROTOCOL 10).
+var vias = []string{"socket", "channel", "inline", "mcp", "hook", "job", "cluster"}
 
 // checker checks rules against the syscall table.
 type checker struct {
@@ -82,7 +82,10 @@ func newChecker(rules []*Rule) *checker {
 }
 
 // toolArgs is what rules see of the call of a tool.
-var toolArgs = resolved.RecordType{"input": {Type: resolved.StringType{}}, "describe": {Type: resolved.BoolType{}}}
+var toolArgs = resolved.RecordType{
+	"input": {Type: resolved.StringType{}}, "describe": {Type: resolved.BoolType{}},
+	"command": optionalText, "file_path": optionalText,
+}
 
 func (c *checker) warn(r *Rule, format string, args ...any) {
 	c.warnings = append(c.warnings, Problem{File: r.File, Line: r.Line, Text: fmt.Sprintf(format, args...), Warning: true})
@@ -133,15 +136,22 @@ func (c *checker) rule(r *Rule) []string {
 		}
 	}
 	if err := c.validator.Policy("", r.tree); err != nil {
+		if _, all := r.tree.Action.(ast.ScopeTypeAll); all && len(r.needs) > 0 && len(named(r.tree)) > 0 {
+			return []string{"the rule is for every action, and these have different arguments: name those that it is for in its head, as in " +
+				`forbid(principal, action == Syscall::"Memory.Set", resource)`}
+		}
 		texts := strings.Split(err.Error(), "\n")
 		slices.Sort(texts) // the library's order is that of a map
 		texts = slices.Compact(texts)
 		return texts[:min(len(texts), 3)]
 	}
-	if c.dead(r.tree) {
+	if texts := impossible(r.tree); len(texts) > 0 {
+		return texts
+	}
+	if c.dead(r.tree) || contradicts(r.tree) {
 		return []string{"the rule can never match: no call fits its conditions"}
 	}
-	return impossible(r.tree)
+	return nil
 }
 
 // unknown says what is wrong with an action that is none.
@@ -195,7 +205,10 @@ func impossible(p *ast.Policy) (texts []string) {
 			var text string
 			switch n := n.(type) {
 			case ast.NodeTypeEquals:
-				of, text = compared(n.Left, n.Right)
+				other, value := compared(n.Left, n.Right)
+				if is, ok := value.(types.String); ok {
+					of, text = other, string(is)
+				}
 			case ast.NodeTypeLike:
 				pattern := string(n.Value.MarshalCedar())
 				of, text = n.Arg, strings.TrimSuffix(strings.TrimPrefix(pattern, `"`), `"`)
@@ -206,6 +219,8 @@ func impossible(p *ast.Policy) (texts []string) {
 			case !ok:
 			case isArgs(arg) && (name == "key" || name == "prefix") && strings.HasPrefix(text, "/"):
 				texts = append(texts, fmt.Sprintf("%q can never match: keys are compared without their leading slash, as %q", text, text[1:]))
+			case isArgs(arg) && name == "host" && text != strings.ToLower(text):
+				texts = append(texts, fmt.Sprintf("%q can never match: hosts are compared in lower case, as %q", text, strings.ToLower(text)))
 			case isVariable(arg, "context") && name == "via" && equals && !slices.Contains(vias, text):
 				texts = append(texts, fmt.Sprintf("%q can never match: context.via is one of %s", text, strings.Join(vias, ", ")))
 			}
@@ -213,16 +228,4 @@ func impossible(p *ast.Policy) (texts []string) {
 		})
 	}
 	return texts
-}
-
-// compared is what is compared with which text, where one side is one.
-func compared(left, right ast.IsNode) (of ast.IsNode, text string) {
-	for _, pair := range [][2]ast.IsNode{{left, right}, {right, left}} {
-		if v, ok := pair[1].(ast.NodeValue); ok {
-			if s, ok := v.Value.(types.String); ok {
-				return pair[0], string(s)
-			}
-		}
-	}
-	return nil, ""
 }

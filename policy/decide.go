@@ -12,6 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // Forms put what a call names into the one spelling that its handler goes by. What cannot be read stays as it is: the handler
@@ -137,24 +138,26 @@ func (j *Judge) syscall(call *kernel.Call) action {
 	}}
 }
 
-// tool is a call as that of the tool that it runs, if it runs one: by its path, or as a registered syscall.
+// tool is a call as that of the tool that it runs, if it runs one: by its path, as a registered syscall, or as a host's own.
 func (j *Judge) tool(call *kernel.Call) (a action, ok bool) {
 	switch in := call.Input.(type) {
 	case *schema.CallInput:
-		return toolAt(j.resolve(call, in.Syscall), in.Describe != nil && *in.Describe, in.Input), true
+		return toolAt(j.resolve(call, in.Syscall), in.Describe != nil && *in.Describe, in.Input, nil), true
+	case *schema.ToolUseInput:
+		return toolAt(in.Host+"/"+in.Tool, false, func() []byte { return in.Input }, in.Cut), true
 	case *schema.InvokeInput:
 		if j.Registry == nil {
 			return a, false
 		}
 		if r := j.Registry.Registered(call.Origin, in.Name); r != nil && r.Path != nil {
-			return toolAt(j.resolveAt(*r.Path, ""), false, func() []byte { return in.Data }), true
+			return toolAt(j.resolveAt(*r.Path, ""), false, func() []byte { return in.Data }, nil), true
 		}
 	}
 	return a, false
 }
 
 // toolAt is the call of the tool that a name stands for.
-func toolAt(uri string, describe bool, input func() []byte) action {
+func toolAt(uri string, describe bool, input func() []byte, cut []string) action {
 	uid := types.NewEntityUID(toolAction, types.String(strings.TrimPrefix(uri, "os:///")))
 	return action{uid, func(needs map[string]bool) (types.Record, *unfitError) {
 		all := types.RecordMap{"describe": types.Boolean(describe)}
@@ -165,8 +168,58 @@ func toolAt(uri string, describe bool, input func() []byte) action {
 			}
 			all["input"] = text
 		}
+		if err := addBeside(all, needs, input(), cut); err != nil {
+			return types.Record{}, err
+		}
 		return types.NewRecord(all), nil
 	}}
+}
+
+// addBeside adds what rules look at of a tool's input beside it: texts as they are, of anything else the canonical text. What was cut
+// cannot be judged.
+func addBeside(all types.RecordMap, needs map[string]bool, input []byte, cut []string) *unfitError {
+	long := errors.New("it is so long that the hook has sent its beginning alone")
+	if needs["input"] && len(cut) > 0 {
+		return &unfitError{"input", long}
+	}
+	for _, name := range beside {
+		if !needs[name] {
+			continue
+		}
+		if slices.Contains(cut, name) || slices.Contains(cut, "*") {
+			return &unfitError{name, long}
+		}
+		raw := memberOf(input, name)
+		var value types.Value
+		var err error
+		switch {
+		case raw == nil:
+			continue
+		case raw[0] == '"':
+			value = types.String(jsontype.Unquote(raw))
+		default:
+			value, err = canonical(raw)
+		}
+		if err != nil {
+			return &unfitError{name, err}
+		}
+		all[types.String(name)] = value
+	}
+	return nil
+}
+
+// memberOf is a member of a valid JSON value; nil: it has none.
+func memberOf(value []byte, name string) (found []byte) {
+	if at := jsontype.SkipSpace(value, 0); at == len(value) || value[at] != '{' {
+		return nil
+	}
+	jsontype.Members(value, func(n, v []byte) bool {
+		if string(n) == name {
+			found = v
+		}
+		return found == nil
+	})
+	return found
 }
 
 // resolve is the canonical form of a name beside what the caller has adopted.
@@ -219,8 +272,18 @@ func (j *Judge) args(call *kernel.Call, needs map[string]bool) (types.Record, *u
 		}
 		all[types.String(m.name)] = value
 	}
-	if fetch, ok := call.Input.(*schema.HTTPFetchInput); ok && fetch.Method == nil {
-		all["method"] = types.String("GET")
+	switch in := call.Input.(type) {
+	case *schema.HTTPFetchInput:
+		if in.Method == nil {
+			all["method"] = types.String("GET")
+		}
+		if needs["bodyRef"] && in.BodyRef != nil && in.BodyContent == nil {
+			return types.Record{}, &unfitError{"bodyRef", errors.New("it was not read when the call was made")}
+		}
+	case *schema.ToolUseInput:
+		if err := addBeside(all, needs, in.Input, in.Cut); err != nil {
+			return types.Record{}, err
+		}
 	}
 	return types.NewRecord(all), nil
 }

@@ -32,7 +32,7 @@ func (p *Past) Except(files []File, e *Entry) ([]File, []*Rule, error) {
 	if failed != nil {
 		return nil, nil, failed
 	}
-	call := e.call(msg, row, in)
+	call := p.call(e, msg, row, in)
 	files = slices.Clone(files)
 	var changed []*Rule
 	for {

@@ -3,6 +3,8 @@ package policy
 import (
 	"sync/atomic"
 
+	"github.com/cedar-policy/cedar-go/types"
+
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -87,6 +89,12 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 		f = f.With("exception", clause)
 	}
 	return kernel.Deny(f)
+}
+
+// JudgesBodies reports whether a rule looks at what the body of a fetch by reference is.
+func (g *Guard) JudgesBodies() bool {
+	h := g.holds.Load()
+	return h != nil && h.Set != nil && h.byAction[types.NewEntityUID(syscallAction, types.String(schema.HTTPFetch.Type))].needs["bodyRef"]
 }
 
 // Redirected judges where a redirect leads a fetch that the policy has allowed.

@@ -78,3 +78,22 @@ func BenchmarkGate(b *testing.B) {
 		})
 	}
 }
+
+// TestNormalOfBodies: two fetches are the same call where their bodies by reference are, wherever these lie. One that nobody has read is none.
+func TestNormalOfBodies(t *testing.T) {
+	t.Parallel()
+	j := judge(nil)
+	normal := func(path, content string) (string, error) {
+		text, err := j.Normal(call(t, 8, "Http.Fetch", fmt.Sprintf(`{"url":"https://a.example/","method":"POST","bodyRef":{"scheme":"file","path":%q}%s}`, path, content)))
+		return string(text), err
+	}
+	if text, err := normal("/a", ""); err == nil {
+		t.Errorf("taken: %s", text)
+	}
+	one, err := normal("/a", `,"bodyContent":{"digest":"sha256-x","size":1}`)
+	again, err2 := normal("/b", `,"bodyContent":{"digest":"sha256-x","size":1}`)
+	other, err3 := normal("/a", `,"bodyContent":{"digest":"sha256-y","size":1}`)
+	if err := errors.Join(err, err2, err3); err != nil || one != again || one == other {
+		t.Errorf("%v: %s, %s, %s", err, one, again, other)
+	}
+}

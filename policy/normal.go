@@ -25,11 +25,13 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 		return nil, err
 	}
 	forms := make(map[string]form)
+	fetch, ok := call.Input.(*schema.HTTPFetchInput)
+	noted := ok && fetch.BodyContent != nil // in the place of the reference, and that is sent
 	if shape := shapes()[call.Syscall]; shape != nil {
 		in := reflect.ValueOf(call.Input).Elem()
 		for i := range shape.members {
 			m := &shape.members[i]
-			if m.ref && !in.FieldByIndex(m.index).IsZero() {
+			if m.ref && !in.FieldByIndex(m.index).IsZero() && !noted {
 				return nil, &unfitError{m.name, errors.New("it is given by reference: send it as it is")}
 			}
 			forms[m.name] = m.form
@@ -48,6 +50,8 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 		switch _, tool := call.Input.(*schema.CallInput); {
 		case targeted && (named == "pid" || named == "tick"): // who acts is the caller
 			return true
+		case noted && named == "bodyRef":
+			return true
 		case tool && named == "syscall":
 			value = jsontype.AppendString(nil, j.resolve(call, string(jsontype.Unquote(value))))
 		case forms[named] != asItIs && value[0] == '"':
@@ -56,7 +60,7 @@ func (j *Judge) Normal(call *kernel.Call) ([]byte, error) {
 		member(named, value)
 		return true
 	})
-	if fetch, ok := call.Input.(*schema.HTTPFetchInput); ok && fetch.Method == nil {
+	if ok && fetch.Method == nil {
 		member("method", []byte(`"GET"`))
 	}
 	out = append(out, '}')

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -32,13 +33,14 @@ type Past struct {
 	judge      *Judge
 	processes  map[int64]*schema.Descriptor
 	registered map[[2]string]*schema.Registration
+	doors      map[string]string // of connections that serve a door, its name, in this life of the kernel
 
 	Withheld int // calls of which the journal does not keep all that was sent: rules that look at it see what is kept
 }
 
 // NewPast judges by a Set; nil: there are no rules.
 func NewPast(set *Set, forms Forms) *Past {
-	p := &Past{processes: make(map[int64]*schema.Descriptor), registered: make(map[[2]string]*schema.Registration)}
+	p := &Past{processes: make(map[int64]*schema.Descriptor), registered: make(map[[2]string]*schema.Registration), doors: make(map[string]string)}
 	p.judge = &Judge{Set: set, Forms: forms, Processes: p, Registry: p}
 	return p
 }
@@ -60,6 +62,9 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 	if e.PID == kernel.Operator {
 		switch _, typ := schema.Peek(e.Request); typ {
 		case schema.SyscallSpawn.Type, schema.ProcessAttach.Type, schema.SyscallRegister.Type, schema.SyscallUnregister.Type:
+		case schema.KernelBooted.Type:
+			clear(p.doors) // connections are counted from the start on again
+			return "", "", "", nil
 		default:
 			return "", "", "", nil
 		}
@@ -81,8 +86,8 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 		p.Withheld++
 		return "", "", "", nil
 	}
-	if e.PID != kernel.Operator && judge && beyondToken(outcome.Err) {
-		call := e.call(msg, row, in)
+	if e.PID != kernel.Operator && judge && reached(outcome.Err) {
+		call := p.call(e, msg, row, in)
 		if row.Input().Withholds(in, outcome.Err != nil) {
 			p.Withheld++
 		}
@@ -95,24 +100,27 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 }
 
 // call is the call again that an entry tells of.
-func (e *Entry) call(msg schema.Message, row *schema.Syscall, in any) *kernel.Call {
+func (p *Past) call(e *Entry, msg schema.Message, row *schema.Syscall, in any) *kernel.Call {
 	return &kernel.Call{
-		Caller: kernel.Caller{PID: e.PID, Conn: e.Conn, Via: viaOf(e.Conn)}, Message: msg, Syscall: row, Input: in,
+		Caller: kernel.Caller{PID: e.PID, Conn: e.Conn, Via: cmp.Or(p.doors[e.Conn], viaOf(e.Conn))}, Message: msg, Syscall: row, Input: in,
 		PID: e.PID, Origin: e.Origin, Tick: e.Tick,
 	}
 }
 
-// beyondToken reports whether a call with this outcome came as far as the policy.
-func beyondToken(err *fault.Fault) bool {
-	return err == nil || !err.Denied() || err.ID.Domain() == fault.PolicyDenied.Domain() || asked(err)
+// before are the faults of the gate's stages before the policy.
+var before = []fault.ID{
+	fault.CapabilityNotYours, fault.CapabilityDenied, fault.CapabilityExpired, fault.ProcessEnded, fault.ClockAhead, fault.BudgetExhausted,
 }
+
+// reached reports whether a call with this outcome came as far as the policy.
+func reached(err *fault.Fault) bool { return err == nil || !slices.Contains(before, err.ID) }
 
 // asked reports whether somebody was asked before a call with this outcome, and it was not made for that.
 func asked(err *fault.Fault) bool {
 	return err != nil && (err.ID == fault.PolicyAsks || err.ID.Domain() == fault.ApprovalPending.Domain())
 }
 
-// viaOf is how a connection of that name comes to the kernel.
+// viaOf is the door of a connection of that name, unless it has named another.
 func viaOf(conn string) string {
 	for prefix, via := range map[string]string{"a-": "channel", "net-": "channel", "inline": "inline", "job": "job"} {
 		if strings.HasPrefix(conn, prefix) {
@@ -127,6 +135,9 @@ func (p *Past) change(call *kernel.Call, then *schema.Outcome) (Change, string) 
 	var now Decision
 	if p.judge.Set != nil {
 		now = p.judge.Decide(call)
+	}
+	if now.rank() == 1 {
+		_, now.Failed = p.judge.Normal(call) // what cannot be asked about is refused
 	}
 	wasAsked := asked(then.Err) || then.Let != nil
 	denied := !wasAsked && then.Err != nil && then.Err.ID.Domain() == fault.PolicyDenied.Domain()
@@ -159,6 +170,9 @@ func (p *Past) note(e *Entry, in any, data []byte) {
 		}
 		p.processes[child.PID] = child
 	case *schema.AttachInput:
+		if in.Via != nil {
+			p.doors[e.Conn] = *in.Via
+		}
 		if out, err := schema.ProcessAttach.Decode(data); err == nil && p.processes[out.PID] == nil {
 			p.processes[out.PID] = &schema.Descriptor{PID: out.PID, AgentID: out.AgentID, Origin: e.Origin}
 		}

@@ -55,6 +55,8 @@ func TestPast(t *testing.T) {
 		"allowed as then":       {8, "Memory.Set", `{"key":"test/a","value":1}`, done, "", ""},
 		"denied as then":        {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.PolicyDenied), "", ""},
 		"failed otherwise":      {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.MemoryBadKey), policy.WouldDeny, "no-prod"},
+		"another refusal":       {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.HTTPForbidden), policy.WouldDeny, "no-prod"},
+		"had no budget":         {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.BudgetExhausted), "", ""},
 		"had no token":          {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.CapabilityDenied), "", ""},
 		"allowed now":           {8, "Memory.Set", `{"key":"test/a","value":1}`, denied(fault.PolicyDenied), policy.WouldAllow, "old"},
 		"asked now":             {8, "Memory.Delete", `{"key":"a"}`, done, policy.WouldAsk, "ask"},
@@ -108,6 +110,52 @@ func TestPastIsLive(t *testing.T) {
 			if got, _, by, err := past.Judge(e, true); err != nil || got != want || by != rule {
 				t.Fatalf("%d: pid %d, %s under\n%s%q by %q (%v), live %q by %q", i, pid, data, rules.String(), got, by, err, want, rule)
 			}
+		}
+	}
+}
+
+// TestPastVia: the door of a call is that which its connection has named, in that life of the kernel.
+func TestPastVia(t *testing.T) {
+	t.Parallel()
+	past := begun(t, compile(t, `@id("mcp") forbid(principal, action == Syscall::"Memory.Get", resource) when {context.via == "mcp"};`), policy.Forms{})
+	look := func(conn string) policy.Change {
+		t.Helper()
+		e := entry(8, "Memory.Get", `{"key":"k"}`, schema.Outcome{})
+		e.Conn = conn
+		c, _, _, err := past.Judge(e, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, one := range []struct {
+		entry *policy.Entry
+		want  policy.Change
+	}{
+		{entry(0, "Process.Attach", `{"agent_id":"x","via":"mcp"}`, schema.Outcome{Err: fault.ProcessTaken.New("no")}), ""},
+		{entry(0, "Process.Attach", `{"agent_id":"worker","via":"mcp"}`, schema.Outcome{Data: []byte(`{"pid":8,"agent_id":"worker","created":false}`)}), policy.WouldDeny},
+		{entry(0, "Kernel.Booted", `{}`, schema.Outcome{Data: []byte(`{}`)}), ""},
+	} {
+		if _, _, _, err := past.Judge(one.entry, false); err != nil {
+			t.Fatal(err)
+		}
+		if got := look("c-1"); got != one.want {
+			t.Errorf("after %s: %q, want %q", one.entry.Request, got, one.want)
+		}
+		if got := look("c-2"); got != "" {
+			t.Errorf("another connection: %q", got)
+		}
+	}
+}
+
+// TestPastUnaskable: what cannot be asked about is refused, as live.
+func TestPastUnaskable(t *testing.T) {
+	t.Parallel()
+	past := begun(t, compile(t, `@id("ask") @ask("1m") forbid(principal, action == Syscall::"Memory.Set", resource);`), policy.Forms{})
+	for value, want := range map[string]policy.Change{"0.5": policy.WouldAsk, "0.12345678901234567890123": policy.WouldDeny} {
+		e := entry(8, "Memory.Set", `{"key":"k","value":`+value+`}`, schema.Outcome{Data: []byte(`{"success":true}`)})
+		if got, _, rule, err := past.Judge(e, true); err != nil || got != want || rule != "ask" {
+			t.Errorf("%s: %q by %q, %v", value, got, rule, err)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func call(t testing.TB, pid int64, typ, data string) *kernel.Call {
 // TestDecide: what a rule says of a call, by the rule that is named.
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	const set, get, fetch, list = "Memory.Set", "Memory.Get", "Http.Fetch", "Memory.List"
+	const set, get, fetch, list, use = "Memory.Set", "Memory.Get", "Http.Fetch", "Memory.List", "Host.ToolUse"
 	tests := []struct {
 		name, rules string
 		typ, data   string
@@ -79,6 +79,10 @@ func TestDecide(t *testing.T) {
 		{"body", `@id("a") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has body && context.args.body like "*secret*"};`, fetch, `{"url":"https://a.example/x","method":"POST","body":"my secret"}`, "a"},
 		{"body by reference", `@id("a") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has body && context.args.body like "*secret*"};`, fetch, `{"url":"https://a.example/x","method":"POST","bodyRef":{"scheme":"file","path":"/b"}}`, "a"},
 		{"body by reference, nobody asks", `@id("a") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args.host == "x"};`, fetch, `{"url":"https://a.example/x","method":"POST","bodyRef":{"scheme":"file","path":"/b"}}`, ""},
+		{"body by reference, its size", `@id("a") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has bodyRef && context.args.bodyRef.size > 1000};`, fetch, `{"url":"https://a.example/x","method":"POST","bodyRef":{"scheme":"file","path":"/b"},"bodyContent":{"digest":"sha256-x","size":1001}}`, "a"},
+		{"body by reference, another digest", `@id("a") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has bodyRef && context.args.bodyRef.digest == "sha256-y"};`, fetch, `{"url":"https://a.example/x","method":"POST","bodyRef":{"scheme":"file","path":"/b"},"bodyContent":{"digest":"sha256-x","size":1001}}`, ""},
+		{"body by reference, not read", `@id("a") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has bodyRef && context.args.bodyRef.size > 1000};`, fetch, `{"url":"https://a.example/x","method":"POST","bodyRef":{"scheme":"file","path":"/b"}}`, "a"},
+		{"no body by reference", `@id("a") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has bodyRef && context.args.bodyRef.size > 1000};`, fetch, `{"url":"https://a.example/x","method":"POST","body":"b"}`, ""},
 		{"fraction", `@id("a") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has timeout && context.args.timeout.greaterThan(decimal("10.5"))};`, fetch, `{"url":"https://a.example/","timeout":10.75}`, "a"},
 		{"smaller fraction", `@id("a") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has timeout && context.args.timeout.greaterThan(decimal("10.5"))};`, fetch, `{"url":"https://a.example/","timeout":10.25}`, ""},
 		{"fraction with too many digits", `@id("a") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has timeout && context.args.timeout.greaterThan(decimal("10.5"))};`, fetch, `{"url":"https://a.example/","timeout":2.000001}`, "a"},
@@ -94,6 +98,14 @@ func TestDecide(t *testing.T) {
 		{"the first of two", `@id("z") forbid(principal, action == Syscall::"Memory.Set", resource); @id("b") forbid(principal, action == Syscall::"Memory.Set", resource);`, set, `{"key":"k","value":1}`, "z"},
 		{"tool", `@id("a") forbid(principal, action == Tool::"tools/sum", resource) when {context.input == "[1,2]"};`, "Syscall.Call", `{"syscall":"tools/sum","args":[1, 2]}`, "a"},
 		{"tool as a syscall", `@id("a") forbid(principal, action == Syscall::"Syscall.Call", resource);`, "Syscall.Call", `{"syscall":"tools/sum"}`, "a"},
+		{"tool of a host", `@id("a") forbid(principal, action == Tool::"claude/Bash", resource) when {context.args has command && context.args.command like "*rm -rf*"};`, use, `{"host":"claude","session":"s","tool":"Bash","input":{"command":"cd /\u0026\u0026 rm \u002drf \"x\""}}`, "a"},
+		{"tool of another host", `@id("a") forbid(principal, action == Tool::"claude/Bash", resource);`, use, `{"host":"codex","session":"s","tool":"Bash","input":{"command":"ls"}}`, ""},
+		{"tool of a host as a syscall", `@id("a") forbid(principal, action == Syscall::"Host.ToolUse", resource) when {context.args.tool == "Bash" && context.args has command && context.args.command == "[\"rm\",1]"};`, use, `{"host":"claude","session":"s","tool":"Bash","input":{"command":["rm",1.0]}}`, "a"},
+		{"no command", `@id("a") forbid(principal, action == Tool::"claude/Read", resource) when {context.args has command};`, use, `{"host":"claude","session":"s","tool":"Read","input":"command"}`, ""},
+		{"cut", `@id("a") forbid(principal, action == Tool::"claude/Bash", resource) when {context.args has command && context.args.command like "*rm -rf*"};`, use, `{"host":"claude","session":"s","tool":"Bash","input":{"command":"echo …"},"cut":["command"]}`, "a"},
+		{"all cut", `@id("a") forbid(principal, action == Tool::"claude/Bash", resource) when {context.args has command && context.args.command like "*rm -rf*"};`, use, `{"host":"claude","session":"s","tool":"Bash","input":{"bytes":1,"sha256":"x"},"cut":["*"]}`, "a"},
+		{"another member cut", `@id("a") forbid(principal, action == Tool::"claude/Write", resource) when {context.args has file_path && context.args.file_path like "/etc/*"};`, use, `{"host":"claude","session":"s","tool":"Write","input":{"file_path":"/home/a","content":"…"},"cut":["content"]}`, ""},
+		{"input cut", `@id("a") forbid(principal, action == Tool::"claude/Write", resource) when {context.args.input like "*secret*"};`, use, `{"host":"claude","session":"s","tool":"Write","input":{"file_path":"/home/a","content":"…"},"cut":["content"]}`, "a"},
 		{"registered", `@id("a") forbid(principal, action == Syscall::"Stripe.Charge", resource) when {context.args.data like "*\"amount\":5*"};`, "Syscall.Invoke", `{"name":"Stripe.Charge","kind":"command","data":{ "amount" : 5 }}`, "a"},
 		{"another registered", `@id("a") forbid(principal, action == Syscall::"Stripe.Charge", resource);`, "Syscall.Invoke", `{"name":"Stripe.Refund","kind":"command","data":{}}`, ""},
 	}
@@ -132,26 +144,40 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	const head = `forbid(principal, action == Syscall::"Memory.Set", resource)`
 	for name, test := range map[string]struct{ rules, want string }{
-		"no Cedar":          {"\nforbid(principal", "policy.cedar:2: "},
-		"permit":            {`permit(principal, action, resource);`, "policy.cedar:1: permit is not for policy"},
-		"unknown syscall":   {"\n\n" + `forbid(principal, action == Syscall::"Memory.Sett", resource);`, `policy.cedar:3: the rule can never match: no syscall Memory.Sett; did you mean Memory.Set?`},
-		"alias":             {`forbid(principal, action == Syscall::"Sys.Describe", resource);`, "Sys.Describe is another name of Syscall.Describe"},
-		"internal":          {`forbid(principal, action == Syscall::"Kernel.Booted", resource);`, "no syscall Kernel.Booted"},
-		"unknown in a body": {`forbid(principal, action, resource) when {action == Syscall::"Memory.Sett"};`, "did you mean Memory.Set?"},
-		"unknown argument":  {head + ` when {context.args.kee == "a"};`, "kee"},
-		"wrong type":        {head + ` when {context.args.key == 1};`, "policy.cedar:1: "},
-		"no guard":          {`forbid(principal, action == Syscall::"Memory.List", resource) when {context.args.prefix == "a"};`, "prefix"},
-		"dead":              {head + ` when {context.args has kee};`, "the rule can never match"},
-		"dead unless":       {head + ` unless {context.args has key};`, "the rule can never match"},
-		"dead by action":    {head + ` when {action in Syscall::"Memory.Get"};`, "the rule can never match"},
-		"key with a slash":  {head + ` when {context.args.key like "/prod/*"};`, `compared without their leading slash, as "prod/*"`},
-		"via":               {head + ` when {context.via == "sockets"};`, "context.via is one of socket, "},
-		"all of args":       {head + ` when {context.args == {key: "a"}};`, "not at all of it at once"},
-		"twice":             {`@id("a") ` + head + ";\n" + `@id("a") ` + head + ";", `policy.cedar:2: the rule at policy.cedar:1 is named "a" too`},
-		"ask":               {`@ask("soon") ` + head + ";", `@ask("soon") must be how long`},
-		"annotation":        {`@fixx("x") ` + head + ";", "@fixx means nothing"},
-		"no resource":       {`forbid(principal, action, resource == Folder::"a");`, "Folder"},
-		"tool":              {`forbid(principal, action == Tool::"os/tools/sum", resource);`, "is no path below root"},
+		"no Cedar":           {"\nforbid(principal", "policy.cedar:2: "},
+		"permit":             {`permit(principal, action, resource);`, "policy.cedar:1: permit is not for policy"},
+		"unknown syscall":    {"\n\n" + `forbid(principal, action == Syscall::"Memory.Sett", resource);`, `policy.cedar:3: the rule can never match: no syscall Memory.Sett; did you mean Memory.Set?`},
+		"alias":              {`forbid(principal, action == Syscall::"Sys.Describe", resource);`, "Sys.Describe is another name of Syscall.Describe"},
+		"internal":           {`forbid(principal, action == Syscall::"Kernel.Booted", resource);`, "no syscall Kernel.Booted"},
+		"unknown in a body":  {`forbid(principal, action, resource) when {action == Syscall::"Memory.Sett"};`, "did you mean Memory.Set?"},
+		"unknown argument":   {head + ` when {context.args.kee == "a"};`, "kee"},
+		"wrong type":         {head + ` when {context.args.key == 1};`, "policy.cedar:1: "},
+		"no guard":           {`forbid(principal, action == Syscall::"Memory.List", resource) when {context.args.prefix == "a"};`, "prefix"},
+		"dead":               {head + ` when {context.args has kee};`, "the rule can never match"},
+		"dead unless":        {head + ` unless {context.args has key};`, "the rule can never match"},
+		"dead by action":     {head + ` when {action in Syscall::"Memory.Get"};`, "the rule can never match"},
+		"action out of head": {`forbid(principal, action, resource) when {action == Syscall::"Memory.Set" && context.args.key == "a"};`, "name those that it is for in its head"},
+		"action in when":     {head + ` when {action == Syscall::"Memory.Get"};`, "the rule can never match"},
+		"two actions":        {`forbid(principal, action, resource) when {action == Syscall::"Memory.Get" && action == Syscall::"Memory.Set"};`, "the rule can never match"},
+		"none of several":    {`forbid(principal, action in [Syscall::"Memory.Get", Syscall::"Memory.Set"], resource) unless {[Syscall::"Memory.Get", Syscall::"Memory.Set"].contains(action)};`, "the rule can never match"},
+		"two keys":           {head + ` when {context.args.key == "a"} when {context.args.key == "b" || context.args.key == "c"};`, "the rule can never match"},
+		"key and pattern":    {head + ` when {context.args.key == "a" && context.args.key like "b*"};`, "the rule can never match"},
+		"two agents":         {`forbid(principal == Agent::"a", action == Syscall::"Memory.Set", resource) unless {principal in Agent::"a"};`, "the rule can never match"},
+		"two origins":        {`forbid(principal, action, resource == Origin::"os:///") when {resource in [Origin::"a", Origin::"b"]};`, "the rule can never match"},
+		"numbers":            {`forbid(principal, action == Syscall::"Clock.Advance", resource) when {context.args.ticks > 3 && !(context.args.ticks >= 2 && 1 < context.args.ticks)};`, "the rule can never match"},
+		"beyond its bound":   {`forbid(principal, action == Syscall::"Memory.List", resource) when {context.args has limit && context.args.limit < 0};`, "the rule can never match"},
+		"none of its words":  {`forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args.method == "get"};`, "the rule can never match"},
+		"other type":         {head + ` when {principal is Origin};`, "the rule can never match"},
+		"by a choice":        {head + ` when {if context.args.key == "a" then context.args.key == "b" else context.args.key == "a"};`, "the rule can never match"},
+		"host":               {`forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args.host == "API.example.com"};`, `compared in lower case, as "api.example.com"`},
+		"key with a slash":   {head + ` when {context.args.key like "/prod/*"};`, `compared without their leading slash, as "prod/*"`},
+		"via":                {head + ` when {context.via == "sockets"};`, "context.via is one of socket, "},
+		"all of args":        {head + ` when {context.args == {key: "a"}};`, "not at all of it at once"},
+		"twice":              {`@id("a") ` + head + ";\n" + `@id("a") ` + head + ";", `policy.cedar:2: the rule at policy.cedar:1 is named "a" too`},
+		"ask":                {`@ask("soon") ` + head + ";", `@ask("soon") must be how long`},
+		"annotation":         {`@fixx("x") ` + head + ";", "@fixx means nothing"},
+		"no resource":        {`forbid(principal, action, resource == Folder::"a");`, "Folder"},
+		"tool":               {`forbid(principal, action == Tool::"os/tools/sum", resource);`, "is no path below root"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,12 +2,14 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/cedar-policy/cedar-go/types"
+	"github.com/cedar-policy/cedar-go/x/exp/ast"
 	"github.com/cedar-policy/cedar-go/x/exp/schema/resolved"
 
 	"github.com/promptware-os/pwos/schema"
@@ -26,7 +28,8 @@ type member struct {
 	index []int
 	value func(reflect.Value) (types.Value, error) // nil, nil: it is absent
 	form  form
-	ref   bool // it is a reference, which rules do not see
+	ref   bool                     // it is a reference, which rules do not see
+	bound func(of ast.IsNode) fact // what its values are limited to; nil: nothing that a rule is held against
 }
 
 // form is what is done to a text so that it has one spelling.
@@ -39,13 +42,20 @@ const (
 	nameForm
 )
 
+// beside are the members of a tool's input that rules see beside it too.
+var beside = []string{"command", "file_path"}
+
+var optionalText = resolved.Attribute{Type: resolved.StringType{}, Optional: true}
+
 const decimal = resolved.ExtensionType("decimal")
 
 var (
 	rawType    = reflect.TypeFor[schema.Value]()
 	numberType = reflect.TypeFor[jsontype.Decimal]()
 	refType    = reflect.TypeFor[schema.BlobRef]()
-	targetType = reflect.TypeFor[schema.Target]()
+
+	contentType = reflect.TypeFor[schema.BodyContent]()
+	targetType  = reflect.TypeFor[schema.Target]()
 )
 
 // shapes are those of the rows of the syscall table that are judged.
@@ -64,6 +74,14 @@ func judged(row *schema.Syscall) bool {
 	return !row.Internal || row == schema.NetConnect.Row() || row == schema.NetRequest.Row() || row == schema.SyscallInvoke.Row()
 }
 
+// shapeNamed is that of an action; nil: it is none of the kernel's syscalls.
+func shapeNamed(action types.EntityUID) *shape {
+	if row, ok := schema.Lookup(string(action.ID)); ok && action.Type == syscallAction {
+		return shapes()[row]
+	}
+	return nil
+}
+
 func shapeOf(row *schema.Syscall) *shape {
 	t := row.Input().GoType()
 	s := &shape{record: make(resolved.RecordType)}
@@ -73,6 +91,10 @@ func shapeOf(row *schema.Syscall) *shape {
 		switch {
 		case row.Domain == schema.Memory && (m.name == "key" || m.name == "prefix"):
 			m.form = keyForm
+		case row == schema.HostToolUse.Row() && m.name == "input":
+			for _, name := range beside {
+				s.record[types.String(name)] = optionalText
+			}
 		case row == schema.HTTPFetch.Row() && m.name == "url":
 			m.form = urlForm
 			s.record["host"] = resolved.Attribute{Type: resolved.StringType{}}
@@ -114,12 +136,34 @@ func (s *shape) add(t reflect.Type, at []int) {
 				s.members = append(s.members, member{name: strings.TrimSuffix(name, "Ref"), index: index, ref: true})
 				continue
 			}
+			if of == contentType { // of the reference, in whose place it is seen
+				name = "bodyRef"
+			}
 			typ, value := valuesOf(of)
 			optional := option == "omitzero" || f.Type.Kind() == reflect.Pointer || of == reflect.TypeFor[jsontype.MaybeText]()
-			s.members = append(s.members, member{name: name, index: index, value: present(f.Type, optional, value)})
+			s.members = append(s.members, member{name: name, index: index, value: present(f.Type, optional, value), bound: boundOf(of, f.Tag)})
 			s.record[types.String(name)] = resolved.Attribute{Type: typ, Optional: optional}
 		}
 	}
+}
+
+// boundOf is what the tags of a member limit its values to.
+func boundOf(t reflect.Type, tag reflect.StructTag) func(ast.IsNode) fact {
+	least, errLeast := strconv.ParseInt(tag.Get("min"), 10, 64)
+	most, errMost := strconv.ParseInt(tag.Get("max"), 10, 64)
+	switch words := strings.Fields(tag.Get("enum")); {
+	case t.Kind() == reflect.String && len(words) > 0:
+		return func(of ast.IsNode) fact { return oneOf(of, texts(words)...) }
+	case t.Kind() == reflect.Int64 && (errLeast == nil || errMost == nil):
+		if errLeast != nil {
+			least = math.MinInt64
+		}
+		if errMost != nil {
+			most = math.MaxInt64
+		}
+		return func(of ast.IsNode) fact { return within(of, types.Long(least), types.Long(most)) }
+	}
+	return nil
 }
 
 // present makes nothing of an optional value that is not there.

@@ -7,6 +7,8 @@ type ToolUseInput struct {
 	Session string `json:"session" keep:"always" maxlen:"256" doc:"Its session, as it names it."`
 	Tool    string `json:"tool" keep:"always" minlen:"1" maxlen:"256" doc:"The tool that it is about to use, such as Bash; of an MCP server's mcp/SERVER/TOOL."`
 	Input   Value  `json:"input" keep:"always" doc:"What the tool is given, any JSON value. It is recorded as it stands."`
+	// Cut is what the host has not sent whole, since a line is short: rules cannot judge it.
+	Cut []string `json:"cut,omitzero" keep:"always" doc:"Members of input of which only the beginning or a digest is there; * stands for all of it."`
 }
 
 // ToolUseOutput is what Host.ToolUse answers.

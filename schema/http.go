@@ -1,6 +1,11 @@
 package schema
 
-import "github.com/promptware-os/pwos/schema/fault"
+import (
+	"crypto/sha256"
+	"encoding/base64"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
 
 // Http is the domain of requests to servers elsewhere.
 const Http Domain = "http"
@@ -20,8 +25,28 @@ type HTTPFetchInput struct {
 	Headers map[string]string `json:"headers,omitzero" keep:"headers" doc:"Headers to send. A value that begins with pwenc:v1: is opened just before it is sent over https:, where the capability allows it; the journal keeps it sealed. What else lets somebody in (names with auth, cookie, token, secret, pass, credential, session, api-key, jwt, assertion or otp, and those that end with key, but for Idempotency-Key) is not in the journal; any other value is, as it is."`
 	Body    *string           `json:"body,omitzero" keep:"always" doc:"Body to send, a string. Not sent with GET."`
 	BodyRef *BlobRef          `json:"bodyRef,omitzero" keep:"always" doc:"Body to send, by reference: a file in the blob directory, or data. In place of body."`
-	Timeout *float64          `json:"timeout,omitzero" keep:"always" min:"1" max:"30000" doc:"Milliseconds that it may take in all. Default 5000, at most 30000."`
+	// BodyContent is noted by the kernel where a rule looks at it, so that what is judged is what is sent.
+	BodyContent *BodyContent `json:"bodyContent,omitzero" keep:"always" doc:"What bodyRef refers to, 16 MiB at most: that is sent, or nothing. The kernel adds it where a rule looks at bodyRef."`
+	Timeout     *float64     `json:"timeout,omitzero" keep:"always" min:"1" max:"30000" doc:"Milliseconds that it may take in all. Default 5000, at most 30000."`
 }
+
+// BodyContent tells what a body by reference is.
+type BodyContent struct {
+	Digest string `json:"digest" keep:"always" maxlen:"64" doc:"SHA-256, in the form sha256-<base64>."`
+	Size   int64  `json:"size" keep:"always" min:"0" doc:"Bytes."`
+}
+
+// MaxJudgedBody is how many bytes a body by reference may have where a rule looks at it.
+const MaxJudgedBody = 16 << 20
+
+// ContentOf is that of a body.
+func ContentOf(body []byte) *BodyContent {
+	sum := sha256.Sum256(body)
+	return &BodyContent{Digest: Integrity(sum[:]), Size: int64(len(body))}
+}
+
+// Integrity writes a SHA-256 as subresource integrity does.
+func Integrity(sum []byte) string { return "sha256-" + base64.StdEncoding.EncodeToString(sum) }
 
 // BlobRef is a BlobPointer in the data of a syscall (MESSAGE 4.3.2).
 type BlobRef struct {

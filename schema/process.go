@@ -121,6 +121,7 @@ type TerminateOutput struct {
 type AttachInput struct {
 	AgentID      string           `json:"agent_id" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the process, without a slash."`
 	Capabilities *SpawnCapability `json:"capabilities,omitzero" keep:"always" doc:"What it may do. Default: the default grant where it is made, and whatever it has where it is found. One that has been granted something else is refused."`
+	Via          *string          `json:"via,omitzero" keep:"always" enum:"mcp hook" doc:"The door that this connection serves, as context.via of a rule has it. Default: how it is connected."`
 }
 
 // AttachOutput is what Process.Attach answers.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // auditEntry is an entry of the audit log, with the JSON that it came as.
@@ -75,6 +76,9 @@ func (f auditFeed) entry(e *auditEntry) error {
 		result = f.app.style(bad, "unknown: it ended, and that could not be recorded")
 	case !e.Success:
 		result = f.app.style(bad, escaped(string(e.Error)))
+		if exceptable(fault.ID(e.ErrorID)) {
+			result += f.app.style(faint, ", see "+exception(e.Seq))
+		}
 	}
 	return f.write(e.raw,
 		strconv.FormatInt(e.Seq, 10),

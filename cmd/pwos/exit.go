@@ -150,7 +150,10 @@ func kernelCode(err error) int {
 
 // advice says what to do about err; "" where err says so itself.
 func advice(err error) string {
+	var refused *excepted
 	switch {
+	case errors.As(err, &refused) && refused.seq > 0:
+		return exception(refused.seq) + " shows the narrowest change that allows it"
 	case errors.Is(err, fault.UsageInvalid):
 		return fmt.Sprintf("%q says how it is used", fault.Of(err).Detail("verb")+" --help")
 	case errors.Is(err, fault.DaemonNotRunning):

@@ -27,7 +27,7 @@ const (
 )
 
 func newHookRun(a *app) *cobra.Command {
-	var agent door.Agent
+	agent := door.Agent{Via: "hook"}
 	cmd := &cobra.Command{
 		Use:   "run claude|codex",
 		Short: "answer a host's question, on stdin",
@@ -83,6 +83,8 @@ func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) strin
 		return fmt.Sprintf(`pid %d may use no tool of %s: allow this one with "pwos cap grant %d --add %s", or all with "--add Host.ToolUse"`, pid, in.Host, pid, name)
 	case errors.Is(err, fault.Pending), errors.Is(err, fault.ApprovalRefused):
 		return fmt.Sprintf("%s may not be used: %v", name, err)
+	case fault.Of(err).ID.Domain() == fault.PolicyDenied.Domain():
+		return name + " is denied: " + fault.Of(err).Text()
 	case err != nil:
 		return fmt.Sprintf("the kernel gave no answer whether %s may be used, so it is denied: %v", name, err)
 	case out.Decision == schema.ToolAllow:

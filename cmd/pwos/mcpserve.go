@@ -130,7 +130,7 @@ func (f *mcpServeFlags) listen() (net.Listener, error) {
 func (a *app) mcpServe(ctx context.Context, f *mcpServeFlags, serve func(context.Context, *mcp.Bridge) error) error {
 	redial := func(ctx context.Context) (*client.Client, error) { return a.dialRunning(ctx) }
 	return serve(ctx, mcp.New(mcp.Options{
-		Agent: door.Agent{Name: f.as, Allow: f.allow}, Dial: a.dial, Redial: redial, Patience: cmp.Or(a.timeout, usualTimeout), Note: a.say, TrustHost: f.trustHost, Version: version(),
+		Agent: door.Agent{Name: f.as, Allow: f.allow, Via: "mcp"}, Dial: a.dial, Redial: redial, Patience: cmp.Or(a.timeout, usualTimeout), Note: a.say, TrustHost: f.trustHost, Version: version(),
 	}))
 }
 

@@ -52,7 +52,8 @@ func Read(host string, r io.Reader) (*schema.ToolUseInput, error) {
 	if input == nil {
 		return nil, errors.New("tool_input is missing")
 	}
-	return &schema.ToolUseInput{Host: host, Session: session, Tool: Path(tool), Input: short(input)}, nil
+	kept, cut := short(input)
+	return &schema.ToolUseInput{Host: host, Session: session, Tool: Path(tool), Input: kept, Cut: cut}, nil
 }
 
 // Path is the name by which a tool is granted: that of the host, and of an MCP server's mcp/SERVER/TOOL.
@@ -84,20 +85,22 @@ func str(question map[string]schema.Value, name string) (string, error) {
 	return *decoded.(*string), nil
 }
 
-// short is a tool's input as it fits a line: what is left out is named by its length and its digest.
-func short(input schema.Value) schema.Value {
+// short is a tool's input as it fits a line, with the names of the members that were cut, * where that is all of it. What is left out
+// is named by its length and its digest.
+func short(input schema.Value) (kept schema.Value, cut []string) {
 	if len(input) <= longText {
-		return input
+		return input, nil
 	}
 	out := []byte{'{'}
 	all, err := members(input)
 	if err != nil {
-		return digest(input)
+		return digest(input), []string{"*"}
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		value := all[name]
 		if len(value) > longText {
 			value = shortText(value)
+			cut = append(cut, name)
 		}
 		if len(out) > 1 {
 			out = append(out, ',')
@@ -105,9 +108,9 @@ func short(input schema.Value) schema.Value {
 		out = append(append(schema.AppendString(out, name), ':'), value...)
 	}
 	if out = append(out, '}'); len(out) > longInput {
-		return digest(input)
+		return digest(input), []string{"*"}
 	}
-	return out
+	return out, cut
 }
 
 // shortText is the beginning of a text; of any other value its digest.

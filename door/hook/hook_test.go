@@ -1,6 +1,7 @@
 package hook_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -17,7 +18,7 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in.Host != "claude" || in.Session != "s" || in.Tool != "mcp/my_fs/read_file" || string(in.Input) != `{"a":[1, 2.50]}` {
+	if in.Host != "claude" || in.Session != "s" || in.Tool != "mcp/my_fs/read_file" || string(in.Input) != `{"a":[1, 2.50]}` || in.Cut != nil {
 		t.Errorf("read %+v", in)
 	}
 	for tool, want := range map[string]string{"Bash": "Bash", "mcp__x": "mcp__x", "mcp__a__b__c": "mcp/a/b__c"} {
@@ -69,6 +70,10 @@ func TestShort(t *testing.T) {
 		}
 		if name == "a member" && !strings.Contains(string(in.Input), `"file_path":"/a"`) {
 			t.Errorf("%s: recorded as %s", name, in.Input)
+		}
+		cut := map[string]string{"a member": "content", "a list in a member": "edits"}[name]
+		if got := strings.Join(in.Cut, " "); got != cmp.Or(cut, "*") {
+			t.Errorf("%s: %s was cut, it says", name, got)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package fetch
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"hash"
 	"io"
@@ -92,7 +91,7 @@ func (r *Runner) Fetch(ctx context.Context, job *kernel.Job, in *schema.HTTPFetc
 		body := string(resp.Body)
 		out.Body = &body
 	}
-	out.Digest = digest(sum[:])
+	out.Digest = schema.Integrity(sum[:])
 	return out, nil
 }
 
@@ -160,13 +159,19 @@ func (r *Runner) body(job *kernel.Job, in *schema.HTTPFetchInput, req *Request, 
 	case in.Body != nil:
 		req.Body = Bytes([]byte(*in.Body))
 	case in.BodyRef == nil:
+	case in.BodyContent != nil: // it has been judged: nothing else is sent, whatever is there by now
+		data, err := r.judgedBody(job, in)
+		if err != nil {
+			return err
+		}
+		req.Body, out.SentDigest = Bytes(data), in.BodyContent.Digest
 	case in.BodyRef.Scheme == "data":
 		_, data, err := blob.Data(in.BodyRef.Pointer(), schema.MaxEventLine)
 		if err != nil {
 			return err
 		}
 		sum := sha256.Sum256(data)
-		req.Body, out.SentDigest = Bytes(data), digest(sum[:])
+		req.Body, out.SentDigest = Bytes(data), schema.Integrity(sum[:])
 	default:
 		first, err := r.Blobs.OpenFor(job.PID, job.Origin, in.BodyRef.Pointer())
 		if err != nil {
@@ -187,6 +192,18 @@ func (r *Runner) body(job *kernel.Job, in *schema.HTTPFetchInput, req *Request, 
 	return nil
 }
 
+// judgedBody is the body of a fetch that says what it has to be.
+func (r *Runner) judgedBody(job *kernel.Job, in *schema.HTTPFetchInput) ([]byte, error) {
+	data, err := r.Blobs.ReadFor(job.PID, job.Origin, in.BodyRef.Pointer(), schema.MaxJudgedBody)
+	if err != nil {
+		return nil, err
+	}
+	if *schema.ContentOf(data) != *in.BodyContent {
+		return nil, kernel.Invalid("bodyContent", "is not what bodyRef refers to: nothing was sent")
+	}
+	return data, nil
+}
+
 // sent notes the digest of what was read of a blob, at its end.
 type sent struct {
 	*blob.Reader
@@ -201,9 +218,6 @@ func (s *sent) Read(p []byte) (int, error) {
 }
 
 func (s *sent) Close() error {
-	*s.to = digest(s.sum.Sum(nil))
+	*s.to = schema.Integrity(s.sum.Sum(nil))
 	return s.Reader.Close()
 }
-
-// digest writes a SHA-256 as subresource integrity does.
-func digest(sum []byte) string { return "sha256-" + base64.StdEncoding.EncodeToString(sum) }

@@ -36,6 +36,9 @@ func (d *Domain) fetch(call *kernel.Call, in *schema.HTTPFetchInput) (*schema.HT
 	if refused := d.check(call, in); refused != nil {
 		return nil, refused
 	}
+	if in.BodyRef == nil && in.BodyContent != nil {
+		return nil, kernel.Invalid("bodyContent", "goes with bodyRef")
+	}
 	if in.BodyRef != nil {
 		if in.Body != nil {
 			return nil, kernel.Invalid("bodyRef", "stands in place of body: send one of the two")

@@ -2,6 +2,7 @@ package hosts_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -86,6 +87,34 @@ func TestHook(t *testing.T) {
 			for name, want := range map[string]bool{"denied": false, "allowed": true, "alone": false} {
 				if _, err := os.Stat(p.path("project/" + name)); (err == nil) != want {
 					t.Errorf("%s was made: %t", name, err == nil)
+				}
+			}
+		})
+	}
+}
+
+// TestPolicyOfTools: a rule looks at the command of a host's own tool, and its advice reaches the host's model.
+func TestPolicyOfTools(t *testing.T) {
+	t.Parallel()
+	for _, h := range both() {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			rules := p.path("home/.config/pwos/policy.cedar")
+			must(t, os.MkdirAll(filepath.Dir(rules), 0o700))
+			must(t, os.WriteFile(rules, []byte(`@id("no-rm") @fix("move it to trash/ instead")
+forbid(principal, action == Tool::"`+h.name+`/Bash", resource) when { context.args has command && context.args.command like "*rm -rf*" };
+`), 0o600))
+			must(t, os.WriteFile(p.path("project/kept"), nil, 0o600))
+			p.run("pwos", "hook", "install", h.name)
+			p.run("pwos", "spawn", h.name, "--allow", "Tool:"+h.name+"/*")
+			long := "echo " + strings.Repeat("x", 4000) + "; rm -rf kept"
+			m := newModel(t, shell(h.name, "rm -rf kept"), shell(h.name, long), shell(h.name, "touch moved"))
+			out := h.run(p, m)
+			m.expect(out, "move it to trash/ instead", "context.args.command cannot be judged", "")
+			for name, want := range map[string]bool{"kept": true, "moved": true} {
+				if _, err := os.Stat(p.path("project/" + name)); (err == nil) != want {
+					t.Errorf("%s is there: %t", name, err == nil)
 				}
 			}
 		})

@@ -268,3 +268,22 @@ func TestPolicyOfJobs(t *testing.T) {
 	}
 	agent.call("Memory.Delete", `{"key":"k"}`, nil)
 }
+
+// TestPolicyVia: the operator says which door a connection serves when it attaches; an agent cannot.
+func TestPolicyVia(t *testing.T) {
+	t.Parallel()
+	d := start(t, ruled(t, map[string]string{"policy.cedar": `@id("hook-only") forbid(principal, action == Syscall::"Memory.Set", resource) unless {context.via == "hook"};`}))
+	const write, may = `{"key":"k","value":1}`, `,"capabilities":{"allowed_syscalls":["*"]}`
+	hook, agent := d.dial(t), d.dial(t)
+	hook.refused(422, "Process.Attach", `{"agent_id":"worker","via":"socket"}`, "via")
+	hook.attach("worker", may+`,"via":"hook"`)
+	hook.call("Memory.Set", write, nil)
+	agent.attach("worker", may)
+	agent.refused(403, "Memory.Set", write, "hook-only")
+	agent.refused(403, "Process.Attach", `{"agent_id":"worker","via":"hook"}`)
+	agent.refused(403, "Memory.Set", write, "hook-only")
+	d.restart(t)
+	again := d.dial(t) // by the name that a connection of before had
+	again.attach("worker", "")
+	again.refused(403, "Memory.Set", write, "hook-only")
+}
