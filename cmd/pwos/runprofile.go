@@ -118,7 +118,7 @@ func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, er
 			return nil, usage(cmd, fmt.Errorf("the profile %s has a %s, which this pwos does not know yet", p.Name, one.name))
 		case given.Changed:
 			a.say("--%s takes the place of what the profile %s says", one.name, p.Name)
-		case f.learn && (one.name == "quota" || one.name == "ttl"): // everything is granted
+		case f.learn.on && (one.name == "quota" || one.name == "ttl"): // everything is granted
 		default:
 			for _, value := range one.values {
 				if err := setFlag(given, value); err != nil {
