@@ -41,6 +41,15 @@ func (g *Gate) Explain(call *Call) (list []schema.CheckStage, v Verdict) {
 			break
 		}
 	}
+	q := call.Inquiry
+	switch last := &list[len(list)-1]; {
+	case q == nil:
+	case v.Pending != nil:
+		last.Rule, last.Fix = q.Rule, q.Fix
+	case v.Allows() && g.Approval == nil:
+		v = Deny(call.CannotAsk())
+		list = append(list, Explained("approval", "", v))
+	}
 	return list, v
 }
 

@@ -10,6 +10,7 @@ type GrantInput struct {
 	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. Holding uses nothing up: what is released can be held again."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" keep:"always" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire, or with mode add it stays what it was."`
 	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch with Http.Fetch. Default: nothing."`
+	Budget          *BudgetGrant       `json:"budget,omitzero" keep:"always" doc:"What it may use up in all, with what it has used up already: to be granted the same again refills nothing. It is taken out of what the ancestor has left that it drew on. Default: its budget stays."`
 	Mode            *string            `json:"mode,omitzero" keep:"always" enum:"replace add" doc:"replace, the default: the token is this grant alone. add: syscalls and hosts join those that were granted before, a quota replaces that of the same resource, and the rest stays. What has expired is not added to, unless a new expiry renews it."`
 }
 

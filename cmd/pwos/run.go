@@ -11,14 +11,14 @@ import (
 
 // runFlags are the flags of `pwos run`.
 type runFlags struct {
-	name, restart, channel, dir, home string
-	preset, profile                   string
-	allow, quotas, limits, env        []string
-	http                              httpFlags
-	ttl                               time.Duration
-	ownDir, detach, tty               bool
-	learn                             learnFlag
-	confined                          confineFlags
+	name, restart, channel, dir, home  string
+	preset, profile                    string
+	allow, quotas, limits, env, budget []string
+	http                               httpFlags
+	ttl                                time.Duration
+	ownDir, detach, tty                bool
+	learn                              learnFlag
+	confined                           confineFlags
 }
 
 func newRun(a *app) *cobra.Command {
@@ -65,6 +65,7 @@ used.`,
   pwos run --allow 'Memory.*,Ipc.Receive' --quota gpu=2 --ttl 5m -- python3 agent.py
   pwos run -d --name pong --restart on-failure --limit memory_bytes=256M -- ./pong
   pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
+  pwos run --budget calls=500,fetches=100,usd=2 -- ./agent.sh
   pwos run --learn -- ./agent.sh
   pwos run --learn=mine -- ./agent.sh && pwos policy reload && pwos run --profile mine -- ./agent.sh
   pwos run --tty --profile coder -- claude
@@ -114,6 +115,7 @@ used.`,
 	flags.StringVar(&f.channel, "channel", "", "stdio or fd3: where it speaks with the kernel (default stdio)")
 	f.confined.add(flags)
 	flags.StringArrayVar(&f.limits, "limit", nil, "cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number; may be given again")
+	flags.StringSliceVar(&f.budget, "budget", nil, budgetUsage)
 	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, or NAME for its value here; may be given again")
 	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: the current one)")
 	flags.BoolVar(&f.ownDir, "own-dir", false, "work in a new directory of its own instead")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,7 @@ type job struct {
 	http    *schema.HTTPGrant // nil: none
 	quotas  map[string]float64
 	ttl     time.Duration
+	budget  *schema.BudgetGrant // nil: none
 	detach  bool
 	learn   learnFlag // allow and http are what to compare with
 	tty     bool
@@ -49,6 +51,9 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	if j.quotas, err = quotasOf(f.quotas); err != nil {
 		return nil, err
 	}
+	if j.budget, err = budgetOf(f.budget); err != nil {
+		return nil, err
+	}
 	program := &j.input.Program
 	if program.Env, err = envOf(f.env, os.LookupEnv); err != nil {
 		return nil, err
@@ -58,6 +63,12 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	}
 	if program.Limits, err = limitsOf(f.limits); err != nil {
 		return nil, err
+	}
+	if j.budget != nil && j.budget.WallSeconds != nil && *j.budget.WallSeconds > 0 { // what may call no more has no reason to go on
+		if program.Limits == nil {
+			program.Limits = new(schema.Limits)
+		}
+		program.Limits.WallSeconds = cmp.Or(program.Limits.WallSeconds, j.budget.WallSeconds)
 	}
 	program.Restart = textGiven(cmd, "restart", f.restart)
 	program.Channel = textGiven(cmd, "channel", f.channel)
