@@ -109,5 +109,6 @@ func MayAskAbout(processes Processes, asking, pid int64) error {
 	if asking == Operator || asking == pid || Descends(processes, pid, asking) {
 		return nil
 	}
-	return fault.CapabilityNotYours.New("pid %d may not see what pid %d may do: it is none of its descendants", asking, pid).With("pid", numbered(pid))
+	return fault.CapabilityNotYours.New("pid %d may not see what pid %d may do: it is none of its descendants", asking, pid).
+		WithFix("ask about yourself, or about a process that descends from you").With("pid", numbered(pid))
 }

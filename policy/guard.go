@@ -113,8 +113,13 @@ func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 		f.Message += " (" + d.Rule.At() + ")"
 		f = f.With("at", d.Rule.At())
 	}
-	if d.Rule.Fix != "" {
+	switch {
+	case d.Rule.Fix != "":
 		f = f.WithFix("%s", d.Rule.Fix)
+	case d.Failed != nil:
+		f = f.WithFix("send what the rule looks at in a form that it can compare, or have the operator change the rule")
+	default:
+		f = f.WithFix("do without it, or have the operator change the rule")
 	}
 	return f.With("rule", d.Rule.ID).With("policy", s.Hash)
 }
