@@ -13,6 +13,15 @@ import (
 type Probe struct {
 	Operator bool // it is the operator that asks: where rules stand is said
 	why      string
+
+	at, exception string // of a rule that has somebody asked
+}
+
+// Rule notes where a rule stands that has somebody asked, and what is to be added to it for it to let the call alone; the operator is told.
+func (p *Probe) Rule(at, exception string) {
+	if p != nil && p.Operator {
+		p.at, p.exception = at, exception
+	}
 }
 
 // Why has a stage that allows the call say by what. A nil Probe is that of a call which is made.
@@ -45,7 +54,7 @@ func (g *Gate) Explain(call *Call) (list []schema.CheckStage, v Verdict) {
 	switch last := &list[len(list)-1]; {
 	case q == nil:
 	case v.Pending != nil:
-		last.Rule, last.Fix = q.Rule, q.Fix
+		last.Rule, last.Fix, last.At, last.Exception = q.Rule, q.Fix, call.Probe.at, call.Probe.exception
 	case v.Allows() && g.Approval == nil:
 		v = Deny(call.CannotAsk())
 		list = append(list, Explained("approval", "", v))
@@ -109,5 +118,6 @@ func MayAskAbout(processes Processes, asking, pid int64) error {
 	if asking == Operator || asking == pid || Descends(processes, pid, asking) {
 		return nil
 	}
-	return fault.CapabilityNotYours.New("pid %d may not see what pid %d may do: it is none of its descendants", asking, pid).With("pid", numbered(pid))
+	return fault.CapabilityNotYours.New("pid %d may not see what pid %d may do: it is none of its descendants", asking, pid).
+		WithFix("ask about yourself, or about a process that descends from you").With("pid", numbered(pid))
 }

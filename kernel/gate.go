@@ -106,7 +106,8 @@ func (c *Call) Asked(f *fault.Fault) *fault.Fault {
 
 // CannotAsk is the fault of a call with an Inquiry where nobody can be asked.
 func (c *Call) CannotAsk() *fault.Fault {
-	return c.Asked(fault.PolicyAsks.New("the rule %q has somebody asked before %s, and here nobody can be", c.Inquiry.Rule, c.Message.Called()))
+	return c.Asked(fault.PolicyAsks.New("the rule %q has somebody asked before %s, and here nobody can be", c.Inquiry.Rule, c.Message.Called()).
+		WithFix("have the operator make the call, or change the rule"))
 }
 
 // Authority is what the stages that every kernel has look at.

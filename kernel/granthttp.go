@@ -228,16 +228,16 @@ func (t *Token) coversHTTP(g *schema.HTTPGrant, tick int64) *fault.Fault {
 	}
 	switch {
 	case g.Plain && !holds(func(own *schema.HTTPGrant) bool { return own.Plain }):
-		return fault.CapabilityTooMuch.New("pid %d may not grant http: without TLS: it does not hold it itself", t.PID())
+		return fault.CapabilityTooMuch.New("pid %d may not grant http: without TLS: it does not hold it itself", t.PID()).WithFix(holdMore)
 	case g.Open && !holds(func(own *schema.HTTPGrant) bool { return own.Open }):
-		return fault.CapabilityTooMuch.New("pid %d may not grant that sealed headers are opened: it does not hold it itself", t.PID())
+		return fault.CapabilityTooMuch.New("pid %d may not grant that sealed headers are opened: it does not hold it itself", t.PID()).WithFix(holdMore)
 	}
 	for _, host := range g.Hosts {
 		if !holds(func(own *schema.HTTPGrant) bool {
 			return (own.Plain || !g.Plain) && (own.Open || !g.Open) &&
 				slices.ContainsFunc(own.Hosts, func(pattern string) bool { return hostCovers(pattern, host) })
 		}) {
-			return fault.CapabilityTooMuch.New("pid %d may not grant the host %s: it does not hold it itself", t.PID(), host)
+			return fault.CapabilityTooMuch.New("pid %d may not grant the host %s: it does not hold it itself", t.PID(), host).WithFix(holdMore)
 		}
 	}
 	return nil

@@ -184,6 +184,9 @@ func (t *Token) Last() *int64 {
 	return last
 }
 
+// holdMore is what to do about a grant of more than the granter holds.
+const holdMore = "grant less, or have the operator grant it"
+
 // Covers returns an error that names the first thing that a grant has and t may not do at tick: nobody grants more than it
 // may do itself (PROTOCOL 5).
 func (t *Token) Covers(g *schema.TokenGrant, tick int64) *fault.Fault {
@@ -198,13 +201,13 @@ func (t *Token) Covers(g *schema.TokenGrant, tick int64) *fault.Fault {
 			}
 			return held[g].cover(pattern)
 		}) {
-			return fault.CapabilityTooMuch.New("pid %d may not grant %s: it does not hold it itself", t.PID(), pattern)
+			return fault.CapabilityTooMuch.New("pid %d may not grant %s: it does not hold it itself", t.PID(), pattern).WithFix(holdMore)
 		}
 	}
 	for _, resource := range slices.Sorted(maps.Keys(g.ResourceQuotas)) {
 		if amount, own := g.ResourceQuotas[resource], t.Quota(resource, tick); amount > own {
 			return fault.CapabilityTooMuch.New("pid %d may not grant a quota of %s of %s: its own is %s",
-				t.PID(), units(amount), resource, units(own))
+				t.PID(), units(amount), resource, units(own)).WithFix(holdMore)
 		}
 	}
 	if last := t.Last(); last != nil && (g.ExpiresAtTick == nil || *g.ExpiresAtTick > *last) {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/cedar-policy/cedar-go/types"
@@ -76,17 +77,20 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	if call.Probe == nil && !call.Parked {
 		h.decided[d.Rule].Add(1)
 	}
+	exception := h.explained(call, d)
 	if d.Failed == nil && d.Rule.Ask > 0 {
 		data, err := h.Normal(call)
 		if err == nil {
+			call.Probe.Why(fmt.Sprintf("the rule %q has somebody asked", d.Rule.ID))
+			call.Probe.Rule(d.Rule.At(), exception)
 			call.Inquiry = &kernel.Inquiry{Rule: d.Rule.ID, Fix: d.Rule.Fix, Policy: h.Hash, Stands: d.Rule.Ask, Data: data}
 			return kernel.Verdict{}
 		}
 		d.Failed = err
 	}
 	f := h.fault(call, d)
-	if clause, err := h.exception(call, d.Rule); call.Probe != nil && err == nil && d.Failed == nil && call.OfOperator() {
-		f = f.With("exception", clause)
+	if exception != "" && d.Failed == nil {
+		f = f.With("exception", exception)
 	}
 	return kernel.Deny(f)
 }
@@ -95,6 +99,18 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 func (g *Guard) JudgesBodies() bool {
 	h := g.holds.Load()
 	return h != nil && h.Set != nil && h.byAction[types.NewEntityUID(syscallAction, types.String(schema.HTTPFetch.Type))].needs["bodyRef"]
+}
+
+// explained is the narrowest exception by which a rule would let a call alone that the operator asks about; "": there is none to tell.
+func (h *holding) explained(call *kernel.Call, d Decision) string {
+	if call.Probe == nil || !call.Probe.Operator || d.Failed != nil {
+		return ""
+	}
+	clause, err := h.exception(call, d.Rule)
+	if err != nil { // as of a text that is too long to be compared with
+		return ""
+	}
+	return clause
 }
 
 // Redirected judges where a redirect leads a fetch that the policy has allowed.
@@ -121,8 +137,13 @@ func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 		f.Message += " (" + d.Rule.At() + ")"
 		f = f.With("at", d.Rule.At())
 	}
-	if d.Rule.Fix != "" {
+	switch {
+	case d.Rule.Fix != "":
 		f = f.WithFix("%s", d.Rule.Fix)
+	case d.Failed != nil:
+		f = f.WithFix("send what the rule looks at in a form that it can compare, or have the operator change the rule")
+	default:
+		f = f.WithFix("do without it, or have the operator change the rule")
 	}
 	return f.With("rule", d.Rule.ID).With("policy", s.Hash)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -22,7 +23,8 @@ type lesson struct {
 	http    httpNeed           // the same of servers
 	fetches []httpNeed         // what each request needed
 	holding []holding
-	agents  int // the first one and all that were spawned
+	policy  *policy.Learned // what rules can tell of the calls
+	agents  int             // the first one and all that were spawned
 }
 
 // refused are calls of one type that were refused.
@@ -47,7 +49,7 @@ type holding struct {
 
 func newLesson() *lesson {
 	return &lesson{
-		calls: map[string]int{}, tools: map[string]int{}, refused: map[string]refused{}, handed: map[string]bool{}, quotas: map[string]float64{},
+		calls: map[string]int{}, tools: map[string]int{}, refused: map[string]refused{}, handed: map[string]bool{}, quotas: map[string]float64{}, policy: policy.NewLearned(),
 	}
 }
 
@@ -107,6 +109,7 @@ func (l *lesson) note(e *schema.AuditEntry) (child int64) {
 		return 0
 	}
 	l.calls[typ]++
+	l.notePolicy(e)
 	switch typ {
 	case "Http.Fetch":
 		l.noteFetch(e)
@@ -194,8 +197,16 @@ func (l *lesson) noteFetch(e *schema.AuditEntry) {
 	answer, _ := objectOf(e.Payload)
 	last, _ := textOf(answer["url"])
 	via, _ := valueOf[[]string](answer["via"])
-	for _, address := range append([]string{asked, last}, via...) {
+	method, ok := textOf(members["method"])
+	if !ok {
+		method = "GET"
+	}
+	for i, address := range append([]string{asked, last}, via...) {
 		need.visit(address)
+		l.noteAddress(method, address)
+		if i > 0 { // a redirect may have made a GET of it
+			l.noteAddress("GET", address)
+		}
 	}
 	l.fetches = append(l.fetches, need)
 }

@@ -31,6 +31,14 @@ func (a *app) learned(ctx context.Context, c *client.Client, j *job, pid int64) 
 	denied := l.denied(allow, j.http)
 	peaks, servers := l.peaks(), l.servers()
 	line := j.commandLine(l.allow(), peaks, servers)
+	if name := j.learn.name; name != "" {
+		if err := j.writeProfile(l, peaks, servers); err != nil {
+			return err
+		}
+		line = "pwos policy reload && " + j.profileLine(name)
+		grant, rules := profilePaths(name)
+		a.say("the profile is %s, its rules are %s", grant, rules)
+	}
 	if a.wantsJSON() {
 		return a.printLine(object(nil).
 			text("line", line).
@@ -92,6 +100,22 @@ func (j *job) commandLine(allow []string, quotas map[string]float64, servers htt
 	}
 	words = append(append(words, j.kept...), "--")
 	words = append(words, j.args...)
+	for i, word := range words {
+		words[i] = quoted(word)
+	}
+	return strings.Join(words, " ")
+}
+
+// profileLine is how to run the same program under a profile.
+func (j *job) profileLine(name string) string {
+	words := []string{"pwos", "run", "--profile", name}
+	for _, flag := range j.kept {
+		given, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
+		if !slices.Contains([]string{"sandbox", "net", "read", "write", "hide"}, given) { // which the profile has
+			words = append(words, flag)
+		}
+	}
+	words = append(append(words, "--"), j.args...)
 	for i, word := range words {
 		words[i] = quoted(word)
 	}

@@ -16,7 +16,8 @@ type runFlags struct {
 	allow, quotas, limits, env, budget []string
 	http                               httpFlags
 	ttl                                time.Duration
-	ownDir, detach, learn, tty         bool
+	ownDir, detach, tty                bool
+	learn                              learnFlag
 	confined                           confineFlags
 }
 
@@ -58,13 +59,15 @@ Ipc.Receive, and 200 units of each resource, with Http.Fetch where --host is giv
 quota bounds what is held at once; it is not used up. --learn grants everything but
 the opening of secrets, for which --allow Crypto.Open and --http-open have to be given,
 and prints afterwards the smallest grant that would have done, on stdout, as a command
-line.`,
+line. --learn=NAME writes it as a profile, with rules for the keys and hosts that were
+used.`,
 		Example: `  pwos run -- ./agent.sh
   pwos run --allow 'Memory.*,Ipc.Receive' --quota gpu=2 --ttl 5m -- python3 agent.py
   pwos run -d --name pong --restart on-failure --limit memory_bytes=256M -- ./pong
   pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
   pwos run --budget calls=500,fetches=100,usd=2 -- ./agent.sh
   pwos run --learn -- ./agent.sh
+  pwos run --learn=mine -- ./agent.sh && pwos policy reload && pwos run --profile mine -- ./agent.sh
   pwos run --tty --profile coder -- claude
   pwos run --tty -- bash
   pwos run --tty --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,
@@ -121,7 +124,8 @@ line.`,
 	flags.StringVar(&f.profile, "profile", "", "reader, worker, coder, or one of profiles/*.toml beside the configuration: what it is granted, and how it is confined")
 	flags.BoolVar(&f.tty, "tty", false, "give it this terminal; its channel is descriptor 3")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
-	flags.BoolVar(&f.learn, "learn", false, "grant everything, and print what would have been enough")
+	flags.Var(&f.learn, "learn", "grant everything, and print what would have been enough; with =NAME, write it as the profile of that name")
+	flags.Lookup("learn").NoOptDefVal = "true"
 	if err := cmd.RegisterFlagCompletionFunc("profile", completeProfile); err != nil {
 		panic(err) // the flag is there
 	}

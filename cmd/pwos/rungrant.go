@@ -13,11 +13,11 @@ import (
 // grant settles what the agent of j is granted. Where no flag says anything of it, it is the default grant, which the kernel
 // makes by itself.
 func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapability, error) {
-	if !j.learn && j.allow == nil && j.http == nil && j.quotas == nil && j.ttl == 0 && j.budget == nil {
+	if !j.learn.on && j.allow == nil && j.http == nil && j.quotas == nil && j.ttl == 0 && j.budget == nil {
 		return nil, nil
 	}
 	grant := &schema.SpawnCapability{AllowedSyscalls: j.allow, ResourceQuotas: j.quotas, HTTP: j.http, Budget: j.budget}
-	if j.learn || j.allow == nil && j.quotas == nil {
+	if j.learn.on || j.allow == nil && j.quotas == nil {
 		pools, err := resources(ctx, c)
 		if err != nil {
 			return nil, err
@@ -25,13 +25,13 @@ func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapabil
 		grant.ResourceQuotas = make(map[string]float64, len(pools))
 		for resource, capacity := range pools {
 			grant.ResourceQuotas[resource] = defaultQuota
-			if j.learn {
+			if j.learn.on {
 				grant.ResourceQuotas[resource] = max(defaultQuota, capacity)
 			}
 		}
 	}
 	switch {
-	case j.learn:
+	case j.learn.on:
 		list, err := invokeAs(ctx, c, schema.SyscallList, &schema.ListInput{})
 		if err != nil {
 			return nil, err

@@ -29,11 +29,12 @@ type job struct {
 	ttl     time.Duration
 	budget  *schema.BudgetGrant // nil: none
 	detach  bool
-	learn   bool // allow and http are what to compare with
+	learn   learnFlag // allow and http are what to compare with
 	tty     bool
 	unnamed bool         // its program names it, with a number where that name is taken
 	moved   *fault.Fault // why it works in a directory of its own without having been told to
 
+	sandbox *schema.Sandbox // as the flags say, for a profile that is learned
 	profile *config.Profile // that it is run under; nil: none
 
 	kept []string // flags that a learned command line repeats
@@ -73,6 +74,15 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	program.Channel = textGiven(cmd, "channel", f.channel)
 	if program.Sandbox, err = f.confined.sandbox(cmd); err != nil {
 		return nil, err
+	}
+	if s := program.Sandbox; s != nil {
+		as := *s
+		j.sandbox = &as
+	}
+	if name := f.learn.name; name != "" {
+		if err := free(name); err != nil {
+			return nil, err
+		}
 	}
 	if !f.ownDir {
 		state, err := stateDir()
@@ -140,7 +150,7 @@ func (f *runFlags) contradiction(cmd *cobra.Command) error {
 		}
 	}
 	switch {
-	case f.learn && f.detach:
+	case f.learn.on && f.detach:
 		return errors.New("--learn has to see the end of the program: it does not go with -d")
 	case f.dir != "" && f.ownDir:
 		return errors.New("--dir and --own-dir are two answers to one question")
@@ -152,7 +162,7 @@ func (f *runFlags) contradiction(cmd *cobra.Command) error {
 		return errors.New("--tty takes standard input and output: the channel is fd3 then")
 	case f.tty && f.restart != "" && f.restart != "never":
 		return errors.New("--tty is for one run: it does not go with --restart " + f.restart)
-	case f.learn && (f.quotas != nil || f.ttl != 0):
+	case f.learn.on && (f.quotas != nil || f.ttl != 0):
 		return errors.New("--learn grants everything: --quota and --ttl do not go with it; --allow and --host say what to compare with")
 	}
 	return nil

@@ -62,7 +62,7 @@ func profileFlags(p *config.Profile, dir, home string) []flag {
 		{"read", paths(p.Sandbox.Read)},
 		{"write", paths(p.Sandbox.Write)},
 		{"hide", paths(p.Sandbox.Hide)},
-		{"budget", text(budgetText(p))},
+		{"budget", budgetOfProfile(p)},
 	}
 	var quotas, limits []string
 	for _, resource := range slices.Sorted(maps.Keys(p.Grant.Quotas)) {
@@ -74,9 +74,8 @@ func profileFlags(p *config.Profile, dir, home string) []flag {
 	return append(all, flag{"quota", quotas}, flag{"limit", limits})
 }
 
-// budgetText is that of --budget, "" where there is none.
-func budgetText(p *config.Profile) string {
-	var parts []string
+// budgetOfProfile is that of --budget, nil where there is none.
+func budgetOfProfile(p *config.Profile) (parts []string) {
 	for _, one := range []struct {
 		name  string
 		value *int64
@@ -88,7 +87,7 @@ func budgetText(p *config.Profile) string {
 	if p.Budget.USD != nil {
 		parts = append(parts, "usd="+strconv.FormatFloat(*p.Budget.USD, 'f', -1, 64))
 	}
-	return strings.Join(parts, ",")
+	return parts
 }
 
 // applyProfile sets the flags that --profile stands for. Those that were given take the place of what it says, which is told.
@@ -114,11 +113,9 @@ func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, er
 	for _, one := range profileFlags(p, dir, home) {
 		switch given := cmd.Flags().Lookup(one.name); {
 		case len(one.values) == 0:
-		case given == nil:
-			return nil, usage(cmd, fmt.Errorf("the profile %s has a %s, which this pwos does not know yet", p.Name, one.name))
 		case given.Changed:
 			a.say("--%s takes the place of what the profile %s says", one.name, p.Name)
-		case f.learn && (one.name == "quota" || one.name == "ttl"): // everything is granted
+		case f.learn.on && (one.name == "quota" || one.name == "ttl"): // everything is granted
 		default:
 			for _, value := range one.values {
 				if err := setFlag(given, value); err != nil {

@@ -23,7 +23,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 			return err
 		}
 		pid := end.PID
-		if j.learn && pid != 0 && (err == nil && end.Exit.Reason != notStarted || err != nil && ctx.Err() != nil) {
+		if j.learn.on && pid != 0 && (err == nil && end.Exit.Reason != notStarted || err != nil && ctx.Err() != nil) {
 			// An agent that does not end by itself is ended by its user, who has still something to learn.
 			if err := a.learned(context.WithoutCancel(ctx), c, j, pid); err != nil {
 				return err

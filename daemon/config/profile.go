@@ -46,7 +46,7 @@ type Profile struct {
 
 // ReadProfile reads the profile of a name: the file in a directory, or the one that is shipped. Its errors are wrong usage.
 func ReadProfile(dir, name string) (*Profile, error) {
-	if name == "" || strings.ContainsAny(name, "/\\") || strings.HasPrefix(name, ".") {
+	if !IsProfileName(name) {
 		return nil, fmt.Errorf("--profile is the name of a profile, not %q: %s", name, strings.Join(Profiles(dir), ", "))
 	}
 	at := filepath.Join(dir, name+".toml")
@@ -72,6 +72,11 @@ func ReadProfile(dir, name string) (*Profile, error) {
 		return nil, fmt.Errorf("profile %s: %w", at, err)
 	}
 	return p, nil
+}
+
+// IsProfileName reports whether a profile can have a name.
+func IsProfileName(name string) bool {
+	return name != "" && !strings.ContainsAny(name, "/\\") && !strings.HasPrefix(name, ".")
 }
 
 func (p *Profile) check() error {

@@ -81,7 +81,8 @@ func (d *Domain) Stage(call *kernel.Call) kernel.Verdict {
 func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approval, *fault.Fault) {
 	data := call.Syscall.Input().Redact(call.Message.Data, call.Input, false)
 	if len(data) > MaxData {
-		return nil, fault.ApprovalTooMany.New("the data of this %s are too long to be asked about: they may have %d bytes", call.Message.Called(), MaxData)
+		return nil, fault.ApprovalTooMany.New("the data of this %s are too long to be asked about: they may have %d bytes", call.Message.Called(), MaxData).
+			WithFix("make it in parts, or have the operator make it")
 	}
 	each, all := 0, len(d.asked)
 	for _, a := range d.asked {
@@ -99,9 +100,11 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 	})
 	switch {
 	case each >= MaxEach:
-		return nil, fault.ApprovalTooMany.New("%d questions about calls of pid %d stand open, and there may be no more", each, call.PID)
+		return nil, fault.ApprovalTooMany.New("%d questions about calls of pid %d stand open, and there may be no more", each, call.PID).
+			WithFix("wait until some are answered or expire")
 	case all >= MaxAll:
-		return nil, fault.ApprovalTooMany.New("%d questions stand open, and there may be no more", all)
+		return nil, fault.ApprovalTooMany.New("%d questions stand open, and there may be no more", all).
+			WithFix("wait until some are answered or expire")
 	}
 	a := &Approval{Number: d.issued + 1}
 	a.ID, a.Rule, a.Policy, a.Digest = nameOf(a.Number), call.Inquiry.Rule, call.Inquiry.Policy, digest

@@ -139,11 +139,11 @@ func TestGrantRefuses(t *testing.T) {
 		},
 		{
 			"a syscall that it lacks", small, "Capability.Grant", `{"pid":2,"allowed_syscalls":["SYS_ALLOC"]}`, fault.Forbidden,
-			"pid 1 may not grant SYS_ALLOC: it does not hold it itself",
+			"pid 1 may not grant SYS_ALLOC: it does not hold it itself: grant less, or have the operator grant it",
 		},
 		{
 			"more than its quota", small, "Capability.Grant", `{"pid":2,"allowed_syscalls":[],"resource_quotas":{"gpu":10.5}}`, fault.Forbidden,
-			"pid 1 may not grant a quota of 10.5 of gpu: its own is 10",
+			"pid 1 may not grant a quota of 10.5 of gpu: its own is 10: grant less, or have the operator grant it",
 		},
 		{
 			"beyond its expiry", bounded, "Capability.Grant", `{"pid":3,"allowed_syscalls":["*"]}`, fault.Forbidden,
@@ -151,11 +151,11 @@ func TestGrantRefuses(t *testing.T) {
 		},
 		{
 			"default syscalls that it lacks", small, "Capability.GrantDefault", `{"pid":2}`, fault.Forbidden,
-			"pid 1 may not grant Ipc.Receive: it does not hold it itself",
+			"pid 1 may not grant Ipc.Receive: it does not hold it itself: grant less, or have the operator grant it",
 		},
 		{
 			"default quotas that it lacks", rich, "Capability.GrantDefault", `{"pid":2}`, fault.Forbidden,
-			"pid 1 may not grant a quota of 200 of cpu: its own is 199.5",
+			"pid 1 may not grant a quota of 200 of cpu: its own is 199.5: grant less, or have the operator grant it",
 		},
 		{
 			"default for longer than itself", bounded, "Capability.GrantDefault", `{"pid":2,"resources":[]}`, fault.Forbidden,

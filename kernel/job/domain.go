@@ -128,7 +128,8 @@ func (d *Domain) start(call *kernel.Call, in *schema.JobStartInput) (out schema.
 	}
 	most := most(call.PID)
 	if c := d.counts[call.PID]; c != nil && c.active >= most {
-		return out, fault.JobTooMany.New("%d jobs of pid %d are to be run, and there may be no more", most, call.PID)
+		return out, fault.JobTooMany.New("%d jobs of pid %d are to be run, and there may be no more", most, call.PID).
+			WithFix("wait until some have ended, or cancel some: Job.List")
 	}
 	return schema.JobStartOutput{JobID: nameOf(d.last + 1), Status: schema.JobPending}, nil
 }

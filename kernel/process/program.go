@@ -212,7 +212,8 @@ func beyond(pid int64, own, asked *schema.Limits) *fault.Fault {
 		{"processes", own.Processes, asked.Processes},
 	} {
 		if limit.own != nil && (limit.asked == nil || *limit.asked > *limit.own) {
-			return fault.CapabilityTooMuch.New("pid %d may not spawn without limits.%s of at most %d, its own", pid, limit.name, *limit.own)
+			return fault.CapabilityTooMuch.New("pid %d may not spawn without limits.%s of at most %d, its own", pid, limit.name, *limit.own).
+				WithFix("set that limit for the child, or have the operator spawn it")
 		}
 	}
 	return nil

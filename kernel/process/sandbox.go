@@ -31,17 +31,20 @@ func checkSandbox(s *schema.Sandbox) *fault.Fault {
 	return nil
 }
 
+// asTight is what to do about a sandbox that is looser than the spawner's.
+const asTight = "confine it no less than its spawner is, or have the operator spawn it"
+
 // looser refuses a sandbox that gives more than the spawner's own: in level, in what is read, written and shown, and in the
 // network.
 func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 	if above([]string{"off", "default", "strict"}, own.Named(), asked.Named()) {
-		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox %s: its own is %s", pid, asked.Named(), own.Named())
+		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox %s: its own is %s", pid, asked.Named(), own.Named()).WithFix(asTight)
 	}
 	if own.Named() == "off" {
 		return nil
 	}
 	if above([]string{"open", "kernel", "none"}, own.Network(), asked.Network()) {
-		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.net %s: its own is %s", pid, asked.Network(), own.Network())
+		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.net %s: its own is %s", pid, asked.Network(), own.Network()).WithFix(asTight)
 	}
 	if own == nil {
 		own = &schema.Sandbox{}
@@ -51,21 +54,21 @@ func looser(pid int64, own, asked *schema.Sandbox) *fault.Fault {
 	}
 	for _, p := range asked.Read {
 		if !covered(p, own.Read) && !covered(p, own.Write) {
-			return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.read %s: its own sandbox does not name it", pid, p)
+			return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.read %s: its own sandbox does not name it", pid, p).WithFix(asTight)
 		}
 	}
 	for _, p := range asked.Write {
 		if !covered(p, own.Write) {
-			return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.write %s: its own sandbox does not name it", pid, p)
+			return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.write %s: its own sandbox does not name it", pid, p).WithFix(asTight)
 		}
 	}
 	for _, p := range own.Hide {
 		if !covered(p, asked.Hide) {
-			return fault.SandboxTooWide.New("pid %d may not spawn without sandbox.hide %s, which is hidden from itself", pid, p)
+			return fault.SandboxTooWide.New("pid %d may not spawn without sandbox.hide %s, which is hidden from itself", pid, p).WithFix(asTight)
 		}
 	}
 	if asked.AllowGaps != nil && *asked.AllowGaps && (own.AllowGaps == nil || !*own.AllowGaps) {
-		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.allow_gaps: its own sandbox does not allow them", pid)
+		return fault.SandboxTooWide.New("pid %d may not spawn with sandbox.allow_gaps: its own sandbox does not allow them", pid).WithFix(asTight)
 	}
 	return nil
 }

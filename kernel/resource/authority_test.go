@@ -35,10 +35,10 @@ func TestGetRefuses(t *testing.T) {
 	b.refused(0, "Capability.Get", `{"pid":4}`, fault.NotFound, `pid 4 has no token: grant it one with "pwos cap grant 4 --add SYSCALL..."`)
 	for pid, data := range map[int64]string{2: `{"pid":1}`, 3: `{"pid":1}`} {
 		b.refused(pid, "Capability.Get", data, fault.Forbidden,
-			map[int64]string{2: "pid 2", 3: "pid 3"}[pid]+" may not see what pid 1 may do: it is none of its descendants")
+			map[int64]string{2: "pid 2", 3: "pid 3"}[pid]+" may not see what pid 1 may do: it is none of its descendants: ask about yourself, or about a process that descends from you")
 	}
-	b.refused(1, "Capability.Get", `{"pid":4}`, fault.Forbidden, "pid 1 may not see what pid 4 may do: it is none of its descendants")
-	b.refused(1, "Capability.Get", `{"pid":0}`, fault.Forbidden, "pid 1 may not see what pid 0 may do: it is none of its descendants")
+	b.refused(1, "Capability.Get", `{"pid":4}`, fault.Forbidden, "pid 1 may not see what pid 4 may do: it is none of its descendants: ask about yourself, or about a process that descends from you")
+	b.refused(1, "Capability.Get", `{"pid":0}`, fault.Forbidden, "pid 1 may not see what pid 0 may do: it is none of its descendants: ask about yourself, or about a process that descends from you")
 }
 
 func TestCheck(t *testing.T) {
@@ -107,7 +107,7 @@ func TestCheckRefuses(t *testing.T) {
 	b.must(1, "Capability.Check", `{"pid":1,"syscall":"SYS_QUERY"}`, `{"allowed":true}`)
 	b.must(1, "Capability.Check", `{"pid":3,"syscall":"SYS_QUERY"}`, `{"allowed":true}`)
 	b.refused(3, "Capability.Check", `{"pid":1,"syscall":"SYS_QUERY"}`, fault.Forbidden,
-		"pid 3 may not see what pid 1 may do: it is none of its descendants")
+		"pid 3 may not see what pid 1 may do: it is none of its descendants: ask about yourself, or about a process that descends from you")
 	b.refused(0, "Capability.Check", `{"pid":1,"syscall":"Memory.Sett"}`, fault.UnknownSyscall, "no syscall Memory.Sett; did you mean Memory.Set?")
 	for _, name := range []string{"Rocket.Launch", "SYS_NOTHING", "Memory.*", "*", "Resource.Free"} {
 		b.refused(0, "Capability.Check", `{"pid":1,"syscall":"`+name+`"}`, fault.UnknownSyscall,

@@ -52,12 +52,15 @@ func (d *Domain) register(call *kernel.Call, in *schema.RegisterInput) (out sche
 	} else if schema.UserSpace(r.Name) && call.PID != kernel.Operator {
 		return out, fault.SyscallNotFound.New("%s is not registered: the operator registers it before pid %d can provide it", r.Name, call.PID)
 	} else if len(d.registry.origins[call.Origin]) >= MaxRegistered {
-		return out, fault.SyscallTooMany.New("%d syscalls are registered in this origin, and there may be no more", MaxRegistered)
+		return out, fault.SyscallTooMany.New("%d syscalls are registered in this origin, and there may be no more", MaxRegistered).
+			WithFix("unregister what nobody calls any more")
 	} else if d.registry.code(call.Origin)+len(text(r.Code)) > maxCode {
-		return out, fault.SyscallTooMany.New("the code that is registered in this origin may have %d bytes", maxCode)
+		return out, fault.SyscallTooMany.New("the code that is registered in this origin may have %d bytes", maxCode).
+			WithFix("unregister what nobody calls any more, or register a path")
 	}
 	if len(d.registry.since(call.PID, call.Time)) >= maxEachMinute {
-		return out, fault.SyscallTooOften.New("pid %d has registered %d times in the last minute, and may not more often", call.PID, maxEachMinute)
+		return out, fault.SyscallTooOften.New("pid %d has registered %d times in the last minute, and may not more often", call.PID, maxEachMinute).
+			WithFix("wait a minute")
 	}
 	return schema.RegisterOutput{Registered: true, Name: r.Name, Introspection: r.Describe(call.Message.Dialect).AppendJSON(nil)}, nil
 }

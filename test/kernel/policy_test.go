@@ -287,3 +287,26 @@ func TestPolicyVia(t *testing.T) {
 	again.attach("worker", "")
 	again.refused(403, "Memory.Set", write, "hook-only")
 }
+
+// TestPolicyOfProfiles: a rule for a profile holds for what the operator runs under it, and for all that this spawns. Nobody else enters or
+// leaves it by what it says of itself.
+func TestPolicyOfProfiles(t *testing.T) {
+	t.Parallel()
+	d := start(t, ruled(t, map[string]string{"profiles/own.cedar": `@id("own") forbid(principal in Profile::"own", action == Syscall::"Memory.Set", resource);`}))
+	operator := d.dial(t)
+	spawn := func(by int64, name, intent string) int64 {
+		var out schema.SpawnOutput
+		operator.call("Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":%q,"intent":%q,"capabilities":{"allowed_syscalls":["Memory.*","Syscall.Spawn"]}}`, by, name, intent), &out)
+		return out.ChildPID
+	}
+	under, other := spawn(0, "under", "profile:own"), spawn(0, "other", "profile:owner")
+	for pid, refused := range map[int64]bool{
+		under: true, spawn(under, "child", ""): true, spawn(under, "leaver", "profile:other"): true,
+		other: false, spawn(other, "child", "profile:own"): false,
+	} {
+		a := operator.ask("Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"a","value":1}`, pid))
+		if (a.Kind == "error") != refused || refused && !strings.Contains(string(a.Data), `\"own\"`) {
+			t.Errorf("pid %d: %s", pid, a.Data)
+		}
+	}
+}

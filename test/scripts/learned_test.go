@@ -277,3 +277,56 @@ exit 0`)
 		t.Errorf("without --http-plain: %d, %s", o.status, o.said)
 	}
 }
+
+// A profile that is learned: what was done succeeds under it, and a call outside of it is refused by the rule that was written.
+func TestLearnedProfile(t *testing.T) {
+	t.Parallel()
+	last := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }))
+	t.Cleanup(last.Close)
+	named := func(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
+	first := httptest.NewServer(http.RedirectHandler(named(last.URL), http.StatusFound))
+	t.Cleanup(first.Close)
+	l := school(t, "[http]\nallow = [\"127.0.0.0/8\"]\nallow_hosts = [\"localhost:*\"]\n[resources]\ngpu = 8\n")
+	script := l.write(t, "work.sh", speak+`call command Memory.Set "{\"key\":\"$1/1\",\"value\":1}" || exit 1
+call command Memory.Set '{"key":"notes/2","value":1}' || exit 1
+call query Memory.Get '{"key":"/notes/1"}' || exit 1
+call query Memory.List '{"prefix":"notes/"}' || exit 1
+call command Syscall.Alloc '{"resource_id":"gpu","amount":2}' || exit 1
+call command Http.Fetch "{\"url\":\"$2\",\"method\":\"$3\"}" || exit 1`)
+	work := func(flags, args string) outcome { return l.run(t, "pwos run "+flags+" -- sh "+script+" "+args, nil) }
+	usual := "notes " + named(first.URL) + " GET"
+
+	o := work("--learn=mine --net none --name mine", usual)
+	var report struct{ Line string }
+	must(t, json.Unmarshal([]byte(o.stdout), &report))
+	if want := "pwos policy reload && pwos run --profile mine --name=mine -- sh " + script + " " + usual; o.status != 0 || report.Line != want {
+		t.Fatalf("%d, learned %q, want %q\n%s", o.status, report.Line, want, o.said)
+	}
+	if o := l.run(t, report.Line, nil); o.status != 0 || o.refused != "0 refused" {
+		t.Fatalf("under what was written: %d, %s\n%s", o.status, o.refused, o.said)
+	}
+	dir := filepath.Join(l.dir, "home", ".config", "pwos", "profiles")
+	grant, err := os.ReadFile(filepath.Join(dir, "mine.toml"))
+	must(t, err)
+	if !strings.Contains(string(grant), `net = "none"`) || !strings.Contains(string(grant), `"gpu" = 2`) {
+		t.Errorf("wrote %s", grant)
+	}
+	for rule, args := range map[string]string{
+		"mine-set":   "prod " + named(first.URL) + " GET",
+		"mine-fetch": "notes " + named(first.URL) + " DELETE",
+	} {
+		if o := work("--profile mine --name other", args); o.status != 1 || !strings.Contains(o.said, rule) || !strings.Contains(o.said, "policy.denied") {
+			t.Errorf("%s: %d, %s", args, o.status, o.said)
+		}
+	}
+	// A host that was not seen is refused by the grant, before any rule.
+	if o := work("--profile mine", "notes https://192.0.2.1/ GET"); o.status != 1 || !strings.Contains(o.said, `"code":403`) {
+		t.Errorf("another host: %d, %s", o.status, o.said)
+	}
+	if o := work("--learn=mine", usual); o.status != 2 || !strings.Contains(o.said, "would overwrite") {
+		t.Errorf("learned again: %d, %s", o.status, o.said)
+	}
+	if o := work("--learn=../mine", usual); o.status != 2 {
+		t.Errorf("outside of the directory: %d, %s", o.status, o.said)
+	}
+}

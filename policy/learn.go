@@ -1,0 +1,94 @@
+package policy
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cedar-policy/cedar-go/types"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Learned is what agents were seen to do that a grant cannot say.
+type Learned struct {
+	Keys    map[string]map[string]bool // of memory, by syscall
+	Lists   map[string]bool            // prefixes of keys that were listed; "" is all
+	Fetches map[Fetched]bool
+}
+
+// Fetched is the address of a request.
+type Fetched struct{ Method, Host string }
+
+// NewLearned returns what agents were seen to do that have done nothing.
+func NewLearned() *Learned {
+	return &Learned{Keys: make(map[string]map[string]bool), Lists: make(map[string]bool), Fetches: make(map[Fetched]bool)}
+}
+
+// Key notes a key that a syscall was called with.
+func (l *Learned) Key(syscall, key string) {
+	if l.Keys[syscall] == nil {
+		l.Keys[syscall] = make(map[string]bool)
+	}
+	l.Keys[syscall][strings.TrimPrefix(key, "/")] = true
+}
+
+// List notes a prefix that was listed.
+func (l *Learned) List(prefix string) { l.Lists[strings.TrimPrefix(prefix, "/")] = true }
+
+// Rules are rules for who is run under a profile, that allow what was learned and nothing else of the same syscalls. A key in a
+// directory of keys stands for all of that directory.
+func (l *Learned) Rules(profile string) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "// What was learned of agents, for those that are run under the profile %s. Widen it by hand.\n", profile)
+	rule := func(id, fix string, action *schema.Syscall, terms []string) {
+		slices.Sort(terms)
+		fmt.Fprintf(&b, "\n@id(%s)\n@fix(%s)\n", quote(profile+"-"+id), quote(fix))
+		fmt.Fprintf(&b, "forbid(principal in Profile::%s, action == Syscall::%s, resource)\nunless {\n  %s\n};\n",
+			quote(profile), quote(action.Type), strings.Join(slices.Compact(terms), " ||\n  "))
+	}
+	for _, row := range []*schema.Syscall{
+		schema.MemoryGet.Row(), schema.MemorySet.Row(), schema.MemoryCompareAndSet.Row(), schema.MemoryDelete.Row(),
+	} {
+		if keys := l.Keys[row.Type]; len(keys) > 0 {
+			var terms []string
+			for key := range keys {
+				terms = append(terms, below("key", key))
+			}
+			_, action, _ := strings.Cut(row.Type, ".")
+			rule(strings.ToLower(action), "use one of the keys that its profile allows, or have the operator widen the rule", row, terms)
+		}
+	}
+	if len(l.Lists) > 0 && !l.Lists[""] {
+		var terms []string
+		for prefix := range l.Lists {
+			terms = append(terms, "context.args has prefix && context.args.prefix like "+pattern(prefix))
+		}
+		rule("list", "list below a prefix that its profile allows, or have the operator widen the rule", schema.MemoryList.Row(), terms)
+	}
+	if len(l.Fetches) > 0 {
+		var terms []string
+		for f := range maps.Keys(l.Fetches) {
+			terms = append(terms, fmt.Sprintf("context.args.host == %s && context.args.method == %s", quote(f.Host), quote(f.Method)))
+		}
+		rule("fetch", "fetch from a host and with a method that its profile allows, or have the operator widen the rule", schema.HTTPFetch.Row(), terms)
+	}
+	return b.Bytes()
+}
+
+// below is the condition that a member is in the same directory of keys as one key.
+func below(member, key string) string {
+	if i := strings.LastIndexByte(key, '/'); i > 0 {
+		return "context.args." + member + " like " + pattern(key[:i+1])
+	}
+	return "context.args." + member + " == " + quote(key)
+}
+
+func quote(text string) string { return string(types.String(text).MarshalCedar()) }
+
+// pattern is the pattern of all that begins with a text.
+func pattern(prefix string) string {
+	return string(types.NewPattern(prefix, types.Wildcard{}).MarshalCedar())
+}

@@ -1,0 +1,43 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/policy"
+)
+
+// TestLearnedRules: rules that are learned are valid, whatever was seen, and say it in the words of Cedar.
+func TestLearnedRules(t *testing.T) {
+	t.Parallel()
+	l := policy.NewLearned()
+	if got := string(l.Rules("p")); strings.Contains(got, "forbid") {
+		t.Errorf("of nothing: %s", got)
+	}
+	l.Key("Memory.Set", "/notes/1")
+	l.Key("Memory.Set", "notes/2")
+	l.Key("Memory.Get", `odd"*\key`)
+	l.Key("Memory.Delete", "a*b/c")
+	l.List("notes")
+	l.Fetches[policy.Fetched{Method: "GET", Host: "a.example"}] = true
+	text := l.Rules("my-own")
+	set, problems := policy.Compile([]policy.File{{Name: "learned.cedar", Text: text}})
+	if set == nil || len(problems) > 0 || len(set.Rules) != 5 {
+		t.Fatalf("%v of\n%s", problems, text)
+	}
+	for _, want := range []string{
+		`forbid(principal in Profile::"my-own", action == Syscall::"Memory.Set", resource)` + "\nunless {\n  " + `context.args.key like "notes/*"` + "\n};",
+		`context.args.key == "odd\"*\\key"`,
+		`context.args.key like "a\*b/*"`,
+		`context.args has prefix && context.args.prefix like "notes*"`,
+		`context.args.host == "a.example" && context.args.method == "GET"`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s\nlacks %s", text, want)
+		}
+	}
+	l.List("")
+	if text := l.Rules("my-own"); strings.Contains(string(text), "Memory.List") {
+		t.Errorf("who lists everything is not held to a prefix: %s", text)
+	}
+}
