@@ -1,0 +1,99 @@
+package oauth
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/promptware-os/pwos/effect/fetch"
+)
+
+const (
+	exchangeTime = 15 * time.Second // of one request
+	maxBody      = 1 << 20
+	maxHeader    = 32 << 10
+)
+
+// Dialer connects by the address rules of Http.Fetch; *fetch.Fetcher is one.
+type Dialer interface {
+	Dial(context.Context, fetch.Endpoint) (net.Conn, error)
+	RootCAs() *x509.CertPool
+}
+
+// Client speaks with an MCP server and with the authorization server that it names. Close ends its connections.
+type Client struct {
+	server string
+	web    *http.Client
+	guard  *guard
+}
+
+// NewClient returns a client for the MCP server at an address.
+func NewClient(server *url.URL, d Dialer) *Client {
+	g := &guard{loopback: onLoopback(server.Hostname()), next: &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			to, err := fetch.ParseEndpoint(address, 0)
+			if err != nil {
+				return nil, err
+			}
+			return d.Dial(ctx, to)
+		},
+		TLSClientConfig: &tls.Config{RootCAs: d.RootCAs(), MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: exchangeTime, MaxResponseHeaderBytes: maxHeader, IdleConnTimeout: exchangeTime,
+	}}
+	return &Client{server: server.String(), guard: g, web: &http.Client{
+		Transport: g, Timeout: exchangeTime, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close closes the connections that are idle.
+func (c *Client) Close() { c.guard.next.CloseIdleConnections() }
+
+// guard is the way out of a client.
+type guard struct {
+	loopback  bool // the MCP server's host is
+	next      *http.Transport
+	described bool // an authorization server's metadata was read
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := g.check(r.URL); err != nil {
+		return nil, err
+	}
+	resp, err := g.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK &&
+		(strings.Contains(r.URL.Path, "/.well-known/oauth-authorization-server") || strings.Contains(r.URL.Path, "/.well-known/openid-configuration")) {
+		g.described = true
+	}
+	resp.Body = &limited{io.LimitReader(resp.Body, maxBody), resp.Body}
+	return resp, nil
+}
+
+// check refuses an address that no credential may be sent to.
+func (g *guard) check(u *url.URL) error {
+	if u.Scheme == "https" && u.User == nil || u.Scheme == "http" && g.loopback && onLoopback(u.Hostname()) {
+		return nil
+	}
+	return fmt.Errorf("the server names %.200q, which is no https: address", u.Redacted())
+}
+
+type limited struct {
+	io.Reader
+	io.Closer
+}
+
+func onLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback() || host == "localhost"
+}
