@@ -190,11 +190,14 @@ func (p *providers) complete(c *connection, in *schema.CompleteInput) *fault.Fau
 	case (in.Data == nil) == (in.Error == nil):
 		return kernel.Invalid("data", "or error is required, and one of the two is given")
 	case in.Error != nil:
-		said := in.Error.Message
-		if in.Error.Code != nil {
-			said = fmt.Sprintf("%s (%d)", said, *in.Error.Code)
+		said, id := in.Error.Message, fault.ProviderFailed
+		switch code := in.Error.Code; {
+		case code != nil && *code == int64(fault.Unavailable.Status()):
+			id = fault.ProviderAway
+		case code != nil:
+			said = fmt.Sprintf("%s (%d)", said, *code)
 		}
-		o.Err = fault.ProviderFailed.New("the provider says: %s", said)
+		o.Err = id.New("the provider says: %s", said)
 	case !schema.ValidWithin(in.Data, schema.MaxKeptDepth):
 		return kernel.Invalid("data", "must not be nested deeper than %d levels", schema.MaxKeptDepth)
 	default:

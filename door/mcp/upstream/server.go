@@ -158,6 +158,9 @@ func reason(ctx context.Context, what string, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
+	if refused, ok := errors.AsType[*away](err); ok {
+		return refused
+	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
@@ -218,13 +221,16 @@ func (s *server) call(ctx context.Context, path, digest string, data schema.Valu
 	s.mu.Unlock()
 	switch {
 	case session == nil:
-		return nil, fmt.Errorf(`the MCP server %s is away: %s; nothing was done, see "pwos mcp ls"`, server, why)
+		return nil, &away{fmt.Sprintf(`the MCP server %s is away: %s; nothing was done, see "pwos mcp ls"`, server, why), true}
 	case offered == nil:
 		return nil, fmt.Errorf(`%s is suspended: the server does not offer it any more; "pwos mcp diff %s" shows that, and "pwos mcp accept %s" takes it away`, path, server, server)
 	case offered.Unfit != "" || offered.Registration(s.entry).Digest() != digest:
 		return nil, fmt.Errorf(`%s is suspended: the server has changed it since it was accepted; "pwos mcp diff %s" shows how, and "pwos mcp accept %s" accepts it`, path, server, server)
 	}
 	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: data})
+	if refused, ok := errors.AsType[*away](err); ok {
+		return nil, refused
+	}
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", path, err)
 	}
