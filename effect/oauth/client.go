@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -58,9 +59,9 @@ func (c *Client) Close() { c.guard.next.CloseIdleConnections() }
 
 // guard is the way out of a client.
 type guard struct {
-	loopback  bool // the MCP server's host is
-	next      *http.Transport
-	described bool // an authorization server's metadata was read
+	loopback    bool // the MCP server's host is
+	next        *http.Transport
+	undescribed bool // there is a login under way, and the authorization server's metadata was not read yet
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -68,17 +69,23 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := g.check(r.URL); err != nil {
 		return nil, err
 	}
+	if r.Method != http.MethodGet && g.undescribed {
+		return nil, errUndescribed
+	}
 	resp, err := g.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusOK &&
 		(strings.Contains(r.URL.Path, "/.well-known/oauth-authorization-server") || strings.Contains(r.URL.Path, "/.well-known/openid-configuration")) {
-		g.described = true
+		g.undescribed = false
 	}
 	resp.Body = &limited{io.LimitReader(resp.Body, maxBody), resp.Body}
 	return resp, nil
 }
+
+// errUndescribed is why nothing is sent to an authorization server of which nothing is known.
+var errUndescribed = errors.New("the authorization server does not describe itself (RFC 8414), so nothing says that it has PKCE")
 
 // check refuses an address that no credential may be sent to.
 func (g *guard) check(u *url.URL) error {

@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -77,6 +76,7 @@ func (c *Client) LogIn(ctx context.Context, o *Options) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.guard.undescribed = true
 	if err := handler.Authorize(ctx, asked, answer); err != nil {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ func (c *Client) authorization(address string) (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read authorization endpoint: %w", err)
 	}
-	if !c.guard.described {
-		return nil, errors.New("the authorization server does not describe itself (RFC 8414), so nothing says that it has PKCE")
+	if c.guard.undescribed {
+		return nil, errUndescribed
 	}
 	return at, c.guard.check(at)
 }

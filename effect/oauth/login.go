@@ -69,9 +69,10 @@ func (c *Client) Renew(ctx context.Context, l *Login) (*Login, error) {
 	// A TokenSource cannot say which resource the token is for, which MCP demands; an empty code counts as none (RFC 6749, 3.2).
 	token, err := config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, c.web), "",
 		oauth2.SetAuthURLParam("grant_type", "refresh_token"), oauth2.SetAuthURLParam("refresh_token", l.Refresh), oauth2.SetAuthURLParam("resource", l.Resource))
-	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response.StatusCode < http.StatusInternalServerError &&
-		refused.Response.StatusCode != http.StatusTooManyRequests {
-		return nil, fmt.Errorf("%w: %.200q", ErrOver, refused.ErrorCode)
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		if status := refused.Response.StatusCode; status/100 == 4 && status != http.StatusTooManyRequests {
+			return nil, fmt.Errorf("%w: %.200q", ErrOver, refused.ErrorCode)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("renew login: %w", err)
