@@ -233,6 +233,9 @@ func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	in.Command = []string{self, "mcp", "bridge", s.name}
 	if s.url != "" {
 		in.Command = append(in.Command, "--url", s.url)
+		if u := s.program.Upstream; u != nil && u.From != loginKey(s.name) {
+			in.Command = append(in.Command, "--bearer", u.From) // for who looks at it
+		}
 	} else {
 		in.Command = append(append(in.Command, "--"), s.command...)
 	}

@@ -32,6 +32,7 @@ of the server to the kernel, as the process that it is.`,
 		},
 	}
 	cmd.Flags().StringVar(&address, "url", "", "address of the server")
+	cmd.Flags().String("bearer", "", "key of the token that the kernel adds")
 	return cmd
 }
 

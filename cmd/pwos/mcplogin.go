@@ -121,16 +121,20 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	return a.printChanges(changes)
 }
 
-// address is that of a server elsewhere.
+// address is that of a server elsewhere that a login is kept for.
 func (e *addedServer) address() (*url.URL, error) {
-	if e.agent != nil {
-		if address, ok := strings.CutPrefix(strings.Join(e.agent.Command[min(4, len(e.agent.Command)):], " "), "--url "); ok {
-			if at, err := url.Parse(address); err == nil && at.Scheme != upstreamScheme {
-				return at, nil
-			}
-		}
+	const flag = 4 // in the command of an agent: see serverOf
+	if e.agent == nil || len(e.agent.Command) <= flag+1 || e.agent.Command[flag] != "--url" {
+		return nil, misuse("pwos mcp login", fmt.Errorf(`the MCP server %s was not added with "pwos mcp add %[1]s --url", or its agent has ended: there is nowhere to log in`, e.name))
 	}
-	return nil, fault.UsageInvalid.New(`the MCP server %s was not added by its address, with "pwos mcp add %[1]s --url", so there is nowhere to log in`, e.name)
+	at, err := url.Parse(e.agent.Command[flag+1])
+	switch {
+	case err != nil || at.Scheme == upstreamScheme:
+		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s lies behind an upstream: its credential is the configuration's", e.name))
+	case len(e.agent.Command) > flag+2:
+		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s has a bearer token, %s: seal another one, and store it there", e.name, e.agent.Command[len(e.agent.Command)-1]))
+	}
+	return at, nil
 }
 
 // openSecret opens a secret.

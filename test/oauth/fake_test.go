@@ -2,6 +2,7 @@
 package oauth_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -57,12 +58,11 @@ type grant struct {
 // world is an MCP server and its authorization server, both on loopback behind TLS. What it is told by its fields below mu may be changed
 // while it runs.
 type world struct {
-	t        *testing.T
-	mcp, as  *httptest.Server
-	roots    *x509.CertPool
-	server   *sdk.Server
-	handler  http.Handler
-	listened sync.WaitGroup
+	t       *testing.T
+	mcp, as *httptest.Server
+	roots   *x509.CertPool
+	server  *sdk.Server
+	handler http.Handler
 
 	mu       sync.Mutex
 	metadata map[string]any    // members of the authorization server's metadata that are other than usual; nil takes one away
@@ -153,11 +153,13 @@ func (w *world) serveMCP(out http.ResponseWriter, r *http.Request) {
 	scope, known := w.access[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 	known, needs := known || w.open, w.needs
 	w.mu.Unlock()
+	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	switch {
 	case !known:
 		out.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+w.mcp.URL+`/.well-known/oauth-protected-resource/mcp"`)
 		http.Error(out, "no token", http.StatusUnauthorized)
-	case needs != "" && !slices.Contains(strings.Fields(scope), needs) && r.Header.Get("Mcp-Method") == "tools/call":
+	case needs != "" && !slices.Contains(strings.Fields(scope), needs) && bytes.Contains(body, []byte(`"tools/call"`)):
 		out.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+needs+` bad\"$(x)"`)
 		http.Error(out, "no scope", http.StatusForbidden)
 	default:
