@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -165,9 +166,10 @@ func (a *app) browse(address string) error {
 		opener = "open"
 	}
 	browser := exec.Command(cmp.Or(os.Getenv("BROWSER"), opener), address)
+	browser.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives this program, and this terminal
 	if err := browser.Start(); err != nil {
 		a.say("no browser was opened: %v", err)
 		return nil
 	}
-	return browser.Process.Release() // it outlives this program
+	return browser.Process.Release()
 }

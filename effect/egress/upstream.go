@@ -181,6 +181,7 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 			for _, name := range credentialHeaders() {
 				p.Out.Header.Del(name)
 			}
+			p.Out.Header.Del(u.header)
 			if x.secret != "" {
 				p.Out.Header[u.header] = []string{u.prefix + x.secret}
 			}

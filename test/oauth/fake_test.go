@@ -1,4 +1,4 @@
-// Package oauth_test logs in at MCP servers that ask for it, in this process and with the pwos binary.
+// Package oauth_test logs in at MCP servers that ask for it.
 package oauth_test
 
 import (

@@ -16,9 +16,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/promptware-os/pwos/internal/screen"
 	"github.com/promptware-os/pwos/internal/tidy"
 )
 
@@ -193,11 +195,32 @@ func TestBearer(t *testing.T) {
 	p.run("it asks for a login", 1, "mcp", "add", "none", "--url", p.address())
 	p.run(`"tool":"say"`, 0, "mcp", "add", "docs", "--url", p.address(), "--bearer", "vault/docs")
 	p.call(`"text":"hi"`, 0)
+
+	// At a terminal a browser is opened too, which a program may name.
+	must(t, os.WriteFile(p.path("browser"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+p.path("opened")+".new && mv "+p.path("opened")+".new "+p.path("opened")+"\n"), 0o700))
+	cmd := p.command(bounded(t), "mcp", "login", "none")
+	cmd.Env = append(cmd.Env, "BROWSER="+p.path("browser"), "TERM=dumb")
+	s := screen.Sit(t, cmd, patience)
+	address := strings.TrimSpace(s.Expect(`https://\S+/authorize\?\S+\r\n`))
+	must(t, p.follow(address))
+	s.Expect("logged in at none")
+	s.Expect("new say")
+	if status := s.Status(); status != 0 {
+		t.Errorf("at a terminal: exit status %d", status)
+	}
+	for ctx := bounded(t); ; <-time.After(5 * time.Millisecond) {
+		opened, err := os.ReadFile(p.path("opened"))
+		if err == nil && string(opened) == address {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the browser was opened at %s: %v", opened, err)
+		}
+	}
 	p.revoke()
 	p.call("refuses the credential: seal another token, and store it as vault/docs", 1)
 	p.set(func() { p.open = true })
 	p.run("^$", 0, "mcp", "diff", "docs")
-	p.run(`"tool":"say"`, 0, "mcp", "accept", "none")
 	p.run("Key not found: vault/none", 4, "mcp", "login", "none", "--client-id", "x", "--client-secret", "vault/none")
 	p.run("has a bearer token, vault/docs", 2, "mcp", "login", "docs")
 	p.set(func() { p.metadata = map[string]any{"code_challenge_methods_supported": nil} })
