@@ -78,6 +78,9 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	if err != nil {
 		return err
 	}
+	if _, err := client.Call(ctx, c, schema.CryptoDerive, &schema.DeriveInput{}); err != nil { // before anybody logs in
+		return err
+	}
 	o := &oauth.Options{ClientID: f.clientID, Scopes: f.scopes, Show: a.browse}
 	if f.clientSecret != "" {
 		if o.ClientSecret, err = openSecret(ctx, c, f.clientSecret); err != nil {

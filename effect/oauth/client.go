@@ -87,12 +87,13 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 // errUndescribed is why nothing is sent to an authorization server of which nothing is known.
 var errUndescribed = errors.New("the authorization server does not describe itself (RFC 8414), so nothing says that it has PKCE")
 
-// check refuses an address that no credential may be sent to.
+// check refuses an address that no credential may be sent to, and no browser.
 func (g *guard) check(u *url.URL) error {
-	if u.Scheme == "https" && u.User == nil || u.Scheme == "http" && g.loopback && onLoopback(u.Hostname()) {
+	here := onLoopback(u.Hostname())
+	if u.User == nil && (!here || g.loopback) && (u.Scheme == "https" || u.Scheme == "http" && here) {
 		return nil
 	}
-	return fmt.Errorf("the server names %.200q, which is no https: address", u.Redacted())
+	return fmt.Errorf("the server names %.200q, which is no https: address elsewhere", u.Redacted())
 }
 
 type limited struct {

@@ -6,8 +6,8 @@
 //
 // # What it promises
 //
-//   - Whatever a server names is connected to by the address rules of Http.Fetch, over https, or over http where both the server and what
-//     it names are on loopback. No redirect is followed, and nothing longer than 1 MiB is read.
+//   - Whatever a server names is connected to by the address rules of Http.Fetch, over https. Only a server on loopback may name others
+//     there, over http too. No redirect is followed, and nothing longer than 1 MiB is read.
 //   - A code is taken from the redirect that has the state of this login, once, and only from the issuer that the metadata names; an
 //     authorization server that does not say it has PKCE is refused.
 //   - A login is good for one address: [Login.Server].

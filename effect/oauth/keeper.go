@@ -32,9 +32,10 @@ type Keeper struct {
 	turn sync.Mutex // held while a login is renewed
 
 	mu      sync.Mutex
-	refused string // access token that the server has refused: it is to be renewed
-	last    string // credential that nothing comes after: a bearer token, or a token that was renewed, until the server takes it
-	over    string // access token of the login that is over
+	refused string   // access token that the server has refused: it is to be renewed
+	last    string   // credential that nothing comes after: a bearer token, or a token that was renewed, until the server takes it
+	over    string   // access token of the login that is over
+	scopes  []string // of the login that was used last
 }
 
 // Secret returns the credential for a request, "" where there is none. Its error is a *fault.Fault.
@@ -63,6 +64,7 @@ func (k *Keeper) Secret(ctx context.Context) (string, error) {
 func (k *Keeper) good(l *Login) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.scopes = l.Scopes
 	return l.Server == k.Client.server && !l.Expired(k.Now()) && l.Access != k.refused && l.Access != k.over
 }
 
@@ -134,7 +136,7 @@ func (k *Keeper) fix(more string) string {
 // Answered looks at the head of an answer to a request with a credential. An error is what the agent gets instead.
 func (k *Keeper) Answered(secret string, status int, header http.Header) error {
 	if status == http.StatusForbidden {
-		return k.scopes(header)
+		return k.lacking(header)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -154,8 +156,9 @@ func (k *Keeper) Answered(secret string, status int, header http.Header) error {
 	return fault.UpstreamToken.New("%s does not take the access token any more: send the request again", k.Name)
 }
 
-// scopes is the error of a login that was made for less than the server asks for; nil where that is not why it refuses.
-func (k *Keeper) scopes(header http.Header) error {
+// lacking is the error of a login that was made for less than the server asks for; nil where that is not why it refuses. The command that
+// it names asks for what the login has too.
+func (k *Keeper) lacking(header http.Header) error {
 	challenges, err := oauthex.ParseWWWAuthenticate(header.Values("Www-Authenticate"))
 	if err != nil {
 		return nil // whatever it means, the agent gets the answer
@@ -166,8 +169,12 @@ func (k *Keeper) scopes(header http.Header) error {
 	if i < 0 {
 		return nil
 	}
+	k.mu.Lock()
+	scopes := slices.Concat(k.scopes, strings.Fields(challenges[i].Params["scope"]))
+	k.mu.Unlock()
+	slices.Sort(scopes)
 	more := ""
-	for _, scope := range strings.Fields(challenges[i].Params["scope"]) {
+	for _, scope := range slices.Compact(scopes) {
 		if len(more) < 512 && strings.Trim(scope, scopeLetters) == "" {
 			more += " --scope " + scope
 		}

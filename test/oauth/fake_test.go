@@ -24,13 +24,29 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/internal/tidy"
 )
 
+// buildDir is where the program is built.
+var buildDir string
+
 func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(tidy.Main(m))
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) (code int) {
+	var err error
+	if buildDir, err = os.MkdirTemp("", "pwb"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := os.RemoveAll(buildDir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}()
+	return tidy.Main(m)
 }
 
 // patience bounds what happens within milliseconds unless it never does.
@@ -78,6 +94,7 @@ type world struct {
 	renewals int
 	requests []string // of the authorization server, a path each
 	auth     []string // Authorization of each request to the MCP server
+	both     bool     // the MCP server is an authorization server too
 	open     bool     // the MCP server asks nobody to log in
 }
 
@@ -147,6 +164,11 @@ func (w *world) serveMCP(out http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(r.URL.Path, "/.well-known/oauth-protected-resource") {
 		defer w.mu.Unlock()
 		answer(out, http.StatusOK, with(map[string]any{"resource": w.address(), "authorization_servers": []string{w.as.URL}, "scopes_supported": []string{"read"}}, w.resource))
+		return
+	}
+	if w.both && r.URL.Path == "/.well-known/oauth-authorization-server" {
+		w.mu.Unlock()
+		w.serveAS(out, r)
 		return
 	}
 	w.auth = append(w.auth, r.Header.Get("Authorization"))

@@ -3,6 +3,7 @@ package oauth_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -239,14 +240,19 @@ func TestScopes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	k := w.keep(w.logIn())
+	k.good()
+	var many strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&many, "a%d ", i)
+	}
 	for challenge, want := range map[string]string{
-		`Bearer error="insufficient_scope", scope="read write:x $(y) ;z"`:               `log in with "pwos mcp login docs --scope read --scope write:x"`,
-		`Bearer error="insufficient_scope"`:                                             again,
-		`Bearer error="insufficient_scope", scope="` + strings.Repeat("a ", 5000) + `"`: "--scope a",
-		`Basic error="insufficient_scope"`:                                              "",
-		`Bearer error="other"`:                                                          "",
-		`"`:                                                                             "",
-		``:                                                                              "",
+		`Bearer error="insufficient_scope", scope="write:x $(y) ;z write:x"`: `log in with "pwos mcp login docs --scope read --scope write:x"`,
+		`Bearer error="insufficient_scope"`:                                  `log in with "pwos mcp login docs --scope read"`,
+		`Bearer error="insufficient_scope", scope="` + many.String() + `"`:   "--scope a0 --scope a1 ",
+		`Basic error="insufficient_scope"`:                                   "",
+		`Bearer error="other"`:                                               "",
+		`"`:                                                                  "",
+		``:                                                                   "",
 	} {
 		err := k.Answered("token", http.StatusForbidden, http.Header{"Www-Authenticate": {challenge}})
 		if want == "" && err != nil || want != "" && (!errors.Is(err, fault.UpstreamLogin) || !strings.Contains(err.Error(), want) || len(err.Error()) > 2000) {

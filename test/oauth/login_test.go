@@ -232,6 +232,31 @@ func TestNobodyComes(t *testing.T) {
 	}
 }
 
+// TestBrowserSentHere: a server elsewhere that names this machine for people to log in at is refused, whatever may be dialled.
+func TestBrowserSentHere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at, err := url.Parse("https://example.com/mcp")
+	must(t, err)
+	metadata := map[string]any{"issuer": "https://example.com"}
+	for _, name := range []string{"authorization_endpoint", "token_endpoint", "registration_endpoint"} {
+		metadata[name] = "https://localhost/" + name
+	}
+	w.set(func() {
+		w.resource = map[string]any{"resource": at.String(), "authorization_servers": []string{"https://example.com"}}
+		w.metadata, w.both = metadata, true
+	})
+	c := oauth.NewClient(at, &names{Fetcher: w.fetcher(), at: w.mcp.Listener.Addr().String()})
+	defer c.Close()
+	_, err = c.LogIn(bounded(t), &oauth.Options{ClientID: "given", Show: func(address string) error {
+		t.Errorf("somebody was sent to %s", address)
+		return nil
+	}})
+	if err == nil || !strings.Contains(err.Error(), `names "https://localhost/authorization_endpoint`) {
+		t.Error(err)
+	}
+}
+
 // names dials one name, and notes what else was asked for.
 type names struct {
 	*fetch.Fetcher

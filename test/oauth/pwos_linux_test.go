@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,15 +28,24 @@ import (
 // place is a user's: a kernel that may reach loopback, and the pwos binary.
 type place struct {
 	*world
-	dir string
+	dir  string
+	pwos string
 }
+
+// program builds pwos, once.
+var program = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "build", "-o", buildDir+"/", "../../cmd/pwos").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build pwos: %w: %s", err, out)
+	}
+	return filepath.Join(buildDir, "pwos"), nil
+})
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	p := &place{newWorld(t), tidy.Dir(t)}
-	if out, err := exec.Command("go", "build", "-o", p.path("pwos"), "../../cmd/pwos").CombinedOutput(); err != nil {
-		t.Fatalf("build pwos: %v\n%s", err, out)
-	}
+	pwos, err := program()
+	must(t, err)
+	p := &place{newWorld(t), tidy.Dir(t), pwos}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	must(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")
@@ -54,7 +64,7 @@ func newPlace(t *testing.T) *place {
 func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 
 func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, p.path("pwos"), append([]string{"--timeout=" + patience.String()}, args...)...)
+	cmd := exec.CommandContext(ctx, p.pwos, append([]string{"--timeout=" + patience.String()}, args...)...)
 	cmd.Env = []string{
 		"HOME=" + p.dir, "PATH=" + os.Getenv("PATH"), "PWOS_CONFIG=" + p.path("config.toml"), "PWOS_RUNTIME_DIR=" + p.path("run"), "PWOS_STATE_DIR=" + p.path("state"),
 	}
@@ -155,7 +165,7 @@ func TestMCPLogin(t *testing.T) {
 
 	// A scope that is missing, and a login that is over.
 	p.set(func() { p.needs = "write" })
-	p.call(`asks for more than its login was made for: log in with .*pwos mcp login docs --scope write`, 1)
+	p.call(`asks for more than its login was made for: log in with .*pwos mcp login docs --scope read --scope write`, 1)
 	p.login("--scope", "read", "--scope", "write")
 	p.call(hi, 0)
 	p.revoke()
