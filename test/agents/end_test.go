@@ -83,7 +83,7 @@ func TestEndsAreRecorded(t *testing.T) {
 		{"finished, on-failure", `,"restart":"on-failure"`, "exit", "0", "exited", "", 0, -1},
 		{"failed", "", "exit", "7", "exited", "RECOVERABLE", 7, -1},
 		{"signalled", "", "signal", "9", "signalled", "RECOVERABLE", -1, 9},
-		{"wall clock", `,"limits":{"wall_seconds":1}`, "idle", "", "limit:wall", "RECOVERABLE", -1, 9},
+		{"wall clock", `,"limits":{"wall_seconds":4}`, "idle", "", "limit:wall", "RECOVERABLE", -1, 9},
 		{"too many processes", `,"limits":{"processes":3}`, "bomb", "", "limit:processes", "QUARANTINE", -1, 9},
 		{"spoiled mark", "", "spoil", "", "signalled", "RECOVERABLE", -1, 9},
 	} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -230,6 +231,9 @@ func (s *server) call(ctx context.Context, path, digest string, data schema.Valu
 	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: data})
 	if refused, ok := errors.AsType[*away](err); ok {
 		return nil, refused
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, sdk.ErrConnectionClosed) {
+		return nil, fmt.Errorf("the MCP server %s ended before it answered: the call may or may not have had effects", server)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("call %s: %w", path, err)

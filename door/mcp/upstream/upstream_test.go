@@ -127,7 +127,7 @@ func TestServerDies(t *testing.T) {
 		return []string{`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[]}}`}
 	})), upstream.Options{})
 	p.changes(true)
-	p.refused(p.operator, "say", `{}`, "call mcp/fake/say")
+	p.refused(p.operator, "say", `{}`, "the MCP server fake ended before it answered")
 	p.offer() // which waits for its next life
 	p.expect("say", `{}`, `{"content":[]}`)
 }
