@@ -108,7 +108,7 @@ func newWorld(t *testing.T) *world {
 		func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "hi"}}}, nil
 		})
-	w.restart()
+	w.restart(false)
 	quiet := log.New(io.Discard, "", 0)
 	w.mcp, w.as = httptest.NewUnstartedServer(http.HandlerFunc(w.serveMCP)), httptest.NewUnstartedServer(http.HandlerFunc(w.serveAS))
 	for _, s := range []*httptest.Server{w.mcp, w.as} {
@@ -125,11 +125,11 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart has the MCP server forget its sessions.
-func (w *world) restart() {
+// restart has the MCP server forget its sessions. From then on it answers with JSON, or with streams of events.
+func (w *world) restart(json bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return w.server }, nil)
+	w.handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return w.server }, &sdk.StreamableHTTPOptions{JSONResponse: json})
 }
 
 // set changes what the world does.

@@ -147,7 +147,7 @@ func TestMCPLogin(t *testing.T) {
 	if p.renewals != 1 {
 		t.Errorf("it was renewed %d times", p.renewals)
 	}
-	p.restart()
+	p.restart(true)
 	p.call("session", 1)
 	p.run("^$", 0, "mcp", "diff", "docs")
 	p.call(hi, 0)
