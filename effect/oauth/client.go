@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -19,7 +18,6 @@ import (
 
 const (
 	exchangeTime = 15 * time.Second // of one request
-	maxBody      = 1 << 20
 	maxHeader    = 32 << 10
 )
 
@@ -80,7 +78,6 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		(strings.Contains(r.URL.Path, "/.well-known/oauth-authorization-server") || strings.Contains(r.URL.Path, "/.well-known/openid-configuration")) {
 		g.undescribed = false
 	}
-	resp.Body = &limited{io.LimitReader(resp.Body, maxBody), resp.Body}
 	return resp, nil
 }
 
@@ -94,11 +91,6 @@ func (g *guard) check(u *url.URL) error {
 		return nil
 	}
 	return fmt.Errorf("the server names %.200q, which is no https: address elsewhere", u.Redacted())
-}
-
-type limited struct {
-	io.Reader
-	io.Closer
 }
 
 func onLoopback(host string) bool {

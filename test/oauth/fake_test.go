@@ -94,6 +94,7 @@ type world struct {
 	renewals int
 	requests []string // of the authorization server, a path each
 	auth     []string // Authorization of each request to the MCP server
+	moved    string   // where the authorization server's metadata is said to be; "": it is there
 	both     bool     // the MCP server is an authorization server too
 	open     bool     // the MCP server asks nobody to log in
 }
@@ -195,7 +196,11 @@ func (w *world) serveAS(out http.ResponseWriter, r *http.Request) {
 	w.requests = append(w.requests, r.URL.Path)
 	q := r.URL.Query()
 	switch r.URL.Path {
-	case "/.well-known/oauth-authorization-server":
+	case "/.well-known/oauth-authorization-server", "/moved":
+		if r.URL.Path != "/moved" && w.moved != "" {
+			http.Redirect(out, r, w.moved, http.StatusTemporaryRedirect)
+			return
+		}
 		answer(out, http.StatusOK, with(map[string]any{
 			"issuer": w.as.URL, "authorization_endpoint": w.as.URL + "/authorize", "token_endpoint": w.as.URL + "/token", "registration_endpoint": w.as.URL + "/register",
 			"response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"}, "jwks_uri": w.as.URL + "/keys",
@@ -279,7 +284,7 @@ func (w *world) browser(address string) (string, error) {
 
 // visit gets an address, and returns the status.
 func visit(address string) (int, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	resp, err := client.Get(address)
 	if err != nil {
 		return 0, err

@@ -96,6 +96,14 @@ func TestGivenClient(t *testing.T) {
 	}
 	_, err = w.client().Renew(bounded(t), login)
 	must(t, err)
+	w.set(func() { w.resource = map[string]any{"authorization_servers": []string{w.as.URL + "/x"}} })
+	if _, err := w.client().LogIn(bounded(t), &oauth.Options{ClientID: "given", Show: func(address string) error {
+		t.Errorf("somebody was sent to %s", address)
+		return errors.New("nobody goes there")
+	}}); err == nil || !strings.Contains(err.Error(), "describe itself") {
+		t.Errorf("an authorization server of which nothing is known: %v", err)
+	}
+	w.set(func() { w.resource = nil })
 	o.ClientSecret = "other"
 	if _, err := w.client().LogIn(bounded(t), o); err == nil {
 		t.Error("a wrong secret logs in")
@@ -113,6 +121,7 @@ func TestRefusedLogIn(t *testing.T) {
 		"another issuer":            {func(w *world) { w.metadata = map[string]any{"issuer": "https://evil.test"} }, "does not match issuer", false},
 		"no PKCE":                   {func(w *world) { w.metadata = map[string]any{"code_challenge_methods_supported": nil} }, "PKCE", false},
 		"no metadata":               {func(w *world) { w.resource = map[string]any{"authorization_servers": []string{w.as.URL + "/x"}} }, "describe itself", false},
+		"metadata that has moved":   {func(w *world) { w.moved = w.as.URL + "/moved" }, "bad status 307", false},
 		"no authorization server":   {func(w *world) { w.resource = map[string]any{"authorization_servers": []string{}} }, "no authorization servers", false},
 		"a page, no address":        {func(w *world) { w.metadata = map[string]any{"authorization_endpoint": "javascript:alert(1)"} }, "scheme", false},
 		"a login in the clear":      {func(w *world) { w.metadata = map[string]any{"authorization_endpoint": "http://evil.test/"} }, "HTTPS", false},
