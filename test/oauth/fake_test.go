@@ -92,11 +92,13 @@ type world struct {
 	refresh  map[string]grant
 	count    int
 	renewals int
-	requests []string // of the authorization server, a path each
-	auth     []string // Authorization of each request to the MCP server
-	moved    string   // where the authorization server's metadata is said to be; "": it is there
-	both     bool     // the MCP server is an authorization server too
-	open     bool     // the MCP server asks nobody to log in
+	requests []string       // of the authorization server, a path each
+	auth     []string       // Authorization of each request to the MCP server
+	token    map[string]any // members of the token endpoint's answers that are other than usual
+	during   func()         // is called while the token endpoint is asked
+	moved    string         // where the authorization server's metadata is said to be; "": it is there
+	both     bool           // the MCP server is an authorization server too
+	open     bool           // the MCP server asks nobody to log in
 }
 
 func newWorld(t *testing.T) *world {
@@ -236,6 +238,9 @@ func (w *world) serveToken(out http.ResponseWriter, r *http.Request) {
 		http.Error(out, "broken", w.broken)
 		return
 	}
+	if w.during != nil {
+		w.during()
+	}
 	var g grant
 	var ok bool
 	switch r.FormValue("grant_type") {
@@ -247,7 +252,9 @@ func (w *world) serveToken(out http.ResponseWriter, r *http.Request) {
 	case "refresh_token":
 		w.renewals++
 		g, ok = w.refresh[r.FormValue("refresh_token")]
-		delete(w.refresh, r.FormValue("refresh_token"))
+		if _, stays := w.token["refresh_token"]; !stays {
+			delete(w.refresh, r.FormValue("refresh_token"))
+		}
 	}
 	id, secret, basic := r.BasicAuth()
 	known := !basic && r.FormValue("client_id") == "registered" ||
@@ -263,7 +270,7 @@ func (w *world) serveToken(out http.ResponseWriter, r *http.Request) {
 	if w.expires != 0 {
 		token["expires_in"] = w.expires
 	}
-	answer(out, http.StatusOK, token)
+	answer(out, http.StatusOK, with(token, w.token))
 }
 
 // revoke has the MCP server take no access token that was given until now.

@@ -139,6 +139,23 @@ func TestRenew(t *testing.T) {
 	}
 }
 
+// TestRenewed: what renews a login stays where nothing comes in its place, and what was renewed is kept though the caller has hung up.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.logIn()
+	k := w.keep(first)
+	ctx, cancel := context.WithCancel(bounded(t))
+	w.set(func() { w.token, w.during, w.expires = map[string]any{"refresh_token": nil}, cancel, 24*3600 })
+	k.pass(2 * time.Hour)
+	secret, err := k.Secret(ctx)
+	must(t, err)
+	login, ok := oauth.Parse(k.stored)
+	if !ok || login.Access != secret || secret == first.Access || login.Refresh != first.Refresh {
+		t.Errorf("stored: %+v", login)
+	}
+}
+
 // TestOver: a login that cannot be renewed is told with what to do, and nobody is asked again; another one helps.
 func TestOver(t *testing.T) {
 	t.Parallel()

@@ -134,6 +134,9 @@ func TestRefusedLogIn(t *testing.T) {
 		"a code of somebody else's": {func(w *world) { w.redirect = url.Values{"code": {"other"}} }, "invalid_grant", true},
 		"no code":                   {func(w *world) { w.redirect = url.Values{"code": nil} }, "refuses", true},
 		"another resource":          {func(w *world) { w.resource = map[string]any{"resource": "https://evil.test/mcp"} }, "describe itself", false},
+		"a token that is proved":    {func(w *world) { w.token = map[string]any{"token_type": "DPoP"} }, `"DPoP", not bearer`, true},
+		"a token with a line end":   {func(w *world) { w.token = map[string]any{"access_token": "a\r\nX: y"} }, "no header can hold", true},
+		"no token":                  {func(w *world) { w.token = map[string]any{"access_token": nil} }, "access_token", true},
 		"a broken token endpoint":   {func(w *world) { w.broken = 500 }, "token exchange failed", true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,7 +151,7 @@ func TestRefusedLogIn(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.says) || shown != tt.shown {
 				t.Errorf("shown %v: %v", shown, err)
 			}
-			if len(w.access) != 0 {
+			if len(w.access) != 0 && w.token == nil {
 				t.Error("a token was given")
 			}
 		})
@@ -179,6 +182,12 @@ func TestRedirect(t *testing.T) {
 		at.Path = "/other"
 		if status, err := visit(at.String()); err != nil || status != http.StatusBadRequest {
 			t.Errorf("another path: %d, %v", status, err)
+		}
+		resp, err := http.Head(back) // as what looks ahead does
+		must(t, err)
+		http.DefaultClient.CloseIdleConnections()
+		if resp.StatusCode != http.StatusBadRequest || resp.Body.Close() != nil {
+			t.Errorf("HEAD: %d", resp.StatusCode)
 		}
 		if status, err := visit(back); err != nil || status != http.StatusOK {
 			t.Errorf("the redirect: %d, %v", status, err)

@@ -25,7 +25,7 @@ import (
 	"github.com/promptware-os/pwos/internal/tidy"
 )
 
-// place is a user's: a kernel that may reach loopback, and the pwos binary.
+// place is a user's: a kernel, and the pwos binary.
 type place struct {
 	*world
 	dir  string
@@ -38,10 +38,20 @@ var program = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("build pwos: %w: %s", err, out)
 	}
+	list, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", "../../cmd/pwos").Output()
+	if err != nil {
+		return "", fmt.Errorf("list sources: %w", err)
+	}
+	for dir := range strings.FieldsSeq(string(list)) { // so that go test knows what it depends on
+		if _, err := os.ReadDir(dir); err != nil {
+			return "", err
+		}
+	}
 	return filepath.Join(buildDir, "pwos"), nil
 })
 
-func newPlace(t *testing.T) *place {
+// newPlace makes a place whose kernel may reach these addresses.
+func newPlace(t *testing.T, allow string) *place {
 	t.Helper()
 	pwos, err := program()
 	must(t, err)
@@ -52,7 +62,7 @@ func newPlace(t *testing.T) *place {
 	must(t, err)
 	var ca bytes.Buffer
 	must(t, pem.Encode(&ca, &pem.Block{Type: "CERTIFICATE", Bytes: p.mcp.Certificate().Raw}))
-	config := fmt.Sprintf("[http]\nallow = [\"127.0.0.0/8\"]\nca_file = %q\n[crypto]\nidentity = %q\n", p.path("ca.pem"), p.path("key"))
+	config := fmt.Sprintf("[http]\nallow = [%q]\nca_file = %q\n[crypto]\nidentity = %q\n", allow, p.path("ca.pem"), p.path("key"))
 	must(t, errors.Join(
 		os.WriteFile(p.path("key"), pem.EncodeToMemory(block), 0o600), os.WriteFile(p.path("ca.pem"), ca.Bytes(), 0o600),
 		os.WriteFile(p.path("config.toml"), []byte(config), 0o600),
@@ -122,7 +132,7 @@ func (p *place) login(args ...string) string {
 // TestMCPLogin: a server that asks for a login is added, logged in at, called, and left, while its agent never has a token.
 func TestMCPLogin(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlace(t, "127.0.0.0/8")
 	const needed = `(?s)mcp\.docs: it asks for a login: log in with "pwos mcp login docs"`
 	const hi = `"text":"hi"`
 
@@ -197,7 +207,7 @@ func TestMCPLogin(t *testing.T) {
 // TestBearer: a token that is stored is added by the kernel too; a server that asks for nothing needs none.
 func TestBearer(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	p := newPlace(t, "127.0.0.0/8")
 	p.set(func() { p.access["secret"] = "" })
 	sealed := p.run("pwenc", 0, "call", "Crypto.Seal", "plaintext=secret")
 	value := regexp.MustCompile(`pwenc:v1:[^"]+`).FindString(sealed)
@@ -235,4 +245,16 @@ func TestBearer(t *testing.T) {
 	p.run("has a bearer token, vault/docs", 2, "mcp", "login", "docs")
 	p.set(func() { p.metadata = map[string]any{"code_challenge_methods_supported": nil} })
 	p.run(`the login at none failed: .*does not implement PKCE`, 1, "mcp", "login", "none")
+}
+
+// TestClosedAddress: neither the kernel nor a login goes where agents may not.
+func TestClosedAddress(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "127.0.0.0/32")
+	const closed = "is a loopback address, which is closed to agents: have it opened in the kernel's configuration"
+	p.run(closed, 1, "mcp", "add", "docs", "--url", p.address())
+	p.run(closed, 1, "mcp", "login", "docs")
+	if p.auth != nil {
+		t.Error("the server was asked")
+	}
 }
