@@ -89,7 +89,7 @@ func (l *Login) take(token *oauth2.Token) error {
 	case strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 		return errors.New("the authorization server gave a token that no header can hold")
 	}
-	l.Access, l.Refresh, l.Expires = token.AccessToken, cmp.Or(token.RefreshToken, l.Refresh), 0
+	l.Access, l.Refresh, l.Expires = token.AccessToken, token.RefreshToken, 0 // the old one where none came
 	if !token.Expiry.IsZero() {
 		l.Expires = token.Expiry.Unix()
 	}

@@ -184,6 +184,19 @@ func TestMCPLogin(t *testing.T) {
 	p.login("--scope", "read", "--scope", "write")
 	p.call(hi, 0)
 
+	// A login that somebody makes while another is renewed stands.
+	before := strings.TrimSpace(p.run("", 0, "mem", "get", "vault/mcp/docs"))
+	p.login()
+	p.revoke()
+	p.set(func() { p.during = func() { p.run("", 0, "mem", "set", "vault/mcp/docs", before) } })
+	p.call("the renewed login of mcp.docs was not stored: try again", 1)
+	p.set(func() { p.during = nil })
+	if got := strings.TrimSpace(p.run("", 0, "mem", "get", "vault/mcp/docs")); got != before {
+		t.Errorf("the login is %s, was %s", got, before)
+	}
+	p.login("--scope", "read", "--scope", "write")
+	p.call(hi, 0)
+
 	// The login outlives the kernel. Nobody but the server has seen a token.
 	p.run("", 0, "shutdown")
 	p.run("^$", 0, "mcp", "diff", "docs")
