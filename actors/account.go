@@ -249,7 +249,7 @@ func (s *accounts) admit(call *kernel.Call) kernel.Verdict {
 			"pid %d has %d bytes of requests and unread answers in flight, and may have %d: nothing was done; read the answers, then try again",
 			a.pid, held, b.InFlightBytes)
 	}
-	if err != nil {
+	if err != nil && call.Probe == nil {
 		call.Throttled = true
 		a.throttle()
 	}

@@ -18,7 +18,7 @@ import (
 // to the journal, and their answers are released once that which they reveal cannot be lost any more.
 //
 // A batch with a command waits until it is on disk. One of queries waits until it is written, and until the commands
-// that it may have seen are on disk: those of its own domain, and those of the registries that every domain looks at.
+// that it may have seen are on disk: those of its own domain, and those of the registries and approvals that every domain looks at.
 // All that is appended while an fsync runs shares the next one.
 type audit struct {
 	kernel *Kernel
@@ -163,6 +163,7 @@ func (a *audit) append(ctx actor.Context, b *batch) {
 			a.tick, a.moved = call.Tick, seq
 		}
 		call.Proof = schema.Proof{Seq: seq, PID: call.PID, Tick: call.Tick, LatencyUS: call.Proof.LatencyUS}
+		a.kernel.budgets.Record(call)
 	}
 	a.urgent = urgent && (a.urgent || len(a.fresh) == 0)
 	a.fresh = append(a.fresh, b)
@@ -193,6 +194,7 @@ func (a *audit) flush(ctx actor.Context) {
 		a.failed(ctx, err)
 		return
 	}
+	a.kernel.budgets.Keep()
 	// An urgent entry says nothing of room for others.
 	entries := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() && !b.throttled() })
 	recorded := entries && !a.urgent
@@ -246,7 +248,7 @@ func (a *audit) reveals(b *batch) uint64 {
 	if a.syncEvery > 0 {
 		return 0
 	}
-	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.moved)
+	return max(a.commands[b.domain], a.commands[schema.Capability], a.commands[schema.Process], a.commands[schema.Approval], a.moved)
 }
 
 // release sends back every batch that waits for nothing any more, and has the rest synced.

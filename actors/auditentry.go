@@ -100,6 +100,9 @@ func (r *recorder) entry(call *kernel.Call, repeats uint64) *journal.Entry {
 	r.request = r.request[:len(r.request)-1] // the '\n' is the journal's own
 
 	outcome := schema.Outcome{Data: call.Data, Err: call.Err, Repeats: repeats}
+	if a := call.Approval; a != nil {
+		outcome.Let = &schema.LetThrough{Approval: a.ID, Rule: a.Rule, Policy: a.Policy, Advisory: a.Advisory}
+	}
 	if call.Err == nil && call.Syscall.Kind != schema.KindQuery {
 		outcome.Data = call.Syscall.Output().Redact(call.Data, nil, false)
 	}

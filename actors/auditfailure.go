@@ -30,6 +30,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	for _, b := range lost {
 		a.uncount(b)
 	}
+	a.kernel.budgets.Lose()
 	a.dropSnapshots()
 	a.kernel.refusal.Store(new(reasonOf(err)))
 	if a.kernel.refusing.CompareAndSwap(false, true) {
@@ -57,7 +58,7 @@ func (a *audit) failed(ctx actor.Context, err error) {
 	}
 	a.epoch++
 	a.rebuilding = make(map[schema.Domain]bool)
-	for _, name := range []schema.Domain{schema.Capability, schema.Process} {
+	for _, name := range []schema.Domain{schema.Approval, schema.Capability, schema.Process} {
 		if pid, ok := a.kernel.domains[name]; ok {
 			a.rebuilding[name] = true
 			ctx.Watch(pid)
@@ -150,6 +151,7 @@ func (a *audit) refuseWith(ctx actor.Context, b *batch, why func(*kernel.Call) *
 	for i := range b.calls {
 		call := &b.calls[i]
 		a.kernel.keys.Forget(call)
+		a.kernel.budgets.Forget(call)
 		call.Data, call.Lasting = nil, nil
 		switch {
 		case intent != nil:

@@ -26,6 +26,7 @@ func codeOf(call *kernel.Call) *string {
 // checkCode finds out what is wrong with the code that a call wants to register, on a goroutine beside the loop. That of
 // somebody who may not register it is not looked at.
 func (k *Kernel) checkCode(call *kernel.Call) {
+	call = subject(call)
 	source, pid := codeOf(call), call.Caller.PID
 	if source == nil {
 		return

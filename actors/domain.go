@@ -47,6 +47,7 @@ type saga struct {
 	epoch  uint64          // the life of the journal in which it began
 	awaits schema.Domain   // whose step is under way
 	last   *schema.Syscall // the row of the last step of this turn
+	uses   bool            // its step uses the call's approval up: the call is to be decided again
 }
 
 // published tells a domain that another has published something that may be news to those who follow it here.
@@ -119,7 +120,7 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 	begun := time.Now()
 	for i := from; i < len(b.calls); i++ {
 		call := &b.calls[i]
-		if call.Time == 0 {
+		if call.Time == 0 || b.question != "" { // what waited at the gate is made now
 			call.Time = begun.UnixMilli()
 		}
 		result, pending, err := d.outcome(call, b)
@@ -129,6 +130,9 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 			return
 		case err != nil:
 			d.fail(call, err)
+		case unused(call) && (result.Wait == 0 || call.Final):
+			d.use(ctx, b, i, begun)
+			return
 		case result.Read != nil:
 			d.read(b, result.Read, begun)
 			return
@@ -172,8 +176,17 @@ func (d *domain) outcome(call *kernel.Call, b *batch) (kernel.Result, *kernel.Pe
 	if v.Fault != nil {
 		return kernel.Result{}, nil, v.Fault
 	}
-	result, err := b.sender.decide(d, call)
+	decide := b.sender.decide
+	if call.Asks != nil {
+		decide = (*domain).explain
+	}
+	result, err := decide(d, call)
 	return result, nil, err
+}
+
+// unused reports whether a call that is to take effect was let through by an approval which is not used up yet.
+func unused(call *kernel.Call) bool {
+	return call.Approval != nil && call.Approval.Use != nil && !call.Approval.Used && !call.Repeated
 }
 
 func (d *domain) fail(call *kernel.Call, err error) {

@@ -50,7 +50,7 @@ func (c *connection) lasting(call *kernel.Call) {
 	if l == nil || call.Err != nil {
 		return
 	}
-	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, Input: call.Input, PID: call.PID, Origin: call.Origin, Proof: call.Proof}
+	cause := kernel.Call{Caller: call.Caller, Syscall: call.Syscall, Input: call.Input, PID: call.PID, Origin: call.Origin, Proof: call.Proof, Approval: call.Approval}
 	cause.Message = schema.Message{Dialect: call.Message.Dialect, Type: call.Message.Type, Meta: call.Message.Meta}
 	var key *endingKey
 	if l.End != nil {
@@ -227,9 +227,10 @@ func (q *question) ready(ctx actor.Context, d *domain) bool {
 // admit is the gate's verdict on the subscription: it goes on for as long as its subscriber may still subscribe.
 func (q *question) admit(d *domain, call *kernel.Call) kernel.Verdict {
 	subscribed := q.following.call
-	subscribed.Parked, subscribed.Lapsed = true, call.Lapsed
+	subscribed.Parked, subscribed.Lapsed, subscribed.Time = true, call.Lapsed, call.Time
 	v := d.kernel.gate.Admit(&subscribed)
 	call.Tick = subscribed.Tick
+	call.Approval, q.following.call.Approval = subscribed.Approval, subscribed.Approval
 	return v
 }
 

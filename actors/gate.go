@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
 )
 
 // pended are frames whose first call waits at the gate, with what their connection has sent since: frames take effect in their order.
@@ -22,6 +23,34 @@ func (k *Kernel) Answered(question string) {
 	for name := range k.states {
 		k.root.Send(k.domains[name], answeredQuestion{question})
 	}
+}
+
+// Ask journals a question about a call as one of its process, as Note does. It reports false where that cannot be.
+func (k *Kernel) Ask(call *kernel.Call, question schema.Request) bool {
+	if k.refusing.Load() {
+		return false
+	}
+	cause := kernel.Call{Caller: call.Caller, Origin: call.Origin}
+	cause.Message.Meta = call.Message.Meta
+	s, err := k.step(&cause, question)
+	if err != nil {
+		k.log.Error("question not journaled", "type", question.Row.Type, "error", err)
+		return false
+	}
+	s.calls[0].PID = call.PID
+	k.send(s)
+	return true
+}
+
+// use has the approval of the i-th call of b used up, and decides the call then: it is all that has changed.
+func (d *domain) use(ctx actor.Context, b *batch, i int, begun time.Time) {
+	if f, ok := b.sender.(*frames); ok && i > 0 {
+		f.split(ctx, d, i)
+		i = 0
+	}
+	use := kernel.Result{Steps: []schema.Request{*b.calls[i].Approval.Use}}
+	d.busy = &saga{batch: b, at: i, result: use, begun: begun, epoch: d.epoch, uses: true}
+	d.step(ctx, nil)
 }
 
 // pend keeps b, whose i-th call waits at the gate, and all that its connection sends after it, until the question is answered.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"time"
 
@@ -106,6 +107,7 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 	own := c.Dir
 	if p.Spec.Cwd != nil {
 		c.Dir, own = filepath.Clean(*p.Spec.Cwd), folder
+		c.ReadOnly = slices.Contains(c.Read, c.Dir)
 		if err := h.apart(c.Dir); err != nil {
 			return c, err
 		}

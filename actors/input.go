@@ -121,7 +121,7 @@ func (c *connection) takeLine(line []byte, tooLong bool) {
 	switch {
 	case !answer:
 		c.credits.give(1, size, 0)
-	case brings(&call) != nil, codeOf(&call) != nil:
+	case brings(subject(&call)) != nil, codeOf(subject(&call)) != nil:
 		bringing := call // a copy, so that other calls stay off the heap
 		c.decodeAway(func() made {
 			c.kernel.bring(&bringing)
@@ -182,7 +182,7 @@ func (c *connection) takeMade() bool {
 		c.input.made = nil
 		return true
 	}
-	if more := len(r.call.Message.Data) - r.size; more > 0 { // brought by reference
+	if more := len(subject(&r.call).Message.Data) - r.size; more > 0 { // brought by reference
 		if !c.credits.grow(more) {
 			return false // whatever is answered has it tried again
 		}
@@ -238,7 +238,7 @@ func (c *connection) gather(call *kernel.Call, size int) {
 // of what it asks for.
 func runsAlone(call *kernel.Call) bool {
 	in, ok := call.Input.(interface{ TakesLong() bool })
-	return call.Syscall.Alone || ok && in.TakesLong()
+	return call.Syscall.Alone || ok && in.TakesLong() || call.Asks != nil && call.Asks.Syscall == schema.SyscallInvoke.Row()
 }
 
 // sendBatch has what is gathered go its way.
@@ -257,6 +257,9 @@ func (k *Kernel) read(call *kernel.Call) {
 		request = call.Message.OwnRequest
 	}
 	call.Syscall, call.Input, call.Err = request()
+	if in, ok := call.Input.(*schema.CheckInput); ok && call.Err == nil && call.Probe == nil && in.Data != nil {
+		call.Asks = k.asked(call, in)
+	}
 	switch in, ok := call.Input.(*schema.CallInput); {
 	case call.Err != nil && call.Err.ID == fault.WireUnknownSyscall && k.registered(call, nil, call.Message.Type) != nil:
 		call.Syscall, call.Input, call.Err = call.Message.Registered()
@@ -290,6 +293,7 @@ func (k *Kernel) registered(call *kernel.Call, as *int64, name string) *schema.R
 
 // bring reads what a call brings by reference, which takes long.
 func (k *Kernel) bring(call *kernel.Call) {
+	call = subject(call)
 	if in := brings(call); in != nil {
 		call.Err = k.inline(call, in)
 	}
@@ -313,8 +317,11 @@ func (in *input) keep(line []byte) []byte {
 
 // way is where a call goes.
 func way(call *kernel.Call) schema.Domain {
-	if call.Err != nil {
+	switch asked := call.Asks; {
+	case call.Err != nil:
 		return local
+	case asked != nil && asked.Err == nil:
+		return asked.Syscall.Domain // whose handler is asked
 	}
 	return call.Syscall.Domain
 }

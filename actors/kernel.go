@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	questions "github.com/promptware-os/pwos/kernel/audit"
+	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -43,6 +44,7 @@ type Config struct {
 	FS            journal.FS        // what Dir is in; nil means journal.OSFS
 	Keys          *idempotency.Keys // idempotency keys of the last 24 hours
 	Metrics       *metrics.Metrics  // of the journal so far; nil: it is empty
+	Budgets       *budget.Ledger    // likewise
 	Origin        string            // of the operator and whom it spawns
 	Gate          kernel.Gate       // what the wiring adds: quota, policy, approval. The other stages are the kernel's own
 	// ReadOrigin puts an origin that the operator chooses for a call into its normal form; nil: it is taken as it is.
@@ -90,6 +92,7 @@ type Kernel struct {
 	clock      *clock
 	keys       *idempotency.Keys
 	metrics    *metrics.Metrics
+	budgets    *budget.Ledger
 	ids        ids
 	refusing   atomic.Bool            // the journal cannot be written
 	refusal    atomic.Pointer[string] // why; nil where it can
@@ -134,6 +137,7 @@ func New(cfg Config) *Kernel {
 		gate:       cfg.Gate,
 		keys:       cfg.Keys,
 		metrics:    cfg.Metrics,
+		budgets:    cfg.Budgets,
 		blobs:      cfg.Blobs,
 		warnings:   cfg.Warnings,
 		hosting:    newHosting(cfg.Hosting),
@@ -144,6 +148,10 @@ func New(cfg Config) *Kernel {
 	if k.metrics == nil {
 		k.metrics = metrics.New()
 	}
+	if k.budgets == nil {
+		k.budgets = budget.New()
+	}
+	k.budgets.Keep()
 	k.loop.manual = cfg.Manual
 	k.life, k.end = context.WithCancel(context.Background())
 	k.states = maps.Clone(cfg.Domains)
@@ -164,6 +172,7 @@ func New(cfg Config) *Kernel {
 	k.readOrigin = authority.ReadOrigin
 	k.providers = newProviders(cmp.Or(cfg.ProviderTime, providerTime), &k.ids)
 	k.gate.Bounds, k.gate.Identity, k.gate.Token, k.gate.Tick = k.accounts.admit, authority.Identify, authority.Authorize, kernel.NoFutureTick
+	k.gate.Budget = k.budgets.Stage
 	k.code = cfg.Code
 	k.runs = newRuns(k, cfg.Runners)
 	k.system = actor.NewActorSystem(
@@ -350,6 +359,9 @@ func (k *Kernel) SaveSnapshots() error {
 		}
 	}
 	if err := a.snapshots.store.save(MetricsPart, at, a.tick, k.metrics.Snapshot()); err != nil {
+		return err
+	}
+	if err := a.snapshots.store.save(BudgetsPart, at, a.tick, k.budgets.Snapshot()); err != nil {
 		return err
 	}
 	return a.snapshots.store.save(KeysPart, at, a.tick, k.keys.Snapshot())

@@ -113,7 +113,7 @@ func (k *Kernel) make(ctx context.Context, made *kernel.Call, run *ownRun) ([]by
 	waits, giveUp := context.WithCancelCause(context.Background())
 	defer giveUp(nil)
 	f := newFrames()
-	f.domain, f.alone, f.account, f.ctx, f.run = call.Syscall.Domain, runsAlone(&call), drawn, waits, run
+	f.domain, f.alone, f.account, f.ctx, f.run = way(&call), runsAlone(&call), drawn, waits, run
 	f.calls = append(f.calls, call)
 	domain := k.domains[f.domain]
 	own := &ownCall{kernel: k, domain: domain, typ: call.Message.Type, answer: make(chan ownAnswer, 1)}

@@ -53,6 +53,11 @@ func (d *domain) step(ctx actor.Context, failed *fault.Fault) {
 		failed = d.ownStep(ctx, step)
 	}
 	d.busy = nil
+	if failed == nil && s.uses {
+		call.Approval.Used = true
+		d.run(ctx, s.batch, s.at)
+		return
+	}
 	if failed != nil {
 		d.fail(call, fmt.Errorf("step of %s: %w", call.Message.Type, failed))
 	} else {

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
@@ -44,11 +45,13 @@ type Part interface {
 const (
 	KeysPart    schema.Domain = "keys"
 	MetricsPart schema.Domain = "metrics"
+	BudgetsPart schema.Domain = "budgets"
 )
 
 var (
 	_ Part = (*idempotency.Keys)(nil)
 	_ Part = (*metrics.Metrics)(nil)
+	_ Part = (*budget.Ledger)(nil)
 )
 
 // Position is the entry up to which a part's state is made, and the kernel's tick then. The zero Position is the empty
@@ -156,6 +159,7 @@ func (a *audit) addSnapshot(m snapshotOf) {
 	}
 	for _, part := range []snapshotOf{
 		{domain: MetricsPart, write: a.metrics.Snapshot()},
+		{domain: BudgetsPart, write: a.kernel.budgets.Snapshot()},
 		{domain: KeysPart, write: a.kernel.keys.SnapshotThrough(a.journal.Head().Seq)},
 	} {
 		s.round = append(s.round, savedPart{part, a.journal.Head(), a.tick})

@@ -117,6 +117,7 @@ func stepCall(ids *ids, cause *kernel.Call, step schema.Request, row *schema.Sys
 		Input:   step.Input,
 		Origin:  cause.Origin,
 		Urgent:  cause.Urgent,
+		Holds:   cause.Holds,
 		Time:    time.Now().UnixMilli(),
 		Message: schema.Message{
 			Kind: row.Kind, Type: row.Type, Data: data,

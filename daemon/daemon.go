@@ -17,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/effect/jobs"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/approval"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/poll"
@@ -59,6 +60,7 @@ type Daemon struct {
 	jobs       *jobs.Runner
 	promptware *promptware
 	policies   *policies
+	notifier   *notifier     // nil: nobody is told of questions
 	reloads    chan struct{} // the policy is to be read again
 	idle       *idle
 	programs   *programs
@@ -160,14 +162,14 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	d.kernel = actors.New(actors.Config{
 		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(), Registry: s.self.Registry(),
-		Journal: s.journal, Dir: s.dir, Keys: s.keys, Metrics: s.metrics, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
+		Journal: s.journal, Dir: s.dir, Keys: s.keys, Metrics: s.metrics, Budgets: s.budgets, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
 		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
 		Origin: d.config.Origin, ReadOrigin: Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
 		Bounds: actors.Bounds{
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.guard.Stage}, Code: d.runsCode(), Blobs: d.blobs, Warnings: d.warnings,
+		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.guard.Stage, Approval: s.approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, Warnings: d.warnings,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
@@ -177,6 +179,10 @@ func (d *Daemon) boot(ctx context.Context) error {
 		return err
 	}
 	d.policies.begin(d.kernel.Note)
+	d.notifier = newNotifier(d.config.Approval.Notify, d.config.RuntimeDir, d.log)
+	s.approvals.Serve(approval.Shell{
+		Ask: d.kernel.Ask, Answered: d.kernel.Answered, Raised: d.notifier.raised, Wait: time.Duration(d.config.Approval.Wait),
+	})
 	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
 	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
 	agents := newAgents(s, d.kernel, d.config.Origin)
@@ -204,6 +210,9 @@ func (d *Daemon) warnings() (all []string) {
 	}
 	if invalid := d.policies.show().Invalid; invalid != "" {
 		all = append(all, "no agent is served, since the policy is not valid: "+invalid)
+	}
+	if n, last := d.state.approvals.Advisory(time.Now().UnixMilli()); n > 0 {
+		all = append(all, fmt.Sprintf("approvals are advisory: %d, the last of them %s, of pid %d, which is not confined by this kernel and could have answered as its operator", n, last.ID, last.PID))
 	}
 	if warning := troubleOf(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)
@@ -267,6 +276,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 // end stops the kernel, and saves its state for the next start where it can be vouched for.
 func (d *Daemon) end() error {
 	d.jobs.Close()
+	d.notifier.close()
 	d.networks.close()
 	d.state.identity.close()
 	if d.keyed != nil {
@@ -291,6 +301,9 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 	caller := kernel.Caller{PID: peer.Identity.Agent, Via: "socket", Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
 	if peer.Agent != kernel.Operator {
 		caller.PID = peer.Agent
+	}
+	if peer.Identity.Key != nil {
+		caller.Key = peer.Identity.Key.Key.Fingerprint()
 	}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -323,6 +336,7 @@ func (d *Daemon) Close() error {
 	if d.state != nil {
 		if !d.ran {
 			d.jobs.Close()
+			d.notifier.close()
 			d.networks.close()
 			d.state.identity.close()
 			if d.kernel != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/approval"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -82,4 +83,10 @@ func (d *Daemon) NetworkNeeds(pid int64, upstream func(int) string) (ports []uin
 func (d *Daemon) Resolve(r fetch.Resolver) {
 	o := fetch.Options{Resolver: r, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 	*d.state.web.Fetcher = *fetch.New(o)
+}
+
+// Notifier runs a command for questions.
+func Notifier(command []string, runtimeDir string, log *slog.Logger) (raised func(*approval.Approval), end func()) {
+	n := newNotifier(command, runtimeDir, log)
+	return n.raised, n.close
 }

@@ -76,12 +76,27 @@ func newNetworks(cfg *config.Config, s *state, k *actors.Kernel, log *slog.Logge
 	}
 	n.server = egress.New(egress.Config{
 		Tokens: s.tokens, Tick: k.Tick, Dial: s.web.Dial, Upstreams: upstreams, Authority: authority, Log: log,
+		Metered: s.budgets.Metered, Prices: prices(cfg.Prices),
 		Limits: egress.Limits{Each: cfg.Net.Each, All: affordable(cfg.Net.All), Idle: time.Duration(cfg.Net.Idle)},
 		Journal: func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
 			return k.Act(ctx, pid, request, func(ctx context.Context, _ *kernel.Job) ([]byte, error) { return run(ctx) })
 		},
 	})
 	return n, nil
+}
+
+// prices are those of the configuration: of a million tokens of prompts and of answers, and of prompts from a cache and into it, which
+// are those of prompts where there are only two.
+func prices(given map[string][]float64) egress.Prices {
+	p := make(egress.Prices, len(given))
+	for model, usd := range given {
+		price := egress.Price{Input: usd[0], Output: usd[1], CacheRead: usd[0], CacheWrite: usd[0]}
+		if len(usd) == 4 {
+			price.CacheRead, price.CacheWrite = usd[2], usd[3]
+		}
+		p[model] = price
+	}
+	return p
 }
 
 // affordable is how many connections agents may have without taking more than half of the descriptors, two each, that this

@@ -28,7 +28,7 @@ func (s *state) replay(ctx context.Context) error {
 			s.made = 0
 		}
 	}
-	known, counted := made[actors.KeysPart].Seq, made[actors.MetricsPart].Seq
+	known, counted, entered := made[actors.KeysPart].Seq, made[actors.MetricsPart].Seq, made[actors.BudgetsPart].Seq
 	err := s.read(ctx, s.domains, made, func(call *kernel.Call) {
 		s.replayed++
 		if call.Proof.Seq > known {
@@ -36,6 +36,9 @@ func (s *state) replay(ctx context.Context) error {
 		}
 		if call.Proof.Seq > counted {
 			s.metrics.Recall(call)
+		}
+		if call.Proof.Seq > entered {
+			s.budgets.Record(call)
 		}
 		s.tick = max(s.tick, call.Tick)
 	})
@@ -52,7 +55,7 @@ func (s *state) replay(ctx context.Context) error {
 
 // parts is all that has a state.
 func (s *state) parts() map[schema.Domain]actors.Part {
-	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.keys, actors.MetricsPart: s.metrics}
+	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.keys, actors.MetricsPart: s.metrics, actors.BudgetsPart: s.budgets}
 	for name, d := range s.domains {
 		parts[name] = d
 	}

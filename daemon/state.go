@@ -15,6 +15,8 @@ import (
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/approval"
+	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/kernel/delta"
@@ -47,11 +49,13 @@ type state struct {
 	tokens    *capability.Registry
 	ledger    *resource.Ledger
 	jobs      *job.Domain
+	approvals *approval.Domain
 	mailboxes *ipc.Domain
 	memory    *memory.Domain
 
 	keys      *idempotency.Keys
 	metrics   *metrics.Metrics
+	budgets   *budget.Ledger
 	tick      int64
 	replayed  uint64       // entries that were read to make the state
 	store     *projections // nil where it cannot be had
@@ -71,7 +75,7 @@ type state struct {
 
 // openState opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
 func openState(ctx context.Context, cfg *config.Config, key *hostKey, means host.Means, log *slog.Logger) (s *state, err error) {
-	made := &state{means: means, dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: idempotency.New(), metrics: metrics.New()}
+	made := &state{means: means, dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: idempotency.New(), metrics: metrics.New(), budgets: budget.New()}
 	s = made // which a failure takes back
 	s.journal, err = s.openJournal(key)
 	if err != nil {
@@ -132,7 +136,7 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	s.self = self.New(names{s.space, view})
 	s.tokens = capability.New(pools, view)
 	s.tokens.See(s.self.Registry())
-	s.processes.See(s.tokens, s.self.Registry())
+	s.processes.See(s.tokens, s.self.Registry(), s.budgets)
 	s.mailboxes = ipc.New(ipc.Options{Capacity: cfg.Ipc.Mailbox, Rules: governance(cfg.Ipc.Deny), Processes: view})
 	var err error
 	if s.ledger, err = resource.New(cfg.Resources, s.tokens, view); err != nil {
@@ -156,11 +160,13 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	s.web = &fetch.Runner{Fetcher: fetcher, Open: s.identity.open, Log: s.log.With("component", "http")}
 	s.ledger.See(s.self.Registry())
 	s.jobs = job.New(s.self.Registry())
+	s.approvals = approval.New(view)
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
 		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(s.web.Check),
-		schema.Net: network.New(egress.Admits), schema.Job: s.jobs,
+		schema.Net: network.New(egress.Admits), schema.Job: s.jobs, schema.Budget: budget.NewDomain(s.budgets, view),
+		schema.Approval: s.approvals,
 	}
 	return nil
 }

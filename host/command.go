@@ -92,8 +92,10 @@ type Command struct {
 	// Env is added to the clean environment and overrides it, but for PWOS_PID, PWOS_AGENT_ID and PWOS_FD.
 	Env map[string]string
 	// Dir is the working directory, absolute. It must exist and be the program's own: it may write there. A sandbox follows no
-	// symbolic link in it.
-	Dir     string
+	// symbolic link in it, and takes the writing away where ReadOnly says so.
+	Dir      string
+	ReadOnly bool
+
 	Channel Channel // "" means stdio, or fd3 where there is a TTY
 	// TTY is the path of a pseudo-terminal that becomes standard input, output and error, and the controlling terminal; ""
 	// means none. It must be nobody's controlling terminal yet. There is no log then. Linux only.

@@ -28,7 +28,7 @@ func (c Command) confine(has Means, homes confine.Homes, program string) (*confi
 		return nil, levelOff, nil
 	}
 	r := confine.Request{
-		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, Read: c.Read, Write: c.Write, Hide: c.Hide,
+		Level: string(c.Sandbox), Net: string(c.Net), Dir: c.Dir, ReadOnly: c.ReadOnly, Read: c.Read, Write: c.Write, Hide: c.Hide,
 		Private: c.Private, Places: c.Places, Homes: homes, AllowGaps: c.AllowGaps, Ports: c.Ports, Upstreams: len(c.Upstreams),
 	}
 	if c.ShowProgram {

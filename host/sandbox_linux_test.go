@@ -139,6 +139,27 @@ func TestSandboxHiddenStays(t *testing.T) {
 	}
 }
 
+// TestSandboxReadOnly: a program cannot change its working directory where that is only to be read, and can where it is told to.
+func TestSandboxReadOnly(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	level(t, h, 1)
+	for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxStrict} {
+		if mode == host.SandboxStrict {
+			strict(t, h)
+		}
+		work := shared(t)
+		check(t, os.Mkdir(filepath.Join(work, "out"), 0o700))
+		check(t, os.WriteFile(filepath.Join(work, "file"), nil, 0o600))
+		c := helper(t, "t-write", "write", "new", "mkdir", "dir", "rename", "file", "write", "file", "read", "file", "write", "out/new")
+		c.Dir, c.ReadOnly, c.Sandbox, c.Write = work, true, mode, []string{filepath.Join(work, "out")}
+		p := start(t, h, c)
+		if got := all(t, p); strings.Count(got, ": ok\n") != 2 || !strings.HasSuffix(got, "read: ok\nwrite: ok\n") {
+			t.Errorf("%s: got %q", mode, got)
+		}
+	}
+}
+
 // TestSandboxOff: without it a program writes where its user may, and its level says so.
 func TestSandboxOff(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ type Caller struct {
 	PID    int64
 	Conn   string // the connection's name in logs and journal, such as c-5
 	Origin string // whose stored things the operator sees as itself; empty: those of the configuration
+	Key    string // fingerprint of the key that it has shown; empty: none was asked for
 	Via    string // how it is connected, as context.via of a rule has it; empty: by a socket
 	Kernel bool   // the kernel itself, which makes a call of its own in the name of PID
 }
@@ -40,6 +41,10 @@ type Call struct {
 	Parked    bool         // the call has waited: its caller's bounds were checked before
 	Lapsed    bool         // the question that the call waited for was not answered in time
 	Begun     bool         // a step of it has been asked for, and may have been done
+	Inquiry   *Inquiry     // what somebody has to be asked before it, by the policy; nil: nothing
+	Approval  *Approval    // what lets it through where somebody is asked; nil: nothing has yet
+	Asks      *Call        // of a Capability.Check: the call that it asks about; nil: it gives no data
+	Probe     *Probe       // it is only asked about: no stage has an effect; nil: it is made
 	Refused   *fault.Fault // what its connection says against it; nil: nothing. The handler answers with it
 	Throttled bool         // it was refused before anything else was judged, because its agent is over a bound: it has no entry
 
@@ -53,6 +58,7 @@ type Call struct {
 	Claimed  bool   // the call is the first with its idempotency key: what comes of it is the key's outcome
 	Repeated bool   // the outcome is that of an earlier call with the same idempotency key; nothing ran
 	First    uint64 // that call's entry, as far as it was known when this one was decided
+	Holds    any    // what the gate's budget stage keeps for it until it has an entry; nil: nothing
 	Cause    uint64 // of what a subscription goes on with: the entry of the subscription
 	Proof    schema.Proof
 

@@ -16,6 +16,7 @@ type Gate struct {
 	Token    Stage // that process may call the syscall
 	Tick     Stage // the tick that it names has come
 	Quota    Stage
+	Budget   Stage
 	Policy   Stage
 	Approval Stage
 }
@@ -35,6 +36,23 @@ type Pending struct {
 	Wait time.Duration // for so long the call waits; then it is refused
 }
 
+// Inquiry is what somebody has to be asked before a call.
+type Inquiry struct {
+	Rule   string        // that has it asked
+	Fix    string        // what that rule advises; "": nothing
+	Policy string        // digest of the files that the rule stands in
+	Stands time.Duration // how long there is for an answer
+	Data   []byte        // of the call, normalised: what the handler goes by, in the form of RFC 8785
+}
+
+// Approval is what lets a call through where somebody is asked.
+type Approval struct {
+	ID, Rule, Policy string
+	Advisory         bool            // see schema.ApprovalState
+	Use              *schema.Request // uses it up, before the call takes effect; nil: it lasts
+	Used             bool            // that is done: the call, and what a subscription goes on with, passes
+}
+
 // Deny is the verdict that refuses a call.
 func Deny(why *fault.Fault) Verdict { return Verdict{Fault: why} }
 
@@ -44,21 +62,44 @@ func Pend(id string, wait time.Duration) Verdict { return Verdict{Pending: &Pend
 // Allows reports whether the call may go on.
 func (v Verdict) Allows() bool { return v.Fault == nil && v.Pending == nil }
 
+// stageNames are the names of the stages, in the order in which they are asked.
+var stageNames = [...]string{"bounds", "identity", "token", "tick", "quota", "budget", "policy", "approval"}
+
+func (g *Gate) stages() [len(stageNames)]Stage {
+	return [...]Stage{g.Bounds, g.Identity, g.Token, g.Tick, g.Quota, g.Budget, g.Policy, g.Approval}
+}
+
 // Admit asks the stages. A call that may not wait any longer is refused where it would have to.
 func (g *Gate) Admit(call *Call) Verdict {
-	for _, stage := range [...]Stage{g.Bounds, g.Identity, g.Token, g.Tick, g.Quota, g.Policy, g.Approval} {
+	for _, stage := range g.stages() {
 		if stage == nil {
 			continue
 		}
 		if v := stage(call); !v.Allows() {
 			if q := v.Pending; q != nil && (call.Final || call.Lapsed) {
-				return Deny(fault.ApprovalPending.New("%s waits for the approval %s, and was not done", call.Message.Type, q.ID).
-					WithFix("make the same call again once it is approved").With("approval", q.ID))
+				return Deny(call.Asked(fault.ApprovalPending.New("%s waits for the approval %s, and was not done", call.Message.Called(), q.ID).
+					WithFix("have it approved, with \"pwos approve %s\", and make the same call again", q.ID).With("approval", q.ID)))
 			}
 			return v
 		}
 	}
+	if call.Inquiry != nil && g.Approval == nil {
+		return Deny(call.CannotAsk())
+	}
 	return Verdict{}
+}
+
+// Asked adds the rule that has somebody asked before a call to a fault of it.
+func (c *Call) Asked(f *fault.Fault) *fault.Fault {
+	if c.Inquiry == nil {
+		return f
+	}
+	return f.With("rule", c.Inquiry.Rule).With("policy", c.Inquiry.Policy)
+}
+
+// CannotAsk is the fault of a call with an Inquiry where nobody can be asked.
+func (c *Call) CannotAsk() *fault.Fault {
+	return c.Asked(fault.PolicyAsks.New("the rule %q has somebody asked before %s, and here nobody can be", c.Inquiry.Rule, c.Message.Called()))
 }
 
 // Authority is what the stages that every kernel has look at.
@@ -75,6 +116,7 @@ type Authority struct {
 // (PROTOCOL 5). A tick that the operator names moves the kernel's on.
 func (a *Authority) Identify(call *Call) Verdict {
 	var denied *fault.Fault
+	var ahead int64
 	operator := call.Caller.PID == Operator
 	call.PID = call.Caller.PID
 	if in, ok := call.Input.(schema.Targeted); ok {
@@ -87,10 +129,14 @@ func (a *Authority) Identify(call *Call) Verdict {
 			denied = fault.CapabilityNotYours.New("pid %d may not act as pid %d", call.PID, *on.PID).WithFix("leave out pid, or name your own")
 		}
 		if on.Tick != nil && operator {
-			a.Reach(*on.Tick)
+			if call.Probe != nil {
+				ahead = *on.Tick
+			} else {
+				a.Reach(*on.Tick)
+			}
 		}
 	}
-	call.Tick = a.Now()
+	call.Tick = max(a.Now(), ahead)
 	call.Token = a.Tokens.Token(call.PID)
 	call.Origin = a.Origin
 	if call.Caller.Origin != "" {
@@ -113,6 +159,14 @@ func (a *Authority) Identify(call *Call) Verdict {
 // Authorize is the stage that asks the token (CAP 2, 5). A command of the kernel's own in an agent's name passes: its domain
 // judges what the agent may do.
 func (a *Authority) Authorize(call *Call) Verdict {
+	v := a.authorize(call)
+	if v.Allows() && call.Probe != nil {
+		call.Probe.Why(a.grounds(call))
+	}
+	return v
+}
+
+func (a *Authority) authorize(call *Call) Verdict {
 	if call.Caller.Kernel && call.Syscall.Internal {
 		return Verdict{}
 	}

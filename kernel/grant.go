@@ -60,7 +60,10 @@ func NewGrant(grant *schema.GrantInput, by int64, pools []string, known ...func(
 		t.ExpiresAtTick = &last
 	}
 	var err *fault.Fault
-	if t.HTTP, err = httpOf(grant.HTTP); err != nil {
+	if t.HTTP, err = httpOf(grant.HTTP); err == nil {
+		err = checkBudget(grant.Budget)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return t, nil

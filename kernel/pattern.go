@@ -46,8 +46,16 @@ func covers(pattern, other string) bool {
 	return pattern == everything && !schema.Registrable(other)
 }
 
-func anyCovers(patterns []string, other string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return covers(p, other) })
+func anyCovers(patterns []string, other string) bool { return including(patterns, other) != "" }
+
+// including is the first pattern that includes all that other stands for, "" where none does.
+func including(patterns []string, other string) string {
+	for _, p := range patterns {
+		if covers(p, other) {
+			return p
+		}
+	}
+	return ""
 }
 
 // patterns finds out what a list of patterns covers in a time that does not depend on how many there are.

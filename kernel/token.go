@@ -59,17 +59,27 @@ func (t *Token) Expired(tick int64) bool {
 
 // may reports whether the token allows what allows asks a grant for.
 func (t *Token) may(tick int64, allows func(*schema.TokenGrant) bool) bool {
+	return t.walk(tick, allows, func(*Token, *schema.TokenGrant) {})
+}
+
+// walk is may, and has by called with each token on the way up and the grant of it that allows.
+func (t *Token) walk(tick int64, allows func(*schema.TokenGrant) bool, by func(*Token, *schema.TokenGrant)) bool {
 	for t != nil {
 		var next *Token
+		var grant *schema.TokenGrant
 		for i := range t.grants() {
 			g := t.grant(i)
 			if expired(g, tick) || !allows(g) {
 				continue
 			}
 			if g.GrantedBy == Operator {
+				by(t, g)
 				return true
 			}
-			next = t.Granter
+			next, grant = t.Granter, g
+		}
+		if grant != nil {
+			by(t, grant)
 		}
 		t = next
 	}
@@ -89,19 +99,22 @@ func (t *Token) AllowsNamed(name string, tick int64) bool {
 
 // names reports whether a grant names the syscall. One that names user-space syscalls names Syscall.Call for these, one that names
 // tools Host.ToolUse; which is meant is judged where its name is known.
-func names(g *schema.TokenGrant, row *schema.Syscall) bool {
+func names(g *schema.TokenGrant, row *schema.Syscall) bool { return naming(g, row) != "" }
+
+// naming is the first pattern of a grant that names the syscall, "" where none does.
+func naming(g *schema.TokenGrant, row *schema.Syscall) string {
 	some := row.Type == schema.CallType || row.Type == schema.HostToolUse.Type
 	for _, pattern := range g.AllowedSyscalls {
 		if matches(pattern, row) {
-			return true
+			return pattern
 		}
 		if some {
 			if word, _, ok := named(pattern); ok && behind(word) == row.Type {
-				return true
+				return pattern
 			}
 		}
 	}
-	return false
+	return ""
 }
 
 // Quota returns how many units of a resource the holder may hold at once at tick, together with those that it grants to;

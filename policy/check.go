@@ -15,8 +15,9 @@ import (
 
 // The types of principals and resources.
 const (
-	agentType  types.EntityType = "Agent"
-	originType types.EntityType = "Origin"
+	agentType   types.EntityType = "Agent"
+	profileType types.EntityType = "Profile"
+	originType  types.EntityType = "Origin"
 )
 
 // vias are the values that context.via has so far: the ways by which a call comes to the kernel.
@@ -34,11 +35,12 @@ func newChecker(rules []*Rule) *checker {
 	c := &checker{rules: rules}
 	s := &resolved.Schema{
 		Entities: map[types.EntityType]resolved.Entity{
-			agentType: {Name: agentType, ParentTypes: []types.EntityType{agentType}, Shape: resolved.RecordType{
+			agentType: {Name: agentType, ParentTypes: []types.EntityType{agentType, profileType}, Shape: resolved.RecordType{
 				"pid": {Type: resolved.LongType{}}, "origin": {Type: resolved.StringType{}},
 				"key":       {Type: resolved.StringType{}, Optional: true},
 				"ancestors": {Type: resolved.SetType{Element: resolved.EntityType(agentType)}},
 			}},
+			profileType:   {Name: profileType, Shape: resolved.RecordType{}},
 			originType:    {Name: originType, Shape: resolved.RecordType{}},
 			syscallAction: {Name: syscallAction, Shape: resolved.RecordType{}}, // so that a condition may name them
 			toolAction:    {Name: toolAction, Shape: resolved.RecordType{}},

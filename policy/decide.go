@@ -263,25 +263,34 @@ func (s *subject) uid() types.EntityUID {
 
 func agentUID(name string) types.EntityUID { return types.NewEntityUID(agentType, types.String(name)) }
 
-// keyIntent begins the intent of a process that a key's login has made. With the operator as parent no agent can forge it.
-const keyIntent = "key:"
+// What the intent of a process begins with that a key's login has made, and of one that is run under a profile. With the operator as
+// parent no agent can forge it.
+const (
+	keyIntent = "key:"
+	// ProfileIntent stands before the name of the profile.
+	ProfileIntent = "profile:"
+)
 
 // Get implements types.EntityGetter.
 func (s *subject) Get(uid types.EntityUID) (types.Entity, bool) {
 	if uid != s.uid() {
 		return types.Entity{}, false
 	}
-	var above []types.EntityUID
+	var above, groups []types.EntityUID
 	attributes := types.RecordMap{"pid": types.Long(s.call.PID), "origin": types.String(s.call.Origin)}
 	if p := s.process; p != nil {
 		if key, ok := strings.CutPrefix(p.Intent, keyIntent); ok && p.ParentPID == kernel.Operator {
 			attributes["key"] = types.String(key)
 		}
-		for p.ParentPID != kernel.Operator {
-			if p = s.judge.Processes.Process(p.ParentPID); p == nil {
-				break
+		for p != nil && p.ParentPID != kernel.Operator {
+			if p = s.judge.Processes.Process(p.ParentPID); p != nil {
+				above = append(above, agentUID(p.AgentID))
 			}
-			above = append(above, agentUID(p.AgentID))
+		}
+		if p != nil {
+			if name, ok := strings.CutPrefix(p.Intent, ProfileIntent); ok {
+				groups = append(groups, types.NewEntityUID(profileType, types.String(name)))
+			}
 		}
 	}
 	list := make([]types.Value, len(above))
@@ -289,5 +298,5 @@ func (s *subject) Get(uid types.EntityUID) (types.Entity, bool) {
 		list[i] = uid
 	}
 	attributes["ancestors"] = types.NewSet(list...)
-	return types.Entity{UID: uid, Parents: types.NewEntityUIDSet(above...), Attributes: types.NewRecord(attributes)}, true
+	return types.Entity{UID: uid, Parents: types.NewEntityUIDSet(append(groups, above...)...), Attributes: types.NewRecord(attributes)}, true
 }

@@ -26,8 +26,11 @@ func Paths(config string) (file, dir string) {
 	return filepath.Join(at, "policy.cedar"), filepath.Join(at, "policy.d")
 }
 
-// Read reads policy.cedar and policy.d/*.cedar beside a configuration, in this order, those of the directory by name. None is there
-// where the list is empty; config "" means that there is no configuration.
+// Profiles is where the profiles beside a configuration lie, with their rules.
+func Profiles(config string) string { return filepath.Join(filepath.Dir(config), "profiles") }
+
+// Read reads policy.cedar, policy.d/*.cedar and profiles/*.cedar beside a configuration, in this order, those of a directory by name.
+// None is there where the list is empty; config "" means that there is no configuration.
 func Read(config string) ([]File, error) {
 	if config == "" {
 		return nil, nil
@@ -41,19 +44,21 @@ func Read(config string) ([]File, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read policy: %w", err)
-	}
-	for _, e := range entries { // which are sorted
-		if !strings.HasSuffix(e.Name(), ".cedar") || strings.HasPrefix(e.Name(), ".") {
-			continue
+	for _, dir := range []string{dir, Profiles(config)} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read policy: %w", err)
 		}
-		text, err := readFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return nil, err
+		for _, e := range entries { // which are sorted
+			if !strings.HasSuffix(e.Name(), ".cedar") || strings.HasPrefix(e.Name(), ".") {
+				continue
+			}
+			text, err := readFile(filepath.Join(dir, e.Name()))
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, File{filepath.Base(dir) + "/" + e.Name(), text})
 		}
-		files = append(files, File{filepath.Base(dir) + "/" + e.Name(), text})
 	}
 	return files, nil
 }

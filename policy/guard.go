@@ -43,33 +43,60 @@ func (g *Guard) Use(set *Set) {
 // Refuse has every call of an agent refused from here on, since the files could not be loaded for a reason.
 func (g *Guard) Refuse(why string) { g.holds.Store(&holding{invalid: why}) }
 
-// Stage judges a call. The operator acting as itself is exempt.
+// Stage judges a call. The operator acting as itself is exempt. Where a rule has somebody asked, the call goes on to the Approval stage with an
+// Inquiry.
 func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
+	call.Inquiry = nil
 	h := g.holds.Load()
-	if h == nil || call.PID == kernel.Operator || call.Syscall == nil || !judged(call.Syscall) {
+	switch {
+	case h == nil:
+		call.Probe.Why("there is no policy")
+		return kernel.Verdict{}
+	case call.PID == kernel.Operator:
+		call.Probe.Why("the operator is exempt")
+		return kernel.Verdict{}
+	case call.Syscall == nil || !judged(call.Syscall):
 		return kernel.Verdict{}
 	}
 	if h.invalid != "" {
 		f := fault.PolicyInvalid.New("the policy of this kernel is not valid, and no agent is served until it is").
 			WithFix("have the operator look at it: pwos policy check")
-		if call.Caller.PID == kernel.Operator {
+		if call.OfOperator() {
 			f = f.With("at", h.invalid)
 		}
 		return kernel.Deny(f)
 	}
 	d := h.Decide(call)
 	if d.Rule == nil {
+		call.Probe.Why("no rule forbids it")
 		return kernel.Verdict{}
 	}
-	h.decided[d.Rule].Add(1)
-	return kernel.Deny(h.fault(call, d))
+	if call.Probe == nil && !call.Parked {
+		h.decided[d.Rule].Add(1)
+	}
+	if d.Failed == nil && d.Rule.Ask > 0 {
+		data, err := h.Normal(call)
+		if err == nil {
+			call.Inquiry = &kernel.Inquiry{Rule: d.Rule.ID, Fix: d.Rule.Fix, Policy: h.Hash, Stands: d.Rule.Ask, Data: data}
+			return kernel.Verdict{}
+		}
+		d.Failed = err
+	}
+	f := h.fault(call, d)
+	if clause, err := h.exception(call, d.Rule); call.Probe != nil && err == nil && d.Failed == nil && call.OfOperator() {
+		f = f.With("exception", clause)
+	}
+	return kernel.Deny(f)
 }
 
 // Redirected judges where a redirect leads a fetch that the policy has allowed.
 func (g *Guard) Redirected(job *kernel.Job, in *schema.HTTPFetchInput) *fault.Fault {
 	call := kernel.Call{Syscall: schema.HTTPFetch.Row(), Input: in, PID: job.PID, Origin: job.Origin, Tick: job.Tick, Caller: kernel.Caller{PID: job.PID, Via: job.Via}}
 	call.Message.Type = call.Syscall.Type
-	return g.Stage(&call).Fault
+	if v := g.Stage(&call); v.Fault != nil || call.Inquiry == nil {
+		return v.Fault
+	}
+	return call.CannotAsk()
 }
 
 // fault is the fault of a call that a decision refuses. Whoever acts as an agent learns where the rule stands if it is the operator.
@@ -79,12 +106,10 @@ func (s *Set) fault(call *kernel.Call, d Decision) *fault.Fault {
 	switch {
 	case d.Failed != nil:
 		f = fault.PolicyFailed.New("the rule %q cannot be evaluated for this %s, which is refused therefore: %v", d.Rule.ID, what, d.Failed)
-	case d.Rule.Ask > 0:
-		f = fault.PolicyAsks.New("the rule %q has somebody asked before %s, and this kernel cannot ask yet", d.Rule.ID, what)
 	default:
 		f = fault.PolicyDenied.New("the rule %q forbids this %s", d.Rule.ID, what)
 	}
-	if call.Caller.PID == kernel.Operator {
+	if call.OfOperator() {
 		f.Message += " (" + d.Rule.At() + ")"
 		f = f.With("at", d.Rule.At())
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/policy"
@@ -35,8 +36,9 @@ func TestGuard(t *testing.T) {
 	if v := g.Stage(write); !v.Allows() {
 		t.Errorf("the operator: %v", v.Fault)
 	}
-	if f := g.Stage(call(t, 8, "Memory.Get", `{"key":"k"}`)).Fault; !errors.Is(f, fault.PolicyAsks) {
-		t.Errorf("a rule that asks: %v", f)
+	read := call(t, 8, "Memory.Get", `{"pid":8,"key":"/k"}`)
+	if v, q := g.Stage(read), read.Inquiry; !v.Allows() || q == nil || q.Rule != "ask" || q.Policy != set.Hash || q.Stands != 30*time.Minute || string(q.Data) != `{"key":"k"}` {
+		t.Errorf("a rule that asks: %v, %+v", v.Fault, q)
 	}
 	if shown := g.Show(1); len(shown.Rules) != 1 || shown.More != 1 || shown.Rules[0].Decided != 2 {
 		t.Errorf("%+v", shown)

@@ -86,7 +86,7 @@ func (p *Past) Judge(e *Entry, judge bool) (c Change, typ, rule string, err erro
 		if row.Input().Withholds(in, outcome.Err != nil) {
 			p.Withheld++
 		}
-		c, rule = p.change(call, outcome.Err)
+		c, rule = p.change(call, &outcome)
 	}
 	if outcome.Err == nil {
 		p.note(e, in, outcome.Data)
@@ -104,7 +104,12 @@ func (e *Entry) call(msg schema.Message, row *schema.Syscall, in any) *kernel.Ca
 
 // beyondToken reports whether a call with this outcome came as far as the policy.
 func beyondToken(err *fault.Fault) bool {
-	return err == nil || !err.Denied() || err.ID.Domain() == fault.PolicyDenied.Domain()
+	return err == nil || !err.Denied() || err.ID.Domain() == fault.PolicyDenied.Domain() || asked(err)
+}
+
+// asked reports whether somebody was asked before a call with this outcome, and it was not made for that.
+func asked(err *fault.Fault) bool {
+	return err != nil && (err.ID == fault.PolicyAsks || err.ID.Domain() == fault.ApprovalPending.Domain())
 }
 
 // viaOf is how a connection of that name comes to the kernel.
@@ -118,23 +123,23 @@ func viaOf(conn string) string {
 }
 
 // change is how the verdict on a call differs from the one that it had.
-func (p *Past) change(call *kernel.Call, then *fault.Fault) (Change, string) {
+func (p *Past) change(call *kernel.Call, then *schema.Outcome) (Change, string) {
 	var now Decision
 	if p.judge.Set != nil {
 		now = p.judge.Decide(call)
 	}
-	was := fault.ID("")
-	if then != nil && then.ID.Domain() == fault.PolicyDenied.Domain() {
-		was = then.ID
-	}
+	wasAsked := asked(then.Err) || then.Let != nil
+	denied := !wasAsked && then.Err != nil && then.Err.ID.Domain() == fault.PolicyDenied.Domain()
 	switch {
-	case now.Rule == nil && was != "":
-		return WouldAllow, then.Detail("rule")
+	case now.Rule == nil && then.Let != nil:
+		return WouldAllow, then.Let.Rule
+	case now.Rule == nil && (wasAsked || denied):
+		return WouldAllow, then.Err.Detail("rule")
 	case now.Rule == nil:
 		return "", ""
-	case now.rank() == 1 && was != fault.PolicyAsks:
+	case now.rank() == 1 && !wasAsked:
 		return WouldAsk, now.Rule.ID
-	case now.rank() > 1 && (was == "" || was == fault.PolicyAsks):
+	case now.rank() > 1 && !denied:
 		return WouldDeny, now.Rule.ID
 	}
 	return "", ""

@@ -10,6 +10,7 @@ type GrantInput struct {
 	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. Holding uses nothing up: what is released can be held again."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" keep:"always" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire, or with mode add it stays what it was."`
 	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch with Http.Fetch. Default: nothing."`
+	Budget          *BudgetGrant       `json:"budget,omitzero" keep:"always" doc:"What it may use up in all, with what it has used up already: to be granted the same again refills nothing. It is taken out of what the ancestor has left that it drew on. Default: its budget stays."`
 	Mode            *string            `json:"mode,omitzero" keep:"always" enum:"replace add" doc:"replace, the default: the token is this grant alone. add: syscalls and hosts join those that were granted before, a quota replaces that of the same resource, and the rest stays. What has expired is not added to, unless a new expiry renews it."`
 }
 
@@ -76,16 +77,42 @@ type StripInput struct {
 
 // CheckInput is the data of Capability.Check.
 type CheckInput struct {
-	PID        int64    `json:"pid" keep:"always" min:"0" doc:"Process to check for."`
-	Syscall    string   `json:"syscall" keep:"always" minlen:"1" doc:"Type or code of the syscall."`
+	PID        *int64   `json:"pid,omitzero" keep:"always" min:"0" doc:"Process to check for. Default: the caller."`
+	Syscall    string   `json:"syscall" keep:"always" minlen:"1" doc:"Type or code of the syscall, or the name of a registered one."`
+	Data       Value    `json:"data,omitzero" keep:"never" doc:"The data of the call. Where it is given, all is asked that the call itself would be asked, and the answer names each stage; nothing is done."`
 	ResourceID *string  `json:"resource_id,omitzero" keep:"always" minlen:"1" doc:"Resource that the call would name: looked at for Syscall.Alloc, Release and Query."`
 	Amount     *float64 `json:"amount,omitzero" keep:"always" min:"0" doc:"Units of it that the call would take or give back. Default 0."`
 }
 
+// Of is the process that is asked about, by a process.
+func (in *CheckInput) Of(asking int64) int64 {
+	if in.PID != nil {
+		return *in.PID
+	}
+	return asking
+}
+
 // CheckOutput is what Capability.Check answers.
 type CheckOutput struct {
-	Allowed bool   `json:"allowed" keep:"always" doc:"Whether the call would pass capability and quota now."`
-	Reason  string `json:"reason,omitzero" keep:"always" doc:"Why it would not: the message that the call would get."`
+	Allowed bool         `json:"allowed" keep:"always" doc:"Whether the call would pass capability and quota now; with data, whether it would be made."`
+	Reason  string       `json:"reason,omitzero" keep:"always" doc:"Why it would not: the message that the call would get."`
+	Error   string       `json:"error,omitzero" keep:"always" doc:"With data: the id of the error that the call would get."`
+	Code    int64        `json:"code,omitzero" keep:"always" doc:"With data: its code."`
+	Type    string       `json:"type,omitzero" keep:"always" doc:"With data: the syscall that would be called, as rules name it."`
+	PID     *int64       `json:"pid,omitzero" keep:"always" doc:"With data: the process that the call would be made by."`
+	Tick    *int64       `json:"tick,omitzero" keep:"always" doc:"With data: the tick that it would be made at."`
+	Stages  []CheckStage `json:"stages,omitzero" keep:"always" doc:"With data: what each stage says of the call, in the order in which they are asked, up to the one that does not allow it."`
+}
+
+// CheckStage is what one stage says of a call that is asked about.
+type CheckStage struct {
+	Stage     string `json:"stage" keep:"always" doc:"data, a stage of the gate (bounds, identity, token, tick, quota, policy, approval), or handler: what the syscall itself asks."`
+	Verdict   string `json:"verdict" keep:"always" enum:"allows denies asks" doc:"What it says. asks: the call would wait for somebody's approval."`
+	Why       string `json:"why,omitzero" keep:"always" doc:"By what."`
+	Fix       string `json:"fix,omitzero" keep:"always" doc:"What to do about it."`
+	Rule      string `json:"rule,omitzero" keep:"always" doc:"The rule of the policy that decides."`
+	At        string `json:"at,omitzero" keep:"always" doc:"To the operator: where the rule stands, as FILE:LINE."`
+	Exception string `json:"exception,omitzero" keep:"always" doc:"To the operator: what is to be added to the rule, before its end, for it to let this call alone."`
 }
 
 // CapabilityGetInput is the data of Capability.Get.

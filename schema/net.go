@@ -32,6 +32,9 @@ type NetRequestInput struct {
 	Method   string `json:"method" keep:"always" minlen:"1" maxlen:"32" doc:"Method."`
 	Path     string `json:"path" keep:"always" minlen:"1" maxlen:"2048" doc:"Path, without its query."`
 	Refused  string `json:"refused,omitzero" keep:"always" maxlen:"1024" doc:"Why the request is refused whatever the capability allows."`
+
+	MaxTokens   int64 `json:"max_tokens,omitzero" keep:"always" min:"0" doc:"Most tokens of an answer that the request asks a model for."`
+	MaxMicroUSD int64 `json:"max_micro_usd,omitzero" keep:"always" min:"0" doc:"What these cost, in millionths of a US dollar."`
 }
 
 // NetRequestOutput is what came of a request to an upstream.
@@ -46,6 +49,9 @@ type NetRequestOutput struct {
 	Ended    string    `json:"ended" keep:"always" doc:"Why the request ended."`
 }
 
+// NetComplete is why a request ended whose answer came whole.
+const NetComplete = "the answer was complete"
+
 // NetUsage is what the answer of a model reports.
 type NetUsage struct {
 	Model       string `json:"model,omitzero" keep:"always" doc:"Name of the model."`
@@ -53,6 +59,7 @@ type NetUsage struct {
 	Output      int64  `json:"output_tokens" keep:"always" doc:"Tokens of the answer."`
 	CachedRead  int64  `json:"cache_read_tokens,omitzero" keep:"always" doc:"Tokens of the prompt that came from a cache."`
 	CachedWrite int64  `json:"cache_write_tokens,omitzero" keep:"always" doc:"Tokens of the prompt that were put into a cache."`
+	MicroUSD    int64  `json:"micro_usd,omitzero" keep:"always" doc:"What it cost by the configuration's prices, in millionths of a US dollar."`
 }
 
 // UpstreamName reports whether name can be that of an upstream: letters, digits and hyphens in lower case.

@@ -12,7 +12,14 @@ import (
 type Outcome struct {
 	Data    []byte // of a command's reply
 	Err     *fault.Fault
-	Repeats uint64 // the seq whose outcome was given again, for an idempotency key; 0: the call ran
+	Let     *LetThrough // what let the call through where somebody was asked; nil: nobody was
+	Repeats uint64      // the seq whose outcome was given again, for an idempotency key; 0: the call ran
+}
+
+// LetThrough is the approval by which a rule that asks has let a call through.
+type LetThrough struct {
+	Approval, Rule, Policy string
+	Advisory               bool
 }
 
 // AppendOutcome appends the outcome of a call of the given kind: a query's reply is kept without its data.
@@ -26,6 +33,15 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 		if kind != KindQuery {
 			dst = append(append(dst, `,"data":`...), o.Data...)
 		}
+	}
+	if let := o.Let; let != nil {
+		dst = jsontype.AppendString(append(dst, `,"approved":{"approval":`...), let.Approval)
+		dst = appendMember(dst, `,"rule":`, let.Rule)
+		dst = appendMember(dst, `,"policy":`, let.Policy)
+		if let.Advisory {
+			dst = append(dst, `,"advisory":true`...)
+		}
+		dst = append(dst, '}')
 	}
 	if o.Repeats != 0 {
 		dst = strconv.AppendUint(append(dst, `,"repeats":`...), o.Repeats, 10)
@@ -66,6 +82,21 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 		case "causes":
 			jsontype.Elements(value, func(value []byte) bool {
 				causes = append(causes, fault.ID(jsontype.Unquote(value)))
+				return true
+			})
+		case "approved":
+			o.Let = new(LetThrough)
+			jsontype.Members(value, func(name, value []byte) bool {
+				switch string(name) {
+				case "approval":
+					o.Let.Approval = string(jsontype.Unquote(value))
+				case "rule":
+					o.Let.Rule = string(jsontype.Unquote(value))
+				case "policy":
+					o.Let.Policy = string(jsontype.Unquote(value))
+				case "advisory":
+					o.Let.Advisory = string(value) == "true"
+				}
 				return true
 			})
 		case "repeats":

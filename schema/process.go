@@ -84,6 +84,7 @@ type SpawnCapability struct {
 	ResourceQuotas  map[string]float64 `json:"resource_quotas,omitzero" keep:"always" min:"0" doc:"Most units that it may hold at once, by resource, together with those that it grants to. They count against the spawner's quota while they are held."`
 	ExpiresAtTick   *int64             `json:"expires_at_tick,omitzero" keep:"always" null:"allowed" min:"0" doc:"Last tick at which the grant holds; null or absent: it does not expire."`
 	HTTP            *HTTPGrant         `json:"http,omitzero" keep:"always" doc:"What it may fetch with Http.Fetch: no more than the spawner. Default: nothing."`
+	Budget          *BudgetGrant       `json:"budget,omitzero" keep:"always" doc:"What it may use up, taken out of what the spawner has left. What is left of it at its end goes back. Default: it draws on the spawner's."`
 }
 
 // SpawnOutput is what Syscall.Spawn answers.

@@ -71,7 +71,7 @@ var (
 	CapabilityCheck = NewQuery[CheckInput, CheckOutput](Syscall{
 		Type: "Capability.Check", Domain: Resource,
 		Script:      "scripts/resource.txtar",
-		Description: "Says whether a call would pass capability and quota now, and why not. Runs nothing. An agent asks about itself and its descendants.",
+		Description: "Says whether a call would pass capability and quota now, and why not. With data it asks all that the call itself would be asked, and says by what it is allowed or refused. Runs nothing. An agent asks about itself and its descendants.",
 	})
 
 	ResourceFree = NewStep[ResourceFreeInput, SuccessOutput](Syscall{

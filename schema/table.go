@@ -89,9 +89,12 @@ func rows() []*Syscall {
 		HTTPFetch.Syscall, HTTPFetch.End.Syscall,
 		NetConnect.Syscall, NetConnect.End.Syscall, NetRequest.Syscall, NetRequest.End.Syscall,
 		FileSystemResolve.Syscall, HostToolUse.Syscall,
+		BudgetShow.Syscall,
 		PolicyReload.Syscall, PolicyReload.End.Syscall, PolicyShow.Syscall, PolicyLoaded.Syscall,
 		JobStart.Syscall, JobStatus.Syscall, JobCancel.Syscall, JobList.Syscall, JobSubscribe.Syscall, JobWatch.Syscall,
 		JobBegin.Syscall, JobEnd.Syscall,
+		ApprovalList.Syscall, ApprovalDecide.Syscall, ApprovalSubscribe.Syscall, ApprovalWatch.Syscall,
+		ApprovalRequested.Syscall, ApprovalUse.Syscall,
 	}
 }
 

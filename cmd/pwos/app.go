@@ -45,8 +45,8 @@ func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.stderr, "pwos: "+format+"\n", args...)
 }
 
-// usualTimeout bounds a verb that waits for single answers.
-const usualTimeout = 30 * time.Second
+// usualTimeout bounds a verb that waits for single answers: longer than a call waits for an approval, unless approval.wait says otherwise.
+const usualTimeout = time.Minute
 
 // errTimeout is the cause of a context that --timeout ended.
 var errTimeout = fault.CallTimeout.New("timed out")

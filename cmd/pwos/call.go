@@ -14,6 +14,7 @@ type callFlags struct {
 	data, kind                      string
 	id, correlation, idempotencyKey string
 	pid                             int64
+	explain                         bool
 }
 
 func newCall(a *app) *cobra.Command {
@@ -25,10 +26,15 @@ func newCall(a *app) *cobra.Command {
 
 Each key=value is a member of the message's data. A value that is JSON is taken as
 that, anything else is a string; quote what would be JSON but is to be a string:
-'version="1"'. --data gives all of the data as JSON, to which key=value adds.`,
+'version="1"'. --data gives all of the data as JSON, to which key=value adds.
+
+With --explain nothing is done: call prints what the kernel would ask of the message,
+stage by stage, and by what it is allowed or refused. Exit status: 0 it would be done,
+9 it would wait for an approval, else as the call itself would exit: 3 denied, 5 quota.`,
 		Example: `  pwos call Syscall.Echo message=hello
   pwos call Syscall.Ping payload='{"n": [1, 2.50]}'
-  pwos call Syscall.Ping --data '{"payload": null}' --id my-1`,
+  pwos call Syscall.Ping --data '{"payload": null}' --id my-1
+  pwos call --explain --pid 7 Memory.Set key=prod/a value=1`,
 		Args:              arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: completeType,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,6 +46,14 @@ that, anything else is a string; quote what would be JSON but is to be a string:
 			if err != nil {
 				return usage(cmd, err)
 			}
+			if f.explain {
+				for _, other := range []string{"kind", "id", "correlation", "idempotency-key"} {
+					if cmd.Flags().Changed(other) {
+						return usage(cmd, fmt.Errorf("--explain makes no call, and takes no --%s", other))
+					}
+				}
+				return a.explain(cmd.Context(), &schema.CheckInput{Syscall: m.Type, Data: m.Data})
+			}
 			return a.call(cmd.Context(), m)
 		},
 	}
@@ -50,6 +64,7 @@ that, anything else is a string; quote what would be JSON but is to be a string:
 	flags.StringVar(&f.correlation, "correlation", "", "id of the conversation that the message belongs to")
 	flags.StringVar(&f.idempotencyKey, "idempotency-key", "", "runs a command once, however often it is sent with this key")
 	flags.Int64Var(&f.pid, "pid", 0, "the process to act as, or that the call is about: data member pid")
+	flags.BoolVar(&f.explain, "explain", false, "do nothing: say what would happen, and why")
 	return cmd
 }
 

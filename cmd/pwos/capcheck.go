@@ -11,7 +11,7 @@ import (
 )
 
 // checkFlags are the flags of `pwos cap check`.
-type checkFlags struct{ resource, amount string }
+type checkFlags struct{ resource, amount, data string }
 
 func newCapCheck(a *app) *cobra.Command {
 	var f checkFlags
@@ -19,7 +19,9 @@ func newCapCheck(a *app) *cobra.Command {
 		Use:   "check PID SYSCALL",
 		Short: "ask whether a process could make a call now",
 		Long: `check asks whether a call would pass capability and quota now, and runs nothing. With
---resource and --amount it asks about Syscall.Alloc, Release or Query of that much.
+--resource and --amount it asks about Syscall.Alloc, Release or Query of that much. With
+--data it asks about the process's call with these data, as "pwos call --explain" does
+about your own.
 
 Exit status: 0 it would, 3 it would not (the answer has the reason), 4 no such syscall.`,
 		Example: `  pwos cap check 7 Memory.Set
@@ -30,11 +32,15 @@ Exit status: 0 it would, 3 it would not (the answer has the reason), 4 no such s
 			if err != nil {
 				return usage(cmd, err)
 			}
+			if in.Data != nil {
+				return a.explain(cmd.Context(), in)
+			}
 			return a.check(cmd.Context(), in)
 		},
 	}
 	cmd.Flags().StringVar(&f.resource, "resource", "", "resource that the call would name")
 	cmd.Flags().StringVar(&f.amount, "amount", "", "units of it that the call would take or give back (default 0)")
+	cmd.Flags().StringVar(&f.data, "data", "", "the call's data, one JSON value")
 	return cmd
 }
 
@@ -44,7 +50,7 @@ func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInpu
 	if err != nil {
 		return nil, err
 	}
-	in := &schema.CheckInput{PID: pid, Syscall: args[1], ResourceID: textGiven(cmd, "resource", f.resource)}
+	in := &schema.CheckInput{PID: &pid, Syscall: args[1], ResourceID: textGiven(cmd, "resource", f.resource)}
 	if cmd.Flags().Changed("amount") {
 		if in.ResourceID == nil {
 			return nil, errors.New("--amount is of a --resource: name one")
@@ -54,6 +60,14 @@ func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInpu
 			return nil, err
 		}
 		in.Amount = &amount
+	}
+	if cmd.Flags().Changed("data") {
+		if in.ResourceID != nil {
+			return nil, errors.New("--data says it all: leave out --resource and --amount")
+		}
+		if in.Data, err = buildData(f.data, nil); err != nil {
+			return nil, err
+		}
 	}
 	return in, nil
 }

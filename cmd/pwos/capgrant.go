@@ -13,6 +13,7 @@ import (
 // grantFlags are the flags of `pwos cap grant`.
 type grantFlags struct {
 	quotas  []string
+	budget  []string
 	expires numberFlag
 	add     bool
 	http    httpFlags
@@ -35,14 +36,16 @@ grant that has expired is not added to, unless --expires-at-tick renews it. What
 operator adds to an agent's grant is not cut down to what that agent may do.
 
 A quota bounds what is held at once. Holding uses nothing up: what is released can be
-held again.
+held again. A budget says what may be used up in all: the process and what it spawns
+have used a part of it already, and to grant it the same again refills nothing.
 
 Exit status: 0 granted, 1 no resource or syscall of that name, 3 more than the
 granter holds, 4 no such process.`,
 		Example: `  pwos cap grant 7 Memory.Get Memory.Set
   pwos cap grant 7 SYS_ALLOC SYS_RELEASE --quota gpu=2 --quota tokens=1000 --expires-at-tick 3600
   pwos cap grant 7 Http.Fetch --host api.example.com --host '*.example.org'
-  pwos cap grant 7 --add 'Ipc.*'`,
+  pwos cap grant 7 --add 'Ipc.*'
+  pwos cap grant 7 --add --budget calls=1000`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := f.input(cmd, args)
@@ -54,6 +57,7 @@ granter holds, 4 no such process.`,
 	}
 	cmd.Flags().StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again")
 	cmd.Flags().BoolVar(&f.add, "add", false, "add to what the process was granted before")
+	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, budgetUsage)
 	f.http.add(cmd)
 	f.expires.add(cmd, "expires-at-tick", "last tick at which the grant holds (default: it does not expire)")
 	return cmd
@@ -77,7 +81,10 @@ func (f *grantFlags) input(cmd *cobra.Command, args []string) (*schema.GrantInpu
 		return nil, err
 	}
 	in.HTTP = f.http.grant()
-	nothing := in.ResourceQuotas == nil && in.ExpiresAtTick == nil && in.HTTP == nil
+	if in.Budget, err = budgetOf(f.budget); err != nil {
+		return nil, err
+	}
+	nothing := in.Budget == nil && in.ResourceQuotas == nil && in.ExpiresAtTick == nil && in.HTTP == nil
 	if len(in.AllowedSyscalls) == 0 && (!f.add || nothing) {
 		return nil, errors.New(`name at least one SYSCALL; "pwos cap revoke" takes all away`)
 	}

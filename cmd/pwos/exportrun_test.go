@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -111,4 +112,14 @@ func Chosen(pids []int64, room int, chosen int64, moves ...int) (now, first int6
 		first = s.visible()[0].PID
 	}
 	return s.chosen, first
+}
+
+// ProfileFlags are the flags that a profile stands for, as they would be given.
+func ProfileFlags(p *config.Profile, dir, home string) (all []string) {
+	for _, one := range profileFlags(p, dir, home) {
+		for _, value := range one.values {
+			all = append(all, "--"+one.name+"="+value)
+		}
+	}
+	return all
 }

@@ -24,6 +24,7 @@ import (
 // mcpServeFlags are the flags of `pwos mcp serve`.
 type mcpServeFlags struct {
 	as, http, cert, key, tokenFile string
+	trustHost                      string
 	allow, hosts, origins          []string
 }
 
@@ -46,6 +47,10 @@ It speaks over stdin and stdout, and ends when stdin does. With --http it serves
 http://ADDR/mcp instead: to this machine alone, unless --tls-cert and --tls-key are
 given, and only to who sends the bearer token in --token-file, which is made where it
 is not there (default: mcp.token in the runtime directory).
+
+A call that a rule has somebody asked about waits. --trust-host NAME takes the host of that
+name at its word where its user accepts such a call there: only do so where a person
+answers what that host asks. Without it "pwos approve" alone counts.
 
 A kernel that ends is found again once it is back. serve starts one only at its own
 start, and not at all with --no-spawn. In an agent serve is that agent, whatever --as
@@ -91,6 +96,7 @@ says.`,
 	flags.StringVar(&f.cert, "tls-cert", "", "file of the server's certificate: serve over HTTPS")
 	flags.StringVar(&f.key, "tls-key", "", "file of the certificate's key")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file of the token that each request has to bear; made where it is not there")
+	flags.StringVar(&f.trustHost, "trust-host", "", "name of the MCP client whose user's accept approves a call that waits")
 	flags.StringSliceVar(&f.hosts, "allow-host", nil, "a name of this server, as requests have it in Host; may be given again")
 	flags.StringSliceVar(&f.origins, "allow-origin", nil, "origin of pages that may call, such as https://app.example; may be given again")
 	return cmd
@@ -124,7 +130,7 @@ func (f *mcpServeFlags) listen() (net.Listener, error) {
 func (a *app) mcpServe(ctx context.Context, f *mcpServeFlags, serve func(context.Context, *mcp.Bridge) error) error {
 	redial := func(ctx context.Context) (*client.Client, error) { return a.dialRunning(ctx) }
 	return serve(ctx, mcp.New(mcp.Options{
-		Agent: door.Agent{Name: f.as, Allow: f.allow}, Dial: a.dial, Redial: redial, Patience: cmp.Or(a.timeout, usualTimeout), Note: a.say, Version: version(),
+		Agent: door.Agent{Name: f.as, Allow: f.allow}, Dial: a.dial, Redial: redial, Patience: cmp.Or(a.timeout, usualTimeout), Note: a.say, TrustHost: f.trustHost, Version: version(),
 	}))
 }
 

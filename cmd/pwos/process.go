@@ -3,19 +3,41 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // process is what Process.List says of one.
 type process struct {
 	schema.Descriptor
 
-	raw   schema.Value
-	depth int // below the processes without a parent in the list
+	raw    schema.Value
+	depth  int                 // below the processes without a parent in the list
+	budget *schema.BudgetState // nil: it has none of its own, or nobody has asked
+}
+
+// withBudgets has processes tell what they have left of their budgets.
+func withBudgets(ctx context.Context, c *client.Client, processes []process) error {
+	out, err := invokeAs(ctx, c, schema.BudgetShow, &schema.BudgetShowInput{})
+	if errors.Is(err, fault.WireUnknownSyscall) { // of a kernel that has no budgets
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	budgets := make(map[int64]*schema.BudgetState, len(out.Budgets))
+	for i := range out.Budgets {
+		budgets[out.Budgets[i].PID] = &out.Budgets[i]
+	}
+	for i := range processes {
+		processes[i].budget = budgets[processes[i].PID]
+	}
+	return nil
 }
 
 // listProcesses returns the processes by ascending PID, those in the given state only where it is not nil.
@@ -46,8 +68,8 @@ func (p *process) token(ctx context.Context, c *client.Client) (schema.Value, er
 	return tokenOf(ctx, c, p.PID)
 }
 
-// line is p as JSON, with its quotas as its token has them.
-func (p *process) line(token schema.Value) []byte {
+// line is p as JSON, with its quotas as its token has them, and its budget.
+func (p *process) line(token schema.Value) ([]byte, error) {
 	quotas := []byte("{}")
 	if out, ok := valueOf[schema.CapabilityGetOutput](token); ok {
 		var o object
@@ -59,7 +81,15 @@ func (p *process) line(token schema.Value) []byte {
 		quotas = o.close()
 	}
 	open := object(bytes.TrimSuffix(slices.Clone(bytes.TrimSpace(p.raw)), []byte("}")))
-	return open.raw("quotas", quotas).close()
+	open = open.raw("quotas", quotas)
+	if p.budget != nil {
+		budget, err := schema.Marshal(p.budget)
+		if err != nil {
+			return nil, err
+		}
+		open = open.raw("budget", budget)
+	}
+	return open.close(), nil
 }
 
 // indent shows the depth. A tree may be as deep as agents make it, a terminal is only so wide.

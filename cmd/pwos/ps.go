@@ -28,8 +28,8 @@ func newPs(a *app) *cobra.Command {
 		Use:   "ps",
 		Short: "list the processes, with what they hold",
 		Long: `ps lists the processes that have not ended, children below their parents, with the
-tick of their birth, what each holds of its quotas (held/limit), and for agents with
-a program how often that was started again, and its command. Where a terminal has no
+tick of their birth, what each holds of its quotas (held/limit), what it has left of its
+budget, and for agents with a program how often that was started again, and its command. Where a terminal has no
 room for all of it, priority and birth tick are left out, unless --wide is given.
 
 Where stdout is no terminal, each process is a line of JSON: what Process.List says
@@ -66,6 +66,9 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 		if state == nil && !f.all {
 			processes = slices.DeleteFunc(processes, func(p process) bool { return p.State == terminated })
 		}
+		if err := withBudgets(ctx, c, processes); err != nil {
+			return err
+		}
 		t := new(table)
 		t.header(psHeader()...)
 		for _, n := range treeOf(processes) {
@@ -74,7 +77,11 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 				return err
 			}
 			if a.wantsJSON() {
-				if err := a.printLine(n.line(token)); err != nil {
+				line, err := n.line(token)
+				if err != nil {
+					return err
+				}
+				if err := a.printLine(line); err != nil {
 					return err
 				}
 				continue
@@ -109,6 +116,9 @@ func (p *process) row(token schema.Value) ([]string, error) {
 		}
 		quotas = quotaTexts(&out)
 	}
+	if left := budgetLeft(p.budget); left != "" {
+		quotas = strings.TrimPrefix(quotas+", "+left, ", ")
+	}
 	restarts := ""
 	if p.Restarts != nil {
 		restarts = fmt.Sprint(*p.Restarts)
@@ -117,6 +127,18 @@ func (p *process) row(token schema.Value) ([]string, error) {
 		fmt.Sprint(p.PID), p.indent() + shortened(escaped(p.AgentID), maxName), stateText(&p.Descriptor), p.Priority, fmt.Sprint(p.BirthTick),
 		quotas, restarts, commandText(p.Command),
 	}, nil
+}
+
+// budgetLeft says what is left of a budget.
+func budgetLeft(b *schema.BudgetState) string {
+	if b == nil {
+		return ""
+	}
+	var texts []string
+	for _, l := range linesOf(b) {
+		texts = append(texts, fmt.Sprintf("%s %s of %s left", l.kind, l.Left, l.Given))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // stateText is the state, and what there is to know about it.

@@ -23,8 +23,8 @@ At a terminal and with no verb it shows where the kernel is and what to try next
 
 Exit status: 0 all well, 1 an error message was seen, 2 wrong usage, 3 denied or not
 let in, 4 not found, 5 quota exceeded, 6 no kernel could be reached or started, 7 timed
-out, 10 the journal or a sealed value is not what was written, 130 interrupted.
-"pwos run" exits as the program that it ran.`,
+out, 8 in conflict with what is there, 9 waits for approval, 10 the journal or a sealed
+value is not what was written, 130 interrupted. "pwos run" exits as the program that it ran.`,
 		Example: `  echo '{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"m1","timestamp":0}}' | pwos
   pwos call Syscall.Echo message=hello
   pwos describe
@@ -52,7 +52,7 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 	flags := cmd.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print JSON at a terminal too")
 	flags.StringVar(&a.runtimeDir, "runtime-dir", "", "the kernel's runtime directory (default: $PWOS_RUNTIME_DIR and so on)")
-	flags.Var((*spanFlag)(&a.timeout), "timeout", "give up after this long, such as 500ms or 2m (default 30s; streams: never)")
+	flags.Var((*spanFlag)(&a.timeout), "timeout", "give up after this long, such as 500ms or 2m (default 1m; streams: never)")
 	flags.BoolVar(&a.noSpawn, "no-spawn", false, "do not start a kernel where none runs")
 	flags.StringVar(&a.identity, "identity", "", "the SSH key to show the kernel: a private key, or a public one that the ssh-agent holds (default: $PWOS_IDENTITY, or any)")
 	flags.StringVar(&a.origin, "origin", "", "whose stored things the operator's calls are about: an address, or a name (default: the kernel's origin)")
@@ -67,6 +67,7 @@ out, 10 the journal or a sealed value is not what was written, 130 interrupted.
 		newCall(a), newDescribe(a), newStatus(a), newShutdown(a), newVersion(a), newDemo(a), newBench(a), newCompletion(),
 		newRun(a), newLogs(a), newTop(a), newCap(a), newPs(a), newSpawn(a), newKill(a), newSend(a), newRecv(a), newMem(a),
 		newSyscall(a), newSeal(a), newUnseal(a), newAudit(a), newAuth(a), newRestore(a), newMCP(a), newHook(a), newPolicy(a), newSDK(a),
+		newApprovals(a), newApprove(a), newRefuse(a), newBudget(a),
 	)
 	cmd.SetHelpCommand(newHelp())
 	return root{cmd}

@@ -11,13 +11,13 @@ import (
 
 // runFlags are the flags of `pwos run`.
 type runFlags struct {
-	name, restart, channel, dir, home string
-	preset                            string
-	allow, quotas, limits, env        []string
-	http                              httpFlags
-	ttl                               time.Duration
-	ownDir, detach, learn, tty        bool
-	confined                          confineFlags
+	name, restart, channel, dir, home  string
+	preset, profile                    string
+	allow, quotas, limits, env, budget []string
+	http                               httpFlags
+	ttl                                time.Duration
+	ownDir, detach, learn, tty         bool
+	confined                           confineFlags
 }
 
 func newRun(a *app) *cobra.Command {
@@ -49,6 +49,10 @@ one of --home; their tools ask the kernel first, and the kernel's are among them
 own sandbox is off. With --allow Upstream:anthropic or Upstream:openai the kernel holds the
 key. See docs/doors.md.
 
+--profile gives many of these flags a name: reader may read its directory and nothing
+more, worker may also write it and use memory and messages, coder is for a coding agent.
+Flags that are given beside it take the place of what it says. See docs/profiles.md.
+
 Without --allow it is granted the default: the ten syscalls of the capability model,
 Ipc.Receive, and 200 units of each resource, with Http.Fetch where --host is given. A
 quota bounds what is held at once; it is not used up. --learn grants everything but
@@ -59,7 +63,9 @@ line.`,
   pwos run --allow 'Memory.*,Ipc.Receive' --quota gpu=2 --ttl 5m -- python3 agent.py
   pwos run -d --name pong --restart on-failure --limit memory_bytes=256M -- ./pong
   pwos run --allow Http.Fetch --host api.example.com -- ./agent.sh
+  pwos run --budget calls=500,fetches=100,usd=2 -- ./agent.sh
   pwos run --learn -- ./agent.sh
+  pwos run --tty --profile coder -- claude
   pwos run --tty -- bash
   pwos run --tty --allow 'Memory.*,Tool:claude/*,Upstream:anthropic' -- claude`,
 		Args: arguments(cobra.MinimumNArgs(1)),
@@ -74,9 +80,16 @@ line.`,
 			if f.tty && (!a.stdinTerminal() || !a.stdoutTerminal()) {
 				return usage(cmd, errors.New("--tty needs a terminal for stdin and stdout"))
 			}
+			given, err := a.applyProfile(cmd, &f)
+			if err != nil {
+				return err
+			}
 			job, err := f.job(cmd, args, options.RuntimeDir)
 			if err != nil {
 				return usage(cmd, err)
+			}
+			if job.under(given); job.moved != nil && placed(given) {
+				return usage(cmd, job.moved)
 			}
 			if err := a.setUp(&f, job); err != nil {
 				return err
@@ -99,13 +112,18 @@ line.`,
 	flags.StringVar(&f.channel, "channel", "", "stdio or fd3: where it speaks with the kernel (default stdio)")
 	f.confined.add(flags)
 	flags.StringArrayVar(&f.limits, "limit", nil, "cpu_seconds, wall_seconds, memory_bytes, open_files or processes, as name=number; may be given again")
+	flags.StringSliceVar(&f.budget, "budget", nil, budgetUsage)
 	flags.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=value, or NAME for its value here; may be given again")
 	flags.StringVar(&f.dir, "dir", "", "working directory, where it may write (default: the current one)")
 	flags.BoolVar(&f.ownDir, "own-dir", false, "work in a new directory of its own instead")
 	flags.StringVar(&f.home, "home", "", "its HOME (default: its working directory)")
 	flags.StringVar(&f.preset, "preset", "", "claude, codex or none: what it is set up as (default: by the name of the program)")
+	flags.StringVar(&f.profile, "profile", "", "reader, worker, coder, or one of profiles/*.toml beside the configuration: what it is granted, and how it is confined")
 	flags.BoolVar(&f.tty, "tty", false, "give it this terminal; its channel is descriptor 3")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "print the PID, and leave it running")
 	flags.BoolVar(&f.learn, "learn", false, "grant everything, and print what would have been enough")
+	if err := cmd.RegisterFlagCompletionFunc("profile", completeProfile); err != nil {
+		panic(err) // the flag is there
+	}
 	return cmd
 }

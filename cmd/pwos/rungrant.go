@@ -13,10 +13,10 @@ import (
 // grant settles what the agent of j is granted. Where no flag says anything of it, it is the default grant, which the kernel
 // makes by itself.
 func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapability, error) {
-	if !j.learn && j.allow == nil && j.http == nil && j.quotas == nil && j.ttl == 0 {
+	if !j.learn && j.allow == nil && j.http == nil && j.quotas == nil && j.ttl == 0 && j.budget == nil {
 		return nil, nil
 	}
-	grant := &schema.SpawnCapability{AllowedSyscalls: j.allow, ResourceQuotas: j.quotas, HTTP: j.http}
+	grant := &schema.SpawnCapability{AllowedSyscalls: j.allow, ResourceQuotas: j.quotas, HTTP: j.http, Budget: j.budget}
 	if j.learn || j.allow == nil && j.quotas == nil {
 		pools, err := resources(ctx, c)
 		if err != nil {

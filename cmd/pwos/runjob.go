@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -25,11 +27,14 @@ type job struct {
 	http    *schema.HTTPGrant // nil: none
 	quotas  map[string]float64
 	ttl     time.Duration
+	budget  *schema.BudgetGrant // nil: none
 	detach  bool
 	learn   bool // allow and http are what to compare with
 	tty     bool
 	unnamed bool         // its program names it, with a number where that name is taken
 	moved   *fault.Fault // why it works in a directory of its own without having been told to
+
+	profile *config.Profile // that it is run under; nil: none
 
 	kept []string // flags that a learned command line repeats
 	args []string // the program as it was typed
@@ -45,6 +50,9 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	if j.quotas, err = quotasOf(f.quotas); err != nil {
 		return nil, err
 	}
+	if j.budget, err = budgetOf(f.budget); err != nil {
+		return nil, err
+	}
 	program := &j.input.Program
 	if program.Env, err = envOf(f.env, os.LookupEnv); err != nil {
 		return nil, err
@@ -54,6 +62,12 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	}
 	if program.Limits, err = limitsOf(f.limits); err != nil {
 		return nil, err
+	}
+	if j.budget != nil && j.budget.WallSeconds != nil && *j.budget.WallSeconds > 0 { // what may call no more has no reason to go on
+		if program.Limits == nil {
+			program.Limits = new(schema.Limits)
+		}
+		program.Limits.WallSeconds = cmp.Or(program.Limits.WallSeconds, j.budget.WallSeconds)
 	}
 	program.Restart = textGiven(cmd, "restart", f.restart)
 	program.Channel = textGiven(cmd, "channel", f.channel)
@@ -149,7 +163,7 @@ func keptFlags(cmd *cobra.Command) []string {
 	var kept []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch list, many := flag.Value.(pflag.SliceValue); {
-		case slices.Contains([]string{"allow", "quota", "ttl", "learn", "host", "http-plain", "http-open"}, flag.Name):
+		case slices.Contains([]string{"allow", "quota", "ttl", "learn", "host", "http-plain", "http-open", "profile"}, flag.Name):
 		case cmd.InheritedFlags().Lookup(flag.Name) != nil && flag.Name != "runtime-dir" && flag.Name != "identity":
 		case many:
 			for _, value := range list.GetSlice() {

@@ -24,11 +24,9 @@ type preset struct {
 	upstream string
 	settings map[string]string // files below its home that it may only read, and what is in new ones
 	env      map[string]string // beside what --env names
-	// placeholder is the key that it has where the kernel puts the true one in the place of that.
-	placeholder map[string]string
-	own         string // an option of the host's that only this may give
-	command     func(argv []string, d *doors) []string
-	// keyed are lines of sh that add to the command line what the kernel alone knows, where it holds the key.
+	own      string            // an option of the host's that only this may give
+	command  func(argv []string, d *doors) []string
+	// keyed are lines of sh that set up what the kernel alone knows, where it may hold the key: whether it does, and where.
 	keyed string
 }
 
@@ -48,9 +46,9 @@ func presets() map[string]preset {
 				"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
 				"IS_SANDBOX": "1", // user 0 may tell it not to ask
 			},
-			placeholder: map[string]string{"ANTHROPIC_AUTH_TOKEN": "held-by-the-kernel"},
-			own:         "--settings",
-			command:     claudeCommand,
+			own:     "--settings",
+			command: claudeCommand,
+			keyed:   claudeToken,
 		},
 		"codex": {
 			upstream: "openai",
@@ -112,9 +110,6 @@ func (a *app) setUp(f *runFlags, j *job) error {
 	env := maps.Clone(p.env)
 	for _, one := range d.server.env { // for what it runs; the doors have it from their settings
 		env[one[0]] = one[1]
-	}
-	if d.keyed {
-		maps.Copy(env, p.placeholder)
 	}
 	maps.Copy(env, program.Env)
 	env["HOME"] = home
@@ -262,9 +257,6 @@ func codexCommand(argv []string, d *doors) []string {
 		`sandbox_mode="danger-full-access"`,
 		"check_for_update_on_startup=false",
 	}
-	if d.keyed {
-		settings = append(settings, `model_provider="pwos"`)
-	}
 	command := argv[:1:1]
 	for _, setting := range settings {
 		command = append(command, "-c", setting)
@@ -272,8 +264,16 @@ func codexCommand(argv []string, d *doors) []string {
 	return append(command, argv[1:]...)
 }
 
+// claudeToken gives the host a key in the place of the true one.
+const claudeToken = `if [ -n "$PWOS_UPSTREAM_ANTHROPIC" ]; then
+	export ANTHROPIC_AUTH_TOKEN="${ANTHROPIC_AUTH_TOKEN-held-by-the-kernel}"
+fi
+`
+
 // codexProvider names the address of the kernel's upstream, which Codex takes from no variable.
-const codexProvider = `program=$1
-shift
-set -- "$program" -c "model_providers.pwos={name=\"OpenAI\",wire_api=\"responses\",base_url=\"$PWOS_UPSTREAM_OPENAI\"}" "$@"
+const codexProvider = `if [ -n "$PWOS_UPSTREAM_OPENAI" ]; then
+	program=$1
+	shift
+	set -- "$program" -c "model_providers.pwos={name=\"OpenAI\",wire_api=\"responses\",base_url=\"$PWOS_UPSTREAM_OPENAI\"}" -c 'model_provider="pwos"' "$@"
+fi
 `

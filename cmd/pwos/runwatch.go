@@ -97,6 +97,9 @@ func (a *app) attend(ctx context.Context, c *client.Client, pid int64, t *termin
 func (j *job) spawn(ctx context.Context, c *client.Client) (pid int64, err error) {
 	patient, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
 	defer cancel()
+	if err := ruled(patient, c, j.profile); err != nil {
+		return 0, err
+	}
 	if j.input.Capabilities, err = j.grant(patient, c); err != nil {
 		return 0, err
 	}

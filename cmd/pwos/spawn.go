@@ -11,7 +11,7 @@ import (
 // spawnFlags are the flags of `pwos spawn`.
 type spawnFlags struct {
 	intent, role, priority string
-	allow, quotas          []string
+	allow, quotas, budget  []string
 	http                   httpFlags
 	expires, parent        numberFlag
 }
@@ -49,6 +49,7 @@ Exit status: 3 more than the parent may give, 1 no resource or syscall of that n
 	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again; needs --allow")
 	f.http.add(cmd)
 	f.expires.add(cmd, "expires-at-tick", "last tick at which its grant holds (default: it does not expire); needs --allow")
+	flags.StringSliceVar(&f.budget, "budget", nil, budgetUsage+"; needs --allow")
 	f.parent.add(cmd, "parent", "process that spawns it (default 0, the operator)")
 	return cmd
 }
@@ -72,6 +73,9 @@ func (f *spawnFlags) input(cmd *cobra.Command, agent string) (*schema.SpawnInput
 		return nil, err
 	}
 	grant := schema.SpawnCapability{AllowedSyscalls: f.allow, HTTP: f.http.grant()}
+	if grant.Budget, err = budgetOf(f.budget); err != nil {
+		return nil, err
+	}
 	if grant.ResourceQuotas, err = quotasOf(f.quotas); err != nil {
 		return nil, err
 	}
@@ -81,8 +85,8 @@ func (f *spawnFlags) input(cmd *cobra.Command, agent string) (*schema.SpawnInput
 	switch {
 	case cmd.Flags().Changed("allow"):
 		in.Capabilities = &grant
-	case grant.ResourceQuotas != nil || grant.ExpiresAtTick != nil || grant.HTTP != nil:
-		return nil, errors.New("--quota, --host and --expires-at-tick are part of a grant: say with --allow what it may call")
+	case grant.ResourceQuotas != nil || grant.ExpiresAtTick != nil || grant.HTTP != nil, grant.Budget != nil:
+		return nil, errors.New("--quota, --host, --budget and --expires-at-tick are part of a grant: say with --allow what it may call")
 	}
 	return in, nil
 }

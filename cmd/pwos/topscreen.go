@@ -45,6 +45,9 @@ func (s *screen) look(ctx context.Context) error {
 		return err
 	}
 	processes = slices.DeleteFunc(processes, func(p process) bool { return p.State == terminated })
+	if err := withBudgets(ctx, s.client, processes); err != nil {
+		return err
+	}
 	s.tick, s.tree, s.at = clock.Tick, treeOf(processes), time.Now()
 	s.choose(0)
 	s.tokens = make(map[int64]schema.Value)

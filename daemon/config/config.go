@@ -39,11 +39,14 @@ type Config struct {
 	Journal   Journal            `toml:"journal"`
 	Crypto    Crypto             `toml:"crypto"`
 	Agents    Agents             `toml:"agents"`
+	Approval  Approval           `toml:"approval"`
 	HTTP      HTTP               `toml:"http"`
 	Blobs     Blobs              `toml:"blobs"`
 
 	Net      Net                 `toml:"net"`
 	Upstream map[string]Upstream `toml:"upstream"` // by name
+
+	Prices map[string][]float64 `toml:"prices"` // of models, in US dollars a million tokens; see priceFaults
 }
 
 // Ingest is what answers for a resource that is taken in (ABI 8).
@@ -127,6 +130,12 @@ type Deny struct {
 	ReceiverPID *int64  `toml:"receiver_pid"`
 }
 
+// Approval is how somebody is asked before a call, where a rule of the policy says so.
+type Approval struct {
+	Wait   Duration `toml:"wait"`   // how long a call waits for the answer, before it is refused as pending
+	Notify []string `toml:"notify"` // a command, with its arguments, that is run for each question
+}
+
 // Log is what is logged, and how.
 type Log struct {
 	Level  slog.Level `toml:"level"`
@@ -169,6 +178,7 @@ func Default(getenv func(string) string, uid int, home string) Config {
 		Crypto:     Crypto{AgentSocket: getenv("SSH_AUTH_SOCK")},
 		HTTP:       HTTP{MaxBodyBytes: 32 << 20},
 		Blobs:      Blobs{TTL: Duration(time.Hour), FileBytes: 64 << 20, DirBytes: 1 << 30, DirFiles: 65536},
+		Approval:   Approval{Wait: Duration(50 * time.Second)},
 		Agents: Agents{
 			Grace: Duration(5 * time.Second), RestartDelay: Duration(time.Second),
 			Connections: 32, Prologues: 8, InFlightBytes: 4 << 20, JournalBytesPerSecond: 1 << 20, JournalBurstBytes: 8 << 20,
@@ -180,6 +190,9 @@ func Default(getenv func(string) string, uid int, home string) Config {
 // maxLineBytes is what a line of the journal, which has 16 MiB, has room for together with an outcome that quotes the line:
 // a byte can become five there. A call that does not fit ends the kernel, whoever made it.
 const maxLineBytes = 2 << 20
+
+// maxApprovalWait is longer than any client waits.
+const maxApprovalWait = time.Hour
 
 // Check reports the first setting that cannot be meant, as an *Error.
 func (c *Config) Check() error {
@@ -239,6 +252,12 @@ func (c *Config) faults() (all []*Error) {
 				refuse(key, "%q must be an absolute path, or begin with ~/", path)
 			}
 		}
+	}
+	if t := time.Duration(c.Approval.Wait); t > maxApprovalWait {
+		refuse("approval.wait", "%v must be at most %v", t, maxApprovalWait)
+	}
+	if n := c.Approval.Notify; len(n) > 0 && n[0] == "" {
+		refuse("approval.notify", "must be a program and its arguments")
 	}
 	c.agentFaults(refuse)
 	c.placeFaults(refuse)

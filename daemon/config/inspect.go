@@ -54,6 +54,9 @@ func keys() map[string]unstable.Kind {
 		"blobs.dir_bytes":  unstable.Integer,
 		"blobs.dir_files":  unstable.Integer,
 
+		"approval.wait":   unstable.String,
+		"approval.notify": unstable.Array,
+
 		"agents.grace":         unstable.String,
 		"agents.restart_delay": unstable.String,
 		"agents.read":          unstable.Array,
@@ -82,6 +85,7 @@ func keys() map[string]unstable.Kind {
 		upstreams + anyName + ".intercept": unstable.Bool,
 
 		pools + anyName:     unstable.Float,
+		priced + "<model>":  unstable.Array,
 		mounts + "<prefix>": unstable.String,
 	}
 }
@@ -91,6 +95,9 @@ const anyName = "<name>"
 
 // pools begins the key of every resource pool; the rest is the pool's name.
 const pools = "resources."
+
+// priced begins the key of every price; the rest is the model's name.
+const priced = "prices."
 
 // mounts begins the key of every mount; the rest is the names that it holds.
 const mounts = "mounts."
@@ -164,12 +171,19 @@ func (in *inspector) entry(table []string, e *unstable.Node) *Error {
 	if len(name) == 2 && strings.HasPrefix(key, pools) {
 		kind, ok = unstable.Float, true
 	}
+	if len(name) == 2 && strings.HasPrefix(key, priced) {
+		kind, ok = unstable.Array, true
+		key = priced + name[1]
+	}
 	if len(name) == 2 && strings.HasPrefix(key, mounts) {
 		kind, ok = unstable.String, true
 		key = mounts + name[1] // as it is told of: a prefix has more than letters in it
 	}
 	if !ok {
 		return noSuch(key, in.line(e))
+	}
+	if strings.HasPrefix(key, priced) && value.Kind != kind {
+		return &Error{Line: in.line(e), Key: key, Text: "takes a list of numbers"}
 	}
 	if value.Kind != kind && (kind != unstable.Float || value.Kind != unstable.Integer) {
 		return &Error{Line: in.line(e), Key: key, Text: map[unstable.Kind]string{

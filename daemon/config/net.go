@@ -45,6 +45,7 @@ func (c *Config) netFaults(refuse func(key, format string, args ...any)) {
 	if c.Net.Idle < Duration(time.Second) {
 		refuse("net.idle", "%v must be at least 1s", time.Duration(c.Net.Idle))
 	}
+	c.priceFaults(refuse)
 	hosts, variables := map[string]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(c.Upstream)) {
 		u := c.Upstream[name]
@@ -65,6 +66,18 @@ func (c *Config) netFaults(refuse func(key, format string, args ...any)) {
 			refuse(key+".env", "%s is the variable of the upstream %s already", u.Env, other)
 		}
 		variables[u.Env] = name
+	}
+}
+
+// priceFaults refuses prices that are none: two or four numbers, of prompts and answers, and of prompts from a cache and into it.
+func (c *Config) priceFaults(refuse func(key, format string, args ...any)) {
+	for _, model := range slices.Sorted(maps.Keys(c.Prices)) {
+		usd := c.Prices[model]
+		bad := len(usd) != 2 && len(usd) != 4 || slices.ContainsFunc(usd, func(n float64) bool { return !(n >= 0 && n <= 1e6) })
+		if bad || model == "" || strings.Contains(strings.TrimSuffix(model, "*"), "*") {
+			refuse(priced+model, "must be the name of a model, or the beginning of names with a * behind, and two or four numbers: US dollars a million tokens "+
+				"of prompts and of answers, and of prompts from a cache and into it")
+		}
 	}
 }
 

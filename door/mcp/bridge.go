@@ -25,6 +25,8 @@ type Options struct {
 	Patience time.Duration
 	// Note tells the operator of what happens to the connection.
 	Note func(format string, args ...any)
+	// TrustHost is the name of the host whose answers to elicitations count as its user's approval; "": none's do.
+	TrustHost string
 	// Version is that of the server, as it tells its hosts.
 	Version string
 }
@@ -34,10 +36,13 @@ type Bridge struct {
 	link   link
 	server *sdk.Server
 
+	calls sync.WaitGroup // that outlive the request of their host
+
 	mu      sync.Mutex
 	offered map[string]*tool // by name; nothing is ever taken out
 	names   map[string]string
 	prompts map[string]bool
+	parked  map[string]*parked // calls whose hosts ask their users, by the state that they come back with
 	may     *schema.ListOutput // what the process may call, as it was last told
 	listed  chan struct{}      // closed once it was told for the first time
 }
@@ -46,7 +51,7 @@ type Bridge struct {
 func New(o Options) *Bridge {
 	b := &Bridge{
 		link:    link{options: &o, changed: make(chan struct{})},
-		offered: make(map[string]*tool), names: make(map[string]string), prompts: make(map[string]bool),
+		offered: make(map[string]*tool), names: make(map[string]string), prompts: make(map[string]bool), parked: make(map[string]*parked),
 		listed: make(chan struct{}),
 	}
 	b.server = sdk.NewServer(&sdk.Implementation{Name: "pwos", Title: "pwos", Version: o.Version}, &sdk.ServerOptions{
@@ -66,7 +71,7 @@ func New(o Options) *Bridge {
 }
 
 const instructions = `These tools are syscalls of pwos, a kernel for AI agents. Each call is checked against what this process was granted, and recorded.
-A call that is refused says how the operator can allow it: tell the user that command, and call again once it was run.`
+A call that is refused, or waits for an approval, says how the operator can allow it: tell the user that command, and make the same call again once it was run.`
 
 // Serve connects to the kernel, and then has serve run with the server, until either ends. It returns serve's error, or why there is no
 // connection.
@@ -83,6 +88,7 @@ func (b *Bridge) Serve(ctx context.Context, serve func(context.Context, *sdk.Ser
 	err := serve(ctx, b.server)
 	cancel()
 	<-linked
+	b.calls.Wait()
 	return err
 }
 
@@ -105,7 +111,7 @@ func (b *Bridge) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		case "tools/call":
 			if call, ok := req.(*sdk.CallToolRequest); ok {
 				if t := b.unoffered(call.Params.Name); t != nil {
-					return b.call(ctx, t, call.Params.Arguments), nil
+					return b.call(ctx, call, t), nil
 				}
 			}
 		case "resources/list":

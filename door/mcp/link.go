@@ -141,6 +141,13 @@ func (l *link) set(c *client.Client, pid int64, away error) {
 	l.wake()
 }
 
+// who is the process that the connection is, or was last.
+func (l *link) who() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pid
+}
+
 func (l *link) end(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -47,14 +47,20 @@ func bounded(t testing.TB) context.Context {
 
 // place is where a kernel lives, one life after the other.
 type place struct {
-	t   testing.TB
-	dir string
-	end func() // the present life
+	t    testing.TB
+	dir  string
+	edit func(*config.Config)
+	end  func() // the present life
 }
 
 func newPlace(t testing.TB) *place {
 	t.Helper()
-	p := &place{t: t, dir: tidy.Dir(t)}
+	return newPlaceWith(t, func(*config.Config) {})
+}
+
+func newPlaceWith(t testing.TB, edit func(*config.Config)) *place {
+	t.Helper()
+	p := &place{t: t, dir: tidy.Dir(t), edit: edit}
 	p.start()
 	t.Cleanup(func() { p.end() })
 	return p
@@ -63,10 +69,12 @@ func newPlace(t testing.TB) *place {
 // start begins a life.
 func (p *place) start() {
 	p.t.Helper()
-	d := daemon.New(config.Config{
+	cfg := config.Config{
 		RuntimeDir: p.runtimeDir(), StateDir: filepath.Join(p.dir, "state"), Origin: "https://test.local/",
 		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
-	}, nil, slog.New(slog.DiscardHandler))
+	}
+	p.edit(&cfg)
+	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
 	must(p.t, d.Open(bounded(p.t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -96,10 +104,13 @@ func (p *place) operator(typ, data string) string {
 }
 
 // bridge is a bridge to a kernel that is the process bob, which is granted allow.
-func (p *place) bridge(allow ...string) *mcp.Bridge {
+func (p *place) bridge(allow ...string) *mcp.Bridge { return p.bridgeTrusting("", allow...) }
+
+// bridgeTrusting is a bridge that takes a host at its word.
+func (p *place) bridgeTrusting(trusted string, allow ...string) *mcp.Bridge {
 	return mcp.New(mcp.Options{
-		Patience: time.Minute,
-		Agent:    door.Agent{Name: "bob", Allow: allow}, Dial: p.dial, Redial: p.dial, Note: func(string, ...any) {}, Version: "test",
+		TrustHost: trusted, Patience: time.Minute,
+		Agent: door.Agent{Name: "bob", Allow: allow}, Dial: p.dial, Redial: p.dial, Note: p.t.Logf, Version: "test",
 	})
 }
 
@@ -114,6 +125,12 @@ type host struct {
 // connect has a host speak with a bridge.
 func connect(t testing.TB, b *mcp.Bridge) *host {
 	t.Helper()
+	return connectAnswering(t, b, nil)
+}
+
+// connectAnswering is connect for a host that answers elicitations; nil: it takes none.
+func connectAnswering(t testing.TB, b *mcp.Bridge, elicited func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error)) *host {
+	t.Helper()
 	h := &host{t: t, lists: make(chan struct{}, 100), served: make(chan error, 1)}
 	fromHost, toBridge := io.Pipe()
 	fromBridge, toHost := io.Pipe()
@@ -121,6 +138,7 @@ func connect(t testing.TB, b *mcp.Bridge) *host {
 		h.served <- errors.Join(b.ServeLines(context.Background(), fromHost, toHost), fromHost.Close(), toHost.Close())
 	}()
 	c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
+		ElicitationHandler:     elicited,
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { h.lists <- struct{}{} },
 	})
 	session, err := c.Connect(bounded(t), &sdk.IOTransport{Reader: fromBridge, Writer: toBridge}, nil)

@@ -138,7 +138,7 @@ func (b *Bridge) show(t *tool) {
 	b.server.AddTool(&sdk.Tool{
 		Name: t.name, Title: t.target, Description: description, InputSchema: t.input, Annotations: hints,
 	}, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return b.call(ctx, t, req.Params.Arguments), nil
+		return b.call(ctx, req, t), nil
 	})
 }
 
@@ -223,8 +223,8 @@ func (b *Bridge) unoffered(name string) *tool {
 }
 
 // call calls what a tool stands for. What it fails with is the result: a model is to see it.
-func (b *Bridge) call(ctx context.Context, t *tool, arguments []byte) *sdk.CallToolResult {
-	typ, kind, data := t.target, t.kind, slices.Clone(arguments)
+func (b *Bridge) call(ctx context.Context, req *sdk.CallToolRequest, t *tool) *sdk.CallToolResult {
+	typ, kind, data := t.target, t.kind, slices.Clone(req.Params.Arguments)
 	if len(data) == 0 || string(data) == "null" {
 		data = []byte("{}")
 	}
@@ -235,7 +235,16 @@ func (b *Bridge) call(ctx context.Context, t *tool, arguments []byte) *sdk.CallT
 		}
 		typ, kind = schema.CallType, schema.KindCommand
 	}
-	answer, err := b.link.do(ctx, kind, typ, data)
+	var answer schema.Message
+	var err error
+	if b.trusted(req.Session) {
+		var ask *sdk.CallToolResult
+		if ask, answer, err = b.ask(ctx, req, kind, typ, data); ask != nil {
+			return ask
+		}
+	} else {
+		answer, err = b.link.do(ctx, kind, typ, data)
+	}
 	if err != nil {
 		return failed(err)
 	}

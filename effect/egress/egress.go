@@ -40,7 +40,9 @@ type Config struct {
 	// on disk, and returns after the end of run is on disk. An error is a *fault.Fault.
 	Journal   func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error)
 	Upstreams []*Upstream
-	Authority *Authority // signs for upstreams that are intercepted; nil: none is
+	Prices    Prices                                 // of models
+	Metered   func(pid int64) (tokens, dollars bool) // whether these are bounded for a process; nil: for none
+	Authority *Authority                             // signs for upstreams that are intercepted; nil: none is
 	Limits    Limits
 	Log       *slog.Logger
 }
@@ -79,6 +81,9 @@ type Server struct {
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefault()
 	c.Log = c.Log.With("component", "egress")
+	if c.Metered == nil {
+		c.Metered = func(int64) (tokens, dollars bool) { return false, false }
+	}
 	return &Server{Config: c, agents: map[*agent]struct{}{}, over: make(chan struct{})}
 }
 
@@ -88,7 +93,7 @@ var errEnded = fault.CallCancelled.New("the agent has ended")
 // Serve serves the sockets of process pid, and owns them, until stop is called. own are upstreams of that process alone. stop closes
 // every connection and returns when their ends are journaled and every goroutine has ended; it may be called again.
 func (s *Server) Serve(pid int64, sockets Sockets, own ...*Upstream) (stop func()) {
-	a := &agent{Server: s, pid: pid, own: own, sockets: sockets, names: newNames(s.Limits.Names), open: map[*guarded]struct{}{}}
+	a := &agent{Server: s, pid: pid, own: own, sockets: sockets, names: newNames(s.Limits.Names), asking: make(chan struct{}, maxAsking), open: map[*guarded]struct{}{}}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	s.mu.Lock()
 	if s.closed {
@@ -141,6 +146,7 @@ type agent struct {
 	sockets Sockets
 	names   *names
 	misses  misses
+	asking  chan struct{} // takes one for each request whose beginning is held
 	grant   atomic.Pointer[grant]
 
 	ctx    context.Context

@@ -42,7 +42,7 @@ func Usage(contentType string, pieces ...[]byte) *schema.NetUsage {
 	for _, p := range pieces {
 		m.write(p)
 	}
-	return m.usage()
+	return m.usage(nil)
 }
 
 // Answer answers a query as for an agent that may connect to no host and whose misses are not journaled.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -115,6 +116,15 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 	if in.Path == "" { // such as of OPTIONS *
 		in.Path = "*"
 	}
+	if tokens, dollars := a.Metered(a.pid); tokens || dollars {
+		asks, done := a.asked(r)
+		defer done()
+		price, priced := a.Prices.of(asks.model)
+		in.MaxTokens, in.MaxMicroUSD = asks.most, roundUp(price.Output*float64(asks.most))
+		if dollars && (asks.model != "" && !priced || len(a.Prices) == 0) && in.Refused == "" {
+			in.Refused = fmt.Sprintf("it has a budget of dollars, and [prices] in the kernel's configuration has none for the model %q", clip(asks.model, 128))
+		}
+	}
 	answered, complete := false, true
 	_, err := a.Journal(r.Context(), a.pid, schema.NetRequest.With(in), func(ctx context.Context) ([]byte, error) {
 		g, ctx, done := a.guard(ctx, func() bool { return a.current().admitsUpstream(u.Name) })
@@ -124,7 +134,7 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 			return nil, err
 		}
 		answered = true
-		x := &use{upstream: u, guarded: g, secret: secret, out: schema.NetRequestOutput{Upstream: u.Name, Method: in.Method, Path: in.Path}}
+		x := &use{upstream: u, prices: a.Prices, guarded: g, secret: secret, out: schema.NetRequestOutput{Upstream: u.Name, Method: in.Method, Path: in.Path}}
 		var failed error
 		if complete, failed = x.exchange(w, within(r, ctx)); failed != nil {
 			return nil, failed
@@ -146,6 +156,7 @@ func clip(text string, most int) string { return text[:min(len(text), most)] }
 type use struct {
 	*guarded
 	upstream *Upstream
+	prices   Prices
 	secret   string
 	out      schema.NetRequestOutput
 	sent     atomic.Int64
@@ -156,13 +167,13 @@ type use struct {
 func (x *use) output(ctx context.Context, complete bool) ([]byte, error) {
 	x.out.Sent, x.out.Received = x.sent.Load(), x.received.Load()
 	if x.meter != nil {
-		x.out.Usage = x.meter.usage()
+		x.out.Usage = x.meter.usage(x.prices)
 	}
 	switch cause := context.Cause(ctx); {
 	case cause != nil:
 		x.out.Ended = said(cause)
 	case complete:
-		x.out.Ended = "the answer was complete"
+		x.out.Ended = schema.NetComplete
 	default:
 		x.out.Ended = "the answer broke off"
 	}

@@ -19,6 +19,7 @@ type meter struct {
 	json   scanner
 	found  schema.NetUsage
 	some   bool
+	within bool // tokens that came from a cache are among those of the prompt: OpenAI's
 }
 
 // newMeter returns a meter for a content type, nil where nothing is reported in it.
@@ -35,11 +36,13 @@ func newMeter(contentType string) *meter {
 	return m
 }
 
-// usage is what was reported, nil where that is nothing.
-func (m *meter) usage() *schema.NetUsage {
+// usage is what was reported, with what it costs, nil where that is nothing.
+func (m *meter) usage(prices Prices) *schema.NetUsage {
 	if !m.some {
 		return nil
 	}
+	price, _ := prices.of(m.found.Model)
+	m.found.MicroUSD = price.cost(&m.found, m.within)
 	return &m.found
 }
 
@@ -97,6 +100,7 @@ func (m *meter) see(path, value string) {
 	if to == nil {
 		return
 	}
+	m.within = m.within || strings.HasSuffix(path, ".cached_tokens")
 	if n, err := strconv.ParseInt(value, 10, 53); err == nil && n >= 0 {
 		*to, m.some = n, true
 	}

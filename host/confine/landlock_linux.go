@@ -73,8 +73,14 @@ func (p *Plan) landlock() error {
 	}
 	defer closeFD(int(fd))
 	// Whoever writes above the working directory can have put a link in its place since it was judged.
-	if err := allow(int(fd), p.Dir, set.Handled_access_fs, unix.RESOLVE_NO_SYMLINKS); err != nil {
-		return err
+	inDir := set.Handled_access_fs
+	if p.ReadOnly {
+		inDir = p.reading()
+	}
+	if inDir != 0 {
+		if err := allow(int(fd), p.Dir, inDir, unix.RESOLVE_NO_SYMLINKS); err != nil {
+			return err
+		}
 	}
 	type rule struct {
 		paths           []string

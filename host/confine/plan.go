@@ -26,9 +26,10 @@ type Place struct {
 
 // Request is what a program is to be confined to. Paths are absolute.
 type Request struct {
-	Level     string   // Default or Strict
-	Net       string   // NetNone, NetKernel or NetOpen
-	Dir       string   // the working directory: writable; no part of it is a symbolic link
+	Level     string // Default or Strict
+	Net       string // NetNone, NetKernel or NetOpen
+	Dir       string // the working directory: writable, unless ReadOnly; no part of it is a symbolic link
+	ReadOnly  bool
 	Read      []string // readable beside what the level gives; no part is a symbolic link
 	Write     []string // writable; no part is a symbolic link
 	Hide      []string // hidden
@@ -76,7 +77,8 @@ type Plan struct {
 	Strict    bool
 	Net       string
 	Dir       string
-	Writable  []string // for Landlock, beside Dir
+	ReadOnly  bool
+	Writable  []string // for Landlock, beside Dir unless it is ReadOnly
 	Readable  []string // for Landlock, in a strict plan or beside what is not hidden
 	Unread    []string // hidden by Landlock alone
 	Ports     []uint16
@@ -86,7 +88,7 @@ type Plan struct {
 
 // New plans how a program is confined on a machine. Errors wrap ErrRefused.
 func New(r Request, has Means) (*Plan, error) {
-	p := &Plan{Means: has, Strict: r.Level == Strict, Net: r.Net, Dir: r.Dir, Ports: r.Ports, Upstreams: r.Upstreams}
+	p := &Plan{Means: has, Strict: r.Level == Strict, Net: r.Net, Dir: r.Dir, ReadOnly: r.ReadOnly, Ports: r.Ports, Upstreams: r.Upstreams}
 	if p.Strict {
 		if missing := has.missing(r.Net); len(missing) > 0 {
 			return nil, fmt.Errorf("%w: strict needs %s, which this machine lacks", ErrRefused, strings.Join(missing, ", "))

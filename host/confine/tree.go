@@ -182,7 +182,7 @@ func (t *tree) given() []layer {
 	for _, at := range t.Places {
 		add(cmp.Or(at.Source, at.Target), at.Target, at.Write)
 	}
-	add(t.Dir, t.Dir, true)
+	add(t.Dir, t.Dir, !t.ReadOnly)
 	for _, path := range t.Write {
 		add(path, path, true)
 	}

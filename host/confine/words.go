@@ -13,7 +13,7 @@ var errWords = errors.New("the words are no plan")
 func (p *Plan) Words() []string {
 	w := words{
 		itoa(p.ABI), flag(p.Filter), flag(p.Mounts), flag(p.Overlay), flag(p.Network), flag(p.IPC), flag(p.User),
-		flag(p.Strict), p.Net, p.Dir, itoa(p.Upstreams),
+		flag(p.Strict), p.Net, p.Dir, flag(p.ReadOnly), itoa(p.Upstreams),
 	}
 	w.list(p.Writable)
 	w.list(p.Readable)
@@ -37,7 +37,7 @@ func ReadPlan(from []string) (*Plan, error) {
 	p := &Plan{Means: Means{
 		ABI: r.number(), Filter: r.flag(), Mounts: r.flag(), Overlay: r.flag(), Network: r.flag(), IPC: r.flag(), User: r.flag(),
 	}}
-	p.Strict, p.Net, p.Dir, p.Upstreams = r.flag(), r.word(), r.word(), r.number()
+	p.Strict, p.Net, p.Dir, p.ReadOnly, p.Upstreams = r.flag(), r.word(), r.word(), r.flag(), r.number()
 	p.Writable, p.Readable, p.Unread = r.list(), r.list(), r.list()
 	for _, text := range r.list() {
 		port, err := strconv.ParseUint(text, 10, 16)

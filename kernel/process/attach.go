@@ -55,7 +55,8 @@ func (d *Domain) sameGrant(call *kernel.Call, p *schema.Descriptor, asked *schem
 	if err != nil {
 		return err
 	}
-	if token := d.tokens.Token(p.PID); token != nil && equal(&token.Granted.TokenGrant, want) {
+	budgeted := asked.Budget == nil || d.budgets != nil && d.budgets.Same(p.PID, asked.Budget)
+	if token := d.tokens.Token(p.PID); token != nil && budgeted && equal(&token.Granted.TokenGrant, want) {
 		return nil
 	}
 	return fault.ProcessOtherGrant.New("pid %d has this name already, and was granted something else: \"pwos cap show %[1]d\" tells what", p.PID).

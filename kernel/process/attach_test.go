@@ -15,7 +15,7 @@ func (s *shell) Token(pid int64) *kernel.Token { return s.tokens[pid] }
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	s.domain.See(s, nil)
+	s.domain.See(s, nil, nil)
 	attach := func(data, want string, id fault.ID) {
 		t.Helper()
 		got, err := s.run(kernel.Operator, "Process.Attach", data)
@@ -32,7 +32,7 @@ func TestAttach(t *testing.T) {
 		`{"pid":2,"agent_id":"b","created":true}`, "")
 	s.check()
 	s.domain = restore(t, s.domain)
-	s.domain.See(s, nil)
+	s.domain.See(s, nil, nil)
 	attach(`{"agent_id":"b"}`, `{"pid":2,"agent_id":"b","created":false}`, "")
 	attach(`{"agent_id":"b","capabilities":{"allowed_syscalls":["Memory.*","SYS_ALLOC"],"resource_quotas":{"gpu":2},"expires_at_tick":9}}`,
 		`{"pid":2,"agent_id":"b","created":false}`, "")

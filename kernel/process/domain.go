@@ -24,8 +24,9 @@ type Domain struct {
 	pools []string     // names of the resources that a default grant covers, ascending
 	form  *schema.Type // of a chunk
 
-	tokens   kernel.Tokens   // see See
-	registry kernel.Registry // likewise
+	tokens   kernel.Tokens // see See
+	registry kernel.Registry
+	budgets  kernel.Budgets // likewise
 
 	table    *table
 	prepared *schema.ProcessPrepareInput // what the next process is granted: a spawn has got as far as that; else nil
@@ -72,10 +73,11 @@ func New(pools []string) *Domain {
 	return d
 }
 
-// See gives the domain the views of tokens and of registered syscalls, which are made after it. Without the first no process can be
-// attached to with capabilities, without the second no registered syscall can be granted to a child.
-func (d *Domain) See(tokens kernel.Tokens, registry kernel.Registry) {
-	d.tokens, d.registry = tokens, registry
+// See gives the domain the views of tokens, of registered syscalls and of budgets, which are made after it. Without the first no process
+// can be attached to with capabilities, without the second no registered syscall can be granted to a child, and without the third no
+// process can be attached to with a budget.
+func (d *Domain) See(tokens kernel.Tokens, registry kernel.Registry, budgets kernel.Budgets) {
+	d.tokens, d.registry, d.budgets = tokens, registry, budgets
 }
 
 // Processes returns the view that others have of the table. It is complete from the first Publish after a change on.

@@ -70,6 +70,7 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 		ResourceQuotas:  asked.ResourceQuotas,
 		ExpiresAtTick:   asked.ExpiresAtTick,
 		HTTP:            asked.HTTP,
+		Budget:          asked.Budget,
 	}, call.PID, d.pools, kernel.Known(d.registry, call.Origin))
 	if err != nil {
 		const at = "capabilities."
@@ -88,6 +89,7 @@ func (d *Domain) grant(call *kernel.Call, child int64, asked *schema.SpawnCapabi
 		ResourceQuotas:  made.ResourceQuotas,
 		ExpiresAtTick:   made.ExpiresAtTick,
 		HTTP:            made.HTTP,
+		Budget:          asked.Budget,
 	}, nil
 }
 

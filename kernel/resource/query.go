@@ -48,7 +48,7 @@ func (l *Ledger) get(call *kernel.Call, in *schema.CapabilityGetInput) (out sche
 	if in.PID != nil {
 		pid = *in.PID
 	}
-	if err := l.sees(call.PID, pid); err != nil {
+	if err := kernel.MayAskAbout(l.processes, call.PID, pid); err != nil {
 		return out, err
 	}
 	token := l.tokens.Token(pid)
@@ -94,12 +94,13 @@ func (l *Ledger) withoutToken(pid int64) error {
 // check says whether the call would pass capability and quota now. It asks what the call itself would be asked, so that the
 // reason is word for word what the call would get.
 func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOutput, error) {
-	if err := l.sees(call.PID, in.PID); err != nil {
+	pid := in.Of(call.PID)
+	if err := kernel.MayAskAbout(l.processes, call.PID, pid); err != nil {
 		return schema.CheckOutput{}, err
 	}
 	row, ok := kernel.Named(in.Syscall)
 	if !ok && kernel.Known(l.registry, call.Origin)(in.Syscall) {
-		if denied := kernel.AuthorizeRegistered(l.processes, in.PID, l.tokens.Token(in.PID), in.Syscall, call.Tick); denied != nil {
+		if denied := kernel.AuthorizeRegistered(l.processes, pid, l.tokens.Token(pid), in.Syscall, call.Tick); denied != nil {
 			return schema.CheckOutput{Reason: denied.Text()}, nil
 		}
 		return schema.CheckOutput{Allowed: true}, nil
@@ -113,12 +114,12 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOu
 	if in.Amount != nil && in.ResourceID == nil {
 		return schema.CheckOutput{}, kernel.Invalid("resource_id", "is missing: amount is of a resource")
 	}
-	token := l.tokens.Token(in.PID)
-	if denied := kernel.Authorize(l.processes, in.PID, token, row, call.Tick); denied != nil {
+	token := l.tokens.Token(pid)
+	if denied := kernel.Authorize(l.processes, pid, token, row, call.Tick); denied != nil {
 		return schema.CheckOutput{Reason: denied.Text()}, nil
 	}
 	if in.ResourceID != nil {
-		if err := l.checkResource(row, token, call.Tick, in); err != nil {
+		if err := l.checkResource(row, pid, token, call.Tick, in); err != nil {
 			return schema.CheckOutput{Reason: fault.Of(err).Text()}, nil
 		}
 	}
@@ -126,30 +127,21 @@ func (l *Ledger) check(call *kernel.Call, in *schema.CheckInput) (schema.CheckOu
 }
 
 // checkResource asks what the syscalls that name a resource ask of it; the others do not look at one.
-func (l *Ledger) checkResource(row *schema.Syscall, token *kernel.Token, tick int64, in *schema.CheckInput) error {
+func (l *Ledger) checkResource(row *schema.Syscall, pid int64, token *kernel.Token, tick int64, in *schema.CheckInput) error {
 	amount := new(big.Rat)
 	if in.Amount != nil {
 		amount = exact(*in.Amount)
 	}
 	switch row {
 	case schema.SyscallAlloc.Syscall:
-		_, _, err := l.alloc(in.PID, token, tick, *in.ResourceID, amount)
+		_, _, err := l.alloc(pid, token, tick, *in.ResourceID, amount)
 		return err
 	case schema.SyscallRelease.Syscall:
-		return l.release(in.PID, *in.ResourceID, amount)
+		return l.release(pid, *in.ResourceID, amount)
 	case schema.SyscallQuery.Syscall:
 		if _, ok := l.capacity[*in.ResourceID]; !ok {
 			return l.unknown(*in.ResourceID)
 		}
 	}
 	return nil
-}
-
-// sees returns an error where an agent asks about another that does not descend from it: what one may do and holds is
-// its ancestors' business.
-func (l *Ledger) sees(asking, pid int64) error {
-	if asking == kernel.Operator || asking == pid || kernel.Descends(l.processes, pid, asking) {
-		return nil
-	}
-	return fault.CapabilityNotYours.New("pid %d may not see what pid %d may do: it is none of its descendants", asking, pid).With("pid", strconv.FormatInt(pid, 10))
 }

@@ -1,53 +1,5 @@
 package fault
 
-import (
-	"maps"
-	"slices"
-	"strings"
-)
-
-// ID is the stable name of a failure, domain.reason in lower case. It is never reused and never reworded. It is an error, so
-// that errors.Is(err, fault.MemoryNotFound) tells an id.
-type ID string
-
-// Error returns the id.
-func (id ID) Error() string { return string(id) }
-
-// Kind returns the kind of the id, Internal where this kernel does not know it.
-func (id ID) Kind() Kind { return catalogue[id].Kind }
-
-// Domain returns what stands before the dot.
-func (id ID) Domain() string {
-	domain, _, _ := strings.Cut(string(id), ".")
-	return domain
-}
-
-// Entry is what the catalogue says of an id.
-type Entry struct {
-	ID      ID
-	Kind    Kind
-	Meaning string // what is wrong, in general
-	Fix     string // what to do about it, in general
-}
-
-// Catalogue returns every id, sorted.
-func Catalogue() []Entry {
-	list := make([]Entry, 0, len(catalogue))
-	for _, id := range slices.Sorted(maps.Keys(catalogue)) {
-		e := catalogue[id]
-		e.ID = id
-		list = append(list, e)
-	}
-	return list
-}
-
-// Lookup returns what the catalogue says of an id.
-func Lookup(id ID) (Entry, bool) {
-	e, ok := catalogue[id]
-	e.ID = id
-	return e, ok
-}
-
 // The ids, by the domain that the failure belongs to.
 const (
 	// The wire: frames and envelopes.
@@ -164,11 +116,16 @@ const (
 	SubscriptionTooMany ID = "subscription.too_many"
 
 	// Policy and approvals.
+	BudgetExhausted ID = "budget.exhausted"
 	PolicyDenied    ID = "policy.denied"
 	PolicyFailed    ID = "policy.failed"
 	PolicyAsks      ID = "policy.needs_approval"
 	PolicyInvalid   ID = "policy.invalid"
 	ApprovalPending ID = "approval.pending"
+	ApprovalRefused ID = "approval.refused"
+	ApprovalTooMany ID = "approval.too_many"
+	ApprovalUnknown ID = "approval.not_found"
+	ApprovalOver    ID = "approval.over"
 
 	// Memory.
 	MemoryNotFound ID = "memory.not_found"
@@ -387,11 +344,16 @@ var catalogue = map[ID]Entry{
 	SubscriptionTooMany: {Kind: QuotaExceeded, Meaning: "The connection has as many subscriptions as it may.", Fix: "Open another connection."},
 
 	// Policy and approvals.
+	BudgetExhausted: {Kind: QuotaExceeded, Meaning: "What the agent, or an ancestor that it draws on, was given to use up is used up. Nothing was done.", Fix: "See what is left with pwos budget, and start the agent again with more."},
 	PolicyDenied:    {Kind: Forbidden, Meaning: "A rule of the policy forbids the call.", Fix: "Do as the rule's advice says, or have the operator change it: pwos policy show."},
 	PolicyFailed:    {Kind: Forbidden, Meaning: "A rule of the policy cannot be evaluated for the call, which is refused therefore.", Fix: "Send what the rule looks at in a form that it can compare, or have the operator change the rule."},
-	PolicyAsks:      {Kind: Forbidden, Meaning: "A rule of the policy has somebody asked before the call, and this kernel cannot ask.", Fix: "Have the operator make the call, or change the rule."},
+	PolicyAsks:      {Kind: Forbidden, Meaning: "A rule of the policy has somebody asked before what the call does, where nobody can be asked any more, such as of a redirect, or by a kernel that cannot ask.", Fix: "Have the operator make the call, or change the rule."},
 	PolicyInvalid:   {Kind: Forbidden, Meaning: "The files of the policy are not valid, so that no agent is served.", Fix: "Mend them and load them: pwos policy check, pwos policy reload."},
 	ApprovalPending: {Kind: Pending, Meaning: "The call waits for somebody's approval.", Fix: "Make the same call again once it is approved: pwos approvals."},
+	ApprovalRefused: {Kind: Forbidden, Meaning: "Somebody was asked before the call, and refused it. The same call is refused until the question expires.", Fix: "Do without the call; the message says why, where a reason was given."},
+	ApprovalTooMany: {Kind: QuotaExceeded, Meaning: "As many questions of the agent, or of all agents, stand open as may, or the call has too much data to be asked about.", Fix: "Wait until some are answered or expire: pwos approvals."},
+	ApprovalUnknown: {Kind: NotFound, Meaning: "There is no such question, or it was over so long ago that it is forgotten.", Fix: "Approval.List names those that there are."},
+	ApprovalOver:    {Kind: Conflict, Meaning: "The question cannot be answered any more: it was answered already, or has expired.", Fix: "Where the call is still wanted the agent makes it again, which asks anew."},
 
 	// Memory.
 	MemoryNotFound: {Kind: NotFound, Meaning: "The key is not there.", Fix: "Memory.List shows the keys."},

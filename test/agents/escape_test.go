@@ -47,6 +47,7 @@ func refusals(pid int64) []string {
 		fmt.Sprintf("as the operator: 403 pid %d may not act as pid 0", pid),
 		fmt.Sprintf("as another: 403 pid %d may not act as pid 1", pid),
 		fmt.Sprintf("terminate another: 403 pid %d may not terminate pid 1", pid),
+		fmt.Sprintf("approve: 403 pid %d may not call Approval.Decide: only the operator may", pid),
 	}
 }
 

@@ -94,6 +94,7 @@ func (c *client) tries() (string, error) {
 		{"as the operator", "command", "Syscall.SendMsg", `{"pid":0,"receiver_pid":1,"payload":1}`},
 		{"as another", "command", "Syscall.SendMsg", `{"pid":1,"receiver_pid":1,"payload":1}`},
 		{"terminate another", "command", "Syscall.Terminate", `{"target_pid":1}`},
+		{"approve", "command", "Approval.Decide", `{"id":"q-1","decision":"approve"}`},
 	} {
 		_, err := c.call(try.kind, try.typ, try.data)
 		fmt.Fprintf(&said, "%s: %v\n", try.what, err)

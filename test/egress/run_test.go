@@ -229,6 +229,12 @@ func (p *place) done(typ string, data any) object {
 // run runs a program as an agent with --net kernel, and returns its PID and what it said.
 func (p *place) run(argv ...string) (pid float64, said string) {
 	p.t.Helper()
+	return p.runWith(object{}, argv...)
+}
+
+// runWith is run for an agent with a budget.
+func (p *place) runWith(budget object, argv ...string) (pid float64, said string) {
+	p.t.Helper()
 	work := filepath.Join(p.dir, "work")
 	must(p.t, os.MkdirAll(work, 0o777))
 	ca, err := os.ReadFile(p.ca)
@@ -239,6 +245,7 @@ func (p *place) run(argv ...string) (pid float64, said string) {
 		"env": object{"OUTSIDE_CA": "ca.pem"},
 		"capabilities": object{
 			"allowed_syscalls": []string{"Syscall.Ping", "Upstream:model"}, "http": object{"hosts": []string{"allowed.test"}},
+			"budget": budget,
 		},
 	})
 	must(p.t, err)
@@ -314,4 +321,27 @@ func TestRunUpstream(t *testing.T) {
 		}
 		return err
 	}))
+}
+
+// What a model's answer reports is taken from the agent's budget, and a connection of its network is a fetch. Where nothing is left, the
+// agent is told so, and nothing is sent.
+func TestRunBudget(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip(err)
+	}
+	p := open(t)
+	p.done("Memory.Set", object{"key": "vault/model", "value": p.done("Crypto.Seal", object{"plaintext": secret})["value"]})
+	_, said := p.runWith(object{"tokens": 10}, "sh", "-c", `for i in 1 2 3; do curl -sSi "$MODEL_BASE_URL/x"; done`)
+	if n := strings.Count(said, "from the model"); n != 2 || !strings.Contains(said, "HTTP/1.1 429") || !strings.Contains(said, "-4 of 10 are left") {
+		t.Errorf("%d answers: %s", n, said)
+	}
+	p.mu.Lock()
+	if len(p.keys) != 2 {
+		t.Errorf("the model saw %q", p.keys)
+	}
+	p.mu.Unlock()
+	_, said = p.runWith(object{"fetches": 1}, "sh", "-c", `for i in 1 2; do curl -sS --cacert $OUTSIDE_CA https://allowed.test/ || echo REFUSED; done`)
+	if !strings.HasPrefix(said, "hello from allowed.test") || !strings.Contains(said, "REFUSED") {
+		t.Errorf("said %s", said)
+	}
 }

@@ -223,8 +223,8 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "door", "door/...", "effect/oauth", "policy", "sdk", "examples", "internal/..."},
-			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon; a login is a person's act, with a browser, so effect/oauth makes it there",
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "daemon/config", "door", "door/...", "effect/oauth", "policy", "sdk", "examples", "internal/..."},
+			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon, daemon/config for profiles; a login is a person's act, with a browser, so effect/oauth makes it there",
 		},
 		{
 			Path:   "internal/...",

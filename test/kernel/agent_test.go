@@ -24,7 +24,7 @@ func minimal() map[string]string {
 		"Clock.Advance": `{"ticks":1}`, "Clock.Get": `{}`,
 		"Crypto.Derive": `{}`, "Crypto.Open": `{"value":"pwenc:v1:e30"}`, "Crypto.Seal": `{"plaintext":"a"}`,
 		"Ipc.Ack": `{"msg_ids":[1]}`, "Ipc.Broadcast": `{"payload":1}`, "Ipc.Receive": `{}`, "Ipc.Subscribe": `{}`,
-		"Job.Cancel": `{"jobId":"job-1"}`, "Job.List": `{}`, "Job.Start": `{"name":"Clock.Get"}`, "Job.Status": `{"jobId":"job-1"}`, "Job.Subscribe": `{}`,
+		"Budget.Show": `{}`, "Job.Cancel": `{"jobId":"job-1"}`, "Job.List": `{}`, "Job.Start": `{"name":"Clock.Get"}`, "Job.Status": `{"jobId":"job-1"}`, "Job.Subscribe": `{}`,
 		"Memory.CompareAndSet": `{"key":"a","value":1}`, "Memory.Delete": `{"key":"a"}`, "Memory.Get": `{"key":"a"}`,
 		"Memory.List": `{}`, "Memory.Set": `{"key":"a","value":1}`,
 		"Process.Get": `{"pid":1}`, "Process.List": `{}`, "Process.Subscribe": `{}`,

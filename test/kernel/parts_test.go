@@ -16,6 +16,8 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/approval"
+	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/kernel/delta"
@@ -74,7 +76,7 @@ func assemble(t *testing.T) *parts {
 		Domains: map[schema.Domain]kernel.Domain{
 			schema.Kernel: self.New(nil), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
 			schema.Memory: keyed, schema.Delta: delta.New(view), schema.Ipc: ipc.New(ipc.Options{Capacity: 50, Processes: view}),
-			schema.Job:    job.New(nil),
+			schema.Job: job.New(nil), schema.Budget: budget.NewDomain(budget.New(), view), schema.Approval: approval.New(view),
 			schema.Crypto: crypto.New(keyless{}), schema.Http: http.New(func(*kernel.Call, *schema.HTTPFetchInput) *fault.Fault { return nil }),
 		},
 		Tokens: tokens, Processes: view, Journal: log, Dir: place, Keys: idempotency.New(),

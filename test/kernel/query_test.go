@@ -13,6 +13,7 @@ import (
 // questions has data for every query, of process 1, whose child is 2.
 func questions() map[string][]string {
 	return map[string][]string{
+		"Approval.List":      {`{}`, `{"state":"waiting"}`, `{"after":"q-9"}`},
 		"Audit.Log":          {`{"limit":3}`, `{"pid":1,"limit":1}`},
 		"Audit.Metrics":      {`{}`},
 		"Audit.Verify":       {`{}`},
@@ -23,6 +24,7 @@ func questions() map[string][]string {
 		"Crypto.Derive":      {`{}`, `{"kid":"ssh-fp:none"}`},
 		"Crypto.Open":        {`{"value":"pwenc:v1:e30"}`},
 		"FileSystem.Resolve": {`{"uri":"https://h.example/a/../b"}`, `{"uri":"os:///x"}`},
+		"Budget.Show":        {`{}`},
 		"Job.List":           {`{}`, `{"status":"running"}`},
 		"Job.Status":         {`{"jobId":"job-9"}`},
 		"Memory.Get":         {`{"key":"k/1"}`, `{"key":"k/9"}`, `{"pid":1,"key":"proc/self/status"}`, `{"key":"proc/meminfo"}`},

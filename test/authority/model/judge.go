@@ -452,16 +452,17 @@ func (m *Model) commit(v *Verdict, in *schema.CommitDeltaInput) {
 
 // check: whether a call would be allowed, asked by itself or by those above.
 func (m *Model) check(v *Verdict, in *schema.CheckInput) {
-	v.deny(v.Who != Operator && v.Who != in.PID && !m.Below(in.PID, v.Who), 403)
+	pid := in.Of(v.Who)
+	v.deny(v.Who != Operator && v.Who != pid && !m.Below(pid, v.Who), 403)
 	typ := in.Syscall
 	for name, code := range codes {
 		if code == typ {
 			typ = name
 		}
 	}
-	allowed := len(m.Bar(in.PID, typ)) == 0
+	allowed := len(m.Bar(pid, typ)) == 0
 	if in.ResourceID != nil && in.Amount != nil && allowed {
-		_, faults := m.room(in.PID, *in.ResourceID, InTenths(*in.Amount))
+		_, faults := m.room(pid, *in.ResourceID, InTenths(*in.Amount))
 		allowed = len(faults) == 0
 	}
 	v.Want, v.Open = fmt.Sprintf(`{"allowed":%v`, allowed), true

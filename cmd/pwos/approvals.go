@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func newApprovals(a *app) *cobra.Command {
+	var follow, all bool
+	cmd := &cobra.Command{
+		Use:   "approvals",
+		Short: "show what waits for somebody's approval",
+		Long: `approvals lists the questions that rules of the policy with @ask have raised: who wants
+to call what, under which rule, and how long there is for an answer. --all lists those
+that were answered too, as far as they are remembered. -f shows what waits, and goes on
+with each new question and each answer, until interrupted.`,
+		Example: `  pwos approvals
+  pwos approvals -f
+  pwos approvals --json | jq -c '.data'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if follow {
+				if all {
+					return usage(cmd, errors.New("--follow shows what comes: --all does not go with it"))
+				}
+				return a.followApprovals(cmd.Context())
+			}
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				return a.listApprovals(ctx, c, all)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
+	cmd.Flags().BoolVar(&all, "all", false, "those that were answered or have expired too")
+	return cmd
+}
+
+// approvalsOf returns the questions, all pages of them.
+func approvalsOf(ctx context.Context, c *client.Client, all bool) (list []schema.ApprovalState, err error) {
+	var in schema.ApprovalListInput
+	if waiting := schema.ApprovalWaiting; !all {
+		in.State = &waiting
+	}
+	for {
+		out, err := invokeAs(ctx, c, schema.ApprovalList, &in)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, out.Approvals...)
+		if out.More == 0 || len(out.Approvals) == 0 {
+			return list, nil
+		}
+		in.After = &list[len(list)-1].ID
+	}
+}
+
+func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) error {
+	list, err := approvalsOf(ctx, c, all)
+	if err != nil {
+		return err
+	}
+	if a.wantsJSON() {
+		for i := range list {
+			if err := a.printApproval(&list[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	t, next := new(table), ""
+	t.header("id", "state", "agent", "rule", "left", "call")
+	now := time.Now()
+	for i := range list {
+		s := &list[i]
+		t.row(s.ID, s.State, agentOf(s), escaped(s.Rule), leftOf(s, now), callOf(s))
+		if s.State == schema.ApprovalWaiting && next == "" {
+			next = s.ID
+		}
+	}
+	switch {
+	case next != "":
+		a.say("pwos approve %s lets it be done once, pwos approve %s --for 1h for an hour; pwos refuse %s --why '...' does not", next, next, next)
+	case len(list) == 0:
+		a.say("nothing waits for an approval")
+	}
+	return a.printTable(t)
+}
+
+// printApproval writes a question as a line of JSON.
+func (a *app) printApproval(s *schema.ApprovalState) error {
+	text, err := schema.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return a.printLine(text)
+}
+
+// agentOf is whose call it is.
+func agentOf(s *schema.ApprovalState) string {
+	return escaped(s.Agent) + " (" + strconv.FormatInt(s.PID, 10) + ")"
+}
+
+// leftOf is how long there is for an answer, or how long what was approved may be done.
+func leftOf(s *schema.ApprovalState, now time.Time) string {
+	end := s.Expires
+	switch s.State {
+	case schema.ApprovalUsed, schema.ApprovalExpired:
+		return ""
+	case schema.ApprovalApproved:
+		end = max(end, s.Until)
+	}
+	return max(0, time.UnixMilli(end).Sub(now)).Round(time.Second).String()
+}
+
+// callOf is what is to be called, as people read it.
+func callOf(s *schema.ApprovalState) string {
+	text := s.Type + " " + string(s.Data)
+	if s.Advisory {
+		text += " (advisory)"
+	}
+	return escaped(text)
+}
+
+// followApprovals prints the questions that wait, and then what comes.
+func (a *app) followApprovals(ctx context.Context) error {
+	data, err := schema.ApprovalSubscribe.Encode(&schema.ApprovalSubscribeInput{})
+	if err != nil {
+		return err
+	}
+	m := schema.Message{Kind: schema.KindCommand, Type: schema.ApprovalSubscribe.Type, Data: data, Meta: schema.Metadata{ID: schema.NewStamper().NewID()}}
+	f := newFeed(a, column{"id", 6}, column{"state", 8}, column{"agent", 20}, column{"rule", 16}, column{"left", 8}, column{"call", 0})
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		return c.Subscribe(ctx, m, func(event schema.Message) error {
+			s, err := answerAs[schema.ApprovalState](event.Type, event.Data)
+			if err != nil {
+				return err
+			}
+			return f.write(event.Data, s.ID, s.State, agentOf(&s), escaped(s.Rule), leftOf(&s, time.Now()), callOf(&s))
+		})
+	})
+}

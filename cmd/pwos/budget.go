@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+)
+
+func newBudget(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "budget [PID]",
+		Short: "show what agents have left of their budgets",
+		Long: `budget shows what agents were given with --budget: what is spent, what is kept for
+calls that are under way, what was given on to children, and what is left. With PID it
+shows that process and those below it. What an agent has left at its end goes back to
+the one that it came from.`,
+		Example: `  pwos run --budget calls=500,usd=2 -- ./agent.sh
+  pwos budget
+  pwos budget 7 --json`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := &schema.BudgetShowInput{}
+			if len(args) == 1 {
+				pid, err := pidOf(args[0], 1)
+				if err != nil {
+					return usage(cmd, err)
+				}
+				in.PID = &pid
+			}
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				out, err := invokeAs(ctx, c, schema.BudgetShow, in)
+				if err != nil {
+					return err
+				}
+				return a.printBudgets(out.Budgets)
+			})
+		},
+	}
+}
+
+func (a *app) printBudgets(budgets []schema.BudgetState) error {
+	t := new(table)
+	t.header("pid", "agent", "of", "given", "spent", "reserved", "below", "left")
+	for i := range budgets {
+		b := &budgets[i]
+		if a.wantsJSON() {
+			line, err := schema.Marshal(b)
+			if err == nil {
+				err = a.printLine(line)
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		for _, l := range linesOf(b) {
+			t.row(fmt.Sprint(b.PID), shortened(escaped(b.AgentID), maxName), l.kind, string(l.Given), string(l.Spent), string(l.Reserved), string(l.Below), string(l.Left))
+		}
+		if b.Deadline != nil {
+			left := time.Until(time.UnixMilli(*b.Deadline)).Round(time.Second)
+			t.row(fmt.Sprint(b.PID), shortened(escaped(b.AgentID), maxName), "time", "", "", "", "", max(0, left).String())
+		}
+	}
+	switch {
+	case a.wantsJSON():
+		return nil
+	case len(budgets) == 0:
+		a.say(`no agent has a budget: "pwos run --budget calls=500 -- PROGRAM" gives one`)
+		return nil
+	}
+	return a.printTable(t)
+}
+
+type budgetLine struct {
+	kind string
+	*schema.BudgetLine
+}
+
+// linesOf are the kinds of which a process has any.
+func linesOf(b *schema.BudgetState) (lines []budgetLine) {
+	for _, l := range []budgetLine{{"calls", b.Calls}, {"fetches", b.Fetches}, {"tokens", b.Tokens}, {"usd", b.USD}} {
+		if l.BudgetLine != nil {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}

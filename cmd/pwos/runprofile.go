@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/policy"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// flag is one that a profile gives, with its values.
+type flag struct {
+	name   string
+	values []string
+}
+
+// profileFlags are those of pwos run that say the same. Paths that are not absolute stand below dir, or with ~/ below home.
+func profileFlags(p *config.Profile, dir, home string) []flag {
+	paths := func(list []string) (all []string) {
+		for _, path := range list {
+			if rest, ok := strings.CutPrefix(path, "~/"); ok {
+				path = filepath.Join(home, rest)
+			} else if !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			all = append(all, path)
+		}
+		return all
+	}
+	text := func(value string) []string {
+		if value == "" {
+			return nil
+		}
+		return []string{value}
+	}
+	yes := func(value bool) []string {
+		if !value {
+			return nil
+		}
+		return []string{"true"}
+	}
+	all := []flag{
+		{"allow", p.Grant.Allow},
+		{"host", p.Grant.Hosts},
+		{"http-plain", yes(p.Grant.HTTPPlain)},
+		{"http-open", yes(p.Grant.HTTPOpen)},
+		{"ttl", text(p.Grant.TTL)},
+		{"sandbox", text(p.Sandbox.Level)},
+		{"net", text(p.Sandbox.Net)},
+		{"read", paths(p.Sandbox.Read)},
+		{"write", paths(p.Sandbox.Write)},
+		{"hide", paths(p.Sandbox.Hide)},
+		{"budget", text(budgetText(p))},
+	}
+	var quotas, limits []string
+	for _, resource := range slices.Sorted(maps.Keys(p.Grant.Quotas)) {
+		quotas = append(quotas, resource+"="+units(p.Grant.Quotas[resource]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Limits)) {
+		limits = append(limits, name+"="+strconv.FormatInt(p.Limits[name], 10))
+	}
+	return append(all, flag{"quota", quotas}, flag{"limit", limits})
+}
+
+// budgetText is that of --budget, "" where there is none.
+func budgetText(p *config.Profile) string {
+	var parts []string
+	for _, one := range []struct {
+		name  string
+		value *int64
+	}{{"calls", p.Budget.Calls}, {"fetches", p.Budget.Fetches}, {"tokens", p.Budget.Tokens}, {"wall_seconds", p.Budget.WallSeconds}} {
+		if one.value != nil {
+			parts = append(parts, one.name+"="+strconv.FormatInt(*one.value, 10))
+		}
+	}
+	if p.Budget.USD != nil {
+		parts = append(parts, "usd="+strconv.FormatFloat(*p.Budget.USD, 'f', -1, 64))
+	}
+	return strings.Join(parts, ",")
+}
+
+// applyProfile sets the flags that --profile stands for. Those that were given take the place of what it says, which is told.
+func (a *app) applyProfile(cmd *cobra.Command, f *runFlags) (*config.Profile, error) {
+	if !cmd.Flags().Changed("profile") {
+		return nil, nil
+	}
+	p, err := config.ReadProfile(policy.Profiles(client.ConfigFile()), f.profile)
+	if err != nil {
+		return nil, usage(cmd, err)
+	}
+	dir := f.dir
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("find working directory: %w", err)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, fmt.Errorf("find home directory: %w", err)
+	}
+	if placed(p) && f.ownDir {
+		return nil, usage(cmd, fmt.Errorf("the profile %s is for a directory that is there: it does not go with --own-dir", p.Name))
+	}
+	for _, one := range profileFlags(p, dir, home) {
+		switch given := cmd.Flags().Lookup(one.name); {
+		case len(one.values) == 0:
+		case given == nil:
+			return nil, usage(cmd, fmt.Errorf("the profile %s has a %s, which this pwos does not know yet", p.Name, one.name))
+		case given.Changed:
+			a.say("--%s takes the place of what the profile %s says", one.name, p.Name)
+		case f.learn && (one.name == "quota" || one.name == "ttl"): // everything is granted
+		default:
+			for _, value := range one.values {
+				if err := setFlag(given, value); err != nil {
+					return nil, usage(cmd, fmt.Errorf("profile %s: %w", p.Name, err))
+				}
+			}
+			given.Changed = true
+		}
+	}
+	return p, nil
+}
+
+// placed reports whether the profile names paths below the directory that the agent works in.
+func placed(p *config.Profile) bool {
+	return p != nil && slices.ContainsFunc(slices.Concat(p.Sandbox.Read, p.Sandbox.Write, p.Sandbox.Hide), func(path string) bool {
+		return !filepath.IsAbs(path) && !strings.HasPrefix(path, "~/")
+	})
+}
+
+// under has the job's process be known as one that is run under a profile.
+func (j *job) under(p *config.Profile) {
+	if p != nil {
+		intent := policy.ProfileIntent + p.Name
+		j.profile, j.input.Intent = p, &intent
+	}
+}
+
+// setFlag adds a value to a flag, which a list takes as it is.
+func setFlag(f *pflag.Flag, value string) error {
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		if err := list.Append(value); err != nil {
+			return fmt.Errorf("--%s: %w", f.Name, err)
+		}
+		return nil
+	}
+	if err := f.Value.Set(value); err != nil {
+		return fmt.Errorf("--%s %s: %w", f.Name, value, err)
+	}
+	return nil
+}
+
+// ruled returns an error where the kernel does not go by the rules that the profile has.
+func ruled(ctx context.Context, c *client.Client, p *config.Profile) error {
+	if p == nil || p.Policy == "" {
+		return nil
+	}
+	file := client.ConfigFile()
+	name := filepath.Base(policy.Profiles(file)) + "/" + p.Policy
+	files, err := policy.Read(file)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(files, func(f policy.File) bool { return f.Name == name }) {
+		return fault.PolicyInvalid.New("the profile %s has its rules in %s, which is not there", p.Name, name).WithFix("write it, or leave policy out")
+	}
+	set, problems := policy.Compile(files)
+	for _, one := range problems {
+		if !one.Warning {
+			return fault.PolicyInvalid.New("%s", one).WithFix(`"pwos policy check" names all that is wrong`)
+		}
+	}
+	shown, err := invokeAs(ctx, c, schema.PolicyShow, &schema.PolicyShowInput{})
+	switch {
+	case err != nil:
+		return err
+	case set != nil && shown.Hash != set.Hash:
+		return fault.PolicyInvalid.New("the kernel does not go by the rules of %s as they are now", name).WithFix(`"pwos policy reload" has it take them`)
+	}
+	return nil
+}
+
+func completeProfile(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return config.Profiles(policy.Profiles(client.ConfigFile())), cobra.ShellCompDirectiveNoFileComp
+}

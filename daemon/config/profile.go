@@ -1,0 +1,129 @@
+package config
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// shipped are the profiles that come with the program.
+//
+//go:embed profiles/*.toml
+var shipped embed.FS
+
+// Profile is a file of profiles: what flags of pwos run say, under a name. Absent is what the flags' absence is.
+type Profile struct {
+	Name   string `toml:"-"`
+	Policy string // a file of rules beside it, which the kernel has to go by; "": none
+	Grant  struct {
+		Allow     []string
+		Hosts     []string
+		HTTPPlain bool `toml:"http_plain"`
+		HTTPOpen  bool `toml:"http_open"`
+		Quotas    map[string]float64
+		TTL       string
+	}
+	Sandbox struct {
+		Level, Net        string
+		Read, Write, Hide []string
+	}
+	Limits map[string]int64
+	Budget struct {
+		Calls, Fetches, Tokens *int64
+		USD                    *float64
+		WallSeconds            *int64 `toml:"wall_seconds"`
+	}
+}
+
+// ReadProfile reads the profile of a name: the file in a directory, or the one that is shipped. Its errors are wrong usage.
+func ReadProfile(dir, name string) (*Profile, error) {
+	if name == "" || strings.ContainsAny(name, "/\\") || strings.HasPrefix(name, ".") {
+		return nil, fmt.Errorf("--profile is the name of a profile, not %q: %s", name, strings.Join(Profiles(dir), ", "))
+	}
+	at := filepath.Join(dir, name+".toml")
+	text, err := os.ReadFile(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		at = name + ".toml"
+		if text, err = shipped.ReadFile("profiles/" + at); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no profile %q: %s are there, and %s can have others", name, strings.Join(Profiles(dir), ", "), dir)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read profile: %w", err)
+	}
+	p := &Profile{Name: name}
+	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(p); err != nil {
+		wrong := explain(err)
+		if _, ok := errors.AsType[*toml.StrictMissingError](err); ok {
+			wrong.Text = "there is no such setting in a profile: docs/profiles.md has all"
+		}
+		return nil, fmt.Errorf("profile %s:%d: %s: %s", at, wrong.Line, wrong.Key, wrong.Text)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("profile %s: %w", at, err)
+	}
+	return p, nil
+}
+
+func (p *Profile) check() error {
+	for _, one := range []struct {
+		key, value string
+		values     []string
+	}{
+		{"sandbox.level", p.Sandbox.Level, []string{"", "default", "strict", "off"}},
+		{"sandbox.net", p.Sandbox.Net, []string{"", "none", "kernel", "open"}},
+	} {
+		if !slices.Contains(one.values, one.value) {
+			return fmt.Errorf("%s is one of %s, not %q", one.key, strings.Join(one.values[1:], ", "), one.value)
+		}
+	}
+	for _, amount := range []struct {
+		key   string
+		value *int64
+	}{{"calls", p.Budget.Calls}, {"fetches", p.Budget.Fetches}, {"tokens", p.Budget.Tokens}, {"wall_seconds", p.Budget.WallSeconds}} {
+		if amount.value != nil && *amount.value < 0 {
+			return fmt.Errorf("budget.%s must not be negative", amount.key)
+		}
+	}
+	switch {
+	case p.Grant.Allow != nil && len(p.Grant.Allow) == 0:
+		return errors.New(`grant.allow must name something: Syscall.Ping adds nothing to what every agent may call`)
+	case p.Budget.USD != nil && !(*p.Budget.USD >= 0):
+		return errors.New("budget.usd must not be negative")
+	case p.Policy != "" && (filepath.Base(p.Policy) != p.Policy || !strings.HasSuffix(p.Policy, ".cedar") || strings.HasPrefix(p.Policy, ".")):
+		return fmt.Errorf("policy is the name of a file beside the profile that ends in .cedar, not %q", p.Policy)
+	}
+	return nil
+}
+
+// Profiles are the names of all profiles, of a directory and those that are shipped, sorted.
+func Profiles(dir string) []string {
+	all := make(map[string]bool)
+	note := func(in fs.FS) {
+		paths, err := fs.Glob(in, "*.toml")
+		if err != nil { // of the pattern
+			return
+		}
+		for _, path := range paths {
+			if !strings.HasPrefix(path, ".") {
+				all[strings.TrimSuffix(path, ".toml")] = true
+			}
+		}
+	}
+	if inside, err := fs.Sub(shipped, "profiles"); err == nil {
+		note(inside)
+	}
+	if dir != "" {
+		note(os.DirFS(dir))
+	}
+	return slices.Sorted(maps.Keys(all))
+}

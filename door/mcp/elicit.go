@@ -1,0 +1,210 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/jsontype"
+)
+
+// elicitAfter is how long a call has to take before the bridge looks whether it waits for an approval.
+const elicitAfter = time.Second
+
+// trusted reports whether what a host answers to an elicitation counts as its user's word. Hosts answer without anybody there too, so
+// only the one does that the operator has named.
+func (b *Bridge) trusted(session *sdk.ServerSession) bool {
+	if b.link.options.TrustHost == "" || session == nil {
+		return false
+	}
+	init := session.InitializeParams()
+	return init != nil && init.ClientInfo != nil && init.ClientInfo.Name == b.link.options.TrustHost &&
+		init.Capabilities != nil && init.Capabilities.Elicitation != nil
+}
+
+// parked is a call that waits for an approval while its user is asked.
+type parked struct {
+	session  *sdk.ServerSession
+	question *schema.ApprovalState
+	*pendingCall
+}
+
+// pendingCall is a call of the kernel that is under way.
+type pendingCall struct {
+	done   chan struct{}   // closed once there is an answer
+	over   context.Context // ends then
+	cancel context.CancelFunc
+	answer schema.Message
+	err    error
+}
+
+// begin makes a call that outlives the request of its host: that is answered, and made again, while its user is asked.
+func (b *Bridge) begin(ctx context.Context, kind schema.Kind, typ string, data []byte) *pendingCall {
+	p := &pendingCall{done: make(chan struct{})}
+	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	p.over = ctx
+	b.calls.Go(func() {
+		defer p.cancel()
+		p.answer, p.err = b.link.do(ctx, kind, typ, data)
+		close(p.done)
+	})
+	return p
+}
+
+// wait returns the answer, or gives the call up where ctx ends before.
+func (p *pendingCall) wait(ctx context.Context) (schema.Message, error) {
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		p.cancel()
+		<-p.done
+	}
+	return p.answer, p.err
+}
+
+// ask makes a call for a trusted host. Where it waits for an approval the result asks the host's user, and says under which state the host
+// is to make the same request again, with the answer. Only accept counts: whoever declines or cancels may be nobody, and the call
+// waits still. The approval goes to the kernel on a connection of its own, which has to be the operator's: a bridge inside an agent
+// is that agent, and the kernel refuses it.
+func (b *Bridge) ask(ctx context.Context, req *sdk.CallToolRequest, kind schema.Kind, typ string, data []byte) (*sdk.CallToolResult, schema.Message, error) {
+	if w := b.unpark(req); w != nil {
+		if answer, ok := req.Params.InputResponses[inputName].(*sdk.ElicitResult); ok && answer.Action == "accept" {
+			if err := b.approve(ctx, w.question); err != nil {
+				b.link.options.Note("%s was accepted, and is not approved: %v", w.question.ID, err)
+			}
+		}
+		answer, err := w.wait(ctx)
+		return nil, answer, err
+	}
+	p := b.begin(ctx, kind, typ, data)
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	case <-time.After(elicitAfter):
+		if q := b.question(ctx, p, typ, data); q != nil {
+			return b.park(&parked{req.Session, q, p}), schema.Message{}, nil
+		}
+	}
+	answer, err := p.wait(ctx)
+	return nil, answer, err
+}
+
+// inputName is that of the one thing a host's user is asked.
+const inputName = "approval"
+
+// park keeps a call until its host comes back with an answer, and is the result that asks for one.
+func (b *Bridge) park(w *parked) *sdk.CallToolResult {
+	state := rand.Text()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for state, old := range b.parked { // of hosts that have not come back
+		select {
+		case <-old.done:
+			delete(b.parked, state)
+		default:
+		}
+	}
+	b.parked[state] = w
+	q := w.question
+	return &sdk.CallToolResult{RequestState: state, InputRequests: sdk.InputRequestMap{inputName: &sdk.ElicitParams{
+		Mode:            "form",
+		Message:         fmt.Sprintf("%s wants to call %s %s, which needs approval (%s, rule %s). Accept to let it be done once.", q.Agent, q.Type, q.Data, q.ID, q.Rule),
+		RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}},
+	}}}
+}
+
+// unpark is the call that a host comes back for, nil where there is none of its.
+func (b *Bridge) unpark(req *sdk.CallToolRequest) *parked {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w := b.parked[req.Params.RequestState]
+	if w == nil || w.session != req.Session {
+		return nil
+	}
+	delete(b.parked, req.Params.RequestState)
+	return w
+}
+
+// errFound ends a subscription whose question is found.
+var errFound = errors.New("found")
+
+// question is that which a call waits for, nil where it waits for none before it ends.
+func (b *Bridge) question(ctx context.Context, p *pendingCall, typ string, data []byte) (q *schema.ApprovalState) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.over, cancel)()
+	err := b.asOperator(ctx, func(c *client.Client) error {
+		m := schema.Message{Kind: schema.KindCommand, Type: schema.ApprovalSubscribe.Type, Data: []byte(`{}`)}
+		return c.Subscribe(ctx, m, func(event schema.Message) error {
+			if event.Type != schema.ApprovalHasRequested {
+				return nil
+			}
+			s, err := schema.TypeOf[schema.ApprovalState]().Decode(event.Data)
+			if err != nil {
+				return err
+			}
+			if one := s.(*schema.ApprovalState); one.PID == b.link.who() && asksAbout(one, typ, data) {
+				q = one
+				return errFound
+			}
+			return nil
+		})
+	})
+	if err != nil && q == nil && ctx.Err() == nil {
+		b.link.options.Note("nobody can be asked here for an approval: %v", err)
+	}
+	return q
+}
+
+// approve answers a question as the operator.
+func (b *Bridge) approve(ctx context.Context, q *schema.ApprovalState) error {
+	why := "accepted in " + b.link.options.TrustHost
+	data, err := schema.ApprovalDecide.Encode(&schema.ApprovalDecideInput{ID: q.ID, Decision: schema.Approve, Why: &why})
+	if err != nil {
+		return err
+	}
+	return b.asOperator(ctx, func(c *client.Client) error {
+		_, err := c.Call(ctx, schema.KindCommand, schema.ApprovalDecide.Type, data)
+		return err
+	})
+}
+
+// asOperator does something on a connection that has not become the process.
+func (b *Bridge) asOperator(ctx context.Context, do func(*client.Client) error) error {
+	c, err := b.link.options.Redial(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(c), c.Close())
+}
+
+// asksAbout reports whether a question is about that call. That of a registered syscall has its data in a member.
+func asksAbout(s *schema.ApprovalState, typ string, data []byte) bool {
+	if s.Type != typ {
+		return false
+	}
+	want, err := jsontype.Canonical(data)
+	if err != nil {
+		return false
+	}
+	got, err := jsontype.Canonical(s.Data)
+	if err == nil && bytes.Equal(got, want) {
+		return true
+	}
+	var same bool
+	jsontype.Members(s.Data, func(name, value []byte) bool {
+		if string(name) == "data" {
+			inner, err := jsontype.Canonical(value)
+			same = err == nil && bytes.Equal(inner, want)
+		}
+		return true
+	})
+	return same
+}

@@ -1,0 +1,123 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Price is what a model's tokens cost, in US dollars a million.
+type Price struct{ Input, Output, CacheRead, CacheWrite float64 }
+
+// Prices are those of models by name, or by the beginning of their names with a * behind.
+type Prices map[string]Price
+
+// of is the price of a model: by its name, else by the longest beginning of it. Where none is found, it is the dearest of each.
+func (p Prices) of(model string) (price Price, found bool) {
+	if price, found = p[model]; found {
+		return price, true
+	}
+	longest := -1
+	for name, its := range p {
+		if start, ok := strings.CutSuffix(name, "*"); ok && strings.HasPrefix(model, start) && len(start) > longest {
+			price, found, longest = its, true, len(start)
+		}
+	}
+	for _, its := range p {
+		if !found {
+			price = Price{max(price.Input, its.Input), max(price.Output, its.Output), max(price.CacheRead, its.CacheRead), max(price.CacheWrite, its.CacheWrite)}
+		}
+	}
+	return price, found
+}
+
+// cost is what a use costs, in millionths of a US dollar, rounded up.
+func (p Price) cost(u *schema.NetUsage, cachedWithin bool) int64 {
+	input := u.Input
+	if cachedWithin {
+		input = max(0, input-u.CachedRead)
+	}
+	return roundUp(p.Input*float64(input) + p.Output*float64(u.Output) + p.CacheRead*float64(u.CachedRead) + p.CacheWrite*float64(u.CachedWrite))
+}
+
+// roundUp is a cost as a whole number, within what a client can read.
+func roundUp(cost float64) int64 { return int64(min(math.Ceil(cost), 1<<53-1)) }
+
+// maxAsked is how much of a request is read to find what it asks for, in bytes; maxAsking how many requests of an agent are held like that
+// at a time, until what was read is passed on.
+const (
+	maxAsked  = 4 << 20
+	maxAsking = 4
+)
+
+// asks is what a request asks a model for.
+type asks struct {
+	model string
+	most  int64 // tokens of the answer; 0: it does not say
+}
+
+// asked reads what a request asks a model for, whatever it says of its form: servers may not look at that. Its body is read as far as that
+// takes, and is there again afterwards. done is to be called once the request has ended.
+func (a *agent) asked(r *http.Request) (asks asks, done func()) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return asks, func() {}
+	}
+	select {
+	case a.asking <- struct{}{}:
+	case <-r.Context().Done():
+		return asks, func() {}
+	}
+	done = sync.OnceFunc(func() { <-a.asking })
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxAsked))
+	rest := r.Body
+	if err != nil {
+		rest = broken{rest, err}
+	}
+	r.Body = &joined{text: text, ReadCloser: rest, passed: done}
+	s := scanner{see: func(path, value string) {
+		switch path {
+		case "model":
+			if name, ok := strings.CutPrefix(value, `"`); ok {
+				asks.model = strings.ToValidUTF8(strings.TrimSuffix(name, `"`), "?")
+			}
+		case "max_tokens", "max_completion_tokens", "max_output_tokens":
+			if n, err := strconv.ParseFloat(value, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+				asks.most = max(asks.most, int64(min(math.Ceil(n), 1<<53-1)))
+			}
+		}
+	}}
+	s.write(text)
+	return asks, done
+}
+
+// joined is a body of which a part was read before.
+type joined struct {
+	text []byte
+	io.ReadCloser
+	passed func() // called when that part has been read again
+}
+
+func (j *joined) Read(p []byte) (int, error) {
+	if len(j.text) == 0 {
+		j.text = nil
+		j.passed()
+		return j.ReadCloser.Read(p)
+	}
+	n := copy(p, j.text)
+	j.text = j.text[n:]
+	return n, nil
+}
+
+// broken is a body that has failed.
+type broken struct {
+	io.ReadCloser
+	err error
+}
+
+func (b broken) Read([]byte) (int, error) { return 0, b.err }

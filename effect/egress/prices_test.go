@@ -1,0 +1,67 @@
+package egress_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// TestMetered: of an agent whose tokens and dollars are bounded, requests are journaled with the most that they ask for, and their answers
+// with what they cost. The upstream gets what was sent. A model without a price is refused where dollars are bounded.
+func TestMetered(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 5<<20)
+	for _, test := range []struct {
+		name, kind, body string
+		dollars          bool
+		tokens, micros   int64
+		refused          bool
+	}{
+		{"Anthropic", "application/json", `{"model":"m-1","messages":[{"max_tokens":9}],"max_tokens":100}`, true, 100, 1500, false},
+		{"OpenAI", "application/json; charset=utf-8", `{"max_completion_tokens":7,"model":"m-1"}`, true, 7, 105, false},
+		{"Responses", "application/json", `{"model":"m-1","max_output_tokens":1}`, true, 1, 15, false},
+		{"no maximum", "application/json", `{"model":"m-1"}`, true, 0, 0, false},
+		{"no price", "application/json", `{"model":"x-1","max_tokens":100}`, true, 100, 1500, true},
+		{"no price, tokens alone", "application/json", `{"model":"x-1","max_tokens":100}`, false, 100, 1500, false},
+		{"a maximum that is none", "application/json", `{"model":"m-1","max_tokens":-1}`, true, 0, 0, false},
+		{"too large a maximum", "application/json", `{"model":"m-1","max_tokens":1e300}`, true, 1<<53 - 1, 1<<53 - 1, false},
+		{"a maximum that is no integer of 64 bits", "application/json", `{"model":"m-1","max_tokens":9223372036854775808}`, true, 1<<53 - 1, 1<<53 - 1, false},
+		{"a fraction", "application/json", `{"model":"m-1","max_tokens":1.5}`, true, 2, 30, false},
+		{"said to be no JSON", "text/plain", `{"max_tokens":100}`, true, 100, 1500, false},
+		{"no JSON", "text/plain", `max_tokens=100`, true, 0, 0, false},
+		{"broken", "application/json", `{"max_tokens":`, true, 0, 0, false},
+		{"too long", "application/json", `{"model":"m-1","messages":["` + long + `"],"max_tokens":100}`, true, 0, 0, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			server, saw := model(t)
+			h := open(t, withUpstream(upstream(t, server.URL)), func(c *egress.Config) {
+				c.Metered = func(int64) (tokens, dollars bool) { return true, test.dollars }
+				c.Prices = egress.Prices{"m-*": {Input: 3, Output: 15}, "m-2*": {Input: 1}}
+			})
+			h.grant(nil, "Upstream:model")
+			raw(t, h.upstreams["model"], fmt.Sprintf("POST /v1/chat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s",
+				test.kind, len(test.body), test.body))
+			e := h.await(1)[0]
+			in := e.in.(*schema.NetRequestInput)
+			if in.MaxTokens != test.tokens || in.MaxMicroUSD != test.micros {
+				t.Errorf("asks for %d tokens, of %d millionths of a dollar; want %d, %d", in.MaxTokens, in.MaxMicroUSD, test.tokens, test.micros)
+			}
+			if refused := in.Refused != ""; refused != test.refused || refused != (len(saw.all()) == 0) {
+				t.Fatalf("refused: %q, the upstream saw %d requests", in.Refused, len(saw.all()))
+			}
+			if test.refused {
+				return
+			}
+			if got := saw.all()[0]; !strings.HasSuffix(got, " body="+test.body) {
+				t.Errorf("the upstream saw %d bytes", len(got))
+			}
+			if want := `"usage":{"model":"m-1","input_tokens":12,"output_tokens":3,"micro_usd":81}`; !strings.Contains(e.data, want) {
+				t.Errorf("entry %s", e.data)
+			}
+		})
+	}
+}

@@ -1,0 +1,318 @@
+// Package approval keeps the questions that rules have somebody asked before a call (PROTOCOL 10, Approvals). With them it keeps their
+// answers. A question is about one call of one process: its digest says which. A stage of the gate has calls wait for the answer, and raises the
+// questions.
+package approval
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidwall/btree"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Bounds.
+const (
+	MaxEach = 1_000  // questions of an agent that are not over
+	MaxAll  = 4_096  // the same of all agents
+	maxKept = 5_000  // questions, those that are over among them
+	MaxData = 10_000 // bytes of a call's data that can be asked about: they fit an answer
+)
+
+// Approval is a question as the state has it. It is immutable.
+type Approval struct {
+	schema.ApprovalState
+	Number  int64  `json:"number" min:"1"`
+	Raised  int64  `json:"raised"`           // number of the change that raised it
+	Changed int64  `json:"changed,omitzero"` // that which answered it
+	Message string `json:"message"`          // id of the call that it was raised for
+}
+
+// nameOf is how clients name the question with that number.
+func nameOf(number int64) string { return "q-" + strconv.FormatInt(number, 10) }
+
+// numberOf is the number of the question that clients name so, 0 where none is named so.
+func numberOf(id string) int64 {
+	number, err := strconv.ParseInt(strings.TrimPrefix(id, "q-"), 10, 64)
+	if err != nil || number < 1 || nameOf(number) != id {
+		return 0
+	}
+	return number
+}
+
+// state is that of a question at a time: nobody notes that time has passed.
+func (a *Approval) state(now int64) string {
+	if a.State != schema.ApprovalUsed && now >= cmp.Or(a.Until, a.Expires) {
+		if a.State == schema.ApprovalRefused {
+			return a.State
+		}
+		return schema.ApprovalExpired
+	}
+	return a.State
+}
+
+// over reports whether the question says nothing of calls any more.
+func (a *Approval) over(now int64) bool {
+	return a.State == schema.ApprovalUsed || now >= cmp.Or(a.Until, a.Expires)
+}
+
+// Shell is what the domain has others do. Its functions do not wait, and may be called from any goroutine.
+type Shell struct {
+	Ask      func(*kernel.Call, schema.Request) bool // journals a question; false: it cannot be
+	Answered func(id string)                         // has the calls decided again that wait for the answer
+	Raised   func(*Approval)                         // tells of a new question
+	Wait     time.Duration                           // how long a call waits for an answer
+}
+
+// Domain answers the syscalls of schema.Approval.
+type Domain struct {
+	kernel.Handlers
+	processes kernel.Processes
+
+	all     *btree.Map[int64, *Approval]  // by number
+	digests *btree.Map[string, *Approval] // the last one of each digest
+	last    int64                         // number of the last question
+	changes int64                         // number of the last change
+	raised  []*Approval                   // since the last Publish
+	settled []*Approval                   // likewise: answered
+	again   bool                          // the state was made anew
+
+	shell atomic.Pointer[Shell]
+
+	mu     sync.Mutex
+	view   view                 // what the stage goes by
+	asked  map[string]*Approval // questions that are on their way here, by digest
+	issued int64                // number of the last of them
+}
+
+// view is the state as it was published. It is not changed.
+type view struct {
+	all     *btree.Map[int64, *Approval]
+	digests *btree.Map[string, *Approval]
+	changes int64
+}
+
+var (
+	_ kernel.Domain    = (*Domain)(nil)
+	_ kernel.Publisher = (*Domain)(nil)
+)
+
+// New returns a domain without questions.
+func New(processes kernel.Processes) *Domain {
+	d := &Domain{processes: processes, asked: make(map[string]*Approval)}
+	d.Handlers = kernel.Bind(schema.Approval,
+		kernel.Query(schema.ApprovalList, d.list),
+		kernel.Command(schema.ApprovalDecide, d.decide, d.applyDecide),
+		kernel.Command(schema.ApprovalSubscribe, d.subscribe, nil),
+		kernel.Question(schema.ApprovalWatch, d.watch),
+		kernel.Step(schema.ApprovalRequested, d.request, d.applyRequest),
+		kernel.Step(schema.ApprovalUse, d.use, d.applyUse),
+	)
+	d.Reset()
+	d.Publish()
+	return d
+}
+
+// Serve has the domain ask from here on. Before that calls with an inquiry are refused.
+func (d *Domain) Serve(s Shell) { d.shell.Store(&s) }
+
+// Reset forgets all questions.
+func (d *Domain) Reset() {
+	d.all, d.digests, d.last, d.changes = new(btree.Map[int64, *Approval]), new(btree.Map[string, *Approval]), 0, 0
+	d.raised, d.settled, d.again = nil, nil, true
+}
+
+// Publish implements kernel.Publisher. Whoever waits for an answer that has come is told, and who waits for a question that was lost.
+func (d *Domain) Publish() {
+	if !d.again && d.raised == nil && d.settled == nil {
+		return
+	}
+	d.mu.Lock()
+	before := d.view
+	d.view = view{d.all.Copy(), d.digests.Copy(), d.changes}
+	d.issued = max(d.issued, d.last)
+	var answered []string
+	if d.again { // what was on its way may be lost
+		for _, a := range d.asked {
+			answered = append(answered, a.ID)
+		}
+		clear(d.asked)
+	}
+	for _, a := range d.raised {
+		if on := d.asked[a.Digest]; on != nil && on.Number == a.Number {
+			delete(d.asked, a.Digest)
+		}
+	}
+	if before.all != nil && d.again {
+		before.all.Scan(func(number int64, a *Approval) bool {
+			if now, ok := d.all.Get(number); !ok || now.State != a.State {
+				answered = append(answered, a.ID)
+			}
+			return true
+		})
+	}
+	d.mu.Unlock()
+	raised := d.raised
+	for _, a := range d.settled {
+		answered = append(answered, a.ID)
+	}
+	again := d.again
+	d.raised, d.settled, d.again = nil, nil, false
+	shell := d.shell.Load()
+	if shell == nil {
+		return
+	}
+	for _, id := range answered {
+		shell.Answered(id)
+	}
+	for _, a := range raised {
+		if !again || a.Raised > before.changes { // those of a state that was made anew were told before
+			shell.Raised(a)
+		}
+	}
+}
+
+// Advisory returns how many approvals there are at a time that are no proof of a person's, and the last of them; nil: none.
+func (d *Domain) Advisory(now int64) (n int, last *Approval) {
+	d.mu.Lock()
+	all := d.view.all
+	d.mu.Unlock()
+	all.Scan(func(_ int64, a *Approval) bool {
+		if a.Advisory && a.State != schema.ApprovalRefused && now < cmp.Or(a.Until, a.Expires) {
+			n, last = n+1, a
+		}
+		return true
+	})
+	return n, last
+}
+
+// request answers Approval.Requested.
+func (d *Domain) request(*kernel.Call, *schema.ApprovalRequestedInput) (schema.SuccessOutput, error) {
+	return schema.SuccessOutput{Success: true}, nil
+}
+
+func (d *Domain) applyRequest(e *kernel.Entry, in *schema.ApprovalRequestedInput) {
+	number := numberOf(in.ID)
+	if old, ok := d.digests.Get(in.Digest); number <= d.last || ok && !old.over(e.Time) {
+		return // it was raised by a stage that did not know of the one there is
+	}
+	d.last = number
+	d.changes++
+	a := &Approval{Number: number, Raised: d.changes, Message: e.Meta.Causation}
+	a.ApprovalRequestedInput = *in
+	a.Data = schema.Value(string(in.Data)) // which is the line's
+	a.State = schema.ApprovalWaiting
+	if d.all.Len() >= maxKept {
+		d.forget(e.Time)
+	}
+	d.put(a)
+	d.raised = append(d.raised, a)
+}
+
+// forget drops what is over.
+func (d *Domain) forget(now int64) {
+	for _, a := range d.all.Values() {
+		if !a.over(now) {
+			continue
+		}
+		d.all.Delete(a.Number)
+		if last, ok := d.digests.Get(a.Digest); ok && last.Number == a.Number {
+			d.digests.Delete(a.Digest)
+		}
+	}
+}
+
+// put has a stand in the place of what it was.
+func (d *Domain) put(a *Approval) {
+	d.all.Set(a.Number, a)
+	if last, ok := d.digests.Get(a.Digest); !ok || last.Number <= a.Number {
+		d.digests.Set(a.Digest, a)
+	}
+}
+
+// decide answers Approval.Decide.
+func (d *Domain) decide(call *kernel.Call, in *schema.ApprovalDecideInput) (out schema.ApprovalState, _ error) {
+	a, ok := d.all.Get(numberOf(in.ID))
+	switch {
+	case !ok:
+		return out, fault.ApprovalUnknown.New("there is no question %s, or it is forgotten: Approval.List names those that there are", fault.Clip(in.ID))
+	case in.ForSeconds != nil && in.Decision != schema.Approve:
+		return out, kernel.Invalid("for_seconds", "goes with approve: a refusal stands until the question expires")
+	case a.state(call.Time) == schema.ApprovalExpired:
+		return out, fault.ApprovalOver.New("%s expired at %s, and was not answered in time", a.ID, clock(a.Expires))
+	case a.State != schema.ApprovalWaiting:
+		return out, fault.ApprovalOver.New("%s is %s already, at %s", a.ID, a.State, clock(a.Decided.At))
+	}
+	out = a.ApprovalState
+	out.State = schema.ApprovalApproved
+	if in.Decision == schema.Refuse {
+		out.State = schema.ApprovalRefused
+	}
+	if in.ForSeconds != nil {
+		out.Until = call.Time + *in.ForSeconds*1000
+	}
+	if in.Why != nil {
+		out.Why = *in.Why
+	}
+	out.Decided = &schema.ApprovalDecided{At: call.Time, Key: call.Caller.Key, Via: cmp.Or(call.Caller.Via, "kernel"), Conn: call.Caller.Conn}
+	out.Advisory = out.State == schema.ApprovalApproved && call.Caller.Key == "" && !d.confined(a.PID)
+	return out, nil
+}
+
+// clock is a time as people read it.
+func clock(at int64) string { return time.UnixMilli(at).UTC().Format("15:04:05 UTC") }
+
+// confined reports whether nothing that a process runs can be its operator: its program, or that of the process above it for which
+// it was spawned, is confined by the kernel, which knows it at every door.
+func (d *Domain) confined(pid int64) bool {
+	for pid != kernel.Operator {
+		p := d.processes.Process(pid)
+		if p == nil {
+			return false
+		}
+		if p.Command != nil {
+			return p.Sandbox != nil && *p.Sandbox != "off" && *p.Sandbox != "none"
+		}
+		pid = p.ParentPID
+	}
+	return false
+}
+
+func (d *Domain) applyDecide(e *kernel.Entry, _ *schema.ApprovalDecideInput) {
+	out := kernel.Reply[schema.ApprovalState](e, schema.ApprovalDecide.Output())
+	old, ok := d.all.Get(numberOf(out.ID))
+	if !ok {
+		return
+	}
+	a := *old
+	data := a.Data
+	a.ApprovalState, a.Data = *out, data
+	d.changes++
+	a.Changed = d.changes
+	d.put(&a)
+	d.settled = append(d.settled, &a)
+}
+
+// use answers Approval.Use.
+func (d *Domain) use(_ *kernel.Call, in *schema.ApprovalUseInput) (out schema.SuccessOutput, _ error) {
+	if a, ok := d.all.Get(numberOf(in.ID)); !ok || a.State != schema.ApprovalApproved || a.Until != 0 {
+		return out, fault.ApprovalOver.New("the approval %s is used up", in.ID)
+	}
+	return schema.SuccessOutput{Success: true}, nil
+}
+
+func (d *Domain) applyUse(_ *kernel.Entry, in *schema.ApprovalUseInput) {
+	if old, ok := d.all.Get(numberOf(in.ID)); ok {
+		a := *old
+		a.State = schema.ApprovalUsed
+		d.put(&a)
+		d.settled = append(d.settled, &a) // others that wait for it have to be asked about
+	}
+}

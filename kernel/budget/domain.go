@@ -1,0 +1,74 @@
+package budget
+
+import (
+	"errors"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Domain shows the ledger. It has no state of its own.
+type Domain struct {
+	kernel.Handlers
+	ledger    *Ledger
+	processes kernel.Processes
+}
+
+var _ kernel.Domain = (*Domain)(nil)
+
+// NewDomain returns the domain that shows a ledger.
+func NewDomain(l *Ledger, processes kernel.Processes) *Domain {
+	d := &Domain{ledger: l, processes: processes}
+	d.Handlers = kernel.Bind(schema.Budget, kernel.Query(schema.BudgetShow, d.show))
+	return d
+}
+
+// maxShown bounds an answer.
+const maxShown = 1000
+
+func (d *Domain) show(call *kernel.Call, _ *schema.BudgetShowInput) (schema.BudgetShowOutput, error) {
+	out := schema.BudgetShowOutput{Budgets: []schema.BudgetState{}}
+	l := d.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.books.accounts.Scan(func(pid int64, a *account) bool {
+		p := d.processes.Process(pid)
+		own := pid == call.PID || call.PID == kernel.Operator || kernel.Descends(d.processes, pid, call.PID)
+		if p != nil && !a.Ended && own && (a.Limited != [kinds]bool{} || a.Deadline > 0) {
+			out.Budgets = append(out.Budgets, l.state(a, p.AgentID))
+		}
+		return len(out.Budgets) < maxShown
+	})
+	return out, nil
+}
+
+func (l *Ledger) state(a *account, name string) schema.BudgetState {
+	line := func(k kind) *schema.BudgetLine {
+		if !a.Limited[k] {
+			return nil
+		}
+		text := func(n int64) schema.Decimal { return schema.Decimal(k.text(n)) }
+		held := l.holds[a.PID][k]
+		return &schema.BudgetLine{
+			Given: text(a.Given[k]), Spent: text(a.Spent[k]), Reserved: text(a.Reserved[k] + held), Below: text(a.Below[k]), Left: text(a.left(k) - held),
+		}
+	}
+	s := schema.BudgetState{
+		PID: a.PID, AgentID: name, ParentPID: a.Parent, Calls: line(calls), Fetches: line(fetches), Tokens: line(tokens), USD: line(dollars),
+	}
+	if end := l.deadline(a.PID); end > 0 {
+		s.Deadline = &end
+	}
+	return s
+}
+
+// Snapshot writes nothing.
+func (*Domain) Snapshot() func(write func(chunk []byte) error) error {
+	return func(func([]byte) error) error { return nil }
+}
+
+// Reset has nothing to forget.
+func (*Domain) Reset() {}
+
+// Restore refuses every chunk: none was written.
+func (*Domain) Restore([]byte) error { return errors.New("restore budget domain: it has no state") }

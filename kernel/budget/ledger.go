@@ -1,0 +1,338 @@
+package budget
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tidwall/btree"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Ledger are the accounts of all processes, with a budget or without. The journal's entries are recorded in their
+// order, by one goroutine; the gate asks it before each call, and anybody what there is. It is safe for concurrent use.
+type Ledger struct {
+	inUse atomic.Bool // there has been a budget
+
+	mu    sync.Mutex
+	books books
+	kept  books             // as they were at Keep
+	fresh bool              // books have changed since
+	holds map[int64]amounts // by account: for calls that have no entry yet
+}
+
+// books are what the journal's entries make of it.
+type books struct {
+	accounts *btree.Map[int64, *account] // by PID
+	requests *btree.Map[uint64, request] // to models, that are under way; by their entry
+	ended    []int64                     // accounts of processes that are gone, the first to go first
+}
+
+// request is what a request to a model holds until its answer is there.
+type request struct {
+	Seq    uint64
+	Payers amounts // accounts, by kind; 0: none
+	Held   amounts
+}
+
+// maxEnded is how many accounts of processes that are gone are remembered, for what they have begun.
+const maxEnded = 4096
+
+// New returns the ledger of an empty journal.
+func New() *Ledger {
+	l := &Ledger{}
+	l.Reset()
+	return l
+}
+
+// Reset forgets everything.
+func (l *Ledger) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.books = books{accounts: new(btree.Map[int64, *account]), requests: new(btree.Map[uint64, request])}
+	l.holds = make(map[int64]amounts)
+	l.keep()
+	l.inUse.Store(false)
+}
+
+// Keep makes what was recorded until now what Lose returns to: it is written.
+func (l *Ledger) Keep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fresh {
+		l.keep()
+	}
+}
+
+func (l *Ledger) keep() {
+	b := l.books
+	l.kept, l.fresh = books{b.accounts.Copy(), b.requests.Copy(), slices.Clone(b.ended)}, false
+}
+
+// Lose takes back what was recorded since Keep: its entries could not be written.
+func (l *Ledger) Lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fresh {
+		b := l.kept
+		l.books, l.fresh = books{b.accounts.Copy(), b.requests.Copy(), slices.Clone(b.ended)}, false
+		l.count()
+	}
+}
+
+// count finds out whether there is a budget.
+func (l *Ledger) count() {
+	l.inUse.Store(false)
+	l.books.accounts.Scan(func(_ int64, a *account) bool {
+		bounded := a.Limited != [kinds]bool{} || a.Deadline > 0
+		if bounded {
+			l.inUse.Store(true)
+		}
+		return !bounded
+	})
+}
+
+// Record records a call, or a step of one, whose entry has been appended to the journal.
+func (l *Ledger) Record(call *kernel.Call) {
+	row := call.Syscall
+	if row == nil || row.Domain != schema.Capability && !l.inUse.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	in, endows := call.Input.(*schema.EndowInput)
+	switch {
+	case endows && row == schema.CapabilityEndow.Syscall:
+		l.release(call, true)
+		if call.Err == nil {
+			l.open(in, call.Time)
+		}
+	case row == schema.CapabilityStrip.Syscall:
+		if in, ok := call.Input.(*schema.StripInput); ok && call.Err == nil {
+			for _, pid := range in.PIDs {
+				l.end(pid)
+			}
+		}
+	case row == schema.NetRequest.End.Syscall:
+		if end, ok := call.Input.(*schema.EffectEnd); ok {
+			l.settle(end)
+		}
+	case row.Internal && row.Outcome == "": // a step of another call, which pays
+	default:
+		l.release(call, false)
+		l.spend(call)
+		if in, ok := call.Input.(*schema.GrantInput); ok && call.Err == nil && !call.Repeated {
+			l.give(in.PID, in.Budget, call.Time)
+		}
+	}
+}
+
+// Forget gives back what was held for a call that has no entry.
+func (l *Ledger) Forget(call *kernel.Call) {
+	if call.Holds == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.release(call, false)
+}
+
+// Same implements kernel.Budgets. The end of its time is no part of it, which comes nearer.
+func (l *Ledger) Same(pid int64, budget *schema.BudgetGrant) bool {
+	given, limited := limits(budget)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a, ok := l.books.accounts.Get(pid)
+	if !ok {
+		return false
+	}
+	return a.Given == given && a.Limited == limited
+}
+
+// change has an account with that PID changed.
+func (l *Ledger) change(pid int64, change func(*account)) {
+	if a, ok := l.books.accounts.Get(pid); ok {
+		next := *a
+		change(&next)
+		l.books.accounts.Set(pid, &next)
+		l.fresh = true
+	}
+}
+
+// payer is the account that a process draws on: its own, or that of its nearest ancestor which has some of the kind; nil: none.
+func (l *Ledger) payer(pid int64, k kind) *account {
+	for pid != kernel.Operator {
+		a, ok := l.books.accounts.Get(pid)
+		if !ok {
+			return nil
+		}
+		if a.Limited[k] && !a.Ended {
+			return a
+		}
+		pid = a.Parent
+	}
+	return nil
+}
+
+// open opens the account of a process that is about to be. One of the same PID was of a spawn that a crash has cut short.
+func (l *Ledger) open(in *schema.EndowInput, now int64) {
+	l.end(in.PID)
+	l.books.ended = slices.DeleteFunc(l.books.ended, func(pid int64) bool { return pid == in.PID })
+	by := kernel.Operator
+	if in.GrantedBy != nil {
+		by = *in.GrantedBy
+	}
+	l.books.accounts.Set(in.PID, &account{PID: in.PID, Parent: by})
+	l.fresh = true
+	l.give(in.PID, in.Budget, now)
+}
+
+// give gives a process a budget: so much in all, with what it has used up already. Less than that is left it nothing.
+func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
+	a, ok := l.books.accounts.Get(pid)
+	if !ok || budget == nil || a.Ended {
+		return
+	}
+	l.inUse.Store(true)
+	given, limited := limits(budget)
+	for k := range kinds {
+		if !limited[k] {
+			continue
+		}
+		below := a.Below[k]
+		if !a.Limited[k] { // what those below it were given came out of the account that it drew on
+			below = l.givenBelow(pid, k)
+		}
+		given[k] = max(given[k], a.Spent[k]+a.Reserved[k]+below)
+		if p := l.payer(a.Parent, k); p != nil {
+			taken := given[k] - a.Given[k]
+			if !a.Limited[k] {
+				taken -= below
+			}
+			l.change(p.PID, func(p *account) { p.Below[k] += taken })
+		}
+		l.change(pid, func(a *account) { a.Limited[k], a.Given[k], a.Below[k] = true, given[k], below })
+	}
+	if budget.WallSeconds != nil {
+		l.change(pid, func(a *account) { a.Deadline = now + *budget.WallSeconds*1000 })
+	}
+}
+
+// givenBelow is how much the processes below one have that draw on it, or on the same account as it does.
+func (l *Ledger) givenBelow(pid int64, k kind) (sum int64) {
+	l.books.accounts.Scan(func(_ int64, d *account) bool {
+		if d.PID == pid || !d.Limited[k] || d.Ended {
+			return true
+		}
+		for up := d.Parent; up != kernel.Operator; {
+			a, ok := l.books.accounts.Get(up)
+			if up == pid {
+				sum += d.Given[k]
+			}
+			if !ok || up == pid || a.Limited[k] && !a.Ended {
+				break
+			}
+			up = a.Parent
+		}
+		return true
+	})
+	return sum
+}
+
+// end gives what a process has left back to where it came from.
+func (l *Ledger) end(pid int64) {
+	a, ok := l.books.accounts.Get(pid)
+	if !ok || a.Ended {
+		return
+	}
+	l.change(pid, func(a *account) {
+		a.Ended = true
+		a.Given, a.Spent, a.Reserved, a.Below = amounts{}, amounts{}, amounts{}, amounts{}
+	})
+	for k := range kinds {
+		if !a.Limited[k] {
+			continue
+		}
+		var to int64
+		if p := l.payer(a.Parent, k); p != nil {
+			to = p.PID
+			l.change(to, func(p *account) {
+				p.Below[k] += a.Below[k] - a.Given[k]
+				p.Spent[k] += a.Spent[k]
+				p.Reserved[k] += a.Reserved[k]
+			})
+		}
+		l.repay(pid, to, k)
+	}
+	l.books.ended = append(l.books.ended, pid)
+	for len(l.books.ended) > maxEnded {
+		l.books.accounts.Delete(l.books.ended[0])
+		l.books.ended = l.books.ended[1:]
+	}
+}
+
+// repay has requests that draw on one account draw on another from now on.
+func (l *Ledger) repay(from, to int64, k kind) {
+	for _, seq := range l.books.requests.Keys() {
+		if r, _ := l.books.requests.Get(seq); r.Payers[k] == from {
+			r.Payers[k] = to
+			l.books.requests.Set(seq, r)
+		}
+	}
+}
+
+// spend has a call paid for.
+func (l *Ledger) spend(call *kernel.Call) {
+	if call.Err != nil && refused(call.Err) {
+		return
+	}
+	cost := costOf(call)
+	for k := range kinds {
+		if k == fetches && !call.Intends() {
+			continue
+		}
+		if cost.amounts[k] == 0 || k == tokens || k == dollars {
+			continue
+		}
+		if p := l.payer(call.PID, k); p != nil {
+			l.change(p.PID, func(p *account) { p.Spent[k] += cost.amounts[k] })
+		}
+	}
+	if in, ok := call.Input.(*schema.NetRequestInput); ok && call.Intends() {
+		l.begin(call, in)
+	}
+}
+
+// begin reserves what a request to a model may cost.
+func (l *Ledger) begin(call *kernel.Call, in *schema.NetRequestInput) {
+	r := request{Seq: call.Proof.Seq, Held: amounts{tokens: in.MaxTokens, dollars: in.MaxMicroUSD}}
+	for _, k := range []kind{tokens, dollars} {
+		if p := l.payer(call.PID, k); p != nil {
+			r.Payers[k] = p.PID
+			l.change(p.PID, func(p *account) { p.Reserved[k] += r.Held[k] })
+		}
+	}
+	if r.Payers != (amounts{}) {
+		l.books.requests.Set(r.Seq, r)
+		l.fresh = true
+	}
+}
+
+// settle has a request to a model paid for. One whose use is not known has cost what it reserved, unless it was refused there.
+func (l *Ledger) settle(end *schema.EffectEnd) {
+	r, ok := l.books.requests.Get(uint64(end.Intent))
+	if !ok {
+		return
+	}
+	l.books.requests.Delete(r.Seq)
+	l.fresh = true
+	cost := costOfRequest(end, r.Held)
+	for _, k := range []kind{tokens, dollars} {
+		l.change(r.Payers[k], func(p *account) {
+			p.Reserved[k] -= r.Held[k]
+			p.Spent[k] += cost[k]
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package schema
+
+// Approval is the domain of the questions that rules have somebody asked before a call (PROTOCOL 10, Approvals).
+const Approval Domain = "approval"
+
+// The syscalls of this file.
+var (
+	ApprovalList = NewQuery[ApprovalListInput, ApprovalListOutput](Syscall{
+		Type: "Approval.List", Domain: Approval, Grant: OperatorOnly,
+		Script:      "scripts/approval.txtar",
+		Description: "Lists the questions that calls wait for, and those that were answered, oldest first.",
+	})
+
+	ApprovalDecide = NewCommand[ApprovalDecideInput, ApprovalState](Syscall{
+		Type: "Approval.Decide", Domain: Approval, Grant: OperatorOnly,
+		Script:      "scripts/approval.txtar",
+		Description: "Answers a question: the call that it asks about may be made, once or for a time, or is refused until the question expires.",
+	})
+
+	ApprovalSubscribe = NewCommand[ApprovalSubscribeInput, SuccessOutput](Syscall{
+		Type: "Approval.Subscribe", Domain: Approval, Grant: OperatorOnly,
+		Script:      "scripts/approval.txtar",
+		Description: "Has the questions that wait, new ones, and the answers pushed on this connection, as events Approval.Requested and Approval.Decided, as long as it lasts.",
+	})
+
+	ApprovalWatch = NewQuestion[ApprovalWatchInput, SuccessOutput](Syscall{
+		Type: "Approval.Watch", Domain: Approval,
+		Description: "Finds the questions that were asked or answered since, in order to push them to who follows them.",
+	})
+
+	ApprovalRequested = NewStep[ApprovalRequestedInput, SuccessOutput](Syscall{
+		Type: ApprovalHasRequested, Domain: Approval,
+		Description: "Asks whether a call may be made.",
+	})
+
+	ApprovalUse = NewStep[ApprovalUseInput, SuccessOutput](Syscall{
+		Type: "Approval.Use", Domain: Approval,
+		Description: "Uses an approval up: the call that it is for begins.",
+	})
+)
+
+// States of an approval.
+const (
+	ApprovalWaiting  = "waiting"
+	ApprovalApproved = "approved"
+	ApprovalRefused  = "refused"
+	ApprovalUsed     = "used"    // it was approved once, and the call was made
+	ApprovalExpired  = "expired" // nobody answered in time, or what was approved has ended
+)
+
+// Answers to a question.
+const (
+	Approve = "approve"
+	Refuse  = "refuse"
+)
+
+// The events of Approval.Subscribe. Their data is an ApprovalState.
+const (
+	ApprovalHasRequested = "Approval.Requested"
+	ApprovalHasDecided   = "Approval.Decided"
+)
+
+// ApprovalListInput is the data of Approval.List.
+type ApprovalListInput struct {
+	State *string `json:"state,omitzero" keep:"always" enum:"waiting approved refused used expired" doc:"Only those in this state. Default: all that are remembered."`
+	After *string `json:"after,omitzero" keep:"always" minlen:"1" maxlen:"64" doc:"Only those that were asked after this one: its id."`
+}
+
+// ApprovalListOutput is what Approval.List answers.
+type ApprovalListOutput struct {
+	Approvals []ApprovalState `json:"approvals" keep:"always" doc:"The questions, oldest first; as many as a line holds."`
+	More      int64           `json:"more,omitzero" keep:"always" doc:"How many are left out: ask again with after; absent: none."`
+}
+
+// ApprovalDecideInput is the data of Approval.Decide.
+type ApprovalDecideInput struct {
+	ID         string  `json:"id" keep:"always" minlen:"1" maxlen:"64" doc:"The question, as Approval.List names it."`
+	Decision   string  `json:"decision" keep:"always" enum:"approve refuse" doc:"Whether the call may be made."`
+	ForSeconds *int64  `json:"for_seconds,omitzero" keep:"always" min:"1" max:"2592000" doc:"With approve: the same call may be made as often as it is until then. Default: it may be made once, until the question expires."`
+	Why        *string `json:"why,omitzero" keep:"always" maxlen:"1024" doc:"The reason, which the agent is told where the call is refused."`
+}
+
+// ApprovalSubscribeInput is the data of Approval.Subscribe.
+type ApprovalSubscribeInput struct{}
+
+// ApprovalWatchInput is the data of the kernel's own Approval.Watch.
+type ApprovalWatchInput struct {
+	Since  int64 `json:"since" keep:"always" doc:"Number of the last change that was told."`
+	Before int64 `json:"before" keep:"always" doc:"Number of the last change before the subscription: of those only questions that still wait are told."`
+}
+
+// ApprovalRequestedInput is the data of the kernel's own Approval.Requested: a question.
+type ApprovalRequestedInput struct {
+	ID      string `json:"id" keep:"always" doc:"The question."`
+	Rule    string `json:"rule" keep:"always" doc:"The rule that has somebody asked."`
+	Policy  string `json:"policy" keep:"always" doc:"SHA-256 over the files of the policy that the rule stands in, in hex."`
+	PID     int64  `json:"pid" keep:"always" doc:"Process that calls."`
+	Agent   string `json:"agent" keep:"always" doc:"Its name."`
+	Origin  string `json:"origin" keep:"always" doc:"Whose stored things the call sees."`
+	Type    string `json:"type" keep:"always" doc:"What is called."`
+	Data    Value  `json:"data" keep:"always" doc:"The call's data, as the journal keeps them where it succeeds."`
+	Digest  string `json:"digest" keep:"always" doc:"SHA-256 over caller, type and normalised data in the form of RFC 8785, in hex: what exactly is asked about."`
+	Asked   int64  `json:"asked" keep:"always" doc:"When it was asked first, in Unix milliseconds."`
+	Expires int64  `json:"expires" keep:"always" doc:"Until when the question stands, in Unix milliseconds. After that the same call is asked about anew."`
+}
+
+// ApprovalUseInput is the data of the kernel's own Approval.Use.
+type ApprovalUseInput struct {
+	ID string `json:"id" keep:"always" doc:"The question that was approved."`
+}
+
+// ApprovalState is a question and what was answered.
+type ApprovalState struct {
+	ApprovalRequestedInput
+	State    string           `json:"state" keep:"always" doc:"waiting: nobody has answered. approved. refused. used: it was approved once, and the call was made. expired: nobody answered in time, or what was approved has ended."`
+	Until    int64            `json:"until,omitzero" keep:"always" doc:"Until when the call may be made as often as it is, in Unix milliseconds; absent: it may be made once."`
+	Why      string           `json:"why,omitzero" keep:"always" doc:"The reason that was given with the answer."`
+	Decided  *ApprovalDecided `json:"decided,omitzero" keep:"always" doc:"Who has answered; absent: nobody."`
+	Advisory bool             `json:"advisory,omitzero" keep:"always" doc:"The approval is not proof of a person's: nothing keeps the agent, which the kernel does not confine, from answering as its operator."`
+}
+
+// ApprovalDecided is who has answered a question.
+type ApprovalDecided struct {
+	At   int64  `json:"at" keep:"always" doc:"When, in Unix milliseconds."`
+	Key  string `json:"key,omitzero" keep:"always" doc:"Fingerprint of the key that the connection has shown; absent: it needed none."`
+	Via  string `json:"via" keep:"always" doc:"Through which door: socket, inline and so on."`
+	Conn string `json:"conn" keep:"always" doc:"On which connection."`
+}

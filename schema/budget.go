@@ -1,0 +1,52 @@
+package schema
+
+// Budget is the domain that shows what agents may use up (PROTOCOL 10, Budgets).
+const Budget Domain = "budget"
+
+// BudgetGrant is what a process, with all that it spawns, may use up. What is not named is drawn from the nearest ancestor that was
+// given some, and has no end where there is none. Zero is zero.
+type BudgetGrant struct {
+	Calls       *int64   `json:"calls,omitzero" keep:"always" min:"0" max:"9007199254740991" doc:"Calls that are not refused."`
+	Fetches     *int64   `json:"fetches,omitzero" keep:"always" min:"0" max:"9007199254740991" doc:"Http.Fetch, and connections and requests of its network."`
+	Tokens      *int64   `json:"tokens,omitzero" keep:"always" min:"0" max:"9007199254740991" doc:"Tokens of models behind upstreams, of prompts and of answers."`
+	USD         *float64 `json:"usd,omitzero" keep:"always" min:"0" max:"1000000" doc:"What these cost by the configuration's prices, in US dollars with six decimals at most."`
+	WallSeconds *int64   `json:"wall_seconds,omitzero" keep:"always" min:"0" max:"31536000" doc:"Seconds from now on. Of a process and its ancestors the earliest end counts."`
+}
+
+// BudgetShowInput is the data of Budget.Show.
+type BudgetShowInput struct{ Target }
+
+// BudgetShowOutput is what Budget.Show answers.
+type BudgetShowOutput struct {
+	Budgets []BudgetState `json:"budgets" keep:"always" doc:"Of processes that live, by ascending PID: 1,000 at most."`
+}
+
+// BudgetState is how much of what it was given a process has left.
+type BudgetState struct {
+	PID       int64       `json:"pid" keep:"always" doc:"The process."`
+	AgentID   string      `json:"agent_id" keep:"always" doc:"Its name."`
+	ParentPID int64       `json:"parent_pid" keep:"always" doc:"Process whose budget this one was taken from; 0: the operator's."`
+	Calls     *BudgetLine `json:"calls,omitzero" keep:"always" doc:"Calls; absent: it draws on an ancestor's, or they are not limited."`
+	Fetches   *BudgetLine `json:"fetches,omitzero" keep:"always" doc:"Fetches, likewise."`
+	Tokens    *BudgetLine `json:"tokens,omitzero" keep:"always" doc:"Tokens, likewise."`
+	USD       *BudgetLine `json:"usd,omitzero" keep:"always" doc:"US dollars, likewise."`
+	Deadline  *int64      `json:"deadline,omitzero" keep:"always" doc:"When its time ends, in Unix milliseconds; absent: never."`
+}
+
+// BudgetLine is how much of one thing there is. Given is the sum of the others.
+type BudgetLine struct {
+	Given    Decimal `json:"given" keep:"always" doc:"What the process was given."`
+	Spent    Decimal `json:"spent" keep:"always" doc:"What it has used up, with its children that have ended and those that have no budget of their own."`
+	Reserved Decimal `json:"reserved" keep:"always" doc:"What is kept for calls that are under way."`
+	Below    Decimal `json:"below" keep:"always" doc:"What was given on to children that live."`
+	Left     Decimal `json:"left" keep:"always" doc:"What is left. Tokens and dollars may be below zero, since requests cost what they cost."`
+}
+
+// The syscalls of this file.
+var (
+	BudgetShow = NewQuery[BudgetShowInput, BudgetShowOutput](Syscall{
+		Type: "Budget.Show", Domain: Budget,
+		Script:      "scripts/budget.txtar",
+		Description: "Shows what the caller, and the processes below it, have left of their budgets; the operator is shown all. It costs nothing.",
+	})
+)

@@ -1,0 +1,233 @@
+package crash_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/journal"
+)
+
+// askingRules have somebody asked before everything that the agents of TestApprovalsKilled do.
+const askingRules = `@id("asks") @ask("24h") forbid(principal, action == Syscall::"Ipc.Broadcast", resource);`
+
+const askers = 8
+
+// asker is an agent that wants to do one thing after the other, each once approved. It makes each call until it is done.
+type asker struct {
+	place *place
+	pid   int64
+	want  int // number of the call that it makes; each is broadcast under its number
+}
+
+// TestApprovalsKilled kills the daemon at random moments while calls wait for approvals, while some are approved, and while they run:
+// what was not approved has not run, what was approved has run once at most, and what waited still waits. PWOS_LONG=1 does it 50 times.
+func TestApprovalsKilled(t *testing.T) {
+	rounds := 10
+	if os.Getenv("PWOS_LONG") != "" {
+		rounds = 50
+	}
+	chance := rand.New(rand.NewPCG(1, 14))
+	p := newPlace(t)
+	for name, text := range map[string]string{"policy.cedar": askingRules, "config.toml": settings + "[approval]\nwait = \"1h\"\n"} {
+		if err := os.WriteFile(p.path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := p.daemon().Start(t)
+	agents := spawnAskers(t, p)
+	approved := make(map[string]bool) // questions that were to be approved, whether the kernel has heard it or not
+	for round := range rounds {
+		var calls sync.WaitGroup
+		for _, a := range agents {
+			calls.Go(func() { a.run(t) })
+		}
+		waiting := approveSome(t, p, chance, approved)
+		wait(time.Duration(chance.Int64N(int64(6 * time.Millisecond))))
+		d.Kill(t)
+		calls.Wait()
+		checkApprovals(t, p, approved, waiting)
+		d = p.daemon().Start(t)
+		checkWaiting(t, p, waiting)
+		if t.Failed() {
+			d.Kill(t)
+			t.Fatalf("round %d: the daemon said\n%.4000s", round, d.Said())
+		}
+	}
+	done := 0
+	for _, a := range agents {
+		done += a.want
+	}
+	t.Logf("%d kills, %d approved, %d calls known to be done", rounds, len(approved), done)
+	if len(approved) < rounds || done == 0 {
+		t.Errorf("%d approved, %d done: the kills hit nothing", len(approved), done)
+	}
+}
+
+func spawnAskers(t *testing.T, p *place) []*asker {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.end(nil)
+	agents := make([]*asker, askers)
+	for i := range agents {
+		var out struct {
+			ChildPID int64 `json:"child_pid"`
+		}
+		if err := c.call("command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"asker-%d","capabilities":{"allowed_syscalls":["*"]}}`, i), &out); err != nil {
+			t.Fatal(err)
+		}
+		agents[i] = &asker{place: p, pid: out.ChildPID}
+	}
+	return agents
+}
+
+// run makes the call of a, and the next ones, until the kernel is gone.
+func (a *asker) run(t *testing.T) {
+	c, err := a.place.dial()
+	if err != nil {
+		return
+	}
+	defer c.end(nil)
+	for {
+		if err := c.write(frame("command", "Ipc.Broadcast", fmt.Sprintf(`{"pid":%d,"payload":%d}`, a.pid, a.want), "")); err != nil {
+			return
+		}
+		answer, err := c.next()
+		if err != nil {
+			return // it may be done: the next life is asked for the same
+		}
+		if answer.Kind != "reply" {
+			t.Errorf("pid %d: %s", a.pid, answer.Data)
+			return
+		}
+		a.want++
+	}
+}
+
+// asked is a question, as far as this test goes.
+type asked struct{ ID string }
+
+// approveSome waits until all agents wait, and approves some of what they wait for. It returns what is left.
+func approveSome(t *testing.T, p *place, chance *rand.Rand, approved map[string]bool) map[string]bool {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.end(nil)
+	var list []asked
+	for begun := time.Now(); len(list) < askers; list = waitingOf(t, c) {
+		if time.Since(begun) > patience {
+			t.Fatalf("%d agents wait", len(list))
+		}
+		wait(time.Millisecond)
+	}
+	left := make(map[string]bool)
+	var frames strings.Builder
+	for _, q := range list {
+		if chance.IntN(2) == 0 {
+			left[q.ID] = true
+			continue
+		}
+		approved[q.ID] = true
+		frames.WriteString(frame("command", "Approval.Decide", fmt.Sprintf(`{"id":%q,"decision":"approve"}`, q.ID), ""))
+	}
+	if err := c.write(frames.String()); err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+func waitingOf(t *testing.T, c *client) []asked {
+	t.Helper()
+	var out struct{ Approvals []asked }
+	if err := c.call("query", "Approval.List", `{"state":"waiting"}`, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Approvals
+}
+
+// checkWaiting looks whether what nobody has approved waits still.
+func checkWaiting(t *testing.T, p *place, waiting map[string]bool) {
+	t.Helper()
+	c, err := p.dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.end(nil)
+	still := make(map[string]bool)
+	for _, q := range waitingOf(t, c) {
+		still[q.ID] = true
+	}
+	for id := range waiting {
+		if !still[id] {
+			t.Errorf("the question %s is lost", id)
+		}
+	}
+}
+
+// checkApprovals reads the journal: each call that has run stands behind its approval, no approval lets two through, and none was given
+// but by this test.
+func checkApprovals(t *testing.T, p *place, approved, waiting map[string]bool) {
+	t.Helper()
+	decided, ran := make(map[string]bool), make(map[string]bool)
+	for _, e := range entriesOf(t, p) {
+		var data asked
+		switch e.Request.Type {
+		case "Approval.Decide":
+			if err := json.Unmarshal(e.Request.Data, &data); err != nil {
+				t.Fatal(err)
+			}
+			decided[data.ID] = e.Outcome.Kind == "reply"
+		case "Ipc.Broadcast":
+			id := e.Outcome.Approved.Approval
+			switch {
+			case e.Outcome.Kind != "reply":
+			case !decided[id] || !approved[id]:
+				t.Errorf("entry %d ran without an approval: %q", e.Seq, id)
+			case ran[id]:
+				t.Errorf("entry %d ran by the approval %s, as another did", e.Seq, id)
+			case waiting[id]:
+				t.Errorf("entry %d ran while it waits", e.Seq)
+			}
+			ran[id] = ran[id] || e.Outcome.Kind == "reply"
+		}
+	}
+}
+
+// approvalEntry is an entry of the journal, as far as this test goes.
+type approvalEntry struct {
+	Seq     uint64
+	Request answer
+	Outcome struct {
+		Kind     string
+		Approved struct{ Approval string }
+	}
+}
+
+// entriesOf reads the journal. Its last line may be torn: nobody was told of that.
+func entriesOf(t *testing.T, p *place) (list []approvalEntry) {
+	t.Helper()
+	r := journal.NewReader(journal.OSFS{}, p.journal(), journal.ReaderOptions{})
+	defer r.Close()
+	for {
+		record, err := r.Next(t.Context())
+		if err != nil {
+			return list
+		}
+		e := approvalEntry{Seq: record.Seq}
+		if err := errors.Join(json.Unmarshal(record.Request, &e.Request), json.Unmarshal(record.Outcome, &e.Outcome)); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, e)
+	}
+}

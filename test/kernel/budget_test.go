@@ -1,0 +1,138 @@
+package kernel_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// shownBudgets is what Budget.Show answers the operator, by PID.
+func (c *client) shownBudgets() map[int64]schema.BudgetState {
+	c.t.Helper()
+	out, err := schema.BudgetShow.Decode(c.call("Budget.Show", `{}`, nil).Data)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	all := make(map[int64]schema.BudgetState)
+	for _, b := range out.Budgets {
+		all[b.PID] = b
+	}
+	return all
+}
+
+// TestSubscriptionIsOneCall: what is pushed costs nothing, for as long as there is time.
+func TestSubscriptionIsOneCall(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	operator, c := d.dial(t), d.dial(t)
+	c.attach("a", `,"capabilities":{"allowed_syscalls":["Ipc.*"],"budget":{"calls":3}}`)
+	c.call("Ipc.Subscribe", `{}`, nil)
+	for i := range 20 {
+		operator.call("Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":1,"payload":%d}`, i), nil)
+		c.letter(schema.OsMessage)
+	}
+	if b := operator.shownBudgets()[1].Calls; b.Spent != "1" || b.Reserved != "0" || b.Left != "2" {
+		t.Errorf("after a subscription, with 20 events: %+v", *b)
+	}
+}
+
+// number is an amount that is whole.
+func number(t *testing.T, d schema.Decimal) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(string(d), 10, 64)
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+// TestRacersNeverOverspend has 64 connections of one agent call as often as they are let, in several domains, and spawn children that
+// take some of it with them and end. Not one call more is made than there are, and all are.
+func TestRacersNeverOverspend(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	operator := d.dial(t)
+	const given = 500
+	grant := fmt.Sprintf(`,"capabilities":{"allowed_syscalls":["*"],"budget":{"calls":%d,"fetches":10}}`, given)
+	if f := operator.failure(operator.ask("Memory.Get", `{"key":"none"}`)); f.Code != 404.0 { // the operator pays nothing
+		t.Fatal(f)
+	}
+	var made atomic.Int64
+	var racers sync.WaitGroup
+	for i := range 64 {
+		c := d.dial(t)
+		c.attach("racer", grant)
+		racers.Go(func() {
+			for n := 0; ; n++ {
+				typ, data := "Memory.Set", fmt.Sprintf(`{"key":"k%d","value":%d}`, i, n)
+				switch (i + n) % 8 {
+				case 1:
+					typ, data = "Clock.Get", `{}`
+				case 2:
+					typ, data = "Process.List", `{}`
+				case 3:
+					typ, data = "Ipc.Receive", `{}`
+				case 4:
+					typ, data = "Memory.Get", `{"key":"none"}` // which is answered 404
+				case 5:
+					typ = "Syscall.Spawn"
+					data = fmt.Sprintf(`{"child_agent_id":"c%d-%d","capabilities":{"allowed_syscalls":["Memory.*"],"budget":{"calls":2}}}`, i, n)
+				}
+				a := c.ask(typ, data)
+				if a.Kind == "error" {
+					if f := c.failure(a); f.Code == 429.0 {
+						return
+					} else if f.Code != 404.0 {
+						t.Errorf("%s: %+v", typ, f)
+						return
+					}
+				}
+				made.Add(1)
+				if typ == "Syscall.Spawn" {
+					var out schema.SpawnOutput
+					if err := json.Unmarshal(a.Data, &out); err != nil {
+						t.Error(err)
+						return
+					}
+					if a := c.ask("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, out.ChildPID)); a.Kind != "error" {
+						made.Add(1)
+					}
+				}
+			}
+		})
+	}
+	racers.Wait()
+	racer := operator.shownBudgets()[1].Calls
+	if racer == nil {
+		t.Fatal("the racer has no budget")
+	}
+	var below int64
+	for pid, b := range operator.shownBudgets() {
+		if pid != 1 {
+			below += number(t, b.Calls.Given)
+		}
+	}
+	spent, left := number(t, racer.Spent), number(t, racer.Left)
+	if spent != made.Load() || spent+left+below != given || left > 2 || number(t, racer.Reserved) != 0 {
+		t.Errorf("%d calls were made of %d; the books say %+v, and %d below", made.Load(), given, *racer, below)
+	}
+
+	before := operator.shownBudgets()
+	d.restart(t)
+	operator = d.dial(t)
+	if after := operator.shownBudgets(); fmt.Sprint(before[1].Calls) != fmt.Sprint(after[1].Calls) {
+		t.Errorf("the next kernel knows of %+v, the last knew of %+v", after[1].Calls, before[1].Calls)
+	}
+	c := d.dial(t)
+	c.attach("racer", "")
+	if left == 0 {
+		if f := c.failure(c.ask("Clock.Get", `{}`)); f.Code != 429.0 {
+			t.Errorf("answered %+v", f)
+		}
+	}
+}
