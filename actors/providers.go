@@ -208,11 +208,14 @@ func (p *providers) complete(c *connection, in *schema.CompleteInput) *fault.Fau
 	case given(in) != 1:
 		return kernel.Invalid("data", "dataRef or error is required, and one of the three is given")
 	case in.Error != nil:
-		said := in.Error.Message
-		if in.Error.Code != nil {
-			said = fmt.Sprintf("%s (%d)", said, *in.Error.Code)
+		said, id := in.Error.Message, fault.ProviderFailed
+		switch code := in.Error.Code; {
+		case code != nil && *code == int64(fault.Unavailable.Status()):
+			id = fault.ProviderAway
+		case code != nil:
+			said = fmt.Sprintf("%s (%d)", said, *code)
 		}
-		o.err = fault.ProviderFailed.New("the provider says: %s", said)
+		o.err = id.New("the provider says: %s", said)
 	case !schema.ValidWithin(in.Data, schema.MaxKeptDepth):
 		return kernel.Invalid("data", "must not be nested deeper than %d levels", schema.MaxKeptDepth)
 	default:

@@ -100,7 +100,9 @@ func (d *Daemon) confine(c *host.Command, p *schema.Program) error {
 		}
 	}
 	if c.Net == host.NetKernel || c.Net == "" && c.Sandbox.Network() == host.NetKernel {
-		d.connect(c)
+		if err := d.connect(c, p.Upstream); err != nil {
+			return err
+		}
 	}
 	places := unixsock.PlacesIn(d.config.RuntimeDir)
 	user, group := -1, -1
@@ -205,16 +207,28 @@ func (d *Daemon) give(c *host.Command) error {
 }
 
 // connect gives a program a network that the kernel serves. What the spawner says of a variable stands.
-func (d *Daemon) connect(c *host.Command) {
+func (d *Daemon) connect(c *host.Command, upstream *schema.ProgramUpstream) error {
 	needs := d.networks.needs(c.PID, host.UpstreamURL)
-	c.Ports, c.Upstreams, c.Network = needs.ports, needs.upstreams, d.serveNetwork
+	var own []*egress.Upstream
+	if upstream != nil {
+		u, err := d.networks.own(c.AgentID, upstream)
+		if err != nil {
+			return fmt.Errorf("make upstream: %w", err)
+		}
+		own = append(own, u)
+		needs.env["PWOS_UPSTREAM"] = host.UpstreamURL(len(needs.upstreams)) + u.URL.RequestURI()
+		needs.upstreams = append(needs.upstreams, c.AgentID)
+	}
+	c.Ports, c.Upstreams = needs.ports, needs.upstreams
+	c.Network = func(p *host.Process, s *host.Sockets) error { return d.serveNetwork(p, s, own...) }
 	maps.Copy(needs.env, c.Env)
 	c.Env = needs.env
+	return nil
 }
 
 // serveNetwork serves the network of a program until nothing of the program is left.
-func (d *Daemon) serveNetwork(p *host.Process, s *host.Sockets) error {
-	stop := d.networks.serve(p.PID(), egress.Sockets(*s))
+func (d *Daemon) serveNetwork(p *host.Process, s *host.Sockets, own ...*egress.Upstream) error {
+	stop := d.networks.serve(p.PID(), egress.Sockets(*s), own...)
 	d.programs.watched.Go(func() {
 		<-p.Done()
 		stop()

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -18,6 +19,8 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/effect/oauth"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -26,6 +29,7 @@ import (
 
 // networks serves the networks of agents that have --net kernel.
 type networks struct {
+	web       *fetch.Runner
 	server    *egress.Server
 	kernel    *actors.Kernel
 	tokens    kernel.Tokens
@@ -43,7 +47,7 @@ type upstream struct {
 
 // newNetworks needs a kernel that can be called soon.
 func newNetworks(cfg *config.Config, s *state, k *actors.Kernel, log *slog.Logger) (*networks, error) {
-	n := &networks{kernel: k, tokens: s.tokens, identity: s.identity, upstreams: map[string]upstream{}, log: log.With("component", "egress")}
+	n := &networks{web: s.web, kernel: k, tokens: s.tokens, identity: s.identity, upstreams: map[string]upstream{}, log: log.With("component", "egress")}
 	var upstreams []*egress.Upstream
 	var hosts []string
 	for _, name := range slices.Sorted(maps.Keys(cfg.Upstream)) {
@@ -164,6 +168,69 @@ func (n *networks) open(ctx context.Context, key string) (string, error) {
 	return secret, nil
 }
 
+// own returns the upstream that a program alone has. It bears the name of the program's agent.
+func (n *networks) own(name string, p *schema.ProgramUpstream) (*egress.Upstream, error) {
+	target, err := p.Target()
+	if err != nil {
+		return nil, err
+	}
+	if _, taken := n.upstreams[name]; taken {
+		return nil, fmt.Errorf("the configuration has an upstream %s: give the agent another name", name)
+	}
+	keeper := &oauth.Keeper{
+		Client: oauth.NewClient(target, n.web), Name: name, Secure: target.Scheme == "https" || config.OnLoopback(target.Hostname()), Now: time.Now,
+		Fix: fmt.Sprintf("seal another token, and store it as %s", p.From),
+		Load: func(ctx context.Context) (string, error) {
+			secret, err := n.open(ctx, p.From)
+			if errors.Is(err, fault.MemoryNotFound) {
+				return "", nil
+			}
+			if err != nil {
+				n.log.Warn("credential of an upstream cannot be opened", "upstream", name, "from", p.From, "error", err)
+				return "", fault.UpstreamNoCredential.New("the credential of %s cannot be opened: seal one with the kernel's key, and store it as %s", name, p.From)
+			}
+			return secret, nil
+		},
+		Store: func(ctx context.Context, loaded, next string) error { return n.replace(ctx, p.From, loaded, next) },
+		Note:  func(text string, err error) { n.log.Warn(text, "upstream", name, "error", err) },
+	}
+	if entry := strings.TrimPrefix(p.From, "vault/"); schema.MCPAgent(entry) == name {
+		keeper.LogIn = "pwos mcp login " + strings.TrimPrefix(entry, "mcp/")
+	}
+	return egress.NewUpstream(egress.UpstreamConfig{
+		Name: name, URL: target, Header: "Authorization: Bearer", RootCAs: n.web.RootCAs(), Dial: n.web.Dial,
+		Rules:  []schema.NetRule{{Method: "*", Path: cmp.Or(target.EscapedPath(), "/")}},
+		Secret: keeper.Secret, Answered: keeper.Answered, Close: keeper.Client.Close,
+	})
+}
+
+// replace stores a secret in the place of another.
+func (n *networks) replace(ctx context.Context, key, before, next string) error {
+	data, err := n.kernel.DoUntil(ctx, "", schema.MemoryGet.With(&schema.MemoryGetInput{Key: key}))
+	if err != nil {
+		return err
+	}
+	if is, err := n.open(ctx, key); err != nil || is != before {
+		return errors.Join(errors.New("it was replaced meanwhile"), err)
+	}
+	sealer, err := n.identity.await(ctx)
+	if err != nil {
+		return err
+	}
+	sealed, err := sealer.Seal([]byte(next), []byte(key))
+	if err != nil {
+		return err
+	}
+	value, err := schema.Marshal(sealed)
+	if err != nil {
+		return err
+	}
+	_, err = n.kernel.DoUntil(ctx, "", schema.MemoryCompareAndSet.With(&schema.MemoryCompareAndSetInput{
+		MemorySetInput: schema.MemorySetInput{Key: key, Value: value}, Expected: data,
+	}))
+	return err
+}
+
 // needs are what an agent's network needs before it is made, and how its programs find what it has beside the proxy.
 type needs struct {
 	ports     []uint16 // that hosts are reached on
@@ -208,8 +275,8 @@ func (n *networks) needs(pid int64, upstream func(index int) string) needs {
 }
 
 // serve serves the sockets of an agent until stop is called.
-func (n *networks) serve(pid int64, sockets egress.Sockets) (stop func()) {
-	return n.server.Serve(pid, sockets)
+func (n *networks) serve(pid int64, sockets egress.Sockets, own ...*egress.Upstream) (stop func()) {
+	return n.server.Serve(pid, sockets, own...)
 }
 
 // close ends what is served still.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"path/filepath"
 
+	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -93,6 +94,15 @@ func (d *Daemon) bootOnce(ctx context.Context) (err error) {
 		return errors.Join(ErrRunning, err)
 	}
 	return err
+}
+
+// Fetcher is what fetches for a daemon that were started with the given flags: its address rules and authorities are the configuration's.
+func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) {
+	cfg, _, err := settings(args, getenv, io.Discard)
+	if err != nil {
+		return nil, err
+	}
+	return newFetcher(&cfg.HTTP)
 }
 
 // Parameters returns the root and the origin, in its normal form, of a daemon that were started with the given flags.

@@ -28,7 +28,7 @@ type NetConnectOutput struct {
 // NetRequestInput is the data of the kernel's own Net.Request, which it calls in the name of the agent that makes a request
 // to an upstream.
 type NetRequestInput struct {
-	Upstream string `json:"upstream" keep:"always" minlen:"1" maxlen:"64" doc:"Name of the upstream."`
+	Upstream string `json:"upstream" keep:"always" minlen:"1" maxlen:"256" doc:"Name of the upstream, or of the agent that has one of its own."`
 	Method   string `json:"method" keep:"always" minlen:"1" maxlen:"32" doc:"Method."`
 	Path     string `json:"path" keep:"always" minlen:"1" maxlen:"2048" doc:"Path, without its query."`
 	Refused  string `json:"refused,omitzero" keep:"always" maxlen:"1024" doc:"Why the request is refused whatever the capability allows."`

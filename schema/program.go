@@ -1,16 +1,42 @@
 package schema
 
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+)
+
 // Program is what an agent runs, and how: the part of Syscall.Spawn's data that makes the kernel host it (PROTOCOL 5).
 type Program struct {
-	Command []string          `json:"command,omitzero" keep:"always" doc:"Program and arguments. A name without a slash is looked up in PATH. Without it no program is started."`
-	Env     map[string]string `json:"env,omitzero" keep:"always" maxlen:"8192" doc:"Variables beside PATH, HOME, LANG, TMPDIR, PWOS_PID and PWOS_AGENT_ID. They are journaled, so they are no place for secrets."`
-	Secrets map[string]string `json:"secrets,omitzero" keep:"always" maxlen:"1024" doc:"Variables by the key of a sealed value below vault/, which the kernel opens at each start. The program holds the secret; the record has the key alone. From the operator alone."`
-	Cwd     *string           `json:"cwd,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Working directory, absolute and reached by no symbolic link: where it may write. The operator alone names one. Default: a directory of its own."`
-	Restart *string           `json:"restart,omitzero" keep:"always" enum:"never on-failure always" doc:"After which ends the program is started again. Default never."`
-	TTY     *string           `json:"tty,omitzero" keep:"always" minlen:"10" maxlen:"32" doc:"Its terminal, /dev/pts/N: standard input, output and error. The operator alone names one; the channel is then descriptor 3, and it is not started again."`
-	Channel *string           `json:"channel,omitzero" keep:"always" enum:"stdio fd3" doc:"Where it speaks with the kernel: standard input and output, or descriptor 3. Default stdio."`
-	Limits  *Limits           `json:"limits,omitzero" keep:"always" doc:"Bounds of what the program uses: none above the spawner's own. Default: none."`
-	Sandbox *Sandbox          `json:"sandbox,omitzero" keep:"always" short:"level" doc:"How it is confined, as a level or with what it may read, write and reach. No less than the spawner. Default: default."`
+	Command  []string          `json:"command,omitzero" keep:"always" doc:"Program and arguments. A name without a slash is looked up in PATH. Without it no program is started."`
+	Env      map[string]string `json:"env,omitzero" keep:"always" maxlen:"8192" doc:"Variables beside PATH, HOME, LANG, TMPDIR, PWOS_PID and PWOS_AGENT_ID. They are journaled, so they are no place for secrets."`
+	Secrets  map[string]string `json:"secrets,omitzero" keep:"always" maxlen:"1024" doc:"Variables by the key of a sealed value below vault/, which the kernel opens at each start. The program holds the secret; the record has the key alone. From the operator alone."`
+	Upstream *ProgramUpstream  `json:"upstream,omitzero" keep:"always" doc:"A server elsewhere that the program uses with a credential of the kernel's: what it sends to the address in PWOS_UPSTREAM goes there. It needs the network kernel, and the capability Upstream: with the agent's name. From the operator alone."`
+	Cwd      *string           `json:"cwd,omitzero" keep:"always" minlen:"1" maxlen:"4096" doc:"Working directory, absolute and reached by no symbolic link: where it may write. The operator alone names one. Default: a directory of its own."`
+	Restart  *string           `json:"restart,omitzero" keep:"always" enum:"never on-failure always" doc:"After which ends the program is started again. Default never."`
+	TTY      *string           `json:"tty,omitzero" keep:"always" minlen:"10" maxlen:"32" doc:"Its terminal, /dev/pts/N: standard input, output and error. The operator alone names one; the channel is then descriptor 3, and it is not started again."`
+	Channel  *string           `json:"channel,omitzero" keep:"always" enum:"stdio fd3" doc:"Where it speaks with the kernel: standard input and output, or descriptor 3. Default stdio."`
+	Limits   *Limits           `json:"limits,omitzero" keep:"always" doc:"Bounds of what the program uses: none above the spawner's own. Default: none."`
+	Sandbox  *Sandbox          `json:"sandbox,omitzero" keep:"always" short:"level" doc:"How it is confined, as a level or with what it may read, write and reach. No less than the spawner. Default: default."`
+}
+
+// ProgramUpstream is a server that one program alone uses with a credential of the kernel's (PROTOCOL 9).
+type ProgramUpstream struct {
+	URL  string `json:"url" keep:"always" minlen:"1" maxlen:"2048" doc:"Its address, https: or http:. Requests go to its path alone."`
+	From string `json:"from" keep:"always" minlen:"7" maxlen:"1024" doc:"Key of a sealed value below vault/: a bearer token, or a login of pwos mcp login, which the kernel renews. Where nothing is stored, requests bear no credential."`
+}
+
+// Target is the address, where it can be that of an upstream.
+func (u *ProgramUpstream) Target() (*url.URL, error) {
+	at, err := url.Parse(u.URL)
+	if err != nil || at.Host == "" || at.User != nil || at.Fragment != "" || at.Scheme != "https" && at.Scheme != "http" {
+		return nil, errors.New("must be an address such as https://mcp.example.com/mcp")
+	}
+	if problem := PathFault(cmp.Or(at.EscapedPath(), "/")); problem != "" {
+		return nil, fmt.Errorf("has a path that %s", problem)
+	}
+	return at, nil
 }
 
 // Sandbox is how a program is confined (PROTOCOL 9).

@@ -87,12 +87,12 @@ type CompleteInput struct {
 	CallID  string         `json:"call_id" keep:"always" minlen:"1" maxlen:"64" doc:"The call, as Syscall.Requested named it."`
 	Data    Value          `json:"data,omitzero" keep:"never" doc:"What the caller is answered. This, dataRef or error is required."`
 	DataRef *BlobRef       `json:"dataRef,omitzero" keep:"always" doc:"The answer, by reference: a file in the blob directory that holds one JSON value of at most 16777216 bytes. It is read before this is answered."`
-	Error   *ProviderError `json:"error,omitzero" keep:"always" doc:"Why the call failed: its caller gets an error 502 with the message."`
+	Error   *ProviderError `json:"error,omitzero" keep:"always" doc:"Why the call failed: its caller gets an error 502 with the message, or 503."`
 }
 
 // ProviderError is why a provider could not carry out a call.
 type ProviderError struct {
-	Code    *int64 `json:"code,omitzero" keep:"always" min:"400" max:"599" doc:"A code of the provider's own, which the message shows."`
+	Code    *int64 `json:"code,omitzero" keep:"always" min:"400" max:"599" doc:"503: what the call needs is away, and nothing was done. Another is of the provider's own, and the message shows it."`
 	Message string `json:"message" keep:"never" minlen:"1" maxlen:"2048" doc:"What went wrong."`
 }
 

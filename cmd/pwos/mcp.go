@@ -11,5 +11,5 @@ round it has the tools of MCP servers called as syscalls, the servers confined.`
   pwos mcp install claude --allow 'Memory.*'
   pwos mcp add fs --dir ~/project -- mcp-server-filesystem .`,
 		newMCPServe(a), newMCPInstall(a), newMCPUninstall(a),
-		newMCPAdd(a), newMCPImport(a), newMCPLs(a), newMCPDiff(a), newMCPAccept(a), newMCPRm(a), newMCPBridge(a))
+		newMCPAdd(a), newMCPLogin(a), newMCPImport(a), newMCPLs(a), newMCPDiff(a), newMCPAccept(a), newMCPRm(a), newMCPBridge(a))
 }

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -47,8 +47,10 @@ func newMCPAdd(a *app) *cobra.Command {
 		Long: `add has the kernel run an MCP server as the agent mcp.NAME, confined as with "pwos run",
 and started again when it ends. Each of its tools is the user-space syscall
 mcp/NAME/TOOL, for agents that are granted Call:mcp/NAME/TOOL or Call:mcp/NAME/*. With --url
-the server runs elsewhere, and the agent may reach its host and no other;
-upstream://UPSTREAM/PATH is one behind an upstream of the configuration.
+the server runs elsewhere, and the agent reaches that address and no other, through the
+kernel, which adds the credential: the token that --bearer names, or the login of
+"pwos mcp login NAME". upstream://UPSTREAM/PATH is a server behind an upstream of the
+configuration.
 
 The tools that the server offers now are accepted, and printed. Their descriptions and
 schemas are pinned: a tool whose description or schema is another later on is suspended,
@@ -154,27 +156,27 @@ func (s *mcpServer) complete(command []string, bearer string) (err error) {
 	switch at.Scheme {
 	case upstreamScheme:
 		s.allow = append(s.allow, "Upstream:"+at.Host)
+		if bearer != "" {
+			return errors.New("--bearer goes with an address elsewhere: the credential of an upstream is the configuration's")
+		}
+		return nil
 	case "https", "http":
-		if s.http == nil {
-			s.http = new(schema.HTTPGrant)
-		}
-		host := at.Host
-		if _, _, err := net.SplitHostPort(host); err != nil && at.Scheme == "http" {
-			host = net.JoinHostPort(strings.Trim(host, "[]"), "80")
-		}
-		s.http.Hosts = append(s.http.Hosts, host)
-		s.http.Plain = s.http.Plain || at.Scheme == "http"
 	default:
 		return fmt.Errorf("--url %q: its scheme is https, http or upstream", s.url)
 	}
-	if bearer != "" {
-		if !strings.HasPrefix(bearer, "vault/") {
-			return fmt.Errorf("--bearer %q is no key of a secret, such as vault/docs", bearer)
-		}
-		s.setEnv(map[string]string{tokenVariable: bearer})
+	if bearer != "" && !strings.HasPrefix(bearer, "vault/") {
+		return fmt.Errorf("--bearer %q is no key of a secret, such as vault/docs", bearer)
 	}
+	s.program.Upstream = &schema.ProgramUpstream{URL: s.url, From: cmp.Or(bearer, loginKey(s.name))}
+	if _, err := s.program.Upstream.Target(); err != nil {
+		return fmt.Errorf("--url %q %w", s.url, err)
+	}
+	s.allow = append(s.allow, "Upstream:"+schema.MCPAgent("mcp/"+s.name))
 	return nil
 }
+
+// loginKey is the key of the login at the server of a name.
+func loginKey(name string) string { return "vault/mcp/" + name }
 
 // addServer registers a server's entry, has its agent run, and accepts what it offers.
 func (a *app) addServer(ctx context.Context, c *client.Client, s *mcpServer) ([]upstream.Change, error) {
@@ -231,6 +233,9 @@ func (s *mcpServer) spawn(runtimeDir string) (*schema.SpawnInput, error) {
 	in.Command = []string{self, "mcp", "bridge", s.name}
 	if s.url != "" {
 		in.Command = append(in.Command, "--url", s.url)
+		if u := s.program.Upstream; u != nil && u.From != loginKey(s.name) {
+			in.Command = append(in.Command, "--bearer", u.From) // for who looks at it
+		}
 	} else {
 		in.Command = append(append(in.Command, "--"), s.command...)
 	}

@@ -14,9 +14,6 @@ import (
 	"github.com/promptware-os/pwos/door/mcp/upstream"
 )
 
-// tokenVariable holds the bearer token of a server that is reached by its URL.
-const tokenVariable = "PWOS_MCP_TOKEN"
-
 func newMCPBridge(a *app) *cobra.Command {
 	var address string
 	cmd := &cobra.Command{
@@ -35,6 +32,7 @@ of the server to the kernel, as the process that it is.`,
 		},
 	}
 	cmd.Flags().StringVar(&address, "url", "", "address of the server")
+	cmd.Flags().String("bearer", "", "key of the token that the kernel adds")
 	return cmd
 }
 
@@ -57,7 +55,7 @@ func (a *app) mcpBridge(ctx context.Context, name, address string, command []str
 		if err != nil {
 			return err
 		}
-		o.Start = upstream.Remote(endpoint, os.Getenv(tokenVariable))
+		o.Start = upstream.Remote(endpoint)
 	}
 	return upstream.Run(ctx, o)
 }
@@ -65,14 +63,17 @@ func (a *app) mcpBridge(ctx context.Context, name, address string, command []str
 // upstreamScheme is that of a URL whose host is the name of an upstream of the configuration.
 const upstreamScheme = "upstream"
 
-// endpointOf is where a server is reached from inside: that of an upstream is in a variable.
+// endpointOf is where a server is reached from inside.
 func endpointOf(address string) (string, error) {
 	at, err := url.Parse(address)
 	if err != nil {
 		return "", fmt.Errorf("--url: %w", err)
 	}
 	if at.Scheme != upstreamScheme {
-		return address, nil
+		if endpoint := os.Getenv("PWOS_UPSTREAM"); endpoint != "" {
+			return endpoint, nil
+		}
+		return "", errors.New("--url: this agent has no upstream of its own: add the server again")
 	}
 	variable := "PWOS_UPSTREAM_" + strings.ToUpper(strings.ReplaceAll(at.Host, "-", "_"))
 	base := os.Getenv(variable)

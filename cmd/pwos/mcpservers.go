@@ -157,9 +157,10 @@ prints what it has accepted, as "pwos mcp diff" would have. What is gone is take
 
 func newMCPRm(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "rm NAME",
-		Short:   "take an MCP server away again",
-		Long:    `rm ends the agent of an MCP server, with all that it started, and takes its tools away.`,
+		Use:   "rm NAME",
+		Short: "take an MCP server away again",
+		Long: `rm ends the agent of an MCP server, with all that it started, and takes its tools and its
+login away.`,
 		Example: `  pwos mcp rm fs`,
 		Args:    arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -182,6 +183,10 @@ func newMCPRm(a *app) *cobra.Command {
 					if err != nil && !errors.Is(err, fault.SyscallNotFound) {
 						return err
 					}
+				}
+				_, err = client.Call(ctx, c, schema.MemoryDelete, &schema.MemoryDeleteInput{Key: loginKey(e.name)})
+				if err != nil && !errors.Is(err, fault.MemoryNotFound) {
+					return err
 				}
 				return nil
 			})

@@ -92,7 +92,7 @@ func (u *Upstream) faults(key string, refuse func(key, format string, args ...an
 		refuse(key+".url", "%q must be an address such as https://api.example.com/v1", u.URL)
 	case target.User != nil || target.RawQuery != "" || target.Fragment != "":
 		refuse(key+".url", "%q must have no user, no query and no fragment", u.URL)
-	case target.Scheme == "http" && !onLoopback(target.Hostname()):
+	case target.Scheme == "http" && !OnLoopback(target.Hostname()):
 		refuse(key+".url", "%q must be https: over http: the credential would be sent in the clear", u.URL)
 	case target.Path != "" && schema.PathFault(strings.TrimSuffix(target.EscapedPath(), "/")+"/") != "":
 		refuse(key+".url", "%q has a path that %s", u.URL, schema.PathFault(target.EscapedPath()))
@@ -141,7 +141,8 @@ func headerName(name string) bool {
 		!strings.HasPrefix(lower, "proxy-")
 }
 
-func onLoopback(host string) bool {
+// OnLoopback reports whether a host is this machine.
+func OnLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsLoopback() || host == "localhost"
 }

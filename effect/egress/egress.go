@@ -90,10 +90,10 @@ func New(c Config) *Server {
 // errEnded is why connections of an agent end with it.
 var errEnded = fault.CallCancelled.New("the agent has ended")
 
-// Serve serves the sockets of process pid, and owns them, until stop is called. stop closes every connection and returns when
-// their ends are journaled and every goroutine has ended; it may be called again.
-func (s *Server) Serve(pid int64, sockets Sockets) (stop func()) {
-	a := &agent{Server: s, pid: pid, sockets: sockets, names: newNames(s.Limits.Names), asking: make(chan struct{}, maxAsking), open: map[*guarded]struct{}{}}
+// Serve serves the sockets of process pid, and owns them, until stop is called. own are upstreams of that process alone. stop closes
+// every connection and returns when their ends are journaled and every goroutine has ended; it may be called again.
+func (s *Server) Serve(pid int64, sockets Sockets, own ...*Upstream) (stop func()) {
+	a := &agent{Server: s, pid: pid, own: own, sockets: sockets, names: newNames(s.Limits.Names), asking: make(chan struct{}, maxAsking), open: map[*guarded]struct{}{}}
 	a.ctx, a.cancel = context.WithCancelCause(context.Background())
 	s.mu.Lock()
 	if s.closed {
@@ -106,6 +106,9 @@ func (s *Server) Serve(pid int64, sockets Sockets) (stop func()) {
 	a.begin()
 	return sync.OnceFunc(func() {
 		a.end()
+		for _, u := range own {
+			u.close()
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.agents, a)
@@ -125,7 +128,7 @@ func (s *Server) Close() {
 	}
 	s.sweeping.Wait()
 	for _, u := range s.Upstreams {
-		u.transport.CloseIdleConnections()
+		u.close()
 	}
 }
 
@@ -139,6 +142,7 @@ func (s *Server) all() []*agent {
 type agent struct {
 	*Server
 	pid     int64
+	own     []*Upstream
 	sockets Sockets
 	names   *names
 	misses  misses
@@ -170,7 +174,7 @@ func (a *agent) begin() {
 		a.serveHTTP(a.server(http.HandlerFunc(a.serveProxy)), &bounded{a.sockets.Proxy, a})
 	}
 	a.taken = map[string]*handed{}
-	for _, u := range a.Config.Upstreams {
+	for _, u := range slices.Concat(a.Config.Upstreams, a.own) {
 		listener := a.sockets.Upstreams[u.Name]
 		if listener == nil && !u.Intercept {
 			continue

@@ -157,6 +157,12 @@ func (h *house) dials() []string {
 // open makes a house. The agent may connect to allowed.test, and to raw.test on port 7000.
 func open(t *testing.T, change ...func(*egress.Config)) *house {
 	t.Helper()
+	return openWith(t, nil, change...)
+}
+
+// openWith is open for an agent that has upstreams of its own.
+func openWith(t *testing.T, own []*egress.Upstream, change ...func(*egress.Config)) *house {
+	t.Helper()
 	h := &house{
 		t: t, domain: network.New(egress.Admits), changed: make(chan struct{}), hosts: map[string]string{},
 		upstreams: map[string]string{}, relays: &relays{conns: make(chan net.Conn), closed: make(chan struct{})},
@@ -170,13 +176,13 @@ func open(t *testing.T, change ...func(*egress.Config)) *house {
 	var err error
 	sockets.DNS, err = net.ListenPacket("udp", "127.0.0.1:0")
 	must(t, err)
-	for _, u := range c.Upstreams {
+	for _, u := range append(own, c.Upstreams...) {
 		l := listen(t)
 		sockets.Upstreams[u.Name], h.upstreams[u.Name] = l, "http://"+l.Addr().String()
 	}
 	h.proxy, h.dns, h.dnsTCP = sockets.Proxy.Addr().String(), sockets.DNS.LocalAddr().String(), sockets.DNSTCP.Addr().String()
 	h.server = egress.New(c)
-	h.stop = h.server.Serve(pid, sockets)
+	h.stop = h.server.Serve(pid, sockets, own...)
 	t.Cleanup(func() {
 		h.stop()
 		h.server.Close()

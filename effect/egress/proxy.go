@@ -110,8 +110,12 @@ func fail(w http.ResponseWriter, err error) {
 	if code == http.StatusUnprocessableEntity {
 		code = http.StatusBadRequest
 	}
+	w.Header().Set(ErrorHeader, string(shown.ID))
 	say(w, code, shown.Text())
 }
+
+// ErrorHeader is the header that names the error where an answer is the kernel's own. No upstream's answer has it.
+const ErrorHeader = "Pwos-Error"
 
 // say answers with a text, and ends the connection.
 func say(w http.ResponseWriter, status int, text string) {

@@ -28,14 +28,20 @@ type UpstreamConfig struct {
 	URL  *url.URL // https, or http on loopback; its path begins that of every request
 	// Header is the name of the header that holds the credential, and what stands before that in its value: "x-api-key", or
 	// "Authorization: Bearer".
-	Header    string
-	Secret    func(context.Context) (string, error) // the credential; the error is a *fault.Fault
+	Header string
+	Secret func(context.Context) (string, error) // the credential, "" for none; the error is a *fault.Fault
+	// Answered looks at the head of an answer to a request that bore the credential. An error, which is a *fault.Fault, is what the agent
+	// is answered instead. nil: every answer is passed on.
+	Answered func(secret string, status int, header http.Header) error
+	Close    func() // what is to be closed with the upstream; nil: nothing
+	// Dial connects to the host of URL, by the address rules of Http.Fetch; nil: its address is not judged.
+	Dial      func(context.Context, fetch.Endpoint) (net.Conn, error)
 	Rules     []schema.NetRule
 	Intercept bool // answer for the host of URL inside the agent's network too
 	RootCAs   *x509.CertPool
 }
 
-// Upstream is a server that agents use with a credential of the kernel's. The operator names it, so its address is not judged.
+// Upstream is a server that agents use with a credential of the kernel's.
 type Upstream struct {
 	UpstreamConfig
 	header, prefix string
@@ -60,12 +66,23 @@ func NewUpstream(c UpstreamConfig) (*Upstream, error) {
 		return nil, err
 	}
 	u.host, u.endpoint = to.Host(), to.String()
-	dialer := net.Dialer{Timeout: 15 * time.Second}
+	dial := (&net.Dialer{Timeout: 15 * time.Second}).DialContext
+	if c.Dial != nil {
+		dial = func(ctx context.Context, _, _ string) (net.Conn, error) { return c.Dial(ctx, to) }
+	}
 	u.transport = &http.Transport{
-		DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		DialContext: dial, TLSClientConfig: &tls.Config{RootCAs: c.RootCAs, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
 		DisableCompression: true, MaxResponseHeaderBytes: 64 << 10, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 15 * time.Second,
 	}
 	return u, nil
+}
+
+// close closes what is idle: nobody uses the upstream any more.
+func (u *Upstream) close() {
+	u.transport.CloseIdleConnections()
+	if u.Close != nil {
+		u.Close()
+	}
 }
 
 // credentialHeaders are what clients send to log in. None of an agent's reaches an upstream.
@@ -175,7 +192,10 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 			for _, name := range credentialHeaders() {
 				p.Out.Header.Del(name)
 			}
-			p.Out.Header[u.header] = []string{u.prefix + x.secret}
+			p.Out.Header.Del(u.header)
+			if x.secret != "" {
+				p.Out.Header[u.header] = []string{u.prefix + x.secret}
+			}
 			p.Out.Header.Set("Accept-Encoding", "identity") // what it reports of its use is read on the way
 			if p.Out.Body != nil {
 				p.Out.Body = &passed{ReadCloser: p.Out.Body, use: x, count: &x.sent}
@@ -183,8 +203,14 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 		},
 		ModifyResponse: func(resp *http.Response) error {
 			x.out.Status = int64(resp.StatusCode)
+			if u.Answered != nil {
+				if err := u.Answered(x.secret, resp.StatusCode, resp.Header); err != nil {
+					return err
+				}
+			}
 			resp.Status = "" // a text of the upstream's
 			scrub(resp.Header, x.secret)
+			resp.Header.Del(ErrorHeader)
 			x.meter = newMeter(resp.Header.Get("Content-Type"))
 			resp.Trailer = nil // nobody has looked through it
 			resp.Body = &passed{ReadCloser: resp.Body, use: x, count: &x.received, meter: x.meter, atEnd: func() { resp.Trailer = nil }}
@@ -192,6 +218,9 @@ func (x *use) exchange(w http.ResponseWriter, r *http.Request) (complete bool, f
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			failed = fault.UpstreamFailed.New("the upstream %s did not answer: try again later", u.Name)
+			if shown, ok := errors.AsType[*fault.Fault](err); ok {
+				failed = shown
+			}
 			if errors.Is(err, errRevoked) || errors.Is(context.Cause(r.Context()), errRevoked) {
 				failed = fault.UpstreamForbidden.New("it is no longer allowed to use the upstream %s", u.Name)
 			}
@@ -256,6 +285,9 @@ func (s *scrubbing) WriteHeader(status int) {
 
 // scrub removes every header that repeats a secret.
 func scrub(header http.Header, secret string) {
+	if secret == "" {
+		return
+	}
 	for name, values := range header {
 		if repeats(name, secret) || slices.ContainsFunc(values, func(v string) bool { return repeats(v, secret) }) {
 			delete(header, name)

@@ -57,6 +57,7 @@ func model(t *testing.T) (*httptest.Server, *seen) {
 			panic(http.ErrAbortHandler)
 		default:
 			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Pwos-Error", "forged")
 			_, _ = io.WriteString(w, `{"model":"m-1","usage":{"prompt_tokens":12,"completion_tokens":3},"choices":[]}`)
 		}
 	}))

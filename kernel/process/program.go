@@ -122,6 +122,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	if err := checkSandbox(p.Sandbox); err != nil {
 		return err
 	}
+	if err := checkUpstream(p); err != nil {
+		return err
+	}
 	if p.Cwd != nil && (!strings.HasPrefix(*p.Cwd, "/") || nul(*p.Cwd)) {
 		return kernel.Invalid("cwd", "must be an absolute path")
 	}
@@ -136,6 +139,9 @@ func (d *Domain) checkProgram(call *kernel.Call, p *schema.Program) *fault.Fault
 	}
 	if p.Secrets != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not name secrets", call.PID).WithFix("only the operator may; leave out secrets")
+	}
+	if p.Upstream != nil {
+		return fault.CapabilityOperatorOnly.New("pid %d may not name an upstream", call.PID).WithFix("only the operator may; leave out upstream")
 	}
 	if p.Cwd != nil {
 		return fault.CapabilityOperatorOnly.New("pid %d may not choose cwd", call.PID).
@@ -169,6 +175,23 @@ func checkTerminal(p *schema.Program) *fault.Fault {
 	return nil
 }
 
+// checkUpstream refuses an upstream that cannot be meant.
+func checkUpstream(p *schema.Program) *fault.Fault {
+	if p.Upstream == nil {
+		return nil
+	}
+	_, err := p.Upstream.Target()
+	switch {
+	case err != nil:
+		return kernel.Invalid("upstream.url", "%v", err)
+	case !strings.HasPrefix(p.Upstream.From, "vault/") || nul(p.Upstream.From):
+		return kernel.Invalid("upstream.from", "must be the key of a sealed value such as vault/token")
+	case p.Sandbox.Network() != "kernel":
+		return kernel.Invalid("upstream", "is reached through the network kernel, and the program has %s", p.Sandbox.Network())
+	}
+	return nil
+}
+
 func nul(s string) bool { return strings.ContainsRune(s, 0) }
 
 // withoutCommand refuses what says how to run a program where there is none to run.
@@ -179,6 +202,7 @@ func withoutCommand(p *schema.Program) *fault.Fault {
 	}{
 		{"env", p.Env != nil},
 		{"secrets", p.Secrets != nil},
+		{"upstream", p.Upstream != nil},
 		{"cwd", p.Cwd != nil},
 		{"restart", p.Restart != nil},
 		{"tty", p.TTY != nil},

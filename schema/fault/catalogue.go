@@ -208,6 +208,8 @@ const (
 	UpstreamForbidden    ID = "upstream.forbidden"
 	UpstreamFailed       ID = "upstream.failed"
 	UpstreamNoCredential ID = "upstream.no_credential"
+	UpstreamLogin        ID = "upstream.login"
+	UpstreamToken        ID = "upstream.token_refused"
 
 	// Tools and ingests.
 	ToolManifest    ID = "tool.manifest_not_json"
@@ -331,7 +333,7 @@ var catalogue = map[ID]Entry{
 	SyscallTooMany:      {Kind: QuotaExceeded, Meaning: "As many syscalls are registered in the origin as there may be.", Fix: "Unregister some: Syscall.Unregister."},
 	SyscallTooOften:     {Kind: QuotaExceeded, Meaning: "The agent has registered as often in the last minute as it may.", Fix: "Wait a minute."},
 	SyscallBadCode:      {Kind: InvalidInput, Meaning: "The code of the syscall cannot be registered: it is no TypeScript, imports something, exports no handler, or fails when it is loaded.", Fix: "The message says what is wrong, with line and column where they are known."},
-	ProviderAway:        {Kind: Unavailable, Meaning: "The connection that provides the registered syscall is not there, or reads nothing; or the process that runs its code cannot be started. Nothing was done.", Fix: "Have its provider connect, and register it again."},
+	ProviderAway:        {Kind: Unavailable, Meaning: "The connection that provides the registered syscall is not there, or reads nothing; or the process that runs its code cannot be started; or the provider says that what it needs is away. Nothing was done.", Fix: "Have its provider connect, and register it again."},
 	ProviderDied:        {Kind: Upstream, Meaning: "The connection that provides the registered syscall ended before it answered, or the process that ran its code. The call may have had effects, which code has none of.", Fix: "Look, then call again once the provider is back."},
 	ProviderTimeout:     {Kind: Timeout, Meaning: "The provider of the registered syscall did not answer in time. The call may have had effects.", Fix: "Look, then call again."},
 	ProviderFailed:      {Kind: Upstream, Meaning: "The provider of the registered syscall says that the call failed, or its code threw.", Fix: "The message says why."},
@@ -435,6 +437,8 @@ var catalogue = map[ID]Entry{
 	UpstreamForbidden:    {Kind: Forbidden, Meaning: "The agent may not use the upstream, or not in this way.", Fix: "Allow it: pwos cap grant PID --add Upstream:NAME."},
 	UpstreamFailed:       {Kind: Upstream, Meaning: "The upstream did not answer.", Fix: "Try again later."},
 	UpstreamNoCredential: {Kind: Unavailable, Meaning: "The upstream's credential cannot be opened.", Fix: "Seal it, and store it under the key that the configuration names."},
+	UpstreamLogin:        {Kind: Unavailable, Meaning: "The server asks for a login, or for another than there is: none was made, it is over, or it was made for less.", Fix: "Log in: pwos mcp login NAME."},
+	UpstreamToken:        {Kind: Unavailable, Meaning: "The server does not take the access token any more. The next request renews it.", Fix: "Send the request again."},
 
 	// Tools and ingests.
 	ToolManifest:    {Kind: InvalidJSON, Meaning: "The tool's manifest is not strict JSON.", Fix: "Mend the manifest."},

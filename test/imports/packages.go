@@ -96,6 +96,11 @@ func packages() []Package {
 			Reason: "it carries an agent's traffic; what the agent may reach is read from its token, and who journals it is above",
 		},
 		{
+			Path:   "effect/oauth",
+			May:    []string{"schema/...", "effect/fetch"},
+			Reason: "it gets and renews tokens; where they are kept, and which requests bear them, is decided above",
+		},
+		{
 			Path:   "effect/ingest",
 			May:    []string{"schema/...", "kernel", "kernel/*", "uri", "rootfs", "sshauth", "effect/fetch"},
 			Reason: "it reads what the process domain asks for and returns a value; what a process becomes by it is decided there",
@@ -218,8 +223,8 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "daemon/config", "door", "door/...", "policy", "sdk", "examples", "internal/..."},
-			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon, daemon/config for profiles",
+			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "daemon/config", "door", "door/...", "effect/oauth", "policy", "sdk", "examples", "internal/..."},
+			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon, daemon/config for profiles; a login is a person's act, with a browser, so effect/oauth makes it there",
 		},
 		{
 			Path:   "internal/...",

@@ -2,7 +2,9 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -122,6 +124,10 @@ func (b *bridge) carryOut(ctx context.Context, call *schema.RequestedEvent) {
 		err = fmt.Errorf("the answer of %s cannot be handed on: %w", call.Type, err)
 	}
 	answer.Data, answer.DataRef, answer.Error = nil, nil, &schema.ProviderError{Message: clip(err.Error(), longestMessage)}
+	if refused, ok := errors.AsType[*away](err); ok && refused.nothing {
+		code := int64(http.StatusServiceUnavailable)
+		answer.Error.Code = &code
+	}
 	_, _ = client.Call(ctx, b.kernel, schema.SyscallComplete, answer) // whose call is over is told so
 }
 

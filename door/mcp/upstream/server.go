@@ -161,6 +161,9 @@ func reason(ctx context.Context, what string, err error) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
+	if refused, ok := errors.AsType[*away](err); ok {
+		return refused
+	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
@@ -223,7 +226,7 @@ func (s *server) call(ctx context.Context, asked *schema.RequestedEvent, report 
 	s.mu.Unlock()
 	switch {
 	case session == nil:
-		return nil, fmt.Errorf(`the MCP server %s is away: %s; nothing was done, see "pwos mcp ls"`, server, why)
+		return nil, &away{fmt.Sprintf(`the MCP server %s is away: %s; nothing was done, see "pwos mcp ls"`, server, why), true}
 	case offered == nil:
 		return nil, fmt.Errorf(`%s is suspended: the server does not offer it any more; "pwos mcp diff %s" shows that, and "pwos mcp accept %s" takes it away`, path, server, server)
 	case offered.Unfit != "" || offered.Registration(s.entry).Digest() != asked.Digest:
@@ -235,6 +238,9 @@ func (s *server) call(ctx context.Context, asked *schema.RequestedEvent, report 
 		defer s.reports.Delete(asked.CallID)
 	}
 	result, err := session.CallTool(ctx, params)
+	if refused, ok := errors.AsType[*away](err); ok {
+		return nil, refused
+	}
 	if errors.Is(err, io.EOF) || errors.Is(err, sdk.ErrConnectionClosed) {
 		return nil, fmt.Errorf("the MCP server %s ended before it answered: the call may or may not have had effects", server)
 	}

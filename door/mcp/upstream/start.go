@@ -9,8 +9,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Start returns the way to a new life of a server.
@@ -25,11 +28,11 @@ func Program(command []string, stderr io.Writer) Start {
 	}
 }
 
-// Remote connects to a server that speaks streamable HTTP at an endpoint, through the proxy that the environment names. Requests bear
-// the token, unless it is empty; they follow no redirects, since elsewhere it is nobody's.
-func Remote(endpoint, token string) Start {
+// Remote connects to a server that speaks streamable HTTP at an address of the kernel's, which adds what the server asks for. It follows
+// no redirects.
+func Remote(endpoint string) Start {
 	web := &http.Client{
-		Transport:     &bearing{token, http.DefaultTransport},
+		Transport:     through{http.DefaultTransport},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return func(context.Context) (sdk.Transport, error) {
@@ -37,19 +40,43 @@ func Remote(endpoint, token string) Start {
 	}
 }
 
-// bearing adds a bearer token to requests.
-type bearing struct {
-	token string
-	next  http.RoundTripper
+// through makes errors of the answers that are the kernel's own.
+type through struct{ next http.RoundTripper }
+
+// RoundTrip sends a request, and again where the kernel says that it has another token by then.
+func (t through) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(r)
+	if err == nil && resp.Header.Get(errorHeader) == string(fault.UpstreamToken) && (r.GetBody != nil || r.Body == nil) {
+		_ = resp.Body.Close() // what it says is known
+		again := r.Clone(r.Context())
+		if r.GetBody != nil {
+			if again.Body, err = r.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		resp, err = t.next.RoundTrip(again)
+	}
+	if err != nil || resp.Header.Get(errorHeader) == "" {
+		return resp, err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	text, err := io.ReadAll(io.LimitReader(resp.Body, longestMessage))
+	if err != nil {
+		return nil, err
+	}
+	return nil, &away{strings.TrimSpace(string(text)), resp.StatusCode == http.StatusServiceUnavailable}
 }
 
-func (b *bearing) RoundTrip(r *http.Request) (*http.Response, error) {
-	if b.token != "" {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+b.token)
-	}
-	return b.next.RoundTrip(r)
+// errorHeader is the header of an answer that is the kernel's own.
+const errorHeader = "Pwos-Error"
+
+// away is why a server cannot be asked.
+type away struct {
+	why     string
+	nothing bool // was done
 }
+
+func (a *away) Error() string { return a.why }
 
 // Digest is the SHA-256 of a file, as a pin has it.
 func Digest(file string) (string, error) {

@@ -284,21 +284,27 @@ func TestManyTools(t *testing.T) {
 	p.expect(offer.Tools[998].Name, `{}`, `{"content":[{"type":"text","text":"hi"}]}`)
 }
 
-// TestRemote: a server elsewhere gets the token with each request, and nobody that it sends on to.
+// TestRemote: a server elsewhere is spoken to, and nobody that it sends on to. What the kernel answers in its place is told in its words:
+// a request is sent again where the kernel has another token by then, once, and tools are away while it has none.
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	p, server := newPlace(t), newServer()
 	tool(server, "say", "Says hi.", says("hi"))
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, nil)
-	var elsewhere atomic.Int64
+	var elsewhere, refuse atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	t.Cleanup(other.Close)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/away":
 			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
-		case r.Header.Get("Authorization") != "Bearer secret":
-			http.Error(w, "no token", http.StatusUnauthorized)
+		case r.URL.Path == "/login", refuse.CompareAndSwap(2, 1), refuse.CompareAndSwap(1, 0):
+			id := fault.UpstreamToken
+			if r.URL.Path == "/login" {
+				id = fault.UpstreamLogin
+			}
+			w.Header().Set("Pwos-Error", string(id))
+			http.Error(w, "fake: log in", http.StatusServiceUnavailable)
 		default:
 			handler.ServeHTTP(w, r)
 		}
@@ -309,12 +315,24 @@ func TestRemote(t *testing.T) {
 			_ = session.Close() // its client has gone
 		}
 	})
-	p.provide(upstream.Remote(web.URL, "secret"), upstream.Options{})
+	p.provide(upstream.Remote(web.URL), upstream.Options{})
 	p.changes(true)
 	p.expect("say", `{}`, `{"content":[{"type":"text","text":"hi"}]}`)
+	refuse.Store(1)
+	p.expect("say", `{}`, `{"content":[{"type":"text","text":"hi"}]}`)
+	refuse.Store(2)
+	if _, err := call(bounded(t), p.operator, "say", `{}`); !errors.Is(err, fault.ProviderAway) || !strings.HasSuffix(err.Error(), "says: fake: log in") {
+		t.Errorf("refused twice: %v", err)
+	}
 
 	p = newPlace(t)
-	p.provide(upstream.Remote(web.URL+"/away", "secret"), upstream.Options{})
+	p.provide(upstream.Remote(web.URL+"/login"), upstream.Options{})
+	if _, err := upstream.Ask(bounded(t), p.operator, "fake"); !errors.Is(err, fault.ProviderAway) || !strings.Contains(err.Error(), "is away: fake: log in;") {
+		t.Errorf("a server that asks for a login: %v", err)
+	}
+
+	p = newPlace(t)
+	p.provide(upstream.Remote(web.URL+"/away"), upstream.Options{})
 	if _, err := upstream.Ask(bounded(t), p.operator, "fake"); !errors.Is(err, fault.ProviderAway) {
 		t.Errorf("a server that sends on: %v", err)
 	}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/effect/oauth"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// mcpLoginFlags are the flags of `pwos mcp login`.
+type mcpLoginFlags struct {
+	clientID, clientSecret string
+	scopes                 []string
+}
+
+// loginTime is how long a person may take to log in.
+const loginTime = 5 * time.Minute
+
+func newMCPLogin(a *app) *cobra.Command {
+	var f mcpLoginFlags
+	cmd := &cobra.Command{
+		Use:   "login NAME",
+		Short: "log in at an MCP server that was added by its address",
+		Long: `login logs in at an MCP server that was added with --url, as the server asks for it (OAuth
+2.1). It prints the address of the login, opens it in a browser where this is a terminal,
+and waits for the browser to come back to 127.0.0.1, 5 minutes at most. BROWSER names
+another browser.
+
+The login is sealed with the kernel's key and stored as vault/mcp/NAME. The kernel adds
+its token to what the server's agent sends, and renews it; the agent never has it. Tools
+that nobody has accepted yet are accepted then, and printed.
+
+pwos registers itself with the authorization server. Where that registers nobody, give
+the --client-id that it has for pwos, with http://127.0.0.1/callback as its redirect, on
+any port.`,
+		Example: `  pwos mcp login docs
+  pwos mcp login docs --scope read --scope write
+  pwos mcp login docs --client-id 4f2a --client-secret vault/docs-client`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.clientSecret != "" && (f.clientID == "" || !strings.HasPrefix(f.clientSecret, "vault/")) {
+				return usage(cmd, errors.New("--client-secret is the key of a secret, such as vault/docs-client, and goes with --client-id"))
+			}
+			return a.withKernel(cmd.Context(), loginTime, func(ctx context.Context, c *client.Client) error {
+				return a.logIn(ctx, c, args[0], &f)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.scopes, "scope", nil, "what to ask for (default: what the server names); may be given again")
+	flags.StringVar(&f.clientID, "client-id", "", "client that the authorization server knows already")
+	flags.StringVar(&f.clientSecret, "client-secret", "", "key below vault/ of that client's secret")
+	return cmd
+}
+
+// logIn logs in at the server of a name.
+func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLoginFlags) (err error) {
+	e, err := entryNamed(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	address, err := e.address()
+	if err != nil {
+		return err
+	}
+	if _, err := client.Call(ctx, c, schema.CryptoDerive, &schema.DeriveInput{}); err != nil { // before anybody logs in
+		return err
+	}
+	o := &oauth.Options{ClientID: f.clientID, Scopes: f.scopes, Show: a.browse}
+	if f.clientSecret != "" {
+		if o.ClientSecret, err = openSecret(ctx, c, f.clientSecret); err != nil {
+			return err
+		}
+	}
+	fetcher, err := daemon.Fetcher(nil, os.Getenv)
+	if err != nil {
+		return err
+	}
+	web := oauth.NewClient(address, fetcher)
+	defer web.Close()
+	login, err := web.LogIn(ctx, o)
+	if err != nil {
+		return fault.UpstreamLogin.New("the login at %s failed: %s", name, fault.Clip(escaped(err.Error()))).Wrap(err)
+	}
+	text, err := login.String()
+	if err != nil {
+		return err
+	}
+	key := loginKey(name)
+	sealed, err := client.Call(ctx, c, schema.CryptoSeal, &schema.SealInput{Plaintext: text, AAD: &key})
+	if err != nil {
+		return err
+	}
+	value, err := schema.Marshal(sealed.Value)
+	if err != nil {
+		return err
+	}
+	if _, err := client.Call(ctx, c, schema.MemorySet, &schema.MemorySetInput{Key: key, Value: value}); err != nil {
+		return err
+	}
+	a.say("logged in at %s", name)
+	if len(e.tools) > 0 {
+		_, err = e.offer(ctx, c) // which has the server started again
+		return err
+	}
+	changes, err := a.acceptTools(ctx, c, name, nil)
+	if err != nil {
+		return err
+	}
+	return a.printChanges(changes)
+}
+
+// address is that of a server elsewhere that a login is kept for.
+func (e *addedServer) address() (*url.URL, error) {
+	const flag = 4 // in the command of an agent: see serverOf
+	if e.agent == nil || len(e.agent.Command) <= flag+1 || e.agent.Command[flag] != "--url" {
+		return nil, misuse("pwos mcp login", fmt.Errorf(`the MCP server %s was not added with "pwos mcp add %[1]s --url", or its agent has ended: there is nowhere to log in`, e.name))
+	}
+	at, err := url.Parse(e.agent.Command[flag+1])
+	switch {
+	case err != nil || at.Scheme == upstreamScheme:
+		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s lies behind an upstream: its credential is the configuration's", e.name))
+	case len(e.agent.Command) > flag+2:
+		return nil, misuse("pwos mcp login", fmt.Errorf("the MCP server %s has a bearer token, %s: seal another one, and store it there", e.name, e.agent.Command[len(e.agent.Command)-1]))
+	}
+	return at, nil
+}
+
+// openSecret opens a secret.
+func openSecret(ctx context.Context, c *client.Client, key string) (string, error) {
+	stored, err := client.Call(ctx, c, schema.MemoryGet, &schema.MemoryGetInput{Key: key})
+	if err != nil {
+		return "", err
+	}
+	sealed, wrong := schema.TypeOf[string]().Decode(*stored)
+	if wrong != nil {
+		return "", wrong
+	}
+	opened, err := client.Call(ctx, c, schema.CryptoOpen, &schema.OpenInput{Value: *sealed.(*string)})
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimRight(opened.Plaintext, "\r\n"), nil
+}
+
+// browse shows an address, and opens it in a browser where a person looks on.
+func (a *app) browse(address string) error {
+	fmt.Fprintf(a.stderr, "pwos: log in here:\n\n%s\n\n", escaped(address))
+	if !a.stdinTerminal() || !a.stdoutTerminal() {
+		return nil
+	}
+	opener := "xdg-open"
+	if runtime.GOOS == "darwin" {
+		opener = "open"
+	}
+	browser := exec.Command(cmp.Or(os.Getenv("BROWSER"), opener), address)
+	browser.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // it outlives this program, and this terminal
+	if err := browser.Start(); err != nil {
+		a.say("no browser was opened: %v", err)
+		return nil
+	}
+	return browser.Process.Release()
+}

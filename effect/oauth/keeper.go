@@ -1,0 +1,186 @@
+package oauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Keeper has the credential of one server ready for each request: a login, which it renews, or a bearer token as it is stored.
+type Keeper struct {
+	Client *Client
+	Name   string // of the server, for errors
+	LogIn  string // command that logs in, for errors; "": the credential is a bearer token, and Fix says what to do
+	Fix    string
+	Secure bool // a credential may be sent to the server: on its way nobody reads it
+	// Load returns what is stored, "" where nothing is. Its error is a *fault.Fault.
+	Load func(context.Context) (string, error)
+	// Store replaces what Load has returned with the next login, unless something else is stored by now.
+	Store func(ctx context.Context, loaded, next string) error
+	Now   func() time.Time
+	Note  func(text string, err error) // of what goes wrong, for the log
+
+	turn sync.Mutex // held while a login is renewed
+
+	mu      sync.Mutex
+	refused string   // access token that the server has refused: it is to be renewed
+	last    string   // credential that nothing comes after: a bearer token, or a token that was renewed, until the server takes it
+	over    string   // access token of the login that is over
+	scopes  []string // of the login that was used last
+}
+
+// Secret returns the credential for a request, "" where there is none. Its error is a *fault.Fault.
+func (k *Keeper) Secret(ctx context.Context) (string, error) {
+	stored, err := k.Load(ctx)
+	if err != nil || stored == "" {
+		return "", err
+	}
+	if !k.Secure {
+		return "", fault.UpstreamNoCredential.New("the credential of %s is not sent over http: name its https: address", k.Name)
+	}
+	login, ok := Parse(stored)
+	if !ok {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.last = stored
+		return stored, nil
+	}
+	if k.good(login) {
+		return login.Access, nil
+	}
+	return k.renew(ctx)
+}
+
+// good reports whether the access token of a login may be sent.
+func (k *Keeper) good(l *Login) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.scopes = l.Scopes
+	return l.Server == k.Client.server && !l.Expired(k.Now()) && l.Access != k.refused && l.Access != k.over
+}
+
+// renew has one request renew the login, and the others wait for it.
+func (k *Keeper) renew(ctx context.Context) (string, error) {
+	k.turn.Lock()
+	defer k.turn.Unlock()
+	stored, err := k.Load(ctx)
+	if err != nil {
+		return "", err
+	}
+	login, ok := Parse(stored)
+	switch {
+	case !ok:
+		return stored, nil
+	case k.good(login):
+		return login.Access, nil
+	case login.Server != k.Client.server:
+		return "", k.needed("its login was made for another address")
+	}
+	k.mu.Lock()
+	over := login.Access == k.over
+	k.mu.Unlock()
+	if over {
+		return "", k.needed("its login is over")
+	}
+	// The caller may hang up: a token that came by then, and was not stored, would be lost, and the old one good no more.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*exchangeTime)
+	defer cancel()
+	next, err := k.Client.Renew(ctx, login)
+	if errors.Is(err, ErrOver) {
+		k.Note("the login cannot be renewed", err)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.over = login.Access
+		return "", k.needed("its login is over")
+	}
+	if err != nil {
+		k.Note("the login was not renewed", err)
+		return "", fault.UpstreamFailed.New("the authorization server of %s did not renew the login: try again later", k.Name)
+	}
+	text, err := next.String()
+	if err == nil {
+		err = k.Store(ctx, stored, text)
+	}
+	if err != nil {
+		k.Note("the renewed login was not stored", err)
+		return "", fault.UpstreamFailed.New("the renewed login of %s was not stored: try again", k.Name)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.last, k.refused = next.Access, ""
+	return next.Access, nil
+}
+
+// needed is the error of a request that only another login helps.
+func (k *Keeper) needed(why string) error {
+	return fault.UpstreamLogin.New("%s: %s", k.Name, why).WithFix("%s", k.fix(""))
+}
+
+// fix says what helps, where a login asks for more.
+func (k *Keeper) fix(more string) string {
+	if k.LogIn == "" {
+		return k.Fix
+	}
+	return fmt.Sprintf("log in with %q", k.LogIn+more)
+}
+
+// Answered looks at the head of an answer to a request with a credential. An error is what the agent gets instead.
+func (k *Keeper) Answered(secret string, status int, header http.Header) error {
+	if status == http.StatusForbidden {
+		return k.lacking(header)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case status != http.StatusUnauthorized:
+		if secret == k.last {
+			k.last = ""
+		}
+		return nil
+	case secret == "":
+		return k.needed("it asks for a login")
+	case secret == k.last:
+		k.over = secret
+		return k.needed("it refuses the credential")
+	}
+	k.refused = secret
+	return fault.UpstreamToken.New("%s does not take the access token any more: send the request again", k.Name)
+}
+
+// lacking is the error of a login that was made for less than the server asks for; nil where that is not why it refuses. The command that
+// it names asks for what the login has too.
+func (k *Keeper) lacking(header http.Header) error {
+	challenges, err := oauthex.ParseWWWAuthenticate(header.Values("Www-Authenticate"))
+	if err != nil {
+		return nil // whatever it means, the agent gets the answer
+	}
+	i := slices.IndexFunc(challenges, func(c oauthex.Challenge) bool {
+		return c.Scheme == "bearer" && c.Params["error"] == "insufficient_scope"
+	})
+	if i < 0 {
+		return nil
+	}
+	k.mu.Lock()
+	scopes := slices.Concat(k.scopes, strings.Fields(challenges[i].Params["scope"]))
+	k.mu.Unlock()
+	slices.Sort(scopes)
+	more := ""
+	for _, scope := range slices.Compact(scopes) {
+		if len(more) < 512 && strings.Trim(scope, scopeLetters) == "" {
+			more += " --scope " + scope
+		}
+	}
+	return fault.UpstreamLogin.New("%s asks for more than its login was made for", k.Name).WithFix("%s", k.fix(more))
+}
+
+// scopeLetters are those that a shell takes as they are.
+const scopeLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.:/"

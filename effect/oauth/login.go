@@ -1,0 +1,100 @@
+package oauth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Login is what is stored of a login, sealed.
+type Login struct {
+	Server       string   `json:"server"`   // address of the MCP server, the one that the tokens are sent to
+	Resource     string   `json:"resource"` // as the authorization server knows it (RFC 8707)
+	TokenURL     string   `json:"token_url"`
+	ClientID     string   `json:"client_id"`
+	ClientSecret string   `json:"client_secret,omitzero"`
+	AuthStyle    int64    `json:"auth_style"` // how the client says who it is: an oauth2.AuthStyle
+	Scopes       []string `json:"scopes,omitzero"`
+	Access       string   `json:"access"`
+	Refresh      string   `json:"refresh,omitzero"` // "": it cannot be renewed
+	Expires      int64    `json:"expires,omitzero"` // Unix seconds; 0: nobody knows
+}
+
+// Parse reads a stored login. ok is false for any other secret, such as a bearer token.
+func Parse(secret string) (l *Login, ok bool) {
+	if !strings.HasPrefix(secret, "{") {
+		return nil, false
+	}
+	in, err := schema.TypeOf[Login]().Decode([]byte(secret))
+	if err != nil {
+		return nil, false
+	}
+	return in.(*Login), true
+}
+
+// String is the login as it is sealed.
+func (l *Login) String() (string, error) {
+	text, err := schema.Marshal(l)
+	return string(text), err
+}
+
+// early is how long before its expiry a token counts as expired, so that it holds on its way.
+const early = 30 * time.Second
+
+// Expired reports whether the access token is over.
+func (l *Login) Expired(now time.Time) bool {
+	return l.Expires != 0 && now.Add(early).Unix() >= l.Expires
+}
+
+// ErrOver is why a login cannot be renewed: the authorization server refuses it, or gave nothing to renew it with.
+var ErrOver = errors.New("the login is over")
+
+// Renew makes the next login of one whose access token is no longer good. The error is ErrOver where only another LogIn helps.
+func (c *Client) Renew(ctx context.Context, l *Login) (*Login, error) {
+	if l.Refresh == "" {
+		return nil, ErrOver
+	}
+	config := &oauth2.Config{
+		ClientID: l.ClientID, ClientSecret: l.ClientSecret,
+		Endpoint: oauth2.Endpoint{TokenURL: l.TokenURL, AuthStyle: oauth2.AuthStyle(l.AuthStyle)},
+	}
+	// A TokenSource cannot say which resource the token is for, which MCP demands; an empty code counts as none (RFC 6749, 3.2).
+	token, err := config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, c.web), "",
+		oauth2.SetAuthURLParam("grant_type", "refresh_token"), oauth2.SetAuthURLParam("refresh_token", l.Refresh), oauth2.SetAuthURLParam("resource", l.Resource))
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		if status := refused.Response.StatusCode; status/100 == 4 && status != http.StatusTooManyRequests {
+			return nil, fmt.Errorf("%w: %.200q", ErrOver, refused.ErrorCode)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("renew login: %w", err)
+	}
+	next := *l
+	return &next, next.take(token)
+}
+
+// take puts a new token into a login.
+func (l *Login) take(token *oauth2.Token) error {
+	switch {
+	case !strings.EqualFold(cmp.Or(token.TokenType, "bearer"), "bearer"):
+		return fmt.Errorf("the authorization server gave a token of the type %.100q, not bearer", token.TokenType)
+	case strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		return errors.New("the authorization server gave a token that no header can hold")
+	}
+	l.Access, l.Refresh, l.Expires = token.AccessToken, token.RefreshToken, 0 // the old one where none came
+	if !token.Expiry.IsZero() {
+		l.Expires = token.Expiry.Unix()
+	}
+	if scope, ok := token.Extra("scope").(string); ok {
+		l.Scopes = strings.Fields(scope)
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+package oauth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/effect/oauth"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// kept is a keeper of what a world gave, with a store of its own.
+type kept struct {
+	*oauth.Keeper
+	w *world
+
+	mu     sync.Mutex
+	stored string
+	now    time.Time
+	full   error // why nothing can be stored
+}
+
+func (w *world) keep(l *oauth.Login) *kept {
+	w.t.Helper()
+	k := &kept{w: w, now: time.Now()}
+	if l != nil {
+		k.store(l)
+	}
+	k.Keeper = &oauth.Keeper{
+		Client: w.client(), Name: "mcp.docs", LogIn: "pwos mcp login docs", Secure: true,
+		Load: func(context.Context) (string, error) {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.stored, nil
+		},
+		Store: func(_ context.Context, loaded, next string) error {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			if k.full != nil || loaded != k.stored {
+				return errors.Join(errors.New("not stored"), k.full)
+			}
+			k.stored = next
+			return nil
+		},
+		Now: func() time.Time {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return k.now
+		},
+		Note: func(string, error) {},
+	}
+	return k
+}
+
+func (k *kept) store(l *oauth.Login) {
+	text, err := l.String()
+	must(k.w.t, err)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stored = text
+}
+
+// pass lets time pass.
+func (k *kept) pass(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.now = k.now.Add(d)
+}
+
+// request is one to the MCP server: the credential that it bears, and what the agent gets.
+func (k *kept) request() (string, error) {
+	k.w.t.Helper()
+	secret, err := k.Secret(bounded(k.w.t))
+	if err != nil {
+		return "", err
+	}
+	k.w.mu.Lock()
+	_, known := k.w.access[secret]
+	k.w.mu.Unlock()
+	if !known {
+		return secret, k.Answered(secret, http.StatusUnauthorized, http.Header{})
+	}
+	return secret, k.Answered(secret, http.StatusOK, http.Header{})
+}
+
+// good makes a request that succeeds.
+func (k *kept) good() string {
+	k.w.t.Helper()
+	secret, err := k.request()
+	must(k.w.t, err)
+	return secret
+}
+
+// bad makes a request that fails with an error that has all of these.
+func (k *kept) bad(id fault.ID, parts ...string) {
+	k.w.t.Helper()
+	_, err := k.request()
+	for _, part := range parts {
+		if !errors.Is(err, id) || !strings.Contains(err.Error(), part) {
+			k.w.t.Errorf("%v, want %s with %q", err, id, part)
+		}
+	}
+}
+
+const again = `log in with "pwos mcp login docs"`
+
+// TestRenew: a login that has expired is renewed, once for all that wait; so is one that the server refuses before that.
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.keep(w.logIn())
+	w.set(func() { w.expires = 24 * 3600 })
+	first := k.good()
+	if k.good() != first || w.renewals != 0 {
+		t.Error("it was renewed too early")
+	}
+	k.pass(time.Hour - 20*time.Second)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if secret, err := k.request(); err != nil || secret == first {
+				t.Errorf("%s, %v", secret, err)
+			}
+		})
+	}
+	all.Wait()
+	second := k.good()
+	w.revoke()
+	if secret, err := k.request(); !errors.Is(err, fault.UpstreamToken) || secret != second {
+		t.Errorf("revoked: %s, %v", secret, err)
+	}
+	if k.good() == second || w.renewals != 2 {
+		t.Errorf("it was renewed %d times", w.renewals)
+	}
+}
+
+// TestRenewed: what renews a login stays where nothing comes in its place, and what was renewed is kept though the caller has hung up.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first := w.logIn()
+	k := w.keep(first)
+	ctx, cancel := context.WithCancel(bounded(t))
+	w.set(func() { w.token, w.during, w.expires = map[string]any{"refresh_token": nil}, cancel, 24*3600 })
+	k.pass(2 * time.Hour)
+	secret, err := k.Secret(ctx)
+	must(t, err)
+	login, ok := oauth.Parse(k.stored)
+	if !ok || login.Access != secret || secret == first.Access || login.Refresh != first.Refresh {
+		t.Errorf("stored: %+v", login)
+	}
+}
+
+// TestOver: a login that cannot be renewed is told with what to do, and nobody is asked again; another one helps.
+func TestOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.keep(w.logIn())
+	k.good()
+	w.set(func() { clear(w.refresh) })
+	k.pass(2 * time.Hour)
+	for range 3 {
+		k.bad(fault.UpstreamLogin, "mcp.docs: its login is over", again)
+	}
+	if w.renewals != 1 {
+		t.Errorf("it was tried %d times", w.renewals)
+	}
+	w.set(func() { w.expires = 0 })
+	k.store(w.logIn())
+	k.good()
+
+	login := w.logIn()
+	login.Refresh = ""
+	k.store(login)
+	k.good()
+	w.revoke()
+	k.bad(fault.UpstreamToken, "")
+	k.bad(fault.UpstreamLogin, again)
+}
+
+// TestRefusedAnew: a server that refuses what was renewed for it is not served with more of it.
+func TestRefusedAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.keep(w.logIn())
+	w.revoke()
+	k.bad(fault.UpstreamToken, "send the request again")
+	secret, err := k.Secret(bounded(t))
+	must(t, err)
+	w.revoke()
+	if err := k.Answered(secret, http.StatusUnauthorized, http.Header{}); !errors.Is(err, fault.UpstreamLogin) {
+		t.Errorf("%v", err)
+	}
+	for range 3 {
+		k.bad(fault.UpstreamLogin, again)
+	}
+	if w.renewals != 1 {
+		t.Errorf("it was renewed %d times", w.renewals)
+	}
+}
+
+// TestAuthorizationServerDown: it is asked again the next time.
+func TestAuthorizationServerDown(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusFound, http.StatusOK} {
+		w := newWorld(t)
+		k := w.keep(w.logIn())
+		k.pass(2 * time.Hour)
+		w.set(func() { w.broken = status })
+		k.bad(fault.UpstreamFailed, "did not renew the login: try again later")
+		w.set(func() { w.broken = 0 })
+		k.good()
+	}
+}
+
+// TestNotStored: what was renewed and cannot be stored, or was replaced meanwhile, is not used.
+func TestNotStored(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.keep(w.logIn())
+	k.pass(2 * time.Hour)
+	k.full = errors.New("full")
+	k.bad(fault.UpstreamFailed, "was not stored")
+	k.full = nil
+	k.store(w.logIn()) // whose time is the real one's
+	k.now = time.Now()
+	k.good()
+}
+
+// TestOtherCredentials: none is sent where there is none, where it would be read on its way, or to another than it was made for.
+func TestOtherCredentials(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.keep(nil)
+	k.bad(fault.UpstreamLogin, "mcp.docs: it asks for a login", again)
+	login := w.logIn()
+	login.Server = "https://evil.test/mcp"
+	k.store(login)
+	k.bad(fault.UpstreamLogin, "another address", again)
+	k.stored = "token"
+	k.bad(fault.UpstreamLogin, "refuses the credential")
+	w.set(func() { w.access["token"] = "" })
+	if k.good() != "token" {
+		t.Error("a bearer token is not sent as it is")
+	}
+	k.Secure = false
+	k.bad(fault.UpstreamNoCredential, "not sent over http")
+}
+
+// TestScopes: a server that asks for more is told with how to get it, in words that a shell takes as they are.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.keep(w.logIn())
+	k.good()
+	var many strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&many, "a%d ", i)
+	}
+	for challenge, want := range map[string]string{
+		`Bearer error="insufficient_scope", scope="write:x $(y) ;z write:x"`: `log in with "pwos mcp login docs --scope read --scope write:x"`,
+		`Bearer error="insufficient_scope"`:                                  `log in with "pwos mcp login docs --scope read"`,
+		`Bearer error="insufficient_scope", scope="` + many.String() + `"`:   "--scope a0 --scope a1 ",
+		`Basic error="insufficient_scope"`:                                   "",
+		`Bearer error="other"`:                                               "",
+		`"`:                                                                  "",
+		``:                                                                   "",
+	} {
+		err := k.Answered("token", http.StatusForbidden, http.Header{"Www-Authenticate": {challenge}})
+		if want == "" && err != nil || want != "" && (!errors.Is(err, fault.UpstreamLogin) || !strings.Contains(err.Error(), want) || len(err.Error()) > 2000) {
+			t.Errorf("%.100s: %v", challenge, err)
+		}
+	}
+}

@@ -1,0 +1,273 @@
+package oauth_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/internal/screen"
+	"github.com/promptware-os/pwos/internal/tidy"
+)
+
+// place is a user's: a kernel, and the pwos binary.
+type place struct {
+	*world
+	dir  string
+	pwos string
+}
+
+// program builds pwos, once.
+var program = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "build", "-o", buildDir+"/", "../../cmd/pwos").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build pwos: %w: %s", err, out)
+	}
+	list, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", "../../cmd/pwos").Output()
+	if err != nil {
+		return "", fmt.Errorf("list sources: %w", err)
+	}
+	for dir := range strings.FieldsSeq(string(list)) { // so that go test knows what it depends on
+		if _, err := os.ReadDir(dir); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(buildDir, "pwos"), nil
+})
+
+// newPlace makes a place whose kernel may reach these addresses.
+func newPlace(t *testing.T, allow string) *place {
+	t.Helper()
+	pwos, err := program()
+	must(t, err)
+	p := &place{newWorld(t), tidy.Dir(t), pwos}
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	must(t, err)
+	var ca bytes.Buffer
+	must(t, pem.Encode(&ca, &pem.Block{Type: "CERTIFICATE", Bytes: p.mcp.Certificate().Raw}))
+	config := fmt.Sprintf("[http]\nallow = [%q]\nca_file = %q\n[crypto]\nidentity = %q\n", allow, p.path("ca.pem"), p.path("key"))
+	must(t, errors.Join(
+		os.WriteFile(p.path("key"), pem.EncodeToMemory(block), 0o600), os.WriteFile(p.path("ca.pem"), ca.Bytes(), 0o600),
+		os.WriteFile(p.path("config.toml"), []byte(config), 0o600),
+	))
+	t.Cleanup(func() { p.run("", 0, "shutdown") })
+	return p
+}
+
+func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
+
+func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, p.pwos, append([]string{"--timeout=" + patience.String()}, args...)...)
+	cmd.Env = []string{
+		"HOME=" + p.dir, "PATH=" + os.Getenv("PATH"), "PWOS_CONFIG=" + p.path("config.toml"), "PWOS_RUNTIME_DIR=" + p.path("run"), "PWOS_STATE_DIR=" + p.path("state"),
+	}
+	return cmd
+}
+
+// run runs pwos, which must exit with a status and print a text that matches. It returns what was printed.
+func (p *place) run(want string, status int, args ...string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := p.command(ctx, args...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	if exit := cmd.ProcessState.ExitCode(); exit != status || !regexp.MustCompile(want).Match(out.Bytes()) {
+		p.t.Errorf("pwos %s: %v, want %d and %s\n%s", strings.Join(args, " "), err, status, want, out.String())
+	}
+	return out.String()
+}
+
+// call calls the tool.
+func (p *place) call(want string, status int, args ...string) {
+	p.t.Helper()
+	p.run(want, status, append([]string{"call", "Syscall.Call", "--data", `{"syscall":"os/mcp/docs/say"}`}, args...)...)
+}
+
+// login runs pwos mcp login, and is the person whom it waits for.
+func (p *place) login(args ...string) string {
+	p.t.Helper()
+	cmd := p.command(bounded(p.t), append([]string{"mcp", "login", "docs"}, args...)...)
+	said, err := cmd.StderrPipe()
+	must(p.t, err)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	must(p.t, cmd.Start())
+	address := regexp.MustCompile(`https://\S+/authorize\?\S+\n`)
+	var all []byte
+	for buf, followed := make([]byte, 4096), false; ; {
+		n, err := said.Read(buf)
+		if all = append(all, buf[:n]...); !followed && address.Match(all) {
+			followed = true
+			must(p.t, p.follow(strings.TrimSpace(string(address.Find(all)))))
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		p.t.Fatalf("pwos mcp login: %v\n%s", err, all)
+	}
+	return out.String()
+}
+
+// TestMCPLogin: a server that asks for a login is added, logged in at, called, and left, while its agent never has a token.
+func TestMCPLogin(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "127.0.0.0/8")
+	const needed = `(?s)mcp\.docs: it asks for a login: log in with "pwos mcp login docs"`
+	const hi = `"text":"hi"`
+
+	// Before there is a login, and after there is.
+	p.run(needed, 1, "mcp", "add", "docs", "--url", p.address())
+	p.run(`"state":"away"`, 0, "mcp", "ls")
+	if out := p.login(); !strings.Contains(out, `"tool":"say","change":"new"`) {
+		t.Errorf("after the login: %s", out)
+	}
+	p.call(hi, 0)
+	p.run(`"state":"running","tools":1,"changes":0,"server":"https://`, 0, "mcp", "ls")
+	p.run("", 0, "spawn", "bob", "--allow", "Memory.Get")
+	p.call("pwos cap grant 2 --add Call:mcp/docs/say", 3, "--pid", "2")
+	p.run("", 0, "cap", "grant", "2", "--add", "Call:mcp/docs/*")
+	p.call(hi, 0, "--pid", "2")
+	p.run(`"type":"mcp/docs/say".*"intent":`, 0, "audit", "log", "--pid", "2")
+	p.run(`"upstream":"mcp.docs","method":"POST","path":"/mcp"`, 0, "audit", "log", "--pid", "1", "--type", "Net.Request")
+
+	// A token that is refused is renewed while the call waits; a session that is gone is begun anew.
+	p.revoke()
+	p.call(hi, 0)
+	if p.renewals != 1 {
+		t.Errorf("it was renewed %d times", p.renewals)
+	}
+	p.restart(true)
+	p.call("session", 1)
+	p.run("^$", 0, "mcp", "diff", "docs")
+	p.call(hi, 0)
+
+	// The server goes, and comes back.
+	working := p.handler
+	p.set(func() {
+		p.handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	})
+	p.mcp.CloseClientConnections()
+	p.call("mcp.docs did not answer|is away", 1)
+	p.set(func() { p.handler = working })
+	p.run("^$", 0, "mcp", "diff", "docs")
+	p.call(hi, 0)
+
+	// A scope that is missing, and a login that is over.
+	p.set(func() { p.needs = "write" })
+	p.call(`asks for more than its login was made for: log in with .*pwos mcp login docs --scope read --scope write`, 1)
+	p.login("--scope", "read", "--scope", "write")
+	p.call(hi, 0)
+	p.revoke()
+	p.set(func() { clear(p.refresh) })
+	p.call(`mcp\.docs: its login is over: log in with "pwos mcp login docs" \(503\)`, 1)
+	p.login("--scope", "read", "--scope", "write")
+	p.call(hi, 0)
+
+	// A login that somebody makes while another is renewed stands.
+	before := strings.TrimSpace(p.run("", 0, "mem", "get", "vault/mcp/docs"))
+	p.login()
+	p.revoke()
+	p.set(func() { p.during = func() { p.run("", 0, "mem", "set", "vault/mcp/docs", before) } })
+	p.call("the renewed login of mcp.docs was not stored: try again", 1)
+	p.set(func() { p.during = nil })
+	if got := strings.TrimSpace(p.run("", 0, "mem", "get", "vault/mcp/docs")); got != before {
+		t.Errorf("the login is %s, was %s", got, before)
+	}
+	p.login("--scope", "read", "--scope", "write")
+	p.call(hi, 0)
+
+	// The login outlives the kernel. Nobody but the server has seen a token.
+	p.run("", 0, "shutdown")
+	p.run("^$", 0, "mcp", "diff", "docs")
+	p.call(hi, 0)
+	must(t, filepath.WalkDir(p.path("state"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if bytes.Contains(text, []byte("CANARY")) {
+			t.Errorf("%s holds a token", path)
+		}
+		return err
+	}))
+	p.run("vault/mcp/docs", 0, "mem", "ls", "vault/")
+	p.run("^$", 0, "mcp", "rm", "docs")
+	p.run("not found", 4, "mem", "get", "vault/mcp/docs")
+	p.run("there is no MCP server docs", 4, "mcp", "login", "docs")
+}
+
+// TestBearer: a token that is stored is added by the kernel too; a server that asks for nothing needs none.
+func TestBearer(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "127.0.0.0/8")
+	p.set(func() { p.access["secret"] = "" })
+	sealed := p.run("pwenc", 0, "call", "Crypto.Seal", "plaintext=secret")
+	value := regexp.MustCompile(`pwenc:v1:[^"]+`).FindString(sealed)
+	p.run("", 0, "mem", "set", "vault/docs", value)
+	p.run("it asks for a login", 1, "mcp", "add", "none", "--url", p.address())
+	p.run(`"tool":"say"`, 0, "mcp", "add", "docs", "--url", p.address(), "--bearer", "vault/docs")
+	p.call(`"text":"hi"`, 0)
+
+	// At a terminal a browser is opened too, which a program may name.
+	must(t, os.WriteFile(p.path("browser"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+p.path("opened")+".new && mv "+p.path("opened")+".new "+p.path("opened")+"\n"), 0o700))
+	cmd := p.command(bounded(t), "mcp", "login", "none")
+	cmd.Env = append(cmd.Env, "BROWSER="+p.path("browser"), "TERM=dumb")
+	s := screen.Sit(t, cmd, patience)
+	address := strings.TrimSpace(s.Expect(`https://\S+/authorize\?\S+\r\n`))
+	must(t, p.follow(address))
+	s.Expect("logged in at none")
+	s.Expect("new say")
+	if status := s.Status(); status != 0 {
+		t.Errorf("at a terminal: exit status %d", status)
+	}
+	for ctx := bounded(t); ; <-time.After(5 * time.Millisecond) {
+		opened, err := os.ReadFile(p.path("opened"))
+		if err == nil && string(opened) == address {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("the browser was opened at %s: %v", opened, err)
+		}
+	}
+	p.revoke()
+	p.call("refuses the credential: seal another token, and store it as vault/docs", 1)
+	p.set(func() { p.open = true })
+	p.run("^$", 0, "mcp", "diff", "docs")
+	p.run("Key not found: vault/none", 4, "mcp", "login", "none", "--client-id", "x", "--client-secret", "vault/none")
+	p.run("has a bearer token, vault/docs", 2, "mcp", "login", "docs")
+	p.set(func() { p.metadata = map[string]any{"code_challenge_methods_supported": nil} })
+	p.run(`the login at none failed: .*does not implement PKCE`, 1, "mcp", "login", "none")
+}
+
+// TestClosedAddress: neither the kernel nor a login goes where agents may not.
+func TestClosedAddress(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "127.0.0.0/32")
+	const closed = "is a loopback address, which is closed to agents: have it opened in the kernel's configuration"
+	p.run(closed, 1, "mcp", "add", "docs", "--url", p.address())
+	p.run(closed, 1, "mcp", "login", "docs")
+	if p.auth != nil {
+		t.Error("the server was asked")
+	}
+}
