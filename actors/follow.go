@@ -228,6 +228,7 @@ func (q *question) ready(ctx actor.Context, d *domain) bool {
 func (q *question) admit(d *domain, call *kernel.Call) kernel.Verdict {
 	subscribed := q.following.call
 	subscribed.Parked, subscribed.Lapsed, subscribed.Time = true, call.Lapsed, call.Time
+	subscribed.Holds = kernel.Paid
 	v := d.kernel.gate.Admit(&subscribed)
 	call.Tick = subscribed.Tick
 	call.Approval, q.following.call.Approval = subscribed.Approval, subscribed.Approval

@@ -59,7 +59,7 @@ type Call struct {
 	Claimed  bool   // the call is the first with its idempotency key: what comes of it is the key's outcome
 	Repeated bool   // the outcome is that of an earlier call with the same idempotency key; nothing ran
 	First    uint64 // that call's entry, as far as it was known when this one was decided
-	Holds    any    // what the gate's budget stage keeps for it until it has an entry; nil: nothing
+	Holds    any    // what the gate's budget stage keeps for it until it has an entry, or Paid; nil: nothing yet
 	Cause    uint64 // of what a subscription goes on with: the entry of the subscription
 	Proof    schema.Proof
 
@@ -69,6 +69,9 @@ type Call struct {
 	asked *Result // what its handler has asked for beside the reply; nil: nothing
 	entry Entry   // for its handler's apply
 }
+
+// Paid stands in Holds of a call that is paid for: a subscription that goes on.
+var Paid any = struct{}{}
 
 // Intends reports whether a call that has an outcome is an intent: what comes of it is another entry (PROTOCOL 7).
 func (c *Call) Intends() bool {

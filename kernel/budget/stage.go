@@ -26,7 +26,7 @@ type part struct {
 func (l *Ledger) Stage(call *kernel.Call) kernel.Verdict {
 	grant, gives := call.Input.(*schema.GrantInput)
 	gives = gives && grant.Budget != nil && !call.Syscall.Internal
-	if !l.inUse.Load() || call.PID == kernel.Operator && !gives || call.Holds != nil {
+	if !l.inUse.Load() || call.PID == kernel.Operator && !gives {
 		call.Probe.Why("no budget bounds it")
 		return kernel.Verdict{}
 	}
@@ -37,7 +37,7 @@ func (l *Ledger) Stage(call *kernel.Call) kernel.Verdict {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.late(call); f != nil || call.Parked { // one that has waited was let in before, and a subscription that goes on is not paid for again
+	if f := l.late(call); f != nil || call.Holds != nil {
 		return kernel.Deny(f)
 	}
 	var kept held

@@ -41,6 +41,27 @@ func TestSubscriptionIsOneCall(t *testing.T) {
 	}
 }
 
+// TestPausedCallsArePaidFor: what has waited for its process to go on costs what it costs at any other time.
+func TestPausedCallsArePaidFor(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	operator, c := d.dial(t), d.dial(t)
+	c.attach("a", `,"capabilities":{"allowed_syscalls":["Memory.*"],"budget":{"calls":2}}`)
+	operator.call("Process.Pause", `{"target_pid":1}`, nil)
+	for i := range 4 {
+		c.send("Memory.Set", fmt.Sprintf(`{"key":"k","value":%d}`, i), "")
+	}
+	operator.call("Process.Resume", `{"target_pid":1}`, nil)
+	for i := range 4 {
+		if a := c.next(); (a.Kind == "reply") != (i < 2) {
+			t.Errorf("call %d: %s", i, a.Data)
+		}
+	}
+	if b := operator.shownBudgets()[1].Calls; b.Spent != "2" || b.Reserved != "0" || b.Left != "0" {
+		t.Errorf("%+v", *b)
+	}
+}
+
 // number is an amount that is whole.
 func number(t *testing.T, d schema.Decimal) int64 {
 	t.Helper()
