@@ -303,7 +303,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 		caller.PID = peer.Agent
 	}
 	if peer.Identity.Key != nil {
-		caller.Key = peer.Identity.Key.Key.Fingerprint()
+		caller.Key, caller.Role = peer.Identity.Key.Key.Fingerprint(), peer.Identity.Key.Role
 	}
 	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

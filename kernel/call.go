@@ -18,6 +18,7 @@ type Caller struct {
 	Conn   string // the connection's name in logs and journal, such as c-5
 	Origin string // whose stored things the operator sees as itself; empty: those of the configuration
 	Key    string // fingerprint of the key that it has shown; empty: none was asked for
+	Role   string // of the operator's key, see inRole; empty: it may do everything
 	Via    string // by which door it came, as context.via of a rule has it; empty: by a socket
 	Kernel bool   // the kernel itself, which makes a call of its own in the name of PID
 }

@@ -25,8 +25,9 @@ type AuthorizedKey struct {
 	Line    int       // from 1
 	NoTouch bool      // no-touch-required: a security key need not be touched
 	Expires time.Time // expiry-time, the last moment of the key; zero: it does not expire
-	// Agent is what the key's holder may do. Nil: it is the operator, who may do everything. Only a line without options, but
-	// for no-touch-required, is the operator's.
+	Role    string    // role: viewer or approver, what the operator's key is limited to; empty: nothing
+	// Agent is what the key's holder may do. Nil: it is the operator, who may do everything that Role allows. Only a line without
+	// options, but for no-touch-required and role, is the operator's; with role it may expire too.
 	Agent *AgentGrant
 }
 
@@ -150,6 +151,9 @@ func (k *AuthorizedKey) Options() string {
 		for _, resource := range slices.Sorted(maps.Keys(g.Quotas)) {
 			option("quota", resource+"="+strconv.FormatFloat(g.Quotas[resource], 'f', -1, 64))
 		}
+	}
+	if k.Role != "" {
+		option("role", k.Role)
 	}
 	if !k.Expires.IsZero() {
 		option("expiry-time", k.Expires.UTC().Format("20060102150405Z"))

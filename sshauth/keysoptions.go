@@ -32,6 +32,12 @@ func (k *AuthorizedKey) parseOptions(options string, zone *time.Location) *fault
 		}
 		options = rest
 	}
+	switch {
+	case k.Role != "" && k.Agent != nil:
+		return fault.AuthMalformed.New("the option role is for the operator's keys: it does not go with allow, quota, origin and agent")
+	case k.Role == "" && !k.Expires.IsZero():
+		k.agent() // a key that is lent for a time is nobody's who may do everything
+	}
 	return nil
 }
 
@@ -84,10 +90,11 @@ func (k *AuthorizedKey) set(name string, value *string, zone *time.Location) *fa
 		"quota":       func(v string) string { return k.agent().setQuota(v) },
 		"origin":      func(v string) string { return k.agent().setOrigin(v) },
 		"agent":       func(v string) string { return k.agent().setName(v) },
+		"role":        k.setRole,
 		"expiry-time": func(v string) string { return k.setExpiry(v, zone) },
 	}[name]
 	if !ok {
-		return fault.AuthKeyType.New("the option %s is not one that pwos implements, so its key is refused: there are allow, quota, origin, agent, expiry-time, no-touch-required",
+		return fault.AuthKeyType.New("the option %s is not one that pwos implements, so its key is refused: there are allow, quota, origin, agent, role, expiry-time, no-touch-required",
 			printable(name, 64))
 	}
 	if value == nil || *value == "" || !utf8.ValidString(*value) {
@@ -159,6 +166,14 @@ func (g *AgentGrant) setName(value string) string {
 	return ""
 }
 
+func (k *AuthorizedKey) setRole(value string) string {
+	if value != "viewer" && value != "approver" {
+		return "is viewer or approver"
+	}
+	k.Role = value
+	return ""
+}
+
 // setExpiry reads a time as sshd does: YYYYMMDD[HHMM[SS]], of the local zone unless a Z follows.
 func (k *AuthorizedKey) setExpiry(value string, zone *time.Location) string {
 	digits, utc := strings.CutSuffix(value, "Z")
@@ -170,7 +185,6 @@ func (k *AuthorizedKey) setExpiry(value string, zone *time.Location) string {
 	if n == 8 || n == 12 || n == 14 {
 		if t, err := time.ParseInLocation(form[:n], digits, zone); err == nil && t.Year() >= 1970 {
 			k.Expires = t
-			k.agent() // a key that is lent for a time is nobody's who may do everything
 			return ""
 		}
 	}

@@ -72,6 +72,9 @@ func (a *app) authKeys(path string) error {
 			continue
 		}
 		who, may, quotas := "the operator", "everything", ""
+		if k.Role != "" {
+			who, may = "the operator, "+k.Role, map[string]string{"viewer": "queries", "approver": "queries, Approval.Decide"}[k.Role]
+		}
 		if k.Agent != nil {
 			who, may, quotas = strings.TrimSpace("agent "+k.Agent.Name), strings.Join(k.Agent.Allow, " "), granted(k.Agent)
 		}
@@ -101,6 +104,9 @@ func keyObject(k *sshauth.AuthorizedKey) []byte {
 	}
 	if k.Agent == nil {
 		o = o.text("as", "operator")
+		if k.Role != "" {
+			o = o.text("role", k.Role)
+		}
 	} else {
 		o = o.text("as", "agent")
 		if k.Agent.Name != "" {

@@ -117,6 +117,7 @@ const (
 
 	// Policy and approvals.
 	BudgetExhausted ID = "budget.exhausted"
+	RoleDenied      ID = "role.denied"
 	ProcessPaused   ID = "process.paused"
 	PolicyDenied    ID = "policy.denied"
 	PolicyFailed    ID = "policy.failed"
@@ -346,6 +347,7 @@ var catalogue = map[ID]Entry{
 
 	// Policy and approvals.
 	ProcessPaused:   {Kind: Unavailable, Meaning: "The process was paused, and its connection or the kernel ended before it went on. Nothing was done.", Fix: "Make the call again once the operator has it go on: pwos resume."},
+	RoleDenied:      {Kind: Forbidden, Meaning: "The key that the connection has shown is limited to a role, which does not include the call.", Fix: "Show another key, or have the operator take the role out of its line of authorized_keys."},
 	BudgetExhausted: {Kind: QuotaExceeded, Meaning: "What the agent, or an ancestor that it draws on, was given to use up is used up. Nothing was done.", Fix: "See what is left with pwos budget, and start the agent again with more."},
 	PolicyDenied:    {Kind: Forbidden, Meaning: "A rule of the policy forbids the call.", Fix: "Do as the rule's advice says, or have the operator change it: pwos policy show."},
 	PolicyFailed:    {Kind: Forbidden, Meaning: "A rule of the policy cannot be evaluated for the call, which is refused therefore.", Fix: "Send what the rule looks at in a form that it can compare, or have the operator change the rule."},
