@@ -54,6 +54,14 @@ func (w *world) grant() string {
 	return text
 }
 
+// budget is what the operator gives a child to use up at times: more than it does. What it is spent on is a fold over the journal.
+func (w *world) budget(c *client) string {
+	if c.pid != 0 || w.r.IntN(2) == 0 {
+		return ""
+	}
+	return `,"budget":{"calls":1000000}`
+}
+
 // errand is something to ask for, and how often it is: data are the members of its data.
 type errand struct {
 	weight int
@@ -63,7 +71,7 @@ type errand struct {
 
 // errands are what agents and their operator ask for beside memory.
 var errands = []errand{
-	{6, "Syscall.Spawn", func(w *world, _ *client) string {
+	{6, "Syscall.Spawn", func(w *world, c *client) string {
 		name := fmt.Sprintf("a%d", w.requests)
 		if w.r.IntN(10) == 0 {
 			name = "same"
@@ -71,11 +79,15 @@ var errands = []errand{
 		if w.r.IntN(5) == 0 {
 			return fmt.Sprintf(`"child_agent_id":%q`, name)
 		}
-		return fmt.Sprintf(`"child_agent_id":%q,"capabilities":{%s}`, name, w.grant())
+		return fmt.Sprintf(`"child_agent_id":%q,"capabilities":{%s%s}`, name, w.grant(), w.budget(c))
 	}},
 	{6, "Capability.Grant", func(w *world, _ *client) string {
 		mode := pick(w, []string{"", "", `,"mode":"add"`})
-		return fmt.Sprintf(`"pid":%d,%s%s`, w.process(), w.grant(), mode)
+		budget := ""
+		if w.r.IntN(6) == 0 {
+			budget = `,"budget":{"tokens":0}` // which nobody here needs, and everybody has
+		}
+		return fmt.Sprintf(`"pid":%d,%s%s%s`, w.process(), w.grant(), mode, budget)
 	}},
 	{1, "Capability.GrantDefault", func(w *world, _ *client) string { return fmt.Sprintf(`"pid":%d`, w.process()) }},
 	{4, "Capability.Revoke", func(w *world, _ *client) string { return fmt.Sprintf(`"pid":%d`, w.process()) }},

@@ -22,7 +22,7 @@ const snapshotEvery = 30
 
 // parts is all that has a state.
 func (s *state) parts() map[schema.Domain]actors.Part {
-	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.keys, actors.MetricsPart: s.metrics}
+	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.keys, actors.MetricsPart: s.metrics, actors.BudgetsPart: s.budgets}
 	for name, d := range s.domains {
 		parts[name] = d
 	}
@@ -50,6 +50,9 @@ func (s *state) replay(disk journal.FS, from *actors.Snapshots, limit uint64) er
 		}
 		if call.Proof.Seq > made[actors.MetricsPart].Seq {
 			s.metrics.Recall(call)
+		}
+		if call.Proof.Seq > made[actors.BudgetsPart].Seq {
+			s.budgets.Record(call)
 		}
 		s.tick = max(s.tick, call.Tick)
 	})
@@ -140,7 +143,7 @@ func (w *world) newKernel() *actors.Kernel {
 	return actors.New(actors.Config{
 		Manual: true, Poller: idlePoller{}, Journal: w.journal, Dir: journalDir, FS: w.files, Log: w.logger(),
 		Domains: w.state.domains, Tokens: w.state.tokens, Processes: w.state.procs.Processes(), Keys: w.state.keys, Tick: w.state.tick,
-		Snapshots: w.snapshots, SnapshotEvery: snapshotEvery, Made: w.state.made, Metrics: w.state.metrics,
+		Snapshots: w.snapshots, SnapshotEvery: snapshotEvery, Made: w.state.made, Metrics: w.state.metrics, Budgets: w.state.budgets,
 		Blobs: w.blobs, Runners: map[string]kernel.Runner{"Http.Fetch": w.effects.run},
 		Origin: "https://test.local/", Restore: w.restore, Bounds: bounds, Gate: kernel.Gate{Policy: guard(w.state.procs.Processes())},
 	})

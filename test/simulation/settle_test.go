@@ -5,7 +5,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/budget"
+	"github.com/promptware-os/pwos/schema"
 )
 
 // pauses are how long settle waits while nothing moves. A turn that did something shows that in the rounds after it.
@@ -54,6 +58,25 @@ func (w *world) settle() {
 	w.compare()
 }
 
+// nothingKept checks that nothing is kept of a budget, where nothing is under way.
+func (w *world) nothingKept() error {
+	call := &kernel.Call{Syscall: schema.BudgetShow.Row(), Input: &schema.BudgetShowInput{}}
+	result, err := budget.NewDomain(w.state.budgets, w.state.procs.Processes()).Decide(call)
+	if err != nil {
+		return err
+	}
+	out, err := schema.BudgetShow.Decode(result.Data)
+	if err != nil {
+		return err
+	}
+	for _, b := range out.Budgets {
+		if b.Calls != nil && b.Calls.Reserved != "0" {
+			return fmt.Errorf("pid %d: calls %+v are kept, and none is under way", b.PID, *b.Calls)
+		}
+	}
+	return nil
+}
+
 // compare checks that a replay makes the states that there are.
 func (w *world) compare() {
 	fresh, err := w.replayed(w.journal.Written())
@@ -62,4 +85,6 @@ func (w *world) compare() {
 		return
 	}
 	w.fail(same(w.state.domains, fresh.domains))
+	w.fail(same(map[schema.Domain]actors.Part{actors.BudgetsPart: w.state.budgets}, map[schema.Domain]actors.Part{actors.BudgetsPart: fresh.budgets}))
+	w.fail(w.nothingKept())
 }

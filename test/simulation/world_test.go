@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/http"
 	"github.com/promptware-os/pwos/kernel/idempotency"
@@ -79,6 +80,7 @@ type state struct {
 	ledger  *resource.Ledger
 	keys    *idempotency.Keys
 	metrics *metrics.Metrics
+	budgets *budget.Ledger
 	tick    int64
 	made    uint64 // the entry that every snapshot is of; 0 where they differ
 }
@@ -86,7 +88,7 @@ type state struct {
 type noNames struct{ kernel.Names }
 
 func newState() (*state, error) {
-	s := &state{keys: idempotency.New(), metrics: metrics.New(), procs: process.New(slices.Sorted(maps.Keys(pools)))}
+	s := &state{keys: idempotency.New(), metrics: metrics.New(), budgets: budget.New(), procs: process.New(slices.Sorted(maps.Keys(pools)))}
 	view := s.procs.Processes()
 	s.tokens, s.boxes = capability.New(slices.Sorted(maps.Keys(pools)), view), ipc.New(ipc.Options{Capacity: boxCapacity, Processes: view})
 	m, err := memory.New(schema.Value("{}"), view)
