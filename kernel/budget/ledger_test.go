@@ -213,6 +213,11 @@ func (s *shell) lose() {
 	s.refuse()
 	s.ledger.Keep()
 	want, journal, seq := s.show(), len(s.journal), s.seq
+	for pid, b := range want {
+		if b.Calls != nil && b.Calls.Reserved != "0" {
+			s.t.Fatalf("pid %d: %+v, with nothing under way", pid, *b.Calls)
+		}
+	}
 	for pid := range s.parents {
 		call := &kernel.Call{PID: pid, Syscall: schema.HTTPFetch.Row(), Input: &schema.HTTPFetchInput{}}
 		if s.admit(call) {
