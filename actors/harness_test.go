@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/idempotency"
 	"github.com/promptware-os/pwos/kernel/metrics"
 	"github.com/promptware-os/pwos/schema"
@@ -77,6 +78,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var late time.Duration
 	var reserve, segment int64
 	var counted *metrics.Metrics
+	var budgets *budget.Ledger
 	var bounds actors.Bounds
 	var gate kernel.Gate
 	var registry kernel.Registry
@@ -91,6 +93,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			segment = int64(o)
 		case *metrics.Metrics:
 			counted = o
+		case *budget.Ledger:
+			budgets = o
 		case kernel.Gate:
 			gate = o
 		case actors.Bounds:
@@ -114,7 +118,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 		Gate:      gate,
 		Registry:  registry, ProviderTime: patience,
 		Runners: runnersOf(domains),
-		Domains: domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: counted, Tokens: s.tokens, Processes: nobody{},
+		Domains: domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: counted, Budgets: budgets, Tokens: s.tokens, Processes: nobody{},
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
 	})
 	s.stopped = sync.OnceValue(s.kernel.Close)
