@@ -101,7 +101,7 @@ func (r *recorder) entry(call *kernel.Call, repeats uint64) *journal.Entry {
 
 	outcome := schema.Outcome{Data: call.Data, Refs: call.Refs, Err: call.Err, Repeats: repeats}
 	if a := call.Approval; a != nil {
-		outcome.Let = &schema.LetThrough{Approval: a.ID, Rule: a.Rule, Policy: a.Policy, Advisory: a.Advisory}
+		outcome.Let = &schema.LetThrough{Approval: a.ID, Rule: a.Rule, Policy: a.Policy, Exhausted: a.Exhausted, Advisory: a.Advisory}
 	}
 	if call.Err == nil && call.Syscall.Kind != schema.KindQuery {
 		outcome.Data = call.Syscall.Output().Redact(call.Data, nil, false)

@@ -42,6 +42,7 @@ type Call struct {
 	Parked    bool         // the call has waited: its caller's bounds were checked before
 	Lapsed    bool         // the question that the call waited for was not answered in time
 	Begun     bool         // a step of it has been asked for, and may have been done
+	Exhausted string       // the kind of budget of which it needs more than is left, as rules see it; "": none
 	Inquiry   *Inquiry     // what somebody has to be asked before it, by the policy; nil: nothing
 	Approval  *Approval    // what lets it through where somebody is asked; nil: nothing has yet
 	Asks      *Call        // of a Capability.Check: the call that it asks about; nil: it gives no data

@@ -44,7 +44,7 @@ func (g *Gate) Explain(call *Call) (list []schema.CheckStage, v Verdict) {
 			continue
 		}
 		call.Probe.why = ""
-		v = stage(call)
+		v = g.ask(i, stage, call)
 		list = append(list, Explained(stageNames[i], call.Probe.why, v))
 		if !v.Allows() {
 			break

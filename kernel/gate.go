@@ -45,11 +45,14 @@ type Inquiry struct {
 	Policy string        // digest of the files that the rule stands in
 	Stands time.Duration // how long there is for an answer
 	Data   []byte        // of the call, normalised: what the handler goes by, in the form of RFC 8785
+
+	Exhausted string // the kind of budget of which the call needs more than is left, which the rule asks about; "": none
 }
 
 // Approval is what lets a call through where somebody is asked.
 type Approval struct {
 	ID, Rule, Policy string
+	Exhausted        string          // see Inquiry
 	Advisory         bool            // see schema.ApprovalState
 	Use              *schema.Request // uses it up, before the call takes effect; nil: it lasts
 	Used             bool            // that is done: the call, and what a subscription goes on with, passes
@@ -69,17 +72,20 @@ func (v Verdict) Allows() bool { return v.Fault == nil && v.Pending == nil }
 // stageNames are the names of the stages, in the order in which they are asked.
 var stageNames = [...]string{"bounds", "identity", "pause", "token", "tick", "quota", "budget", "policy", "approval"}
 
+// budgetStage is the place of the Budget stage among them.
+const budgetStage = 6
+
 func (g *Gate) stages() [len(stageNames)]Stage {
 	return [...]Stage{g.Bounds, g.Identity, g.Pause, g.Token, g.Tick, g.Quota, g.Budget, g.Policy, g.Approval}
 }
 
 // Admit asks the stages. A call that may not wait any longer is refused where it would have to.
 func (g *Gate) Admit(call *Call) Verdict {
-	for _, stage := range g.stages() {
+	for i, stage := range g.stages() {
 		if stage == nil {
 			continue
 		}
-		if v := stage(call); !v.Allows() {
+		if v := g.ask(i, stage, call); !v.Allows() {
 			if q := v.Pending; q != nil && (call.Final || call.Lapsed) {
 				if q.Why != nil {
 					return Deny(q.Why)
@@ -96,10 +102,32 @@ func (g *Gate) Admit(call *Call) Verdict {
 	return Verdict{}
 }
 
+// ask asks one stage. A call that needs more than is left of a budget goes on where a rule has somebody asked about that.
+func (g *Gate) ask(i int, stage Stage, call *Call) Verdict {
+	if i != budgetStage {
+		return stage(call)
+	}
+	call.Exhausted = ""
+	v := stage(call)
+	if v.Fault == nil || g.Policy == nil {
+		return v
+	}
+	call.Exhausted = v.Fault.Detail("kind")
+	if asks := g.Policy(call); asks.Allows() && call.Inquiry != nil && call.Inquiry.Exhausted != "" {
+		call.Probe.Why(v.Fault.Message + ", which a rule has somebody asked about")
+		return Verdict{}
+	}
+	call.Exhausted, call.Inquiry = "", nil
+	return v
+}
+
 // Asked adds the rule that has somebody asked before a call to a fault of it.
 func (c *Call) Asked(f *fault.Fault) *fault.Fault {
 	if c.Inquiry == nil {
 		return f
+	}
+	if kind := c.Inquiry.Exhausted; kind != "" {
+		f = f.With("exhausted", kind)
 	}
 	return f.With("rule", c.Inquiry.Rule).With("policy", c.Inquiry.Policy)
 }

@@ -16,6 +16,17 @@ func TestGate(t *testing.T) {
 	all := []string{"bounds", "identity", "token", "tick", "quota", "policy", "approval"}
 	refuse := func(*kernel.Call) kernel.Verdict { return kernel.Deny(fault.CapabilityDenied.New("no")) }
 	ask := func(*kernel.Call) kernel.Verdict { return kernel.Pend("q-1", time.Minute) }
+	over := func(*kernel.Call) kernel.Verdict {
+		return kernel.Deny(fault.BudgetExhausted.New("no").With("kind", "calls"))
+	}
+	asks := func(call *kernel.Call) kernel.Verdict {
+		call.Inquiry = &kernel.Inquiry{Exhausted: call.Exhausted}
+		return kernel.Verdict{}
+	}
+	another := func(call *kernel.Call) kernel.Verdict {
+		call.Inquiry = new(kernel.Inquiry)
+		return kernel.Verdict{}
+	}
 	tests := []struct {
 		name  string
 		set   func(g *kernel.Gate)
@@ -32,6 +43,10 @@ func TestGate(t *testing.T) {
 		{"asks", func(g *kernel.Gate) { g.Policy = ask }, kernel.Call{}, all[:5], nil, "q-1"},
 		{"has asked for long enough", func(g *kernel.Gate) { g.Approval = ask }, kernel.Call{Lapsed: true}, all[:6], fault.ApprovalPending, ""},
 		{"has gone", func(g *kernel.Gate) { g.Approval = ask }, kernel.Call{Final: true}, all[:6], fault.ApprovalPending, ""},
+		{"over its budget", func(g *kernel.Gate) { g.Budget = over }, kernel.Call{}, all[:6], fault.BudgetExhausted, ""},
+		{"over its budget, and a rule asks", func(g *kernel.Gate) { g.Budget, g.Policy = over, asks }, kernel.Call{}, append(all[:5:5], "approval"), nil, ""},
+		{"over its budget, and nobody can be asked", func(g *kernel.Gate) { g.Budget, g.Policy, g.Approval = over, asks, nil }, kernel.Call{}, all[:5], fault.PolicyAsks, ""},
+		{"over its budget, and another rule asks", func(g *kernel.Gate) { g.Budget, g.Policy = over, another }, kernel.Call{}, all[:5], fault.BudgetExhausted, ""},
 		{"has gone, and is allowed", func(*kernel.Gate) {}, kernel.Call{Final: true}, all, nil, ""},
 	}
 	for _, test := range tests {

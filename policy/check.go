@@ -23,6 +23,9 @@ const (
 // vias are the values of context.via: the doors by which a call comes to the kernel (PROTOCOL 10).
 var vias = []string{"socket", "channel", "inline", "mcp", "hook", "job", "cluster"}
 
+// kinds are the values of context.exhausted: the kinds of budgets, and "" where enough is left.
+var kinds = []string{"", "calls", "fetches", "tokens", "usd", "wall_seconds"}
+
 // checker checks rules against the syscall table.
 type checker struct {
 	rules     []*Rule
@@ -52,6 +55,7 @@ func newChecker(rules []*Rule) *checker {
 			Principals: []types.EntityType{agentType}, Resources: []types.EntityType{originType},
 			Context: resolved.RecordType{
 				"args": {Type: args}, "tick": {Type: resolved.LongType{}}, "via": {Type: resolved.StringType{}},
+				"exhausted": {Type: resolved.StringType{}},
 			},
 		}}
 	}
@@ -223,6 +227,8 @@ func impossible(p *ast.Policy) (texts []string) {
 				texts = append(texts, fmt.Sprintf("%q can never match: hosts are compared in lower case, as %q", text, strings.ToLower(text)))
 			case isVariable(arg, "context") && name == "via" && equals && !slices.Contains(vias, text):
 				texts = append(texts, fmt.Sprintf("%q can never match: context.via is one of %s", text, strings.Join(vias, ", ")))
+			case isVariable(arg, "context") && name == "exhausted" && equals && !slices.Contains(kinds, text):
+				texts = append(texts, fmt.Sprintf("%q can never match: context.exhausted is \"\" or one of %s", text, strings.Join(kinds[1:], ", ")))
 			}
 			return true
 		})

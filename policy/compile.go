@@ -181,6 +181,9 @@ func ruleOf(p *cedar.Policy, file string, n int) (*Rule, []string) {
 	return r, wrong
 }
 
+// exhausted is the member of needs that stands for context.exhausted.
+const exhausted = ".exhausted"
+
 // needsOf are the members of args that a rule looks at. It must name them, so that others need not be made.
 func needsOf(p *ast.Policy) (needs []string, err error) {
 	for _, c := range p.Conditions {

@@ -61,11 +61,24 @@ func (e *unfitError) Unwrap() error { return e.why }
 func (j *Judge) Decide(call *kernel.Call) Decision {
 	decided := j.evaluate(call, j.syscall(call))
 	if t, ok := j.tool(call); ok {
-		if d := j.evaluate(call, t); d.rank() > decided.rank() {
+		if d := j.evaluate(call, t); d.before(decided, call) {
 			return d
 		}
 	}
 	return decided
+}
+
+// more reports whether a rule has somebody asked whether a call may need more than is left of a budget.
+func (d Decision) more(call *kernel.Call) bool {
+	return d.rank() == 1 && call.Exhausted != "" && slices.Contains(d.Rule.needs, exhausted)
+}
+
+// before reports whether a call is decided by d and not by the other.
+func (d Decision) before(other Decision, call *kernel.Call) bool {
+	if d.rank() != other.rank() {
+		return d.rank() > other.rank()
+	}
+	return d.more(call) && !other.more(call)
 }
 
 func (d Decision) rank() int {
@@ -103,6 +116,9 @@ func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
 	if set.needs[".via"] {
 		context["via"] = types.String(cmp.Or(call.Caller.Via, "socket"))
 	}
+	if set.needs[exhausted] {
+		context["exhausted"] = types.String(call.Exhausted)
+	}
 	request.Context = types.NewRecord(context)
 	_, found := cedar.Authorize(set, who, request)
 	if len(found.Reasons) == 0 && len(found.Errors) == 0 { // the usual case
@@ -120,7 +136,7 @@ func (j *Judge) evaluate(call *kernel.Call, a action) Decision {
 		for _, reason := range found.Reasons {
 			matched = matched || reason.PolicyID == cedar.PolicyID(r.ID)
 		}
-		if matched && d.rank() > decided.rank() {
+		if matched && d.before(decided, call) {
 			decided = d
 		}
 	}

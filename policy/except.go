@@ -95,6 +95,8 @@ func (j *Judge) exception(call *kernel.Call, r *Rule) (string, error) {
 		switch {
 		case name == ".via":
 			terms = append(terms, "context.via == "+string(types.String(call.Caller.Via).MarshalCedar()))
+		case name == exhausted:
+			terms = append(terms, "context.exhausted == "+string(types.String(call.Exhausted).MarshalCedar()))
 		case strings.HasPrefix(name, "."):
 		case !there:
 			terms = append(terms, "!(context.args has "+name+")")

@@ -74,6 +74,13 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 		call.Probe.Why("no rule forbids it")
 		return kernel.Verdict{}
 	}
+	more := ""
+	switch {
+	case d.more(call):
+		more = call.Exhausted
+	case call.Exhausted != "": // nobody is asked about that: the budget has decided
+		return kernel.Verdict{}
+	}
 	if call.Probe == nil && !call.Parked {
 		h.decided[d.Rule].Add(1)
 	}
@@ -83,7 +90,7 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 		if err == nil {
 			call.Probe.Why(fmt.Sprintf("the rule %q has somebody asked", d.Rule.ID))
 			call.Probe.Rule(d.Rule.At(), exception)
-			call.Inquiry = &kernel.Inquiry{Rule: d.Rule.ID, Fix: d.Rule.Fix, Policy: h.Hash, Stands: d.Rule.Ask, Data: data}
+			call.Inquiry = &kernel.Inquiry{Rule: d.Rule.ID, Fix: d.Rule.Fix, Policy: h.Hash, Stands: d.Rule.Ask, Data: data, Exhausted: more}
 			return kernel.Verdict{}
 		}
 		d.Failed = err

@@ -109,7 +109,7 @@ func (p *Past) call(e *Entry, msg schema.Message, row *schema.Syscall, in any) *
 
 // before are the faults of the gate's stages before the policy.
 var before = []fault.ID{
-	fault.CapabilityNotYours, fault.CapabilityDenied, fault.CapabilityExpired, fault.ProcessEnded, fault.ClockAhead, fault.BudgetExhausted,
+	fault.CapabilityNotYours, fault.CapabilityDenied, fault.CapabilityExpired, fault.ProcessEnded, fault.ClockAhead,
 }
 
 // reached reports whether a call with this outcome came as far as the policy.
@@ -118,6 +118,19 @@ func reached(err *fault.Fault) bool { return err == nil || !slices.Contains(befo
 // asked reports whether somebody was asked before a call with this outcome, and it was not made for that.
 func asked(err *fault.Fault) bool {
 	return err != nil && (err.ID == fault.PolicyAsks || err.ID.Domain() == fault.ApprovalPending.Domain())
+}
+
+// exhaustedOf is the kind of budget of which a call with this outcome needed more than was left.
+func exhaustedOf(then *schema.Outcome) string {
+	switch {
+	case then.Let != nil:
+		return then.Let.Exhausted
+	case then.Err == nil:
+		return ""
+	case then.Err.ID == fault.BudgetExhausted:
+		return then.Err.Detail("kind")
+	}
+	return then.Err.Detail("exhausted")
 }
 
 // viaOf is the door of a connection of that name, unless it has named another.
@@ -133,11 +146,19 @@ func viaOf(conn string) string {
 // change is how the verdict on a call differs from the one that it had.
 func (p *Past) change(call *kernel.Call, then *schema.Outcome) (Change, string) {
 	var now Decision
+	call.Exhausted = exhaustedOf(then)
 	if p.judge.Set != nil {
 		now = p.judge.Decide(call)
 	}
 	if now.rank() == 1 {
 		_, now.Failed = p.judge.Normal(call) // what cannot be asked about is refused
+	}
+	switch {
+	case call.Exhausted == "" || now.more(call):
+	case then.Let != nil: // somebody let it through who would not be asked now: the budget refuses it
+		return WouldDeny, then.Let.Rule
+	default:
+		return "", ""
 	}
 	wasAsked := asked(then.Err) || then.Let != nil
 	denied := !wasAsked && then.Err != nil && then.Err.ID.Domain() == fault.PolicyDenied.Domain()

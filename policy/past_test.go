@@ -41,8 +41,15 @@ func begun(t testing.TB, set *policy.Set, forms policy.Forms) *policy.Past {
 func TestPast(t *testing.T) {
 	t.Parallel()
 	set := compile(t, `@id("no-prod") forbid(principal in Agent::"lead", action == Syscall::"Memory.Set", resource) when {context.args.key like "prod/*"};
-@id("ask") @ask("1m") forbid(principal, action == Syscall::"Memory.Delete", resource);`)
+@id("ask") @ask("1m") forbid(principal, action == Syscall::"Memory.Delete", resource);
+@id("more") @ask("1m") forbid(principal, action == Syscall::"Memory.Get", resource) when {context.exhausted == "calls"};`)
 	done := schema.Outcome{Data: []byte(`{"success":true}`)}
+	short := func(id fault.ID, as, kind string) schema.Outcome {
+		return schema.Outcome{Err: id.New("no").With(as, kind)}
+	}
+	let := func(kind string) schema.Outcome {
+		return schema.Outcome{Data: done.Data, Let: &schema.LetThrough{Approval: "q-1", Rule: "more", Policy: "p", Exhausted: kind}}
+	}
 	denied := func(id fault.ID) schema.Outcome { return schema.Outcome{Err: id.New("no").With("rule", "old")} }
 	for name, test := range map[string]struct {
 		pid       int64
@@ -56,7 +63,12 @@ func TestPast(t *testing.T) {
 		"denied as then":        {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.PolicyDenied), "", ""},
 		"failed otherwise":      {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.MemoryBadKey), policy.WouldDeny, "no-prod"},
 		"another refusal":       {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.HTTPForbidden), policy.WouldDeny, "no-prod"},
-		"had no budget":         {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.BudgetExhausted), "", ""},
+		"had no budget":         {8, "Memory.Set", `{"key":"prod/a","value":1}`, short(fault.BudgetExhausted, "kind", "calls"), "", ""},
+		"had none, asks now":    {8, "Memory.Get", `{"key":"a"}`, short(fault.BudgetExhausted, "kind", "calls"), policy.WouldAsk, "more"},
+		"had none of another":   {8, "Memory.Get", `{"key":"a"}`, short(fault.BudgetExhausted, "kind", "usd"), "", ""},
+		"was asked for more":    {8, "Memory.Get", `{"key":"a"}`, short(fault.ApprovalPending, "exhausted", "calls"), "", ""},
+		"was let have more":     {8, "Memory.Get", `{"key":"a"}`, let("calls"), "", ""},
+		"nobody would be asked": {8, "Memory.Get", `{"key":"a"}`, let("usd"), policy.WouldDeny, "more"},
 		"had no token":          {8, "Memory.Set", `{"key":"prod/a","value":1}`, denied(fault.CapabilityDenied), "", ""},
 		"allowed now":           {8, "Memory.Set", `{"key":"test/a","value":1}`, denied(fault.PolicyDenied), policy.WouldAllow, "old"},
 		"asked now":             {8, "Memory.Delete", `{"key":"a"}`, done, policy.WouldAsk, "ask"},

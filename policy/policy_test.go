@@ -171,6 +171,7 @@ func TestCheck(t *testing.T) {
 		"by a choice":        {head + ` when {if context.args.key == "a" then context.args.key == "b" else context.args.key == "a"};`, "the rule can never match"},
 		"host":               {`forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args.host == "API.example.com"};`, `compared in lower case, as "api.example.com"`},
 		"key with a slash":   {head + ` when {context.args.key like "/prod/*"};`, `compared without their leading slash, as "prod/*"`},
+		"exhausted":          {head + ` when {context.exhausted == "call"};`, "context.exhausted is \"\" or one of calls, "},
 		"via":                {head + ` when {context.via == "sockets"};`, "context.via is one of socket, "},
 		"all of args":        {head + ` when {context.args == {key: "a"}};`, "not at all of it at once"},
 		"twice":              {`@id("a") ` + head + ";\n" + `@id("a") ` + head + ";", `policy.cedar:2: the rule at policy.cedar:1 is named "a" too`},

@@ -91,17 +91,18 @@ type ApprovalWatchInput struct {
 
 // ApprovalRequestedInput is the data of the kernel's own Approval.Requested: a question.
 type ApprovalRequestedInput struct {
-	ID      string `json:"id" keep:"always" doc:"The question."`
-	Rule    string `json:"rule" keep:"always" doc:"The rule that has somebody asked."`
-	Policy  string `json:"policy" keep:"always" doc:"SHA-256 over the files of the policy that the rule stands in, in hex."`
-	PID     int64  `json:"pid" keep:"always" doc:"Process that calls."`
-	Agent   string `json:"agent" keep:"always" doc:"Its name."`
-	Origin  string `json:"origin" keep:"always" doc:"Whose stored things the call sees."`
-	Type    string `json:"type" keep:"always" doc:"What is called."`
-	Data    Value  `json:"data" keep:"always" doc:"The call's data, as the journal keeps them where it succeeds."`
-	Digest  string `json:"digest" keep:"always" doc:"SHA-256 over caller, type and normalised data in the form of RFC 8785, in hex: what exactly is asked about."`
-	Asked   int64  `json:"asked" keep:"always" doc:"When it was asked first, in Unix milliseconds."`
-	Expires int64  `json:"expires" keep:"always" doc:"Until when the question stands, in Unix milliseconds. After that the same call is asked about anew."`
+	ID        string `json:"id" keep:"always" doc:"The question."`
+	Rule      string `json:"rule" keep:"always" doc:"The rule that has somebody asked."`
+	Policy    string `json:"policy" keep:"always" doc:"SHA-256 over the files of the policy that the rule stands in, in hex."`
+	PID       int64  `json:"pid" keep:"always" doc:"Process that calls."`
+	Agent     string `json:"agent" keep:"always" doc:"Its name."`
+	Origin    string `json:"origin" keep:"always" doc:"Whose stored things the call sees."`
+	Type      string `json:"type" keep:"always" doc:"What is called."`
+	Data      Value  `json:"data" keep:"always" doc:"The call's data, as the journal keeps them where it succeeds."`
+	Exhausted string `json:"exhausted,omitzero" keep:"always" doc:"The kind of budget of which the call needs more than is left, where the rule asks about that."`
+	Digest    string `json:"digest" keep:"always" doc:"SHA-256 over caller, type and normalised data in the form of RFC 8785, in hex: what exactly is asked about."`
+	Asked     int64  `json:"asked" keep:"always" doc:"When it was asked first, in Unix milliseconds."`
+	Expires   int64  `json:"expires" keep:"always" doc:"Until when the question stands, in Unix milliseconds. After that the same call is asked about anew."`
 }
 
 // ApprovalUseInput is the data of the kernel's own Approval.Use.

@@ -20,6 +20,7 @@ type Outcome struct {
 // LetThrough is the approval by which a rule that asks has let a call through.
 type LetThrough struct {
 	Approval, Rule, Policy string
+	Exhausted              string // the kind of budget of which it needed more than was left; "": none
 	Advisory               bool
 }
 
@@ -42,6 +43,9 @@ func AppendOutcome(dst []byte, kind Kind, o *Outcome) []byte {
 		dst = jsontype.AppendString(append(dst, `,"approved":{"approval":`...), let.Approval)
 		dst = appendMember(dst, `,"rule":`, let.Rule)
 		dst = appendMember(dst, `,"policy":`, let.Policy)
+		if let.Exhausted != "" {
+			dst = appendMember(dst, `,"exhausted":`, let.Exhausted)
+		}
 		if let.Advisory {
 			dst = append(dst, `,"advisory":true`...)
 		}
@@ -100,6 +104,8 @@ func DecodeOutcome(raw []byte) (Outcome, *fault.Fault) {
 					o.Let.Rule = string(jsontype.Unquote(value))
 				case "policy":
 					o.Let.Policy = string(jsontype.Unquote(value))
+				case "exhausted":
+					o.Let.Exhausted = string(jsontype.Unquote(value))
 				case "advisory":
 					o.Let.Advisory = string(value) == "true"
 				}

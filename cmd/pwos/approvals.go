@@ -122,6 +122,9 @@ func leftOf(s *schema.ApprovalState, now time.Time) string {
 // callOf is what is to be called, as people read it.
 func callOf(s *schema.ApprovalState) string {
 	text := s.Type + " " + string(s.Data)
+	if s.Exhausted != "" {
+		text += " (more " + s.Exhausted + " than its budget has left)"
+	}
 	if s.Advisory {
 		text += " (advisory)"
 	}

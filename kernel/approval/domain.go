@@ -84,7 +84,7 @@ type Domain struct {
 	processes kernel.Processes
 
 	all     *btree.Map[int64, *Approval]  // by number
-	digests *btree.Map[string, *Approval] // the last one of each digest
+	digests *btree.Map[string, *Approval] // the last one of each subject
 	last    int64                         // number of the last question
 	changes int64                         // number of the last change
 	raised  []*Approval                   // since the last Publish
@@ -153,8 +153,8 @@ func (d *Domain) Publish() {
 		clear(d.asked)
 	}
 	for _, a := range d.raised {
-		if on := d.asked[a.Digest]; on != nil && on.Number == a.Number {
-			delete(d.asked, a.Digest)
+		if on := d.asked[a.subject()]; on != nil && on.Number == a.Number {
+			delete(d.asked, a.subject())
 		}
 	}
 	if before.all != nil && d.again {
@@ -207,7 +207,7 @@ func (d *Domain) request(*kernel.Call, *schema.ApprovalRequestedInput) (schema.S
 
 func (d *Domain) applyRequest(e *kernel.Entry, in *schema.ApprovalRequestedInput) {
 	number := numberOf(in.ID)
-	if old, ok := d.digests.Get(in.Digest); number <= d.last || ok && !old.over(e.Time) {
+	if old, ok := d.digests.Get(subject(in.Digest, in.Exhausted)); number <= d.last || ok && !old.over(e.Time) {
 		return // it was raised by a stage that did not know of the one there is
 	}
 	d.last = number
@@ -230,8 +230,8 @@ func (d *Domain) forget(now int64) {
 			continue
 		}
 		d.all.Delete(a.Number)
-		if last, ok := d.digests.Get(a.Digest); ok && last.Number == a.Number {
-			d.digests.Delete(a.Digest)
+		if last, ok := d.digests.Get(a.subject()); ok && last.Number == a.Number {
+			d.digests.Delete(a.subject())
 		}
 	}
 }
@@ -239,8 +239,8 @@ func (d *Domain) forget(now int64) {
 // put has a stand in the place of what it was.
 func (d *Domain) put(a *Approval) {
 	d.all.Set(a.Number, a)
-	if last, ok := d.digests.Get(a.Digest); !ok || last.Number <= a.Number {
-		d.digests.Set(a.Digest, a)
+	if last, ok := d.digests.Get(a.subject()); !ok || last.Number <= a.Number {
+		d.digests.Set(a.subject(), a)
 	}
 }
 

@@ -20,6 +20,11 @@ func Digest(caller int64, typ string, data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// subject is what a question is about: a digest, and of which budget the call needs more than is left. That is a question of its own.
+func subject(digest, exhausted string) string { return digest + exhausted }
+
+func (a *Approval) subject() string { return subject(a.Digest, a.Exhausted) }
+
 // Stage is the Approval stage of a kernel's gate. It is safe for concurrent use.
 func (d *Domain) Stage(call *kernel.Call) kernel.Verdict {
 	if call.Approval != nil && call.Approval.Used {
@@ -38,11 +43,12 @@ func (d *Domain) Stage(call *kernel.Call) kernel.Verdict {
 		return kernel.Verdict{}
 	}
 	digest := Digest(call.PID, call.Message.Called(), q.Data)
+	about := subject(digest, q.Exhausted)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	a, ok := d.view.digests.Get(digest)
+	a, ok := d.view.digests.Get(about)
 	if !ok || a.over(call.Time) {
-		if a = d.asked[digest]; a == nil && call.Probe != nil {
+		if a = d.asked[about]; a == nil && call.Probe != nil {
 			call.Probe.Why("a rule has somebody asked before it, who has not been asked yet")
 			return kernel.Pend("", 0)
 		}
@@ -57,7 +63,7 @@ func (d *Domain) Stage(call *kernel.Call) kernel.Verdict {
 	switch a.State {
 	case schema.ApprovalApproved:
 		call.Probe.Why("it is approved: " + a.ID)
-		call.Approval = &kernel.Approval{ID: a.ID, Rule: q.Rule, Policy: q.Policy, Advisory: a.Advisory}
+		call.Approval = &kernel.Approval{ID: a.ID, Rule: q.Rule, Policy: q.Policy, Exhausted: q.Exhausted, Advisory: a.Advisory}
 		if a.Until == 0 {
 			use := schema.ApprovalUse.With(&schema.ApprovalUseInput{ID: a.ID})
 			call.Approval.Use = &use
@@ -108,6 +114,7 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 	}
 	a := &Approval{Number: d.issued + 1}
 	a.ID, a.Rule, a.Policy, a.Digest = nameOf(a.Number), call.Inquiry.Rule, call.Inquiry.Policy, digest
+	a.Exhausted = call.Inquiry.Exhausted
 	a.PID, a.Origin, a.Type, a.Data = call.PID, call.Origin, call.Message.Called(), schema.Value(string(data))
 	if p := d.processes.Process(call.PID); p != nil {
 		a.Agent = p.AgentID
@@ -117,6 +124,6 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 		return nil, fault.JournalUnavailable.New("the journal cannot be written: nobody is asked, and nothing was done; try again once its disk has room")
 	}
 	d.issued = a.Number
-	d.asked[digest] = a
+	d.asked[a.subject()] = a
 	return a, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -155,5 +156,47 @@ func TestRacersNeverOverspend(t *testing.T) {
 		if f := c.failure(c.ask("Clock.Get", `{}`)); f.Code != 429.0 {
 			t.Errorf("answered %+v", f)
 		}
+	}
+}
+
+// TestMoreThanTheBudget: a rule has somebody asked in place of 429. What is approved is done and paid for, below zero; every such call is
+// asked about, and what no rule asks about is refused.
+func TestMoreThanTheBudget(t *testing.T) {
+	t.Parallel()
+	d := start(t, waits(0), ruled(t, map[string]string{"policy.cedar": `@id("all") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource) when {context.args.key == "k"};
+@id("more") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource) when {context.exhausted == "calls"};
+@id("none") forbid(principal, action == Syscall::"Memory.Set", resource) when {context.args.key == "never"};`}))
+	operator, c := d.dial(t), d.dial(t)
+	c.attach("a", `,"capabilities":{"allowed_syscalls":["Memory.*"],"budget":{"calls":1}}`)
+	set := `{"key":"k","value":1}`
+	c.refused(425, "Memory.Set", set, "q-1")
+	operator.decide("q-1", "approve", `,"for_seconds":3600`)
+	c.call("Memory.Set", set, nil)
+	// Nothing is left now: that the call may be made does not say that it may be made without a budget.
+	c.refused(425, "Memory.Set", set, "q-2")
+	c.refused(425, "Memory.Set", set, "q-2")
+	c.refused(429, "Memory.Get", `{"key":"k"}`, "budget")
+	c.refused(429, "Memory.Set", `{"key":"never","value":1}`, "budget")
+	var list schema.ApprovalListOutput
+	operator.call("Approval.List", `{"state":"waiting"}`, &list)
+	if len(list.Approvals) != 1 || list.Approvals[0].Exhausted != "calls" || list.Approvals[0].Rule != "more" {
+		t.Errorf("asked: %+v", list.Approvals)
+	}
+	var check schema.CheckOutput
+	operator.call("Capability.Check", `{"pid":1,"syscall":"Memory.Set","data":`+set+`}`, &check)
+	if n := len(check.Stages); check.Allowed || n < 3 || check.Stages[n-1].Verdict != "asks" || check.Stages[n-3].Stage != "budget" || !strings.Contains(check.Stages[n-3].Why, "asked about") {
+		t.Errorf("explained: %+v", check)
+	}
+	operator.decide("q-2", "approve", "")
+	c.call("Memory.Set", set, nil)
+	c.refused(425, "Memory.Set", set, "q-3")
+	operator.decide("q-3", "refuse", `,"why":"enough"`)
+	c.refused(403, "Memory.Set", set, "enough")
+	for range 2 {
+		if b := operator.shownBudgets()[1].Calls; b.Given != "1" || b.Spent != "2" || b.Reserved != "0" || b.Left != "-1" {
+			t.Errorf("%+v", *b)
+		}
+		d.restart(t)
+		operator = d.dial(t)
 	}
 }
