@@ -42,9 +42,9 @@ func (a *agent) task(ctx actor.Context, work func() (report any)) {
 func (a *agent) start(ctx actor.Context) {
 	a.phase, a.run = starting, &run{}
 	a.runs++
-	hosting, program := a.kernel.hosting, a.program
+	hosting, program, deadline := a.kernel.hosting, a.program, a.kernel.budgets.Deadline(a.program.PID)
 	a.task(ctx, func() any {
-		p, err := hosting.start(&program)
+		p, err := hosting.start(&program, deadline)
 		return started{p, err}
 	})
 }

@@ -144,7 +144,10 @@ func (a *agent) decide(in *schema.ProcessEndInput, cause host.Cause, ran time.Du
 	record, d := a.kernel.hosting.Policy(a.restart()).Decide(
 		host.Record{Faults: int(p.Faults), Quick: int(p.Quick), Restarts: int(p.Restarts)}, cause, ran)
 	in.Faults, in.Quick, in.Restart = int64(record.Faults), int64(record.Quick), d.Restart
-	if d.Restart {
+	if end := a.kernel.budgets.Deadline(p.PID); d.Restart && !end.IsZero() && !time.Now().Before(end) {
+		in.Restart = false
+	}
+	if in.Restart {
 		in.BlockedTicks = d.BlockedTicks
 	}
 	if d.Fault != host.FaultNone {

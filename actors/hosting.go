@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -66,8 +67,11 @@ func newHosting(h Hosting) *hosting {
 	return &hosting{Hosting: h, starts: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 }
 
-// start starts a program, in its turn.
-func (h *hosting) start(p *kernel.Program) (*host.Process, error) {
+// errLate is why a program is not started whose budget of time is used up.
+var errLate = errors.New("the wall_seconds of its budget are over")
+
+// start starts a program, in its turn. It is ended at its deadline: what may call no more has no reason to go on.
+func (h *hosting) start(p *kernel.Program, deadline time.Time) (*host.Process, error) {
 	if h.Host == nil {
 		return nil, errors.New("this kernel hosts no programs")
 	}
@@ -83,6 +87,15 @@ func (h *hosting) start(p *kernel.Program) (*host.Process, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if !deadline.IsZero() {
+		left := int64(math.Ceil(time.Until(deadline).Seconds()))
+		if left <= 0 {
+			return nil, errLate
+		}
+		if own := command.Limits.WallSeconds; own == 0 || own > left {
+			command.Limits.WallSeconds = left
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -63,12 +62,6 @@ func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*j
 	}
 	if program.Limits, err = limitsOf(f.limits); err != nil {
 		return nil, err
-	}
-	if j.budget != nil && j.budget.WallSeconds != nil && *j.budget.WallSeconds > 0 { // what may call no more has no reason to go on
-		if program.Limits == nil {
-			program.Limits = new(schema.Limits)
-		}
-		program.Limits.WallSeconds = cmp.Or(program.Limits.WallSeconds, j.budget.WallSeconds)
 	}
 	program.Restart = textGiven(cmd, "restart", f.restart)
 	program.Channel = textGiven(cmd, "channel", f.channel)

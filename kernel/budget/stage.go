@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -172,6 +173,16 @@ func (l *Ledger) late(call *kernel.Call) *fault.Fault {
 	}
 	return fault.BudgetExhausted.New("pid %d may make no more calls: its wall_seconds are over", call.PID).
 		WithFix("start it again with more of them").With("kind", "wall_seconds").With("pid", strconv.FormatInt(call.PID, 10))
+}
+
+// Deadline is when the wall_seconds of a process and its ancestors are over, the earliest; zero: there are none.
+func (l *Ledger) Deadline(pid int64) (end time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := l.deadline(pid); at > 0 {
+		end = time.UnixMilli(at)
+	}
+	return end
 }
 
 // deadline is the earliest of a process and its ancestors, 0 where there is none.

@@ -105,6 +105,36 @@ func TestEndsAreRecorded(t *testing.T) {
 	}
 }
 
+// TestBudgetOfTime: a program ends with the wall_seconds of its budget or of an ancestor's, and is not started again; one whose time
+// is over is not started.
+func TestBudgetOfTime(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	within := func(seconds int) string {
+		return fmt.Sprintf(`,"capabilities":{"allowed_syscalls":["*"],"budget":{"wall_seconds":%d}}`, seconds)
+	}
+	var parent, child struct {
+		PID int64 `json:"child_pid"`
+	}
+	c.must(t, "command", "Syscall.Spawn", `{"child_agent_id":"parent"`+within(5)+`}`, &parent)
+	pids := map[string]int64{
+		"an ancestor's":    c.spawn(t, fmt.Sprintf(`,"restart":"always","pid":%d`, parent.PID), "idle"),
+		"its own":          c.spawn(t, within(3)+`,"restart":"always"`, "idle"),
+		"before its limit": c.spawn(t, within(3)+`,"restart":"always","limits":{"wall_seconds":1000}`, "idle"),
+	}
+	for name, pid := range pids {
+		d := c.awaitGone(t, pid)
+		if *d.Restarts != 0 || d.Exit.Reason != "limit:wall" && d.Exit.Reason != "not started" { // by how slow the machine is
+			t.Errorf("%s: %+v after %d restarts", name, d.Exit, *d.Restarts)
+		}
+	}
+	c.must(t, "command", "Syscall.Spawn", `{"child_agent_id":"late","command":["/bin/sh"]`+within(0)+`}`, &child)
+	if d := c.get(t, child.PID); d.reason() != "not started" || !strings.Contains(*d.Exit.Why, "wall_seconds of its budget are over") {
+		t.Errorf("no time at all: %+v", d.Exit)
+	}
+}
+
 func number(n *int64) int64 {
 	if n == nil {
 		return -1
