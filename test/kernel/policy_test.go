@@ -80,6 +80,12 @@ func TestPolicy(t *testing.T) {
 	operator.call("Memory.Set", `{"key":"prod/x","value":1}`, nil)
 	operator.refused(403, "Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"prod/x","value":1}`, pid), `"no-prod"`, "policy.d/10.cedar:1")
 
+	for _, c := range []*client{operator, agent} { // where rules stand is not in the agent's own record
+		log := string(c.ask("Audit.Log", fmt.Sprintf(`{"pid":%d}`, pid)).Data)
+		if got, want := strings.Contains(log, `forbids this Memory.Set (policy.d/10.cedar:1)`), c == operator; got != want || !strings.Contains(log, `forbids this Memory.Set`) {
+			t.Errorf("the record shows where the rule stands: %v, want %v: %s", got, want, log)
+		}
+	}
 	var shown schema.PolicyShowOutput
 	operator.call("Policy.Show", `{}`, &shown)
 	if want := int64(len(everySpelling()) + 1); len(shown.Rules) != 1 || shown.Rules[0].Decided != want {
