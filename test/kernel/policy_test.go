@@ -316,3 +316,27 @@ func TestPolicyOfProfiles(t *testing.T) {
 		}
 	}
 }
+
+// TestPolicyAndProviders: a rule for every syscall holds for the call of a registered one, and not for what its provider answers, which is
+// carried out by then.
+func TestPolicyAndProviders(t *testing.T) {
+	t.Parallel()
+	d := start(t, ruled(t, map[string]string{"policy.cedar": `@id("none") forbid(principal == Agent::"provider", action, resource) when {context.tick > 0};`}))
+	operator, caller, provider := d.dial(t), d.dial(t), d.dial(t)
+	pid := provider.attach("provider", `,"capabilities":{"allowed_syscalls":["Syscall.Register"]}`)
+	provider.provide("Store.Put", func(asked) string { return `"data":1` })
+	caller.attach("caller", `,"capabilities":{"allowed_syscalls":["Store.Put"]}`)
+	operator.call("Clock.Advance", `{"ticks":1}`, nil)
+	if a := caller.use(schema.OsMessage, "Store.Put", `{}`); string(a.Data) != "1" {
+		t.Errorf("answers %s", a.Data)
+	}
+	var log schema.AuditLogOutput
+	for len(log.Entries) == 0 { // it may follow the caller's answer
+		operator.call("Audit.Log", fmt.Sprintf(`{"pid":%d,"type":"Syscall.Complete"}`, pid), &log)
+	}
+	if len(log.Entries) != 1 || !log.Entries[0].Success {
+		t.Errorf("what was done is recorded as %+v", log.Entries)
+	}
+	writeRules(t, &d.cfg, map[string]string{"policy.cedar": `forbid(principal, action == Syscall::"Syscall.Complete", resource);`})
+	operator.refused(403, "Policy.Reload", `{}`, "policy.cedar:1: the rule can never match: Syscall.Complete is what a provider says")
+}
