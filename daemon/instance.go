@@ -9,14 +9,15 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/logging"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -28,9 +29,9 @@ func copied(dir, why string) error {
 }
 
 // begin journals the start, or refuses it in a copy.
-func (s *state) begin(cfg *config.Config, here location) error {
+func (s *state) begin(cfg *config.Config, here journal.Location) error {
 	last := s.self.Booted()
-	now := schema.BootedInput{HostKey: s.host.Public(), Machine: here.machine, Directory: here.directory}
+	now := schema.BootedInput{HostKey: s.host.Public(), Machine: here.Machine, Directory: here.Directory}
 	if last == nil {
 		now.Instance, now.Epoch = newInstance(), 1
 	} else {
@@ -49,8 +50,8 @@ func (s *state) begin(cfg *config.Config, here location) error {
 }
 
 // copied says why the state is a copy of what the last start has left, "" where it is that.
-func (s *state) copied(last *schema.BootedInput, here location) string {
-	if where := here.differs(last.Machine, last.Directory); where != "" {
+func (s *state) copied(last *schema.BootedInput, here journal.Location) string {
+	if where := here.Differs(last.Machine, last.Directory); where != "" {
 		return "its last start was " + where
 	}
 	if s.host == nil || s.host.Public() != last.HostKey {
@@ -89,7 +90,7 @@ type Restored struct {
 // record names. The programs of its agents are held where agents is false; called again with it, they are let go. args
 // are the daemon's flags. No daemon may run on the directory.
 func Restore(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, agents bool) (r Restored, err error) {
-	cfg, _, err := settings(args, getenv, io.Discard)
+	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
 		return r, err
 	}
@@ -101,7 +102,7 @@ func Restore(ctx context.Context, args []string, getenv func(string) string, std
 		return r, err
 	}
 	// Unsigned: the key of the epoch before is not this one's to sign with.
-	s, err := openState(ctx, &cfg, nil, host.Means{}, newLog(stderr, cfg.Log, getenv))
+	s, err := openState(ctx, &cfg, nil, host.Means{}, logging.New(stderr, logForm(&cfg, getenv)))
 	if errors.Is(err, journal.ErrLocked) {
 		return r, fmt.Errorf("a kernel runs on %s: end it with \"pwos shutdown\" first: %w", cfg.StateDir, err)
 	}
@@ -117,22 +118,22 @@ func (s *state) restoreHere(cfg *config.Config, agents bool) (r Restored, err er
 	if last == nil {
 		return r, fmt.Errorf("%s is no copy that can be told: no kernel has named itself in its record yet", cfg.StateDir)
 	}
-	here, err := locate(s.dir)
+	here, err := journal.Locate(s.dir)
 	if err != nil {
 		return r, err
 	}
-	if s.host, err = readHostKey(hostKeyFile(cfg.StateDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if s.host, err = sshauth.ReadHostKey(sshauth.HostKeyFile(cfg.StateDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return r, err
 	}
 	now := *last
-	now.Machine, now.Directory, now.Held = here.machine, here.directory, !agents
-	path := hostKeyFile(cfg.StateDir)
+	now.Machine, now.Directory, now.Held = here.Machine, here.Directory, !agents
+	path := sshauth.HostKeyFile(cfg.StateDir)
 	switch fresh := s.copied(last, here) != ""; {
 	case !fresh && !(last.Held && agents):
 		return r, fmt.Errorf("%s is no copy: it is the directory of the last start: nothing was changed", cfg.StateDir)
 	case fresh:
 		// On disk before the entry that names it, and in its place after: a crash in between leaves a copy.
-		key, err := makeHostKey(path + ".new")
+		key, err := sshauth.MakeHostKey(path + ".new")
 		if err != nil {
 			return r, fmt.Errorf("make host key: %w", err)
 		}
@@ -142,7 +143,7 @@ func (s *state) restoreHere(cfg *config.Config, agents bool) (r Restored, err er
 		return r, err
 	}
 	if r.Fresh {
-		if err := takeHostKey(path); err != nil {
+		if err := sshauth.TakeHostKey(path); err != nil {
 			return r, fmt.Errorf("put host key in its place: %w", err)
 		}
 	}
@@ -152,5 +153,3 @@ func (s *state) restoreHere(cfg *config.Config, agents bool) (r Restored, err er
 	}
 	return r, nil
 }
-
-func hostKeyFile(dir string) string { return filepath.Join(dir, "host_key") }

@@ -8,7 +8,9 @@ import (
 	"net"
 	"path/filepath"
 
+	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/logging"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
@@ -61,7 +63,7 @@ func Inline(ctx context.Context, args []string, getenv func(string) string, stde
 
 // alone runs use on a kernel in this process.
 func alone(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, use func(*Daemon) error) (err error) {
-	cfg, _, err := settings(args, getenv, io.Discard)
+	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
 		return notMade(err)
 	}
@@ -70,7 +72,7 @@ func alone(ctx context.Context, args []string, getenv func(string) string, stder
 	}
 	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
 	cfg.RuntimeDir = filepath.Join(cfg.StateDir, "cli") // the usual one may be what is wrong
-	d := New(cfg, nil, newLog(stderr, cfg.Log, getenv))
+	d := New(cfg, nil, logging.New(stderr, logForm(&cfg, getenv)))
 	d.once = true
 	defer func() { err = errors.Join(err, d.Close()) }()
 	if err := d.bootOnce(ctx); err != nil {
@@ -98,7 +100,7 @@ func (d *Daemon) bootOnce(ctx context.Context) (err error) {
 
 // Fetcher is what fetches for a daemon that were started with the given flags: its address rules and authorities are the configuration's.
 func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) {
-	cfg, _, err := settings(args, getenv, io.Discard)
+	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +109,7 @@ func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) 
 
 // Parameters returns the root and the origin, in its normal form, of a daemon that were started with the given flags.
 func Parameters(args []string, getenv func(string) string) (root, origin string, err error) {
-	cfg, _, err := settings(args, getenv, io.Discard)
+	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
 		return "", "", err
 	}

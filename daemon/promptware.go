@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/effect/code"
 	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/effect/tool"
+	"github.com/promptware-os/pwos/host/programs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sshauth"
@@ -35,7 +36,7 @@ type promptware struct {
 }
 
 // newPromptware needs the daemon's directories, and empties what the kernel before has left in its scratch.
-func newPromptware(cfg *config.Config, s *state, programs *programs, log *slog.Logger) (*promptware, error) {
+func newPromptware(cfg *config.Config, s *state, programs *programs.Programs, log *slog.Logger) (*promptware, error) {
 	modules, err := tool.NewModules(cmp.Or(cfg.Tools.MemoryBytes, 64<<20), cachedModules)
 	if err != nil {
 		return nil, fmt.Errorf("make engine of modules: %w", err)
@@ -54,12 +55,12 @@ func newPromptware(cfg *config.Config, s *state, programs *programs, log *slog.L
 	scratch, hidden := filepath.Join(cfg.StateDir, "scratch"), private(*cfg)
 	if cfg.Tools.Programs {
 		run = func() (*tool.Programs, error) {
-			host, err := programs.host() // opened for the first program
+			host, err := programs.Host() // opened for the first program
 			return &tool.Programs{Host: host, Scratch: scratch, Private: hidden}, err
 		}
 	}
 	p.code = &code.Workers{
-		Host: programs.host, Scratch: scratch, Private: hidden, Log: log.With("component", "code"),
+		Host: programs.Host, Scratch: scratch, Private: hidden, Log: log.With("component", "code"),
 		Limits: code.Limits{Time: time.Duration(cfg.Code.Time), MemoryBytes: cfg.Code.MemoryBytes, OutputBytes: cfg.Code.OutputBytes},
 	}
 	p.tools = tool.NewRunner(tool.Caller{
@@ -123,7 +124,7 @@ func (d *Daemon) runners() map[string]kernel.Runner {
 		schema.FileSystemHydrate.Type: kernel.Run(d.promptware.ingests.Hydrate),
 		schema.SyscallCall.Type:       kernel.Run(d.promptware.tools.Call),
 		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.invoke),
-		schema.PolicyReload.Type:      kernel.Run(d.policies.run),
+		schema.PolicyReload.Type:      kernel.Run(d.policies.Reload),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/effect/vault"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -32,6 +33,7 @@ import (
 	"github.com/promptware-os/pwos/kernel/self"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -60,10 +62,10 @@ type state struct {
 	replayed  uint64       // entries that were read to make the state
 	store     *projections // nil where it cannot be had
 	snapshots *actors.Snapshots
-	made      uint64    // the entry that every snapshot is of, 0 where they differ
-	identity  *identity // what the kernel seals with
+	made      uint64     // the entry that every snapshot is of, 0 where they differ
+	seal      *vault.Key // what the kernel seals with
 
-	host *hostKey // nil where none is used
+	host *sshauth.HostKey // nil where none is used
 	self *self.Domain
 	web  *fetch.Runner
 
@@ -74,7 +76,7 @@ type state struct {
 }
 
 // openState opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
-func openState(ctx context.Context, cfg *config.Config, key *hostKey, means host.Means, log *slog.Logger) (s *state, err error) {
+func openState(ctx context.Context, cfg *config.Config, key *sshauth.HostKey, means host.Means, log *slog.Logger) (s *state, err error) {
 	made := &state{means: means, dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: idempotency.New(), metrics: metrics.New(), budgets: budget.New()}
 	s = made // which a failure takes back
 	s.journal, err = s.openJournal(key)
@@ -96,7 +98,7 @@ func openState(ctx context.Context, cfg *config.Config, key *hostKey, means host
 	return s, s.replay(ctx)
 }
 
-func (s *state) openJournal(key *hostKey) (*journal.Log, error) {
+func (s *state) openJournal(key *sshauth.HostKey) (*journal.Log, error) {
 	options := journal.Options{
 		Dir: s.dir, ReserveBytes: journal.DefaultReserveBytes,
 		Trouble: func(err error) { s.log.Warn("journal trouble", "error", err) },
@@ -156,15 +158,15 @@ func (s *state) makeDomains(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	s.identity = newIdentity(&cfg.Crypto, s.log)
-	s.web = &fetch.Runner{Fetcher: fetcher, Open: s.identity.open, Log: s.log.With("component", "http")}
+	s.seal = vault.NewKey(cfg.Crypto.Identity, cfg.Crypto.AgentSocket, s.log)
+	s.web = &fetch.Runner{Fetcher: fetcher, Open: s.seal.Open, Log: s.log.With("component", "http")}
 	s.ledger.See(s.self.Registry())
 	s.jobs = job.New(s.self.Registry())
 	s.approvals = approval.New(view)
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
 		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
-		schema.Crypto: crypto.New(s.identity), schema.Http: http.New(s.web.Check),
+		schema.Crypto: crypto.New(s.seal), schema.Http: http.New(s.web.Check),
 		schema.Net: network.New(egress.Admits), schema.Job: s.jobs, schema.Budget: budget.NewDomain(s.budgets, view),
 		schema.Approval: s.approvals,
 	}
@@ -206,8 +208,8 @@ func (s *state) close() error {
 	if err := s.store.close(); err != nil { // which costs a replay and no more
 		s.log.Warn("close projections", "error", err)
 	}
-	if s.identity != nil {
-		s.identity.close()
+	if s.seal != nil {
+		s.seal.Close()
 	}
 	if s.tree != nil {
 		if err := s.tree.Close(); err != nil { // it was only read
