@@ -98,7 +98,7 @@ func (d *Daemon) reveal(c *host.Command, secrets map[string]string) error {
 // operators reports whether the operator has named a process's program: for itself, or for an ancestor from which each process
 // down to it has run the same.
 func (d *Daemon) operators(pid int64) bool {
-	processes := d.state.processes.Processes()
+	processes := d.state.Processes.Processes()
 	for p := processes.Process(pid); p != nil; {
 		if p.ParentPID == 0 {
 			return true

@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/effect/jobs"
 	"github.com/promptware-os/pwos/effect/network"
@@ -58,7 +59,7 @@ type Daemon struct {
 	lock       *unixsock.Lock
 	endpoints  []unixsock.Endpoint
 	doors      unixsock.Keeper // of the endpoints, those that we have bound
-	state      *state
+	state      *state.State
 	kernel     *actors.Kernel
 	keyed      *keyed.Mode // nil in open mode
 	ran        bool        // Run closes the kernel
@@ -127,33 +128,33 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := openState(ctx, &d.config, key, d.programs.Means, d.log)
+	s, err := state.Open(ctx, &d.config, Version(), key, d.programs.Means, d.log)
 	if err != nil {
 		return err
 	}
 	d.state = s
-	entries := s.journal.Written()
-	here, err := d.locate(s.dir)
+	entries := s.Journal.Written()
+	here, err := d.locate(s.Dir)
 	if err != nil {
 		return err
 	}
-	if err := s.begin(&d.config, here); err != nil {
-		s.journal.Unsign()
+	if err := s.Begin(&d.config, here); err != nil {
+		s.Journal.Unsign()
 		return err
 	}
 	if d.held() {
 		d.log.Warn(heldAgents)
 	}
-	s.web.Blobs = d.blobs.Store
+	s.Web.Blobs = d.blobs.Store
 	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.log); err != nil {
 		return err
 	}
-	forms := policy.Forms{URL: fetch.Normal, Names: names{s.space, s.processes.Processes()}}
-	d.policies = policy.NewLoader(d.config.File, policy.NewGuard(forms, s.processes.Processes(), s.self.Registry()), d.log)
-	s.self.SeePolicy(d.policies.Shown)
-	s.web.Judge = d.policies.Redirected
-	d.replace(s.domains)
-	left := s.processes.Hosted() // while the state is nobody's
+	forms := policy.Forms{URL: fetch.Normal, Names: state.Names{Space: s.Space, Adopted: s.Processes.Processes()}}
+	d.policies = policy.NewLoader(d.config.File, policy.NewGuard(forms, s.Processes.Processes(), s.Self.Registry()), d.log)
+	s.Self.SeePolicy(d.policies.Shown)
+	s.Web.Judge = d.policies.Redirected
+	d.replace(s.Domains)
+	left := s.Processes.Hosted() // while the state is nobody's
 	if d.once {
 		left = nil // the next daemon's to go on with
 	}
@@ -165,21 +166,21 @@ func (d *Daemon) boot(ctx context.Context) error {
 			return fmt.Errorf("end what the last kernel left running: %w", err)
 		}
 	}
-	d.programs.Forget(d.agentsDir(), s.processes.Known)
+	d.programs.Forget(d.agentsDir(), s.Processes.Known)
 	poller, err := poll.New()
 	if err != nil {
 		return fmt.Errorf("wait for connections: %w", err)
 	}
 	d.kernel = actors.New(actors.Config{
-		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(), Registry: s.self.Registry(),
-		Journal: s.journal, Dir: s.dir, Keys: s.keys, Metrics: s.metrics, Budgets: s.budgets, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
+		Domains: s.Domains, Tokens: s.Tokens, Processes: s.Processes.Processes(), Registry: s.Self.Registry(),
+		Journal: s.Journal, Dir: s.Dir, Keys: s.Keys, Metrics: s.Metrics, Budgets: s.Budgets, Restore: s.Restore, Snapshots: s.Snapshots, Made: s.Made,
 		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
-		Origin: d.config.Origin, ReadOrigin: Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
+		Origin: d.config.Origin, ReadOrigin: Origin, Tick: s.Tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
 		Bounds: actors.Bounds{
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings,
+		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
@@ -190,19 +191,19 @@ func (d *Daemon) boot(ctx context.Context) error {
 	}
 	d.policies.Begin(d.kernel.Note)
 	d.notifier = notify.New(d.config.Approval.Notify, d.config.RuntimeDir, d.log)
-	s.approvals.Serve(approval.Shell{
+	s.Approvals.Serve(approval.Shell{
 		Ask: d.kernel.Ask, Repeats: d.kernel.Repeats, Answered: d.kernel.Answered, Raised: d.notifier.Raised, Wait: time.Duration(d.config.Approval.Wait),
 	})
-	s.seal.Wake(func() { d.kernel.WakeUp(schema.Crypto) })
-	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
+	s.Seal.Wake(func() { d.kernel.WakeUp(schema.Crypto) })
+	d.log.Info("state made of the journal", "entries", entries, "replayed", s.Replayed)
 	if d.config.AuthorizedKeys != "" {
 		if d.keyed, err = newKeyed(&d.config, s, d.kernel, d.log); err != nil {
 			return err
 		}
 	}
-	d.kernel.Recover(s.orphans())
+	d.kernel.Recover(s.Orphans())
 	d.kernel.Rehost(left)
-	d.jobs = &jobs.Runner{Jobs: s.jobs, Kernel: d.kernel, Processes: s.processes.Processes(), Registry: s.self.Registry(), Log: d.log.With("component", "jobs")}
+	d.jobs = &jobs.Runner{Jobs: s.Jobs, Kernel: d.kernel, Processes: s.Processes.Processes(), Registry: s.Self.Registry(), Log: d.log.With("component", "jobs")}
 	d.jobs.Start()
 	return nil
 }
@@ -220,7 +221,7 @@ func (d *Daemon) warnings() (all []string) {
 	if invalid := d.policies.Shown().Invalid; invalid != "" {
 		all = append(all, "no agent is served, since the policy is not valid: "+invalid)
 	}
-	if n, last := d.state.approvals.Advisory(time.Now().UnixMilli()); n > 0 {
+	if n, last := d.state.Approvals.Advisory(time.Now().UnixMilli()); n > 0 {
 		all = append(all, fmt.Sprintf("approvals are advisory: %d, the last of them %s, of pid %d, which is not confined by this kernel and could have answered as its operator", n, last.ID, last.PID))
 	}
 	if warning := keyed.Trouble(d.promptware.trusted); warning != "" {
@@ -287,7 +288,7 @@ func (d *Daemon) end() error {
 	d.jobs.Close()
 	d.notifier.Close()
 	d.networks.Close()
-	d.state.seal.Close()
+	d.state.Seal.Close()
 	if d.keyed != nil {
 		d.keyed.End()
 	}
@@ -361,12 +362,12 @@ func (d *Daemon) Close() error {
 			d.jobs.Close()
 			d.notifier.Close()
 			d.networks.Close()
-			d.state.seal.Close()
+			d.state.Seal.Close()
 			if d.kernel != nil {
 				err = errors.Join(err, d.kernel.Close())
 			}
 		}
-		err = errors.Join(err, d.promptware.close(), d.state.close())
+		err = errors.Join(err, d.promptware.close(), d.state.Close())
 	}
 	if d.blobs != nil {
 		err = errors.Join(err, d.blobs.Close())
@@ -393,3 +394,8 @@ func running(err error) error {
 	}
 	return err
 }
+
+// held reports whether the agents of the epoch before are not to be started.
+func (d *Daemon) held() bool { return d.state.Booted.Held }
+
+const heldAgents = "agents of the epoch before are held: to let them start, end the kernel, then run \"pwos restore --here --agents\""

@@ -54,5 +54,5 @@ func (d *Daemon) NetworkNeeds(pid int64, upstream func(int) string) (ports []uin
 // Resolve has names looked up elsewhere; Open comes before it.
 func (d *Daemon) Resolve(r fetch.Resolver) {
 	o := fetch.Options{Resolver: r, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	*d.state.web.Fetcher = *fetch.New(o)
+	*d.state.Web.Fetcher = *fetch.New(o)
 }

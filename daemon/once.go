@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/internal/logging"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -104,7 +106,7 @@ func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) 
 	if err != nil {
 		return nil, err
 	}
-	return newFetcher(&cfg.HTTP)
+	return state.Fetcher(&cfg.HTTP, Version())
 }
 
 // Parameters returns the root and the origin, in its normal form, of a daemon that were started with the given flags.
@@ -115,4 +117,23 @@ func Parameters(args []string, getenv func(string) string) (root, origin string,
 	}
 	origin, err = cfg.Principal()
 	return cfg.Root, origin, err
+}
+
+// nobody has adopted nothing.
+type nobody struct{}
+
+func (nobody) Adopted(int64, string) *schema.Identity { return nil }
+
+// PolicyForms are the forms in which a kernel with the configuration of that path judges names and addresses, without the kernel: nobody
+// has adopted a resource that names could stand beside.
+func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) {
+	cfg := config.Default(getenv, 0, "/")
+	if err := cfg.Load(path, false, getenv); err != nil {
+		return policy.Forms{}, err
+	}
+	space, err := cfg.Space()
+	if err != nil {
+		return policy.Forms{}, err
+	}
+	return policy.Forms{URL: fetch.Normal, Names: state.Names{Space: space, Adopted: nobody{}}}, nil
 }

@@ -34,7 +34,7 @@ func bounds(a config.Agents) unixsock.Bounds {
 
 // hosting is how the kernel has programs run.
 func (d *Daemon) hosting() actors.Hosting {
-	dir, processes := d.agentsDir(), d.state.processes.Processes()
+	dir, processes := d.agentsDir(), d.state.Processes.Processes()
 	return actors.Hosting{
 		Host: d.programs.Host, Connect: func(p *host.Process) (actors.Link, error) { return d.programs.Connect(p) }, Dir: dir,
 		Private: []string{d.config.StateDir, d.config.RuntimeDir}, Trusted: trusted(d.config),

@@ -1,4 +1,4 @@
-// Package keyed is signature mode (PROTOCOL 4): who holds a key of authorized_keys is let in, and nobody else.
+// Package keyed is signature mode (PROTOCOL 4): it lets in who holds a key of authorized_keys.
 package keyed
 
 import (

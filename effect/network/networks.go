@@ -1,4 +1,4 @@
-// Package network serves the networks of agents that have --net kernel, and says what is in them.
+// Package network serves the networks of agents that have --net kernel.
 package network
 
 import (
@@ -14,9 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/effect/oauth"
@@ -99,8 +98,8 @@ func New(o Options) (*Networks, error) {
 // affordable is how many connections agents may have without taking more than half of the descriptors, two each, that this
 // process may open.
 func affordable(wanted int) int {
-	var limit unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return wanted
 	}
 	return int(min(uint64(wanted), max(1, uint64(limit.Cur)/4)))

@@ -1,4 +1,4 @@
-// Package vault opens what is sealed with the kernel's key: values of calls, and credentials in its memory.
+// Package vault opens what is sealed with the kernel's key.
 package vault
 
 import (

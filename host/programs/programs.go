@@ -1,5 +1,5 @@
-// Package programs runs the programs of a kernel's agents: it opens the host for the first of them, serves their channels, and tells who
-// of them is at the other end of a socket.
+// Package programs has the host run the programs of a kernel's agents. It opens that for the first of them, serves their channels, and
+// tells who of them is at the other end of a socket.
 package programs
 
 import (

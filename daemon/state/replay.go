@@ -1,4 +1,4 @@
-package daemon
+package state
 
 import (
 	"context"
@@ -12,40 +12,40 @@ import (
 )
 
 // replay makes every part's state of its snapshot and of the journal behind it.
-func (s *state) replay(ctx context.Context) error {
+func (s *State) replay(ctx context.Context) error {
 	made := make(map[schema.Domain]actors.Position)
 	for name, part := range s.parts() {
-		at, err := s.snapshots.Load(ctx, name, part)
+		at, err := s.Snapshots.Load(ctx, name, part)
 		if err != nil {
 			return err
 		}
 		made[name] = at
-		s.tick = max(s.tick, at.Tick)
+		s.Tick = max(s.Tick, at.Tick)
 	}
-	s.made = oldest(made)
+	s.Made = oldest(made)
 	for _, at := range made {
-		if at.Seq != s.made {
-			s.made = 0
+		if at.Seq != s.Made {
+			s.Made = 0
 		}
 	}
 	known, counted, entered := made[actors.KeysPart].Seq, made[actors.MetricsPart].Seq, made[actors.BudgetsPart].Seq
-	err := s.read(ctx, s.domains, made, func(call *kernel.Call) {
-		s.replayed++
+	err := s.read(ctx, s.Domains, made, func(call *kernel.Call) {
+		s.Replayed++
 		if call.Proof.Seq > known {
-			s.keys.Recall(call)
+			s.Keys.Recall(call)
 		}
 		if call.Proof.Seq > counted {
-			s.metrics.Recall(call)
+			s.Metrics.Recall(call)
 		}
 		if call.Proof.Seq > entered {
-			s.budgets.Record(call)
+			s.Budgets.Record(call)
 		}
-		s.tick = max(s.tick, call.Tick)
+		s.Tick = max(s.Tick, call.Tick)
 	})
 	if err != nil {
 		return err
 	}
-	for _, d := range s.domains {
+	for _, d := range s.Domains {
 		if p, ok := d.(kernel.Publisher); ok {
 			p.Publish()
 		}
@@ -54,17 +54,17 @@ func (s *state) replay(ctx context.Context) error {
 }
 
 // parts is all that has a state.
-func (s *state) parts() map[schema.Domain]actors.Part {
-	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.keys, actors.MetricsPart: s.metrics, actors.BudgetsPart: s.budgets}
-	for name, d := range s.domains {
+func (s *State) parts() map[schema.Domain]actors.Part {
+	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.Keys, actors.MetricsPart: s.Metrics, actors.BudgetsPart: s.Budgets}
+	for name, d := range s.Domains {
 		parts[name] = d
 	}
 	return parts
 }
 
-// restore makes one domain's state anew.
-func (s *state) restore(name schema.Domain, d kernel.Domain) error {
-	at, err := s.snapshots.Load(context.Background(), name, d)
+// Restore makes one domain's state anew.
+func (s *State) Restore(name schema.Domain, d kernel.Domain) error {
+	at, err := s.Snapshots.Load(context.Background(), name, d)
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func (s *state) restore(name schema.Domain, d kernel.Domain) error {
 }
 
 // read replays the journal from where the oldest of the states ends.
-func (s *state) read(ctx context.Context, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]actors.Position, seen func(*kernel.Call)) error {
-	reader := journal.NewReader(nil, s.dir, journal.ReaderOptions{From: oldest(made) + 1, Limit: s.journal.Written})
+func (s *State) read(ctx context.Context, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]actors.Position, seen func(*kernel.Call)) error {
+	reader := journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: oldest(made) + 1, Limit: s.Journal.Written})
 	return errors.Join(actors.Replay(ctx, reader, domains, made, seen), reader.Close())
 }
 

@@ -1,4 +1,5 @@
-package daemon
+// Package state is the kernel's state as the journal has it.
+package state
 
 import (
 	"context"
@@ -37,70 +38,71 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// state is the kernel's state as the journal has it: what a start makes, and what a running kernel makes anew when its
-// journal has lost what a domain had applied.
-type state struct {
-	dir     string // the journal's
+// State is what a start makes of the journal, and what a running kernel makes anew when its journal has lost what a domain had
+// applied.
+type State struct {
+	Dir     string // the journal's
+	Journal *journal.Log
 	log     *slog.Logger
 	means   host.Means // to confine programs with
-	journal *journal.Log
 
-	pools     []string // names of the resources, ascending
-	domains   map[schema.Domain]kernel.Domain
-	processes *process.Domain
-	tokens    *capability.Registry
+	Pools     []string // names of the resources, ascending
+	Domains   map[schema.Domain]kernel.Domain
+	Processes *process.Domain
+	Tokens    *capability.Registry
+	Jobs      *job.Domain
+	Approvals *approval.Domain
+	Memory    *memory.Domain
+	Self      *self.Domain
 	ledger    *resource.Ledger
-	jobs      *job.Domain
-	approvals *approval.Domain
 	mailboxes *ipc.Domain
-	memory    *memory.Domain
 
-	keys      *idempotency.Keys
-	metrics   *metrics.Metrics
-	budgets   *budget.Ledger
-	tick      int64
-	replayed  uint64       // entries that were read to make the state
+	Keys      *idempotency.Keys
+	Metrics   *metrics.Metrics
+	Budgets   *budget.Ledger
+	Tick      int64
+	Replayed  uint64       // entries that were read to make the state
 	store     *projections // nil where it cannot be had
-	snapshots *actors.Snapshots
-	made      uint64     // the entry that every snapshot is of, 0 where they differ
-	seal      *vault.Key // what the kernel seals with
+	Snapshots *actors.Snapshots
+	Made      uint64 // the entry that every snapshot is of, 0 where they differ
 
-	host *sshauth.HostKey // nil where none is used
-	self *self.Domain
-	web  *fetch.Runner
+	Seal    *vault.Key       // what the kernel seals with
+	HostKey *sshauth.HostKey // nil where none is used
+	Web     *fetch.Runner
+	Booted  schema.BootedInput // this start
 
-	booted schema.BootedInput // this start
-
-	space *uri.Space   // what can be named
-	tree  *rootfs.Tree // the files of it
+	Space *uri.Space   // what can be named
+	Tree  *rootfs.Tree // the files of it
 }
 
-// openState opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
-func openState(ctx context.Context, cfg *config.Config, key *sshauth.HostKey, means host.Means, log *slog.Logger) (s *state, err error) {
-	made := &state{means: means, dir: filepath.Join(cfg.StateDir, "journal"), log: log, host: key, keys: idempotency.New(), metrics: metrics.New(), budgets: budget.New()}
+// Open opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
+func Open(ctx context.Context, cfg *config.Config, version string, key *sshauth.HostKey, means host.Means, log *slog.Logger) (s *State, err error) {
+	made := &State{
+		means: means, Dir: filepath.Join(cfg.StateDir, "journal"), log: log, HostKey: key, Keys: idempotency.New(), Metrics: metrics.New(), Budgets: budget.New(),
+	}
 	s = made // which a failure takes back
-	s.journal, err = s.openJournal(key)
+	s.Journal, err = s.openJournal(key)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, made.close())
+			err = errors.Join(err, made.Close())
 		}
 	}()
 	s.openProjections(cfg)
-	if s.space, s.tree, err = openRoot(cfg); err != nil {
+	if s.Space, s.Tree, err = openRoot(cfg); err != nil {
 		return nil, err
 	}
-	if err := s.makeDomains(cfg); err != nil {
+	if err := s.makeDomains(cfg, version); err != nil {
 		return nil, err
 	}
 	return s, s.replay(ctx)
 }
 
-func (s *state) openJournal(key *sshauth.HostKey) (*journal.Log, error) {
+func (s *State) openJournal(key *sshauth.HostKey) (*journal.Log, error) {
 	options := journal.Options{
-		Dir: s.dir, ReserveBytes: journal.DefaultReserveBytes,
+		Dir: s.Dir, ReserveBytes: journal.DefaultReserveBytes,
 		Trouble: func(err error) { s.log.Warn("journal trouble", "error", err) },
 	}
 	if key != nil {
@@ -126,49 +128,49 @@ func (s *state) openJournal(key *sshauth.HostKey) (*journal.Log, error) {
 }
 
 // makeDomains makes the state machines, empty, with the views that they have of each other.
-func (s *state) makeDomains(cfg *config.Config) error {
+func (s *State) makeDomains(cfg *config.Config, version string) error {
 	pools := make([]string, 0, len(cfg.Resources))
 	for name := range cfg.Resources {
 		pools = append(pools, name)
 	}
 	slices.Sort(pools)
-	s.pools = pools
-	s.processes = process.New(pools)
-	view := s.processes.Processes()
-	s.self = self.New(names{s.space, view})
-	s.tokens = capability.New(pools, view)
-	s.tokens.See(s.self.Registry())
-	s.processes.See(s.tokens, s.self.Registry(), s.budgets)
+	s.Pools = pools
+	s.Processes = process.New(pools)
+	view := s.Processes.Processes()
+	s.Self = self.New(Names{s.Space, view})
+	s.Tokens = capability.New(pools, view)
+	s.Tokens.See(s.Self.Registry())
+	s.Processes.See(s.Tokens, s.Self.Registry(), s.Budgets)
 	s.mailboxes = ipc.New(ipc.Options{Capacity: cfg.Ipc.Mailbox, Rules: governance(cfg.Ipc.Deny), Processes: view})
 	var err error
-	if s.ledger, err = resource.New(cfg.Resources, s.tokens, view); err != nil {
+	if s.ledger, err = resource.New(cfg.Resources, s.Tokens, view); err != nil {
 		return err
 	}
 	parameters, err := schema.Marshal(&parameterBlock{
-		Root: cfg.Root, Origin: cfg.Origin, Init: cfg.Init, Mounts: cfg.Mounts, Version: Version(), Sync: string(cfg.Journal.Sync),
+		Root: cfg.Root, Origin: cfg.Origin, Init: cfg.Init, Mounts: cfg.Mounts, Version: version, Sync: string(cfg.Journal.Sync),
 		Resources: cfg.Resources, Sandbox: s.means.Level(), Gaps: s.means.Gaps(),
 	})
 	if err != nil {
 		return err
 	}
-	if s.memory, err = memory.New(parameters, view); err != nil {
+	if s.Memory, err = memory.New(parameters, view); err != nil {
 		return err
 	}
-	fetcher, err := newFetcher(&cfg.HTTP)
+	fetcher, err := Fetcher(&cfg.HTTP, version)
 	if err != nil {
 		return err
 	}
-	s.seal = vault.NewKey(cfg.Crypto.Identity, cfg.Crypto.AgentSocket, s.log)
-	s.web = &fetch.Runner{Fetcher: fetcher, Open: s.seal.Open, Log: s.log.With("component", "http")}
-	s.ledger.See(s.self.Registry())
-	s.jobs = job.New(s.self.Registry())
-	s.approvals = approval.New(view)
-	s.domains = map[schema.Domain]kernel.Domain{
-		schema.Kernel: s.self, schema.Process: s.processes, schema.Capability: s.tokens, schema.Resource: s.ledger,
-		schema.Memory: s.memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
-		schema.Crypto: crypto.New(s.seal), schema.Http: http.New(s.web.Check),
-		schema.Net: network.New(egress.Admits), schema.Job: s.jobs, schema.Budget: budget.NewDomain(s.budgets, view),
-		schema.Approval: s.approvals,
+	s.Seal = vault.NewKey(cfg.Crypto.Identity, cfg.Crypto.AgentSocket, s.log)
+	s.Web = &fetch.Runner{Fetcher: fetcher, Open: s.Seal.Open, Log: s.log.With("component", "http")}
+	s.ledger.See(s.Self.Registry())
+	s.Jobs = job.New(s.Self.Registry())
+	s.Approvals = approval.New(view)
+	s.Domains = map[schema.Domain]kernel.Domain{
+		schema.Kernel: s.Self, schema.Process: s.Processes, schema.Capability: s.Tokens, schema.Resource: s.ledger,
+		schema.Memory: s.Memory, schema.Delta: delta.New(view), schema.Ipc: s.mailboxes,
+		schema.Crypto: crypto.New(s.Seal), schema.Http: http.New(s.Web.Check),
+		schema.Net: network.New(egress.Admits), schema.Job: s.Jobs, schema.Budget: budget.NewDomain(s.Budgets, view),
+		schema.Approval: s.Approvals,
 	}
 	return nil
 }
@@ -196,27 +198,27 @@ type parameterBlock struct {
 	Gaps []string `json:"sandbox_gaps"`
 }
 
-// orphans are the commands that take away what a crash has left to processes that are not alive, and what the life before
+// Orphans are the commands that take away what a crash has left to processes that are not alive, and what the life before
 // had left to its connections.
-func (s *state) orphans() []schema.Request {
-	dead := process.Orphans(s.processes.Alive, s.tokens.Holders(), s.ledger.Holders(), s.mailboxes.Mailboxes())
+func (s *State) Orphans() []schema.Request {
+	dead := process.Orphans(s.Processes.Alive, s.Tokens.Holders(), s.ledger.Holders(), s.mailboxes.Mailboxes())
 	return append(dead, s.mailboxes.Abandoned()...)
 }
 
-// close lets the projections go, syncs the journal and signs its head.
-func (s *state) close() error {
+// Close lets the projections go, syncs the journal and signs its head.
+func (s *State) Close() error {
 	if err := s.store.close(); err != nil { // which costs a replay and no more
 		s.log.Warn("close projections", "error", err)
 	}
-	if s.seal != nil {
-		s.seal.Close()
+	if s.Seal != nil {
+		s.Seal.Close()
 	}
-	if s.tree != nil {
-		if err := s.tree.Close(); err != nil { // it was only read
+	if s.Tree != nil {
+		if err := s.Tree.Close(); err != nil { // it was only read
 			s.log.Warn("close root", "error", err)
 		}
 	}
-	if err := s.journal.Close(); err != nil {
+	if err := s.Journal.Close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package daemon
+package state
 
 import (
 	"context"
@@ -26,10 +26,10 @@ type projections struct {
 
 // openProjections opens the store. Nothing in it is needed: without it a start replays the whole journal, and a question
 // to the audit log reads it.
-func (s *state) openProjections(cfg *config.Config) {
+func (s *State) openProjections(cfg *config.Config) {
 	trouble := func(err error) { s.log.Warn("projections of the journal", "error", err) }
 	db, err := store.Open(filepath.Join(cfg.StateDir, "projections.db"), store.Options{
-		Holds: store.InJournal(nil, s.dir, s.journal.Synced), Trouble: trouble,
+		Holds: store.InJournal(nil, s.Dir, s.Journal.Synced), Trouble: trouble,
 	})
 	if err != nil {
 		s.log.Warn("no projections: starts and questions to the audit log read the whole journal", "error", err)
@@ -37,8 +37,8 @@ func (s *state) openProjections(cfg *config.Config) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.store = &projections{store: db, cancel: cancel}
-	s.snapshots = &actors.Snapshots{Store: db, Form: snapshotForm(cfg), Log: s.log}
-	follower := store.NewFollower(db, store.FollowerOptions{Dir: s.dir, Limit: s.journal.Synced, Await: s.journal.AwaitSynced, Trouble: trouble})
+	s.Snapshots = &actors.Snapshots{Store: db, Form: snapshotForm(cfg), Log: s.log}
+	follower := store.NewFollower(db, store.FollowerOptions{Dir: s.Dir, Limit: s.Journal.Synced, Await: s.Journal.AwaitSynced, Trouble: trouble})
 	s.store.follow.Go(func() {
 		if err := follower.Run(ctx); err != nil {
 			trouble(fmt.Errorf("follow journal: %w", err))
