@@ -11,7 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(fakeMode); mode != "" {
 		os.Exit(fakeDaemon(mode))
 	}
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }
 
 // patience bounds what happens within milliseconds unless it never does.
@@ -46,7 +46,7 @@ func bounded(t testing.TB) context.Context {
 // tempPlaces returns places in a directory that is not there yet. Its path is short for the sockets' sake.
 func tempPlaces(t testing.TB) unixsock.Places {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	return unixsock.PlacesIn(filepath.Join(dir, "run"))
 }
 

@@ -12,13 +12,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/host"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // listen makes a socket like the kernel's.
 func listen(t *testing.T) *net.UnixListener {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
 	check(t, err)
 	t.Cleanup(func() { check(t, l.Close()) })

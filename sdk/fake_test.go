@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sdk"
 )
@@ -157,7 +157,7 @@ func TestStrangeKernels(t *testing.T) {
 // listen answers one connection to a socket as kernel says, and returns the socket's path.
 func listen(t *testing.T, kernel func(f *fake)) string {
 	t.Helper()
-	path := filepath.Join(tidy.Dir(t), "fake.sock") // by which name no pwos finds it
+	path := filepath.Join(testkit.Dir(t), "fake.sock") // by which name no pwos finds it
 	listener, err := net.Listen("unix", path)
 	must(t, err)
 	ended := make(chan struct{})

@@ -17,14 +17,14 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/interpreters"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sdk"
 )
 
 func TestMain(m *testing.M) {
 	daemon.Shim()
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }
 
 // patience bounds what happens within seconds unless it never does.
@@ -48,7 +48,7 @@ func bounded(t testing.TB) context.Context {
 // newKernel begins the life of a kernel, and returns its runtime directory and a connection to it.
 func newKernel(t testing.TB) (string, *client.Client) {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	runtime := filepath.Join(dir, "run")
 	d := daemon.New(config.Config{
 		RuntimeDir: runtime, StateDir: filepath.Join(dir, "state"), Origin: "https://test.local/",
@@ -122,7 +122,7 @@ func (r runner) project(t testing.TB, source string) *project {
 	if err != nil {
 		t.Skip(err)
 	}
-	p := &project{t: t, runner: r, path: path, dir: tidy.Dir(t)}
+	p := &project{t: t, runner: r, path: path, dir: testkit.Dir(t)}
 	must(t, os.WriteFile(filepath.Join(p.dir, p.file), []byte(source), 0o600))
 	return p
 }

@@ -19,13 +19,13 @@ import (
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/door/mcp"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
 func TestMain(m *testing.M) {
 	daemon.Shim()
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }
 
 // patience bounds what happens within milliseconds unless it never does.
@@ -60,7 +60,7 @@ func newPlace(t testing.TB) *place {
 
 func newPlaceWith(t testing.TB, edit func(*config.Config)) *place {
 	t.Helper()
-	p := &place{t: t, dir: tidy.Dir(t), edit: edit}
+	p := &place{t: t, dir: testkit.Dir(t), edit: edit}
 	p.start()
 	t.Cleanup(func() { p.end() })
 	return p

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/promptware-os/pwos/internal/bench"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -40,7 +40,7 @@ func must(t testing.TB, err error) {
 // kernel listens where Run looks for one and answers as answer says.
 func kernel(t *testing.T, answer func(*schema.Message, *schema.Stamp) []byte) (socket string) {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	socket = filepath.Join(dir, "kernel.sock")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	must(t, err)

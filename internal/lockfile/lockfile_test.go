@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/lockfile"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 func open(t *testing.T, path string) *os.File {
@@ -27,7 +27,7 @@ func open(t *testing.T, path string) *os.File {
 // meanwhile still has the file open.
 func TestLock(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(tidy.Dir(t), "lock")
+	path := filepath.Join(testkit.Dir(t), "lock")
 	first, second := open(t, path), open(t, path)
 	if err := lockfile.Try(first); err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestLock(t *testing.T) {
 	}
 	waited := make(chan error)
 	go func() { waited <- lockfile.Wait(context.Background(), second) }()
-	tidy.Forked(t, path)
+	testkit.Forked(t, path)
 	if err := lockfile.Release(first); err != nil {
 		t.Fatal(err)
 	}

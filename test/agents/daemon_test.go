@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
@@ -29,7 +28,7 @@ type place struct{ dir string }
 
 func newPlace(t testing.TB) *place {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	p := &place{dir: dir}
 	p.configure(t, settings)
 	return p
@@ -46,20 +45,20 @@ func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 func (p *place) socket() string          { return p.path("r/kernel.sock") }
 
 // start runs a daemon at a new place until the test ends.
-func start(t testing.TB) (*place, *life.Life) {
+func start(t testing.TB) (*place, *testkit.Process) {
 	t.Helper()
 	p := newPlace(t)
 	return p, p.launch(t)
 }
 
 // launch starts a daemon and waits until clients may connect. With the test it ends in good order, if it runs.
-func (p *place) launch(t testing.TB) *life.Life {
+func (p *place) launch(t testing.TB) *testkit.Process {
 	t.Helper()
-	d := life.Daemon{Command: []string{self(t), "the-daemon"}, Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
+	d := testkit.Daemon{Command: []string{self(t), "the-daemon"}, Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
 	l := d.Start(t)
 	t.Cleanup(func() {
 		if l.Stop(t); t.Failed() {
-			t.Logf("daemon's log:\n%s", l.Said())
+			t.Logf("daemon's log:\n%s", l.Output())
 		}
 	})
 	return l

@@ -304,7 +304,7 @@ func TestSecondSignalEndsTheGrace(t *testing.T) {
 	}
 	c.close()
 	daemon.Signal(t, syscall.SIGTERM)
-	await(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.Said(), "shutting down") })
+	await(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.Output(), "shutting down") })
 	daemon.Stop(t) // signals once more
 	if alive(own) {
 		t.Error("the agent outlived the daemon")

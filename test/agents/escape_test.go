@@ -61,7 +61,7 @@ func TestNobodyBecomesTheOperatorOfAnotherKernel(t *testing.T) {
 	for refused, how := range []string{"itself", "orphan"} {
 		pid := c.spawn(t, `,"sandbox":"off"`, "intrude", how, other.socket()) // a sandbox hides that one
 		await(t, "the neighbour is to refuse "+how, func() bool {
-			return strings.Count(neighbour.Said(), "process belongs to an agent of another host") > refused
+			return strings.Count(neighbour.Output(), "process belongs to an agent of another host") > refused
 		})
 		c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
 		if said, err := os.ReadFile(filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "intruder")); err == nil {
@@ -93,7 +93,7 @@ func TestSandbox(t *testing.T) {
 	}
 	said := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "trespasser"))
 	if level == "none" {
-		if !strings.Contains(daemon.Said(), "AGENTS ARE NOT CONFINED") {
+		if !strings.Contains(daemon.Output(), "AGENTS ARE NOT CONFINED") {
 			t.Error("the system cannot confine, and the log does not say so")
 		}
 		return
@@ -101,7 +101,7 @@ func TestSandbox(t *testing.T) {
 	if _, err := os.Stat(outside); err == nil || !strings.Contains(said, "write: open "+outside+": ") {
 		t.Errorf("writing outside: %s", said)
 	}
-	if !strings.Contains(said, "signal: operation not permitted") && !strings.Contains(daemon.Said(), "agents can signal processes") {
+	if !strings.Contains(said, "signal: operation not permitted") && !strings.Contains(daemon.Output(), "agents can signal processes") {
 		t.Errorf("signalling the daemon: %s", said)
 	}
 }

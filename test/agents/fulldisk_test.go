@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // gorge takes every byte of the disk that it can get, for as long as it is let.
@@ -27,7 +27,7 @@ func gorge([]string) int {
 
 // launchOn starts a daemon whose state is on a file system of its own, in memory and small. It takes no privileges, where the
 // system lets everybody have namespaces; else the test is skipped.
-func (p *place) launchOn(t testing.TB, size string) *life.Life {
+func (p *place) launchOn(t testing.TB, size string) *testkit.Process {
 	t.Helper()
 	alone := []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c"}
 	mount := "mount -t tmpfs -o mode=700,size=" + size + ` tmpfs "$0"`
@@ -38,11 +38,11 @@ func (p *place) launchOn(t testing.TB, size string) *life.Life {
 	if out, err := exec.Command(alone[0], append(alone[1:], mount, state)...).CombinedOutput(); err != nil {
 		t.Skipf("needs a file system of its own: %v: %s", err, out)
 	}
-	d := life.Daemon{Command: append(alone, mount+` && exec "$1" the-daemon`, state, self(t)), Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
+	d := testkit.Daemon{Command: append(alone, mount+` && exec "$1" the-daemon`, state, self(t)), Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
 	l := d.Start(t)
 	t.Cleanup(func() {
 		if l.Stop(t); t.Failed() {
-			t.Logf("daemon's log:\n%s", l.Said())
+			t.Logf("daemon's log:\n%s", l.Output())
 		}
 	})
 	return l

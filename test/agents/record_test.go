@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // entry is one of the audit log.
@@ -114,7 +114,7 @@ func TestAgentsAreSomebody(t *testing.T) {
 
 // launchIdle starts a daemon that ends soon after the client that has connected to it has gone. On a busy machine one may have
 // ended before there is a client; the next one has more time.
-func (p *place) launchIdle(t *testing.T) (*life.Life, *client) {
+func (p *place) launchIdle(t *testing.T) (*testkit.Process, *client) {
 	t.Helper()
 	for idle := 50 * time.Millisecond; idle < patience; idle *= 2 {
 		p.configure(t, fmt.Sprintf("idle_timeout = %q\n", idle)+settings)

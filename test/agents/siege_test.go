@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // besiege has children that take what the kernel's socket gives: "hold" connections, which are silent or send requests and read
@@ -67,14 +67,14 @@ func unreadOn(conn net.Conn) {
 const pingAlone = `,"capabilities":{"allowed_syscalls":["Syscall.Ping"]}`
 
 // launchPoor is launch with few descriptors.
-func (p *place) launchPoor(t *testing.T, descriptors int) *life.Life {
+func (p *place) launchPoor(t *testing.T, descriptors int) *testkit.Process {
 	t.Helper()
 	script := fmt.Sprintf(`ulimit -n %d; exec "$0" the-daemon`, descriptors)
-	d := life.Daemon{Command: []string{"/bin/sh", "-c", script, self(t)}, Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
+	d := testkit.Daemon{Command: []string{"/bin/sh", "-c", script, self(t)}, Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
 	l := d.Start(t)
 	t.Cleanup(func() {
 		if l.Stop(t); t.Failed() {
-			t.Logf("daemon's log:\n%.20000s", l.Said())
+			t.Logf("daemon's log:\n%.20000s", l.Output())
 		}
 	})
 	return l
@@ -91,7 +91,7 @@ func TestSiege(t *testing.T) {
 	for range 3 {
 		bad = append(bad, c.spawn(t, pingAlone, "besiege", "hold", p.socket()))
 	}
-	await(t, "refused connections", func() bool { return strings.Contains(daemon.Said(), "connections of an agent are refused") })
+	await(t, "refused connections", func() bool { return strings.Contains(daemon.Output(), "connections of an agent are refused") })
 	for i := range 20 {
 		operator := p.dialPatiently(t)
 		operator.must(t, "query", "Process.List", `{}`, nil)
@@ -158,7 +158,7 @@ func TestStorm(t *testing.T) {
 		operator := p.dialPatiently(t)
 		operator.must(t, "query", "Process.List", `{}`, nil)
 		operator.close()
-		return strings.Count(daemon.Said(), "agent is suspended") > 1
+		return strings.Count(daemon.Output(), "agent is suspended") > 1
 	})
 	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, bad), nil)
 	c.awaitGone(t, bad)

@@ -51,7 +51,7 @@ func chapter(t *testing.T, seed uint64) {
 		distinct(t, writers)
 		if t.Failed() {
 			d.Kill(t) // what it said is whole then
-			t.Fatalf("round %d, seed %d: the daemon said\n%.4000s", round, seed, d.Said())
+			t.Fatalf("round %d, seed %d: the daemon said\n%.4000s", round, seed, d.Output())
 		}
 	}
 	total := 0

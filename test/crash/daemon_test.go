@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -45,7 +44,7 @@ type place struct{ dir string }
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	p := &place{dir: dir}
 	if err := os.WriteFile(p.path("config.toml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
@@ -57,4 +56,6 @@ func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 func (p *place) socket() string          { return p.path("r/kernel.sock") }
 func (p *place) journal() string         { return p.path("s/journal") }
 
-func (p *place) daemon() *life.Daemon { return &life.Daemon{Command: []string{pwosd}, Dir: p.dir} }
+func (p *place) daemon() *testkit.Daemon {
+	return &testkit.Daemon{Command: []string{pwosd}, Dir: p.dir}
+}

@@ -37,7 +37,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -48,7 +48,7 @@ const secret = "sk-CANARY-51c0ffee"
 
 func TestMain(m *testing.M) {
 	daemon.Shim()
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }
 
 // resolve has this binary look up names in itself: those of tests are nobody's. So the tests do not run beside each other.
@@ -122,7 +122,7 @@ type place struct {
 func open(t *testing.T) *place {
 	t.Helper()
 	resolve(t)
-	p := &place{t: t, dir: tidy.Dir(t)}
+	p := &place{t: t, dir: testkit.Dir(t)}
 	p.ca = filepath.Join(p.dir, "ca.pem")
 	p.serve("allowed.test", "other.test", "api.model.test")
 	_, private, err := ed25519.GenerateKey(rand.Reader)

@@ -22,8 +22,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -48,7 +47,7 @@ func TestMain(m *testing.M) {
 			os.Exit(pingUntilKilled(os.Args[2]))
 		}
 	}
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }
 
 // TestHostileAgent: while an agent does its worst, the kernel stays up within its memory, others are served, the operator sees
@@ -107,7 +106,7 @@ func TestHostileAgent(t *testing.T) {
 // build makes the programs that a user has, once: without the race detector, whose memory would be measured too.
 func build(t *testing.T) (dir string) {
 	t.Helper()
-	dir = tidy.Dir(t)
+	dir = testkit.Dir(t)
 	must(t, os.Chmod(dir, 0o755))
 	for _, name := range []string{"pwos", "pwosd"} {
 		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../cmd/"+name).CombinedOutput(); err != nil {
@@ -123,13 +122,13 @@ type scene struct {
 	home     string
 	programs string
 	as       *syscall.SysProcAttr
-	life     *life.Life
+	life     *testkit.Process
 	most     int // bytes that were resident at one time
 }
 
 func newScene(t *testing.T, programs string, uid int) *scene {
 	t.Helper()
-	s := &scene{t: t, home: tidy.Dir(t), programs: programs}
+	s := &scene{t: t, home: testkit.Dir(t), programs: programs}
 	must(t, os.Mkdir(s.path("work"), 0o700))
 	self, err := os.Executable()
 	must(t, err)
@@ -154,11 +153,11 @@ func newScene(t *testing.T, programs string, uid int) *scene {
 			must(t, os.Chown(s.path(name), uid, uid))
 		}
 	}
-	d := life.Daemon{Command: []string{filepath.Join(programs, "pwosd")}, Dir: s.home, Env: []string{"PATH=" + os.Getenv("PATH")}, As: s.as}
+	d := testkit.Daemon{Command: []string{filepath.Join(programs, "pwosd")}, Dir: s.home, Env: []string{"PATH=" + os.Getenv("PATH")}, As: s.as}
 	s.life = d.Start(t)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the daemon's log:\n%s", lastLines(s.life.Said(), 20))
+			t.Logf("the daemon's log:\n%s", lastLines(s.life.Output(), 20))
 		}
 	})
 	return s

@@ -24,7 +24,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -61,7 +61,7 @@ type place struct {
 // newPlace makes one. Loopback is open to it, else no test could have a server.
 func newPlace(t *testing.T, serve http.HandlerFunc, edit ...func(*config.Config)) *place {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	p := &place{t: t, dir: dir, server: httptest.NewTLSServer(serve)}
 	t.Cleanup(p.server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})

@@ -13,13 +13,13 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
 func TestMain(m *testing.M) {
 	daemon.Shim() // a program of an agent begins here
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
@@ -34,7 +34,7 @@ type running struct {
 
 func start(t testing.TB, edit ...func(*config.Config)) *running {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	cfg := config.Default(func(string) string { return "" }, os.Getuid(), dir)
 	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "s")
 	cfg.Clock.Interval = 0

@@ -12,7 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
@@ -54,7 +54,7 @@ func (keyless) Sealer() (crypto.Sealer, error) {
 
 func assemble(t *testing.T) *parts {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	place := filepath.Join(dir, "journal")
 	p := &parts{t: t, place: place, running: running{cfg: config.Config{RuntimeDir: dir}}, files: faultfs.NewFailing(journal.OSFS{}, faultfs.Fault{})}
 	log, _, err := journal.Open(journal.Options{Dir: place, FS: p.files})

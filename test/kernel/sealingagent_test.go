@@ -19,7 +19,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // sshAgent is an ssh-agent whose signing a test decides.
@@ -67,7 +67,7 @@ func (a *sshAgent) serve(t *testing.T) func(*config.Config) {
 // serveAgent has handle answer what a kernel asks its ssh-agent. All ends with the test.
 func serveAgent(t *testing.T, handle func(net.Conn)) func(*config.Config) {
 	t.Helper()
-	path := filepath.Join(tidy.Dir(t), "agent")
+	path := filepath.Join(testkit.Dir(t), "agent")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

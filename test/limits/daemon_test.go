@@ -15,8 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // helperEnv makes the test binary a client that makes one call and exits: a process of its own.
@@ -57,9 +56,9 @@ func start(t *testing.T) *daemon {
 // startIn is start with something put into the daemon's home before.
 func startIn(t *testing.T, prepare func(home string)) *daemon {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	prepare(dir)
-	d := life.Daemon{Command: []string{pwosd}, Dir: dir}
+	d := testkit.Daemon{Command: []string{pwosd}, Dir: dir}
 	l := d.Start(t)
 	t.Cleanup(func() { l.Stop(t) })
 	return &daemon{dir: filepath.Join(dir, "r"), pid: l.PID()}

@@ -24,7 +24,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // buildDir is where the program is built.
@@ -46,7 +46,7 @@ func run(m *testing.M) (code int) {
 			code = 1
 		}
 	}()
-	return tidy.Main(m)
+	return testkit.Main(m)
 }
 
 // patience bounds what happens within milliseconds unless it never does.

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/internal/screen"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // place is a user's: a kernel, and the pwos binary.
@@ -55,7 +55,7 @@ func newPlace(t *testing.T, allow string) *place {
 	t.Helper()
 	pwos, err := program()
 	must(t, err)
-	p := &place{newWorld(t), tidy.Dir(t), pwos}
+	p := &place{newWorld(t), testkit.Dir(t), pwos}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	must(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")

@@ -26,7 +26,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -84,7 +84,7 @@ func must(t testing.TB, err error) {
 // fixture is a copy of testdata.
 func fixture(t testing.TB) string {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	must(t, os.CopyFS(dir, os.DirFS("testdata")))
 	must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil {

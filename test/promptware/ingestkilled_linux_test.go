@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestIngestKilled kills the daemon at each phase of an ingest. Each phase is held where it is, by what lies outside the
@@ -68,7 +68,7 @@ func TestIngestKilled(t *testing.T) {
 type doomed struct {
 	*testing.T
 	place
-	life   *life.Life
+	life   *testkit.Process
 	client *client // that asks for the ingest
 	pid    int
 	web    string

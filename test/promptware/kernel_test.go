@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
@@ -31,7 +30,7 @@ type place struct{ dir string }
 // newPlace makes a place whose root holds the given files, and whose configuration is settings and that root.
 func newPlace(t *testing.T, settings string, files map[string]string) place {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	p := place{dir}
 	must(t, os.Mkdir(p.path("root"), 0o700))
 	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "root = %q\n%s", p.path("root"), settings), 0o600))
@@ -69,11 +68,11 @@ func (p place) entries(t *testing.T, text string) (lines []string) {
 }
 
 // start begins a life of the daemon, which is this binary again.
-func (p place) start(t *testing.T) *life.Life {
+func (p place) start(t *testing.T) *testkit.Process {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
-	d := life.Daemon{
+	d := testkit.Daemon{
 		Command: []string{self}, Dir: p.dir, Log: p.path("output"),
 		Env: []string{asDaemon + "=1", "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"},
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // kernel is a pwosd of our own, with the pwos that measures it.
@@ -26,7 +26,7 @@ func startKernel(t *testing.T) *kernel {
 	k := &kernel{pwos: filepath.Join(dir, "pwos"), env: []string{
 		"HOME=" + dir, "TMPDIR=" + dir, "PWOS_RUNTIME_DIR=" + filepath.Join(dir, "r"), "PWOS_STATE_DIR=" + filepath.Join(dir, "s"),
 	}}
-	d := life.Daemon{Command: []string{filepath.Join(dir, "pwosd")}, Dir: dir, Env: []string{"TMPDIR=" + dir}}
+	d := testkit.Daemon{Command: []string{filepath.Join(dir, "pwosd")}, Dir: dir, Env: []string{"TMPDIR=" + dir}}
 	l := d.Start(t)
 	t.Cleanup(func() { l.Stop(t) })
 	return k

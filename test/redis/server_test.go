@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // patience ends a test that waits for what never comes; nothing is measured by it.
@@ -118,5 +118,5 @@ func readCSV(text string) (side, error) {
 // the same one, so on the same file system.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	return tidy.Dir(t)
+	return testkit.Dir(t)
 }

@@ -20,8 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // asProgram in the environment makes this test binary the daemon: only a process has a stderr, and dies of a signal.
@@ -50,7 +49,7 @@ type place struct{ dir, key string }
 
 func newPlace(t *testing.T) place {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	p := place{dir: dir, key: filepath.Join(dir, "key")}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	must(t, err)
@@ -64,11 +63,11 @@ func newPlace(t *testing.T) place {
 func (p place) path(name string) string { return filepath.Join(p.dir, name) }
 
 // start begins a life that says all there is to say, and adds it to the file of output.
-func (p place) start(t *testing.T) *life.Life {
+func (p place) start(t *testing.T) *testkit.Process {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
-	d := life.Daemon{
+	d := testkit.Daemon{
 		Command: []string{self, "--log-level=debug", "--log-format=json"}, Dir: p.dir, Log: p.path("output"),
 		Env: []string{asProgram + "=1", "GOTRACEBACK=system", "GORACE=atexit_sleep_ms=0"},
 	}

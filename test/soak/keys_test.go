@@ -44,6 +44,6 @@ func TestKeyAfterRestart(t *testing.T) {
 	again, err := c.flush()
 	d.Kill(t) // what it says is read below
 	if err != nil || string(again) != want {
-		t.Errorf("again: %s, %v; first %s\n%.600s", again, err, want, d.Said())
+		t.Errorf("again: %s, %v; first %s\n%.600s", again, err, want, d.Output())
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -32,7 +32,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	p := &place{dir: dir}
 	if err := os.WriteFile(p.path("config.toml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)

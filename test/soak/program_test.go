@@ -8,19 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // program is the real daemon.
 type program struct {
-	*life.Life
+	*testkit.Process
 	place *place
 }
 
 // launch starts the real daemon on the state there is, and waits until clients may connect.
 func (p *place) launch(t *testing.T) *program {
 	t.Helper()
-	d := life.Daemon{Command: []string{pwosd}, Dir: p.dir}
+	d := testkit.Daemon{Command: []string{pwosd}, Dir: p.dir}
 	return &program{d.Start(t), p}
 }
 

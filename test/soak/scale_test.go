@@ -73,9 +73,9 @@ func TestScale(t *testing.T) {
 // replayed is what a daemon that has ended said of its start: how many entries the journal had, and how many were read.
 func (d *program) replayed(t *testing.T) (entries, replayed int) {
 	t.Helper()
-	match := regexp.MustCompile(`"entries":(\d+),"replayed":(\d+)`).FindStringSubmatch(d.Said())
+	match := regexp.MustCompile(`"entries":(\d+),"replayed":(\d+)`).FindStringSubmatch(d.Output())
 	if match == nil {
-		t.Fatalf("the daemon says nothing of the journal:\n%s", d.Said())
+		t.Fatalf("the daemon says nothing of the journal:\n%s", d.Output())
 	}
 	if _, err := fmt.Sscan(match[1]+" "+match[2], &entries, &replayed); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -33,7 +33,7 @@ type running struct{ dir string }
 
 func start(t *testing.T) *running {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	cfg := config.Default(func(string) string { return "" }, os.Getuid(), dir)
 	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "s")
 	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))

@@ -19,13 +19,13 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/door/mcp/upstream"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
 func TestMain(m *testing.M) {
 	daemon.Shim()
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }
 
 // patience bounds what happens within milliseconds unless it never does.
@@ -55,7 +55,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	p := &place{t: t, dir: tidy.Dir(t), notes: make(chan string, 1000)}
+	p := &place{t: t, dir: testkit.Dir(t), notes: make(chan string, 1000)}
 	d := daemon.New(config.Config{
 		RuntimeDir: filepath.Join(p.dir, "run"), StateDir: filepath.Join(p.dir, "state"), Origin: "https://test.local/",
 		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
