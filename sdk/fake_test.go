@@ -159,7 +159,7 @@ func listen(t *testing.T, kernel func(f *fake)) string {
 	t.Helper()
 	path := filepath.Join(testkit.Dir(t), "fake.sock") // by which name no pwos finds it
 	listener, err := net.Listen("unix", path)
-	must(t, err)
+	testkit.Must(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -172,7 +172,7 @@ func listen(t *testing.T, kernel func(f *fake)) string {
 		kernel(&fake{Conn: conn, lines: lines})
 	}()
 	t.Cleanup(func() {
-		must(t, listener.Close())
+		testkit.Must(t, listener.Close())
 		<-ended
 	})
 	return path

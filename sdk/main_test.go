@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
@@ -27,24 +26,6 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// patience bounds what happens within seconds unless it never does.
-const patience = 2 * time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// bounded is a context that ends a test which would else hang.
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // newKernel begins the life of a kernel, and returns its runtime directory and a connection to it.
 func newKernel(t testing.TB) (string, *client.Client) {
 	t.Helper()
@@ -54,29 +35,29 @@ func newKernel(t testing.TB) (string, *client.Client) {
 		RuntimeDir: runtime, StateDir: filepath.Join(dir, "state"), Origin: "https://test.local/",
 		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
 	}, nil, slog.New(slog.DiscardHandler))
-	must(t, d.Open(bounded(t)))
+	testkit.Must(t, d.Open(testkit.Context(t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
 	t.Cleanup(func() {
 		cancel()
-		must(t, <-ended)
+		testkit.Must(t, <-ended)
 	})
-	c, err := client.Dial(bounded(t), client.Options{RuntimeDir: runtime, Patience: patience})
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Close()) })
+	c, err := client.Dial(testkit.Context(t), client.Options{RuntimeDir: runtime, Patience: testkit.Patience})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, c.Close()) })
 	return runtime, c
 }
 
 // described is a kernel as a client is made from it.
 func described(t testing.TB, c *client.Client) sdk.Kernel {
 	t.Helper()
-	list, err := client.Call(bounded(t), c, schema.SyscallList, &schema.ListInput{})
-	must(t, err)
+	list, err := client.Call(testkit.Context(t), c, schema.SyscallList, &schema.ListInput{})
+	testkit.Must(t, err)
 	k := sdk.Kernel{Schemas: list.Schemas}
 	for _, typ := range list.Syscalls {
-		one, err := client.Call(bounded(t), c, schema.SyscallDescribe, &schema.DescribeInput{Name: typ})
-		must(t, err)
+		one, err := client.Call(testkit.Context(t), c, schema.SyscallDescribe, &schema.DescribeInput{Name: typ})
+		testkit.Must(t, err)
 		k.Syscalls = append(k.Syscalls, *one)
 	}
 	return k
@@ -86,7 +67,7 @@ func described(t testing.TB, c *client.Client) sdk.Kernel {
 func written(t testing.TB, language string, k sdk.Kernel) string {
 	t.Helper()
 	var b strings.Builder
-	must(t, sdk.Write(&b, language, k))
+	testkit.Must(t, sdk.Write(&b, language, k))
 	return b.String()
 }
 
@@ -123,7 +104,7 @@ func (r runner) project(t testing.TB, source string) *project {
 		t.Skip(err)
 	}
 	p := &project{t: t, runner: r, path: path, dir: testkit.Dir(t)}
-	must(t, os.WriteFile(filepath.Join(p.dir, p.file), []byte(source), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(p.dir, p.file), []byte(source), 0o600))
 	return p
 }
 
@@ -131,10 +112,10 @@ func (r runner) project(t testing.TB, source string) *project {
 func (p *project) run(runtime, name string, args ...string) string {
 	p.t.Helper()
 	program, err := os.ReadFile(filepath.Join("testdata", name+p.extension))
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	file := filepath.Join(p.dir, name+p.extension)
-	must(p.t, os.WriteFile(file, program, 0o600))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	testkit.Must(p.t, os.WriteFile(file, program, 0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.path, append([]string{file}, args...)...)
 	cmd.Dir = p.dir

@@ -28,23 +28,6 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// patience bounds what happens within milliseconds unless it never does.
-const patience = 30 * time.Second
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // place is where a kernel lives, one life after the other.
 type place struct {
 	t    testing.TB
@@ -75,31 +58,31 @@ func (p *place) start() {
 	}
 	p.edit(&cfg)
 	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
-	must(p.t, d.Open(bounded(p.t)))
+	testkit.Must(p.t, d.Open(testkit.Context(p.t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
 	p.end = sync.OnceFunc(func() {
 		cancel()
-		must(p.t, <-ended)
+		testkit.Must(p.t, <-ended)
 	})
 }
 
 func (p *place) runtimeDir() string { return filepath.Join(p.dir, "run") }
 
 func (p *place) dial(ctx context.Context) (*client.Client, error) {
-	return client.Dial(ctx, client.Options{RuntimeDir: p.runtimeDir(), Patience: patience})
+	return client.Dial(ctx, client.Options{RuntimeDir: p.runtimeDir(), Patience: testkit.Patience})
 }
 
 // operator makes one call of the operator's.
 func (p *place) operator(typ, data string) string {
 	p.t.Helper()
-	c, err := p.dial(bounded(p.t))
-	must(p.t, err)
-	defer func() { must(p.t, c.Close()) }()
+	c, err := p.dial(testkit.Context(p.t))
+	testkit.Must(p.t, err)
+	defer func() { testkit.Must(p.t, c.Close()) }()
 	row, _ := schema.Lookup(typ)
-	answer, err := c.Call(bounded(p.t), row.Kind, typ, []byte(data))
-	must(p.t, err)
+	answer, err := c.Call(testkit.Context(p.t), row.Kind, typ, []byte(data))
+	testkit.Must(p.t, err)
 	return string(answer.Data)
 }
 
@@ -143,8 +126,8 @@ func connectAnswering(t testing.TB, b *mcp.Bridge, elicited func(context.Context
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { h.lists <- struct{}{} },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { h.reports <- r.Params },
 	})
-	session, err := c.Connect(bounded(t), &sdk.IOTransport{Reader: fromBridge, Writer: toBridge}, nil)
-	must(t, err)
+	session, err := c.Connect(testkit.Context(t), &sdk.IOTransport{Reader: fromBridge, Writer: toBridge}, nil)
+	testkit.Must(t, err)
 	h.session = session
 	t.Cleanup(h.close)
 	return h
@@ -166,8 +149,8 @@ func (h *host) close() {
 func (h *host) tools() map[string]*sdk.Tool {
 	h.t.Helper()
 	all := make(map[string]*sdk.Tool)
-	for tool, err := range h.session.Tools(bounded(h.t), nil) {
-		must(h.t, err)
+	for tool, err := range h.session.Tools(testkit.Context(h.t), nil) {
+		testkit.Must(h.t, err)
 		all[tool.Name] = tool
 	}
 	return all
@@ -176,8 +159,8 @@ func (h *host) tools() map[string]*sdk.Tool {
 // call calls a tool, and returns the text of its result.
 func (h *host) call(name string, arguments any) (text string, isError bool) {
 	h.t.Helper()
-	result, err := h.session.CallTool(bounded(h.t), &sdk.CallToolParams{Name: name, Arguments: arguments})
-	must(h.t, err)
+	result, err := h.session.CallTool(testkit.Context(h.t), &sdk.CallToolParams{Name: name, Arguments: arguments})
+	testkit.Must(h.t, err)
 	for _, c := range result.Content {
 		if c, ok := c.(*sdk.TextContent); ok {
 			text += c.Text
@@ -210,7 +193,7 @@ func (h *host) changed() {
 	h.t.Helper()
 	select {
 	case <-h.lists:
-	case <-bounded(h.t).Done():
+	case <-testkit.Context(h.t).Done():
 		h.t.Fatal("nobody told the host that the tools have changed")
 	}
 }

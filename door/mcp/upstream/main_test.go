@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -26,23 +25,6 @@ import (
 func TestMain(m *testing.M) {
 	daemon.Shim()
 	os.Exit(testkit.Main(m))
-}
-
-// patience bounds what happens within milliseconds unless it never does.
-const patience = 30 * time.Second
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // place is a kernel with the entry mcp/fake, provided by a bridge that is the process mcp.fake.
@@ -60,13 +42,13 @@ func newPlace(t *testing.T) *place {
 		RuntimeDir: filepath.Join(p.dir, "run"), StateDir: filepath.Join(p.dir, "state"), Origin: "https://test.local/",
 		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
 	}, nil, slog.New(slog.DiscardHandler))
-	must(t, d.Open(bounded(t)))
+	testkit.Must(t, d.Open(testkit.Context(t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
 	t.Cleanup(func() {
 		cancel()
-		must(t, <-ended)
+		testkit.Must(t, <-ended)
 	})
 	p.operator = p.dial(false)
 	return p
@@ -75,9 +57,9 @@ func newPlace(t *testing.T) *place {
 // dial makes a connection of the operator's.
 func (p *place) dial(events bool) *client.Client {
 	p.t.Helper()
-	c, err := client.Dial(bounded(p.t), client.Options{RuntimeDir: filepath.Join(p.dir, "run"), Patience: patience, Events: events})
-	must(p.t, err)
-	p.t.Cleanup(func() { must(p.t, c.Close()) })
+	c, err := client.Dial(testkit.Context(p.t), client.Options{RuntimeDir: filepath.Join(p.dir, "run"), Patience: testkit.Patience, Events: events})
+	testkit.Must(p.t, err)
+	p.t.Cleanup(func() { testkit.Must(p.t, c.Close()) })
 	return c
 }
 
@@ -89,16 +71,16 @@ func (p *place) agent(name string, events bool, allow ...string) *client.Client 
 	if allow != nil {
 		in.Capabilities = &schema.SpawnCapability{AllowedSyscalls: allow}
 	}
-	_, err := client.Call(bounded(p.t), c, schema.ProcessAttach, in)
-	must(p.t, err)
+	_, err := client.Call(testkit.Context(p.t), c, schema.ProcessAttach, in)
+	testkit.Must(p.t, err)
 	return c
 }
 
 // provide has a bridge provide the entry. start is asked for each life of the server.
 func (p *place) provide(start upstream.Start, o upstream.Options) {
 	p.t.Helper()
-	_, err := client.Call(bounded(p.t), p.operator, schema.SyscallRegister, upstream.Entry("mcp/fake", ""))
-	must(p.t, err)
+	_, err := client.Call(testkit.Context(p.t), p.operator, schema.SyscallRegister, upstream.Entry("mcp/fake", ""))
+	testkit.Must(p.t, err)
 	o.Name, o.Kernel, o.Start, o.Version = "fake", p.agent("mcp.fake", true, "Call:mcp/fake"), start, "test"
 	o.Note = func(format string, _ ...any) { p.notes <- format }
 	ctx, cancel := context.WithCancel(context.Background())
@@ -115,16 +97,16 @@ func (p *place) provide(start upstream.Start, o upstream.Options) {
 // offer is what the server offers now.
 func (p *place) offer() *upstream.Offer {
 	p.t.Helper()
-	offer, err := upstream.Ask(bounded(p.t), p.operator, "fake")
-	must(p.t, err)
+	offer, err := upstream.Ask(testkit.Context(p.t), p.operator, "fake")
+	testkit.Must(p.t, err)
 	return offer
 }
 
 // changes are what has changed, a word and a name each.
 func (p *place) changes(accept bool) string {
 	p.t.Helper()
-	list, err := client.Call(bounded(p.t), p.operator, schema.SyscallList, &schema.ListInput{})
-	must(p.t, err)
+	list, err := client.Call(testkit.Context(p.t), p.operator, schema.SyscallList, &schema.ListInput{})
+	testkit.Must(p.t, err)
 	var accepted, all []string
 	for _, path := range list.Paths {
 		if tool, ok := strings.CutPrefix(path, "mcp/fake/"); ok {
@@ -132,12 +114,12 @@ func (p *place) changes(accept bool) string {
 		}
 	}
 	offer := p.offer()
-	changes, err := upstream.Changes(bounded(p.t), p.operator, "fake", accepted, offer)
-	must(p.t, err)
+	changes, err := upstream.Changes(testkit.Context(p.t), p.operator, "fake", accepted, offer)
+	testkit.Must(p.t, err)
 	for _, ch := range changes {
 		all = append(all, ch.Change+" "+ch.Tool)
 		if accept {
-			must(p.t, ch.Accept(bounded(p.t), p.operator, "fake", offer))
+			testkit.Must(p.t, ch.Accept(testkit.Context(p.t), p.operator, "fake", offer))
 		}
 	}
 	return strings.Join(all, ", ")
@@ -146,7 +128,7 @@ func (p *place) changes(accept bool) string {
 // until waits until ok says so.
 func (p *place) until(what string, ok func() bool) {
 	p.t.Helper()
-	for ctx := bounded(p.t); !ok(); {
+	for ctx := testkit.Context(p.t); !ok(); {
 		if ctx.Err() != nil {
 			p.t.Fatalf("in vain: until %s", what)
 		}
@@ -165,7 +147,7 @@ func call(ctx context.Context, c *client.Client, tool, data string) (string, err
 // expect calls a tool that answers with this.
 func (p *place) expect(tool, data, want string) {
 	p.t.Helper()
-	if got, err := call(bounded(p.t), p.operator, tool, data); err != nil || got != want {
+	if got, err := call(testkit.Context(p.t), p.operator, tool, data); err != nil || got != want {
 		p.t.Errorf("%s %s: %s, %v, want %s", tool, data, got, err, want)
 	}
 }
@@ -173,7 +155,7 @@ func (p *place) expect(tool, data, want string) {
 // refused calls a tool that fails with a message that has all of these.
 func (p *place) refused(c *client.Client, tool, data string, want ...string) {
 	p.t.Helper()
-	got, err := call(bounded(p.t), c, tool, data)
+	got, err := call(testkit.Context(p.t), c, tool, data)
 	for _, part := range want {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			p.t.Errorf("%s %s: %s, %v, want an error with %q", tool, data, got, err, part)
