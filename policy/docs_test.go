@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/policy"
 )
 
@@ -13,9 +14,7 @@ import (
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var j *policy.Judge
 	calls := 0
 	for _, block := range regexp.MustCompile("(?s)```(cedar|calls)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
