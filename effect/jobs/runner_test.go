@@ -78,13 +78,9 @@ func (s *shell) status(label string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data, err := s.apply(kernel.Operator, "Job.Status", fmt.Sprintf(`{"jobId":%q}`, label))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	out, err := schema.JobStatus.Decode(data)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	return out.Status + " " + out.ErrorID
 }
 
