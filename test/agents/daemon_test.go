@@ -6,13 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/promptware-os/pwos/internal/testkit"
 )
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = time.Minute
 
 // settings move the clock by hand, end programs quickly and restart them soon.
 const settings = `
@@ -36,9 +32,7 @@ func newPlace(t testing.TB) *place {
 
 func (p *place) configure(t testing.TB, text string) {
 	t.Helper()
-	if err := os.WriteFile(p.path("config.toml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(p.path("config.toml"), []byte(text), 0o600))
 }
 
 func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
@@ -68,20 +62,8 @@ func (p *place) launch(t testing.TB) *testkit.Process {
 func self(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return path
-}
-
-// await waits until a condition holds.
-func await(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: it did not come to that", what)
-		}
-	}
 }
 
 // alive reports whether a process of the system is there, and no zombie.
@@ -92,13 +74,4 @@ func alive(osPID int) bool {
 	}
 	_, after, _ := strings.Cut(string(stat), ") ")
 	return !strings.HasPrefix(after, "Z")
-}
-
-func readFile(t testing.TB, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

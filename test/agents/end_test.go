@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // A program that crashes is started again after its pause, with its restarts counted and the crash recorded; the third
@@ -29,7 +31,7 @@ func TestCrashesAreAnsweredByTheTable(t *testing.T) {
 			t.Errorf("%d restarts before quarantine %d", *d.Restarts, quarantine+1)
 		}
 		c.must(t, "command", "Clock.Advance", fmt.Sprintf(`{"ticks":%d}`, ticks), nil)
-		await(t, "end of quarantine", func() bool { return *c.get(t, pid).Restarts == int64(quarantine)+3 })
+		testkit.Eventually(t, "end of quarantine", func() bool { return *c.get(t, pid).Restarts == int64(quarantine)+3 })
 	}
 	d = c.awaitGone(t, pid)
 	if d.Exit.Fault == nil || *d.Exit.Fault != "EXILE" {
@@ -59,7 +61,7 @@ func TestQuarantineOutlivesTheDaemon(t *testing.T) {
 		t.Errorf("after the kernel's restart: %+v", d)
 	}
 	c.must(t, "command", "Clock.Advance", `{"ticks":1}`, nil)
-	await(t, "the next quarantine", func() bool {
+	testkit.Eventually(t, "the next quarantine", func() bool {
 		d := c.get(t, pid)
 		return d.State == "BLOCKED" && *d.Restarts == 3 && *d.BlockedUntil == 90
 	})
@@ -148,14 +150,10 @@ func TestProgramsThatCannotBeStarted(t *testing.T) {
 	p := newPlace(t)
 	keys, links := p.path("k"), p.path("l")
 	for _, dir := range []string{keys, links} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Mkdir(dir, 0o700))
 	}
 	for name, target := range map[string]string{"journal": "../s/journal", "k": keys} {
-		if err := os.Symlink(target, filepath.Join(links, name)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Symlink(target, filepath.Join(links, name)))
 	}
 	p.configure(t, settings+fmt.Sprintf("[crypto]\nidentity = %q\n", filepath.Join(links, "k/not/there/yet")))
 	p.launch(t)
@@ -285,7 +283,7 @@ func TestLogIsKept(t *testing.T) {
 	c := p.dial(t)
 	pid := c.spawn(t, allowAll, "loud", "one\ntwo\n")
 	c.awaitGone(t, pid)
-	if got := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "stderr.log")); got != "one\ntwo\n" {
+	if got := testkit.ReadFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "stderr.log")); got != "one\ntwo\n" {
 		t.Errorf("the log says %q", got)
 	}
 }
@@ -304,7 +302,7 @@ func TestSecondSignalEndsTheGrace(t *testing.T) {
 	}
 	c.close()
 	daemon.Signal(t, syscall.SIGTERM)
-	await(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.Output(), "shutting down") })
+	testkit.Eventually(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.Output(), "shutting down") })
 	daemon.Stop(t) // signals once more
 	if alive(own) {
 		t.Error("the agent outlived the daemon")

@@ -80,7 +80,7 @@ func TestIntentComesFirst(t *testing.T) {
 	for range 5 {
 		pid := c.spawn(t, allowAll+`,"sandbox":"off"`, "witness", p.path("s/journal"))
 		if d := c.awaitGone(t, pid); number(d.Exit.Code) != 0 {
-			t.Errorf("the witness ended with %+v\n%s", d.Exit, readFile(t, p.path(fmt.Sprintf("s/agents/%d/stderr.log", pid))))
+			t.Errorf("the witness ended with %+v\n%s", d.Exit, testkit.ReadFile(t, p.path(fmt.Sprintf("s/agents/%d/stderr.log", pid))))
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestAgentsAreSomebody(t *testing.T) {
 // ended before there is a client; the next one has more time.
 func (p *place) launchIdle(t *testing.T) (*testkit.Process, *client) {
 	t.Helper()
-	for idle := 50 * time.Millisecond; idle < patience; idle *= 2 {
+	for idle := 50 * time.Millisecond; idle < testkit.Patience; idle *= 2 {
 		p.configure(t, fmt.Sprintf("idle_timeout = %q\n", idle)+settings)
 		daemon := p.launch(t)
 		if c, err := dialSocket(p.socket()); err == nil {

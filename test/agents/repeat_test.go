@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // Who ends an agent again under the same idempotency key is answered no earlier than who did it first: when nothing of it is
@@ -29,9 +31,7 @@ func TestTerminateRepeated(t *testing.T) {
 			fmt.Sscan(c.awaitKey(t, "own"), &own)
 			end := func(c *client) {
 				t.Helper()
-				if err := c.sendKeyed("k", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, c.sendKeyed("k", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid)))
 			}
 			end(first)
 			c.awaitState(t, pid, "TERMINATED")

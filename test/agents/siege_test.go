@@ -91,7 +91,7 @@ func TestSiege(t *testing.T) {
 	for range 3 {
 		bad = append(bad, c.spawn(t, pingAlone, "besiege", "hold", p.socket()))
 	}
-	await(t, "refused connections", func() bool { return strings.Contains(daemon.Output(), "connections of an agent are refused") })
+	testkit.Eventually(t, "refused connections", func() bool { return strings.Contains(daemon.Output(), "connections of an agent are refused") })
 	for i := range 20 {
 		operator := p.dialPatiently(t)
 		operator.must(t, "query", "Process.List", `{}`, nil)
@@ -118,7 +118,7 @@ func TestSiege(t *testing.T) {
 // dialPatiently is dial for a listen queue that may be full.
 func (p *place) dialPatiently(t *testing.T) (c *client) {
 	t.Helper()
-	await(t, "room in the listen queue", func() bool {
+	testkit.Eventually(t, "room in the listen queue", func() bool {
 		var err error
 		if c, err = dialSocket(p.socket()); err != nil && !errors.Is(err, syscall.EAGAIN) {
 			t.Fatal(err)
@@ -133,9 +133,7 @@ func sockets(t *testing.T, osPID int) (n int) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", osPID)
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, f := range files {
 		link, err := os.Readlink(filepath.Join(dir, f.Name()))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -154,7 +152,7 @@ func TestStorm(t *testing.T) {
 	p, daemon := start(t)
 	c := p.dial(t)
 	bad := c.spawn(t, pingAlone, "besiege", "storm", p.socket())
-	await(t, "suspensions", func() bool {
+	testkit.Eventually(t, "suspensions", func() bool {
 		operator := p.dialPatiently(t)
 		operator.must(t, "query", "Process.List", `{}`, nil)
 		operator.close()
@@ -182,7 +180,7 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 					Payload struct{ PID, Count int64 }
 				}
 			}
-			await(t, "a note", func() bool {
+			testkit.Eventually(t, "a note", func() bool {
 				c.must(t, "query", "Audit.Log", fmt.Sprintf(`{"pid":%d,"type":"Kernel.Throttled"}`, bad), &log)
 				return len(log.Entries) >= 2
 			})
@@ -190,9 +188,7 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 				t.Errorf("the note is %+v", e)
 			}
 			text, err := journal(p.path("s/journal"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			own := 0
 			for line := range strings.Lines(text) {
 				if bytes.Contains([]byte(line), fmt.Appendf(nil, `,"pid":%d,`, bad)) {

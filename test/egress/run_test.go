@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 func resolve(t *testing.T) {
 	t.Helper()
 	names, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	answering := make(chan struct{})
 	go func() {
 		defer close(answering)
@@ -98,15 +98,6 @@ func answer(conn net.PacketConn) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-const patience = time.Minute
-
 // place is a kernel with servers around it.
 type place struct {
 	t      *testing.T
@@ -126,10 +117,10 @@ func open(t *testing.T) *place {
 	p.ca = filepath.Join(p.dir, "ca.pem")
 	p.serve("allowed.test", "other.test", "api.model.test")
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(p.dir, "key"), pem.EncodeToMemory(block), 0o600))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(filepath.Join(p.dir, "key"), pem.EncodeToMemory(block), 0o600))
 	p.cfg = config.Default(func(string) string { return "" }, os.Getuid(), p.dir)
 	p.cfg.RuntimeDir, p.cfg.StateDir = filepath.Join(p.dir, "r"), filepath.Join(p.dir, "s")
 	p.cfg.Crypto.Identity = filepath.Join(p.dir, "key")
@@ -139,7 +130,7 @@ func open(t *testing.T) *place {
 		Env: "MODEL_BASE_URL", Intercept: true,
 	}}
 	d := daemon.New(p.cfg, nil, slog.New(slog.DiscardHandler))
-	must(t, d.Open(t.Context()))
+	testkit.Must(t, d.Open(t.Context()))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
@@ -150,7 +141,7 @@ func open(t *testing.T) *place {
 		}
 	})
 	p.client, err = client.Dial(t.Context(), client.Options{RuntimeDir: p.cfg.RuntimeDir})
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = p.client.Close() })
 	return p
 }
@@ -158,14 +149,14 @@ func open(t *testing.T) *place {
 // serve serves names over TLS and plain HTTP.
 func (p *place) serve(names ...string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "outside"}, DNSNames: names, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
-	must(p.t, err)
-	must(p.t, os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
+	testkit.Must(p.t, err)
+	testkit.Must(p.t, os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host == "api.model.test" {
 			p.mu.Lock()
@@ -207,22 +198,22 @@ func (p *place) call(typ string, data any) (object, error) {
 		p.t.Fatalf("no %s", typ)
 	}
 	raw, err := json.Marshal(data)
-	must(p.t, err)
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	testkit.Must(p.t, err)
+	ctx, cancel := context.WithTimeout(p.t.Context(), testkit.Patience)
 	defer cancel()
 	got, err := p.client.Do(ctx, schema.Message{Kind: row.Kind, Type: typ, Data: raw})
 	if err != nil {
 		return nil, err
 	}
 	var out object
-	must(p.t, json.Unmarshal(got.Data, &out))
+	testkit.Must(p.t, json.Unmarshal(got.Data, &out))
 	return out, nil
 }
 
 func (p *place) done(typ string, data any) object {
 	p.t.Helper()
 	out, err := p.call(typ, data)
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	return out
 }
 
@@ -236,10 +227,10 @@ func (p *place) run(argv ...string) (pid float64, said string) {
 func (p *place) runWith(budget object, argv ...string) (pid float64, said string) {
 	p.t.Helper()
 	work := filepath.Join(p.dir, "work")
-	must(p.t, os.MkdirAll(work, 0o777))
+	testkit.Must(p.t, os.MkdirAll(work, 0o777))
 	ca, err := os.ReadFile(p.ca)
-	must(p.t, err)
-	must(p.t, os.WriteFile(filepath.Join(work, "ca.pem"), ca, 0o644))
+	testkit.Must(p.t, err)
+	testkit.Must(p.t, os.WriteFile(filepath.Join(work, "ca.pem"), ca, 0o644))
 	out, err := p.call("Syscall.Spawn", object{
 		"child_agent_id": "program", "command": argv, "channel": "fd3", "cwd": work, "sandbox": object{"level": "default", "net": "kernel"},
 		"env": object{"OUTSIDE_CA": "ca.pem"},
@@ -248,9 +239,9 @@ func (p *place) runWith(budget object, argv ...string) (pid float64, said string
 			"budget": budget,
 		},
 	})
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	pid = out["child_pid"].(float64)
-	for limit := time.Now().Add(patience); ; {
+	for limit := time.Now().Add(testkit.Patience); ; {
 		if p.done("Process.Get", object{"pid": pid})["state"] == "TERMINATED" {
 			break
 		}
@@ -260,7 +251,7 @@ func (p *place) runWith(budget object, argv ...string) (pid float64, said string
 		<-time.After(5 * time.Millisecond)
 	}
 	text, err := os.ReadFile(filepath.Join(p.cfg.StateDir, "agents", fmt.Sprint(pid), "stderr.log"))
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	return pid, string(text)
 }
 
@@ -284,7 +275,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %s", script, said)
 		}
 		rows, err := json.Marshal(p.done("Audit.Log", object{"pid": pid, "type": "Net.Connect"})["entries"])
-		must(t, err)
+		testkit.Must(t, err)
 		if !strings.Contains(script, outside) && !bytes.Contains(rows, []byte("Net.Connect")) {
 			t.Errorf("%s: no entry", script)
 		}
@@ -311,7 +302,7 @@ func TestRunUpstream(t *testing.T) {
 	if strings.Contains(said, secret) {
 		t.Errorf("the agent saw the credential: %s", said)
 	}
-	must(t, filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}

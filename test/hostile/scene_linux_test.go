@@ -70,7 +70,7 @@ func TestHostileAgent(t *testing.T) {
 			ping := s.command(s.path("hostile"), pingName, s.home)
 			var pings bytes.Buffer
 			ping.Stdout, ping.Stderr = &pings, &pings
-			must(t, ping.Start())
+			testkit.Must(t, ping.Start())
 			t.Cleanup(func() { _ = ping.Process.Kill() }) // where the test has failed
 			var ps, kills []time.Duration
 			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(look) {
@@ -79,8 +79,8 @@ func TestHostileAgent(t *testing.T) {
 				victim := s.run("--own-dir", "--", "sleep", "1000")
 				kills = append(kills, s.timed("kill", victim))
 			}
-			must(t, ping.Process.Signal(syscall.SIGTERM))
-			must(t, ping.Wait())
+			testkit.Must(t, ping.Process.Signal(syscall.SIGTERM))
+			testkit.Must(t, ping.Wait())
 			kills = append(kills, s.timed("kill", agent))
 			if left := s.processes(); len(left) > 0 {
 				t.Errorf("after the kill there are still %q", left)
@@ -107,7 +107,7 @@ func TestHostileAgent(t *testing.T) {
 func build(t *testing.T) (dir string) {
 	t.Helper()
 	dir = testkit.Dir(t)
-	must(t, os.Chmod(dir, 0o755))
+	testkit.Must(t, os.Chmod(dir, 0o755))
 	for _, name := range []string{"pwos", "pwosd"} {
 		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../cmd/"+name).CombinedOutput(); err != nil {
 			t.Fatalf("build %s: %v\n%s", name, err, out)
@@ -129,28 +129,28 @@ type scene struct {
 func newScene(t *testing.T, programs string, uid int) *scene {
 	t.Helper()
 	s := &scene{t: t, home: testkit.Dir(t), programs: programs}
-	must(t, os.Mkdir(s.path("work"), 0o700))
+	testkit.Must(t, os.Mkdir(s.path("work"), 0o700))
 	self, err := os.Executable()
-	must(t, err)
+	testkit.Must(t, err)
 	binary, err := os.ReadFile(self)
-	must(t, err)
+	testkit.Must(t, err)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
+	testkit.Must(t, err)
 	key, err := ssh.NewPublicKey(public)
-	must(t, err)
+	testkit.Must(t, err)
 	for name, content := range map[string][]byte{
 		"config.toml": nil, "key": pem.EncodeToMemory(block), "authorized_keys": ssh.MarshalAuthorizedKey(key), "hostile": binary, "work/hostile": binary,
 	} {
-		must(t, os.WriteFile(s.path(name), content, 0o600))
+		testkit.Must(t, os.WriteFile(s.path(name), content, 0o600))
 	}
-	must(t, os.Chmod(s.path("hostile"), 0o700))
-	must(t, os.Chmod(s.path("work/hostile"), 0o700))
+	testkit.Must(t, os.Chmod(s.path("hostile"), 0o700))
+	testkit.Must(t, os.Chmod(s.path("work/hostile"), 0o700))
 	if uid != os.Getuid() {
 		s.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 		for _, name := range []string{".", "work", "config.toml", "key", "authorized_keys", "hostile", "work/hostile"} {
-			must(t, os.Chown(s.path(name), uid, uid))
+			testkit.Must(t, os.Chown(s.path(name), uid, uid))
 		}
 	}
 	d := testkit.Daemon{Command: []string{filepath.Join(programs, "pwosd")}, Dir: s.home, Env: []string{"PATH=" + os.Getenv("PATH")}, As: s.as}
@@ -210,7 +210,7 @@ func (s *scene) run(args ...string) string {
 func (s *scene) processes() (found []string) {
 	s.t.Helper()
 	list, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	for _, name := range list {
 		line, err := os.ReadFile(name) // it may have ended
 		if err == nil && bytes.HasPrefix(line, []byte(s.path("work/hostile")+"\x00")) {
@@ -224,14 +224,14 @@ func (s *scene) processes() (found []string) {
 func (s *scene) checkMemory() {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.life.PID()))
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	for line := range strings.Lines(string(text)) {
 		value, ok := strings.CutPrefix(line, "VmRSS:")
 		if !ok {
 			continue
 		}
 		kb, err := strconv.Atoi(strings.Fields(value)[0])
-		must(s.t, err)
+		testkit.Must(s.t, err)
 		if s.most = max(s.most, kb<<10); kb<<10 > maxMemory {
 			s.t.Fatalf("the daemon has %d MiB resident, want at most %d", kb>>10, maxMemory>>20)
 		}
@@ -287,11 +287,4 @@ func lastLine(text string) string { return lastLines(text, 1) }
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

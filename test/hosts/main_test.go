@@ -35,13 +35,6 @@ var buildDir string
 // patience bounds a session of a host.
 const patience = 3 * time.Minute
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // packages are the hosts that the tests were written for.
 var packages = []string{
 	"@anthropic-ai/claude-code@2.1.330", "@openai/codex@0.169.0", "@modelcontextprotocol/inspector@2.12.0", "@modelcontextprotocol/conformance@0.1.16",
@@ -98,9 +91,9 @@ func newPlace(t *testing.T) *place {
 		t.Skip(err)
 	}
 	pwos, err := program()
-	must(t, err)
+	testkit.Must(t, err)
 	p := &place{t: t, bin: bin, pwos: pwos, dir: testkit.Dir(t)}
-	must(t, errors.Join(os.Mkdir(p.path("home"), 0o700), os.Mkdir(p.path("project"), 0o700)))
+	testkit.Must(t, errors.Join(os.Mkdir(p.path("home"), 0o700), os.Mkdir(p.path("project"), 0o700)))
 	t.Cleanup(func() { _, _ = p.try("pwos", "shutdown") }) // it may have ended before
 	return p
 }

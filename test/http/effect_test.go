@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // drip is a server that says one byte at a time, until it is told to end or its caller goes.
@@ -39,7 +40,7 @@ func TestSlowServer(t *testing.T) {
 	slow, c := p.raw(), p.dial()
 	slow.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
 	slow.write("Memory.Set", object{"key": "k", "value": 2})
-	await(t, "the fetch is under way", func() bool { return strings.Contains(p.journal(), `"type":"Http.Fetch"`) })
+	testkit.Eventually(t, "the fetch is under way", func() bool { return strings.Contains(p.journal(), `"type":"Http.Fetch"`) })
 	for i := range 20 {
 		done(t, c, "Memory.Set", object{"key": "k", "value": 1})
 		done(t, c, "Syscall.Ping", object{"payload": i})
@@ -83,10 +84,10 @@ func TestHangUp(t *testing.T) {
 	p := start(t, h.serve)
 	r := p.raw()
 	r.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
-	await(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
-	must(t, r.conn.Close())
-	await(t, "the server is let go", func() bool { return h.left.Load() == 1 })
-	await(t, "the outcome is on record", func() bool {
+	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Must(t, r.conn.Close())
+	testkit.Eventually(t, "the server is let go", func() bool { return h.left.Load() == 1 })
+	testkit.Eventually(t, "the outcome is on record", func() bool {
 		return strings.Contains(p.journal(), "Http.Fetch was stopped: its connection is closed")
 	})
 }
@@ -98,7 +99,7 @@ func TestShutdown(t *testing.T) {
 	p := start(t, h.serve)
 	r := p.raw()
 	r.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
-	await(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -180,7 +181,7 @@ func TestKeyedFetch(t *testing.T) {
 	answered := make(chan answer)
 	go func() { answered <- call(t, c, "Http.Fetch", object{"url": p.server.URL + "/wait"}, "wait") }()
 	before := asked.Load()
-	await(t, "the server is asked", func() bool { return asked.Load() > before || strings.Contains(p.journal(), "/wait") })
+	testkit.Eventually(t, "the server is asked", func() bool { return asked.Load() > before || strings.Contains(p.journal(), "/wait") })
 	refused(t, call(t, p.dial(), "Http.Fetch", object{"url": p.server.URL + "/wait"}, "wait"), 409, "still being carried out")
 	close(let)
 	if a := <-answered; a.code != 0 {
@@ -194,11 +195,11 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	var h hanging
 	p := newPlace(t, h.serve)
-	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[http]\nallow = [\"127.0.0.0/8\"]\nca_file = %q\n", p.path("ca.pem")), 0o600))
+	testkit.Must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[http]\nallow = [\"127.0.0.0/8\"]\nca_file = %q\n", p.path("ca.pem")), 0o600))
 	kill := p.launch()
 	r := p.raw()
 	r.send(fmt.Sprintf(`{"kind":"command","type":"Http.Fetch","data":{"timeout":30000,"url":%q},"metadata":{"id":"mine","timestamp":1,"idempotencyKey":"k"}}`, p.server.URL))
-	await(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
 	kill()
 	for life := range 2 {
 		kill = p.launch()
@@ -219,10 +220,10 @@ func TestKilled(t *testing.T) {
 func (p *place) launch() (kill func()) {
 	p.t.Helper()
 	self, err := os.Executable()
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	cmd := exec.Command(self, "--runtime-dir", p.cfg.RuntimeDir, "--state-dir", p.cfg.StateDir, "--config", p.path("config.toml"))
 	cmd.Env = append(os.Environ(), asProgram+"=1", "SSH_AUTH_SOCK=")
-	must(p.t, cmd.Start())
+	testkit.Must(p.t, cmd.Start())
 	var over bool
 	kill = func() {
 		if !over {
@@ -232,7 +233,7 @@ func (p *place) launch() (kill func()) {
 		}
 	}
 	p.t.Cleanup(kill)
-	await(p.t, "the daemon is ready", func() bool {
+	testkit.Eventually(p.t, "the daemon is ready", func() bool {
 		c, err := client.Dial(p.t.Context(), client.Options{RuntimeDir: p.cfg.RuntimeDir})
 		if err != nil {
 			return false

@@ -16,9 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/client"
@@ -36,17 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
-}
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	os.Exit(testkit.Main(m))
 }
 
 // place is where a daemon lives, one life after the other, with a server that it trusts.
@@ -65,12 +53,12 @@ func newPlace(t *testing.T, serve http.HandlerFunc, edit ...func(*config.Config)
 	p := &place{t: t, dir: dir, server: httptest.NewTLSServer(serve)}
 	t.Cleanup(p.server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
-	must(t, os.WriteFile(p.path("ca.pem"), ca, 0o600))
+	testkit.Must(t, os.WriteFile(p.path("ca.pem"), ca, 0o600))
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
-	must(t, os.WriteFile(p.path("key"), pem.EncodeToMemory(block), 0o600))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(p.path("key"), pem.EncodeToMemory(block), 0o600))
 	p.cfg = config.Default(func(string) string { return "" }, os.Getuid(), dir)
 	p.cfg.RuntimeDir, p.cfg.StateDir = p.path("r"), p.path("s")
 	p.cfg.HTTP.Allow, p.cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, p.path("ca.pem")
@@ -94,7 +82,7 @@ func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 func (p *place) begin() {
 	p.t.Helper()
 	var d *daemon.Daemon
-	await(p.t, "the lock of the life before is free", func() bool { // a program that another test starts may hold it for a moment
+	testkit.Eventually(p.t, "the lock of the life before is free", func() bool { // a program that another test starts may hold it for a moment
 		d = daemon.New(p.cfg, nil, slog.New(slog.DiscardHandler))
 		err := d.Open(p.t.Context())
 		if err != nil {
@@ -124,7 +112,7 @@ func (p *place) begin() {
 func (p *place) dial() *client.Client {
 	p.t.Helper()
 	c, err := client.Dial(p.t.Context(), client.Options{RuntimeDir: p.cfg.RuntimeDir})
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	p.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -154,9 +142,9 @@ func call(t testing.TB, c *client.Client, typ string, data any, key ...string) a
 		t.Fatalf("no %s", typ)
 	}
 	text, err := json.Marshal(data)
-	must(t, err)
+	testkit.Must(t, err)
 	m := schema.Message{Kind: row.Kind, Type: typ, Data: text, Meta: schema.Metadata{IdempotencyKey: strings.Join(key, "")}}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	got, err := c.Do(ctx, m)
 	a := answer{Message: got}
@@ -208,25 +196,14 @@ func refused(t testing.TB, a answer, code int, words ...string) {
 func (p *place) journal() string {
 	p.t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.cfg.StateDir, "journal", "*.ndjson"))
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	var all strings.Builder
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(p.t, err)
+		testkit.Must(p.t, err)
 		all.Write(text)
 	}
 	return all.String()
-}
-
-// await waits for a condition.
-func await(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-		<-time.After(2 * time.Millisecond)
-	}
 }
 
 func text(format string, args ...any) http.HandlerFunc {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -22,12 +23,12 @@ type raw struct {
 func (p *place) raw() *raw {
 	p.t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(p.cfg.RuntimeDir, "kernel.sock"))
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	p.t.Cleanup(func() { _ = conn.Close() })
-	must(p.t, conn.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(p.t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	r := &raw{p: p, conn: conn, lines: bufio.NewReaderSize(conn, 4*schema.MaxLine)}
 	_, err = r.lines.ReadBytes('\n')
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	r.send(`{"kind":"reply","type":"Syscall.Authenticate","data":null}`)
 	return r
 }
@@ -35,7 +36,7 @@ func (p *place) raw() *raw {
 func (r *raw) send(line string) {
 	r.p.t.Helper()
 	_, err := r.conn.Write([]byte(line + "\n"))
-	must(r.p.t, err)
+	testkit.Must(r.p.t, err)
 }
 
 // write sends a call without waiting for its answer.
@@ -43,7 +44,7 @@ func (r *raw) write(typ string, data any) {
 	r.p.t.Helper()
 	row, _ := schema.Lookup(typ)
 	text, err := json.Marshal(data)
-	must(r.p.t, err)
+	testkit.Must(r.p.t, err)
 	r.send(fmt.Sprintf(`{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"x","timestamp":1}}`, row.Kind, typ, text))
 }
 
@@ -51,7 +52,7 @@ func (r *raw) write(typ string, data any) {
 func (r *raw) read() object {
 	r.p.t.Helper()
 	line, err := r.lines.ReadBytes('\n')
-	must(r.p.t, err)
+	testkit.Must(r.p.t, err)
 	if len(line) > schema.MaxLine+1 {
 		r.p.t.Errorf("a line of %d bytes", len(line))
 	}
@@ -60,7 +61,7 @@ func (r *raw) read() object {
 		Payload  any // of the older dialect
 		Metadata object
 	}
-	must(r.p.t, json.Unmarshal(line, &frame))
+	testkit.Must(r.p.t, json.Unmarshal(line, &frame))
 	if frame.Payload != nil {
 		frame.Data = frame.Payload
 	}

@@ -22,9 +22,6 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = time.Minute
-
 // running is a daemon in this process, whose clock moves by hand only.
 type running struct {
 	cfg  config.Config
@@ -104,13 +101,9 @@ func (d *running) dial(t testing.TB) *client { return d.dialOn(t, "kernel.sock")
 func (d *running) dialOn(t testing.TB, socket string) *client {
 	t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(d.cfg.RuntimeDir, socket))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	c := &client{t: t, conn: conn, lines: bufio.NewReaderSize(conn, 2*schema.MaxLine), shapes: make(map[string]*shape)}
 	if a := c.next(); a.Type != "Syscall.Authenticate" && a.Name != "Syscall.Authenticate" {
 		t.Fatalf("the first frame is %+v", a)

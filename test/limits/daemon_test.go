@@ -74,9 +74,7 @@ func (d *daemon) memory(t *testing.T) int {
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, "RssAnon:"); ok {
 			kb, err := strconv.Atoi(strings.Fields(value)[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return kb << 10
 		}
 	}
@@ -95,9 +93,7 @@ func grew(t *testing.T, before, after, most int) {
 func (d *daemon) connect(t *testing.T, socket string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("unix", filepath.Join(d.dir, socket))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -130,9 +126,7 @@ func (c *client) sendUntilStuck(frame func(i int) string) int {
 	c.t.Helper()
 	for i := 0; ; i++ {
 		text := []byte(frame(i))
-		if err := c.SetWriteDeadline(time.Now().Add(2 * time.Second)); err != nil {
-			c.t.Fatal(err)
-		}
+		testkit.Must(c.t, c.SetWriteDeadline(time.Now().Add(2*time.Second)))
 		n, err := c.Write(text)
 		if err == nil {
 			continue
@@ -221,14 +215,10 @@ func clientMain(dir string) int {
 func raiseFileLimit(t *testing.T, need uint64) {
 	t.Helper()
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	if limit.Max < need {
 		t.Skipf("needs %d descriptors, the limit is %d", need, limit.Max)
 	}
 	limit.Cur = max(limit.Cur, need)
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 }

@@ -20,7 +20,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -47,23 +46,6 @@ func run(m *testing.M) (code int) {
 		}
 	}()
 	return testkit.Main(m)
-}
-
-// patience bounds what happens within milliseconds unless it never does.
-const patience = time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // grant is what a fake authorization server has given.
@@ -291,7 +273,7 @@ func (w *world) browser(address string) (string, error) {
 
 // visit gets an address, and returns the status.
 func visit(address string) (int, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testkit.Patience}
 	resp, err := client.Get(address)
 	if err != nil {
 		return 0, err

@@ -127,7 +127,7 @@ func (d *doomed) serve(w http.ResponseWriter, r *http.Request, over chan struct{
 func (d *doomed) ingest(uri string) {
 	d.Helper()
 	d.uri = uri
-	must(d.T, d.client.send("Kernel.Ingest", ingestAs(d.pid, uri, "")))
+	testkit.Must(d.T, d.client.send("Kernel.Ingest", ingestAs(d.pid, uri, "")))
 }
 
 // awaitAsked waits until the server is asked for the path.

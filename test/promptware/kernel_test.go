@@ -17,13 +17,6 @@ import (
 // patience ends a test that waits for what never comes; nothing is measured by it.
 const patience = 5 * time.Minute
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // place is where a daemon lives, one life after the other, with a root and a configuration.
 type place struct{ dir string }
 
@@ -32,8 +25,8 @@ func newPlace(t *testing.T, settings string, files map[string]string) place {
 	t.Helper()
 	dir := testkit.Dir(t)
 	p := place{dir}
-	must(t, os.Mkdir(p.path("root"), 0o700))
-	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "root = %q\n%s", p.path("root"), settings), 0o600))
+	testkit.Must(t, os.Mkdir(p.path("root"), 0o700))
+	testkit.Must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "root = %q\n%s", p.path("root"), settings), 0o600))
 	for name, text := range files {
 		p.put(t, name, text)
 	}
@@ -46,18 +39,18 @@ func (p place) path(name string) string { return filepath.Join(p.dir, name) }
 func (p place) put(t *testing.T, name, text string) {
 	t.Helper()
 	name = p.path("root/" + name)
-	must(t, os.MkdirAll(filepath.Dir(name), 0o700))
-	must(t, os.WriteFile(name, []byte(text), 0o600))
+	testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	testkit.Must(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // entries are the lines of the journal that have a text in them.
 func (p place) entries(t *testing.T, text string) (lines []string) {
 	t.Helper()
 	files, err := filepath.Glob(p.path("s/journal/*.ndjson"))
-	must(t, err)
+	testkit.Must(t, err)
 	for _, name := range files {
 		content, err := os.ReadFile(name)
-		must(t, err)
+		testkit.Must(t, err)
 		for line := range strings.Lines(string(content)) {
 			if strings.Contains(line, text) {
 				lines = append(lines, line)
@@ -71,7 +64,7 @@ func (p place) entries(t *testing.T, text string) (lines []string) {
 func (p place) start(t *testing.T) *testkit.Process {
 	t.Helper()
 	self, err := os.Executable()
-	must(t, err)
+	testkit.Must(t, err)
 	d := testkit.Daemon{
 		Command: []string{self}, Dir: p.dir, Log: p.path("output"),
 		Env: []string{asDaemon + "=1", "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"},
@@ -90,14 +83,14 @@ type client struct {
 func (p place) dial(t *testing.T) *client {
 	t.Helper()
 	conn, err := net.Dial("unix", p.path("r/kernel.sock"))
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	must(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	testkit.Must(t, conn.SetReadDeadline(time.Now().Add(patience)))
 	c := &client{t: t, conn: conn, lines: bufio.NewReader(conn)}
 	_, err = c.lines.ReadString('\n')
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = conn.Write([]byte(`{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\n"))
-	must(t, err)
+	testkit.Must(t, err)
 	return c
 }
 
@@ -148,9 +141,9 @@ func (c *client) receive() (answer, error) {
 // try makes a call and returns what came of it.
 func (c *client) try(typ, data string) answer {
 	c.t.Helper()
-	must(c.t, c.send(typ, data))
+	testkit.Must(c.t, c.send(typ, data))
 	a, err := c.receive()
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	return a
 }
 

@@ -5,10 +5,9 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // asDaemon in the environment makes this test binary the daemon: only a process can be killed.
@@ -20,5 +19,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asDaemon) != "" {
 		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(testkit.Main(m))
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = 30 * time.Second
-
 // redis is a server of our own, in a directory of its own.
 type redis struct {
 	socket  string
@@ -33,23 +30,19 @@ func startRedis(t *testing.T) *redis {
 		}
 	}
 	version, err := exec.Command("redis-server", "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	dir := shortDir(t)
 	r := &redis{socket: filepath.Join(dir, "redis.sock"), version: strings.TrimSpace(string(version)), rates: make(map[string]float64)}
 	cmd := exec.Command("redis-server", "--port", "0", "--unixsocket", r.socket, "--dir", dir, "--daemonize", "no",
 		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--auto-aof-rewrite-percentage", "0")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it says that it was killed
 	})
-	for limit := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+	for limit := time.Now().Add(testkit.Patience); ; <-time.After(10 * time.Millisecond) {
 		if conn, err := net.Dial("unix", r.socket); err == nil {
 			_ = conn.Close()
 			return r

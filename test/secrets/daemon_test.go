@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/daemon"
@@ -31,17 +30,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
-}
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = 2 * time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	os.Exit(testkit.Main(m))
 }
 
 // place is where a daemon lives, one life after the other.
@@ -52,11 +41,11 @@ func newPlace(t *testing.T) place {
 	dir := testkit.Dir(t)
 	p := place{dir: dir, key: filepath.Join(dir, "key")}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
-	must(t, os.WriteFile(p.key, pem.EncodeToMemory(block), 0o600))
-	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[crypto]\nidentity = %q\n[journal]\nsnapshot_every = 500\n", p.key), 0o600))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(p.key, pem.EncodeToMemory(block), 0o600))
+	testkit.Must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[crypto]\nidentity = %q\n[journal]\nsnapshot_every = 500\n", p.key), 0o600))
 	return p
 }
 
@@ -66,7 +55,7 @@ func (p place) path(name string) string { return filepath.Join(p.dir, name) }
 func (p place) start(t *testing.T) *testkit.Process {
 	t.Helper()
 	self, err := os.Executable()
-	must(t, err)
+	testkit.Must(t, err)
 	d := testkit.Daemon{
 		Command: []string{self, "--log-level=debug", "--log-format=json"}, Dir: p.dir, Log: p.path("output"),
 		Env: []string{asProgram + "=1", "GOTRACEBACK=system", "GORACE=atexit_sleep_ms=0"},
@@ -86,9 +75,9 @@ type client struct {
 func (p place) dial(t *testing.T, socket string, greeting bool) *client {
 	t.Helper()
 	conn, err := net.Dial("unix", p.path("r/"+socket))
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	must(t, conn.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	c := &client{t: t, conn: conn.(*net.UnixConn), done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
@@ -108,13 +97,13 @@ func (p place) dial(t *testing.T, socket string, greeting bool) *client {
 func (c *client) write(line string) {
 	c.t.Helper()
 	_, err := c.conn.Write([]byte(line + "\n"))
-	must(c.t, err)
+	testkit.Must(c.t, err)
 }
 
 // finish ends the input, and returns all answers.
 func (c *client) finish() [][]byte {
 	c.t.Helper()
-	must(c.t, c.conn.CloseWrite())
+	testkit.Must(c.t, c.conn.CloseWrite())
 	<-c.done
 	if len(c.read) == 0 {
 		c.t.Fatal("not even a prologue")
@@ -126,7 +115,7 @@ func (c *client) finish() [][]byte {
 func (p place) each(t *testing.T, see func(name string, content []byte)) {
 	t.Helper()
 	for _, root := range []string{"s", "r", "output"} {
-		must(t, filepath.WalkDir(p.path(root), func(path string, e fs.DirEntry, err error) error {
+		testkit.Must(t, filepath.WalkDir(p.path(root), func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
@@ -165,6 +154,6 @@ func found(t *testing.T, p place, s *search) (is bool) {
 func (p place) output(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile(p.path("output"))
-	must(t, err)
+	testkit.Must(t, err)
 	return text
 }
