@@ -94,7 +94,7 @@ func TestIngestFailsWhole(t *testing.T) {
 		"one.md": "---\ntools: [t]\n---\none", "t": "x", "broken.md": "---\ntools: 1\n---\n", "signed.md": "s", "signed.md.sig": "no signature",
 		"binary.md": "a\xffb", "big.md": strings.Repeat("x", 1<<20+1), "lost.md": "---\ntools: [nowhere]\n---\n",
 	})
-	testkit.Must(t, os.Symlink("/etc/passwd", p.path("root/out.md")))
+	testkit.Must(t, os.Symlink("/etc/passwd", p.Path("root/out.md")))
 	p.start(t)
 	c := p.dial(t)
 	pid := c.agent("")

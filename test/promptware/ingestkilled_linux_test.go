@@ -139,18 +139,8 @@ func (d *doomed) awaitAsked(path string) {
 			if got == path {
 				return
 			}
-		case <-time.After(patience):
+		case <-time.After(testkit.Patience):
 			d.Fatalf("nobody asks for %s", path)
-		}
-	}
-}
-
-// await waits until something holds.
-func (d *doomed) await(what string, holds func() bool) {
-	d.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			d.Fatalf("%s: it did not come to that", what)
 		}
 	}
 }

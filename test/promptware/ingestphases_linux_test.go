@@ -16,7 +16,7 @@ import (
 // unread leaves the request in the socket of a daemon that is stopped.
 func (d *doomed) unread() bool {
 	d.life.Signal(d.T, syscall.SIGSTOP)
-	d.await("the daemon is to stop", func() bool {
+	testkit.Eventually(d.T, "the daemon is to stop", func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.life.PID()))
 		_, state, _ := strings.Cut(string(stat), ") ")
 		return err == nil && strings.HasPrefix(state, "T")
@@ -48,7 +48,7 @@ func (d *doomed) inTurn() bool {
 		d.awaitAsked("/hold")
 	}
 	d.ingest(d.web + "/v1.2.3/two.md")
-	d.await("the intent is to be on disk", func() bool { return d.intents() == 1 })
+	testkit.Eventually(d.T, "the intent is to be on disk", func() bool { return d.intents() == 1 })
 	d.dial(d.T).call("Http.Fetch", fmt.Sprintf(`{"url":%q}`, d.web+"/other"))
 	return <-d.asked == "/other" && len(d.asked) == 0
 }
@@ -71,7 +71,7 @@ func (d *doomed) signature() bool {
 // local is killed as soon as its intent shows.
 func (d *doomed) local() bool {
 	d.ingest("large.md")
-	for end := time.Now().Add(patience); d.intents() == 0; {
+	for end := time.Now().Add(testkit.Patience); d.intents() == 0; {
 		if time.Now().After(end) {
 			d.Fatal("there is no intent")
 		}
@@ -104,7 +104,7 @@ func (d *doomed) outcome() bool {
 		testkit.Must(d.T, d.client.send("Memory.Get", `{"key":"long"}`))
 	}
 	d.ingest("two.md")
-	d.await("the outcome is to be on disk", func() bool { return len(d.outcomes()) == 1 })
+	testkit.Eventually(d.T, "the outcome is to be on disk", func() bool { return len(d.outcomes()) == 1 })
 	d.life.End(d.T, os.Kill)
 	for range before {
 		if _, err := d.client.receive(); err != nil {
@@ -119,7 +119,7 @@ func (d *doomed) outcome() bool {
 func (d *doomed) freeze() {
 	d.Helper()
 	d.dial(d.T).call("Memory.Set", fmt.Sprintf(`{"key":"long","value":"%s"}`, strings.Repeat("x", 15_000)))
-	files, err := filepath.Glob(d.path("s/journal/*.ndjson"))
+	files, err := filepath.Glob(d.Path("s/journal/*.ndjson"))
 	testkit.Must(d.T, err)
 	journal, err := os.Stat(files[len(files)-1])
 	testkit.Must(d.T, err)

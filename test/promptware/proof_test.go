@@ -93,7 +93,7 @@ func TestTrustedKeys(t *testing.T) {
 	p.start(t)
 	c := p.dial(t)
 	c.refused(403, "not trusted", "Kernel.Ingest", `{"uri":"a.md"}`)
-	trusted := p.path("trusted_keys")
+	trusted := p.Path("trusted_keys")
 	testkit.Must(t, os.WriteFile(trusted, []byte(signer.Key().String()+"\n"), 0o600))
 	got := c.call("Kernel.Ingest", `{"uri":"a.md"}`)
 	if member(t, got, "proof") != `"signature"` {

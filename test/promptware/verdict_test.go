@@ -14,7 +14,7 @@ import (
 func TestVerdictsOnTools(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "", map[string]string{"prog": "#!/bin/sh\necho 1\n", "text": "no tool"})
-	testkit.Must(t, os.Chmod(p.path("root/prog"), 0o700))
+	testkit.Must(t, os.Chmod(p.Path("root/prog"), 0o700))
 	d := p.start(t)
 	c := p.dial(t)
 	var child struct {
