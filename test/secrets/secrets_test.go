@@ -119,7 +119,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	if !found(t, p, control) {
 		t.Error("what was kept on purpose is not found: the search is blind")
 	}
-	if dump := p.output(t); !bytes.Contains(dump, []byte("SIGQUIT")) || !bytes.Contains(dump, []byte("goroutine 1 ")) {
+	if dump := []byte(testkit.ReadFile(t, p.Path("output"))); !bytes.Contains(dump, []byte("SIGQUIT")) || !bytes.Contains(dump, []byte("goroutine 1 ")) {
 		t.Errorf("there is no dump in %d bytes of output", len(dump))
 	}
 }
