@@ -157,8 +157,8 @@ func TestReferencesThatAreRefused(t *testing.T) {
 	p := start(t, text(""))
 	c := p.dial()
 	blobs := filepath.Join(p.cfg.RuntimeDir, "blobs")
-	testkit.Must(t, os.WriteFile(p.path("outside"), []byte(`"secret"`), 0o600))
-	testkit.Must(t, os.Symlink(p.path("outside"), filepath.Join(blobs, "link")))
+	testkit.Must(t, os.WriteFile(p.Path("outside"), []byte(`"secret"`), 0o600))
+	testkit.Must(t, os.Symlink(p.Path("outside"), filepath.Join(blobs, "link")))
 	testkit.Must(t, os.Mkdir(filepath.Join(blobs, "folder"), 0o700))
 	good, long := p.put("good", "1"), p.put("long", `"`+strings.Repeat("x", 1_000_000)+`"`)
 	deep := p.put("deep", strings.Repeat("[", 63)+strings.Repeat("]", 63))
@@ -167,7 +167,7 @@ func TestReferencesThatAreRefused(t *testing.T) {
 		data object
 		code int
 	}{
-		"outside":      {object{"valueRef": file(p.path("outside"))}, 403},
+		"outside":      {object{"valueRef": file(p.Path("outside"))}, 403},
 		"a link":       {object{"valueRef": file(filepath.Join(blobs, "link"))}, 403},
 		"a folder":     {object{"valueRef": file(filepath.Join(blobs, "folder"))}, 403},
 		"not there":    {object{"valueRef": file(filepath.Join(blobs, "none"))}, 404},

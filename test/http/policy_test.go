@@ -90,7 +90,7 @@ func TestPolicyOfBodies(t *testing.T) {
 			t.Errorf("%s %v: %d bytes were sent, want %d", one.path, one.ref, got.Load(), one.size)
 		}
 	}
-	if text := p.journal(); !strings.Contains(text, `"bodyContent":{"digest":"`+known.Digest+`","size":5}`) {
+	if text := p.Journal(p.t); !strings.Contains(text, `"bodyContent":{"digest":"`+known.Digest+`","size":5}`) {
 		t.Error("the journal does not tell what was judged")
 	}
 

@@ -1,12 +1,8 @@
 package http_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
-	"path/filepath"
-	"time"
 
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
@@ -14,28 +10,21 @@ import (
 
 // raw is a connection whose frames nobody interprets.
 type raw struct {
-	p     *place
-	conn  net.Conn
-	lines *bufio.Reader
-	meta  object // of the last answer
+	*testkit.Conn
+	p    *place
+	meta object // of the last answer
 }
 
 func (p *place) raw() *raw {
 	p.t.Helper()
-	conn, err := net.Dial("unix", filepath.Join(p.cfg.RuntimeDir, "kernel.sock"))
-	testkit.Must(p.t, err)
-	p.t.Cleanup(func() { _ = conn.Close() })
-	testkit.Must(p.t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
-	r := &raw{p: p, conn: conn, lines: bufio.NewReaderSize(conn, 4*schema.MaxLine)}
-	_, err = r.lines.ReadBytes('\n')
-	testkit.Must(p.t, err)
-	r.send(`{"kind":"reply","type":"Syscall.Authenticate","data":null}`)
+	r := &raw{Conn: testkit.Value(testkit.Dial(p.Socket()))(p.t), p: p}
+	p.t.Cleanup(func() { _ = r.Close() })
 	return r
 }
 
 func (r *raw) send(line string) {
 	r.p.t.Helper()
-	_, err := r.conn.Write([]byte(line + "\n"))
+	_, err := r.Conn.Write([]byte(line + "\n"))
 	testkit.Must(r.p.t, err)
 }
 
@@ -51,7 +40,7 @@ func (r *raw) write(typ string, data any) {
 // read returns the data of the next answer, whose line is within the limit.
 func (r *raw) read() object {
 	r.p.t.Helper()
-	line, err := r.lines.ReadBytes('\n')
+	line, err := r.Line()
 	testkit.Must(r.p.t, err)
 	if len(line) > schema.MaxLine+1 {
 		r.p.t.Errorf("a line of %d bytes", len(line))

@@ -75,7 +75,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	check()
 	// What no network is needed for has not begun.
-	if n := strings.Count(p.journal(), `{"begun":true}`); n != 3 {
+	if n := strings.Count(p.Journal(p.t), `{"begun":true}`); n != 3 {
 		t.Errorf("%d were begun", n)
 	}
 	p.stop()
@@ -89,7 +89,7 @@ func TestVerdictOfTheKilled(t *testing.T) {
 	t.Parallel()
 	var h hanging
 	p := newPlace(t, h.serve)
-	testkit.Must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[http]\nallow = [\"127.0.0.0/8\"]\nca_file = %q\n", p.path("ca.pem")), 0o600))
+	testkit.Must(t, os.WriteFile(p.Path("config.toml"), fmt.Appendf(nil, "[http]\nallow = [\"127.0.0.0/8\"]\nca_file = %q\n", p.Path("ca.pem")), 0o600))
 	kill := p.launch()
 	pid := agent(t, p.dial(), object{"hosts": []string{"127.0.0.1:*"}})
 	done(t, p.dial(), "Memory.Set", object{"key": "k", "value": 1})
