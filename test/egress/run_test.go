@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
@@ -13,12 +12,10 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log"
-	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -31,13 +28,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -46,10 +42,7 @@ const outside = "127.0.0.154"
 
 const secret = "sk-CANARY-51c0ffee"
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(testkit.Main(m))
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // resolve has this binary look up names in itself: those of tests are nobody's. So the tests do not run beside each other.
 func resolve(t *testing.T) {
@@ -98,11 +91,10 @@ func answer(conn net.PacketConn) {
 	}
 }
 
-// place is a kernel with servers around it.
+// place is a testkit.Place whose kernel has servers around it.
 type place struct {
+	*testkit.Place
 	t      *testing.T
-	dir    string
-	cfg    config.Config
 	client *client.Client
 	ca     string
 
@@ -113,36 +105,18 @@ type place struct {
 func open(t *testing.T) *place {
 	t.Helper()
 	resolve(t)
-	p := &place{t: t, dir: testkit.Dir(t)}
-	p.ca = filepath.Join(p.dir, "ca.pem")
+	p := &place{Place: testkit.NewPlace(t, ""), t: t}
+	p.ca = p.Path("ca.pem")
 	p.serve("allowed.test", "other.test", "api.model.test")
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	testkit.Must(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	testkit.Must(t, err)
-	testkit.Must(t, os.WriteFile(filepath.Join(p.dir, "key"), pem.EncodeToMemory(block), 0o600))
-	p.cfg = config.Default(func(string) string { return "" }, os.Getuid(), p.dir)
-	p.cfg.RuntimeDir, p.cfg.StateDir = filepath.Join(p.dir, "r"), filepath.Join(p.dir, "s")
-	p.cfg.Crypto.Identity = filepath.Join(p.dir, "key")
-	p.cfg.HTTP.Allow, p.cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, p.ca
-	p.cfg.Upstream = map[string]config.Upstream{"model": {
+	cfg := testkernel.Settings(p.Place)
+	cfg.Crypto.Identity = p.Key(t)
+	cfg.HTTP.Allow, cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, p.ca
+	cfg.Upstream = map[string]config.Upstream{"model": {
 		URL: "https://api.model.test/v1", Header: "Authorization: Bearer", From: "vault/model", Allow: []string{"GET /v1/…"},
 		Env: "MODEL_BASE_URL", Intercept: true,
 	}}
-	d := daemon.New(p.cfg, nil, slog.New(slog.DiscardHandler))
-	testkit.Must(t, d.Open(t.Context()))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-done, d.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	p.client, err = client.Dial(t.Context(), client.Options{RuntimeDir: p.cfg.RuntimeDir})
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = p.client.Close() })
+	testkernel.Start(t, cfg)
+	p.client = testkernel.Dial(t, cfg.RuntimeDir)
 	return p
 }
 
@@ -226,7 +200,7 @@ func (p *place) run(argv ...string) (pid float64, said string) {
 // runWith is run for an agent with a budget.
 func (p *place) runWith(budget object, argv ...string) (pid float64, said string) {
 	p.t.Helper()
-	work := filepath.Join(p.dir, "work")
+	work := p.Path("work")
 	testkit.Must(p.t, os.MkdirAll(work, 0o777))
 	ca, err := os.ReadFile(p.ca)
 	testkit.Must(p.t, err)
@@ -241,18 +215,10 @@ func (p *place) runWith(budget object, argv ...string) (pid float64, said string
 	})
 	testkit.Must(p.t, err)
 	pid = out["child_pid"].(float64)
-	for limit := time.Now().Add(testkit.Patience); ; {
-		if p.done("Process.Get", object{"pid": pid})["state"] == "TERMINATED" {
-			break
-		}
-		if time.Now().After(limit) {
-			p.t.Fatalf("%v does not end", argv)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-	text, err := os.ReadFile(filepath.Join(p.cfg.StateDir, "agents", fmt.Sprint(pid), "stderr.log"))
-	testkit.Must(p.t, err)
-	return pid, string(text)
+	testkit.Eventually(p.t, fmt.Sprintf("%v has ended", argv), func() bool {
+		return p.done("Process.Get", object{"pid": pid})["state"] == "TERMINATED"
+	})
+	return pid, testkit.ReadFile(p.t, p.Path(fmt.Sprintf("s/agents/%v/stderr.log", pid)))
 }
 
 // An agent's programs reach what it was granted and nothing else, by the proxy and by names.
@@ -302,7 +268,7 @@ func TestRunUpstream(t *testing.T) {
 	if strings.Contains(said, secret) {
 		t.Errorf("the agent saw the credential: %s", said)
 	}
-	testkit.Must(t, filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(p.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
