@@ -2,49 +2,27 @@
 package wire_test
 
 import (
-	"context"
 	"fmt"
 	"iter"
-	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(testkit.Main(m))
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // running is a daemon in this process.
 type running struct{ dir string }
 
 func start(t *testing.T) *running {
 	t.Helper()
-	dir := testkit.Dir(t)
-	cfg := config.Default(func(string) string { return "" }, os.Getuid(), dir)
-	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "s")
-	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
-	testkit.Must(t, d.Open(t.Context()))
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-		if err := d.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
+	cfg := testkernel.Settings(testkit.NewPlace(t, ""))
+	testkernel.Start(t, cfg)
 	return &running{dir: cfg.RuntimeDir}
 }
 
