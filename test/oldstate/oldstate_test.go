@@ -4,7 +4,6 @@ package oldstate_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,14 +25,12 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(testkit.Main(m))
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // The state, from the snapshot and from the journal alone, is what the older kernel answered of it.
 func TestState(t *testing.T) {
@@ -145,19 +142,8 @@ func begin(t *testing.T, dir string) *client.Client {
 	_, err := daemon.Restore(t.Context(), args, nothing, io.Discard, false)
 	testkit.Must(t, err)
 
-	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
-	testkit.Must(t, d.Open(t.Context()))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		testkit.Must(t, errors.Join(<-done, d.Close()))
-	})
-	c, err := client.Dial(t.Context(), client.Options{RuntimeDir: cfg.RuntimeDir})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, c.Close()) })
-	return c
+	testkernel.Start(t, cfg)
+	return testkernel.Dial(t, cfg.RuntimeDir)
 }
 
 // recorded is a frame, and what the older kernel answered.
