@@ -3,8 +3,6 @@ package sdk_test
 import (
 	"bytes"
 	"context"
-	"errors"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,40 +11,21 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/interpreters"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sdk"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(testkit.Main(m))
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // newKernel begins the life of a kernel, and returns its runtime directory and a connection to it.
 func newKernel(t testing.TB) (string, *client.Client) {
 	t.Helper()
-	dir := testkit.Dir(t)
-	runtime := filepath.Join(dir, "run")
-	d := daemon.New(config.Config{
-		RuntimeDir: runtime, StateDir: filepath.Join(dir, "state"), Origin: "https://test.local/",
-		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
-	}, nil, slog.New(slog.DiscardHandler))
-	testkit.Must(t, d.Open(testkit.Context(t)))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
-	t.Cleanup(func() {
-		cancel()
-		testkit.Must(t, <-ended)
-	})
-	c, err := client.Dial(testkit.Context(t), client.Options{RuntimeDir: runtime, Patience: testkit.Patience})
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, c.Close()) })
-	return runtime, c
+	cfg := testkernel.Settings(testkit.NewPlace(t, ""))
+	testkernel.Start(t, cfg)
+	return cfg.RuntimeDir, testkernel.Dial(t, cfg.RuntimeDir)
 }
 
 // described is a kernel as a client is made from it.
