@@ -4,36 +4,28 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/door/mcp"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(testkit.Main(m))
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// place is where a kernel lives, one life after the other.
+// place is a testkit.Place with a kernel in this process.
 type place struct {
-	t    testing.TB
-	dir  string
-	edit func(*config.Config)
-	end  func() // the present life
+	t   testing.TB
+	cfg config.Config
+	end func() // of the kernel that runs
 }
 
 func newPlace(t testing.TB) *place {
@@ -43,35 +35,17 @@ func newPlace(t testing.TB) *place {
 
 func newPlaceWith(t testing.TB, edit func(*config.Config)) *place {
 	t.Helper()
-	p := &place{t: t, dir: testkit.Dir(t), edit: edit}
+	p := &place{t: t, cfg: testkernel.Settings(testkit.NewPlace(t, ""))}
+	edit(&p.cfg)
 	p.start()
-	t.Cleanup(func() { p.end() })
 	return p
 }
 
-// start begins a life.
-func (p *place) start() {
-	p.t.Helper()
-	cfg := config.Config{
-		RuntimeDir: p.runtimeDir(), StateDir: filepath.Join(p.dir, "state"), Origin: "https://test.local/",
-		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
-	}
-	p.edit(&cfg)
-	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
-	testkit.Must(p.t, d.Open(testkit.Context(p.t)))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
-	p.end = sync.OnceFunc(func() {
-		cancel()
-		testkit.Must(p.t, <-ended)
-	})
-}
-
-func (p *place) runtimeDir() string { return filepath.Join(p.dir, "run") }
+// start starts a kernel on what there is.
+func (p *place) start() { p.t.Helper(); p.end = testkernel.Start(p.t, p.cfg) }
 
 func (p *place) dial(ctx context.Context) (*client.Client, error) {
-	return client.Dial(ctx, client.Options{RuntimeDir: p.runtimeDir(), Patience: testkit.Patience})
+	return client.Dial(ctx, client.Options{RuntimeDir: p.cfg.RuntimeDir, Patience: testkit.Patience})
 }
 
 // operator makes one call of the operator's.

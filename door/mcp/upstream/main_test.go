@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,41 +12,27 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/door/mcp/upstream"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(testkit.Main(m))
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // place is a kernel with the entry mcp/fake, provided by a bridge that is the process mcp.fake.
 type place struct {
 	t        *testing.T
-	dir      string
+	runtime  string // the runtime directory
 	operator *client.Client
 	notes    chan string
 }
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	p := &place{t: t, dir: testkit.Dir(t), notes: make(chan string, 1000)}
-	d := daemon.New(config.Config{
-		RuntimeDir: filepath.Join(p.dir, "run"), StateDir: filepath.Join(p.dir, "state"), Origin: "https://test.local/",
-		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
-	}, nil, slog.New(slog.DiscardHandler))
-	testkit.Must(t, d.Open(testkit.Context(t)))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
-	t.Cleanup(func() {
-		cancel()
-		testkit.Must(t, <-ended)
-	})
+	cfg := testkernel.Settings(testkit.NewPlace(t, ""))
+	testkernel.Start(t, cfg)
+	p := &place{t: t, runtime: cfg.RuntimeDir, notes: make(chan string, 1000)}
 	p.operator = p.dial(false)
 	return p
 }
@@ -57,10 +40,7 @@ func newPlace(t *testing.T) *place {
 // dial makes a connection of the operator's.
 func (p *place) dial(events bool) *client.Client {
 	p.t.Helper()
-	c, err := client.Dial(testkit.Context(p.t), client.Options{RuntimeDir: filepath.Join(p.dir, "run"), Patience: testkit.Patience, Events: events})
-	testkit.Must(p.t, err)
-	p.t.Cleanup(func() { testkit.Must(p.t, c.Close()) })
-	return c
+	return testkernel.DialWith(p.t, client.Options{RuntimeDir: p.runtime, Events: events})
 }
 
 // agent makes a connection that is the process of a name.
@@ -123,16 +103,6 @@ func (p *place) changes(accept bool) string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-// until waits until ok says so.
-func (p *place) until(what string, ok func() bool) {
-	p.t.Helper()
-	for ctx := testkit.Context(p.t); !ok(); {
-		if ctx.Err() != nil {
-			p.t.Fatalf("in vain: until %s", what)
-		}
-	}
 }
 
 // call calls a tool.
