@@ -14,7 +14,7 @@ import (
 func TestApprovalOfHosted(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	testkit.Must(t, os.WriteFile(p.path("policy.cedar"), []byte(`@id("asks") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource);`), 0o600))
+	testkit.Must(t, os.WriteFile(p.Path("policy.cedar"), []byte(`@id("asks") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource);`), 0o600))
 	p.launch(t)
 	c := p.dial(t)
 	for i, sandbox := range []string{"default", "off"} {

@@ -84,7 +84,7 @@ func dialSocket(path string) (*client, error) {
 
 func (p *place) dial(t testing.TB) *client {
 	t.Helper()
-	c, err := dialSocket(p.socket())
+	c, err := dialSocket(p.Socket())
 	testkit.Must(t, err)
 	t.Cleanup(c.close)
 	return c

@@ -50,11 +50,11 @@ func TestDaemonKilled(t *testing.T) {
 			all = append(all, c.awaitForked(t, pid, *d.OSPID)...)
 		}
 		all = append(all, c.awaitForked(t, never, *c.get(t, never).OSPID)...)
-		if slices.ContainsFunc(all, func(osPID int) bool { return !alive(osPID) }) {
+		if slices.ContainsFunc(all, func(osPID int) bool { return !testkit.Alive(osPID) }) {
 			t.Fatalf("round %d: of %v not all run, so that this proves nothing", round, all)
 		}
 		daemon.Kill(t)
-		testkit.Eventually(t, "the end of all that the agents had started", func() bool { return !slices.ContainsFunc(all, alive) })
+		testkit.Eventually(t, "the end of all that the agents had started", func() bool { return !slices.ContainsFunc(all, testkit.Alive) })
 		if t.Failed() {
 			return
 		}

@@ -1,10 +1,7 @@
 package agents_test
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -19,24 +16,13 @@ grace = "300ms"
 restart_delay = "10ms"
 `
 
-// place is what a daemon leaves behind when it is killed.
-type place struct{ dir string }
+// place is a testkit.Place whose kernel is this program.
+type place struct{ *testkit.Place }
 
 func newPlace(t testing.TB) *place {
 	t.Helper()
-	dir := testkit.Dir(t)
-	p := &place{dir: dir}
-	p.configure(t, settings)
-	return p
+	return &place{testkit.NewPlace(t, settings)}
 }
-
-func (p *place) configure(t testing.TB, text string) {
-	t.Helper()
-	testkit.Must(t, os.WriteFile(p.path("config.toml"), []byte(text), 0o600))
-}
-
-func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
-func (p *place) socket() string          { return p.path("r/kernel.sock") }
 
 // start runs a daemon at a new place until the test ends.
 func start(t testing.TB) (*place, *testkit.Process) {
@@ -48,14 +34,13 @@ func start(t testing.TB) (*place, *testkit.Process) {
 // launch starts a daemon and waits until clients may connect. With the test it ends in good order, if it runs.
 func (p *place) launch(t testing.TB) *testkit.Process {
 	t.Helper()
-	d := testkit.Daemon{Command: []string{self(t), "the-daemon"}, Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
-	l := d.Start(t)
-	t.Cleanup(func() {
-		if l.Stop(t); t.Failed() {
-			t.Logf("daemon's log:\n%s", l.Output())
-		}
-	})
-	return l
+	return p.launchAs(t, self(t), "the-daemon")
+}
+
+// launchAs is launch of a command that ends as a daemon.
+func (p *place) launchAs(t testing.TB, command ...string) *testkit.Process {
+	t.Helper()
+	return p.Start(t, testkit.Daemon{Command: command, Env: []string{"PATH=" + os.Getenv("PATH")}})
 }
 
 // self is this program, which is also every program that the tests start.
@@ -64,14 +49,4 @@ func self(t testing.TB) string {
 	path, err := os.Executable()
 	testkit.Must(t, err)
 	return path
-}
-
-// alive reports whether a process of the system is there, and no zombie.
-func alive(osPID int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", osPID))
-	if err != nil {
-		return false
-	}
-	_, after, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(after, "Z")
 }

@@ -52,7 +52,7 @@ func TestNobodyBecomesTheOperatorByADescriptor(t *testing.T) {
 				more := fmt.Sprintf(`,"channel":%q,"sandbox":%q,"capabilities":{"allowed_syscalls":["Syscall.Terminate","Syscall.SendMsg"]}`, x.channel, sandbox)
 				pid := c.spawn(t, more, "pry", append([]string{"found"}, others...)...)
 				d := c.awaitGone(t, pid)
-				folder := filepath.Join(p.path("s"), "agents", fmt.Sprint(pid))
+				folder := filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid))
 				if d.reason() != "exited" || number(d.Exit.Code) != 0 {
 					t.Fatalf("ended as %+v\n%s", d.Exit, testkit.ReadFile(t, filepath.Join(folder, "stderr.log")))
 				}

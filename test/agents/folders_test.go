@@ -18,7 +18,7 @@ func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 	p, _ := start(t)
 	c := p.dial(t)
 	folder := func(pid int64) bool {
-		_, err := os.Stat(p.path(fmt.Sprintf("s/agents/%d", pid)))
+		_, err := os.Stat(p.Path(fmt.Sprintf("s/agents/%d", pid)))
 		return err == nil
 	}
 	missing := func() (pid int64) {

@@ -31,19 +31,12 @@ func (p *place) launchOn(t testing.TB, size string) *testkit.Process {
 	t.Helper()
 	alone := []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c"}
 	mount := "mount -t tmpfs -o mode=700,size=" + size + ` tmpfs "$0"`
-	state := p.path("s")
+	state := p.Path("s")
 	testkit.Must(t, os.Mkdir(state, 0o700))
 	if out, err := exec.Command(alone[0], append(alone[1:], mount, state)...).CombinedOutput(); err != nil {
 		t.Skipf("needs a file system of its own: %v: %s", err, out)
 	}
-	d := testkit.Daemon{Command: append(alone, mount+` && exec "$1" the-daemon`, state, self(t)), Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
-	l := d.Start(t)
-	t.Cleanup(func() {
-		if l.Stop(t); t.Failed() {
-			t.Logf("daemon's log:\n%s", l.Output())
-		}
-	})
-	return l
+	return p.launchAs(t, append(alone, mount+` && exec "$1" the-daemon`, state, self(t))...)
 }
 
 // refused says whether a call fails because the disk is full.

@@ -93,7 +93,7 @@ func TestChannelEndsWithTheAgent(t *testing.T) {
 	c := p.dial(t)
 	for _, how := range []string{"silent", "loud"} {
 		for _, channel := range []string{"stdio", "fd3"} {
-			dir, err := os.MkdirTemp(p.dir, "d")
+			dir, err := os.MkdirTemp(p.Dir, "d")
 			testkit.Must(t, err)
 			options := fmt.Sprintf(`%s,"cwd":%q`, allowAll, dir)
 			keeper := c.spawn(t, options, "heir", how)

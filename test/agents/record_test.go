@@ -78,9 +78,9 @@ func TestIntentComesFirst(t *testing.T) {
 	p, _ := start(t)
 	c := p.dial(t)
 	for range 5 {
-		pid := c.spawn(t, allowAll+`,"sandbox":"off"`, "witness", p.path("s/journal"))
+		pid := c.spawn(t, allowAll+`,"sandbox":"off"`, "witness", p.Path("s/journal"))
 		if d := c.awaitGone(t, pid); number(d.Exit.Code) != 0 {
-			t.Errorf("the witness ended with %+v\n%s", d.Exit, testkit.ReadFile(t, p.path(fmt.Sprintf("s/agents/%d/stderr.log", pid))))
+			t.Errorf("the witness ended with %+v\n%s", d.Exit, testkit.ReadFile(t, p.Path(fmt.Sprintf("s/agents/%d/stderr.log", pid))))
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestAgentsAreSomebody(t *testing.T) {
 	pid := c.spawn(t, allowAll, "doze")
 	c.close()
 	daemon.Wait(t)
-	p.configure(t, settings)
+	testkit.WriteFile(t, p.Path("config.toml"), settings)
 	p.launch(t)
 	if d := p.dial(t).get(t, pid); d.reason() != "exited" {
 		t.Errorf("the agent was not waited for: %+v", d.Exit)
@@ -117,9 +117,9 @@ func TestAgentsAreSomebody(t *testing.T) {
 func (p *place) launchIdle(t *testing.T) (*testkit.Process, *client) {
 	t.Helper()
 	for idle := 50 * time.Millisecond; idle < testkit.Patience; idle *= 2 {
-		p.configure(t, fmt.Sprintf("idle_timeout = %q\n", idle)+settings)
+		testkit.WriteFile(t, p.Path("config.toml"), fmt.Sprintf("idle_timeout = %q\n", idle)+settings)
 		daemon := p.launch(t)
-		if c, err := dialSocket(p.socket()); err == nil {
+		if c, err := dialSocket(p.Socket()); err == nil {
 			t.Cleanup(c.close)
 			return daemon, c
 		}

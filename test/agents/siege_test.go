@@ -69,15 +69,7 @@ const pingAlone = `,"capabilities":{"allowed_syscalls":["Syscall.Ping"]}`
 // launchPoor is launch with few descriptors.
 func (p *place) launchPoor(t *testing.T, descriptors int) *testkit.Process {
 	t.Helper()
-	script := fmt.Sprintf(`ulimit -n %d; exec "$0" the-daemon`, descriptors)
-	d := testkit.Daemon{Command: []string{"/bin/sh", "-c", script, self(t)}, Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
-	l := d.Start(t)
-	t.Cleanup(func() {
-		if l.Stop(t); t.Failed() {
-			t.Logf("daemon's log:\n%.20000s", l.Output())
-		}
-	})
-	return l
+	return p.launchAs(t, "/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0" the-daemon`, descriptors), self(t))
 }
 
 // Whatever the processes of agents do to the kernel's socket, the operator is served, other agents work, the kernel does not grow,
@@ -89,7 +81,7 @@ func TestSiege(t *testing.T) {
 	c := p.dial(t)
 	var bad []int64
 	for range 3 {
-		bad = append(bad, c.spawn(t, pingAlone, "besiege", "hold", p.socket()))
+		bad = append(bad, c.spawn(t, pingAlone, "besiege", "hold", p.Socket()))
 	}
 	testkit.Eventually(t, "refused connections", func() bool { return strings.Contains(daemon.Output(), "connections of an agent are refused") })
 	for i := range 20 {
@@ -120,7 +112,7 @@ func (p *place) dialPatiently(t *testing.T) (c *client) {
 	t.Helper()
 	testkit.Eventually(t, "room in the listen queue", func() bool {
 		var err error
-		if c, err = dialSocket(p.socket()); err != nil && !errors.Is(err, syscall.EAGAIN) {
+		if c, err = dialSocket(p.Socket()); err != nil && !errors.Is(err, syscall.EAGAIN) {
 			t.Fatal(err)
 		}
 		return err == nil
@@ -151,7 +143,7 @@ func TestStorm(t *testing.T) {
 	t.Parallel()
 	p, daemon := start(t)
 	c := p.dial(t)
-	bad := c.spawn(t, pingAlone, "besiege", "storm", p.socket())
+	bad := c.spawn(t, pingAlone, "besiege", "storm", p.Socket())
 	testkit.Eventually(t, "suspensions", func() bool {
 		operator := p.dialPatiently(t)
 		operator.must(t, "query", "Process.List", `{}`, nil)
@@ -169,7 +161,7 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 	for _, capabilities := range []string{pingAlone, `,"capabilities":{"allowed_syscalls":[]}`} {
 		for _, program := range []string{"flood", "refused"} {
 			p := newPlace(t)
-			p.configure(t, settings+"journal_bytes_per_second = 65536\njournal_burst_bytes = 65536\n")
+			testkit.WriteFile(t, p.Path("config.toml"), settings+"journal_bytes_per_second = 65536\njournal_burst_bytes = 65536\n")
 			began := time.Now()
 			p.launch(t)
 			c := p.dial(t)
@@ -187,7 +179,7 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 			if e := log.Entries[0]; e.Type != "Kernel.Throttled" || e.Payload.PID != bad || e.Payload.Count < 1 {
 				t.Errorf("the note is %+v", e)
 			}
-			text, err := journal(p.path("s/journal"))
+			text, err := journal(p.Path("s/journal"))
 			testkit.Must(t, err)
 			own := 0
 			for line := range strings.Lines(text) {
