@@ -25,22 +25,8 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(helperEnv); dir != "" {
 		os.Exit(clientMain(dir))
 	}
-	dir, err := os.MkdirTemp("", "pwl")
-	if err != nil {
-		panic(err)
-	}
-	binary := filepath.Join(dir, "pwosd")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/pwosd").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build pwosd: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	pwosd = binary
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(testkit.Main(m))
 }
-
-var pwosd string // the real daemon, built without the race detector, whose shadow memory would be measured too
 
 // daemon is a running pwosd.
 type daemon struct {
@@ -56,12 +42,10 @@ func start(t *testing.T) *daemon {
 // startIn is start with something put into the daemon's home before.
 func startIn(t *testing.T, prepare func(home string)) *daemon {
 	t.Helper()
-	dir := testkit.Dir(t)
-	prepare(dir)
-	d := testkit.Daemon{Command: []string{pwosd}, Dir: dir}
-	l := d.Start(t)
-	t.Cleanup(func() { l.Stop(t) })
-	return &daemon{dir: filepath.Join(dir, "r"), pid: l.PID()}
+	p := testkit.NewPlace(t, "")
+	prepare(p.Dir)
+	running := p.Start(t, testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}})
+	return &daemon{dir: p.RuntimeDir(), pid: running.PID()}
 }
 
 // memory returns the daemon's resident memory in bytes, without file pages: what it has allocated.
@@ -110,7 +94,7 @@ func (d *daemon) dial(t *testing.T, socket string) *client {
 	c := &client{Conn: d.connect(t, socket), t: t}
 	c.lines = bufio.NewReader(c.Conn)
 	c.expect("", "Syscall.Authenticate")
-	c.send(`{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\n")
+	c.send(testkit.Authenticated)
 	return c
 }
 
@@ -202,7 +186,7 @@ func clientMain(dir string) int {
 		fmt.Println("read prologue:", err)
 		return 1
 	}
-	fmt.Fprintln(c, `{"kind":"reply","type":"Syscall.Authenticate","data":null}`)
+	fmt.Fprint(c, testkit.Authenticated)
 	fmt.Fprint(c, ping("honest", "3"))
 	line, err := lines.ReadString('\n')
 	if err != nil || !strings.Contains(line, `{"payload":3}`) {
