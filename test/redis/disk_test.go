@@ -17,7 +17,7 @@ const entry = 200
 // syncRate appends and syncs for the given time. It is the disk's share: what one writer at a time can have at most.
 func syncRate(t *testing.T, duration time.Duration, sync func(*os.File) error) side {
 	t.Helper()
-	f, err := os.Create(filepath.Join(shortDir(t), "log"))
+	f, err := os.Create(filepath.Join(testkit.Dir(t), "log"))
 	testkit.Must(t, err)
 	defer f.Close()
 	line := append(bytes.Repeat([]byte("x"), entry-1), '\n')

@@ -31,7 +31,7 @@ func startRedis(t *testing.T) *redis {
 	}
 	version, err := exec.Command("redis-server", "--version").Output()
 	testkit.Must(t, err)
-	dir := shortDir(t)
+	dir := testkit.Dir(t)
 	r := &redis{socket: filepath.Join(dir, "redis.sock"), version: strings.TrimSpace(string(version)), rates: make(map[string]float64)}
 	cmd := exec.Command("redis-server", "--port", "0", "--unixsocket", r.socket, "--dir", dir, "--daemonize", "no",
 		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--auto-aof-rewrite-percentage", "0")
@@ -105,11 +105,4 @@ func readCSV(text string) (side, error) {
 		return s, fmt.Errorf("no rate")
 	}
 	return s, nil
-}
-
-// shortDir is a directory whose path is short, unlike t.TempDir's, for the sockets' sake. All that is compared lies below
-// the same one, so on the same file system.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	return testkit.Dir(t)
 }
