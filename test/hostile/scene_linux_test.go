@@ -4,9 +4,6 @@ package hostile_test
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"os/exec"
@@ -61,10 +58,9 @@ func TestHostileAgent(t *testing.T) {
 	if os.Getuid() == 0 {
 		uids = map[string]int{"root": 0, "unprivileged": otherUID}
 	}
-	programs := build(t)
 	for name, uid := range uids {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, programs, uid)
+			s := newScene(t, uid)
 			agent := s.run("--allow", "Syscall.Ping", "--dir", s.path("work"), "--", s.path("work/hostile"), attackName, s.home)
 			s.await("the agent's processes", func() bool { return len(s.processes()) > 10 })
 			ping := s.command(s.path("hostile"), pingName, s.home)
@@ -103,45 +99,26 @@ func TestHostileAgent(t *testing.T) {
 	}
 }
 
-// build makes the programs that a user has, once: without the race detector, whose memory would be measured too.
-func build(t *testing.T) (dir string) {
-	t.Helper()
-	dir = testkit.Dir(t)
-	testkit.Must(t, os.Chmod(dir, 0o755))
-	for _, name := range []string{"pwos", "pwosd"} {
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../cmd/"+name).CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", name, err, out)
-		}
-	}
-	return dir
-}
-
 // scene is a kernel in signature mode with its home, and who runs it.
 type scene struct {
-	t        *testing.T
-	home     string
-	programs string
-	as       *syscall.SysProcAttr
-	life     *testkit.Process
-	most     int // bytes that were resident at one time
+	t    *testing.T
+	home string
+	as   *syscall.SysProcAttr
+	life *testkit.Process
+	most int // bytes that were resident at one time
 }
 
-func newScene(t *testing.T, programs string, uid int) *scene {
+func newScene(t *testing.T, uid int) *scene {
 	t.Helper()
-	s := &scene{t: t, home: testkit.Dir(t), programs: programs}
+	s := &scene{t: t, home: testkit.Dir(t)}
 	testkit.Must(t, os.Mkdir(s.path("work"), 0o700))
 	self, err := os.Executable()
 	testkit.Must(t, err)
 	binary, err := os.ReadFile(self)
 	testkit.Must(t, err)
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	testkit.Must(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	testkit.Must(t, err)
-	key, err := ssh.NewPublicKey(public)
-	testkit.Must(t, err)
+	key := testkit.NewKey(t, s.path("key"))
 	for name, content := range map[string][]byte{
-		"config.toml": nil, "key": pem.EncodeToMemory(block), "authorized_keys": ssh.MarshalAuthorizedKey(key), "hostile": binary, "work/hostile": binary,
+		"config.toml": nil, "authorized_keys": ssh.MarshalAuthorizedKey(key), "hostile": binary, "work/hostile": binary,
 	} {
 		testkit.Must(t, os.WriteFile(s.path(name), content, 0o600))
 	}
@@ -153,7 +130,7 @@ func newScene(t *testing.T, programs string, uid int) *scene {
 			testkit.Must(t, os.Chown(s.path(name), uid, uid))
 		}
 	}
-	d := testkit.Daemon{Command: []string{filepath.Join(programs, "pwosd")}, Dir: s.home, Env: []string{"PATH=" + os.Getenv("PATH")}, As: s.as}
+	d := testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Dir: s.home, Env: []string{"PATH=" + os.Getenv("PATH")}, As: s.as}
 	s.life = d.Start(t)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -180,7 +157,7 @@ func (s *scene) command(name string, args ...string) *exec.Cmd {
 // pwos runs the command line, which has to succeed, and returns what it prints.
 func (s *scene) pwos(args ...string) string {
 	s.t.Helper()
-	cmd := s.command(filepath.Join(s.programs, "pwos"), append([]string{"--timeout=" + patience.String()}, args...)...)
+	cmd := s.command(testkit.Program(s.t, "pwos"), append([]string{"--timeout=" + patience.String()}, args...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
