@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(tidy.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }

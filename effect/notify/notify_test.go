@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/notify"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/approval"
 )
 
@@ -32,7 +32,7 @@ func question() *approval.Approval {
 // TestNotify: the command gets each question as a line of JSON, and is told where the kernel is. It does not outlive the kernel.
 func TestNotify(t *testing.T) {
 	t.Parallel()
-	told := pipe(t, tidy.Dir(t))
+	told := pipe(t, testkit.Dir(t))
 	n := notify.New([]string{"sh", "-c", `{ cat; echo "$PWOS_RUNTIME_DIR $$"; } > "$0"; sleep 1000 & wait`, told}, "/the/place", slog.New(slog.DiscardHandler))
 	n.Raised(question())
 	if text, err := os.ReadFile(told); err != nil || !strings.HasPrefix(string(text), `{"id":"q-1",`) || !strings.Contains(string(text), "\n/the/place ") {

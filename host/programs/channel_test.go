@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host/programs"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -47,24 +48,24 @@ func newHosted(t *testing.T) *hosted {
 	t.Helper()
 	h := &hosted{gone: make(chan struct{})}
 	stdin, in, err := os.Pipe()
-	must(t, err)
+	testkit.Must(t, err)
 	out, stdout, err := os.Pipe()
-	must(t, err)
+	testkit.Must(t, err)
 	h.stdin, h.stdout = stdin, stdout
 	conn, err := unixsock.NewPairedConn(&stdio{out: out, in: in}, schema.OsMessage, schema.MaxLine, h.gone)
-	must(t, err)
+	testkit.Must(t, err)
 	h.poller, err = poll.New()
-	must(t, err)
+	testkit.Must(t, err)
 	watched := &sync.WaitGroup{}
 	h.Channel = programs.NewChannel(conn, h.gone, watched)
-	must(t, h.Open(h.poller, func(e poll.Event) {
+	testkit.Must(t, h.Open(h.poller, func(e poll.Event) {
 		h.got.Or(uint32(e))
 		h.poller.Wake()
 	}))
 	t.Cleanup(func() {
-		must(t, errors.Join(h.Close(), h.Close()))
+		testkit.Must(t, errors.Join(h.Close(), h.Close()))
 		watched.Wait()
-		must(t, h.poller.Close())
+		testkit.Must(t, h.poller.Close())
 		_ = errors.Join(stdin.Close(), stdout.Close()) // a test may have closed them
 	})
 	return h
@@ -73,9 +74,9 @@ func newHosted(t *testing.T) *hosted {
 // await waits until all of want was told.
 func (h *hosted) await(t *testing.T, want poll.Event) {
 	t.Helper()
-	for ctx := bounded(t); poll.Event(h.got.Load())&want != want; {
-		must(t, ctx.Err())
-		must(t, h.poller.Wait(time.Second, nil))
+	for ctx := testkit.Context(t); poll.Event(h.got.Load())&want != want; {
+		testkit.Must(t, ctx.Err())
+		testkit.Must(t, h.poller.Wait(time.Second, nil))
 	}
 	h.got.And(^uint32(want))
 }
@@ -97,20 +98,20 @@ func (h *hosted) next(t *testing.T) (string, error) {
 func TestProgramThatDoesNotListen(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)
-	must(t, h.stdin.Close())
+	testkit.Must(t, h.stdin.Close())
 	if n, err := h.Write([]byte("answer\n")); n != 7 || err != nil {
 		t.Errorf("a write that nobody reads: %d, %v", n, err)
 	}
 	_, err := h.stdout.WriteString("last\n")
-	must(t, err)
-	must(t, h.stdout.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, h.stdout.Close())
 	if line, err := h.next(t); line != "last" || err != nil {
 		t.Errorf("got %q, %v", line, err)
 	}
 	if _, err := h.next(t); err != io.EOF {
 		t.Errorf("got %v at the end", err)
 	}
-	must(t, h.poller.Wait(0, nil))
+	testkit.Must(t, h.poller.Wait(0, nil))
 	if poll.Event(h.got.Load())&poll.Hup != 0 {
 		t.Error("a program that runs is gone")
 	}
@@ -128,7 +129,7 @@ func TestEndOfAProgramWithAnHeir(t *testing.T) {
 		t.Fatalf("a pipe took %d bytes, %v", n, err)
 	}
 	_, err = h.stdout.WriteString("last\nha")
-	must(t, err)
+	testkit.Must(t, err)
 	close(h.gone)
 	h.await(t, poll.Hup|poll.Out)
 	if more, err := h.Write(answers[n:]); more != len(answers)-n || err != nil {
@@ -148,7 +149,7 @@ func TestEndOfAProgramWithAnHeir(t *testing.T) {
 func TestWriteToAClosedChannel(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)
-	must(t, h.Close())
+	testkit.Must(t, h.Close())
 	if _, err := h.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v", err)
 	}

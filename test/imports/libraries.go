@@ -21,7 +21,7 @@ func libraries() []Library {
 		{Path: "github.com/invopop/jsonschema", Only: []string{"schema/..."}, Reason: "schemas and the types that decode stay together"},
 		{Path: "github.com/google/uuid", Only: []string{"schema/...", "actors", "client"}, Reason: "ids come to the kernel with the call, or replay would make others"},
 
-		{Path: "golang.org/x/crypto", Only: []string{"sshauth", "kernel/*"}, Tests: true, Reason: "what a key proves is decided in one place, sealing in its domain"},
+		{Path: "golang.org/x/crypto", Only: []string{"sshauth", "kernel/*", "internal/testkit"}, Tests: true, Reason: "what a key proves is decided in one place, sealing in its domain"},
 		{Path: "github.com/hiddeco/sshsig", Only: []string{"sshauth"}, Reason: "what a signature proves is decided in one place"},
 
 		{Path: "github.com/rs/zerolog", Only: shell, Tests: true, Reason: "layers that decide return errors, the shell around them logs"},

@@ -263,14 +263,26 @@ func packages() []Package {
 			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon, daemon/config for profiles; a login is a person's act, with a browser, so effect/oauth makes it there",
 		},
 		{
+			Path:     "internal/testkit",
+			ForTests: true,
+			Reason:   "every test uses it, those of the lowest layer too",
+		},
+		{
+			Path:     "internal/testkit/testkernel",
+			May:      []string{"schema/...", "client", "daemon", "daemon/config", "internal/testkit"},
+			ForTests: true,
+			Reason:   "a kernel in the test's process is the real one, of the wiring",
+		},
+		{
 			Path:   "internal/...",
 			May:    []string{"schema/...", "internal/..."},
 			Reason: "a helper that knows a layer belongs into that layer",
 		},
 		{
-			Path:   "test/...",
-			May:    []string{"..."},
-			Reason: "tests from outside may look at anything; nothing but tests imports them",
+			Path:     "test/...",
+			May:      []string{"..."},
+			ForTests: true,
+			Reason:   "tests from outside may look at anything; nothing but tests imports them",
 		},
 	}
 }

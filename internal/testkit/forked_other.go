@@ -1,6 +1,6 @@
 //go:build !linux
 
-package tidy
+package testkit
 
 import "testing"
 
