@@ -285,7 +285,7 @@ func (l *Ledger) repay(from, to int64, k kind) {
 
 // spend has a call paid for.
 func (l *Ledger) spend(call *kernel.Call) {
-	if call.Err != nil && refused(call.Err) {
+	if call.Repeated || call.Err != nil && refused(call.Err) {
 		return
 	}
 	cost := costOf(call)
