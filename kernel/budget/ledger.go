@@ -148,7 +148,7 @@ func (l *Ledger) Same(pid int64, budget *schema.BudgetGrant) bool {
 	if !ok {
 		return false
 	}
-	return a.Given == given && a.Limited == limited
+	return a.Asked == given && a.Limited == limited
 }
 
 // change has an account with that PID changed.
@@ -205,7 +205,8 @@ func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
 		if !a.Limited[k] { // what those below it were given came out of the account that it drew on
 			below = l.givenBelow(pid, k)
 		}
-		given[k] = max(given[k], a.Spent[k]+a.Reserved[k]+below)
+		asked := given[k]
+		given[k] = max(asked, a.Spent[k]+a.Reserved[k]+below)
 		if p := l.payer(a.Parent, k); p != nil {
 			taken := given[k] - a.Given[k]
 			if !a.Limited[k] {
@@ -213,7 +214,7 @@ func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
 			}
 			l.change(p.PID, func(p *account) { p.Below[k] += taken })
 		}
-		l.change(pid, func(a *account) { a.Limited[k], a.Given[k], a.Below[k] = true, given[k], below })
+		l.change(pid, func(a *account) { a.Limited[k], a.Given[k], a.Asked[k], a.Below[k] = true, given[k], asked, below })
 	}
 	if budget.WallSeconds != nil {
 		l.change(pid, func(a *account) { a.Deadline = now + *budget.WallSeconds*1000 })
@@ -249,7 +250,7 @@ func (l *Ledger) end(pid int64) {
 	}
 	l.change(pid, func(a *account) {
 		a.Ended = true
-		a.Given, a.Spent, a.Reserved, a.Below = amounts{}, amounts{}, amounts{}, amounts{}
+		a.Given, a.Asked, a.Spent, a.Reserved, a.Below = amounts{}, amounts{}, amounts{}, amounts{}, amounts{}
 	})
 	for k := range kinds {
 		if !a.Limited[k] {

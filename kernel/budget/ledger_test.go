@@ -314,6 +314,9 @@ func lines(s schema.BudgetState) map[string]*schema.BudgetLine {
 // millionths is an amount as a whole number.
 func millionths(t *testing.T, d schema.Decimal) int64 {
 	t.Helper()
+	if d == "" {
+		return 0
+	}
 	whole, decimals, _ := strings.Cut(string(d), ".")
 	n, err := strconv.ParseInt(whole+(decimals + "000000")[:6], 10, 64)
 	if err != nil {
@@ -334,7 +337,7 @@ func (s *shell) check() {
 				continue
 			}
 			n := func(d schema.Decimal) int64 { return millionths(s.t, d) }
-			if sum := n(line.Spent) + n(line.Reserved) + n(line.Below) + n(line.Left); n(line.Given) != sum {
+			if sum := n(line.Spent) + n(line.Reserved) + n(line.Below) + n(line.Withheld) + n(line.Left); n(line.Given) != sum {
 				s.t.Fatalf("pid %d, %s: %+v does not sum up", pid, kind, *line)
 			}
 			if n(line.Left) < 0 && (kind == "calls" || kind == "fetches") {
