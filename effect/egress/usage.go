@@ -25,6 +25,9 @@ type meter struct {
 	came   int64 // events with data, or bytes of a JSON object
 }
 
+// mostTokens is what an answer can report: no sum of such numbers overflows, however many requests are under way.
+const mostTokens = 1 << 40
+
 // bytesPerToken is how many bytes of a JSON object a token is, more or less.
 const bytesPerToken = 4
 
@@ -119,7 +122,7 @@ func (m *meter) see(path, value string) {
 		return
 	}
 	m.within = m.within || strings.HasSuffix(path, ".cached_tokens")
-	if n, err := strconv.ParseInt(value, 10, 53); err == nil && n >= 0 {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 && n <= mostTokens {
 		*to, m.some = n, true
 	}
 }

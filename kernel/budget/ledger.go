@@ -221,7 +221,10 @@ func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
 	}
 }
 
-// givenBelow is how much the processes below one have that draw on it, or on the same account as it does.
+// tooMuch is more than anybody is given, and little enough to be added to.
+const tooMuch = 1 << 60
+
+// givenBelow is how much the processes below one have that draw on it, or on the same account as it does: tooMuch at most.
 func (l *Ledger) givenBelow(pid int64, k kind) (sum int64) {
 	l.books.accounts.Scan(func(_ int64, d *account) bool {
 		if d.PID == pid || !d.Limited[k] || d.Ended {
@@ -230,7 +233,7 @@ func (l *Ledger) givenBelow(pid int64, k kind) (sum int64) {
 		for up := d.Parent; up != kernel.Operator; {
 			a, ok := l.books.accounts.Get(up)
 			if up == pid {
-				sum += d.Given[k]
+				sum = min(sum+d.Given[k], tooMuch)
 			}
 			if !ok || up == pid || a.Limited[k] && !a.Ended {
 				break

@@ -66,3 +66,20 @@ func TestLess(t *testing.T) {
 		t.Errorf("its parent has in the end %+v, %+v", *b.Calls, *b.Tokens)
 	}
 }
+
+// TestTooMuchBelow: a budget that those below it make too large to count is refused, not counted wrong.
+func TestTooMuchBelow(t *testing.T) {
+	t.Parallel()
+	const most, children = 1<<53 - 1, 1100
+	s := newShell(t, 1)
+	s.spawn(kernel.Operator, nil)
+	for range children {
+		in := &schema.EndowInput{GrantInput: schema.GrantInput{PID: s.next, Budget: &schema.BudgetGrant{Calls: new(int64(most))}}, GrantedBy: new(int64(1))}
+		s.record(&kernel.Call{Syscall: schema.CapabilityEndow.Syscall, Input: in})
+		s.next++
+	}
+	call := &kernel.Call{PID: kernel.Operator, Syscall: schema.CapabilityGrant.Row(), Input: &schema.GrantInput{PID: 1, Budget: &schema.BudgetGrant{Calls: new(int64(10))}}}
+	if v := s.ledger.Stage(call); v.Fault == nil || v.Fault.Code() != 422 {
+		t.Errorf("answered %+v", v.Fault)
+	}
+}
