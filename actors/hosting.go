@@ -128,9 +128,13 @@ func (h *hosting) command(p *kernel.Program) (host.Command, error) {
 	if err := os.MkdirAll(own, 0o700); err != nil {
 		return c, fmt.Errorf("make directory of agent %d: %w", p.PID, errors.Unwrap(err)) // the path is nobody's business
 	}
-	if p.Spec.Cwd == nil {
+	switch {
+	case p.Spec.Cwd == nil:
 		c.Dir = canonical(c.Dir)
 		c.Places = []host.Place{{Target: c.Dir, Write: true}}
+	case c.ReadOnly:
+		c.Tmp = filepath.Join(canonical(folder), "tmp")
+		c.Places = []host.Place{{Target: c.Tmp, Write: true}}
 	}
 	return c, nil
 }

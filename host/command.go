@@ -95,6 +95,8 @@ type Command struct {
 	// symbolic link in it, and takes the writing away where ReadOnly says so.
 	Dir      string
 	ReadOnly bool
+	// Tmp is the program's directory for temporary files, absolute, in one that exists; "" means .tmp of Dir.
+	Tmp string
 
 	Channel Channel // "" means stdio, or fd3 where there is a TTY
 	// TTY is the path of a pseudo-terminal that becomes standard input, output and error, and the controlling terminal; ""
@@ -251,8 +253,7 @@ func below(path, dir string) (bool, error) {
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../"), nil
 }
 
-// tmp is the program's directory for temporary files.
-func (c Command) tmp() string { return filepath.Join(c.Dir, ".tmp") }
+func (c Command) tmp() string { return or(c.Tmp, filepath.Join(c.Dir, ".tmp")) }
 
 // environ returns the program's environment: nothing of the daemon's but PATH and LANG, so that no secret of the
 // operator's shell is handed on. HOME is the working directory, the one place where a confined program may write. proxied

@@ -12,6 +12,13 @@ import (
 // TestDocs: the rules of docs/policy.md are valid, and do with the calls below them what it says.
 func TestDocs(t *testing.T) {
 	t.Parallel()
+	budgets, err := os.ReadFile("../docs/budgets.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range regexp.MustCompile("(?s)```cedar\n(.*?)```").FindAllStringSubmatch(string(budgets), -1) {
+		compile(t, block[1])
+	}
 	text, err := os.ReadFile("../docs/policy.md")
 	if err != nil {
 		t.Fatal(err)
