@@ -145,23 +145,23 @@ func TestHaltedIsTold(t *testing.T) {
 	h := open(t)
 	c := shell(t, `setsid sh -c 'trap "echo done >late; exit" TERM; sleep 1000 & echo $$ >pid; wait' &
 		trap 'echo yes >heard; read line <go; exit 5' TERM; wait`)
-	check(t, syscall.Mkfifo(filepath.Join(c.Dir, "go"), 0o600))
+	testkit.Must(t, syscall.Mkfifo(filepath.Join(c.Dir, "go"), 0o600))
 	p := start(t, h, c)
 	pids := []int{p.OSPID(), readPID(t, filepath.Join(c.Dir, "pid"))}
 	p.Want(true)
 	p.Halt()
-	until(t, "it is halted", func() bool { return allStopped(t, pids) })
+	testkit.Eventually(t, "it is halted", func() bool { return allStopped(t, pids) })
 	ended := make(chan error)
 	go func() { ended <- p.Terminate(t.Context(), bound) }()
 	exists := func(name string) bool {
 		_, err := os.Stat(filepath.Join(c.Dir, name))
 		return err == nil
 	}
-	until(t, "it has heard", func() bool { return exists("heard") && exists("late") })
+	testkit.Eventually(t, "it has heard", func() bool { return exists("heard") && exists("late") })
 	p.Halt()
 	p.Suspend()
-	check(t, os.WriteFile(filepath.Join(c.Dir, "go"), nil, 0o600))
-	check(t, <-ended)
+	testkit.Must(t, os.WriteFile(filepath.Join(c.Dir, "go"), nil, 0o600))
+	testkit.Must(t, <-ended)
 	if exit := wait(t, p); exit.Code != 5 {
 		t.Errorf("it ended as %v", exit)
 	}
