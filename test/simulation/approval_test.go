@@ -29,15 +29,15 @@ type question struct {
 	pid       int64
 	typ, data string
 	expires   int64  // Unix milliseconds
-	decision  string // "": nobody has answered
+	decision  string // "": nobody has answered; over: its process has ended
 	until     int64  // it may be made as often as it is until then; 0: once
 	usedFor   string // the message that has used it up; "": none has
 	ran       bool   // that call has been made
 }
 
 // asks reports whether the rules have somebody asked before a call that is made as who, written down once more.
-func asks(q *request, who, tick int64) bool {
-	return who != model.Operator && tick >= 1 && changes(q) && strings.Contains(q.frame, `"key":"k1"`)
+func asks(q *request, who int64) bool {
+	return who != model.Operator && changes(q) && (strings.Contains(q.frame, `"key":"k1"`) || strings.Contains(q.frame, `"key":"k2"`))
 }
 
 // changes reports whether a call changes memory.
@@ -49,6 +49,46 @@ func changes(q *request) bool {
 func (w *world) waiting() string {
 	n := len(w.oracle.questions)
 	return fmt.Sprintf("q-%d", max(1, n+1-w.r.IntN(min(n, 5)+2)))
+}
+
+// answer has the operator answer a question, if one waits.
+func (w *world) answer() {
+	var waiting []string
+	for id, q := range w.oracle.questions {
+		if q.decision == "" {
+			waiting = append(waiting, id)
+		}
+	}
+	c := w.operator()
+	if len(waiting) == 0 || c == nil {
+		return
+	}
+	slices.Sort(waiting)
+	decision := pick(w, []string{`"approve"`, `"approve"`, `"approve","for_seconds":2`, `"refuse"`})
+	w.order(c, "Approval.Decide", fmt.Sprintf(`{"id":%q,"decision":%s}`, pick(w, waiting), decision))
+	c.link.arrive(len(c.link.flying))
+	w.turn()
+}
+
+// operator is a client of the operator's that waits for nothing; nil: there are too many clients for it to connect.
+func (w *world) operator() *client {
+	i := slices.IndexFunc(w.clients, func(c *client) bool { return c.pid == model.Operator && len(c.pending) == 0 && !c.link.ended })
+	if i < 0 {
+		if len(w.clients) > w.scenario.clients+1 {
+			return nil
+		}
+		w.connect(model.Operator)
+		i = len(w.clients) - 1
+	}
+	return w.clients[i]
+}
+
+// order has a client of the operator's send a command.
+func (w *world) order(c *client, typ, data string) {
+	q := w.request(c, typ)
+	w.frame(q, data)
+	w.note("client %d sends %s %s alone", c.number, q.id, typ)
+	c.send(q)
 }
 
 // asked takes in a question, or that an approval is used up: a step of the kernel's own.
@@ -102,7 +142,7 @@ func (o *oracle) let(e *entry, q *request, m *schema.Message) (over bool, err er
 	failed, let := e.outcome.Err, e.outcome.Let
 	of := changes(q) && failed != nil && failed.ID.Domain() == fault.ApprovalPending.Domain()
 	switch {
-	case !asks(q, e.verdict.Who, o.Tick):
+	case !asks(q, e.verdict.Who):
 		if let != nil || of {
 			return false, errors.New("nobody has to be asked about it")
 		}
@@ -171,17 +211,13 @@ func (w *world) resume() bool {
 	if len(paused) == 0 {
 		return false
 	}
-	i := slices.IndexFunc(w.clients, func(c *client) bool { return c.pid == model.Operator && len(c.pending) == 0 && !c.link.ended })
-	if i < 0 {
+	c := w.operator()
+	if c == nil {
 		w.connect(model.Operator)
-		i = len(w.clients) - 1
+		c = w.clients[len(w.clients)-1]
 	}
-	c := w.clients[i]
 	for _, pid := range paused {
-		q := w.request(c, "Process.Resume")
-		w.frame(q, fmt.Sprintf(`{"target_pid":%d}`, pid))
-		w.note("client %d sends %s %s for all to come to its end", c.number, q.id, q.typ)
-		c.send(q)
+		w.order(c, "Process.Resume", fmt.Sprintf(`{"target_pid":%d}`, pid))
 	}
 	return true
 }

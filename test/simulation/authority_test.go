@@ -254,6 +254,11 @@ func (o *oracle) step(e *entry, record *journal.Record, m *schema.Message) error
 		return o.asked(m, in)
 	case *schema.ProcessExitInput:
 		o.Exit(in.PIDs...)
+		for _, q := range o.questions {
+			if slices.Contains(in.PIDs, q.pid) && q.decision == "" {
+				q.decision = "over"
+			}
+		}
 		maps.DeleteFunc(o.paused, func(pid int64, _ bool) bool { return slices.Contains(in.PIDs, pid) })
 		o.ruled = e.seq
 	case *schema.EndowInput:

@@ -14,8 +14,8 @@ const rules = `
 when { context.args.key == "k0" && context.tick >= 2 };
 @id("silent") forbid(principal, action == Syscall::"Syscall.SendMsg", resource)
 when { context.args has intent && context.args.intent == "b" && context.tick >= 2 };
-@id("asks") @ask("5s") forbid(principal, action in [Syscall::"Memory.Set", Syscall::"Memory.Delete", Syscall::"Memory.CompareAndSet"], resource)
-when { context.args.key == "k1" && context.tick >= 1 };
+@id("asks") @ask("1h") forbid(principal, action in [Syscall::"Memory.Set", Syscall::"Memory.Delete", Syscall::"Memory.CompareAndSet"], resource)
+when { context.args.key == "k1" || context.args.key == "k2" };
 `
 
 var ruleSet = func() *policy.Set {
