@@ -108,3 +108,23 @@ func TestUnreported(t *testing.T) {
 		}
 	}
 }
+
+// TestMeteredEncoding: a body that cannot be read may ask for anything.
+func TestMeteredEncoding(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		encoding         string
+		bounded, refused bool
+	}{{"gzip", true, true}, {"identity, zstd", true, true}, {"gzip", false, false}, {"identity", true, false}} {
+		server, saw := model(t)
+		h := open(t, withUpstream(upstream(t, server.URL)), func(c *egress.Config) {
+			c.Metered = func(int64) (tokens, dollars bool) { return test.bounded, false }
+		})
+		h.grant(nil, "Upstream:model")
+		raw(t, h.upstreams["model"], fmt.Sprintf("POST /v1/chat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: %s\r\nContent-Length: 2\r\n\r\n{}", test.encoding))
+		in := h.await(1)[0].in.(*schema.NetRequestInput)
+		if refused := in.Refused != ""; refused != test.refused || len(saw.all()) > 0 == test.refused {
+			t.Errorf("%+v: refused %q, the upstream saw %q", test, in.Refused, saw.all())
+		}
+	}
+}
