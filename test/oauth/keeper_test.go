@@ -222,6 +222,43 @@ func TestAuthorizationServerDown(t *testing.T) {
 	}
 }
 
+// TestRenewalFailsForAll: requests that wait for a renewal share its failure, and do not try one after the other.
+func TestRenewalFailsForAll(t *testing.T) {
+	t.Parallel()
+	const waiters = 20
+	w := newWorld(t)
+	k := w.keep(w.logIn())
+	k.pass(2 * time.Hour)
+	loaded, all := make(chan struct{}, 3*waiters), sync.WaitGroup{}
+	load := k.Load
+	k.Load = func(ctx context.Context) (string, error) {
+		loaded <- struct{}{}
+		return load(ctx)
+	}
+	w.set(func() {
+		w.token = map[string]any{"refresh_token": "r", "access_token": nil}
+		w.during = func() {
+			w.during = nil
+			for range waiters + 1 { // each has loaded the login, and one of them once more to renew it
+				<-loaded
+			}
+		}
+	})
+	for range waiters {
+		all.Go(func() {
+			if _, err := k.Secret(bounded(t)); !errors.Is(err, fault.UpstreamFailed) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	all.Wait()
+	if w.renewals > waiters/2 { // one, but for those that had not begun to wait
+		t.Errorf("it was tried %d times", w.renewals)
+	}
+	w.set(func() { w.token = nil })
+	k.good()
+}
+
 // TestNotStored: what was renewed and cannot be stored, or was replaced meanwhile, is not used.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
