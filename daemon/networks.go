@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +38,8 @@ type networks struct {
 	upstreams map[string]upstream
 	bundle    string // file of the authorities that agents of intercepted upstreams trust; "": none is intercepted
 	log       *slog.Logger
+
+	turns sync.Map // *sync.Mutex by the key of a login: held while that is renewed
 }
 
 // upstream is one of the configuration, with what begins its paths.
@@ -177,8 +180,9 @@ func (n *networks) own(name string, p *schema.ProgramUpstream) (*egress.Upstream
 	if _, taken := n.upstreams[name]; taken {
 		return nil, fmt.Errorf("the configuration has an upstream %s: give the agent another name", name)
 	}
+	turn, _ := n.turns.LoadOrStore(strings.TrimPrefix(p.From, "/"), new(sync.Mutex))
 	keeper := &oauth.Keeper{
-		Client: oauth.NewClient(target, n.web), Name: name, Secure: target.Scheme == "https" || config.OnLoopback(target.Hostname()), Now: time.Now,
+		Client: oauth.NewClient(target, n.web), Name: name, Secure: target.Scheme == "https" || config.OnLoopback(target.Hostname()), Now: time.Now, Turn: turn.(*sync.Mutex),
 		Fix: fmt.Sprintf("seal another token, and store it as %s", p.From),
 		Load: func(ctx context.Context) (string, error) {
 			secret, err := n.open(ctx, p.From)

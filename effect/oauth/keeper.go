@@ -26,10 +26,10 @@ type Keeper struct {
 	Load func(context.Context) (string, error)
 	// Store replaces what Load has returned with the next login, unless something else is stored by now.
 	Store func(ctx context.Context, loaded, next string) error
-	Now   func() time.Time
-	Note  func(text string, err error) // of what goes wrong, for the log
-
-	turn sync.Mutex // held while a login is renewed
+	// Turn is held while the login is renewed: the same for all who use what is stored.
+	Turn *sync.Mutex
+	Now  func() time.Time
+	Note func(text string, err error) // of what goes wrong, for the log
 
 	mu      sync.Mutex
 	tries   int      // renewals that have come to an end
@@ -73,8 +73,8 @@ func (k *Keeper) good(l *Login) bool {
 // renew has one request renew the login, and the others wait for it, and for its failure.
 func (k *Keeper) renew(ctx context.Context) (string, error) {
 	before, _ := k.tried()
-	k.turn.Lock()
-	defer k.turn.Unlock()
+	k.Turn.Lock()
+	defer k.Turn.Unlock()
 	if now, failed := k.tried(); now != before && failed != nil {
 		return "", failed
 	}
@@ -92,7 +92,7 @@ func (k *Keeper) tried() (int, error) {
 	return k.tries, k.failed
 }
 
-// renewed renews the login, unless another request has by now. k.turn is held.
+// renewed renews the login, unless another request has by now. Turn is held.
 func (k *Keeper) renewed(ctx context.Context) (string, error) {
 	// The caller may hang up, and others wait: a token that came by then, and was not stored, would be lost, and the old one good no more.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*exchangeTime)

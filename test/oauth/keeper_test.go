@@ -53,7 +53,7 @@ func (w *world) keep(l *oauth.Login) *kept {
 			defer k.mu.Unlock()
 			return k.now
 		},
-		Note: func(text string, err error) { k.notes = append(k.notes, text+": "+err.Error()) },
+		Turn: new(sync.Mutex), Note: func(text string, err error) { k.notes = append(k.notes, text+": "+err.Error()) },
 	}
 	return k
 }
@@ -136,6 +136,35 @@ func TestRenew(t *testing.T) {
 		t.Errorf("revoked: %s, %v", secret, err)
 	}
 	if k.good() == second || w.renewals != 2 {
+		t.Errorf("it was renewed %d times", w.renewals)
+	}
+}
+
+// TestTwoKeepersRenewOnce: programs that use one login, such as the next life of one and what the last has left, renew it once: the second renewal
+// would be with what is used up, which servers take for theft.
+func TestTwoKeepersRenewOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.keep(w.logIn())
+	other := &oauth.Keeper{
+		Client: w.client(), Name: "mcp.other", Secure: true, Load: k.Load, Store: k.Store, Now: k.Now, Note: k.Note, Turn: k.Turn,
+	}
+	k.pass(2 * time.Hour)
+	k.w.set(func() { w.expires = 24 * 3600 })
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			one := k.Keeper
+			if i%2 == 0 {
+				one = other
+			}
+			if _, err := one.Secret(bounded(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if w.renewals != 1 {
 		t.Errorf("it was renewed %d times", w.renewals)
 	}
 }
