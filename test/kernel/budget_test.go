@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -16,9 +17,7 @@ import (
 func (c *client) shownBudgets() map[int64]schema.BudgetState {
 	c.t.Helper()
 	out, err := schema.BudgetShow.Decode(c.call("Budget.Show", `{}`, nil).Data)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, err)
 	all := make(map[int64]schema.BudgetState)
 	for _, b := range out.Budgets {
 		all[b.PID] = b

@@ -20,11 +20,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // buildDir is where the program is built.
@@ -46,24 +45,7 @@ func run(m *testing.M) (code int) {
 			code = 1
 		}
 	}()
-	return tidy.Main(m)
-}
-
-// patience bounds what happens within milliseconds unless it never does.
-const patience = time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
+	return testkit.Main(m)
 }
 
 // grant is what a fake authorization server has given.
@@ -292,7 +274,7 @@ func (w *world) browser(address string) (string, error) {
 
 // visit gets an address, and returns the status.
 func visit(address string) (int, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testkit.Patience}
 	resp, err := client.Get(address)
 	if err != nil {
 		return 0, err

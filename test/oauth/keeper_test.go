@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/oauth"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -60,7 +61,7 @@ func (w *world) keep(l *oauth.Login) *kept {
 
 func (k *kept) store(l *oauth.Login) {
 	text, err := l.String()
-	must(k.w.t, err)
+	testkit.Must(k.w.t, err)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stored = text
@@ -76,7 +77,7 @@ func (k *kept) pass(d time.Duration) {
 // request is one to the MCP server: the credential that it bears, and what the agent gets.
 func (k *kept) request() (string, error) {
 	k.w.t.Helper()
-	secret, err := k.Secret(bounded(k.w.t))
+	secret, err := k.Secret(testkit.Context(k.w.t))
 	if err != nil {
 		return "", err
 	}
@@ -93,7 +94,7 @@ func (k *kept) request() (string, error) {
 func (k *kept) good() string {
 	k.w.t.Helper()
 	secret, err := k.request()
-	must(k.w.t, err)
+	testkit.Must(k.w.t, err)
 	return secret
 }
 
@@ -158,7 +159,7 @@ func TestTwoKeepersRenewOnce(t *testing.T) {
 			if i%2 == 0 {
 				one = other
 			}
-			if _, err := one.Secret(bounded(t)); err != nil {
+			if _, err := one.Secret(testkit.Context(t)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -175,11 +176,11 @@ func TestRenewed(t *testing.T) {
 	w := newWorld(t)
 	first := w.logIn()
 	k := w.keep(first)
-	ctx, cancel := context.WithCancel(bounded(t))
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	w.set(func() { w.token, w.during, w.expires = map[string]any{"refresh_token": nil}, cancel, 24*3600 })
 	k.pass(2 * time.Hour)
 	secret, err := k.Secret(ctx)
-	must(t, err)
+	testkit.Must(t, err)
 	login, ok := oauth.Parse(k.stored)
 	if !ok || login.Access != secret || secret == first.Access || login.Refresh != first.Refresh {
 		t.Errorf("stored: %+v", login)
@@ -220,8 +221,8 @@ func TestRefusedAnew(t *testing.T) {
 	k := w.keep(w.logIn())
 	w.revoke()
 	k.bad(fault.UpstreamToken, "send the request again")
-	secret, err := k.Secret(bounded(t))
-	must(t, err)
+	secret, err := k.Secret(testkit.Context(t))
+	testkit.Must(t, err)
 	w.revoke()
 	if err := k.Answered(secret, http.StatusUnauthorized, http.Header{}); !errors.Is(err, fault.UpstreamLogin) {
 		t.Errorf("%v", err)
@@ -275,7 +276,7 @@ func TestRenewalFailsForAll(t *testing.T) {
 	})
 	for range waiters {
 		all.Go(func() {
-			if _, err := k.Secret(bounded(t)); !errors.Is(err, fault.UpstreamFailed) {
+			if _, err := k.Secret(testkit.Context(t)); !errors.Is(err, fault.UpstreamFailed) {
 				t.Errorf("%v", err)
 			}
 		})
