@@ -1,32 +1,9 @@
 package soak_test
 
 import (
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	dir, err := os.MkdirTemp("", "pws")
-	if err != nil {
-		panic(err)
-	}
-	pwosd = filepath.Join(dir, "pwosd")
-	if out, err := exec.Command("go", "build", "-o", pwosd, "../../cmd/pwosd").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build pwosd: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}))
-}
-
-var pwosd string // the real daemon, built without the race detector, whose shadow memory would be measured too
+func TestMain(m *testing.M) { testkernel.Main(m) }

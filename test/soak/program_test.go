@@ -20,7 +20,7 @@ type program struct {
 // launch starts the real daemon on the state there is, and waits until clients may connect.
 func (p *place) launch(t *testing.T) *program {
 	t.Helper()
-	d := testkit.Daemon{Command: []string{pwosd}, Dir: p.dir}
+	d := testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Dir: p.Dir}
 	return &program{d.Start(t), p}
 }
 
@@ -46,6 +46,22 @@ func (d *program) footprint(t *testing.T, want int) footprint {
 	}
 	f.memory, f.threads = d.status(t, "RssAnon:")<<10, d.status(t, "Threads:")
 	return f
+}
+
+// sockets counts the sockets that the daemon has open.
+func (d *program) sockets(t *testing.T) (n int) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd/", d.PID())
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Skip("needs /proc") // not Linux
+	}
+	for _, entry := range entries {
+		if target, _ := os.Readlink(dir + entry.Name()); strings.HasPrefix(target, "socket:") {
+			n++
+		}
+	}
+	return n
 }
 
 // status reads a number from /proc/<pid>/status.
