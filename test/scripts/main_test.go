@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // binDirEnv names the environment variable that says where TestMain has put the binaries.
@@ -76,20 +78,13 @@ func buildTool(dir string) error {
 	return nil
 }
 
-// lookAtSources reads the folders that the binaries are made of. `go test` remembers what a test has looked at and runs it
-// again when that changes; of what the go command reads on our behalf it would not know, and call a stale result cached. It
-// remembers nothing before tests run, so each test has to look.
+// lookAtSources reads the directories that the binaries are made of. "go test" remembers nothing before tests run, so each test has to look.
 func lookAtSources() error {
 	list, err := os.ReadFile(program("sources"))
 	if err != nil {
 		return err
 	}
-	for dir := range strings.FieldsSeq(string(list)) {
-		if _, err := os.ReadDir(dir); err != nil {
-			return err
-		}
-	}
-	return nil
+	return testkit.LookAt(strings.Fields(string(list)))
 }
 
 // raceDetector reports whether this test was built with -race.
