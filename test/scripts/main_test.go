@@ -45,7 +45,7 @@ func runWithBinaries(m *testing.M) (code int, err error) {
 	if err := os.Setenv(binDirEnv, dir); err != nil {
 		return 1, err
 	}
-	return m.Run(), nil
+	return testkit.Main(m), nil
 }
 
 func build(dir string) error {
