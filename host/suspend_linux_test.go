@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -135,4 +136,33 @@ func TestPeerWithoutDescriptors(t *testing.T) {
 		t.Errorf("it is %v's, %v", owner, err)
 	}
 	testkit.Must(t, p.Terminate(t.Context(), 0))
+}
+
+// TestHaltedIsTold: an agent that is halted hears TERM and goes on to its end, those of it in other sessions too. One that is on its way
+// to its end is not halted any more.
+func TestHaltedIsTold(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	c := shell(t, `setsid sh -c 'trap "echo done >late; exit" TERM; sleep 1000 & echo $$ >pid; wait' &
+		trap 'echo yes >heard; read line <go; exit 5' TERM; wait`)
+	testkit.Must(t, syscall.Mkfifo(filepath.Join(c.Dir, "go"), 0o600))
+	p := start(t, h, c)
+	pids := []int{p.OSPID(), readPID(t, filepath.Join(c.Dir, "pid"))}
+	p.Want(true)
+	p.Halt()
+	testkit.Eventually(t, "it is halted", func() bool { return allStopped(t, pids) })
+	ended := make(chan error)
+	go func() { ended <- p.Terminate(t.Context(), bound) }()
+	exists := func(name string) bool {
+		_, err := os.Stat(filepath.Join(c.Dir, name))
+		return err == nil
+	}
+	testkit.Eventually(t, "it has heard", func() bool { return exists("heard") && exists("late") })
+	p.Halt()
+	p.Suspend()
+	testkit.Must(t, os.WriteFile(filepath.Join(c.Dir, "go"), nil, 0o600))
+	testkit.Must(t, <-ended)
+	if exit := wait(t, p); exit.Code != 5 {
+		t.Errorf("it ended as %v", exit)
+	}
 }

@@ -24,6 +24,7 @@ type kept struct {
 	stored string
 	now    time.Time
 	full   error // why nothing can be stored
+	notes  []string
 }
 
 func (w *world) keep(l *oauth.Login) *kept {
@@ -53,7 +54,7 @@ func (w *world) keep(l *oauth.Login) *kept {
 			defer k.mu.Unlock()
 			return k.now
 		},
-		Note: func(string, error) {},
+		Note: func(text string, err error) { k.notes = append(k.notes, text+": "+err.Error()) },
 	}
 	return k
 }
@@ -214,6 +215,9 @@ func TestAuthorizationServerDown(t *testing.T) {
 		k.pass(2 * time.Hour)
 		w.set(func() { w.broken = status })
 		k.bad(fault.UpstreamFailed, "did not renew the login: try again later")
+		if len(k.notes) != 1 || strings.Contains(k.notes[0], "CANARY") {
+			t.Errorf("%d: notes %q", status, k.notes)
+		}
 		w.set(func() { w.broken = 0 })
 		k.good()
 	}

@@ -119,9 +119,12 @@ func TestRefusedLogIn(t *testing.T) {
 		says   string
 		shown  bool
 	}{
-		"another issuer":            {func(w *world) { w.metadata = map[string]any{"issuer": "https://evil.test"} }, "does not match issuer", false},
-		"no PKCE":                   {func(w *world) { w.metadata = map[string]any{"code_challenge_methods_supported": nil} }, "PKCE", false},
-		"no metadata":               {func(w *world) { w.resource = map[string]any{"authorization_servers": []string{w.as.URL + "/x"}} }, "describe itself", false},
+		"another issuer": {func(w *world) { w.metadata = map[string]any{"issuer": "https://evil.test"} }, "does not match issuer", false},
+		"no PKCE":        {func(w *world) { w.metadata = map[string]any{"code_challenge_methods_supported": nil} }, "PKCE", false},
+		"no metadata":    {func(w *world) { w.resource = map[string]any{"authorization_servers": []string{w.as.URL + "/x"}} }, "describe itself", false},
+		"metadata of another kind": {func(w *world) {
+			w.resource, w.described = map[string]any{"authorization_servers": []string{w.as.URL + "/x"}}, "/.well-known/openid-configuration"
+		}, "describe itself", false},
 		"metadata that has moved":   {func(w *world) { w.moved = w.as.URL + "/moved" }, "bad status 307", false},
 		"no authorization server":   {func(w *world) { w.resource = map[string]any{"authorization_servers": []string{}} }, "no authorization servers", false},
 		"a page, no address":        {func(w *world) { w.metadata = map[string]any{"authorization_endpoint": "javascript:alert(1)"} }, "scheme", false},
@@ -138,7 +141,7 @@ func TestRefusedLogIn(t *testing.T) {
 		"a token that is proved":    {func(w *world) { w.token = map[string]any{"token_type": "DPoP"} }, `"DPoP", not bearer`, true},
 		"a token with a line end":   {func(w *world) { w.token = map[string]any{"access_token": "a\r\nX: y"} }, "no header can hold", true},
 		"no token":                  {func(w *world) { w.token = map[string]any{"access_token": nil} }, "access_token", true},
-		"a broken token endpoint":   {func(w *world) { w.broken = 500 }, "token exchange failed", true},
+		"a broken token endpoint":   {func(w *world) { w.broken = 500 }, "answers 500", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
