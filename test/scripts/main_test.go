@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -51,7 +50,7 @@ func runWithBinaries(m *testing.M) (code int, err error) {
 func build(dir string) error {
 	commands := []string{"github.com/promptware-os/pwos/cmd/...", "github.com/promptware-os/pwos/examples/..."}
 	args := []string{"build", "-o", dir + "/"}
-	if raceDetector() {
+	if testkit.RaceDetector() {
 		args = append(args, "-race")
 	}
 	if out, err := exec.Command("go", append(args, commands...)...).CombinedOutput(); err != nil {
@@ -85,20 +84,6 @@ func lookAtSources() error {
 		return err
 	}
 	return testkit.LookAt(strings.Fields(string(list)))
-}
-
-// raceDetector reports whether this test was built with -race.
-func raceDetector() bool {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return false
-	}
-	for _, s := range info.Settings {
-		if s.Key == "-race" {
-			return s.Value == "true"
-		}
-	}
-	return false
 }
 
 // program returns the path of a binary.
