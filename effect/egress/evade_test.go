@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -33,14 +34,14 @@ func TestMeteredWebsocket(t *testing.T) {
 		})
 		h.grant(nil, "Upstream:model")
 		conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = io.WriteString(conn, "GET /v1/realtime HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\n")
-		must(t, err)
+		testkit.Must(t, err)
 		in := h.await(1)[0].in.(*schema.NetRequestInput)
 		if refused := in.Refused != ""; refused != bounded || len(saw.all()) > 0 == bounded {
 			t.Errorf("bounded %v: refused %q, the upstream saw %q", bounded, in.Refused, saw.all())
 		}
-		must(t, conn.Close())
+		testkit.Must(t, conn.Close())
 	}
 }
 
@@ -58,12 +59,12 @@ func TestMeteredHangUp(t *testing.T) {
 	h := open(t, withUpstream(upstream(t, server.URL)), metered)
 	h.grant(nil, "Upstream:model")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
-	must(t, err)
+	testkit.Must(t, err)
 	body := `{"model":"m-1","max_tokens":100}`
 	_, err = fmt.Fprintf(conn, "POST /v1/chat HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	must(t, err)
+	testkit.Must(t, err)
 	<-asked
-	must(t, conn.Close())
+	testkit.Must(t, conn.Close())
 	if e := h.await(1)[0]; e.err != nil || !strings.Contains(e.data, `"status":0`) || strings.Contains(e.data, schema.NetComplete) {
 		t.Errorf("entry %+v: as if the model had not been asked", e)
 	}
@@ -87,19 +88,19 @@ func TestUnreported(t *testing.T) {
 	body := `{"model":"m-1","stream":true}`
 	for i, hangUp := range []bool{false, true} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
-		must(t, err)
-		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		testkit.Must(t, err)
+		testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 		_, err = fmt.Fprintf(conn, "POST /v1/chat HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
-		must(t, err)
+		testkit.Must(t, err)
 		for range 5 {
 			next <- chunk
 		}
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = io.ReadFull(resp.Body, make([]byte, 5*len(chunk)))
-		must(t, err)
+		testkit.Must(t, err)
 		if hangUp {
-			must(t, conn.Close())
+			testkit.Must(t, conn.Close())
 		}
 		close(next)
 		_, _ = io.ReadAll(resp.Body)
