@@ -4,8 +4,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -149,4 +155,118 @@ func daemonCommand() (client.Command, error) {
 		return client.Command{}, fmt.Errorf("find own program: %w", err)
 	}
 	return client.Command{Path: self, Args: []string{"--mode=daemon"}}, nil
+}
+
+// untilHangup is ctx until the terminal goes away, which takes along what has it in use, unless it was started not to mind.
+// The returned function lets go of the signal.
+func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if signal.Ignored(syscall.SIGHUP) { // nohup
+		return ctx, func() { cancel(nil) }
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	var waiter sync.WaitGroup
+	waiter.Go(func() {
+		select {
+		case <-hangup:
+			cancel(exitStatus(128 + syscall.SIGHUP))
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		waiter.Wait()
+		signal.Stop(hangup)
+	}
+}
+
+// stateDir returns the state directory of a kernel of this environment (PROTOCOL 1).
+func stateDir() (string, error) {
+	if dir := os.Getenv("PWOS_STATE_DIR"); dir != "" {
+		return dir, nil
+	}
+	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "pwos"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find state directory: %w: set PWOS_STATE_DIR", err)
+	}
+	return filepath.Join(home, ".local", "state", "pwos"), nil
+}
+
+// journalDir returns the directory of the journal that a kernel of this environment keeps.
+func journalDir() (string, error) {
+	dir, err := stateDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "journal"), nil
+}
+
+// agentLogFile returns the file that the program of a process writes to on standard error; an older one is that with ".1".
+func agentLogFile(pid int64) (string, error) {
+	dir, err := stateDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "agents", strconv.FormatInt(pid, 10), "stderr.log"), nil
+}
+
+// look is how a piece of text stands out at a terminal: an SGR parameter.
+type look string
+
+const (
+	bold  look = "1"
+	faint look = "2"
+	bad   look = "31"
+	good  look = "32"
+)
+
+// style makes text look so, unless stdout is no terminal or colours are not wanted (https://no-color.org).
+func (a *app) style(l look, text string) string {
+	if !a.stdoutTerminal() || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return text
+	}
+	return "\x1b[" + string(l) + "m" + text + "\x1b[0m"
+}
+
+// leastRoom is how many characters a text needs beside what stands before it: in less it is not broken, but runs on.
+const leastRoom = 24
+
+// width is that of the terminal at stdout, in characters; 0 where stdout is none, or one that does not tell.
+func (a *app) width() int {
+	width, _, err := term.GetSize(int(a.stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return max(width, 0)
+}
+
+// hang writes text behind lead, in lines of at most width characters that are broken between words; those after the first
+// begin below the text. A word that no line has room for runs on, so that it can be copied. Of width 0 there is one line.
+func hang(lead, text string, width int) string {
+	indent := utf8.RuneCountInString(lead)
+	if width == 0 || width-indent < leastRoom {
+		return lead + text
+	}
+	var b strings.Builder
+	b.WriteString(lead)
+	at := indent
+	for i, word := range strings.Split(text, " ") {
+		long := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case at+1+long > width && long <= width-indent: // else it is too long for any line
+			b.WriteString("\n" + strings.Repeat(" ", indent))
+			at = indent
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += long
+	}
+	return b.String()
 }

@@ -1,7 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 func newAudit(a *app) *cobra.Command {
@@ -14,4 +28,461 @@ ones too, each chained to the one before by its hash.`,
   pwos audit verify
   pwos audit metrics`,
 		newAuditLog(a), newAuditTail(a), newAuditVerify(a), newAuditMetrics(a))
+}
+
+// auditEntry is an entry of the audit log, with the JSON that it came as.
+type auditEntry struct {
+	schema.AuditEntry
+
+	raw schema.Value
+}
+
+// auditPart is what one Audit.Log has answered; next is 0 where there is no more for now.
+type auditPart struct {
+	entries []auditEntry
+	next    int64
+}
+
+// auditPage asks for a page of the log.
+func auditPage(ctx context.Context, c *client.Client, meta schema.Metadata, in *schema.AuditLogInput) (page auditPart, err error) {
+	const typ = "Audit.Log"
+	answer, err := request(ctx, c, schema.Message{Type: typ, Meta: meta}, in)
+	if err != nil {
+		return page, err
+	}
+	members, _ := objectOf(answer.Data)
+	page.next, _ = valueOf[int64](members["next"])
+	list, _ := arrayOf(members["entries"])
+	for _, raw := range list {
+		e, err := answerAs[schema.AuditEntry](typ, raw)
+		if err != nil {
+			return page, err
+		}
+		page.entries = append(page.entries, auditEntry{e, raw})
+	}
+	return page, nil
+}
+
+// eachPage reads the log that in asks for page by page, from the first entry on, until do returns false. more says that there
+// is another page.
+func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []auditEntry, more bool) bool) error {
+	limit := int64(listPage)
+	in.Limit = &limit
+	for {
+		page, err := auditPage(ctx, c, schema.Metadata{}, &in)
+		if err != nil {
+			return err
+		}
+		if !do(page.entries, page.next != 0) || page.next == 0 {
+			return nil
+		}
+		in.SinceSeq = &page.next
+	}
+}
+
+// auditFeed shows entries as they come.
+type auditFeed struct{ *feed }
+
+func newAuditFeed(a *app) auditFeed {
+	return auditFeed{newFeed(a, column{"seq", 7}, column{"time", 23}, column{"pid", 4}, column{"type", 22}, column{"took", 7}, column{"result", 0})}
+}
+
+func (f auditFeed) entry(e *auditEntry) error {
+	result := f.app.style(good, "ok")
+	switch {
+	case e.Status == schema.StatusRunning:
+		result = f.app.style(faint, "running")
+	case e.Status == schema.StatusUnknown && e.Error == "":
+		result = f.app.style(bad, "unknown: it ended, and that could not be recorded")
+	case !e.Success:
+		result = f.app.style(bad, escaped(string(e.Error)))
+		if exceptable(fault.ID(e.ErrorID)) {
+			result += f.app.style(faint, ", see "+exception(e.Seq))
+		}
+	}
+	return f.write(e.raw,
+		strconv.FormatInt(e.Seq, 10),
+		time.UnixMilli(e.Time).Format("2006-01-02 15:04:05.000"),
+		strconv.FormatInt(e.PID, 10),
+		e.Type,
+		microseconds(e.LatencyUS),
+		result)
+}
+
+// journalEnd is the number of the journal's last entry, which is that of the question itself; mark is its correlation. The
+// number stands in the metadata of any journaled answer, which a stream shows in full. It leaves c at its end.
+func journalEnd(ctx context.Context, c *client.Client, mark string) (int64, error) {
+	const question = `{"since_seq":9007199254740991,"limit":1}`
+	m := schema.Message{
+		Kind: schema.KindQuery, Type: "Audit.Log", Data: []byte(question),
+		Meta: schema.Metadata{Present: true, ID: mark, Timestamp: time.Now().UnixMilli(), Correlation: mark},
+	}
+	var out bytes.Buffer
+	if _, err := c.Stream(ctx, bytes.NewReader(schema.AppendMessage(nil, &m)), &out); err != nil {
+		return 0, err
+	}
+	answer, _ := objectOf(bytes.TrimSpace(out.Bytes()))
+	metadata, _ := objectOf(answer["metadata"])
+	proof, _ := objectOf(metadata["kernel"])
+	seq, ok := valueOf[int64](proof["seq"])
+	if !ok {
+		return 0, errors.New("find end of journal: the kernel does not say: " + strings.TrimSpace(out.String()))
+	}
+	return seq, nil
+}
+
+// auditLast prints the newest entries that in asks for, at most so many, of the journal as it was before the first question
+// about it: what the search adds is not what just happened.
+func (a *app) auditLast(ctx context.Context, in schema.AuditLogInput, most int64) error {
+	var end int64
+	err := a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) (err error) {
+		end, err = journalEnd(ctx, c, "audit-log-"+schema.NewStamper().NewID())
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		entries, err := newest(value(in.SinceSeq), end-1, most, func(since, limit int64) (auditPart, error) {
+			in.SinceSeq, in.Limit = &since, &limit
+			return auditPage(ctx, c, schema.Metadata{}, &in)
+		})
+		if err != nil {
+			return err
+		}
+		out := newAuditFeed(a)
+		for _, e := range entries {
+			if err := out.entry(&e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// newest returns the last entries, at most so many, of those after floor up to last that page answers with, oldest first.
+// Pages go forward only, so it asks for ever longer parts of the journal, back from the end: all of it is asked about once at
+// most, and what lies behind what is found not at all.
+func newest(floor, last, most int64, page func(since, limit int64) (auditPart, error)) ([]auditEntry, error) {
+	var found []auditEntry
+	for span := most; last > floor && int64(len(found)) < most; span *= 8 { // no more than 8 times a number of an entry
+		first := max(floor, last-span)
+		part, err := lastOf(first, last, most-int64(len(found)), page)
+		if err != nil {
+			return nil, err
+		}
+		found = append(part, found...)
+		last = first
+	}
+	return found, nil
+}
+
+// lastOf returns the last entries of those after first up to last, at most so many, and holds no more than twice as many.
+func lastOf(first, last, most int64, page func(since, limit int64) (auditPart, error)) (found []auditEntry, err error) {
+	excess := func() int { return int(max(0, int64(len(found))-most)) }
+	for first < last {
+		part, err := page(first, min(listPage, last-first))
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range part.entries {
+			if e.Seq > last {
+				return slices.Delete(found, 0, excess()), nil
+			}
+			found = append(found, e)
+		}
+		if int64(excess()) > most {
+			found = slices.Delete(found, 0, excess())
+		}
+		if part.next == 0 {
+			break
+		}
+		first = part.next
+	}
+	return slices.Delete(found, 0, excess()), nil
+}
+
+// auditLogFlags are the flags of `pwos audit log`.
+type auditLogFlags struct {
+	pid, since, limit, last numberFlag
+	typ, correlation        string
+	after, before           string
+}
+
+func newAuditLog(a *app) *cobra.Command {
+	var f auditLogFlags
+	cmd := &cobra.Command{
+		Use:   "log",
+		Short: "print the record, oldest entries first",
+		Long: `log prints the entries of the journal, oldest first: a line of JSON each where stdout
+is no terminal. --last 20 prints what just happened: the newest 20 of those that the
+other flags ask for. It asks for page after page until --limit, or until the end; each
+page is a call too, with an entry of its own, which --last leaves out.`,
+		Example: `  pwos audit log --last 20
+  pwos audit log --last 5 --type Memory.Set
+  pwos audit log --pid 7 --since 1000
+  pwos audit log --type Memory.Set --after 15m
+  pwos audit log --after 2026-11-21T08:00:00Z --before 2026-11-21T09:00:00Z
+  pwos audit log | jq -c 'select(.success | not)'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var in schema.AuditLogInput
+			var err error
+			if in.PID, err = f.pid.given(cmd, "pid", 0); err != nil {
+				return usage(cmd, err)
+			}
+			if in.SinceSeq, err = f.since.given(cmd, "since", 0); err != nil {
+				return usage(cmd, err)
+			}
+			if in.Limit, err = f.limit.given(cmd, "limit", 1); err != nil {
+				return usage(cmd, err)
+			}
+			last, err := f.last.given(cmd, "last", 1)
+			if err == nil && last != nil && in.Limit != nil {
+				err = errors.New("--limit counts from the oldest, --last from the newest: give one of them")
+			}
+			if err != nil {
+				return usage(cmd, err)
+			}
+			in.Type, in.Correlation = textGiven(cmd, "type", f.typ), textGiven(cmd, "correlation", f.correlation)
+			if in.Type != nil {
+				a.warnOfType(*in.Type)
+			}
+			if in.SinceTime, err = moment(cmd, "after", f.after, time.Now()); err != nil {
+				return usage(cmd, err)
+			}
+			if in.UntilTime, err = moment(cmd, "before", f.before, time.Now()); err != nil {
+				return usage(cmd, err)
+			}
+			if last != nil {
+				return a.auditLast(cmd.Context(), in, *last)
+			}
+			return a.auditLog(cmd.Context(), in)
+		},
+	}
+	f.pid.add(cmd, "pid", "only calls of this process; 0 is the operator")
+	f.since.add(cmd, "since", "only entries after the one of this number")
+	cmd.Flags().StringVar(&f.typ, "type", "", "only calls of this syscall, such as Memory.Set")
+	cmd.Flags().StringVar(&f.correlation, "correlation", "", "only calls with this correlation")
+	cmd.Flags().StringVar(&f.after, "after", "", "only calls from then on: a time such as 2026-11-21T08:00:00Z, or how long ago, such as 15m")
+	cmd.Flags().StringVar(&f.before, "before", "", "only calls up to then, likewise")
+	f.limit.add(cmd, "limit", "most entries to print, from the oldest (default: all)")
+	f.last.add(cmd, "last", "only the newest entries, so many")
+	return cmd
+}
+
+// moment is the time that a flag gives, in milliseconds since the Unix epoch; nil where it was not given.
+func moment(cmd *cobra.Command, name, value string, now time.Time) (*int64, error) {
+	if !cmd.Flags().Changed(name) {
+		return nil, nil
+	}
+	at, err := time.Parse(time.RFC3339, value)
+	if err != nil {
+		ago, notAgo := time.ParseDuration(value)
+		if notAgo != nil || ago < 0 {
+			return nil, fmt.Errorf("--%s %q is neither a time such as 2026-11-21T08:00:00Z nor a duration such as 15m", name, value)
+		}
+		at = now.Add(-ago)
+	}
+	ms := max(0, at.UnixMilli())
+	return &ms, nil
+}
+
+// warnOfType says that nothing in the journal is of type typ, as far as this program knows: it may be of another age.
+func (a *app) warnOfType(typ string) {
+	if _, ok := schema.Lookup(typ); ok {
+		return
+	}
+	also := ""
+	if like := schema.NearestType(typ); like != "" {
+		also = "; did you mean " + like + "?"
+	} else if schema.Registrable(typ) || schema.UserSpace(typ) {
+		return
+	}
+	a.say("no syscall, and no entry of the kernel's own, has the type %q%s", typ, also)
+}
+
+// auditLog follows the pages of the log until it ends, or until in.Limit entries were printed.
+func (a *app) auditLog(ctx context.Context, in schema.AuditLogInput) error {
+	left := int64(-1) // no limit
+	if in.Limit != nil {
+		left = *in.Limit
+	}
+	out := newAuditFeed(a)
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		for left != 0 {
+			limit := int64(listPage)
+			if left > 0 {
+				limit = min(limit, left)
+			}
+			in.Limit = &limit
+			page, err := auditPage(ctx, c, schema.Metadata{}, &in)
+			if err != nil {
+				return err
+			}
+			for _, e := range page.entries {
+				if err := out.entry(&e); err != nil {
+					return err
+				}
+			}
+			if left > 0 {
+				left -= int64(len(page.entries))
+			}
+			if page.next == 0 {
+				return nil
+			}
+			in.SinceSeq = &page.next
+		}
+		return nil
+	})
+}
+
+func newAuditMetrics(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "metrics",
+		Short: "count calls and refusals, and show how long calls took",
+		Long: `metrics counts the calls in the journal and their refusals (by capability or quota), in
+all and by syscall, and shows how long the calls of each took: the median, and what 99
+of 100 stayed below. A call is counted once, when it has ended, as "pwos audit log"
+shows it; what the kernel does itself is in the log and not counted.`,
+		Example: `  pwos audit metrics
+  pwos audit metrics --json | jq .denied_by_code`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.auditMetrics(cmd.Context())
+		},
+	}
+}
+
+func (a *app) auditMetrics(ctx context.Context) error {
+	const typ = "Audit.Metrics"
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		data, err := invoke(ctx, c, typ, &schema.AuditMetricsInput{})
+		if err != nil {
+			return err
+		}
+		if a.wantsJSON() {
+			return a.printLine(data)
+		}
+		m, err := answerAs[schema.AuditMetricsOutput](typ, data)
+		if err != nil {
+			return err
+		}
+		t := new(table)
+		t.row("calls", fmt.Sprint(m.TotalCalls))
+		t.row("refused", fmt.Sprint(m.DeniedCalls))
+		t.row("took on average", brisk(time.Duration(m.AvgLatencyUS*float64(time.Microsecond))))
+		if err := t.write(a.stdout); err != nil {
+			return err
+		}
+		if err := a.printText(""); err != nil {
+			return err
+		}
+		return metricsTable(&m).write(a.stdout)
+	})
+}
+
+// metricsTable has a row a syscall. The counts go by CAP's code where there is one, the latencies by type.
+func metricsTable(m *schema.AuditMetricsOutput) *table {
+	typeOf := make(map[string]string)
+	for _, row := range schema.Syscalls() {
+		typeOf[row.Code] = row.Type
+	}
+	t := new(table)
+	t.header("syscall", "calls", "refused", "p50", "p99")
+	for _, code := range slices.Sorted(maps.Keys(m.ByCode)) {
+		typ, ok := typeOf[code]
+		if !ok {
+			typ = code
+		}
+		p50, p99 := "-", "-"
+		if took, ok := m.Latency[typ]; ok {
+			p50, p99 = microseconds(took.P50US), microseconds(took.P99US)
+		}
+		t.row(escaped(code), fmt.Sprint(m.ByCode[code]), fmt.Sprint(m.DeniedByCode[code]), p50, p99)
+	}
+	return t
+}
+
+func microseconds(n int64) string { return (time.Duration(n) * time.Microsecond).String() }
+
+// auditTailFlags are the flags of `pwos audit tail`.
+type auditTailFlags struct {
+	pid, from, limit numberFlag
+	types            []string
+}
+
+func newAuditTail(a *app) *cobra.Command {
+	var f auditTailFlags
+	cmd := &cobra.Command{
+		Use:   "tail",
+		Short: "follow the record live",
+		Long: `tail prints each new entry of the journal as it comes, until interrupted: a line of
+JSON each where stdout is no terminal. It subscribes to the record, which is one call with
+an entry of its own in the journal; that one is not printed.`,
+		Example: `  pwos audit tail
+  pwos audit tail --pid 7 --type 'Memory.*' --type Http.Fetch
+  pwos audit tail --from 1000 --limit 50
+  pwos audit tail | jq -c 'select(.success | not)'`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in := schema.AuditSubscribeInput{Types: f.types}
+			var err error
+			if in.PID, err = f.pid.given(cmd, "pid", 0); err != nil {
+				return usage(cmd, err)
+			}
+			if in.SinceSeq, err = f.from.given(cmd, "from", 1); err != nil {
+				return usage(cmd, err)
+			}
+			limit, err := f.limit.given(cmd, "limit", 1)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			for _, typ := range f.types {
+				if !strings.HasSuffix(typ, ".*") {
+					a.warnOfType(typ)
+				}
+			}
+			return a.auditTail(cmd.Context(), &in, limit)
+		},
+	}
+	f.pid.add(cmd, "pid", "only calls of this process; 0 is the operator")
+	cmd.Flags().StringArrayVar(&f.types, "type", nil, "only calls of this syscall, such as Memory.Set, or of a domain, such as Memory.*; may be given again")
+	f.from.add(cmd, "from", "number of the entry to begin with (default: what comes from now on)")
+	f.limit.add(cmd, "limit", "end after this many entries (default: never)")
+	return cmd
+}
+
+// errShown ends a tail that has printed as many entries as it was to.
+var errShown = errors.New("limit is reached")
+
+// auditTail prints the entries that come, at most so many; nil: without end.
+func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, limit *int64) error {
+	data, err := schema.AuditSubscribe.Encode(in)
+	if err != nil {
+		return err
+	}
+	m := schema.Message{
+		Kind: schema.KindCommand, Type: schema.AuditSubscribe.Type, Data: data, Meta: schema.Metadata{ID: schema.NewStamper().NewID()},
+	}
+	out, shown := newAuditFeed(a), int64(0)
+	err = a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		return c.Subscribe(ctx, m, func(event schema.Message) error {
+			e, err := answerAs[schema.AuditEntry](event.Type, event.Data)
+			if err != nil || e.ID == m.Meta.ID {
+				return err
+			}
+			if err := out.entry(&auditEntry{e, event.Data}); err != nil {
+				return err
+			}
+			if shown++; limit != nil && shown == *limit {
+				return errShown
+			}
+			return nil
+		})
+	})
+	if errors.Is(err, errShown) {
+		return nil
+	}
+	return err
 }

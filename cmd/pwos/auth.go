@@ -1,9 +1,23 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/sshauth"
 )
 
 func newAuth(a *app) *cobra.Command {
@@ -28,4 +42,370 @@ func texts(all []string) []byte {
 		list = append(list, schema.AppendString(nil, text)...)
 	}
 	return append(list, ']')
+}
+
+func newAuthKeys(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "keys [FILE]",
+		Short: "show whom authorized_keys lets in",
+		Long: `keys reads a file of authorized keys as the kernel does, by default the one beside the
+configuration, and shows whom each line lets in, and which lines are refused and why.
+It needs no kernel.
+
+A line without options is the operator's. A line that says allow, quota, origin, agent
+or expiry-time before the key is an agent's, which may do what the line says:
+
+  agent="scout",allow="Memory.*,Syscall.SendMsg" ssh-ed25519 AAAA... me@laptop
+
+Whether what it allows exists is for the kernel to say, which logs it when it reads the
+file. Exit status: 4 where there is no such file, which means open mode.`,
+		Example: `  pwos auth keys
+  pwos auth keys /etc/pwos/authorized_keys
+  pwos auth keys --json`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			path := client.AuthorizedKeys()
+			if len(args) == 1 {
+				path = args[0]
+			}
+			return a.authKeys(path)
+		},
+	}
+}
+
+func (a *app) authKeys(path string) error {
+	if path == "" {
+		return errors.New("find authorized keys: set HOME or PWOS_CONFIG, or name the file")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("find authorized keys: %w", err)
+	}
+	keys, err := sshauth.NewSource(path, time.Now).Load()
+	if errors.Is(err, fs.ErrNotExist) {
+		return fault.PlaceNotThere.New("there is no %s: a kernel that starts without one is in open mode", path)
+	}
+	if err != nil {
+		return err
+	}
+	t := new(table)
+	t.header("line", "key", "who", "may call", "holds at most", "until", "comment")
+	for _, k := range keys.Keys() {
+		if a.wantsJSON() {
+			if err := a.printLine(keyObject(k)); err != nil {
+				return err
+			}
+			continue
+		}
+		who, may, quotas := "the operator", "everything", ""
+		if k.Role != "" {
+			who, may = "the operator, "+k.Role, map[string]string{"viewer": "queries", "approver": "queries, Approval.Decide"}[k.Role]
+		}
+		if k.Agent != nil {
+			who, may, quotas = strings.TrimSpace("agent "+k.Agent.Name), strings.Join(k.Agent.Allow, " "), granted(k.Agent)
+		}
+		t.row(strconv.Itoa(k.Line), k.Key.Fingerprint(), escaped(who), escaped(may), escaped(quotas), untilOf(k), escaped(k.Comment))
+	}
+	for _, line := range keys.Refused() {
+		if !a.wantsJSON() {
+			t.row(strconv.Itoa(line.Line), line.Fingerprint, a.style(bad, "refused:")+" "+escaped(line.Reason))
+			continue
+		}
+		o := object(nil).integer("line", int64(line.Line))
+		if line.Fingerprint != "" {
+			o = o.text("key", line.Fingerprint)
+		}
+		if err := a.printLine(o.text("refused", line.Reason).close()); err != nil {
+			return err
+		}
+	}
+	return a.printTable(t)
+}
+
+// keyObject is what a line says, as JSON.
+func keyObject(k *sshauth.AuthorizedKey) []byte {
+	o := object(nil).integer("line", int64(k.Line)).text("key", k.Key.Fingerprint()).text("type", k.Key.Type())
+	if k.Comment != "" {
+		o = o.text("comment", k.Comment)
+	}
+	if k.Agent == nil {
+		o = o.text("as", "operator")
+		if k.Role != "" {
+			o = o.text("role", k.Role)
+		}
+	} else {
+		o = o.text("as", "agent")
+		if k.Agent.Name != "" {
+			o = o.text("agent", k.Agent.Name)
+		}
+		if k.Agent.Origin != "" {
+			o = o.text("origin", k.Agent.Origin)
+		}
+		var quotas object
+		for _, resource := range slices.Sorted(maps.Keys(k.Agent.Quotas)) {
+			quotas = quotas.number(resource, k.Agent.Quotas[resource], -1)
+		}
+		o = o.raw("allow", texts(k.Agent.Allow)).raw("quotas", quotas.close())
+	}
+	if k.NoTouch {
+		o = o.boolean("no_touch_required", true)
+	}
+	if !k.Expires.IsZero() {
+		o = o.text("expires", untilOf(k))
+	}
+	return o.close()
+}
+
+func granted(grant *sshauth.AgentGrant) string {
+	var all []string
+	for _, resource := range slices.Sorted(maps.Keys(grant.Quotas)) {
+		all = append(all, resource+" "+units(grant.Quotas[resource]))
+	}
+	return strings.Join(all, ", ")
+}
+
+func untilOf(k *sshauth.AuthorizedKey) string {
+	if k.Expires.IsZero() {
+		return "ever"
+	}
+	return k.Expires.UTC().Format(time.RFC3339)
+}
+
+func newAuthStatus(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "show whether the kernel lets you in, and as whom",
+		Long: `status logs in to the running kernel and shows the outcome: in open mode everybody who
+reaches the socket is the operator; in signature mode it shows which key got you in,
+as whom, and the kernel's own key. It shows too which keys there are to offer.
+
+It never starts a kernel. Exit status: 3 where the kernel does not let you in, or is
+not the one that it was; 6 where none runs.`,
+		Example: `  pwos auth status
+  pwos auth status --identity ~/.ssh/id_work
+  pwos auth status --json`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.authStatus(cmd.Context()) },
+	}
+}
+
+// standing is what can be told about a login.
+type standing struct {
+	mode    string // none or signature
+	in      bool
+	who     client.Identity
+	mine    []*sshauth.Signer
+	skipped []string
+}
+
+// as says in a word whom the kernel takes us for.
+func (s *standing) as() string {
+	if s.who.PID == 0 {
+		return "operator"
+	}
+	return "agent"
+}
+
+func (a *app) authStatus(ctx context.Context) error {
+	ctx, cancel := a.bound(ctx, usualTimeout)
+	defer cancel()
+	options, err := a.options()
+	if err != nil {
+		return err
+	}
+	s := &standing{mode: "none"}
+	c, loginErr := a.dialRunning(ctx)
+	if loginErr == nil {
+		s.in, s.who = true, c.Identity()
+		if err := c.Close(); err != nil {
+			return err
+		}
+	} else if !errors.Is(loginErr, fault.AuthLogin) {
+		return loginErr
+	}
+	if !s.in || !s.who.Key.IsZero() {
+		s.mode = "signature"
+	}
+	identities, err := options.Keys.Identities()
+	if err != nil {
+		return err
+	}
+	if found, err := identities.Find(ctx); err == nil {
+		s.mine, s.skipped = found.Signers, found.Skipped
+	} else {
+		s.skipped = []string{err.Error()}
+	}
+	return errors.Join(a.printStanding(s, options), loginErr)
+}
+
+func (a *app) printStanding(s *standing, options client.Options) error {
+	socket, err := options.SocketName()
+	if err != nil {
+		return err
+	}
+	if a.wantsJSON() {
+		o := object(nil).text("mode", s.mode).text("socket", socket).boolean("let_in", s.in)
+		if s.in {
+			o = o.text("as", s.as()).integer("pid", s.who.PID)
+		}
+		if !s.who.Key.IsZero() {
+			o = o.text("key", s.who.Key.Fingerprint()).text("from", s.who.From).text("host_key", s.who.Host.Fingerprint())
+		}
+		return a.printLine(o.raw("keys", keyObjects(s.mine)).raw("not_offered", texts(s.skipped)).close())
+	}
+	t := new(table)
+	t.row("socket", escaped(socket))
+	switch {
+	case !s.in:
+		t.row("you are", a.style(bad, "not let in"))
+	case s.mode == "none":
+		t.row("mode", "open: everybody who reaches the socket is the operator")
+	default:
+		t.row("mode", "signature: keys of its authorized_keys alone")
+		t.row("kernel's key", s.who.Host.Fingerprint())
+		t.row("you showed", s.who.Key.Fingerprint()+" from "+escaped(s.who.From))
+	}
+	if s.in {
+		t.row("you are", a.style(good, "the "+s.as())+", pid "+strconv.FormatInt(s.who.PID, 10))
+	}
+	for _, key := range s.mine {
+		t.row("your key", key.Key().Fingerprint()+" "+key.Key().Type()+" from "+escaped(key.Source()))
+	}
+	if len(s.skipped) > 0 {
+		t.row("not offered", escaped(strings.Join(s.skipped, "; ")))
+	}
+	return a.printTable(t)
+}
+
+// keyObjects is a JSON array of the keys that there are to offer.
+func keyObjects(keys []*sshauth.Signer) []byte {
+	list := []byte{'['}
+	for i, key := range keys {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, object(nil).text("key", key.Key().Fingerprint()).text("type", key.Key().Type()).text("from", key.Source()).close()...)
+	}
+	return append(list, ']')
+}
+
+// trustFlags are the flags of `pwos auth trust`.
+type trustFlags struct{ forget, list bool }
+
+func newAuthTrust(a *app) *cobra.Command {
+	var f trustFlags
+	cmd := &cobra.Command{
+		Use:   "trust [FINGERPRINT]",
+		Short: "decide which kernel is trusted",
+		Long: `trust is about the host keys of kernels. A client remembers in known_kernels, beside
+the configuration, which key a kernel had when it first met it, and signs nothing for a
+kernel that has another one, or that asks for no key any more.
+
+Without a flag, trust asks the running kernel for its key and remembers it. Where
+another key is known it does so only for the FINGERPRINT that it is given: compare it
+with what "ssh-keygen -lf" says of host_key in the kernel's state directory.
+
+--forget drops what is known of the kernel; the next login trusts the one that it meets.
+--list shows what is known.`,
+		Example: `  pwos auth trust
+  pwos auth trust SHA256:mVPwvezndPv/ARoIadVY98vAC0g+P/5633yTC4d/wXE
+  pwos auth trust --forget
+  pwos auth trust --list`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.forget && f.list || len(args) > 0 && (f.forget || f.list) {
+				return usage(cmd, errors.New("give one of FINGERPRINT, --forget and --list"))
+			}
+			known := client.KnownKernels()
+			options, err := a.options()
+			switch {
+			case err != nil:
+				return err
+			case f.list:
+				return a.listTrusted(known)
+			case f.forget:
+				return a.forgetKernel(cmd.Context(), known, options)
+			}
+			return a.trustKernel(cmd.Context(), known, options, append(args, "")[0])
+		},
+	}
+	cmd.Flags().BoolVar(&f.forget, "forget", false, "drop what is known of the kernel")
+	cmd.Flags().BoolVar(&f.list, "list", false, "show which kernels are known")
+	return cmd
+}
+
+func (a *app) listTrusted(known sshauth.KnownKernels) error {
+	all, err := known.List()
+	if err != nil {
+		return err
+	}
+	t := new(table)
+	t.header("kernel's key", "type", "socket")
+	for _, k := range all {
+		if !a.wantsJSON() {
+			t.row(k.Key.Fingerprint(), k.Key.Type(), escaped(k.Socket))
+			continue
+		}
+		line := object(nil).text("socket", k.Socket).text("key", k.Key.Fingerprint()).text("type", k.Key.Type()).close()
+		if err := a.printLine(line); err != nil {
+			return err
+		}
+	}
+	return t.write(a.stdout)
+}
+
+func (a *app) forgetKernel(ctx context.Context, known sshauth.KnownKernels, options client.Options) error {
+	socket, err := options.SocketName()
+	if err != nil {
+		return err
+	}
+	old, err := known.Lookup(socket)
+	switch {
+	case err != nil:
+		return err
+	case old.IsZero():
+		a.say("no kernel at %s is known: there is nothing to forget", socket)
+		return nil
+	}
+	if err := known.Forget(ctx, socket); err != nil {
+		return err
+	}
+	a.say("forgot the kernel at %s: its host key was %s", socket, old.Fingerprint())
+	return nil
+}
+
+func (a *app) trustKernel(ctx context.Context, known sshauth.KnownKernels, options client.Options, want string) error {
+	ctx, cancel := a.bound(ctx, usualTimeout)
+	defer cancel()
+	key, err := client.HostKey(ctx, options)
+	if err != nil {
+		return err
+	}
+	socket, err := options.SocketName()
+	if err != nil {
+		return err
+	}
+	old, err := known.Lookup(socket)
+	if err != nil {
+		return err
+	}
+	has := key.Fingerprint()
+	switch {
+	case key.IsZero():
+		return fault.AuthDowngraded.New("the kernel at %s has no key to show: it is in open mode", socket)
+	case want != "" && want != has:
+		return fault.AuthHostChanged.New("the kernel at %s has the host key %s, not %s: nothing was changed", socket, has, want)
+	case want == "" && !old.IsZero() && old != key:
+		return fault.AuthHostChanged.New("the kernel at %s had the host key %s, and has %s now: if you know why, run \"pwos auth trust %[3]s\"", socket, old.Fingerprint(), has)
+	}
+	if err := known.Accept(ctx, socket, key); err != nil {
+		return err
+	}
+	if a.wantsJSON() {
+		return a.printLine(object(nil).text("socket", socket).text("key", has).close())
+	}
+	t := new(table)
+	t.row("trusted", escaped(socket))
+	t.row("kernel's key", has)
+	return t.write(a.stdout)
 }

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -171,4 +175,103 @@ func completeType(_ *cobra.Command, args []string, _ string) ([]cobra.Completion
 		}
 	}
 	return types, cobra.ShellCompDirectiveNoFileComp
+}
+
+// buildData makes a message's data of --data and key=value arguments. Its errors are wrong usage.
+func buildData(base string, members []string) ([]byte, error) {
+	data := bytes.TrimSpace([]byte(base))
+	if len(data) == 0 {
+		data = []byte("{}")
+	}
+	if !schema.Valid(data) {
+		return nil, errors.New("--data is not one strict JSON value")
+	}
+	if len(members) == 0 {
+		return data, nil
+	}
+	taken, ok := objectOf(data)
+	if !ok {
+		return nil, errors.New("--data must be a JSON object where key=value is to be added to it")
+	}
+	data = bytes.TrimSpace(data[:len(data)-1]) // without its closing brace
+	for _, member := range members {
+		name, value, found := strings.Cut(member, "=")
+		switch _, twice := taken[name]; {
+		case !found || name == "":
+			return nil, fmt.Errorf("%q is not of the form key=value", member)
+		case !utf8.ValidString(member):
+			return nil, fmt.Errorf("%q is not UTF-8", member)
+		case twice:
+			return nil, fmt.Errorf("%s is given twice", name)
+		}
+		if len(taken) > 0 {
+			data = append(data, ',')
+		}
+		taken[name] = schema.Value(value)
+		data = append(schema.AppendString(data, name), ':')
+		data = appendArgument(data, value)
+	}
+	return append(data, '}'), nil
+}
+
+// appendArgument appends the value of a key=value: as it is where it is JSON, else as a string.
+func appendArgument(dst []byte, value string) []byte {
+	if schema.Valid([]byte(value)) {
+		return append(dst, value...)
+	}
+	return schema.AppendString(dst, value)
+}
+
+// explain prints what would come of a call, and ends as the call would.
+func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		data, err := invoke(ctx, c, schema.CapabilityCheck.Type, in)
+		if err != nil {
+			return err
+		}
+		out, err := answerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
+		if err != nil {
+			return err
+		}
+		if a.wantsJSON() {
+			err = a.printLine(data)
+		} else {
+			err = a.printExplained(&out)
+		}
+		if err != nil || out.Allowed {
+			return err
+		}
+		return exitStatus(exitOf(fault.ID(out.Error).New("%s", out.Reason)))
+	})
+}
+
+// printExplained is the answer for people.
+func (a *app) printExplained(out *schema.CheckOutput) error {
+	t := new(table)
+	t.header("stage", "verdict", "why")
+	var end schema.CheckStage
+	for _, end = range out.Stages {
+		t.row(end.Stage, end.Verdict, escaped(end.Why))
+	}
+	if err := a.printTable(t); err != nil {
+		return err
+	}
+	switch who := ""; {
+	case out.Allowed:
+		if out.PID != nil && out.Tick != nil {
+			who = fmt.Sprintf(" by pid %d at tick %d", *out.PID, *out.Tick)
+		}
+		a.say("%s would be done%s", out.Type, who)
+	case end.Verdict == "asks":
+		a.say("%s would wait for an approval", out.Type)
+	default:
+		a.say("%s would be refused: %s (%d)", out.Type, out.Error, out.Code)
+	}
+	if end.Fix != "" {
+		a.say("fix: %s", end.Fix)
+	}
+	if end.Exception != "" {
+		a.say(`the narrowest change that allows it: in the rule at %s, before its ";": %s`, end.At, end.Exception)
+	}
+	return nil
 }

@@ -70,3 +70,166 @@ func (a *app) printText(text string) error {
 	}
 	return nil
 }
+
+// listPage is how many keys or entries are asked for at once: the most that the kernel gives.
+const listPage = 1000
+
+// memLsFlags are the flags of `pwos mem ls`.
+type memLsFlags struct {
+	as, limit numberFlag
+	raw       bool
+}
+
+func newMemLs(a *app) *cobra.Command {
+	var f memLsFlags
+	cmd := &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "list keys, one a line",
+		Long: `ls lists all keys that begin with PREFIX, in ascending order, one a line, each with a
+leading slash. Where stdout is no terminal each line is a JSON string; --raw leaves
+out the quotes there too: a key has no line ends. No key: nothing is printed.
+
+It asks for page after page: keys that come or go meanwhile may be missed or not. Keys
+under proc/ come only where PREFIX begins with that.`,
+		Example: `  pwos mem ls
+  pwos mem ls notes/ --limit 10
+  pwos mem ls proc/
+  pwos mem ls --raw | grep -c '^/notes/'`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var in schema.MemoryListInput
+			if len(args) == 1 {
+				in.Prefix = &args[0]
+			}
+			var err error
+			if in.PID, err = f.as.given(cmd, "as", 0); err != nil {
+				return usage(cmd, err)
+			}
+			if in.Limit, err = f.limit.given(cmd, "limit", 1); err != nil {
+				return usage(cmd, err)
+			}
+			return a.memLs(cmd.Context(), in, f.raw)
+		},
+	}
+	f.as.add(cmd, "as", asHelp)
+	f.limit.add(cmd, "limit", "most keys to list (default: all)")
+	cmd.Flags().BoolVar(&f.raw, "raw", false, "print keys as they are")
+	return cmd
+}
+
+// memLs follows the pages of a list until it ends, or until in.Limit keys were listed.
+func (a *app) memLs(ctx context.Context, in schema.MemoryListInput, raw bool) error {
+	left := int64(-1) // no limit
+	if in.Limit != nil {
+		left = *in.Limit
+	}
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		for left != 0 {
+			page := int64(listPage)
+			if left > 0 {
+				page = min(page, left)
+			}
+			in.Limit = &page
+			out, err := invokeAs(ctx, c, schema.MemoryList, &in)
+			if err != nil {
+				return err
+			}
+			for _, key := range out.Keys {
+				if err := a.printKey(key, raw); err != nil {
+					return err
+				}
+			}
+			if left > 0 {
+				left -= int64(len(out.Keys))
+			}
+			if out.Next == "" {
+				return nil
+			}
+			in.Cursor = &out.Next
+		}
+		return nil
+	})
+}
+
+func (a *app) printKey(key string, raw bool) error {
+	switch {
+	case raw:
+		return a.printText(key)
+	case a.wantsJSON():
+		return a.printLine(schema.AppendString(nil, key))
+	}
+	return a.printText(escaped(key))
+}
+
+func newMemRm(a *app) *cobra.Command {
+	var as numberFlag
+	cmd := &cobra.Command{
+		Use:   "rm KEY",
+		Short: "remove a key with its value",
+		Long: `rm removes a key with its value.
+
+Exit status: 3 denied, or the key is read-only, 4 there is no such key.`,
+		Example: `  pwos mem rm notes/1
+  pwos mem ls notes/ --raw | xargs -d '\n' -n 1 pwos mem rm`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := &schema.MemoryDeleteInput{Key: args[0]}
+			var err error
+			if in.PID, err = as.given(cmd, "as", 0); err != nil {
+				return usage(cmd, err)
+			}
+			return a.show(cmd.Context(), schema.MemoryDelete.Type, in)
+		},
+	}
+	as.add(cmd, "as", asHelp)
+	return cmd
+}
+
+func newMemSet(a *app) *cobra.Command {
+	var as numberFlag
+	var p payload
+	cmd := &cobra.Command{
+		Use:   "set KEY VALUE|-",
+		Short: "store a value under a key",
+		Long: `set stores a value under a key, in place of the one before. When it returns, the value
+is on disk.
+
+` + payloadHelp + `
+
+Exit status: 3 denied, or the key is read-only.`,
+		Example: `  pwos mem set notes/1 'remember the milk'
+  pwos mem set settings '{"depth": 3}'
+  pwos mem set version 1.10 --string
+  pwos mem set page - < page.html`,
+		Args: arguments(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			pid, err := as.given(cmd, "as", 0)
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				value, err := a.value(ctx, cmd, p, args[1])
+				if err != nil {
+					return err
+				}
+				data, err := invoke(ctx, c, schema.MemorySet.Type, memSetData(args[0], value, pid))
+				if err != nil {
+					return err
+				}
+				return a.printValue(data)
+			})
+		},
+	}
+	as.add(cmd, "as", asHelp)
+	p.add(cmd)
+	return cmd
+}
+
+// memSetData is the data of Memory.Set. The value is to be stored byte for byte, so it is not marshalled with the rest.
+func memSetData(key string, value schema.Value, pid *int64) schema.Value {
+	o := object(nil).text("key", key).raw("value", value)
+	if pid != nil {
+		o = o.integer("pid", *pid)
+	}
+	return o.close()
+}

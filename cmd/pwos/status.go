@@ -2,17 +2,135 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
+
+// home is what a person sees who types nothing but pwos: whether a kernel runs and where, and what to try.
+func (a *app) home(ctx context.Context) error {
+	s, err := a.inspect(ctx)
+	switch {
+	case err == nil:
+		if err := a.printStatus(s); err != nil {
+			return err
+		}
+	case errors.Is(err, fault.DaemonNotRunning):
+		a.say("%v; the first call starts one", err)
+	default:
+		return err
+	}
+	if a.wantsJSON() {
+		return nil
+	}
+	_, err = fmt.Fprintf(a.stdout, `
+try:
+  pwos describe                         # what the kernel can do
+  pwos call Syscall.Echo message=hello  # one message, one answer
+  pwos demo                             # a whole conversation, explained
+`)
+	if err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// withLastStart adds to an error that no kernel runs how the last one that a client started has failed, if it has.
+func (a *app) withLastStart(err error) error {
+	if !errors.Is(err, fault.DaemonNotRunning) {
+		return err
+	}
+	options, wrong := a.options()
+	if wrong != nil {
+		return err
+	}
+	lines, path := client.LogTail(options)
+	if last := lastFailure(lines); last != "" {
+		return fmt.Errorf("%w; %s; its log is %s", err, last, path)
+	}
+	return err
+}
+
+// lastFailure says from the last lines of the log how the last daemon has failed; "" where it has not, or does not say. The
+// reason is in the line about its end, or, where it did not even know what its log is to be, behind its name.
+func lastFailure(lines []string) string {
+	const start, run = "the last start failed: ", "the last one ended with an error: "
+	why := ""
+	for _, line := range slices.Backward(lines) {
+		message, reason := logLine(line)
+		switch {
+		case why != "" && message == "ready":
+			return run + why
+		case why != "" && message == "ended": // that was the one before
+			return start + why
+		case message == "ended" && reason != "":
+			why = escaped(reason)
+		case message == "ready" || message == "ended": // killed, or ended in good order
+			return ""
+		}
+	}
+	switch {
+	case why == "":
+		return ""
+	case len(lines) < client.LogTailLines: // all that there is
+		return start + why
+	}
+	return run + why
+}
+
+// logLine is what a line of the log is about, and the error in it.
+func logLine(line string) (message, reason string) {
+	if text, ok := strings.CutPrefix(line, "pwosd: "); ok {
+		return "ended", text
+	}
+	if !schema.Valid([]byte(line)) {
+		return "", ""
+	}
+	members, _ := objectOf(schema.Value(line))
+	message, _ = textOf(members["message"])
+	reason, _ = textOf(members["error"])
+	return message, reason
+}
+
+func newShutdown(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "shutdown",
+		Short: "end the kernel in good order",
+		Long: `shutdown asks the kernel to end and waits until it has: what it accepted before is
+finished and answered. Without a kernel it starts none and exits with 6.`,
+		Example: `  pwos shutdown
+  pwos shutdown --timeout 2m`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.shutdown(cmd.Context())
+		},
+	}
+}
+
+func (a *app) shutdown(ctx context.Context) (err error) {
+	ctx, cancel := a.bound(ctx, usualTimeout)
+	defer cancel()
+	c, err := a.dialRunning(ctx)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, c)
+	answer, err := c.Shutdown(ctx)
+	if err != nil {
+		return err
+	}
+	return a.printValue(answer.Data)
+}
 
 func newStatus(a *app) *cobra.Command {
 	return &cobra.Command{

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -14,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
 )
 
 func newTop(a *app) *cobra.Command {
@@ -126,4 +131,286 @@ func (s *screen) live(ctx context.Context, every time.Duration) (err error) {
 			return err
 		}
 	}
+}
+
+// key is a key that was pressed: its character, or one of these.
+type key rune
+
+const (
+	keyUp   key = -1
+	keyDown key = -2
+	keyQuit key = 'q'
+
+	keyCtrlC key = 3
+)
+
+// readKeys passes on what is typed until in ends or ctx does, and then closes to. The kernel of the system hands over what
+// one key sends in one piece, so an escape character that ends a piece is the key Escape.
+func readKeys(ctx context.Context, in io.Reader, to chan<- key) {
+	defer close(to)
+	buf := make([]byte, 64)
+	for {
+		n, err := in.Read(buf)
+		for _, k := range keysOf(buf[:n]) {
+			select {
+			case to <- k:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil || n == 0 {
+			return
+		}
+	}
+}
+
+// keysOf takes apart what a terminal sends. Sequences that are none of ours are left out as a whole.
+func keysOf(typed []byte) []key {
+	var keys []key
+	for i := 0; i < len(typed); i++ {
+		c := typed[i]
+		if c != 0x1b || i+1 == len(typed) || typed[i+1] != '[' && typed[i+1] != 'O' {
+			if key(c) == keyCtrlC {
+				c = byte(keyQuit)
+			}
+			keys = append(keys, key(c))
+			continue
+		}
+		// The sequence ends with a character from @ on.
+		for i += 2; i < len(typed) && typed[i] < '@'; i++ {
+		}
+		if i < len(typed) && typed[i] == 'A' {
+			keys = append(keys, keyUp)
+		} else if i < len(typed) && typed[i] == 'B' {
+			keys = append(keys, keyDown)
+		}
+	}
+	return keys
+}
+
+// screen is what top shows. The process that is chosen is known by its PID: rows come and go.
+type screen struct {
+	app    *app
+	client *client.Client
+
+	tick     int64
+	metrics  schema.AuditMetricsOutput
+	tree     []process
+	tokens   map[int64]schema.Value // of the rows that were shown at the last look
+	chosen   int64
+	first    int // row that is drawn first
+	rows     int // that there is room for
+	asking   key // K or R while its confirmation is due, else 0
+	said     string
+	saidLoud bool
+	at       time.Time
+}
+
+// look asks the kernel how things stand.
+func (s *screen) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
+	defer cancel()
+	clock, err := invokeAs(ctx, s.client, schema.ClockGet, &schema.ClockGetInput{})
+	if err != nil {
+		return err
+	}
+	if s.metrics, err = invokeAs(ctx, s.client, schema.AuditMetrics, &schema.AuditMetricsInput{}); err != nil {
+		return err
+	}
+	processes, err := listProcesses(ctx, s.client, nil)
+	if err != nil {
+		return err
+	}
+	processes = slices.DeleteFunc(processes, func(p process) bool { return p.State == terminated })
+	if err := withBudgets(ctx, s.client, processes); err != nil {
+		return err
+	}
+	s.tick, s.tree, s.at = clock.Tick, treeOf(processes), time.Now()
+	s.choose(0)
+	s.tokens = make(map[int64]schema.Value)
+	for _, p := range s.visible() {
+		token, err := p.token(ctx, s.client)
+		if err != nil {
+			return err
+		}
+		s.tokens[p.PID] = token
+	}
+	return nil
+}
+
+// choose moves the choice by so many rows, and sees to it that it can be seen. Where the chosen one is gone, the one in its
+// place is.
+func (s *screen) choose(by int) {
+	if s.rows == 0 { // not drawn yet
+		s.rows = 20
+	}
+	if len(s.tree) == 0 {
+		s.chosen, s.first = 0, 0
+		return
+	}
+	i := slices.IndexFunc(s.tree, func(p process) bool { return p.PID == s.chosen })
+	if i < 0 {
+		i = s.first
+	}
+	i = min(max(i+by, 0), len(s.tree)-1)
+	s.chosen = s.tree[i].PID
+	s.first = min(max(s.first, i-s.rows+1), i)
+}
+
+// visible returns the processes that there is room for.
+func (s *screen) visible() []process {
+	first := min(s.first, len(s.tree))
+	return s.tree[first:min(first+s.rows, len(s.tree))]
+}
+
+// press does what a key asks for.
+func (s *screen) press(ctx context.Context, k key) error {
+	if ask := s.asking; ask != 0 {
+		s.asking = 0
+		if k != 'y' && k != 'Y' {
+			s.say("nothing was done")
+			return nil
+		}
+		return s.act(ctx, ask)
+	}
+	s.said = ""
+	switch k {
+	case keyUp, 'k':
+		s.choose(-1)
+		return s.look(ctx)
+	case keyDown, 'j':
+		s.choose(1)
+		return s.look(ctx)
+	case 'K', 'R':
+		if s.chosen != 0 {
+			s.asking = k
+		}
+	}
+	return nil
+}
+
+// act kills the chosen process, or takes its grant away. That the kernel refuses is shown and not the end.
+func (s *screen) act(ctx context.Context, what key) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
+	defer cancel()
+	pid, did := s.chosen, "killed"
+	var err error
+	if what == 'K' {
+		s.say(fmt.Sprintf("killing pid %d ...", pid))
+		if err := s.draw(); err != nil {
+			return err
+		}
+		reason := "killed from top"
+		_, err = invoke(ctx, s.client, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: pid, Reason: &reason})
+	} else {
+		did = "took the grant away from"
+		_, err = invoke(ctx, s.client, schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
+	}
+	if client.Answered(err) != nil {
+		s.said, s.saidLoud = escaped(err.Error()), true
+	} else if err != nil {
+		return err
+	} else {
+		s.say(fmt.Sprintf("%s pid %d", did, pid))
+	}
+	return s.look(ctx)
+}
+
+func (s *screen) say(text string) { s.said, s.saidLoud = text, false }
+
+// draw writes the whole screen, in one piece so that nothing flickers.
+func (s *screen) draw() error {
+	width, height := s.size()
+	s.rows = max(height-5, 1)
+	s.choose(0)
+	var b bytes.Buffer
+	b.WriteString("\x1b[H")
+	for i, line := range s.lines(width, height) {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		b.WriteString(line + "\x1b[K")
+	}
+	b.WriteString("\x1b[J")
+	if _, err := s.app.stdout.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("write screen: %w", err)
+	}
+	return nil
+}
+
+// size is that of the terminal; one that does not tell is taken for the usual.
+func (s *screen) size() (width, height int) {
+	width, height, err := term.GetSize(int(s.app.stdout.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		return 80, 24
+	}
+	return width, height
+}
+
+// lines is the screen, at most height lines of at most width characters.
+func (s *screen) lines(width, height int) []string {
+	lines := []string{
+		s.app.style(bold, cut(fmt.Sprintf("pwos top   tick %d   %d processes   %d calls, %d denied   %s",
+			s.tick, len(s.tree), s.metrics.TotalCalls, s.metrics.DeniedCalls, s.at.Format("15:04:05")), width)),
+		"",
+	}
+	lines = append(lines, s.table(width)...)
+	for len(lines) < height-1 {
+		lines = append(lines, "")
+	}
+	lines = lines[:max(height-1, 1)]
+	return append(lines, s.bottom(width))
+}
+
+// table is the processes that there is room for, the chosen one marked.
+func (s *screen) table(width int) []string {
+	if len(s.tree) == 0 {
+		return []string{cut(`no processes: "pwos run -d -- PROGRAM" starts one`, width)}
+	}
+	t := new(table)
+	t.header(psHeader()...)
+	for _, p := range s.visible() {
+		row, err := p.row(s.tokens[p.PID])
+		if err != nil { // a form that this pwos does not know
+			row = []string{fmt.Sprint(p.PID), shortened(escaped(p.AgentID), maxName), p.State}
+		}
+		t.row(row...)
+	}
+	var text bytes.Buffer
+	_ = t.write(&text) // a buffer takes everything
+	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+	for i, line := range lines {
+		if i == 0 {
+			lines[i] = s.app.style(faint, cut("  "+line, width))
+		} else if p := s.visible()[i-1]; p.PID == s.chosen {
+			lines[i] = s.app.style(bold, cut("> "+line, width))
+		} else {
+			lines[i] = cut("  "+line, width)
+		}
+	}
+	return lines
+}
+
+// bottom is the last line: the question that is open, or what was done, or the keys.
+func (s *screen) bottom(width int) string {
+	switch {
+	case s.asking == 'K':
+		return s.app.style(bad, cut(fmt.Sprintf("kill pid %d and its descendants? y/n", s.chosen), width))
+	case s.asking == 'R':
+		return s.app.style(bad, cut(fmt.Sprintf("take away what pid %d was granted? y/n", s.chosen), width))
+	case s.said != "" && s.saidLoud:
+		return s.app.style(bad, cut(s.said, width))
+	case s.said != "":
+		return cut(s.said, width)
+	}
+	return s.app.style(faint, cut("q quit   up/down choose   K kill   R revoke", width))
+}
+
+// cut is a line that fits: a wider one would become two.
+func cut(line string, width int) string {
+	runes := []rune(line)
+	if len(runes) > width {
+		runes = runes[:width]
+	}
+	return string(runes)
 }

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// recvFlags are the flags of `pwos recv`.
+type recvFlags struct {
+	max    numberFlag
+	intent string
+	wait   time.Duration
+	follow bool
+}
+
+// maxWait is how long one Ipc.Receive waits at most.
+const maxWait = 10 * time.Minute
+
+func newRecv(a *app) *cobra.Command {
+	var f recvFlags
+	cmd := &cobra.Command{
+		Use:   "recv PID|operator",
+		Short: "take messages out of a process's mailbox",
+		Long: `recv takes messages out of a process's mailbox, or out of the operator's own, urgent
+ones first, and prints them: a line of JSON each where stdout is no terminal. Without a message it prints nothing
+and exits with 0; --wait waits for the first one. --follow prints each as it comes,
+until interrupted or until the process ends.
+
+What was taken is gone from the mailbox, also if recv is killed before it printed it.
+With --follow it is gone once it is printed (Ipc.Ack): what was not is delivered again,
+marked "redelivered". Whoever else receives from the mailbox gets what this one does not.
+
+Exit status: 3 the process may not receive, or with --follow not acknowledge, or it
+never was; 1 it has ended, unless --follow saw it end.`,
+		Example: `  pwos recv 7
+  pwos recv 7 --max 1 --intent work
+  pwos recv 7 --wait 5s
+  pwos recv -f 7 | jq .payload
+  pwos recv operator`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := f.input(cmd, args[0])
+			if err != nil {
+				return usage(cmd, err)
+			}
+			if f.follow {
+				return a.recvFollow(cmd.Context(), in)
+			}
+			return a.recv(cmd.Context(), in, f.wait+usualTimeout)
+		},
+	}
+	f.max.add(cmd, "max", "most messages to take at once, 1 to 1000 (default: what is there)")
+	cmd.Flags().StringVar(&f.intent, "intent", "", "only messages of this intent")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for a first message, such as 5s, at most 10m")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print messages as they come, until interrupted or until the process ends")
+	return cmd
+}
+
+// input is what the command line asks for; its errors are wrong usage.
+func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveInput, error) {
+	pid, err := mailboxOf(mailbox, 1)
+	if err != nil {
+		return nil, err
+	}
+	in := &schema.ReceiveInput{Target: schema.Target{PID: &pid}, Intent: textGiven(cmd, "intent", f.intent)}
+	if in.Max, err = f.max.given(cmd, "max", 1); err != nil {
+		return nil, err
+	}
+	wait := f.wait
+	if f.follow && wait == 0 {
+		wait = time.Minute
+	}
+	switch {
+	case in.Max != nil && *in.Max > schema.MaxReceive:
+		return nil, fmt.Errorf("--max is at most %d", schema.MaxReceive)
+	case wait < 0 || wait > maxWait:
+		return nil, fmt.Errorf("--wait is from 0 to %v, not %v", maxWait, wait)
+	case cmd.Flags().Changed("wait") && wait < time.Millisecond && wait != 0:
+		return nil, errors.New("--wait is in milliseconds at the finest")
+	}
+	if ms := wait.Milliseconds(); ms > 0 {
+		in.WaitMS = &ms
+	}
+	return in, nil
+}
+
+// recv prints what the mailbox holds.
+func (a *app) recv(ctx context.Context, in *schema.ReceiveInput, otherwise time.Duration) error {
+	return a.withKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) error {
+		messages, err := receive(ctx, c, in)
+		if err != nil {
+			return err
+		}
+		_, err = mailFeed(a).messages(messages)
+		return err
+	})
+}
+
+// receive takes messages out of a mailbox.
+func receive(ctx context.Context, c *client.Client, in *schema.ReceiveInput) ([]schema.Value, error) {
+	data, err := invoke(ctx, c, schema.IPCReceive.Type, in)
+	if err != nil {
+		return nil, err
+	}
+	members, _ := objectOf(data)
+	messages, _ := arrayOf(members["messages"])
+	return messages, nil
+}
+
+func mailFeed(a *app) *feed {
+	return newFeed(a, column{"id", 5}, column{"from", 5}, column{"priority", 8}, column{"intent", 12}, column{"payload", 0})
+}
+
+// messages writes messages of a mailbox, and returns the numbers of those that it has written.
+func (f *feed) messages(list []schema.Value) (written []int64, err error) {
+	for _, raw := range list {
+		m, err := answerAs[schema.MailMessage](schema.IPCReceive.Type, raw)
+		if err != nil {
+			return written, err
+		}
+		err = f.write(raw, strconv.FormatInt(m.MsgID, 10), strconv.FormatInt(m.SenderPID, 10), m.Priority, escaped(m.Intent), shown(m.Payload))
+		if err != nil {
+			return written, err
+		}
+		written = append(written, m.MsgID)
+	}
+	return written, nil
+}
+
+// noMessage is a number that no message ever has.
+const noMessage = 1<<53 - 1
+
+// recvFollow prints what comes into a mailbox, without end. It receives rather than subscribes: a mailbox has one subscriber,
+// which may be the process itself, and a subscription cannot select. What has been printed it acknowledges, what has not is
+// delivered again when the connection ends.
+func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
+	keep := true
+	in.Ack = &keep
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		// A process that may not acknowledge is refused before it is shown anything, or it would be shown it again and again.
+		if err := acknowledge(ctx, c, in, []int64{noMessage}); err != nil {
+			return err
+		}
+		out, ended := mailFeed(a), false
+		for {
+			messages, err := receive(ctx, c, in)
+			var printed []int64
+			var unprinted error
+			if err == nil {
+				printed, unprinted = out.messages(messages)
+			}
+			if len(printed) > 0 {
+				err = acknowledge(ctx, c, in, printed)
+			}
+			if kernelCode(err) == 410 {
+				err = nil // the process has ended, and nothing comes any more
+				ended = true
+			}
+			if err := errors.Join(unprinted, err); err != nil || ended {
+				return err
+			}
+		}
+	})
+}
+
+// acknowledge says that messages have been dealt with. An interruption does not come between them and that.
+func acknowledge(ctx context.Context, c *client.Client, in *schema.ReceiveInput, ids []int64) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
+	defer cancel()
+	_, err := invoke(ctx, c, schema.IPCAck.Type, &schema.MailAckInput{Target: in.Target, MsgIDs: ids})
+	return err
+}
+
+// sendFlags are the flags of `pwos send`.
+type sendFlags struct {
+	intent, priority string
+	as, expires      numberFlag
+	payload          payload
+}
+
+func newSend(a *app) *cobra.Command {
+	var f sendFlags
+	cmd := &cobra.Command{
+		Use:   "send PID|operator [PAYLOAD|-]",
+		Short: "put a message into a process's mailbox",
+		Long: `send puts a message into a process's mailbox, or from an agent into the operator's,
+which "pwos recv operator" reads. From the operator, PID 0 stands for every process.
+Without a PAYLOAD it is null.
+
+` + payloadHelp + `
+
+Exit status: 0 delivered, 1 it had expired, 3 denied by capability or governance,
+4 no such mailbox, 5 the mailbox is full.`,
+		Example: `  pwos send 7 hello
+  pwos send 7 '{"job": 1}' --intent work --priority URGENT
+  date | pwos send 7 - --as 3
+  pwos send operator done --as 3`,
+		Args: arguments(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := f.input(cmd, args[0])
+			if err != nil {
+				return usage(cmd, err)
+			}
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				if args[0] == operatorName && (in.PID == nil || *in.PID == 0) {
+					if err := notOperator(ctx, c); err != nil {
+						return err
+					}
+				}
+				in.Payload = schema.Value("null")
+				if len(args) == 2 {
+					if in.Payload, err = a.value(ctx, cmd, f.payload, args[1]); err != nil {
+						return err
+					}
+				}
+				return a.sendMessage(ctx, c, in)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&f.intent, "intent", "", "what the message is about: receivers select by it, governance denies by it")
+	cmd.Flags().StringVar(&f.priority, "priority", "", "LOW, NORMAL, HIGH or URGENT, which is received first (default NORMAL)")
+	f.as.add(cmd, "as", "process to send as (default 0, the operator)")
+	f.expires.add(cmd, "expires-at-tick", "last tick at which it may be received (default: it does not expire)")
+	f.payload.add(cmd)
+	return cmd
+}
+
+// input is all of the message but its payload; its errors are wrong usage.
+func (f *sendFlags) input(cmd *cobra.Command, receiver string) (*schema.SendMsgInput, error) {
+	pid, err := mailboxOf(receiver, 0)
+	if err != nil {
+		return nil, err
+	}
+	in := &schema.SendMsgInput{
+		ReceiverPID: pid,
+		Intent:      textGiven(cmd, "intent", f.intent),
+		Priority:    textGiven(cmd, "priority", f.priority),
+	}
+	if in.PID, err = f.as.given(cmd, "as", 0); err != nil {
+		return nil, err
+	}
+	if in.ExpiresAtTick, err = f.expires.given(cmd, "expires-at-tick", 0); err != nil {
+		return nil, err
+	}
+	return in, checkPriority(in.Priority)
+}
+
+// notOperator refuses the operator itself as the sender: the kernel would take its message to PID 0 for one to everybody. Who
+// the sender is, the kernel tells: only the operator may ask about PID 0.
+func notOperator(ctx context.Context, c *client.Client) error {
+	var operator int64
+	_, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &operator})
+	switch kernelCode(err) {
+	case 403:
+		return nil
+	case 404:
+		return errors.New("the operator does not send to itself: name the sender with --as PID, or send to every process with PID 0")
+	}
+	return err
+}
+
+// checkPriority refuses what is no priority.
+func checkPriority(priority *string) error {
+	if priority == nil || slices.Contains([]string{"LOW", "NORMAL", "HIGH", "URGENT"}, *priority) {
+		return nil
+	}
+	return fmt.Errorf("--priority is LOW, NORMAL, HIGH or URGENT, not %q", *priority)
+}
+
+// sendMessage sends in. That the kernel did as it was told does not mean that the message arrived.
+func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.SendMsgInput) error {
+	const typ = "Syscall.SendMsg"
+	data, err := invoke(ctx, c, typ, sendData(in))
+	if err != nil {
+		return err
+	}
+	out, err := answerAs[schema.SendMsgOutput](typ, data)
+	if err != nil {
+		return err
+	}
+	if err := a.printValue(data); err != nil {
+		return err
+	}
+	switch out.Status {
+	case "DELIVERED":
+		return nil
+	case "BLOCKED_BY_GOVERNANCE":
+		return fault.IpcBlocked.New("not delivered: %s", out.Reason)
+	case "MAILBOX_FULL":
+		return fault.IpcMailboxFull.New("not delivered: %s", out.Reason)
+	}
+	return errors.New("not delivered: " + out.Reason)
+}
+
+// sendData is the data of Syscall.SendMsg. The payload is to arrive byte for byte, so it is not marshalled with the rest.
+func sendData(in *schema.SendMsgInput) schema.Value {
+	o := object(nil).integer("receiver_pid", in.ReceiverPID).raw("payload", in.Payload)
+	if in.Intent != nil {
+		o = o.text("intent", *in.Intent)
+	}
+	if in.Priority != nil {
+		o = o.text("priority", *in.Priority)
+	}
+	if in.PID != nil {
+		o = o.integer("pid", *in.PID)
+	}
+	if in.ExpiresAtTick != nil {
+		o = o.integer("expires_at_tick", *in.ExpiresAtTick)
+	}
+	return o.close()
+}
