@@ -7,11 +7,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // app is what the verbs share: the streams of the process, and the flags that all of them take.
@@ -214,26 +213,13 @@ func agentLogFile(pid int64) (string, error) {
 	return filepath.Join(dir, "agents", strconv.FormatInt(pid, 10), "stderr.log"), nil
 }
 
-// look is how a piece of text stands out at a terminal: an SGR parameter.
-type look string
-
-const (
-	bold  look = "1"
-	faint look = "2"
-	bad   look = "31"
-	good  look = "32"
-)
-
 // style makes text look so, unless stdout is no terminal or colours are not wanted (https://no-color.org).
-func (a *app) style(l look, text string) string {
+func (a *app) style(l view.Look, text string) string {
 	if !a.stdoutTerminal() || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return text
 	}
 	return "\x1b[" + string(l) + "m" + text + "\x1b[0m"
 }
-
-// leastRoom is how many characters a text needs beside what stands before it: in less it is not broken, but runs on.
-const leastRoom = 24
 
 // width is that of the terminal at stdout, in characters; 0 where stdout is none, or one that does not tell.
 func (a *app) width() int {
@@ -242,31 +228,4 @@ func (a *app) width() int {
 		return 0
 	}
 	return max(width, 0)
-}
-
-// hang writes text behind lead, in lines of at most width characters that are broken between words; those after the first
-// begin below the text. A word that no line has room for runs on, so that it can be copied. Of width 0 there is one line.
-func hang(lead, text string, width int) string {
-	indent := utf8.RuneCountInString(lead)
-	if width == 0 || width-indent < leastRoom {
-		return lead + text
-	}
-	var b strings.Builder
-	b.WriteString(lead)
-	at := indent
-	for i, word := range strings.Split(text, " ") {
-		long := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case at+1+long > width && long <= width-indent: // else it is too long for any line
-			b.WriteString("\n" + strings.Repeat(" ", indent))
-			at = indent
-		default:
-			b.WriteByte(' ')
-			at++
-		}
-		b.WriteString(word)
-		at += long
-	}
-	return b.String()
 }

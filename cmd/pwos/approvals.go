@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newApprovals(a *app) *cobra.Command {
@@ -67,19 +67,14 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 		return err
 	}
 	if a.wantsJSON() {
-		for i := range list {
-			if err := a.printApproval(&list[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(a, list)
 	}
-	t, next := new(table), ""
-	t.header("id", "state", "agent", "rule", "left", "call")
+	t, next := new(view.Table), ""
+	t.Header("id", "state", "agent", "rule", "left", "call")
 	now := time.Now()
 	for i := range list {
 		s := &list[i]
-		t.row(s.ID, s.State, agentOf(s), escaped(s.Rule), leftOf(s, now), callOf(s))
+		t.Row(view.ApprovalCells(s, now)...)
 		if s.State == schema.ApprovalWaiting && next == "" {
 			next = s.ID
 		}
@@ -93,44 +88,6 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 	return a.printTable(t)
 }
 
-// printApproval writes a question as a line of JSON.
-func (a *app) printApproval(s *schema.ApprovalState) error {
-	text, err := schema.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return a.printLine(text)
-}
-
-// agentOf is whose call it is.
-func agentOf(s *schema.ApprovalState) string {
-	return escaped(s.Agent) + " (" + strconv.FormatInt(s.PID, 10) + ")"
-}
-
-// leftOf is how long there is for an answer, or how long what was approved may be done.
-func leftOf(s *schema.ApprovalState, now time.Time) string {
-	end := s.Expires
-	switch s.State {
-	case schema.ApprovalUsed, schema.ApprovalExpired:
-		return ""
-	case schema.ApprovalApproved:
-		end = max(end, s.Until)
-	}
-	return max(0, time.UnixMilli(end).Sub(now)).Round(time.Second).String()
-}
-
-// callOf is what is to be called, as people read it.
-func callOf(s *schema.ApprovalState) string {
-	text := s.Type + " " + string(s.Data)
-	if s.Exhausted != "" {
-		text += " (more " + s.Exhausted + " than its budget has left)"
-	}
-	if s.Advisory {
-		text += " (advisory)"
-	}
-	return escaped(text)
-}
-
 // followApprovals prints the questions that wait, and then what comes.
 func (a *app) followApprovals(ctx context.Context) error {
 	data, err := schema.ApprovalSubscribe.Encode(&schema.ApprovalSubscribeInput{})
@@ -141,11 +98,11 @@ func (a *app) followApprovals(ctx context.Context) error {
 	f := newFeed(a, column{"id", 6}, column{"state", 8}, column{"agent", 20}, column{"rule", 16}, column{"left", 8}, column{"call", 0})
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		return c.Subscribe(ctx, m, func(event schema.Message) error {
-			s, err := answerAs[schema.ApprovalState](event.Type, event.Data)
+			s, err := view.AnswerAs[schema.ApprovalState](event.Type, event.Data)
 			if err != nil {
 				return err
 			}
-			return f.write(event.Data, s.ID, s.State, agentOf(&s), escaped(s.Rule), leftOf(&s, time.Now()), callOf(&s))
+			return f.write(event.Data, view.ApprovalCells(&s, time.Now())...)
 		})
 	})
 }
@@ -209,9 +166,9 @@ func (a *app) decide(ctx context.Context, in *schema.ApprovalDecideInput) error 
 			return err
 		}
 		if a.wantsJSON() {
-			return a.printApproval(&s)
+			return printEach(a, []schema.ApprovalState{s})
 		}
-		a.say("%s %s: %s of %s", s.State, s.ID, callOf(&s), agentOf(&s))
+		a.say("%s %s: %s of %s", s.State, s.ID, view.ApprovalCall(&s), view.ApprovalAgent(&s))
 		if s.Advisory {
 			a.say("it is advisory: the kernel does not confine pid %d, which could have answered itself; \"pwos run\" confines it", s.PID)
 		}

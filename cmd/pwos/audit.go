@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newAudit(a *app) *cobra.Command {
@@ -30,16 +28,9 @@ ones too, each chained to the one before by its hash.`,
 		newAuditLog(a), newAuditTail(a), newAuditVerify(a), newAuditMetrics(a))
 }
 
-// auditEntry is an entry of the audit log, with the JSON that it came as.
-type auditEntry struct {
-	schema.AuditEntry
-
-	raw schema.Value
-}
-
 // auditPart is what one Audit.Log has answered; next is 0 where there is no more for now.
 type auditPart struct {
-	entries []auditEntry
+	entries []view.Entry
 	next    int64
 }
 
@@ -50,22 +41,22 @@ func auditPage(ctx context.Context, c *client.Client, meta schema.Metadata, in *
 	if err != nil {
 		return page, err
 	}
-	members, _ := objectOf(answer.Data)
-	page.next, _ = valueOf[int64](members["next"])
-	list, _ := arrayOf(members["entries"])
+	members, _ := view.Members(answer.Data)
+	page.next, _ = view.As[int64](members["next"])
+	list, _ := view.Elements(members["entries"])
 	for _, raw := range list {
-		e, err := answerAs[schema.AuditEntry](typ, raw)
+		e, err := view.AnswerAs[schema.AuditEntry](typ, raw)
 		if err != nil {
 			return page, err
 		}
-		page.entries = append(page.entries, auditEntry{e, raw})
+		page.entries = append(page.entries, view.Entry{AuditEntry: e, Raw: raw})
 	}
 	return page, nil
 }
 
 // eachPage reads the log that in asks for page by page, from the first entry on, until do returns false. more says that there
 // is another page.
-func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []auditEntry, more bool) bool) error {
+func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []view.Entry, more bool) bool) error {
 	limit := int64(listPage)
 	in.Limit = &limit
 	for {
@@ -87,27 +78,7 @@ func newAuditFeed(a *app) auditFeed {
 	return auditFeed{newFeed(a, column{"seq", 7}, column{"time", 23}, column{"pid", 4}, column{"type", 22}, column{"took", 7}, column{"result", 0})}
 }
 
-func (f auditFeed) entry(e *auditEntry) error {
-	result := f.app.style(good, "ok")
-	switch {
-	case e.Status == schema.StatusRunning:
-		result = f.app.style(faint, "running")
-	case e.Status == schema.StatusUnknown && e.Error == "":
-		result = f.app.style(bad, "unknown: it ended, and that could not be recorded")
-	case !e.Success:
-		result = f.app.style(bad, escaped(string(e.Error)))
-		if exceptable(fault.ID(e.ErrorID)) {
-			result += f.app.style(faint, ", see "+exception(e.Seq))
-		}
-	}
-	return f.write(e.raw,
-		strconv.FormatInt(e.Seq, 10),
-		time.UnixMilli(e.Time).Format("2006-01-02 15:04:05.000"),
-		strconv.FormatInt(e.PID, 10),
-		e.Type,
-		microseconds(e.LatencyUS),
-		result)
-}
+func (f auditFeed) entry(e *view.Entry) error { return f.write(e.Raw, e.Cells(f.app.style)...) }
 
 // journalEnd is the number of the journal's last entry, which is that of the question itself; mark is its correlation. The
 // number stands in the metadata of any journaled answer, which a stream shows in full. It leaves c at its end.
@@ -121,10 +92,10 @@ func journalEnd(ctx context.Context, c *client.Client, mark string) (int64, erro
 	if _, err := c.Stream(ctx, bytes.NewReader(schema.AppendMessage(nil, &m)), &out); err != nil {
 		return 0, err
 	}
-	answer, _ := objectOf(bytes.TrimSpace(out.Bytes()))
-	metadata, _ := objectOf(answer["metadata"])
-	proof, _ := objectOf(metadata["kernel"])
-	seq, ok := valueOf[int64](proof["seq"])
+	answer, _ := view.Members(bytes.TrimSpace(out.Bytes()))
+	metadata, _ := view.Members(answer["metadata"])
+	proof, _ := view.Members(metadata["kernel"])
+	seq, ok := view.As[int64](proof["seq"])
 	if !ok {
 		return 0, errors.New("find end of journal: the kernel does not say: " + strings.TrimSpace(out.String()))
 	}
@@ -143,7 +114,7 @@ func (a *app) auditLast(ctx context.Context, in schema.AuditLogInput, most int64
 		return err
 	}
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
-		entries, err := newest(value(in.SinceSeq), end-1, most, func(since, limit int64) (auditPart, error) {
+		entries, err := newest(view.Deref(in.SinceSeq), end-1, most, func(since, limit int64) (auditPart, error) {
 			in.SinceSeq, in.Limit = &since, &limit
 			return auditPage(ctx, c, schema.Metadata{}, &in)
 		})
@@ -163,8 +134,8 @@ func (a *app) auditLast(ctx context.Context, in schema.AuditLogInput, most int64
 // newest returns the last entries, at most so many, of those after floor up to last that page answers with, oldest first.
 // Pages go forward only, so it asks for ever longer parts of the journal, back from the end: all of it is asked about once at
 // most, and what lies behind what is found not at all.
-func newest(floor, last, most int64, page func(since, limit int64) (auditPart, error)) ([]auditEntry, error) {
-	var found []auditEntry
+func newest(floor, last, most int64, page func(since, limit int64) (auditPart, error)) ([]view.Entry, error) {
+	var found []view.Entry
 	for span := most; last > floor && int64(len(found)) < most; span *= 8 { // no more than 8 times a number of an entry
 		first := max(floor, last-span)
 		part, err := lastOf(first, last, most-int64(len(found)), page)
@@ -178,7 +149,7 @@ func newest(floor, last, most int64, page func(since, limit int64) (auditPart, e
 }
 
 // lastOf returns the last entries of those after first up to last, at most so many, and holds no more than twice as many.
-func lastOf(first, last, most int64, page func(since, limit int64) (auditPart, error)) (found []auditEntry, err error) {
+func lastOf(first, last, most int64, page func(since, limit int64) (auditPart, error)) (found []view.Entry, err error) {
 	excess := func() int { return int(max(0, int64(len(found))-most)) }
 	for first < last {
 		part, err := page(first, min(listPage, last-first))
@@ -364,47 +335,23 @@ func (a *app) auditMetrics(ctx context.Context) error {
 		if a.wantsJSON() {
 			return a.printLine(data)
 		}
-		m, err := answerAs[schema.AuditMetricsOutput](typ, data)
+		m, err := view.AnswerAs[schema.AuditMetricsOutput](typ, data)
 		if err != nil {
 			return err
 		}
-		t := new(table)
-		t.row("calls", fmt.Sprint(m.TotalCalls))
-		t.row("refused", fmt.Sprint(m.DeniedCalls))
-		t.row("took on average", brisk(time.Duration(m.AvgLatencyUS*float64(time.Microsecond))))
-		if err := t.write(a.stdout); err != nil {
+		t := new(view.Table)
+		t.Row("calls", fmt.Sprint(m.TotalCalls))
+		t.Row("refused", fmt.Sprint(m.DeniedCalls))
+		t.Row("took on average", view.Brisk(time.Duration(m.AvgLatencyUS*float64(time.Microsecond))))
+		if err := a.print(t.Text()); err != nil {
 			return err
 		}
 		if err := a.printText(""); err != nil {
 			return err
 		}
-		return metricsTable(&m).write(a.stdout)
+		return a.print(view.MetricsTable(&m).Text())
 	})
 }
-
-// metricsTable has a row a syscall. The counts go by CAP's code where there is one, the latencies by type.
-func metricsTable(m *schema.AuditMetricsOutput) *table {
-	typeOf := make(map[string]string)
-	for _, row := range schema.Syscalls() {
-		typeOf[row.Code] = row.Type
-	}
-	t := new(table)
-	t.header("syscall", "calls", "refused", "p50", "p99")
-	for _, code := range slices.Sorted(maps.Keys(m.ByCode)) {
-		typ, ok := typeOf[code]
-		if !ok {
-			typ = code
-		}
-		p50, p99 := "-", "-"
-		if took, ok := m.Latency[typ]; ok {
-			p50, p99 = microseconds(took.P50US), microseconds(took.P99US)
-		}
-		t.row(escaped(code), fmt.Sprint(m.ByCode[code]), fmt.Sprint(m.DeniedByCode[code]), p50, p99)
-	}
-	return t
-}
-
-func microseconds(n int64) string { return (time.Duration(n) * time.Microsecond).String() }
 
 // auditTailFlags are the flags of `pwos audit tail`.
 type auditTailFlags struct {
@@ -468,11 +415,11 @@ func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, lim
 	out, shown := newAuditFeed(a), int64(0)
 	err = a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
 		return c.Subscribe(ctx, m, func(event schema.Message) error {
-			e, err := answerAs[schema.AuditEntry](event.Type, event.Data)
+			e, err := view.AnswerAs[schema.AuditEntry](event.Type, event.Data)
 			if err != nil || e.ID == m.Meta.ID {
 				return err
 			}
-			if err := out.entry(&auditEntry{e, event.Data}); err != nil {
+			if err := out.entry(&view.Entry{AuditEntry: e, Raw: event.Data}); err != nil {
 				return err
 			}
 			if shown++; limit != nil && shown == *limit {

@@ -16,6 +16,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // printReport writes what the verification of the journal in dir has found.
@@ -27,29 +28,29 @@ func (a *app) printReport(dir string, r *journal.Report) error {
 		return a.printText(fmt.Sprintf("nothing contradicts the record: %d entries, the last one's hash is %s; %s",
 			r.Entries, r.Head.Hash, noCheckpoint))
 	}
-	result := a.style(good, "nothing contradicts the record")
+	result := a.style(view.Good, "nothing contradicts the record")
 	if !r.OK() {
-		result = a.style(bad, fmt.Sprintf("damaged at %d places", len(r.Findings)+r.Omitted))
+		result = a.style(view.Bad, fmt.Sprintf("damaged at %d places", len(r.Findings)+r.Omitted))
 	}
-	t := new(table)
-	t.row("journal", escaped(dir))
-	t.row("result", result)
-	t.row("entries", fmt.Sprintf("%d, in %d segments, %d bytes", r.Entries, r.Segments, r.Bytes))
-	t.row("head", fmt.Sprintf("entry %d, %s", r.Head.Seq, r.Head.Hash))
-	t.row("checkpoints", fmt.Sprintf("%d good, the last vouches for entry %d", r.Checkpoints, r.Vouched))
+	t := new(view.Table)
+	t.Row("journal", view.Escaped(dir))
+	t.Row("result", result)
+	t.Row("entries", fmt.Sprintf("%d, in %d segments, %d bytes", r.Entries, r.Segments, r.Bytes))
+	t.Row("head", fmt.Sprintf("entry %d, %s", r.Head.Seq, r.Head.Hash))
+	t.Row("checkpoints", fmt.Sprintf("%d good, the last vouches for entry %d", r.Checkpoints, r.Vouched))
 	for _, key := range r.Keys {
-		t.row("signed by", escaped(key))
+		t.Row("signed by", view.Escaped(key))
 	}
 	if r.TornBytes > 0 {
-		t.row("unfinished", fmt.Sprintf("%d bytes at the end of %s: a kernel may be writing them, or was killed", r.TornBytes, escaped(r.TornFile)))
+		t.Row("unfinished", fmt.Sprintf("%d bytes at the end of %s: a kernel may be writing them, or was killed", r.TornBytes, view.Escaped(r.TornFile)))
 	}
 	if err := a.printTable(t); err != nil || r.OK() {
 		return err
 	}
-	t = new(table)
-	t.header("file", "line", "byte", "entry", "what is wrong")
+	t = new(view.Table)
+	t.Header("file", "line", "byte", "entry", "what is wrong")
 	for _, f := range r.Findings {
-		t.row(escaped(filepath.Base(f.File)), orDash(f.Line), strconv.FormatInt(f.Offset, 10), orDash(int64(f.Seq)), escaped(f.Reason))
+		t.Row(view.Escaped(filepath.Base(f.File)), orDash(f.Line), strconv.FormatInt(f.Offset, 10), orDash(int64(f.Seq)), view.Escaped(f.Reason))
 	}
 	if err := a.printText(""); err != nil {
 		return err
@@ -79,28 +80,28 @@ func reportObject(dir string, r *journal.Report) []byte {
 		if i > 0 {
 			findings = append(findings, ',')
 		}
-		findings = append(findings, object(nil).
-			text("file", f.File).
-			integer("line", f.Line).
-			integer("offset", f.Offset).
-			integer("seq", int64(f.Seq)).
-			text("reason", f.Reason).close()...)
+		findings = append(findings, view.Object(nil).
+			Text("file", f.File).
+			Integer("line", f.Line).
+			Integer("offset", f.Offset).
+			Integer("seq", int64(f.Seq)).
+			Text("reason", f.Reason).Close()...)
 	}
-	o := object(nil).
-		boolean("ok", r.OK()).
-		text("dir", dir).
-		integer("entries", int64(r.Entries)).
-		integer("segments", int64(r.Segments)).
-		integer("bytes", r.Bytes).
-		raw("head", object(nil).integer("seq", int64(r.Head.Seq)).text("hash", r.Head.Hash.String()).close()).
-		integer("checkpoints", int64(r.Checkpoints)).
-		integer("vouched", int64(r.Vouched)).
-		integer("outside", int64(r.Outside)).
-		boolean("keys_trusted", r.KeysTrusted)
+	o := view.Object(nil).
+		Boolean("ok", r.OK()).
+		Text("dir", dir).
+		Integer("entries", int64(r.Entries)).
+		Integer("segments", int64(r.Segments)).
+		Integer("bytes", r.Bytes).
+		Raw("head", view.Object(nil).Integer("seq", int64(r.Head.Seq)).Text("hash", r.Head.Hash.String()).Close()).
+		Integer("checkpoints", int64(r.Checkpoints)).
+		Integer("vouched", int64(r.Vouched)).
+		Integer("outside", int64(r.Outside)).
+		Boolean("keys_trusted", r.KeysTrusted)
 	if r.TornBytes > 0 {
-		o = o.raw("unfinished", object(nil).text("file", r.TornFile).integer("bytes", r.TornBytes).close())
+		o = o.Raw("unfinished", view.Object(nil).Text("file", r.TornFile).Integer("bytes", r.TornBytes).Close())
 	}
-	return o.raw("findings", append(findings, ']')).integer("omitted", int64(r.Omitted)).close()
+	return o.Raw("findings", append(findings, ']')).Integer("omitted", int64(r.Omitted)).Close()
 }
 
 // verifyFlags are the flags of `pwos audit verify`.

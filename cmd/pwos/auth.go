@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newAuth(a *app) *cobra.Command {
@@ -30,18 +30,6 @@ that it was.`,
   pwos auth keys                 # whom does authorized_keys let in
   pwos auth trust --list         # which kernels are known here`,
 		newAuthStatus(a), newAuthKeys(a), newAuthTrust(a))
-}
-
-// texts is a JSON array of strings.
-func texts(all []string) []byte {
-	list := []byte{'['}
-	for i, text := range all {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, schema.AppendString(nil, text)...)
-	}
-	return append(list, ']')
 }
 
 func newAuthKeys(a *app) *cobra.Command {
@@ -88,8 +76,8 @@ func (a *app) authKeys(path string) error {
 	if err != nil {
 		return err
 	}
-	t := new(table)
-	t.header("line", "key", "who", "may call", "holds at most", "until", "comment")
+	t := new(view.Table)
+	t.Header("line", "key", "who", "may call", "holds at most", "until", "comment")
 	for _, k := range keys.Keys() {
 		if a.wantsJSON() {
 			if err := a.printLine(keyObject(k)); err != nil {
@@ -104,18 +92,18 @@ func (a *app) authKeys(path string) error {
 		if k.Agent != nil {
 			who, may, quotas = strings.TrimSpace("agent "+k.Agent.Name), strings.Join(k.Agent.Allow, " "), granted(k.Agent)
 		}
-		t.row(strconv.Itoa(k.Line), k.Key.Fingerprint(), escaped(who), escaped(may), escaped(quotas), untilOf(k), escaped(k.Comment))
+		t.Row(strconv.Itoa(k.Line), k.Key.Fingerprint(), view.Escaped(who), view.Escaped(may), view.Escaped(quotas), untilOf(k), view.Escaped(k.Comment))
 	}
 	for _, line := range keys.Refused() {
 		if !a.wantsJSON() {
-			t.row(strconv.Itoa(line.Line), line.Fingerprint, a.style(bad, "refused:")+" "+escaped(line.Reason))
+			t.Row(strconv.Itoa(line.Line), line.Fingerprint, a.style(view.Bad, "refused:")+" "+view.Escaped(line.Reason))
 			continue
 		}
-		o := object(nil).integer("line", int64(line.Line))
+		o := view.Object(nil).Integer("line", int64(line.Line))
 		if line.Fingerprint != "" {
-			o = o.text("key", line.Fingerprint)
+			o = o.Text("key", line.Fingerprint)
 		}
-		if err := a.printLine(o.text("refused", line.Reason).close()); err != nil {
+		if err := a.printLine(o.Text("refused", line.Reason).Close()); err != nil {
 			return err
 		}
 	}
@@ -124,42 +112,42 @@ func (a *app) authKeys(path string) error {
 
 // keyObject is what a line says, as JSON.
 func keyObject(k *sshauth.AuthorizedKey) []byte {
-	o := object(nil).integer("line", int64(k.Line)).text("key", k.Key.Fingerprint()).text("type", k.Key.Type())
+	o := view.Object(nil).Integer("line", int64(k.Line)).Text("key", k.Key.Fingerprint()).Text("type", k.Key.Type())
 	if k.Comment != "" {
-		o = o.text("comment", k.Comment)
+		o = o.Text("comment", k.Comment)
 	}
 	if k.Agent == nil {
-		o = o.text("as", "operator")
+		o = o.Text("as", "operator")
 		if k.Role != "" {
-			o = o.text("role", k.Role)
+			o = o.Text("role", k.Role)
 		}
 	} else {
-		o = o.text("as", "agent")
+		o = o.Text("as", "agent")
 		if k.Agent.Name != "" {
-			o = o.text("agent", k.Agent.Name)
+			o = o.Text("agent", k.Agent.Name)
 		}
 		if k.Agent.Origin != "" {
-			o = o.text("origin", k.Agent.Origin)
+			o = o.Text("origin", k.Agent.Origin)
 		}
-		var quotas object
+		var quotas view.Object
 		for _, resource := range slices.Sorted(maps.Keys(k.Agent.Quotas)) {
-			quotas = quotas.number(resource, k.Agent.Quotas[resource], -1)
+			quotas = quotas.Number(resource, k.Agent.Quotas[resource], -1)
 		}
-		o = o.raw("allow", texts(k.Agent.Allow)).raw("quotas", quotas.close())
+		o = o.Raw("allow", view.Texts(k.Agent.Allow)).Raw("quotas", quotas.Close())
 	}
 	if k.NoTouch {
-		o = o.boolean("no_touch_required", true)
+		o = o.Boolean("no_touch_required", true)
 	}
 	if !k.Expires.IsZero() {
-		o = o.text("expires", untilOf(k))
+		o = o.Text("expires", untilOf(k))
 	}
-	return o.close()
+	return o.Close()
 }
 
 func granted(grant *sshauth.AgentGrant) string {
 	var all []string
 	for _, resource := range slices.Sorted(maps.Keys(grant.Quotas)) {
-		all = append(all, resource+" "+units(grant.Quotas[resource]))
+		all = append(all, resource+" "+view.Units(grant.Quotas[resource]))
 	}
 	return strings.Join(all, ", ")
 }
@@ -244,35 +232,35 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 		return err
 	}
 	if a.wantsJSON() {
-		o := object(nil).text("mode", s.mode).text("socket", socket).boolean("let_in", s.in)
+		o := view.Object(nil).Text("mode", s.mode).Text("socket", socket).Boolean("let_in", s.in)
 		if s.in {
-			o = o.text("as", s.as()).integer("pid", s.who.PID)
+			o = o.Text("as", s.as()).Integer("pid", s.who.PID)
 		}
 		if !s.who.Key.IsZero() {
-			o = o.text("key", s.who.Key.Fingerprint()).text("from", s.who.From).text("host_key", s.who.Host.Fingerprint())
+			o = o.Text("key", s.who.Key.Fingerprint()).Text("from", s.who.From).Text("host_key", s.who.Host.Fingerprint())
 		}
-		return a.printLine(o.raw("keys", keyObjects(s.mine)).raw("not_offered", texts(s.skipped)).close())
+		return a.printLine(o.Raw("keys", keyObjects(s.mine)).Raw("not_offered", view.Texts(s.skipped)).Close())
 	}
-	t := new(table)
-	t.row("socket", escaped(socket))
+	t := new(view.Table)
+	t.Row("socket", view.Escaped(socket))
 	switch {
 	case !s.in:
-		t.row("you are", a.style(bad, "not let in"))
+		t.Row("you are", a.style(view.Bad, "not let in"))
 	case s.mode == "none":
-		t.row("mode", "open: everybody who reaches the socket is the operator")
+		t.Row("mode", "open: everybody who reaches the socket is the operator")
 	default:
-		t.row("mode", "signature: keys of its authorized_keys alone")
-		t.row("kernel's key", s.who.Host.Fingerprint())
-		t.row("you showed", s.who.Key.Fingerprint()+" from "+escaped(s.who.From))
+		t.Row("mode", "signature: keys of its authorized_keys alone")
+		t.Row("kernel's key", s.who.Host.Fingerprint())
+		t.Row("you showed", s.who.Key.Fingerprint()+" from "+view.Escaped(s.who.From))
 	}
 	if s.in {
-		t.row("you are", a.style(good, "the "+s.as())+", pid "+strconv.FormatInt(s.who.PID, 10))
+		t.Row("you are", a.style(view.Good, "the "+s.as())+", pid "+strconv.FormatInt(s.who.PID, 10))
 	}
 	for _, key := range s.mine {
-		t.row("your key", key.Key().Fingerprint()+" "+key.Key().Type()+" from "+escaped(key.Source()))
+		t.Row("your key", key.Key().Fingerprint()+" "+key.Key().Type()+" from "+view.Escaped(key.Source()))
 	}
 	if len(s.skipped) > 0 {
-		t.row("not offered", escaped(strings.Join(s.skipped, "; ")))
+		t.Row("not offered", view.Escaped(strings.Join(s.skipped, "; ")))
 	}
 	return a.printTable(t)
 }
@@ -284,7 +272,7 @@ func keyObjects(keys []*sshauth.Signer) []byte {
 		if i > 0 {
 			list = append(list, ',')
 		}
-		list = append(list, object(nil).text("key", key.Key().Fingerprint()).text("type", key.Key().Type()).text("from", key.Source()).close()...)
+		list = append(list, view.Object(nil).Text("key", key.Key().Fingerprint()).Text("type", key.Key().Type()).Text("from", key.Source()).Close()...)
 	}
 	return append(list, ']')
 }
@@ -339,19 +327,19 @@ func (a *app) listTrusted(known sshauth.KnownKernels) error {
 	if err != nil {
 		return err
 	}
-	t := new(table)
-	t.header("kernel's key", "type", "socket")
+	t := new(view.Table)
+	t.Header("kernel's key", "type", "socket")
 	for _, k := range all {
 		if !a.wantsJSON() {
-			t.row(k.Key.Fingerprint(), k.Key.Type(), escaped(k.Socket))
+			t.Row(k.Key.Fingerprint(), k.Key.Type(), view.Escaped(k.Socket))
 			continue
 		}
-		line := object(nil).text("socket", k.Socket).text("key", k.Key.Fingerprint()).text("type", k.Key.Type()).close()
+		line := view.Object(nil).Text("socket", k.Socket).Text("key", k.Key.Fingerprint()).Text("type", k.Key.Type()).Close()
 		if err := a.printLine(line); err != nil {
 			return err
 		}
 	}
-	return t.write(a.stdout)
+	return a.print(t.Text())
 }
 
 func (a *app) forgetKernel(ctx context.Context, known sshauth.KnownKernels, options client.Options) error {
@@ -402,10 +390,10 @@ func (a *app) trustKernel(ctx context.Context, known sshauth.KnownKernels, optio
 		return err
 	}
 	if a.wantsJSON() {
-		return a.printLine(object(nil).text("socket", socket).text("key", has).close())
+		return a.printLine(view.Object(nil).Text("socket", socket).Text("key", has).Close())
 	}
-	t := new(table)
-	t.row("trusted", escaped(socket))
-	t.row("kernel's key", has)
-	return t.write(a.stdout)
+	t := new(view.Table)
+	t.Row("trusted", view.Escaped(socket))
+	t.Row("kernel's key", has)
+	return a.print(t.Text())
 }

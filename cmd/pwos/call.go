@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // callFlags are the flags of `pwos call`.
@@ -127,7 +128,7 @@ func (a *app) call(ctx context.Context, m schema.Message, progress bool) (err er
 	}
 	answer, err := c.DoReporting(ctx, m, report)
 	if err != nil {
-		if refused := client.Answered(err); refused != nil && exceptable(refused.ID) {
+		if refused := client.Answered(err); refused != nil && view.Exceptable(refused.ID) {
 			if pid, who := c.Who(ctx); who == nil && pid == 0 {
 				return &excepted{err, client.SeqOf(&answer)}
 			}
@@ -148,12 +149,6 @@ func (a *app) progressed(e *schema.ProgressedEvent) {
 	}
 	a.say("%s", text)
 }
-
-// exceptable reports whether an exception to a rule would have let a call through that failed so.
-func exceptable(id fault.ID) bool { return id == fault.PolicyDenied || id == fault.PolicyAsks }
-
-// exception is the command that makes the narrowest exception for the call of an entry.
-func exception(seq int64) string { return fmt.Sprintf(`"pwos policy allow --from %d"`, seq) }
 
 // excepted is the refusal, by a rule, of a call that the operator has made as an agent.
 type excepted struct {
@@ -189,7 +184,7 @@ func buildData(base string, members []string) ([]byte, error) {
 	if len(members) == 0 {
 		return data, nil
 	}
-	taken, ok := objectOf(data)
+	taken, ok := view.Members(data)
 	if !ok {
 		return nil, errors.New("--data must be a JSON object where key=value is to be added to it")
 	}
@@ -229,7 +224,7 @@ func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
 		if err != nil {
 			return err
 		}
-		out, err := answerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
+		out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
 		if err != nil {
 			return err
 		}
@@ -247,11 +242,11 @@ func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
 
 // printExplained is the answer for people.
 func (a *app) printExplained(out *schema.CheckOutput) error {
-	t := new(table)
-	t.header("stage", "verdict", "why")
+	t := new(view.Table)
+	t.Header("stage", "verdict", "why")
 	var end schema.CheckStage
 	for _, end = range out.Stages {
-		t.row(end.Stage, end.Verdict, escaped(end.Why))
+		t.Row(end.Stage, end.Verdict, view.Escaped(end.Why))
 	}
 	if err := a.printTable(t); err != nil {
 		return err

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newCap(a *app) *cobra.Command {
@@ -93,7 +92,7 @@ func (a *app) check(ctx context.Context, in *schema.CheckInput) error {
 		if err != nil {
 			return err
 		}
-		out, err := answerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
+		out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
 		if err != nil {
 			return err
 		}
@@ -194,7 +193,7 @@ func (a *app) grant(ctx context.Context, in *schema.GrantInput) error {
 		if err != nil {
 			return err
 		}
-		out, err := answerAs[schema.GrantOutput](schema.CapabilityGrant.Type, data)
+		out, err := view.AnswerAs[schema.GrantOutput](schema.CapabilityGrant.Type, data)
 		if err != nil {
 			return err
 		}
@@ -262,62 +261,11 @@ func (a *app) printToken(data schema.Value) error {
 	if a.wantsJSON() {
 		return a.printLine(data)
 	}
-	members, _ := objectOf(data)
-	if members["held"] == nil { // Capability.Grant shows the token alone
-		out, err := answerAs[schema.GrantOutput](schema.CapabilityGrant.Type, data)
-		if err != nil {
-			return err
-		}
-		t := new(table)
-		tokenRows(t, &out.Token)
-		for _, resource := range slices.Sorted(maps.Keys(out.ResourceQuotas)) {
-			t.row("quota of "+escaped(resource), units(out.ResourceQuotas[resource]))
-		}
-		return t.write(a.stdout)
-	}
-	out, err := answerAs[schema.CapabilityGetOutput](schema.CapabilityGet.Type, data)
+	t, err := view.TokenTable(data)
 	if err != nil {
 		return err
 	}
-	t := new(table)
-	tokenRows(t, &out.Token)
-	if !slices.Equal(out.Effective.AllowedSyscalls, out.AllowedSyscalls) {
-		t.row("effective now", strings.Join(out.Effective.AllowedSyscalls, " "))
-	}
-	for _, resource := range resourcesOf(&out) {
-		t.row("quota of "+escaped(resource), quotaText(&out, resource))
-	}
-	return t.write(a.stdout)
-}
-
-// tokenRows are what a token says but for its quotas.
-func tokenRows(t *table, token *schema.Token) {
-	t.row("pid", fmt.Sprint(token.PID))
-	granter := "the operator"
-	if token.GrantedBy != 0 {
-		granter = fmt.Sprintf("pid %d", token.GrantedBy)
-	}
-	if len(token.Grants) > 1 {
-		granter += " and the operator"
-	}
-	t.row("granted by", granter)
-	t.row("may call", strings.Join(token.AllowedSyscalls, " "))
-	t.row("expires", expiry(token.ExpiresAtTick))
-	if token.HTTP != nil {
-		t.row("may fetch from", fetchText(token.HTTP))
-	}
-}
-
-// fetchText says what a token's holder may fetch.
-func fetchText(grant *schema.HTTPGrant) string {
-	text := strings.Join(grant.Hosts, " ")
-	if grant.Plain {
-		text += " (http: too)"
-	}
-	if grant.Open {
-		text += " (sealed headers are opened)"
-	}
-	return text
+	return a.print(t.Text())
 }
 
 func (a *app) showTokens(ctx context.Context) error {
@@ -326,10 +274,10 @@ func (a *app) showTokens(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t := new(table)
-		t.header("pid", "expires", "quotas", "may call")
+		t := new(view.Table)
+		t.Header("pid", "expires", "quotas", "may call")
 		for _, p := range processes {
-			data, err := p.token(ctx, c)
+			data, err := tokenOf(ctx, c, &p)
 			if err != nil {
 				return err
 			}
@@ -342,55 +290,24 @@ func (a *app) showTokens(ctx context.Context) error {
 				}
 				continue
 			}
-			token, err := answerAs[schema.CapabilityGetOutput](schema.CapabilityGet.Type, data)
+			token, err := view.AnswerAs[schema.CapabilityGetOutput](schema.CapabilityGet.Type, data)
 			if err != nil {
 				return err
 			}
-			t.row(fmt.Sprint(token.PID), expiry(token.ExpiresAtTick), quotaTexts(&token), strings.Join(token.AllowedSyscalls, " "))
+			t.Row(fmt.Sprint(token.PID), view.Expiry(token.ExpiresAtTick), view.QuotaTexts(&token), strings.Join(token.AllowedSyscalls, " "))
 		}
-		return t.write(a.stdout)
+		return a.print(t.Text())
 	})
 }
 
-// tokenOf returns what Capability.Get says of pid, nil where it has no token.
-func tokenOf(ctx context.Context, c *client.Client, pid int64) (schema.Value, error) {
-	data, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &pid})
+// tokenOf returns what Capability.Get says of a process, nil where it has no token, such as when it has ended.
+func tokenOf(ctx context.Context, c *client.Client, p *view.Process) (schema.Value, error) {
+	if p.State == view.Terminated {
+		return nil, nil
+	}
+	data, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &p.PID})
 	if kernelCode(err) == 404 {
 		return nil, nil
 	}
 	return data, err
-}
-
-func expiry(tick *int64) string {
-	if tick == nil {
-		return "never"
-	}
-	return fmt.Sprintf("after tick %d", *tick)
-}
-
-// resourcesOf names what a token has a quota of, or its holder holds in spite of it.
-func resourcesOf(token *schema.CapabilityGetOutput) []string {
-	names := slices.AppendSeq(slices.Collect(maps.Keys(token.ResourceQuotas)), maps.Keys(token.Held))
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// quotaText is what is held of a resource, the limit, and what of that is left and held by the process's own grants.
-func quotaText(token *schema.CapabilityGetOutput, resource string) string {
-	text := units(token.Held[resource].Float()) + "/" + units(token.ResourceQuotas[resource])
-	if now := token.Effective.ResourceQuotas[resource]; now != token.ResourceQuotas[resource] {
-		text += " (" + units(now) + " effective)"
-	}
-	if below := token.HeldBelow[resource].Float(); below > 0 {
-		text += " (" + units(below) + " held by its grants)"
-	}
-	return text
-}
-
-func quotaTexts(token *schema.CapabilityGetOutput) string {
-	var texts []string
-	for _, resource := range resourcesOf(token) {
-		texts = append(texts, escaped(resource)+" "+quotaText(token, resource))
-	}
-	return strings.Join(texts, ", ")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/examples"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // demoTimeout bounds the whole demo; it usually takes two seconds, one of which is the pause before a restart.
@@ -160,8 +161,8 @@ func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	if err != nil {
 		return err
 	}
-	if born.Exit != nil && born.Exit.Reason == notStarted {
-		return fmt.Errorf("start demo agent: %s", why(born.Exit))
+	if born.Exit != nil && born.Exit.Reason == view.NotStarted {
+		return fmt.Errorf("start demo agent: %s", view.Why(born.Exit))
 	}
 	d.enter(r, &born)
 	return nil
@@ -189,11 +190,11 @@ func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (e
 			return err
 		}
 		for _, then := range life.restarts() {
-			d.remark(fmt.Sprintf("the kernel starts %s again: it %s", then.AgentID, endText(then.Exit)))
+			d.remark(fmt.Sprintf("the kernel starts %s again: it %s", then.AgentID, view.EndText(then.Exit)))
 		}
-		if gone(&first.now) {
-			if value(first.now.Exit.Code) != 0 {
-				return fmt.Errorf("play demo: %s %s", first.name, endText(first.now.Exit))
+		if view.Gone(&first.now) {
+			if view.Deref(first.now.Exit.Code) != 0 {
+				return fmt.Errorf("play demo: %s %s", first.name, view.EndText(first.now.Exit))
 			}
 			return nil
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 // budgetUsage is the help of --budget.
@@ -241,15 +242,12 @@ func quotasOf(given []string) (map[string]float64, error) {
 // amountOf reads an amount, which is a JSON number (PROTOCOL 5).
 func amountOf(text string) (float64, error) {
 	if schema.Valid([]byte(text)) {
-		if n, ok := valueOf[float64](schema.Value(text)); ok && n >= 0 {
+		if n, ok := view.As[float64](schema.Value(text)); ok && n >= 0 {
 			return n, nil
 		}
 	}
 	return 0, fmt.Errorf("%q is no amount: one is a number of at least 0", text)
 }
-
-// units writes an amount the way that people do: 1000000, not 1e+06.
-func units(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }
 
 // limitsOf reads what --limit was given: name=number, each name once.
 func limitsOf(given []string) (*schema.Limits, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newHook(a *app) *cobra.Command {
@@ -148,12 +149,12 @@ func setHook(text []byte, host string, entry []byte) ([]byte, error) {
 
 // ourHook reports whether an element of a host's hooks is one that runs "pwos hook run".
 func ourHook(one []byte, host string) bool {
-	members, _ := objectOf(one)
-	hooks, _ := arrayOf(members["hooks"])
+	members, _ := view.Members(one)
+	hooks, _ := view.Elements(members["hooks"])
 	for _, h := range hooks {
-		hook, _ := objectOf(h)
-		command, _ := textOf(hook["command"])
-		args, _ := valueOf[[]string](hook["args"])
+		hook, _ := view.Members(h)
+		command, _ := view.Text(hook["command"])
+		args, _ := view.As[[]string](hook["args"])
 		if strings.Contains(strings.Join(append([]string{command}, args...), " "), " hook run "+host+" ") {
 			return true
 		}
@@ -163,25 +164,25 @@ func ourHook(one []byte, host string) bool {
 
 // everyTool is the element of a host's hooks that runs a hook before every tool.
 func everyTool(hook []byte) []byte {
-	return object(nil).text("matcher", "*").raw("hooks", hostfile.Array([][]byte{hook})).close()
+	return view.Object(nil).Text("matcher", "*").Raw("hooks", hostfile.Array([][]byte{hook})).Close()
 }
 
 // claudeHook has Claude Code start the program itself, without a shell, and block the tool where it cannot, or where the program fails or takes too
 // long: without onFailure it would go on.
 func claudeHook(command []string, env [][2]string) []byte {
-	return everyTool(object(nil).text("type", "command").text("command", "/usr/bin/env").raw("args", texts(append(assignments(env), command...))).
-		text("onFailure", "block").integer("timeout", int64(hostTime.Seconds())).close())
+	return everyTool(view.Object(nil).Text("type", "command").Text("command", "/usr/bin/env").Raw("args", view.Texts(append(assignments(env), command...))).
+		Text("onFailure", "block").Integer("timeout", int64(hostTime.Seconds())).Close())
 }
 
 // codexHook has Codex start the program through a shell, which denies where the program is not there or fails: Codex by itself would go on.
 func codexHook(command []string, env [][2]string) []byte {
-	return everyTool(object(nil).text("type", "command").text("command", codexLine(command, env)).integer("timeout", int64(hostTime.Seconds())).close())
+	return everyTool(view.Object(nil).Text("type", "command").Text("command", codexLine(command, env)).Integer("timeout", int64(hostTime.Seconds())).Close())
 }
 
 func codexLine(command []string, env [][2]string) string {
 	var words []string
 	for _, word := range append(assignments(env), command...) {
-		words = append(words, quoted(word))
+		words = append(words, view.Quoted(word))
 	}
 	return "/usr/bin/env " + strings.Join(words, " ") + " || { echo 'pwos: the tool was not allowed' >&2; exit 2; }"
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 // withKernel connects, starting a kernel where none runs, and does what a verb does with the connection. The whole takes no
@@ -49,22 +50,13 @@ func request(ctx context.Context, c *client.Client, m schema.Message, input any)
 	return c.Do(ctx, m)
 }
 
-// answerAs reads the data of a reply to a syscall.
-func answerAs[T any](typ string, data schema.Value) (T, error) {
-	value, ok := valueOf[T](data)
-	if !ok {
-		return value, fmt.Errorf("read answer to %s: it has another form than this pwos knows: %.200s", typ, data)
-	}
-	return value, nil
-}
-
 // invokeAs is invoke for who looks into the answer.
 func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Callable[In, Out], in *In) (Out, error) {
 	data, err := invoke(ctx, c, row.Row().Type, in)
 	if err != nil {
 		return *new(Out), err
 	}
-	return answerAs[Out](row.Row().Type, data)
+	return view.AnswerAs[Out](row.Row().Type, data)
 }
 
 // show is all that many verbs do: one call, and its answer on stdout.

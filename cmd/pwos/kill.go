@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newKill(a *app) *cobra.Command {
@@ -56,7 +57,7 @@ func (a *app) killAll(ctx context.Context, reason *string) error {
 			if err != nil {
 				return err
 			}
-			living := slices.DeleteFunc(processes, func(p process) bool { return p.State == terminated || p.ParentPID != 0 })
+			living := slices.DeleteFunc(processes, func(p view.Process) bool { return p.State == view.Terminated || p.ParentPID != 0 })
 			if len(living) == 0 {
 				return nil
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // agentLog follows what a program wrote to standard error, in the files that the kernel keeps of it.
@@ -35,7 +36,7 @@ func newAgentLog(pid int64, out *os.File) (*agentLog, error) {
 	}
 	l := &agentLog{path: path, out: out}
 	if term.IsTerminal(int(out.Fd())) {
-		l.out = &plainWriter{to: out}
+		l.out = &view.PlainWriter{To: out}
 	}
 	return l, nil
 }
@@ -196,7 +197,7 @@ func followLife(ctx context.Context, options client.Options, pid int64) (*life, 
 	})
 	data := schema.Value("{}")
 	if pid != 0 {
-		data = object(nil).integer("pid", pid).close()
+		data = view.Object(nil).Integer("pid", pid).Close()
 	}
 	frame := schema.AppendMessage(nil, &schema.Message{
 		Kind: schema.KindQuery, Type: "Process.Subscribe", Data: data,
@@ -238,7 +239,7 @@ func (l *life) hear(line []byte) {
 	if m.Type != schema.ProcessRestarted {
 		return
 	}
-	if d, ok := valueOf[schema.Descriptor](m.Data); ok {
+	if d, ok := view.As[schema.Descriptor](m.Data); ok {
 		l.mu.Lock()
 		l.restarted = append(l.restarted, d)
 		l.mu.Unlock()
@@ -330,7 +331,7 @@ func (a *app) logs(ctx context.Context, pid int64, lines *int64, follow bool) er
 			return err
 		}
 		if d.Command == nil && d.AgentID != "" {
-			return fault.PlaceNotThere.New("pid %d, %s, runs no program, so it has no log", pid, escaped(d.AgentID))
+			return fault.PlaceNotThere.New("pid %d, %s, runs no program, so it has no log", pid, view.Escaped(d.AgentID))
 		}
 		log, err := newAgentLog(pid, a.stdout)
 		if err != nil {
@@ -370,7 +371,7 @@ func (a *app) tailLog(ctx context.Context, c *client.Client, log *agentLog, pid 
 		if err != nil {
 			return err
 		}
-		if err := log.copy(); err != nil || gone(&d) {
+		if err := log.copy(); err != nil || view.Gone(&d) {
 			return err
 		}
 	}

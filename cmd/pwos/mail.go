@@ -13,6 +13,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // recvFlags are the flags of `pwos recv`.
@@ -112,8 +113,8 @@ func receive(ctx context.Context, c *client.Client, in *schema.ReceiveInput) ([]
 	if err != nil {
 		return nil, err
 	}
-	members, _ := objectOf(data)
-	messages, _ := arrayOf(members["messages"])
+	members, _ := view.Members(data)
+	messages, _ := view.Elements(members["messages"])
 	return messages, nil
 }
 
@@ -124,11 +125,11 @@ func mailFeed(a *app) *feed {
 // messages writes messages of a mailbox, and returns the numbers of those that it has written.
 func (f *feed) messages(list []schema.Value) (written []int64, err error) {
 	for _, raw := range list {
-		m, err := answerAs[schema.MailMessage](schema.IPCReceive.Type, raw)
+		m, err := view.AnswerAs[schema.MailMessage](schema.IPCReceive.Type, raw)
 		if err != nil {
 			return written, err
 		}
-		err = f.write(raw, strconv.FormatInt(m.MsgID, 10), strconv.FormatInt(m.SenderPID, 10), m.Priority, escaped(m.Intent), shown(m.Payload))
+		err = f.write(raw, strconv.FormatInt(m.MsgID, 10), strconv.FormatInt(m.SenderPID, 10), m.Priority, view.Escaped(m.Intent), view.Shown(m.Payload))
 		if err != nil {
 			return written, err
 		}
@@ -284,7 +285,7 @@ func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.Send
 	if err != nil {
 		return err
 	}
-	out, err := answerAs[schema.SendMsgOutput](typ, data)
+	out, err := view.AnswerAs[schema.SendMsgOutput](typ, data)
 	if err != nil {
 		return err
 	}
@@ -304,18 +305,18 @@ func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.Send
 
 // sendData is the data of Syscall.SendMsg. The payload is to arrive byte for byte, so it is not marshalled with the rest.
 func sendData(in *schema.SendMsgInput) schema.Value {
-	o := object(nil).integer("receiver_pid", in.ReceiverPID).raw("payload", in.Payload)
+	o := view.Object(nil).Integer("receiver_pid", in.ReceiverPID).Raw("payload", in.Payload)
 	if in.Intent != nil {
-		o = o.text("intent", *in.Intent)
+		o = o.Text("intent", *in.Intent)
 	}
 	if in.Priority != nil {
-		o = o.text("priority", *in.Priority)
+		o = o.Text("priority", *in.Priority)
 	}
 	if in.PID != nil {
-		o = o.integer("pid", *in.PID)
+		o = o.Integer("pid", *in.PID)
 	}
 	if in.ExpiresAtTick != nil {
-		o = o.integer("expires_at_tick", *in.ExpiresAtTick)
+		o = o.Integer("expires_at_tick", *in.ExpiresAtTick)
 	}
-	return o.close()
+	return o.Close()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/door/mcp/upstream"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newMCP(a *app) *cobra.Command {
@@ -62,7 +63,7 @@ func entries(ctx context.Context, c *client.Client) ([]*addedServer, error) {
 	}
 	for i, p := range processes.Processes {
 		name, ok := strings.CutPrefix(p.AgentID, "mcp.")
-		if ok && p.ParentPID == 0 && p.State != terminated && schema.ValidMCPName(name) {
+		if ok && p.ParentPID == 0 && p.State != view.Terminated && schema.ValidMCPName(name) {
 			of(name).agent = &processes.Processes[i]
 		}
 	}
@@ -332,9 +333,9 @@ func (a *app) printChanges(changes []upstream.Change) error {
 	}
 	var b strings.Builder
 	for _, ch := range changes {
-		fmt.Fprintf(&b, "%s %s", ch.Change, escaped(ch.Tool))
+		fmt.Fprintf(&b, "%s %s", ch.Change, view.Escaped(ch.Tool))
 		if ch.Why != "" {
-			fmt.Fprintf(&b, ": %s", escaped(ch.Why))
+			fmt.Fprintf(&b, ": %s", view.Escaped(ch.Why))
 		}
 		b.WriteByte('\n')
 		was, now := lines(ch.Was), lines(ch.Now)
@@ -347,10 +348,7 @@ func (a *app) printChanges(changes []upstream.Change) error {
 			}
 		}
 	}
-	if _, err := fmt.Fprint(a.stdout, b.String()); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
+	return a.print(b.String())
 }
 
 // lines are what a tool says of itself, a line each.
@@ -359,6 +357,6 @@ func lines(t *upstream.Tool) []string {
 		return nil
 	}
 	return []string{
-		"description: " + escaped(t.Description), "kind: " + t.Kind, "input: " + escaped(string(t.Input)), "output: " + escaped(string(t.Output)),
+		"description: " + view.Escaped(t.Description), "kind: " + t.Kind, "input: " + view.Escaped(string(t.Input)), "output: " + view.Escaped(string(t.Output)),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 // hostFlags are the flags of the verbs that change a host's configuration.
@@ -127,8 +128,8 @@ func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), 
 		a.say("nothing to change in %s", path)
 		return nil
 	}
-	if _, err := fmt.Fprint(a.stdout, change.Diff()); err != nil {
-		return fmt.Errorf("write output: %w", err)
+	if err := a.print(change.Diff()); err != nil {
+		return err
 	}
 	if f.dryRun {
 		a.say("not written, because of --dry-run")
@@ -208,11 +209,11 @@ func exists(file string) bool {
 
 // json is the entry of a JSON file.
 func (e *mcpEntry) json() []byte {
-	var env object
+	var env view.Object
 	for _, one := range e.env {
-		env = env.text(one[0], one[1])
+		env = env.Text(one[0], one[1])
 	}
-	return object(nil).text("type", "stdio").text("command", e.command).raw("args", texts(e.args)).raw("env", env.close()).close()
+	return view.Object(nil).Text("type", "stdio").Text("command", e.command).Raw("args", view.Texts(e.args)).Raw("env", env.Close()).Close()
 }
 
 // toml is the body of a table of a TOML file. Strings of JSON are strings of TOML too, but for an escaped slash, which nobody writes.
@@ -221,7 +222,7 @@ func (e *mcpEntry) toml() string {
 	for _, one := range e.env {
 		env = append(env, one[0]+" = "+string(schema.AppendString(nil, one[1])))
 	}
-	return fmt.Sprintf("command = %s\nargs = %s\nenv = { %s }\n", schema.AppendString(nil, e.command), texts(e.args), strings.Join(env, ", "))
+	return fmt.Sprintf("command = %s\nargs = %s\nenv = { %s }\n", schema.AppendString(nil, e.command), view.Texts(e.args), strings.Join(env, ", "))
 }
 
 // install returns a file's text with the entry.
@@ -263,8 +264,8 @@ func (h mcpHost) ours(text []byte, name string) error {
 		if err != nil || raw == nil {
 			return err
 		}
-		members, _ := objectOf(raw)
-		args, _ = valueOf[[]string](members["args"])
+		members, _ := view.Members(raw)
+		args, _ = view.As[[]string](members["args"])
 	}
 	if len(args) < 2 || !slices.Equal(args[:2], []string{"mcp", "serve"}) {
 		return fmt.Errorf("its server %q is not of pwos: choose another --name", name)

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newMem(a *app) *cobra.Command {
@@ -51,7 +51,7 @@ Exit status: 3 denied, 4 there is no such key.`,
 				if err != nil {
 					return err
 				}
-				if text, ok := textOf(data); ok && raw {
+				if text, ok := view.Text(data); ok && raw {
 					return a.printText(text)
 				}
 				return a.printValue(data)
@@ -64,12 +64,7 @@ Exit status: 3 denied, 4 there is no such key.`,
 }
 
 // printText writes a line of text that somebody asked for as it is.
-func (a *app) printText(text string) error {
-	if _, err := fmt.Fprintln(a.stdout, text); err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
-}
+func (a *app) printText(text string) error { return a.print(text + "\n") }
 
 // listPage is how many keys or entries are asked for at once: the most that the kernel gives.
 const listPage = 1000
@@ -158,7 +153,7 @@ func (a *app) printKey(key string, raw bool) error {
 	case a.wantsJSON():
 		return a.printLine(schema.AppendString(nil, key))
 	}
-	return a.printText(escaped(key))
+	return a.printText(view.Escaped(key))
 }
 
 func newMemRm(a *app) *cobra.Command {
@@ -227,9 +222,9 @@ Exit status: 3 denied, or the key is read-only.`,
 
 // memSetData is the data of Memory.Set. The value is to be stored byte for byte, so it is not marshalled with the rest.
 func memSetData(key string, value schema.Value, pid *int64) schema.Value {
-	o := object(nil).text("key", key).raw("value", value)
+	o := view.Object(nil).Text("key", key).Raw("value", value)
 	if pid != nil {
-		o = o.integer("pid", *pid)
+		o = o.Integer("pid", *pid)
 	}
-	return o.close()
+	return o.Close()
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newPolicy(a *app) *cobra.Command {
@@ -270,10 +271,10 @@ func (a *app) printPolicy(shown *schema.PolicyShowOutput) error {
 		return nil
 	}
 	a.say("policy %s", shown.Hash)
-	t := new(table)
-	t.header("rule", "at", "asks", "decided")
+	t := new(view.Table)
+	t.Header("rule", "at", "asks", "decided")
 	for _, r := range shown.Rules {
-		t.row(escaped(r.ID), escaped(r.At), r.Ask, strconv.FormatInt(r.Decided, 10))
+		t.Row(view.Escaped(r.ID), view.Escaped(r.At), r.Ask, strconv.FormatInt(r.Decided, 10))
 	}
 	if shown.More > 0 {
 		a.say("%d more rules are not shown", shown.More)
@@ -349,17 +350,17 @@ func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, afte
 	if past.Withheld > 0 {
 		a.say("%d calls are not on record with all that was sent: rules that look at the rest may say otherwise", past.Withheld)
 	}
-	t := new(table)
-	t.header("verdict", "rule", "syscall", "calls", "first")
+	t := new(view.Table)
+	t.Header("verdict", "rule", "syscall", "calls", "first")
 	for _, f := range found.List() {
 		if a.wantsJSON() {
-			o := object(nil).text("verdict", string(f.Change)).text("rule", f.Rule).text("type", f.Type)
-			if err := a.printLine(o.integer("count", f.Count).integer("first", int64(f.First)).close()); err != nil {
+			o := view.Object(nil).Text("verdict", string(f.Change)).Text("rule", f.Rule).Text("type", f.Type)
+			if err := a.printLine(o.Integer("count", f.Count).Integer("first", int64(f.First)).Close()); err != nil {
 				return err
 			}
 			continue
 		}
-		t.row(string(f.Change), escaped(f.Rule), escaped(f.Type), strconv.FormatInt(f.Count, 10), strconv.FormatUint(f.First, 10))
+		t.Row(string(f.Change), view.Escaped(f.Rule), view.Escaped(f.Type), strconv.FormatInt(f.Count, 10), strconv.FormatUint(f.First, 10))
 	}
 	if a.wantsJSON() {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newCompletion() *cobra.Command {
@@ -206,17 +207,17 @@ func (a *app) version() error {
 	}
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	if a.wantsJSON() {
-		o := object(nil).text("version", version)
+		o := view.Object(nil).Text("version", version)
 		if revision != "" {
-			o = o.text("revision", revision)
+			o = o.Text("revision", revision)
 		}
-		return a.printLine(o.text("go", runtime.Version()).text("platform", platform).close())
+		return a.printLine(o.Text("go", runtime.Version()).Text("platform", platform).Close())
 	}
-	t := new(table)
-	t.row("pwos", version)
+	t := new(view.Table)
+	t.Row("pwos", version)
 	if revision != "" {
-		t.row("revision", revision)
+		t.Row("revision", revision)
 	}
-	t.row("built with", runtime.Version()+" for "+platform)
-	return t.write(a.stdout)
+	t.Row("built with", runtime.Version()+" for "+platform)
+	return a.print(t.Text())
 }

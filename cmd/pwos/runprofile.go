@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // learnFlag is --learn, or --learn=NAME: what is learned is written as the profile of that name.
@@ -61,23 +61,23 @@ func free(name string) error {
 }
 
 // writeProfile writes what was learned: a grant, with the sandbox that the program had, and rules.
-func (j *job) writeProfile(l *lesson, peaks map[string]float64, servers httpNeed) error {
+func (j *job) writeProfile(l *view.Lesson, peaks map[string]float64, servers view.Servers) error {
 	grant, rules := profilePaths(j.learn.name)
 	if err := os.MkdirAll(filepath.Dir(grant), 0o700); err != nil {
 		return fmt.Errorf("write profile: %w", err)
 	}
-	if err := writeNew(rules, l.policy.Rules(j.learn.name)); err != nil {
+	if err := writeNew(rules, l.Policy.Rules(j.learn.name)); err != nil {
 		return err
 	}
-	return writeNew(grant, []byte(j.profileText(filepath.Base(rules), l.allow(), peaks, servers)))
+	return writeNew(grant, []byte(j.profileText(filepath.Base(rules), l.Allow(), peaks, servers)))
 }
 
 // profileText is the file of a profile.
-func (j *job) profileText(rules string, allow []string, quotas map[string]float64, servers httpNeed) string {
+func (j *job) profileText(rules string, allow []string, quotas map[string]float64, servers view.Servers) string {
 	var b strings.Builder
-	texts := func(name string, list []string) {
-		if len(list) > 0 {
-			fmt.Fprintf(&b, "%s = %s\n", name, textList(list))
+	list := func(name string, all []string) {
+		if len(all) > 0 {
+			fmt.Fprintf(&b, "%s = %s\n", name, view.Texts(all))
 		}
 	}
 	text := func(name, value string) {
@@ -88,18 +88,18 @@ func (j *job) profileText(rules string, allow []string, quotas map[string]float6
 	b.WriteString("# What pwos run --learn=" + j.learn.name + " has learned.\n")
 	text("policy", rules)
 	b.WriteString("\n[grant]\n")
-	texts("allow", allow)
-	texts("hosts", servers.hosts)
-	if servers.plain {
+	list("allow", allow)
+	list("hosts", servers.Hosts)
+	if servers.Plain {
 		b.WriteString("http_plain = true\n")
 	}
-	if servers.open {
+	if servers.Open {
 		b.WriteString("http_open = true\n")
 	}
 	if len(quotas) > 0 {
 		b.WriteString("\n[grant.quotas]\n")
 		for _, resource := range slices.Sorted(maps.Keys(quotas)) {
-			fmt.Fprintf(&b, "%s = %s\n", schema.AppendString(nil, resource), units(quotas[resource]))
+			fmt.Fprintf(&b, "%s = %s\n", schema.AppendString(nil, resource), view.Units(quotas[resource]))
 		}
 	}
 	if s := j.sandbox; s != nil {
@@ -112,9 +112,9 @@ func (j *job) profileText(rules string, allow []string, quotas map[string]float6
 				text(one.name, *one.value)
 			}
 		}
-		texts("read", s.Read)
-		texts("write", s.Write)
-		texts("hide", s.Hide)
+		list("read", s.Read)
+		list("write", s.Write)
+		list("hide", s.Hide)
 	}
 	return b.String()
 }
@@ -130,29 +130,6 @@ func writeNew(path string, text []byte) (err error) {
 		return fmt.Errorf("write profile: %w", err)
 	}
 	return nil
-}
-
-// notePolicy notes what rules can tell of a call.
-func (l *lesson) notePolicy(e *schema.AuditEntry) {
-	members, _ := objectOf(e.Request)
-	switch e.Type {
-	case schema.MemoryGet.Type, schema.MemorySet.Type, schema.MemoryCompareAndSet.Type, schema.MemoryDelete.Type:
-		if key, ok := textOf(members["key"]); ok {
-			l.policy.Key(e.Type, key)
-		}
-	case schema.MemoryList.Type:
-		prefix, _ := textOf(members["prefix"])
-		l.policy.List(prefix)
-	}
-}
-
-// noteAddress notes an address that was fetched, or that a redirect led to.
-func (l *lesson) noteAddress(method, address string) {
-	u, err := url.Parse(address)
-	if err != nil || u.Hostname() == "" {
-		return
-	}
-	l.policy.Fetches[policy.Fetched{Method: method, Host: strings.ToLower(u.Hostname())}] = true
 }
 
 // flag is one that a profile gives, with its values.
@@ -201,7 +178,7 @@ func profileFlags(p *config.Profile, dir, home string) []flag {
 	}
 	var quotas, limits []string
 	for _, resource := range slices.Sorted(maps.Keys(p.Grant.Quotas)) {
-		quotas = append(quotas, resource+"="+units(p.Grant.Quotas[resource]))
+		quotas = append(quotas, resource+"="+view.Units(p.Grant.Quotas[resource]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Limits)) {
 		limits = append(limits, name+"="+strconv.FormatInt(p.Limits[name], 10))

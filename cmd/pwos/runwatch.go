@@ -7,28 +7,18 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
-
-// notStarted is the reason of an end without a beginning (schema.Exit).
-const notStarted = "not started"
 
 // exitStatus is the exit status of somebody else's program, handed on; there is nothing to add to it.
 type exitStatus int
 
 func (s exitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }
-
-// gone reports whether a process has ended and nothing of its program is left.
-func gone(d *schema.Descriptor) bool {
-	return d.State == terminated && d.OSPID == nil && (d.Exit != nil || d.Command == nil)
-}
 
 // ended is what the end of an agent's program means for the exit status of run.
 func ended(d schema.Descriptor) error {
@@ -36,8 +26,8 @@ func ended(d schema.Descriptor) error {
 	switch {
 	case end == nil:
 		return nil
-	case end.Reason == notStarted:
-		return fault.ProcessNotStarted.New("%s", escaped(why(end)))
+	case end.Reason == view.NotStarted:
+		return fault.ProcessNotStarted.New("%s", view.Escaped(view.Why(end)))
 	case end.Signal != nil:
 		return exitStatus(128 + *end.Signal)
 	case end.Code == nil:
@@ -50,7 +40,7 @@ func ended(d schema.Descriptor) error {
 
 // tellEnd says on stderr how a program ended, and how much it had asked of the kernel (PROTOCOL 9).
 func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descriptor) error {
-	if d.Exit == nil || d.Exit.Reason == notStarted { // that is the error of run
+	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // that is the error of run
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
@@ -59,7 +49,7 @@ func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descripto
 	if err != nil {
 		return err
 	}
-	a.say("pid %d (%s) %s after %s, %d refused: pwos audit log --pid %d", d.PID, escaped(d.AgentID), endText(d.Exit), n, n.refused, d.PID)
+	a.say("pid %d (%s) %s after %s, %d refused: pwos audit log --pid %d", d.PID, view.Escaped(d.AgentID), view.EndText(d.Exit), n, n.refused, d.PID)
 	return nil
 }
 
@@ -86,11 +76,11 @@ const mostPages = 50
 // countCalls counts what a process asked of the kernel, and what of it was refused.
 func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err error) {
 	pages := 0
-	return t, eachPage(ctx, c, schema.AuditLogInput{PID: &pid}, func(entries []auditEntry, more bool) bool {
+	return t, eachPage(ctx, c, schema.AuditLogInput{PID: &pid}, func(entries []view.Entry, more bool) bool {
 		for i := range entries {
-			if e := &entries[i]; !internal(e.Type) {
+			if e := &entries[i]; !view.Internal(e.Type) {
 				t.calls++
-				if refusal(e.Code) {
+				if view.Refusal(e.Code) {
 					t.refused++
 				}
 			}
@@ -99,78 +89,6 @@ func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err 
 		t.more = more && pages == mostPages
 		return pages < mostPages
 	})
-}
-
-// internal reports whether entries of the type are the kernel's own, which no agent asked for. An effect that the kernel has in an
-// agent's name, such as Net.Connect, is the agent's call.
-func internal(typ string) bool {
-	row, ok := schema.Lookup(typ)
-	return ok && row.Internal && row.Outcome == ""
-}
-
-// refusal reports whether an error of the code says that the caller may not, and not that it cannot be done: a denial (CAP 6).
-func refusal(code int64) bool {
-	return (&fault.Fault{Kind: fault.KindOf(int(code))}).Denied()
-}
-
-// endText is an end in words that follow its subject.
-func endText(end *schema.Exit) string {
-	switch {
-	case end == nil:
-		return "has not ended"
-	case end.Reason == notStarted:
-		return "could not be started: " + escaped(why(end))
-	}
-	text := "ended, nobody knows how"
-	if end.Signal != nil {
-		text = "was killed by " + signalName(*end.Signal)
-	} else if end.Code != nil {
-		text = fmt.Sprintf("exited %d", *end.Code)
-	}
-	switch end.Reason {
-	case "exited", "signalled", "unknown":
-		return text
-	}
-	return text + " (" + escaped(end.Reason) + ")"
-}
-
-// signalName is the name of a signal, or its number where it has none.
-func signalName(n int64) string {
-	if name := unix.SignalName(syscall.Signal(n)); name != "" {
-		return name
-	}
-	return fmt.Sprintf("signal %d", n)
-}
-
-// why says in words why an end came.
-func why(end *schema.Exit) string {
-	if end.Why != nil && *end.Why != "" {
-		return *end.Why
-	}
-	return end.Reason
-}
-
-// value is what p points to, or zero.
-func value[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
-// ordinal is a count of times in words: first, second, 12th.
-func ordinal(n int64) string {
-	switch {
-	case n == 1:
-		return "first"
-	case n == 2:
-		return "second"
-	case n == 3:
-		return "third"
-	case n/10%10 != 1 && n%10 >= 1 && n%10 <= 3:
-		return strconv.FormatInt(n, 10) + []string{"st", "nd", "rd"}[n%10-1]
-	}
-	return strconv.FormatInt(n, 10) + "th"
 }
 
 // grant settles what the agent of j is granted. Where no flag says anything of it, it is the default grant, which the kernel
@@ -222,7 +140,7 @@ func (j *job) everything(syscalls []string) ([]string, *schema.HTTPGrant) {
 	allow := slices.DeleteFunc(syscalls, func(name string) bool { return !schema.Registrable(name) }) // no pattern includes them
 	allow = append(allow, "*")
 	for _, pattern := range j.allow {
-		if row, ok := named(pattern); !ok || row.Grant == schema.ByName {
+		if row, ok := view.Named(pattern); !ok || row.Grant == schema.ByName {
 			allow = append(allow, pattern)
 		}
 	}
@@ -258,8 +176,8 @@ func resources(ctx context.Context, c *client.Client) (map[string]float64, error
 	if err != nil {
 		return nil, err
 	}
-	members, _ := objectOf(data)
-	pools, _ := valueOf[map[string]float64](members["resources"])
+	members, _ := view.Members(data)
+	pools, _ := view.As[map[string]float64](members["resources"])
 	return pools, nil
 }
 
@@ -281,7 +199,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 			return err
 		}
 		pid := end.PID
-		if j.learn.on && pid != 0 && (err == nil && end.Exit.Reason != notStarted || err != nil && ctx.Err() != nil) {
+		if j.learn.on && pid != 0 && (err == nil && end.Exit.Reason != view.NotStarted || err != nil && ctx.Err() != nil) {
 			// An agent that does not end by itself is ended by its user, who has still something to learn.
 			if err := a.learned(context.WithoutCancel(ctx), c, j, pid); err != nil {
 				return err
@@ -384,7 +302,7 @@ func (a *app) announce(ctx context.Context, c *client.Client, pid int64) error {
 	if err != nil {
 		return err
 	}
-	if d.Exit != nil && d.Exit.Reason == notStarted && d.State == terminated {
+	if d.Exit != nil && d.Exit.Reason == view.NotStarted && d.State == view.Terminated {
 		return ended(d)
 	}
 	return a.printLine(fmt.Append(nil, pid))
@@ -409,7 +327,7 @@ func (w *watch) follow(ctx context.Context) (schema.Descriptor, error) {
 		switch {
 		case ctx.Err() != nil:
 			return d, context.Cause(ctx)
-		case err != nil || gone(&d):
+		case err != nil || view.Gone(&d):
 			return d, err
 		}
 		if err := w.log.wait(ctx, pause, w.life.news); err != nil {
@@ -430,7 +348,7 @@ func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 	for _, then := range w.life.restarts() {
 		w.restarted(&then)
 	}
-	if w.life.refused.Load() || gone(&d) { // the news may have come too late, or not at all
+	if w.life.refused.Load() || view.Gone(&d) { // the news may have come too late, or not at all
 		w.restarted(&d)
 	}
 	return d, nil
@@ -438,9 +356,9 @@ func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 
 // restarted says that the agent runs again, once for each time.
 func (w *watch) restarted(d *schema.Descriptor) {
-	if n := value(d.Restarts); d.PID == w.pid && n > w.restarts {
+	if n := view.Deref(d.Restarts); d.PID == w.pid && n > w.restarts {
 		w.restarts = n
-		w.app.say("%s (pid %d) was started again, the %s time: it %s", escaped(d.AgentID), d.PID, ordinal(n), endText(d.Exit))
+		w.app.say("%s (pid %d) was started again, the %s time: it %s", view.Escaped(d.AgentID), d.PID, view.Ordinal(n), view.EndText(d.Exit))
 	}
 }
 
@@ -457,7 +375,7 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 	for over := false; err == nil && !over; {
 		var d schema.Descriptor
 		if d, err = describe(ctx, w.client, w.pid); err == nil {
-			over = gone(&d)
+			over = view.Gone(&d)
 		}
 		if w.log == nil {
 			continue

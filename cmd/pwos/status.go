@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // home is what a person sees who types nothing but pwos: whether a kernel runs and where, and what to try.
@@ -33,16 +34,12 @@ func (a *app) home(ctx context.Context) error {
 	if a.wantsJSON() {
 		return nil
 	}
-	_, err = fmt.Fprintf(a.stdout, `
+	return a.print(`
 try:
   pwos describe                         # what the kernel can do
   pwos call Syscall.Echo message=hello  # one message, one answer
   pwos demo                             # a whole conversation, explained
 `)
-	if err != nil {
-		return fmt.Errorf("write output: %w", err)
-	}
-	return nil
 }
 
 // withLastStart adds to an error that no kernel runs how the last one that a client started has failed, if it has.
@@ -74,7 +71,7 @@ func lastFailure(lines []string) string {
 		case why != "" && message == "ended": // that was the one before
 			return start + why
 		case message == "ended" && reason != "":
-			why = escaped(reason)
+			why = view.Escaped(reason)
 		case message == "ready" || message == "ended": // killed, or ended in good order
 			return ""
 		}
@@ -96,9 +93,9 @@ func logLine(line string) (message, reason string) {
 	if !schema.Valid([]byte(line)) {
 		return "", ""
 	}
-	members, _ := objectOf(schema.Value(line))
-	message, _ = textOf(members["message"])
-	reason, _ = textOf(members["error"])
+	members, _ := view.Members(schema.Value(line))
+	message, _ = view.Text(members["message"])
+	reason, _ = view.Text(members["error"])
 	return message, reason
 }
 
@@ -213,11 +210,11 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	if err != nil {
 		return p
 	}
-	members, _ := objectOf(data)
-	p.origin, _ = textOf(members["origin"])
-	p.sync, _ = textOf(members["sync"])
-	p.sandbox, _ = textOf(members["sandbox"])
-	p.gaps, _ = valueOf[[]string](members["sandbox_gaps"])
+	members, _ := view.Members(data)
+	p.origin, _ = view.Text(members["origin"])
+	p.sync, _ = view.Text(members["sync"])
+	p.sandbox, _ = view.Text(members["sandbox"])
+	p.gaps, _ = view.As[[]string](members["sandbox_gaps"])
 	return p
 }
 
@@ -227,7 +224,7 @@ func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 	if err != nil {
 		return nil
 	}
-	keys, _ := valueOf[map[string]int64](data)
+	keys, _ := view.As[map[string]int64](data)
 	return keys
 }
 
@@ -238,9 +235,9 @@ func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	if err != nil {
 		return is
 	}
-	members, _ := objectOf(data)
-	is.refusing, _ = textOf(members["refusing"])
-	is.warnings, _ = valueOf[[]string](members["warnings"])
+	members, _ := view.Members(data)
+	is.refusing, _ = view.Text(members["refusing"])
+	is.warnings, _ = view.As[[]string](members["warnings"])
 	return is
 }
 
@@ -265,57 +262,57 @@ func measurePing(ctx context.Context, c *client.Client) (time.Duration, error) {
 
 func (a *app) printStatus(s kernelInfo) error {
 	if a.wantsJSON() {
-		o := object(nil).
-			boolean("running", true).
-			integer("pid", int64(s.pid)).
-			text("socket", s.socket).
-			text("events_socket", s.eventsSocket).
-			integer("syscalls", int64(s.syscalls)).
-			text("sync", s.sync).
-			integer("ping_us", s.ping.Microseconds())
+		o := view.Object(nil).
+			Boolean("running", true).
+			Integer("pid", int64(s.pid)).
+			Text("socket", s.socket).
+			Text("events_socket", s.eventsSocket).
+			Integer("syscalls", int64(s.syscalls)).
+			Text("sync", s.sync).
+			Integer("ping_us", s.ping.Microseconds())
 		if s.refusing != "" {
-			o = o.text("refusing", s.refusing)
+			o = o.Text("refusing", s.refusing)
 		}
 		if len(s.others) > 0 {
-			o = o.text("origin", s.origin)
-			var list object
+			o = o.Text("origin", s.origin)
+			var list view.Object
 			for _, origin := range slices.Sorted(maps.Keys(s.others)) {
-				list = list.integer(origin, s.others[origin])
+				list = list.Integer(origin, s.others[origin])
 			}
-			o = o.raw("other_origins", list.close())
+			o = o.Raw("other_origins", list.Close())
 		}
 		if len(s.warnings) > 0 {
-			o = o.raw("warnings", textList(s.warnings))
+			o = o.Raw("warnings", view.Texts(s.warnings))
 		}
 		if s.sandbox != "" {
-			o = o.text("sandbox", s.sandbox).raw("sandbox_gaps", textList(s.gaps))
+			o = o.Text("sandbox", s.sandbox).Raw("sandbox_gaps", view.Texts(s.gaps))
 		}
-		return a.printLine(o.close())
+		return a.printLine(o.Close())
 	}
-	t := new(table)
-	t.row("kernel", a.style(good, "running")+", process "+strconv.Itoa(s.pid))
+	t := new(view.Table)
+	t.Row("kernel", a.style(view.Good, "running")+", process "+strconv.Itoa(s.pid))
 	if s.refusing != "" {
-		t.row("commands", a.style(bad, "refused")+", because the journal cannot be written: "+escaped(s.refusing))
+		t.Row("commands", a.style(view.Bad, "refused")+", because the journal cannot be written: "+view.Escaped(s.refusing))
 	}
 	for _, warning := range s.warnings {
-		t.row("warning", a.style(bad, escaped(warning)))
+		t.Row("warning", a.style(view.Bad, view.Escaped(warning)))
 	}
-	t.row("socket", escaped(s.socket))
-	t.row("older dialect", escaped(s.eventsSocket))
-	t.row("syscalls", strconv.Itoa(s.syscalls))
+	t.Row("socket", view.Escaped(s.socket))
+	t.Row("older dialect", view.Escaped(s.eventsSocket))
+	t.Row("syscalls", strconv.Itoa(s.syscalls))
 	if len(s.others) > 0 {
-		t.row("origin", escaped(s.origin))
+		t.Row("origin", view.Escaped(s.origin))
 	}
 	for _, origin := range slices.Sorted(maps.Keys(s.others)) {
-		t.row("other memory", escaped(fmt.Sprintf("%d keys under %s: pwos mem ls --origin %s", s.others[origin], origin, quoted(origin))))
+		t.Row("other memory", view.Escaped(fmt.Sprintf("%d keys under %s: pwos mem ls --origin %s", s.others[origin], origin, view.Quoted(origin))))
 	}
-	t.row("durability", durability(s.sync))
-	t.row("answers in", s.ping.Round(time.Microsecond).String())
+	t.Row("durability", durability(s.sync))
+	t.Row("answers in", s.ping.Round(time.Microsecond).String())
 	if s.sandbox != "" {
-		t.row("sandbox", escaped(s.sandbox))
+		t.Row("sandbox", view.Escaped(s.sandbox))
 	}
 	for _, gap := range s.gaps {
-		t.row("not bounded", escaped(gap))
+		t.Row("not bounded", view.Escaped(gap))
 	}
 	return a.printTable(t)
 }

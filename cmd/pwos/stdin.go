@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 // maxPassphrase bounds what is typed, in bytes.
@@ -44,7 +45,7 @@ func askPassphrase(ctx context.Context, path string) (passphrase []byte, err err
 		return nil, fmt.Errorf("ask for a passphrase: %w", err)
 	}
 	defer func() { err = errors.Join(err, term.Restore(int(tty.Fd()), before)) }()
-	if _, err := fmt.Fprintf(tty, "passphrase of %s: ", escaped(path)); err != nil {
+	if _, err := fmt.Fprintf(tty, "passphrase of %s: ", view.Escaped(path)); err != nil {
 		return nil, fmt.Errorf("ask for a passphrase: %w", err)
 	}
 	passphrase, err = typed(in)

@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // respond writes the one JSON-RPC 2.0 response of a call, and returns err, which decides the exit status.
@@ -214,7 +215,7 @@ func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput
 
 // verbatim is a call with its arguments as they were written.
 func verbatim(in *schema.CallInput) schema.Value {
-	o := object(nil).text("syscall", in.Syscall)
+	o := view.Object(nil).Text("syscall", in.Syscall)
 	args := []byte{'['}
 	for i, arg := range in.Args {
 		if i > 0 {
@@ -222,11 +223,11 @@ func verbatim(in *schema.CallInput) schema.Value {
 		}
 		args = append(args, arg...)
 	}
-	o = o.raw("args", append(args, ']'))
+	o = o.Raw("args", append(args, ']'))
 	if in.PID != nil {
-		o = o.integer("pid", *in.PID)
+		o = o.Integer("pid", *in.PID)
 	}
-	return o.close()
+	return o.Close()
 }
 
 // once is CLI mode (ABI 7.2), for who could not reach a kernel because of unreachable.
@@ -256,11 +257,11 @@ func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, arg
 	if err != nil {
 		return err
 	}
-	members, _ := objectOf(data)
+	members, _ := view.Members(data)
 	for _, given := range []struct {
 		name, value, wanted string
 	}{{"root", f.root, root}, {"origin", f.origin, origin}} {
-		if has, _ := textOf(members[given.name]); given.value != "" && has != given.wanted {
+		if has, _ := view.Text(members[given.name]); given.value != "" && has != given.wanted {
 			return fault.KernelMismatch.New("the kernel that runs has the %s %q, not %q: leave out --%s, or shut it down first",
 				given.name, has, given.wanted, given.name)
 		}

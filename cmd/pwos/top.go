@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newTop(a *app) *cobra.Command {
@@ -122,7 +122,7 @@ func (s *screen) live(ctx context.Context, every time.Duration) (err error) {
 		case <-tick.C:
 			err = s.look(ctx)
 		case k, open := <-keys:
-			if !open || k == keyQuit && s.asking == 0 {
+			if !open || k == keyQuit && s.Asking == 0 {
 				return nil
 			}
 			err = s.press(ctx, k)
@@ -188,22 +188,12 @@ func keysOf(typed []byte) []key {
 	return keys
 }
 
-// screen is what top shows. The process that is chosen is known by its PID: rows come and go.
+// screen is the terminal that top has taken over.
 type screen struct {
 	app    *app
 	client *client.Client
 
-	tick     int64
-	metrics  schema.AuditMetricsOutput
-	tree     []process
-	tokens   map[int64]schema.Value // of the rows that were shown at the last look
-	chosen   int64
-	first    int // row that is drawn first
-	rows     int // that there is room for
-	asking   key // K or R while its confirmation is due, else 0
-	said     string
-	saidLoud bool
-	at       time.Time
+	view.Top
 }
 
 // look asks the kernel how things stand.
@@ -214,76 +204,51 @@ func (s *screen) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.metrics, err = invokeAs(ctx, s.client, schema.AuditMetrics, &schema.AuditMetricsInput{}); err != nil {
+	if s.Metrics, err = invokeAs(ctx, s.client, schema.AuditMetrics, &schema.AuditMetricsInput{}); err != nil {
 		return err
 	}
 	processes, err := listProcesses(ctx, s.client, nil)
 	if err != nil {
 		return err
 	}
-	processes = slices.DeleteFunc(processes, func(p process) bool { return p.State == terminated })
+	processes = slices.DeleteFunc(processes, func(p view.Process) bool { return p.State == view.Terminated })
 	if err := withBudgets(ctx, s.client, processes); err != nil {
 		return err
 	}
-	s.tick, s.tree, s.at = clock.Tick, treeOf(processes), time.Now()
-	s.choose(0)
-	s.tokens = make(map[int64]schema.Value)
-	for _, p := range s.visible() {
-		token, err := p.token(ctx, s.client)
+	s.Tick, s.Processes, s.At = clock.Tick, view.Tree(processes), time.Now()
+	s.Choose(0)
+	s.Tokens = make(map[int64]schema.Value)
+	for _, p := range s.Visible() {
+		token, err := tokenOf(ctx, s.client, &p)
 		if err != nil {
 			return err
 		}
-		s.tokens[p.PID] = token
+		s.Tokens[p.PID] = token
 	}
 	return nil
 }
 
-// choose moves the choice by so many rows, and sees to it that it can be seen. Where the chosen one is gone, the one in its
-// place is.
-func (s *screen) choose(by int) {
-	if s.rows == 0 { // not drawn yet
-		s.rows = 20
-	}
-	if len(s.tree) == 0 {
-		s.chosen, s.first = 0, 0
-		return
-	}
-	i := slices.IndexFunc(s.tree, func(p process) bool { return p.PID == s.chosen })
-	if i < 0 {
-		i = s.first
-	}
-	i = min(max(i+by, 0), len(s.tree)-1)
-	s.chosen = s.tree[i].PID
-	s.first = min(max(s.first, i-s.rows+1), i)
-}
-
-// visible returns the processes that there is room for.
-func (s *screen) visible() []process {
-	first := min(s.first, len(s.tree))
-	return s.tree[first:min(first+s.rows, len(s.tree))]
-}
-
 // press does what a key asks for.
 func (s *screen) press(ctx context.Context, k key) error {
-	if ask := s.asking; ask != 0 {
-		s.asking = 0
+	if ask := s.Asking; ask != 0 {
+		s.Asking = 0
 		if k != 'y' && k != 'Y' {
-			s.say("nothing was done")
+			s.Say("nothing was done")
 			return nil
 		}
-		return s.act(ctx, ask)
+		return s.act(ctx, key(ask))
 	}
-	s.said = ""
+	s.Said = ""
 	switch k {
 	case keyUp, 'k':
-		s.choose(-1)
+		s.Choose(-1)
 		return s.look(ctx)
 	case keyDown, 'j':
-		s.choose(1)
+		s.Choose(1)
 		return s.look(ctx)
 	case 'K', 'R':
-		if s.chosen != 0 {
-			s.asking = k
+		if s.Chosen != 0 {
+			s.Asking = rune(k)
 		}
 	}
 	return nil
@@ -293,10 +258,10 @@ func (s *screen) press(ctx context.Context, k key) error {
 func (s *screen) act(ctx context.Context, what key) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
 	defer cancel()
-	pid, did := s.chosen, "killed"
+	pid, did := s.Chosen, "killed"
 	var err error
 	if what == 'K' {
-		s.say(fmt.Sprintf("killing pid %d ...", pid))
+		s.Say(fmt.Sprintf("killing pid %d ...", pid))
 		if err := s.draw(); err != nil {
 			return err
 		}
@@ -307,25 +272,23 @@ func (s *screen) act(ctx context.Context, what key) error {
 		_, err = invoke(ctx, s.client, schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
 	}
 	if client.Answered(err) != nil {
-		s.said, s.saidLoud = escaped(err.Error()), true
+		s.Said, s.Loud = view.Escaped(err.Error()), true
 	} else if err != nil {
 		return err
 	} else {
-		s.say(fmt.Sprintf("%s pid %d", did, pid))
+		s.Say(fmt.Sprintf("%s pid %d", did, pid))
 	}
 	return s.look(ctx)
 }
 
-func (s *screen) say(text string) { s.said, s.saidLoud = text, false }
-
 // draw writes the whole screen, in one piece so that nothing flickers.
 func (s *screen) draw() error {
 	width, height := s.size()
-	s.rows = max(height-5, 1)
-	s.choose(0)
+	s.Rows = max(height-5, 1)
+	s.Choose(0)
 	var b bytes.Buffer
 	b.WriteString("\x1b[H")
-	for i, line := range s.lines(width, height) {
+	for i, line := range s.Lines(width, height, s.app.style) {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
@@ -345,72 +308,4 @@ func (s *screen) size() (width, height int) {
 		return 80, 24
 	}
 	return width, height
-}
-
-// lines is the screen, at most height lines of at most width characters.
-func (s *screen) lines(width, height int) []string {
-	lines := []string{
-		s.app.style(bold, cut(fmt.Sprintf("pwos top   tick %d   %d processes   %d calls, %d denied   %s",
-			s.tick, len(s.tree), s.metrics.TotalCalls, s.metrics.DeniedCalls, s.at.Format("15:04:05")), width)),
-		"",
-	}
-	lines = append(lines, s.table(width)...)
-	for len(lines) < height-1 {
-		lines = append(lines, "")
-	}
-	lines = lines[:max(height-1, 1)]
-	return append(lines, s.bottom(width))
-}
-
-// table is the processes that there is room for, the chosen one marked.
-func (s *screen) table(width int) []string {
-	if len(s.tree) == 0 {
-		return []string{cut(`no processes: "pwos run -d -- PROGRAM" starts one`, width)}
-	}
-	t := new(table)
-	t.header(psHeader()...)
-	for _, p := range s.visible() {
-		row, err := p.row(s.tokens[p.PID])
-		if err != nil { // a form that this pwos does not know
-			row = []string{fmt.Sprint(p.PID), shortened(escaped(p.AgentID), maxName), p.State}
-		}
-		t.row(row...)
-	}
-	var text bytes.Buffer
-	_ = t.write(&text) // a buffer takes everything
-	lines := strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
-	for i, line := range lines {
-		if i == 0 {
-			lines[i] = s.app.style(faint, cut("  "+line, width))
-		} else if p := s.visible()[i-1]; p.PID == s.chosen {
-			lines[i] = s.app.style(bold, cut("> "+line, width))
-		} else {
-			lines[i] = cut("  "+line, width)
-		}
-	}
-	return lines
-}
-
-// bottom is the last line: the question that is open, or what was done, or the keys.
-func (s *screen) bottom(width int) string {
-	switch {
-	case s.asking == 'K':
-		return s.app.style(bad, cut(fmt.Sprintf("kill pid %d and its descendants? y/n", s.chosen), width))
-	case s.asking == 'R':
-		return s.app.style(bad, cut(fmt.Sprintf("take away what pid %d was granted? y/n", s.chosen), width))
-	case s.said != "" && s.saidLoud:
-		return s.app.style(bad, cut(s.said, width))
-	case s.said != "":
-		return cut(s.said, width)
-	}
-	return s.app.style(faint, cut("q quit   up/down choose   K kill   R revoke", width))
-}
-
-// cut is a line that fits: a wider one would become two.
-func cut(line string, width int) string {
-	runes := []rune(line)
-	if len(runes) > width {
-		runes = runes[:width]
-	}
-	return string(runes)
 }

@@ -1,14 +1,13 @@
-package main_test
+package view_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	pwos "github.com/promptware-os/pwos/cmd/pwos"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 // call is an entry of the record of process 1; without an answer the call failed, with 404.
@@ -39,16 +38,16 @@ func TestLearned(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		entries []schema.AuditEntry
-		want    pwos.Lesson
+		want    learning
 	}{
-		"nothing": {nil, pwos.Lesson{Allow: []string{"Syscall.Ping"}}},
+		"nothing": {nil, learning{Allow: []string{"Syscall.Ping"}}},
 		"what came of calls": {
 			[]schema.AuditEntry{
 				call("Syscall.Ping", `null`), call("Memory.Get", ``), failed(422, "Memory.List"), failed(409, "Memory.CompareAndSet"),
 				failed(403, "Capability.Grant"), failed(403, "Memory.Delete"), call("Memory.Delete", `{}`), failed(403, "Syscall.Shutdown"),
 				call("Process.NoteStart", `{}`), call("Memory.Unknown", `null`), call("Sum.Add", `null`), call("mcp/fs/read", `null`), failed(403, "Sum.Sub"),
 			},
-			pwos.Lesson{
+			learning{
 				Allow:   []string{"Call:mcp/fs/read", "Memory.CompareAndSet", "Memory.Delete", "Memory.Get", "Memory.List", "Sum.Add"},
 				Refused: map[string]int{"Capability.Grant": 1, "Memory.Delete": 1, "Sum.Sub": 1, "Syscall.Shutdown": 1},
 				Denied:  map[string]int{"Call:mcp/fs/read": 1, "Memory.CompareAndSet": 1, "Memory.Delete": 1, "Memory.Get": 1, "Memory.List": 1, "Sum.Add": 1},
@@ -63,7 +62,7 @@ func TestLearned(t *testing.T) {
 				by(3, 5, call("Syscall.Alloc", `{"resource_id":"gpu","amount":3,"reserved":3}`), ``),
 				by(3, 6, failed(429, "Syscall.Alloc"), ``),
 			},
-			pwos.Lesson{
+			learning{
 				Allow: []string{"Syscall.Alloc", "Syscall.Release"}, Quotas: map[string]float64{"gpu": 5}, Refused: map[string]int{"Syscall.Alloc": 1},
 				Denied: map[string]int{"Syscall.Release": 1},
 			},
@@ -76,7 +75,7 @@ func TestLearned(t *testing.T) {
 				by(1, 3, failed(403, "Syscall.Spawn"), `{"child_agent_id":"y","capabilities":{"allowed_syscalls":["Crypto.Open"]}}`),
 				by(1, 4, call("Capability.Grant", `{"pid":9,"allowed_syscalls":["Ipc.Receive"],"resource_quotas":{},"expires_at_tick":null}`), ``),
 			},
-			pwos.Lesson{
+			learning{
 				Allow:  []string{"Capability.Grant", "Ipc.Receive", "Memory.*", "Syscall.SendMsg", "Syscall.Spawn"},
 				Quotas: map[string]float64{"gpu": 4}, Hosts: []string{"a.example"}, Plain: true, Children: []int64{9},
 				Refused: map[string]int{"Syscall.Spawn": 1}, Denied: map[string]int{"Capability.Grant": 1, "Memory.Set": 1, "Syscall.Spawn": 1},
@@ -87,14 +86,14 @@ func TestLearned(t *testing.T) {
 				by(1, 1, call("Syscall.Call", `1`), `{"syscall":"os/tools/today"}`), by(1, 2, call("Syscall.Call", `1`), `{"syscall":"tools/today"}`),
 				by(1, 3, failed(502, "Syscall.Call"), `{"syscall":"mcp/fs/read","args":[1]}`), by(1, 4, failed(403, "Syscall.Call"), `{"syscall":"tools/refused"}`),
 			},
-			pwos.Lesson{
+			learning{
 				Allow: []string{"Call:mcp/fs/read", "Call:tools/today"}, Refused: map[string]int{"Syscall.Call": 1},
 				Denied: map[string]int{"Call:mcp/fs/read": 1, "Call:tools/today": 2},
 			},
 		},
 		"user space beside who calls": {
 			[]schema.AuditEntry{by(1, 1, call("Syscall.Call", `1`), `{"syscall":"../tools/today"}`), by(1, 2, call("Syscall.Call", `1`), `{"syscall":"tools/today"}`)},
-			pwos.Lesson{Allow: []string{"Syscall.Call"}, Denied: map[string]int{"Call:tools/today": 1, "Syscall.Call": 1}},
+			learning{Allow: []string{"Syscall.Call"}, Denied: map[string]int{"Call:tools/today": 1, "Syscall.Call": 1}},
 		},
 		"servers": {
 			[]schema.AuditEntry{
@@ -105,13 +104,13 @@ func TestLearned(t *testing.T) {
 				by(1, 4, call("Net.Connect", `{}`), `{"host":"d.example","port":443}`),
 				by(1, 5, call("Net.Connect", `{}`), `{"host":"d.example","port":22}`),
 			},
-			pwos.Lesson{
+			learning{
 				Allow: []string{"Http.Fetch"}, Hosts: []string{"[2001:db8::1]", "a.example:8443", "b.example", "c.example", "d.example", "d.example:22"},
 				Plain: true, Open: true, Refused: map[string]int{"Http.Fetch": 1}, Denied: map[string]int{"Http.Fetch": 2},
 			},
 		},
 	} {
-		got := pwos.Learned(tt.entries, []string{"SYS_ALLOC"}, nil)
+		got := learned(tt.entries, []string{"SYS_ALLOC"}, nil)
 		if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
@@ -124,62 +123,49 @@ func TestLearnedDenied(t *testing.T) {
 	for pattern, denies := range map[string]bool{
 		"*": false, "Memory.*": false, "Memory.Set": false, "Memory.Get": true, "Mem.*": true, "SYS_ALLOC": true, "": true,
 	} {
-		got := pwos.Learned([]schema.AuditEntry{call("Memory.Set", `{}`)}, []string{pattern}, nil)
+		got := learned([]schema.AuditEntry{call("Memory.Set", `{}`)}, []string{pattern}, nil)
 		if len(got.Denied) > 0 != denies {
 			t.Errorf("%q denies Memory.Set: %v", pattern, got.Denied)
 		}
 	}
-	if got := pwos.Learned([]schema.AuditEntry{call("Crypto.Open", `{}`)}, []string{"*", "Crypto.*"}, nil); len(got.Denied) != 1 {
+	if got := learned([]schema.AuditEntry{call("Crypto.Open", `{}`)}, []string{"*", "Crypto.*"}, nil); len(got.Denied) != 1 {
 		t.Errorf("patterns deny %v", got.Denied)
 	}
 	fetched := by(1, 1, call("Http.Fetch", `{}`), `{"url":"http://a.example:8080/"}`)
 	for host, denies := range map[string]bool{
 		"a.example:8080": false, "*:*": false, "*.example:*": false, "*.example:8080": false, "a.example": true, "*": true, "b.example:8080": true, "A.example:8080": false,
 	} {
-		got := pwos.Learned([]schema.AuditEntry{fetched}, []string{"*"}, &schema.HTTPGrant{Hosts: []string{host}, Plain: true})
+		got := learned([]schema.AuditEntry{fetched}, []string{"*"}, &schema.HTTPGrant{Hosts: []string{host}, Plain: true})
 		if len(got.Denied) > 0 != denies {
 			t.Errorf("the host %q denies %v", host, got.Denied)
 		}
-		if got := pwos.Learned([]schema.AuditEntry{fetched}, []string{"*"}, &schema.HTTPGrant{Hosts: []string{host}}); len(got.Denied) == 0 {
+		if got := learned([]schema.AuditEntry{fetched}, []string{"*"}, &schema.HTTPGrant{Hosts: []string{host}}); len(got.Denied) == 0 {
 			t.Errorf("the host %q alone does not deny plain http", host)
 		}
 	}
 }
 
-// Each entry stands below its cause, receiving below sending, and none is left out or told twice, whatever ids agents make up.
-func TestArranged(t *testing.T) {
-	t.Parallel()
-	entry := func(seq, pid int64, typ, id, causation string) schema.AuditEntry {
-		return schema.AuditEntry{Seq: seq, PID: pid, Type: typ, ID: id, Causation: schema.MaybeText(causation), Success: true, Payload: schema.Value(`{}`)}
-	}
-	receive := entry(5, 1, "Ipc.Receive", "e", "")
-	receive.Payload = schema.Value(`{"messages":[{"msg_id":1,"sender_pid":2,"receiver_pid":1,"intent":"","payload":1,"priority":"NORMAL","sent_tick":0,"causation":"d"}]}`)
-	for _, tt := range []struct {
-		name    string
-		entries []schema.AuditEntry
-		seqs    []int64
-		depths  []int
-	}{
-		{"nothing", nil, nil, nil},
-		{"a cause that is written after its effects", []schema.AuditEntry{
-			entry(1, 0, "Capability.Endow", "a", "c"), entry(2, 0, "Ipc.Open", "b", "c"), entry(3, 0, "Syscall.Spawn", "c", ""),
-		}, []int64{3, 1, 2}, []int{0, 1, 1}},
-		{"a message and who received it", []schema.AuditEntry{
-			entry(4, 2, "Syscall.SendMsg", "d", ""), receive,
-		}, []int64{4, 5}, []int{0, 1}},
-		{"what the operator asks is no part of it", []schema.AuditEntry{
-			entry(1, 0, "Process.Get", "a", ""), entry(2, 1, "Process.Get", "b", ""),
-		}, []int64{2}, []int{0}},
-		{"a cause that is unknown, or itself", []schema.AuditEntry{
-			entry(1, 1, "Memory.Set", "a", "nowhere"), entry(2, 1, "Memory.Set", "b", "b"),
-		}, []int64{1, 2}, []int{0, 0}},
-		{"two of one id", []schema.AuditEntry{
-			entry(1, 1, "Memory.Set", "a", ""), entry(2, 2, "Memory.Set", "a", ""), entry(3, 2, "Memory.Set", "b", "a"),
-		}, []int64{1, 3, 2}, []int{0, 1, 0}},
-	} {
-		seqs, depths := pwos.Arranged(tt.entries)
-		if !slices.Equal(seqs, tt.seqs) || !slices.Equal(depths, tt.depths) {
-			t.Errorf("%s: entries %v at depths %v, want %v at %v", tt.name, seqs, depths, tt.seqs, tt.depths)
+// learning is what learning makes of calls.
+type learning struct {
+	Allow, Hosts    []string
+	Quotas          map[string]float64
+	Refused, Denied map[string]int
+	Plain, Open     bool
+	Children        []int64
+}
+
+// learned is what learning makes of the calls of processes, and what a grant would deny of them.
+func learned(entries []schema.AuditEntry, patterns []string, http *schema.HTTPGrant) (got learning) {
+	l := view.NewLesson()
+	for i := range entries {
+		if entries[i].Type == "Process.Exit" {
+			l.NoteExit(&entries[i])
+		} else if child := l.Note(&entries[i]); child != 0 {
+			got.Children = append(got.Children, child)
 		}
 	}
+	servers := l.Servers()
+	got.Allow, got.Quotas, got.Refused, got.Denied = l.Allow(), l.Peaks(), l.Refusals(), l.Denied(patterns, http)
+	got.Hosts, got.Plain, got.Open = servers.Hosts, servers.Plain, servers.Open
+	return got
 }
