@@ -108,8 +108,8 @@ func (a *app) followApprovals(ctx context.Context) error {
 }
 
 func newApprove(a *app) *cobra.Command {
+	in := &schema.ApprovalDecideInput{Decision: schema.Approve}
 	var span time.Duration
-	var why string
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "let a call be made that waits for approval",
@@ -122,7 +122,7 @@ Exit status: 4 there is no such question, 8 it was answered already or has expir
   pwos approve q-17 --for 1h`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := schema.ApprovalDecideInput{ID: args[0], Decision: schema.Approve, Why: textGiven(cmd, "why", why)}
+			in.ID = args[0]
 			if cmd.Flags().Changed("for") {
 				seconds := int64(span / time.Second)
 				if seconds < 1 {
@@ -130,16 +130,16 @@ Exit status: 4 there is no such question, 8 it was answered already or has expir
 				}
 				in.ForSeconds = &seconds
 			}
-			return a.decide(cmd.Context(), &in)
+			return a.decide(cmd.Context(), in)
 		},
 	}
 	cmd.Flags().Var((*spanFlag)(&span), "for", "let the same call be made for so long, such as 1h (default: once)")
-	cmd.Flags().StringVar(&why, "why", "", "the reason, for the record")
+	memberFlag(cmd, in, "why", "why", "the reason, for the record")
 	return cmd
 }
 
 func newRefuse(a *app) *cobra.Command {
-	var why string
+	in := &schema.ApprovalDecideInput{Decision: schema.Refuse}
 	cmd := &cobra.Command{
 		Use:   "refuse ID",
 		Short: "refuse a call that waits for approval",
@@ -151,10 +151,11 @@ Exit status: 4 there is no such question, 8 it was answered already or has expir
   pwos refuse q-17 --why 'not in production'`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decide(cmd.Context(), &schema.ApprovalDecideInput{ID: args[0], Decision: schema.Refuse, Why: textGiven(cmd, "why", why)})
+			in.ID = args[0]
+			return a.decide(cmd.Context(), in)
 		},
 	}
-	cmd.Flags().StringVar(&why, "why", "", "the reason, which the agent is told")
+	memberFlag(cmd, in, "why", "why", "the reason, which the agent is told")
 	return cmd
 }
 

@@ -173,15 +173,10 @@ func lastOf(first, last, most int64, page func(since, limit int64) (auditPart, e
 	return slices.Delete(found, 0, excess()), nil
 }
 
-// auditLogFlags are the flags of `pwos audit log`.
-type auditLogFlags struct {
-	pid, since, limit, last numberFlag
-	typ, correlation        string
-	after, before           string
-}
-
 func newAuditLog(a *app) *cobra.Command {
-	var f auditLogFlags
+	var in schema.AuditLogInput
+	var last *int64
+	var after, before string
 	cmd := &cobra.Command{
 		Use:   "log",
 		Short: "print the record, oldest entries first",
@@ -197,32 +192,17 @@ page is a call too, with an entry of its own, which --last leaves out.`,
   pwos audit log | jq -c 'select(.success | not)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var in schema.AuditLogInput
-			var err error
-			if in.PID, err = f.pid.given(cmd, "pid", 0); err != nil {
-				return usage(cmd, err)
+			if last != nil && in.Limit != nil {
+				return usage(cmd, errors.New("--limit counts from the oldest, --last from the newest: give one of them"))
 			}
-			if in.SinceSeq, err = f.since.given(cmd, "since", 0); err != nil {
-				return usage(cmd, err)
-			}
-			if in.Limit, err = f.limit.given(cmd, "limit", 1); err != nil {
-				return usage(cmd, err)
-			}
-			last, err := f.last.given(cmd, "last", 1)
-			if err == nil && last != nil && in.Limit != nil {
-				err = errors.New("--limit counts from the oldest, --last from the newest: give one of them")
-			}
-			if err != nil {
-				return usage(cmd, err)
-			}
-			in.Type, in.Correlation = textGiven(cmd, "type", f.typ), textGiven(cmd, "correlation", f.correlation)
 			if in.Type != nil {
 				a.warnOfType(*in.Type)
 			}
-			if in.SinceTime, err = moment(cmd, "after", f.after, time.Now()); err != nil {
+			var err error
+			if in.SinceTime, err = moment(cmd, "after", after, time.Now()); err != nil {
 				return usage(cmd, err)
 			}
-			if in.UntilTime, err = moment(cmd, "before", f.before, time.Now()); err != nil {
+			if in.UntilTime, err = moment(cmd, "before", before, time.Now()); err != nil {
 				return usage(cmd, err)
 			}
 			if last != nil {
@@ -231,14 +211,14 @@ page is a call too, with an entry of its own, which --last leaves out.`,
 			return a.auditLog(cmd.Context(), in)
 		},
 	}
-	f.pid.add(cmd, "pid", "only calls of this process; 0 is the operator")
-	f.since.add(cmd, "since", "only entries after the one of this number")
-	cmd.Flags().StringVar(&f.typ, "type", "", "only calls of this syscall, such as Memory.Set")
-	cmd.Flags().StringVar(&f.correlation, "correlation", "", "only calls with this correlation")
-	cmd.Flags().StringVar(&f.after, "after", "", "only calls from then on: a time such as 2026-11-21T08:00:00Z, or how long ago, such as 15m")
-	cmd.Flags().StringVar(&f.before, "before", "", "only calls up to then, likewise")
-	f.limit.add(cmd, "limit", "most entries to print, from the oldest (default: all)")
-	f.last.add(cmd, "last", "only the newest entries, so many")
+	memberFlag(cmd, &in, "pid", "pid", "only calls of this process; 0 is the operator")
+	memberFlag(cmd, &in, "since_seq", "since", "only entries after the one of this number")
+	memberFlag(cmd, &in, "type", "type", "only calls of this syscall, such as Memory.Set")
+	memberFlag(cmd, &in, "correlation", "correlation", "only calls with this correlation")
+	cmd.Flags().StringVar(&after, "after", "", "only calls from then on: a time such as 2026-11-21T08:00:00Z, or how long ago, such as 15m")
+	cmd.Flags().StringVar(&before, "before", "", "only calls up to then, likewise")
+	cmd.Flags().Var(number(&in.Limit, 1), "limit", "most entries to print, from the oldest (default: all)")
+	cmd.Flags().Var(number(&last, 1), "last", "only the newest entries, so many")
 	return cmd
 }
 
@@ -326,12 +306,8 @@ shows it; what the kernel does itself is in the log and not counted.`,
 }
 
 func (a *app) auditMetrics(ctx context.Context) error {
-	const typ = "Audit.Metrics"
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		data, err := invoke(ctx, c, typ, &schema.AuditMetricsInput{})
-		if err != nil {
-			return err
-		}
+	typ := schema.AuditMetrics.Type
+	return a.show(ctx, typ, &schema.AuditMetricsInput{}, func(data schema.Value) error {
 		if a.wantsJSON() {
 			return a.printLine(data)
 		}
@@ -353,14 +329,9 @@ func (a *app) auditMetrics(ctx context.Context) error {
 	})
 }
 
-// auditTailFlags are the flags of `pwos audit tail`.
-type auditTailFlags struct {
-	pid, from, limit numberFlag
-	types            []string
-}
-
 func newAuditTail(a *app) *cobra.Command {
-	var f auditTailFlags
+	var in schema.AuditSubscribeInput
+	var limit *int64
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "follow the record live",
@@ -373,19 +344,7 @@ an entry of its own in the journal; that one is not printed.`,
   pwos audit tail | jq -c 'select(.success | not)'`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			in := schema.AuditSubscribeInput{Types: f.types}
-			var err error
-			if in.PID, err = f.pid.given(cmd, "pid", 0); err != nil {
-				return usage(cmd, err)
-			}
-			if in.SinceSeq, err = f.from.given(cmd, "from", 1); err != nil {
-				return usage(cmd, err)
-			}
-			limit, err := f.limit.given(cmd, "limit", 1)
-			if err != nil {
-				return usage(cmd, err)
-			}
-			for _, typ := range f.types {
+			for _, typ := range in.Types {
 				if !strings.HasSuffix(typ, ".*") {
 					a.warnOfType(typ)
 				}
@@ -393,10 +352,10 @@ an entry of its own in the journal; that one is not printed.`,
 			return a.auditTail(cmd.Context(), &in, limit)
 		},
 	}
-	f.pid.add(cmd, "pid", "only calls of this process; 0 is the operator")
-	cmd.Flags().StringArrayVar(&f.types, "type", nil, "only calls of this syscall, such as Memory.Set, or of a domain, such as Memory.*; may be given again")
-	f.from.add(cmd, "from", "number of the entry to begin with (default: what comes from now on)")
-	f.limit.add(cmd, "limit", "end after this many entries (default: never)")
+	memberFlag(cmd, &in, "pid", "pid", "only calls of this process; 0 is the operator")
+	cmd.Flags().StringArrayVar(&in.Types, "type", nil, "only calls of this syscall, such as Memory.Set, or of a domain, such as Memory.*; may be given again")
+	cmd.Flags().Var(number(&in.SinceSeq, 1), "from", "number of the entry to begin with (default: what comes from now on)")
+	cmd.Flags().Var(number(&limit, 1), "limit", "end after this many entries (default: never)")
 	return cmd
 }
 

@@ -219,11 +219,7 @@ func appendArgument(dst []byte, value string) []byte {
 
 // explain prints what would come of a call, and ends as the call would.
 func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		data, err := invoke(ctx, c, schema.CapabilityCheck.Type, in)
-		if err != nil {
-			return err
-		}
+	return a.show(ctx, schema.CapabilityCheck.Type, in, func(data schema.Value) error {
 		out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
 		if err != nil {
 			return err

@@ -25,7 +25,10 @@ resource it may hold. A process that was granted nothing may do next to nothing.
 }
 
 // checkFlags are the flags of `pwos cap check`.
-type checkFlags struct{ resource, amount, data string }
+type checkFlags struct {
+	in           schema.CheckInput
+	amount, data string
+}
 
 func newCapCheck(a *app) *cobra.Command {
 	var f checkFlags
@@ -52,7 +55,7 @@ Exit status: 0 it would, 3 it would not (the answer has the reason), 4 no such s
 			return a.check(cmd.Context(), in)
 		},
 	}
-	cmd.Flags().StringVar(&f.resource, "resource", "", "resource that the call would name")
+	memberFlag(cmd, &f.in, "resource_id", "resource", "resource that the call would name")
 	cmd.Flags().StringVar(&f.amount, "amount", "", "units of it that the call would take or give back (default 0)")
 	cmd.Flags().StringVar(&f.data, "data", "", "the call's data, one JSON value")
 	return cmd
@@ -64,7 +67,8 @@ func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInpu
 	if err != nil {
 		return nil, err
 	}
-	in := &schema.CheckInput{PID: &pid, Syscall: args[1], ResourceID: textGiven(cmd, "resource", f.resource)}
+	in := &f.in
+	in.PID, in.Syscall = &pid, args[1]
 	if cmd.Flags().Changed("amount") {
 		if in.ResourceID == nil {
 			return nil, errors.New("--amount is of a --resource: name one")
@@ -87,11 +91,7 @@ func (f *checkFlags) input(cmd *cobra.Command, args []string) (*schema.CheckInpu
 }
 
 func (a *app) check(ctx context.Context, in *schema.CheckInput) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		data, err := invoke(ctx, c, schema.CapabilityCheck.Type, in)
-		if err != nil {
-			return err
-		}
+	return a.show(ctx, schema.CapabilityCheck.Type, in, func(data schema.Value) error {
 		out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
 		if err != nil {
 			return err
@@ -108,11 +108,11 @@ func (a *app) check(ctx context.Context, in *schema.CheckInput) error {
 
 // grantFlags are the flags of `pwos cap grant`.
 type grantFlags struct {
-	quotas  []string
-	budget  []string
-	expires numberFlag
-	add     bool
-	http    httpFlags
+	quotas []string
+	budget []string
+	in     schema.GrantInput
+	add    bool
+	http   httpFlags
 }
 
 func newCapGrant(a *app) *cobra.Command {
@@ -144,7 +144,7 @@ granter holds, 4 no such process.`,
   pwos cap grant 7 --add --budget calls=1000`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := f.input(cmd, args)
+			in, err := f.input(args)
 			if err != nil {
 				return usage(cmd, err)
 			}
@@ -155,25 +155,23 @@ granter holds, 4 no such process.`,
 	cmd.Flags().BoolVar(&f.add, "add", false, "add to what the process was granted before")
 	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, budgetUsage)
 	f.http.add(cmd)
-	f.expires.add(cmd, "expires-at-tick", "last tick at which the grant holds (default: it does not expire)")
+	memberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which the grant holds (default: it does not expire)")
 	return cmd
 }
 
 // input is what the command line grants; its errors are wrong usage.
-func (f *grantFlags) input(cmd *cobra.Command, args []string) (*schema.GrantInput, error) {
+func (f *grantFlags) input(args []string) (*schema.GrantInput, error) {
 	pid, err := pidOf(args[0], 1)
 	if err != nil {
 		return nil, err
 	}
-	in := &schema.GrantInput{PID: pid, AllowedSyscalls: args[1:]}
+	in := &f.in
+	in.PID, in.AllowedSyscalls = pid, args[1:]
 	if f.add {
 		add := "add"
 		in.Mode = &add
 	}
 	if in.ResourceQuotas, err = quotasOf(f.quotas); err != nil {
-		return nil, err
-	}
-	if in.ExpiresAtTick, err = f.expires.given(cmd, "expires-at-tick", 0); err != nil {
 		return nil, err
 	}
 	in.HTTP = f.http.grant()
@@ -188,11 +186,7 @@ func (f *grantFlags) input(cmd *cobra.Command, args []string) (*schema.GrantInpu
 }
 
 func (a *app) grant(ctx context.Context, in *schema.GrantInput) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		data, err := invoke(ctx, c, schema.CapabilityGrant.Type, in)
-		if err != nil {
-			return err
-		}
+	return a.show(ctx, schema.CapabilityGrant.Type, in, func(data schema.Value) error {
 		out, err := view.AnswerAs[schema.GrantOutput](schema.CapabilityGrant.Type, data)
 		if err != nil {
 			return err
@@ -205,22 +199,14 @@ func (a *app) grant(ctx context.Context, in *schema.GrantInput) error {
 }
 
 func newCapRevoke(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.oneCall(&cobra.Command{
 		Use:   "revoke PID",
 		Short: "take a process's capability away",
 		Long: `revoke takes away all that a process was granted. No call that starts after revoke
 has returned gets through. What the process holds of resources stays with it until
 it is released. That it had nothing to take away is no error: see "revoked".`,
 		Example: `  pwos cap revoke 7`,
-		Args:    arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			pid, err := pidOf(args[0], 1)
-			if err != nil {
-				return usage(cmd, err)
-			}
-			return a.show(cmd.Context(), schema.CapabilityRevoke.Type, &schema.RevokeInput{PID: pid})
-		},
-	}
+	}, schema.CapabilityRevoke.Type, new(schema.RevokeInput), "pid")
 }
 
 func newCapShow(a *app) *cobra.Command {
@@ -245,13 +231,7 @@ Exit status: 4 where the named process has no token.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				data, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &pid})
-				if err != nil {
-					return err
-				}
-				return a.printToken(data)
-			})
+			return a.show(cmd.Context(), schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &pid}, a.printToken)
 		},
 	}
 }

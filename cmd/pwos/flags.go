@@ -145,13 +145,6 @@ func mailboxOf(text string, least int64) (int64, error) {
 	return pidOf(text, least)
 }
 
-// numberFlag is a flag whose zero is a value too.
-type numberFlag struct{ value int64 }
-
-func (f *numberFlag) add(cmd *cobra.Command, name, what string) {
-	cmd.Flags().Int64Var(&f.value, name, 0, what)
-}
-
 // spanFlag is a duration, 0 or more.
 type spanFlag time.Duration
 
@@ -174,22 +167,14 @@ func (f *spanFlag) Set(text string) error {
 	return err
 }
 
-// given returns the value, nil where the flag was not given; less than least is wrong usage.
-func (f *numberFlag) given(cmd *cobra.Command, name string, least int64) (*int64, error) {
-	if !cmd.Flags().Changed(name) {
-		return nil, nil
-	}
-	if f.value < least {
-		return nil, fmt.Errorf("--%s must be at least %d, not %d", name, least, f.value)
-	}
-	return &f.value, nil
-}
-
 // flagError is an error of the flags' own, in our words where it is about a value: those of the parser are for programmers.
 func flagError(err error) error {
 	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return err
+	}
+	if why, ok := errors.AsType[unfit](wrong); ok {
+		return fmt.Errorf("--%s %w", wrong.GetFlag().Name, why)
 	}
 	var what string
 	switch wrong.GetFlag().Value.Type() {

@@ -59,17 +59,6 @@ func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Cal
 	return view.AnswerAs[Out](row.Row().Type, data)
 }
 
-// show is all that many verbs do: one call, and its answer on stdout.
-func (a *app) show(ctx context.Context, typ string, input any) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		data, err := invoke(ctx, c, typ, input)
-		if err != nil {
-			return err
-		}
-		return a.printValue(data)
-	})
-}
-
 // group makes a command of nothing but verbs.
 func group(use, short, long, example string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{

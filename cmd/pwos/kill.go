@@ -13,7 +13,7 @@ import (
 )
 
 func newKill(a *app) *cobra.Command {
-	var reason string
+	in := new(schema.TerminateInput)
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "kill PID",
@@ -33,18 +33,15 @@ Exit status: 4 there never was such a process.`,
 			case all == (len(args) == 1):
 				return usage(cmd, errors.New("name one PID, or --all"))
 			case all:
-				return a.killAll(cmd.Context(), textGiven(cmd, "reason", reason))
+				return a.killAll(cmd.Context(), in.Reason)
 			}
-			pid, err := pidOf(args[0], 1)
-			if err != nil {
+			if err := memberOf(in, "target_pid").operand(args[0]); err != nil {
 				return usage(cmd, err)
 			}
-			return a.show(cmd.Context(), schema.SyscallTerminate.Type, &schema.TerminateInput{
-				TargetPID: pid, Reason: textGiven(cmd, "reason", reason),
-			})
+			return a.show(cmd.Context(), schema.SyscallTerminate.Type, in, a.printValue)
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	memberFlag(cmd, in, "reason", "reason", "why, for the record")
 	cmd.Flags().BoolVar(&all, "all", false, "all agents")
 	return cmd
 }
@@ -104,21 +101,19 @@ were paused before is printed.`,
 
 // pausing completes the command of a syscall that takes a PID, or all.
 func pausing(a *app, typ string, cmd *cobra.Command) *cobra.Command {
-	all := cmd.Flags().Bool("all", false, "all agents")
+	in := new(schema.PauseInput)
+	cmd.Flags().BoolVar(&in.All, "all", false, "all agents")
 	cmd.Args = arguments(cobra.MaximumNArgs(1))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		in := &schema.PauseInput{All: *all}
-		if len(args) == 1 {
-			pid, err := pidOf(args[0], 1)
-			if err != nil {
+		for _, arg := range args {
+			if err := memberOf(in, "target_pid").operand(arg); err != nil {
 				return usage(cmd, err)
 			}
-			in.TargetPID = &pid
 		}
-		if *all == (in.TargetPID != nil) {
+		if in.All == (in.TargetPID != nil) {
 			return usage(cmd, errors.New("name one PID, or --all"))
 		}
-		return a.show(cmd.Context(), typ, in)
+		return a.show(cmd.Context(), typ, in, a.printValue)
 	}
 	return cmd
 }

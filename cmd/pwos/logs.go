@@ -286,7 +286,7 @@ func (l *life) Close() error {
 
 func newLogs(a *app) *cobra.Command {
 	var follow bool
-	var last numberFlag
+	var lines *int64
 	cmd := &cobra.Command{
 		Use:   "logs PID",
 		Short: "show what an agent wrote to standard error",
@@ -307,15 +307,11 @@ Exit status: 4 there never was such a process, or it runs no program.`,
 			if err != nil {
 				return usage(cmd, err)
 			}
-			lines, err := last.given(cmd, "lines", 0)
-			if err != nil {
-				return usage(cmd, err)
-			}
 			return a.logs(cmd.Context(), pid, lines, follow)
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the process has ended")
-	cmd.Flags().Int64VarP(&last.value, "lines", "n", 0, "only the last lines, so many (default: all)")
+	cmd.Flags().VarP(number(&lines, 0), "lines", "n", "only the last lines, so many (default: all)")
 	return cmd
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -18,8 +17,7 @@ import (
 
 // recvFlags are the flags of `pwos recv`.
 type recvFlags struct {
-	max    numberFlag
-	intent string
+	in     schema.ReceiveInput
 	wait   time.Duration
 	follow bool
 }
@@ -60,8 +58,8 @@ never was; 1 it has ended, unless --follow saw it end.`,
 			return a.recv(cmd.Context(), in, f.wait+usualTimeout)
 		},
 	}
-	f.max.add(cmd, "max", "most messages to take at once, 1 to 1000 (default: what is there)")
-	cmd.Flags().StringVar(&f.intent, "intent", "", "only messages of this intent")
+	memberFlag(cmd, &f.in, "max", "max", "most messages to take at once, 1 to 1000 (default: what is there)")
+	memberFlag(cmd, &f.in, "intent", "intent", "only messages of this intent")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for a first message, such as 5s, at most 10m")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print messages as they come, until interrupted or until the process ends")
 	return cmd
@@ -73,17 +71,13 @@ func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveIn
 	if err != nil {
 		return nil, err
 	}
-	in := &schema.ReceiveInput{Target: schema.Target{PID: &pid}, Intent: textGiven(cmd, "intent", f.intent)}
-	if in.Max, err = f.max.given(cmd, "max", 1); err != nil {
-		return nil, err
-	}
+	in := &f.in
+	in.PID = &pid
 	wait := f.wait
 	if f.follow && wait == 0 {
 		wait = time.Minute
 	}
 	switch {
-	case in.Max != nil && *in.Max > schema.MaxReceive:
-		return nil, fmt.Errorf("--max is at most %d", schema.MaxReceive)
 	case wait < 0 || wait > maxWait:
 		return nil, fmt.Errorf("--wait is from 0 to %v, not %v", maxWait, wait)
 	case cmd.Flags().Changed("wait") && wait < time.Millisecond && wait != 0:
@@ -184,9 +178,8 @@ func acknowledge(ctx context.Context, c *client.Client, in *schema.ReceiveInput,
 
 // sendFlags are the flags of `pwos send`.
 type sendFlags struct {
-	intent, priority string
-	as, expires      numberFlag
-	payload          payload
+	in      schema.SendMsgInput
+	payload payload
 }
 
 func newSend(a *app) *cobra.Command {
@@ -208,8 +201,9 @@ Exit status: 0 delivered, 1 it had expired, 3 denied by capability or governance
   pwos send operator done --as 3`,
 		Args: arguments(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in, err := f.input(cmd, args[0])
-			if err != nil {
+			in := &f.in
+			var err error
+			if in.ReceiverPID, err = mailboxOf(args[0], 0); err != nil {
 				return usage(cmd, err)
 			}
 			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
@@ -228,32 +222,12 @@ Exit status: 0 delivered, 1 it had expired, 3 denied by capability or governance
 			})
 		},
 	}
-	cmd.Flags().StringVar(&f.intent, "intent", "", "what the message is about: receivers select by it, governance denies by it")
-	cmd.Flags().StringVar(&f.priority, "priority", "", "LOW, NORMAL, HIGH or URGENT, which is received first (default NORMAL)")
-	f.as.add(cmd, "as", "process to send as (default 0, the operator)")
-	f.expires.add(cmd, "expires-at-tick", "last tick at which it may be received (default: it does not expire)")
+	memberFlag(cmd, &f.in, "intent", "intent", "what the message is about: receivers select by it, governance denies by it")
+	memberFlag(cmd, &f.in, "priority", "priority", "LOW, NORMAL, HIGH or URGENT, which is received first (default NORMAL)")
+	memberFlag(cmd, &f.in, "pid", "as", "process to send as (default 0, the operator)")
+	memberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which it may be received (default: it does not expire)")
 	f.payload.add(cmd)
 	return cmd
-}
-
-// input is all of the message but its payload; its errors are wrong usage.
-func (f *sendFlags) input(cmd *cobra.Command, receiver string) (*schema.SendMsgInput, error) {
-	pid, err := mailboxOf(receiver, 0)
-	if err != nil {
-		return nil, err
-	}
-	in := &schema.SendMsgInput{
-		ReceiverPID: pid,
-		Intent:      textGiven(cmd, "intent", f.intent),
-		Priority:    textGiven(cmd, "priority", f.priority),
-	}
-	if in.PID, err = f.as.given(cmd, "as", 0); err != nil {
-		return nil, err
-	}
-	if in.ExpiresAtTick, err = f.expires.given(cmd, "expires-at-tick", 0); err != nil {
-		return nil, err
-	}
-	return in, checkPriority(in.Priority)
 }
 
 // notOperator refuses the operator itself as the sender: the kernel would take its message to PID 0 for one to everybody. Who
@@ -268,14 +242,6 @@ func notOperator(ctx context.Context, c *client.Client) error {
 		return errors.New("the operator does not send to itself: name the sender with --as PID, or send to every process with PID 0")
 	}
 	return err
-}
-
-// checkPriority refuses what is no priority.
-func checkPriority(priority *string) error {
-	if priority == nil || slices.Contains([]string{"LOW", "NORMAL", "HIGH", "URGENT"}, *priority) {
-		return nil
-	}
-	return fmt.Errorf("--priority is LOW, NORMAL, HIGH or URGENT, not %q", *priority)
 }
 
 // sendMessage sends in. That the kernel did as it was told does not mean that the message arrived.

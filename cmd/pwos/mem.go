@@ -26,7 +26,7 @@ only. A leading slash makes no difference.`,
 const asHelp = "process to act as (default 0, the operator)"
 
 func newMemGet(a *app) *cobra.Command {
-	var as numberFlag
+	in := new(schema.MemoryGetInput)
 	var raw bool
 	cmd := &cobra.Command{
 		Use:   "get KEY",
@@ -41,16 +41,8 @@ Exit status: 3 denied, 4 there is no such key.`,
   pwos mem get notes/1 --as 7`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := &schema.MemoryGetInput{Key: args[0]}
-			var err error
-			if in.PID, err = as.given(cmd, "as", 0); err != nil {
-				return usage(cmd, err)
-			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				data, err := invoke(ctx, c, schema.MemoryGet.Type, in)
-				if err != nil {
-					return err
-				}
+			in.Key = args[0]
+			return a.show(cmd.Context(), schema.MemoryGet.Type, in, func(data schema.Value) error {
 				if text, ok := view.Text(data); ok && raw {
 					return a.printText(text)
 				}
@@ -58,7 +50,7 @@ Exit status: 3 denied, 4 there is no such key.`,
 			})
 		},
 	}
-	as.add(cmd, "as", asHelp)
+	memberFlag(cmd, in, "pid", "as", asHelp)
 	cmd.Flags().BoolVar(&raw, "raw", false, "print a string as it is")
 	return cmd
 }
@@ -69,14 +61,9 @@ func (a *app) printText(text string) error { return a.print(text + "\n") }
 // listPage is how many keys or entries are asked for at once: the most that the kernel gives.
 const listPage = 1000
 
-// memLsFlags are the flags of `pwos mem ls`.
-type memLsFlags struct {
-	as, limit numberFlag
-	raw       bool
-}
-
 func newMemLs(a *app) *cobra.Command {
-	var f memLsFlags
+	var in schema.MemoryListInput
+	var raw bool
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "list keys, one a line",
@@ -92,23 +79,15 @@ under proc/ come only where PREFIX begins with that.`,
   pwos mem ls --raw | grep -c '^/notes/'`,
 		Args: arguments(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var in schema.MemoryListInput
 			if len(args) == 1 {
 				in.Prefix = &args[0]
 			}
-			var err error
-			if in.PID, err = f.as.given(cmd, "as", 0); err != nil {
-				return usage(cmd, err)
-			}
-			if in.Limit, err = f.limit.given(cmd, "limit", 1); err != nil {
-				return usage(cmd, err)
-			}
-			return a.memLs(cmd.Context(), in, f.raw)
+			return a.memLs(cmd.Context(), in, raw)
 		},
 	}
-	f.as.add(cmd, "as", asHelp)
-	f.limit.add(cmd, "limit", "most keys to list (default: all)")
-	cmd.Flags().BoolVar(&f.raw, "raw", false, "print keys as they are")
+	memberFlag(cmd, &in, "pid", "as", asHelp)
+	cmd.Flags().Var(number(&in.Limit, 1), "limit", "most keys to list (default: all)")
+	cmd.Flags().BoolVar(&raw, "raw", false, "print keys as they are")
 	return cmd
 }
 
@@ -157,8 +136,8 @@ func (a *app) printKey(key string, raw bool) error {
 }
 
 func newMemRm(a *app) *cobra.Command {
-	var as numberFlag
-	cmd := &cobra.Command{
+	in := new(schema.MemoryDeleteInput)
+	cmd := a.oneCall(&cobra.Command{
 		Use:   "rm KEY",
 		Short: "remove a key with its value",
 		Long: `rm removes a key with its value.
@@ -166,22 +145,13 @@ func newMemRm(a *app) *cobra.Command {
 Exit status: 3 denied, or the key is read-only, 4 there is no such key.`,
 		Example: `  pwos mem rm notes/1
   pwos mem ls notes/ --raw | xargs -d '\n' -n 1 pwos mem rm`,
-		Args: arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			in := &schema.MemoryDeleteInput{Key: args[0]}
-			var err error
-			if in.PID, err = as.given(cmd, "as", 0); err != nil {
-				return usage(cmd, err)
-			}
-			return a.show(cmd.Context(), schema.MemoryDelete.Type, in)
-		},
-	}
-	as.add(cmd, "as", asHelp)
+	}, schema.MemoryDelete.Type, in, "key")
+	memberFlag(cmd, in, "pid", "as", asHelp)
 	return cmd
 }
 
 func newMemSet(a *app) *cobra.Command {
-	var as numberFlag
+	in := new(schema.MemorySetInput)
 	var p payload
 	cmd := &cobra.Command{
 		Use:   "set KEY VALUE|-",
@@ -198,16 +168,12 @@ Exit status: 3 denied, or the key is read-only.`,
   pwos mem set page - < page.html`,
 		Args: arguments(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pid, err := as.given(cmd, "as", 0)
-			if err != nil {
-				return usage(cmd, err)
-			}
 			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
 				value, err := a.value(ctx, cmd, p, args[1])
 				if err != nil {
 					return err
 				}
-				data, err := invoke(ctx, c, schema.MemorySet.Type, memSetData(args[0], value, pid))
+				data, err := invoke(ctx, c, schema.MemorySet.Type, memSetData(args[0], value, in.PID))
 				if err != nil {
 					return err
 				}
@@ -215,7 +181,7 @@ Exit status: 3 denied, or the key is read-only.`,
 			})
 		},
 	}
-	as.add(cmd, "as", asHelp)
+	memberFlag(cmd, in, "pid", "as", asHelp)
 	p.add(cmd)
 	return cmd
 }

@@ -219,17 +219,13 @@ func (a *app) policyOf(paths []string) (*policy.Set, error) {
 }
 
 func newPolicyReload(a *app) *cobra.Command {
-	return &cobra.Command{
+	return a.oneCall(&cobra.Command{
 		Use:   "reload",
 		Short: "have the kernel read the rules again",
 		Long: `reload has the running kernel read the files of its policy again: it takes all of them,
 or none where one is not valid, and says which line that is. SIGHUP does the same.`,
 		Example: `  pwos policy reload`,
-		Args:    arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.show(cmd.Context(), schema.PolicyReload.Type, &schema.PolicyReloadInput{})
-		},
-	}
+	}, schema.PolicyReload.Type, new(schema.PolicyReloadInput))
 }
 
 func newPolicyShow(a *app) *cobra.Command {
@@ -242,12 +238,8 @@ files, and how many calls each has decided since it was loaded.`,
   pwos policy show --json | jq .hash`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				data, err := invoke(ctx, c, schema.PolicyShow.Type, &schema.PolicyShowInput{})
-				switch {
-				case err != nil:
-					return err
-				case a.wantsJSON():
+			return a.show(cmd.Context(), schema.PolicyShow.Type, &schema.PolicyShowInput{}, func(data schema.Value) error {
+				if a.wantsJSON() {
 					return a.printLine(data)
 				}
 				shown, err := schema.PolicyShow.Decode(data)
