@@ -264,3 +264,32 @@ func TestApprovalLost(t *testing.T) {
 		})
 	}
 }
+
+// TestApprovedSubscriptionEnds shows that a subscription whose approval was for a time is asked about anew after that, with the data of
+// the call.
+func TestApprovedSubscriptionEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := startAsking(t)
+		a.kernel.Recover([]schema.Request{schema.IPCOpen.With(&schema.MailboxInput{PIDs: []int64{7}})})
+		follower := a.agent()
+		follower.send(subscribe("s", ""))
+		synctest.Wait()
+		a.decide("q-1", "approve", `,"for_seconds":60`)
+		follower.take(1)
+		time.Sleep(time.Minute)
+		a.operator.send(sendMsg("m", "1"))
+		a.operator.take(1)
+		synctest.Wait()
+		expectNothing(t, follower)
+		a.operator.send(query("l", "Approval.List", `{"state":"waiting"}`))
+		out, err := schema.ApprovalList.Decode(a.operator.next().Data)
+		if err != nil || len(out.Approvals) != 1 || string(out.Approvals[0].Data) != `{"pid":7}` {
+			t.Fatalf("%v, %+v", err, out)
+		}
+		a.decide(out.Approvals[0].ID, "approve", "")
+		if got := follower.next(); !strings.Contains(string(got.Data), `"payload":1`) {
+			t.Errorf("pushed %s", got.Data)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -63,6 +64,7 @@ func (c *connection) lasting(call *kernel.Call) {
 	if l.Follow == nil {
 		return
 	}
+	cause.Message.Data = bytes.Clone(call.Message.Data) // which the connection's next frames overwrite
 	s := &subscription{following: &following{call: cause}, next: *l.Follow, end: key}
 	if len(c.following) == maxFollowing {
 		c.unsubscribed(s, fault.SubscriptionTooMany.New("a connection has at most %d subscriptions, and this one has as many: open another", maxFollowing))
@@ -227,7 +229,7 @@ func (q *question) ready(ctx actor.Context, d *domain) bool {
 // admit is the gate's verdict on the subscription: it goes on for as long as its subscriber may still subscribe.
 func (q *question) admit(d *domain, call *kernel.Call) kernel.Verdict {
 	subscribed := q.following.call
-	subscribed.Parked, subscribed.Lapsed, subscribed.Time = true, call.Lapsed, call.Time
+	subscribed.Parked, subscribed.Lapsed, subscribed.Time = true, call.Lapsed, time.Now().UnixMilli()
 	subscribed.Holds = kernel.Paid
 	v := d.kernel.gate.Admit(&subscribed)
 	call.Tick = subscribed.Tick

@@ -106,7 +106,7 @@ func (f *frames) giveUp(ctx actor.Context, d *domain) {
 
 func (f *frames) final() {
 	for i := range f.calls {
-		f.calls[i].Final = true
+		f.calls[i].Final, f.calls[i].Gone = true, true
 	}
 }
 

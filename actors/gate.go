@@ -45,6 +45,14 @@ func (k *Kernel) Ask(call *kernel.Call, question schema.Request) bool {
 // Repeats reports whether a call that the gate judges gets the outcome again that its idempotency key has.
 func (k *Kernel) Repeats(call *kernel.Call) bool { return k.keys.Repeats(call) }
 
+// budget is the Budget stage: what gets its first outcome again does nothing, and costs nothing.
+func (k *Kernel) budget(call *kernel.Call) kernel.Verdict {
+	if k.Repeats(call) {
+		return kernel.Verdict{}
+	}
+	return k.budgets.Stage(call)
+}
+
 // use has the approval of the i-th call of b used up, and decides the call then: it is all that has changed.
 func (d *domain) use(ctx actor.Context, b *batch, i int, begun time.Time) {
 	if f, ok := b.sender.(*frames); ok && i > 0 {

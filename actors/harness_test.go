@@ -83,6 +83,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 	var gate kernel.Gate
 	var registry kernel.Registry
 	var patience time.Duration
+	var processes kernel.Processes = nobody{}
 	for _, o := range options {
 		switch o := o.(type) {
 		case syncing:
@@ -101,6 +102,8 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 			bounds = o
 		case kernel.Registry:
 			registry = o
+		case kernel.Processes:
+			processes = o
 		case answering:
 			patience = time.Duration(o)
 		default:
@@ -118,7 +121,7 @@ func startHosting(t tb, disk *faultfs.Disk, domains map[schema.Domain]kernel.Dom
 		Gate:      gate,
 		Registry:  registry, ProviderTime: patience,
 		Runners: runnersOf(domains),
-		Domains: domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: counted, Budgets: budgets, Tokens: s.tokens, Processes: nobody{},
+		Domains: domains, Journal: record, Dir: "/journal", FS: s.room, Keys: keys, Metrics: counted, Budgets: budgets, Tokens: s.tokens, Processes: processes,
 		Restore: s.restore, Hosting: hosting, Origin: "https://test.local/", Log: slog.New(handler(&s.log)),
 	})
 	s.stopped = sync.OnceValue(s.kernel.Close)

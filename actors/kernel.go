@@ -176,7 +176,7 @@ func New(cfg Config) *Kernel {
 	k.providers = newProviders(cmp.Or(cfg.ProviderTime, providerTime), &k.ids)
 	k.gate.Bounds, k.gate.Identity, k.gate.Pause = k.accounts.admit, authority.Identify, authority.Running
 	k.gate.Token, k.gate.Tick = authority.Authorize, kernel.NoFutureTick
-	k.gate.Budget = k.budgets.Stage
+	k.gate.Budget = k.budget
 	k.code = cfg.Code
 	k.runs = newRuns(k, cfg.Runners)
 	k.system = actor.NewActorSystem(

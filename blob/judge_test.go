@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -16,23 +17,23 @@ func TestLinkForAMoment(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	outside, name := filepath.Join(base, "outside"), filepath.Join(base, "name")
-	must(t, os.WriteFile(outside, []byte("secret"), 0o600))
+	testkit.Must(t, os.WriteFile(outside, []byte("secret"), 0o600))
 	f, err := os.Open(outside)
-	must(t, err)
+	testkit.Must(t, err)
 	defer f.Close()
 	before, err := f.Stat()
-	must(t, err)
+	testkit.Must(t, err)
 	later := time.Now().Add(time.Minute)
-	must(t, blob.Agree(later, before, before, before))
+	testkit.Must(t, blob.Agree(later, before, before, before))
 
 	// File systems count time in steps: it goes on until a step has passed, as settle has it for those who look.
 	for deadline := time.Now().Add(30 * time.Second); ; {
-		must(t, os.Link(outside, name))
+		testkit.Must(t, os.Link(outside, name))
 		named, err := os.Lstat(name)
-		must(t, err)
-		must(t, os.Remove(name))
+		testkit.Must(t, err)
+		testkit.Must(t, os.Remove(name))
 		after, err := f.Stat()
-		must(t, err)
+		testkit.Must(t, err)
 		if err := blob.Agree(later, before, named, after); err != nil {
 			break
 		}
@@ -51,16 +52,16 @@ func TestYoung(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blobs")
 	patient := open(t, blob.Options{Dir: dir})
 	name := filepath.Join(dir, "young")
-	must(t, os.WriteFile(name, []byte("young"), 0o600))
+	testkit.Must(t, os.WriteFile(name, []byte("young"), 0o600))
 	if text, err := read(t, patient, own, file(name)); err != nil || text != "young" {
 		t.Errorf("%q, %v", text, err)
 	}
-	must(t, patient.Close())
+	testkit.Must(t, patient.Close())
 	hasty := open(t, blob.Options{Dir: dir})
 	blob.Impatient(hasty)
 	conflict := false
 	for deadline := time.Now().Add(30 * time.Second); !conflict && time.Now().Before(deadline); {
-		must(t, os.WriteFile(name, []byte("younger"), 0o600))
+		testkit.Must(t, os.WriteFile(name, []byte("younger"), 0o600))
 		if _, err := hasty.Open(own, file(name)); err != nil { // this process may have been stopped in between
 			want(t, err, fault.BlobChanging, "try again")
 			conflict = true
@@ -77,7 +78,7 @@ func TestForeignOwner(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blobs")
 	s := open(t, blob.Options{Dir: dir})
 	name := filepath.Join(dir, "theirs")
-	must(t, os.WriteFile(name, []byte("text"), 0o644))
+	testkit.Must(t, os.WriteFile(name, []byte("text"), 0o644))
 	if err := os.Chown(name, os.Geteuid()+1, -1); err != nil {
 		t.Skip("files cannot be given away here:", err)
 	}

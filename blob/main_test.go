@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
 // The origins of the tests. own is the kernel's.
 const (
@@ -24,13 +23,6 @@ const (
 	other = "https://other.local/"
 	third = "https://third.local/"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // clock is a time that the test moves.
 type clock struct{ at atomic.Int64 }
@@ -52,15 +44,15 @@ func open(t testing.TB, o blob.Options) *blob.Store {
 	}
 	o.Origin = own
 	s, err := blob.New(o)
-	must(t, err)
-	t.Cleanup(func() { must(t, s.Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, s.Close()) })
 	return s
 }
 
 func put(t testing.TB, s *blob.Store, origin, text string) blob.Blob {
 	t.Helper()
 	b, err := s.Put(origin, strings.NewReader(text))
-	must(t, err)
+	testkit.Must(t, err)
 	return b
 }
 
@@ -72,7 +64,7 @@ func read(t testing.TB, s *blob.Store, origin string, p schema.BlobPointer) (str
 		return "", err
 	}
 	text, err := io.ReadAll(r)
-	must(t, errors.Join(err, r.Close(), r.Close()))
+	testkit.Must(t, errors.Join(err, r.Close(), r.Close()))
 	if int64(len(text)) != r.Size() {
 		t.Errorf("%d bytes of %d", len(text), r.Size())
 	}
@@ -96,7 +88,7 @@ func want(t testing.TB, err error, id error, says ...string) {
 func tree(t testing.TB, dir string) []string {
 	t.Helper()
 	var all []string
-	must(t, filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
 		if err == nil && name != dir {
 			all = append(all, name[len(dir)+1:])
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -58,23 +59,23 @@ func TestRefused(t *testing.T) {
 	s := open(t, blob.Options{Dir: dir, FileBytes: 10})
 	write := func(name, text string) string {
 		t.Helper()
-		must(t, os.WriteFile(name, []byte(text), 0o600))
+		testkit.Must(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
 	secret := write(filepath.Join(base, "hush"), "secret")
 	beside := dir + "-hush"
-	must(t, os.Mkdir(beside, 0o700))
+	testkit.Must(t, os.Mkdir(beside, 0o700))
 	write(filepath.Join(beside, "x"), "secret")
 	at := func(name string) string { return filepath.Join(dir, name) }
 	real := write(at("real"), "text")
-	must(t, os.Symlink("real", at("hush-in")))
-	must(t, os.Symlink(secret, at("hush-out")))
-	must(t, os.Symlink("../hush", at("hush-up")))
-	must(t, os.Symlink("hush-loop", at("hush-loop")))
-	must(t, os.Symlink("none", at("hush-dangling")))
-	must(t, os.Link(secret, at("hush-hard")))
-	must(t, os.Mkdir(at("hush-dir"), 0o700))
-	must(t, syscall.Mkfifo(at("hush-pipe"), 0o600))
+	testkit.Must(t, os.Symlink("real", at("hush-in")))
+	testkit.Must(t, os.Symlink(secret, at("hush-out")))
+	testkit.Must(t, os.Symlink("../hush", at("hush-up")))
+	testkit.Must(t, os.Symlink("hush-loop", at("hush-loop")))
+	testkit.Must(t, os.Symlink("none", at("hush-dangling")))
+	testkit.Must(t, os.Link(secret, at("hush-hard")))
+	testkit.Must(t, os.Mkdir(at("hush-dir"), 0o700))
+	testkit.Must(t, syscall.Mkfifo(at("hush-pipe"), 0o600))
 	write(at("hush-large"), strings.Repeat("a", 11))
 	write(at("hush-closed"), "")
 	write(at(".hush"), "hidden")
@@ -144,8 +145,8 @@ func TestFolderIsNoLink(t *testing.T) {
 	theirs := put(t, s, other, "theirs").Pointer
 	mine := put(t, s, third, "mine").Pointer
 	folder := filepath.Dir(mine.Path)
-	must(t, os.RemoveAll(folder))
-	must(t, os.Symlink(filepath.Base(filepath.Dir(theirs.Path)), folder))
+	testkit.Must(t, os.RemoveAll(folder))
+	testkit.Must(t, os.Symlink(filepath.Base(filepath.Dir(theirs.Path)), folder))
 	_, err := s.Open(third, file(filepath.Join(folder, filepath.Base(theirs.Path))))
 	want(t, err, fault.BlobForbidden)
 	_, err = s.Create(third)
@@ -161,15 +162,15 @@ func TestGrowing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "blobs")
 	s := open(t, blob.Options{Dir: dir})
 	name := filepath.Join(dir, "growing")
-	must(t, os.WriteFile(name, []byte("abc"), 0o600))
+	testkit.Must(t, os.WriteFile(name, []byte("abc"), 0o600))
 	r, err := s.Open(own, file(name))
-	must(t, err)
-	must(t, os.WriteFile(name, []byte("abcdef"), 0o600))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(name, []byte("abcdef"), 0o600))
 	buf := make([]byte, 10)
 	if n, _ := r.Read(buf); n != 3 || r.Size() != 3 {
 		t.Errorf("%d bytes of %d", n, r.Size())
 	}
-	must(t, r.Close())
+	testkit.Must(t, r.Close())
 }
 
 // Read takes files and data, up to what the caller can use.

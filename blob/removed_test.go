@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -19,8 +20,8 @@ func TestRemovedDirectory(t *testing.T) {
 	for name, use := range map[string]func(t *testing.T, s *blob.Store, dir string){
 		"write": func(*testing.T, *blob.Store, string) {},
 		"read": func(t *testing.T, s *blob.Store, dir string) {
-			must(t, os.Mkdir(dir, 0o700))
-			must(t, os.WriteFile(filepath.Join(dir, "mine"), []byte("mine"), 0o600))
+			testkit.Must(t, os.Mkdir(dir, 0o700))
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, "mine"), []byte("mine"), 0o600))
 			if text, err := read(t, s, own, file(filepath.Join(dir, "mine"))); err != nil || text != "mine" {
 				t.Errorf("read %q, %v", text, err)
 			}
@@ -37,7 +38,7 @@ func TestRemovedDirectory(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "blobs")
 			s := open(t, blob.Options{Dir: dir})
 			gone := put(t, s, own, "gone").Pointer
-			must(t, os.RemoveAll(dir))
+			testkit.Must(t, os.RemoveAll(dir))
 			use(t, s, dir)
 			var all sync.WaitGroup
 			for range 8 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -89,7 +90,7 @@ func TestSwappedLinks(t *testing.T) {
 	s := open(t, blob.Options{Dir: dir})
 	blob.Impatient(s)
 	outside := filepath.Join(base, "outside")
-	must(t, os.WriteFile(outside, []byte(secret), 0o600))
+	testkit.Must(t, os.WriteFile(outside, []byte(secret), 0o600))
 	theirs := put(t, s, other, secret).Pointer
 	theirFolder := filepath.Base(filepath.Dir(theirs.Path))
 
@@ -102,13 +103,13 @@ func TestSwappedLinks(t *testing.T) {
 
 	written := &victim{origin: third, p: put(t, s, third, text).Pointer}
 	aside := filepath.Join(base, "aside")
-	must(t, os.Link(written.p.Path, aside))
+	testkit.Must(t, os.Link(written.p.Path, aside))
 	dropped := &victim{origin: third, p: file(filepath.Join(filepath.Dir(written.p.Path), "dropped"))}
-	must(t, os.WriteFile(dropped.p.Path, []byte(text), 0o600))
+	testkit.Must(t, os.WriteFile(dropped.p.Path, []byte(text), 0o600))
 	const fourth = "https://fourth.local/"
 	moved := &victim{origin: fourth, p: file(filepath.Join(filepath.Dir(put(t, s, fourth, text).Pointer.Path), "x"))}
-	must(t, os.WriteFile(moved.p.Path, []byte(text), 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, theirFolder, "x"), []byte(secret), 0o600))
+	testkit.Must(t, os.WriteFile(moved.p.Path, []byte(text), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, theirFolder, "x"), []byte(secret), 0o600))
 
 	stop := make(chan struct{})
 	var swappers sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -20,7 +21,7 @@ import (
 func sweep(t *testing.T, s *blob.Store, files int, bytes int64) {
 	t.Helper()
 	removed, err := s.Sweep()
-	must(t, err)
+	testkit.Must(t, err)
 	if removed != (blob.Usage{Files: files, Bytes: bytes}) {
 		t.Errorf("removed %+v, want %d files, %d bytes", removed, files, bytes)
 	}
@@ -33,9 +34,9 @@ func TestSweep(t *testing.T) {
 	s := open(t, blob.Options{TTL: time.Hour, Now: c.now})
 	first, held, opened := put(t, s, own, "first").Pointer, put(t, s, other, "held").Pointer, put(t, s, own, "opened").Pointer
 	release, err := s.Retain(other, held)
-	must(t, err)
+	testkit.Must(t, err)
 	r, err := s.Open(own, opened)
-	must(t, err)
+	testkit.Must(t, err)
 	c.advance(30 * time.Minute)
 	later := put(t, s, other, "later").Pointer
 	c.advance(30 * time.Minute)
@@ -59,7 +60,7 @@ func TestSweep(t *testing.T) {
 	// What was held is as young as its last use.
 	release()
 	release()
-	must(t, r.Close())
+	testkit.Must(t, r.Close())
 	c.advance(time.Hour)
 	sweep(t, s, 0, 0)
 	if text, err := read(t, s, other, held); err != nil || text != "held" {
@@ -81,13 +82,13 @@ func TestSweepUnfinished(t *testing.T) {
 	s := open(t, blob.Options{TTL: time.Hour, Now: c.now})
 	for _, origin := range []string{own, other} {
 		w, err := s.Create(origin)
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = w.Write([]byte("abc"))
-		must(t, err)
+		testkit.Must(t, err)
 		c.advance(24 * time.Hour)
 		sweep(t, s, 0, 0)
 		b, err := w.Commit()
-		must(t, err)
+		testkit.Must(t, err)
 		if text, err := read(t, s, origin, b.Pointer); err != nil || text != "abc" {
 			t.Errorf("%q, %v", text, err)
 		}
@@ -103,9 +104,9 @@ func TestRetainTwice(t *testing.T) {
 	s := open(t, blob.Options{TTL: time.Hour, Now: c.now})
 	p := put(t, s, own, "abc").Pointer
 	one, err := s.Retain(own, p)
-	must(t, err)
+	testkit.Must(t, err)
 	two, err := s.Retain(own, p)
-	must(t, err)
+	testkit.Must(t, err)
 	one()
 	one()
 	c.advance(2 * time.Hour)
@@ -124,15 +125,15 @@ func TestSweepLearns(t *testing.T) {
 	s := open(t, blob.Options{Dir: dir, TTL: time.Hour, Now: c.now, DirBytes: 20})
 	kept := put(t, s, other, "mine").Pointer
 	dropped := filepath.Join(dir, "dropped")
-	must(t, os.WriteFile(dropped, make([]byte, 16), 0o600))
+	testkit.Must(t, os.WriteFile(dropped, make([]byte, 16), 0o600))
 	sweep(t, s, 0, 0)
 	_, err := s.Put(own, strings.NewReader("a"))
 	want(t, err, fault.BlobNoRoom)
-	must(t, os.Truncate(dropped, 15))
+	testkit.Must(t, os.Truncate(dropped, 15))
 	sweep(t, s, 0, 0)
 	gone := put(t, s, own, "a").Pointer
-	must(t, os.Remove(gone.Path))
-	must(t, os.Remove(kept.Path))
+	testkit.Must(t, os.Remove(gone.Path))
+	testkit.Must(t, os.Remove(kept.Path))
 	sweep(t, s, 0, 0)
 	if u := s.Usage(); u != (blob.Usage{Files: 1, Bytes: 15}) {
 		t.Errorf("%+v", u)
@@ -149,12 +150,12 @@ func TestSweepStrangers(t *testing.T) {
 	dir := filepath.Join(base, "blobs")
 	s := open(t, blob.Options{Dir: dir, TTL: time.Hour, Now: c.now})
 	outside := filepath.Join(base, "outside")
-	must(t, os.Mkdir(outside, 0o700))
-	must(t, os.WriteFile(filepath.Join(outside, "x"), nil, 0o600))
-	must(t, os.Symlink(outside, filepath.Join(dir, "link")))
-	must(t, os.Symlink(outside, filepath.Join(dir, "o-"+strings.Repeat("0", 32))))
-	must(t, os.MkdirAll(filepath.Join(dir, "somebody's"), 0o700))
-	must(t, os.WriteFile(filepath.Join(dir, "somebody's", "x"), nil, 0o600))
+	testkit.Must(t, os.Mkdir(outside, 0o700))
+	testkit.Must(t, os.WriteFile(filepath.Join(outside, "x"), nil, 0o600))
+	testkit.Must(t, os.Symlink(outside, filepath.Join(dir, "link")))
+	testkit.Must(t, os.Symlink(outside, filepath.Join(dir, "o-"+strings.Repeat("0", 32))))
+	testkit.Must(t, os.MkdirAll(filepath.Join(dir, "somebody's"), 0o700))
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "somebody's", "x"), nil, 0o600))
 	c.advance(2 * time.Hour)
 	sweep(t, s, 2, 0)
 	if diff := cmp.Diff([]string{"somebody's", "somebody's/x"}, tree(t, dir)); diff != "" {
@@ -174,16 +175,16 @@ func TestNewStart(t *testing.T) {
 	stale := map[string]schema.BlobPointer{own: put(t, s, own, "stale").Pointer, third: put(t, s, third, "stale").Pointer}
 	old := time.Now().Add(-2 * time.Hour)
 	for _, p := range stale {
-		must(t, os.Chtimes(p.Path, old, old))
+		testkit.Must(t, os.Chtimes(p.Path, old, old))
 	}
 	// What a process that was killed would have left: files that were begun, one of them just now.
 	for _, name := range []string{".new-AAAA", filepath.Base(filepath.Dir(fresh[other].Path)) + "/.new-BBBB"} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600))
 	}
 	ahead := filepath.Join(dir, "ahead")
-	must(t, os.WriteFile(ahead, []byte("ahead"), 0o600))
-	must(t, os.Chtimes(ahead, time.Now().Add(1000*time.Hour), time.Now().Add(1000*time.Hour)))
-	must(t, s.Close())
+	testkit.Must(t, os.WriteFile(ahead, []byte("ahead"), 0o600))
+	testkit.Must(t, os.Chtimes(ahead, time.Now().Add(1000*time.Hour), time.Now().Add(1000*time.Hour)))
+	testkit.Must(t, s.Close())
 
 	c := newClock()
 	s = open(t, blob.Options{Dir: dir, TTL: time.Hour, Now: c.now})

@@ -14,6 +14,7 @@ import (
 	"testing/iotest"
 
 	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -25,10 +26,10 @@ func TestWrite(t *testing.T) {
 	s := open(t, blob.Options{Dir: dir})
 	for _, origin := range []string{own, other, "", "../../x"} {
 		w, err := s.Create(origin)
-		must(t, err)
+		testkit.Must(t, err)
 		for _, part := range []string{"a", "", "bc"} {
 			_, err = io.WriteString(w, part)
-			must(t, err)
+			testkit.Must(t, err)
 		}
 		for _, name := range tree(t, dir) {
 			if _, err := s.Open(origin, file(filepath.Join(dir, name))); !strings.Contains(name, "o-") || strings.Contains(name, "/") {
@@ -36,7 +37,7 @@ func TestWrite(t *testing.T) {
 			}
 		}
 		b, err := w.Commit()
-		must(t, err)
+		testkit.Must(t, err)
 		w.Abort()
 		if b.Size != 3 || b.Digest != sha256.Sum256([]byte("abc")) {
 			t.Errorf("%+v", b)
@@ -49,11 +50,11 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%q, %v", text, err)
 		}
 		info, err := os.Lstat(b.Pointer.Path)
-		must(t, err)
+		testkit.Must(t, err)
 		if info.Mode() != 0o600 {
 			t.Errorf("mode %v", info.Mode())
 		}
-		must(t, os.Remove(b.Pointer.Path))
+		testkit.Must(t, os.Remove(b.Pointer.Path))
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
@@ -81,9 +82,9 @@ func TestAbort(t *testing.T) {
 		}
 	}
 	w, err := s.Create(own)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = io.WriteString(w, "abc")
-	must(t, err)
+	testkit.Must(t, err)
 	w.Abort()
 	w.Abort()
 	empty()
@@ -101,9 +102,9 @@ func TestAbort(t *testing.T) {
 	empty()
 
 	w, err = s.Create(own)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = io.WriteString(w, strings.Repeat("a", 10))
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = io.WriteString(w, "b")
 	want(t, err, fault.BlobNoRoom, "at most 10 bytes")
 	_, err = io.WriteString(w, "")
@@ -193,17 +194,17 @@ func TestClosed(t *testing.T) {
 	s := open(t, blob.Options{})
 	b := put(t, s, own, "abc")
 	r, err := s.Open(own, b.Pointer)
-	must(t, err)
+	testkit.Must(t, err)
 	w, err := s.Create(other)
-	must(t, err)
-	must(t, s.Close())
-	must(t, s.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, s.Close())
+	testkit.Must(t, s.Close())
 	_, err = w.Commit()
 	want(t, err, fault.KernelStopping)
 	if text, err := io.ReadAll(r); err != nil || string(text) != "abc" {
 		t.Errorf("%q, %v", text, err)
 	}
-	must(t, r.Close())
+	testkit.Must(t, r.Close())
 	_, err = s.Create(own)
 	want(t, err, fault.KernelStopping)
 	_, err = s.Open(own, b.Pointer)
@@ -219,14 +220,14 @@ func TestUnsafeDirectory(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	real := filepath.Join(base, "real")
-	must(t, os.Mkdir(real, 0o700))
+	testkit.Must(t, os.Mkdir(real, 0o700))
 	link := filepath.Join(base, "link")
-	must(t, os.Symlink(real, link))
+	testkit.Must(t, os.Symlink(real, link))
 	wide := filepath.Join(base, "wide")
-	must(t, os.Mkdir(wide, 0o700))
-	must(t, os.Chmod(wide, 0o750))
+	testkit.Must(t, os.Mkdir(wide, 0o700))
+	testkit.Must(t, os.Chmod(wide, 0o750))
 	plain := filepath.Join(base, "plain")
-	must(t, os.WriteFile(plain, nil, 0o600))
+	testkit.Must(t, os.WriteFile(plain, nil, 0o600))
 	for _, dir := range []string{link, wide, plain, filepath.Join(base, "none", "blobs"), "blobs", ""} {
 		if s, err := blob.New(blob.Options{Dir: dir}); err == nil {
 			t.Errorf("%q was taken", dir)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -19,8 +20,8 @@ import (
 func TestCall(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	answer, err := c.Call(bounded(t), schema.KindQuery, "Syscall.Ping", []byte("{\"payload\":\n 1e400,\r\n\"x\":\"\\n\"}"))
-	must(t, err)
+	answer, err := c.Call(testkit.Context(t), schema.KindQuery, "Syscall.Ping", []byte("{\"payload\":\n 1e400,\r\n\"x\":\"\\n\"}"))
+	testkit.Must(t, err)
 	if got, want := string(answer.Data), `{"payload":  1e400,  "x":"\n"}`; got != want {
 		t.Errorf("data %s, want %s", got, want)
 	}
@@ -32,11 +33,11 @@ func TestCall(t *testing.T) {
 func TestDoKeepsMetadata(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	answer, err := c.Do(bounded(t), schema.Message{
+	answer, err := c.Do(testkit.Context(t), schema.Message{
 		Dialect: schema.OsEvent, Kind: schema.KindCommand, Type: "A.B",
 		Meta: schema.Metadata{ID: "mine", Correlation: "saga", IdempotencyKey: "once"},
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	if answer.Meta.Causation != "mine" || answer.Meta.Correlation != "saga" || string(answer.Data) != "null" {
 		t.Errorf("answer %+v, want causation mine, correlation saga, data null", answer)
 	}
@@ -49,11 +50,11 @@ func TestDoRefuses(t *testing.T) {
 		"an event, which has no answer": {Kind: schema.KindEvent, Type: "A.B", Data: []byte("{}")},
 		"data that is no JSON":          {Kind: schema.KindQuery, Type: "A.B", Data: []byte(`{"a":1,"a":2}`)},
 	} {
-		if _, err := c.Do(bounded(t), m); err == nil {
+		if _, err := c.Do(testkit.Context(t), m); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
+	if _, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); err != nil {
 		t.Errorf("after refusals: %v", err)
 	}
 }
@@ -61,7 +62,7 @@ func TestDoRefuses(t *testing.T) {
 func TestKernelError(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	_, err := c.Call(bounded(t), schema.KindQuery, "No.Such", nil)
+	_, err := c.Call(testkit.Context(t), schema.KindQuery, "No.Such", nil)
 	failure := client.Answered(err)
 	if failure == nil {
 		t.Fatalf("error %v, want a KernelError", err)
@@ -84,7 +85,7 @@ func TestKernelErrorOfAnotherForm(t *testing.T) {
 			_, _ = io.WriteString(conn, `{"kind":"error","type":"A.B","data":"broken","metadata":{"id":"1","timestamp":1}}`+"\n")
 		}
 	})
-	_, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil)
+	_, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil)
 	failure := client.Answered(err)
 	if failure == nil || failure.Code() != 500 || !strings.Contains(failure.Message, `"broken"`) {
 		t.Errorf("error %v, want a KernelError 500 that shows the data", err)
@@ -95,7 +96,7 @@ func TestKernelErrorOfAnotherForm(t *testing.T) {
 func TestCallsAtOnce(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	ctx := bounded(t)
+	ctx := testkit.Context(t)
 	var calls sync.WaitGroup
 	for i := range 500 {
 		calls.Go(func() {
@@ -113,12 +114,12 @@ func TestCallsAtOnce(t *testing.T) {
 func TestErrorWithoutCausation(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	_, err := c.Call(bounded(t), schema.KindQuery, "A.B", fmt.Appendf(nil, "%q", strings.Repeat("x", schema.MaxLine)))
+	_, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", fmt.Appendf(nil, "%q", strings.Repeat("x", schema.MaxLine)))
 	failure := client.Answered(err)
 	if failure == nil || failure.Code() != 413 {
 		t.Fatalf("error %v, want the kernel's 413", err)
 	}
-	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
+	if _, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); err != nil {
 		t.Errorf("the call after it: %v", err)
 	}
 }
@@ -139,7 +140,7 @@ func TestCallGivenUp(t *testing.T) {
 		answerAll(conn)
 	})
 	enough := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(bounded(t))
+	ctx, cancel := context.WithCancelCause(testkit.Context(t))
 	go func() {
 		<-arrived
 		cancel(enough)
@@ -148,7 +149,7 @@ func TestCallGivenUp(t *testing.T) {
 		t.Errorf("error %v, want the cause of the context's end", err)
 	}
 	close(answerNow)
-	answer, err := c.Call(bounded(t), schema.KindQuery, "A.B", []byte(`"next"`))
+	answer, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", []byte(`"next"`))
 	if err != nil || string(answer.Data) != `"next"` {
 		t.Errorf("after a late answer: %s, %v", answer.Data, err)
 	}
@@ -158,7 +159,7 @@ func TestHungUp(t *testing.T) {
 	t.Parallel()
 	c := connected(t, func(conn *unixsock.Conn) { _, _ = conn.Next() })
 	for range 2 { // while it happens, and after it
-		if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); !errors.Is(err, fault.DaemonHungUp) {
+		if _, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); !errors.Is(err, fault.DaemonHungUp) {
 			t.Errorf("error %v, want fault.DaemonHungUp", err)
 		}
 	}
@@ -172,7 +173,7 @@ func TestSentAway(t *testing.T) {
 		_, _ = io.WriteString(conn, `{"kind":"error","type":"Syscall.Authenticate","data":{"code":401,"message":"wrong key"},`+
 			`"metadata":{"id":"1","timestamp":1,"causation":"the reply"}}`+"\n")
 	})
-	_, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil)
+	_, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil)
 	failure := client.Answered(err)
 	if failure == nil || failure.Code() != 401 {
 		t.Errorf("error %v, want the kernel's 401", err)
@@ -191,11 +192,11 @@ func TestClose(t *testing.T) {
 		<-arrived
 		_ = c.Close()
 	}()
-	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrClosed) {
+	if _, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("error %v, want ErrClosed", err)
 	}
-	must(t, c.Close())
-	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrClosed) {
+	testkit.Must(t, c.Close())
+	if _, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrClosed) {
 		t.Errorf("after Close: error %v, want ErrClosed", err)
 	}
 }
@@ -203,17 +204,17 @@ func TestClose(t *testing.T) {
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
+	if _, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Stream(bounded(t), strings.NewReader(""), io.Discard); !errors.Is(err, client.ErrBusy) {
+	if _, err := c.Stream(testkit.Context(t), strings.NewReader(""), io.Discard); !errors.Is(err, client.ErrBusy) {
 		t.Errorf("streaming after a call: error %v, want ErrBusy", err)
 	}
 	other := connected(t, answerAll)
-	if _, err := other.Stream(bounded(t), strings.NewReader(""), io.Discard); err != nil {
+	if _, err := other.Stream(testkit.Context(t), strings.NewReader(""), io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Call(bounded(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrBusy) {
+	if _, err := other.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); !errors.Is(err, client.ErrBusy) {
 		t.Errorf("calling after a stream: error %v, want ErrBusy", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -24,12 +25,12 @@ func TestDialNotRunning(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(unixsock.Places){
 		"no directory": func(unixsock.Places) {},
-		"no socket":    func(p unixsock.Places) { must(t, unixsock.EnsurePrivateDir(p.Dir)) },
+		"no socket":    func(p unixsock.Places) { testkit.Must(t, unixsock.EnsurePrivateDir(p.Dir)) },
 		"stale socket": func(p unixsock.Places) { leaveStale(t, p) },
 	} {
 		places := tempPlaces(t)
 		prepare(places)
-		_, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir})
+		_, err := client.Dial(testkit.Context(t), client.Options{RuntimeDir: places.Dir})
 		if !errors.Is(err, fault.DaemonNotRunning) || fault.Of(err).ID != fault.DaemonUnreachable || fault.Of(err).Detail("socket") != places.KernelSocket {
 			t.Errorf("%s: error %v, want fault.DaemonNotRunning with the socket", name, err)
 		}
@@ -39,23 +40,23 @@ func TestDialNotRunning(t *testing.T) {
 // leaveStale leaves what a killed daemon leaves: a socket file that refuses connections.
 func leaveStale(t testing.TB, places unixsock.Places) {
 	t.Helper()
-	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: places.KernelSocket, Net: "unix"})
-	must(t, err)
+	testkit.Must(t, err)
 	ln.SetUnlinkOnClose(false)
-	must(t, ln.Close())
+	testkit.Must(t, ln.Close())
 }
 
 // spawned dials with a fake daemon of the given mode to start, and ends what was started with the test.
 func spawned(t testing.TB, places unixsock.Places, mode string) (*client.Client, error) {
 	t.Helper()
-	c, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir, Spawn: fake(t, mode), Patience: patience})
+	c, err := client.Dial(testkit.Context(t), client.Options{RuntimeDir: places.Dir, Spawn: fake(t, mode), Patience: testkit.Patience})
 	if err == nil {
 		t.Cleanup(func() {
-			must(t, c.Close())
-			must(t, syscall.Kill(c.PID(), syscall.SIGKILL))
+			testkit.Must(t, c.Close())
+			testkit.Must(t, syscall.Kill(c.PID(), syscall.SIGKILL))
 			_, err := syscall.Wait4(c.PID(), nil, 0, nil)
-			must(t, err)
+			testkit.Must(t, err)
 		})
 	}
 	return c, err
@@ -77,8 +78,8 @@ func TestDialSpawns(t *testing.T) {
 			places := tempPlaces(t)
 			tt.prepare(places)
 			c, err := spawned(t, places, tt.mode)
-			must(t, err)
-			if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
+			testkit.Must(t, err)
+			if _, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); err != nil {
 				t.Error(err)
 			}
 			if got := countStarts(t, places); tt.starts != 0 && got != tt.starts {
@@ -91,7 +92,7 @@ func TestDialSpawns(t *testing.T) {
 func countStarts(t testing.TB, places unixsock.Places) int {
 	t.Helper()
 	marks, err := os.ReadFile(starts(places.Dir))
-	must(t, err)
+	testkit.Must(t, err)
 	return bytes.Count(marks, []byte("\n"))
 }
 
@@ -101,8 +102,8 @@ func TestDialTogether(t *testing.T) {
 	const crowd = 64
 	places := tempPlaces(t)
 	leaveStale(t, places)
-	options := client.Options{RuntimeDir: places.Dir, Spawn: fake(t, "serve"), Patience: patience}
-	ctx := bounded(t)
+	options := client.Options{RuntimeDir: places.Dir, Spawn: fake(t, "serve"), Patience: testkit.Patience}
+	ctx := testkit.Context(t)
 	pids := make([]int, crowd)
 	var dials sync.WaitGroup
 	for i := range crowd {
@@ -128,9 +129,9 @@ func TestDialTogether(t *testing.T) {
 	if got := countStarts(t, places); got != 1 {
 		t.Errorf("%d daemons were started, want 1", got)
 	}
-	must(t, syscall.Kill(pids[0], syscall.SIGKILL))
+	testkit.Must(t, syscall.Kill(pids[0], syscall.SIGKILL))
 	_, err := syscall.Wait4(pids[0], nil, 0, nil)
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 func TestDialSpawnFails(t *testing.T) {
@@ -167,7 +168,7 @@ func noneLeft(t testing.TB, places unixsock.Places) {
 	}
 	for _, mark := range strings.Fields(string(marks)) {
 		pid, err := strconv.Atoi(mark)
-		must(t, err)
+		testkit.Must(t, err)
 		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 			t.Errorf("process %d is still there", pid)
 		}
@@ -178,8 +179,8 @@ func noneLeft(t testing.TB, places unixsock.Places) {
 func TestDialSpawnFailsQuotesItsOwnLines(t *testing.T) {
 	t.Parallel()
 	places := tempPlaces(t)
-	must(t, unixsock.EnsurePrivateDir(places.Dir))
-	must(t, os.WriteFile(places.Log, []byte("an old complaint\n"), 0o600))
+	testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
+	testkit.Must(t, os.WriteFile(places.Log, []byte("an old complaint\n"), 0o600))
 	_, err := spawned(t, places, "die")
 	if err == nil || strings.Contains(err.Error(), "old complaint") {
 		t.Errorf("error %v", err)
@@ -189,7 +190,7 @@ func TestDialSpawnFailsQuotesItsOwnLines(t *testing.T) {
 func TestDialPatience(t *testing.T) {
 	t.Parallel()
 	places := tempPlaces(t)
-	_, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir, Spawn: fake(t, "hang"), Patience: time.Second})
+	_, err := client.Dial(testkit.Context(t), client.Options{RuntimeDir: places.Dir, Spawn: fake(t, "hang"), Patience: time.Second})
 	if !errors.Is(err, fault.DaemonLaunch) || !errors.Is(err, fault.DaemonNoAnswer) || !strings.Contains(err.Error(), "within 1s") {
 		t.Errorf("error %v, want fault.DaemonLaunch that names the time", err)
 	}
@@ -199,11 +200,11 @@ func TestDialPatience(t *testing.T) {
 func TestDialGivenUp(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(bounded(t))
+	ctx, cancel := context.WithCancelCause(testkit.Context(t))
 	places := tempPlaces(t)
-	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
 	ln, err := net.Listen("unix", places.KernelSocket)
-	must(t, err)
+	testkit.Must(t, err)
 	accepted := make(chan net.Conn, 1)
 	go func() {
 		defer close(accepted)
@@ -215,9 +216,9 @@ func TestDialGivenUp(t *testing.T) {
 	if _, err := client.Dial(ctx, client.Options{RuntimeDir: places.Dir}); !errors.Is(err, enough) {
 		t.Errorf("error %v, want the cause of the context's end", err)
 	}
-	must(t, ln.Close())
+	testkit.Must(t, ln.Close())
 	if conn := <-accepted; conn != nil {
-		must(t, conn.Close())
+		testkit.Must(t, conn.Close())
 	}
 }
 
@@ -225,9 +226,9 @@ func TestDialGivenUp(t *testing.T) {
 func TestDialRetriesWhenHungUpOn(t *testing.T) {
 	t.Parallel()
 	places := tempPlaces(t)
-	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
 	ln, err := net.Listen("unix", places.KernelSocket)
-	must(t, err)
+	testkit.Must(t, err)
 	done := make(chan error, 1)
 	go func() {
 		conn, err := ln.Accept()
@@ -237,9 +238,9 @@ func TestDialRetriesWhenHungUpOn(t *testing.T) {
 		done <- err
 	}()
 	c, err := spawned(t, places, "serve")
-	must(t, err)
-	must(t, <-done)
-	if _, err := c.Call(bounded(t), schema.KindQuery, "A.B", nil); err != nil {
+	testkit.Must(t, err)
+	testkit.Must(t, <-done)
+	if _, err := c.Call(testkit.Context(t), schema.KindQuery, "A.B", nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -248,15 +249,15 @@ func TestDialRetriesWhenHungUpOn(t *testing.T) {
 func TestDialRefuses(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(unixsock.Places){
-		"a regular file":   func(p unixsock.Places) { must(t, os.WriteFile(p.KernelSocket, nil, 0o600)) },
-		"a symbolic link":  func(p unixsock.Places) { must(t, os.Symlink("elsewhere", p.KernelSocket)) },
-		"an open door":     func(p unixsock.Places) { must(t, os.Chmod(p.Dir, 0o777)) },
-		"a link for a log": func(p unixsock.Places) { must(t, os.Symlink("elsewhere", p.Log)) },
+		"a regular file":   func(p unixsock.Places) { testkit.Must(t, os.WriteFile(p.KernelSocket, nil, 0o600)) },
+		"a symbolic link":  func(p unixsock.Places) { testkit.Must(t, os.Symlink("elsewhere", p.KernelSocket)) },
+		"an open door":     func(p unixsock.Places) { testkit.Must(t, os.Chmod(p.Dir, 0o777)) },
+		"a link for a log": func(p unixsock.Places) { testkit.Must(t, os.Symlink("elsewhere", p.Log)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			places := tempPlaces(t)
-			must(t, unixsock.EnsurePrivateDir(places.Dir))
+			testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
 			prepare(places)
 			_, err := spawned(t, places, "serve")
 			if !errors.Is(err, fault.DaemonUnreachable) {
@@ -273,9 +274,9 @@ func TestDialRefuses(t *testing.T) {
 func TestDialStranger(t *testing.T) {
 	t.Parallel()
 	places := tempPlaces(t)
-	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
 	ln, err := net.Listen("unix", places.KernelSocket)
-	must(t, err)
+	testkit.Must(t, err)
 	done := make(chan error, 1)
 	go func() {
 		conn, err := ln.Accept()
@@ -289,6 +290,6 @@ func TestDialStranger(t *testing.T) {
 	if !errors.Is(err, unixsock.ErrNoPrologue) {
 		t.Errorf("error %v, want ErrNoPrologue", err)
 	}
-	must(t, <-done)
-	must(t, ln.Close())
+	testkit.Must(t, <-done)
+	testkit.Must(t, ln.Close())
 }

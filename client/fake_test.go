@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -75,6 +76,6 @@ func fakeDaemon(mode string) (code int) {
 func fake(t testing.TB, mode string) *client.Command {
 	t.Helper()
 	self, err := os.Executable()
-	must(t, err)
+	testkit.Must(t, err)
 	return &client.Command{Path: self, Env: []string{fakeMode + "=" + mode}}
 }

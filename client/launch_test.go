@@ -12,17 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // launched starts a program as a daemon that says it is ready and sleeps, and ends it with the test.
 func launched(t *testing.T, dir, script string, env ...string) *client.Daemon {
 	t.Helper()
-	d, err := client.Launch(bounded(t), client.Command{
+	d, err := client.Launch(testkit.Context(t), client.Command{
 		Path: "/bin/sh", Args: []string{"-c", script + "\necho READY $$ >&3\nexec 3>&-\nexec sleep 600"}, Env: env,
 	}, dir)
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() {
-		must(t, d.Kill())
+		testkit.Must(t, d.Kill())
 		if err := d.Wait(); err == nil {
 			t.Error("a killed process ended well")
 		}
@@ -36,15 +37,15 @@ func TestLaunchEnvironment(t *testing.T) {
 	launched(t, places.Dir, `echo "cwd $PWD runtime $PWOS_RUNTIME_DIR config $PWOS_CONFIG notify [$NOTIFY_SOCKET]"; cat`,
 		"PWOS_CONFIG=config.toml", "NOTIFY_SOCKET=/run/manager")
 	here, err := os.Getwd()
-	must(t, err)
+	testkit.Must(t, err)
 	text, err := os.ReadFile(places.Log)
-	must(t, err)
+	testkit.Must(t, err)
 	want := "cwd / runtime " + places.Dir + " config " + filepath.Join(here, "config.toml") + " notify []\n"
 	if string(text) != want {
 		t.Errorf("the log has %q, want %q", text, want)
 	}
 	info, err := os.Stat(places.Log)
-	must(t, err)
+	testkit.Must(t, err)
 	if info.Mode() != 0o600 {
 		t.Errorf("the log's mode is %v, want 0600", info.Mode())
 	}
@@ -55,7 +56,7 @@ func TestLaunchSession(t *testing.T) {
 	t.Parallel()
 	d := launched(t, tempPlaces(t).Dir, "")
 	session, err := unix.Getsid(d.PID())
-	must(t, err)
+	testkit.Must(t, err)
 	if session != d.PID() {
 		t.Errorf("session %d, want %d", session, d.PID())
 	}
@@ -65,14 +66,14 @@ func TestLaunchSession(t *testing.T) {
 func TestLaunchHandsDownNothing(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
-	must(t, err)
+	testkit.Must(t, err)
 	defer r.Close()
 	// As a shell does that starts us with `5>pipe`.
 	inherited, err := syscall.Dup(int(w.Fd()))
-	must(t, err)
-	must(t, w.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, w.Close())
 	launched(t, tempPlaces(t).Dir, "")
-	must(t, syscall.Close(inherited))
+	testkit.Must(t, syscall.Close(inherited))
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("error %v, want the end of the pipe", err)
 	}
@@ -81,13 +82,13 @@ func TestLaunchHandsDownNothing(t *testing.T) {
 func TestLaunchGivenUp(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(bounded(t))
+	ctx, cancel := context.WithCancelCause(testkit.Context(t))
 	cancel(enough)
 	_, err := client.Launch(ctx, *fake(t, "hang"), tempPlaces(t).Dir)
 	if !errors.Is(err, enough) {
 		t.Errorf("error %v, want the cause of the context's end", err)
 	}
-	if _, err := client.Launch(bounded(t), client.Command{Path: "/no/such/program"}, tempPlaces(t).Dir); !errors.Is(err, os.ErrNotExist) {
+	if _, err := client.Launch(testkit.Context(t), client.Command{Path: "/no/such/program"}, tempPlaces(t).Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v, want one that says the program is not there", err)
 	}
 }

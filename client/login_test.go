@@ -21,6 +21,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
@@ -39,15 +40,15 @@ type keyed struct {
 func writeKey(t testing.TB, path, passphrase string) string {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "test")
 	if passphrase != "" {
 		block, err = ssh.MarshalPrivateKeyWithPassphrase(private, "test", []byte(passphrase))
 	}
-	must(t, err)
-	must(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	public, err := ssh.NewPublicKey(private.Public())
-	must(t, err)
+	testkit.Must(t, err)
 	return string(ssh.MarshalAuthorizedKey(public))
 }
 
@@ -70,30 +71,30 @@ func (k *keyed) run(t *testing.T, state string, lines ...string) {
 	}
 	if len(lines) > 0 {
 		cfg.AuthorizedKeys = filepath.Join(k.dir, "authorized_keys")
-		must(t, os.WriteFile(cfg.AuthorizedKeys, []byte(strings.Join(lines, "")), 0o600))
+		testkit.Must(t, os.WriteFile(cfg.AuthorizedKeys, []byte(strings.Join(lines, "")), 0o600))
 	}
 	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
-	must(t, d.Open(bounded(t)))
+	testkit.Must(t, d.Open(testkit.Context(t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
 	k.stop = sync.OnceFunc(func() {
 		cancel()
-		must(t, <-ended)
+		testkit.Must(t, <-ended)
 	})
 	t.Cleanup(k.stop)
 }
 
 func (k *keyed) options(identity string) client.Options {
-	return client.Options{RuntimeDir: k.places.Dir, Patience: patience, Keys: client.Keys{Identity: identity, Known: k.known}}
+	return client.Options{RuntimeDir: k.places.Dir, Patience: testkit.Patience, Keys: client.Keys{Identity: identity, Known: k.known}}
 }
 
 // dialAs connects with a key, and closes the connection with the test.
 func (k *keyed) dialAs(t testing.TB, o client.Options) (*client.Client, error) {
 	t.Helper()
-	c, err := client.Dial(bounded(t), o)
+	c, err := client.Dial(testkit.Context(t), o)
 	if err == nil {
-		t.Cleanup(func() { must(t, c.Close()) })
+		t.Cleanup(func() { testkit.Must(t, c.Close()) })
 	}
 	return c, err
 }
@@ -120,18 +121,18 @@ func TestDialWithAKey(t *testing.T) {
 			o := k.options(path)
 			o.Keys.Notice = func(text string) { notices = append(notices, text) }
 			c, err := k.dialAs(t, o)
-			must(t, err)
+			testkit.Must(t, err)
 			if who := c.Identity(); who.PID != pid || who.From != path || who.Host.IsZero() || who.Key.IsZero() {
 				t.Errorf("it is taken for %+v", who)
 			}
-			answer, err := c.Call(bounded(t), schema.KindCommand, "Memory.Set", []byte(`{"key":"a","value":1}`))
+			answer, err := c.Call(testkit.Context(t), schema.KindCommand, "Memory.Set", []byte(`{"key":"a","value":1}`))
 			if err != nil || string(answer.Data) != `{"success":true}` {
 				t.Errorf("got %s, %v", answer.Data, err)
 			}
 			s, err := k.dialAs(t, o)
-			must(t, err)
+			testkit.Must(t, err)
 			var out strings.Builder
-			tally, err := s.Stream(bounded(t), strings.NewReader(`{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"p","timestamp":0}}`+"\n"), &out)
+			tally, err := s.Stream(testkit.Context(t), strings.NewReader(`{"kind":"query","type":"Syscall.Ping","data":{"payload":1},"metadata":{"id":"p","timestamp":0}}`+"\n"), &out)
 			if err != nil || tally != (client.Tally{Answers: 1}) || strings.Count(out.String(), "\n") != 1 {
 				t.Errorf("streamed %s, %+v, %v", out.String(), tally, err)
 			}
@@ -150,20 +151,20 @@ func TestDialTriesKeys(t *testing.T) {
 	t.Setenv("PWOS_IDENTITY", "")
 	t.Setenv("PWOS_CONFIG", "")
 	t.Setenv("XDG_CONFIG_HOME", "")
-	must(t, os.Mkdir(filepath.Join(dir, ".ssh"), 0o700))
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, ".ssh"), 0o700))
 	first := writeKey(t, filepath.Join(dir, ".ssh", "id_ed25519"), "")
 	second := writeKey(t, filepath.Join(dir, ".ssh", "id_rsa"), "") // whatever its file is called
 	k := startKeyed(t, second)
 	c, err := k.dialAs(t, k.options(""))
-	must(t, err)
+	testkit.Must(t, err)
 	if who := c.Identity(); who.From != filepath.Join(dir, ".ssh", "id_rsa") {
 		t.Errorf("it showed %+v", who)
 	}
 	if conn := extra(t, k); conn != nil {
-		must(t, c.Greet(bounded(t), conn)) // with the key that did, not the first
+		testkit.Must(t, c.Greet(testkit.Context(t), conn)) // with the key that did, not the first
 	}
 
-	must(t, os.WriteFile(filepath.Join(k.dir, "authorized_keys"), []byte("# nobody\n"), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(k.dir, "authorized_keys"), []byte("# nobody\n"), 0o600))
 	_, err = k.dialAs(t, k.options(""))
 	e := refusedLogin(t, err, "")
 	failure := client.Answered(err)
@@ -172,31 +173,31 @@ func TestDialTriesKeys(t *testing.T) {
 	}
 	for _, line := range []string{first, second} {
 		key, _, err := sshauth.ParsePublicKey(line)
-		must(t, err)
+		testkit.Must(t, err)
 		if text := e.Error(); !strings.Contains(text, key.Fingerprint()+" (ssh-ed25519, from ") || !strings.Contains(text, sshauth.AcceptedTypes) {
 			t.Errorf("the error is %q", text)
 		}
 	}
 
-	must(t, errors.Join(os.Remove(filepath.Join(dir, ".ssh", "id_rsa")), os.Remove(filepath.Join(dir, ".ssh", "id_ed25519"))))
+	testkit.Must(t, errors.Join(os.Remove(filepath.Join(dir, ".ssh", "id_rsa")), os.Remove(filepath.Join(dir, ".ssh", "id_ed25519"))))
 	_, err = k.dialAs(t, k.options(""))
 	if e := refusedLogin(t, err, fault.AuthNoIdentity); !strings.Contains(e.Error(), "ssh-keygen") || !strings.Contains(e.Error(), sshauth.AcceptedTypes) {
 		t.Errorf("the error is %q", e)
 	}
 	t.Setenv("PWOS_IDENTITY", filepath.Join(dir, "named"))
-	must(t, os.WriteFile(filepath.Join(k.dir, "authorized_keys"), []byte(writeKey(t, filepath.Join(dir, "named"), "")), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(k.dir, "authorized_keys"), []byte(writeKey(t, filepath.Join(dir, "named"), "")), 0o600))
 	_, err = k.dialAs(t, k.options(""))
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 // extra is another connection to the kernel, its prologue not done.
 func extra(t testing.TB, k *keyed) *unixsock.Conn {
 	t.Helper()
-	nc, err := unixsock.Dial(bounded(t), k.places.KernelSocket)
-	must(t, err)
+	nc, err := unixsock.Dial(testkit.Context(t), k.places.KernelSocket)
+	testkit.Must(t, err)
 	t.Cleanup(func() { nc.Close() })
 	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
-	must(t, err)
+	testkit.Must(t, err)
 	return conn
 }
 
@@ -214,8 +215,8 @@ func TestDialAsksForAPassphrase(t *testing.T) {
 		return []byte("open sesame"), nil
 	}
 	c, err := k.dialAs(t, o)
-	must(t, err)
-	must(t, c.Greet(bounded(t), extra(t, k)))
+	testkit.Must(t, err)
+	testkit.Must(t, c.Greet(testkit.Context(t), extra(t, k)))
 	if asked != 1 {
 		t.Errorf("it asked %d times", asked)
 	}
@@ -229,7 +230,7 @@ func serveAgent(t *testing.T, handle func(net.Conn)) (socket string) {
 	t.Helper()
 	dir := filepath.Dir(tempPlaces(t).Dir)
 	ln, err := net.Listen("unix", filepath.Join(dir, "agent.sock"))
-	must(t, err)
+	testkit.Must(t, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -255,8 +256,8 @@ func TestDialStopsTryingKeys(t *testing.T) {
 	keys := agent.NewKeyring()
 	for range 9 {
 		_, private, err := ed25519.GenerateKey(rand.Reader)
-		must(t, err)
-		must(t, keys.Add(agent.AddedKey{PrivateKey: private}))
+		testkit.Must(t, err)
+		testkit.Must(t, keys.Add(agent.AddedKey{PrivateKey: private}))
 	}
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("PWOS_IDENTITY", "")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -22,31 +22,13 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(fakeMode); mode != "" {
 		os.Exit(fakeDaemon(mode))
 	}
-	os.Exit(tidy.Main(m))
-}
-
-// patience bounds what happens within milliseconds unless it never does.
-const patience = 30 * time.Second
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// bounded is a context that ends a test which would else hang.
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
+	os.Exit(testkit.Main(m))
 }
 
 // tempPlaces returns places in a directory that is not there yet. Its path is short for the sockets' sake.
 func tempPlaces(t testing.TB) unixsock.Places {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	return unixsock.PlacesIn(filepath.Join(dir, "run"))
 }
 
@@ -54,10 +36,10 @@ func tempPlaces(t testing.TB) unixsock.Places {
 // test ends.
 func serveKernel(t testing.TB, places unixsock.Places, serve func(*unixsock.Conn)) {
 	t.Helper()
-	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
 	stop, err := startKernel(places, serve)
-	must(t, err)
-	t.Cleanup(func() { must(t, stop()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, stop()) })
 }
 
 func startKernel(places unixsock.Places, serve func(*unixsock.Conn)) (stop func() error, err error) {
@@ -72,7 +54,7 @@ func startKernel(places unixsock.Places, serve func(*unixsock.Conn)) (stop func(
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(context.Background()) }()
 	return func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			return err
@@ -119,9 +101,9 @@ func answerSome(conn *unixsock.Conn, n int) {
 // dial connects to a kernel that the test has started.
 func dial(t testing.TB, places unixsock.Places) *client.Client {
 	t.Helper()
-	c, err := client.Dial(bounded(t), client.Options{RuntimeDir: places.Dir, Patience: patience})
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Close()) })
+	c, err := client.Dial(testkit.Context(t), client.Options{RuntimeDir: places.Dir, Patience: testkit.Patience})
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, c.Close()) })
 	return c
 }
 

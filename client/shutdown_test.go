@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -14,9 +15,9 @@ import (
 func ending(t *testing.T) (c *client.Client, lock *unixsock.Lock, hungUp chan struct{}) {
 	t.Helper()
 	places := tempPlaces(t)
-	must(t, unixsock.EnsurePrivateDir(places.Dir))
+	testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
 	lock, err := unixsock.AcquireLock(places.Lock)
-	must(t, err)
+	testkit.Must(t, err)
 	hungUp = make(chan struct{})
 	serveKernel(t, places, func(conn *unixsock.Conn) {
 		answerSome(conn, 1)
@@ -33,9 +34,9 @@ func TestShutdown(t *testing.T) {
 		<-hungUp
 		released <- lock.Release()
 	}()
-	answer, err := c.Shutdown(bounded(t))
-	must(t, err)
-	must(t, <-released)
+	answer, err := c.Shutdown(testkit.Context(t))
+	testkit.Must(t, err)
+	testkit.Must(t, <-released)
 	if answer.Type != "Syscall.Shutdown" || answer.Kind != schema.KindReply {
 		t.Errorf("answer %+v", answer)
 	}
@@ -46,7 +47,7 @@ func TestShutdownWaitsForTheLock(t *testing.T) {
 	t.Parallel()
 	c, lock, hungUp := ending(t)
 	enough := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(bounded(t))
+	ctx, cancel := context.WithCancelCause(testkit.Context(t))
 	go func() {
 		<-hungUp
 		cancel(enough)
@@ -54,5 +55,5 @@ func TestShutdownWaitsForTheLock(t *testing.T) {
 	if _, err := c.Shutdown(ctx); !errors.Is(err, enough) {
 		t.Errorf("error %v, want the cause of the context's end", err)
 	}
-	must(t, lock.Release())
+	testkit.Must(t, lock.Release())
 }

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -57,7 +58,7 @@ func TestStream(t *testing.T) {
 			t.Parallel()
 			c := connected(t, answerAll)
 			var out bytes.Buffer
-			got, err := c.Stream(bounded(t), strings.NewReader(tt.in), &out)
+			got, err := c.Stream(testkit.Context(t), strings.NewReader(tt.in), &out)
 			if err != nil || got != tt.want {
 				t.Errorf("tally %+v, error %v, want %+v", got, err, tt.want)
 			}
@@ -95,7 +96,7 @@ func TestStreamFrames(t *testing.T) {
 			_, _ = io.WriteString(conn, tt.line) // the newline is the client's to add
 		})
 		var out bytes.Buffer
-		got, err := c.Stream(bounded(t), strings.NewReader(""), &out)
+		got, err := c.Stream(testkit.Context(t), strings.NewReader(""), &out)
 		if err != nil || got != tt.want || out.String() != tt.line+"\n" {
 			t.Errorf("%s:\ngot %+v, error %v, output %q", tt.line, got, err, out.String())
 		}
@@ -116,7 +117,7 @@ func TestStreamLosesNothingInSilence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := connected(t, func(conn *unixsock.Conn) { answerSome(conn, tt.answers) })
-			tally, err := c.Stream(bounded(t), strings.NewReader(tt.in), io.Discard)
+			tally, err := c.Stream(testkit.Context(t), strings.NewReader(tt.in), io.Discard)
 			if !errors.Is(err, fault.DaemonHungUp) {
 				t.Errorf("error %v, want fault.DaemonHungUp", err)
 			}
@@ -146,7 +147,7 @@ func TestStreamDoesNotDeadlock(t *testing.T) {
 	})
 	var out bytes.Buffer
 	in := strings.Repeat(`{"kind":"event","type":"A.B","data":1}`+"\n", n)
-	if _, err := c.Stream(bounded(t), strings.NewReader(in), &out); err != nil {
+	if _, err := c.Stream(testkit.Context(t), strings.NewReader(in), &out); err != nil {
 		t.Fatal(err)
 	}
 	if got := bytes.Count(out.Bytes(), []byte("\n")); got != n {
@@ -161,27 +162,27 @@ func TestStreamEndsWithTheKernel(t *testing.T) {
 	const legacy = `{"type":"command","name":"Syscall.Shutdown","payload":{}}`
 	for said, want := range map[string]error{ping(1): fault.DaemonHungUp, shutdown: nil, legacy: nil} {
 		in, feed, err := os.Pipe()
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = io.WriteString(feed, said+"\n")
-		must(t, err)
+		testkit.Must(t, err)
 		c := connected(t, func(conn *unixsock.Conn) { answerSome(conn, 1) })
-		tally, err := c.Stream(bounded(t), in, io.Discard)
+		tally, err := c.Stream(testkit.Context(t), in, io.Discard)
 		if !errors.Is(err, want) || tally.Answers != 1 {
 			t.Errorf("%s: tally %+v, error %v, want %v", said, tally, err, want)
 		}
-		must(t, in.Close())
-		must(t, feed.Close())
+		testkit.Must(t, in.Close())
+		testkit.Must(t, feed.Close())
 	}
 }
 
 func TestStreamInterrupted(t *testing.T) {
 	t.Parallel()
 	in, feed, err := os.Pipe()
-	must(t, err)
+	testkit.Must(t, err)
 	defer in.Close()
 	defer feed.Close()
 	enough := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(bounded(t))
+	ctx, cancel := context.WithCancelCause(testkit.Context(t))
 	c := connected(t, func(conn *unixsock.Conn) {
 		cancel(enough)
 		_, _ = conn.Next()
@@ -194,17 +195,17 @@ func TestStreamInterrupted(t *testing.T) {
 func TestStreamOutputClosed(t *testing.T) {
 	t.Parallel()
 	in, feed, err := os.Pipe()
-	must(t, err)
+	testkit.Must(t, err)
 	defer in.Close()
 	defer feed.Close()
 	_, err = io.WriteString(feed, ping(1)+"\n")
-	must(t, err)
+	testkit.Must(t, err)
 	gone, out, err := os.Pipe()
-	must(t, err)
-	must(t, gone.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, gone.Close())
 	defer out.Close()
 	c := connected(t, answerAll)
-	if _, err := c.Stream(bounded(t), in, out); !errors.Is(err, syscall.EPIPE) {
+	if _, err := c.Stream(testkit.Context(t), in, out); !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("error %v, want EPIPE", err)
 	}
 }
@@ -214,7 +215,7 @@ func TestStreamInputFails(t *testing.T) {
 	c := connected(t, answerAll)
 	broken := errors.New("broken")
 	in := io.MultiReader(strings.NewReader(ping(1)+"\n"), iotest.ErrReader(broken))
-	tally, err := c.Stream(bounded(t), in, io.Discard)
+	tally, err := c.Stream(testkit.Context(t), in, io.Discard)
 	if !errors.Is(err, broken) || tally.Answers != 1 {
 		t.Errorf("tally %+v, error %v, want the answer and the reader's error", tally, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -21,9 +22,9 @@ func TestDialKnowsItsKernel(t *testing.T) {
 	k := startKeyed(t, line)
 	o := k.options(path)
 	_, err := k.dialAs(t, o)
-	must(t, err)
-	key, err := client.HostKey(bounded(t), o)
-	must(t, err)
+	testkit.Must(t, err)
+	key, err := client.HostKey(testkit.Context(t), o)
+	testkit.Must(t, err)
 	k.stop()
 
 	k.run(t, "another", line)
@@ -31,7 +32,7 @@ func TestDialKnowsItsKernel(t *testing.T) {
 	if e := refusedLogin(t, err, fault.AuthHostChanged); strings.Contains(e.Error(), "offered") || !strings.Contains(e.Error(), "pwos auth trust --forget") || !strings.Contains(e.Error(), key.Fingerprint()) {
 		t.Errorf("the error is %q", e)
 	}
-	if other, err := client.HostKey(bounded(t), o); err != nil || other == key || other.IsZero() {
+	if other, err := client.HostKey(testkit.Context(t), o); err != nil || other == key || other.IsZero() {
 		t.Errorf("its key is %v, %v", other, err)
 	}
 	k.stop()
@@ -39,14 +40,14 @@ func TestDialKnowsItsKernel(t *testing.T) {
 	k.run(t, "open")
 	_, err = k.dialAs(t, o)
 	refusedLogin(t, err, fault.AuthDowngraded)
-	if open, err := client.HostKey(bounded(t), o); err != nil || !open.IsZero() {
+	if open, err := client.HostKey(testkit.Context(t), o); err != nil || !open.IsZero() {
 		t.Errorf("its key is %v, %v", open, err)
 	}
 	name, err := o.SocketName()
-	must(t, err)
-	must(t, k.known.Forget(t.Context(), name))
+	testkit.Must(t, err)
+	testkit.Must(t, k.known.Forget(t.Context(), name))
 	_, err = k.dialAs(t, o)
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 // A relay between client and kernel is seen by the client, whatever it passes on.
@@ -55,9 +56,9 @@ func TestDialThroughARelay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "key")
 	k := startKeyed(t, writeKey(t, path, ""))
 	between := tempPlaces(t)
-	must(t, unixsock.EnsurePrivateDir(between.Dir))
+	testkit.Must(t, unixsock.EnsurePrivateDir(between.Dir))
 	ln, err := net.Listen("unix", between.KernelSocket)
-	must(t, err)
+	testkit.Must(t, err)
 	var relaying sync.WaitGroup
 	relaying.Go(func() {
 		client, err := ln.Accept()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -13,12 +14,12 @@ import (
 func TestTypedCall(t *testing.T) {
 	t.Parallel()
 	c := connected(t, answerAll)
-	out, err := client.Call(bounded(t), c, schema.SyscallPing, &schema.PingInput{Payload: schema.Value(`[1]`)})
-	must(t, err)
+	out, err := client.Call(testkit.Context(t), c, schema.SyscallPing, &schema.PingInput{Payload: schema.Value(`[1]`)})
+	testkit.Must(t, err)
 	if string(out.Payload) != "[1]" {
 		t.Errorf("payload %s", out.Payload)
 	}
-	if _, err := client.Call(bounded(t), c, schema.SyscallEcho, &schema.EchoInput{Message: "x"}); !errors.Is(err, fault.WireInvalidInput) {
+	if _, err := client.Call(testkit.Context(t), c, schema.SyscallEcho, &schema.EchoInput{Message: "x"}); !errors.Is(err, fault.WireInvalidInput) {
 		t.Errorf("an answer that is none of Syscall.Echo: %v", err)
 	}
 }

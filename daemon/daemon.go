@@ -12,14 +12,25 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/promptware-os/pwos/access/keyed"
 	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/blob"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/daemon/state"
+	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/effect/jobs"
+	"github.com/promptware-os/pwos/effect/network"
+	"github.com/promptware-os/pwos/effect/notify"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/host/programs"
+	"github.com/promptware-os/pwos/internal/dirwatch"
+	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/approval"
+	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -38,7 +49,7 @@ type Daemon struct {
 	replace func(map[schema.Domain]kernel.Domain)
 
 	// locate tells where the journal lies.
-	locate func(dir string) (location, error)
+	locate func(dir string) (journal.Location, error)
 
 	// stopping is called when Run begins to end.
 	stopping func()
@@ -47,23 +58,21 @@ type Daemon struct {
 
 	lock       *unixsock.Lock
 	endpoints  []unixsock.Endpoint
-	doors      *sockets                              // of the endpoints, those that we have bound
-	watchDirs  func(dirs []string) (*os.File, error) // tells when to look at them
-	looks      <-chan time.Time                      // when to look where that fails; nil: after socketLook
-	state      *state
+	doors      unixsock.Keeper // of the endpoints, those that we have bound
+	state      *state.State
 	kernel     *actors.Kernel
-	keyed      *keyed // nil in open mode
-	ran        bool   // Run closes the kernel
-	once       bool   // there is one call to make, and no door
-	blobs      *blobs
-	networks   *networks
+	keyed      *keyed.Mode // nil in open mode
+	ran        bool        // Run closes the kernel
+	once       bool        // there is one call to make, and no door
+	blobs      *blob.Directory
+	networks   *network.Networks
 	jobs       *jobs.Runner
 	promptware *promptware
-	policies   *policies
-	notifier   *notifier     // nil: nobody is told of questions
-	reloads    chan struct{} // the policy is to be read again
-	idle       *idle
-	programs   *programs
+	policies   *policy.Loader
+	notifier   *notify.Notifier // nil: nobody is told of questions
+	reloads    chan struct{}    // the policy is to be read again
+	idle       *unixsock.Idle
+	programs   *programs.Programs
 	conns      atomic.Uint64 // numbers the connections
 }
 
@@ -72,11 +81,12 @@ func New(cfg config.Config, sockets []systemd.Socket, log *slog.Logger) *Daemon 
 	d := &Daemon{
 		config: cfg, sockets: sockets, log: log, stopping: func() {},
 		replace: func(map[schema.Domain]kernel.Domain) {},
-		idle:    newIdle(time.Duration(cfg.IdleTimeout)),
+		idle:    unixsock.NewIdle(time.Duration(cfg.IdleTimeout)),
 		reloads: make(chan struct{}, 1),
-		locate:  locate, watchDirs: watchDirs,
+		locate:  journal.Locate,
+		doors:   unixsock.Keeper{Log: log, Watch: dirwatch.Open, Inside: insideDir(unixsock.PlacesIn(cfg.RuntimeDir)), All: cfg.Agents.User != ""},
 	}
-	d.programs = &programs{instance: cfg.StateDir, limit: cfg.Limits.LineBytes, log: log}
+	d.programs = &programs.Programs{Instance: cfg.StateDir, Line: cfg.Limits.LineBytes, Log: log}
 	d.patience, d.hurry = context.WithCancel(context.Background())
 	return d
 }
@@ -111,65 +121,66 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.blobs, err = openBlobs(&d.config, d.log); err != nil {
 		return err
 	}
-	if err := d.programs.look(&d.config); err != nil {
+	if err := d.programs.Look(d.config.Agents.User); err != nil {
 		return err
 	}
-	key, err := openHostKey(d.config.StateDir)
+	key, err := sshauth.OpenHostKey(d.config.StateDir)
 	if err != nil {
 		return err
 	}
-	s, err := openState(ctx, &d.config, key, d.programs.means, d.log)
+	s, err := state.Open(ctx, &d.config, Version(), key, d.programs.Means, d.log)
 	if err != nil {
 		return err
 	}
 	d.state = s
-	entries := s.journal.Written()
-	here, err := d.locate(s.dir)
+	entries := s.Journal.Written()
+	here, err := d.locate(s.Dir)
 	if err != nil {
 		return err
 	}
-	if err := s.begin(&d.config, here); err != nil {
-		s.journal.Unsign()
+	if err := s.Begin(&d.config, here); err != nil {
+		s.Journal.Unsign()
 		return err
 	}
 	if d.held() {
 		d.log.Warn(heldAgents)
 	}
-	s.web.Blobs = d.blobs.Store
+	s.Web.Blobs = d.blobs.Store
 	if d.promptware, err = newPromptware(&d.config, s, d.programs, d.log); err != nil {
 		return err
 	}
-	d.policies = newPolicies(d.config.File, s, d.log)
-	s.self.SeePolicy(d.policies.show)
-	s.web.Judge = d.policies.guard.Redirected
-	d.replace(s.domains)
-	left := s.processes.Hosted() // while the state is nobody's
+	forms := policy.Forms{URL: fetch.Normal, Names: state.Names{Space: s.Space, Adopted: s.Processes.Processes()}}
+	d.policies = policy.NewLoader(d.config.File, policy.NewGuard(forms, s.Processes.Processes(), s.Self.Registry()), d.log)
+	s.Self.SeePolicy(d.policies.Shown)
+	s.Web.Judge = d.policies.Redirected
+	d.replace(s.Domains)
+	left := s.Processes.Hosted() // while the state is nobody's
 	if d.once {
 		left = nil // the next daemon's to go on with
 	}
 	if len(left) > 0 {
-		_, err := d.programs.host() // which ends what the last kernel left running
+		_, err := d.programs.Host() // which ends what the last kernel left running
 		if errors.Is(err, host.ErrUnsupported) {
 			d.log.Error("programs of agents cannot be started again", "error", err)
 		} else if err != nil {
 			return fmt.Errorf("end what the last kernel left running: %w", err)
 		}
 	}
-	d.programs.forget(d.agentsDir(), s.processes.Known)
+	d.programs.Forget(d.agentsDir(), s.Processes.Known)
 	poller, err := poll.New()
 	if err != nil {
 		return fmt.Errorf("wait for connections: %w", err)
 	}
 	d.kernel = actors.New(actors.Config{
-		Domains: s.domains, Tokens: s.tokens, Processes: s.processes.Processes(), Registry: s.self.Registry(),
-		Journal: s.journal, Dir: s.dir, Keys: s.keys, Metrics: s.metrics, Budgets: s.budgets, Restore: s.restore, Snapshots: s.snapshots, Made: s.made,
+		Domains: s.Domains, Tokens: s.Tokens, Processes: s.Processes.Processes(), Registry: s.Self.Registry(),
+		Journal: s.Journal, Dir: s.Dir, Keys: s.Keys, Metrics: s.Metrics, Budgets: s.Budgets, Restore: s.Restore, Snapshots: s.Snapshots, Made: s.Made,
 		SnapshotEvery: uint64(d.config.Journal.SnapshotEvery), SyncEvery: syncEvery(d.config.Journal),
-		Origin: d.config.Origin, ReadOrigin: Origin, Tick: s.tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
+		Origin: d.config.Origin, ReadOrigin: Origin, Tick: s.Tick, Interval: time.Duration(d.config.Clock.Interval), Hosting: d.hosting(),
 		Bounds: actors.Bounds{
 			InFlightBytes:         d.config.Agents.InFlightBytes,
 			JournalBytesPerSecond: d.config.Agents.JournalBytesPerSecond, JournalBurstBytes: d.config.Agents.JournalBurstBytes,
 		},
-		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.guard.Stage, Approval: s.approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.guard.JudgesBodies, Warnings: d.warnings,
+		Poller: poller, Log: d.log, Runners: d.runners(), Gate: kernel.Gate{Policy: d.policies.Stage, Approval: s.Approvals.Stage}, Code: d.runsCode(), Blobs: d.blobs, JudgesBodies: d.policies.JudgesBodies, Warnings: d.warnings,
 	})
 	if every := syncEvery(d.config.Journal); every > 0 {
 		d.log.Warn("journal.sync is interval: a power cut takes what was answered since the last fsync", "interval", every.String())
@@ -178,22 +189,21 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if d.networks, err = newNetworks(&d.config, s, d.kernel, d.log); err != nil {
 		return err
 	}
-	d.policies.begin(d.kernel.Note)
-	d.notifier = newNotifier(d.config.Approval.Notify, d.config.RuntimeDir, d.log)
-	s.approvals.Serve(approval.Shell{
-		Ask: d.kernel.Ask, Repeats: d.kernel.Repeats, Answered: d.kernel.Answered, Raised: d.notifier.raised, Wait: time.Duration(d.config.Approval.Wait),
+	d.policies.Begin(d.kernel.Note)
+	d.notifier = notify.New(d.config.Approval.Notify, d.config.RuntimeDir, d.log)
+	s.Approvals.Serve(approval.Shell{
+		Ask: d.kernel.Ask, Repeats: d.kernel.Repeats, Answered: d.kernel.Answered, Raised: d.notifier.Raised, Wait: time.Duration(d.config.Approval.Wait),
 	})
-	s.identity.wake(func() { d.kernel.WakeUp(schema.Crypto) })
-	d.log.Info("state made of the journal", "entries", entries, "replayed", s.replayed)
-	agents := newAgents(s, d.kernel, d.config.Origin)
-	d.kernel.Recover(s.orphans())
+	s.Seal.Wake(func() { d.kernel.WakeUp(schema.Crypto) })
+	d.log.Info("state made of the journal", "entries", entries, "replayed", s.Replayed)
 	if d.config.AuthorizedKeys != "" {
-		if d.keyed, err = newKeyed(&d.config, s, agents, d.kernel.Note, d.log); err != nil {
+		if d.keyed, err = newKeyed(&d.config, s, d.kernel, d.log); err != nil {
 			return err
 		}
 	}
+	d.kernel.Recover(s.Orphans())
 	d.kernel.Rehost(left)
-	d.jobs = &jobs.Runner{Jobs: s.jobs, Kernel: d.kernel, Processes: s.processes.Processes(), Registry: s.self.Registry(), Log: d.log.With("component", "jobs")}
+	d.jobs = &jobs.Runner{Jobs: s.Jobs, Kernel: d.kernel, Processes: s.Processes.Processes(), Registry: s.Self.Registry(), Log: d.log.With("component", "jobs")}
 	d.jobs.Start()
 	return nil
 }
@@ -201,20 +211,20 @@ func (d *Daemon) boot(ctx context.Context) error {
 // warnings are what the operator has to see to, for pwos status.
 func (d *Daemon) warnings() (all []string) {
 	if d.keyed != nil {
-		if warning := troubleOf(d.keyed.source); warning != "" {
+		if warning := d.keyed.Trouble(); warning != "" {
 			all = append(all, "authorized keys: "+warning)
 		}
 	}
 	if d.held() {
 		all = append(all, heldAgents)
 	}
-	if invalid := d.policies.show().Invalid; invalid != "" {
+	if invalid := d.policies.Shown().Invalid; invalid != "" {
 		all = append(all, "no agent is served, since the policy is not valid: "+invalid)
 	}
-	if n, last := d.state.approvals.Advisory(time.Now().UnixMilli()); n > 0 {
+	if n, last := d.state.Approvals.Advisory(time.Now().UnixMilli()); n > 0 {
 		all = append(all, fmt.Sprintf("approvals are advisory: %d, the last of them %s, of pid %d, which is not confined by this kernel and could have answered as its operator", n, last.ID, last.PID))
 	}
-	if warning := troubleOf(d.promptware.trusted); warning != "" {
+	if warning := keyed.Trouble(d.promptware.trusted); warning != "" {
 		all = append(all, "trusted keys: "+warning)
 	}
 	return all
@@ -234,15 +244,15 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.ran = true
 	config := unixsock.ServerConfig{
 		Endpoints: d.endpoints, Handler: d.serve, Log: d.log,
-		Identify: d.programs.identify, Bounds: bounds(d.config.Agents), Flood: d.programs.suspend,
+		Identify: d.programs.Identify, Bounds: bounds(d.config.Agents), Flood: d.programs.Suspend,
 	}
 	if d.keyed != nil {
 		config.Authenticator = d.keyed
 	}
 	server := unixsock.NewServer(config)
 	served := make(chan error, 1)
-	d.idle.begin()
-	defer d.idle.stop()
+	d.idle.Begin()
+	defer d.idle.Stop()
 	go func() { served <- server.Serve(context.Background()) }()
 	defer d.watchSockets(ctx)()
 
@@ -255,7 +265,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 			reason = "signal"
 		case <-d.kernel.Stopping():
 			reason = "kernel"
-		case <-d.idle.expired():
+		case <-d.idle.Expired():
 			reason = "idle"
 		case err := <-served:
 			return errors.Join(err, d.end())
@@ -276,11 +286,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 // end stops the kernel, and saves its state for the next start where it can be vouched for.
 func (d *Daemon) end() error {
 	d.jobs.Close()
-	d.notifier.close()
-	d.networks.close()
-	d.state.identity.close()
+	d.notifier.Close()
+	d.networks.Close()
+	d.state.Seal.Close()
 	if d.keyed != nil {
-		d.keyed.refusals.close()
+		d.keyed.End()
 	}
 	if err := d.kernel.Close(); err != nil {
 		return err
@@ -289,6 +299,20 @@ func (d *Daemon) end() error {
 		d.log.Warn("the next start replays more of the journal", "error", err)
 	}
 	return nil
+}
+
+// Reload has Run read the policy again, as Policy.Reload does. It does not wait, and is for signals.
+func (d *Daemon) Reload() {
+	select {
+	case d.reloads <- struct{}{}:
+	default: // one is to come
+	}
+}
+
+func (d *Daemon) reload(ctx context.Context) {
+	if _, err := d.kernel.DoUntil(ctx, "", schema.PolicyReload.With(&schema.PolicyReloadInput{})); err != nil {
+		d.log.Error("the policy stays as it was", "error", err)
+	}
 }
 
 // Hurry ends the grace: connections that have not finished by then are closed. A Daemon that is not ending yet will have
@@ -326,7 +350,7 @@ func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.P
 // Close unlinks the sockets and gives the lock back. Run must have returned, if it was called.
 func (d *Daemon) Close() error {
 	d.hurry()
-	defer d.programs.close()
+	defer d.programs.Close()
 	var err error
 	for _, e := range d.endpoints {
 		if closeErr := e.Listener.Close(); closeErr != nil && !errors.Is(closeErr, net.ErrClosed) {
@@ -336,20 +360,23 @@ func (d *Daemon) Close() error {
 	if d.state != nil {
 		if !d.ran {
 			d.jobs.Close()
-			d.notifier.close()
-			d.networks.close()
-			d.state.identity.close()
+			d.notifier.Close()
+			d.networks.Close()
+			d.state.Seal.Close()
 			if d.kernel != nil {
 				err = errors.Join(err, d.kernel.Close())
 			}
 		}
-		err = errors.Join(err, d.keyed.close(), d.promptware.close(), d.state.close())
+		err = errors.Join(err, d.promptware.close(), d.state.Close())
 	}
 	if d.blobs != nil {
-		err = errors.Join(err, d.blobs.close())
+		err = errors.Join(err, d.blobs.Close())
 	}
-	if d.doors != nil && d.lock != nil {
-		err = errors.Join(err, os.RemoveAll(d.doors.inside))
+	if d.keyed != nil {
+		err = errors.Join(err, d.keyed.Close())
+	}
+	if d.endpoints != nil && d.lock != nil {
+		err = errors.Join(err, os.RemoveAll(d.doors.Inside))
 	}
 	if d.lock != nil {
 		err = errors.Join(err, d.lock.Release())
@@ -367,3 +394,8 @@ func running(err error) error {
 	}
 	return err
 }
+
+// held reports whether the agents of the epoch before are not to be started.
+func (d *Daemon) held() bool { return d.state.Booted.Held }
+
+const heldAgents = "agents of the epoch before are held: to let them start, end the kernel, then run \"pwos restore --here --agents\""

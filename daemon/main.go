@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/logging"
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
@@ -34,7 +36,7 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	if err != nil {
 		return refuse(stderr, waiting, err, exitFailed)
 	}
-	cfg, done, err := settings(args, getenv, stdout)
+	cfg, done, err := config.Settings(args, getenv, stdout, Version())
 	if done {
 		return 0
 	}
@@ -47,9 +49,8 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	// instead would have every child inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
-	logged := newLogQueue(stderr, newLog(stderr, cfg.Log, getenv))
-	defer logged.close()
-	log := newLogVia(logged, terminal(stderr), cfg.Log, getenv)
+	logged, log := logging.NewQueue(stderr, logForm(&cfg, getenv))
+	defer logged.Close()
 	d := New(cfg, sockets, log)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -71,6 +72,10 @@ func Main(args []string, getenv func(string) string, stdout, stderr io.Writer) i
 	}
 	log.Info("ended")
 	return 0
+}
+
+func logForm(cfg *config.Config, getenv func(string) string) logging.Form {
+	return logging.Form{Level: cfg.Log.Level, Format: cfg.Log.Format, Plain: getenv("NO_COLOR") != ""}
 }
 
 // refuse reports why the daemon does not start, to whoever waits for it as well.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, enterNetwork()) // it returns only where it has failed
 		os.Exit(1)
 	}
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }
 
 // patience bounds what happens within milliseconds unless it never does.
@@ -75,7 +75,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 // tempDir is a directory whose path is short, unlike t.TempDir's, for the sockets' sake.
 func tempDir(t testing.TB) string {
 	t.Helper()
-	return tidy.Dir(t)
+	return testkit.Dir(t)
 }
 
 // running is a daemon inside the test.

@@ -8,9 +8,13 @@ import (
 	"net"
 	"path/filepath"
 
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/logging"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -61,7 +65,7 @@ func Inline(ctx context.Context, args []string, getenv func(string) string, stde
 
 // alone runs use on a kernel in this process.
 func alone(ctx context.Context, args []string, getenv func(string) string, stderr io.Writer, use func(*Daemon) error) (err error) {
-	cfg, _, err := settings(args, getenv, io.Discard)
+	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
 		return notMade(err)
 	}
@@ -70,7 +74,7 @@ func alone(ctx context.Context, args []string, getenv func(string) string, stder
 	}
 	cfg.Log.Level = max(cfg.Log.Level, slog.LevelWarn)
 	cfg.RuntimeDir = filepath.Join(cfg.StateDir, "cli") // the usual one may be what is wrong
-	d := New(cfg, nil, newLog(stderr, cfg.Log, getenv))
+	d := New(cfg, nil, logging.New(stderr, logForm(&cfg, getenv)))
 	d.once = true
 	defer func() { err = errors.Join(err, d.Close()) }()
 	if err := d.bootOnce(ctx); err != nil {
@@ -98,19 +102,38 @@ func (d *Daemon) bootOnce(ctx context.Context) (err error) {
 
 // Fetcher is what fetches for a daemon that were started with the given flags: its address rules and authorities are the configuration's.
 func Fetcher(args []string, getenv func(string) string) (*fetch.Fetcher, error) {
-	cfg, _, err := settings(args, getenv, io.Discard)
+	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
 		return nil, err
 	}
-	return newFetcher(&cfg.HTTP)
+	return state.Fetcher(&cfg.HTTP, Version())
 }
 
 // Parameters returns the root and the origin, in its normal form, of a daemon that were started with the given flags.
 func Parameters(args []string, getenv func(string) string) (root, origin string, err error) {
-	cfg, _, err := settings(args, getenv, io.Discard)
+	cfg, _, err := config.Settings(args, getenv, io.Discard, Version())
 	if err != nil {
 		return "", "", err
 	}
 	origin, err = cfg.Principal()
 	return cfg.Root, origin, err
+}
+
+// nobody has adopted nothing.
+type nobody struct{}
+
+func (nobody) Adopted(int64, string) *schema.Identity { return nil }
+
+// PolicyForms are the forms in which a kernel with the configuration of that path judges names and addresses, without the kernel: nobody
+// has adopted a resource that names could stand beside.
+func PolicyForms(path string, getenv func(string) string) (policy.Forms, error) {
+	cfg := config.Default(getenv, 0, "/")
+	if err := cfg.Load(path, false, getenv); err != nil {
+		return policy.Forms{}, err
+	}
+	space, err := cfg.Space()
+	if err != nil {
+		return policy.Forms{}, err
+	}
+	return policy.Forms{URL: fetch.Normal, Names: state.Names{Space: space, Adopted: nobody{}}}, nil
 }

@@ -22,12 +22,12 @@ func Origin(text string) (string, error) {
 // the configuration gained, or lost, changes the operator's. What belongs to the agents of keys is meant to be apart.
 func (d *Daemon) warnOfOrigins() {
 	apart := map[string]bool{d.config.Origin: true}
-	d.state.processes.Living(func(p *schema.Descriptor) {
+	d.state.Processes.Living(func(p *schema.Descriptor) {
 		if p.ParentPID == kernel.Operator && strings.HasPrefix(p.Intent, process.KeyIntent) {
 			apart[p.Origin] = true
 		}
 	})
-	for origin, keys := range d.state.memory.Origins() {
+	for origin, keys := range d.state.Memory.Origins() {
 		if !apart[origin] {
 			d.log.Warn("memory is stored under another origin than the operator's, who does not see it: reach it with --origin, as in: pwos mem ls --origin "+origin,
 				"origin", d.config.Origin, "other", origin, "keys", keys)

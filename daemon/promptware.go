@@ -13,9 +13,11 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/daemon/state"
 	"github.com/promptware-os/pwos/effect/code"
 	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/effect/tool"
+	"github.com/promptware-os/pwos/host/programs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sshauth"
@@ -35,14 +37,14 @@ type promptware struct {
 }
 
 // newPromptware needs the daemon's directories, and empties what the kernel before has left in its scratch.
-func newPromptware(cfg *config.Config, s *state, programs *programs, log *slog.Logger) (*promptware, error) {
+func newPromptware(cfg *config.Config, s *state.State, programs *programs.Programs, log *slog.Logger) (*promptware, error) {
 	modules, err := tool.NewModules(cmp.Or(cfg.Tools.MemoryBytes, 64<<20), cachedModules)
 	if err != nil {
 		return nil, fmt.Errorf("make engine of modules: %w", err)
 	}
 	p := &promptware{
-		ingests: ingest.Runner{Fetcher: s.web, Pipeline: ingest.Pipeline{
-			Space: s.space, Files: s.tree, Policy: ingest.Policy{Proof: cfg.Ingest.Proof, Unpinned: cfg.Ingest.Unpinned},
+		ingests: ingest.Runner{Fetcher: s.Web, Pipeline: ingest.Pipeline{
+			Space: s.Space, Files: s.Tree, Policy: ingest.Policy{Proof: cfg.Ingest.Proof, Unpinned: cfg.Ingest.Unpinned},
 		}},
 		trusted: sshauth.NewSource(cfg.TrustedKeys(), time.Now),
 		log:     log,
@@ -54,16 +56,16 @@ func newPromptware(cfg *config.Config, s *state, programs *programs, log *slog.L
 	scratch, hidden := filepath.Join(cfg.StateDir, "scratch"), private(*cfg)
 	if cfg.Tools.Programs {
 		run = func() (*tool.Programs, error) {
-			host, err := programs.host() // opened for the first program
+			host, err := programs.Host() // opened for the first program
 			return &tool.Programs{Host: host, Scratch: scratch, Private: hidden}, err
 		}
 	}
 	p.code = &code.Workers{
-		Host: programs.host, Scratch: scratch, Private: hidden, Log: log.With("component", "code"),
+		Host: programs.Host, Scratch: scratch, Private: hidden, Log: log.With("component", "code"),
 		Limits: code.Limits{Time: time.Duration(cfg.Code.Time), MemoryBytes: cfg.Code.MemoryBytes, OutputBytes: cfg.Code.OutputBytes},
 	}
 	p.tools = tool.NewRunner(tool.Caller{
-		Space: s.space, Files: s.tree, Modules: modules,
+		Space: s.Space, Files: s.Tree, Modules: modules,
 		Limits: tool.Limits{Time: time.Duration(cfg.Tools.Time), OutputBytes: cfg.Tools.OutputBytes},
 	}, cfg.Tools.AtOnce, run, log)
 	if err := tool.RemoveAll(scratch); err != nil { // each call and each worker has a directory of its own there: nothing depends on it
@@ -118,12 +120,12 @@ func (d *Daemon) runsCode() actors.Code {
 // every start shows.
 func (d *Daemon) runners() map[string]kernel.Runner {
 	runners := map[string]kernel.Runner{
-		schema.HTTPFetch.Type:         kernel.Run(d.state.web.Fetch),
+		schema.HTTPFetch.Type:         kernel.Run(d.state.Web.Fetch),
 		schema.KernelIngest.Type:      kernel.Run(d.promptware.ingests.Ingest),
 		schema.FileSystemHydrate.Type: kernel.Run(d.promptware.ingests.Hydrate),
 		schema.SyscallCall.Type:       kernel.Run(d.promptware.tools.Call),
 		schema.SyscallInvoke.Type:     kernel.Run(d.promptware.invoke),
-		schema.PolicyReload.Type:      kernel.Run(d.policies.run),
+		schema.PolicyReload.Type:      kernel.Run(d.policies.Reload),
 	}
 	for _, row := range schema.Syscalls() {
 		if row.Outcome != "" && !row.Internal && runners[row.Type] == nil {

@@ -62,7 +62,7 @@ func TestSweepAwaitsTheFirstBlob(t *testing.T) {
 			})
 			asleep := func() bool {
 				text := make([]byte, 1<<20)
-				return bytes.Contains(text[:runtime.Stack(text, true)], []byte("daemon.(*blobs).awaitFirst("))
+				return bytes.Contains(text[:runtime.Stack(text, true)], []byte("blob.(*Directory).awaitFirst("))
 			}
 			until(t, "the sweep sleeps", asleep)
 			if remake {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // BenchmarkSpawn is the time from the order to the end of a program that does nothing, beside what os/exec needs for the
@@ -44,7 +45,7 @@ func BenchmarkSpawn(b *testing.B) {
 	for _, name := range []string{"off", "default", "strict", "os-exec"} {
 		b.Run(name+"/one", func(b *testing.B) {
 			for b.Loop() {
-				check(b, ways[name]())
+				testkit.Must(b, ways[name]())
 			}
 		})
 		b.Run(name+"/at-once", func(b *testing.B) {
@@ -101,12 +102,12 @@ func BenchmarkMemory(b *testing.B) {
 			for range many {
 				cmd := exec.Command("/bin/cat")
 				in, err := cmd.StdinPipe()
-				check(b, err)
+				testkit.Must(b, err)
 				cmd.Stdout, cmd.Stderr = struct{ io.Writer }{io.Discard}, struct{ io.Writer }{io.Discard}
-				check(b, cmd.Start())
+				testkit.Must(b, cmd.Start())
 				done := make(chan error)
 				go func() { done <- cmd.Wait() }() // somebody has to wait for each
-				ends = append(ends, func() { check(b, in.Close()); check(b, <-done) })
+				ends = append(ends, func() { testkit.Must(b, in.Close()); testkit.Must(b, <-done) })
 				sum += pss(b, cmd.Process.Pid)
 			}
 			b.ReportMetric(float64(sum)/many, "program-kB")
@@ -131,12 +132,12 @@ func threads(b *testing.B) int { return field(b, "/proc/self/status", "Threads:"
 func field(b *testing.B, path, name string) (n int) {
 	b.Helper()
 	f, err := os.Open(path)
-	check(b, err)
+	testkit.Must(b, err)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if rest, ok := strings.CutPrefix(lines.Text(), name); ok {
 			_, err := fmt.Sscan(rest, &n)
-			check(b, err)
+			testkit.Must(b, err)
 			return n
 		}
 	}

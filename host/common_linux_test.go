@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // bound is how long a test waits for what has to come.
@@ -17,9 +18,7 @@ const bound = 30 * time.Second
 func open(t testing.TB) *host.Host {
 	t.Helper()
 	h, err := host.New(host.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { h.Close(context.Background(), 0) })
 	return h
 }
@@ -28,7 +27,7 @@ func open(t testing.TB) *host.Host {
 func shell(t testing.TB, script string, args ...string) host.Command {
 	t.Helper()
 	self, err := os.Executable() // which scripts run
-	check(t, err)
+	testkit.Must(t, err)
 	return host.Command{
 		Argv: append([]string{"/bin/sh", "-c", script, "sh"}, args...), Dir: t.TempDir(), PID: 7, AgentID: "worker", Read: []string{self},
 	}
@@ -38,7 +37,7 @@ func shell(t testing.TB, script string, args ...string) host.Command {
 func helper(t testing.TB, args ...string) host.Command {
 	t.Helper()
 	self, err := os.Executable()
-	check(t, err)
+	testkit.Must(t, err)
 	return host.Command{Argv: append([]string{self}, args...), Dir: t.TempDir(), PID: 7, AgentID: "worker", ShowProgram: true}
 }
 
@@ -46,8 +45,8 @@ func helper(t testing.TB, args ...string) host.Command {
 func start(t testing.TB, h *host.Host, c host.Command) *host.Process {
 	t.Helper()
 	p, err := h.Start(t.Context(), c)
-	check(t, err)
-	t.Cleanup(func() { check(t, p.Conn().Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, p.Conn().Close()) })
 	return p
 }
 
@@ -57,27 +56,8 @@ func wait(t testing.TB, p *host.Process) host.Exit {
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
 	exit, err := p.Wait(ctx)
-	check(t, err)
+	testkit.Must(t, err)
 	return exit
-}
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// until waits for a condition.
-func until(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(bound)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", bound, what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

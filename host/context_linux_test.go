@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestStartContext: a start that nobody waits for any more leaves nothing.
@@ -24,7 +25,7 @@ func TestStartContext(t *testing.T) {
 func TestCloseDuringStart(t *testing.T) {
 	t.Parallel()
 	h, err := host.New(host.Options{})
-	check(t, err)
+	testkit.Must(t, err)
 	results := make(chan error)
 	const many = 20
 	for range many {
@@ -38,7 +39,7 @@ func TestCloseDuringStart(t *testing.T) {
 			results <- err
 		}()
 	}
-	until(t, "a program that runs", func() bool { return len(h.Processes()) > 0 })
+	testkit.Eventually(t, "a program that runs", func() bool { return len(h.Processes()) > 0 })
 	h.Close(t.Context(), 0)
 	for range many {
 		if err := <-results; err != nil && !errors.Is(err, host.ErrClosed) {

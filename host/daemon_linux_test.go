@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // hosting is a daemon in a process of its own, with two agents whose descendants are nobody's children.
@@ -27,18 +28,18 @@ type hosting struct {
 func startDaemon(t *testing.T) *hosting {
 	t.Helper()
 	self, err := os.Executable()
-	check(t, err)
+	testkit.Must(t, err)
 	dir := t.TempDir()
 	d := &hosting{instance: dir, cmd: exec.Command(self, "t-daemon", dir, dir)}
 	out, err := d.cmd.StdoutPipe()
-	check(t, err)
-	check(t, d.cmd.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, d.cmd.Start())
 	t.Cleanup(func() {
 		_ = d.cmd.Process.Kill()
 		_ = d.cmd.Wait()
 		// Where the test failed, what it should have ended may be left.
 		h, err := host.New(host.Options{Instance: dir})
-		check(t, err)
+		testkit.Must(t, err)
 		h.Close(context.Background(), 0)
 	})
 	lines := bufio.NewScanner(out)
@@ -76,7 +77,7 @@ func guardOf(parent int) int {
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
 	for _, pid := range pids {
-		until(t, "the end of process "+itoa(pid), func() bool { return !alive(pid) })
+		testkit.Eventually(t, "the end of process "+itoa(pid), func() bool { return !alive(pid) })
 	}
 }
 
@@ -84,7 +85,7 @@ func gone(t *testing.T, pids ...int) {
 func TestNoShim(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	check(t, err)
+	testkit.Must(t, err)
 	cmd := exec.Command(self, "t-daemon", "", t.TempDir())
 	// The environment of a guard is its own: it is the helper of that name that has to do without.
 	cmd.Args[1] = "pwos-host-guard"
@@ -101,7 +102,7 @@ func TestDaemonKilled(t *testing.T) {
 	for i := range 5 {
 		t.Run(itoa(i), func(t *testing.T) {
 			d := startDaemon(t)
-			check(t, d.cmd.Process.Kill())
+			testkit.Must(t, d.cmd.Process.Kill())
 			gone(t, append(d.agents, d.orphan, d.guard)...)
 		})
 	}
@@ -112,9 +113,9 @@ func TestGuardIgnores(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
-		check(t, syscall.Kill(d.guard, sig))
+		testkit.Must(t, syscall.Kill(d.guard, sig))
 	}
-	check(t, d.cmd.Process.Kill())
+	testkit.Must(t, d.cmd.Process.Kill())
 	gone(t, append(d.agents, d.orphan, d.guard)...)
 }
 
@@ -123,17 +124,17 @@ func TestGuardIgnores(t *testing.T) {
 func TestGuardKilledToo(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	check(t, d.cmd.Process.Signal(syscall.SIGSTOP)) // so that it cannot start another
-	until(t, "the stop of every thread", func() bool { return stopped(d.cmd.Process.Pid) })
-	check(t, syscall.Kill(d.guard, syscall.SIGKILL))
-	check(t, d.cmd.Process.Kill())
+	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGSTOP)) // so that it cannot start another
+	testkit.Eventually(t, "the stop of every thread", func() bool { return stopped(d.cmd.Process.Pid) })
+	testkit.Must(t, syscall.Kill(d.guard, syscall.SIGKILL))
+	testkit.Must(t, d.cmd.Process.Kill())
 	gone(t, d.agents[0])
 	open(t) // another kernel
 	if !alive(d.orphan) || !alive(d.agents[1]) {
 		t.Fatal("they ended without help, so that this proves nothing")
 	}
 	h, err := host.New(host.Options{Instance: d.instance})
-	check(t, err)
+	testkit.Must(t, err)
 	defer h.Close(context.Background(), 0)
 	if alive(d.orphan) || alive(d.agents[1]) {
 		t.Error("they are left")
@@ -144,12 +145,12 @@ func TestGuardKilledToo(t *testing.T) {
 func TestGuardReplaced(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t)
-	check(t, syscall.Kill(d.guard, syscall.SIGKILL))
+	testkit.Must(t, syscall.Kill(d.guard, syscall.SIGKILL))
 	next := 0
-	until(t, "another guard", func() bool {
+	testkit.Eventually(t, "another guard", func() bool {
 		next = guardOf(d.cmd.Process.Pid)
 		return next != 0 && next != d.guard
 	})
-	check(t, d.cmd.Process.Kill())
+	testkit.Must(t, d.cmd.Process.Kill())
 	gone(t, append(d.agents, d.orphan, next)...)
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // bystander starts a process that is no agent's and ends by itself, with code 1, when its input does. The returned function
@@ -23,11 +24,11 @@ func bystander(t *testing.T) (pid int, end func()) {
 	}
 	c := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read x")
 	in, err := c.StdinPipe()
-	check(t, err)
-	check(t, c.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, c.Start())
 	return c.Process.Pid, func() {
 		t.Helper()
-		check(t, in.Close())
+		testkit.Must(t, in.Close())
 		if err := c.Wait(); c.ProcessState.ExitCode() != 1 {
 			t.Errorf("the bystander ended with %v, %v; want code 1, for want of input", c.ProcessState, err)
 		}
@@ -41,7 +42,7 @@ func looked(t *testing.T, h *host.Host, spoils ...string) {
 	c.Sandbox = host.SandboxOff
 	p := start(t, h, c)
 	wait(t, p)
-	check(t, p.Terminate(t.Context(), 0))
+	testkit.Must(t, p.Terminate(t.Context(), 0))
 }
 
 // TestFrame: an agent that lowers the limits of others, where no sandbox keeps it from that, does not have them killed or
@@ -68,7 +69,7 @@ func TestSpoiledEndIsRead(t *testing.T) {
 		t.Fatal(line, err)
 	}
 	const looks = 2 * time.Second // in which all processes are looked at more than once: what it has left does not go before
-	check(t, p.Terminate(t.Context(), looks))
+	testkit.Must(t, p.Terminate(t.Context(), looks))
 	if e := wait(t, p); e.Signal != unix.SIGKILL {
 		t.Errorf("it ended as %v, want killed", e)
 	}
@@ -87,8 +88,8 @@ func TestGivenMark(t *testing.T) {
 	for range 4 {
 		pid, end := bystander(t)
 		ends = append(ends, end)
-		check(t, unix.Prlimit(pid, unix.RLIMIT_RSS, &unix.Rlimit{Cur: rss, Max: rss}, nil))
-		check(t, unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: locks, Max: locks}, nil))
+		testkit.Must(t, unix.Prlimit(pid, unix.RLIMIT_RSS, &unix.Rlimit{Cur: rss, Max: rss}, nil))
+		testkit.Must(t, unix.Prlimit(pid, unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: locks, Max: locks}, nil))
 		if p.Has(pid) {
 			t.Errorf("the bystander %d is the agent's", pid)
 		}
@@ -102,7 +103,7 @@ func TestGivenMark(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), bound)
 	defer cancel()
-	check(t, p.Terminate(ctx, time.Hour))
+	testkit.Must(t, p.Terminate(ctx, time.Hour))
 	if exit := wait(t, p); exit.Left != 0 || exit.Reason != host.ReasonOrdered {
 		t.Errorf("the agent ended: %+v", exit)
 	}

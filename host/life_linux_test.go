@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestEnds: how a program ended is told apart.
@@ -68,7 +69,7 @@ func TestTerminate(t *testing.T) {
 		})
 	}
 	all.Wait()
-	check(t, p.Terminate(t.Context(), 0)) // and once more
+	testkit.Must(t, p.Terminate(t.Context(), 0)) // and once more
 	if exit := wait(t, p); exit.Code != 5 || exit.Reason != host.ReasonOrdered {
 		t.Errorf("got %+v", exit)
 	}
@@ -85,7 +86,7 @@ func TestTerminateStubborn(t *testing.T) {
 	readLine(t, p, "ready")
 	began := time.Now()
 	const grace = 50 * time.Millisecond
-	check(t, p.Terminate(t.Context(), grace))
+	testkit.Must(t, p.Terminate(t.Context(), grace))
 	if exit := wait(t, p); exit.Signal != syscall.SIGKILL || exit.Reason != host.ReasonOrdered || time.Since(began) < grace {
 		t.Errorf("got %+v", exit)
 	}
@@ -98,8 +99,8 @@ func TestTerminateStopped(t *testing.T) {
 	p := start(t, h, shell(t, `echo ready; exec sleep 1000`))
 	readLine(t, p, "ready")
 	p.Signal(syscall.SIGSTOP)
-	until(t, "stopped", func() bool { s, _ := stat(p.OSPID()); return s == 'T' })
-	check(t, p.Terminate(t.Context(), bound))
+	testkit.Eventually(t, "stopped", func() bool { s, _ := stat(p.OSPID()); return s == 'T' })
+	testkit.Must(t, p.Terminate(t.Context(), bound))
 	if exit := wait(t, p); exit.Signal != syscall.SIGTERM {
 		t.Errorf("got %+v", exit)
 	}
@@ -140,7 +141,7 @@ func TestOrphans(t *testing.T) {
 				if !p.Has(pid) || !p.Has(p.OSPID()) || p.Has(os.Getpid()) {
 					t.Error("whose processes are whose is wrong")
 				}
-				check(t, p.Terminate(t.Context(), 0))
+				testkit.Must(t, p.Terminate(t.Context(), 0))
 			}
 			exit := wait(t, p)
 			for _, n := range numbers() {
@@ -163,7 +164,7 @@ func TestOrphansHaveGrace(t *testing.T) {
 		trap 'exit 0' TERM; while :; do sleep 0.05; done`)
 	p := start(t, h, c)
 	pid := readPID(t, filepath.Join(c.Dir, "pid"))
-	check(t, p.Terminate(t.Context(), bound))
+	testkit.Must(t, p.Terminate(t.Context(), bound))
 	if text, err := os.ReadFile(filepath.Join(c.Dir, "late")); err != nil || string(text) != "done\n" || alive(pid) {
 		t.Errorf("got %q, %v, alive %v", text, err, alive(pid))
 	}
@@ -178,8 +179,8 @@ func TestFirstThreadEnds(t *testing.T) {
 	c.Argv = []string{"/bin/sh", "-c", `setsid "$0" t-lonely pid & while :; do sleep 1000; done`, c.Argv[0]}
 	p := start(t, h, c)
 	pid := readPID(t, filepath.Join(c.Dir, "pid"))
-	until(t, "its first thread ended", func() bool { s, _ := stat(pid); return s == 'Z' })
-	check(t, p.Terminate(t.Context(), 0))
+	testkit.Eventually(t, "its first thread ended", func() bool { s, _ := stat(pid); return s == 'Z' })
+	testkit.Must(t, p.Terminate(t.Context(), 0))
 	if tasks, err := os.ReadDir("/proc/" + itoa(pid) + "/task"); err == nil && len(tasks) > 1 {
 		t.Errorf("%d threads are left", len(tasks))
 	}
@@ -204,7 +205,7 @@ func TestStarterEnds(t *testing.T) {
 	p := <-started
 	defer p.Conn().Close()
 	thread := "/proc/self/task/" + itoa(<-tid)
-	until(t, "the end of the thread", func() bool { _, err := os.Stat(thread); return err != nil })
+	testkit.Eventually(t, "the end of the thread", func() bool { _, err := os.Stat(thread); return err != nil })
 	readLine(t, p, "ready")
 	if _, err := io.WriteString(p.Conn(), "alive\n"); err != nil {
 		t.Error(err)
@@ -247,7 +248,7 @@ func TestFlood(t *testing.T) {
 func TestClose(t *testing.T) {
 	t.Parallel()
 	h, err := host.New(host.Options{})
-	check(t, err)
+	testkit.Must(t, err)
 	var pids []int
 	for range 5 {
 		p := start(t, h, shell(t, `trap '' TERM; echo ready; while :; do sleep 1000; done`))
@@ -272,7 +273,7 @@ func TestClose(t *testing.T) {
 // readLine waits for a line.
 func readLine(t testing.TB, p *host.Process, want string) {
 	t.Helper()
-	check(t, p.Conn().SetReadDeadline(time.Now().Add(bound)))
+	testkit.Must(t, p.Conn().SetReadDeadline(time.Now().Add(bound)))
 	var got []byte
 	one := make([]byte, 1)
 	for !strings.HasSuffix(string(got), "\n") {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // logged runs a script with a log and returns its files, the current one first.
@@ -34,7 +35,7 @@ func read(t *testing.T, path string) (files []string) {
 			return files
 		}
 		info, err := os.Stat(name)
-		check(t, err)
+		testkit.Must(t, err)
 		if info.Mode() != 0o600 {
 			t.Errorf("%s has mode %v", name, info.Mode())
 		}
@@ -49,8 +50,8 @@ func TestLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	o := host.LogOptions{Path: path}
 	logged(t, h, o, `echo one >&2; printf half >&2`)
-	check(t, os.WriteFile(path, []byte("one\nhalf\ntorn"), 0o644)) // as after a crash of the daemon
-	check(t, os.Chmod(path, 0o644))
+	testkit.Must(t, os.WriteFile(path, []byte("one\nhalf\ntorn"), 0o644)) // as after a crash of the daemon
+	testkit.Must(t, os.Chmod(path, 0o644))
 	p, files := logged(t, h, o, `printf 'two\n\0\377\n' >&2`)
 	if want := "one\nhalf\ntorn\ntwo\n\x00\xff\n"; len(files) != 1 || files[0] != want {
 		t.Errorf("got %q, want %q", files, want)
@@ -97,11 +98,11 @@ func TestLogOneLine(t *testing.T) {
 func TestLogFails(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "logs")
-	check(t, os.Mkdir(dir, 0o700))
+	testkit.Must(t, os.Mkdir(dir, 0o700))
 	c := shell(t, `read x; head -c 1000000 /dev/zero >&2`)
 	c.Log = host.LogOptions{Path: filepath.Join(dir, "log"), MaxBytes: 1000}
 	p := start(t, open(t), c)
-	check(t, os.RemoveAll(dir))
+	testkit.Must(t, os.RemoveAll(dir))
 	_ = all(t, p)
 	if exit := wait(t, p); exit.Code != 0 {
 		t.Errorf("got %v", exit)
@@ -117,9 +118,9 @@ func TestLogHeld(t *testing.T) {
 	p := start(t, open(t), shell(t, "echo ready; while :; do sleep 1000; done"))
 	readLine(t, p, "ready")
 	held, err := os.OpenFile("/proc/"+itoa(p.OSPID())+"/fd/2", os.O_WRONLY, 0)
-	check(t, err)
+	testkit.Must(t, err)
 	defer held.Close()
-	check(t, p.Terminate(t.Context(), 0))
+	testkit.Must(t, p.Terminate(t.Context(), 0))
 }
 
 // TestNoLog: without a log a program may say what it likes.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestMemoryBelowTheShims starts programs whose limit of memory is far below what Go itself takes: the limit is the
@@ -17,9 +19,9 @@ func TestMemoryBelowTheShims(t *testing.T) {
 		c.Limits.MemoryBytes = 8 << 20
 		c.Log.Path = filepath.Join(t.TempDir(), "log")
 		p, err := h.Start(context.Background(), c)
-		check(t, err)
+		testkit.Must(t, err)
 		end, err := p.Wait(context.Background())
-		check(t, err)
+		testkit.Must(t, err)
 		if end.Code != 7 {
 			said, _ := os.ReadFile(c.Log.Path)
 			t.Fatalf("it ended with %+v, want the program's own code:\n%s", end, said)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestNetwork: the sockets of a program's own network are handed over before it runs, what it connects to arrives there with
@@ -23,7 +24,7 @@ func TestNetwork(t *testing.T) {
 	c.Network = func(_ *host.Process, s *host.Sockets) error { got <- s; return nil }
 	p := start(t, h, c)
 	s := <-got
-	defer func() { check(t, s.Close()) }()
+	defer func() { testkit.Must(t, s.Close()) }()
 	addresses := []string{s.Proxy.Addr().String(), s.DNS.LocalAddr().String(), s.DNSTCP.Addr().String(), s.Upstreams["my-api"].Addr().String()}
 	for _, l := range s.Relay {
 		addresses = append(addresses, l.Addr().String())
@@ -34,18 +35,18 @@ func TestNetwork(t *testing.T) {
 	}
 	readLine(t, p, "nameserver 127.0.0.1")
 	readLine(t, p, "http://127.0.0.1:902 http://127.0.0.1:901")
-	check(t, p.Terminate(t.Context(), 0))
+	testkit.Must(t, p.Terminate(t.Context(), 0))
 
 	self, err := os.Executable()
-	check(t, err)
+	testkit.Must(t, err)
 	c = shell(t, `exec "$0" t-dial 198.18.77.5:8443`)
 	c.Argv, c.Ports = []string{self, "t-dial", "198.18.77.5:8443"}, []uint16{8443}
 	c.Network = func(_ *host.Process, s *host.Sockets) error { got <- s; return nil }
 	start(t, h, c)
 	other := <-got
-	defer func() { check(t, other.Close()) }()
+	defer func() { testkit.Must(t, other.Close()) }()
 	conn, err := other.Relay[2].Accept()
-	check(t, err)
+	testkit.Must(t, err)
 	defer conn.Close()
 	if at := conn.LocalAddr().String(); at != "198.18.77.5:8443" {
 		t.Errorf("the destination is %s", at)
@@ -85,13 +86,13 @@ func TestUser(t *testing.T) {
 	}
 	const number = 65534
 	h, err := host.New(host.Options{User: &host.User{UID: number, GID: number}})
-	check(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { h.Close(t.Context(), 0) })
 	for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxOff} {
 		c := shell(t, `id -u; id -G; echo x >file && echo wrote; echo >/dev/stdout reopened; grep CapEff /proc/self/status; read x`)
 		c.Sandbox = mode
-		check(t, os.Chown(c.Dir, number, number))
-		check(t, os.Chmod(filepath.Dir(c.Dir), 0o755))
+		testkit.Must(t, os.Chown(c.Dir, number, number))
+		testkit.Must(t, os.Chmod(filepath.Dir(c.Dir), 0o755))
 		p := start(t, h, c)
 		for _, line := range []string{"65534", "65534", "wrote", "reopened", "CapEff:\t0000000000000000"} {
 			readLine(t, p, line)
@@ -99,6 +100,6 @@ func TestUser(t *testing.T) {
 		if owner, err := h.Owner(p.OSPID()); owner != p || err != nil {
 			t.Errorf("%s: it is %v's, %v", mode, owner, err)
 		}
-		check(t, p.Terminate(t.Context(), 0))
+		testkit.Must(t, p.Terminate(t.Context(), 0))
 	}
 }

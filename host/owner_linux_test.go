@@ -12,16 +12,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/promptware-os/pwos/host"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // listen makes a socket like the kernel's.
 func listen(t *testing.T) *net.UnixListener {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
-	check(t, err)
-	t.Cleanup(func() { check(t, l.Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, l.Close()) })
 	return l
 }
 
@@ -29,11 +29,11 @@ func listen(t *testing.T) *net.UnixListener {
 func accept(t *testing.T, h *host.Host, l *net.UnixListener, before func()) (*host.Process, error) {
 	t.Helper()
 	conn, err := l.AcceptUnix()
-	check(t, err)
-	t.Cleanup(func() { check(t, conn.Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, conn.Close()) })
 	before()
 	raw, err := conn.SyscallConn()
-	check(t, err)
+	testkit.Must(t, err)
 	return h.Peer(raw)
 }
 
@@ -42,7 +42,7 @@ func TestPeer(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	self, err := os.Executable()
-	check(t, err)
+	testkit.Must(t, err)
 	other := start(t, h, shell(t, "read x"))
 	for name, script := range map[string]string{
 		"itself":          `exec "$0" t-connect "$1"`,
@@ -60,12 +60,12 @@ func TestPeer(t *testing.T) {
 			if owner != p || err != nil || owner == other {
 				t.Errorf("it is %v's, %v", owner, err)
 			}
-			check(t, p.Terminate(t.Context(), 0))
+			testkit.Must(t, p.Terminate(t.Context(), 0))
 		})
 	}
 	l := listen(t)
 	conn, err := net.Dial("unix", l.Addr().String())
-	check(t, err)
+	testkit.Must(t, err)
 	defer conn.Close()
 	if owner, err := accept(t, h, l, func() {}); owner != nil || err != nil {
 		t.Errorf("the operator is %v, %v", owner, err)
@@ -78,10 +78,10 @@ func TestUnhosted(t *testing.T) {
 	h := open(t)
 	asked := func(l *net.UnixListener) error {
 		conn, err := l.AcceptUnix()
-		check(t, err)
+		testkit.Must(t, err)
 		defer conn.Close()
 		raw, err := conn.SyscallConn()
-		check(t, err)
+		testkit.Must(t, err)
 		return host.Unhosted(raw)
 	}
 	l := listen(t)
@@ -91,9 +91,9 @@ func TestUnhosted(t *testing.T) {
 	if err := asked(l); !errors.Is(err, host.ErrStranger) {
 		t.Errorf("the agent: %v", err)
 	}
-	check(t, p.Terminate(t.Context(), 0))
+	testkit.Must(t, p.Terminate(t.Context(), 0))
 	conn, err := net.Dial("unix", l.Addr().String())
-	check(t, err)
+	testkit.Must(t, err)
 	defer conn.Close()
 	if err := asked(l); err != nil {
 		t.Errorf("the operator: %v", err)
@@ -108,7 +108,7 @@ func TestPeerGone(t *testing.T) {
 	c := helper(t, "t-connect", l.Addr().String())
 	c.Write = []string{filepath.Dir(l.Addr().String())}
 	p := start(t, h, c)
-	owner, err := accept(t, h, l, func() { check(t, p.Terminate(t.Context(), 0)) })
+	owner, err := accept(t, h, l, func() { testkit.Must(t, p.Terminate(t.Context(), 0)) })
 	if owner != nil || !errors.Is(err, host.ErrGone) {
 		t.Errorf("got %v, %v", owner, err)
 	}
@@ -145,7 +145,7 @@ func TestTamper(t *testing.T) {
 			p := start(t, h, c)
 			pid := readPID(t, filepath.Join(c.Dir, "pid"))
 			// The agent's, then tampered with, then gone. What it may never be is nobody's, which would be the operator's.
-			until(t, "its end", func() bool {
+			testkit.Eventually(t, "its end", func() bool {
 				if owner, err := h.Owner(pid); owner != p && !errors.Is(err, host.ErrTampered) && !errors.Is(err, host.ErrGone) {
 					t.Errorf("%s %s: it is %v's, %v", name, which, owner, err)
 				}
@@ -154,7 +154,7 @@ func TestTamper(t *testing.T) {
 			if !alive(p.OSPID()) {
 				t.Error("its agent ended too")
 			}
-			check(t, p.Terminate(t.Context(), 0))
+			testkit.Must(t, p.Terminate(t.Context(), 0))
 		}
 	}
 	p := start(t, h, shell(t, "read x"))
@@ -186,7 +186,7 @@ func TestSibling(t *testing.T) {
 	if _, parent := stat(pid); parent != os.Getpid() || !p.Has(pid) {
 		t.Errorf("its parent is %d, it is the agent's: %v", parent, p.Has(pid))
 	}
-	check(t, p.Terminate(t.Context(), 0))
+	testkit.Must(t, p.Terminate(t.Context(), 0))
 	if state, _ := stat(pid); state != 0 {
 		t.Errorf("process %d is left in state %c", pid, state)
 	}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write the table of probes into the documentation")
@@ -363,7 +364,7 @@ func TestProbes(t *testing.T) {
 	results := map[string][2]bool{}
 	for i, user := range []uint32{65534, 0} {
 		above := shared(t)
-		check(t, os.Chown(above, int(user), int(user)))
+		testkit.Must(t, os.Chown(above, int(user), int(user)))
 		cmd := exec.Command("/proc/self/exe", "t-probes-with", above, fmt.Sprint(user))
 		cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/bin:/bin"}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
@@ -392,14 +393,14 @@ func TestProbes(t *testing.T) {
 	}
 	const path, begin, end = "../docs/agents.md", "<!-- probes: go test ./host -run TestProbes -update -->\n", "<!-- end of probes -->\n"
 	doc, err := os.ReadFile(path)
-	check(t, err)
+	testkit.Must(t, err)
 	head, rest, found := strings.Cut(string(doc), begin)
 	old, tail, ended := strings.Cut(rest, end)
 	if !found || !ended {
 		t.Fatal("the documentation has no place for the table")
 	}
 	if *update {
-		check(t, os.WriteFile(path, []byte(head+begin+table+end+tail), 0o644))
+		testkit.Must(t, os.WriteFile(path, []byte(head+begin+table+end+tail), 0o644))
 	} else if old != table {
 		t.Errorf("the documentation says\n%s\nwant\n%s(go test ./host -run TestProbes -update)", old, table)
 	}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // stat returns the state and the parent of a process; state is 0 where there is none.
@@ -64,7 +66,7 @@ func children() (list []string) {
 func readPID(t testing.TB, path string) int {
 	t.Helper()
 	var pid int
-	until(t, "a number in "+path, func() bool {
+	testkit.Eventually(t, "a number in "+path, func() bool {
 		text, err := os.ReadFile(path)
 		if err == nil {
 			pid, err = strconv.Atoi(strings.TrimSpace(string(text)))

@@ -127,9 +127,14 @@ func (p *Process) Terminate(ctx context.Context, grace time.Duration) error {
 	if grace > 0 {
 		p.asked.Do(func() {
 			close(p.told)
+			p.suspension.mu.Lock()
+			defer p.suspension.mu.Unlock()
 			p.Signal(syscall.SIGTERM)
 			p.signalOthers(syscall.SIGTERM)
 			p.Signal(syscall.SIGCONT) // a stopped process does not hear
+			if p.suspension.halt.Load() {
+				p.signalOthers(syscall.SIGCONT)
+			}
 		})
 	}
 	timer := time.NewTimer(grace)

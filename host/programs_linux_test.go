@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestSandboxRuns: what agents are made of starts in either sandbox, as far as the machine has it among the system's files.
@@ -48,9 +49,9 @@ func installed(t *testing.T, name string) string {
 // the same.
 func TestProbeLeavesMounts(t *testing.T) {
 	before, err := os.ReadFile("/proc/self/mountinfo")
-	check(t, err)
+	testkit.Must(t, err)
 	want, err := host.Probe()
-	check(t, err)
+	testkit.Must(t, err)
 	const calls = 50
 	var wg sync.WaitGroup
 	for range calls {
@@ -62,7 +63,7 @@ func TestProbeLeavesMounts(t *testing.T) {
 	}
 	wg.Wait()
 	after, err := os.ReadFile("/proc/self/mountinfo")
-	check(t, err)
+	testkit.Must(t, err)
 	if string(after) != string(before) {
 		t.Errorf("the machine's mounts were\n%s\nand are\n%s", before, after)
 	}

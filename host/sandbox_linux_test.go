@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // level skips a test whose promise needs a later Landlock.
@@ -33,7 +34,7 @@ func shared(t testing.TB) string {
 	t.Helper()
 	for _, above := range []string{"/srv", "/opt", os.Getenv("HOME")} {
 		if dir, err := os.MkdirTemp(above, "pwos-test-"); err == nil {
-			t.Cleanup(func() { check(t, os.RemoveAll(dir)) })
+			t.Cleanup(func() { testkit.Must(t, os.RemoveAll(dir)) })
 			return dir
 		}
 	}
@@ -49,8 +50,8 @@ func TestSandbox(t *testing.T) {
 	for _, mode := range []host.Mode{host.SandboxDefault, host.SandboxStrict, ""} {
 		outside, shared := shared(t), shared(t)
 		file := filepath.Join(outside, "file")
-		check(t, os.WriteFile(file, []byte("mine"), 0o600))
-		check(t, os.Symlink(file, filepath.Join(shared, "way-out")))
+		testkit.Must(t, os.WriteFile(file, []byte("mine"), 0o600))
+		testkit.Must(t, os.Symlink(file, filepath.Join(shared, "way-out")))
 		inside := []string{
 			"write", "new", "truncate", "new", "mkdir", "folder", "rename", "folder", "symlink", "soft", "link", "new",
 			"remove", "soft", "write", ".tmp/x", "rename", ".tmp/x", "read", "/etc/passwd", "write", "/dev/null", "write", "/dev/zero",
@@ -94,8 +95,8 @@ func TestSandboxFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	h, base := open(t), t.TempDir()
 	level(t, h, 1)
-	check(t, os.MkdirAll(filepath.Join(base, "private", "sub"), 0o700))
-	check(t, os.Symlink("private", filepath.Join(base, "link")))
+	testkit.Must(t, os.MkdirAll(filepath.Join(base, "private", "sub"), 0o700))
+	testkit.Must(t, os.Symlink("private", filepath.Join(base, "link")))
 	for _, dir := range []string{"link", filepath.Join("link", "sub")} {
 		c := helper(t, "t-write", "write", "new")
 		c.Dir = filepath.Join(base, dir)
@@ -130,7 +131,7 @@ func TestSandboxHiddenStays(t *testing.T) {
 	h := open(t)
 	strict(t, h)
 	work := shared(t)
-	check(t, os.MkdirAll(filepath.Join(work, "a", "b", "secret"), 0o700))
+	testkit.Must(t, os.MkdirAll(filepath.Join(work, "a", "b", "secret"), 0o700))
 	c := helper(t, "t-write", "rename", "a", "rename", "a/b", "rename", "a/b/secret", "write", "a/b/new", "mkdir", "c", "rename", "c")
 	c.Dir, c.Hide = work, []string{filepath.Join(work, "a", "b", "secret"), filepath.Join(work, "a", "b", "file")}
 	p := start(t, h, c)
@@ -149,8 +150,8 @@ func TestSandboxReadOnly(t *testing.T) {
 			strict(t, h)
 		}
 		work := shared(t)
-		check(t, os.Mkdir(filepath.Join(work, "out"), 0o700))
-		check(t, os.WriteFile(filepath.Join(work, "file"), nil, 0o600))
+		testkit.Must(t, os.Mkdir(filepath.Join(work, "out"), 0o700))
+		testkit.Must(t, os.WriteFile(filepath.Join(work, "file"), nil, 0o600))
 		c := helper(t, "t-write", "write", "new", "mkdir", "dir", "rename", "file", "write", "file", "read", "file", "write", "out/new")
 		c.Dir, c.ReadOnly, c.Sandbox, c.Write = work, true, mode, []string{filepath.Join(work, "out")}
 		p := start(t, h, c)
@@ -180,11 +181,11 @@ func TestSandboxOlder(t *testing.T) {
 	level(t, h, 6)
 	for abi := 1; abi <= 6; abi++ {
 		outside := filepath.Join(shared(t), "file")
-		check(t, os.WriteFile(outside, []byte("mine"), 0o600))
+		testkit.Must(t, os.WriteFile(outside, []byte("mine"), 0o600))
 		c := helper(t, "t-write", "write", "inside", "write", outside, "remove", outside, "read", outside, "truncate", outside)
 		p, err := host.StartAt(t.Context(), h, c, host.Means{ABI: abi})
-		check(t, err)
-		t.Cleanup(func() { check(t, p.Conn().Close()) })
+		testkit.Must(t, err)
+		t.Cleanup(func() { testkit.Must(t, p.Conn().Close()) })
 		got := strings.Split(all(t, p), "\n")
 		for i, ok := range []bool{true, false, false, true, abi < 3} {
 			if strings.HasSuffix(got[i], ": ok") != ok {

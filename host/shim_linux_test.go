@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // What an agent says in the environment of a program is for that program. The shim, which runs before there is a mark and a
@@ -19,7 +21,7 @@ func TestShimObeysNoVariable(t *testing.T) {
 		t.Errorf("the program was told %q, want %q", got, want)
 	}
 	logged, err := os.ReadFile(c.Log.Path)
-	check(t, err)
+	testkit.Must(t, err)
 	if len(logged) > 0 {
 		t.Errorf("the shim said %q", logged)
 	}

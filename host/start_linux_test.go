@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // output runs a command to its end and returns what it said on its channel.
@@ -27,10 +28,10 @@ func output(t testing.TB, h *host.Host, c host.Command) string {
 // all ends the program's input and returns its output.
 func all(t testing.TB, p *host.Process) string {
 	t.Helper()
-	check(t, p.Conn().CloseWrite())
-	check(t, p.Conn().SetReadDeadline(time.Now().Add(bound)))
+	testkit.Must(t, p.Conn().CloseWrite())
+	testkit.Must(t, p.Conn().SetReadDeadline(time.Now().Add(bound)))
 	text, err := io.ReadAll(p.Conn())
-	check(t, err)
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -52,8 +53,8 @@ func TestChannel(t *testing.T) {
 				done <- errors.Join(err, p.Conn().CloseWrite(), p.Conn().CloseWrite())
 			}()
 			got, err := io.ReadAll(p.Conn())
-			check(t, err)
-			check(t, <-done)
+			testkit.Must(t, err)
+			testkit.Must(t, <-done)
 			if string(got) != sent {
 				t.Errorf("%d bytes came back of %d", len(got), len(sent))
 			}
@@ -61,11 +62,11 @@ func TestChannel(t *testing.T) {
 				t.Errorf("got %v", exit)
 			}
 			logged, err := os.ReadFile(c.Log.Path)
-			check(t, err)
+			testkit.Must(t, err)
 			if want := map[string]string{"stdio": "", "fd3": "on stdout\non stderr\n"}[name]; string(logged) != want {
 				t.Errorf("log has %q, want %q", logged, want)
 			}
-			check(t, p.Conn().Close())
+			testkit.Must(t, p.Conn().Close())
 			if _, err := p.Conn().Read(make([]byte, 1)); !errors.Is(err, os.ErrClosed) {
 				t.Errorf("read after close: %v", err)
 			}
@@ -132,7 +133,7 @@ func TestEnvironment(t *testing.T) {
 func TestDescriptors(t *testing.T) {
 	// Not parallel: it makes an inheritable descriptor on purpose.
 	leak, err := syscall.Open("/etc/passwd", syscall.O_RDONLY, 0)
-	check(t, err)
+	testkit.Must(t, err)
 	defer syscall.Close(leak)
 	h := open(t)
 	for name, want := range map[string][]string{
@@ -144,7 +145,7 @@ func TestDescriptors(t *testing.T) {
 		said := output(t, h, c)
 		if name == "fd3" {
 			text, err := os.ReadFile(c.Log.Path)
-			check(t, err)
+			testkit.Must(t, err)
 			said = string(text)
 		}
 		var got []string
@@ -185,11 +186,11 @@ func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		check(t, os.WriteFile(path, []byte(text), mode))
-		check(t, os.Chmod(path, mode))
+		testkit.Must(t, os.WriteFile(path, []byte(text), mode))
+		testkit.Must(t, os.Chmod(path, mode))
 		return path
 	}
-	check(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "folder"), 0o700))
 	for name, c := range map[string]struct {
 		argv  []string
 		class error
@@ -247,7 +248,7 @@ func TestStartErrors(t *testing.T) {
 func link(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "link")
-	check(t, os.Symlink(filepath.Join(dir, "target"), path))
+	testkit.Must(t, os.Symlink(filepath.Join(dir, "target"), path))
 	return path
 }
 
@@ -256,7 +257,7 @@ func TestStartPlaces(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	c := shell(t, "")
-	check(t, os.WriteFile(filepath.Join(c.Dir, "tool"), []byte("#!/bin/sh\nprintf %s \"$#$0$1\""), 0o700))
+	testkit.Must(t, os.WriteFile(filepath.Join(c.Dir, "tool"), []byte("#!/bin/sh\nprintf %s \"$#$0$1\""), 0o700))
 	long := strings.Repeat("y", 100<<10)
 	c.Argv = []string{"./tool", long, "", "--"}
 	if got, want := output(t, h, c), "3"+filepath.Join(c.Dir, "tool")+long; got != want {
@@ -274,7 +275,7 @@ func TestTemporaryFilesGo(t *testing.T) {
 	long := shell(t, "exec sleep 1000")
 	long.Dir = dir
 	other, err := h.Start(context.Background(), long)
-	check(t, err)
+	testkit.Must(t, err)
 	run := func(script string) {
 		c := shell(t, script)
 		c.Dir = dir
@@ -284,7 +285,7 @@ func TestTemporaryFilesGo(t *testing.T) {
 	if !there() {
 		t.Error("it went under another agent")
 	}
-	check(t, other.Terminate(context.Background(), 0))
+	testkit.Must(t, other.Terminate(context.Background(), 0))
 	if there() {
 		t.Error("it stayed, though it is empty and nobody works beside it")
 	}

@@ -55,7 +55,7 @@ func (p *Process) Suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.on, s.ended = false, time.Now()
-	if !s.halt.Load() {
+	if !p.halts() {
 		p.signalOthers(syscall.SIGCONT)
 		p.Signal(syscall.SIGCONT)
 	}
@@ -70,12 +70,22 @@ func (p *Process) Halt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.halt.Load():
+	case p.halts():
 		p.Signal(syscall.SIGSTOP)
 		p.signalOthers(syscall.SIGSTOP)
 		p.signalOthers(syscall.SIGSTOP) // what one has started meanwhile
 	case !s.on:
 		p.signalOthers(syscall.SIGCONT)
 		p.Signal(syscall.SIGCONT)
+	}
+}
+
+// halts reports whether the agent's processes are to be stopped: one that is told to end is not halted any more.
+func (p *Process) halts() bool {
+	select {
+	case <-p.told:
+		return false
+	default:
+		return p.suspension.halt.Load()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,13 +15,14 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // stateOf is the letter of a process's state: T where it is stopped.
 func stateOf(t *testing.T, pid int) string {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	check(t, err)
+	testkit.Must(t, err)
 	_, after, _ := strings.Cut(string(stat), ") ")
 	return after[:1]
 }
@@ -70,19 +72,19 @@ func TestSuspend(t *testing.T) {
 			t.Fatalf("it said nothing: %v", lines.Err())
 		}
 		pid, err := strconv.Atoi(lines.Text())
-		check(t, err)
+		testkit.Must(t, err)
 		pids = append(pids, pid)
 	}
 	<-suspend(t, p, pids, func() bool {
 		p.Suspend() // which returns at once
 		return allStopped(t, pids)
 	})
-	until(t, "it goes on", func() bool {
+	testkit.Eventually(t, "it goes on", func() bool {
 		return !slices.ContainsFunc(pids, func(pid int) bool { return stateOf(t, pid) == "T" })
 	})
 
 	over := suspend(t, p, pids, func() bool { return true })
-	check(t, p.Terminate(t.Context(), time.Minute))
+	testkit.Must(t, p.Terminate(t.Context(), time.Minute))
 	<-over
 	if exit := wait(t, p); exit.Code != 5 {
 		t.Errorf("it ended as %v", exit)
@@ -108,11 +110,11 @@ func TestPeerWithoutDescriptors(t *testing.T) {
 	c.Sandbox = host.SandboxOff // which would keep it from the socket
 	p := start(t, h, c)
 	conn, err := l.AcceptUnix()
-	check(t, err)
+	testkit.Must(t, err)
 	defer conn.Close()
 	raw, err := conn.SyscallConn()
-	check(t, err)
-	check(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 100, Max: 100}))
+	testkit.Must(t, err)
+	testkit.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 100, Max: 100}))
 	var taken []*os.File
 	for err == nil {
 		var file *os.File
@@ -125,13 +127,42 @@ func TestPeerWithoutDescriptors(t *testing.T) {
 		if owner != nil || !errors.Is(err, host.ErrExhausted) || !errors.Is(err, syscall.EMFILE) || errors.Is(err, host.ErrGone) {
 			t.Errorf("with %d descriptors left it is %v's, %v", left, owner, err)
 		}
-		check(t, taken[left].Close())
+		testkit.Must(t, taken[left].Close())
 	}
 	for _, file := range taken[2:] {
-		check(t, file.Close())
+		testkit.Must(t, file.Close())
 	}
 	if owner, err := h.Peer(raw); owner != p || err != nil {
 		t.Errorf("it is %v's, %v", owner, err)
 	}
-	check(t, p.Terminate(t.Context(), 0))
+	testkit.Must(t, p.Terminate(t.Context(), 0))
+}
+
+// TestHaltedIsTold: an agent that is halted hears TERM and goes on to its end, those of it in other sessions too. One that is on its way
+// to its end is not halted any more.
+func TestHaltedIsTold(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	c := shell(t, `setsid sh -c 'trap "echo done >late; exit" TERM; sleep 1000 & echo $$ >pid; wait' &
+		trap 'echo yes >heard; read line <go; exit 5' TERM; wait`)
+	testkit.Must(t, syscall.Mkfifo(filepath.Join(c.Dir, "go"), 0o600))
+	p := start(t, h, c)
+	pids := []int{p.OSPID(), readPID(t, filepath.Join(c.Dir, "pid"))}
+	p.Want(true)
+	p.Halt()
+	testkit.Eventually(t, "it is halted", func() bool { return allStopped(t, pids) })
+	ended := make(chan error)
+	go func() { ended <- p.Terminate(t.Context(), bound) }()
+	exists := func(name string) bool {
+		_, err := os.Stat(filepath.Join(c.Dir, name))
+		return err == nil
+	}
+	testkit.Eventually(t, "it has heard", func() bool { return exists("heard") && exists("late") })
+	p.Halt()
+	p.Suspend()
+	testkit.Must(t, os.WriteFile(filepath.Join(c.Dir, "go"), nil, 0o600))
+	testkit.Must(t, <-ended)
+	if exit := wait(t, p); exit.Code != 5 {
+		t.Errorf("it ended as %v", exit)
+	}
 }

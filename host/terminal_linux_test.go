@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // pair makes a pseudo-terminal that is there until the test ends, and returns our end and the path of the other.
@@ -23,10 +24,10 @@ func pair(t *testing.T) (ours *os.File, path string) {
 	if err != nil {
 		t.Skipf("no terminal to be had: %v", err)
 	}
-	t.Cleanup(func() { check(t, ours.Close()) })
-	check(t, unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0))
+	t.Cleanup(func() { testkit.Must(t, ours.Close()) })
+	testkit.Must(t, unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
-	check(t, err)
+	testkit.Must(t, err)
 	return ours, "/dev/pts/" + strconv.Itoa(n)
 }
 
@@ -51,18 +52,18 @@ func TestTerminalRefused(t *testing.T) {
 	t.Parallel()
 	_, taken := pair(t)
 	theirs, err := os.OpenFile(taken, os.O_RDWR|unix.O_NOCTTY, 0)
-	check(t, err)
+	testkit.Must(t, err)
 	owner := exec.Command("/bin/cat")
 	owner.Stdin = theirs
 	owner.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	check(t, owner.Start())
+	testkit.Must(t, owner.Start())
 	t.Cleanup(func() {
-		check(t, theirs.Close())
+		testkit.Must(t, theirs.Close())
 		_ = owner.Process.Kill()
 		_ = owner.Wait()
 	})
 	link := filepath.Join(t.TempDir(), "link")
-	check(t, os.Symlink(taken, link))
+	testkit.Must(t, os.Symlink(taken, link))
 	h := open(t)
 	for path, stage := range map[string]string{taken: "terminal", link: "fork", os.DevNull: "fork", "/dev/ptmx": "fork", "/no/such": "fork"} {
 		c := shell(t, "exit 0")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestWeaker: what is hidden stays hidden with each weaker shape of the sandbox that this machine can take on, and what lies
@@ -29,18 +30,18 @@ func TestWeaker(t *testing.T) {
 			take(&has)
 			place := shared(t)
 			for _, dir := range []string{"state", "work"} {
-				check(t, os.Mkdir(filepath.Join(place, dir), 0o700))
+				testkit.Must(t, os.Mkdir(filepath.Join(place, dir), 0o700))
 			}
 			for _, file := range []string{"state/key", "secret", "beside"} {
-				check(t, os.WriteFile(filepath.Join(place, file), []byte("x"), 0o600))
+				testkit.Must(t, os.WriteFile(filepath.Join(place, file), []byte("x"), 0o600))
 			}
 			c := helper(t, "t-write", "read", filepath.Join(place, "state/key"), "read", filepath.Join(place, "secret"),
 				"read", filepath.Join(place, "beside"), "write", filepath.Join(place, "beside"), "write", "own")
 			c.Dir = filepath.Join(place, "work")
 			c.Private, c.Hide = []string{filepath.Join(place, "state")}, []string{filepath.Join(place, "secret")}
 			p, err := host.StartAt(t.Context(), h, c, has)
-			check(t, err)
-			t.Cleanup(func() { check(t, p.Conn().Close()) })
+			testkit.Must(t, err)
+			t.Cleanup(func() { testkit.Must(t, p.Conn().Close()) })
 			ok := outcomes(all(t, p))
 			for i, want := range []bool{false, false, true, false, true} {
 				if len(ok) != 5 || ok[i] != want {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -350,7 +350,7 @@ func TestNoDescriptors(t *testing.T) {
 	t.Parallel()
 	var trouble int
 	fsys := &noDescriptors{FS: journal.OSFS{}}
-	l, _ := open(t, journal.Options{Dir: filepath.Join(tidy.Dir(t), "journal"), FS: fsys, SegmentBytes: 1000, Trouble: func(error) { trouble++ }})
+	l, _ := open(t, journal.Options{Dir: filepath.Join(testkit.Dir(t), "journal"), FS: fsys, SegmentBytes: 1000, Trouble: func(error) { trouble++ }})
 	grow(t, l, 3)
 	fsys.out = true
 	grow(t, l, 20)

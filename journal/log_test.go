@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -148,10 +148,10 @@ func TestOneWriter(t *testing.T) {
 // TestClosedLogIsFree: nobody is kept from a journal that was closed by a child that this process is starting.
 func TestClosedLogIsFree(t *testing.T) {
 	t.Parallel()
-	opt := journal.Options{Dir: tidy.Dir(t)}
+	opt := journal.Options{Dir: testkit.Dir(t)}
 	l, _, err := journal.Open(opt)
 	check(t, err)
-	tidy.Forked(t, opt.Dir)
+	testkit.Forked(t, opt.Dir)
 	check(t, l.Close())
 	l, _, err = journal.Open(opt)
 	check(t, err)

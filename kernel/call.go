@@ -41,6 +41,7 @@ type Call struct {
 	Final     bool         // the call has waited as long as it may: it must be given an outcome now
 	Parked    bool         // the call has waited: its caller's bounds were checked before
 	Lapsed    bool         // the question that the call waited for was not answered in time
+	Gone      bool         // its connection has ended, and with it all waiting
 	Begun     bool         // a step of it has been asked for, and may have been done
 	Exhausted string       // the kind of budget of which it needs more than is left, as rules see it; "": none
 	Inquiry   *Inquiry     // what somebody has to be asked before it, by the policy; nil: nothing

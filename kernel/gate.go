@@ -86,10 +86,11 @@ func (g *Gate) Admit(call *Call) Verdict {
 			continue
 		}
 		if v := g.ask(i, stage, call); !v.Allows() {
-			if q := v.Pending; q != nil && (call.Final || call.Lapsed) {
-				if q.Why != nil {
-					return Deny(q.Why)
-				}
+			switch q := v.Pending; {
+			case q == nil:
+			case q.Why != nil && call.Gone: // a pause has no end that its calls would come to
+				return Deny(q.Why)
+			case q.Why == nil && (call.Final || call.Lapsed):
 				return Deny(call.Asked(fault.ApprovalPending.New("%s waits for the approval %s, and was not done", call.Message.Called(), q.ID).
 					WithFix("have it approved, with \"pwos approve %s\", and make the same call again", q.ID).With("approval", q.ID)))
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/policy"
 )
 
@@ -20,9 +21,7 @@ func TestDocs(t *testing.T) {
 		compile(t, block[1])
 	}
 	text, err := os.ReadFile("../docs/policy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var j *policy.Judge
 	calls := 0
 	for _, block := range regexp.MustCompile("(?s)```(cedar|calls)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {

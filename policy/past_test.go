@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
@@ -135,9 +136,7 @@ func TestPastVia(t *testing.T) {
 		e := entry(8, "Memory.Get", `{"key":"k"}`, schema.Outcome{})
 		e.Conn = conn
 		c, _, _, err := past.Judge(e, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return c
 	}
 	for _, one := range []struct {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -26,22 +27,14 @@ func TestNothingEscapes(t *testing.T) {
 	p := newPlace(t)
 	in := filepath.Join(p.root, "in")
 	for _, d := range []string{in, filepath.Join(p.root, "deep"), filepath.Join(p.root, "deep", "er")} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Mkdir(d, 0o700))
 	}
 	write(t, filepath.Join(in, "a.md"), "inside")
 	// A link with steps up in it, in a folder that is moved: outside, the steps would lead to what must not be read.
-	if err := os.Symlink("../../in/a.md", filepath.Join(p.root, "deep", "er", "up")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(p.outside, "in"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink("../../in/a.md", filepath.Join(p.root, "deep", "er", "up")))
+	testkit.Must(t, os.Mkdir(filepath.Join(p.outside, "in"), 0o700))
 	write(t, filepath.Join(p.outside, "in", "a.md"), "outside")
-	if err := os.Mkdir(filepath.Join(p.outside, "x"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(p.outside, "x"), 0o700))
 
 	var stop atomic.Bool
 	var swaps atomic.Int64

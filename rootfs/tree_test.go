@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
@@ -29,9 +30,7 @@ func newPlace(t *testing.T) *place {
 	dir := t.TempDir()
 	p := &place{root: filepath.Join(dir, "root"), mount: filepath.Join(dir, "mount"), outside: filepath.Join(dir, "outside")}
 	for _, d := range []string{p.root, p.mount, p.outside} {
-		if err := os.Mkdir(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Mkdir(d, 0o700))
 	}
 	write(t, filepath.Join(p.root, "a.md"), "inside")
 	write(t, filepath.Join(p.mount, "m.md"), "mounted")
@@ -53,17 +52,13 @@ func newPlace(t *testing.T) *place {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (p *place) read(t *testing.T, name string, most int64) (rootfs.File, error) {
 	t.Helper()
 	at, err := p.space.Resolve(name, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return p.tree.Read(at, most)
 }
 
@@ -72,9 +67,7 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	write(t, filepath.Join(p.root, "tool"), "#!/bin/sh")
-	if err := os.Chmod(filepath.Join(p.root, "tool"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chmod(filepath.Join(p.root, "tool"), 0o700))
 	for _, c := range []struct {
 		name, want string
 		executable bool
@@ -109,18 +102,12 @@ func TestSizelessFileIsBounded(t *testing.T) {
 		t.Skip("there is no file without a size here")
 	}
 	space, err := uri.New("/proc/self")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	tree, err := rootfs.Open(space)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = tree.Close() }()
 	at, err := space.Resolve("status", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := tree.Read(at, 16); !errors.Is(err, fault.FileTooLarge) {
 		t.Errorf("a file that says it is empty: %v", err)
 	}
@@ -131,9 +118,7 @@ func TestRefuses(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	link := func(target, name string) {
-		if err := os.Symlink(target, filepath.Join(p.root, name)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Symlink(target, filepath.Join(p.root, name)))
 	}
 	link("a.md", "fine")
 	link(filepath.Join(p.outside, "a.md"), "absolute")
@@ -144,12 +129,8 @@ func TestRefuses(t *testing.T) {
 	link("round", "round")
 	link("/dev/zero", "zero")
 	link("/proc/self/environ", "environ")
-	if err := os.Mkdir(filepath.Join(p.root, "d"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(filepath.Join(p.root, "pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Mkdir(filepath.Join(p.root, "d"), 0o700))
+	testkit.Must(t, syscall.Mkfifo(filepath.Join(p.root, "pipe"), 0o600))
 	if socket, err := net.Listen("unix", filepath.Join(p.root, "s")); err == nil {
 		defer func() { _ = socket.Close() }()
 	}
@@ -172,9 +153,7 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	if os.Getuid() != 0 {
-		if err := os.Chmod(filepath.Join(p.root, "a.md"), 0); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Chmod(filepath.Join(p.root, "a.md"), 0))
 		if _, err := p.read(t, "a.md", 100); !errors.Is(err, fault.FileForbidden) {
 			t.Errorf("a file that is closed to us: %v", err)
 		}
@@ -200,9 +179,7 @@ func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	space, err := uri.New(dir, uri.Mount{Prefix: "a", Target: filepath.Join(dir, "missing")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := rootfs.Open(space); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("opened: %v", err)
 	}

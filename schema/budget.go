@@ -39,6 +39,7 @@ type BudgetLine struct {
 	Spent    Decimal `json:"spent" keep:"always" doc:"What it has used up, with its children that have ended and those that have no budget of their own."`
 	Reserved Decimal `json:"reserved" keep:"always" doc:"What is kept for calls that are under way."`
 	Below    Decimal `json:"below" keep:"always" doc:"What was given on to children that live."`
+	Withheld Decimal `json:"withheld,omitzero" keep:"always" doc:"What came back after it was granted less: it has no more of it, and returns it at its end."`
 	Left     Decimal `json:"left" keep:"always" doc:"What is left. Tokens and dollars may be below zero, since requests cost what they cost."`
 }
 

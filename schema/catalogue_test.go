@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -48,9 +49,7 @@ func TestEachRowIsComplete(t *testing.T) {
 func schemaOf(t *testing.T, typ *schema.Type) map[string]any {
 	t.Helper()
 	var s map[string]any
-	if err := json.Unmarshal(typ.AppendJSONSchema(nil), &s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(typ.AppendJSONSchema(nil), &s))
 	return s
 }
 
@@ -98,9 +97,7 @@ func TestEchoIsDescribedAsInTheSpec(t *testing.T) {
 		s := schemaOf(t, typ)
 		delete(s["properties"].(map[string]any)[name].(map[string]any), "description")
 		got, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var a, b any
 		if json.Unmarshal(got, &a) != nil || json.Unmarshal([]byte(text(name)), &b) != nil || !cmp.Equal(a, b) {
 			t.Errorf("%s: %s", name, got)

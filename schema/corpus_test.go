@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -28,9 +29,7 @@ func readCorpus(t testing.TB) []corpusCase {
 	var cases []corpusCase
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for n, line := range strings.Split(string(content), "\n") {
 			if line == "" || line[0] == '#' {
 				continue

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -40,9 +41,7 @@ func TestEffectEnd(t *testing.T) {
 	refused := &fault.Fault{Kind: fault.Upstream, Message: "no", Cause: &fault.Fault{Kind: fault.Timeout, Message: "late"}}
 	for _, want := range []schema.Outcome{{Data: []byte(`{"a":1.50}`)}, {Err: refused}} {
 		text, err := schema.Marshal(&schema.EffectEnd{Intent: 7, Type: "Http.Fetch", Ran: true, Outcome: schema.AppendOutcome(nil, schema.KindCommand, &want)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		in, fault := schema.TypeOf[schema.EffectEnd]().Decode(text)
 		if fault != nil {
 			t.Fatal(fault)

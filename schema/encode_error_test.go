@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -107,9 +108,7 @@ func errorData(t *testing.T, d schema.Dialect, e *fault.Fault) map[string]any {
 		t.Errorf("%s is no error about Memory.Get", line)
 	}
 	var data map[string]any
-	if err := json.Unmarshal(m.Data, &data); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(m.Data, &data))
 	if _, ok := data["stack"]; ok || strings.Contains(string(line), "goroutine") {
 		t.Errorf("shows a stack: %s", line)
 	}

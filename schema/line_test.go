@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -121,9 +122,7 @@ func TestLineReadersDoNotDisturbEachOther(t *testing.T) {
 	for n := range lines {
 		for r, reader := range all {
 			line, err := reader.Next()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			held[r] = line
 			for other, line := range held {
 				if line == nil {
@@ -147,9 +146,7 @@ func TestLastLineStays(t *testing.T) {
 	for range 100 {
 		first := schema.NewLineReader(strings.NewReader("first"), schema.MaxLine)
 		line, err := first.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		second := schema.NewLineReader(strings.NewReader("other\nother"), schema.MaxLine)
 		for range 3 {
 			if _, err = second.Next(); string(line) != "first" {

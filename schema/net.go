@@ -60,6 +60,7 @@ type NetUsage struct {
 	CachedRead  int64  `json:"cache_read_tokens,omitzero" keep:"always" doc:"Tokens of the prompt that came from a cache."`
 	CachedWrite int64  `json:"cache_write_tokens,omitzero" keep:"always" doc:"Tokens of the prompt that were put into a cache."`
 	MicroUSD    int64  `json:"micro_usd,omitzero" keep:"always" doc:"What it cost by the configuration's prices, in millionths of a US dollar."`
+	Estimated   bool   `json:"estimated,omitzero" keep:"always" doc:"Whether the answer did not report it all: the tokens of the answer are counted from what came of it."`
 }
 
 // UpstreamName reports whether name can be that of an upstream: letters, digits and hyphens in lower case.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 )
 
@@ -135,4 +136,10 @@ type ProcessEndInput struct {
 	BlockedTicks int64   `json:"blocked_ticks" keep:"always" min:"0" doc:"How many ticks the process is blocked before that."`
 	Faults       int64   `json:"faults" keep:"always" min:"0" doc:"Faults in a row, this one included."`
 	Quick        int64   `json:"quick" keep:"always" min:"0" doc:"Early ends in a row, this one included."`
+}
+
+// OnLoopback reports whether a host is this machine.
+func OnLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback() || host == "localhost"
 }

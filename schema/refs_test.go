@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -48,9 +49,7 @@ func TestReferAndResolve(t *testing.T) {
 		data := `{"a":` + value.Draw(t, "a") + `,"b":` + value.Draw(t, "b") + `}`
 		room := rapid.IntRange(700, 6000).Draw(t, "room")
 		short, refs, err := schema.Refer(typ, []byte(data), room, s.put)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if len(short) > room || !schema.Valid(short) || !schema.Valid(refs) {
 			t.Fatalf("%d bytes of %d, %s", len(short), room, refs)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -111,9 +112,7 @@ func TestAbsentIsNotNull(t *testing.T) {
 			t.Fatal(err)
 		}
 		var read maybe
-		if err := json.Unmarshal([]byte(data), &read); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(data), &read))
 		for _, got := range []*maybe{in.(*maybe), &read} {
 			written, err := schema.Marshal(got)
 			if err != nil || string(written) != data || (got.Value == nil) != absent {

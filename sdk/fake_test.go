@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sdk"
 )
@@ -157,9 +157,9 @@ func TestStrangeKernels(t *testing.T) {
 // listen answers one connection to a socket as kernel says, and returns the socket's path.
 func listen(t *testing.T, kernel func(f *fake)) string {
 	t.Helper()
-	path := filepath.Join(tidy.Dir(t), "fake.sock") // by which name no pwos finds it
+	path := filepath.Join(testkit.Dir(t), "fake.sock") // by which name no pwos finds it
 	listener, err := net.Listen("unix", path)
-	must(t, err)
+	testkit.Must(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -172,7 +172,7 @@ func listen(t *testing.T, kernel func(f *fake)) string {
 		kernel(&fake{Conn: conn, lines: lines})
 	}()
 	t.Cleanup(func() {
-		must(t, listener.Close())
+		testkit.Must(t, listener.Close())
 		<-ended
 	})
 	return path

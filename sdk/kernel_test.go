@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sdk"
 )
@@ -118,8 +119,8 @@ func TestFingerprint(t *testing.T) {
 		t.Errorf("the syscalls have %s, and Syscall.List says %s", got, k.Schemas)
 	}
 	name := "bob"
-	_, err := client.Call(bounded(t), c, schema.ProcessAttach, &schema.AttachInput{AgentID: name})
-	must(t, err)
+	_, err := client.Call(testkit.Context(t), c, schema.ProcessAttach, &schema.AttachInput{AgentID: name})
+	testkit.Must(t, err)
 	if less := described(t, c); less.Schemas != k.Schemas || len(less.Syscalls) >= len(k.Syscalls) {
 		t.Errorf("of %d syscalls, an agent may call %d, made from %s instead of %s", len(k.Syscalls), len(less.Syscalls), less.Schemas, k.Schemas)
 	}

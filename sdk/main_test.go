@@ -3,80 +3,40 @@ package sdk_test
 import (
 	"bytes"
 	"context"
-	"errors"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/interpreters"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sdk"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(tidy.Main(m))
-}
-
-// patience bounds what happens within seconds unless it never does.
-const patience = 2 * time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// bounded is a context that ends a test which would else hang.
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // newKernel begins the life of a kernel, and returns its runtime directory and a connection to it.
 func newKernel(t testing.TB) (string, *client.Client) {
 	t.Helper()
-	dir := tidy.Dir(t)
-	runtime := filepath.Join(dir, "run")
-	d := daemon.New(config.Config{
-		RuntimeDir: runtime, StateDir: filepath.Join(dir, "state"), Origin: "https://test.local/",
-		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
-	}, nil, slog.New(slog.DiscardHandler))
-	must(t, d.Open(bounded(t)))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
-	t.Cleanup(func() {
-		cancel()
-		must(t, <-ended)
-	})
-	c, err := client.Dial(bounded(t), client.Options{RuntimeDir: runtime, Patience: patience})
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Close()) })
-	return runtime, c
+	cfg := testkernel.Settings(testkit.NewPlace(t, ""))
+	testkernel.Start(t, cfg)
+	return cfg.RuntimeDir, testkernel.Dial(t, cfg.RuntimeDir)
 }
 
 // described is a kernel as a client is made from it.
 func described(t testing.TB, c *client.Client) sdk.Kernel {
 	t.Helper()
-	list, err := client.Call(bounded(t), c, schema.SyscallList, &schema.ListInput{})
-	must(t, err)
+	list, err := client.Call(testkit.Context(t), c, schema.SyscallList, &schema.ListInput{})
+	testkit.Must(t, err)
 	k := sdk.Kernel{Schemas: list.Schemas}
 	for _, typ := range list.Syscalls {
-		one, err := client.Call(bounded(t), c, schema.SyscallDescribe, &schema.DescribeInput{Name: typ})
-		must(t, err)
+		one, err := client.Call(testkit.Context(t), c, schema.SyscallDescribe, &schema.DescribeInput{Name: typ})
+		testkit.Must(t, err)
 		k.Syscalls = append(k.Syscalls, *one)
 	}
 	return k
@@ -86,7 +46,7 @@ func described(t testing.TB, c *client.Client) sdk.Kernel {
 func written(t testing.TB, language string, k sdk.Kernel) string {
 	t.Helper()
 	var b strings.Builder
-	must(t, sdk.Write(&b, language, k))
+	testkit.Must(t, sdk.Write(&b, language, k))
 	return b.String()
 }
 
@@ -122,8 +82,8 @@ func (r runner) project(t testing.TB, source string) *project {
 	if err != nil {
 		t.Skip(err)
 	}
-	p := &project{t: t, runner: r, path: path, dir: tidy.Dir(t)}
-	must(t, os.WriteFile(filepath.Join(p.dir, p.file), []byte(source), 0o600))
+	p := &project{t: t, runner: r, path: path, dir: testkit.Dir(t)}
+	testkit.Must(t, os.WriteFile(filepath.Join(p.dir, p.file), []byte(source), 0o600))
 	return p
 }
 
@@ -131,10 +91,10 @@ func (r runner) project(t testing.TB, source string) *project {
 func (p *project) run(runtime, name string, args ...string) string {
 	p.t.Helper()
 	program, err := os.ReadFile(filepath.Join("testdata", name+p.extension))
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	file := filepath.Join(p.dir, name+p.extension)
-	must(p.t, os.WriteFile(file, program, 0o600))
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	testkit.Must(p.t, os.WriteFile(file, program, 0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.path, append([]string{file}, args...)...)
 	cmd.Dir = p.dir

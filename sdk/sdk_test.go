@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sdk"
 )
@@ -116,8 +117,8 @@ func register(t testing.TB, c *client.Client) int {
 	descriptions := append([]string{strings.Join(hostile, " ")}, hostile...)
 	for i, text := range descriptions {
 		data := fmt.Sprintf(`{"name":"Evil.N%d","kind":"command","input":%s,"output":%[2]s,"description":%s,"provider":"connection"}`, i, input, schema.AppendString(nil, text))
-		_, err := c.Call(bounded(t), schema.KindCommand, "Syscall.Register", []byte(data))
-		must(t, err)
+		_, err := c.Call(testkit.Context(t), schema.KindCommand, "Syscall.Register", []byte(data))
+		testkit.Must(t, err)
 	}
 	return len(descriptions)
 }
@@ -129,7 +130,7 @@ func TestHostileSchemas(t *testing.T) {
 	inEach(t, func(t *testing.T, p *project, runtime string, c *client.Client) {
 		n := register(t, c)
 		evil := p.runner.project(t, written(t, p.language, described(t, c)))
-		must(t, c.Close())
+		testkit.Must(t, c.Close())
 		same(t, evil.run(runtime, "evil", strconv.Itoa(n)), strings.Repeat("provider.away\n", n))
 	})
 }
@@ -144,7 +145,7 @@ func TestTypesHold(t *testing.T) {
 	_, c := newKernel(t)
 	register(t, c)
 	p := runners()[0].project(t, written(t, "python", described(t, c)))
-	cmd := exec.CommandContext(bounded(t), mypy, "--strict", "--python-version=3.9", "--cache-dir="+filepath.Join(p.dir, "cache"), p.file)
+	cmd := exec.CommandContext(testkit.Context(t), mypy, "--strict", "--python-version=3.9", "--cache-dir="+filepath.Join(p.dir, "cache"), p.file)
 	cmd.Dir = p.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("mypy: %v\n%s", err, out)

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // serveAgent lets handle serve each connection to a socket, whose path it returns. All ends with the test.
 func serveAgent(t testing.TB, handle func(net.Conn)) string {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	path := filepath.Join(dir, "agent.sock")
 	listener := must(net.Listen("unix", path))(t)
 	var all sync.WaitGroup
@@ -105,7 +105,7 @@ func openSSH(t testing.TB, programs ...string) {
 func realAgent(t testing.TB, names ...string) (socket string, add func(stdin string, args ...string) string) {
 	t.Helper()
 	openSSH(t, "ssh-agent", "ssh-add", "sh")
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	socket = filepath.Join(dir, "agent.sock")
 	// The shell ends the agent when its input does: with the test, or with a test program that broke off.
 	daemon := exec.Command("sh", "-c", `ssh-agent -D -a "$0" & read -r _; kill $!; wait $!`, socket)

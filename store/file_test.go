@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/store"
 )
 
@@ -138,7 +138,7 @@ func TestClosedStoreIsFree(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	s := open(t, path, store.Options{})
-	tidy.Forked(t, path)
+	testkit.Forked(t, path)
 	check(t, s.Close())
 	wantUsable(t, open(t, path, store.Options{}))
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestHookOfNoKernel: whatever it is that listens instead of a kernel, a tool is denied.
@@ -26,7 +26,7 @@ func TestHookOfNoKernel(t *testing.T) {
 		for _, hangsUp := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				dir := tidy.Dir(t)
+				dir := testkit.Dir(t)
 				listener, err := net.Listen("unix", filepath.Join(dir, "kernel.sock"))
 				if err != nil {
 					t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 	pwos "github.com/promptware-os/pwos/cmd/pwos"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // Events are read in whatever pieces they come; an answer that is no reply means asking again and again instead.
@@ -41,7 +41,7 @@ func TestHeard(t *testing.T) {
 // That the kernel is gone is news, though nothing of it comes any more.
 func TestFollowEndsWithTheKernel(t *testing.T) {
 	t.Parallel()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	kernel, err := net.Listen("unix", filepath.Join(dir, "kernel.sock"))
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 func env(pairs ...string) func(string) string {
@@ -143,14 +144,10 @@ func TestParse(t *testing.T) {
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "config.toml")
-	if err := os.WriteFile(file, []byte("runtime_dir = '/file/r'\nstate_dir = '/file/s'\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte("runtime_dir = '/file/r'\nstate_dir = '/file/s'\n"), 0o600))
 
 	c := config.Default(env("PWOS_RUNTIME_DIR", "/env/r"), 7, "/home/me")
-	if err := c.Load(file, true, env("PWOS_RUNTIME_DIR", "/env/r")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.Load(file, true, env("PWOS_RUNTIME_DIR", "/env/r")))
 	if c.RuntimeDir != "/env/r" || c.StateDir != "/file/s" {
 		t.Errorf("got %s and %s, want the environment's runtime and the file's state directory", c.RuntimeDir, c.StateDir)
 	}
@@ -162,15 +159,11 @@ func TestLoad(t *testing.T) {
 	if err := c.Load(missing, true, env()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that somebody named: %v, want that it does not exist", err)
 	}
-	if err := os.WriteFile(file, []byte("nonsense = 1"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte("nonsense = 1"), 0o600))
 	if err := c.Load(file, true, env()); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("error %v, want one that names %s", err, file)
 	}
-	if err := os.WriteFile(file, []byte("# fine\nlimits.line_bytes = 20000"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(file, []byte("# fine\nlimits.line_bytes = 20000"), 0o600))
 	c.RuntimeDir = "not/the/file's/fault"
 	if err := c.Load(file, true, env()); err != nil {
 		t.Errorf("the file is blamed for another's fault: %v", err)
@@ -185,13 +178,9 @@ func TestLoad(t *testing.T) {
 func TestExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../contrib/config.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	got := config.Config{RuntimeDir: defaults().RuntimeDir, StateDir: defaults().StateDir} // what the file does not set shows
-	if err := got.Parse(text); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, got.Parse(text))
 	if diff := cmp.Diff(defaults(), got); diff != "" {
 		t.Errorf("contrib/config.toml is not the defaults (-want +got):\n%s", diff)
 	}

@@ -92,7 +92,7 @@ func (u *Upstream) faults(key string, refuse func(key, format string, args ...an
 		refuse(key+".url", "%q must be an address such as https://api.example.com/v1", u.URL)
 	case target.User != nil || target.RawQuery != "" || target.Fragment != "":
 		refuse(key+".url", "%q must have no user, no query and no fragment", u.URL)
-	case target.Scheme == "http" && !OnLoopback(target.Hostname()):
+	case target.Scheme == "http" && !schema.OnLoopback(target.Hostname()):
 		refuse(key+".url", "%q must be https: over http: the credential would be sent in the clear", u.URL)
 	case target.Path != "" && schema.PathFault(strings.TrimSuffix(target.EscapedPath(), "/")+"/") != "":
 		refuse(key+".url", "%q has a path that %s", u.URL, schema.PathFault(target.EscapedPath()))
@@ -139,12 +139,6 @@ func headerName(name string) bool {
 	return name != "" && strings.Trim(lower, "abcdefghijklmnopqrstuvwxyz0123456789-_") == "" &&
 		!slices.Contains([]string{"host", "connection", "content-length", "transfer-encoding", "te", "trailer", "upgrade", "keep-alive", "expect", "accept-encoding"}, lower) &&
 		!strings.HasPrefix(lower, "proxy-")
-}
-
-// OnLoopback reports whether a host is this machine.
-func OnLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.IsLoopback() || host == "localhost"
 }
 
 func isAddr(host string) bool {

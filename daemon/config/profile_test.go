@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestProfiles: each profile that ships can be read, and what is wrong with one of the user's is said with its place.
@@ -33,9 +34,7 @@ func TestProfiles(t *testing.T) {
 		"[sandbox]\nnet = \"wide\"\n":                        "own.toml: sandbox.net is one of none, kernel, open",
 		"[grant\n":                                           "own.toml:1: ",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, "own.toml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "own.toml"), []byte(text), 0o600))
 		p, err := config.ReadProfile(dir, "own")
 		switch {
 		case want == "" && err == nil:

@@ -9,14 +9,8 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/door/hostfile"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestJSON: an entry is set and removed, and everything else stays as it was, its comments too.
 func TestJSON(t *testing.T) {
@@ -38,17 +32,17 @@ func TestJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			after, err := hostfile.SetMember([]byte(test.before), []byte(value), "servers", "pwos")
-			must(t, err)
+			testkit.Must(t, err)
 			if string(after) != test.after {
 				t.Errorf("set: %s\nwant %s", after, test.after)
 			}
 			again, err := hostfile.SetMember(after, []byte(value), "servers", "pwos")
-			must(t, err)
+			testkit.Must(t, err)
 			if string(again) != test.after {
 				t.Errorf("set again: %s", again)
 			}
 			removed, err := hostfile.RemoveMember(after, "servers", "pwos")
-			must(t, err)
+			testkit.Must(t, err)
 			if string(removed) != test.removed {
 				t.Errorf("removed: %s\nwant %s", removed, test.removed)
 			}
@@ -90,17 +84,17 @@ func TestTOML(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			after, err := hostfile.SetTable([]byte(test.before), "m", "pwos", body)
-			must(t, err)
+			testkit.Must(t, err)
 			if string(after) != test.after {
 				t.Errorf("set: %q\nwant %q", after, test.after)
 			}
 			again, err := hostfile.SetTable(after, "m", "pwos", body)
-			must(t, err)
+			testkit.Must(t, err)
 			if string(again) != test.after {
 				t.Errorf("set again: %q", again)
 			}
 			removed, err := hostfile.RemoveTable(after, "m", "pwos")
-			must(t, err)
+			testkit.Must(t, err)
 			if string(removed) != test.removed {
 				t.Errorf("removed: %q\nwant %q", removed, test.removed)
 			}
@@ -130,19 +124,19 @@ func TestFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "real.json"), filepath.Join(dir, "link.json")
-	must(t, errors.Join(os.WriteFile(file, []byte("one\ntwo\n"), 0o640), os.Chmod(file, 0o640), os.Symlink("real.json", link)))
+	testkit.Must(t, errors.Join(os.WriteFile(file, []byte("one\ntwo\n"), 0o640), os.Chmod(file, 0o640), os.Symlink("real.json", link)))
 	c, err := hostfile.Plan(link, 0o600, appendLine)
-	must(t, err)
+	testkit.Must(t, err)
 	if want := "--- " + link + "\n+++ " + link + "\n one\n two\n+more\n"; c.Diff() != want {
 		t.Errorf("diff %q, want %q", c.Diff(), want)
 	}
 	backup, err := c.Apply(time.Unix(0, 0))
-	must(t, err)
+	testkit.Must(t, err)
 	for path, want := range map[string]string{file: "one\ntwo\nmore\n", backup: "one\ntwo\n"} {
 		text, err := os.ReadFile(path)
-		must(t, err)
+		testkit.Must(t, err)
 		info, err := os.Lstat(path)
-		must(t, err)
+		testkit.Must(t, err)
 		if string(text) != want || info.Mode() != 0o640 {
 			t.Errorf("%s: %q, %s", path, text, info.Mode())
 		}
@@ -151,7 +145,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("the link: %q %v", to, err)
 	}
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	if len(entries) != 3 {
 		t.Errorf("there are %v", entries)
 	}
@@ -162,11 +156,11 @@ func TestNewFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "a", "b.json")
 	c, err := hostfile.Plan(file, 0o600, appendLine)
-	must(t, err)
+	testkit.Must(t, err)
 	backup, err := c.Apply(time.Now())
-	must(t, err)
+	testkit.Must(t, err)
 	info, err := os.Stat(file)
-	must(t, err)
+	testkit.Must(t, err)
 	if backup != "" || info.Mode() != 0o600 {
 		t.Errorf("backup %q, mode %s", backup, info.Mode())
 	}
@@ -177,7 +171,7 @@ func TestLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "f")
-	must(t, errors.Join(os.WriteFile(file, []byte("x"), 0o600), os.Symlink("nowhere", filepath.Join(dir, "dangling")), os.Mkdir(filepath.Join(dir, "d"), 0o700)))
+	testkit.Must(t, errors.Join(os.WriteFile(file, []byte("x"), 0o600), os.Symlink("nowhere", filepath.Join(dir, "dangling")), os.Mkdir(filepath.Join(dir, "d"), 0o700)))
 	for name, want := range map[string]string{"dangling": "a link to nothing", "d": "no regular file"} {
 		if _, err := hostfile.Plan(filepath.Join(dir, name), 0o600, appendLine); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
@@ -188,8 +182,8 @@ func TestLeftAlone(t *testing.T) {
 		t.Errorf("a broken file: %v", err)
 	}
 	c, err := hostfile.Plan(file, 0o600, appendLine)
-	must(t, err)
-	must(t, os.WriteFile(file, []byte("y"), 0o600))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(file, []byte("y"), 0o600))
 	if _, err := c.Apply(time.Now()); err == nil || !strings.Contains(err.Error(), "meanwhile") {
 		t.Errorf("a file that has changed: %v", err)
 	}

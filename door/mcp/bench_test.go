@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -15,9 +16,9 @@ import (
 func BenchmarkCall(b *testing.B) {
 	p := newPlace(b)
 	h := connect(b, p.bridge("Memory.*"))
-	c, err := p.dial(bounded(b))
-	must(b, err)
-	b.Cleanup(func() { must(b, c.Close()) })
+	c, err := p.dial(testkit.Context(b))
+	testkit.Must(b, err)
+	b.Cleanup(func() { testkit.Must(b, c.Close()) })
 	for _, row := range []*schema.Syscall{schema.MemorySet.Row(), schema.MemoryGet.Row()} {
 		arguments := args{"key": "a"}
 		data := []byte(`{"key":"a"}`)
@@ -38,7 +39,7 @@ func BenchmarkCall(b *testing.B) {
 				var times []time.Duration
 				for b.Loop() {
 					begun := time.Now()
-					must(b, call())
+					testkit.Must(b, call())
 					times = append(times, time.Since(begun))
 				}
 				slices.Sort(times)

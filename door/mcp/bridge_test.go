@@ -9,6 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -44,7 +45,7 @@ func TestTools(t *testing.T) {
 	h.refused("Memory_Set", args{"key": "a", "value": strings.Repeat("x", 20_000)}, "exceeds maximum line length", "413")
 	h.refused("Memory_Get", args{"key": 7}, "must be a string")
 	h.refused("Memory_Get", args{"key": "a", "pid": 0}, "may not act as pid 0")
-	if _, err := h.session.CallTool(bounded(t), &sdk.CallToolParams{Name: "no such"}); err == nil {
+	if _, err := h.session.CallTool(testkit.Context(t), &sdk.CallToolParams{Name: "no such"}); err == nil {
 		t.Error("a tool that is none was called")
 	}
 }
@@ -147,23 +148,23 @@ func TestResources(t *testing.T) {
 	h := connect(t, p.bridge("Memory.*", "Audit.Log"))
 	read := func(uri string) string {
 		t.Helper()
-		out, err := h.session.ReadResource(bounded(t), &sdk.ReadResourceParams{URI: uri})
+		out, err := h.session.ReadResource(testkit.Context(t), &sdk.ReadResourceParams{URI: uri})
 		if err != nil {
 			return "error: " + err.Error()
 		}
 		return out.Contents[0].Text
 	}
 	h.expect("Memory_Set", args{"key": "notes/a b", "value": "there"}, `{"success":true}`)
-	list, err := h.session.ListResources(bounded(t), nil)
-	must(t, err)
+	list, err := h.session.ListResources(testkit.Context(t), nil)
+	testkit.Must(t, err)
 	if len(list.Resources) != 1 || list.Resources[0].URI != "pwos:///memory/notes/a%20b" {
 		t.Errorf("listed %+v", list.Resources)
 	}
 	for prefix, want := range map[string]string{"no": "[notes/a b]", "other": "[]"} {
-		done, err := h.session.Complete(bounded(t), &sdk.CompleteParams{
+		done, err := h.session.Complete(testkit.Context(t), &sdk.CompleteParams{
 			Ref: &sdk.CompleteReference{Type: "ref/resource", URI: "pwos:///memory/{+key}"}, Argument: sdk.CompleteParamsArgument{Name: "key", Value: prefix},
 		})
-		must(t, err)
+		testkit.Must(t, err)
 		if fmt.Sprint(done.Completion.Values) != want {
 			t.Errorf("%q is completed to %q, want %s", prefix, done.Completion.Values, want)
 		}
@@ -200,8 +201,8 @@ func TestNoKernel(t *testing.T) {
 	p := newPlace(t)
 	p.end()
 	in, out := io.Pipe()
-	defer func() { must(t, errors.Join(in.Close(), out.Close())) }()
-	if err := p.bridge().ServeLines(bounded(t), in, out); !errors.Is(err, fault.DaemonUnreachable) && !errors.Is(err, fault.DaemonNotRunning) {
+	defer func() { testkit.Must(t, errors.Join(in.Close(), out.Close())) }()
+	if err := p.bridge().ServeLines(testkit.Context(t), in, out); !errors.Is(err, fault.DaemonUnreachable) && !errors.Is(err, fault.DaemonNotRunning) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -224,7 +225,7 @@ func TestGarbage(t *testing.T) {
 		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"Memory_Get","arguments":{"key":"a"}}}`,
 		`{"jsonrpc":`,
 	}, "\n"))
-	must(t, b.ServeLines(bounded(t), in, &out))
+	testkit.Must(t, b.ServeLines(testkit.Context(t), in, &out))
 	for _, want := range []string{`"id":1,"result"`, `"id":2,`, `"id":4,"error"`, `Key not found`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("there is no %s", want)

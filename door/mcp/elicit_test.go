@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // careful is a place whose rules have somebody asked before a Memory.Set below prod/, which waits so long.
@@ -24,7 +25,7 @@ func careful(t *testing.T, wait time.Duration) *place {
 	return newPlaceWith(t, func(cfg *config.Config) {
 		dir := filepath.Dir(cfg.RuntimeDir)
 		cfg.File, cfg.Approval.Wait = filepath.Join(dir, "config.toml"), config.Duration(wait)
-		must(t, os.WriteFile(filepath.Join(dir, "policy.cedar"),
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, "policy.cedar"),
 			[]byte(`@id("careful") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource) when {context.args.key like "prod/*"};`), 0o600))
 	})
 }
@@ -95,7 +96,7 @@ func TestElicitOlder(t *testing.T) {
 	send := func(line string) {
 		t.Helper()
 		_, err := io.WriteString(toBridge, line+"\n")
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	want := func(part string) {
 		t.Helper()
@@ -112,11 +113,11 @@ func TestElicitOlder(t *testing.T) {
 	send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Memory_Set","arguments":{"key":"prod/x","value":1}}}`)
 	want(`"method":"elicitation/create"`)
 	var asked struct{ ID json.RawMessage }
-	must(t, json.Unmarshal(lines.Bytes(), &asked))
+	testkit.Must(t, json.Unmarshal(lines.Bytes(), &asked))
 	send(`{"jsonrpc":"2.0","id":` + string(asked.ID) + `,"result":{"action":"accept","content":{}}}`)
 	want(`{\"success\":true}`)
-	must(t, toBridge.Close())
+	testkit.Must(t, toBridge.Close())
 	for lines.Scan() { // to its end
 	}
-	must(t, <-served)
+	testkit.Must(t, <-served)
 }

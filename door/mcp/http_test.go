@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/promptware-os/pwos/door/mcp"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 const token = "a-token-of-some-length"
@@ -25,7 +26,7 @@ const token = "a-token-of-some-length"
 func served(t *testing.T, p *place, o *mcp.HTTP) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	ready := make(chan struct{})
 	o.Listener, o.Token = listener, func() (string, error) {
 		close(ready)
@@ -52,14 +53,14 @@ func served(t *testing.T, p *place, o *mcp.HTTP) (url string) {
 func certified(t *testing.T) (*tls.Certificate, *http.Transport) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
-	must(t, err)
+	testkit.Must(t, err)
 	cert, err := x509.ParseCertificate(der)
-	must(t, err)
+	testkit.Must(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(cert)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
@@ -73,9 +74,9 @@ func TestHTTPS(t *testing.T) {
 	certificate, transport := certified(t)
 	url := served(t, newPlace(t), &mcp.HTTP{Certificate: certificate})
 	c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, nil)
-	session, err := c.Connect(bounded(t), &sdk.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearer{transport}}}, nil)
-	must(t, err)
-	t.Cleanup(func() { must(t, session.Close()) })
+	session, err := c.Connect(testkit.Context(t), &sdk.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearer{transport}}}, nil)
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, session.Close()) })
 	(&host{t: t, session: session}).expect("Memory_Set", args{"key": "a", "value": 1}, `{"success":true}`)
 	own := strings.TrimSuffix(url, "/mcp")
 	for name, test := range map[string]struct {
@@ -87,8 +88,8 @@ func TestHTTPS(t *testing.T) {
 		"the page of http":   {url, strings.Replace(own, "https", "http", 1), "Bearer " + token, 403},
 		"without encryption": {strings.Replace(url, "https", "http", 1), "", "Bearer " + token, 400},
 	} {
-		r, err := http.NewRequestWithContext(bounded(t), http.MethodPost, test.url, strings.NewReader(initialize))
-		must(t, err)
+		r, err := http.NewRequestWithContext(testkit.Context(t), http.MethodPost, test.url, strings.NewReader(initialize))
+		testkit.Must(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		for header, value := range map[string]string{"Origin": test.origin, "Authorization": test.auth} {
@@ -97,8 +98,8 @@ func TestHTTPS(t *testing.T) {
 			}
 		}
 		answer, err := transport.RoundTrip(r)
-		must(t, err)
-		must(t, answer.Body.Close())
+		testkit.Must(t, err)
+		testkit.Must(t, answer.Body.Close())
 		if answer.StatusCode != test.want {
 			t.Errorf("%s: status %d, want %d", name, answer.StatusCode, test.want)
 		}
@@ -126,11 +127,11 @@ func TestHTTP(t *testing.T) {
 	var hosts []*host
 	for range 2 {
 		c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, nil)
-		session, err := c.Connect(bounded(t), &sdk.StreamableClientTransport{
+		session, err := c.Connect(testkit.Context(t), &sdk.StreamableClientTransport{
 			Endpoint: url, HTTPClient: &http.Client{Transport: bearer{transport}},
 		}, nil)
-		must(t, err)
-		t.Cleanup(func() { must(t, session.Close()) })
+		testkit.Must(t, err)
+		t.Cleanup(func() { testkit.Must(t, session.Close()) })
 		hosts = append(hosts, &host{t: t, session: session})
 	}
 	hosts[0].expect("Memory_Set", args{"key": "a", "value": 1}, `{"success":true}`)
@@ -165,8 +166,8 @@ func TestHTTPGuard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, err := http.NewRequestWithContext(bounded(t), test.method, url, strings.NewReader(initialize))
-			must(t, err)
+			r, err := http.NewRequestWithContext(testkit.Context(t), test.method, url, strings.NewReader(initialize))
+			testkit.Must(t, err)
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Accept", "application/json, text/event-stream")
 			for header, value := range map[string]string{"Origin": test.origin, "Sec-Fetch-Site": test.site, "Authorization": test.auth} {
@@ -178,8 +179,8 @@ func TestHTTPGuard(t *testing.T) {
 				r.Host = test.host
 			}
 			answer, err := transport.RoundTrip(r)
-			must(t, err)
-			must(t, answer.Body.Close())
+			testkit.Must(t, err)
+			testkit.Must(t, answer.Body.Close())
 			if answer.StatusCode != test.want {
 				t.Errorf("status %d, want %d", answer.StatusCode, test.want)
 			}

@@ -4,53 +4,28 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/door/mcp"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(tidy.Main(m))
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
-// patience bounds what happens within milliseconds unless it never does.
-const patience = 30 * time.Second
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// place is where a kernel lives, one life after the other.
+// place is a testkit.Place with a kernel in this process.
 type place struct {
-	t    testing.TB
-	dir  string
-	edit func(*config.Config)
-	end  func() // the present life
+	t   testing.TB
+	cfg config.Config
+	end func() // of the kernel that runs
 }
 
 func newPlace(t testing.TB) *place {
@@ -60,46 +35,28 @@ func newPlace(t testing.TB) *place {
 
 func newPlaceWith(t testing.TB, edit func(*config.Config)) *place {
 	t.Helper()
-	p := &place{t: t, dir: tidy.Dir(t), edit: edit}
+	p := &place{t: t, cfg: testkernel.Settings(testkit.NewPlace(t, ""))}
+	edit(&p.cfg)
 	p.start()
-	t.Cleanup(func() { p.end() })
 	return p
 }
 
-// start begins a life.
-func (p *place) start() {
-	p.t.Helper()
-	cfg := config.Config{
-		RuntimeDir: p.runtimeDir(), StateDir: filepath.Join(p.dir, "state"), Origin: "https://test.local/",
-		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
-	}
-	p.edit(&cfg)
-	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
-	must(p.t, d.Open(bounded(p.t)))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
-	p.end = sync.OnceFunc(func() {
-		cancel()
-		must(p.t, <-ended)
-	})
-}
-
-func (p *place) runtimeDir() string { return filepath.Join(p.dir, "run") }
+// start starts a kernel on what there is.
+func (p *place) start() { p.t.Helper(); p.end = testkernel.Start(p.t, p.cfg) }
 
 func (p *place) dial(ctx context.Context) (*client.Client, error) {
-	return client.Dial(ctx, client.Options{RuntimeDir: p.runtimeDir(), Patience: patience})
+	return client.Dial(ctx, client.Options{RuntimeDir: p.cfg.RuntimeDir, Patience: testkit.Patience})
 }
 
 // operator makes one call of the operator's.
 func (p *place) operator(typ, data string) string {
 	p.t.Helper()
-	c, err := p.dial(bounded(p.t))
-	must(p.t, err)
-	defer func() { must(p.t, c.Close()) }()
+	c, err := p.dial(testkit.Context(p.t))
+	testkit.Must(p.t, err)
+	defer func() { testkit.Must(p.t, c.Close()) }()
 	row, _ := schema.Lookup(typ)
-	answer, err := c.Call(bounded(p.t), row.Kind, typ, []byte(data))
-	must(p.t, err)
+	answer, err := c.Call(testkit.Context(p.t), row.Kind, typ, []byte(data))
+	testkit.Must(p.t, err)
 	return string(answer.Data)
 }
 
@@ -143,8 +100,8 @@ func connectAnswering(t testing.TB, b *mcp.Bridge, elicited func(context.Context
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { h.lists <- struct{}{} },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { h.reports <- r.Params },
 	})
-	session, err := c.Connect(bounded(t), &sdk.IOTransport{Reader: fromBridge, Writer: toBridge}, nil)
-	must(t, err)
+	session, err := c.Connect(testkit.Context(t), &sdk.IOTransport{Reader: fromBridge, Writer: toBridge}, nil)
+	testkit.Must(t, err)
 	h.session = session
 	t.Cleanup(h.close)
 	return h
@@ -166,8 +123,8 @@ func (h *host) close() {
 func (h *host) tools() map[string]*sdk.Tool {
 	h.t.Helper()
 	all := make(map[string]*sdk.Tool)
-	for tool, err := range h.session.Tools(bounded(h.t), nil) {
-		must(h.t, err)
+	for tool, err := range h.session.Tools(testkit.Context(h.t), nil) {
+		testkit.Must(h.t, err)
 		all[tool.Name] = tool
 	}
 	return all
@@ -176,8 +133,8 @@ func (h *host) tools() map[string]*sdk.Tool {
 // call calls a tool, and returns the text of its result.
 func (h *host) call(name string, arguments any) (text string, isError bool) {
 	h.t.Helper()
-	result, err := h.session.CallTool(bounded(h.t), &sdk.CallToolParams{Name: name, Arguments: arguments})
-	must(h.t, err)
+	result, err := h.session.CallTool(testkit.Context(h.t), &sdk.CallToolParams{Name: name, Arguments: arguments})
+	testkit.Must(h.t, err)
 	for _, c := range result.Content {
 		if c, ok := c.(*sdk.TextContent); ok {
 			text += c.Text
@@ -210,7 +167,7 @@ func (h *host) changed() {
 	h.t.Helper()
 	select {
 	case <-h.lists:
-	case <-bounded(h.t).Done():
+	case <-testkit.Context(h.t).Done():
 		h.t.Fatal("nobody told the host that the tools have changed")
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/door/mcp"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -31,14 +32,14 @@ func TestRegistered(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	h := connect(t, p.bridge("Memory.Get"))
-	provider, err := p.dial(bounded(t))
-	must(t, err)
-	t.Cleanup(func() { must(t, provider.Close()) })
+	provider, err := p.dial(testkit.Context(t))
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, provider.Close()) })
 	register := func(description string) {
 		t.Helper()
-		_, err := provider.Call(bounded(t), schema.KindCommand, "Syscall.Register", fmt.Appendf(nil,
+		_, err := provider.Call(testkit.Context(t), schema.KindCommand, "Syscall.Register", fmt.Appendf(nil,
 			`{"name":"Sum.Add","kind":"query","input":{"type":"object","properties":{"a":{"type":"number"}}},"description":%q,"provider":"connection"}`, description))
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	description := func() string {
 		if tool := h.tools()["Sum_Add"]; tool != nil {
@@ -64,8 +65,8 @@ func TestRegistered(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	provider, err := p.dial(bounded(t))
-	must(t, err)
+	provider, err := p.dial(testkit.Context(t))
+	testkit.Must(t, err)
 	var work sync.WaitGroup
 	told := make(chan struct{}, 1)
 	work.Go(func() {
@@ -93,7 +94,7 @@ func TestProgress(t *testing.T) {
 		})
 	})
 	t.Cleanup(func() {
-		must(t, provider.Close())
+		testkit.Must(t, provider.Close())
 		work.Wait()
 	})
 	h := connect(t, p.bridge("Memory.*"))
@@ -107,9 +108,9 @@ func TestProgress(t *testing.T) {
 	c := sdk.NewClient(&sdk.Implementation{Name: "host", Version: "1"}, &sdk.ClientOptions{
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { web.reports <- r.Params },
 	})
-	web.session, err = c.Connect(bounded(t), &sdk.StreamableClientTransport{Endpoint: served(t, p, &mcp.HTTP{}), HTTPClient: &http.Client{Transport: bearer{http.DefaultTransport}}}, nil)
-	must(t, err)
-	t.Cleanup(func() { must(t, web.session.Close()) })
+	web.session, err = c.Connect(testkit.Context(t), &sdk.StreamableClientTransport{Endpoint: served(t, p, &mcp.HTTP{}), HTTPClient: &http.Client{Transport: bearer{http.DefaultTransport}}}, nil)
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, web.session.Close()) })
 	for door, h := range map[string]*host{"lines": h, "http": web} {
 		params := &sdk.CallToolParams{Name: "Sum_Add", Arguments: args{}}
 		params.SetProgressToken("mine")
@@ -117,7 +118,7 @@ func TestProgress(t *testing.T) {
 		work.Go(func() {
 			defer close(h.reports)
 			var err error
-			if result, err = h.session.CallTool(bounded(t), params); err != nil {
+			if result, err = h.session.CallTool(testkit.Context(t), params); err != nil {
 				t.Error(err)
 			}
 		})
@@ -140,15 +141,15 @@ func TestManyTools(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	h := connect(t, p.bridge("Memory.Get"))
-	provider, err := p.dial(bounded(t))
-	must(t, err)
-	t.Cleanup(func() { must(t, provider.Close()) })
+	provider, err := p.dial(testkit.Context(t))
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, provider.Close()) })
 	var names []string
 	for i := range 400 {
 		name := fmt.Sprintf("Many.%sN%d", strings.Repeat("Long", 10), i)
 		names = append(names, fmt.Sprintf("%q", name))
-		_, err := provider.Call(bounded(t), schema.KindCommand, "Syscall.Register", fmt.Appendf(nil, `{"name":%q,"kind":"query","input":{},"provider":"connection"}`, name))
-		must(t, err)
+		_, err := provider.Call(testkit.Context(t), schema.KindCommand, "Syscall.Register", fmt.Appendf(nil, `{"name":%q,"kind":"query","input":{},"provider":"connection"}`, name))
+		testkit.Must(t, err)
 	}
 	for part := range slices.Chunk(names, 100) {
 		p.operator("Capability.Grant", `{"pid":1,"allowed_syscalls":[`+strings.Join(part, ",")+`],"mode":"add"}`)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/promptware-os/pwos/effect/code"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -51,9 +52,7 @@ func (l *logged) String() string {
 func workers(t testing.TB, l code.Limits) place {
 	t.Helper()
 	h, err := host.New(host.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	scratch, log := t.TempDir(), &logged{started: make(chan struct{}, 1000)}
 	w := &code.Workers{
 		Host: func() (*host.Host, error) { return h, nil }, Scratch: scratch, Limits: l,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/code"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestConfined: a worker has no privileges, a network of its own, which is empty, and nothing of this process's environment.
@@ -18,9 +19,7 @@ func TestConfined(t *testing.T) {
 	}
 	read := func(osPID, name string) string {
 		text, err := os.ReadFile("/proc/" + osPID + "/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return string(text)
 	}
 	for _, one := range p.host.Processes() {
@@ -43,9 +42,7 @@ func TestConfined(t *testing.T) {
 			t.Skip("this system has no sandbox")
 		}
 		own, err := os.Readlink("/proc/self/ns/net")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if its, err := os.Readlink("/proc/" + osPID + "/ns/net"); err != nil || its == own {
 			t.Errorf("its network is %s, %v", its, err)
 		}

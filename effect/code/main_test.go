@@ -1,17 +1,17 @@
 package code_test
 
 import (
+	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/promptware-os/pwos/effect/code"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestMain is a worker too, and the host's shim and guard.
 func TestMain(m *testing.M) {
 	host.Shim()
 	code.Shim()
-	goleak.VerifyTestMain(m)
+	os.Exit(testkit.Main(m))
 }

@@ -42,7 +42,7 @@ func Usage(contentType string, pieces ...[]byte) *schema.NetUsage {
 	for _, p := range pieces {
 		m.write(p)
 	}
-	return m.usage(nil)
+	return m.usage(nil, nil, true)
 }
 
 // Answer answers a query as for an agent that may connect to no host and whose misses are not journaled.

@@ -29,6 +29,7 @@ func TestMetered(t *testing.T) {
 		{"a maximum that is none", "application/json", `{"model":"m-1","max_tokens":-1}`, true, 0, 0, false},
 		{"too large a maximum", "application/json", `{"model":"m-1","max_tokens":1e300}`, true, 1<<53 - 1, 1<<53 - 1, false},
 		{"a maximum that is no integer of 64 bits", "application/json", `{"model":"m-1","max_tokens":9223372036854775808}`, true, 1<<53 - 1, 1<<53 - 1, false},
+		{"escaped names", "application/json", `{"mod\u0065l":"m\u002d1","m\u0061x_tokens":100}`, true, 100, 1500, false},
 		{"a fraction", "application/json", `{"model":"m-1","max_tokens":1.5}`, true, 2, 30, false},
 		{"said to be no JSON", "text/plain", `{"max_tokens":100}`, true, 100, 1500, false},
 		{"no JSON", "text/plain", `max_tokens=100`, true, 0, 0, false},

@@ -116,13 +116,18 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 	if in.Path == "" { // such as of OPTIONS *
 		in.Path = "*"
 	}
+	var asked *asks
 	if tokens, dollars := a.Metered(a.pid); tokens || dollars {
 		asks, done := a.asked(r)
 		defer done()
+		asked = &asks
 		price, priced := a.Prices.of(asks.model)
 		in.MaxTokens, in.MaxMicroUSD = asks.most, roundUp(price.Output*float64(asks.most))
 		if dollars && (asks.model != "" && !priced || len(a.Prices) == 0) && in.Refused == "" {
 			in.Refused = fmt.Sprintf("it has a budget of dollars, and [prices] in the kernel's configuration has none for the model %q", clip(asks.model, 128))
+		}
+		if r.Header.Get("Upgrade") != "" && in.Refused == "" {
+			in.Refused = "it has a budget of tokens or dollars, and what a model uses is not known over a WebSocket: use HTTP"
 		}
 	}
 	answered, complete := false, true
@@ -134,12 +139,13 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 			return nil, err
 		}
 		answered = true
-		x := &use{upstream: u, prices: a.Prices, guarded: g, secret: secret, out: schema.NetRequestOutput{Upstream: u.Name, Method: in.Method, Path: in.Path}}
+		x := &use{upstream: u, prices: a.Prices, asked: asked, guarded: g, secret: secret, out: schema.NetRequestOutput{Upstream: u.Name, Method: in.Method, Path: in.Path}}
 		var failed error
-		if complete, failed = x.exchange(w, within(r, ctx)); failed != nil {
+		complete, failed = x.exchange(w, within(r, ctx))
+		if failed != nil && !x.mayCost() {
 			return nil, failed
 		}
-		return x.output(ctx, complete)
+		return x.output(ctx, complete && failed == nil)
 	})
 	switch {
 	case err != nil && !answered:
@@ -157,6 +163,7 @@ type use struct {
 	*guarded
 	upstream *Upstream
 	prices   Prices
+	asked    *asks // nil: what it uses is not bounded
 	secret   string
 	out      schema.NetRequestOutput
 	sent     atomic.Int64
@@ -166,9 +173,6 @@ type use struct {
 
 func (x *use) output(ctx context.Context, complete bool) ([]byte, error) {
 	x.out.Sent, x.out.Received = x.sent.Load(), x.received.Load()
-	if x.meter != nil {
-		x.out.Usage = x.meter.usage(x.prices)
-	}
 	switch cause := context.Cause(ctx); {
 	case cause != nil:
 		x.out.Ended = said(cause)
@@ -177,7 +181,19 @@ func (x *use) output(ctx context.Context, complete bool) ([]byte, error) {
 	default:
 		x.out.Ended = "the answer broke off"
 	}
+	if x.meter != nil {
+		asked := x.asked
+		if x.out.Status >= http.StatusBadRequest {
+			asked = nil // whoever refuses uses nothing
+		}
+		x.out.Usage = x.meter.usage(x.prices, asked, x.out.Ended == schema.NetComplete)
+	}
 	return schema.Marshal(&x.out)
+}
+
+// mayCost reports whether a request of which no answer came may have cost what it asks for: some of it was sent.
+func (x *use) mayCost() bool {
+	return x.asked != nil && x.asked.most > 0 && x.sent.Load() > 0 && x.out.Status == 0
 }
 
 // exchange passes the request on with the credential, and the answer back. It follows no redirect.

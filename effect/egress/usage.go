@@ -2,11 +2,13 @@ package egress
 
 import (
 	"bytes"
+	"cmp"
 	"mime"
 	"strconv"
 	"strings"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/jsontype"
 )
 
 // meter reads on the way what the answer of a model reports of its use: a JSON object, or a stream of events that each have
@@ -19,8 +21,15 @@ type meter struct {
 	json   scanner
 	found  schema.NetUsage
 	some   bool
-	within bool // tokens that came from a cache are among those of the prompt: OpenAI's
+	within bool  // tokens that came from a cache are among those of the prompt: OpenAI's
+	came   int64 // events with data, or bytes of a JSON object
 }
+
+// mostTokens is what an answer can report: no sum of such numbers overflows, however many requests are under way.
+const mostTokens = 1 << 40
+
+// bytesPerToken is how many bytes of a JSON object a token is, more or less.
+const bytesPerToken = 4
 
 // newMeter returns a meter for a content type, nil where nothing is reported in it.
 func newMeter(contentType string) *meter {
@@ -36,9 +45,17 @@ func newMeter(contentType string) *meter {
 	return m
 }
 
-// usage is what was reported, with what it costs, nil where that is nothing.
-func (m *meter) usage(prices Prices) *schema.NetUsage {
-	if !m.some {
+// usage is what was reported, with what it costs, nil where that is nothing. Where it was not all reported, and asked is what a model was
+// asked for, it is an estimate: a token for each event, or for some bytes of an object.
+func (m *meter) usage(prices Prices, asked *asks, all bool) *schema.NetUsage {
+	switch {
+	case asked != nil && (asked.model != "" || m.found.Model != "") && !(all && m.some):
+		m.found.Model = cmp.Or(m.found.Model, clip(asked.model, maxToken))
+		if !m.events {
+			m.came /= bytesPerToken
+		}
+		m.found.Output, m.found.Estimated = max(m.found.Output, m.came), true
+	case !m.some:
 		return nil
 	}
 	price, _ := prices.of(m.found.Model)
@@ -48,6 +65,7 @@ func (m *meter) usage(prices Prices) *schema.NetUsage {
 
 func (m *meter) write(p []byte) {
 	if !m.events {
+		m.came += int64(len(p))
 		m.json.write(p)
 		return
 	}
@@ -75,6 +93,9 @@ func (m *meter) part(p []byte) {
 		p = p[1:]
 		m.data = string(m.line) == field
 		m.skip = !strings.HasPrefix(field, string(m.line))
+		if m.data {
+			m.came++
+		}
 	}
 	if m.data {
 		m.json.write(p)
@@ -101,7 +122,7 @@ func (m *meter) see(path, value string) {
 		return
 	}
 	m.within = m.within || strings.HasSuffix(path, ".cached_tokens")
-	if n, err := strconv.ParseInt(value, 10, 53); err == nil && n >= 0 {
+	if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 && n <= mostTokens {
 		*to, m.some = n, true
 	}
 }
@@ -118,6 +139,7 @@ type scanner struct {
 	valued  bool     // a value comes, not a name
 	text    bool     // in a string
 	escaped bool
+	coded   bool // something in it is escaped
 	token   []byte
 	long    bool
 }
@@ -146,9 +168,12 @@ func (s *scanner) inText(c byte) {
 	case s.escaped:
 		s.escaped = false
 	case c == '\\':
-		s.escaped, s.long = true, true // a name or a value of ours has no escapes
+		s.escaped, s.coded = true, true
 	case c == '"':
 		s.text = false
+		if s.coded && !s.long { // a server reads it as if nothing were escaped
+			s.token = append(append([]byte{'"'}, jsontype.Unquote(s.token)...), '"')
+		}
 	}
 }
 
@@ -207,7 +232,7 @@ func (s *scanner) next(c byte) {
 }
 
 func (s *scanner) begin(c byte) {
-	s.text, s.escaped = true, false
+	s.text, s.escaped, s.coded = true, false, false
 	s.token, s.long = append(s.token[:0], c), false
 }
 

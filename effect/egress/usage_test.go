@@ -57,6 +57,7 @@ func TestUsage(t *testing.T) {
 		{"no JSON", "text/plain", `{"usage":{"input_tokens":1}}`, nil},
 		{"an array", json, `[{"usage":{"input_tokens":1}}]`, nil},
 		{"odd numbers", json, `{"usage":{"input_tokens":-1,"output_tokens":1e9,"prompt_tokens":"7","completion_tokens":9007199254740993000}}`, nil},
+		{"more than anybody has", json, `{"usage":{"input_tokens":1099511627777,"output_tokens":4503599627370495}}`, nil},
 		{"a long name", json, `{"model":"` + strings.Repeat("m", 1000) + `","usage":{"input_tokens":1}}`, &schema.NetUsage{Input: 1}},
 	}
 	for _, tt := range tests {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -157,7 +158,7 @@ func TestRecheck(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:443", "[::1]:443", "[::ffff:127.0.0.1]:443", "[fe80::1%1]:443", "@", ""} {
 		want(t, fetch.Recheck(fetch.Options{}, address), fault.Forbidden)
 	}
-	must(t, fetch.Recheck(fetch.Options{}, "93.184.215.14:443"))
+	testkit.Must(t, fetch.Recheck(fetch.Options{}, "93.184.215.14:443"))
 }
 
 // What the configuration opens, and no more.

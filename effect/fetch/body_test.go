@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -42,7 +43,7 @@ func TestUnpacks(t *testing.T) {
 		req := get(t, s.at(tc.path))
 		req.Headers = tc.headers
 		resp, err := do(t, s.options(t), req)
-		must(t, err)
+		testkit.Must(t, err)
 		if string(resp.Body) != tc.want || resp.Headers["content-encoding"] != "" || tc.headers == nil && resp.Headers["content-length"] != "" {
 			t.Errorf("%q %v, want %q", resp.Body, resp.Headers, tc.want)
 		}
@@ -76,7 +77,7 @@ func TestSpill(t *testing.T) {
 			req := get(t, s.at("/"))
 			req.Spill = func() (io.Writer, error) { asked++; return &kept, nil }
 			resp, err := do(t, o, req)
-			must(t, err)
+			testkit.Must(t, err)
 			got := string(resp.Body)
 			if tc.spilled {
 				got = kept.String()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -13,17 +14,11 @@ import (
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	host, err := fetch.ParseHost("*.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	address, err := fetch.ParseHost("10.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	opened, err := fetch.ParseHost("10.1.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	f := fetch.New(fetch.Options{Allow: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}})
 	granted := fetch.Policy{Hosts: []fetch.Host{host, address, opened}}
 	never := func(context.Context, string) (string, error) {

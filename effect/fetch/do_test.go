@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -31,7 +32,7 @@ func TestExchange(t *testing.T) {
 	req := get(t, strings.Replace(s.at("/p%2Fq/../é?a=b%20c#frag"), "example.com", "EXAMPLE.com", 1))
 	req.Method, req.Body, req.Headers = "PATCH", fetch.Bytes([]byte("hello")), map[string]string{"x-mine": "é 1"}
 	resp, err := do(t, s.options(t), req)
-	must(t, err)
+	testkit.Must(t, err)
 	text := "HTTP/2.0 PATCH /p%2Fq/../%C3%A9?a=b%20c example.com:" + s.port + ` "hello" é 1 pwos`
 	diff := cmp.Diff(&fetch.Response{
 		Status: http.StatusTeapot,
@@ -69,7 +70,7 @@ func TestMethods(t *testing.T) {
 		req := get(t, s.at("/"))
 		req.Method, req.Body = tc.method, tc.body
 		resp, err := do(t, s.options(t), req)
-		must(t, err)
+		testkit.Must(t, err)
 		if string(resp.Body) != tc.want {
 			t.Errorf("%s: %q, want %q", tc.method, resp.Body, tc.want)
 		}
@@ -97,7 +98,7 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	plain := servePlain(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
-		must(t, err)
+		testkit.Must(t, err)
 		defer conn.Close()
 		_, _ = io.WriteString(conn, map[string]string{
 			"/nothing":  "",
@@ -160,7 +161,7 @@ func TestCancel(t *testing.T) {
 	}
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		t.Error("the server was left waiting")
 	}
 }
@@ -186,8 +187,8 @@ func TestConcurrent(t *testing.T) {
 		t.Errorf("the second call: %v", err)
 	}
 	close(leave)
-	must(t, <-first)
+	testkit.Must(t, <-first)
 	go func() { <-entered }()
 	_, err := f.Do(t.Context(), get(t, s.at("/")))
-	must(t, err)
+	testkit.Must(t, err)
 }

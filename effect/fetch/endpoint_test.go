@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -48,9 +49,7 @@ func TestDial(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			lan, err := fetch.ParseHost("git.lan")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			var dialled []string
 			f := fetch.New(fetch.WithDial(fetch.Options{
 				Allow: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}, AllowHosts: []fetch.Host{lan},
@@ -65,9 +64,7 @@ func TestDial(t *testing.T) {
 				return ours, nil
 			}))
 			to, err := fetch.ParseEndpoint(tt.to, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			conn, err := f.Dial(t.Context(), to)
 			if conn != nil {
 				_ = conn.Close()
@@ -101,13 +98,9 @@ func TestHostAdmits(t *testing.T) {
 		{"192.0.2.1", "192.0.2.1:443", true},
 	} {
 		h, err := fetch.ParseHost(tt.pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		to, err := fetch.ParseEndpoint(tt.to, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got := h.Admits(to); got != tt.admits {
 			t.Errorf("%s admits %s: %v", tt.pattern, tt.to, got)
 		}

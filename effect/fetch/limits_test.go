@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -117,7 +118,7 @@ func TestJustLargeEnough(t *testing.T) {
 	for _, path := range []string{"/", "/packed"} {
 		req, kept := spill(get(t, s.at(path)))
 		resp, err := do(t, o, req)
-		must(t, err)
+		testkit.Must(t, err)
 		if resp.Size != limit || kept.n.Load() != limit {
 			t.Errorf("%s: %d bytes, %d were kept", path, resp.Size, kept.n.Load())
 		}
@@ -140,5 +141,5 @@ func TestLongHeader(t *testing.T) {
 	want(t, err, fault.Upstream)
 	o.Limits.HeaderBytes = 256 << 10
 	_, err = do(t, o, get(t, s.at("/")))
-	must(t, err)
+	testkit.Must(t, err)
 }

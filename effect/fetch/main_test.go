@@ -12,11 +12,9 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestMain runs all tests with proxies in the environment, where nobody listens: who asked one would get nowhere.
@@ -26,17 +24,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	goleak.VerifyTestMain(m)
-}
-
-// patience bounds what happens within milliseconds unless it never does.
-const patience = 30 * time.Second
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	os.Exit(testkit.Main(m))
 }
 
 // names is a resolver of its own.
@@ -58,7 +46,7 @@ func hosts(t testing.TB, patterns ...string) []fetch.Host {
 	var all []fetch.Host
 	for _, p := range patterns {
 		h, err := fetch.ParseHost(p)
-		must(t, err)
+		testkit.Must(t, err)
 		all = append(all, h)
 	}
 	return all
@@ -93,7 +81,7 @@ func servePlain(t testing.TB, handler http.HandlerFunc) *site {
 func port(t testing.TB, raw string) string {
 	t.Helper()
 	u, err := url.Parse(raw)
-	must(t, err)
+	testkit.Must(t, err)
 	return u.Port()
 }
 
@@ -115,7 +103,7 @@ func (s *site) options(t testing.TB) fetch.Options {
 			"b.example.com": {"127.0.0.1"},
 			"c.example.com": {"127.0.0.1"},
 		},
-		Limits: fetch.Limits{Timeout: patience, Header: patience, Idle: patience},
+		Limits: fetch.Limits{Timeout: testkit.Patience, Header: testkit.Patience, Idle: testkit.Patience},
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -43,7 +44,7 @@ func TestRedirectLimit(t *testing.T) {
 		}
 	})
 	resp, err := do(t, s.options(t), get(t, s.at("/5")))
-	must(t, err)
+	testkit.Must(t, err)
 	if resp.Status != 200 || resp.URL != s.at("/0") || asked.Load() != 6 {
 		t.Errorf("%+v after %d requests", resp, asked.Load())
 	}
@@ -83,14 +84,14 @@ func TestRedirectMethods(t *testing.T) {
 		req := get(t, s.at("/"+strconv.Itoa(tc.status)))
 		req.Method, req.Body, req.Headers = tc.method, fetch.Bytes([]byte("body")), map[string]string{"content-type": "x/y"}
 		resp, err := do(t, s.options(t), req)
-		must(t, err)
+		testkit.Must(t, err)
 		if string(resp.Body) != tc.want {
 			t.Errorf("%d %s: %q, want %q", tc.status, tc.method, resp.Body, tc.want)
 		}
 	}
 	for _, status := range []int{300, 304, 305, 306} {
 		resp, err := do(t, s.options(t), get(t, s.at("/"+strconv.Itoa(status))))
-		must(t, err)
+		testkit.Must(t, err)
 		if resp.Status != status {
 			t.Errorf("%d became %d", status, resp.Status)
 		}
@@ -102,7 +103,7 @@ func TestRedirectNowhere(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(302) })
 	resp, err := do(t, s.options(t), get(t, s.at("/")))
-	must(t, err)
+	testkit.Must(t, err)
 	if resp.Status != 302 {
 		t.Errorf("status %d", resp.Status)
 	}
@@ -179,7 +180,7 @@ func TestRedirectDropsCredentials(t *testing.T) {
 	opened := 0
 	req.Policy.Open = func(_ context.Context, sealed string) (string, error) { opened++; return "opened " + sealed[9:], nil }
 	_, err := do(t, first.options(t), req)
-	must(t, err)
+	testkit.Must(t, err)
 	all := []string{
 		"Accept-Encoding=gzip", "Accept=a/b", "Authorization=Bearer open", "Cookie=a=b", "User-Agent=me", "X-Api-Key=opened key", "X-Token=t",
 	}
@@ -223,7 +224,7 @@ func TestSealed(t *testing.T) {
 			resp, err := do(t, s.options(t), req)
 			switch {
 			case tc.says == "":
-				must(t, err)
+				testkit.Must(t, err)
 				if string(resp.Body) != "4" {
 					t.Errorf("sent %s bytes", resp.Body)
 				}

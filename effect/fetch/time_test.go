@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -119,7 +120,7 @@ func TestSlowIsNoError(t *testing.T) {
 				_, _ = io.WriteString(c, "a")
 			}
 		})
-		must(t, err)
+		testkit.Must(t, err)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		o := fetch.WithDial(fetch.Options{Resolver: always{"93.184.215.14"}, Limits: fetch.Limits{InlineBytes: 10}}, func(context.Context, string, string) (net.Conn, error) {
@@ -135,7 +136,7 @@ func TestSlowIsNoError(t *testing.T) {
 		req := fetch.Request{URL: "http://example.com/", Timeout: 30 * time.Second, Policy: fetch.Policy{Hosts: hosts(t, "*"), PlainHTTP: true}}
 		req.Spill = func() (io.Writer, error) { time.Sleep(12 * time.Second); return io.Discard, nil }
 		resp, err := fetch.New(o).Do(t.Context(), req)
-		must(t, err)
+		testkit.Must(t, err)
 		if resp.Size != 100 {
 			t.Errorf("%d bytes", resp.Size)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // untouched are options under which a look-up or a connection fails the test.
@@ -49,10 +50,10 @@ type trap struct {
 func setTrap(t testing.TB) *trap {
 	t.Helper()
 	ln, err := net.Listen("tcp", ":0")
-	must(t, err)
+	testkit.Must(t, err)
 	tr := &trap{}
 	_, tr.port, err = net.SplitHostPort(ln.Addr().String())
-	must(t, err)
+	testkit.Must(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -66,7 +67,7 @@ func setTrap(t testing.TB) *trap {
 		}
 	}()
 	t.Cleanup(func() {
-		must(t, ln.Close())
+		testkit.Must(t, ln.Close())
 		<-done
 	})
 	return tr

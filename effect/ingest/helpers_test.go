@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/effect/ingest"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/sshauth"
@@ -42,18 +43,12 @@ func pipeline(t *testing.T, files map[string]string, w web) *ingest.Pipeline {
 	root := t.TempDir()
 	for name, text := range files {
 		name = filepath.Join(root, filepath.FromSlash(name))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)))
 	}
 	space, err := uri.New(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	tree, err := rootfs.Open(space)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = tree.Close() })
 	return &ingest.Pipeline{Space: space, Files: tree, Web: w.fetch}
 }
@@ -64,22 +59,16 @@ func key(t *testing.T, seed byte) *sshauth.Signer {
 	raw := make([]byte, ed25519.SeedSize)
 	raw[0] = seed
 	private, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	signer, err := sshauth.NewSigner(private, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return signer
 }
 
 func sign(t *testing.T, k *sshauth.Signer, namespace, text string) string {
 	t.Helper()
 	sig, err := k.Sign(t.Context(), namespace, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return sig.Armor()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/effect/ingest"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -63,9 +64,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	p := pipeline(t, home(), nil)
 	r, err := p.Run(t.Context(), ingest.Request{URI: "./coder.md", Base: "os:///agents/other.md", Integrity: sri("sha384", coder), Now: noon})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := &ingest.Loaded{
 		URI: "os:///agents/coder.md", Digest: sri("sha256", coder), Proof: ingest.ByIntegrity,
 		FrontMatter: []byte(`{"name":"coder","description":"Writes code.","model":"any","skills":["../skills/search.md",` +
@@ -160,9 +159,7 @@ func TestWeb(t *testing.T) {
 	t.Parallel()
 	p := pipeline(t, nil, web{"https://h.example/v1.0.0/a.md": "---\nskills: [./b.md, c/d]\n---\nx"})
 	r, err := p.Run(t.Context(), ingest.Request{URI: "https://H.example/v1.0.0/a.md", Now: noon})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	want := []ingest.Reference{{URI: "https://h.example/v1.0.0/b.md"}, {URI: "os:///c/d"}}
 	if diff := cmp.Diff(want, r.Loaded.Skills); diff != "" || r.Loaded.Proof != ingest.ByPin {
 		t.Errorf("%s\n%s", r.Loaded.Proof, diff)
@@ -198,9 +195,7 @@ func TestHydrate(t *testing.T) {
 	p := pipeline(t, files, web{"https://h.example/a.md": "x"})
 	load := func(name string) *ingest.Loaded {
 		r, err := p.Run(t.Context(), ingest.Request{URI: name, Now: noon})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return r.Loaded
 	}
 	got, err := p.Hydrate(t.Context(), load("agents/coder.md"), noon)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/ingest"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -74,9 +75,7 @@ func TestValidate(t *testing.T) {
 			p := pipeline(t, files, w)
 			p.Policy = c.policy
 			f, err := p.Fetch(t.Context(), at, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			now := noon
 			if c.late {
 				now = noon.Add(time.Minute)

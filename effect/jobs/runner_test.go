@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/jobs"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/idempotency"
@@ -20,7 +20,7 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-func TestMain(m *testing.M) { os.Exit(tidy.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
 // shell is a kernel that has jobs alone. What else is called, call answers.
 type shell struct {
@@ -78,13 +78,9 @@ func (s *shell) status(label string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	data, err := s.apply(kernel.Operator, "Job.Status", fmt.Sprintf(`{"jobId":%q}`, label))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	out, err := schema.JobStatus.Decode(data)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	return out.Status + " " + out.ErrorID
 }
 

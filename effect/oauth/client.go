@@ -70,12 +70,13 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet && g.undescribed {
 		return nil, errUndescribed
 	}
+	describes := strings.Contains(r.URL.Path, "/.well-known/oauth-authorization-server") || strings.Contains(r.URL.Path, "/.well-known/openid-configuration")
+	g.undescribed = g.undescribed || describes // the last one counts: those before may be of the MCP server, which names their paths
 	resp, err := g.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
-	if resp.StatusCode == http.StatusOK &&
-		(strings.Contains(r.URL.Path, "/.well-known/oauth-authorization-server") || strings.Contains(r.URL.Path, "/.well-known/openid-configuration")) {
+	if describes && resp.StatusCode == http.StatusOK {
 		g.undescribed = false
 	}
 	return resp, nil

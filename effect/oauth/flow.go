@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -77,7 +78,11 @@ func (c *Client) LogIn(ctx context.Context, o *Options) (*Login, error) {
 		return nil, err
 	}
 	c.guard.undescribed = true
-	if err := handler.Authorize(ctx, asked, answer); err != nil {
+	err = handler.Authorize(ctx, asked, answer)
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		err = told(refused)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return login, nil

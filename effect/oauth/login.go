@@ -71,14 +71,20 @@ func (c *Client) Renew(ctx context.Context, l *Login) (*Login, error) {
 		oauth2.SetAuthURLParam("grant_type", "refresh_token"), oauth2.SetAuthURLParam("refresh_token", l.Refresh), oauth2.SetAuthURLParam("resource", l.Resource))
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		if status := refused.Response.StatusCode; status/100 == 4 && status != http.StatusTooManyRequests {
-			return nil, fmt.Errorf("%w: %.200q", ErrOver, refused.ErrorCode)
+			return nil, fmt.Errorf("%w: %w", ErrOver, told(refused))
 		}
+		err = told(refused)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("renew login: %w", err)
 	}
 	next := *l
 	return &next, next.take(token)
+}
+
+// told is a refusal of an authorization server's without its text, which may repeat the secrets that it was sent.
+func told(r *oauth2.RetrieveError) error {
+	return fmt.Errorf("the authorization server answers %d %.100q", r.Response.StatusCode, r.ErrorCode)
 }
 
 // take puts a new token into a login.

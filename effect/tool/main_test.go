@@ -1,15 +1,15 @@
 package tool_test
 
 import (
+	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestMain is the host's shim and guard too, since programs are started.
 func TestMain(m *testing.M) {
 	host.Shim()
-	goleak.VerifyTestMain(m)
+	os.Exit(testkit.Main(m))
 }

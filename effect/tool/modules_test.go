@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/tool"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
@@ -30,22 +31,14 @@ func tools(t *testing.T, files map[string][]byte) *tool.Caller {
 		if bytes.HasPrefix(text, []byte("#!")) {
 			mode = 0o700
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, text, mode)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, text, mode)))
 	}
 	space, err := uri.New(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	tree, err := rootfs.Open(space)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	modules, err := tool.NewModules(memory, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() {
 		if err := errors.Join(modules.Close(), tree.Close()); err != nil {
 			t.Error(err)
@@ -68,9 +61,7 @@ func TestModule(t *testing.T) {
 		`"` + strings.Repeat("x ", 50_000) + `"`: `"` + strings.Repeat("x ", 50_000) + `"`,
 	} {
 		r, err := c.Call(t.Context(), request("os/tools/echo", input))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if string(r.Output) != want || r.URI != "os:///tools/echo" || r.Kind != tool.Module || r.Digest != rootfs.Digest(echo()) {
 			t.Errorf("%.40q: %.40q, %s, %s, %s", input, r.Output, r.URI, r.Kind, r.Digest)
 		}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestRelative: a directory holds itself and what its path is followed by a slash in, and no other.
@@ -37,13 +39,9 @@ func TestRelative(t *testing.T) {
 func TestCanonicalIn(t *testing.T) {
 	t.Parallel()
 	dir := canonical(t.TempDir())
-	if err := os.MkdirAll(filepath.Join(dir, "real/sub"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Join(dir, "real/sub"), 0o700))
 	for from, to := range map[string]string{"link": "real", "broken": "nowhere"} {
-		if err := os.Symlink(to, filepath.Join(dir, from)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Symlink(to, filepath.Join(dir, from)))
 	}
 	for name, want := range map[string]string{
 		"real/sub": "real/sub", "link": "real", "link/sub": "real/sub", "link/absent": "real/absent", "absent/sub": "absent/sub", "broken": "broken",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/host/confine"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // full is a machine that lacks nothing.
@@ -60,14 +61,10 @@ func TestRefused(t *testing.T) {
 	base := t.TempDir()
 	home, work, state := filepath.Join(base, "home"), filepath.Join(base, "work"), filepath.Join(base, "state")
 	for _, dir := range []string{home, work, state, filepath.Join(home, ".ssh")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(dir, 0o700))
 	}
 	link := filepath.Join(work, "link")
-	if err := os.Symlink(base, link); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Symlink(base, link))
 	for name, edit := range map[string]func(*confine.Request){
 		"read through a link":    func(r *confine.Request) { r.Read = []string{filepath.Join(link, "home")} },
 		"write through a link":   func(r *confine.Request) { r.Write = []string{link} },
@@ -94,9 +91,7 @@ func TestRefused(t *testing.T) {
 func TestWords(t *testing.T) {
 	t.Parallel()
 	p, err := confine.New(confine.Request{Level: confine.Default, Net: confine.NetKernel, Dir: t.TempDir(), Ports: []uint16{8080}, Upstreams: 2}, full())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	again, err := confine.ReadPlan(p.Words())
 	if err != nil || !slices.Equal(again.Words(), p.Words()) {
 		t.Errorf("got %q, %v, want %q", again.Words(), err, p.Words())

@@ -11,10 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/promptware-os/pwos/internal/bench"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -27,23 +25,16 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == echoMode {
 		os.Exit(bench.EchoMain(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	goleak.VerifyTestMain(m)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	os.Exit(testkit.Main(m))
 }
 
 // kernel listens where Run looks for one and answers as answer says.
 func kernel(t *testing.T, answer func(*schema.Message, *schema.Stamp) []byte) (socket string) {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	socket = filepath.Join(dir, "kernel.sock")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-	must(t, err)
+	testkit.Must(t, err)
 	server := unixsock.NewServer(unixsock.ServerConfig{
 		Endpoints: []unixsock.Endpoint{{Listener: ln, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
 		Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
@@ -65,8 +56,8 @@ func kernel(t *testing.T, answer func(*schema.Message, *schema.Stamp) []byte) (s
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(context.Background()) }()
 	t.Cleanup(func() {
-		must(t, server.Shutdown(context.Background()))
-		must(t, <-served)
+		testkit.Must(t, server.Shutdown(context.Background()))
+		testkit.Must(t, <-served)
 	})
 	return socket
 }
@@ -74,11 +65,11 @@ func kernel(t *testing.T, answer func(*schema.Message, *schema.Stamp) []byte) (s
 func startEcho(t *testing.T) *bench.EchoProcess {
 	t.Helper()
 	self, err := os.Executable()
-	must(t, err)
+	testkit.Must(t, err)
 	echo, err := bench.StartEcho(context.Background(), self, echoMode)
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() {
-		must(t, echo.Close())
+		testkit.Must(t, echo.Close())
 		if _, err := os.Stat(filepath.Dir(echo.Socket)); err == nil {
 			t.Errorf("%s is left", filepath.Dir(echo.Socket))
 		}
@@ -100,7 +91,7 @@ func TestRun(t *testing.T) {
 		r, err := bench.Run(context.Background(), w, bench.Config{
 			Kernel: socket, Echo: echo.Socket, Duration: 20 * time.Millisecond, Rounds: 2, Lean: w.Connections == 1,
 		})
-		must(t, err)
+		testkit.Must(t, err)
 		for name, side := range map[string]bench.Side{"kernel": r.Kernel, "echo": r.Echo} {
 			if side.PerSecond <= 0 || side.P50 <= 0 || side.P99 < side.P50 {
 				t.Errorf("%s: %s %+v", w.Name, name, side)

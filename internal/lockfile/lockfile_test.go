@@ -10,15 +10,13 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/lockfile"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 func open(t *testing.T, path string) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	return f
 }
@@ -27,11 +25,9 @@ func open(t *testing.T, path string) *os.File {
 // meanwhile still has the file open.
 func TestLock(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(tidy.Dir(t), "lock")
+	path := filepath.Join(testkit.Dir(t), "lock")
 	first, second := open(t, path), open(t, path)
-	if err := lockfile.Try(first); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, lockfile.Try(first))
 	if err := lockfile.Try(second); !errors.Is(err, lockfile.ErrHeld) {
 		t.Errorf("second lock: got %v, want ErrHeld", err)
 	}
@@ -49,13 +45,9 @@ func TestLock(t *testing.T) {
 	}
 	waited := make(chan error)
 	go func() { waited <- lockfile.Wait(context.Background(), second) }()
-	tidy.Forked(t, path)
-	if err := lockfile.Release(first); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-waited; err != nil {
-		t.Fatal(err)
-	}
+	testkit.Forked(t, path)
+	testkit.Must(t, lockfile.Release(first))
+	testkit.Must(t, <-waited)
 	if err := lockfile.Release(second); err != nil {
 		t.Error(err)
 	}
@@ -78,7 +70,5 @@ func TestOnlyHere(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 }

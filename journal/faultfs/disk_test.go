@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -17,30 +18,23 @@ const path = "/d/f"
 
 func rng() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func write(t *testing.T, f journal.File, off int64, s string) {
 	t.Helper()
 	_, err := f.WriteAt([]byte(s), off)
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 // disk holds one file, which says "synced", and is durable with its name and directory.
 func disk(t *testing.T) (*faultfs.Disk, journal.File) {
 	t.Helper()
 	d := faultfs.NewDisk()
-	must(t, d.Mkdir("/d"))
-	must(t, d.SyncDir("/"))
+	testkit.Must(t, d.Mkdir("/d"))
+	testkit.Must(t, d.SyncDir("/"))
 	f, err := d.Create(path)
-	must(t, err)
+	testkit.Must(t, err)
 	write(t, f, 0, "synced")
-	must(t, f.Sync())
-	must(t, d.SyncDir("/d"))
+	testkit.Must(t, f.Sync())
+	testkit.Must(t, d.SyncDir("/d"))
 	return d, f
 }
 
@@ -57,7 +51,7 @@ func TestCrashOutcomes(t *testing.T) {
 	t.Parallel()
 	d, f := disk(t)
 	r := rng()
-	must(t, f.Truncate(4))
+	testkit.Must(t, f.Truncate(4))
 	write(t, f, 4, "-one-")
 	write(t, f, 9, "two")
 	for range 200 {
@@ -75,7 +69,7 @@ func TestCrashOutcomes(t *testing.T) {
 			}
 		}
 	}
-	must(t, f.Sync())
+	testkit.Must(t, f.Sync())
 	for how := range faultfs.Outcome(faultfs.Outcomes) {
 		if got := found(d, r, how); got != "sync-one-two" {
 			t.Errorf("outcome %d after sync: got %q", how, got)
@@ -102,11 +96,11 @@ func TestSectorsAreTornApart(t *testing.T) {
 func TestNamesAreLost(t *testing.T) {
 	t.Parallel()
 	d := faultfs.NewDisk()
-	must(t, d.Mkdir("/d"))
+	testkit.Must(t, d.Mkdir("/d"))
 	f, err := d.Create(path)
-	must(t, err)
+	testkit.Must(t, err)
 	write(t, f, 0, "x")
-	must(t, f.Sync())
+	testkit.Must(t, f.Sync())
 	r := rng()
 	want := func(what, content string) {
 		t.Helper()
@@ -115,9 +109,9 @@ func TestNamesAreLost(t *testing.T) {
 		}
 	}
 	want("no name synced", "gone")
-	must(t, d.SyncDir("/d"))
+	testkit.Must(t, d.SyncDir("/d"))
 	want("directory's own name not synced", "gone")
-	must(t, d.SyncDir("/"))
+	testkit.Must(t, d.SyncDir("/"))
 	want("all names synced", "x")
 }
 
@@ -126,13 +120,13 @@ func TestFailedSyncLosesData(t *testing.T) {
 	d, f := disk(t)
 	fsys := faultfs.NewFailing(d, faultfs.Fault{})
 	g, err := fsys.Create(path)
-	must(t, err)
+	testkit.Must(t, err)
 	write(t, g, 6, "-more")
 	fsys.Arm(faultfs.Fault{N: 1, Err: syscall.EIO})
 	if err := g.Sync(); !errors.Is(err, syscall.EIO) || fsys.Hit() != "sync" {
 		t.Errorf("got %v", err)
 	}
-	must(t, g.Sync())
+	testkit.Must(t, g.Sync())
 	buf := make([]byte, 20)
 	if n, err := f.ReadAt(buf, 0); string(buf[:n]) != "synced-more" || !errors.Is(err, io.EOF) {
 		t.Errorf("read %q, %v", buf[:n], err)
@@ -148,7 +142,7 @@ func TestShortWrites(t *testing.T) {
 		d, _ := disk(t)
 		fsys := faultfs.NewFailing(d, faultfs.Fault{N: 2, Err: syscall.ENOSPC, Short: true, Lies: lies})
 		f, err := fsys.Create(path)
-		must(t, err)
+		testkit.Must(t, err)
 		n, err := f.WriteAt([]byte("1234"), 6)
 		if n != 2 || errors.Is(err, syscall.ENOSPC) == lies || string(d.Image()[path]) != "synced12" {
 			t.Errorf("lies %v: got %d, %v, file %q", lies, n, err, d.Image()[path])
@@ -160,7 +154,7 @@ func TestShortWrites(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	d, f := disk(t)
-	must(t, f.Allocate(6, 4))
+	testkit.Must(t, f.Allocate(6, 4))
 	d.Leave(2)
 	if err := f.Allocate(6, 7); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("allocate 3 of 2 bytes: got %v", err)
@@ -170,7 +164,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("write 3 of 2 bytes: got %d, %v", n, err)
 	}
 	write(t, f, 0, "SYNCED")
-	must(t, f.Truncate(11)) // which leaves one
+	testkit.Must(t, f.Truncate(11)) // which leaves one
 	write(t, f, 11, "7")
 	if n, err := f.WriteAt([]byte("8"), 12); n != 0 || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("write to a full disk: got %d, %v", n, err)
@@ -186,7 +180,7 @@ func TestFullDisk(t *testing.T) {
 func TestRename(t *testing.T) {
 	t.Parallel()
 	d, _ := disk(t)
-	must(t, d.Rename(path, "/d/g"))
+	testkit.Must(t, d.Rename(path, "/d/g"))
 	names := func(how faultfs.Outcome, r *rand.Rand) (old, now bool) {
 		image := d.Crash(r, how).Image()
 		_, old = image[path]
@@ -199,7 +193,7 @@ func TestRename(t *testing.T) {
 	if old, now := names(faultfs.KeepAll, rng()); old || !now {
 		t.Errorf("nothing lost: old name %v, new %v", old, now)
 	}
-	must(t, d.SyncDir("/d"))
+	testkit.Must(t, d.SyncDir("/d"))
 	r := rng()
 	for range 20 {
 		if old, now := names(faultfs.Sectors, r); old || !now {
@@ -226,19 +220,19 @@ func TestDiskErrors(t *testing.T) {
 		t.Errorf("mkdir twice: got %v", err)
 	}
 	f, err := d.Open(path)
-	must(t, err)
+	testkit.Must(t, err)
 	if _, err := f.WriteAt([]byte("x"), 0); err == nil {
 		t.Error("a file that is open for reading was written")
 	}
 	l, err := d.Lock("/d")
-	must(t, err)
+	testkit.Must(t, err)
 	if _, err := d.Lock("/d"); !errors.Is(err, journal.ErrLocked) {
 		t.Errorf("lock twice: got %v", err)
 	}
-	must(t, l.Close())
+	testkit.Must(t, l.Close())
 	_, err = d.Lock("/d")
-	must(t, err)
+	testkit.Must(t, err)
 	d.Kill()
 	_, err = d.Lock("/d")
-	must(t, err)
+	testkit.Must(t, err)
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
 
@@ -21,11 +22,11 @@ func TestSlow(t *testing.T) {
 			for range 100 {
 				write(t, f, 0, "x")
 				begin := time.Now()
-				must(t, f.Sync())
+				testkit.Must(t, f.Sync())
 				took = append(took, time.Since(begin))
 			}
 			begin := time.Now()
-			must(t, d.SyncDir("/d"))
+			testkit.Must(t, d.SyncDir("/d"))
 			if time.Since(begin) < slow.Each || slow.Syncs() != 101 {
 				t.Errorf("a directory took %v, after %d syncs in all", time.Since(begin), slow.Syncs())
 			}
@@ -86,10 +87,10 @@ func TestGate(t *testing.T) {
 		gate.Open()
 		want("12nced")
 		write(t, f, 2, "3")
-		must(t, f.Sync())
+		testkit.Must(t, f.Sync())
 		gate.Shut()
 		gate.Holds = func(op faultfs.Op) bool { return op.Kind == faultfs.SyncDir }
-		must(t, f.Sync())
+		testkit.Must(t, f.Sync())
 		begin(func() error { return d.SyncDir("/d") })
 		want("123ced", dir)
 		gate.Complete(0)

@@ -23,7 +23,8 @@ const (
 	stands = 30 * time.Minute
 )
 
-// people are processes: 1 is confined, 2 is spawned by it, 3 is anybody, 4 is not confined although the kernel runs it, 5 has ended.
+// people are processes: 1 is confined, 2 is spawned by it, 3 is anybody, 4 is not confined although the kernel runs it, 5 has ended, 6
+// too, and is forgotten.
 type people map[int64]*schema.Descriptor
 
 func (p people) Process(pid int64) *schema.Descriptor { return p[pid] }
@@ -35,7 +36,8 @@ func everybody() people {
 		2: {PID: 2, AgentID: "one/two", ParentPID: 1},
 		3: {PID: 3, AgentID: "three"},
 		4: {PID: 4, AgentID: "four", Hosted: schema.Hosted{Command: []string{"x"}, Sandbox: &off}},
-		5: {PID: 5, AgentID: "five", ExitTick: new(int64)},
+		5: {PID: 5, AgentID: "five", State: "TERMINATED", ExitTick: new(int64)},
+		6: {PID: 6, State: "TERMINATED"},
 	}
 }
 
@@ -262,13 +264,32 @@ func TestAdvisory(t *testing.T) {
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	s.want(5, "a", "q-1")
-	if data, err := s.run("Approval.List", `{"state":"expired"}`); err != nil || !strings.Contains(data, `"q-1"`) {
-		t.Errorf("listed %s, %v", data, err)
+	for i, pid := range []int64{5, 6} {
+		id := fmt.Sprint("q-", i+1)
+		s.want(pid, "a", id)
+		if data, err := s.run("Approval.List", `{"state":"expired"}`); err != nil || !strings.Contains(data, `"`+id+`"`) {
+			t.Errorf("listed %s, %v", data, err)
+		}
+		if _, err := s.run("Approval.Decide", `{"id":"`+id+`","decision":"approve"}`); !errors.Is(err, fault.ApprovalOver) || !strings.Contains(err.Message, fmt.Sprintf("pid %d has ended", pid)) {
+			t.Errorf("answered: %v", err)
+		}
 	}
-	if _, err := s.run("Approval.Decide", `{"id":"q-1","decision":"approve"}`); !errors.Is(err, fault.ApprovalOver) || !strings.Contains(err.Message, "pid 5 has ended") {
-		t.Errorf("answered: %v", err)
+}
+
+// TestClockSetBack: a question that replaces an expired one arrives although the clock was set back meanwhile.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.want(1, "a", "q-1")
+	s.now += stands.Milliseconds()
+	call := s.call(1, "a")
+	if v := s.domain.Stage(call); v.Pending == nil || v.Pending.ID != "q-2" {
+		t.Errorf("%+v", v)
 	}
+	s.now -= 1000
+	s.settle()
+	s.decide("q-2", "approve", "")
+	s.check()
 }
 
 // TestTooMany: what an agent may ask, and all of them.
@@ -302,6 +323,20 @@ func TestTooMany(t *testing.T) {
 	}
 	s.full = true
 	s.want(98, "a", "journal.unavailable")
+}
+
+// TestTooManyEnded: the questions of processes that have ended are bounded too, until they expire.
+func TestTooManyEnded(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	for i := range 5000 {
+		if got := s.asks(s.call(5, fmt.Sprint(i))); got != fmt.Sprint("q-", i+1) {
+			t.Fatalf("%d: %s", i, got)
+		}
+	}
+	s.want(1, "a", "approval.too_many")
+	s.now += stands.Milliseconds()
+	s.want(1, "a", "q-5001")
 }
 
 // TestEvents: who follows is told what waits, then each question and each answer once, in their order.

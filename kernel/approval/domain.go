@@ -22,7 +22,7 @@ import (
 const (
 	MaxEach = 1_000  // questions of an agent that are not over
 	MaxAll  = 4_096  // the same of all agents
-	maxKept = 5_000  // questions, those that are over among them
+	maxKept = 5_000  // questions, those of processes that have ended among them
 	MaxData = 10_000 // bytes of a call's data that can be asked about: they fit an answer
 )
 
@@ -55,13 +55,16 @@ func (d *Domain) state(a *Approval, now int64) string {
 	return a.State
 }
 
+// terminated is the state of a process that has ended, whether it is remembered or not.
+const terminated = "TERMINATED"
+
 // over is that of the question, or that its process has ended.
 func (d *Domain) over(a *Approval, now int64) bool {
 	if a.over(now) {
 		return true
 	}
 	p := d.processes.Process(a.PID)
-	return p != nil && p.ExitTick != nil
+	return p != nil && p.State == terminated
 }
 
 // over reports whether the question says nothing of calls any more.
@@ -207,7 +210,7 @@ func (d *Domain) request(*kernel.Call, *schema.ApprovalRequestedInput) (schema.S
 
 func (d *Domain) applyRequest(e *kernel.Entry, in *schema.ApprovalRequestedInput) {
 	number := numberOf(in.ID)
-	if old, ok := d.digests.Get(subject(in.Digest, in.Exhausted)); number <= d.last || ok && !old.over(e.Time) {
+	if old, ok := d.digests.Get(subject(in.Digest, in.Exhausted)); number <= d.last || ok && !old.over(max(e.Time, in.Asked)) {
 		return // it was raised by a stage that did not know of the one there is
 	}
 	d.last = number

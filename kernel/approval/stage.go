@@ -91,12 +91,16 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 			WithFix("make it in parts, or have the operator make it")
 	}
 	each, all := 0, len(d.asked)
+	kept := all // those of processes that have ended, too
 	for _, a := range d.asked {
 		if a.PID == call.PID {
 			each++
 		}
 	}
 	d.view.all.Scan(func(_ int64, a *Approval) bool {
+		if !a.over(call.Time) {
+			kept++
+		}
 		if !d.over(a, call.Time) {
 			if all++; a.PID == call.PID {
 				each++
@@ -108,7 +112,7 @@ func (d *Domain) raise(call *kernel.Call, digest string, shell *Shell) (*Approva
 	case each >= MaxEach:
 		return nil, fault.ApprovalTooMany.New("%d questions about calls of pid %d stand open, and there may be no more", each, call.PID).
 			WithFix("wait until some are answered or expire")
-	case all >= MaxAll:
+	case all >= MaxAll || kept >= maxKept:
 		return nil, fault.ApprovalTooMany.New("%d questions stand open, and there may be no more", all).
 			WithFix("wait until some are answered or expire")
 	}

@@ -63,6 +63,7 @@ type account struct {
 	Parent   int64 // whose account comes next; 0: the operator's, which has no end
 	Limited  [kinds]bool
 	Given    amounts
+	Asked    amounts // what it is to have in all; Given is more where more was in use
 	Spent    amounts
 	Reserved amounts // by requests that are under way
 	Below    amounts // given on to children that live
@@ -70,5 +71,12 @@ type account struct {
 	Ended    bool    // its process is gone: what still comes is its parent's
 }
 
+// used is what is spent, reserved and given on.
+func (a *account) used(k kind) int64 { return a.Spent[k] + a.Reserved[k] + a.Below[k] }
+
+// withheld is what it has over what it is to have: it came back after it was granted less, and goes where it came from at its end. It
+// stays here until then, since calls under way may hold some of it.
+func (a *account) withheld(k kind) int64 { return max(0, a.Given[k]-max(a.Asked[k], a.used(k))) }
+
 // left is what it may still use, but for what calls under way hold.
-func (a *account) left(k kind) int64 { return a.Given[k] - a.Spent[k] - a.Reserved[k] - a.Below[k] }
+func (a *account) left(k kind) int64 { return a.Given[k] - a.used(k) - a.withheld(k) }

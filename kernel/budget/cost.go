@@ -71,7 +71,7 @@ func costOfRequest(end *schema.EffectEnd, held amounts) (c amounts) {
 		c[tokens], c[dollars] = o.Usage.Input+o.Usage.Output, o.Usage.MicroUSD
 	}
 	switch {
-	case o.Usage != nil && o.Ended == schema.NetComplete, o.Status >= 400:
+	case o.Usage != nil && !o.Usage.Estimated && o.Ended == schema.NetComplete, o.Status >= 400:
 		return c
 	}
 	for k := range c { // what it would have reported at its end is not known

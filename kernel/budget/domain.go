@@ -49,9 +49,13 @@ func (l *Ledger) state(a *account, name string) schema.BudgetState {
 		}
 		text := func(n int64) schema.Decimal { return schema.Decimal(k.text(n)) }
 		held := l.holds[a.PID][k]
-		return &schema.BudgetLine{
+		shown := &schema.BudgetLine{
 			Given: text(a.Given[k]), Spent: text(a.Spent[k]), Reserved: text(a.Reserved[k] + held), Below: text(a.Below[k]), Left: text(a.left(k) - held),
 		}
+		if n := a.withheld(k); n > 0 {
+			shown.Withheld = text(n)
+		}
+		return shown
 	}
 	s := schema.BudgetState{
 		PID: a.PID, AgentID: name, ParentPID: a.Parent, Calls: line(calls), Fetches: line(fetches), Tokens: line(tokens), USD: line(dollars),

@@ -148,7 +148,7 @@ func (l *Ledger) Same(pid int64, budget *schema.BudgetGrant) bool {
 	if !ok {
 		return false
 	}
-	return a.Given == given && a.Limited == limited
+	return a.Asked == given && a.Limited == limited
 }
 
 // change has an account with that PID changed.
@@ -205,7 +205,8 @@ func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
 		if !a.Limited[k] { // what those below it were given came out of the account that it drew on
 			below = l.givenBelow(pid, k)
 		}
-		given[k] = max(given[k], a.Spent[k]+a.Reserved[k]+below)
+		asked := given[k]
+		given[k] = max(asked, a.Spent[k]+a.Reserved[k]+below)
 		if p := l.payer(a.Parent, k); p != nil {
 			taken := given[k] - a.Given[k]
 			if !a.Limited[k] {
@@ -213,14 +214,17 @@ func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
 			}
 			l.change(p.PID, func(p *account) { p.Below[k] += taken })
 		}
-		l.change(pid, func(a *account) { a.Limited[k], a.Given[k], a.Below[k] = true, given[k], below })
+		l.change(pid, func(a *account) { a.Limited[k], a.Given[k], a.Asked[k], a.Below[k] = true, given[k], asked, below })
 	}
 	if budget.WallSeconds != nil {
 		l.change(pid, func(a *account) { a.Deadline = now + *budget.WallSeconds*1000 })
 	}
 }
 
-// givenBelow is how much the processes below one have that draw on it, or on the same account as it does.
+// tooMuch is more than anybody is given, and little enough to be added to.
+const tooMuch = 1 << 60
+
+// givenBelow is how much the processes below one have that draw on it, or on the same account as it does: tooMuch at most.
 func (l *Ledger) givenBelow(pid int64, k kind) (sum int64) {
 	l.books.accounts.Scan(func(_ int64, d *account) bool {
 		if d.PID == pid || !d.Limited[k] || d.Ended {
@@ -229,7 +233,7 @@ func (l *Ledger) givenBelow(pid int64, k kind) (sum int64) {
 		for up := d.Parent; up != kernel.Operator; {
 			a, ok := l.books.accounts.Get(up)
 			if up == pid {
-				sum += d.Given[k]
+				sum = min(sum+d.Given[k], tooMuch)
 			}
 			if !ok || up == pid || a.Limited[k] && !a.Ended {
 				break
@@ -249,7 +253,7 @@ func (l *Ledger) end(pid int64) {
 	}
 	l.change(pid, func(a *account) {
 		a.Ended = true
-		a.Given, a.Spent, a.Reserved, a.Below = amounts{}, amounts{}, amounts{}, amounts{}
+		a.Given, a.Asked, a.Spent, a.Reserved, a.Below = amounts{}, amounts{}, amounts{}, amounts{}, amounts{}
 	})
 	for k := range kinds {
 		if !a.Limited[k] {
@@ -285,7 +289,7 @@ func (l *Ledger) repay(from, to int64, k kind) {
 
 // spend has a call paid for.
 func (l *Ledger) spend(call *kernel.Call) {
-	if call.Err != nil && refused(call.Err) {
+	if call.Repeated || call.Err != nil && refused(call.Err) {
 		return
 	}
 	cost := costOf(call)

@@ -314,6 +314,9 @@ func lines(s schema.BudgetState) map[string]*schema.BudgetLine {
 // millionths is an amount as a whole number.
 func millionths(t *testing.T, d schema.Decimal) int64 {
 	t.Helper()
+	if d == "" {
+		return 0
+	}
 	whole, decimals, _ := strings.Cut(string(d), ".")
 	n, err := strconv.ParseInt(whole+(decimals + "000000")[:6], 10, 64)
 	if err != nil {
@@ -334,7 +337,7 @@ func (s *shell) check() {
 				continue
 			}
 			n := func(d schema.Decimal) int64 { return millionths(s.t, d) }
-			if sum := n(line.Spent) + n(line.Reserved) + n(line.Below) + n(line.Left); n(line.Given) != sum {
+			if sum := n(line.Spent) + n(line.Reserved) + n(line.Below) + n(line.Withheld) + n(line.Left); n(line.Given) != sum {
 				s.t.Fatalf("pid %d, %s: %+v does not sum up", pid, kind, *line)
 			}
 			if n(line.Left) < 0 && (kind == "calls" || kind == "fetches") {
@@ -391,6 +394,9 @@ func TestCostOfRequest(t *testing.T) {
 		{"more than reserved", &schema.NetRequestOutput{Status: 200, Usage: reports(500, 50), Ended: schema.NetComplete}, false, "550", "1.5"},
 		{"broke off", &schema.NetRequestOutput{Status: 200, Usage: reports(10, 1), Ended: "the answer broke off"}, false, "100", "2"},
 		{"broke off late", &schema.NetRequestOutput{Status: 200, Usage: reports(150, 1), Ended: "the answer broke off"}, false, "151", "2"},
+		{"reports too little", &schema.NetRequestOutput{Status: 200, Usage: &schema.NetUsage{Output: 7, Estimated: true}, Ended: schema.NetComplete}, false, "100", "2"},
+		{"reports too little of much", &schema.NetRequestOutput{Status: 200, Usage: &schema.NetUsage{Output: 107, Estimated: true}, Ended: schema.NetComplete}, false, "107", "2"},
+		{"no answer came", &schema.NetRequestOutput{Ended: "the answer broke off"}, false, "100", "2"},
 		{"reports nothing", &schema.NetRequestOutput{Status: 200, Ended: schema.NetComplete}, false, "100", "2"},
 		{"refused there", &schema.NetRequestOutput{Status: 529, Ended: schema.NetComplete}, false, "0", "0"},
 		{"not reached", nil, false, "0", "0"},

@@ -9,11 +9,11 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 )
 
-// Kinds of chunks.
+// Kinds of chunks. 0 was that of accounts without Asked.
 const (
-	chunkAccounts = 0
 	chunkRequests = 1
 	chunkEnded    = 2
+	chunkAccounts = 3
 )
 
 // chunkSize is how many accounts, requests or PIDs a chunk holds.
@@ -30,7 +30,7 @@ func (l *Ledger) Snapshot() func(write func(chunk []byte) error) error {
 	return func(write func(chunk []byte) error) error {
 		err := writeChunks(write, chunkAccounts, accounts.Values(), func(b []byte, a *account) []byte {
 			b = appendAll(b, a.PID, a.Parent, a.Deadline, a.flags())
-			for _, n := range []amounts{a.Given, a.Spent, a.Reserved, a.Below} {
+			for _, n := range []amounts{a.Given, a.Asked, a.Spent, a.Reserved, a.Below} {
 				b = appendAll(b, n[:]...)
 			}
 			return b
@@ -120,7 +120,8 @@ func readAccount(r *kernel.ChunkReader) *account {
 		a.Limited[k] = flags&(1<<k) != 0
 	}
 	a.Ended = flags&(1<<kinds) != 0
-	a.Given, a.Spent, a.Reserved, a.Below = readAmounts(r), readAmounts(r), readAmounts(r), readAmounts(r)
+	a.Given, a.Asked = readAmounts(r), readAmounts(r)
+	a.Spent, a.Reserved, a.Below = readAmounts(r), readAmounts(r), readAmounts(r)
 	return a
 }
 

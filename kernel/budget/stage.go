@@ -87,13 +87,20 @@ func (l *Ledger) gift(call *kernel.Call, in *schema.GrantInput, own held) (kept 
 	}
 	given, limited := limits(in.Budget)
 	for k := range kinds {
-		p := l.payer(a.Parent, k)
-		if !limited[k] || p == nil {
+		if !limited[k] {
 			continue
 		}
 		need := given[k] - a.Given[k]
 		if !a.Limited[k] {
-			need = given[k] - l.givenBelow(in.PID, k)
+			below := l.givenBelow(in.PID, k)
+			if below >= tooMuch {
+				return nil, kernel.Invalid("budget."+names[k], "cannot be counted: processes below pid %d have too much; end some of them first", in.PID)
+			}
+			need = given[k] - below
+		}
+		p := l.payer(a.Parent, k)
+		if p == nil {
+			continue
 		}
 		left := p.left(k) - l.holds[p.PID][k]
 		for _, part := range own {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/schema"
@@ -138,9 +139,7 @@ func TestOldJournal(t *testing.T) {
 		r.Apply(call)
 	}
 	restored := newRegistry()
-	if err := r.Snapshot()(restored.Restore); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Snapshot()(restored.Restore))
 	for _, r := range []*capability.Registry{r, restored} {
 		for pid, granter := range map[int64]int64{1: 0, 2: 1, 3: 2} {
 			got := linked(r, pid).token

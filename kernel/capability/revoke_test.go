@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -109,18 +110,14 @@ func TestRevokeExpiredFitsALine(t *testing.T) {
 	for pid := range int64(many) {
 		call := request(t, operator, "Capability.Endow", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":[],"expires_at_tick":1}`, pid+1))
 		result, err := r.Decide(call)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		call.Data = result.Data
 		r.Apply(call)
 	}
 	var revoked []string
 	for calls := 1; ; calls++ {
 		got, err := run(t, r, caller{tick: 2}, "Capability.RevokeExpired", `{}`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if len(got) > kernel.MaxData {
 			t.Fatalf("an answer of %d bytes", len(got))
 		}

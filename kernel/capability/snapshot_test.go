@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/domaintest"
@@ -37,9 +38,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	must(t, r, operator, "Capability.Strip", `{"pids":[1,2]}`, `{"success":true}`)
 	endow(t, r, "", 3, 4)
 	var late []byte
-	if err := write(func(chunk []byte) error { late = append(late, chunk...); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, write(func(chunk []byte) error { late = append(late, chunk...); return nil }))
 	if !bytes.Equal(before, late) {
 		t.Errorf("snapshot %s, want %s", late, before)
 	}
@@ -51,9 +50,7 @@ func TestSnapshotChunks(t *testing.T) {
 	const many = 2500
 	r, again := filled(t, many), capability.New(nil, nil)
 	chunks := 0
-	if err := r.Snapshot()(func(chunk []byte) error { chunks++; return again.Restore(bytes.Clone(chunk)) }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, r.Snapshot()(func(chunk []byte) error { chunks++; return again.Restore(bytes.Clone(chunk)) }))
 	if chunks != 3 || len(again.Holders()) != many {
 		t.Errorf("%d chunks restore %d tokens", chunks, len(again.Holders()))
 	}

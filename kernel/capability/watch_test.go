@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/schema"
@@ -22,13 +23,9 @@ func (w *watcher) news() (all string) {
 	w.t.Helper()
 	for {
 		data, err := schema.Marshal(w.next.Input)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		testkit.Must(w.t, err)
 		result, err := w.r.Decide(request(w.t, caller{pid: w.pid}, w.next.Row.Type, string(data)))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		testkit.Must(w.t, err)
 		if result.Wait == kernel.Forever {
 			return all
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/schema"
@@ -138,9 +139,7 @@ func TestHasNoState(t *testing.T) {
 	d := crypto.New(shaky{})
 	d.Apply(&kernel.Call{})
 	var chunks [][]byte
-	if err := d.Snapshot()(func(chunk []byte) error { chunks = append(chunks, chunk); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.Snapshot()(func(chunk []byte) error { chunks = append(chunks, chunk); return nil }))
 	if diff := cmp.Diff([][]byte(nil), chunks); diff != "" {
 		t.Error(diff)
 	}

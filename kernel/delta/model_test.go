@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -28,9 +29,7 @@ type commit struct {
 func (m *memory) commit(t rapid.TB, tick int64, request string) {
 	t.Helper()
 	c := commit{tick: tick}
-	if err := json.Unmarshal([]byte(request), &c); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(request), &c))
 	m.last++
 	m.deltas = append(m.deltas, c)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/delta"
 	"github.com/promptware-os/pwos/kernel/domaintest"
@@ -29,9 +30,7 @@ func (m *agentMemory) run(row *schema.Syscall, in any, tick int64) kernel.Result
 	m.t.Helper()
 	call := &kernel.Call{PID: 1, Origin: home, Syscall: row, Input: in, Tick: tick}
 	result, err := m.domain.Decide(call)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	testkit.Must(m.t, err)
 	if row.Kind == schema.KindCommand {
 		call.Data = result.Data
 		m.domain.Apply(call)
@@ -106,9 +105,7 @@ func TestNothingLongOnTheActor(t *testing.T) {
 	m.commit(20_000)
 	restored := newAgentMemory(t)
 	restored.inJSON = m.inJSON
-	if err := m.domain.Snapshot()(restored.domain.Restore); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, m.domain.Snapshot()(restored.domain.Restore))
 	// An allocation is the least that the fold of a delta takes.
 	allocs := testing.AllocsPerRun(1, func() {
 		restored.commit(1)

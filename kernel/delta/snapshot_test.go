@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/delta"
 )
 
@@ -141,9 +142,7 @@ func TestRestoreRefuses(t *testing.T) {
 		}
 	}
 	s := newShell(t)
-	if err := s.domain.Restore([]byte(good)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, s.domain.Restore([]byte(good)))
 	if got := string(s.snapshot()); got != good {
 		t.Errorf("%q comes back as %q", good, got)
 	}

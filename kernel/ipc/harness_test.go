@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
@@ -47,17 +48,13 @@ func (s *shell) run(pid int64, typ, data string) (string, *fault.Fault) {
 	}
 	for _, step := range result.Steps {
 		raw, err := schema.Marshal(step.Input)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, err)
 		own := s.request(kernel.Operator, step.Row.Type, string(raw))
 		if !own.Syscall.Internal || own.Syscall.Domain != schema.Ipc {
 			s.t.Fatalf("step %s", step.Row.Type)
 		}
 		done, err := s.domain.Decide(own)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, err)
 		own.Input = step.Input // live, a step is not decoded again
 		s.journal.Apply(s.domain, own, done.Data)
 	}

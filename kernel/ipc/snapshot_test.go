@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
 )
@@ -34,9 +35,7 @@ func (s *shell) quietly(pid int64, typ, data string) {
 	s.t.Helper()
 	call := s.request(pid, typ, data)
 	result, err := s.domain.Decide(call)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	s.journal.Apply(s.domain, call, result.Data)
 }
 
@@ -75,9 +74,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 		t.Error("a later change is in an earlier snapshot")
 	}
 	got = nil
-	if err := last(func(chunk []byte) error { got = append(got, chunk...); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, last(func(chunk []byte) error { got = append(got, chunk...); return nil }))
 	if string(got) != string(want) {
 		t.Error("a change is in an earlier snapshot that is written after it")
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/ipc"
@@ -65,9 +66,7 @@ func TestDeliverIsBounded(t *testing.T) {
 	s := newShell(t, ipc.Options{Capacity: 1000}, 1)
 	s.must(1, "Ipc.Subscribe", `{}`)
 	raw, err := schema.Marshal(s.last.Lasting.Follow.Input)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for range 100 {
 		s.send(2, 1, "1")
 	}

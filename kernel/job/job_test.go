@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/job"
@@ -64,9 +65,7 @@ func (s *shell) refused(pid int64, typ, data string, id fault.ID, text string) {
 func (s *shell) state(label string) (status string, next int64) {
 	s.t.Helper()
 	out, err := schema.JobStatus.Decode([]byte(s.must(kernel.Operator, "Job.Status", fmt.Sprintf(`{"jobId":%q}`, label))))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	return out.Status, out.Next
 }
 
@@ -187,9 +186,7 @@ func TestList(t *testing.T) {
 		`{"status":"running"}`:           "",
 	} {
 		out, err := schema.JobList.Decode([]byte(s.must(7, "Job.List", data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var got []string
 		for _, j := range out.Jobs {
 			got = append(got, j.JobID)
@@ -286,9 +283,7 @@ func TestEvents(t *testing.T) {
 	ask := func() (told []string) {
 		t.Helper()
 		data, err := schema.Marshal(follow.Input)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		s.must(7, "Job.Watch", string(data))
 		if s.last.Wait == kernel.Forever {
 			return nil

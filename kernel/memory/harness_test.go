@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
@@ -23,9 +24,7 @@ func process(pid int64, origin string) schema.Descriptor {
 func newDomain(t rapid.TB, processes domaintest.Table) *memory.Domain {
 	t.Helper()
 	d, err := memory.New(schema.Value(`{"Root":"https://home.local/"}`), processes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return d
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -58,9 +59,7 @@ func TestKeys(t *testing.T) {
 				domaintest.WantError(t, err, fault.InvalidInput, want)
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			list, err := run(t, d, 1, home, "Memory.List", `{}`)
 			if want := `{"keys":[` + quote(tc.stored) + `]}`; err != nil || list != want {
 				t.Errorf("list %s, %v, want %s", list, err, want)

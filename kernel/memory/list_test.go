@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
@@ -82,16 +83,12 @@ func listAll(t rapid.TB, d *memory.Domain, members string) (keys []string, pages
 		if err == nil && result.Read != nil {
 			result, err = result.Read(context.Background())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if len(result.Data) > kernel.MaxData {
 			t.Fatalf("a page of %d bytes", len(result.Data))
 		}
 		var page schema.MemoryListOutput
-		if err := json.Unmarshal(result.Data, &page); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal(result.Data, &page))
 		pages++
 		keys = append(keys, page.Keys...)
 		if page.Next == "" {

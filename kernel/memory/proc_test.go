@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
 	"github.com/promptware-os/pwos/schema"
@@ -160,9 +161,7 @@ func TestProcIsListedOffTheActor(t *testing.T) {
 	t.Parallel()
 	processes := &counted{last: 1 << 20}
 	d, err := memory.New([]byte(`{}`), processes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	call := request(t, 1, home, "Memory.List", `{"prefix":"proc/"}`)
 	if in, ok := call.Input.(interface{ TakesLong() bool }); !ok || !in.TakesLong() {
 		t.Error("the call does not run alone, and so cannot be computed off the actor")

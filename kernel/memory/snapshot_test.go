@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/memory"
 )
@@ -41,9 +42,7 @@ func TestSnapshotInChunks(t *testing.T) {
 		if len(chunk) > 1<<20+2000 {
 			t.Errorf("chunk %d has %d bytes", i, len(chunk))
 		}
-		if err := restored.Restore(chunk); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, restored.Restore(chunk))
 	}
 	if !bytes.Equal(domaintest.Snapshot(t, d), domaintest.Snapshot(t, restored)) {
 		t.Error("the restored state is another one")
@@ -161,9 +160,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		once := domaintest.Snapshot(t, d)
 		again := newDomain(t, nil)
-		if err := again.Restore(once); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, again.Restore(once))
 		if !bytes.Equal(once, domaintest.Snapshot(t, again)) {
 			t.Errorf("%q restores to %q", once, domaintest.Snapshot(t, again))
 		}

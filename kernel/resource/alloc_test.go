@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/resource"
 	"github.com/promptware-os/pwos/schema/fault"
@@ -119,9 +120,7 @@ func TestLessThanIsHeld(t *testing.T) {
 
 	state := domaintest.Snapshot(t, b.ledger)
 	b.ledger = newLedger(t, map[string]float64{"gpu": 5}, b.tokens)
-	if err := b.ledger.Restore(state); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, b.ledger.Restore(state))
 	b.refused(2, "Syscall.Alloc", `{"resource_id":"gpu","amount":1}`, fault.Insufficient,
 		"pool gpu is exhausted: 6 of its 5 are held, 0 are available and 1 were asked for: ask for less, or again once others have released")
 	b.must(2, "Syscall.Query", `{"resource_id":"gpu"}`, `{"available":0,"capacity":5,"utilization":1}`)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -11,9 +12,7 @@ import (
 // decide runs a decided call as the domain does: nothing but Decide and Apply.
 func (b *bench) decide(t testing.TB, call *kernel.Call) {
 	result, err := b.ledger.Decide(call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if call.Data = result.Data; call.Syscall.Kind == schema.KindCommand {
 		b.ledger.Apply(call)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/resource"
@@ -63,9 +64,7 @@ func newBench(t testing.TB) *bench {
 func newLedger(t testing.TB, pools map[string]float64, view kernel.Tokens) *resource.Ledger {
 	t.Helper()
 	l, err := resource.New(pools, view, family{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return l
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/resource"
@@ -40,9 +41,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	b.alloc(2, "gpu", "0.5")
 	b.alloc(0, "gpu", "1")
 	var late []byte
-	if err := write(func(chunk []byte) error { late = append(late, chunk...); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, write(func(chunk []byte) error { late = append(late, chunk...); return nil }))
 	if !bytes.Equal(before, late) {
 		t.Errorf("snapshot %s, want %s", late, before)
 	}
@@ -53,9 +52,7 @@ func TestSnapshotChunks(t *testing.T) {
 	t.Parallel()
 	from, chunks := filled(t, 1250), 0
 	to := filled(t, 0)
-	if err := from.ledger.Snapshot()(func(chunk []byte) error { chunks++; return to.ledger.Restore(bytes.Clone(chunk)) }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, from.ledger.Snapshot()(func(chunk []byte) error { chunks++; return to.ledger.Restore(bytes.Clone(chunk)) }))
 	if chunks != 3 || len(to.ledger.Holders()) != 1250 || !bytes.Equal(domaintest.Snapshot(t, from.ledger), domaintest.Snapshot(t, to.ledger)) {
 		t.Errorf("%d chunks restore what %d hold", chunks, len(to.ledger.Holders()))
 	}

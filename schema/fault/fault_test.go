@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -195,9 +196,7 @@ func TestDocs(t *testing.T) {
 	}
 	const path = "../../docs/errors.md"
 	if *update {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, []byte(b.String()), 0o644))
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != b.String() {
 		t.Errorf("docs/errors.md is stale: go test ./schema/fault -update (%v)", err)
@@ -242,9 +241,7 @@ func TestUsed(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if !names[name] {
 			t.Errorf("nothing uses fault.%s", name)
@@ -256,9 +253,7 @@ func TestUsed(t *testing.T) {
 func each(t *testing.T, path string, f func(ast.Node)) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for n := range ast.Preorder(file) {
 		f(n)
 	}

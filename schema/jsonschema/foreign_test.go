@@ -10,6 +10,7 @@ import (
 	foreign "github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/jsonschema"
 	"github.com/promptware-os/pwos/schema/jsontype"
 )
@@ -75,13 +76,9 @@ func schemas(depth int) *rapid.Generator[any] {
 // compileForeign reads a schema with somebody else's library.
 func compileForeign(t *rapid.T, text []byte) *foreign.Schema {
 	doc, err := foreign.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := foreign.NewCompiler()
-	if err := c.AddResource("mem://schema.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.AddResource("mem://schema.json", doc))
 	s, err := c.Compile("mem://schema.json")
 	if err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -98,9 +95,7 @@ func TestForeign(t *testing.T) {
 			"d": map[string]any{"type": []any{"array", "string"}, "items": map[string]any{"$ref": "#/$defs/d"}},
 		}}
 		text, err := json.Marshal(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		own, wrong := jsonschema.Compile(text)
 		if wrong != nil {
 			t.Fatalf("%s: %+v", text, wrong)
@@ -108,13 +103,9 @@ func TestForeign(t *testing.T) {
 		theirs := compileForeign(t, text)
 		for range 4 {
 			data, err := json.Marshal(values(3).Draw(t, "value"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			value, err := foreign.UnmarshalJSON(bytes.NewReader(data))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if m, err := own.Check(data), theirs.Validate(value); (m == nil) != (err == nil) {
 				t.Fatalf("%s\n%s\nours: %+v\ntheirs: %v", text, data, m, err)
 			}

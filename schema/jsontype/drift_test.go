@@ -9,6 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/schema/jsontype"
@@ -24,14 +25,10 @@ func compile(t *testing.T, typ *jsontype.Type, draft *jsonschema.Draft) *jsonsch
 		t.Fatalf("not strict JSON: %s", text)
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(draft)
-	if err := c.AddResource("mem://type.json", doc); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.AddResource("mem://type.json", doc))
 	compiled, err := c.Compile("mem://type.json")
 	if err != nil {
 		t.Fatalf("compile %s: %v", text, err)
@@ -42,9 +39,7 @@ func compile(t *testing.T, typ *jsontype.Type, draft *jsonschema.Draft) *jsonsch
 func schemaOf(t *testing.T, typ *jsontype.Type) map[string]any {
 	t.Helper()
 	var s map[string]any
-	if err := json.Unmarshal(typ.AppendJSONSchema(nil), &s); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(typ.AppendJSONSchema(nil), &s))
 	return s
 }
 

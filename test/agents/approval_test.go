@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // What is approved for an agent that the kernel confines is proof of a person's word, since the agent cannot answer itself; for one that
@@ -12,15 +14,13 @@ import (
 func TestApprovalOfHosted(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	if err := os.WriteFile(p.path("policy.cedar"), []byte(`@id("asks") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource);`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(p.Path("policy.cedar"), []byte(`@id("asks") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource);`), 0o600))
 	p.launch(t)
 	c := p.dial(t)
 	for i, sandbox := range []string{"default", "off"} {
 		pid := c.spawn(t, fmt.Sprintf(`,"sandbox":%q,"capabilities":{"allowed_syscalls":["*"]}`, sandbox), "ping")
 		id := fmt.Sprint("q-", i+1)
-		await(t, id+" is to be asked", func() bool {
+		testkit.Eventually(t, id+" is to be asked", func() bool {
 			f, err := c.call("query", "Approval.List", `{"state":"waiting"}`)
 			return err == nil && strings.Contains(string(f.Data), `"`+id+`"`)
 		})

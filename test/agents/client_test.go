@@ -10,6 +10,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // client is a connection past the prologue: the operator's, or an agent's own.
@@ -69,7 +71,7 @@ func dialSocket(path string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	renew := func() { _ = conn.SetDeadline(time.Now().Add(patience)) }
+	renew := func() { _ = conn.SetDeadline(time.Now().Add(testkit.Patience)) }
 	renew()
 	c, err := greet(conn, conn)
 	if err != nil {
@@ -82,10 +84,8 @@ func dialSocket(path string) (*client, error) {
 
 func (p *place) dial(t testing.TB) *client {
 	t.Helper()
-	c, err := dialSocket(p.socket())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := dialSocket(p.Socket())
+	testkit.Must(t, err)
 	t.Cleanup(c.close)
 	return c
 }
@@ -175,9 +175,7 @@ func (d *descriptor) reason() string {
 func (c *client) spawn(t testing.TB, more, program string, args ...string) int64 {
 	t.Helper()
 	command, err := json.Marshal(append([]string{self(t), program}, args...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var out struct {
 		ChildPID int64 `json:"child_pid"`
 	}
@@ -194,7 +192,7 @@ func (c *client) get(t testing.TB, pid int64) (d descriptor) {
 // awaitState waits until a process is in a state, and returns what it is then.
 func (c *client) awaitState(t testing.TB, pid int64, state string) (d descriptor) {
 	t.Helper()
-	await(t, fmt.Sprintf("pid %d is to be %s", pid, state), func() bool {
+	testkit.Eventually(t, fmt.Sprintf("pid %d is to be %s", pid, state), func() bool {
 		d = c.get(t, pid)
 		return d.State == state
 	})
@@ -204,7 +202,7 @@ func (c *client) awaitState(t testing.TB, pid int64, state string) (d descriptor
 // awaitGone waits until a process has ended and its program with it.
 func (c *client) awaitGone(t testing.TB, pid int64) (d descriptor) {
 	t.Helper()
-	await(t, fmt.Sprintf("pid %d is to be gone", pid), func() bool {
+	testkit.Eventually(t, fmt.Sprintf("pid %d is to be gone", pid), func() bool {
 		d = c.get(t, pid)
 		return d.State == "TERMINATED" && d.OSPID == nil && d.Exit != nil
 	})
@@ -214,7 +212,7 @@ func (c *client) awaitGone(t testing.TB, pid int64) (d descriptor) {
 // memory reads a value that an agent has stored, once it is there.
 func (c *client) awaitKey(t testing.TB, key string) (value string) {
 	t.Helper()
-	await(t, "key "+key, func() bool {
+	testkit.Eventually(t, "key "+key, func() bool {
 		f, err := c.call("query", "Memory.Get", fmt.Sprintf(`{"key":%q}`, key))
 		if err != nil {
 			return false

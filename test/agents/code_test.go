@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestCodeWorkerKilled: the kernel and its registered code survive the kill of a worker, and no worker survives the kill of the kernel.
@@ -17,18 +19,18 @@ func TestCodeWorkerKilled(t *testing.T) {
 	c.must(t, "command", "Syscall.Register", `{"name":"Sum.Add","kind":"query","input":{},"code":"export const handler = (i) => ({ sum: i.a + i.b })"}`, nil)
 	for range 3 {
 		c.must(t, "query", "Sum.Add", `{"a":1,"b":2}`, nil)
-		for _, worker := range codeWorkers(t, p.dir) {
+		for _, worker := range codeWorkers(t, p.Dir) {
 			if process, err := os.FindProcess(worker); err != nil || process.Kill() != nil {
 				t.Errorf("kill %d: %v", worker, err)
 			}
 		}
 	}
 	c.must(t, "query", "Sum.Add", `{"a":1,"b":2}`, nil)
-	if len(codeWorkers(t, p.dir)) == 0 {
+	if len(codeWorkers(t, p.Dir)) == 0 {
 		t.Fatal("no worker runs, so that this proves nothing")
 	}
 	daemon.Kill(t)
-	await(t, "the end of the workers", func() bool { return len(codeWorkers(t, p.dir)) == 0 })
+	testkit.Eventually(t, "the end of the workers", func() bool { return len(codeWorkers(t, p.Dir)) == 0 })
 	p.launch(t)
 	p.dial(t).must(t, "query", "Sum.Add", `{"a":1,"b":2}`, nil)
 }
@@ -37,16 +39,12 @@ func TestCodeWorkerKilled(t *testing.T) {
 func codeWorkers(t *testing.T, dir string) (found []int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, path := range all {
 		osPID, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		env, err := os.ReadFile(path) // one that has ended meanwhile has none
-		if err == nil && strings.Contains(string(env), "HOME="+dir) && strings.Contains(string(env), "PWOS_AGENT_ID=code\x00") && alive(osPID) {
+		if err == nil && strings.Contains(string(env), "HOME="+dir) && strings.Contains(string(env), "PWOS_AGENT_ID=code\x00") && testkit.Alive(osPID) {
 			found = append(found, osPID)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // A daemon that is killed, again and again, leaves nothing of its agents running, whatever they had forked; what the next
@@ -38,7 +40,7 @@ func TestDaemonKilled(t *testing.T) {
 		var all []int
 		for _, pid := range kept {
 			var d descriptor
-			await(t, fmt.Sprintf("round %d: pid %d is to run, restarted %[1]d times", round, pid), func() bool {
+			testkit.Eventually(t, fmt.Sprintf("round %d: pid %d is to run, restarted %[1]d times", round, pid), func() bool {
 				d = c.get(t, pid) // which may tell of the life before, until that is noted to have ended
 				return d.State == "RUNNING" && *d.Restarts == int64(round)
 			})
@@ -48,11 +50,11 @@ func TestDaemonKilled(t *testing.T) {
 			all = append(all, c.awaitForked(t, pid, *d.OSPID)...)
 		}
 		all = append(all, c.awaitForked(t, never, *c.get(t, never).OSPID)...)
-		if slices.ContainsFunc(all, func(osPID int) bool { return !alive(osPID) }) {
+		if slices.ContainsFunc(all, func(osPID int) bool { return !testkit.Alive(osPID) }) {
 			t.Fatalf("round %d: of %v not all run, so that this proves nothing", round, all)
 		}
 		daemon.Kill(t)
-		await(t, "the end of all that the agents had started", func() bool { return !slices.ContainsFunc(all, alive) })
+		testkit.Eventually(t, "the end of all that the agents had started", func() bool { return !slices.ContainsFunc(all, testkit.Alive) })
 		if t.Failed() {
 			return
 		}
@@ -70,7 +72,7 @@ func TestDaemonKilled(t *testing.T) {
 // awaitForked waits until the program whose first process is osPID has forked, and returns all its processes.
 func (c *client) awaitForked(t *testing.T, pid int64, osPID int) (all []int) {
 	t.Helper()
-	await(t, fmt.Sprintf("forks of pid %d", pid), func() bool {
+	testkit.Eventually(t, fmt.Sprintf("forks of pid %d", pid), func() bool {
 		text := c.awaitKey(t, fmt.Sprintf("forked/%d", pid))
 		return json.Unmarshal([]byte(text), &all) == nil && len(all) == 4 && all[0] == osPID
 	})

@@ -1,19 +1,11 @@
 package agents_test
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = time.Minute
 
 // settings move the clock by hand, end programs quickly and restart them soon.
 const settings = `
@@ -24,82 +16,37 @@ grace = "300ms"
 restart_delay = "10ms"
 `
 
-// place is what a daemon leaves behind when it is killed.
-type place struct{ dir string }
+// place is a testkit.Place whose kernel is this program.
+type place struct{ *testkit.Place }
 
 func newPlace(t testing.TB) *place {
 	t.Helper()
-	dir := tidy.Dir(t)
-	p := &place{dir: dir}
-	p.configure(t, settings)
-	return p
+	return &place{testkit.NewPlace(t, settings)}
 }
-
-func (p *place) configure(t testing.TB, text string) {
-	t.Helper()
-	if err := os.WriteFile(p.path("config.toml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
-func (p *place) socket() string          { return p.path("r/kernel.sock") }
 
 // start runs a daemon at a new place until the test ends.
-func start(t testing.TB) (*place, *life.Life) {
+func start(t testing.TB) (*place, *testkit.Process) {
 	t.Helper()
 	p := newPlace(t)
 	return p, p.launch(t)
 }
 
 // launch starts a daemon and waits until clients may connect. With the test it ends in good order, if it runs.
-func (p *place) launch(t testing.TB) *life.Life {
+func (p *place) launch(t testing.TB) *testkit.Process {
 	t.Helper()
-	d := life.Daemon{Command: []string{self(t), "the-daemon"}, Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
-	l := d.Start(t)
-	t.Cleanup(func() {
-		if l.Stop(t); t.Failed() {
-			t.Logf("daemon's log:\n%s", l.Said())
-		}
-	})
-	return l
+	return p.launchAs(t, self(t), "the-daemon")
+}
+
+// launchAs is launch of a command that ends as a daemon.
+func (p *place) launchAs(t testing.TB, command ...string) *testkit.Process {
+	t.Helper()
+	return p.Start(t, testkit.Daemon{Command: command, Env: []string{"PATH=" + os.Getenv("PATH")}})
 }
 
 // self is this program, which is also every program that the tests start.
 func self(t testing.TB) string {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return path
-}
-
-// await waits until a condition holds.
-func await(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: it did not come to that", what)
-		}
-	}
-}
-
-// alive reports whether a process of the system is there, and no zombie.
-func alive(osPID int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", osPID))
-	if err != nil {
-		return false
-	}
-	_, after, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(after, "Z")
-}
-
-func readFile(t testing.TB, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

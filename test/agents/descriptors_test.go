@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // A program looks in descriptors for a way to be the operator. It inherits its channel and its log and nothing else, on
@@ -50,11 +52,11 @@ func TestNobodyBecomesTheOperatorByADescriptor(t *testing.T) {
 				more := fmt.Sprintf(`,"channel":%q,"sandbox":%q,"capabilities":{"allowed_syscalls":["Syscall.Terminate","Syscall.SendMsg"]}`, x.channel, sandbox)
 				pid := c.spawn(t, more, "pry", append([]string{"found"}, others...)...)
 				d := c.awaitGone(t, pid)
-				folder := filepath.Join(p.path("s"), "agents", fmt.Sprint(pid))
+				folder := filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid))
 				if d.reason() != "exited" || number(d.Exit.Code) != 0 {
-					t.Fatalf("ended as %+v\n%s", d.Exit, readFile(t, filepath.Join(folder, "stderr.log")))
+					t.Fatalf("ended as %+v\n%s", d.Exit, testkit.ReadFile(t, filepath.Join(folder, "stderr.log")))
 				}
-				said := readFile(t, filepath.Join(folder, "work", "found"))
+				said := testkit.ReadFile(t, filepath.Join(folder, "work", "found"))
 				lines := strings.Split(said, "\n")
 				if got := with(lines, "inherited: "); !slices.Equal(got, x.inherited) {
 					t.Errorf("it has %q, want %q", got, x.inherited)

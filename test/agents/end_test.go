@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // A program that crashes is started again after its pause, with its restarts counted and the crash recorded; the third
@@ -29,7 +31,7 @@ func TestCrashesAreAnsweredByTheTable(t *testing.T) {
 			t.Errorf("%d restarts before quarantine %d", *d.Restarts, quarantine+1)
 		}
 		c.must(t, "command", "Clock.Advance", fmt.Sprintf(`{"ticks":%d}`, ticks), nil)
-		await(t, "end of quarantine", func() bool { return *c.get(t, pid).Restarts == int64(quarantine)+3 })
+		testkit.Eventually(t, "end of quarantine", func() bool { return *c.get(t, pid).Restarts == int64(quarantine)+3 })
 	}
 	d = c.awaitGone(t, pid)
 	if d.Exit.Fault == nil || *d.Exit.Fault != "EXILE" {
@@ -59,7 +61,7 @@ func TestQuarantineOutlivesTheDaemon(t *testing.T) {
 		t.Errorf("after the kernel's restart: %+v", d)
 	}
 	c.must(t, "command", "Clock.Advance", `{"ticks":1}`, nil)
-	await(t, "the next quarantine", func() bool {
+	testkit.Eventually(t, "the next quarantine", func() bool {
 		d := c.get(t, pid)
 		return d.State == "BLOCKED" && *d.Restarts == 3 && *d.BlockedUntil == 90
 	})
@@ -146,30 +148,26 @@ func number(n *int64) int64 {
 func TestProgramsThatCannotBeStarted(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	keys, links := p.path("k"), p.path("l")
+	keys, links := p.Path("k"), p.Path("l")
 	for _, dir := range []string{keys, links} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Mkdir(dir, 0o700))
 	}
 	for name, target := range map[string]string{"journal": "../s/journal", "k": keys} {
-		if err := os.Symlink(target, filepath.Join(links, name)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Symlink(target, filepath.Join(links, name)))
 	}
-	p.configure(t, settings+fmt.Sprintf("[crypto]\nidentity = %q\n", filepath.Join(links, "k/not/there/yet")))
+	testkit.WriteFile(t, p.Path("config.toml"), settings+fmt.Sprintf("[crypto]\nidentity = %q\n", filepath.Join(links, "k/not/there/yet")))
 	p.launch(t)
 	c := p.dial(t)
 	for _, test := range []struct{ command, more, why string }{
 		{`["no-such-program-anywhere"]`, "", "is not in PATH"},
 		{`["/etc/hostname"]`, `,"restart":"always"`, "not executable"},
 		{`["/bin/sh"]`, `,"cwd":"/no/such/place"`, "not found"},
-		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.dir), "the kernel's own"},
-		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("s/journal")), "the kernel's own"},
-		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("r/../r")), "the kernel's own"},
-		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("no/such")+"/../../s/journal"), "the kernel's own"},
-		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("l/journal")), "symbolic link"},
-		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.path("l/k")), "symbolic link"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.Dir), "the kernel's own"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.Path("s/journal")), "the kernel's own"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.Path("r/../r")), "the kernel's own"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.Path("no/such")+"/../../s/journal"), "the kernel's own"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.Path("l/journal")), "symbolic link"},
+		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, p.Path("l/k")), "symbolic link"},
 		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, keys), "which the kernel trusts"},
 		{`["/bin/sh"]`, fmt.Sprintf(`,"cwd":%q`, links), "which the kernel trusts"},
 	} {
@@ -195,11 +193,11 @@ func TestTerminateTakesEverything(t *testing.T) {
 	fmt.Sscan(c.awaitKey(t, "orphan"), &orphan)
 	fmt.Sscan(c.awaitKey(t, "own"), &own)
 	d := c.get(t, pid)
-	if d.State != "RUNNING" || *d.OSPID != own || !alive(own) || !alive(orphan) || d.Sandbox == nil {
+	if d.State != "RUNNING" || *d.OSPID != own || !testkit.Alive(own) || !testkit.Alive(orphan) || d.Sandbox == nil {
 		t.Fatalf("before: %+v, own %d, orphan %d", d, own, orphan)
 	}
 	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
-	if alive(own) || alive(orphan) {
+	if testkit.Alive(own) || testkit.Alive(orphan) {
 		t.Error("answered while something was left")
 	}
 	d = c.get(t, pid)
@@ -229,7 +227,7 @@ func TestTerminateTakesDescendants(t *testing.T) {
 		t.Errorf("the parent ended as %+v", d.Exit)
 	}
 	c.awaitGone(t, childPID)
-	if alive(*grown.OSPID) {
+	if testkit.Alive(*grown.OSPID) {
 		t.Error("the child's program is left")
 	}
 }
@@ -238,7 +236,7 @@ func TestTerminateTakesDescendants(t *testing.T) {
 func TestTerminateOneself(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.configure(t, strings.Replace(settings, `grace = "300ms"`, `grace = "1h"`, 1)) // it takes TERM for no order
+	testkit.WriteFile(t, p.Path("config.toml"), strings.Replace(settings, `grace = "300ms"`, `grace = "1h"`, 1)) // it takes TERM for no order
 	p.launch(t)
 	c := p.dial(t)
 	for _, channel := range []string{"stdio", "fd3"} {
@@ -263,7 +261,7 @@ func TestShutdownTakesAllDown(t *testing.T) {
 	}
 	daemon.Stop(t)
 	for _, osPID := range own {
-		if alive(osPID) {
+		if testkit.Alive(osPID) {
 			t.Errorf("process %d outlived the daemon", osPID)
 		}
 	}
@@ -285,7 +283,7 @@ func TestLogIsKept(t *testing.T) {
 	c := p.dial(t)
 	pid := c.spawn(t, allowAll, "loud", "one\ntwo\n")
 	c.awaitGone(t, pid)
-	if got := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "stderr.log")); got != "one\ntwo\n" {
+	if got := testkit.ReadFile(t, filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid), "stderr.log")); got != "one\ntwo\n" {
 		t.Errorf("the log says %q", got)
 	}
 }
@@ -294,7 +292,7 @@ func TestLogIsKept(t *testing.T) {
 func TestSecondSignalEndsTheGrace(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.configure(t, strings.Replace(settings, `grace = "300ms"`, `grace = "1h"`, 1))
+	testkit.WriteFile(t, p.Path("config.toml"), strings.Replace(settings, `grace = "300ms"`, `grace = "1h"`, 1))
 	daemon := p.launch(t)
 	c := p.dial(t)
 	c.spawn(t, allowAll, "stubborn")
@@ -304,12 +302,12 @@ func TestSecondSignalEndsTheGrace(t *testing.T) {
 	}
 	c.close()
 	daemon.Signal(t, syscall.SIGTERM)
-	await(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.Said(), "shutting down") })
+	testkit.Eventually(t, "the daemon is to begin to end", func() bool { return strings.Contains(daemon.Output(), "shutting down") })
 	daemon.Stop(t) // signals once more
-	if alive(own) {
+	if testkit.Alive(own) {
 		t.Error("the agent outlived the daemon")
 	}
-	p.configure(t, settings)
+	testkit.WriteFile(t, p.Path("config.toml"), settings)
 	p.launch(t)
 	if d := p.dial(t).get(t, 1); d.reason() != "shutdown" || number(d.Exit.Signal) != int64(syscall.SIGKILL) {
 		t.Errorf("it ended as %+v", d.Exit)

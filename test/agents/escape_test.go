@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // A program that goes to the kernel's sockets by itself, at whatever distance from the agent, is that agent there: it may
@@ -19,13 +21,13 @@ func TestNobodyBecomesTheOperator(t *testing.T) {
 		for _, sandbox := range []string{"default", "off"} {
 			t.Run(how+", sandbox "+sandbox, func(t *testing.T) {
 				pid := c.spawn(t, fmt.Sprintf(`,"sandbox":%q,"capabilities":{"allowed_syscalls":["Syscall.Terminate","Syscall.SendMsg"]}`, sandbox),
-					"intrude", how, p.socket())
+					"intrude", how, p.Socket())
 				d := c.awaitGone(t, pid)
-				log := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "stderr.log"))
+				log := testkit.ReadFile(t, filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid), "stderr.log"))
 				if d.reason() != "exited" || number(d.Exit.Code) != 0 {
 					t.Errorf("ended as %+v\n%s", d.Exit, log)
 				}
-				said := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "intruder"))
+				said := testkit.ReadFile(t, filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid), "work", "intruder"))
 				for _, want := range refusals(pid) {
 					if !strings.Contains(said, want) {
 						t.Errorf("the intruder was not told %q:\n%s", want, said)
@@ -59,12 +61,12 @@ func TestNobodyBecomesTheOperatorOfAnotherKernel(t *testing.T) {
 	other, neighbour := start(t)
 	c := p.dial(t)
 	for refused, how := range []string{"itself", "orphan"} {
-		pid := c.spawn(t, `,"sandbox":"off"`, "intrude", how, other.socket()) // a sandbox hides that one
-		await(t, "the neighbour is to refuse "+how, func() bool {
-			return strings.Count(neighbour.Said(), "process belongs to an agent of another host") > refused
+		pid := c.spawn(t, `,"sandbox":"off"`, "intrude", how, other.Socket()) // a sandbox hides that one
+		testkit.Eventually(t, "the neighbour is to refuse "+how, func() bool {
+			return strings.Count(neighbour.Output(), "process belongs to an agent of another host") > refused
 		})
 		c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
-		if said, err := os.ReadFile(filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "intruder")); err == nil {
+		if said, err := os.ReadFile(filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid), "work", "intruder")); err == nil {
 			t.Errorf("%s, it was told:\n%s", how, said)
 		}
 	}
@@ -91,9 +93,9 @@ func TestSandbox(t *testing.T) {
 	if number(d.Exit.Code) != 0 {
 		t.Fatalf("ended as %+v", d.Exit)
 	}
-	said := readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "work", "trespasser"))
+	said := testkit.ReadFile(t, filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid), "work", "trespasser"))
 	if level == "none" {
-		if !strings.Contains(daemon.Said(), "AGENTS ARE NOT CONFINED") {
+		if !strings.Contains(daemon.Output(), "AGENTS ARE NOT CONFINED") {
 			t.Error("the system cannot confine, and the log does not say so")
 		}
 		return
@@ -101,7 +103,7 @@ func TestSandbox(t *testing.T) {
 	if _, err := os.Stat(outside); err == nil || !strings.Contains(said, "write: open "+outside+": ") {
 		t.Errorf("writing outside: %s", said)
 	}
-	if !strings.Contains(said, "signal: operation not permitted") && !strings.Contains(daemon.Said(), "agents can signal processes") {
+	if !strings.Contains(said, "signal: operation not permitted") && !strings.Contains(daemon.Output(), "agents can signal processes") {
 		t.Errorf("signalling the daemon: %s", said)
 	}
 }
@@ -113,6 +115,6 @@ func TestSpawnerGivesNoMoreThanItHas(t *testing.T) {
 	c := p.dial(t)
 	pid := c.spawn(t, allowAll+`,"limits":{"open_files":64}`, "loosen")
 	if d := c.awaitGone(t, pid); number(d.Exit.Code) != 0 {
-		t.Errorf("ended as %+v\n%s", d.Exit, readFile(t, filepath.Join(p.path("s"), "agents", fmt.Sprint(pid), "stderr.log")))
+		t.Errorf("ended as %+v\n%s", d.Exit, testkit.ReadFile(t, filepath.Join(p.Path("s"), "agents", fmt.Sprint(pid), "stderr.log")))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // A kernel that runs for long does not keep the folders of all agents that ever were: they go, some time after the kernel
@@ -16,7 +18,7 @@ func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 	p, _ := start(t)
 	c := p.dial(t)
 	folder := func(pid int64) bool {
-		_, err := os.Stat(p.path(fmt.Sprintf("s/agents/%d", pid)))
+		_, err := os.Stat(p.Path(fmt.Sprintf("s/agents/%d", pid)))
 		return err == nil
 	}
 	missing := func() (pid int64) {
@@ -39,9 +41,7 @@ func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 	for part := range remembered / window {
 		for n := range window {
 			n += part * window
-			if err := c.send("command", "Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"x%d"}`, root.PID, n)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.send("command", "Syscall.Spawn", fmt.Sprintf(`{"pid":%d,"child_agent_id":"x%d"}`, root.PID, n)))
 		}
 		for range window {
 			if f, err := c.next(); err != nil || f.Kind != "reply" {
@@ -53,7 +53,7 @@ func TestFoldersOfForgottenAgentsGo(t *testing.T) {
 	for range 256 {
 		missing()
 	}
-	await(t, "the folder of a forgotten agent is to go", func() bool { return !folder(first) })
+	testkit.Eventually(t, "the folder of a forgotten agent is to go", func() bool { return !folder(first) })
 	if !folder(lives) {
 		t.Error("the folder of a living agent is gone")
 	}

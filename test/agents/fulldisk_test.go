@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // gorge takes every byte of the disk that it can get, for as long as it is let.
@@ -27,25 +27,16 @@ func gorge([]string) int {
 
 // launchOn starts a daemon whose state is on a file system of its own, in memory and small. It takes no privileges, where the
 // system lets everybody have namespaces; else the test is skipped.
-func (p *place) launchOn(t testing.TB, size string) *life.Life {
+func (p *place) launchOn(t testing.TB, size string) *testkit.Process {
 	t.Helper()
 	alone := []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c"}
 	mount := "mount -t tmpfs -o mode=700,size=" + size + ` tmpfs "$0"`
-	state := p.path("s")
-	if err := os.Mkdir(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	state := p.Path("s")
+	testkit.Must(t, os.Mkdir(state, 0o700))
 	if out, err := exec.Command(alone[0], append(alone[1:], mount, state)...).CombinedOutput(); err != nil {
 		t.Skipf("needs a file system of its own: %v: %s", err, out)
 	}
-	d := life.Daemon{Command: append(alone, mount+` && exec "$1" the-daemon`, state, self(t)), Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
-	l := d.Start(t)
-	t.Cleanup(func() {
-		if l.Stop(t); t.Failed() {
-			t.Logf("daemon's log:\n%s", l.Said())
-		}
-	})
-	return l
+	return p.launchAs(t, append(alone, mount+` && exec "$1" the-daemon`, state, self(t))...)
 }
 
 // refused says whether a call fails because the disk is full.
@@ -55,9 +46,7 @@ func (c *client) refused(t testing.TB, typ, data string) bool {
 	if fault, ok := errors.AsType[*kernelError](err); ok && fault.Code == 503 {
 		return true
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return false
 }
 
@@ -71,16 +60,14 @@ func TestAgentFillsTheDisk(t *testing.T) {
 	pid := c.spawn(t, allowAll, "gorge")
 	other := c.spawn(t, allowAll, "gorge") // which keeps the disk full when the first has ended
 	value := strings.Repeat("x", 8000)
-	await(t, "full disk", func() bool {
+	testkit.Eventually(t, "full disk", func() bool {
 		return c.refused(t, "Memory.Set", fmt.Sprintf(`{"key":"a","value":%q}`, value))
 	})
 	if !c.refused(t, "Syscall.Spawn", `{"child_agent_id":"more"}`) {
 		t.Error("the disk is full, and a process is spawned")
 	}
 	revoked, err := c.call("command", "Capability.Revoke", fmt.Sprintf(`{"pid":%d}`, pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
 	if d := c.get(t, pid); d.State != "TERMINATED" || d.OSPID != nil || d.Exit == nil {
 		t.Errorf("who was ended is %+v", d)

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // bequeath passes both ends of its channel on to the heir and ends, with its last words on the way.
@@ -19,7 +21,7 @@ func bequeath([]string) int {
 		return failed(err)
 	}
 	var conn net.Conn
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testkit.Patience); ; time.Sleep(time.Millisecond) {
 		if conn, err = net.Dial("unix", "heir.sock"); err == nil {
 			break
 		}
@@ -91,10 +93,8 @@ func TestChannelEndsWithTheAgent(t *testing.T) {
 	c := p.dial(t)
 	for _, how := range []string{"silent", "loud"} {
 		for _, channel := range []string{"stdio", "fd3"} {
-			dir, err := os.MkdirTemp(p.dir, "d")
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir, err := os.MkdirTemp(p.Dir, "d")
+			testkit.Must(t, err)
 			options := fmt.Sprintf(`%s,"cwd":%q`, allowAll, dir)
 			keeper := c.spawn(t, options, "heir", how)
 			pid := c.spawn(t, fmt.Sprintf(`%s,"channel":%q`, options, channel), "bequeath")

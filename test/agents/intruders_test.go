@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // forking has a child, an orphan, and an orphan's orphan, none of which ends when it is told to, and stores their numbers.
@@ -53,7 +55,7 @@ func intrude(args []string) int {
 		if _, err := forkTwice("intruder", socket, said); err != nil {
 			return failed(err)
 		}
-		for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(testkit.Patience); ; time.Sleep(time.Millisecond) {
 			if _, err := os.Stat(said); err == nil {
 				return 0
 			}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // Agents in pairs send each other messages, and all of them arrive. What it costs is logged; nothing is asserted of it.
@@ -41,9 +43,7 @@ func TestManyAgentsTalk(t *testing.T) {
 func (c *client) talk(t *testing.T, pids []int64, messages int) (took []int64) {
 	t.Helper()
 	for i, pid := range pids {
-		if err := c.send("command", "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":{"peer":%d}}`, pid, pids[i^1])); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.send("command", "Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":{"peer":%d}}`, pid, pids[i^1])))
 	}
 	for range pids {
 		if f, err := c.next(); err != nil || f.Kind != "reply" {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestMain is many programs: the host's shim and guard, the daemon, the agents of the tests, and the tests.
@@ -20,5 +20,5 @@ func TestMain(m *testing.M) {
 			os.Exit(program(os.Args[2:]))
 		}
 	}
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // Whatever an agent does to its channel or to itself stays its own problem: beside it another one works, the operator is
@@ -58,9 +60,7 @@ func TestMisbehaviourStaysItsOwnProblem(t *testing.T) {
 func residentMB(t testing.TB, osPID int) (mb int) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", osPID))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, after, _ := strings.Cut(string(status), "VmRSS:")
 	var kb int
 	if _, err := fmt.Sscan(after, &kb); err != nil {

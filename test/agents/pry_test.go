@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // What Linux numbers and package syscall does not name; the numbers are the same on all machines.
@@ -100,7 +102,7 @@ func through(n int) string {
 	select {
 	case a := <-answer:
 		return fmt.Sprintf("write %v, %s", wrote, a)
-	case <-time.After(patience / 2):
+	case <-time.After(testkit.Patience / 2):
 		return fmt.Sprintf("write %v, no answer", wrote)
 	}
 }

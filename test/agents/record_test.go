@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // entry is one of the audit log.
@@ -78,9 +78,9 @@ func TestIntentComesFirst(t *testing.T) {
 	p, _ := start(t)
 	c := p.dial(t)
 	for range 5 {
-		pid := c.spawn(t, allowAll+`,"sandbox":"off"`, "witness", p.path("s/journal"))
+		pid := c.spawn(t, allowAll+`,"sandbox":"off"`, "witness", p.Path("s/journal"))
 		if d := c.awaitGone(t, pid); number(d.Exit.Code) != 0 {
-			t.Errorf("the witness ended with %+v\n%s", d.Exit, readFile(t, p.path(fmt.Sprintf("s/agents/%d/stderr.log", pid))))
+			t.Errorf("the witness ended with %+v\n%s", d.Exit, testkit.ReadFile(t, p.Path(fmt.Sprintf("s/agents/%d/stderr.log", pid))))
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestAgentsAreSomebody(t *testing.T) {
 	pid := c.spawn(t, allowAll, "doze")
 	c.close()
 	daemon.Wait(t)
-	p.configure(t, settings)
+	testkit.WriteFile(t, p.Path("config.toml"), settings)
 	p.launch(t)
 	if d := p.dial(t).get(t, pid); d.reason() != "exited" {
 		t.Errorf("the agent was not waited for: %+v", d.Exit)
@@ -114,12 +114,12 @@ func TestAgentsAreSomebody(t *testing.T) {
 
 // launchIdle starts a daemon that ends soon after the client that has connected to it has gone. On a busy machine one may have
 // ended before there is a client; the next one has more time.
-func (p *place) launchIdle(t *testing.T) (*life.Life, *client) {
+func (p *place) launchIdle(t *testing.T) (*testkit.Process, *client) {
 	t.Helper()
-	for idle := 50 * time.Millisecond; idle < patience; idle *= 2 {
-		p.configure(t, fmt.Sprintf("idle_timeout = %q\n", idle)+settings)
+	for idle := 50 * time.Millisecond; idle < testkit.Patience; idle *= 2 {
+		testkit.WriteFile(t, p.Path("config.toml"), fmt.Sprintf("idle_timeout = %q\n", idle)+settings)
 		daemon := p.launch(t)
-		if c, err := dialSocket(p.socket()); err == nil {
+		if c, err := dialSocket(p.Socket()); err == nil {
 			t.Cleanup(c.close)
 			return daemon, c
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // Who ends an agent again under the same idempotency key is answered no earlier than who did it first: when nothing of it is
@@ -20,7 +22,7 @@ func TestTerminateRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
-			p.configure(t, strings.Replace(settings, `grace = "300ms"`, fmt.Sprintf("grace = %q", test.grace), 1))
+			testkit.WriteFile(t, p.Path("config.toml"), strings.Replace(settings, `grace = "300ms"`, fmt.Sprintf("grace = %q", test.grace), 1))
 			daemon := p.launch(t)
 			first, c := p.dial(t), p.dial(t)
 			pid := c.spawn(t, allowAll, "stubborn")
@@ -29,13 +31,11 @@ func TestTerminateRepeated(t *testing.T) {
 			fmt.Sscan(c.awaitKey(t, "own"), &own)
 			end := func(c *client) {
 				t.Helper()
-				if err := c.sendKeyed("k", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid)); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, c.sendKeyed("k", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid)))
 			}
 			end(first)
 			c.awaitState(t, pid, "TERMINATED")
-			if !alive(own) && !test.killed { // which TERM cannot have ended: the machine was busy
+			if !testkit.Alive(own) && !test.killed { // which TERM cannot have ended: the machine was busy
 				t.Skip("it is gone already, so that this proves nothing")
 			}
 			if test.killed {
@@ -47,7 +47,7 @@ func TestTerminateRepeated(t *testing.T) {
 			if f, err := c.next(); err != nil || f.Kind != "reply" {
 				t.Fatalf("the repetition is answered with %+v, %v", f, err)
 			}
-			if alive(own) || alive(orphan) {
+			if testkit.Alive(own) || testkit.Alive(orphan) {
 				t.Error("answered while something was left")
 			}
 			if d := c.get(t, pid); d.OSPID != nil || d.reason() != test.reason {

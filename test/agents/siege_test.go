@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // besiege has children that take what the kernel's socket gives: "hold" connections, which are silent or send requests and read
@@ -67,17 +67,9 @@ func unreadOn(conn net.Conn) {
 const pingAlone = `,"capabilities":{"allowed_syscalls":["Syscall.Ping"]}`
 
 // launchPoor is launch with few descriptors.
-func (p *place) launchPoor(t *testing.T, descriptors int) *life.Life {
+func (p *place) launchPoor(t *testing.T, descriptors int) *testkit.Process {
 	t.Helper()
-	script := fmt.Sprintf(`ulimit -n %d; exec "$0" the-daemon`, descriptors)
-	d := life.Daemon{Command: []string{"/bin/sh", "-c", script, self(t)}, Dir: p.dir, Env: []string{"PATH=" + os.Getenv("PATH")}}
-	l := d.Start(t)
-	t.Cleanup(func() {
-		if l.Stop(t); t.Failed() {
-			t.Logf("daemon's log:\n%.20000s", l.Said())
-		}
-	})
-	return l
+	return p.launchAs(t, "/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0" the-daemon`, descriptors), self(t))
 }
 
 // Whatever the processes of agents do to the kernel's socket, the operator is served, other agents work, the kernel does not grow,
@@ -89,9 +81,9 @@ func TestSiege(t *testing.T) {
 	c := p.dial(t)
 	var bad []int64
 	for range 3 {
-		bad = append(bad, c.spawn(t, pingAlone, "besiege", "hold", p.socket()))
+		bad = append(bad, c.spawn(t, pingAlone, "besiege", "hold", p.Socket()))
 	}
-	await(t, "refused connections", func() bool { return strings.Contains(daemon.Said(), "connections of an agent are refused") })
+	testkit.Eventually(t, "refused connections", func() bool { return strings.Contains(daemon.Output(), "connections of an agent are refused") })
 	for i := range 20 {
 		operator := p.dialPatiently(t)
 		operator.must(t, "query", "Process.List", `{}`, nil)
@@ -118,9 +110,9 @@ func TestSiege(t *testing.T) {
 // dialPatiently is dial for a listen queue that may be full.
 func (p *place) dialPatiently(t *testing.T) (c *client) {
 	t.Helper()
-	await(t, "room in the listen queue", func() bool {
+	testkit.Eventually(t, "room in the listen queue", func() bool {
 		var err error
-		if c, err = dialSocket(p.socket()); err != nil && !errors.Is(err, syscall.EAGAIN) {
+		if c, err = dialSocket(p.Socket()); err != nil && !errors.Is(err, syscall.EAGAIN) {
 			t.Fatal(err)
 		}
 		return err == nil
@@ -133,9 +125,7 @@ func sockets(t *testing.T, osPID int) (n int) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", osPID)
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, f := range files {
 		link, err := os.Readlink(filepath.Join(dir, f.Name()))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -153,12 +143,12 @@ func TestStorm(t *testing.T) {
 	t.Parallel()
 	p, daemon := start(t)
 	c := p.dial(t)
-	bad := c.spawn(t, pingAlone, "besiege", "storm", p.socket())
-	await(t, "suspensions", func() bool {
+	bad := c.spawn(t, pingAlone, "besiege", "storm", p.Socket())
+	testkit.Eventually(t, "suspensions", func() bool {
 		operator := p.dialPatiently(t)
 		operator.must(t, "query", "Process.List", `{}`, nil)
 		operator.close()
-		return strings.Count(daemon.Said(), "agent is suspended") > 1
+		return strings.Count(daemon.Output(), "agent is suspended") > 1
 	})
 	c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, bad), nil)
 	c.awaitGone(t, bad)
@@ -171,7 +161,7 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 	for _, capabilities := range []string{pingAlone, `,"capabilities":{"allowed_syscalls":[]}`} {
 		for _, program := range []string{"flood", "refused"} {
 			p := newPlace(t)
-			p.configure(t, settings+"journal_bytes_per_second = 65536\njournal_burst_bytes = 65536\n")
+			testkit.WriteFile(t, p.Path("config.toml"), settings+"journal_bytes_per_second = 65536\njournal_burst_bytes = 65536\n")
 			began := time.Now()
 			p.launch(t)
 			c := p.dial(t)
@@ -182,17 +172,15 @@ func TestJournalOfAnAgentIsBounded(t *testing.T) {
 					Payload struct{ PID, Count int64 }
 				}
 			}
-			await(t, "a note", func() bool {
+			testkit.Eventually(t, "a note", func() bool {
 				c.must(t, "query", "Audit.Log", fmt.Sprintf(`{"pid":%d,"type":"Kernel.Throttled"}`, bad), &log)
 				return len(log.Entries) >= 2
 			})
 			if e := log.Entries[0]; e.Type != "Kernel.Throttled" || e.Payload.PID != bad || e.Payload.Count < 1 {
 				t.Errorf("the note is %+v", e)
 			}
-			text, err := journal(p.path("s/journal"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text, err := journal(p.Path("s/journal"))
+			testkit.Must(t, err)
 			own := 0
 			for line := range strings.Lines(text) {
 				if bytes.Contains([]byte(line), fmt.Appendf(nil, `,"pid":%d,`, bad)) {

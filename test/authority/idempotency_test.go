@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/test/authority/model"
 )
@@ -113,9 +114,7 @@ func (r *race) run(t *testing.T, clients []*client, key string) {
 func ranOnce(t *testing.T, s *system, keys int) {
 	t.Helper()
 	entries, err := s.entries()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ran, seq := map[string]int{}, map[string]uint64{}
 	for _, e := range entries {
 		switch {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -19,9 +20,7 @@ const callers = 64
 func start(t *testing.T, cfg *config) (s *system, done func()) {
 	t.Helper()
 	s, err := boot(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	down := false
 	done = func() {
 		if down {
@@ -51,9 +50,7 @@ func (c *client) spawn(t *testing.T, capabilities string) int64 {
 	t.Helper()
 	a := c.must(t, "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"a%d","capabilities":%s}`, c.last, capabilities))
 	out, err := read[schema.SpawnOutput]("Syscall.Spawn", a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return out.ChildPID
 }
 

@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestMain gives the collector less to do: a sequence boots a kernel, and leaves some megabytes behind that nobody holds.
@@ -13,5 +13,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(1000)
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(testkit.Main(m))
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/test/authority/model"
@@ -102,9 +103,7 @@ func trade(t *testing.T, c *client, seed uint64, calls int, refused map[int]int)
 func walkQuota(t *testing.T, s *system, want map[int64]model.Tenths) {
 	t.Helper()
 	entries, err := s.entries()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	held, total := map[int64]model.Tenths{}, model.Tenths(0)
 	for _, e := range entries {
 		in, ok := e.input.(*schema.AllocInput)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // fewSequences is how many sequences a plain run of the tests takes; PWOS_SEQUENCES=100000 takes as many as that.
@@ -35,9 +37,7 @@ func TestSequences(t *testing.T) {
 	for name, value := range map[string]string{
 		"rapid.checks": strconv.Itoa(each), "rapid.nofailfile": "true", // a failure shows its steps, and its seed
 	} {
-		if err := flag.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, flag.Set(name, value))
 	}
 	t.Parallel()
 	seen := &tally{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/test/authority/model"
 )
@@ -19,13 +20,9 @@ func TestSpawnBehindAnother(t *testing.T) {
 		request{typ: "Process.Get", data: fmt.Sprintf(`{"pid":%d}`, parent)},
 		request{typ: "Syscall.Spawn", data: `{"child_agent_id":"b","capabilities":{"allowed_syscalls":["*"]}}`},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	out, err := read[schema.SpawnOutput]("Syscall.Spawn", list[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	child := s.connect(out.ChildPID)
 	set := request{typ: "Memory.Set", data: `{"key":"k","value":1}`}
 	child.must(t, set.typ, set.data)

@@ -7,6 +7,8 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestPage is the check itself: the page as it stands against the tree as it stands.
@@ -14,9 +16,7 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	src := os.DirFS("../..")
 	page, err := os.ReadFile("../../docs/conformance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rows, faults := parse(string(page))
 	for _, f := range append(faults, check(rows, src)...) {
 		t.Errorf("docs/conformance.md: %s", f)

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // A mutant is a patch that breaks what some clauses demand. Its file is named after the first of them and starts with the
@@ -171,13 +173,9 @@ func TestMutants(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			overlay, err := m.apply(root, dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			file := filepath.Join(dir, "overlay.json")
-			if err := os.WriteFile(file, overlay, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(file, overlay, 0o600))
 			var ran []string
 			for _, r := range rows {
 				if slices.Contains(m.clauses, r.clause) && !slices.Contains(ran, r.test) {
@@ -236,13 +234,9 @@ func load(t *testing.T) ([]mutant, []row) {
 		t.Skip("mutants are applied by git, which is not installed")
 	}
 	all, err := mutants("mutants")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	page, err := os.ReadFile("../../docs/conformance.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	rows, _ := parse(string(page))
 	return all, rows
 }
@@ -250,8 +244,6 @@ func load(t *testing.T) ([]mutant, []row) {
 func moduleRoot(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return root
 }

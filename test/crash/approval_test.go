@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -21,7 +22,7 @@ const askers = 8
 
 // asker is an agent that wants to do one thing after the other, each once approved. It makes each call until it is done.
 type asker struct {
-	place *place
+	place *testkit.Place
 	pid   int64
 	want  int // number of the call that it makes; each is broadcast under its number
 }
@@ -36,11 +37,9 @@ func TestApprovalsKilled(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 14))
 	p := newPlace(t)
 	for name, text := range map[string]string{"policy.cedar": askingRules, "config.toml": settings + "[approval]\nwait = \"1h\"\n"} {
-		if err := os.WriteFile(p.path(name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(p.Path(name), []byte(text), 0o600))
 	}
-	d := p.daemon().Start(t)
+	d := daemonAt(t, p).Start(t)
 	agents := spawnAskers(t, p)
 	approved := make(map[string]bool) // questions that were to be approved, whether the kernel has heard it or not
 	for round := range rounds {
@@ -53,11 +52,11 @@ func TestApprovalsKilled(t *testing.T) {
 		d.Kill(t)
 		calls.Wait()
 		checkApprovals(t, p, approved, waiting)
-		d = p.daemon().Start(t)
+		d = daemonAt(t, p).Start(t)
 		checkWaiting(t, p, waiting)
 		if t.Failed() {
 			d.Kill(t)
-			t.Fatalf("round %d: the daemon said\n%.4000s", round, d.Said())
+			t.Fatalf("round %d: the daemon said\n%.4000s", round, d.Output())
 		}
 	}
 	done := 0
@@ -70,21 +69,17 @@ func TestApprovalsKilled(t *testing.T) {
 	}
 }
 
-func spawnAskers(t *testing.T, p *place) []*asker {
+func spawnAskers(t *testing.T, p *testkit.Place) []*asker {
 	t.Helper()
-	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := dial(p)
+	testkit.Must(t, err)
 	defer c.end(nil)
 	agents := make([]*asker, askers)
 	for i := range agents {
 		var out struct {
 			ChildPID int64 `json:"child_pid"`
 		}
-		if err := c.call("command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"asker-%d","capabilities":{"allowed_syscalls":["*"]}}`, i), &out); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.call("command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"asker-%d","capabilities":{"allowed_syscalls":["*"]}}`, i), &out))
 		agents[i] = &asker{place: p, pid: out.ChildPID}
 	}
 	return agents
@@ -92,7 +87,7 @@ func spawnAskers(t *testing.T, p *place) []*asker {
 
 // run makes the call of a, and the next ones, until the kernel is gone.
 func (a *asker) run(t *testing.T) {
-	c, err := a.place.dial()
+	c, err := dial(a.place)
 	if err != nil {
 		return
 	}
@@ -117,16 +112,14 @@ func (a *asker) run(t *testing.T) {
 type asked struct{ ID string }
 
 // approveSome waits until all agents wait, and approves some of what they wait for. It returns what is left.
-func approveSome(t *testing.T, p *place, chance *rand.Rand, approved map[string]bool) map[string]bool {
+func approveSome(t *testing.T, p *testkit.Place, chance *rand.Rand, approved map[string]bool) map[string]bool {
 	t.Helper()
-	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := dial(p)
+	testkit.Must(t, err)
 	defer c.end(nil)
 	var list []asked
 	for begun := time.Now(); len(list) < askers; list = waitingOf(t, c) {
-		if time.Since(begun) > patience {
+		if time.Since(begun) > testkit.Patience {
 			t.Fatalf("%d agents wait", len(list))
 		}
 		wait(time.Millisecond)
@@ -141,28 +134,22 @@ func approveSome(t *testing.T, p *place, chance *rand.Rand, approved map[string]
 		approved[q.ID] = true
 		frames.WriteString(frame("command", "Approval.Decide", fmt.Sprintf(`{"id":%q,"decision":"approve"}`, q.ID), ""))
 	}
-	if err := c.write(frames.String()); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.write(frames.String()))
 	return left
 }
 
 func waitingOf(t *testing.T, c *client) []asked {
 	t.Helper()
 	var out struct{ Approvals []asked }
-	if err := c.call("query", "Approval.List", `{"state":"waiting"}`, &out); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.call("query", "Approval.List", `{"state":"waiting"}`, &out))
 	return out.Approvals
 }
 
 // checkWaiting looks whether what nobody has approved waits still.
-func checkWaiting(t *testing.T, p *place, waiting map[string]bool) {
+func checkWaiting(t *testing.T, p *testkit.Place, waiting map[string]bool) {
 	t.Helper()
-	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := dial(p)
+	testkit.Must(t, err)
 	defer c.end(nil)
 	still := make(map[string]bool)
 	for _, q := range waitingOf(t, c) {
@@ -177,16 +164,14 @@ func checkWaiting(t *testing.T, p *place, waiting map[string]bool) {
 
 // checkApprovals reads the journal: each call that has run stands behind its approval, no approval lets two through, and none was given
 // but by this test.
-func checkApprovals(t *testing.T, p *place, approved, waiting map[string]bool) {
+func checkApprovals(t *testing.T, p *testkit.Place, approved, waiting map[string]bool) {
 	t.Helper()
 	decided, ran := make(map[string]bool), make(map[string]bool)
 	for _, e := range entriesOf(t, p) {
 		var data asked
 		switch e.Request.Type {
 		case "Approval.Decide":
-			if err := json.Unmarshal(e.Request.Data, &data); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal(e.Request.Data, &data))
 			decided[data.ID] = e.Outcome.Kind == "reply"
 		case "Ipc.Broadcast":
 			id := e.Outcome.Approved.Approval
@@ -215,9 +200,9 @@ type approvalEntry struct {
 }
 
 // entriesOf reads the journal. Its last line may be torn: nobody was told of that.
-func entriesOf(t *testing.T, p *place) (list []approvalEntry) {
+func entriesOf(t *testing.T, p *testkit.Place) (list []approvalEntry) {
 	t.Helper()
-	r := journal.NewReader(journal.OSFS{}, p.journal(), journal.ReaderOptions{})
+	r := journal.NewReader(journal.OSFS{}, p.Path("s/journal"), journal.ReaderOptions{})
 	defer r.Close()
 	for {
 		record, err := r.Next(t.Context())
@@ -225,9 +210,7 @@ func entriesOf(t *testing.T, p *place) (list []approvalEntry) {
 			return list
 		}
 		e := approvalEntry{Seq: record.Seq}
-		if err := errors.Join(json.Unmarshal(record.Request, &e.Request), json.Unmarshal(record.Outcome, &e.Outcome)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(json.Unmarshal(record.Request, &e.Request), json.Unmarshal(record.Outcome, &e.Outcome)))
 		list = append(list, e)
 	}
 }

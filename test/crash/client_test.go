@@ -1,44 +1,28 @@
 package crash_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
-	"time"
+	"io"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = time.Minute
-
 // client is a connection past the prologue. Its errors are those of the connection: a call's own are in the answer.
-type client struct {
-	conn  net.Conn
-	lines *bufio.Reader
-}
+type client struct{ *testkit.Conn }
 
-func (p *place) dial() (*client, error) {
-	conn, err := net.Dial("unix", p.socket())
-	if err != nil {
-		return nil, err
-	}
-	c := &client{conn: conn, lines: bufio.NewReader(conn)}
-	if _, err := c.next(); err != nil {
-		return nil, c.end(err)
-	}
-	if err := c.write(`{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\n"); err != nil {
-		return nil, c.end(err)
-	}
-	return c, nil
+func dial(p *testkit.Place) (*client, error) {
+	c, err := testkit.Dial(p.Socket())
+	return &client{c}, err
 }
 
 func (c *client) end(err error) error {
-	_ = c.conn.Close()
+	_ = c.Close()
 	return err
 }
 
 func (c *client) write(text string) error {
-	_, err := c.conn.Write([]byte(text))
+	_, err := io.WriteString(c, text)
 	return err
 }
 
@@ -50,10 +34,7 @@ type answer struct {
 }
 
 func (c *client) next() (a answer, err error) {
-	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		return a, err
-	}
-	line, err := c.lines.ReadBytes('\n')
+	line, err := c.Line()
 	if err != nil {
 		return a, err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -32,7 +33,7 @@ func TestKill(t *testing.T) {
 func chapter(t *testing.T, seed uint64) {
 	chance := rand.New(rand.NewPCG(seed, 3))
 	p := newPlace(t)
-	d := p.daemon().Start(t)
+	d := daemonAt(t, p).Start(t)
 	t.Cleanup(func() { d.Kill(t) })
 	writers := spawnWriters(t, p)
 	for round := range rounds {
@@ -41,17 +42,17 @@ func chapter(t *testing.T, seed uint64) {
 			load(t, writers, func() { wait(time.Duration(chance.Int64N(int64(250 * time.Millisecond)))); d.Kill(t) })
 		} else {
 			d.Kill(t)
-			d = p.daemon().Launch(t)
+			d = daemonAt(t, p).Launch(t)
 			wait(time.Duration(chance.Int64N(int64(30 * time.Millisecond))))
 			d.Kill(t)
 		}
 		verify(t, p, round)
-		d = p.daemon().Start(t)
+		d = daemonAt(t, p).Start(t)
 		each(t, writers, (*writer).check)
 		distinct(t, writers)
 		if t.Failed() {
 			d.Kill(t) // what it said is whole then
-			t.Fatalf("round %d, seed %d: the daemon said\n%.4000s", round, seed, d.Said())
+			t.Fatalf("round %d, seed %d: the daemon said\n%.4000s", round, seed, d.Output())
 		}
 	}
 	total := 0
@@ -67,12 +68,10 @@ func chapter(t *testing.T, seed uint64) {
 // wait lets a random time pass: the moment of the kill is the test's input, nothing is waited for.
 func wait(d time.Duration) { <-time.After(d) }
 
-func spawnWriters(t *testing.T, p *place) []*writer {
+func spawnWriters(t *testing.T, p *testkit.Place) []*writer {
 	t.Helper()
-	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := dial(p)
+	testkit.Must(t, err)
 	defer c.end(nil)
 	writers := make([]*writer, clients)
 	for i := range writers {
@@ -80,9 +79,7 @@ func spawnWriters(t *testing.T, p *place) []*writer {
 			ChildPID int64 `json:"child_pid"`
 		}
 		data := fmt.Sprintf(`{"child_agent_id":"writer-%d","capabilities":{"allowed_syscalls":["*"],"resource_quotas":{"gpu":1000000000}}}`, i)
-		if err := c.call("command", "Syscall.Spawn", data, &out); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, c.call("command", "Syscall.Spawn", data, &out))
 		writers[i] = &writer{place: p, pid: out.ChildPID, ids: make(map[int64]int)}
 	}
 	return writers
@@ -112,9 +109,9 @@ func each(t *testing.T, writers []*writer, do func(*writer) error) {
 }
 
 // verify checks the journal as the kill has left it.
-func verify(t *testing.T, p *place, round int) {
+func verify(t *testing.T, p *testkit.Place, round int) {
 	t.Helper()
-	report, err := journal.Verify(t.Context(), nil, p.journal(), journal.VerifyOptions{})
+	report, err := journal.Verify(t.Context(), nil, p.Path("s/journal"), journal.VerifyOptions{})
 	if err != nil {
 		t.Fatalf("round %d: %v", round, err)
 	}

@@ -1,32 +1,13 @@
 package crash_test
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "pwc")
-	if err != nil {
-		panic(err)
-	}
-	pwosd = filepath.Join(dir, "pwosd")
-	if out, err := exec.Command("go", "build", "-o", pwosd, "../../cmd/pwosd").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build pwosd: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
-}
-
-var pwosd string // the real daemon
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
 // settings keep the clock still, so that a delta's tick is no matter of time, and leave room for all that is sent.
 const settings = `
@@ -40,21 +21,12 @@ gpu = 1000000000
 snapshot_every = 200
 `
 
-// place is what a daemon leaves behind when it is killed.
-type place struct{ dir string }
-
-func newPlace(t *testing.T) *place {
+func newPlace(t *testing.T) *testkit.Place {
 	t.Helper()
-	dir := tidy.Dir(t)
-	p := &place{dir: dir}
-	if err := os.WriteFile(p.path("config.toml"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return testkit.NewPlace(t, settings)
 }
 
-func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
-func (p *place) socket() string          { return p.path("r/kernel.sock") }
-func (p *place) journal() string         { return p.path("s/journal") }
-
-func (p *place) daemon() *life.Daemon { return &life.Daemon{Command: []string{pwosd}, Dir: p.dir} }
+func daemonAt(t *testing.T, p *testkit.Place) *testkit.Daemon {
+	t.Helper()
+	return &testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Dir: p.Dir}
+}

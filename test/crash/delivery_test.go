@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // message is a message as its receiver sees it.
@@ -18,7 +20,7 @@ type message struct {
 
 // receiver is a process to which one sender sends numbers, 0, 1, 2 and so on, and what takes them there.
 type receiver struct {
-	place *place
+	place *testkit.Place
 	pid   int64
 	take  func(*receiver, *client, *rand.Rand) error
 
@@ -47,7 +49,7 @@ func (r *receiver) fault(format string, args ...any) {
 func TestDelivery(t *testing.T) {
 	chance := rand.New(rand.NewPCG(4, 4))
 	p := newPlace(t)
-	d := p.daemon().Start(t)
+	d := daemonAt(t, p).Start(t)
 	t.Cleanup(func() { d.Kill(t) })
 	var all []*receiver
 	takes := []func(*receiver, *client, *rand.Rand) error{(*receiver).receive, (*receiver).acknowledge, (*receiver).follow}
@@ -65,7 +67,7 @@ func TestDelivery(t *testing.T) {
 		wait(time.Duration(chance.Int64N(int64(250 * time.Millisecond))))
 		d.Kill(t)
 		load.Wait()
-		d = p.daemon().Start(t)
+		d = daemonAt(t, p).Start(t)
 	}
 	var end sync.WaitGroup
 	for _, r := range all {
@@ -79,25 +81,21 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-func newReceiver(t *testing.T, p *place, n int, take func(*receiver, *client, *rand.Rand) error) *receiver {
+func newReceiver(t *testing.T, p *testkit.Place, n int, take func(*receiver, *client, *rand.Rand) error) *receiver {
 	t.Helper()
-	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := dial(p)
+	testkit.Must(t, err)
 	defer c.end(nil)
 	var out struct {
 		ChildPID int64 `json:"child_pid"`
 	}
-	if err := c.call("command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"receiver-%d","capabilities":{"allowed_syscalls":["*"]}}`, n), &out); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.call("command", "Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"receiver-%d","capabilities":{"allowed_syscalls":["*"]}}`, n), &out))
 	return &receiver{place: p, pid: out.ChildPID, take: take, seen: make(map[int]int), acked: make(map[int]bool)}
 }
 
 // send sends numbers as long as more says so, from the first whose answer is not known, until the connection breaks.
 func (r *receiver) send(more func(n int) bool) {
-	c, err := r.place.dial()
+	c, err := dial(r.place)
 	if err != nil {
 		return // killed already
 	}
@@ -126,10 +124,8 @@ const final = -1
 // finish sends the final message, behind which nothing is left in the mailbox.
 func (r *receiver) finish(t *testing.T) {
 	t.Helper()
-	c, err := r.place.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := dial(r.place)
+	testkit.Must(t, err)
 	defer c.end(nil)
 	var out struct {
 		Status string `json:"status"`
@@ -145,7 +141,7 @@ var errDrained = errors.New("nothing is left")
 // run takes messages until the daemon is killed, or until the final one where that is to come.
 func (r *receiver) run(chance *rand.Rand, drain bool) {
 	for {
-		c, err := r.place.dial()
+		c, err := dial(r.place)
 		if err == nil {
 			for err == nil {
 				err = r.take(r, c, chance)

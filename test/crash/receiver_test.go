@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // came notes a message.
@@ -47,10 +51,15 @@ func (r *receiver) receive(c *client, _ *rand.Rand) error {
 	return nil
 }
 
-// subscribe begins to follow the mailbox on a new connection.
+// subscribe begins to follow the mailbox on a new connection. It may be followed on the one that has died until the kernel sees that end.
 func (r *receiver) subscribe(c *client, ack bool) error {
-	var out struct{}
-	return c.call("command", "Ipc.Subscribe", fmt.Sprintf(`{"pid":%d,"ack":%t}`, r.pid, ack), &out)
+	for limit := time.Now().Add(testkit.Patience); ; wait(time.Millisecond) {
+		var out struct{}
+		err := c.call("command", "Ipc.Subscribe", fmt.Sprintf(`{"pid":%d,"ack":%t}`, r.pid, ack), &out)
+		if err == nil || !strings.Contains(err.Error(), "is followed on connection") || time.Now().After(limit) {
+			return err
+		}
+	}
 }
 
 // follow takes what is pushed, until the connection ends.

@@ -3,6 +3,8 @@ package crash_test
 import (
 	"fmt"
 	"strings"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // window is how many commands a writer has outstanding.
@@ -10,7 +12,7 @@ const window = 8
 
 // writer sends numbered commands on behalf of a process of its own. Command n is always the same, and has a key of its own.
 type writer struct {
-	place *place
+	place *testkit.Place
 	pid   int64
 
 	sent    int // commands 0 to sent-1 may have been executed
@@ -49,7 +51,7 @@ func before(n, turn int) int { return (n + turns - 1 - turn) / turns }
 
 // write sends commands until the connection breaks, which the kernel's end must do. An error is of a command.
 func (w *writer) write() error {
-	c, err := w.place.dial()
+	c, err := dial(w.place)
 	if err != nil {
 		return nil // killed already
 	}

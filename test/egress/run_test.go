@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/ecdsa"
-	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
@@ -13,12 +12,10 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"log"
-	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -31,13 +28,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/ssh"
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -46,16 +42,13 @@ const outside = "127.0.0.154"
 
 const secret = "sk-CANARY-51c0ffee"
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(tidy.Main(m))
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // resolve has this binary look up names in itself: those of tests are nobody's. So the tests do not run beside each other.
 func resolve(t *testing.T) {
 	t.Helper()
 	names, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	answering := make(chan struct{})
 	go func() {
 		defer close(answering)
@@ -98,20 +91,10 @@ func answer(conn net.PacketConn) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-const patience = time.Minute
-
-// place is a kernel with servers around it.
+// place is a testkit.Place whose kernel has servers around it.
 type place struct {
+	*testkit.Place
 	t      *testing.T
-	dir    string
-	cfg    config.Config
 	client *client.Client
 	ca     string
 
@@ -122,50 +105,32 @@ type place struct {
 func open(t *testing.T) *place {
 	t.Helper()
 	resolve(t)
-	p := &place{t: t, dir: tidy.Dir(t)}
-	p.ca = filepath.Join(p.dir, "ca.pem")
+	p := &place{Place: testkit.NewPlace(t, ""), t: t}
+	p.ca = p.Path("ca.pem")
 	p.serve("allowed.test", "other.test", "api.model.test")
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(p.dir, "key"), pem.EncodeToMemory(block), 0o600))
-	p.cfg = config.Default(func(string) string { return "" }, os.Getuid(), p.dir)
-	p.cfg.RuntimeDir, p.cfg.StateDir = filepath.Join(p.dir, "r"), filepath.Join(p.dir, "s")
-	p.cfg.Crypto.Identity = filepath.Join(p.dir, "key")
-	p.cfg.HTTP.Allow, p.cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, p.ca
-	p.cfg.Upstream = map[string]config.Upstream{"model": {
+	cfg := testkernel.Settings(p.Place)
+	cfg.Crypto.Identity = p.Key(t)
+	cfg.HTTP.Allow, cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, p.ca
+	cfg.Upstream = map[string]config.Upstream{"model": {
 		URL: "https://api.model.test/v1", Header: "Authorization: Bearer", From: "vault/model", Allow: []string{"GET /v1/…"},
 		Env: "MODEL_BASE_URL", Intercept: true,
 	}}
-	d := daemon.New(p.cfg, nil, slog.New(slog.DiscardHandler))
-	must(t, d.Open(t.Context()))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-done, d.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	p.client, err = client.Dial(t.Context(), client.Options{RuntimeDir: p.cfg.RuntimeDir})
-	must(t, err)
-	t.Cleanup(func() { _ = p.client.Close() })
+	testkernel.Start(t, cfg)
+	p.client = testkernel.Dial(t, cfg.RuntimeDir)
 	return p
 }
 
 // serve serves names over TLS and plain HTTP.
 func (p *place) serve(names ...string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "outside"}, DNSNames: names, NotBefore: time.Now().Add(-time.Hour),
 		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
-	must(p.t, err)
-	must(p.t, os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
+	testkit.Must(p.t, err)
+	testkit.Must(p.t, os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host == "api.model.test" {
 			p.mu.Lock()
@@ -207,22 +172,22 @@ func (p *place) call(typ string, data any) (object, error) {
 		p.t.Fatalf("no %s", typ)
 	}
 	raw, err := json.Marshal(data)
-	must(p.t, err)
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	testkit.Must(p.t, err)
+	ctx, cancel := context.WithTimeout(p.t.Context(), testkit.Patience)
 	defer cancel()
 	got, err := p.client.Do(ctx, schema.Message{Kind: row.Kind, Type: typ, Data: raw})
 	if err != nil {
 		return nil, err
 	}
 	var out object
-	must(p.t, json.Unmarshal(got.Data, &out))
+	testkit.Must(p.t, json.Unmarshal(got.Data, &out))
 	return out, nil
 }
 
 func (p *place) done(typ string, data any) object {
 	p.t.Helper()
 	out, err := p.call(typ, data)
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	return out
 }
 
@@ -235,11 +200,11 @@ func (p *place) run(argv ...string) (pid float64, said string) {
 // runWith is run for an agent with a budget.
 func (p *place) runWith(budget object, argv ...string) (pid float64, said string) {
 	p.t.Helper()
-	work := filepath.Join(p.dir, "work")
-	must(p.t, os.MkdirAll(work, 0o777))
+	work := p.Path("work")
+	testkit.Must(p.t, os.MkdirAll(work, 0o777))
 	ca, err := os.ReadFile(p.ca)
-	must(p.t, err)
-	must(p.t, os.WriteFile(filepath.Join(work, "ca.pem"), ca, 0o644))
+	testkit.Must(p.t, err)
+	testkit.Must(p.t, os.WriteFile(filepath.Join(work, "ca.pem"), ca, 0o644))
 	out, err := p.call("Syscall.Spawn", object{
 		"child_agent_id": "program", "command": argv, "channel": "fd3", "cwd": work, "sandbox": object{"level": "default", "net": "kernel"},
 		"env": object{"OUTSIDE_CA": "ca.pem"},
@@ -248,20 +213,12 @@ func (p *place) runWith(budget object, argv ...string) (pid float64, said string
 			"budget": budget,
 		},
 	})
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	pid = out["child_pid"].(float64)
-	for limit := time.Now().Add(patience); ; {
-		if p.done("Process.Get", object{"pid": pid})["state"] == "TERMINATED" {
-			break
-		}
-		if time.Now().After(limit) {
-			p.t.Fatalf("%v does not end", argv)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-	text, err := os.ReadFile(filepath.Join(p.cfg.StateDir, "agents", fmt.Sprint(pid), "stderr.log"))
-	must(p.t, err)
-	return pid, string(text)
+	testkit.Eventually(p.t, fmt.Sprintf("%v has ended", argv), func() bool {
+		return p.done("Process.Get", object{"pid": pid})["state"] == "TERMINATED"
+	})
+	return pid, testkit.ReadFile(p.t, p.Path(fmt.Sprintf("s/agents/%v/stderr.log", pid)))
 }
 
 // An agent's programs reach what it was granted and nothing else, by the proxy and by names.
@@ -284,7 +241,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %s", script, said)
 		}
 		rows, err := json.Marshal(p.done("Audit.Log", object{"pid": pid, "type": "Net.Connect"})["entries"])
-		must(t, err)
+		testkit.Must(t, err)
 		if !strings.Contains(script, outside) && !bytes.Contains(rows, []byte("Net.Connect")) {
 			t.Errorf("%s: no entry", script)
 		}
@@ -311,7 +268,7 @@ func TestRunUpstream(t *testing.T) {
 	if strings.Contains(said, secret) {
 		t.Errorf("the agent saw the credential: %s", said)
 	}
-	must(t, filepath.WalkDir(p.dir, func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(p.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}

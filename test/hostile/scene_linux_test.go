@@ -4,9 +4,6 @@ package hostile_test
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,8 +19,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -48,7 +44,7 @@ func TestMain(m *testing.M) {
 			os.Exit(pingUntilKilled(os.Args[2]))
 		}
 	}
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }
 
 // TestHostileAgent: while an agent does its worst, the kernel stays up within its memory, others are served, the operator sees
@@ -62,16 +58,15 @@ func TestHostileAgent(t *testing.T) {
 	if os.Getuid() == 0 {
 		uids = map[string]int{"root": 0, "unprivileged": otherUID}
 	}
-	programs := build(t)
 	for name, uid := range uids {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(t, programs, uid)
+			s := newScene(t, uid)
 			agent := s.run("--allow", "Syscall.Ping", "--dir", s.path("work"), "--", s.path("work/hostile"), attackName, s.home)
 			s.await("the agent's processes", func() bool { return len(s.processes()) > 10 })
 			ping := s.command(s.path("hostile"), pingName, s.home)
 			var pings bytes.Buffer
 			ping.Stdout, ping.Stderr = &pings, &pings
-			must(t, ping.Start())
+			testkit.Must(t, ping.Start())
 			t.Cleanup(func() { _ = ping.Process.Kill() }) // where the test has failed
 			var ps, kills []time.Duration
 			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(look) {
@@ -80,8 +75,8 @@ func TestHostileAgent(t *testing.T) {
 				victim := s.run("--own-dir", "--", "sleep", "1000")
 				kills = append(kills, s.timed("kill", victim))
 			}
-			must(t, ping.Process.Signal(syscall.SIGTERM))
-			must(t, ping.Wait())
+			testkit.Must(t, ping.Process.Signal(syscall.SIGTERM))
+			testkit.Must(t, ping.Wait())
 			kills = append(kills, s.timed("kill", agent))
 			if left := s.processes(); len(left) > 0 {
 				t.Errorf("after the kill there are still %q", left)
@@ -104,61 +99,42 @@ func TestHostileAgent(t *testing.T) {
 	}
 }
 
-// build makes the programs that a user has, once: without the race detector, whose memory would be measured too.
-func build(t *testing.T) (dir string) {
-	t.Helper()
-	dir = tidy.Dir(t)
-	must(t, os.Chmod(dir, 0o755))
-	for _, name := range []string{"pwos", "pwosd"} {
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../cmd/"+name).CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", name, err, out)
-		}
-	}
-	return dir
-}
-
 // scene is a kernel in signature mode with its home, and who runs it.
 type scene struct {
-	t        *testing.T
-	home     string
-	programs string
-	as       *syscall.SysProcAttr
-	life     *life.Life
-	most     int // bytes that were resident at one time
+	t    *testing.T
+	home string
+	as   *syscall.SysProcAttr
+	life *testkit.Process
+	most int // bytes that were resident at one time
 }
 
-func newScene(t *testing.T, programs string, uid int) *scene {
+func newScene(t *testing.T, uid int) *scene {
 	t.Helper()
-	s := &scene{t: t, home: tidy.Dir(t), programs: programs}
-	must(t, os.Mkdir(s.path("work"), 0o700))
+	s := &scene{t: t, home: testkit.Dir(t)}
+	testkit.Must(t, os.Mkdir(s.path("work"), 0o700))
 	self, err := os.Executable()
-	must(t, err)
+	testkit.Must(t, err)
 	binary, err := os.ReadFile(self)
-	must(t, err)
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
-	key, err := ssh.NewPublicKey(public)
-	must(t, err)
+	testkit.Must(t, err)
+	key := testkit.NewKey(t, s.path("key"))
 	for name, content := range map[string][]byte{
-		"config.toml": nil, "key": pem.EncodeToMemory(block), "authorized_keys": ssh.MarshalAuthorizedKey(key), "hostile": binary, "work/hostile": binary,
+		"config.toml": nil, "authorized_keys": ssh.MarshalAuthorizedKey(key), "hostile": binary, "work/hostile": binary,
 	} {
-		must(t, os.WriteFile(s.path(name), content, 0o600))
+		testkit.Must(t, os.WriteFile(s.path(name), content, 0o600))
 	}
-	must(t, os.Chmod(s.path("hostile"), 0o700))
-	must(t, os.Chmod(s.path("work/hostile"), 0o700))
+	testkit.Must(t, os.Chmod(s.path("hostile"), 0o700))
+	testkit.Must(t, os.Chmod(s.path("work/hostile"), 0o700))
 	if uid != os.Getuid() {
 		s.as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 		for _, name := range []string{".", "work", "config.toml", "key", "authorized_keys", "hostile", "work/hostile"} {
-			must(t, os.Chown(s.path(name), uid, uid))
+			testkit.Must(t, os.Chown(s.path(name), uid, uid))
 		}
 	}
-	d := life.Daemon{Command: []string{filepath.Join(programs, "pwosd")}, Dir: s.home, Env: []string{"PATH=" + os.Getenv("PATH")}, As: s.as}
+	d := testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Dir: s.home, Env: []string{"PATH=" + os.Getenv("PATH")}, As: s.as}
 	s.life = d.Start(t)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the daemon's log:\n%s", lastLines(s.life.Said(), 20))
+			t.Logf("the daemon's log:\n%s", lastLines(s.life.Output(), 20))
 		}
 	})
 	return s
@@ -181,7 +157,7 @@ func (s *scene) command(name string, args ...string) *exec.Cmd {
 // pwos runs the command line, which has to succeed, and returns what it prints.
 func (s *scene) pwos(args ...string) string {
 	s.t.Helper()
-	cmd := s.command(filepath.Join(s.programs, "pwos"), append([]string{"--timeout=" + patience.String()}, args...)...)
+	cmd := s.command(testkit.Program(s.t, "pwos"), append([]string{"--timeout=" + patience.String()}, args...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	late := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
@@ -211,7 +187,7 @@ func (s *scene) run(args ...string) string {
 func (s *scene) processes() (found []string) {
 	s.t.Helper()
 	list, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	for _, name := range list {
 		line, err := os.ReadFile(name) // it may have ended
 		if err == nil && bytes.HasPrefix(line, []byte(s.path("work/hostile")+"\x00")) {
@@ -225,14 +201,14 @@ func (s *scene) processes() (found []string) {
 func (s *scene) checkMemory() {
 	s.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.life.PID()))
-	must(s.t, err)
+	testkit.Must(s.t, err)
 	for line := range strings.Lines(string(text)) {
 		value, ok := strings.CutPrefix(line, "VmRSS:")
 		if !ok {
 			continue
 		}
 		kb, err := strconv.Atoi(strings.Fields(value)[0])
-		must(s.t, err)
+		testkit.Must(s.t, err)
 		if s.most = max(s.most, kb<<10); kb<<10 > maxMemory {
 			s.t.Fatalf("the daemon has %d MiB resident, want at most %d", kb>>10, maxMemory>>20)
 		}
@@ -288,11 +264,4 @@ func lastLine(text string) string { return lastLines(text, 1) }
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -19,7 +20,7 @@ func TestApproval(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
-			must(t, errors.Join(os.MkdirAll(p.path("home/.config/pwos"), 0o700), os.WriteFile(p.path("home/.config/pwos/policy.cedar"), []byte(`
+			testkit.Must(t, errors.Join(os.MkdirAll(p.path("home/.config/pwos"), 0o700), os.WriteFile(p.path("home/.config/pwos/policy.cedar"), []byte(`
 @id("writes") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource);
 @id("commands") @ask("30m") forbid(principal, action == Syscall::"Host.ToolUse", resource) when {context.args.tool == "Bash"};
 `), 0o600)))
@@ -36,7 +37,7 @@ func TestApproval(t *testing.T) {
 			ctx, leave := context.WithCancel(context.Background())
 			person := p.command(ctx, "pwos", "approvals", "-f")
 			out, err := person.StdoutPipe()
-			must(t, errors.Join(err, person.Start()))
+			testkit.Must(t, errors.Join(err, person.Start()))
 			done := make(chan struct{})
 			go func() {
 				defer close(done)

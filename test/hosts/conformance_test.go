@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // fixtures are the checks of the protocol's own suite that need what its example server has: tools, prompts and resources of its own
@@ -43,18 +45,18 @@ func TestConformance(t *testing.T) {
 	defer cancel()
 	server := p.command(ctx, "pwos", "mcp", "serve", "--as", "suite", "--allow", "*", "--http", "127.0.0.1:0")
 	stderr, err := server.StderrPipe()
-	must(t, err)
-	must(t, server.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, server.Start())
 	said, err := bufio.NewReader(stderr).ReadString('\n')
-	must(t, err)
+	testkit.Must(t, err)
 	at := regexp.MustCompile(`serving at (http://\S+), .* in (\S+)`).FindStringSubmatch(said)
 	if at == nil {
 		t.Fatalf("the server says %q", said)
 	}
 	target, err := url.Parse(at[1])
-	must(t, err)
+	testkit.Must(t, err)
 	token, err := os.ReadFile(at[2])
-	must(t, err)
+	testkit.Must(t, err)
 	target.Path = ""
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { // the suite bears no token
 		r.SetURL(target)
@@ -63,16 +65,16 @@ func TestConformance(t *testing.T) {
 	}})
 	out, failed := p.try("conformance", "server", "--url", proxy.URL+"/mcp", "--suite", "all", "-o", p.path("results")) // it fails for the fixtures
 	proxy.Close()
-	must(t, server.Process.Signal(os.Interrupt))
+	testkit.Must(t, server.Process.Signal(os.Interrupt))
 	_ = server.Wait() // it was interrupted
 	results, err := filepath.Glob(p.path("results/*/checks.json"))
-	must(t, err)
+	testkit.Must(t, err)
 	passed, others := 0, map[string]string{}
 	for _, file := range results {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		testkit.Must(t, err)
 		var checks []check
-		must(t, json.Unmarshal(text, &checks))
+		testkit.Must(t, json.Unmarshal(text, &checks))
 		for _, c := range checks {
 			switch c.Status {
 			case "SUCCESS":

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // host is an agent host, and how it is run with a model.
@@ -101,11 +103,11 @@ func TestPolicyOfTools(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
 			rules := p.path("home/.config/pwos/policy.cedar")
-			must(t, os.MkdirAll(filepath.Dir(rules), 0o700))
-			must(t, os.WriteFile(rules, []byte(`@id("no-rm") @fix("move it to trash/ instead")
+			testkit.Must(t, os.MkdirAll(filepath.Dir(rules), 0o700))
+			testkit.Must(t, os.WriteFile(rules, []byte(`@id("no-rm") @fix("move it to trash/ instead")
 forbid(principal, action == Tool::"`+h.name+`/Bash", resource) when { context.args has command && context.args.command like "*rm -rf*" };
 `), 0o600))
-			must(t, os.WriteFile(p.path("project/kept"), nil, 0o600))
+			testkit.Must(t, os.WriteFile(p.path("project/kept"), nil, 0o600))
 			p.run("pwos", "hook", "install", h.name)
 			p.run("pwos", "spawn", h.name, "--allow", "Tool:"+h.name+"/*")
 			long := "echo " + strings.Repeat("x", 4000) + "; rm -rf kept"
@@ -146,7 +148,7 @@ func TestFiveCommands(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	page, err := os.ReadFile("../../docs/doors.md")
-	must(t, err)
+	testkit.Must(t, err)
 	_, block, _ := strings.Cut(string(page), "```console\n")
 	block, _, _ = strings.Cut(block, "```")
 	commands := strings.Split(strings.TrimSpace(strings.ReplaceAll("\n"+block, "\n$ ", "\n")), "\n")

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	buildDir = dir
-	code := tidy.Main(m)
+	code := testkit.Main(m)
 	if err := os.RemoveAll(dir); err != nil {
 		panic(err)
 	}
@@ -34,13 +34,6 @@ var buildDir string
 
 // patience bounds a session of a host.
 const patience = 3 * time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // packages are the hosts that the tests were written for.
 var packages = []string{
@@ -98,9 +91,9 @@ func newPlace(t *testing.T) *place {
 		t.Skip(err)
 	}
 	pwos, err := program()
-	must(t, err)
-	p := &place{t: t, bin: bin, pwos: pwos, dir: tidy.Dir(t)}
-	must(t, errors.Join(os.Mkdir(p.path("home"), 0o700), os.Mkdir(p.path("project"), 0o700)))
+	testkit.Must(t, err)
+	p := &place{t: t, bin: bin, pwos: pwos, dir: testkit.Dir(t)}
+	testkit.Must(t, errors.Join(os.Mkdir(p.path("home"), 0o700), os.Mkdir(p.path("project"), 0o700)))
 	t.Cleanup(func() { _, _ = p.try("pwos", "shutdown") }) // it may have ended before
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/screen"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestProfiles: a host under each of the profiles that ship works in its directory as far as that says, with its tools, the kernel's and the
@@ -18,7 +19,7 @@ func TestProfiles(t *testing.T) {
 			t.Run(profile+"/"+h.name, func(t *testing.T) {
 				t.Parallel()
 				p := newPlace(t)
-				must(t, os.WriteFile(p.path("outside"), []byte("a secret\n"), 0o600))
+				testkit.Must(t, os.WriteFile(p.path("outside"), []byte("a secret\n"), 0o600))
 				m := newModel(
 					t,
 					step{tool: "Memory_List", input: object{}},

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/internal/screen"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // canary is the key that the kernel holds. No agent is to see it.
@@ -41,7 +42,7 @@ func allHosted() []hosted {
 // /tmp here.
 func (p *place) configure(text string) {
 	p.t.Helper()
-	must(p.t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[agents]\nread = [%q]\n%s", filepath.Dir(filepath.Dir(p.bin)), text), 0o600))
+	testkit.Must(p.t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[agents]\nread = [%q]\n%s", filepath.Dir(filepath.Dir(p.bin)), text), 0o600))
 	p.env = append(p.env, "PWOS_CONFIG="+p.path("config.toml"), "ENABLE_TOOL_SEARCH=false", "TERM=xterm")
 }
 
@@ -61,7 +62,7 @@ func (p *place) identity() {
 	if err != nil {
 		p.t.Skip(err)
 	}
-	must(p.t, os.Mkdir(p.path("home/.ssh"), 0o700))
+	testkit.Must(p.t, os.Mkdir(p.path("home/.ssh"), 0o700))
 	if out, err := exec.Command(keygen, "-q", "-t", "ed25519", "-N", "", "-f", p.path("home/.ssh/id_ed25519")).CombinedOutput(); err != nil {
 		p.t.Fatalf("%v: %s", err, out)
 	}
@@ -76,10 +77,10 @@ func (p *place) sit(h hosted, allow string, args ...string) *screen.Screen {
 // killKernel ends the kernel as a fault of it would.
 func (p *place) killKernel() {
 	text, err := os.ReadFile(p.path("run/kernel.lock"))
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	must(p.t, err)
-	must(p.t, syscall.Kill(pid, syscall.SIGKILL))
+	testkit.Must(p.t, err)
+	testkit.Must(p.t, syscall.Kill(pid, syscall.SIGKILL))
 }
 
 // restored fails the test where a terminal is not as it was.
@@ -98,9 +99,9 @@ func TestRun(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
-			must(t, errors.Join(os.Mkdir(p.path("home/.claude"), 0o700), os.Mkdir(p.path("home/.codex"), 0o700)))
+			testkit.Must(t, errors.Join(os.Mkdir(p.path("home/.claude"), 0o700), os.Mkdir(p.path("home/.codex"), 0o700)))
 			for _, name := range []string{"outside", "home/.claude/.credentials.json", "home/.codex/auth.json"} {
-				must(t, os.WriteFile(p.path(name), []byte("a secret\n"), 0o600))
+				testkit.Must(t, os.WriteFile(p.path(name), []byte("a secret\n"), 0o600))
 			}
 			set := object{"key": "a", "value": 1}
 			grant := func(what string) func() {
@@ -162,7 +163,7 @@ func TestRun(t *testing.T) {
 func newServer(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -176,7 +177,7 @@ func newServer(t *testing.T) string {
 		}
 	}()
 	t.Cleanup(func() {
-		must(t, listener.Close())
+		testkit.Must(t, listener.Close())
 		<-served
 	})
 	return listener.Addr().String()
@@ -188,7 +189,7 @@ func (p *place) nobody() {
 	for limit := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
 		found := ""
 		dirs, err := filepath.Glob("/proc/[0-9]*/cwd")
-		must(p.t, err)
+		testkit.Must(p.t, err)
 		for _, dir := range dirs {
 			if at, err := os.Readlink(dir); err == nil && at == p.path("project") {
 				found = dir
@@ -218,7 +219,7 @@ func TestRunSettings(t *testing.T) {
 			}
 			for _, dir := range []string{p.path("project"), p.path("state/homes/" + h.name)} {
 				for name, text := range off {
-					must(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)))
+					testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)))
 				}
 			}
 			s := p.sit(h, "Memory.Get,Upstream:"+h.upstream, h.once...)
@@ -266,7 +267,7 @@ func TestRunLogin(t *testing.T) {
 			login := logins[h.name]
 			file := p.path("state/homes/" + h.name + "/" + login.file)
 			text, err := json.Marshal(login.text)
-			must(t, errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, text, 0o600)))
+			testkit.Must(t, errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, text, 0o600)))
 			for pid := 1; pid <= 2; pid++ {
 				s := screen.Sit(t, p.command(t.Context(), "pwos", append([]string{
 					"run", "--tty", "--env", "ENABLE_TOOL_SEARCH", "--env", "ANTHROPIC_BASE_URL=" + m.url, "--env", "NO_PROXY=", "--env", "no_proxy=",
@@ -277,7 +278,7 @@ func TestRunLogin(t *testing.T) {
 				m.keyed("Bearer " + token)
 			}
 			info, err := os.Stat(file)
-			must(t, err)
+			testkit.Must(t, err)
 			if info.Mode().Perm() != 0o600 {
 				t.Errorf("the login's file has the mode %s", info.Mode())
 			}
@@ -300,7 +301,7 @@ func TestRunSession(t *testing.T) {
 			}
 			home := p.path("state/homes/" + h.name)
 			seen, err := json.Marshal(object{"hasCompletedOnboarding": true, "projects": object{p.path("project"): object{"hasTrustDialogAccepted": true}}})
-			must(t, errors.Join(err, os.MkdirAll(home, 0o700), os.WriteFile(filepath.Join(home, ".claude.json"), seen, 0o600)))
+			testkit.Must(t, errors.Join(err, os.MkdirAll(home, 0o700), os.WriteFile(filepath.Join(home, ".claude.json"), seen, 0o600)))
 			cmd := p.command(t.Context(), "bash", "--noprofile", "--norc", "-i")
 			cmd.Env = append(cmd.Env, "PS1=ready> ")
 			s := screen.Sit(t, cmd, patience/3)
@@ -333,7 +334,7 @@ func TestRunSession(t *testing.T) {
 			}
 			settings := func(name string) string {
 				text, err := os.ReadFile(p.path("project/" + name))
-				must(t, err)
+				testkit.Must(t, err)
 				_, rest, _ := strings.Cut(string(text), "\n") // the size
 				return rest
 			}
@@ -351,7 +352,7 @@ func TestRunPage(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	page, err := os.ReadFile("../../docs/doors.md")
-	must(t, err)
+	testkit.Must(t, err)
 	_, section, _ := strings.Cut(string(page), "## Confined")
 	block := func(language string) string {
 		_, text, _ := strings.Cut(section, "```"+language+"\n")

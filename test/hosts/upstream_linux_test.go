@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // mcpPlace is a place with the servers of the protocol's own project.
@@ -20,7 +22,7 @@ func mcpPlace(t *testing.T) (p *place, modules string) {
 		}
 	}
 	modules, err := filepath.EvalSymlinks(filepath.Dir(filepath.Dir(p.bin)))
-	must(t, err)
+	testkit.Must(t, err)
 	return p, modules
 }
 
@@ -30,7 +32,7 @@ func TestRealServers(t *testing.T) {
 	p, modules := mcpPlace(t)
 	p.run("pwos", "spawn", "nobody", "--allow", "Memory.Get")
 	file := p.path("project/a.txt")
-	must(t, os.WriteFile(file, []byte("there"), 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte("there"), 0o600))
 	entity := `{"name":"a","entityType":"t","observations":["o"]}`
 	for _, server := range []struct {
 		name  string
@@ -64,11 +66,11 @@ func TestRealServers(t *testing.T) {
 				args = slices.Insert(args, 3, "--env", "MEMORY_FILE_PATH=/tmp/memory.json")
 			}
 			var tools []struct{ Tool, Change string }
-			must(t, json.Unmarshal([]byte(p.run("pwos", args...)), &tools))
+			testkit.Must(t, json.Unmarshal([]byte(p.run("pwos", args...)), &tools))
 			if len(tools) < len(server.calls) {
 				t.Fatalf("it offers %v", tools)
 			}
-			must(t, os.WriteFile(p.path("project/c.txt"), nil, 0o600))
+			testkit.Must(t, os.WriteFile(p.path("project/c.txt"), nil, 0o600))
 			bob := "bob-" + server.name
 			pid := strings.Split(strings.Split(p.run("pwos", "spawn", bob, "--allow", "Call:mcp/"+server.name+"/*"), `"child_pid":`)[1], ",")[0]
 			requests := []string{
@@ -92,7 +94,7 @@ func TestRealServers(t *testing.T) {
 				name := strings.NewReplacer("/", "_", ".", "_").Replace("mcp/" + server.name + "/" + tool.Tool)
 				requests = append(requests, `{"jsonrpc":"2.0","id":"`+tool.Tool+`","method":"tools/call","params":{"name":"`+name+`","arguments":`+data+`,"_meta":{"progressToken":"`+tool.Tool+`"}}}`)
 			}
-			must(t, os.WriteFile(p.path("project/requests"), []byte(strings.Join(requests, "\n")+"\n"), 0o600))
+			testkit.Must(t, os.WriteFile(p.path("project/requests"), []byte(strings.Join(requests, "\n")+"\n"), 0o600))
 			out := p.run("sh", "-c", "pwos mcp serve --as "+bob+" < requests")
 			for _, tool := range tools {
 				if !strings.Contains(out, `"id":"`+tool.Tool+`","result":{`) {
@@ -124,13 +126,13 @@ func TestAddedServer(t *testing.T) {
 	t.Parallel()
 	p, _ := mcpPlace(t)
 	page, err := os.ReadFile("../../docs/doors.md")
-	must(t, err)
+	testkit.Must(t, err)
 	_, section, _ := strings.Cut(string(page), "## `pwos mcp add`\n")
 	_, block, _ := strings.Cut(section, "```console\n")
 	block, _, _ = strings.Cut(block, "```")
 	p.configure("")
-	must(t, os.Mkdir(p.path("home/project"), 0o700))
-	must(t, os.WriteFile(p.path("home/project/a.txt"), []byte("there"), 0o600))
+	testkit.Must(t, os.Mkdir(p.path("home/project"), 0o700))
+	testkit.Must(t, os.WriteFile(p.path("home/project/a.txt"), []byte("there"), 0o600))
 	var outs []string
 	for line := range strings.Lines(block) {
 		command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ ")

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // put writes a file of the client's own into the blob directory, and returns a reference to it.
 func (p *place) put(name, content string) object {
 	p.t.Helper()
 	at := filepath.Join(p.cfg.RuntimeDir, "blobs", name)
-	must(p.t, os.WriteFile(at, []byte(content), 0o600))
+	testkit.Must(p.t, os.WriteFile(at, []byte(content), 0o600))
 	return object{"scheme": "file", "path": at}
 }
 
@@ -36,7 +37,7 @@ func TestByReference(t *testing.T) {
 			t.Errorf("came back as %s", got.Data)
 		}
 		p.stop()
-		must(t, os.RemoveAll(filepath.Join(p.cfg.RuntimeDir, "blobs")))
+		testkit.Must(t, os.RemoveAll(filepath.Join(p.cfg.RuntimeDir, "blobs")))
 		p.begin()
 		c = p.dial()
 	}
@@ -59,7 +60,7 @@ func TestTextByReference(t *testing.T) {
 	c, r := p.dial(), p.raw()
 	digits := strings.Repeat("1", 100_000)
 	quoted, err := json.Marshal(digits)
-	must(t, err)
+	testkit.Must(t, err)
 	done(t, c, "Memory.Set", object{"key": "digits", "valueRef": p.put("digits.json", string(quoted))})
 	ref := r.call("Memory.Get", object{"key": "digits"})["valueRef"]
 	done(t, c, "Memory.Set", object{"key": "again", "valueRef": ref})
@@ -68,7 +69,7 @@ func TestTextByReference(t *testing.T) {
 	}
 	done(t, c, "Memory.Set", object{"key": "page", "valueRef": r.call("Http.Fetch", object{"url": p.server.URL})["bodyRef"]})
 	var got string
-	must(t, json.Unmarshal(call(t, c, "Memory.Get", object{"key": "page"}).Data, &got))
+	testkit.Must(t, json.Unmarshal(call(t, c, "Memory.Get", object{"key": "page"}).Data, &got))
 	if got != page {
 		t.Errorf("a page came back as %.20q, %d bytes", got, len(got))
 	}
@@ -82,7 +83,7 @@ func TestMessagesByReference(t *testing.T) {
 	a, b := agent(t, c, nil), agent(t, c, nil)
 	long := strings.Repeat("x", 100_000)
 	quoted, err := json.Marshal(long)
-	must(t, err)
+	testkit.Must(t, err)
 	ref := p.put("payload", string(quoted))
 	done(t, c, "Syscall.SendMsg", object{"pid": a, "receiver_pid": b, "payloadRef": ref})
 	done(t, c, "Ipc.Broadcast", object{"pid": a, "payloadRef": ref})
@@ -156,9 +157,9 @@ func TestReferencesThatAreRefused(t *testing.T) {
 	p := start(t, text(""))
 	c := p.dial()
 	blobs := filepath.Join(p.cfg.RuntimeDir, "blobs")
-	must(t, os.WriteFile(p.path("outside"), []byte(`"secret"`), 0o600))
-	must(t, os.Symlink(p.path("outside"), filepath.Join(blobs, "link")))
-	must(t, os.Mkdir(filepath.Join(blobs, "folder"), 0o700))
+	testkit.Must(t, os.WriteFile(p.Path("outside"), []byte(`"secret"`), 0o600))
+	testkit.Must(t, os.Symlink(p.Path("outside"), filepath.Join(blobs, "link")))
+	testkit.Must(t, os.Mkdir(filepath.Join(blobs, "folder"), 0o700))
 	good, long := p.put("good", "1"), p.put("long", `"`+strings.Repeat("x", 1_000_000)+`"`)
 	deep := p.put("deep", strings.Repeat("[", 63)+strings.Repeat("]", 63))
 	file := func(path string) object { return object{"scheme": "file", "path": path} }
@@ -166,7 +167,7 @@ func TestReferencesThatAreRefused(t *testing.T) {
 		data object
 		code int
 	}{
-		"outside":      {object{"valueRef": file(p.path("outside"))}, 403},
+		"outside":      {object{"valueRef": file(p.Path("outside"))}, 403},
 		"a link":       {object{"valueRef": file(filepath.Join(blobs, "link"))}, 403},
 		"a folder":     {object{"valueRef": file(filepath.Join(blobs, "folder"))}, 403},
 		"not there":    {object{"valueRef": file(filepath.Join(blobs, "none"))}, 404},
@@ -199,7 +200,7 @@ func TestBlobsGo(t *testing.T) {
 	p := start(t, text("%s", strings.Repeat("x", 100_000)), func(c *config.Config) { c.Blobs.TTL = config.Duration(time.Second) })
 	got := p.raw().call("Http.Fetch", object{"url": p.server.URL})
 	at := got["bodyRef"].(object)["path"].(string)
-	await(t, "the blob is removed", func() bool {
+	testkit.Eventually(t, "the blob is removed", func() bool {
 		_, err := os.Stat(at)
 		return os.IsNotExist(err)
 	})

@@ -33,7 +33,7 @@ func TestOpenCredentials(t *testing.T) {
 	if n := asked.Load(); n != 1 {
 		t.Errorf("the server was asked %d times", n)
 	}
-	journal := p.journal()
+	journal := p.Journal(p.t)
 	if strings.Contains(journal, "s3cret") || strings.Count(journal, `"[redacted]"`) < 3 || !strings.Contains(journal, `"seen"`) {
 		t.Errorf("the journal has %s", journal)
 	}

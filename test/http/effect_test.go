@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
 
 // drip is a server that says one byte at a time, until it is told to end or its caller goes.
@@ -39,7 +39,7 @@ func TestSlowServer(t *testing.T) {
 	slow, c := p.raw(), p.dial()
 	slow.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
 	slow.write("Memory.Set", object{"key": "k", "value": 2})
-	await(t, "the fetch is under way", func() bool { return strings.Contains(p.journal(), `"type":"Http.Fetch"`) })
+	testkit.Eventually(t, "the fetch is under way", func() bool { return strings.Contains(p.Journal(p.t), `"type":"Http.Fetch"`) })
 	for i := range 20 {
 		done(t, c, "Memory.Set", object{"key": "k", "value": 1})
 		done(t, c, "Syscall.Ping", object{"payload": i})
@@ -83,11 +83,11 @@ func TestHangUp(t *testing.T) {
 	p := start(t, h.serve)
 	r := p.raw()
 	r.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
-	await(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
-	must(t, r.conn.Close())
-	await(t, "the server is let go", func() bool { return h.left.Load() == 1 })
-	await(t, "the outcome is on record", func() bool {
-		return strings.Contains(p.journal(), "Http.Fetch was stopped: its connection is closed")
+	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Must(t, r.Conn.Close())
+	testkit.Eventually(t, "the server is let go", func() bool { return h.left.Load() == 1 })
+	testkit.Eventually(t, "the outcome is on record", func() bool {
+		return strings.Contains(p.Journal(p.t), "Http.Fetch was stopped: its connection is closed")
 	})
 }
 
@@ -98,7 +98,7 @@ func TestShutdown(t *testing.T) {
 	p := start(t, h.serve)
 	r := p.raw()
 	r.write("Http.Fetch", object{"url": p.server.URL, "timeout": 30000})
-	await(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -107,7 +107,7 @@ func TestShutdown(t *testing.T) {
 	if got := r.read(); got["code"] != 503.0 {
 		t.Errorf("answered %v", got)
 	}
-	_ = r.conn.Close()
+	_ = r.Conn.Close()
 	<-stopped
 }
 
@@ -132,7 +132,7 @@ func TestSealedHeader(t *testing.T) {
 	if last.Load() != secret {
 		t.Errorf("the server was sent %v", last.Load())
 	}
-	journal := p.journal()
+	journal := p.Journal(p.t)
 	if strings.Contains(journal, secret) || !strings.Contains(journal, sealed) {
 		t.Errorf("the journal has the secret: %t, the sealed value: %t", strings.Contains(journal, secret), strings.Contains(journal, sealed))
 	}
@@ -180,7 +180,7 @@ func TestKeyedFetch(t *testing.T) {
 	answered := make(chan answer)
 	go func() { answered <- call(t, c, "Http.Fetch", object{"url": p.server.URL + "/wait"}, "wait") }()
 	before := asked.Load()
-	await(t, "the server is asked", func() bool { return asked.Load() > before || strings.Contains(p.journal(), "/wait") })
+	testkit.Eventually(t, "the server is asked", func() bool { return asked.Load() > before || strings.Contains(p.Journal(p.t), "/wait") })
 	refused(t, call(t, p.dial(), "Http.Fetch", object{"url": p.server.URL + "/wait"}, "wait"), 409, "still being carried out")
 	close(let)
 	if a := <-answered; a.code != 0 {
@@ -194,11 +194,11 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	var h hanging
 	p := newPlace(t, h.serve)
-	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[http]\nallow = [\"127.0.0.0/8\"]\nca_file = %q\n", p.path("ca.pem")), 0o600))
+	testkit.Must(t, os.WriteFile(p.Path("config.toml"), fmt.Appendf(nil, "[http]\nallow = [\"127.0.0.0/8\"]\nca_file = %q\n", p.Path("ca.pem")), 0o600))
 	kill := p.launch()
 	r := p.raw()
 	r.send(fmt.Sprintf(`{"kind":"command","type":"Http.Fetch","data":{"timeout":30000,"url":%q},"metadata":{"id":"mine","timestamp":1,"idempotencyKey":"k"}}`, p.server.URL))
-	await(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
 	kill()
 	for life := range 2 {
 		kill = p.launch()
@@ -207,7 +207,7 @@ func TestKilled(t *testing.T) {
 		if n := h.asked.Load(); n != 1 {
 			t.Errorf("life %d: the server was asked %d times", life, n)
 		}
-		journal := p.journal()
+		journal := p.Journal(p.t)
 		if n := strings.Count(journal, `"type":"Http.Fetched"`); n != 1 || !strings.Contains(journal, `"causation":"mine"`) {
 			t.Errorf("life %d: %d outcomes on record", life, n)
 		}
@@ -218,26 +218,8 @@ func TestKilled(t *testing.T) {
 // launch starts a daemon as a process, and returns how to kill it.
 func (p *place) launch() (kill func()) {
 	p.t.Helper()
-	self, err := os.Executable()
-	must(p.t, err)
-	cmd := exec.Command(self, "--runtime-dir", p.cfg.RuntimeDir, "--state-dir", p.cfg.StateDir, "--config", p.path("config.toml"))
-	cmd.Env = append(os.Environ(), asProgram+"=1", "SSH_AUTH_SOCK=")
-	must(p.t, cmd.Start())
-	var over bool
-	kill = func() {
-		if !over {
-			over = true
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-	}
-	p.t.Cleanup(kill)
-	await(p.t, "the daemon is ready", func() bool {
-		c, err := client.Dial(p.t.Context(), client.Options{RuntimeDir: p.cfg.RuntimeDir})
-		if err != nil {
-			return false
-		}
-		return c.Close() == nil
-	})
-	return kill
+	d := testkernel.Self(p.t)
+	d.Dir = p.Dir
+	running := d.Start(p.t)
+	return func() { running.Kill(p.t) }
 }

@@ -71,7 +71,7 @@ func TestWorkflow(t *testing.T) {
 		}
 		seq := fmt.Sprintf(`{"seq":%v,`, r.meta["kernel"].(object)["seq"])
 		var proof string
-		for line := range strings.Lines(p.journal()) {
+		for line := range strings.Lines(p.Journal(p.t)) {
 			if strings.HasPrefix(line, seq) {
 				proof = line
 			}
@@ -166,7 +166,7 @@ func TestLongBody(t *testing.T) {
 	if got["body"] != "PUT  "+long || got["sent_digest"] != a["digest"] {
 		t.Errorf("sent %v, of %v", got["sent_digest"], a["digest"])
 	}
-	refused(t, call(t, c, "Http.Fetch", object{"url": p.server.URL, "method": "PUT", "bodyRef": object{"scheme": "file", "path": p.path("key")}}), 403)
+	refused(t, call(t, c, "Http.Fetch", object{"url": p.server.URL, "method": "PUT", "bodyRef": object{"scheme": "file", "path": p.Path("key")}}), 403)
 }
 
 // TestBoundedAnswers shows that an endless body and a bomb end the call, not the kernel, and that nothing of them stays.

@@ -3,56 +3,28 @@ package http_test
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"go.uber.org/goleak"
-	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-// asProgram in the environment makes this test binary the daemon: only a process can be killed.
-const asProgram = "PWOS_HTTP_TEST"
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	if os.Getenv(asProgram) != "" {
-		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
-	}
-	goleak.VerifyTestMain(m)
-}
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// place is where a daemon lives, one life after the other, with a server that it trusts.
+// place is a testkit.Place with a server that its kernel trusts.
 type place struct {
+	*testkit.Place
 	t      *testing.T
-	dir    string
 	server *httptest.Server
 	cfg    config.Config
 	stop   func()
@@ -61,20 +33,12 @@ type place struct {
 // newPlace makes one. Loopback is open to it, else no test could have a server.
 func newPlace(t *testing.T, serve http.HandlerFunc, edit ...func(*config.Config)) *place {
 	t.Helper()
-	dir := tidy.Dir(t)
-	p := &place{t: t, dir: dir, server: httptest.NewTLSServer(serve)}
+	p := &place{Place: testkit.NewPlace(t, ""), t: t, server: httptest.NewTLSServer(serve)}
 	t.Cleanup(p.server.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
-	must(t, os.WriteFile(p.path("ca.pem"), ca, 0o600))
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
-	must(t, os.WriteFile(p.path("key"), pem.EncodeToMemory(block), 0o600))
-	p.cfg = config.Default(func(string) string { return "" }, os.Getuid(), dir)
-	p.cfg.RuntimeDir, p.cfg.StateDir = p.path("r"), p.path("s")
-	p.cfg.HTTP.Allow, p.cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, p.path("ca.pem")
-	p.cfg.Crypto.Identity = p.path("key")
+	testkit.WriteFile(t, p.Path("ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})))
+	p.cfg = testkernel.Settings(p.Place)
+	p.cfg.HTTP.Allow, p.cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, p.Path("ca.pem")
+	p.cfg.Crypto.Identity = p.Key(t)
 	for _, e := range edit {
 		e(&p.cfg)
 	}
@@ -88,45 +52,15 @@ func start(t *testing.T, serve http.HandlerFunc, edit ...func(*config.Config)) *
 	return p
 }
 
-func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
-
-// begin starts a daemon in this process on what there is.
+// begin starts a kernel in this process on what there is.
 func (p *place) begin() {
 	p.t.Helper()
-	var d *daemon.Daemon
-	await(p.t, "the lock of the life before is free", func() bool { // a program that another test starts may hold it for a moment
-		d = daemon.New(p.cfg, nil, slog.New(slog.DiscardHandler))
-		err := d.Open(p.t.Context())
-		if err != nil {
-			_ = d.Close()
-		}
-		if err != nil && !errors.Is(err, daemon.ErrRunning) {
-			p.t.Fatal(err)
-		}
-		return err == nil
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
-	p.stop = func() {
-		p.stop = func() {}
-		cancel()
-		if err := <-done; err != nil {
-			p.t.Errorf("run: %v", err)
-		}
-		if err := d.Close(); err != nil {
-			p.t.Errorf("close: %v", err)
-		}
-	}
-	p.t.Cleanup(func() { p.stop() })
+	p.stop = testkernel.Start(p.t, p.cfg)
 }
 
 func (p *place) dial() *client.Client {
 	p.t.Helper()
-	c, err := client.Dial(p.t.Context(), client.Options{RuntimeDir: p.cfg.RuntimeDir})
-	must(p.t, err)
-	p.t.Cleanup(func() { _ = c.Close() })
-	return c
+	return testkernel.Dial(p.t, p.cfg.RuntimeDir)
 }
 
 // answer is what came of a call.
@@ -154,9 +88,9 @@ func call(t testing.TB, c *client.Client, typ string, data any, key ...string) a
 		t.Fatalf("no %s", typ)
 	}
 	text, err := json.Marshal(data)
-	must(t, err)
+	testkit.Must(t, err)
 	m := schema.Message{Kind: row.Kind, Type: typ, Data: text, Meta: schema.Metadata{IdempotencyKey: strings.Join(key, "")}}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	got, err := c.Do(ctx, m)
 	a := answer{Message: got}
@@ -201,31 +135,6 @@ func refused(t testing.TB, a answer, code int, words ...string) {
 		if !strings.Contains(a.text, word) {
 			t.Errorf("%q does not say %q", a.text, word)
 		}
-	}
-}
-
-// journal is all that the daemon has written.
-func (p *place) journal() string {
-	p.t.Helper()
-	files, err := filepath.Glob(filepath.Join(p.cfg.StateDir, "journal", "*.ndjson"))
-	must(p.t, err)
-	var all strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(p.t, err)
-		all.Write(text)
-	}
-	return all.String()
-}
-
-// await waits for a condition.
-func await(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-		<-time.After(2 * time.Millisecond)
 	}
 }
 

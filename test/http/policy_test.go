@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -23,8 +24,8 @@ func TestPolicyOfRedirects(t *testing.T) {
 		}
 	}, func(cfg *config.Config) {
 		cfg.File = filepath.Join(filepath.Dir(cfg.StateDir), "c", "config.toml")
-		must(t, os.MkdirAll(filepath.Dir(cfg.File), 0o700))
-		must(t, os.WriteFile(filepath.Join(filepath.Dir(cfg.File), "policy.cedar"),
+		testkit.Must(t, os.MkdirAll(filepath.Dir(cfg.File), 0o700))
+		testkit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(cfg.File), "policy.cedar"),
 			[]byte(`@id("no-private") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args.url like "*/private*"};`), 0o600))
 	})
 	c := p.dial()
@@ -51,8 +52,8 @@ func TestPolicyOfBodies(t *testing.T) {
 		}
 	}, func(cfg *config.Config) {
 		cfg.File = filepath.Join(filepath.Dir(cfg.StateDir), "c", "config.toml")
-		must(t, os.MkdirAll(filepath.Dir(cfg.File), 0o700))
-		must(t, os.WriteFile(filepath.Join(filepath.Dir(cfg.File), "policy.cedar"), []byte(`
+		testkit.Must(t, os.MkdirAll(filepath.Dir(cfg.File), 0o700))
+		testkit.Must(t, os.WriteFile(filepath.Join(filepath.Dir(cfg.File), "policy.cedar"), []byte(`
 @id("short") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has bodyRef && context.args.bodyRef.size > 1000};
 @id("known") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args.url like "*/known*" && context.args has bodyRef && context.args.bodyRef.digest != "`+known.Digest+`"};`), 0o600))
 	})
@@ -89,14 +90,14 @@ func TestPolicyOfBodies(t *testing.T) {
 			t.Errorf("%s %v: %d bytes were sent, want %d", one.path, one.ref, got.Load(), one.size)
 		}
 	}
-	if text := p.journal(); !strings.Contains(text, `"bodyContent":{"digest":"`+known.Digest+`","size":5}`) {
+	if text := p.Journal(p.t); !strings.Contains(text, `"bodyContent":{"digest":"`+known.Digest+`","size":5}`) {
 		t.Error("the journal does not tell what was judged")
 	}
 
 	// What a client says of it is not believed, and where no rule looks it holds all the same.
 	refused(t, post("/a", p.put("claimed", strings.Repeat("a", 1001)), known), 422, "is not what bodyRef refers to")
 	refused(t, call(t, c, "Http.Fetch", object{"pid": pid, "url": p.server.URL, "bodyContent": known}), 422, "goes with bodyRef")
-	must(t, os.Remove(filepath.Join(filepath.Dir(p.cfg.File), "policy.cedar")))
+	testkit.Must(t, os.Remove(filepath.Join(filepath.Dir(p.cfg.File), "policy.cedar")))
 	done(t, c, "Policy.Reload", object{})
 	if a := post("/a", p.put("judged", "known"), known); a.code != 0 || got.Load() != 5 {
 		t.Errorf("what it says: %d %s", a.code, a.text)

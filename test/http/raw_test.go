@@ -1,41 +1,31 @@
 package http_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
-	"path/filepath"
-	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
 // raw is a connection whose frames nobody interprets.
 type raw struct {
-	p     *place
-	conn  net.Conn
-	lines *bufio.Reader
-	meta  object // of the last answer
+	*testkit.Conn
+	p    *place
+	meta object // of the last answer
 }
 
 func (p *place) raw() *raw {
 	p.t.Helper()
-	conn, err := net.Dial("unix", filepath.Join(p.cfg.RuntimeDir, "kernel.sock"))
-	must(p.t, err)
-	p.t.Cleanup(func() { _ = conn.Close() })
-	must(p.t, conn.SetDeadline(time.Now().Add(patience)))
-	r := &raw{p: p, conn: conn, lines: bufio.NewReaderSize(conn, 4*schema.MaxLine)}
-	_, err = r.lines.ReadBytes('\n')
-	must(p.t, err)
-	r.send(`{"kind":"reply","type":"Syscall.Authenticate","data":null}`)
+	r := &raw{Conn: testkit.Value(testkit.Dial(p.Socket()))(p.t), p: p}
+	p.t.Cleanup(func() { _ = r.Close() })
 	return r
 }
 
 func (r *raw) send(line string) {
 	r.p.t.Helper()
-	_, err := r.conn.Write([]byte(line + "\n"))
-	must(r.p.t, err)
+	_, err := r.Conn.Write([]byte(line + "\n"))
+	testkit.Must(r.p.t, err)
 }
 
 // write sends a call without waiting for its answer.
@@ -43,15 +33,15 @@ func (r *raw) write(typ string, data any) {
 	r.p.t.Helper()
 	row, _ := schema.Lookup(typ)
 	text, err := json.Marshal(data)
-	must(r.p.t, err)
+	testkit.Must(r.p.t, err)
 	r.send(fmt.Sprintf(`{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"x","timestamp":1}}`, row.Kind, typ, text))
 }
 
 // read returns the data of the next answer, whose line is within the limit.
 func (r *raw) read() object {
 	r.p.t.Helper()
-	line, err := r.lines.ReadBytes('\n')
-	must(r.p.t, err)
+	line, err := r.Line()
+	testkit.Must(r.p.t, err)
 	if len(line) > schema.MaxLine+1 {
 		r.p.t.Errorf("a line of %d bytes", len(line))
 	}
@@ -60,7 +50,7 @@ func (r *raw) read() object {
 		Payload  any // of the older dialect
 		Metadata object
 	}
-	must(r.p.t, json.Unmarshal(line, &frame))
+	testkit.Must(r.p.t, json.Unmarshal(line, &frame))
 	if frame.Payload != nil {
 		frame.Data = frame.Payload
 	}

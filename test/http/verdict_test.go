@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // row is one of Audit.Log, as far as it is a verdict.
@@ -73,7 +75,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	check()
 	// What no network is needed for has not begun.
-	if n := strings.Count(p.journal(), `{"begun":true}`); n != 3 {
+	if n := strings.Count(p.Journal(p.t), `{"begun":true}`); n != 3 {
 		t.Errorf("%d were begun", n)
 	}
 	p.stop()
@@ -87,12 +89,12 @@ func TestVerdictOfTheKilled(t *testing.T) {
 	t.Parallel()
 	var h hanging
 	p := newPlace(t, h.serve)
-	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[http]\nallow = [\"127.0.0.0/8\"]\nca_file = %q\n", p.path("ca.pem")), 0o600))
+	testkit.Must(t, os.WriteFile(p.Path("config.toml"), fmt.Appendf(nil, "[http]\nallow = [\"127.0.0.0/8\"]\nca_file = %q\n", p.Path("ca.pem")), 0o600))
 	kill := p.launch()
 	pid := agent(t, p.dial(), object{"hosts": []string{"127.0.0.1:*"}})
 	done(t, p.dial(), "Memory.Set", object{"key": "k", "value": 1})
 	p.raw().send(fmt.Sprintf(`{"kind":"command","type":"Http.Fetch","data":{"pid":%v,"timeout":30000,"url":%q},"metadata":{"id":"mine","timestamp":1}}`, pid, p.server.URL))
-	await(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
+	testkit.Eventually(t, "the server is asked", func() bool { return h.asked.Load() == 1 })
 	if got := p.rowsOf(pid); fmt.Sprint(got) != "[{mine running 0}]" {
 		t.Errorf("meanwhile: rows %v", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/test/imports"
 )
 
@@ -18,9 +19,7 @@ func load(t *testing.T, files map[string]string) *imports.Tree {
 	write(t, dir, map[string]string{"go.mod": "module " + module + "\n\ngo 1.26\n"})
 	write(t, dir, files)
 	tree, err := imports.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return tree
 }
 
@@ -28,12 +27,8 @@ func write(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		name = filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		testkit.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 }
 

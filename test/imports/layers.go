@@ -18,6 +18,8 @@ func (t *Tables) imports(tree *Tree, f *File) []Violation {
 		var rule, reason string
 		own, ours := t.ours(tree, path)
 		switch {
+		case ours && t.forTests(own) && !t.forTests(f.Dir) && !f.Test:
+			rule, reason = "only tests import "+own, "what tests need has no place in a program"
 		case ours && named:
 			rule, reason = row.check(f, own)
 		case ours:
@@ -45,6 +47,12 @@ func (t *Tables) row(dir string) (Package, bool) {
 		}
 	}
 	return Package{}, false
+}
+
+// forTests reports whether the package at dir exists for tests.
+func (t *Tables) forTests(dir string) bool {
+	row, _ := t.row(dir)
+	return row.ForTests
 }
 
 // ours returns the path below the module's root of an import of our own.

@@ -46,6 +46,10 @@ func TestLayers(t *testing.T) {
 		{"view", "schema", "client"},
 		{"cmd/pwos", "view", "kernel"},
 		{"internal/clock", "schema", "kernel"},
+		{"internal/testkit", "", "schema"},
+		{"internal/testkit/testkernel", "daemon", "kernel"},
+		{"cmd/pwos", "internal/clock", "internal/testkit"},
+		{"daemon", "internal/clock", "internal/testkit/testkernel"},
 		{"test/crash", "daemon", ""},
 		{"daemon", "journal", "test/crash"},
 	} {
@@ -104,6 +108,7 @@ func TestTestFiles(t *testing.T) {
 		{"client", "kernel", false},
 		{"daemon", "client", true},
 		{"schema", "internal/clock", true},
+		{"schema", "internal/testkit", true},
 		{"kernel/memory", "test/model", true},
 		{"kernel/memory", "kernel/process", false},
 		{"store", "daemon", false},

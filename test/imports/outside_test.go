@@ -28,7 +28,7 @@ func TestOutside(t *testing.T) {
 		{"schema", "github.com/santhosh-tekuri/jsonschema/v6", true, true},
 		{"actors", "github.com/santhosh-tekuri/jsonschema/v6", false, false},
 		{"kernel/ipc", "github.com/google/uuid", false, false},
-		{"daemon", "github.com/rs/zerolog", true, true},
+		{"internal/logging", "github.com/rs/zerolog", true, true},
 		{"kernel", "github.com/rs/zerolog", false, true},
 		{"kernel", "golang.org/x/sys/unix", false, true},
 		{"daemon/config", "github.com/pelletier/go-toml/v2", true, true},

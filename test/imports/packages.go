@@ -61,6 +61,11 @@ func packages() []Package {
 			Reason: "running a program is an effect; what it means for the kernel is decided above",
 		},
 		{
+			Path:   "host/programs",
+			May:    []string{"schema/...", "host", "transport/*"},
+			Reason: "a program's channel is a connection that ends with it; what comes in by it is the kernel's to judge",
+		},
+		{
 			Path:   "host/confine",
 			Reason: "what a program may reach is decided and enforced apart from how it is started, watched and ended",
 		},
@@ -70,8 +75,13 @@ func packages() []Package {
 			Reason: "who holds a key is decided apart from what the holder may do",
 		},
 		{
+			Path:   "access/keyed",
+			May:    []string{"schema/...", "kernel", "kernel/*", "sshauth", "uri", "transport/unixsock"},
+			Reason: "whose key lets whom in, and as which process, is decided before the kernel hears of a connection; calls it makes as any operator",
+		},
+		{
 			Path:   "blob",
-			May:    []string{"schema/..."},
+			May:    []string{"schema/...", "internal/..."},
 			Reason: "files of data know their origin and their reference, not which syscall they belong to",
 		},
 		{
@@ -99,6 +109,21 @@ func packages() []Package {
 			Path:   "effect/oauth",
 			May:    []string{"schema/...", "effect/fetch"},
 			Reason: "it gets and renews tokens; where they are kept, and which requests bear them, is decided above",
+		},
+		{
+			Path:   "effect/vault",
+			May:    []string{"schema/...", "kernel/*", "sshauth"},
+			Reason: "secrets are opened in one place; who may have them is decided above",
+		},
+		{
+			Path:   "effect/network",
+			May:    []string{"schema/...", "effect/egress", "effect/oauth", "effect/vault"},
+			Reason: "it says what an agent's network has, which egress carries; settings come to it as values",
+		},
+		{
+			Path:   "effect/notify",
+			May:    []string{"schema/...", "kernel/*"},
+			Reason: "a command that tells people is an effect; what is asked is decided by the kernel",
 		},
 		{
 			Path:   "effect/ingest",
@@ -187,10 +212,17 @@ func packages() []Package {
 			Path: "daemon",
 			May: []string{
 				"schema/...", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "blob",
-				"effect/*", "policy", "transport/*", "actors", "daemon/config", "internal/...",
+				"access/*", "host/*", "effect/*", "policy", "transport/*", "actors", "daemon/*", "internal/...",
 			},
 			Tests:  []string{"client"},
 			Reason: "the one wiring point stands above every layer and below every command",
+		},
+		{
+			Path: "daemon/state",
+			May: []string{
+				"schema/...", "journal", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "effect/*", "actors", "daemon/config",
+			},
+			Reason: "what a start makes of the journal is made again where a running kernel has lost some of it, and nothing serves yet",
 		},
 		{
 			Path:   "daemon/config",
@@ -217,6 +249,10 @@ func packages() []Package {
 			Reason: "every lock of the tree is taken and released the same way, whatever it protects",
 		},
 		{
+			Path:   "internal/logging",
+			Reason: "how lines are written is known in one place; what they say, where they are logged",
+		},
+		{
 			Path:   "internal/bench",
 			May:    []string{"schema/...", "transport/unixsock", "client"},
 			Reason: "the load comes from outside, over the wire, as any client's",
@@ -232,14 +268,26 @@ func packages() []Package {
 			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon, daemon/config for profiles; a login is a person's act, with a browser, so effect/oauth makes it there",
 		},
 		{
+			Path:     "internal/testkit",
+			ForTests: true,
+			Reason:   "every test uses it, those of the lowest layer too",
+		},
+		{
+			Path:     "internal/testkit/testkernel",
+			May:      []string{"schema/...", "client", "daemon", "daemon/config", "internal/testkit"},
+			ForTests: true,
+			Reason:   "a kernel in the test's process is the real one, of the wiring",
+		},
+		{
 			Path:   "internal/...",
 			May:    []string{"schema/...", "internal/..."},
 			Reason: "a helper that knows a layer belongs into that layer",
 		},
 		{
-			Path:   "test/...",
-			May:    []string{"..."},
-			Reason: "tests from outside may look at anything; nothing but tests imports them",
+			Path:     "test/...",
+			May:      []string{"..."},
+			ForTests: true,
+			Reason:   "tests from outside may look at anything; nothing but tests imports them",
 		},
 	}
 }

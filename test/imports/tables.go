@@ -11,6 +11,8 @@ type Package struct {
 	// Tests lists what its test files may import beyond that. All test files
 	// may import what exists for tests: internal/... and test/....
 	Tests []string
+	// ForTests says that nothing but tests imports it.
+	ForTests bool
 	// Reason says what breaks when the rule is broken.
 	Reason string
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/test/imports"
 )
 
@@ -14,9 +15,7 @@ import (
 func TestHouse(t *testing.T) {
 	t.Parallel()
 	tree, err := imports.Load(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, v := range imports.House().Check(tree) {
 		t.Error(v)
 	}

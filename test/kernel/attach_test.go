@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -53,9 +54,7 @@ func TestAttach(t *testing.T) {
 			}
 			c.speak(dialect, "Syscall.Alloc", `{"resource_id":"gpu","amount":2}`, "")
 			operator.call("Syscall.SendMsg", `{"receiver_pid":1,"payload":"for the bridge"}`, nil)
-			if err := c.conn.Close(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.conn.Close())
 
 			d.restart(t)
 			c = d.dial(t)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestAuthorityFlowsDownAndBack: four children of a parent with two units hold two in all, and when the parent's token is
@@ -96,12 +97,8 @@ func TestCallPattern(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"mcp/fs/read", "mcp/net/get", "other"} {
 		path := filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(module()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		testkit.Must(t, os.WriteFile(path, []byte(module()), 0o644))
 	}
 	c := start(t, func(cfg *config.Config) { cfg.Root = root }).dial(t)
 	some, all := c.spawn(0, `{"allowed_syscalls":["Call:mcp/fs/*"]}`), c.spawn(0, `{"allowed_syscalls":["Syscall.Call"]}`)

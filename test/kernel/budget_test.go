@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -16,9 +17,7 @@ import (
 func (c *client) shownBudgets() map[int64]schema.BudgetState {
 	c.t.Helper()
 	out, err := schema.BudgetShow.Decode(c.call("Budget.Show", `{}`, nil).Data)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, err)
 	all := make(map[int64]schema.BudgetState)
 	for _, b := range out.Budgets {
 		all[b.PID] = b
@@ -60,6 +59,26 @@ func TestPausedCallsArePaidFor(t *testing.T) {
 	}
 	if b := operator.shownBudgets()[1].Calls; b.Spent != "2" || b.Reserved != "0" || b.Left != "0" {
 		t.Errorf("%+v", *b)
+	}
+}
+
+// TestRepeatedCallsAreFree: a call whose answer was lost gets its first outcome under its idempotency key, though nothing is left by then.
+func TestRepeatedCallsAreFree(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	operator, c := d.dial(t), d.dial(t)
+	c.attach("a", `,"capabilities":{"allowed_syscalls":["*"],"budget":{"calls":5,"tokens":10}}`)
+	spawn := `{"child_agent_id":"c","capabilities":{"allowed_syscalls":["Memory.*"],"budget":{"calls":4,"tokens":10}}}`
+	first := c.askWith("Syscall.Spawn", spawn, `,"idempotencyKey":"k"`)
+	if again := c.askWith("Syscall.Spawn", spawn, `,"idempotencyKey":"k"`); first.Kind != "reply" || string(again.Data) != string(first.Data) {
+		t.Errorf("answered %s, then %s", first.Data, again.Data)
+	}
+	for range 2 {
+		if b := operator.shownBudgets()[1].Calls; b.Spent != "1" || b.Below != "4" || b.Left != "0" {
+			t.Errorf("%+v", *b)
+		}
+		d.restart(t)
+		operator = d.dial(t)
 	}
 }
 

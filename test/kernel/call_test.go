@@ -8,6 +8,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -174,13 +175,9 @@ func (c *client) shape(typ string) *shape {
 		c.t.Fatalf("describe %s: %s, %v", typ, a.Data, err)
 	}
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(description.Output))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, err)
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("output.json", document); err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, compiler.AddResource("output.json", document))
 	compiled, err := compiler.Compile("output.json")
 	if err != nil {
 		c.t.Fatalf("%s: %v", typ, err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -87,9 +88,7 @@ func TestMetricsAddUp(t *testing.T) {
 	}
 	a := c.ask("Audit.Metrics", `{}`)
 	var m metrics
-	if err := json.Unmarshal(a.Data, &m); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(a.Data, &m))
 	sum := func(counts map[string]int64) (n int64) {
 		for _, count := range counts {
 			n += count

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestQueriesAreVouchedFor makes nothing but queries, which need no fsync of their own: the journal is signed every 1,024
@@ -18,11 +20,9 @@ func TestQueriesAreVouchedFor(t *testing.T) {
 	for range queries {
 		c.call("Syscall.Ping", `{"payload":1}`, nil)
 	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(testkit.Patience); ; time.Sleep(time.Millisecond) {
 		text, err := os.ReadFile(filepath.Join(d.cfg.StateDir, "journal", "checkpoints"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		n := bytes.Count(text, []byte("\n"))
 		if n >= 2 {
 			return

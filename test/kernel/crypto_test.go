@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sshauth"
 )
@@ -110,26 +111,18 @@ func TestSealedValuesTravel(t *testing.T) {
 	t.Parallel()
 	path := sealingKey(t)
 	found, err := (&sshauth.Identities{Identity: path}).Find(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	outside, err := sshauth.Enroll(t.Context(), found.Signers[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c := start(t, withIdentity(path)).dial(t)
 	for _, text := range []string{"", "a", "\u2028 \"\\\t\x01 ö 𝄞", strings.Repeat("x", 8000)} {
 		value, err := outside.Seal(t.Context(), []byte(text), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if got := c.open(value); got != text {
 			t.Errorf("%.40q opens in the kernel as %.40q", text, got)
 		}
 		data, err := json.Marshal(map[string]string{"plaintext": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		var s sealed
 		c.call("Crypto.Seal", string(data), &s)
 		if got, _, err := outside.Open(t.Context(), s.Value); err != nil || string(got) != text {
@@ -138,16 +131,12 @@ func TestSealedValuesTravel(t *testing.T) {
 		c.call("Memory.Set", fmt.Sprintf(`{"key":"vault/k","value":%q}`, s.Value), nil)
 	}
 	binary, err := outside.Seal(t.Context(), []byte("\xff\xfe"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	c.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q}`, binary), "pwos unseal")
 	c.refused(422, "Crypto.Seal", fmt.Sprintf(`{"plaintext":%q}`, strings.Repeat("x", 8001)), "at most 8000")
 	other := start(t, sealing(t)).dial(t)
 	value, err := outside.Seal(t.Context(), []byte("a"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	other.refused(422, "Crypto.Open", fmt.Sprintf(`{"value":%q}`, value), "sealed by the key "+outside.Key().Fingerprint())
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -33,16 +34,12 @@ func TestDeathOfAReceiver(t *testing.T) {
 	c, follower := d.dial(t), d.dial(t)
 	follower.call("Process.Subscribe", `{}`, nil)
 	script, err := json.Marshal(forgetful)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	spawned := c.call("Syscall.Spawn", fmt.Sprintf(`{"child_agent_id":"forgetful","command":["/bin/sh","-c",%s],"restart":"on-failure","capabilities":{"allowed_syscalls":["Ipc.*","Memory.*"]}}`, script), nil)
 	var out struct {
 		ChildPID int64 `json:"child_pid"`
 	}
-	if err := json.Unmarshal(spawned.Data, &out); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(spawned.Data, &out))
 	c.mail(out.ChildPID, 1, "")
 	for i, want := range []string{schema.ProcessSpawned, schema.ProcessStarted, schema.ProcessExited, schema.ProcessRestarted} {
 		a := follower.event(schema.OsMessage, want)

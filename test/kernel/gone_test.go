@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestReceiverGoesAway closes connections that wait: what is sent later is for who asks later.
@@ -15,9 +17,7 @@ func TestReceiverGoesAway(t *testing.T) {
 	for i := range 10 {
 		gone := d.dial(t)
 		gone.send("Ipc.Receive", fmt.Sprintf(`{"pid":%d,"wait_ms":600000}`, pid), "")
-		if err := gone.conn.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, gone.conn.Close())
 		c.ended(int64(2*i + 1))
 		c.call("Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":%d}`, pid, i), nil)
 		if got := c.receive(pid, ""); got != fmt.Sprint(i) {
@@ -29,7 +29,7 @@ func TestReceiverGoesAway(t *testing.T) {
 // ended waits until so many receives have ended: the kernel counts one that nobody waits for any more when it gives it up.
 func (c *client) ended(n int64) {
 	c.t.Helper()
-	for deadline := time.Now().Add(patience); c.metrics().ByCode["Ipc.Receive"] < n; {
+	for deadline := time.Now().Add(testkit.Patience); c.metrics().ByCode["Ipc.Receive"] < n; {
 		if time.Now().After(deadline) {
 			c.t.Fatal("the kernel still waits for a connection that has gone")
 		}

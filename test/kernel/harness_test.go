@@ -3,76 +3,45 @@ package kernel_test
 
 import (
 	"bufio"
-	"context"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim() // a program of an agent begins here
-	os.Exit(tidy.Main(m))
-}
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = time.Minute
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // running is a daemon in this process, whose clock moves by hand only.
 type running struct {
 	cfg  config.Config
-	log  slog.Handler // nil: none
+	log  slog.Handler
 	stop func()
 }
 
 func start(t testing.TB, edit ...func(*config.Config)) *running {
 	t.Helper()
-	dir := tidy.Dir(t)
-	cfg := config.Default(func(string) string { return "" }, os.Getuid(), dir)
-	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "s")
+	cfg := testkernel.Settings(testkit.NewPlace(t, ""))
 	cfg.Clock.Interval = 0
 	cfg.Resources = map[string]float64{"gpu": 8, "ram": 1000}
 	for _, e := range edit {
 		e(&cfg)
 	}
-	d := &running{cfg: cfg}
+	d := &running{cfg: cfg, log: slog.DiscardHandler}
 	d.begin(t)
-	t.Cleanup(func() { d.stop() })
 	return d
 }
 
 // begin starts a daemon on the state there is.
 func (d *running) begin(t testing.TB) {
 	t.Helper()
-	log := slog.DiscardHandler
-	if d.log != nil {
-		log = d.log
-	}
-	kernel := daemon.New(d.cfg, nil, slog.New(log))
-	if err := kernel.Open(t.Context()); err != nil {
-		_ = kernel.Close()
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- kernel.Run(ctx) }()
-	d.stop = func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-		if err := kernel.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-		d.stop = func() {}
-	}
+	d.stop = testkernel.Run(t, daemon.New(d.cfg, nil, slog.New(d.log)))
 }
 
 // restart ends the daemon in good order, and starts another on what it left.
@@ -104,17 +73,13 @@ func (d *running) dial(t testing.TB) *client { return d.dialOn(t, "kernel.sock")
 func (d *running) dialOn(t testing.TB, socket string) *client {
 	t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(d.cfg.RuntimeDir, socket))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	c := &client{t: t, conn: conn, lines: bufio.NewReaderSize(conn, 2*schema.MaxLine), shapes: make(map[string]*shape)}
 	if a := c.next(); a.Type != "Syscall.Authenticate" && a.Name != "Syscall.Authenticate" {
 		t.Fatalf("the first frame is %+v", a)
 	}
-	c.write(`{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\n")
+	c.write(testkit.Authenticated)
 	return c
 }

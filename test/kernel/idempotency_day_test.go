@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -34,13 +35,9 @@ func TestKeyLastsADay(t *testing.T) {
 // yesterday writes the journal of a kernel that was told twice to move its clock on by 5.
 func yesterday(t *testing.T, state string) {
 	t.Helper()
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(state, 0o700))
 	log, _, err := journal.Open(journal.Options{Dir: filepath.Join(state, "journal")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i, key := range []string{"old", "young"} {
 		at := time.Now().Add(time.Duration(i*2-25) * time.Hour).UnixMilli()
 		tick := int64(5 * (i + 1))
@@ -49,15 +46,9 @@ func yesterday(t *testing.T, state string) {
 			Request: fmt.Appendf(nil, `{"kind":"command","type":"Clock.Advance","data":{"ticks":5},"metadata":{"id":"a","timestamp":%d,"idempotencyKey":%q}}`, at, key),
 			Outcome: fmt.Appendf(nil, `{"kind":"reply","data":{"tick":%d}}`, tick),
 		}
-		if err := e.Check(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, e.Check())
 		log.Append(&e)
 	}
-	if err := log.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, log.Flush())
+	testkit.Must(t, log.Close())
 }

@@ -1,16 +1,11 @@
 package kernel_test
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
-	"os"
 	"path/filepath"
 	"testing"
 
-	"golang.org/x/crypto/ssh"
-
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // sealing gives a kernel a key to seal with: a fresh one, in a file of its own.
@@ -27,17 +22,7 @@ func withIdentity(path string) func(*config.Config) {
 // sealingKey makes a file with a fresh key that can seal, and returns its path.
 func sealingKey(t *testing.T) string {
 	t.Helper()
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, err := ssh.MarshalPrivateKey(private, "")
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "identity")
-	if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.NewKey(t, path)
 	return path
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -209,9 +210,7 @@ func TestJobsSurvive(t *testing.T) {
 		a := f.next()
 		if a.Type == "Job.Completed" {
 			var s schema.JobState
-			if err := json.Unmarshal(a.Data, &s); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, json.Unmarshal(a.Data, &s))
 			ends[s.JobID] = s
 		} else if a.Type != "Job.Started" {
 			t.Fatalf("%s %s", a.Type, a.Data)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -54,9 +55,7 @@ func TestKeyOfAReceiveThatWasGivenUp(t *testing.T) {
 	const key = `,"idempotencyKey":"k"`
 	gone := d.dial(t)
 	gone.send("Ipc.Receive", data, key)
-	if err := gone.conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, gone.conn.Close())
 	c.ended(1)
 	c.call("Syscall.SendMsg", fmt.Sprintf(`{"receiver_pid":%d,"payload":1}`, pid), nil)
 	if a := c.askWith("Ipc.Receive", data, key); a.Kind != "reply" || !strings.Contains(string(a.Data), `"payload":1`) {
@@ -77,9 +76,7 @@ func TestPlainSecretIsNotKept(t *testing.T) {
 	}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if strings.Contains(string(text), "hunter2-in-plain") {
 			t.Errorf("%s holds the secret", filepath.Base(name))
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestListFollowed has an agent without a token follow what it may call: it is told at once, when it is granted something, when
@@ -22,9 +24,7 @@ func TestListFollowed(t *testing.T) {
 				t.Helper()
 				var list struct{ Syscalls []string }
 				a := agent.event(d, "Syscall.Listed")
-				if err := json.Unmarshal(a.Data, &list); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, json.Unmarshal(a.Data, &list))
 				if got := slices.Contains(list.Syscalls, "Memory.Set"); got != want {
 					t.Errorf("told %s, want Memory.Set in it: %t", a.Data, want)
 				}

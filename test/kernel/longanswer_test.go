@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -17,9 +18,7 @@ import (
 func (d *running) blob(t *testing.T, name, content string) string {
 	t.Helper()
 	at := filepath.Join(d.cfg.RuntimeDir, "blobs", name)
-	if err := os.WriteFile(at, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(at, []byte(content), 0o600))
 	return fmt.Sprintf(`{"scheme":"file","path":%q}`, at)
 }
 
@@ -54,13 +53,9 @@ func TestLongAnswer(t *testing.T) {
 			content := func(data string) string {
 				t.Helper()
 				var in struct{ ValueRef struct{ Path string } }
-				if err := json.Unmarshal([]byte(data), &in); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, json.Unmarshal([]byte(data), &in))
 				text, err := os.ReadFile(in.ValueRef.Path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				return string(text)
 			}
 
@@ -71,9 +66,7 @@ func TestLongAnswer(t *testing.T) {
 			if a := complete(r, ref); a.Kind != "reply" {
 				t.Fatalf("%s", a.Data)
 			}
-			if err := os.Remove(filepath.Join(d.cfg.RuntimeDir, "blobs", "long")); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Remove(filepath.Join(d.cfg.RuntimeDir, "blobs", "long")))
 			long = strings.Replace(long, ":", ":  ", 1)
 			first, refs := answered()
 			if refs != `{"*":"json"}` || content(first) != long {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -19,9 +20,7 @@ func (d *running) entryOnDisk(t *testing.T, seq int64) bool {
 	}
 	for _, name := range files {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if start := fmt.Appendf(nil, `{"seq":%d,`, seq); bytes.HasPrefix(text, start) || bytes.Contains(text, append([]byte("\n"), start...)) {
 			return true
 		}

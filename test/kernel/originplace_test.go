@@ -24,6 +24,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -73,19 +74,13 @@ func newScenery(t *testing.T, names ...string) *scenery {
 	}
 	for name, text := range files {
 		name = filepath.Join(s.dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o700)))
 	}
 	for _, name := range append(names, "operator") {
 		_, private, err := ed25519.GenerateKey(rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		raw, err := ssh.NewSignerFromSigner(private)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if s.keys[name], err = sshauth.NewSigner(raw, name); err != nil {
 			t.Fatal(err)
 		}
@@ -103,9 +98,7 @@ func (s *scenery) start(t *testing.T) *running {
 	t.Helper()
 	return start(t, func(cfg *config.Config) {
 		keys := filepath.Join(filepath.Dir(cfg.RuntimeDir), "authorized_keys")
-		if err := os.WriteFile(keys, []byte(strings.Join(s.lines, "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(keys, []byte(strings.Join(s.lines, "\n")+"\n"), 0o600))
 		cfg.AuthorizedKeys, cfg.Root, cfg.Origin = keys, filepath.Join(s.dir, "root"), "https://test.local/"
 		cfg.HTTP.Allow, cfg.HTTP.CAFile = []string{"127.0.0.0/8"}, filepath.Join(s.dir, "ca.pem")
 		cfg.Ingest.Unpinned, cfg.Tools.Programs = true, programsRun
@@ -118,20 +111,14 @@ func (s *scenery) login(t *testing.T, d *running, name string) *client {
 	t.Helper()
 	path := filepath.Join(d.cfg.RuntimeDir, "kernel.sock")
 	socket, err := sshauth.SocketName(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	testkit.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	nc, err := unixsock.Dial(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = nc.Close() })
 	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	err = unixsock.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
 		login := sshauth.Login{
 			Socket: socket, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now,
@@ -144,9 +131,7 @@ func (s *scenery) login(t *testing.T, d *running, name string) *client {
 		}
 		return answer.Data, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	// The prologue is the only thing that the kernel says unasked: nothing of what follows has been read.
 	return &client{t: t, conn: nc, lines: bufio.NewReaderSize(nc, 2*schema.MaxLine), shapes: make(map[string]*shape)}
 }

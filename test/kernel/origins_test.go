@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -69,9 +70,7 @@ func succeeded(t *testing.T, transcript []string) {
 	replies := map[string]int{}
 	for _, line := range transcript {
 		var said [4]any
-		if err := json.Unmarshal([]byte(line), &said); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, json.Unmarshal([]byte(line), &said))
 		typ := said[0].(string)
 		if typ == schema.CallType {
 			asked := said[1].(map[string]any)
@@ -155,9 +154,7 @@ func (w *world) run(calls int) map[string][]string {
 	for i := range calls {
 		name := []string{"a", "b"}[w.turns.IntN(2)]
 		if i%500 == 499 {
-			if err := w.operator.conn.SetDeadline(time.Now().Add(patience)); err != nil {
-				w.t.Fatal(err)
-			}
+			testkit.Must(w.t, w.operator.conn.SetDeadline(time.Now().Add(testkit.Patience)))
 			w.operator.call("Clock.Advance", `{"ticks":1}`, nil)
 		}
 		if agent := w.agents[name]; agent != nil {
@@ -188,7 +185,7 @@ func (d *dweller) act(t *testing.T) string {
 	}
 	row, _ := schema.Lookup(typ)
 	d.sent++
-	if err := d.client.conn.SetDeadline(time.Now().Add(patience)); err != nil { // for each call, not for all of them
+	if err := d.client.conn.SetDeadline(time.Now().Add(testkit.Patience)); err != nil { // for each call, not for all of them
 		t.Fatal(err)
 	}
 	id := fmt.Sprintf("%s-%d", d.name, d.sent)
@@ -201,21 +198,15 @@ func (d *dweller) act(t *testing.T) string {
 		d.seqs = append(d.seqs, k.Seq)
 	}
 	var value any
-	if err := json.Unmarshal(a.Data, &value); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(a.Data, &value))
 	if told, ok := value.(map[string]any); ok && a.Kind == "reply" {
 		d.learn(typ, told)
 	}
 	var asked any
-	if err := json.Unmarshal([]byte(data), &asked); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal([]byte(data), &asked))
 	words := words{t: t, own: d.pids, foreign: on.foreign, blobs: d.blobIn}
 	said, err := json.Marshal([]any{typ, words.of("", asked), a.Kind, words.of("", value)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return string(said)
 }
 

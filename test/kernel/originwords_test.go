@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // blobDir is where the blobs of an agent's origin lie.
@@ -93,9 +95,7 @@ func (w words) text(s string) string {
 	switch {
 	case strings.HasPrefix(s, w.blobs.own):
 		content, err := os.ReadFile(s)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		testkit.Must(w.t, err)
 		sum := sha256.Sum256(content)
 		return "blob " + hex.EncodeToString(sum[:])
 	case strings.HasPrefix(s, w.blobs.foreign):

@@ -12,7 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
@@ -54,24 +54,18 @@ func (keyless) Sealer() (crypto.Sealer, error) {
 
 func assemble(t *testing.T) *parts {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	place := filepath.Join(dir, "journal")
 	p := &parts{t: t, place: place, running: running{cfg: config.Config{RuntimeDir: dir}}, files: faultfs.NewFailing(journal.OSFS{}, faultfs.Fault{})}
 	log, _, err := journal.Open(journal.Options{Dir: place, FS: p.files})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	processes := process.New([]string{"gpu"})
 	view := processes.Processes()
 	tokens := capability.New([]string{"gpu"}, view)
 	ledger, err := resource.New(map[string]float64{"gpu": 8}, tokens, view)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	keyed, err := memory.New(schema.Value(`{}`), view)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	p.kernel = actors.New(actors.Config{
 		Domains: map[schema.Domain]kernel.Domain{
 			schema.Kernel: self.New(nil), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
@@ -105,9 +99,7 @@ func (p *parts) connect(pid int64) *client {
 	p.t.Helper()
 	socket := fmt.Sprintf("%d-%d.sock", pid, len(p.servers))
 	listener, err := net.Listen("unix", filepath.Join(p.cfg.RuntimeDir, socket))
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	testkit.Must(p.t, err)
 	server := unixsock.NewServer(unixsock.ServerConfig{
 		Endpoints: []unixsock.Endpoint{{Listener: listener, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
 		Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -71,9 +72,7 @@ func TestPausedConnectionEnds(t *testing.T) {
 	second.attach("a", may)
 	operator.call("Process.Pause", `{"target_pid":1}`, nil)
 	c.send("Memory.Set", `{"key":"gone","value":1}`, "")
-	if err := c.conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.conn.Close())
 	second.send("Memory.Set", `{"key":"waits","value":1}`, "")
 	d.restart(t)
 	operator, c = d.dial(t), d.dial(t)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -25,12 +26,8 @@ func writeRules(t *testing.T, cfg *config.Config, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(filepath.Dir(cfg.File), name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 }
 
@@ -99,14 +96,10 @@ func (d *running) journal(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	segments, err := filepath.Glob(filepath.Join(d.cfg.StateDir, "journal", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, name := range segments {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		all.Write(text)
 	}
 	return all.String()
@@ -151,9 +144,7 @@ func TestPolicyOfNames(t *testing.T) {
 @id("no-body") forbid(principal, action == Syscall::"Http.Fetch", resource) when {context.args has body && context.args.body like "*secret*"};
 `}), func(cfg *config.Config) {
 		cfg.Root = filepath.Join(filepath.Dir(cfg.StateDir), "root")
-		if err := os.MkdirAll(filepath.Join(cfg.Root, "os", "tools"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.MkdirAll(filepath.Join(cfg.Root, "os", "tools"), 0o700))
 	})
 	operator, c := d.dial(t), d.dial(t)
 	operator.call("Syscall.Register", `{"name":"Sum.Add","kind":"query","input":{},"path":"os/tools/sum"}`, nil)
@@ -234,9 +225,7 @@ func TestPolicyInvalid(t *testing.T) {
 	agent.refused(403, "Memory.Set", `{"key":"prod/x","value":1}`, "no-prod")
 
 	// Without files there is no policy.
-	if err := os.RemoveAll(filepath.Dir(d.cfg.File)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.RemoveAll(filepath.Dir(d.cfg.File)))
 	operator.call("Policy.Reload", `{}`, nil)
 	operator.call("Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"prod/x","value":1}`, pid), nil)
 }

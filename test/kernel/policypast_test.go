@@ -13,6 +13,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
@@ -148,9 +149,7 @@ func TestPolicyTestIsLive(t *testing.T) {
 	}
 
 	forms, err := daemon.PolicyForms(d.cfg.File, func(string) string { return "" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for first := 0; first < len(all); first += 2 * calls {
 		reader := journal.NewReader(nil, filepath.Join(d.cfg.StateDir, "journal"), journal.ReaderOptions{})
 		past := policy.NewPast(all[first].set, forms)
@@ -160,17 +159,13 @@ func TestPolicyTestIsLive(t *testing.T) {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			e := &policy.Entry{PID: record.PID, Tick: record.Tick, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
 			_, typ := schema.Peek(e.Request)
 			random := e.PID != 0 && typ != "Syscall.Spawn" && typ != "Syscall.Describe" && !strings.HasPrefix(typ, "Approval.")
 			judge := random && at >= first && at < first+calls
 			c, typ, rule, err := past.Judge(e, judge)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if judge {
 				got := string(c)
 				if c == policy.WouldDeny {
@@ -184,9 +179,7 @@ func TestPolicyTestIsLive(t *testing.T) {
 				at++
 			}
 		}
-		if err := reader.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, reader.Close())
 		if at != len(all) {
 			t.Fatalf("the journal has %d calls, %d were made", at, len(all))
 		}

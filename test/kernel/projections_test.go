@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestStartReadsWhatIsNew looks at how many entries a start replays: none after an orderly stop, all of them where the
@@ -43,9 +45,7 @@ func TestStartReadsWhatIsNew(t *testing.T) {
 			t.Fatalf("projections: %v, %v", files, err)
 		}
 		for _, f := range files {
-			if err := os.Remove(f); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Remove(f))
 		}
 	}
 	if n, err := strconv.Atoi(replayed(gone)); err != nil || n < 20 {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -21,9 +22,7 @@ type asked struct {
 // request takes the next frame of a provider, which must ask it to carry out a call.
 func (c *client) request(d schema.Dialect) (r asked) {
 	c.t.Helper()
-	if err := json.Unmarshal(c.event(d, "Syscall.Requested").Data, &r); err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, json.Unmarshal(c.event(d, "Syscall.Requested").Data, &r))
 	return r
 }
 
@@ -220,9 +219,7 @@ func TestProviders(t *testing.T) {
 	// It dies with a call in its hands.
 	go func() { got <- caller.use(schema.OsMessage, "Sum.Sub", `{}`) }()
 	other.request(schema.OsMessage)
-	if err := other.conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, other.conn.Close())
 	if f := caller.failure(<-got); f.Code != 502.0 || !strings.Contains(f.Message, "ended before it answered") {
 		t.Errorf("a provider that died: %+v", f)
 	}

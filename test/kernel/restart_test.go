@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestRestart runs random commands, and asks for everything there is before and after restarts: the answers are the same. So
@@ -39,19 +40,13 @@ func betweenLives() map[string]func(t *testing.T, file string, life int) {
 	keep := func(t *testing.T, from, to string) {
 		t.Helper()
 		data, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
+		testkit.Must(t, os.WriteFile(to, data, 0o600))
 	}
 	return map[string]func(t *testing.T, file string, life int){
 		"snapshots": func(*testing.T, string, int) {},
 		"no snapshots": func(t *testing.T, file string, _ int) {
-			if err := os.Remove(file); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.Remove(file))
 		},
 		"old snapshots": func(t *testing.T, file string, life int) {
 			if life == 0 {
@@ -62,15 +57,11 @@ func betweenLives() map[string]func(t *testing.T, file string, life int) {
 		},
 		"damaged snapshots": func(t *testing.T, file string, life int) {
 			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for at := 4096 + life; at < len(data); at += 1777 {
 				data[at] ^= 0x10
 			}
-			if err := os.WriteFile(file, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, os.WriteFile(file, data, 0o600))
 		},
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestFlippedBitsOverTheWire flips each bit of a sealed value: of the bytes that its members stand for, of the JSON that holds
@@ -18,9 +20,7 @@ func TestFlippedBitsOverTheWire(t *testing.T) {
 	var s sealed
 	c.call("Crypto.Seal", fmt.Sprintf(`{"plaintext":%q,"aad":%q}`, secret, aad), &s)
 	inner, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(s.Value, "pwenc:v1:"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	wrap := func(inner []byte) string { return "pwenc:v1:" + base64.RawURLEncoding.EncodeToString(inner) }
 
 	forged := make(map[string]bool)
@@ -31,9 +31,7 @@ func TestFlippedBitsOverTheWire(t *testing.T) {
 		forged[wrap(text)] = true
 	}
 	var members map[string]any
-	if err := json.Unmarshal(inner, &members); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(inner, &members))
 	for _, name := range []string{"nonce", "ct", "aad"} {
 		written := members[name].(string)
 		raw, err := base64.RawURLEncoding.DecodeString(written)

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // sshAgent is an ssh-agent whose signing a test decides.
@@ -33,9 +33,7 @@ func newAgent(t *testing.T, keys ...any) *sshAgent {
 	t.Helper()
 	a := &sshAgent{ExtendedAgent: agent.NewKeyring().(agent.ExtendedAgent)}
 	for _, key := range keys {
-		if err := a.Add(agent.AddedKey{PrivateKey: key}); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, a.Add(agent.AddedKey{PrivateKey: key}))
 	}
 	return a
 }
@@ -67,11 +65,9 @@ func (a *sshAgent) serve(t *testing.T) func(*config.Config) {
 // serveAgent has handle answer what a kernel asks its ssh-agent. All ends with the test.
 func serveAgent(t *testing.T, handle func(net.Conn)) func(*config.Config) {
 	t.Helper()
-	path := filepath.Join(tidy.Dir(t), "agent")
+	path := filepath.Join(testkit.Dir(t), "agent")
 	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -98,18 +94,14 @@ func serveAgent(t *testing.T, handle func(net.Conn)) func(*config.Config) {
 func edKey(t *testing.T) *ed25519.PrivateKey {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return &private
 }
 
 func curveKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return private
 }
 
@@ -156,7 +148,7 @@ func TestSlowAgent(t *testing.T) {
 	first.send("Crypto.Seal", `{"plaintext":"a"}`, "")
 	select {
 	case <-asked:
-	case <-time.After(patience):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the agent is not asked")
 	}
 	second.send("Crypto.Derive", `{}`, "")
@@ -172,9 +164,7 @@ func TestSlowAgent(t *testing.T) {
 func TestAgentsThatDoNotSeal(t *testing.T) {
 	t.Parallel()
 	locked := newAgent(t, edKey(t))
-	if err := locked.Lock([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, locked.Lock([]byte("x")))
 	refusing := newAgent(t, edKey(t))
 	refusing.signs(func() error { return errors.New("its user says no") })
 	for _, tt := range []struct {
@@ -201,7 +191,7 @@ func TestAgentsThatDoNotSeal(t *testing.T) {
 				return
 			}
 			tt.mend()
-			for limit := time.Now().Add(patience); c.ask("Crypto.Seal", `{"plaintext":"a"}`).Kind != "reply"; {
+			for limit := time.Now().Add(testkit.Patience); c.ask("Crypto.Seal", `{"plaintext":"a"}`).Kind != "reply"; {
 				if time.Now().After(limit) {
 					t.Fatal("it does not seal")
 				}
@@ -219,19 +209,13 @@ func TestKeyFilesThatDoNotSeal(t *testing.T) {
 		if passphrase != "" {
 			block, err = ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte(passphrase))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		path := filepath.Join(t.TempDir(), "mine")
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 		return path
 	}
 	open := file(t, edKey(t), "")
-	if err := os.Chmod(open, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.Chmod(open, 0o644))
 	for name, tt := range map[string]struct{ path, text string }{
 		"not there":                    {filepath.Join(t.TempDir(), "mine"), "there is no key file mine"},
 		"a key that signs differently": {file(t, curveKey(t), ""), "ecdsa-sha2-nistp256 cannot seal"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -69,9 +70,7 @@ func (c *client) over() (rest []answer) {
 
 func (c *client) halfClose() {
 	c.t.Helper()
-	if err := c.conn.(*net.UnixConn).CloseWrite(); err != nil {
-		c.t.Fatal(err)
-	}
+	testkit.Must(c.t, c.conn.(*net.UnixConn).CloseWrite())
 }
 
 // TestMessagesPushed has an agent follow its mailbox: what is there comes first, urgent before the rest, then what is sent;

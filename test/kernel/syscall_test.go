@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -186,9 +187,7 @@ func TestSyscallCallRecord(t *testing.T) {
 		t.Errorf("a key that was used ran again: %s", a.Data)
 	}
 	text, err := os.ReadFile(filepath.Join(d.cfg.StateDir, "journal", fmt.Sprintf("%020d.ndjson", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, line := range []string{
 		`"request":{"kind":"command","type":"Memory.Set","data":{"key":"k","value":1},"metadata":{"id":"Syscall.Call-1","timestamp":1,"correlation":"talk","idempotencyKey":"once","via":"Syscall.Call"}}`,
 		`"request":{"kind":"query","type":"Memory.Get","data":{"key":"k"},"metadata":{"id":"Syscall.Call-4","timestamp":1,"idempotencyKey":"get","via":"Syscall.Call"}},"outcome":{"kind":"reply"}`,
@@ -206,9 +205,7 @@ func TestSyscallCallSecrets(t *testing.T) {
 	c := d.dial(t)
 	c.ask("Syscall.Call", `{"syscall":"seal","args":["the-plain-secret"]}`)
 	text, err := os.ReadFile(filepath.Join(d.cfg.StateDir, "journal", fmt.Sprintf("%020d.ndjson", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if bytes.Contains(text, []byte("the-plain-secret")) || !bytes.Contains(text, []byte("Crypto.Seal")) {
 		t.Errorf("the journal: %s", text)
 	}
@@ -319,9 +316,7 @@ func TestOriginIsInherited(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(data, &out)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return out.PID
 	}
 	for _, origin := range []string{"https://b.example/", "https://test.local/"} {

@@ -15,8 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // helperEnv makes the test binary a client that makes one call and exits: a process of its own.
@@ -26,22 +25,8 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(helperEnv); dir != "" {
 		os.Exit(clientMain(dir))
 	}
-	dir, err := os.MkdirTemp("", "pwl")
-	if err != nil {
-		panic(err)
-	}
-	binary := filepath.Join(dir, "pwosd")
-	if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/pwosd").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build pwosd: %v\n%s", err, out)
-		os.Exit(1)
-	}
-	pwosd = binary
-	code := m.Run()
-	_ = os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(testkit.Main(m))
 }
-
-var pwosd string // the real daemon, built without the race detector, whose shadow memory would be measured too
 
 // daemon is a running pwosd.
 type daemon struct {
@@ -57,12 +42,10 @@ func start(t *testing.T) *daemon {
 // startIn is start with something put into the daemon's home before.
 func startIn(t *testing.T, prepare func(home string)) *daemon {
 	t.Helper()
-	dir := tidy.Dir(t)
-	prepare(dir)
-	d := life.Daemon{Command: []string{pwosd}, Dir: dir}
-	l := d.Start(t)
-	t.Cleanup(func() { l.Stop(t) })
-	return &daemon{dir: filepath.Join(dir, "r"), pid: l.PID()}
+	p := testkit.NewPlace(t, "")
+	prepare(p.Dir)
+	running := p.Start(t, testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}})
+	return &daemon{dir: p.RuntimeDir(), pid: running.PID()}
 }
 
 // memory returns the daemon's resident memory in bytes, without file pages: what it has allocated.
@@ -75,9 +58,7 @@ func (d *daemon) memory(t *testing.T) int {
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, "RssAnon:"); ok {
 			kb, err := strconv.Atoi(strings.Fields(value)[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			return kb << 10
 		}
 	}
@@ -96,9 +77,7 @@ func grew(t *testing.T, before, after, most int) {
 func (d *daemon) connect(t *testing.T, socket string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("unix", filepath.Join(d.dir, socket))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -115,7 +94,7 @@ func (d *daemon) dial(t *testing.T, socket string) *client {
 	c := &client{Conn: d.connect(t, socket), t: t}
 	c.lines = bufio.NewReader(c.Conn)
 	c.expect("", "Syscall.Authenticate")
-	c.send(`{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\n")
+	c.send(testkit.Authenticated)
 	return c
 }
 
@@ -131,9 +110,7 @@ func (c *client) sendUntilStuck(frame func(i int) string) int {
 	c.t.Helper()
 	for i := 0; ; i++ {
 		text := []byte(frame(i))
-		if err := c.SetWriteDeadline(time.Now().Add(2 * time.Second)); err != nil {
-			c.t.Fatal(err)
-		}
+		testkit.Must(c.t, c.SetWriteDeadline(time.Now().Add(2*time.Second)))
 		n, err := c.Write(text)
 		if err == nil {
 			continue
@@ -209,7 +186,7 @@ func clientMain(dir string) int {
 		fmt.Println("read prologue:", err)
 		return 1
 	}
-	fmt.Fprintln(c, `{"kind":"reply","type":"Syscall.Authenticate","data":null}`)
+	fmt.Fprint(c, testkit.Authenticated)
 	fmt.Fprint(c, ping("honest", "3"))
 	line, err := lines.ReadString('\n')
 	if err != nil || !strings.Contains(line, `{"payload":3}`) {
@@ -222,14 +199,10 @@ func clientMain(dir string) int {
 func raiseFileLimit(t *testing.T, need uint64) {
 	t.Helper()
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	if limit.Max < need {
 		t.Skipf("needs %d descriptors, the limit is %d", need, limit.Max)
 	}
 	limit.Cur = max(limit.Cur, need)
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 }

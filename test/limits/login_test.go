@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	pwos "github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -35,17 +36,11 @@ const (
 func newKey(t *testing.T) (signer *sshauth.Signer, file []byte, line string) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	raw, err := ssh.NewSignerFromSigner(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if signer, err = sshauth.NewSigner(raw, "test"); err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +59,7 @@ func TestBadLogins(t *testing.T) {
 		err := errors.Join(os.MkdirAll(config, 0o700),
 			os.WriteFile(filepath.Join(config, "authorized_keys"), []byte(line), 0o600),
 			os.WriteFile(filepath.Join(dir, "key"), file, 0o600))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	})
 	socket := filepath.Join(d.dir, "kernel.sock")
 	kinds := []func([]byte) []byte{
@@ -119,14 +112,10 @@ func TestBadLogins(t *testing.T) {
 	}
 
 	c, err := pwos.Dial(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.Close()
 	answer, err := c.Call(t.Context(), schema.KindQuery, "Audit.Log", []byte(`{"type":"Kernel.LoginFailed","limit":1000}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if n := strings.Count(string(answer.Data), `"Kernel.LoginFailed"`); n < 10 || n > 200 {
 		t.Errorf("the journal has %d records of them", n)
 	}

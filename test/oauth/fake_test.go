@@ -20,11 +20,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // buildDir is where the program is built.
@@ -46,24 +45,7 @@ func run(m *testing.M) (code int) {
 			code = 1
 		}
 	}()
-	return tidy.Main(m)
-}
-
-// patience bounds what happens within milliseconds unless it never does.
-const patience = time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
+	return testkit.Main(m)
 }
 
 // grant is what a fake authorization server has given.
@@ -80,25 +62,26 @@ type world struct {
 	server  *sdk.Server
 	handler http.Handler
 
-	mu       sync.Mutex
-	metadata map[string]any    // members of the authorization server's metadata that are other than usual; nil takes one away
-	resource map[string]any    // the same of the protected resource's
-	redirect url.Values        // parameters of the redirect that are other than usual
-	expires  int               // seconds that access tokens are good for; 0: the server does not say
-	broken   int               // status that the token endpoint answers with; 0: it works
-	needs    string            // scope that calls need
-	codes    map[string]grant  // that nobody has used
-	access   map[string]string // scope by access token
-	refresh  map[string]grant
-	count    int
-	renewals int
-	requests []string       // of the authorization server, a path each
-	auth     []string       // Authorization of each request to the MCP server
-	token    map[string]any // members of the token endpoint's answers that are other than usual
-	during   func()         // is called while the token endpoint is asked
-	moved    string         // where the authorization server's metadata is said to be; "": it is there
-	both     bool           // the MCP server is an authorization server too
-	open     bool           // the MCP server asks nobody to log in
+	mu        sync.Mutex
+	metadata  map[string]any    // members of the authorization server's metadata that are other than usual; nil takes one away
+	resource  map[string]any    // the same of the protected resource's
+	redirect  url.Values        // parameters of the redirect that are other than usual
+	expires   int               // seconds that access tokens are good for; 0: the server does not say
+	broken    int               // status that the token endpoint answers with; 0: it works
+	needs     string            // scope that calls need
+	codes     map[string]grant  // that nobody has used
+	access    map[string]string // scope by access token
+	refresh   map[string]grant
+	count     int
+	renewals  int
+	requests  []string       // of the authorization server, a path each
+	auth      []string       // Authorization of each request to the MCP server
+	token     map[string]any // members of the token endpoint's answers that are other than usual
+	during    func()         // is called while the token endpoint is asked
+	moved     string         // where the authorization server's metadata is said to be; "": it is there
+	described string         // path behind the usual one at which the protected resource is said to be described
+	both      bool           // the MCP server is an authorization server too
+	open      bool           // the MCP server asks nobody to log in
 }
 
 func newWorld(t *testing.T) *world {
@@ -182,7 +165,7 @@ func (w *world) serveMCP(out http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	switch {
 	case !known:
-		out.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+w.mcp.URL+`/.well-known/oauth-protected-resource/mcp"`)
+		out.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+w.mcp.URL+`/.well-known/oauth-protected-resource/mcp`+w.described+`"`)
 		http.Error(out, "no token", http.StatusUnauthorized)
 	case needs != "" && !slices.Contains(strings.Fields(scope), needs) && bytes.Contains(body, []byte(`"tools/call"`)):
 		out.Header().Set("WWW-Authenticate", `Bearer error="insufficient_scope", scope="`+needs+` bad\"$(x)"`)
@@ -234,8 +217,8 @@ func (w *world) serveAS(out http.ResponseWriter, r *http.Request) {
 }
 
 func (w *world) serveToken(out http.ResponseWriter, r *http.Request) {
-	if w.broken != 0 {
-		http.Error(out, "broken", w.broken)
+	if w.broken != 0 { // and shows what it was sent, as a page for developers does
+		http.Error(out, "broken: "+r.FormValue("refresh_token")+r.FormValue("code_verifier"), w.broken)
 		return
 	}
 	if w.during != nil {
@@ -291,7 +274,7 @@ func (w *world) browser(address string) (string, error) {
 
 // visit gets an address, and returns the status.
 func visit(address string) (int, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testkit.Patience}
 	resp, err := client.Get(address)
 	if err != nil {
 		return 0, err

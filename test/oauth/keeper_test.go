@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/effect/oauth"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -23,6 +24,7 @@ type kept struct {
 	stored string
 	now    time.Time
 	full   error // why nothing can be stored
+	notes  []string
 }
 
 func (w *world) keep(l *oauth.Login) *kept {
@@ -52,14 +54,14 @@ func (w *world) keep(l *oauth.Login) *kept {
 			defer k.mu.Unlock()
 			return k.now
 		},
-		Note: func(string, error) {},
+		Note: func(text string, err error) { k.notes = append(k.notes, text+": "+err.Error()) },
 	}
 	return k
 }
 
 func (k *kept) store(l *oauth.Login) {
 	text, err := l.String()
-	must(k.w.t, err)
+	testkit.Must(k.w.t, err)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stored = text
@@ -75,7 +77,7 @@ func (k *kept) pass(d time.Duration) {
 // request is one to the MCP server: the credential that it bears, and what the agent gets.
 func (k *kept) request() (string, error) {
 	k.w.t.Helper()
-	secret, err := k.Secret(bounded(k.w.t))
+	secret, err := k.Secret(testkit.Context(k.w.t))
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +94,7 @@ func (k *kept) request() (string, error) {
 func (k *kept) good() string {
 	k.w.t.Helper()
 	secret, err := k.request()
-	must(k.w.t, err)
+	testkit.Must(k.w.t, err)
 	return secret
 }
 
@@ -145,11 +147,11 @@ func TestRenewed(t *testing.T) {
 	w := newWorld(t)
 	first := w.logIn()
 	k := w.keep(first)
-	ctx, cancel := context.WithCancel(bounded(t))
+	ctx, cancel := context.WithCancel(testkit.Context(t))
 	w.set(func() { w.token, w.during, w.expires = map[string]any{"refresh_token": nil}, cancel, 24*3600 })
 	k.pass(2 * time.Hour)
 	secret, err := k.Secret(ctx)
-	must(t, err)
+	testkit.Must(t, err)
 	login, ok := oauth.Parse(k.stored)
 	if !ok || login.Access != secret || secret == first.Access || login.Refresh != first.Refresh {
 		t.Errorf("stored: %+v", login)
@@ -190,8 +192,8 @@ func TestRefusedAnew(t *testing.T) {
 	k := w.keep(w.logIn())
 	w.revoke()
 	k.bad(fault.UpstreamToken, "send the request again")
-	secret, err := k.Secret(bounded(t))
-	must(t, err)
+	secret, err := k.Secret(testkit.Context(t))
+	testkit.Must(t, err)
 	w.revoke()
 	if err := k.Answered(secret, http.StatusUnauthorized, http.Header{}); !errors.Is(err, fault.UpstreamLogin) {
 		t.Errorf("%v", err)
@@ -213,6 +215,9 @@ func TestAuthorizationServerDown(t *testing.T) {
 		k.pass(2 * time.Hour)
 		w.set(func() { w.broken = status })
 		k.bad(fault.UpstreamFailed, "did not renew the login: try again later")
+		if len(k.notes) != 1 || strings.Contains(k.notes[0], "CANARY") {
+			t.Errorf("%d: notes %q", status, k.notes)
+		}
 		w.set(func() { w.broken = 0 })
 		k.good()
 	}

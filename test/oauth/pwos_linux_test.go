@@ -22,7 +22,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/internal/screen"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // place is a user's: a kernel, and the pwos binary.
@@ -54,16 +54,16 @@ var program = sync.OnceValues(func() (string, error) {
 func newPlace(t *testing.T, allow string) *place {
 	t.Helper()
 	pwos, err := program()
-	must(t, err)
-	p := &place{newWorld(t), tidy.Dir(t), pwos}
+	testkit.Must(t, err)
+	p := &place{newWorld(t), testkit.Dir(t), pwos}
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
+	testkit.Must(t, err)
 	var ca bytes.Buffer
-	must(t, pem.Encode(&ca, &pem.Block{Type: "CERTIFICATE", Bytes: p.mcp.Certificate().Raw}))
+	testkit.Must(t, pem.Encode(&ca, &pem.Block{Type: "CERTIFICATE", Bytes: p.mcp.Certificate().Raw}))
 	config := fmt.Sprintf("[http]\nallow = [%q]\nca_file = %q\n[crypto]\nidentity = %q\n", allow, p.path("ca.pem"), p.path("key"))
-	must(t, errors.Join(
+	testkit.Must(t, errors.Join(
 		os.WriteFile(p.path("key"), pem.EncodeToMemory(block), 0o600), os.WriteFile(p.path("ca.pem"), ca.Bytes(), 0o600),
 		os.WriteFile(p.path("config.toml"), []byte(config), 0o600),
 	))
@@ -74,7 +74,7 @@ func newPlace(t *testing.T, allow string) *place {
 func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 
 func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, p.pwos, append([]string{"--timeout=" + patience.String()}, args...)...)
+	cmd := exec.CommandContext(ctx, p.pwos, append([]string{"--timeout=" + testkit.Patience.String()}, args...)...)
 	cmd.Env = []string{
 		"HOME=" + p.dir, "PATH=" + os.Getenv("PATH"), "PWOS_CONFIG=" + p.path("config.toml"), "PWOS_RUNTIME_DIR=" + p.path("run"), "PWOS_STATE_DIR=" + p.path("state"),
 	}
@@ -84,7 +84,7 @@ func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
 // run runs pwos, which must exit with a status and print a text that matches. It returns what was printed.
 func (p *place) run(want string, status int, args ...string) string {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	cmd := p.command(ctx, args...)
 	var out bytes.Buffer
@@ -105,19 +105,19 @@ func (p *place) call(want string, status int, args ...string) {
 // login runs pwos mcp login, and is the person whom it waits for.
 func (p *place) login(args ...string) string {
 	p.t.Helper()
-	cmd := p.command(bounded(p.t), append([]string{"mcp", "login", "docs"}, args...)...)
+	cmd := p.command(testkit.Context(p.t), append([]string{"mcp", "login", "docs"}, args...)...)
 	said, err := cmd.StderrPipe()
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	must(p.t, cmd.Start())
+	testkit.Must(p.t, cmd.Start())
 	address := regexp.MustCompile(`https://\S+/authorize\?\S+\n`)
 	var all []byte
 	for buf, followed := make([]byte, 4096), false; ; {
 		n, err := said.Read(buf)
 		if all = append(all, buf[:n]...); !followed && address.Match(all) {
 			followed = true
-			must(p.t, p.follow(strings.TrimSpace(string(address.Find(all)))))
+			testkit.Must(p.t, p.follow(strings.TrimSpace(string(address.Find(all)))))
 		}
 		if err != nil {
 			break
@@ -201,7 +201,7 @@ func TestMCPLogin(t *testing.T) {
 	p.run("", 0, "shutdown")
 	p.run("^$", 0, "mcp", "diff", "docs")
 	p.call(hi, 0)
-	must(t, filepath.WalkDir(p.path("state"), func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(p.path("state"), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -230,18 +230,18 @@ func TestBearer(t *testing.T) {
 	p.call(`"text":"hi"`, 0)
 
 	// At a terminal a browser is opened too, which a program may name.
-	must(t, os.WriteFile(p.path("browser"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+p.path("opened")+".new && mv "+p.path("opened")+".new "+p.path("opened")+"\n"), 0o700))
-	cmd := p.command(bounded(t), "mcp", "login", "none")
+	testkit.Must(t, os.WriteFile(p.path("browser"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+p.path("opened")+".new && mv "+p.path("opened")+".new "+p.path("opened")+"\n"), 0o700))
+	cmd := p.command(testkit.Context(t), "mcp", "login", "none")
 	cmd.Env = append(cmd.Env, "BROWSER="+p.path("browser"), "TERM=dumb")
-	s := screen.Sit(t, cmd, patience)
+	s := screen.Sit(t, cmd, testkit.Patience)
 	address := strings.TrimSpace(s.Expect(`https://\S+/authorize\?\S+\r\n`))
-	must(t, p.follow(address))
+	testkit.Must(t, p.follow(address))
 	s.Expect("logged in at none")
 	s.Expect("new say")
 	if status := s.Status(); status != 0 {
 		t.Errorf("at a terminal: exit status %d", status)
 	}
-	for ctx := bounded(t); ; <-time.After(5 * time.Millisecond) {
+	for ctx := testkit.Context(t); ; <-time.After(5 * time.Millisecond) {
 		opened, err := os.ReadFile(p.path("opened"))
 		if err == nil && string(opened) == address {
 			break

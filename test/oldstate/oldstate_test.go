@@ -4,7 +4,6 @@ package oldstate_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -21,20 +20,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // The state, from the snapshot and from the journal alone, is what the older kernel answered of it.
 func TestState(t *testing.T) {
@@ -46,7 +42,7 @@ func TestState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := fixture(t)
-			must(t, prepare(dir))
+			testkit.Must(t, prepare(dir))
 			c := begin(t, dir)
 			same(t, c, "queries.ndjson")
 			var proof schema.AuditVerifyOutput
@@ -74,19 +70,12 @@ func TestIdempotency(t *testing.T) {
 	same(t, begin(t, dir), "repeats.ndjson")
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // fixture is a copy of testdata.
 func fixture(t testing.TB) string {
 	t.Helper()
-	dir := tidy.Dir(t)
-	must(t, os.CopyFS(dir, os.DirFS("testdata")))
-	must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+	dir := testkit.Dir(t)
+	testkit.Must(t, os.CopyFS(dir, os.DirFS("testdata")))
+	testkit.Must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -97,8 +86,8 @@ func fixture(t testing.TB) string {
 	}))
 	file := filepath.Join(dir, "config.toml")
 	text, err := os.ReadFile(file)
-	must(t, err)
-	must(t, os.WriteFile(file, bytes.ReplaceAll(text, []byte("@DIR@"), []byte(dir)), 0o600))
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(file, bytes.ReplaceAll(text, []byte("@DIR@"), []byte(dir)), 0o600))
 	return dir
 }
 
@@ -107,28 +96,28 @@ func fixture(t testing.TB) string {
 func retime(t testing.TB, state string, now time.Time) {
 	t.Helper()
 	for _, name := range []string{"projections.db", "journal/head", "journal/checkpoints"} {
-		must(t, os.Remove(filepath.Join(state, name)))
+		testkit.Must(t, os.Remove(filepath.Join(state, name)))
 	}
 	file := filepath.Join(state, "journal", "00000000000000000001.ndjson")
 	text, err := os.ReadFile(file)
-	must(t, err)
+	testkit.Must(t, err)
 	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 	written := regexp.MustCompile(`"time":(\d+)`)
 	prev := strings.Repeat("0", 64)
 	chained := regexp.MustCompile(`"prev":"[0-9a-f]{64}"`)
 	var out strings.Builder
 	last, err := strconv.ParseInt(written.FindStringSubmatch(lines[len(lines)-1])[1], 10, 64)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, line := range lines {
 		at, err := strconv.ParseInt(written.FindStringSubmatch(line)[1], 10, 64)
-		must(t, err)
+		testkit.Must(t, err)
 		line = replaceFirst(written, line, fmt.Sprintf(`"time":%d`, at-last+now.UnixMilli()))
 		line = replaceFirst(chained, line, fmt.Sprintf(`"prev":%q`, prev))
 		sum := sha256.Sum256([]byte(line))
 		prev = hex.EncodeToString(sum[:])
 		out.WriteString(line + "\n")
 	}
-	must(t, os.WriteFile(file, []byte(out.String()), 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte(out.String()), 0o600))
 }
 
 func replaceFirst(what *regexp.Regexp, in, with string) string {
@@ -142,7 +131,7 @@ func begin(t *testing.T, dir string) *client.Client {
 	nothing := func(string) string { return "" }
 	cfg := config.Default(nothing, os.Getuid(), dir)
 	file := filepath.Join(dir, "config.toml")
-	must(t, cfg.Load(file, true, nothing))
+	testkit.Must(t, cfg.Load(file, true, nothing))
 	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "state")
 
 	refused := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
@@ -151,21 +140,10 @@ func begin(t *testing.T, dir string) *client.Client {
 	}
 	args := []string{"--config", file, "--runtime-dir", cfg.RuntimeDir, "--state-dir", cfg.StateDir}
 	_, err := daemon.Restore(t.Context(), args, nothing, io.Discard, false)
-	must(t, err)
+	testkit.Must(t, err)
 
-	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
-	must(t, d.Open(t.Context()))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		must(t, errors.Join(<-done, d.Close()))
-	})
-	c, err := client.Dial(t.Context(), client.Options{RuntimeDir: cfg.RuntimeDir})
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Close()) })
-	return c
+	testkernel.Start(t, cfg)
+	return testkernel.Dial(t, cfg.RuntimeDir)
 }
 
 // recorded is a frame, and what the older kernel answered.
@@ -182,12 +160,12 @@ type recorded struct {
 func same(t *testing.T, c *client.Client, file string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
-	must(t, err)
+	testkit.Must(t, err)
 	for line := range strings.Lines(string(text)) {
 		var r recorded
-		must(t, json.Unmarshal([]byte(line), &r))
+		testkit.Must(t, json.Unmarshal([]byte(line), &r))
 		var frame bytes.Buffer
-		must(t, json.Compact(&frame, r.Frame))
+		testkit.Must(t, json.Compact(&frame, r.Frame))
 		m, failure := schema.Decode(frame.Bytes(), schema.OsMessage)
 		if failure != nil {
 			t.Fatal(failure)
@@ -205,7 +183,7 @@ func same(t *testing.T, c *client.Client, file string) {
 			continue
 		}
 		var got any
-		must(t, json.Unmarshal(answer.Data, &got))
+		testkit.Must(t, json.Unmarshal(answer.Data, &got))
 		if diff := cmp.Diff(r.Answer.Data, alike(r.Answer.Data, got)); diff != "" {
 			t.Errorf("%s %s: (-then +now)\n%s", m.Type, m.Data, diff)
 		}
@@ -245,6 +223,6 @@ func alike(want, got any) any {
 func into(t testing.TB, c *client.Client, kind schema.Kind, typ, data string, out any) {
 	t.Helper()
 	answer, err := c.Call(t.Context(), kind, typ, []byte(data))
-	must(t, err)
-	must(t, json.Unmarshal(answer.Data, out))
+	testkit.Must(t, err)
+	testkit.Must(t, json.Unmarshal(answer.Data, out))
 }

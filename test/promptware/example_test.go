@@ -14,6 +14,7 @@ import (
 	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/effect/tool"
 	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/uri"
@@ -24,12 +25,8 @@ func example(t *testing.T) (root string) {
 	t.Helper()
 	root = t.TempDir()
 	source, err := filepath.Abs("../../examples/promptware")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(root, os.DirFS(source)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, os.CopyFS(root, os.DirFS(source)))
 	build := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join(root, "src/wordcount"), "-o", "../../tools/wordcount", ".")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false", "GOWORK=off")
 	if text, err := build.CombinedOutput(); err != nil {
@@ -42,21 +39,15 @@ func example(t *testing.T) (root string) {
 func TestExample(t *testing.T) {
 	t.Parallel()
 	space, err := uri.New(example(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	tree, err := rootfs.Open(space)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = tree.Close() }()
 	p := &ingest.Pipeline{Space: space, Files: tree}
 	now := time.Now()
 
 	boot, err := p.Run(t.Context(), ingest.Request{URI: "BOOT.md", Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if !strings.Contains(string(boot.Loaded.FrontMatter), `"origin":"promptware-example","init":"agents/editor.md"`) {
 		t.Errorf("%s", boot.Loaded.FrontMatter)
 	}
@@ -64,21 +55,15 @@ func TestExample(t *testing.T) {
 		t.Errorf("%s, %v", origin, err)
 	}
 	editor, err := p.Run(t.Context(), ingest.Request{URI: "./agents/editor.md", Base: boot.Identity.URI, Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	reviewer, err := p.Run(t.Context(), ingest.Request{URI: "./reviewer.md", Base: editor.Identity.URI, Now: now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	hydrated(t, p, editor.Loaded, "skill os:///skills/plan.md plan", "skill os:///skills/summarise.md shorten",
 		"tool os:///tools/wordcount wordcount", "tool os:///tools/today today")
 	hydrated(t, p, reviewer.Loaded, "tool os:///tools/wordcount wordcount")
 
 	modules, err := tool.NewModules(64<<20, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = modules.Close() }()
 	c := &tool.Caller{Space: space, Files: tree, Modules: modules, Limits: tool.Limits{Time: time.Minute, CompileTime: 2 * time.Minute}}
 	words(t, c, editor.Identity.URI)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/rootfs"
 )
 
@@ -93,7 +94,7 @@ func TestIngestFailsWhole(t *testing.T) {
 		"one.md": "---\ntools: [t]\n---\none", "t": "x", "broken.md": "---\ntools: 1\n---\n", "signed.md": "s", "signed.md.sig": "no signature",
 		"binary.md": "a\xffb", "big.md": strings.Repeat("x", 1<<20+1), "lost.md": "---\ntools: [nowhere]\n---\n",
 	})
-	must(t, os.Symlink("/etc/passwd", p.path("root/out.md")))
+	testkit.Must(t, os.Symlink("/etc/passwd", p.Path("root/out.md")))
 	p.start(t)
 	c := p.dial(t)
 	pid := c.agent("")
@@ -129,7 +130,7 @@ func TestIngestFailsWhole(t *testing.T) {
 	poor := c.call("Syscall.Spawn", `{"child_agent_id":"b","capabilities":{"allowed_syscalls":["Memory.*"]}}`)
 	var other int
 	_, err := fmt.Sscanf(poor, `{"child_pid":%d`, &other)
-	must(t, err)
+	testkit.Must(t, err)
 	c.refused(403, "may not call Kernel.Ingest", "Kernel.Ingest", ingestAs(other, "one.md", ""))
 	c.refused(403, "may not call Kernel.Ingest", "Syscall.Call", fmt.Sprintf(`{"syscall":"ingest","args":["one.md"],"pid":%d}`, other))
 	c.refused(403, "may not call Syscall.Call", "Syscall.Call", fmt.Sprintf(`{"syscall":"os/t","pid":%d}`, other))
@@ -152,7 +153,7 @@ func TestIngestKilledAtAnyMoment(t *testing.T) {
 	for round := range rounds {
 		c := p.dial(t)
 		wanted := fmt.Sprintf("os:///%d.md", round%2)
-		must(t, c.send("Kernel.Ingest", ingestAs(pid, wanted, "")))
+		testkit.Must(t, c.send("Kernel.Ingest", ingestAs(pid, wanted, "")))
 		answered := make(chan bool, 1)
 		go func() {
 			a, err := c.receive()
@@ -196,7 +197,7 @@ func TestIngestLong(t *testing.T) {
 		Content    *string
 		ContentRef struct{ Path string }
 	}
-	must(t, json.Unmarshal([]byte(got), &out))
+	testkit.Must(t, json.Unmarshal([]byte(got), &out))
 	text, err := os.ReadFile(out.ContentRef.Path)
 	if err != nil || out.Content != nil || !strings.Contains(string(text), "a line of text") || len(text) < len(content) {
 		t.Errorf("%d bytes, %v of %.200s", len(text), err, got)

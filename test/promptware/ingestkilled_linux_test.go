@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestIngestKilled kills the daemon at each phase of an ingest. Each phase is held where it is, by what lies outside the
@@ -68,7 +68,7 @@ func TestIngestKilled(t *testing.T) {
 type doomed struct {
 	*testing.T
 	place
-	life   *life.Life
+	life   *testkit.Process
 	client *client // that asks for the ingest
 	pid    int
 	web    string
@@ -127,7 +127,7 @@ func (d *doomed) serve(w http.ResponseWriter, r *http.Request, over chan struct{
 func (d *doomed) ingest(uri string) {
 	d.Helper()
 	d.uri = uri
-	must(d.T, d.client.send("Kernel.Ingest", ingestAs(d.pid, uri, "")))
+	testkit.Must(d.T, d.client.send("Kernel.Ingest", ingestAs(d.pid, uri, "")))
 }
 
 // awaitAsked waits until the server is asked for the path.
@@ -139,18 +139,8 @@ func (d *doomed) awaitAsked(path string) {
 			if got == path {
 				return
 			}
-		case <-time.After(patience):
+		case <-time.After(testkit.Patience):
 			d.Fatalf("nobody asks for %s", path)
-		}
-	}
-}
-
-// await waits until something holds.
-func (d *doomed) await(what string, holds func() bool) {
-	d.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			d.Fatalf("%s: it did not come to that", what)
 		}
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // unread leaves the request in the socket of a daemon that is stopped.
 func (d *doomed) unread() bool {
 	d.life.Signal(d.T, syscall.SIGSTOP)
-	d.await("the daemon is to stop", func() bool {
+	testkit.Eventually(d.T, "the daemon is to stop", func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.life.PID()))
 		_, state, _ := strings.Cut(string(stat), ") ")
 		return err == nil && strings.HasPrefix(state, "T")
@@ -28,7 +30,7 @@ func (d *doomed) noIntent() bool {
 	d.freeze()
 	d.ingest(d.web + "/v1.2.3/two.md")
 	a, err := d.client.receive()
-	must(d.T, err)
+	testkit.Must(d.T, err)
 	if a.code != 503 || !strings.Contains(a.text, "nothing was done") {
 		d.Errorf("it is told %+v", a)
 	}
@@ -40,13 +42,13 @@ func (d *doomed) noIntent() bool {
 func (d *doomed) inTurn() bool {
 	const each = 16 // actors.maxEffectsEach
 	for range each {
-		must(d.T, d.dial(d.T).send("Http.Fetch", fmt.Sprintf(`{"pid":%d,"url":%q,"timeout":30000}`, d.pid, d.web+"/hold")))
+		testkit.Must(d.T, d.dial(d.T).send("Http.Fetch", fmt.Sprintf(`{"pid":%d,"url":%q,"timeout":30000}`, d.pid, d.web+"/hold")))
 	}
 	for range each {
 		d.awaitAsked("/hold")
 	}
 	d.ingest(d.web + "/v1.2.3/two.md")
-	d.await("the intent is to be on disk", func() bool { return d.intents() == 1 })
+	testkit.Eventually(d.T, "the intent is to be on disk", func() bool { return d.intents() == 1 })
 	d.dial(d.T).call("Http.Fetch", fmt.Sprintf(`{"url":%q}`, d.web+"/other"))
 	return <-d.asked == "/other" && len(d.asked) == 0
 }
@@ -69,7 +71,7 @@ func (d *doomed) signature() bool {
 // local is killed as soon as its intent shows.
 func (d *doomed) local() bool {
 	d.ingest("large.md")
-	for end := time.Now().Add(patience); d.intents() == 0; {
+	for end := time.Now().Add(testkit.Patience); d.intents() == 0; {
 		if time.Now().After(end) {
 			d.Fatal("there is no intent")
 		}
@@ -84,7 +86,7 @@ func (d *doomed) noOutcome() bool {
 	d.freeze()
 	close(d.gates["/v1.2.3/signed.md.sig"])
 	a, err := d.client.receive()
-	must(d.T, err)
+	testkit.Must(d.T, err)
 	if a.code == 0 {
 		d.Errorf("it is told %+v", a)
 	}
@@ -99,10 +101,10 @@ func (d *doomed) outcome() bool {
 	const before, length = 40, 12_000 // more than a socket holds
 	d.client.call("Memory.Set", fmt.Sprintf(`{"key":"long","value":"%s"}`, strings.Repeat("x", length)))
 	for range before {
-		must(d.T, d.client.send("Memory.Get", `{"key":"long"}`))
+		testkit.Must(d.T, d.client.send("Memory.Get", `{"key":"long"}`))
 	}
 	d.ingest("two.md")
-	d.await("the outcome is to be on disk", func() bool { return len(d.outcomes()) == 1 })
+	testkit.Eventually(d.T, "the outcome is to be on disk", func() bool { return len(d.outcomes()) == 1 })
 	d.life.End(d.T, os.Kill)
 	for range before {
 		if _, err := d.client.receive(); err != nil {
@@ -117,12 +119,12 @@ func (d *doomed) outcome() bool {
 func (d *doomed) freeze() {
 	d.Helper()
 	d.dial(d.T).call("Memory.Set", fmt.Sprintf(`{"key":"long","value":"%s"}`, strings.Repeat("x", 15_000)))
-	files, err := filepath.Glob(d.path("s/journal/*.ndjson"))
-	must(d.T, err)
+	files, err := filepath.Glob(d.Path("s/journal/*.ndjson"))
+	testkit.Must(d.T, err)
 	journal, err := os.Stat(files[len(files)-1])
-	must(d.T, err)
+	testkit.Must(d.T, err)
 	var limit unix.Rlimit
-	must(d.T, unix.Prlimit(d.life.PID(), unix.RLIMIT_FSIZE, nil, &limit))
+	testkit.Must(d.T, unix.Prlimit(d.life.PID(), unix.RLIMIT_FSIZE, nil, &limit))
 	limit.Cur = uint64(journal.Size())
-	must(d.T, unix.Prlimit(d.life.PID(), unix.RLIMIT_FSIZE, &limit, nil))
+	testkit.Must(d.T, unix.Prlimit(d.life.PID(), unix.RLIMIT_FSIZE, &limit, nil))
 }

@@ -1,104 +1,70 @@
 package promptware_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
 
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = 5 * time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// place is where a daemon lives, one life after the other, with a root and a configuration.
-type place struct{ dir string }
+// place is a testkit.Place with a root.
+type place struct{ *testkit.Place }
 
 // newPlace makes a place whose root holds the given files, and whose configuration is settings and that root.
 func newPlace(t *testing.T, settings string, files map[string]string) place {
 	t.Helper()
-	dir := tidy.Dir(t)
-	p := place{dir}
-	must(t, os.Mkdir(p.path("root"), 0o700))
-	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "root = %q\n%s", p.path("root"), settings), 0o600))
+	p := place{testkit.NewPlace(t, "")}
+	testkit.Must(t, os.Mkdir(p.Path("root"), 0o700))
+	testkit.WriteFile(t, p.Path("config.toml"), fmt.Sprintf("root = %q\n%s", p.Path("root"), settings))
 	for name, text := range files {
 		p.put(t, name, text)
 	}
 	return p
 }
 
-func (p place) path(name string) string { return filepath.Join(p.dir, name) }
-
 // put writes a file below root.
 func (p place) put(t *testing.T, name, text string) {
 	t.Helper()
-	name = p.path("root/" + name)
-	must(t, os.MkdirAll(filepath.Dir(name), 0o700))
-	must(t, os.WriteFile(name, []byte(text), 0o600))
+	name = p.Path("root/" + name)
+	testkit.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	testkit.Must(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // entries are the lines of the journal that have a text in them.
 func (p place) entries(t *testing.T, text string) (lines []string) {
 	t.Helper()
-	files, err := filepath.Glob(p.path("s/journal/*.ndjson"))
-	must(t, err)
-	for _, name := range files {
-		content, err := os.ReadFile(name)
-		must(t, err)
-		for line := range strings.Lines(string(content)) {
-			if strings.Contains(line, text) {
-				lines = append(lines, line)
-			}
+	for line := range strings.Lines(p.Journal(t)) {
+		if strings.Contains(line, text) {
+			lines = append(lines, line)
 		}
 	}
 	return lines
 }
 
-// start begins a life of the daemon, which is this binary again.
-func (p place) start(t *testing.T) *life.Life {
+// start starts the daemon, which is this binary again. It is killed at the end, unless it has ended.
+func (p place) start(t *testing.T) *testkit.Process {
 	t.Helper()
-	self, err := os.Executable()
-	must(t, err)
-	d := life.Daemon{
-		Command: []string{self}, Dir: p.dir, Log: p.path("output"),
-		Env: []string{asDaemon + "=1", "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"},
-	}
+	d := testkernel.Self(t)
+	d.Dir, d.Log = p.Dir, p.Path("output")
 	return d.Start(t)
 }
 
 // client makes one call at a time.
 type client struct {
-	t     *testing.T
-	conn  net.Conn
-	lines *bufio.Reader
-	sent  int
+	*testkit.Conn
+	t    *testing.T
+	sent int
 }
 
 func (p place) dial(t *testing.T) *client {
 	t.Helper()
-	conn, err := net.Dial("unix", p.path("r/kernel.sock"))
-	must(t, err)
-	t.Cleanup(func() { _ = conn.Close() })
-	must(t, conn.SetReadDeadline(time.Now().Add(patience)))
-	c := &client{t: t, conn: conn, lines: bufio.NewReader(conn)}
-	_, err = c.lines.ReadString('\n')
-	must(t, err)
-	_, err = conn.Write([]byte(`{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\n"))
-	must(t, err)
+	c := &client{Conn: testkit.Value(testkit.Dial(p.Socket()))(t), t: t}
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
@@ -116,15 +82,12 @@ func (c *client) send(typ, data string) error {
 		kind = "query"
 	}
 	c.sent++
-	_, err := fmt.Fprintf(c.conn, `{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"m%d","timestamp":0}}`+"\n", kind, typ, data, c.sent)
+	_, err := fmt.Fprintf(c, `{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"m%d","timestamp":0}}`+"\n", kind, typ, data, c.sent)
 	return err
 }
 
 func (c *client) receive() (answer, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return answer{}, err
-	}
-	line, err := c.lines.ReadBytes('\n')
+	line, err := c.Line()
 	if err != nil {
 		return answer{}, err
 	}
@@ -149,9 +112,9 @@ func (c *client) receive() (answer, error) {
 // try makes a call and returns what came of it.
 func (c *client) try(typ, data string) answer {
 	c.t.Helper()
-	must(c.t, c.send(typ, data))
+	testkit.Must(c.t, c.send(typ, data))
 	a, err := c.receive()
-	must(c.t, err)
+	testkit.Must(c.t, err)
 	return a
 }
 

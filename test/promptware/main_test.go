@@ -2,23 +2,9 @@
 package promptware_test
 
 import (
-	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
 
-// asDaemon in the environment makes this test binary the daemon: only a process can be killed.
-const asDaemon = "PWOS_PROMPTWARE_TEST"
-
-// TestMain is the host's shim and guard too, since a tool is a program.
-func TestMain(m *testing.M) {
-	host.Shim()
-	if os.Getenv(asDaemon) != "" {
-		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }

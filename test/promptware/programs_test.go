@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestProgramsAreStopped: a program, where the configuration allows one, runs as its caller and ends within the limits,
@@ -37,23 +39,23 @@ func TestProgramsAreStopped(t *testing.T) {
 	c.call("Syscall.Call", call("leave"))
 	scratch := func() []os.DirEntry {
 		t.Helper()
-		left, err := os.ReadDir(p.path("s/scratch"))
-		must(t, err)
+		left, err := os.ReadDir(p.Path("s/scratch"))
+		testkit.Must(t, err)
 		return left
 	}
 	if left := scratch(); len(left) > 0 {
 		t.Errorf("the calls have left %v", left)
 	}
-	must(t, os.MkdirAll(p.path("s/scratch/call-1/a"), 0o700))
-	must(t, os.Chmod(p.path("s/scratch/call-1/a"), 0))
+	testkit.Must(t, os.MkdirAll(p.Path("s/scratch/call-1/a"), 0o700))
+	testkit.Must(t, os.Chmod(p.Path("s/scratch/call-1/a"), 0))
 	d.End(t, syscall.SIGKILL)
 	p.start(t)
 	p.dial(t) // which is answered once the kernel is there
 	if left := scratch(); len(left) > 0 {
 		t.Errorf("the kernel before has left %v", left)
 	}
-	output, err := os.ReadFile(p.path("output"))
-	must(t, err)
+	output, err := os.ReadFile(p.Path("output"))
+	testkit.Must(t, err)
 	if !strings.Contains(string(output), "oops") {
 		t.Error("what a tool said when it failed is not in the log")
 	}
@@ -71,5 +73,5 @@ func TestProgramsAreStopped(t *testing.T) {
 func (p place) program(t *testing.T, name, body string) {
 	t.Helper()
 	p.put(t, name, "#!/bin/sh\n"+body+"\n")
-	must(t, os.Chmod(p.path("root/"+name), 0o700))
+	testkit.Must(t, os.Chmod(p.Path("root/"+name), 0o700))
 }

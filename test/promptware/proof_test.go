@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/effect/ingest"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/sshauth"
 )
@@ -26,7 +27,7 @@ func server(t *testing.T, serve http.HandlerFunc) (address, settings string) {
 	s := httptest.NewTLSServer(serve)
 	t.Cleanup(s.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
+	testkit.Must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600))
 	return s.URL, fmt.Sprintf("[http]\nallow = [\"127.0.0.1/32\"]\nca_file = %q\n", ca)
 }
 
@@ -79,21 +80,21 @@ func TestIngestWeb(t *testing.T) {
 func TestTrustedKeys(t *testing.T) {
 	t.Parallel()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	raw, err := ssh.NewSignerFromKey(private)
-	must(t, err)
+	testkit.Must(t, err)
 	signer, err := sshauth.NewSigner(raw, "test")
-	must(t, err)
+	testkit.Must(t, err)
 	signature, err := signer.Sign(context.Background(), ingest.Namespace, []byte("signed"))
-	must(t, err)
+	testkit.Must(t, err)
 	p := newPlace(t, "[ingest]\nproof = true\n", map[string]string{
 		"a.md": "signed", "a.md.sig": signature.Armor(), "b.md": "not signed", "c.md": "changed", "c.md.sig": signature.Armor(),
 	})
 	p.start(t)
 	c := p.dial(t)
 	c.refused(403, "not trusted", "Kernel.Ingest", `{"uri":"a.md"}`)
-	trusted := p.path("trusted_keys")
-	must(t, os.WriteFile(trusted, []byte(signer.Key().String()+"\n"), 0o600))
+	trusted := p.Path("trusted_keys")
+	testkit.Must(t, os.WriteFile(trusted, []byte(signer.Key().String()+"\n"), 0o600))
 	got := c.call("Kernel.Ingest", `{"uri":"a.md"}`)
 	if member(t, got, "proof") != `"signature"` {
 		t.Errorf("got %s", got)
@@ -105,6 +106,6 @@ func TestTrustedKeys(t *testing.T) {
 	}
 	c.refused(403, "nothing proves", "Kernel.Ingest", `{"uri":"b.md"}`)
 	c.refused(403, "does not hold", "Kernel.Ingest", `{"uri":"c.md"}`)
-	must(t, os.Remove(trusted))
+	testkit.Must(t, os.Remove(trusted))
 	c.refused(403, "not trusted", "Kernel.Ingest", `{"uri":"a.md"}`)
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // bad is a module that does what its input says.
@@ -60,9 +62,9 @@ func main() {
 func (p place) module(t *testing.T, name, source string) {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/bad\n\ngo 1.24\n"), 0o600))
-	build := exec.CommandContext(t.Context(), "go", "build", "-C", dir, "-o", p.path("root/"+name), ".")
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/bad\n\ngo 1.24\n"), 0o600))
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", dir, "-o", p.Path("root/"+name), ".")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false", "GOWORK=off")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -148,17 +150,13 @@ func TestOthersAreServedBesideATool(t *testing.T) {
 		return all
 	}
 	t.Logf("alone, a Ping and a Memory.Set take %s", spread(rounds()))
-	must(t, c.send("Syscall.Call", `{"syscall":"os/endless"}`))
-	for end := time.Now().Add(patience); len(p.entries(t, `"syscall":"os/endless"`)) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the tool was never called")
-		}
-	}
+	testkit.Must(t, c.send("Syscall.Call", `{"syscall":"os/endless"}`))
+	testkit.Eventually(t, "the tool is called", func() bool { return len(p.entries(t, `"syscall":"os/endless"`)) > 0 })
 	t.Logf("beside it they take %s", spread(rounds()))
 	if ended := p.entries(t, `"uri":"os:///endless"`); len(ended) > 0 {
 		t.Errorf("the tool has ended meanwhile: %s", ended)
 	}
-	must(t, c.conn.Close()) // and with it ends the tool
+	testkit.Must(t, c.Conn.Close()) // and with it ends the tool
 }
 
 // spread says how durations lie.
@@ -172,7 +170,7 @@ func spread(all []time.Duration) string {
 func TestToolsAreRecorded(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, unhurried, map[string]string{"script": "#!/bin/sh\n", "good": saying(`"output-7"`), "bad": saying("no JSON")})
-	must(t, os.Chmod(p.path("root/script"), 0o700))
+	testkit.Must(t, os.Chmod(p.Path("root/script"), 0o700))
 	d := p.start(t)
 	c := p.dial(t)
 	c.call("Syscall.Call", `{"syscall":"os/good","args":["input-7"]}`)
@@ -203,18 +201,15 @@ func TestToolsEndWithTheirCaller(t *testing.T) {
 	p := newPlace(t, "[tools]\ntime = \"1h\"\nat_once = 1\n", map[string]string{"endless": endless, "waited": saying(`"waited"`)})
 	d := p.start(t)
 	first, second := p.dial(t), p.dial(t)
-	must(t, first.send("Syscall.Call", `{"syscall":"os/endless"}`))
-	must(t, second.send("Syscall.Call", `{"syscall":"os/waited"}`))
-	must(t, first.conn.Close())
+	testkit.Must(t, first.send("Syscall.Call", `{"syscall":"os/endless"}`))
+	testkit.Must(t, second.send("Syscall.Call", `{"syscall":"os/waited"}`))
+	testkit.Must(t, first.Conn.Close())
 	if got, err := second.receive(); err != nil || got.data != `"waited"` {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	must(t, second.send("Syscall.Call", `{"syscall":"os/endless"}`))
-	for end := time.Now().Add(patience); len(p.entries(t, `"syscall":"os/endless"`)) < 2; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the tool was never called") // what is not received by then is not answered
-		}
-	}
+	testkit.Must(t, second.send("Syscall.Call", `{"syscall":"os/endless"}`))
+	// What is not received by the end is not answered.
+	testkit.Eventually(t, "the tool is called again", func() bool { return len(p.entries(t, `"syscall":"os/endless"`)) == 2 })
 	d.End(t, syscall.SIGTERM)
 	if got, err := second.receive(); err != nil || got.code != 503 {
 		t.Errorf("got %+v, %v", got, err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestVerdictsOnTools shows that a tool call which is refused, or fails, is that in the log, on the row of who called, and in
@@ -12,13 +14,13 @@ import (
 func TestVerdictsOnTools(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "", map[string]string{"prog": "#!/bin/sh\necho 1\n", "text": "no tool"})
-	must(t, os.Chmod(p.path("root/prog"), 0o700))
+	testkit.Must(t, os.Chmod(p.Path("root/prog"), 0o700))
 	d := p.start(t)
 	c := p.dial(t)
 	var child struct {
 		PID int64 `json:"child_pid"`
 	}
-	must(t, json.Unmarshal([]byte(c.call("Syscall.Spawn", `{"child_agent_id":"a","capabilities":{"allowed_syscalls":["Syscall.Call"]}}`)), &child))
+	testkit.Must(t, json.Unmarshal([]byte(c.call("Syscall.Spawn", `{"child_agent_id":"a","capabilities":{"allowed_syscalls":["Syscall.Call"]}}`)), &child))
 	for path, code := range map[string]int{"os/prog": 403, "os/none": 404, "os/text": 422} {
 		c.refused(code, "", "Syscall.Call", fmt.Sprintf(`{"pid":%d,"syscall":%q}`, child.PID, path))
 	}
@@ -31,7 +33,7 @@ func TestVerdictsOnTools(t *testing.T) {
 				PID, Code    int64
 			}
 		}
-		must(t, json.Unmarshal([]byte(c.call("Audit.Log", fmt.Sprintf(`{"pid":%d}`, child.PID))), &log))
+		testkit.Must(t, json.Unmarshal([]byte(c.call("Audit.Log", fmt.Sprintf(`{"pid":%d}`, child.PID))), &log))
 		verdicts := map[string]int{}
 		for _, e := range log.Entries {
 			if e.Type != "Syscall.Call" || e.PID != child.PID || e.Success {
@@ -46,7 +48,7 @@ func TestVerdictsOnTools(t *testing.T) {
 			ByCode       map[string]int `json:"by_code"`
 			DeniedByCode map[string]int `json:"denied_by_code"`
 		}
-		must(t, json.Unmarshal([]byte(c.call("Audit.Metrics", `{}`)), &m))
+		testkit.Must(t, json.Unmarshal([]byte(c.call("Audit.Metrics", `{}`)), &m))
 		if m.ByCode["Syscall.Call"] != 3 || m.DeniedByCode["Syscall.Call"] != 1 || m.ByCode["Syscall.Called"] != 0 {
 			t.Errorf("counted %+v", m)
 		}

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // work is a load that both get.
@@ -75,9 +77,7 @@ func TestCompare(t *testing.T) {
 	}
 	fmt.Fprintf(out, "fsync\t%s\t\t\t\t\t\t\t\t\t\n", rates(sync))
 	fmt.Fprintf(out, "fdatasync\t%s\t\t\t\t\t\t\t\t\t\n", rates(datasync))
-	if err := out.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, out.Flush())
 	t.Logf("%d rounds of %v each, medians; %s; fsync and fdatasync: one writer appends %d bytes and syncs\n%s", rounds, duration, r.version, entry, text)
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // entry is how many bytes are appended at a time: about what a small write takes in a log.
@@ -15,10 +17,8 @@ const entry = 200
 // syncRate appends and syncs for the given time. It is the disk's share: what one writer at a time can have at most.
 func syncRate(t *testing.T, duration time.Duration, sync func(*os.File) error) side {
 	t.Helper()
-	f, err := os.Create(filepath.Join(shortDir(t), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, err := os.Create(filepath.Join(testkit.Dir(t), "log"))
+	testkit.Must(t, err)
 	defer f.Close()
 	line := append(bytes.Repeat([]byte("x"), entry-1), '\n')
 	var took []time.Duration
@@ -27,9 +27,7 @@ func syncRate(t *testing.T, duration time.Duration, sync func(*os.File) error) s
 		if _, err := f.Write(line); err != nil {
 			t.Fatal(err)
 		}
-		if err := sync(f); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, sync(f))
 		now := time.Now()
 		took = append(took, now.Sub(last))
 		last = now

@@ -3,13 +3,15 @@ package redis_test
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
+
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
 // kernel is a pwosd of our own, with the pwos that measures it.
 type kernel struct {
@@ -19,17 +21,11 @@ type kernel struct {
 
 func startKernel(t *testing.T) *kernel {
 	t.Helper()
-	dir := shortDir(t)
-	if out, err := exec.Command("go", "build", "-o", dir, "../../cmd/pwos", "../../cmd/pwosd").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	k := &kernel{pwos: filepath.Join(dir, "pwos"), env: []string{
-		"HOME=" + dir, "TMPDIR=" + dir, "PWOS_RUNTIME_DIR=" + filepath.Join(dir, "r"), "PWOS_STATE_DIR=" + filepath.Join(dir, "s"),
+	p := testkit.NewPlace(t, "")
+	p.Start(t, testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Env: []string{"TMPDIR=" + p.Dir}})
+	return &kernel{pwos: testkit.Program(t, "pwos"), env: []string{
+		"HOME=" + p.Dir, "TMPDIR=" + p.Dir, "PWOS_RUNTIME_DIR=" + p.RuntimeDir(), "PWOS_STATE_DIR=" + p.StateDir(),
 	}}
-	d := life.Daemon{Command: []string{filepath.Join(dir, "pwosd")}, Dir: dir, Env: []string{"TMPDIR=" + dir}}
-	l := d.Start(t)
-	t.Cleanup(func() { l.Stop(t) })
-	return k
 }
 
 // bench runs one round of pwos bench, and leaves its echo's half aside.

@@ -12,11 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = 30 * time.Second
 
 // redis is a server of our own, in a directory of its own.
 type redis struct {
@@ -33,23 +30,19 @@ func startRedis(t *testing.T) *redis {
 		}
 	}
 	version, err := exec.Command("redis-server", "--version").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := shortDir(t)
+	testkit.Must(t, err)
+	dir := testkit.Dir(t)
 	r := &redis{socket: filepath.Join(dir, "redis.sock"), version: strings.TrimSpace(string(version)), rates: make(map[string]float64)}
 	cmd := exec.Command("redis-server", "--port", "0", "--unixsocket", r.socket, "--dir", dir, "--daemonize", "no",
 		"--appendonly", "yes", "--appendfsync", "always", "--save", "", "--auto-aof-rewrite-percentage", "0")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it says that it was killed
 	})
-	for limit := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
+	for limit := time.Now().Add(testkit.Patience); ; <-time.After(10 * time.Millisecond) {
 		if conn, err := net.Dial("unix", r.socket); err == nil {
 			_ = conn.Close()
 			return r
@@ -112,11 +105,4 @@ func readCSV(text string) (side, error) {
 		return s, fmt.Errorf("no rate")
 	}
 	return s, nil
-}
-
-// shortDir is a directory whose path is short, unlike t.TempDir's, for the sockets' sake. All that is compared lies below
-// the same one, so on the same file system.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	return tidy.Dir(t)
 }

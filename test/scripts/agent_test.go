@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // openSSH skips a test where OpenSSH's programs are not there.
@@ -51,12 +53,12 @@ func (p place) authorize(t *testing.T, keys ...string) {
 	var lines []byte
 	for _, key := range keys {
 		line, err := os.ReadFile(key + ".pub")
-		must(t, err)
+		testkit.Must(t, err)
 		lines = append(lines, line...)
 	}
 	dir := filepath.Join(p.dir, "home", ".config", "pwos")
-	must(t, os.MkdirAll(dir, 0o700))
-	must(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), lines, 0o600))
+	testkit.Must(t, os.MkdirAll(dir, 0o700))
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), lines, 0o600))
 }
 
 // startAgent runs a real ssh-agent here, until the test ends, and returns the environment that names it.
@@ -65,14 +67,14 @@ func (p place) startAgent(t *testing.T) []string {
 	socket := filepath.Join(p.dir, "agent.sock")
 	cmd := exec.Command("ssh-agent", "-D", "-a", socket)
 	cmd.Env = p.env()
-	must(t, cmd.Start())
+	testkit.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
 	})
-	for limit := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+	for limit := time.Now().Add(testkit.Patience); ; <-time.After(time.Millisecond) {
 		if conn, err := net.Dial("unix", socket); err == nil {
-			must(t, conn.Close())
+			testkit.Must(t, conn.Close())
 			return []string{"SSH_AUTH_SOCK=" + socket}
 		}
 		if time.Now().After(limit) {
@@ -132,7 +134,7 @@ func TestEveryKeyType(t *testing.T) {
 	agent := p.startAgent(t)
 	p.tool(t, agent, "ssh-add", append([]string{"-q"}, append(weak, files...)...)...)
 	for _, path := range append(files, weak...) {
-		must(t, os.Rename(path, path+".hidden"))
+		testkit.Must(t, os.Rename(path, path+".hidden"))
 	}
 	for name, path := range keys {
 		out, says, status := p.pwosWith(t, agent, "auth", "status", "--identity", path+".pub")
@@ -170,7 +172,7 @@ func TestBadAgents(t *testing.T) {
 	} {
 		socket := filepath.Join(p.dir, "bad.sock")
 		ln, err := net.Listen("unix", socket)
-		must(t, err)
+		testkit.Must(t, err)
 		var serving sync.WaitGroup
 		serving.Go(func() {
 			for {
@@ -192,7 +194,7 @@ func TestBadAgents(t *testing.T) {
 		if _, says, status := p.pwosWith(t, env, "call", "Syscall.Echo", "message=x", "--identity", key); status != 0 {
 			t.Errorf("%s, beside a key file: %d, %s", name, status, says)
 		}
-		must(t, ln.Close())
+		testkit.Must(t, ln.Close())
 		serving.Wait()
 	}
 	p.pwosWith(t, nil, "shutdown", "--identity", key)
@@ -215,8 +217,8 @@ func TestPassphraseAtATerminal(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &out, &says
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
-	must(t, cmd.Start())
-	must(t, theirs.Close())
+	testkit.Must(t, cmd.Start())
+	testkit.Must(t, theirs.Close())
 	var screen bytes.Buffer
 	typed := make(chan error, 1)
 	go func() {
@@ -241,7 +243,7 @@ func TestPassphraseAtATerminal(t *testing.T) {
 	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), `"payload":1`) {
 		t.Errorf("%v, stdout %s, stderr %s", err, out.String(), says.String())
 	}
-	must(t, errors.Join(<-typed, ours.Close()))
+	testkit.Must(t, errors.Join(<-typed, ours.Close()))
 	if text := screen.String(); strings.Contains(text, "sesam") || strings.Contains(text, "wrong") || strings.Count(text, "passphrase of ") != 2 {
 		t.Errorf("the terminal showed %q", text)
 	}
@@ -253,5 +255,5 @@ func TestPassphraseAtATerminal(t *testing.T) {
 	if err == nil || cmd.ProcessState.ExitCode() != 3 || !strings.Contains(string(text), "there is no terminal to ask for it at") {
 		t.Errorf("%v, %s", err, text)
 	}
-	must(t, p.kill())
+	testkit.Must(t, p.kill())
 }

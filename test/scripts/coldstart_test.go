@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // 64 clients on a cold machine: one kernel, 64 right answers.
@@ -39,11 +41,11 @@ func (p place) kernels(t *testing.T) []string {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		text, err := os.ReadFile(filepath.Join(p.runtimeDir(), "kernel.lock"))
-		must(t, err)
+		testkit.Must(t, err)
 		return strings.Fields(string(text))
 	}
 	descriptors, err := filepath.Glob("/proc/[0-9]*/fd/*")
-	must(t, err)
+	testkit.Must(t, err)
 	lock := filepath.Join(p.runtimeDir(), "kernel.lock")
 	found := make(map[string]bool)
 	for _, d := range descriptors {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // line is message i.
@@ -23,10 +25,10 @@ func TestFlood(t *testing.T) {
 	cmd := p.command(t.Context())
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	must(t, err)
+	testkit.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	fed := make(chan error, 1)
 	go func() {
 		w := bufio.NewWriter(in)
@@ -48,9 +50,9 @@ func TestFlood(t *testing.T) {
 			t.Fatalf("answer %d is %s", came, got)
 		}
 	}
-	must(t, answers.Err())
-	must(t, <-fed)
-	must(t, cmd.Wait())
+	testkit.Must(t, answers.Err())
+	testkit.Must(t, <-fed)
+	testkit.Must(t, cmd.Wait())
 	if came != n {
 		t.Errorf("%d answers, want %d", came, n)
 	}
@@ -65,7 +67,7 @@ func TestConversation(t *testing.T) {
 	for range 100 {
 		k.say(t)
 	}
-	must(t, k.in.Close())
+	testkit.Must(t, k.in.Close())
 	if status := k.end(t); status != 0 {
 		t.Errorf("exit status %d, stderr %q", status, k.stderr.String())
 	}
@@ -80,10 +82,10 @@ func TestOutputClosed(t *testing.T) {
 	cmd := p.command(t.Context())
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
-	must(t, err)
+	testkit.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	var feeding sync.WaitGroup
 	feeding.Go(func() { // until pwos is gone
 		for i := 0; ; i++ {
@@ -94,8 +96,8 @@ func TestOutputClosed(t *testing.T) {
 	})
 	defer feeding.Wait()
 	_, err = bufio.NewReaderSize(out, 16).ReadString('\n')
-	must(t, err)
-	must(t, out.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, out.Close())
 	if err := cmd.Wait(); err != nil || stderr.Len() > 0 {
 		t.Errorf("%v, stderr %q, want a quiet end", err, stderr.String())
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // talk is a stream that somebody holds open.
@@ -27,10 +29,10 @@ func startTalk(t *testing.T, p place) *talk {
 	k := &talk{cmd: p.command(t.Context())}
 	k.cmd.Stderr = &k.stderr
 	in, err := k.cmd.StdinPipe()
-	must(t, err)
+	testkit.Must(t, err)
 	out, err := k.cmd.StdoutPipe()
-	must(t, err)
-	must(t, k.cmd.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, k.cmd.Start())
 	k.in, k.out = in, bufio.NewReader(out)
 	k.say(t)
 	return k
@@ -40,16 +42,16 @@ func startTalk(t *testing.T, p place) *talk {
 func (k *talk) say(t *testing.T) {
 	t.Helper()
 	_, err := io.WriteString(k.in, line(1))
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = k.out.ReadString('\n')
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 // end waits for the stream's end and returns its exit status. Its input stays open.
 func (k *talk) end(t *testing.T) int {
 	t.Helper()
 	_, err := io.Copy(io.Discard, k.out)
-	must(t, err)
+	testkit.Must(t, err)
 	_ = k.cmd.Wait() // what matters is the status
 	return k.cmd.ProcessState.ExitCode()
 }
@@ -59,7 +61,7 @@ func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
 	k := startTalk(t, p)
-	must(t, k.cmd.Process.Signal(os.Interrupt))
+	testkit.Must(t, k.cmd.Process.Signal(os.Interrupt))
 	if status := k.end(t); status != 130 || k.stderr.Len() > 0 {
 		t.Errorf("exit status %d, stderr %q, want 130 and nothing", status, k.stderr.String())
 	}
@@ -72,7 +74,7 @@ func TestKernelDiesUnderAStream(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
 	k := startTalk(t, p)
-	must(t, p.kill())
+	testkit.Must(t, p.kill())
 	if status := k.end(t); status != 6 || !strings.Contains(k.stderr.String(), "closed the connection") {
 		t.Errorf("exit status %d, stderr %q, want 6 and the reason", status, k.stderr.String())
 	}
@@ -99,9 +101,9 @@ func TestInterruptOfBench(t *testing.T) {
 			cmd := p.command(t.Context(), "bench", "--own", "--only", "ping-1", "--duration", "5m", "--rounds", "1")
 			var said strings.Builder
 			cmd.Stderr = &said
-			must(t, cmd.Start())
+			testkit.Must(t, cmd.Start())
 			kernel := ownKernel(t, p)
-			must(t, cmd.Process.Signal(signal))
+			testkit.Must(t, cmd.Process.Signal(signal))
 			_ = cmd.Wait() // what matters is the status
 			if status := cmd.ProcessState.ExitCode(); status != want {
 				t.Errorf("exit status %d, want %d:\n%s", status, want, said.String())
@@ -110,7 +112,7 @@ func TestInterruptOfBench(t *testing.T) {
 				t.Error("its kernel runs on")
 			}
 			left, err := os.ReadDir(p.dir)
-			must(t, err)
+			testkit.Must(t, err)
 			if len(left) > 0 {
 				t.Errorf("it has left %v", left)
 			}
@@ -121,17 +123,17 @@ func TestInterruptOfBench(t *testing.T) {
 // ownKernel waits until the kernel that a measurement starts here has said who it is.
 func ownKernel(t *testing.T, p place) *os.Process {
 	t.Helper()
-	for limit := time.Now().Add(patience); time.Now().Before(limit); <-time.After(time.Millisecond) {
+	for limit := time.Now().Add(testkit.Patience); time.Now().Before(limit); <-time.After(time.Millisecond) {
 		locks, err := filepath.Glob(filepath.Join(p.dir, "pwos-bench-*", "run", "kernel.lock"))
-		must(t, err)
+		testkit.Must(t, err)
 		if len(locks) != 1 {
 			continue
 		}
 		text, err := os.ReadFile(locks[0])
-		must(t, err)
+		testkit.Must(t, err)
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
 			kernel, err := os.FindProcess(pid)
-			must(t, err)
+			testkit.Must(t, err)
 			return kernel
 		}
 	}
@@ -147,19 +149,19 @@ func TestInterruptedTail(t *testing.T) {
 	k := &talk{cmd: p.command(t.Context(), "audit", "tail", "--json", "--from", "1", "--type", "Memory.*")}
 	k.cmd.Stderr = &k.stderr
 	out, err := k.cmd.StdoutPipe()
-	must(t, err)
-	must(t, k.cmd.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, k.cmd.Start())
 	k.out = bufio.NewReader(out)
 	for i := range 20 {
 		key := "k" + strconv.Itoa(i)
 		p.pwos(t, "mem", "set", key, "1")
 		line, err := k.out.ReadString('\n') // while it goes on
-		must(t, err)
+		testkit.Must(t, err)
 		if !strings.Contains(line, `"type":"Memory.Set"`) || strings.Contains(line, "Audit.") {
 			t.Errorf("printed %q", line)
 		}
 	}
-	must(t, k.cmd.Process.Signal(os.Interrupt))
+	testkit.Must(t, k.cmd.Process.Signal(os.Interrupt))
 	if status := k.end(t); status != 130 || k.stderr.Len() > 0 {
 		t.Errorf("exit status %d, stderr %q, want 130 and nothing", status, k.stderr.String())
 	}

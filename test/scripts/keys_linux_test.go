@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // sitting is a pwos at a terminal, with somebody at the keys.
@@ -30,13 +32,13 @@ type sitting struct {
 func sit(t *testing.T, p place, args ...string) *sitting {
 	t.Helper()
 	ours, theirs, err := openTerminal()
-	must(t, err)
+	testkit.Must(t, err)
 	s := &sitting{cmd: p.command(t.Context(), args...), ours: ours, theirs: theirs, news: make(chan struct{}, 1)}
-	must(t, unix.IoctlSetWinsize(int(theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 120}))
+	testkit.Must(t, unix.IoctlSetWinsize(int(theirs.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 120}))
 	s.before = s.settings(t)
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = theirs, theirs, theirs
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	must(t, s.cmd.Start())
+	testkit.Must(t, s.cmd.Start())
 	s.reader.Go(s.read)
 	return s
 }
@@ -44,7 +46,7 @@ func sit(t *testing.T, p place, args ...string) *sitting {
 func (s *sitting) settings(t *testing.T) unix.Termios {
 	t.Helper()
 	termios, err := unix.IoctlGetTermios(int(s.theirs.Fd()), unix.TCGETS)
-	must(t, err)
+	testkit.Must(t, err)
 	return *termios
 }
 
@@ -69,7 +71,7 @@ func (s *sitting) read() {
 // await waits until text was shown after the last that was awaited.
 func (s *sitting) await(t *testing.T, text string) {
 	t.Helper()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(testkit.Patience)
 	defer late.Stop()
 	for {
 		s.mu.Lock()
@@ -94,7 +96,7 @@ func (s *sitting) await(t *testing.T, text string) {
 func (s *sitting) press(t *testing.T, keys string) {
 	t.Helper()
 	_, err := io.WriteString(s.ours, keys)
-	must(t, err)
+	testkit.Must(t, err)
 }
 
 // leave waits for the end and checks that the terminal is what it was.
@@ -107,9 +109,9 @@ func (s *sitting) leave(t *testing.T, status int) {
 	if after := s.settings(t); after != s.before {
 		t.Errorf("the terminal was %+v, and is %+v", s.before, after)
 	}
-	must(t, s.theirs.Close())
+	testkit.Must(t, s.theirs.Close())
 	s.reader.Wait()
-	must(t, s.ours.Close())
+	testkit.Must(t, s.ours.Close())
 }
 
 const (
@@ -166,12 +168,12 @@ func TestTopGivesTheTerminalBack(t *testing.T) {
 	}{
 		"Ctrl-C": {func(t *testing.T, _ place, s *sitting) { s.press(t, ctrlC) }, 0},
 		"SIGTERM": {func(t *testing.T, _ place, s *sitting) {
-			must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+			testkit.Must(t, s.cmd.Process.Signal(syscall.SIGTERM))
 		}, 130},
 		"SIGHUP": {func(t *testing.T, _ place, s *sitting) {
-			must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+			testkit.Must(t, s.cmd.Process.Signal(syscall.SIGHUP))
 		}, 129},
-		"the kernel's death": {func(t *testing.T, p place, _ *sitting) { must(t, p.kill()) }, 6},
+		"the kernel's death": {func(t *testing.T, p place, _ *sitting) { testkit.Must(t, p.kill()) }, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,7 +195,7 @@ func TestTopGivesTheTerminalBack(t *testing.T) {
 func TestRunCtrlC(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	must(t, os.Mkdir(p.dir+"/work", 0o700))
+	testkit.Must(t, os.Mkdir(p.dir+"/work", 0o700))
 	s := sit(t, p, "run", "--dir", "work", "--", "sh", "-c", "sleep 1000 & echo begun >&2; wait")
 	s.await(t, "begun")
 	s.press(t, ctrlC)
@@ -208,7 +210,7 @@ func TestRunCtrlC(t *testing.T) {
 func TestRunAtATerminalEscapes(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	must(t, os.Mkdir(p.dir+"/work", 0o700))
+	testkit.Must(t, os.Mkdir(p.dir+"/work", 0o700))
 	s := sit(t, p, "run", "--dir", "work", "--", "sh", "-c", `printf '\033[2Jgr\303\274n\ttab\n' >&2`)
 	s.await(t, `\u001b[2Jgrün`)
 	s.leave(t, 0)

@@ -14,7 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // speak is the beginning of an agent in shell: `call KIND TYPE DATA` makes a call, says its answer on stderr, and fails where that
@@ -43,17 +44,17 @@ func school(t *testing.T, config string) lesson {
 		t.Skip("agents are confined and found on Linux alone")
 	}
 	l := lesson{place: settle(t), work: t.TempDir()}
-	t.Cleanup(func() { must(t, l.place.kill()) })
+	t.Cleanup(func() { testkit.Must(t, l.place.kill()) })
 	dir := filepath.Join(l.dir, "home", ".config", "pwos")
-	must(t, os.MkdirAll(dir, 0o700))
+	testkit.Must(t, os.MkdirAll(dir, 0o700))
 	var err error
 	l.examples, err = examplesDir()
-	must(t, err)
+	testkit.Must(t, err)
 	if !strings.Contains(config, "[agents]\n") {
 		config += "[agents]\n"
 	}
 	read := fmt.Sprintf("[agents]\nread = [%q, %q]\n", l.work, l.examples) // scripts below /tmp are hidden otherwise
-	must(t, os.WriteFile(filepath.Join(dir, "config.toml"), []byte(strings.Replace(config, "[agents]\n", read, 1)), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "config.toml"), []byte(strings.Replace(config, "[agents]\n", read, 1)), 0o600))
 	return l
 }
 
@@ -61,7 +62,7 @@ func school(t *testing.T, config string) lesson {
 func (l lesson) write(t *testing.T, name, script string) string {
 	t.Helper()
 	path := filepath.Join(l.work, name)
-	must(t, os.WriteFile(path, []byte(script), 0o600))
+	testkit.Must(t, os.WriteFile(path, []byte(script), 0o600))
 	return path
 }
 
@@ -77,10 +78,10 @@ type outcome struct {
 func (l lesson) run(t *testing.T, line string, meanwhile func()) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	line = strings.Replace(line, "pwos ", "pwos --timeout="+patience.String()+" ", 1)
+	line = strings.Replace(line, "pwos ", "pwos --timeout="+testkit.Patience.String()+" ", 1)
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = l.env(), l.work, &stdout, &stderr
-	must(t, cmd.Start())
+	testkit.Must(t, cmd.Start())
 	if meanwhile != nil {
 		meanwhile()
 	}
@@ -124,21 +125,11 @@ func (l lesson) await(t *testing.T, name string) string {
 	t.Helper()
 	running := regexp.MustCompile(`"pid":([0-9]+),"agent_id":"` + name + `",.*"state":"RUNNING"`)
 	var found []string
-	eventually(t, name+" runs", func() bool {
+	testkit.Eventually(t, name+" runs", func() bool {
 		found = running.FindStringSubmatch(l.pwos(t, "ps", "--json"))
 		return found != nil
 	})
 	return found[1]
-}
-
-// eventually waits for a condition that nothing announces.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(patience); !holds(); <-time.After(10 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("waited %v: %s", patience, what)
-		}
-	}
 }
 
 // What a run with --learn prints is enough: each example does with it what it did before, and is refused no more.
@@ -148,7 +139,7 @@ func TestLearnedExamples(t *testing.T) {
 	l.learn(t, "", "sh "+l.examples+"/shell/misbehave.sh", nil)
 
 	page, err := os.ReadFile(filepath.Join(l.examples, "..", "docs", "agents.md"))
-	must(t, err)
+	testkit.Must(t, err)
 	_, block, _ := strings.Cut(string(page), "```sh\n")
 	block, _, _ = strings.Cut(block, "```")
 	l.learn(t, "", "sh "+l.write(t, "hello.sh", block), nil)
@@ -180,13 +171,13 @@ func TestLearnedDemo(t *testing.T) {
 	t.Parallel()
 	l := school(t, "[agents]\nrestart_delay = \"10ms\"\n")
 	clerk := l.learn(t, "--restart on-failure --name clerk", "sh "+l.examples+"/demo/clerk.sh", func(bool) {
-		must(t, os.RemoveAll(filepath.Join(l.work, "crashed-once")))
+		testkit.Must(t, os.RemoveAll(filepath.Join(l.work, "crashed-once")))
 		pid := l.await(t, "clerk")
 		// The boss wants to be refused what it tries last, so it is not to be learned from.
 		if o := l.run(t, "pwos run --allow Ipc.Receive,Syscall.SendMsg -- sh "+l.examples+"/demo/boss.sh "+pid, nil); o.status != 0 {
 			t.Errorf("boss: %d, %s", o.status, o.said)
 		}
-		eventually(t, "the clerk's acknowledgement, which follows its answer", func() bool {
+		testkit.Eventually(t, "the clerk's acknowledgement, which follows its answer", func() bool {
 			return strings.Contains(l.pwos(t, "audit", "log", "--json", "--pid", pid), `"type":"Ipc.Ack"`)
 		})
 		l.pwos(t, "kill", pid)
@@ -250,7 +241,7 @@ func TestLearnedServers(t *testing.T) {
 	first := httptest.NewServer(http.RedirectHandler(named(middle.URL), http.StatusFound))
 	t.Cleanup(first.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: last.Certificate().Raw}), 0o600))
+	testkit.Must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: last.Certificate().Raw}), 0o600))
 	l := school(t, fmt.Sprintf("[http]\nallow = [\"127.0.0.0/8\"]\nallow_hosts = [\"localhost:*\"]\nca_file = %q\n", ca))
 
 	script := l.write(t, "fetch.sh", speak+`call command Http.Fetch "{\"url\":\"$1/secret?token=x\"}" || exit 1
@@ -298,7 +289,7 @@ call command Http.Fetch "{\"url\":\"$2\",\"method\":\"$3\"}" || exit 1`)
 
 	o := work("--learn=mine --net none --name mine", usual)
 	var report struct{ Line string }
-	must(t, json.Unmarshal([]byte(o.stdout), &report))
+	testkit.Must(t, json.Unmarshal([]byte(o.stdout), &report))
 	if want := "pwos policy reload && pwos run --profile mine --name=mine -- sh " + script + " " + usual; o.status != 0 || report.Line != want {
 		t.Fatalf("%d, learned %q, want %q\n%s", o.status, report.Line, want, o.said)
 	}
@@ -307,7 +298,7 @@ call command Http.Fetch "{\"url\":\"$2\",\"method\":\"$3\"}" || exit 1`)
 	}
 	dir := filepath.Join(l.dir, "home", ".config", "pwos", "profiles")
 	grant, err := os.ReadFile(filepath.Join(dir, "mine.toml"))
-	must(t, err)
+	testkit.Must(t, err)
 	if !strings.Contains(string(grant), `net = "none"`) || !strings.Contains(string(grant), `"gpu" = 2`) {
 		t.Errorf("wrote %s", grant)
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // User-space syscalls are granted one by one.
@@ -13,9 +15,9 @@ func TestLearnedTools(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "root")
 	l := school(t, fmt.Sprintf("root = %q\n[tools]\nprograms = true\n", root))
-	must(t, os.CopyFS(root, os.DirFS(filepath.Join(l.examples, "promptware"))))
+	testkit.Must(t, os.CopyFS(root, os.DirFS(filepath.Join(l.examples, "promptware"))))
 	for _, name := range []string{"today", "again"} {
-		must(t, os.WriteFile(filepath.Join(root, "tools", name), []byte("#!/bin/sh\nread -r input\necho '\"today\"'\n"), 0o700))
+		testkit.Must(t, os.WriteFile(filepath.Join(root, "tools", name), []byte("#!/bin/sh\nread -r input\necho '\"today\"'\n"), 0o700))
 	}
 	script := l.write(t, "tools.sh", speak+`
 call command Syscall.Call '{"syscall":"os/tools/today"}' || exit 1

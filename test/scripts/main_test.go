@@ -9,12 +9,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
-	"time"
 )
-
-// patience bounds what happens within milliseconds unless it never does. Passed on to pwos as well, it replaces the
-// five seconds that starting a kernel may take, which a busy machine may need for two processes alone.
-const patience = 2 * time.Minute
 
 // binDirEnv names the environment variable that says where TestMain has put the binaries.
 const binDirEnv = "PWOS_TEST_BIN"

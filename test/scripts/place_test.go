@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // place is a home of its own for a kernel. Its path is short for the sockets' sake.
@@ -109,14 +111,14 @@ func (p place) kill() error {
 func settle(t *testing.T) place {
 	t.Helper()
 	p, err := newPlace()
-	must(t, err)
-	t.Cleanup(func() { must(t, p.leave()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, p.leave()) })
 	return p
 }
 
 // command is pwos here, with patience.
 func (p place) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, program("pwos"), append([]string{"--timeout=" + patience.String()}, args...)...)
+	cmd := exec.CommandContext(ctx, program("pwos"), append([]string{"--timeout=" + testkit.Patience.String()}, args...)...)
 	cmd.Env = p.env()
 	cmd.Dir = p.dir
 	return cmd
@@ -133,11 +135,4 @@ func (p place) pwos(t *testing.T, args ...string) string {
 		t.Errorf("pwos %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
 	}
 	return string(out)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

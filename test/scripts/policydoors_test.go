@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // doorRules forbid what no door lets through, and for each door what no other refuses.
@@ -78,7 +80,7 @@ func policyDoors() []policyDoor {
 		}},
 		{"hook", "hook", "tool via", func(t *testing.T, p place, c doorCall) string {
 			var in struct{ Tool, Session, Input json.RawMessage }
-			must(t, json.Unmarshal([]byte(c.data), &in))
+			testkit.Must(t, json.Unmarshal([]byte(c.data), &in))
 			question := fmt.Sprintf(`{"session_id":%s,"tool_name":%s,"tool_input":%s}`, in.Session, in.Tool, in.Input)
 			_, says, status := p.told(t, question, "hook", "run", "claude", "--as", "hook", "--allow", mayAtDoors)
 			if status != 2 {
@@ -105,11 +107,11 @@ func throughProvider(t *testing.T, p place, c doorCall) string {
 	caller := p.attach(t, "kernel.sock", "caller", "Store.Put")
 	caller.say(message(name, `{}`))
 	var asked struct{ Data struct{ Call_id string } }
-	must(t, json.Unmarshal([]byte(provider.await("Syscall.Requested")), &asked))
+	testkit.Must(t, json.Unmarshal([]byte(provider.await("Syscall.Requested")), &asked))
 	var refused struct{ Data struct{ Message string } }
-	must(t, json.Unmarshal([]byte(second.ask(message(c.typ, c.data), c.typ)), &refused))
+	testkit.Must(t, json.Unmarshal([]byte(second.ask(message(c.typ, c.data), c.typ)), &refused))
 	done, err := json.Marshal(map[string]any{"call_id": asked.Data.Call_id, "error": map[string]any{"message": refused.Data.Message}})
-	must(t, err)
+	testkit.Must(t, err)
 	provider.ask(message("Syscall.Complete", string(done)), "Syscall.Complete")
 	return caller.await(name)
 }
@@ -120,7 +122,7 @@ func TestPolicyAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
 	dir := filepath.Join(p.dir, "home", ".config", "pwos")
-	must(t, os.MkdirAll(dir, 0o700))
+	testkit.Must(t, os.MkdirAll(dir, 0o700))
 	rules := doorRules
 	named := make(map[string]bool)
 	for _, d := range policyDoors() {
@@ -129,9 +131,9 @@ func TestPolicyAtEveryDoor(t *testing.T) {
 		}
 		named[d.via] = true
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "policy.cedar"), []byte(rules), 0o600))
+	testkit.Must(t, os.WriteFile(filepath.Join(dir, "policy.cedar"), []byte(rules), 0o600))
 	var shown struct{ Hash string }
-	must(t, json.Unmarshal([]byte(p.pwos(t, "call", "Policy.Show")), &shown))
+	testkit.Must(t, json.Unmarshal([]byte(p.pwos(t, "call", "Policy.Show")), &shown))
 	defer p.pwos(t, "shutdown", "--no-spawn")
 	for _, d := range policyDoors() {
 		for kind, c := range doorCalls(d.via) {
@@ -162,10 +164,10 @@ func (p place) decided(t *testing.T) (list []decision) {
 	t.Helper()
 	agents := make(map[int64]string)
 	segments, err := filepath.Glob(filepath.Join(p.dir, "home", ".local", "state", "pwos", "journal", "*.ndjson"))
-	must(t, err)
+	testkit.Must(t, err)
 	for _, name := range segments {
 		text, err := os.ReadFile(name)
-		must(t, err)
+		testkit.Must(t, err)
 		for line := range bytes.Lines(text) {
 			var e struct {
 				PID     int64
@@ -207,9 +209,9 @@ type wire struct {
 func (p place) connect(t *testing.T, socket string) *wire {
 	t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(p.runtimeDir(), socket))
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() }) // the kernel may have ended before
-	must(t, conn.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	w := &wire{t: t, conn: conn, lines: bufio.NewReader(conn)}
 	w.await("Syscall.Authenticate")
 	w.say(`{"kind":"reply","type":"Syscall.Authenticate","data":null}`)
@@ -238,7 +240,7 @@ func message(typ, data string) string {
 func (w *wire) say(frame string) {
 	w.t.Helper()
 	_, err := fmt.Fprintln(w.conn, frame)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 }
 
 // await returns the next frame that has a text in it.
@@ -246,7 +248,7 @@ func (w *wire) await(text string) string {
 	w.t.Helper()
 	for {
 		line, err := w.lines.ReadString('\n')
-		must(w.t, err)
+		testkit.Must(w.t, err)
 		if strings.Contains(line, text) {
 			return line
 		}

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestReferenceClient: the client of the specifications' reference implementation is served in the directory where it looks
@@ -19,7 +21,7 @@ func TestReferenceClient(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
 	dir := filepath.Join(p.dir, "promptware")
-	must(t, os.Mkdir(dir, 0o700)) // as it does itself
+	testkit.Must(t, os.Mkdir(dir, 0o700)) // as it does itself
 	p.pwos(t, "--runtime-dir="+dir, "call", "Syscall.Ping", "payload=1")
 	defer p.pwos(t, "--runtime-dir="+dir, "shutdown", "--no-spawn")
 	for _, socket := range []string{"kernel.sock", "events.sock"} {
@@ -52,7 +54,7 @@ func exchange(socket, says string) (hears string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testkit.Patience)); err != nil {
 		return "", err
 	}
 	if _, err := fmt.Fprint(conn, says); err != nil {

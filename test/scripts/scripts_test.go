@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/promptware-os/pwos/internal/interpreters"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // Each script beside this file is a test. It has a place of its own, and must leave no kernel running. Beyond what
@@ -123,7 +124,7 @@ func expected(ts *testscript.TestScript, neg bool, args []string) (want int, res
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	return want, append([]string{"--timeout=" + patience.String()}, args[1:]...)
+	return want, append([]string{"--timeout=" + testkit.Patience.String()}, args[1:]...)
 }
 
 func runPwos(ts *testscript.TestScript, neg bool, args []string) {
@@ -159,7 +160,7 @@ func awaitKernel(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: await-kernel")
 	}
 	socket := filepath.Join(placeOf(ts).runtimeDir(), "kernel.sock")
-	for limit := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+	for limit := time.Now().Add(testkit.Patience); ; <-time.After(time.Millisecond) {
 		conn, err := net.Dial("unix", socket)
 		if err == nil {
 			ts.Check(conn.Close())

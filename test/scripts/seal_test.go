@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestSealWithASilentAgent: sealing through an agent that takes questions and answers none ends, in the time that it was
@@ -17,7 +19,7 @@ func TestSealWithASilentAgent(t *testing.T) {
 	p := settle(t)
 	socket := filepath.Join(p.dir, "agent")
 	listener, err := net.Listen("unix", socket)
-	must(t, err)
+	testkit.Must(t, err)
 	var asked sync.WaitGroup
 	asked.Go(func() {
 		for {
@@ -33,7 +35,7 @@ func TestSealWithASilentAgent(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() {
-		must(t, listener.Close())
+		testkit.Must(t, listener.Close())
 		asked.Wait()
 	})
 	for _, tt := range []struct {

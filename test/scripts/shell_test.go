@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // connectEnv makes this test binary what nc is to examples/login.sh: few machines have one that passes on the end of input.
@@ -39,19 +41,19 @@ func TestShellLogsIn(t *testing.T) {
 	t.Parallel()
 	openSSH(t, "sh", "ssh-keygen", "ssh-agent", "ssh-add", "mkfifo", "fold", "awk", "sed")
 	script, err := filepath.Abs(filepath.Join("..", "..", "examples", "login.sh"))
-	must(t, err)
+	testkit.Must(t, err)
 	self, err := os.Executable()
-	must(t, err)
+	testkit.Must(t, err)
 	p := settle(t)
 	mine, agents, stranger := p.makeKey(t, "mine", "", "-t", "ed25519"), p.makeKey(t, "agents", "", "-t", "ecdsa"), p.makeKey(t, "stranger", "", "-t", "ed25519")
 	p.authorize(t, mine)
 	keys := filepath.Join(p.dir, "home", ".config", "pwos", "authorized_keys")
 	line, err := os.ReadFile(agents + ".pub")
-	must(t, err)
+	testkit.Must(t, err)
 	file, err := os.OpenFile(keys, os.O_WRONLY|os.O_APPEND, 0)
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = file.WriteString(`allow="Memory.*" ` + string(line))
-	must(t, errors.Join(err, file.Close()))
+	testkit.Must(t, errors.Join(err, file.Close()))
 
 	socket := filepath.Join(p.runtimeDir(), "kernel.sock")
 	login := func(key, input string, env ...string) (stdout, stderr string, err error) {
@@ -81,7 +83,7 @@ func TestShellLogsIn(t *testing.T) {
 	}
 	agent := p.startAgent(t)
 	p.tool(t, agent, "ssh-add", "-q", mine)
-	must(t, os.Rename(mine, mine+".hidden"))
+	testkit.Must(t, os.Rename(mine, mine+".hidden"))
 	if out, says, err = login(mine+".pub", get, agent...); err != nil || !strings.Contains(out, `"data":1`) {
 		t.Errorf("through an agent: %v, %s%s", err, out, says)
 	}
@@ -91,14 +93,14 @@ func TestShellLogsIn(t *testing.T) {
 
 	// It signs for no kernel but the one that is known.
 	other, err := os.ReadFile(stranger + ".pub")
-	must(t, err)
+	testkit.Must(t, err)
 	fields := strings.Fields(string(other))
 	known := filepath.Join(filepath.Dir(keys), "known_kernels")
-	must(t, os.WriteFile(known, []byte(fields[0]+" "+fields[1]+" "+socket+"\n"), 0o600))
+	testkit.Must(t, os.WriteFile(known, []byte(fields[0]+" "+fields[1]+" "+socket+"\n"), 0o600))
 	if out, says, err = login(agents, get); err == nil || out != "" || !strings.Contains(says, "another key than before, nothing was signed") {
 		t.Errorf("for another kernel: %v, %s%s", err, out, says)
 	}
-	must(t, os.Remove(known))
+	testkit.Must(t, os.Remove(known))
 	if out, says, err = login(agents, get); err != nil || !strings.Contains(out, `"data":1`) || !strings.Contains(says, "the kernel's key is ssh-ed25519 ") {
 		t.Errorf("for one that is not known: %v, %s%s", err, out, says)
 	}

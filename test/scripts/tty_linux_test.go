@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/internal/screen"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // sitDown runs pwos in a terminal of 80 by 24.
@@ -19,7 +20,7 @@ func sitDown(t *testing.T, p place, args ...string) *screen.Screen {
 	t.Helper()
 	cmd := p.command(t.Context(), args...)
 	cmd.Env = append(cmd.Env, "TERM=dumb")
-	return screen.Sit(t, cmd, patience)
+	return screen.Sit(t, cmd, testkit.Patience)
 }
 
 // A shell has the terminal as if it had been started there: job control, size, interrupts, exit status; and the channel beside it.
@@ -38,7 +39,7 @@ func TestTerminal(t *testing.T) {
 	s.Enter("stty size; echo $TERM $ASKED $HOME $PWOS_FD\r")
 	s.Expect(`\r\n24 80\r\ndumb yes ` + regexp.QuoteMeta(os.TempDir()) + ` 3\r\n`)
 	s.Resize(100, 40)
-	for limit := time.Now().Add(patience); ; {
+	for limit := time.Now().Add(testkit.Patience); ; {
 		s.Enter("echo \"size $(stty size)\"\r") // what the shell draws anew may take the end of the line with it
 		if size := s.Expect(`size [0-9]+ [0-9]+\r\n`); strings.Contains(size, "40 100") {
 			break
@@ -81,7 +82,7 @@ func TestTerminal(t *testing.T) {
 	if after := s.Settings(); after.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != unix.ICANON|unix.ECHO|unix.ISIG {
 		t.Errorf("the terminal is left as %+v, was %+v", after, usual)
 	}
-	must(t, p.kill())
+	testkit.Must(t, p.kill())
 }
 
 // A program that stops itself stops pwos run too, so that the shell has the terminal, until that continues it. Without a shell it
@@ -102,7 +103,7 @@ func TestTerminalStops(t *testing.T) {
 			p := settle(t)
 			cmd := exec.CommandContext(t.Context(), bash, "--noprofile", "--norc", "-i")
 			cmd.Env, cmd.Dir = append(p.env(), "TERM=dumb", "PS1=ready> ", "STOPS="+stops, "SIGNAL="+signal, "RUN="+run), t.TempDir()
-			s := screen.Sit(t, cmd, patience)
+			s := screen.Sit(t, cmd, testkit.Patience)
 			s.Expect("ready> ")
 			s.Enter(`eval "$RUN"` + "\r")
 			s.Expect(`begun(.|\r|\n)*Stopped(.|\r|\n)*ready> `)
@@ -116,7 +117,7 @@ func TestTerminalStops(t *testing.T) {
 			s.Expect("ready> ")
 			s.Enter("echo status $?; exit\r")
 			s.Expect(`[\r\n]status 5\r\n`)
-			must(t, p.kill())
+			testkit.Must(t, p.kill())
 		})
 	}
 	t.Run("alone", func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestTerminalStops(t *testing.T) {
 		if got := s.Status(); got != 5 {
 			t.Errorf("exit status %d", got)
 		}
-		must(t, p.kill())
+		testkit.Must(t, p.kill())
 	})
 }
 
@@ -141,7 +142,7 @@ func TestTerminalOfLostKernel(t *testing.T) {
 		`printf '\033[?1049;2004h\033[?25l\033[>1u\033[?1000h\033[?1000lready'; while :; do sleep 1; done`)
 	before := s.Settings()
 	s.Expect("ready")
-	must(t, p.kill())
+	testkit.Must(t, p.kill())
 	s.Expect(`\x1b\[<1u\x1b\[\?25h\x1b\[\?1049l\x1b\[\?2004l\x1b\[0m`)
 	s.Expect("pwos: .*kernel")
 	if got := s.Status(); got != 6 {
@@ -168,7 +169,7 @@ func TestTerminalHangsUp(t *testing.T) {
 			s.Expect("begun")
 			end(s)
 			s.Status()
-			for limit := time.Now().Add(patience); ; {
+			for limit := time.Now().Add(testkit.Patience); ; {
 				if out, err := os.ReadFile(work + "/said"); err == nil && string(out) == "HUP\n" && p.pwos(t, "ps") == "" {
 					break
 				}
@@ -176,7 +177,7 @@ func TestTerminalHangsUp(t *testing.T) {
 					t.Fatal("the program goes on")
 				}
 			}
-			must(t, p.kill())
+			testkit.Must(t, p.kill())
 		})
 	}
 }
@@ -198,7 +199,7 @@ func TestTerminalRefused(t *testing.T) {
 			t.Errorf("%s: %d, %s", data, status, says)
 		}
 	}
-	must(t, p.kill())
+	testkit.Must(t, p.kill())
 }
 
 // spawned adds a process without a program and returns its PID.

@@ -4,9 +4,6 @@ package secrets_test
 import (
 	"bufio"
 	"bytes"
-	"crypto/ed25519"
-	"crypto/rand"
-	"encoding/pem"
 	"fmt"
 	"io/fs"
 	"net"
@@ -16,62 +13,31 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-	"golang.org/x/crypto/ssh"
-
-	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/internal/life"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
 
-// asProgram in the environment makes this test binary the daemon: only a process has a stderr, and dies of a signal.
-const asProgram = "PWOS_SECRETS_TEST"
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	if os.Getenv(asProgram) != "" {
-		os.Exit(daemon.Main(os.Args[1:], os.Getenv, os.Stdout, os.Stderr))
-	}
-	goleak.VerifyTestMain(m)
+// place is a testkit.Place whose kernel has a key to seal with.
+type place struct {
+	*testkit.Place
+	key string
 }
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = 2 * time.Minute
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// place is where a daemon lives, one life after the other.
-type place struct{ dir, key string }
 
 func newPlace(t *testing.T) place {
 	t.Helper()
-	dir := tidy.Dir(t)
-	p := place{dir: dir, key: filepath.Join(dir, "key")}
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
-	must(t, os.WriteFile(p.key, pem.EncodeToMemory(block), 0o600))
-	must(t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[crypto]\nidentity = %q\n[journal]\nsnapshot_every = 500\n", p.key), 0o600))
-	return p
+	p := testkit.NewPlace(t, "")
+	key := p.Key(t)
+	testkit.WriteFile(t, p.Path("config.toml"), fmt.Sprintf("[crypto]\nidentity = %q\n[journal]\nsnapshot_every = 500\n", key))
+	return place{p, key}
 }
 
-func (p place) path(name string) string { return filepath.Join(p.dir, name) }
-
-// start begins a life that says all there is to say, and adds it to the file of output.
-func (p place) start(t *testing.T) *life.Life {
+// start starts a daemon that logs all it can, and appends that to the file of output.
+func (p place) start(t *testing.T) *testkit.Process {
 	t.Helper()
-	self, err := os.Executable()
-	must(t, err)
-	d := life.Daemon{
-		Command: []string{self, "--log-level=debug", "--log-format=json"}, Dir: p.dir, Log: p.path("output"),
-		Env: []string{asProgram + "=1", "GOTRACEBACK=system", "GORACE=atexit_sleep_ms=0"},
-	}
+	d := testkernel.Self(t, "--log-level=debug", "--log-format=json")
+	d.Dir, d.Log, d.Env = p.Dir, p.Path("output"), append(d.Env, "GOTRACEBACK=system")
 	return d.Start(t)
 }
 
@@ -86,10 +52,10 @@ type client struct {
 // dial connects to a socket. Without a greeting it is not past the prologue.
 func (p place) dial(t *testing.T, socket string, greeting bool) *client {
 	t.Helper()
-	conn, err := net.Dial("unix", p.path("r/"+socket))
-	must(t, err)
+	conn, err := net.Dial("unix", p.Path("r/"+socket))
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	must(t, conn.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	c := &client{t: t, conn: conn.(*net.UnixConn), done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
@@ -109,13 +75,13 @@ func (p place) dial(t *testing.T, socket string, greeting bool) *client {
 func (c *client) write(line string) {
 	c.t.Helper()
 	_, err := c.conn.Write([]byte(line + "\n"))
-	must(c.t, err)
+	testkit.Must(c.t, err)
 }
 
 // finish ends the input, and returns all answers.
 func (c *client) finish() [][]byte {
 	c.t.Helper()
-	must(c.t, c.conn.CloseWrite())
+	testkit.Must(c.t, c.conn.CloseWrite())
 	<-c.done
 	if len(c.read) == 0 {
 		c.t.Fatal("not even a prologue")
@@ -127,7 +93,7 @@ func (c *client) finish() [][]byte {
 func (p place) each(t *testing.T, see func(name string, content []byte)) {
 	t.Helper()
 	for _, root := range []string{"s", "r", "output"} {
-		must(t, filepath.WalkDir(p.path(root), func(path string, e fs.DirEntry, err error) error {
+		testkit.Must(t, filepath.WalkDir(p.Path(root), func(path string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
@@ -135,7 +101,7 @@ func (p place) each(t *testing.T, see func(name string, content []byte)) {
 			if e.Type().IsRegular() {
 				content, err = os.ReadFile(path)
 			}
-			see(strings.TrimPrefix(path, p.dir), content)
+			see(strings.TrimPrefix(path, p.Dir), content)
 			return err
 		}))
 	}
@@ -160,12 +126,4 @@ func found(t *testing.T, p place, s *search) (is bool) {
 	t.Helper()
 	p.each(t, func(_ string, content []byte) { is = is || len(s.in(content)) > 0 })
 	return is
-}
-
-// output is what the daemon has said in all its lives.
-func (p place) output(t *testing.T) []byte {
-	t.Helper()
-	text, err := os.ReadFile(p.path("output"))
-	must(t, err)
-	return text
 }

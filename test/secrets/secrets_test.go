@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/sshauth"
 )
 
@@ -85,7 +86,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 			}
 		}
 		_, err := c.conn.Write([]byte(`{"kind":"command","type":"Crypto.Seal","data":{"plaintext":` + quote(next()))) // and is gone
-		must(t, err)
+		testkit.Must(t, err)
 		used++
 		check(t, c.finish(), all, opened, answered)
 	}
@@ -104,7 +105,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 		}
 	}
 	_, err := hold.conn.Write([]byte(`{"kind":"command","type":"Crypto.Seal","data":{"plaintext":` + quote(next())))
-	must(t, err)
+	testkit.Must(t, err)
 	d.End(t, syscall.SIGQUIT)
 	<-hold.done
 	files := p.look(t, known, "after it was made to dump its goroutines")
@@ -118,7 +119,7 @@ func TestSecretsLeaveNoTrace(t *testing.T) {
 	if !found(t, p, control) {
 		t.Error("what was kept on purpose is not found: the search is blind")
 	}
-	if dump := p.output(t); !bytes.Contains(dump, []byte("SIGQUIT")) || !bytes.Contains(dump, []byte("goroutine 1 ")) {
+	if dump := []byte(testkit.ReadFile(t, p.Path("output"))); !bytes.Contains(dump, []byte("SIGQUIT")) || !bytes.Contains(dump, []byte("goroutine 1 ")) {
 		t.Errorf("there is no dump in %d bytes of output", len(dump))
 	}
 }
@@ -136,7 +137,7 @@ func check(t *testing.T, answers [][]byte, all []string, opened map[string]bool,
 			Kind, Type, Name string
 			Data, Payload    json.RawMessage
 		}
-		must(t, json.Unmarshal(line, &a))
+		testkit.Must(t, json.Unmarshal(line, &a))
 		a.Data = append(a.Data, a.Payload...)
 		if a.Kind == "" {
 			a.Kind, a.Type = strings.Replace(a.Type, "response", "reply", 1), a.Name
@@ -144,7 +145,7 @@ func check(t *testing.T, answers [][]byte, all []string, opened map[string]bool,
 		answered[a.Kind]++
 		var out struct{ Plaintext string }
 		if a.Kind == "reply" && a.Type == "Crypto.Open" {
-			must(t, json.Unmarshal(a.Data, &out))
+			testkit.Must(t, json.Unmarshal(a.Data, &out))
 			if !opened[out.Plaintext] {
 				t.Errorf("opened: %s", a.Data)
 			}
@@ -161,14 +162,14 @@ func check(t *testing.T, answers [][]byte, all []string, opened map[string]bool,
 func sealer(t *testing.T, p place) func(text string) string {
 	t.Helper()
 	found, err := (&sshauth.Identities{Identity: p.key}).Find(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	s, err := sshauth.Enroll(t.Context(), found.Signers[0])
-	must(t, err)
+	testkit.Must(t, err)
 	held, err := s.Hold(context.Background())
-	must(t, err)
+	testkit.Must(t, err)
 	return func(text string) string {
 		value, err := held.Seal([]byte(text), nil)
-		must(t, err)
+		testkit.Must(t, err)
 		return value
 	}
 }
@@ -181,7 +182,7 @@ func TestSearchFinds(t *testing.T) {
 	s := newSearch()
 	s.add(secret)
 	quoted, err := json.Marshal(secret)
-	must(t, err)
+	testkit.Must(t, err)
 	for name, text := range map[string]string{
 		"raw": secret, "beginning": secret[:window], "end": secret[len(secret)-window:], "json": string(quoted), "spelt out": spelt(secret),
 		"go": fmt.Sprintf("%q", secret), "hex": hex.EncodeToString([]byte(secret)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(secret))),

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -171,7 +172,7 @@ func misfits(t *testing.T) (ways []way) {
 		var input struct {
 			Properties map[string]json.RawMessage `json:"properties"`
 		}
-		must(t, json.Unmarshal(row.Input().AppendJSONSchema(nil), &input))
+		testkit.Must(t, json.Unmarshal(row.Input().AppendJSONSchema(nil), &input))
 		for member := range input.Properties {
 			add(member, `{"`+member+`":%s,"none":0}`, false)
 			add(member+" in an object", `{"`+member+`":{"a":%s},"none":0}`, false)

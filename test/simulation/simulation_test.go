@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 var (
@@ -95,5 +95,5 @@ func TestReplays(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(tidy.Main(m))
+	os.Exit(testkit.Main(m))
 }

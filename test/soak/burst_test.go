@@ -2,6 +2,8 @@ package soak_test
 
 import (
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestBurst opens many connections, has all of them make calls at once, and hangs up. Nothing of them stays.
@@ -16,27 +18,19 @@ func TestBurst(t *testing.T) {
 		var open []*conn
 		for range connections {
 			c, err := p.dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			open = append(open, c)
 		}
 		for i, c := range open {
-			if err := all[i%agents].talk(c); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, all[i%agents].talk(c))
 			for range 20 {
 				c.ask(0, "Memory.Set", `{"key":"burst","value":1}`)
 				c.ask(0, "Syscall.Ping", `{"payload":1}`)
 			}
-			if err := c.push(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.push())
 		}
 		for _, c := range open {
-			if err := c.end(flushed(c)); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, c.end(flushed(c)))
 		}
 	}
 	now := p.quiet(t, idle)

@@ -8,11 +8,9 @@ import (
 	"net"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = 2 * time.Minute
 
 // conn is a connection past the prologue. Frames are queued and sent together, and each has an answer that is due.
 type conn struct {
@@ -51,7 +49,7 @@ func (p *place) knock(socket string) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: nc, lines: bufio.NewReaderSize(nc, 2*schema.MaxLine)}
-	return c, nc.SetDeadline(time.Now().Add(patience))
+	return c, nc.SetDeadline(time.Now().Add(testkit.Patience))
 }
 
 func (c *conn) end(err error) error { return errors.Join(err, c.Close()) }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/process"
 )
 
@@ -80,9 +81,7 @@ func killed(t *testing.T, all []*agent, d *program) {
 func orphans(t *testing.T, p *place) {
 	t.Helper()
 	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.end(nil)
 	var list struct {
 		Processes []struct {
@@ -90,9 +89,7 @@ func orphans(t *testing.T, p *place) {
 			AgentID string `json:"agent_id"`
 		} `json:"processes"`
 	}
-	if err := c.call("Process.List", `{"state":"READY"}`, &list); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.call("Process.List", `{"state":"READY"}`, &list))
 	for _, child := range list.Processes {
 		if child.AgentID == "child" {
 			if err := c.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, child.PID), nil); err != nil {

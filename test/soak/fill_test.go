@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/process"
 )
 
@@ -15,16 +16,12 @@ func fill(t *testing.T, p *place) { t.Helper(); live(t, p, process.Remembered) }
 func live(t *testing.T, p *place, n int) {
 	t.Helper()
 	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer c.end(nil)
 	var root struct {
 		PID int64 `json:"child_pid"`
 	}
-	if err := c.call("Syscall.Spawn", `{"child_agent_id":"root","capabilities":{"allowed_syscalls":["*"]}}`, &root); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.call("Syscall.Spawn", `{"child_agent_id":"root","capabilities":{"allowed_syscalls":["*"]}}`, &root))
 	const batch = 100
 	for i := range n / batch {
 		for j := range batch {
@@ -34,7 +31,5 @@ func live(t *testing.T, p *place, n int) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, root.PID), nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, root.PID), nil))
 }

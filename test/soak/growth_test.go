@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // growth is something of which a kernel can be made to have ever more.
@@ -51,9 +53,7 @@ func TestGrowth(t *testing.T) {
 func grow(t *testing.T, p *place, g growth, from, to int) {
 	t.Helper()
 	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for i := from; i < to && err == nil; i++ {
 		if g.line(c, i); i%50 == 49 || i == to-1 {
 			_, err = c.flush()

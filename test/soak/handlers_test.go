@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/self"
 )
 
@@ -69,9 +70,7 @@ func TestHandlers(t *testing.T) {
 func (p *place) each(t *testing.T, what string, n int, line func(c *conn, i int)) {
 	t.Helper()
 	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	begun := time.Now()
 	for i := 0; i < n && err == nil; i++ {
 		if line(c, i); i%10 == 9 || i == n-1 {
@@ -89,9 +88,7 @@ func (d *program) workers(t *testing.T) (n, memory int) {
 	t.Helper()
 	of := strconv.Itoa(d.PID())
 	all, err := filepath.Glob("/proc/[0-9]*/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, at := range all {
 		status, _ := os.ReadFile(at) // one that has ended has none
 		command, _ := os.ReadFile(filepath.Join(filepath.Dir(at), "cmdline"))
@@ -102,9 +99,7 @@ func (d *program) workers(t *testing.T) (n, memory int) {
 		_, rest, _ := strings.Cut(string(status), "\nVmRSS:")
 		rest, _, _ = strings.Cut(rest, "kB")
 		size, err := strconv.Atoi(strings.TrimSpace(rest))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		memory += size << 10
 	}
 	return n, memory

@@ -3,6 +3,8 @@ package soak_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestKeyAfterRestart repeats a keyed command after a restart that had more to read than fits a buffer: the answer is the
@@ -11,9 +13,7 @@ func TestKeyAfterRestart(t *testing.T) {
 	p := newPlace(t)
 	d := p.launch(t)
 	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	const key = `,"idempotencyKey":"the only"`
 	want := ""
 	for i := range 100 {
@@ -24,16 +24,12 @@ func TestKeyAfterRestart(t *testing.T) {
 			c.askWith(0, "Syscall.Spawn", `{"child_agent_id":"once"}`, key)
 		}
 		answer, err := c.flush()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if i == 50 {
 			want = string(answer)
 		}
 	}
-	if err := c.end(nil); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.end(nil))
 	d.Stop(t)
 	d = p.launch(t)
 	if c, err = p.dial(); err != nil {
@@ -44,6 +40,6 @@ func TestKeyAfterRestart(t *testing.T) {
 	again, err := c.flush()
 	d.Kill(t) // what it says is read below
 	if err != nil || string(again) != want {
-		t.Errorf("again: %s, %v; first %s\n%.600s", again, err, want, d.Said())
+		t.Errorf("again: %s, %v; first %s\n%.600s", again, err, want, d.Output())
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // reading is what this process holds.
@@ -71,7 +73,7 @@ func (p *place) descriptors(t *testing.T, pid int) int {
 func (p *place) quiet(t *testing.T, before reading) reading {
 	t.Helper()
 	now := p.read(t)
-	for limit := time.Now().Add(patience / 4); now.goroutines > before.goroutines || now.descriptors > before.descriptors; now = p.read(t) {
+	for limit := time.Now().Add(testkit.Patience / 4); now.goroutines > before.goroutines || now.descriptors > before.descriptors; now = p.read(t) {
 		if time.Now().After(limit) {
 			t.Errorf("%v, want no more goroutines or descriptors than in %v", now, before)
 			return now

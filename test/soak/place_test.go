@@ -12,7 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -32,11 +32,9 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	p := &place{dir: dir}
-	if err := os.WriteFile(p.path("config.toml"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.WriteFile(p.path("config.toml"), []byte(settings), 0o600))
 	return p
 }
 
@@ -82,7 +80,7 @@ func (d *inside) stop(t *testing.T) {
 		if err != nil {
 			t.Errorf("run: %v", err)
 		}
-	case <-time.After(patience / 4): // the grace for connections is shorter
+	case <-time.After(testkit.Patience / 4): // the grace for connections is shorter
 		t.Fatal("the kernel does not end")
 	}
 	if err := k.Close(); err != nil {
@@ -94,22 +92,16 @@ func (d *inside) stop(t *testing.T) {
 func (p *place) verify(t *testing.T) string {
 	t.Helper()
 	report, err := journal.Verify(t.Context(), nil, p.path("s/journal"), journal.VerifyOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, f := range report.Findings {
 		t.Error(f)
 	}
 	files, err := filepath.Glob(p.path("s/journal/*.ndjson"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var bytes int64
 	for _, name := range files {
 		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		bytes += info.Size()
 	}
 	return fmt.Sprintf("%d entries, %d MB, %d segments", report.Entries, bytes>>20, len(files))

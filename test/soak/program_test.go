@@ -8,19 +8,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/internal/life"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // program is the real daemon.
 type program struct {
-	*life.Life
+	*testkit.Process
 	place *place
 }
 
 // launch starts the real daemon on the state there is, and waits until clients may connect.
 func (p *place) launch(t *testing.T) *program {
 	t.Helper()
-	d := life.Daemon{Command: []string{pwosd}, Dir: p.dir}
+	d := testkit.Daemon{Command: []string{pwosd}, Dir: p.dir}
 	return &program{d.Start(t), p}
 }
 
@@ -36,7 +36,7 @@ func (f footprint) String() string {
 func (d *program) footprint(t *testing.T, want int) footprint {
 	t.Helper()
 	f := footprint{descriptors: d.place.descriptors(t, d.PID())}
-	for limit := time.Now().Add(patience / 4); want > 0 && f.descriptors > want && time.Now().Before(limit); {
+	for limit := time.Now().Add(testkit.Patience / 4); want > 0 && f.descriptors > want && time.Now().Before(limit); {
 		<-time.After(10 * time.Millisecond)
 		f.descriptors = d.place.descriptors(t, d.PID())
 	}
@@ -52,17 +52,13 @@ func (d *program) footprint(t *testing.T, want int) footprint {
 func (d *program) status(t *testing.T, name string) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.PID()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, rest, _ := strings.Cut(string(text), "\n"+name)
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
 		t.Fatalf("no %s in /proc/<pid>/status", name)
 	}
 	n, err := strconv.Atoi(fields[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return n
 }

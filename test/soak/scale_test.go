@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // many returns how many keys the scale test sets: PWOS_LONG=1 sets a million, and then half a million more.
@@ -73,9 +75,9 @@ func TestScale(t *testing.T) {
 // replayed is what a daemon that has ended said of its start: how many entries the journal had, and how many were read.
 func (d *program) replayed(t *testing.T) (entries, replayed int) {
 	t.Helper()
-	match := regexp.MustCompile(`"entries":(\d+),"replayed":(\d+)`).FindStringSubmatch(d.Said())
+	match := regexp.MustCompile(`"entries":(\d+),"replayed":(\d+)`).FindStringSubmatch(d.Output())
 	if match == nil {
-		t.Fatalf("the daemon says nothing of the journal:\n%s", d.Said())
+		t.Fatalf("the daemon says nothing of the journal:\n%s", d.Output())
 	}
 	if _, err := fmt.Sscan(match[1]+" "+match[2], &entries, &replayed); err != nil {
 		t.Fatal(err)
@@ -90,21 +92,17 @@ func value(k int) string { return fmt.Sprintf("%d %s", k, strings.Repeat("all wo
 func (p *place) load(t *testing.T, from, to int) {
 	t.Helper()
 	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	begun := time.Now()
 	for k := from; k < to && err == nil; k++ {
 		if c.ask(0, "Memory.Set", fmt.Sprintf(`{"key":"notes/%d","value":%q}`, k, value(k))); k%100 == 99 || k == to-1 {
 			_, err = c.flush()
 		}
 		if k%10_000 == 0 {
-			err = c.SetDeadline(time.Now().Add(patience))
+			err = c.SetDeadline(time.Now().Add(testkit.Patience))
 		}
 	}
-	if err := c.end(err); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, c.end(err))
 	if to-from > 1 {
 		t.Logf("%d keys set in %v", to-from, time.Since(begun).Round(time.Millisecond))
 	}
@@ -114,9 +112,7 @@ func (p *place) load(t *testing.T, from, to int) {
 func (p *place) has(t *testing.T, k int) {
 	t.Helper()
 	c, err := p.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var got string
 	if err := c.end(c.call("Memory.Get", fmt.Sprintf(`{"key":"notes/%d"}`, k), &got)); err != nil || got != value(k) {
 		t.Fatalf("key %d is %q, %v", k, got, err)
@@ -127,9 +123,7 @@ func (p *place) has(t *testing.T, k int) {
 func (p *place) bytes(t *testing.T, pattern string) int {
 	t.Helper()
 	names, err := filepath.Glob(p.path(pattern))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	sum := 0
 	for _, name := range names {
 		err = filepath.WalkDir(name, func(_ string, entry fs.DirEntry, err error) error {
@@ -142,9 +136,7 @@ func (p *place) bytes(t *testing.T, pattern string) int {
 			}
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 	}
 	return sum
 }
@@ -156,8 +148,6 @@ func (p *place) remove(t *testing.T, pattern string) {
 		t.Fatalf("nothing is called %s: %v", pattern, err)
 	}
 	for _, name := range names {
-		if err := os.Remove(name); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, os.Remove(name))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel/process"
 )
 
@@ -98,9 +99,7 @@ func leak(t *testing.T, p *place, before reading, calls int64) {
 func crew(t *testing.T, p *place) []*agent {
 	t.Helper()
 	all, err := enlist(p, new(atomic.Int64))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return all
 }
 

@@ -2,56 +2,27 @@
 package wire_test
 
 import (
-	"context"
 	"fmt"
 	"iter"
-	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
-	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/daemon/config"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	goleak.VerifyTestMain(m)
-}
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = time.Minute
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // running is a daemon in this process.
 type running struct{ dir string }
 
 func start(t *testing.T) *running {
 	t.Helper()
-	dir := tidy.Dir(t)
-	cfg := config.Default(func(string) string { return "" }, os.Getuid(), dir)
-	cfg.RuntimeDir, cfg.StateDir = filepath.Join(dir, "r"), filepath.Join(dir, "s")
-	d := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
-	if err := d.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- d.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-		if err := d.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
+	cfg := testkernel.Settings(testkit.NewPlace(t, ""))
+	testkernel.Start(t, cfg)
 	return &running{dir: cfg.RuntimeDir}
 }
 
@@ -72,13 +43,9 @@ type client struct {
 func (d *running) dial(t *testing.T, socket string) *client {
 	t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(d.dir, socket))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	c := &client{t: t, conn: conn, lines: schema.NewLineReader(conn, 2*schema.MaxEventLine)}
 	if m := c.next(); m.Type != "Syscall.Authenticate" {
 		t.Fatalf("the first frame is %s", m.Type)

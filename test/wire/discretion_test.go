@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -47,9 +48,7 @@ func TestErrorsRepeatNoValue(t *testing.T) {
 					}
 				}
 				text, err := json.Marshal(data)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, err)
 				c.send(fmt.Sprintf(`{"kind":%q,"type":%q,"data":%s,"metadata":{"id":"m","timestamp":0}}`+"\n", row.Kind, row.Type, text))
 				c.send(fmt.Sprintf(`{"type":%q,"name":%q,"payload":%s}`+"\n", row.Kind, row.Type, text))
 				for range 2 {

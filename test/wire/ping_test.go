@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -81,9 +82,7 @@ func TestCorpus(t *testing.T) {
 		c := d.dial(t, socket)
 		for _, file := range files {
 			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			for line := range strings.Lines(string(content)) {
 				words := strings.SplitN(strings.TrimSpace(line), " ", 3)
 				if len(words) < 3 || words[0] == "#" {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
@@ -15,8 +16,8 @@ import (
 func TestEpollDoesNotWakeForNothing(t *testing.T) {
 	t.Parallel()
 	p, err := poll.NewEpoll()
-	must(t, err)
-	defer func() { must(t, p.Close()) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, p.Close()) }()
 	for range 100 {
 		src, _ := newSocket(t)
 		watch(t, p, src)
@@ -39,14 +40,14 @@ func TestEpollDoesNotWakeForNothing(t *testing.T) {
 			}
 		}
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	n, err := s.Write(make([]byte, 1<<20))
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = io.CopyN(io.Discard, far.in, int64(n))
-	must(t, err)
-	must(t, p.Wait(-1, nil)) // the room
+	testkit.Must(t, err)
+	testkit.Must(t, p.Wait(-1, nil)) // the room
 	for range 100 {
-		must(t, p.Wait(0, nil)) // what came with it
+		testkit.Must(t, p.Wait(0, nil)) // what came with it
 	}
 	const exchanges = 200
 	stop := make(chan struct{})
@@ -67,9 +68,9 @@ func TestEpollDoesNotWakeForNothing(t *testing.T) {
 	for range exchanges {
 		buf := make([]byte, 1)
 		_, err := far.out.Write(buf)
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = io.ReadFull(far.in, buf)
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	close(stop)
 	p.Wake()
@@ -82,14 +83,14 @@ func TestEpollDoesNotWakeForNothing(t *testing.T) {
 func TestEventOfAStreamThatIsGone(t *testing.T) {
 	t.Parallel()
 	p, err := poll.NewEpoll()
-	must(t, err)
-	defer func() { must(t, p.Close()) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, p.Close()) }()
 	src, _ := newSocket(t)
 	gone := watch(t, p, src).Stream
 	if !poll.Finds(p, gone, gone) {
 		t.Error("an event does not find its stream")
 	}
-	must(t, gone.Close())
+	testkit.Must(t, gone.Close())
 	src, _ = newSocket(t)
 	next := watch(t, p, src).Stream
 	if poll.Finds(p, gone, next) || !poll.Finds(p, next, next) {
@@ -102,12 +103,12 @@ func BenchmarkEcho(b *testing.B) {
 	for name, open := range pollers() {
 		b.Run(name, func(b *testing.B) {
 			p, err := open()
-			must(b, err)
-			defer func() { must(b, p.Close()) }()
+			testkit.Must(b, err)
+			defer func() { testkit.Must(b, p.Close()) }()
 			src, far := newSocket(b)
 			told := false
 			s, err := p.Add(src, func(poll.Event) { told = true })
-			must(b, err)
+			testkit.Must(b, err)
 			buf := make([]byte, 64)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -115,7 +116,7 @@ func BenchmarkEcho(b *testing.B) {
 					b.Fatal(err)
 				}
 				for told = false; !told; {
-					must(b, p.Wait(-1, nil))
+					testkit.Must(b, p.Wait(-1, nil))
 				}
 				n, _, err := s.Read(buf)
 				if err == nil {
@@ -135,8 +136,8 @@ func BenchmarkEcho(b *testing.B) {
 // Wakes while the loop runs, or is being woken, cost no system call.
 func BenchmarkWake(b *testing.B) {
 	p, err := poll.NewEpoll()
-	must(b, err)
-	defer func() { must(b, p.Close()) }()
+	testkit.Must(b, err)
+	defer func() { testkit.Must(b, p.Close()) }()
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Wake()
@@ -147,16 +148,16 @@ func BenchmarkWake(b *testing.B) {
 func TestEpollRefusesWhatBlocks(t *testing.T) {
 	t.Parallel()
 	p, err := poll.NewEpoll()
-	must(t, err)
-	defer func() { must(t, p.Close()) }()
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, p.Close()) }()
 	src, far := newPair(t)
-	must(t, src.Out.Control(func(fd uintptr) { must(t, unix.SetNonblock(int(fd), false)) }))
+	testkit.Must(t, src.Out.Control(func(fd uintptr) { testkit.Must(t, unix.SetNonblock(int(fd), false)) }))
 	if _, err := p.Add(src, nil); err == nil || !strings.Contains(err.Error(), "blocks") {
 		t.Errorf("added: %v", err)
 	}
-	must(t, src.Out.Control(func(fd uintptr) { must(t, unix.SetNonblock(int(fd), true)) }))
+	testkit.Must(t, src.Out.Control(func(fd uintptr) { testkit.Must(t, unix.SetNonblock(int(fd), true)) }))
 	_, err = src.File.(*pipes).out.WriteString("x")
-	must(t, err)
+	testkit.Must(t, err)
 	_, err = io.ReadFull(far.in, make([]byte, 1))
-	must(t, err)
+	testkit.Must(t, err)
 }

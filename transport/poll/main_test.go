@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
 // bound is how long a test waits for what has to come.
 const bound = 20 * time.Second
@@ -26,8 +26,8 @@ func each(t *testing.T, test func(t *testing.T, p poll.Poller)) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, err := open()
-			must(t, err)
-			t.Cleanup(func() { must(t, p.Close()) })
+			testkit.Must(t, err)
+			t.Cleanup(func() { testkit.Must(t, p.Close()) })
 			test(t, p)
 		})
 	}
@@ -54,7 +54,7 @@ type peer struct{ in, out *os.File }
 
 func (p *peer) close(t testing.TB) {
 	t.Helper()
-	must(t, errors.Join(p.closeWrite(), closed(p.in.Close())))
+	testkit.Must(t, errors.Join(p.closeWrite(), closed(p.in.Close())))
 }
 
 // closeWrite ends what p writes.
@@ -82,16 +82,16 @@ func closed(err error) error {
 func newSocket(t testing.TB) (poll.Source, *peer) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	must(t, err)
+	testkit.Must(t, err)
 	files := [2]*os.File{}
 	for i, fd := range fds {
 		unix.CloseOnExec(fd)
-		must(t, unix.SetNonblock(fd, true))
+		testkit.Must(t, unix.SetNonblock(fd, true))
 		files[i] = os.NewFile(uintptr(fd), "socket")
-		t.Cleanup(func() { must(t, closed(files[i].Close())) })
+		t.Cleanup(func() { testkit.Must(t, closed(files[i].Close())) })
 	}
 	src, err := poll.SourceOf(files[0])
-	must(t, err)
+	testkit.Must(t, err)
 	return src, &peer{files[1], files[1]}
 }
 
@@ -106,19 +106,19 @@ func (p *pipes) SetWriteDeadline(t time.Time) error { return p.out.SetWriteDeadl
 func newPair(t testing.TB) (poll.Source, *peer) {
 	t.Helper()
 	theirIn, out, err := os.Pipe()
-	must(t, err)
+	testkit.Must(t, err)
 	in, theirOut, err := os.Pipe()
-	must(t, err)
+	testkit.Must(t, err)
 	far := &peer{theirIn, theirOut}
 	near := &pipes{in, out}
-	t.Cleanup(func() { far.close(t); must(t, near.Close()) })
+	t.Cleanup(func() { far.close(t); testkit.Must(t, near.Close()) })
 	return poll.Source{File: near, In: raw(t, in), Out: raw(t, out)}, far
 }
 
 func raw(t testing.TB, f *os.File) syscall.RawConn {
 	t.Helper()
 	raw, err := f.SyscallConn()
-	must(t, err)
+	testkit.Must(t, err)
 	return raw
 }
 
@@ -142,8 +142,8 @@ func watch(t testing.TB, p poll.Poller, src poll.Source) *watched {
 			w.hups++
 		}
 	})
-	must(t, err)
-	t.Cleanup(func() { must(t, w.Close()) })
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, w.Close()) })
 	return w
 }
 
@@ -154,7 +154,7 @@ func (w *watched) await(want poll.Event) {
 		if time.Now().After(until) {
 			w.t.Fatalf("told %b, want %b", w.got, want)
 		}
-		must(w.t, w.p.Wait(bound, nil))
+		testkit.Must(w.t, w.p.Wait(bound, nil))
 	}
 	w.got &^= want
 }
@@ -185,7 +185,7 @@ func (w *watched) readAll(n int) []byte {
 	for len(text) < n {
 		w.await(poll.In)
 		more, err := w.read()
-		must(w.t, err)
+		testkit.Must(w.t, err)
 		text = append(text, more...)
 	}
 	return text
@@ -201,12 +201,5 @@ func (w *watched) end() (text []byte, err error) {
 		if err != nil {
 			return text, err
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/transport/poll"
 )
 
@@ -23,7 +24,7 @@ func TestReadInPieces(t *testing.T) {
 		}
 		for range 3 {
 			_, err := far.out.WriteString("abcdef")
-			must(t, err)
+			testkit.Must(t, err)
 			s.await(poll.In)
 			buf := make([]byte, 4)
 			if n, more, err := s.Read(buf); n != 4 || !more || err != nil {
@@ -42,7 +43,7 @@ func TestAddWithInputWaiting(t *testing.T) {
 		for _, open := range kinds {
 			src, far := open(t)
 			_, err := far.out.WriteString("early")
-			must(t, err)
+			testkit.Must(t, err)
 			s := watch(t, p, src)
 			if got := s.readAll(5); string(got) != "early" {
 				t.Errorf("got %q", got)
@@ -57,11 +58,11 @@ func TestDeadlinesOfTheOriginal(t *testing.T) {
 		for _, open := range kinds {
 			src, far := open(t)
 			past := time.Unix(1, 0)
-			must(t, errors.Join(src.File.SetReadDeadline(past), src.File.SetWriteDeadline(past)))
+			testkit.Must(t, errors.Join(src.File.SetReadDeadline(past), src.File.SetWriteDeadline(past)))
 			s := watch(t, p, src)
 			for range 2 {
 				_, err := far.out.WriteString("late")
-				must(t, err)
+				testkit.Must(t, err)
 				if got := s.readAll(4); string(got) != "late" {
 					t.Errorf("got %q", got)
 				}
@@ -77,7 +78,7 @@ func TestWriteToASlowReader(t *testing.T) {
 		text := bytes.Repeat([]byte("0123456789abcdef"), 1<<17) // 2 MiB: more than a socket or a pipe holds
 		got := make(chan []byte)
 		n, err := s.Write(text)
-		must(t, err)
+		testkit.Must(t, err)
 		if n == len(text) {
 			t.Fatal("the stream took everything")
 		}
@@ -92,7 +93,7 @@ func TestWriteToASlowReader(t *testing.T) {
 		for n < len(text) {
 			s.await(poll.Out)
 			more, err := s.Write(text[n:])
-			must(t, err)
+			testkit.Must(t, err)
 			n += more
 		}
 		if !bytes.Equal(<-got, text) {
@@ -110,11 +111,11 @@ func TestEndBehindInput(t *testing.T) {
 				other, behind := open(t)
 				s, later := watch(t, p, src), watch(t, p, other)
 				_, err := far.out.WriteString("last")
-				must(t, err)
+				testkit.Must(t, err)
 				s.await(poll.In)
-				must(t, far.closeWrite())
+				testkit.Must(t, far.closeWrite())
 				_, err = behind.out.WriteString("x")
-				must(t, err)
+				testkit.Must(t, err)
 				later.await(poll.In) // so the end was looked at as well
 				n, more, err := s.Read(make([]byte, 8))
 				if n != 4 || err != nil {
@@ -126,7 +127,7 @@ func TestEndBehindInput(t *testing.T) {
 				if n, _, err := s.Read(make([]byte, 8)); n != 0 || err != io.EOF {
 					t.Fatalf("read %d, %v, want the end", n, err)
 				}
-				must(t, errors.Join(s.Close(), later.Close()))
+				testkit.Must(t, errors.Join(s.Close(), later.Close()))
 			}
 		}
 	})
@@ -136,17 +137,17 @@ func TestEndBehindInput(t *testing.T) {
 func TestHalfClose(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		_, err := far.out.WriteString("last")
-		must(t, err)
-		must(t, far.closeWrite())
+		testkit.Must(t, err)
+		testkit.Must(t, far.closeWrite())
 		if text, err := s.end(); string(text) != "last" || err != io.EOF {
 			t.Fatalf("got %q, %v", text, err)
 		}
-		must(t, p.Wait(0, nil))
+		testkit.Must(t, p.Wait(0, nil))
 		if s.hups != 0 {
 			t.Fatal("half a hang-up was told")
 		}
 		_, err = s.Write([]byte("answer"))
-		must(t, err)
+		testkit.Must(t, err)
 		buf := make([]byte, 6)
 		if _, err := io.ReadFull(far.in, buf); err != nil || string(buf) != "answer" {
 			t.Fatalf("the peer read %q, %v", buf, err)
@@ -163,14 +164,14 @@ func TestHalfClose(t *testing.T) {
 func TestHangUpWhileNotReading(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		_, err := far.out.WriteString("unread")
-		must(t, err)
+		testkit.Must(t, err)
 		s.await(poll.In)
 		far.close(t)
 		s.await(poll.Hup | poll.In)
 		told := s.hups
 		p.Wake() // or a poller that keeps silent would wait on
-		must(t, p.Wait(-1, nil))
-		must(t, p.Wait(0, nil))
+		testkit.Must(t, p.Wait(-1, nil))
+		testkit.Must(t, p.Wait(0, nil))
 		if s.hups != told || told != 1 {
 			t.Errorf("told of it %d times, then %d", told, s.hups)
 		}
@@ -184,11 +185,11 @@ func TestHangUpWhileNotReading(t *testing.T) {
 func TestHangUpWhileWriting(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		_, err := s.Write(make([]byte, 2<<20))
-		must(t, err)
+		testkit.Must(t, err)
 		far.close(t)
 		s.await(poll.Out | poll.Hup)
 		for range 3 {
-			must(t, p.Wait(0, nil))
+			testkit.Must(t, p.Wait(0, nil))
 		}
 		if s.hups != 1 {
 			t.Errorf("told of it %d times", s.hups)
@@ -204,16 +205,16 @@ func TestPairWhosePeerDoesNotRead(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
 		src, far := newPair(t)
 		s := watch(t, p, src)
-		must(t, far.in.Close())
+		testkit.Must(t, far.in.Close())
 		if _, err := s.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
 			t.Errorf("write to nobody: %v", err)
 		}
 		_, err := far.out.WriteString("more")
-		must(t, err)
+		testkit.Must(t, err)
 		if got := s.readAll(4); string(got) != "more" || s.hups != 0 {
 			t.Errorf("got %q and %d hang-ups", got, s.hups)
 		}
-		must(t, far.closeWrite())
+		testkit.Must(t, far.closeWrite())
 		s.await(poll.Hup | poll.In)
 		if _, err := s.read(); err != io.EOF {
 			t.Errorf("got %v at the end", err)
@@ -227,8 +228,8 @@ func TestCloseRead(t *testing.T) {
 		src, far := newSocket(t)
 		s := watch(t, p, src)
 		_, err := far.out.WriteString("before")
-		must(t, err)
-		must(t, s.CloseRead())
+		testkit.Must(t, err)
+		testkit.Must(t, s.CloseRead())
 		if text, err := s.end(); string(text) != "before" || err != io.EOF {
 			t.Errorf("got %q, %v", text, err)
 		}
@@ -239,7 +240,7 @@ func TestCloseRead(t *testing.T) {
 			t.Errorf("the answer: %v", err)
 		}
 		pair, _ := newPair(t)
-		must(t, watch(t, p, pair).CloseRead())
+		testkit.Must(t, watch(t, p, pair).CloseRead())
 	})
 }
 
@@ -250,12 +251,12 @@ func TestWake(t *testing.T) {
 		watch(t, p, src)
 		p.Wake()
 		p.Wake()
-		must(t, p.Wait(-1, nil))
+		testkit.Must(t, p.Wait(-1, nil))
 		for range 1000 {
 			done := make(chan error)
 			go func() { done <- p.Wait(-1, nil) }()
 			p.Wake()
-			must(t, <-done)
+			testkit.Must(t, <-done)
 		}
 	})
 }
@@ -275,7 +276,7 @@ func TestWakeFromManyGoroutines(t *testing.T) {
 			})
 		}
 		for posted.Load() < wakers*times {
-			must(t, p.Wait(-1, nil))
+			testkit.Must(t, p.Wait(-1, nil))
 		}
 		done.Wait()
 	})
@@ -284,10 +285,10 @@ func TestWakeFromManyGoroutines(t *testing.T) {
 // A timeout is waited for, and 0 is none.
 func TestTimeout(t *testing.T) {
 	each(t, func(t *testing.T, p poll.Poller) {
-		must(t, p.Wait(0, nil))
+		testkit.Must(t, p.Wait(0, nil))
 		begin := time.Now()
 		for range 3 {
-			must(t, p.Wait(500*time.Microsecond, nil))
+			testkit.Must(t, p.Wait(500*time.Microsecond, nil))
 		}
 		if waited := time.Since(begin); waited < 1500*time.Microsecond {
 			t.Errorf("three timeouts of 500 µs took %v", waited)
@@ -301,7 +302,7 @@ func TestReadersOnFakeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := poll.NewReaders()
 		begin := time.Now()
-		must(t, p.Wait(time.Hour, nil))
+		testkit.Must(t, p.Wait(time.Hour, nil))
 		if waited := time.Since(begin); waited != time.Hour {
 			t.Errorf("an hour took %v", waited)
 		}
@@ -309,8 +310,8 @@ func TestReadersOnFakeTime(t *testing.T) {
 		go func() { done <- p.Wait(-1, nil) }()
 		synctest.Wait()
 		p.Wake()
-		must(t, <-done)
-		must(t, p.Close())
+		testkit.Must(t, <-done)
+		testkit.Must(t, p.Close())
 	})
 }
 
@@ -319,8 +320,8 @@ func TestCloseDuringWait(t *testing.T) {
 	eachKind(t, func(t *testing.T, p poll.Poller, s *watched, far *peer) {
 		done := make(chan error)
 		go func() { done <- p.Wait(-1, nil) }()
-		must(t, s.Close())
-		must(t, s.Close())
+		testkit.Must(t, s.Close())
+		testkit.Must(t, s.Close())
 		if _, _, err := s.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("read: %v", err)
 		}
@@ -334,7 +335,7 @@ func TestCloseDuringWait(t *testing.T) {
 			t.Errorf("the peer is told %v", err)
 		}
 		p.Wake()
-		must(t, <-done)
+		testkit.Must(t, <-done)
 		if s.got != 0 {
 			t.Errorf("a closed stream was told %b", s.got)
 		}
@@ -359,7 +360,7 @@ func TestClosePoller(t *testing.T) {
 				}
 			}
 		}()
-		must(t, p.Close())
+		testkit.Must(t, p.Close())
 		if err := <-done; !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Wait: %v", err)
 		}
@@ -368,7 +369,7 @@ func TestClosePoller(t *testing.T) {
 				t.Errorf("a peer is told %v", err)
 			}
 		}
-		must(t, p.Close())
+		testkit.Must(t, p.Close())
 		p.Wake()
 		if err := p.Wait(0, nil); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Wait after it: %v", err)
@@ -378,7 +379,7 @@ func TestClosePoller(t *testing.T) {
 			if _, err := p.Add(src, nil); !errors.Is(err, net.ErrClosed) {
 				t.Errorf("Add after it: %v", err)
 			}
-			must(t, src.File.Close()) // it is still ours
+			testkit.Must(t, src.File.Close()) // it is still ours
 			if _, err := f.in.Read(make([]byte, 1)); err != io.EOF {
 				t.Errorf("the peer is told %v", err)
 			}
@@ -400,19 +401,19 @@ func TestCloseInTell(t *testing.T) {
 			open[i], err = p.Add(src, func(poll.Event) {
 				told++
 				for _, s := range open {
-					must(t, s.Close())
+					testkit.Must(t, s.Close())
 				}
 			})
-			must(t, err)
+			testkit.Must(t, err)
 		}
 		for _, f := range far {
 			_, err := f.out.WriteString("x")
-			must(t, err)
+			testkit.Must(t, err)
 		}
 		for told == 0 {
-			must(t, p.Wait(bound, nil))
+			testkit.Must(t, p.Wait(bound, nil))
 		}
-		must(t, p.Wait(0, nil))
+		testkit.Must(t, p.Wait(0, nil))
 		if told != 1 {
 			t.Errorf("%d were told", told)
 		}
@@ -449,10 +450,10 @@ func TestManyStreams(t *testing.T) {
 						if err != io.EOF {
 							t.Errorf("stream %d: %v", i, err)
 						}
-						must(t, s.Close())
+						testkit.Must(t, s.Close())
 					}
 				})
-				must(t, err)
+				testkit.Must(t, err)
 				close(added)
 				echoed.Go(func() {
 					buf := make([]byte, 3)
@@ -467,7 +468,7 @@ func TestManyStreams(t *testing.T) {
 				})
 			}
 			for left > 0 {
-				must(t, p.Wait(bound, nil))
+				testkit.Must(t, p.Wait(bound, nil))
 			}
 			echoed.Wait()
 		}
@@ -486,7 +487,7 @@ func TestWakeOften(t *testing.T) {
 			<-begun
 			time.Sleep(20 * time.Microsecond) // most of them wait by now
 			p.Wake()
-			must(t, <-done)
+			testkit.Must(t, <-done)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
@@ -61,7 +62,7 @@ func TestActivation(t *testing.T) {
 				child.ExtraFiles = append(child.ExtraFiles, open(t, filepath.Join(dir, "s"+strconv.Itoa(i))))
 			}
 			out, err := child.Output()
-			must(t, err)
+			testkit.Must(t, err)
 			got, _, _ := strings.Cut(string(out), "\n")
 			if got != tt.want && !(strings.HasPrefix(tt.want, "error:") && strings.HasPrefix(got, tt.want)) {
 				t.Errorf("got %q, want %q", got, tt.want)
@@ -131,21 +132,21 @@ func files(open ...func(*testing.T, string) *os.File) []func(*testing.T, string)
 
 func listening(t *testing.T, path string) *os.File {
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return duplicate(t, ln)
 }
 
 func datagram(t *testing.T, path string) *os.File {
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return duplicate(t, conn)
 }
 
 func tcp(t *testing.T, _ string) *os.File {
 	ln, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { ln.Close() })
 	return duplicate(t, ln)
 }
@@ -153,21 +154,21 @@ func tcp(t *testing.T, _ string) *os.File {
 func connected(t *testing.T, path string) *os.File {
 	listening(t, path)
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return duplicate(t, conn)
 }
 
 func plain(t *testing.T, path string) *os.File {
 	file, err := os.Create(path)
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
 
 func duplicate(t *testing.T, conn interface{ File() (*os.File, error) }) *os.File {
 	file, err := conn.File()
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { file.Close() })
 	return file
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
@@ -22,17 +23,17 @@ func TestNotify(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
-			must(t, err)
+			testkit.Must(t, err)
 			defer manager.Close()
 			getenv := func(string) string { return address }
 			told, err := systemd.Notify(getenv, systemd.Ready, systemd.Status("serving\non two lines"))
 			if !told || err != nil {
 				t.Fatalf("got %v, %v", told, err)
 			}
-			must(t, manager.SetReadDeadline(time.Now().Add(10*time.Second)))
+			testkit.Must(t, manager.SetReadDeadline(time.Now().Add(10*time.Second)))
 			datagram := make([]byte, 200)
 			n, err := manager.Read(datagram)
-			must(t, err)
+			testkit.Must(t, err)
 			if got, want := string(datagram[:n]), "READY=1\nSTATUS=serving on two lines"; got != want {
 				t.Errorf("told %q, want %q", got, want)
 			}
@@ -56,12 +57,5 @@ func TestNotifyNobody(t *testing.T) {
 		if told || (err != nil) != tt.wantErr {
 			t.Errorf("%q: got %v, %v", tt.address, told, err)
 		}
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

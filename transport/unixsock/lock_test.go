@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/internal/lockfile"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -148,8 +148,8 @@ func TestReleasedLockIsFreeBesideAFork(t *testing.T) {
 	places := privatePlaces(t)
 	lock, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)
-	tidy.Forked(t, places.Lock)
-	tidy.Forked(t, places.Dir)
+	testkit.Forked(t, places.Lock)
+	testkit.Forked(t, places.Dir)
 	must(t, lock.Release())
 	again, err := unixsock.AcquireInstanceLock(places.Lock)
 	must(t, err)

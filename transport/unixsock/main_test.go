@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // tempPlaces returns places in a fresh private directory. Its path is short, unlike t.TempDir's, for the sockets' sake.
 func tempPlaces(t testing.TB) unixsock.Places {
 	t.Helper()
-	dir := tidy.Dir(t)
+	dir := testkit.Dir(t)
 	return unixsock.PlacesIn(filepath.Join(dir, "pwos"))
 }
 

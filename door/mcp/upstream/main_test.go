@@ -5,69 +5,34 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/promptware-os/pwos/client"
-	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/door/mcp/upstream"
-	"github.com/promptware-os/pwos/internal/tidy"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/schema"
 )
 
-func TestMain(m *testing.M) {
-	daemon.Shim()
-	os.Exit(tidy.Main(m))
-}
-
-// patience bounds what happens within milliseconds unless it never does.
-const patience = 30 * time.Second
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // place is a kernel with the entry mcp/fake, provided by a bridge that is the process mcp.fake.
 type place struct {
 	t        *testing.T
-	dir      string
+	runtime  string // the runtime directory
 	operator *client.Client
 	notes    chan string
 }
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	p := &place{t: t, dir: tidy.Dir(t), notes: make(chan string, 1000)}
-	d := daemon.New(config.Config{
-		RuntimeDir: filepath.Join(p.dir, "run"), StateDir: filepath.Join(p.dir, "state"), Origin: "https://test.local/",
-		Limits: config.Limits{LineBytes: schema.MaxLine}, Ipc: config.Ipc{Mailbox: 50},
-	}, nil, slog.New(slog.DiscardHandler))
-	must(t, d.Open(bounded(t)))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- errors.Join(d.Run(ctx), d.Close()) }()
-	t.Cleanup(func() {
-		cancel()
-		must(t, <-ended)
-	})
+	cfg := testkernel.Settings(testkit.NewPlace(t, ""))
+	testkernel.Start(t, cfg)
+	p := &place{t: t, runtime: cfg.RuntimeDir, notes: make(chan string, 1000)}
 	p.operator = p.dial(false)
 	return p
 }
@@ -75,10 +40,7 @@ func newPlace(t *testing.T) *place {
 // dial makes a connection of the operator's.
 func (p *place) dial(events bool) *client.Client {
 	p.t.Helper()
-	c, err := client.Dial(bounded(p.t), client.Options{RuntimeDir: filepath.Join(p.dir, "run"), Patience: patience, Events: events})
-	must(p.t, err)
-	p.t.Cleanup(func() { must(p.t, c.Close()) })
-	return c
+	return testkernel.DialWith(p.t, client.Options{RuntimeDir: p.runtime, Events: events})
 }
 
 // agent makes a connection that is the process of a name.
@@ -89,16 +51,16 @@ func (p *place) agent(name string, events bool, allow ...string) *client.Client 
 	if allow != nil {
 		in.Capabilities = &schema.SpawnCapability{AllowedSyscalls: allow}
 	}
-	_, err := client.Call(bounded(p.t), c, schema.ProcessAttach, in)
-	must(p.t, err)
+	_, err := client.Call(testkit.Context(p.t), c, schema.ProcessAttach, in)
+	testkit.Must(p.t, err)
 	return c
 }
 
 // provide has a bridge provide the entry. start is asked for each life of the server.
 func (p *place) provide(start upstream.Start, o upstream.Options) {
 	p.t.Helper()
-	_, err := client.Call(bounded(p.t), p.operator, schema.SyscallRegister, upstream.Entry("mcp/fake", ""))
-	must(p.t, err)
+	_, err := client.Call(testkit.Context(p.t), p.operator, schema.SyscallRegister, upstream.Entry("mcp/fake", ""))
+	testkit.Must(p.t, err)
 	o.Name, o.Kernel, o.Start, o.Version = "fake", p.agent("mcp.fake", true, "Call:mcp/fake"), start, "test"
 	o.Note = func(format string, _ ...any) { p.notes <- format }
 	ctx, cancel := context.WithCancel(context.Background())
@@ -115,16 +77,16 @@ func (p *place) provide(start upstream.Start, o upstream.Options) {
 // offer is what the server offers now.
 func (p *place) offer() *upstream.Offer {
 	p.t.Helper()
-	offer, err := upstream.Ask(bounded(p.t), p.operator, "fake")
-	must(p.t, err)
+	offer, err := upstream.Ask(testkit.Context(p.t), p.operator, "fake")
+	testkit.Must(p.t, err)
 	return offer
 }
 
 // changes are what has changed, a word and a name each.
 func (p *place) changes(accept bool) string {
 	p.t.Helper()
-	list, err := client.Call(bounded(p.t), p.operator, schema.SyscallList, &schema.ListInput{})
-	must(p.t, err)
+	list, err := client.Call(testkit.Context(p.t), p.operator, schema.SyscallList, &schema.ListInput{})
+	testkit.Must(p.t, err)
 	var accepted, all []string
 	for _, path := range list.Paths {
 		if tool, ok := strings.CutPrefix(path, "mcp/fake/"); ok {
@@ -132,25 +94,15 @@ func (p *place) changes(accept bool) string {
 		}
 	}
 	offer := p.offer()
-	changes, err := upstream.Changes(bounded(p.t), p.operator, "fake", accepted, offer)
-	must(p.t, err)
+	changes, err := upstream.Changes(testkit.Context(p.t), p.operator, "fake", accepted, offer)
+	testkit.Must(p.t, err)
 	for _, ch := range changes {
 		all = append(all, ch.Change+" "+ch.Tool)
 		if accept {
-			must(p.t, ch.Accept(bounded(p.t), p.operator, "fake", offer))
+			testkit.Must(p.t, ch.Accept(testkit.Context(p.t), p.operator, "fake", offer))
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-// until waits until ok says so.
-func (p *place) until(what string, ok func() bool) {
-	p.t.Helper()
-	for ctx := bounded(p.t); !ok(); {
-		if ctx.Err() != nil {
-			p.t.Fatalf("in vain: until %s", what)
-		}
-	}
 }
 
 // call calls a tool.
@@ -165,7 +117,7 @@ func call(ctx context.Context, c *client.Client, tool, data string) (string, err
 // expect calls a tool that answers with this.
 func (p *place) expect(tool, data, want string) {
 	p.t.Helper()
-	if got, err := call(bounded(p.t), p.operator, tool, data); err != nil || got != want {
+	if got, err := call(testkit.Context(p.t), p.operator, tool, data); err != nil || got != want {
 		p.t.Errorf("%s %s: %s, %v, want %s", tool, data, got, err, want)
 	}
 }
@@ -173,7 +125,7 @@ func (p *place) expect(tool, data, want string) {
 // refused calls a tool that fails with a message that has all of these.
 func (p *place) refused(c *client.Client, tool, data string, want ...string) {
 	p.t.Helper()
-	got, err := call(bounded(p.t), c, tool, data)
+	got, err := call(testkit.Context(p.t), c, tool, data)
 	for _, part := range want {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			p.t.Errorf("%s %s: %s, %v, want an error with %q", tool, data, got, err, part)

@@ -1,0 +1,189 @@
+package keyed
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/process"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/uri"
+)
+
+// agents are the processes of the keys that are an agent's and not the operator's: one a key, spawned at its first login
+// and the same at each later one, as long as it lives.
+type agents struct {
+	kernel interface {
+		Do(origin string, request schema.Request) ([]byte, error)
+	}
+	processes kernel.Processes
+	tokens    kernel.Tokens
+	pools     []string // there are
+	origin    string   // of whom no line gives another
+
+	mu    sync.Mutex
+	known map[string]keyAgent // by fingerprint
+}
+
+// keyAgent is the process of a key, and what its line granted at the latest login; nil: that was before this start.
+type keyAgent struct {
+	pid   int64
+	grant *sshauth.AgentGrant
+}
+
+// newAgents finds the processes of keys that the state has. Nobody may call the domains yet.
+func newAgents(o *Options) *agents {
+	a := &agents{
+		kernel: o.Kernel, processes: o.Processes, tokens: o.Tokens, pools: o.Pools, origin: o.Origin,
+		known: make(map[string]keyAgent),
+	}
+	o.Living(func(p *schema.Descriptor) {
+		if fingerprint, ok := strings.CutPrefix(p.Intent, process.KeyIntent); ok && p.ParentPID == kernel.Operator {
+			a.known[fingerprint] = keyAgent{pid: p.PID}
+		}
+	})
+	return a
+}
+
+// noGrant says that a key's line grants what nobody can be granted. It is shown to the key's holder.
+func noGrant(fingerprint string, why *fault.Fault) *fault.Fault {
+	return fault.AuthGrant.New("the line of the key %s in authorized_keys is no grant: %s", fingerprint, why.Text()).With("key", fingerprint)
+}
+
+// of returns the process of a key, with the token that its line grants. The error is a fault.AuthGrant, or the kernel's.
+func (a *agents) of(key *sshauth.AuthorizedKey) (pid int64, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fingerprint := key.Key.Fingerprint()
+	// Before the process that it has is touched.
+	if why := a.check(key); why != nil {
+		return 0, noGrant(fingerprint, why)
+	}
+	agent, ok := a.known[fingerprint]
+	if ok && !a.alive(agent.pid) {
+		ok = false
+	}
+	if ok && !a.same(agent.pid, key) {
+		// Neither its name nor its origin can be changed. What it holds is not to be another agent's.
+		reason := "its key is another agent's now"
+		if _, err := a.kernel.Do("", schema.SyscallTerminate.With(&schema.TerminateInput{TargetPID: agent.pid, Reason: &reason})); err != nil {
+			return 0, fmt.Errorf("end agent of a key: %w", err)
+		}
+		ok = false
+	}
+	if ok {
+		err = a.renew(agent, key)
+	} else {
+		agent.pid, err = a.spawn(key)
+	}
+	if why, ok := errors.AsType[*fault.Fault](err); ok && why.Kind == fault.InvalidInput {
+		return 0, noGrant(fingerprint, why)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("make agent of a key: %w", err)
+	}
+	a.known[fingerprint] = keyAgent{agent.pid, key.Agent}
+	return agent.pid, nil
+}
+
+func (a *agents) alive(pid int64) bool {
+	p := a.processes.Process(pid)
+	return p != nil && p.State != "TERMINATED"
+}
+
+// same reports whether the process is still the agent that the key's line names.
+func (a *agents) same(pid int64, key *sshauth.AuthorizedKey) bool {
+	p := a.processes.Process(pid)
+	named := p.AgentID == agentID(key) || key.Agent.Name == "" && p.AgentID == oldAgentID(key)
+	return named && p.Origin == a.originOf(key)
+}
+
+// agentID is the name that the line gives, else one that tells the key.
+func agentID(key *sshauth.AuthorizedKey) string {
+	if key.Agent.Name != "" {
+		return key.Agent.Name
+	}
+	return strings.ReplaceAll(oldAgentID(key), "/", "_") // a slash stands between an agent's name and its child's
+}
+
+// oldAgentID is the name that older kernels gave the agent of a key whose line has none.
+func oldAgentID(key *sshauth.AuthorizedKey) string { return process.KeyIntent + key.Key.Fingerprint() }
+
+// originOf is the origin that the line gives, in its normal form (ABI 6.2), else that of the kernel. check has looked at it.
+func (a *agents) originOf(key *sshauth.AuthorizedKey) string {
+	if origin, err := uri.Origin(key.Agent.Origin, a.origin); err == nil {
+		return origin
+	}
+	return a.origin
+}
+
+// check says what is wrong with the grant of a key's line, nil where that is nothing.
+func (a *agents) check(key *sshauth.AuthorizedKey) *fault.Fault {
+	if key.Agent == nil {
+		return nil
+	}
+	if _, err := uri.Origin(key.Agent.Origin, a.origin); err != nil {
+		return kernel.Invalid("origin", "is none: %v", err)
+	}
+	_, why := kernel.NewGrant(&schema.GrantInput{PID: 1, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}, kernel.Operator, a.pools, schema.Registrable)
+	return why
+}
+
+// spawn makes the process of a key, as the operator.
+func (a *agents) spawn(key *sshauth.AuthorizedKey) (int64, error) {
+	intent := process.KeyIntent + key.Key.Fingerprint()
+	data, err := a.kernel.Do(a.originOf(key), schema.SyscallSpawn.With(&schema.SpawnInput{
+		ChildAgentID: agentID(key),
+		Intent:       &intent,
+		Capabilities: &schema.SpawnCapability{AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas},
+	}))
+	if err != nil {
+		return 0, err
+	}
+	out, err := schema.SyscallSpawn.Decode(data)
+	if err != nil {
+		return 0, err
+	}
+	return out.ChildPID, nil
+}
+
+// allowed is what a line allows; nothing is a list too.
+func allowed(key *sshauth.AuthorizedKey) []string {
+	return append([]string{}, key.Agent.Allow...)
+}
+
+// renew grants the process of a key what its line says, where the line says something else than at the login before. A
+// grant or a revocation of the operator's stays until then. Whether a line changed while no daemon ran is told by the
+// token; one that was taken away is not given back on that ground.
+func (a *agents) renew(agent keyAgent, key *sshauth.AuthorizedKey) error {
+	grant := &schema.GrantInput{PID: agent.pid, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}
+	if agent.grant != nil {
+		if reflect.DeepEqual(agent.grant, key.Agent) {
+			return nil
+		}
+	} else {
+		want, failure := kernel.NewGrant(grant, kernel.Operator, a.pools, schema.Registrable)
+		if failure != nil {
+			return failure
+		}
+		held := a.tokens.Token(agent.pid)
+		if held == nil || equal(&held.Granted.TokenGrant, want) {
+			return nil
+		}
+	}
+	_, err := a.kernel.Do("", schema.CapabilityGrant.With(grant))
+	return err
+}
+
+// equal reports whether two grants to a process say the same.
+func equal(a, b *schema.TokenGrant) bool {
+	return slices.Equal(a.AllowedSyscalls, b.AllowedSyscalls) && maps.Equal(a.ResourceQuotas, b.ResourceQuotas) &&
+		a.ExpiresAtTick == nil && b.ExpiresAtTick == nil
+}

@@ -1,0 +1,158 @@
+// Package keyed is signature mode (PROTOCOL 4): it lets in who holds a key of authorized_keys.
+package keyed
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// Options are what signature mode needs of a kernel.
+type Options struct {
+	Keys string          // path of authorized_keys
+	Host *sshauth.Signer // shows clients which kernel it is
+
+	Kernel interface {
+		Do(origin string, request schema.Request) ([]byte, error)
+	} // makes calls of the operator's
+	Processes kernel.Processes
+	Tokens    kernel.Tokens
+	Living    func(func(*schema.Descriptor)) // visits the processes that are alive; called by New alone
+	Pools     []string                       // there are
+	Origin    string                         // of agents of keys whose line gives none
+	Note      func(schema.Request)           // journals a step
+	Log       *slog.Logger
+}
+
+// Mode lets in who holds a key of authorized_keys, whatever becomes of that file while the daemon runs.
+type Mode struct {
+	log      *slog.Logger
+	source   *sshauth.Source
+	verifier sshauth.Verifier
+	failures sshauth.Failures
+	agents   *agents
+	refusals refusals
+	logged   atomic.Pointer[sshauth.AuthorizedKeys] // whose refused lines are in the log
+	warned   atomic.Pointer[string]                 // the trouble with the file that is in the log last
+}
+
+var _ unixsock.Authenticator = (*Mode)(nil)
+
+// New finds the agents of keys, before anybody calls the kernel, and reads the authorized keys for the first time: a daemon that could let
+// nobody in says so at its start.
+func New(o Options) (*Mode, error) {
+	k := &Mode{log: o.Log, source: sshauth.NewSource(o.Keys, time.Now), agents: newAgents(&o), refusals: refusals{log: o.Log, note: o.Note}}
+	k.verifier = sshauth.Verifier{Host: o.Host, Keys: k.keys, Now: time.Now}
+	keys, err := k.keys()
+	if err != nil {
+		return nil, err
+	}
+	o.Log.Info("signature mode", "authorized_keys", o.Keys, "keys", len(keys.Keys()), "host_key", o.Host.Key().Fingerprint())
+	if len(keys.Keys()) == 0 {
+		o.Log.Warn("nobody can log in: no line of the authorized keys lets anybody in", "authorized_keys", o.Keys)
+	}
+	return k, nil
+}
+
+// keys returns the keys that are authorized now, and logs the lines that are refused whenever they have changed.
+func (k *Mode) keys() (*sshauth.AuthorizedKeys, error) {
+	keys, err := k.source.Load()
+	if err != nil {
+		return nil, fmt.Errorf("signature mode: %w", err)
+	}
+	warning := Trouble(k.source)
+	if last := k.warned.Swap(&warning); warning != "" && (last == nil || *last != warning) {
+		k.log.Error("authorized keys: " + warning)
+	}
+	if k.logged.Swap(keys) != keys {
+		for _, line := range keys.Refused() {
+			k.log.Warn("line of authorized keys refused", "line", line.Line, "key", line.Fingerprint, "reason", line.Reason)
+		}
+		for _, key := range keys.Keys() {
+			if why := k.agents.check(key); why != nil {
+				k.log.Warn("line of authorized keys refused", "line", key.Line, "key", key.Key.Fingerprint(), "reason", why.Text())
+			}
+		}
+	}
+	return keys, nil
+}
+
+// Trouble says what the operator has to see to in a file of keys, "" where there is nothing.
+func Trouble(source *sshauth.Source) string {
+	err := source.Trouble()
+	if err == nil {
+		return ""
+	}
+	return "the keys of an earlier reading still count, since the file says the same: " + err.Error()
+}
+
+// Trouble says what the operator has to see to in authorized_keys, "" where there is nothing.
+func (k *Mode) Trouble() string { return Trouble(k.source) }
+
+// End records the logins that were refused and only counted until now. Nothing is counted after it.
+func (k *Mode) End() { k.refusals.close() }
+
+// Close frees what the file of keys is read with.
+func (k *Mode) Close() error { return k.source.Close() }
+
+// Offer implements unixsock.Authenticator.
+func (k *Mode) Offer(ctx context.Context, peer unixsock.Peer, socket string) (unixsock.Offer, error) {
+	challenge, err := k.verifier.Challenge(ctx, socket, peer.PID, peer.UID)
+	if err != nil {
+		return unixsock.Offer{}, err
+	}
+	return unixsock.Offer{
+		Data:   challenge.Data(),
+		Issued: challenge.Issued(),
+		Verify: func(answer []byte) (unixsock.Identity, error) {
+			identity, err := k.judge(challenge, answer)
+			if err != nil {
+				k.failed(peer, err)
+				return unixsock.Identity{}, err
+			}
+			k.failures.Succeeded(peer.UID)
+			return identity, nil
+		},
+		Hold: func() (time.Duration, func()) { return k.failures.Failed(peer.UID, time.Now()) },
+		Done: challenge.Cancel,
+	}, nil
+}
+
+// judge says whom an answer proves the client to be.
+func (k *Mode) judge(challenge *sshauth.Challenge, answer []byte) (unixsock.Identity, error) {
+	key, err := challenge.Verify(answer)
+	if err != nil {
+		return unixsock.Identity{}, err
+	}
+	identity := unixsock.Identity{Key: key, Agent: kernel.Operator}
+	if key.Agent != nil {
+		if identity.Agent, err = k.agents.of(key); err != nil {
+			return unixsock.Identity{}, err
+		}
+	}
+	return identity, nil
+}
+
+// failed records a login that was refused: in the journal what anybody may know, in the log what lies behind it too.
+func (k *Mode) failed(peer unixsock.Peer, err error) {
+	record := &schema.LoginFailedInput{Reason: "internal error", UID: int64(peer.UID), OSPID: int64(peer.PID)}
+	attrs := []any{"error", err}
+	if refused := fault.Of(err); refused.ID.Domain() == "auth" {
+		// The record says it in the words of its first days: auth.bad_signature is "bad signature".
+		record.Reason = strings.ReplaceAll(strings.TrimPrefix(string(refused.ID), "auth."), "_", " ")
+		record.Fingerprint = refused.Detail("key")
+		if refused.Err != nil {
+			attrs = append(attrs, "cause", refused.Err)
+		}
+	}
+	k.refusals.refused(record, attrs...)
+}

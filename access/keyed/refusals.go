@@ -1,0 +1,91 @@
+package keyed
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+const (
+	// refusalWindow is for how long refused logins are counted together.
+	refusalWindow = time.Minute
+	// refusalsTold is how many of a window are recorded one by one.
+	refusalsTold = 10
+)
+
+// refusals records logins that were refused, in the journal and in the log. Anybody who reaches the socket can make
+// them, as many as he likes, and must not fill the disk with that: the first of each window are recorded one by one, the
+// rest at the window's end with one record a reason, which says how many there were. The reasons are few and fixed.
+type refusals struct {
+	log  *slog.Logger
+	note func(schema.Request)
+
+	mu     sync.Mutex
+	since  time.Time // the window's begin; zero before the first
+	told   int
+	rest   map[string]*schema.LoginFailedInput // by reason: the latest, with the count of them
+	timer  *time.Timer                         // ends the window; nil where there is no rest
+	closed bool
+}
+
+// refused records one login. cause is what lies behind it, for the log alone.
+func (r *refusals) refused(one *schema.LoginFailedInput, cause ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if now.Sub(r.since) >= refusalWindow {
+		r.flush()
+		r.since, r.told = now, 0
+	}
+	if r.told < refusalsTold || r.closed {
+		r.told++
+		r.record(one, cause...)
+		return
+	}
+	if r.rest == nil {
+		r.rest = make(map[string]*schema.LoginFailedInput)
+		r.timer = time.AfterFunc(refusalWindow-now.Sub(r.since), func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.flush()
+		})
+	}
+	one.Count = 1
+	if before := r.rest[one.Reason]; before != nil {
+		one.Count += before.Count
+	}
+	r.rest[one.Reason] = one
+}
+
+// flush records what was counted. r is locked.
+func (r *refusals) flush() {
+	if r.rest == nil {
+		return
+	}
+	r.timer.Stop() // it may be running already, and then finds nothing
+	for _, reason := range slices.Sorted(maps.Keys(r.rest)) {
+		r.record(r.rest[reason])
+	}
+	r.rest, r.timer = nil, nil
+}
+
+func (r *refusals) record(one *schema.LoginFailedInput, cause ...any) {
+	r.note(schema.KernelLoginFailed.With(one))
+	attrs := []any{"reason", one.Reason, "key", one.Fingerprint, "uid", one.UID, "peer", one.OSPID}
+	if one.Count > 0 {
+		attrs = append(attrs, "count", one.Count)
+	}
+	r.log.Warn("login refused", append(attrs, cause...)...)
+}
+
+// close records what was counted so far. Nothing is counted after it.
+func (r *refusals) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flush()
+	r.closed = true
+}

@@ -1,0 +1,71 @@
+package actors_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal/faultfs"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/idempotency"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// pausing are processes that are all paused, or none.
+type pausing struct{ on atomic.Bool }
+
+func (p *pausing) Process(pid int64) *schema.Descriptor {
+	return &schema.Descriptor{PID: pid, Paused: p.on.Load()}
+}
+
+// TestPausedOutlastsWaits shows that a paused process's calls wait on when their own time is up: for an approval, or for a letter. They
+// are refused only when their connection ends.
+func TestPausedOutlastsWaits(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		call string
+		want string
+	}{
+		{"an approval", set("a", "ask"), "a 425"},
+		{"a letter", minute("a"), `a [""]`},
+	}
+	for _, test := range tests {
+		for _, gone := range []bool{false, true} {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					g := &gated{desk: &desk{answers: make(map[string]string)}, books: newLibrary()}
+					mailboxes(g.books)
+					paused := &pausing{}
+					g.system = startHosting(t, faultfs.NewDisk(), g.books.domains(), idempotency.New(), textLog, actors.Hosting{},
+						kernel.Gate{Approval: g.stage}, paused)
+					c := g.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
+					c.send(test.call)
+					synctest.Wait()
+					paused.on.Store(true)
+					time.Sleep(time.Hour)
+					synctest.Wait()
+					expectNothing(t, c)
+					if gone {
+						_ = c.link.Close()
+						<-c.done
+						if e := g.entries(); !strings.Contains(e[len(e)-1].Outcome, "process.paused") {
+							t.Errorf("its connection has ended: %+v", e)
+						}
+						return
+					}
+					paused.on.Store(false)
+					g.kernel.Answered(kernel.Resumed)
+					time.Sleep(patience)
+					if got := c.next().String(); got != test.want {
+						t.Errorf("got %s, want %s", got, test.want)
+					}
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package blob
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/promptware-os/pwos/internal/dirwatch"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// sweepEvery is the time between two looks for blobs that nobody needs any more, where their life is not shorter.
+const sweepEvery = time.Minute
+
+// Directory is a Store with what keeps its directory clean.
+type Directory struct {
+	*Store
+	dir   string
+	stop  chan struct{}
+	alive sync.WaitGroup
+}
+
+// Open opens a directory of blobs, which nobody else may have open.
+func Open(o Options, log *slog.Logger) (*Directory, error) {
+	store, err := New(o)
+	if err != nil {
+		return nil, fmt.Errorf("open blob directory: %w", err)
+	}
+	b := &Directory{Store: store, dir: o.Dir, stop: make(chan struct{})}
+	every := sweepEvery
+	if o.TTL > 0 {
+		every = min(every, o.TTL)
+	}
+	b.alive.Go(func() { b.sweep(every, log) })
+	return b, nil
+}
+
+// sweep removes old blobs after each of every, but for a directory that is empty.
+func (b *Directory) sweep(every time.Duration, log *slog.Logger) {
+	for b.awaitFirst() {
+		select {
+		case <-b.stop:
+			return
+		case <-time.After(every):
+		}
+		if removed, err := b.Sweep(); err != nil {
+			log.Warn("blobs were not swept", "error", err)
+		} else if removed.Files > 0 {
+			log.Debug("old blobs removed", "files", removed.Files, "bytes", removed.Bytes)
+		}
+	}
+}
+
+// awaitFirst returns once there is anything in the directory, or may be, so that an idle kernel does not wake. It returns false where
+// the store is to be closed.
+func (b *Directory) awaitFirst() bool {
+	changed, stop, err := dirwatch.OnChange(dirwatch.Open, b.dir, filepath.Dir(b.dir)) // which tells that it was removed
+	defer stop()
+	if err != nil {
+		return true
+	}
+	if names, err := os.ReadDir(b.dir); err != nil || len(names) > 0 {
+		return true
+	}
+	select {
+	case <-b.stop:
+		return false
+	case <-changed:
+		return true
+	}
+}
+
+// Close ends the sweeping. Blobs stay where they are.
+func (b *Directory) Close() error {
+	close(b.stop)
+	b.alive.Wait()
+	if err := b.Store.Close(); err != nil {
+		return fmt.Errorf("close blob directory: %w", err)
+	}
+	return nil
+}
+
+// Put writes a file for a process, text or not, which only that may read by its reference.
+func (b *Directory) Put(pid int64, origin string, text bool, r io.Reader) (schema.BlobPointer, error) {
+	put := b.Store.Put
+	if text {
+		put = b.PutText
+	}
+	kept, err := put(origin, r)
+	if err == nil {
+		err = b.Give(pid, kept.Pointer)
+	}
+	return kept.Pointer, err
+}
+
+// Read reads what a process refers to, of most bytes at most.
+func (b *Directory) Read(pid int64, origin string, p schema.BlobPointer, most int64) (data []byte, err error) {
+	return b.ReadFor(pid, origin, p, most)
+}

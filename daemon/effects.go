@@ -1,0 +1,94 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/promptware-os/pwos/access/keyed"
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/blob"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/daemon/state"
+	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/effect/network"
+	"github.com/promptware-os/pwos/effect/vault"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// openBlobs opens the blob directory. The instance lock must be held.
+func openBlobs(cfg *config.Config, log *slog.Logger) (*blob.Directory, error) {
+	return blob.Open(blob.Options{
+		Dir: filepath.Join(cfg.RuntimeDir, "blobs"), Origin: cfg.Origin,
+		FileBytes: cfg.Blobs.FileBytes, DirBytes: cfg.Blobs.DirBytes, DirFiles: cfg.Blobs.DirFiles, TTL: time.Duration(cfg.Blobs.TTL),
+	}, log)
+}
+
+// newKeyed makes signature mode, before anybody calls the kernel.
+func newKeyed(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*keyed.Mode, error) {
+	signer, err := s.HostKey.Signer()
+	if err != nil {
+		return nil, fmt.Errorf("use host key: %w", err)
+	}
+	return keyed.New(keyed.Options{
+		Keys: cfg.AuthorizedKeys, Host: signer, Kernel: k, Processes: s.Processes.Processes(), Tokens: s.Tokens, Living: s.Processes.Living,
+		Pools: s.Pools, Origin: cfg.Origin, Note: k.Note, Log: log,
+	})
+}
+
+// newNetworks makes the networks of agents, of a kernel that can be called soon.
+func newNetworks(cfg *config.Config, s *state.State, k *actors.Kernel, log *slog.Logger) (*network.Networks, error) {
+	places := unixsock.PlacesIn(cfg.RuntimeDir)
+	o := network.Options{
+		Vault:   vault.Vault{Key: s.Seal, Do: func(ctx context.Context, r schema.Request) ([]byte, error) { return k.DoUntil(ctx, "", r) }},
+		RootCAs: s.Web.RootCAs(), Dialer: s.Web, AuthorityKey: filepath.Join(cfg.StateDir, "upstream_ca_key"),
+		Bundle: filepath.Join(insideDir(places), bundleName), SeenBundle: filepath.Join(places.Dir, bundleName), Log: log.With("component", "egress"),
+		Egress: egress.Config{
+			Tokens: s.Tokens, Tick: k.Tick, Dial: s.Web.Dial, Log: log, Metered: s.Budgets.Metered, Prices: prices(cfg.Prices),
+			Limits: egress.Limits{Each: cfg.Net.Each, All: cfg.Net.All, Idle: time.Duration(cfg.Net.Idle)},
+			Journal: func(ctx context.Context, pid int64, request schema.Request, run func(context.Context) ([]byte, error)) ([]byte, error) {
+				return k.Act(ctx, pid, request, func(ctx context.Context, _ *kernel.Job) ([]byte, error) { return run(ctx) })
+			},
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(cfg.Upstream)) {
+		settings := cfg.Upstream[name]
+		u := network.Upstream{Name: name, Header: settings.Header, From: settings.From, Env: settings.Env, Intercept: settings.Intercept}
+		var err error
+		if u.URL, err = settings.Target(); err != nil {
+			return nil, fmt.Errorf("configuration: upstream.%s: %w", name, err)
+		}
+		for _, text := range settings.Allow {
+			rule, err := schema.ParseNetRule(text)
+			if err != nil {
+				return nil, fmt.Errorf("configuration: upstream.%s: %w", name, err)
+			}
+			u.Rules = append(u.Rules, rule)
+		}
+		o.Upstreams = append(o.Upstreams, u)
+	}
+	return network.New(o)
+}
+
+// bundleName is the file of the authorities that agents trust beside the system's.
+const bundleName = "ca-bundle.pem"
+
+// prices are those of the configuration: of a million tokens of prompts and of answers, and of prompts from a cache and into it, which
+// are those of prompts where there are only two.
+func prices(given map[string][]float64) egress.Prices {
+	p := make(egress.Prices, len(given))
+	for model, usd := range given {
+		price := egress.Price{Input: usd[0], Output: usd[1], CacheRead: usd[0], CacheWrite: usd[0]}
+		if len(usd) == 4 {
+			price.CacheRead, price.CacheWrite = usd[2], usd[3]
+		}
+		p[model] = price
+	}
+	return p
+}

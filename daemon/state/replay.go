@@ -1,0 +1,88 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// replay makes every part's state of its snapshot and of the journal behind it.
+func (s *State) replay(ctx context.Context) error {
+	made := make(map[schema.Domain]actors.Position)
+	for name, part := range s.parts() {
+		at, err := s.Snapshots.Load(ctx, name, part)
+		if err != nil {
+			return err
+		}
+		made[name] = at
+		s.Tick = max(s.Tick, at.Tick)
+	}
+	s.Made = oldest(made)
+	for _, at := range made {
+		if at.Seq != s.Made {
+			s.Made = 0
+		}
+	}
+	known, counted, entered := made[actors.KeysPart].Seq, made[actors.MetricsPart].Seq, made[actors.BudgetsPart].Seq
+	err := s.read(ctx, s.Domains, made, func(call *kernel.Call) {
+		s.Replayed++
+		if call.Proof.Seq > known {
+			s.Keys.Recall(call)
+		}
+		if call.Proof.Seq > counted {
+			s.Metrics.Recall(call)
+		}
+		if call.Proof.Seq > entered {
+			s.Budgets.Record(call)
+		}
+		s.Tick = max(s.Tick, call.Tick)
+	})
+	if err != nil {
+		return err
+	}
+	for _, d := range s.Domains {
+		if p, ok := d.(kernel.Publisher); ok {
+			p.Publish()
+		}
+	}
+	return nil
+}
+
+// parts is all that has a state.
+func (s *State) parts() map[schema.Domain]actors.Part {
+	parts := map[schema.Domain]actors.Part{actors.KeysPart: s.Keys, actors.MetricsPart: s.Metrics, actors.BudgetsPart: s.Budgets}
+	for name, d := range s.Domains {
+		parts[name] = d
+	}
+	return parts
+}
+
+// Restore makes one domain's state anew.
+func (s *State) Restore(name schema.Domain, d kernel.Domain) error {
+	at, err := s.Snapshots.Load(context.Background(), name, d)
+	if err != nil {
+		return err
+	}
+	made := map[schema.Domain]actors.Position{name: at}
+	return s.read(context.Background(), map[schema.Domain]kernel.Domain{name: d}, made, func(*kernel.Call) {})
+}
+
+// read replays the journal from where the oldest of the states ends.
+func (s *State) read(ctx context.Context, domains map[schema.Domain]kernel.Domain, made map[schema.Domain]actors.Position, seen func(*kernel.Call)) error {
+	reader := journal.NewReader(nil, s.Dir, journal.ReaderOptions{From: oldest(made) + 1, Limit: s.Journal.Written})
+	return errors.Join(actors.Replay(ctx, reader, domains, made, seen), reader.Close())
+}
+
+// oldest is the entry that all states are made of at least.
+func oldest(made map[schema.Domain]actors.Position) uint64 {
+	first := ^uint64(0)
+	for at := range maps.Values(made) {
+		first = min(first, at.Seq)
+	}
+	return first
+}

@@ -1,0 +1,118 @@
+package state
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/promptware-os/pwos/actors"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/sshauth"
+)
+
+// copied refuses a state directory that is a copy: a second kernel that went on from its record would run the agents of the first
+// one a second time.
+func copied(dir, why string) error {
+	return fault.StateCopied.New(`state.copied: %s is a copy: %s; to make a kernel of its own of it, run "pwos restore --here" (its agents are `+
+		`not started then; with --agents they are)`, dir, why)
+}
+
+// Begin journals the start, or refuses it in a copy.
+func (s *State) Begin(cfg *config.Config, here journal.Location) error {
+	last := s.Self.Booted()
+	now := schema.BootedInput{HostKey: s.HostKey.Public(), Machine: here.Machine, Directory: here.Directory}
+	if last == nil {
+		now.Instance, now.Epoch = newInstance(), 1
+	} else {
+		if why := s.copied(last, here); why != "" {
+			return copied(cfg.StateDir, why)
+		}
+		now.Instance, now.Epoch, now.Held = last.Instance, last.Epoch, last.Held
+	}
+	s.Booted = now
+	err := s.note(cfg, &now)
+	if err != nil && !errors.Is(err, journal.ErrStopped) { // as on a full disk, on which a kernel starts
+		s.log.Error("start not journaled", "error", err)
+		return nil
+	}
+	return err
+}
+
+// copied says why the state is a copy of what the last start has left, "" where it is that.
+func (s *State) copied(last *schema.BootedInput, here journal.Location) string {
+	if where := here.Differs(last.Machine, last.Directory); where != "" {
+		return "its last start was " + where
+	}
+	if s.HostKey == nil || s.HostKey.Public() != last.HostKey {
+		return "it has no host key, or another one than its record names"
+	}
+	return ""
+}
+
+// note journals a start.
+func (s *State) note(cfg *config.Config, in *schema.BootedInput) error {
+	return actors.Boot(s.Journal, s.Self, cfg.Origin, s.Tick, schema.KernelBooted.With(in))
+}
+
+func newInstance() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // it never fails: the program ends first
+	return hex.EncodeToString(id[:])
+}
+
+// Restored is what Restore has made of a state directory.
+type Restored struct {
+	StateDir string
+	Instance string
+	Epoch    int64
+	HostKey  string // the public one, as a line of authorized_keys
+	Fresh    bool   // the epoch and the key are new
+	Held     int    // agents that are not started until Restore is told to
+}
+
+// RestoreHere makes a kernel of its own of a copied state directory, see daemon.Restore.
+func (s *State) RestoreHere(cfg *config.Config, agents bool) (r Restored, err error) {
+	last := s.Self.Booted()
+	if last == nil {
+		return r, fmt.Errorf("%s is no copy that can be told: no kernel has named itself in its record yet", cfg.StateDir)
+	}
+	here, err := journal.Locate(s.Dir)
+	if err != nil {
+		return r, err
+	}
+	if s.HostKey, err = sshauth.ReadHostKey(sshauth.HostKeyFile(cfg.StateDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return r, err
+	}
+	now := *last
+	now.Machine, now.Directory, now.Held = here.Machine, here.Directory, !agents
+	path := sshauth.HostKeyFile(cfg.StateDir)
+	switch fresh := s.copied(last, here) != ""; {
+	case !fresh && !(last.Held && agents):
+		return r, fmt.Errorf("%s is no copy: it is the directory of the last start: nothing was changed", cfg.StateDir)
+	case fresh:
+		// On disk before the entry that names it, and in its place after: a crash in between leaves a copy.
+		key, err := sshauth.MakeHostKey(path + ".new")
+		if err != nil {
+			return r, fmt.Errorf("make host key: %w", err)
+		}
+		now.Epoch, now.HostKey, r.Fresh = last.Epoch+1, key.Public(), true
+	}
+	if err := s.note(cfg, &now); err != nil {
+		return r, err
+	}
+	if r.Fresh {
+		if err := sshauth.TakeHostKey(path); err != nil {
+			return r, fmt.Errorf("put host key in its place: %w", err)
+		}
+	}
+	r.StateDir, r.Instance, r.Epoch, r.HostKey = cfg.StateDir, now.Instance, now.Epoch, now.HostKey
+	if now.Held {
+		r.Held = len(s.Processes.Hosted())
+	}
+	return r, nil
+}

@@ -1,0 +1,110 @@
+package egress_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// metered bounds the agent's tokens, and its dollars.
+func metered(c *egress.Config) {
+	c.Metered = func(int64) (tokens, dollars bool) { return true, true }
+	c.Prices = egress.Prices{"m-*": {Input: 3, Output: 15}}
+}
+
+// TestMeteredWebsocket: no upstream is spoken with over a WebSocket where tokens are bounded, since what a model reports there is not read.
+func TestMeteredWebsocket(t *testing.T) {
+	t.Parallel()
+	for _, bounded := range []bool{true, false} {
+		server, saw := model(t)
+		h := open(t, withUpstream(upstream(t, server.URL)), func(c *egress.Config) {
+			c.Metered = func(int64) (tokens, dollars bool) { return bounded, false }
+		})
+		h.grant(nil, "Upstream:model")
+		conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
+		must(t, err)
+		_, err = io.WriteString(conn, "GET /v1/realtime HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\n")
+		must(t, err)
+		in := h.await(1)[0].in.(*schema.NetRequestInput)
+		if refused := in.Refused != ""; refused != bounded || len(saw.all()) > 0 == bounded {
+			t.Errorf("bounded %v: refused %q, the upstream saw %q", bounded, in.Refused, saw.all())
+		}
+		must(t, conn.Close())
+	}
+}
+
+// TestMeteredHangUp: a client that hangs up before an answer begins has used the model all the same.
+func TestMeteredHangUp(t *testing.T) {
+	t.Parallel()
+	asked, over := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		close(asked)
+		<-over
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(over) })
+	h := open(t, withUpstream(upstream(t, server.URL)), metered)
+	h.grant(nil, "Upstream:model")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
+	must(t, err)
+	body := `{"model":"m-1","max_tokens":100}`
+	_, err = fmt.Fprintf(conn, "POST /v1/chat HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	must(t, err)
+	<-asked
+	must(t, conn.Close())
+	if e := h.await(1)[0]; e.err != nil || !strings.Contains(e.data, `"status":0`) || strings.Contains(e.data, schema.NetComplete) {
+		t.Errorf("entry %+v: as if the model had not been asked", e)
+	}
+}
+
+// TestUnreported: an answer that reports nothing of its use, or not all of it since the client hung up, counts for what came of it.
+func TestUnreported(t *testing.T) {
+	t.Parallel()
+	next := make(chan string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for event := range next {
+			_, _ = io.WriteString(w, event)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}))
+	t.Cleanup(server.Close)
+	h := open(t, withUpstream(upstream(t, server.URL)), metered)
+	h.grant(nil, "Upstream:model")
+	chunk := "data: {\"model\":\"m-1\",\"choices\":[{\"delta\":{\"content\":\"x\"}}],\"usage\":null}\n\n"
+	body := `{"model":"m-1","stream":true}`
+	for i, hangUp := range []bool{false, true} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
+		must(t, err)
+		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		_, err = fmt.Fprintf(conn, "POST /v1/chat HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
+		must(t, err)
+		for range 5 {
+			next <- chunk
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		must(t, err)
+		_, err = io.ReadFull(resp.Body, make([]byte, 5*len(chunk)))
+		must(t, err)
+		if hangUp {
+			must(t, conn.Close())
+		}
+		close(next)
+		_, _ = io.ReadAll(resp.Body)
+		_ = conn.Close()
+		next = make(chan string)
+		if e := h.await(i + 1)[i]; !strings.Contains(e.data, `"output_tokens":5`) {
+			t.Errorf("hung up %v: entry %s", hangUp, e.data)
+		}
+	}
+}

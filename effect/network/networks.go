@@ -1,0 +1,233 @@
+// Package network serves the networks of agents that have --net kernel.
+package network
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/effect/oauth"
+	"github.com/promptware-os/pwos/effect/vault"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Options are what the networks need.
+type Options struct {
+	Upstreams []Upstream
+	Egress    egress.Config // but for its Upstreams and its Authority
+	Vault     vault.Vault   // has the credentials
+	RootCAs   *x509.CertPool
+	Dialer    oauth.Dialer // for those who renew tokens
+
+	AuthorityKey string // file of the key of the authority for intercepted upstreams; made where there is one and it is missing
+	Bundle       string // file to write that this authority stands in, with those of the system
+	SeenBundle   string // where an agent sees that
+	Log          *slog.Logger
+}
+
+// Upstream is a service whose credential the kernel adds to requests.
+type Upstream struct {
+	Name   string
+	URL    *url.URL
+	Header string // with what stands before the credential, as "Authorization: Bearer"
+	From   string // key of the credential
+	Env    string // variable that holds its address inside, beside PWOS_UPSTREAM_NAME; "": none
+	Rules  []schema.NetRule
+
+	Intercept bool // connections of agents to the host itself are taken over
+}
+
+// path is what begins the paths of its requests.
+func (u *Upstream) path() string { return strings.TrimSuffix(u.URL.EscapedPath(), "/") }
+
+// Networks serves the networks of agents.
+type Networks struct {
+	Options
+	server    *egress.Server
+	upstreams map[string]*Upstream
+	bundle    string // SeenBundle, or "": none is intercepted
+}
+
+// New needs a kernel that can be called soon.
+func New(o Options) (*Networks, error) {
+	n := &Networks{Options: o, upstreams: make(map[string]*Upstream)}
+	var hosts []string
+	for i := range o.Upstreams {
+		u := &o.Upstreams[i]
+		made, err := egress.NewUpstream(egress.UpstreamConfig{
+			Name: u.Name, URL: u.URL, Header: u.Header, Intercept: u.Intercept, RootCAs: o.RootCAs, Rules: u.Rules,
+			Secret: func(ctx context.Context) (string, error) { return n.secret(ctx, u.Name, u.From) },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("configuration: upstream.%s: %w", u.Name, err)
+		}
+		o.Egress.Upstreams = append(o.Egress.Upstreams, made)
+		n.upstreams[u.Name] = u
+		if u.Intercept {
+			hosts = append(hosts, u.URL.Hostname())
+		}
+	}
+	if len(hosts) > 0 {
+		var err error
+		if o.Egress.Authority, err = egress.OpenAuthority(o.AuthorityKey, hosts, time.Now); err != nil {
+			return nil, err
+		}
+		n.bundle = o.SeenBundle
+		if err := writeBundle(o.Bundle, o.Egress.Authority.Certificate()); err != nil {
+			return nil, err
+		}
+	}
+	o.Egress.Limits.All = affordable(o.Egress.Limits.All)
+	n.server = egress.New(o.Egress)
+	return n, nil
+}
+
+// affordable is how many connections agents may have without taking more than half of the descriptors, two each, that this
+// process may open.
+func affordable(wanted int) int {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return wanted
+	}
+	return int(min(uint64(wanted), max(1, uint64(limit.Cur)/4)))
+}
+
+// secret opens the credential of an upstream, which lies in the memory of the kernel's own origin. What the agent is told names
+// no more than the upstream.
+func (n *Networks) secret(ctx context.Context, upstream, key string) (string, error) {
+	secret, err := n.Vault.Open(ctx, strings.TrimPrefix(key, "/"))
+	if err != nil {
+		n.Log.Warn("credential of an upstream cannot be opened", "upstream", upstream, "from", key, "error", err)
+		return "", fault.UpstreamNoCredential.New("the upstream %s has no credential that can be opened: the operator seals one and stores it under the key that upstream.%s.from names",
+			upstream, upstream)
+	}
+	return secret, nil
+}
+
+// Own returns the upstream that a program alone has. It bears the name of the program's agent.
+func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream, error) {
+	target, err := p.Target()
+	if err != nil {
+		return nil, err
+	}
+	if _, taken := n.upstreams[name]; taken {
+		return nil, fmt.Errorf("the configuration has an upstream %s: give the agent another name", name)
+	}
+	keeper := &oauth.Keeper{
+		Client: oauth.NewClient(target, n.Dialer), Name: name, Secure: target.Scheme == "https" || schema.OnLoopback(target.Hostname()), Now: time.Now,
+		Fix: fmt.Sprintf("seal another token, and store it as %s", p.From),
+		Load: func(ctx context.Context) (string, error) {
+			secret, err := n.Vault.Open(ctx, p.From)
+			if errors.Is(err, fault.MemoryNotFound) {
+				return "", nil
+			}
+			if err != nil {
+				n.Log.Warn("credential of an upstream cannot be opened", "upstream", name, "from", p.From, "error", err)
+				return "", fault.UpstreamNoCredential.New("the credential of %s cannot be opened: seal one with the kernel's key, and store it as %s", name, p.From)
+			}
+			return secret, nil
+		},
+		Store: func(ctx context.Context, loaded, next string) error {
+			return n.Vault.Replace(ctx, p.From, loaded, next)
+		},
+		Note: func(text string, err error) { n.Log.Warn(text, "upstream", name, "error", err) },
+	}
+	if entry := strings.TrimPrefix(p.From, "vault/"); schema.MCPAgent(entry) == name {
+		keeper.LogIn = "pwos mcp login " + strings.TrimPrefix(entry, "mcp/")
+	}
+	return egress.NewUpstream(egress.UpstreamConfig{
+		Name: name, URL: target, Header: "Authorization: Bearer", RootCAs: n.RootCAs, Dial: n.Egress.Dial,
+		Rules:  []schema.NetRule{{Method: "*", Path: cmp.Or(target.EscapedPath(), "/")}},
+		Secret: keeper.Secret, Answered: keeper.Answered, Close: keeper.Client.Close,
+	})
+}
+
+// Needs are what an agent's network needs before it is made, and how its programs find what it has beside the proxy.
+type Needs struct {
+	Ports     []uint16 // that hosts are reached on
+	Upstreams []string // by name; each has a listener
+	Env       map[string]string
+	Bundle    string // file that the agent has to see; "": none
+}
+
+// Needs returns what the network of pid needs, where the upstream with an index has the given address inside. Ports that are
+// granted later are served by the proxy alone, upstreams from the next start on.
+func (n *Networks) Needs(pid int64, upstream func(index int) string) Needs {
+	token, tick := n.Egress.Tokens.Token(pid), n.Egress.Tick()
+	p := Needs{Ports: []uint16{80, 443}, Env: map[string]string{}}
+	for _, host := range egress.Hosts(token.Hosts(tick)) {
+		if port := host.Ported(); port != 0 {
+			p.Ports = append(p.Ports, port)
+		}
+	}
+	slices.Sort(p.Ports)
+	p.Ports = slices.Compact(p.Ports)
+	for _, name := range slices.Sorted(maps.Keys(n.upstreams)) {
+		if !token.AllowsUpstream(name, tick) {
+			continue
+		}
+		u := n.upstreams[name]
+		base := upstream(len(p.Upstreams)) + u.path()
+		p.Upstreams = append(p.Upstreams, name)
+		p.Env["PWOS_UPSTREAM_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = base
+		if u.Env != "" {
+			p.Env[u.Env] = base
+		}
+		if u.Intercept {
+			p.Bundle = n.bundle
+		}
+	}
+	if p.Bundle != "" {
+		for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"} {
+			p.Env[name] = p.Bundle
+		}
+	}
+	return p
+}
+
+// Serve serves the sockets of an agent until stop is called.
+func (n *Networks) Serve(pid int64, sockets egress.Sockets, own ...*egress.Upstream) (stop func()) {
+	return n.server.Serve(pid, sockets, own...)
+}
+
+// Close ends what is served still.
+func (n *Networks) Close() {
+	if n != nil {
+		n.server.Close()
+	}
+}
+
+// writeBundle writes the system's authorities and one more into a file that an agent may read.
+func writeBundle(file string, authority []byte) error {
+	text := slices.Clone(authority)
+	for _, system := range []string{
+		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
+	} {
+		if roots, err := os.ReadFile(system); err == nil {
+			text = append(append(text, '\n'), roots...)
+			break
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("write authorities for agents: %w", err)
+	}
+	next := file + ".new"
+	if err := os.WriteFile(next, text, 0o644); err != nil {
+		return fmt.Errorf("write authorities for agents: %w", err)
+	}
+	return os.Rename(next, file)
+}

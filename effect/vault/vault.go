@@ -1,0 +1,71 @@
+package vault
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// Vault is the secrets in the memory of the kernel's own origin, sealed with its key.
+type Vault struct {
+	Key *Key
+	Do  func(ctx context.Context, request schema.Request) ([]byte, error) // makes a call of the operator's
+}
+
+// Open opens the secret that is stored under a key: a text without control characters.
+func (v *Vault) Open(ctx context.Context, key string) (string, error) {
+	data, err := v.Do(ctx, schema.MemoryGet.With(&schema.MemoryGetInput{Key: key}))
+	if err != nil {
+		return "", err
+	}
+	sealed, invalid := schema.TypeOf[string]().Decode(data)
+	if invalid != nil {
+		return "", invalid
+	}
+	sealer, err := v.Key.Await(ctx)
+	if err != nil {
+		return "", err
+	}
+	text, aad, err := sealer.Open(*sealed.(*string))
+	if err != nil {
+		return "", err
+	}
+	defer clear(text)
+	if len(aad) > 0 && strings.TrimPrefix(string(aad), "/") != key {
+		return "", errors.New("it is sealed for something else")
+	}
+	secret := strings.TrimRight(string(text), "\r\n")
+	if secret == "" || strings.ContainsFunc(secret, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return "", errors.New("it is empty or has a control character, so that no header can hold it")
+	}
+	return secret, nil
+}
+
+// Replace stores a secret in the place of another.
+func (v *Vault) Replace(ctx context.Context, key, before, next string) error {
+	data, err := v.Do(ctx, schema.MemoryGet.With(&schema.MemoryGetInput{Key: key}))
+	if err != nil {
+		return err
+	}
+	if is, err := v.Open(ctx, key); err != nil || is != before {
+		return errors.Join(errors.New("it was replaced meanwhile"), err)
+	}
+	sealer, err := v.Key.Await(ctx)
+	if err != nil {
+		return err
+	}
+	sealed, err := sealer.Seal([]byte(next), []byte(key))
+	if err != nil {
+		return err
+	}
+	value, err := schema.Marshal(sealed)
+	if err != nil {
+		return err
+	}
+	_, err = v.Do(ctx, schema.MemoryCompareAndSet.With(&schema.MemoryCompareAndSetInput{
+		MemorySetInput: schema.MemorySetInput{Key: key, Value: value}, Expected: data,
+	}))
+	return err
+}

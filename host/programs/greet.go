@@ -1,0 +1,53 @@
+package programs
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// What a program that does not speak the protocol is shown of, in its log.
+const (
+	greetPatience = 3 * time.Second
+	mostShown     = 5   // lines that are no messages
+	mostShownText = 120 // bytes of each
+)
+
+// ordinary is how to run a program that does not speak the protocol.
+const ordinary = `an ordinary program runs with "pwos run --tty -- PROGRAM", at a terminal, or with "pwos run --channel fd3 -- PROGRAM", which leaves it its standard output`
+
+// greetStdio leads a program through the prologue on its standard output. A program that does not know of it is told of
+// in its log: what it prints, and that it is waited for.
+func greetStdio(program *host.Process, conn prologue) error {
+	note := func(format string, args ...any) { program.Note("pwos: " + fmt.Sprintf(format, args...)) }
+	late := time.AfterFunc(greetPatience, func() {
+		note("pid %d (%.60q) has not answered the kernel's first line for %v: the kernel waits for a reply of type Syscall.Authenticate on its standard output; %s",
+			program.PID(), program.AgentID(), greetPatience, ordinary)
+	})
+	defer late.Stop()
+	others := 0
+	err := unixsock.Greet(conn, func(line []byte) {
+		if others++; others <= mostShown {
+			note("not a message: %s", shortened(line))
+		}
+	})
+	if more := others - mostShown; more > 0 {
+		note("and %d more lines that are no messages", more)
+	}
+	if err != nil && others > 0 {
+		note("%s", ordinary)
+	}
+	return err
+}
+
+// shortened is the beginning of a line, fit for any terminal.
+func shortened(line []byte) string {
+	cut := ""
+	if len(line) > mostShownText {
+		line, cut = line[:mostShownText], "..."
+	}
+	return fmt.Sprintf("%q", strings.ToValidUTF8(string(line), "?")) + cut
+}

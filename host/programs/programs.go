@@ -1,0 +1,238 @@
+// Package programs has the host run the programs of a kernel's agents. It opens that for the first of them, serves their channels, and
+// tells who of them is at the other end of a socket.
+package programs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/promptware-os/pwos/host"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+// Programs are those of a kernel. A kernel without any starts no guard and looks at no processes.
+type Programs struct {
+	Instance string     // see host.Options
+	Means    host.Means // to confine them with; see Look
+	User     *host.User // whom they run as; nil: as this process does; see Look
+	Line     int        // bytes that a line of a channel may have
+	Log      *slog.Logger
+
+	watched sync.WaitGroup // what waits for the end of a program
+
+	mu     sync.Mutex
+	closed bool
+	opened atomic.Pointer[host.Host]
+}
+
+// Host opens the host, or returns the one that is open.
+func (p *Programs) Host() (*host.Host, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h := p.opened.Load(); h != nil {
+		return h, nil
+	}
+	if p.closed {
+		return nil, host.ErrClosed
+	}
+	h, err := host.New(host.Options{Instance: p.Instance, Means: &p.Means, User: p.User})
+	if err != nil {
+		return nil, err
+	}
+	p.opened.Store(h)
+	if h.Level() == "none" {
+		p.Log.Warn("AGENTS ARE NOT CONFINED: this system has no sandbox for them; sandbox=strict refuses to start", "sandbox", h.Level())
+	}
+	p.Log.Info("programs of agents are hosted", "sandbox", h.Level(), "sandbox_gaps", h.Gaps())
+	return h, nil
+}
+
+// Close takes down whatever is left.
+func (p *Programs) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if h := p.opened.Load(); h != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // the kernel has ended them in good order before; what is left gets no grace
+		h.Close(ctx, 0)
+	}
+	p.watched.Wait()
+}
+
+// Identify finds out who is at the other end of a connection: a process of a hosted program, or of anything that it
+// started, is that agent, and who cannot be told is nobody (PROTOCOL 4). So is the agent of another kernel: to be the
+// operator here would free it of all that binds it there.
+func (p *Programs) Identify(conn net.Conn) (unixsock.Peer, error) {
+	peer, err := unixsock.PeerOf(conn)
+	// Programs that run as another user are let in as what they are, and nobody else of that user.
+	foreign := errors.Is(err, fault.AuthPeer) && p.User != nil && peer.UID == p.User.UID
+	if err != nil && !foreign {
+		return peer, err
+	}
+	refusal := err
+	raw, err := conn.(syscall.Conn).SyscallConn() // PeerOf has looked
+	if err != nil {
+		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
+	}
+	var owner *host.Process
+	if h := p.opened.Load(); h != nil {
+		owner, err = h.Peer(raw)
+	} else {
+		err = host.Unhosted(raw)
+	}
+	if err != nil {
+		return peer, fmt.Errorf("find owner of process %d: %w", peer.PID, err)
+	}
+	switch {
+	case owner != nil:
+		peer.Agent = owner.PID()
+	case foreign:
+		return peer, refusal
+	}
+	return peer, nil
+}
+
+// Suspend stops an agent for a while that connects faster than its connections can be refused: others would wait behind them
+// in the listen queue.
+func (p *Programs) Suspend(agent int64) {
+	h := p.opened.Load()
+	if h == nil {
+		return
+	}
+	for _, program := range h.Processes() {
+		if program.PID() == agent {
+			p.Log.Warn("agent is suspended: it floods the kernel with connections", "agent", agent)
+			program.Suspend()
+		}
+	}
+}
+
+// Forget removes the folders of agents that the kernel has forgotten.
+func (p *Programs) Forget(dir string, remembered func(pid int64) bool) {
+	folders, err := os.ReadDir(dir)
+	if err != nil {
+		return // there never was an agent
+	}
+	for _, f := range folders {
+		pid, err := strconv.ParseInt(f.Name(), 10, 64)
+		if err != nil || remembered(pid) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, f.Name())); err != nil {
+			p.Log.Warn("folder of an agent that is forgotten", "pid", pid, "error", err)
+		}
+	}
+}
+
+// Look finds out what this machine has to confine programs with, and as which user of the configuration they run; "": as this process does.
+func (p *Programs) Look(user string) (err error) {
+	switch p.Means, err = host.Probe(); {
+	case errors.Is(err, host.ErrUnsupported): // such a kernel hosts nothing
+		p.Means = host.Means{}
+	case err != nil:
+		return err
+	}
+	if user == "" {
+		return nil
+	}
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("configuration: agents.user: only a kernel that is user 0 can run agents as %s: leave it out, or start the kernel as root", user)
+	}
+	p.User, err = lookUp(user)
+	return err
+}
+
+// lookUp finds a user of the system.
+func lookUp(name string) (*host.User, error) {
+	wrong := func(err error) error { return fmt.Errorf("configuration: agents.user: %w", err) }
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, wrong(err)
+	}
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil, wrong(err)
+	}
+	found := &host.User{}
+	if found.UID, err = strconv.Atoi(u.Uid); err != nil {
+		return nil, wrong(err)
+	}
+	if found.GID, err = strconv.Atoi(u.Gid); err != nil {
+		return nil, wrong(err)
+	}
+	for _, text := range groups {
+		group, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, wrong(err)
+		}
+		found.Groups = append(found.Groups, group)
+	}
+	if found.UID == 0 {
+		return nil, wrong(fmt.Errorf("%s is user 0, as the kernel is: name another", name))
+	}
+	return found, nil
+}
+
+// GiveHome changes the owner of the files that this process's user has made in a home to the programs' user, where they have one. A file with a second
+// hard link keeps its owner: the other name may be in somebody else's directory.
+func (p *Programs) GiveHome(dir string) (err error) {
+	u := p.User
+	if u == nil {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open home: %w", errors.Unwrap(err))
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
+		var info fs.FileInfo
+		if err == nil {
+			info, err = root.Lstat(path)
+		}
+		if err == nil {
+			own, ok := info.Sys().(*syscall.Stat_t)
+			if ok && int(own.Uid) == os.Geteuid() && (info.IsDir() || own.Nlink == 1) {
+				err = root.Lchown(path, u.UID, u.GID)
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // which another program of the home's may have removed
+			return fmt.Errorf("give home to user %d: %w", u.UID, errors.Unwrap(err))
+		}
+		return nil
+	})
+}
+
+// Give makes directories that the kernel has made for a program the programs' user's own, where they have one.
+func (p *Programs) Give(places []host.Place) error {
+	if p.User == nil {
+		return nil
+	}
+	for _, at := range places {
+		if err := os.Lchown(at.Target, p.User.UID, p.User.GID); err != nil {
+			return fmt.Errorf("give directory to user %d: %w", p.User.UID, errors.Unwrap(err))
+		}
+	}
+	return nil
+}
+
+// Watch calls then once nothing is left of a program. Close waits for that.
+func (p *Programs) Watch(program *host.Process, then func()) {
+	p.watched.Go(func() {
+		<-program.Done()
+		then()
+	})
+}

@@ -1,0 +1,37 @@
+package dirwatch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// What is reported of a directory, and of those above it.
+const (
+	within = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVE | above
+	above  = unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
+)
+
+// Open returns a file that can be read once a name in one of dirs was made, removed or moved, or one of them or of the directories
+// above them was. A mount over one of them is not reported.
+func Open(dirs []string) (*os.File, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, os.NewSyscallError("inotify_init1", err)
+	}
+	file := os.NewFile(uintptr(fd), "inotify")
+	for _, dir := range dirs {
+		for events := uint32(within); ; dir, events = filepath.Dir(dir), above {
+			if _, err := unix.InotifyAddWatch(fd, dir, events|unix.IN_ONLYDIR|unix.IN_MASK_ADD); err != nil {
+				return nil, errors.Join(fmt.Errorf("watch %s: %w", dir, err), file.Close())
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+	}
+	return file, nil
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package dirwatch
+
+import (
+	"errors"
+	"os"
+)
+
+// Open is not to be had on this system.
+func Open([]string) (*os.File, error) { return nil, errors.ErrUnsupported }

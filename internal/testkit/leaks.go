@@ -1,0 +1,53 @@
+package testkit
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// Main runs the tests of a package, removes the programs that they have built, and returns the code to exit with, which is 1 where
+// goroutines are left. Where an actor has ended, its library counts what is still sent to it, for a second: so they get some time to end.
+func Main(m *testing.M) int {
+	code := m.Run()
+	err := goleak.Find()
+	for limit := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(limit); {
+		err = goleak.Find()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		code = max(code, 1)
+	}
+	if err := removePrograms(); err != nil {
+		fmt.Fprintln(os.Stderr, "programs are left:", err)
+		code = max(code, 1)
+	}
+	return code
+}
+
+// Dir returns an empty directory that goes with the test. Its path is short, unlike t.TempDir's, so that there is room for that
+// of a socket below it.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir := Value(os.MkdirTemp("", "pw"))(t)
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("a directory is left: %v", err)
+		}
+	})
+	return dir
+}
+
+// Alive reports whether a process of the system exists, and is no zombie.
+func Alive(osPID int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", osPID))
+	if err != nil {
+		return false
+	}
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(after, "Z")
+}

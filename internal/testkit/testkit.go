@@ -1,0 +1,78 @@
+// Package testkit has what tests share. It fails a test on an error, waits for conditions, starts a kernel's process at a place of its own,
+// checks that a package's tests leave nothing behind. It imports no package above itself, so that every test can use it; a kernel in the
+// test's own process is testkit/testkernel's.
+package testkit
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+)
+
+// Patience ends a test that waits for what never comes; nothing is measured by it.
+const Patience = 2 * time.Minute
+
+// TB is what Must and Value need of a test. rapid.T has it too, which is no testing.TB.
+type TB interface {
+	Helper()
+	Fatal(args ...any)
+}
+
+// Must ends the test if err is not nil.
+func Must(t TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Value returns v, or ends the test if err is not nil: testkit.Value(os.ReadFile(name))(t).
+func Value[V any](v V, err error) func(TB) V {
+	return func(t TB) V {
+		t.Helper()
+		Must(t, err)
+		return v
+	}
+}
+
+// Context returns a context that ends after Patience, or with the test.
+func Context(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Eventually waits until a condition holds that nothing announces. what says which.
+func Eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(Patience); !holds(); <-time.After(2 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("not within %v: %s", Patience, what)
+		}
+	}
+}
+
+// Receive returns the next value of a channel. what says which value that is.
+func Receive[V any](t testing.TB, from <-chan V, what string) (v V) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(Patience):
+		t.Fatalf("not within %v: %s", Patience, what)
+	}
+	return v
+}
+
+// ReadFile returns a file's content.
+func ReadFile(t TB, name string) string {
+	t.Helper()
+	return string(Value(os.ReadFile(name))(t))
+}
+
+// WriteFile makes a file that its owner alone may read.
+func WriteFile(t TB, name, text string) {
+	t.Helper()
+	Must(t, os.WriteFile(name, []byte(text), 0o600))
+}

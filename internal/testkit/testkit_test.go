@@ -1,0 +1,89 @@
+package testkit_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
+)
+
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
+
+// ended is what the fake panics with, in place of ending the test's goroutine.
+type ended struct{ args []any }
+
+// fake is a test that is told of a failure.
+type fake struct{}
+
+func (fake) Helper()           {}
+func (fake) Fatal(args ...any) { panic(ended{args}) }
+
+// TestMust: an error ends the test with that error, none does nothing.
+func TestMust(t *testing.T) {
+	t.Parallel()
+	testkit.Must(fake{}, nil)
+	if got := testkit.Value(7, nil)(fake{}); got != 7 {
+		t.Errorf("got %d", got)
+	}
+	failed := errors.New("failed")
+	for name, do := range map[string]func(){
+		"Must":     func() { testkit.Must(fake{}, failed) },
+		"Value":    func() { testkit.Value(7, failed)(fake{}) },
+		"ReadFile": func() { testkit.ReadFile(fake{}, "no/such/file") },
+	} {
+		func() {
+			defer func() {
+				if e, ok := recover().(ended); !ok || len(e.args) != 1 {
+					t.Errorf("%s has not ended the test: %v", name, e)
+				}
+			}()
+			do()
+		}()
+	}
+}
+
+// TestEventually: a condition that comes to hold is waited for.
+func TestEventually(t *testing.T) {
+	t.Parallel()
+	n := 0
+	testkit.Eventually(t, "three", func() bool { n++; return n == 3 })
+	values := make(chan int, 1)
+	values <- n
+	if got := testkit.Receive(t, values, "n"); got != 3 {
+		t.Errorf("got %d", got)
+	}
+}
+
+// TestPlace: a key and a journal are where a kernel looks for them; a directory goes with its test.
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	var gone *testkit.Place
+	t.Run("place", func(t *testing.T) {
+		p := testkit.NewPlace(t, "[clock]\n")
+		gone = p
+		testkit.Must(t, os.MkdirAll(p.Path("s/journal"), 0o700))
+		testkit.WriteFile(t, p.Path("s/journal/2.ndjson"), "b\n")
+		testkit.WriteFile(t, p.Path("s/journal/1.ndjson"), "a\n")
+		if got := p.Journal(t); got != "a\nb\n" {
+			t.Errorf("journal %q", got)
+		}
+		if p.Key(t); testkit.ReadFile(t, p.Path("config.toml")) != "[clock]\n" || testkit.ReadFile(t, p.Path("key")) == "" {
+			t.Error("a file is not as it was written")
+		}
+	})
+	if _, err := os.Stat(gone.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the place is left: %v", err)
+	}
+}
+
+// TestAlive: this process is, one that has ended is not.
+func TestAlive(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Skip(err)
+	}
+	if !testkit.Alive(os.Getpid()) || testkit.Alive(1<<30) {
+		t.Error("not so")
+	}
+}

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package tidy
-
-import "testing"
-
-// Forked skips the test: it cannot find descriptors here.
-func Forked(t testing.TB, _ string) { t.Skip("descriptors are found on Linux") }
