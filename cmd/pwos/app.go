@@ -15,7 +15,6 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/view"
 )
@@ -68,51 +67,37 @@ func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 	return context.WithTimeoutCause(ctx, limit, fault.CallTimeout.New("timed out after %v", limit))
 }
 
+// dialing is how a verb connects, beside what the flags say.
+type dialing struct {
+	args    []string // flags for a kernel that is started
+	running bool     // none is started
+	events  bool     // for frames of the older dialect, whose lines are longer
+}
+
 // dial connects to the kernel, and starts one where none runs and the user did not say otherwise.
-func (a *app) dial(ctx context.Context) (*client.Client, error) { return a.dialWith(ctx, nil) }
+func (a *app) dial(ctx context.Context) (*client.Client, error) { return a.dialWith(ctx, dialing{}) }
 
-// dialStream is dial for a stream of frames of one dialect.
-func (a *app) dialStream(ctx context.Context, dialect schema.Dialect) (*client.Client, error) {
+// dialRunning is dial for verbs that never start a kernel.
+func (a *app) dialRunning(ctx context.Context) (*client.Client, error) {
+	return a.dialWith(ctx, dialing{running: true})
+}
+
+// dialWith is dial for a verb that has something to say about it. It notes which kernel answers, for who waits in vain later.
+func (a *app) dialWith(ctx context.Context, d dialing) (*client.Client, error) {
 	options, err := a.options()
 	if err != nil {
 		return nil, err
 	}
-	options.Events = dialect == schema.OsEvent
-	return a.dialOptions(ctx, options, nil)
-}
-
-// dialWith is dial, with flags for a kernel that is started.
-func (a *app) dialWith(ctx context.Context, args []string) (*client.Client, error) {
-	options, err := a.options()
-	if err != nil {
-		return nil, err
-	}
-	return a.dialOptions(ctx, options, args)
-}
-
-func (a *app) dialOptions(ctx context.Context, options client.Options, args []string) (*client.Client, error) {
-	if !a.noSpawn {
+	options.Events = d.events
+	if !a.noSpawn && !d.running {
 		self, err := daemonCommand()
 		if err != nil {
 			return nil, err
 		}
-		self.Args = append(self.Args, args...)
+		self.Args = append(self.Args, d.args...)
 		options.Spawn = &self
 	}
-	return a.remember(client.Dial(ctx, options))
-}
-
-// dialRunning is dial for verbs that never start a kernel.
-func (a *app) dialRunning(ctx context.Context) (*client.Client, error) {
-	options, err := a.options()
-	if err != nil {
-		return nil, err
-	}
-	return a.remember(client.Dial(ctx, options))
-}
-
-// remember notes which kernel a verb talks to, for who waits for its answer in vain.
-func (a *app) remember(c *client.Client, err error) (*client.Client, error) {
+	c, err := client.Dial(ctx, options)
 	if err == nil {
 		a.asked = c.Places().KernelSocket
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,13 +34,13 @@ type auditPart struct {
 }
 
 // auditPage asks for a page of the log.
-func auditPage(ctx context.Context, c *client.Client, meta schema.Metadata, in *schema.AuditLogInput) (page auditPart, err error) {
-	const typ = "Audit.Log"
-	answer, err := request(ctx, c, schema.Message{Type: typ, Meta: meta}, in)
+func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) (page auditPart, err error) {
+	typ := schema.AuditLog.Type
+	data, err := invoke(ctx, c, typ, in)
 	if err != nil {
 		return page, err
 	}
-	members, _ := view.Members(answer.Data)
+	members, _ := view.Members(data)
 	page.next, _ = view.As[int64](members["next"])
 	list, _ := view.Elements(members["entries"])
 	for _, raw := range list {
@@ -60,7 +59,7 @@ func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do
 	limit := int64(listPage)
 	in.Limit = &limit
 	for {
-		page, err := auditPage(ctx, c, schema.Metadata{}, &in)
+		page, err := auditPage(ctx, c, &in)
 		if err != nil {
 			return err
 		}
@@ -80,43 +79,28 @@ func newAuditFeed(a *app) auditFeed {
 
 func (f auditFeed) entry(e *view.Entry) error { return f.write(e.Raw, e.Cells(f.app.style)...) }
 
-// journalEnd is the number of the journal's last entry, which is that of the question itself; mark is its correlation. The
-// number stands in the metadata of any journaled answer, which a stream shows in full. It leaves c at its end.
-func journalEnd(ctx context.Context, c *client.Client, mark string) (int64, error) {
-	const question = `{"since_seq":9007199254740991,"limit":1}`
-	m := schema.Message{
-		Kind: schema.KindQuery, Type: "Audit.Log", Data: []byte(question),
-		Meta: schema.Metadata{Present: true, ID: mark, Timestamp: time.Now().UnixMilli(), Correlation: mark},
+// journalEnd is the number of the journal's last entry, which is that of the question itself.
+func journalEnd(ctx context.Context, c *client.Client) (int64, error) {
+	beyond, one := int64(1<<53-1), int64(1)
+	answer, err := request(ctx, c, schema.Message{Type: schema.AuditLog.Type}, &schema.AuditLogInput{SinceSeq: &beyond, Limit: &one})
+	end := client.SeqOf(&answer)
+	if err == nil && end == 0 {
+		err = errors.New("find end of journal: the kernel does not say: " + string(answer.Data))
 	}
-	var out bytes.Buffer
-	if _, err := c.Stream(ctx, bytes.NewReader(schema.AppendMessage(nil, &m)), &out); err != nil {
-		return 0, err
-	}
-	answer, _ := view.Members(bytes.TrimSpace(out.Bytes()))
-	metadata, _ := view.Members(answer["metadata"])
-	proof, _ := view.Members(metadata["kernel"])
-	seq, ok := view.As[int64](proof["seq"])
-	if !ok {
-		return 0, errors.New("find end of journal: the kernel does not say: " + strings.TrimSpace(out.String()))
-	}
-	return seq, nil
+	return end, err
 }
 
 // auditLast prints the newest entries that in asks for, at most so many, of the journal as it was before the first question
 // about it: what the search adds is not what just happened.
 func (a *app) auditLast(ctx context.Context, in schema.AuditLogInput, most int64) error {
-	var end int64
-	err := a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) (err error) {
-		end, err = journalEnd(ctx, c, "audit-log-"+schema.NewStamper().NewID())
-		return err
-	})
-	if err != nil {
-		return err
-	}
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		end, err := journalEnd(ctx, c)
+		if err != nil {
+			return err
+		}
 		entries, err := newest(view.Deref(in.SinceSeq), end-1, most, func(since, limit int64) (auditPart, error) {
 			in.SinceSeq, in.Limit = &since, &limit
-			return auditPage(ctx, c, schema.Metadata{}, &in)
+			return auditPage(ctx, c, &in)
 		})
 		if err != nil {
 			return err
@@ -267,7 +251,7 @@ func (a *app) auditLog(ctx context.Context, in schema.AuditLogInput) error {
 				limit = min(limit, left)
 			}
 			in.Limit = &limit
-			page, err := auditPage(ctx, c, schema.Metadata{}, &in)
+			page, err := auditPage(ctx, c, &in)
 			if err != nil {
 				return err
 			}

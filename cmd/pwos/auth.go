@@ -76,15 +76,8 @@ func (a *app) authKeys(path string) error {
 	if err != nil {
 		return err
 	}
-	t := new(view.Table)
-	t.Header("line", "key", "who", "may call", "holds at most", "until", "comment")
+	l := a.listing("line", "key", "who", "may call", "holds at most", "until", "comment")
 	for _, k := range keys.Keys() {
-		if a.wantsJSON() {
-			if err := a.printLine(keyObject(k)); err != nil {
-				return err
-			}
-			continue
-		}
 		who, may, quotas := "the operator", "everything", ""
 		if k.Role != "" {
 			who, may = "the operator, "+k.Role, map[string]string{"viewer": "queries", "approver": "queries, Approval.Decide"}[k.Role]
@@ -92,22 +85,20 @@ func (a *app) authKeys(path string) error {
 		if k.Agent != nil {
 			who, may, quotas = strings.TrimSpace("agent "+k.Agent.Name), strings.Join(k.Agent.Allow, " "), granted(k.Agent)
 		}
-		t.Row(strconv.Itoa(k.Line), k.Key.Fingerprint(), view.Escaped(who), view.Escaped(may), view.Escaped(quotas), untilOf(k), view.Escaped(k.Comment))
+		if err := l.add(keyObject(k), strconv.Itoa(k.Line), k.Key.Fingerprint(), view.Escaped(who), view.Escaped(may), view.Escaped(quotas), untilOf(k), view.Escaped(k.Comment)); err != nil {
+			return err
+		}
 	}
 	for _, line := range keys.Refused() {
-		if !a.wantsJSON() {
-			t.Row(strconv.Itoa(line.Line), line.Fingerprint, a.style(view.Bad, "refused:")+" "+view.Escaped(line.Reason))
-			continue
-		}
 		o := view.Object(nil).Integer("line", int64(line.Line))
 		if line.Fingerprint != "" {
 			o = o.Text("key", line.Fingerprint)
 		}
-		if err := a.printLine(o.Text("refused", line.Reason).Close()); err != nil {
+		if err := l.add(o.Text("refused", line.Reason).Close(), strconv.Itoa(line.Line), line.Fingerprint, a.style(view.Bad, "refused:")+" "+view.Escaped(line.Reason)); err != nil {
 			return err
 		}
 	}
-	return a.printTable(t)
+	return l.end()
 }
 
 // keyObject is what a line says, as JSON.
@@ -231,16 +222,14 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 	if err != nil {
 		return err
 	}
-	if a.wantsJSON() {
-		o := view.Object(nil).Text("mode", s.mode).Text("socket", socket).Boolean("let_in", s.in)
-		if s.in {
-			o = o.Text("as", s.as()).Integer("pid", s.who.PID)
-		}
-		if !s.who.Key.IsZero() {
-			o = o.Text("key", s.who.Key.Fingerprint()).Text("from", s.who.From).Text("host_key", s.who.Host.Fingerprint())
-		}
-		return a.printLine(o.Raw("keys", keyObjects(s.mine)).Raw("not_offered", view.Texts(s.skipped)).Close())
+	o := view.Object(nil).Text("mode", s.mode).Text("socket", socket).Boolean("let_in", s.in)
+	if s.in {
+		o = o.Text("as", s.as()).Integer("pid", s.who.PID)
 	}
+	if !s.who.Key.IsZero() {
+		o = o.Text("key", s.who.Key.Fingerprint()).Text("from", s.who.From).Text("host_key", s.who.Host.Fingerprint())
+	}
+	o = o.Raw("keys", keyObjects(s.mine)).Raw("not_offered", view.Texts(s.skipped))
 	t := new(view.Table)
 	t.Row("socket", view.Escaped(socket))
 	switch {
@@ -262,7 +251,7 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 	if len(s.skipped) > 0 {
 		t.Row("not offered", view.Escaped(strings.Join(s.skipped, "; ")))
 	}
-	return a.printTable(t)
+	return a.printEither(o.Close(), t)
 }
 
 // keyObjects is a JSON array of the keys that there are to offer.
@@ -327,19 +316,14 @@ func (a *app) listTrusted(known sshauth.KnownKernels) error {
 	if err != nil {
 		return err
 	}
-	t := new(view.Table)
-	t.Header("kernel's key", "type", "socket")
+	l := a.listing("kernel's key", "type", "socket")
 	for _, k := range all {
-		if !a.wantsJSON() {
-			t.Row(k.Key.Fingerprint(), k.Key.Type(), view.Escaped(k.Socket))
-			continue
-		}
 		line := view.Object(nil).Text("socket", k.Socket).Text("key", k.Key.Fingerprint()).Text("type", k.Key.Type()).Close()
-		if err := a.printLine(line); err != nil {
+		if err := l.add(line, k.Key.Fingerprint(), k.Key.Type(), view.Escaped(k.Socket)); err != nil {
 			return err
 		}
 	}
-	return a.print(t.Text())
+	return l.end()
 }
 
 func (a *app) forgetKernel(ctx context.Context, known sshauth.KnownKernels, options client.Options) error {
@@ -389,11 +373,8 @@ func (a *app) trustKernel(ctx context.Context, known sshauth.KnownKernels, optio
 	if err := known.Accept(ctx, socket, key); err != nil {
 		return err
 	}
-	if a.wantsJSON() {
-		return a.printLine(view.Object(nil).Text("socket", socket).Text("key", has).Close())
-	}
 	t := new(view.Table)
 	t.Row("trusted", view.Escaped(socket))
 	t.Row("kernel's key", has)
-	return a.print(t.Text())
+	return a.printEither(view.Object(nil).Text("socket", socket).Text("key", has).Close(), t)
 }

@@ -109,13 +109,8 @@ func (f *benchFlags) work() ([]bench.Workload, error) {
 }
 
 // benchRunning measures the kernel that runs; where none does, it starts one.
-func (a *app) benchRunning(ctx context.Context, work []bench.Workload, f benchFlags) (err error) {
-	c, err := a.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeInto(&err, c)
-	return a.bench(ctx, c, work, f)
+func (a *app) benchRunning(ctx context.Context, work []bench.Workload, f benchFlags) error {
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error { return a.bench(ctx, c, work, f) })
 }
 
 // benchOwn measures a kernel in a temporary directory. Neither is there afterwards, also where it is interrupted or the
@@ -159,8 +154,7 @@ func (a *app) bench(ctx context.Context, c *client.Client, work []bench.Workload
 	}
 	defer closeInto(&err, echo)
 
-	t := new(view.Table)
-	t.Header("work", "kernel/s", "echo/s", "ratio", "kernel p50", "p99", "echo p50", "p99")
+	l := a.listing("work", "kernel/s", "echo/s", "ratio", "kernel p50", "p99", "echo p50", "p99")
 	for _, w := range work {
 		if !a.wantsJSON() {
 			a.say("measuring %s for %v", w.Name, 2*time.Duration(f.rounds)*f.duration)
@@ -172,16 +166,13 @@ func (a *app) bench(ctx context.Context, c *client.Client, work []bench.Workload
 		if err != nil {
 			return err
 		}
-		if a.wantsJSON() {
-			if err := a.printLine(resultObject(r)); err != nil {
-				return err
-			}
-			continue
-		}
-		t.Row(w.Name, perSecond(r.Kernel), perSecond(r.Echo), fmt.Sprintf("%.2f", r.Ratio()),
+		err = l.add(resultObject(r), w.Name, perSecond(r.Kernel), perSecond(r.Echo), fmt.Sprintf("%.2f", r.Ratio()),
 			view.Brisk(r.Kernel.P50), view.Brisk(r.Kernel.P99), view.Brisk(r.Echo.P50), view.Brisk(r.Echo.P99))
+		if err != nil {
+			return err
+		}
 	}
-	return a.print(t.Text())
+	return l.end()
 }
 
 func perSecond(s bench.Side) string { return fmt.Sprintf("%.0f", s.PerSecond) }

@@ -62,7 +62,9 @@ stage by stage, and by what it is allowed or refused. Exit status: 0 it would be
 				}
 				return a.explain(cmd.Context(), &schema.CheckInput{Syscall: m.Type, Data: m.Data})
 			}
-			return a.call(cmd.Context(), m, f.progress)
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				return a.call(ctx, c, m, f.progress)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -114,14 +116,7 @@ func kindFor(typ, asked string) (schema.Kind, error) {
 	return 0, fmt.Errorf("--kind is command or query, not %q", asked)
 }
 
-func (a *app) call(ctx context.Context, m schema.Message, progress bool) (err error) {
-	ctx, cancel := a.bound(ctx, usualTimeout)
-	defer cancel()
-	c, err := a.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeInto(&err, c)
+func (a *app) call(ctx context.Context, c *client.Client, m schema.Message, progress bool) error {
 	var report func(*schema.ProgressedEvent)
 	if progress {
 		report = a.progressed

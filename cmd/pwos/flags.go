@@ -28,31 +28,26 @@ func budgetOf(given []string) (*schema.BudgetGrant, error) {
 	places := map[string]**int64{
 		"calls": &budget.Calls, "fetches": &budget.Fetches, "tokens": &budget.Tokens, "wall_seconds": &budget.WallSeconds,
 	}
-	for _, text := range given {
-		kind, amount, found := strings.Cut(text, "=")
+	return budget, eachPair("budget", "kind=amount", given, func(kind, amount string) error {
 		place, known := places[kind]
 		switch {
-		case !found:
-			return nil, fmt.Errorf("--budget %q is not of the form kind=amount", text)
-		case !known && kind != "usd":
-			return nil, fmt.Errorf("--budget %s: there is none of that kind; calls, fetches, tokens, usd and wall_seconds there are", kind)
-		case known && *place != nil || kind == "usd" && budget.USD != nil:
-			return nil, fmt.Errorf("--budget names %s twice", kind)
 		case kind == "usd":
 			usd, err := strconv.ParseFloat(amount, 64)
 			if err != nil || !(usd >= 0 && usd <= 1e6) {
-				return nil, fmt.Errorf("--budget usd: %q is no amount such as 2 or 0.5, of a million at most", amount)
+				return fmt.Errorf("%q is no amount such as 2 or 0.5, of a million at most", amount)
 			}
 			budget.USD = &usd
-			continue
+			return nil
+		case !known:
+			return errors.New("there is none of that kind; calls, fetches, tokens, usd and wall_seconds there are")
 		}
 		n, err := strconv.ParseInt(amount, 10, 54)
 		if err != nil || n < 0 {
-			return nil, fmt.Errorf("--budget %s: %q is no whole number such as 0 or 500", kind, amount)
+			return fmt.Errorf("%q is no whole number such as 0 or 500", amount)
 		}
 		*place = &n
-	}
-	return budget, nil
+		return nil
+	})
 }
 
 // confineFlags are the flags that say how a program is confined.
@@ -201,25 +196,37 @@ func textGiven(cmd *cobra.Command, name string, value string) *string {
 	return &value
 }
 
+// eachPair reads what a flag was given whose values are of a form such as name=number: do gets each name once.
+func eachPair(flag, form string, given []string, do func(name, value string) error) error {
+	seen := make(map[string]bool)
+	for _, text := range given {
+		name, value, found := strings.Cut(text, "=")
+		switch {
+		case !found || name == "":
+			return fmt.Errorf("--%s %q is not of the form %s", flag, text, form)
+		case seen[name]:
+			return fmt.Errorf("--%s names %s twice", flag, name)
+		}
+		seen[name] = true
+		if err := do(name, value); err != nil {
+			return fmt.Errorf("--%s %s: %w", flag, name, err)
+		}
+	}
+	return nil
+}
+
 // quotasOf reads what --quota was given: resource=amount, each resource once.
 func quotasOf(given []string) (map[string]float64, error) {
 	if len(given) == 0 {
 		return nil, nil
 	}
 	quotas := make(map[string]float64, len(given))
-	for _, text := range given {
-		resource, amount, found := strings.Cut(text, "=")
-		if !found || resource == "" {
-			return nil, fmt.Errorf("--quota %q is not of the form resource=amount", text)
-		}
-		if _, twice := quotas[resource]; twice {
-			return nil, fmt.Errorf("--quota names %s twice", resource)
-		}
-		n, err := amountOf(amount)
-		if err != nil {
-			return nil, fmt.Errorf("--quota %s: %w", resource, err)
-		}
-		quotas[resource] = n
+	err := eachPair("quota", "resource=amount", given, func(resource, amount string) (err error) {
+		quotas[resource], err = amountOf(amount)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return quotas, nil
 }
@@ -247,25 +254,15 @@ func limitsOf(given []string) (*schema.Limits, error) {
 		"open_files":   &limits.OpenFiles,
 		"processes":    &limits.Processes,
 	}
-	for _, text := range given {
-		name, amount, found := strings.Cut(text, "=")
-		if !found {
-			return nil, fmt.Errorf("--limit %q is not of the form name=number", text)
-		}
+	return limits, eachPair("limit", "name=number", given, func(name, amount string) error {
 		place, known := places[name]
-		switch {
-		case !known:
-			return nil, fmt.Errorf("--limit %s: there is none of that name; cpu_seconds, wall_seconds, memory_bytes, open_files and processes there are", name)
-		case *place != nil:
-			return nil, fmt.Errorf("--limit names %s twice", name)
+		if !known {
+			return errors.New("there is none of that name; cpu_seconds, wall_seconds, memory_bytes, open_files and processes there are")
 		}
 		n, err := countOf(amount)
-		if err != nil {
-			return nil, fmt.Errorf("--limit %s: %w", name, err)
-		}
 		*place = &n
-	}
-	return limits, nil
+		return err
+	})
 }
 
 // countOf reads a whole number of at least 1, which may end in K, M or G for powers of 1024.

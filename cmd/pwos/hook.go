@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,8 +42,8 @@ type hookHost struct {
 
 func hookHosts() map[string]hookHost {
 	return map[string]hookHost{
-		"claude": {file: claudeSettings, oldest: "2.1.330", entry: claudeHook},
-		"codex":  {file: codexHooks, oldest: "0.169.0", entry: codexHook},
+		"claude": {file: hostFile(".claude/settings.json", "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), oldest: "2.1.330", entry: claudeHook},
+		"codex":  {file: hostFile(".codex/hooks.json", "CODEX_HOME", ".codex", "hooks.json"), oldest: "0.169.0", entry: codexHook},
 	}
 }
 
@@ -225,22 +224,6 @@ func older(a, b string) bool {
 		}
 	}
 	return false
-}
-
-func claudeSettings(project bool) (string, error) {
-	if project {
-		return filepath.Abs(filepath.Join(".claude", "settings.json"))
-	}
-	dir, err := inHome("CLAUDE_CONFIG_DIR", ".claude")
-	return filepath.Join(dir, "settings.json"), err
-}
-
-func codexHooks(project bool) (string, error) {
-	if project {
-		return filepath.Abs(filepath.Join(".codex", "hooks.json"))
-	}
-	dir, err := inHome("CODEX_HOME", ".codex")
-	return filepath.Join(dir, "hooks.json"), err
 }
 
 // exitDeny is the exit status by which a hook of Claude Code and of Codex denies; what it has written to stderr is the reason.

@@ -14,10 +14,17 @@ import (
 
 // withKernel connects, starting a kernel where none runs, and does what a verb does with the connection. The whole takes no
 // longer than --timeout, or than otherwise where that is not given; 0 is no limit.
-func (a *app) withKernel(ctx context.Context, otherwise time.Duration, do func(context.Context, *client.Client) error) (err error) {
+func (a *app) withKernel(ctx context.Context, otherwise time.Duration, do func(context.Context, *client.Client) error) error {
+	return a.with(ctx, otherwise, a.dial, do)
+}
+
+// with is withKernel for who connects in another way.
+func (a *app) with(
+	ctx context.Context, otherwise time.Duration, dial func(context.Context) (*client.Client, error), do func(context.Context, *client.Client) error,
+) (err error) {
 	ctx, cancel := a.bound(ctx, otherwise)
 	defer cancel()
-	c, err := a.dial(ctx)
+	c, err := dial(ctx)
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,9 @@ func start(args []string) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
-	err := newRoot(a).run(ctx, args)
-	return a.report(err, ctx.Err() != nil)
+	root := newRoot(a)
+	root.SetArgs(args)
+	return a.report(root.ExecuteContext(ctx), ctx.Err() != nil)
 }
 
 // cutMode takes --mode out of args, where it stands before the first operand: what follows a verb is the verb's, or a program's

@@ -37,9 +37,9 @@ type mcpHost struct {
 
 func mcpHosts() map[string]mcpHost {
 	return map[string]mcpHost{
-		"claude": {file: claudeServers, table: "mcpServers"},
-		"codex":  {file: codexConfig, table: "mcp_servers", toml: true},
-		"vscode": {file: vscodeServers, table: "servers"},
+		"claude": {file: hostFile(".mcp.json", "CLAUDE_CONFIG_DIR", "", ".claude.json"), table: "mcpServers"},
+		"codex":  {file: hostFile(".codex/config.toml", "CODEX_HOME", ".codex", "config.toml"), table: "mcp_servers", toml: true},
+		"vscode": {file: vscodeFile, table: "servers"},
 	}
 }
 
@@ -284,7 +284,7 @@ func serverName(name string) bool {
 var errNoHome = errors.New("find the host's configuration: HOME is not set")
 
 // inHome is a path below the user's home, or below the directory that a variable names.
-func inHome(variable string, otherwise ...string) (string, error) {
+func inHome(variable, otherwise string) (string, error) {
 	if dir := os.Getenv(variable); variable != "" && dir != "" {
 		return filepath.Abs(dir)
 	}
@@ -292,35 +292,26 @@ func inHome(variable string, otherwise ...string) (string, error) {
 	if err != nil {
 		return "", errors.Join(errNoHome, err)
 	}
-	return filepath.Join(append([]string{home}, otherwise...)...), nil
+	return filepath.Join(home, otherwise), nil
 }
 
-// claudeServers is the file of Claude Code's servers: .claude.json, which lies in the home directory, or where CLAUDE_CONFIG_DIR says.
-func claudeServers(project bool) (string, error) {
-	if project {
-		return filepath.Abs(".mcp.json")
+// hostFile finds a file of a host: of a project by its path there, of the user by its name in a directory below the home, or in
+// the one that a variable names.
+func hostFile(project, variable, dir, name string) func(bool) (string, error) {
+	return func(ofProject bool) (string, error) {
+		if ofProject {
+			return filepath.Abs(project)
+		}
+		in, err := inHome(variable, dir)
+		return filepath.Join(in, name), err
 	}
-	dir, err := inHome("CLAUDE_CONFIG_DIR")
-	return filepath.Join(dir, ".claude.json"), err
 }
 
-func codexConfig(project bool) (string, error) {
-	if project {
-		return filepath.Abs(filepath.Join(".codex", "config.toml"))
-	}
-	dir, err := inHome("CODEX_HOME", ".codex")
-	return filepath.Join(dir, "config.toml"), err
-}
-
-// vscodeServers is the file of VS Code's servers.
-func vscodeServers(project bool) (string, error) {
-	if project {
-		return filepath.Abs(filepath.Join(".vscode", "mcp.json"))
-	}
-	variable, otherwise := "XDG_CONFIG_HOME", []string{".config"}
+// vscodeFile finds the file of VS Code's servers.
+func vscodeFile(project bool) (string, error) {
+	variable, dir := "XDG_CONFIG_HOME", ".config"
 	if runtime.GOOS == "darwin" {
-		variable, otherwise = "", []string{"Library", "Application Support"}
+		variable, dir = "", "Library/Application Support"
 	}
-	dir, err := inHome(variable, otherwise...)
-	return filepath.Join(dir, "Code", "User", "mcp.json"), err
+	return hostFile(".vscode/mcp.json", variable, dir, "Code/User/mcp.json")(project)
 }

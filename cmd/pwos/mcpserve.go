@@ -46,12 +46,7 @@ of the server to the kernel, as the process that it is.`,
 }
 
 func (a *app) mcpBridge(ctx context.Context, name, address string, command []string) (err error) {
-	options, err := a.options()
-	if err != nil {
-		return err
-	}
-	options.Events = true // its lines are longer
-	c, err := a.remember(client.Dial(ctx, options))
+	c, err := a.dialWith(ctx, dialing{running: true, events: true})
 	if err != nil {
 		return err
 	}

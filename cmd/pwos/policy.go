@@ -342,22 +342,15 @@ func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, afte
 	if past.Withheld > 0 {
 		a.say("%d calls are not on record with all that was sent: rules that look at the rest may say otherwise", past.Withheld)
 	}
-	t := new(view.Table)
-	t.Header("verdict", "rule", "syscall", "calls", "first")
+	l := a.listing("verdict", "rule", "syscall", "calls", "first")
 	for _, f := range found.List() {
-		if a.wantsJSON() {
-			o := view.Object(nil).Text("verdict", string(f.Change)).Text("rule", f.Rule).Text("type", f.Type)
-			if err := a.printLine(o.Integer("count", f.Count).Integer("first", int64(f.First)).Close()); err != nil {
-				return err
-			}
-			continue
+		o := view.Object(nil).Text("verdict", string(f.Change)).Text("rule", f.Rule).Text("type", f.Type).Integer("count", f.Count).Integer("first", int64(f.First))
+		err := l.add(o.Close(), string(f.Change), view.Escaped(f.Rule), view.Escaped(f.Type), strconv.FormatInt(f.Count, 10), strconv.FormatUint(f.First, 10))
+		if err != nil {
+			return err
 		}
-		t.Row(string(f.Change), view.Escaped(f.Rule), view.Escaped(f.Type), strconv.FormatInt(f.Count, 10), strconv.FormatUint(f.First, 10))
 	}
-	if a.wantsJSON() {
-		return nil
-	}
-	return a.printTable(t)
+	return l.end()
 }
 
 // judgePast judges all entries, and shows at a terminal how far it is.

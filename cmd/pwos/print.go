@@ -76,6 +76,37 @@ func (a *app) print(text string) error {
 	return nil
 }
 
+// printEither writes what a verb shows as a line of JSON, or for people as a table.
+func (a *app) printEither(json []byte, t *view.Table) error {
+	if a.wantsJSON() {
+		return a.printLine(json)
+	}
+	return a.printTable(t)
+}
+
+// listing is a list that a verb shows: a line of JSON an element, or for people a table.
+type listing struct {
+	view.Table
+
+	app *app
+}
+
+func (a *app) listing(header ...string) *listing {
+	return &listing{app: a, Table: view.Table{Head: header}}
+}
+
+// add adds an element, as JSON and as the cells of a row.
+func (l *listing) add(json []byte, cells ...string) error {
+	if l.app.wantsJSON() {
+		return l.app.printLine(json)
+	}
+	l.Row(cells...)
+	return nil
+}
+
+// end ends the list.
+func (l *listing) end() error { return l.app.printTable(&l.Table) }
+
 // printEach writes the elements of a list, a line of JSON each.
 func printEach[T any](a *app, list []T) error {
 	for i := range list {

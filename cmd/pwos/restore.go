@@ -53,16 +53,8 @@ func (a *app) printRestored(made daemon.Restored) error {
 	if err != nil {
 		return err
 	}
-	if a.wantsJSON() {
-		return a.printLine(view.Object(nil).
-			Text("state_dir", made.StateDir).
-			Text("instance", made.Instance).
-			Integer("epoch", made.Epoch).
-			Text("host_key", key.Fingerprint()).
-			Boolean("fresh", made.Fresh).
-			Integer("agents_held", int64(made.Held)).
-			Close())
-	}
+	o := view.Object(nil).Text("state_dir", made.StateDir).Text("instance", made.Instance).Integer("epoch", made.Epoch).
+		Text("host_key", key.Fingerprint()).Boolean("fresh", made.Fresh).Integer("agents_held", int64(made.Held))
 	t := new(view.Table)
 	t.Row("state directory", view.Escaped(made.StateDir))
 	t.Row("instance", made.Instance+", epoch "+strconv.FormatInt(made.Epoch, 10))
@@ -73,5 +65,5 @@ func (a *app) printRestored(made daemon.Restored) error {
 	if made.Fresh {
 		t.Row("next", `"pwos auth trust `+key.Fingerprint()+`" where keys are asked for, then start the kernel`)
 	}
-	return a.printTable(t)
+	return a.printEither(o.Close(), t)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -79,10 +78,8 @@ func completeVerb(cmd *cobra.Command, args []string, _ string) ([]cobra.Completi
 	return verbs, cobra.ShellCompDirectiveNoFileComp
 }
 
-// root is the command that all verbs hang below.
-type root struct{ *cobra.Command }
-
-func newRoot(a *app) root {
+// newRoot makes the command that all verbs hang below.
+func newRoot(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pwos",
 		Short: "talk to a kernel for AI agents",
@@ -141,13 +138,7 @@ value is not what was written, 130 interrupted. "pwos run" exits as the program 
 		newApprovals(a), newApprove(a), newRefuse(a), newBudget(a), newPause(a), newResume(a),
 	)
 	cmd.SetHelpCommand(newHelp())
-	return root{cmd}
-}
-
-// run carries out args.
-func (r root) run(ctx context.Context, args []string) error {
-	r.SetArgs(args)
-	return r.ExecuteContext(ctx)
+	return cmd
 }
 
 // noVerb refuses what is no verb: cobra comes here only if none of that name exists.
@@ -206,18 +197,12 @@ func (a *app) version() error {
 		}
 	}
 	platform := runtime.GOOS + "/" + runtime.GOARCH
-	if a.wantsJSON() {
-		o := view.Object(nil).Text("version", version)
-		if revision != "" {
-			o = o.Text("revision", revision)
-		}
-		return a.printLine(o.Text("go", runtime.Version()).Text("platform", platform).Close())
-	}
-	t := new(view.Table)
+	o, t := view.Object(nil).Text("version", version), new(view.Table)
 	t.Row("pwos", version)
 	if revision != "" {
+		o = o.Text("revision", revision)
 		t.Row("revision", revision)
 	}
 	t.Row("built with", runtime.Version()+" for "+platform)
-	return a.print(t.Text())
+	return a.printEither(o.Text("go", runtime.Version()).Text("platform", platform).Close(), t)
 }

@@ -114,19 +114,14 @@ finished and answered. Without a kernel it starts none and exits with 6.`,
 	}
 }
 
-func (a *app) shutdown(ctx context.Context) (err error) {
-	ctx, cancel := a.bound(ctx, usualTimeout)
-	defer cancel()
-	c, err := a.dialRunning(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeInto(&err, c)
-	answer, err := c.Shutdown(ctx)
-	if err != nil {
-		return err
-	}
-	return a.printValue(answer.Data)
+func (a *app) shutdown(ctx context.Context) error {
+	return a.with(ctx, usualTimeout, a.dialRunning, func(ctx context.Context, c *client.Client) error {
+		answer, err := c.Shutdown(ctx)
+		if err != nil {
+			return err
+		}
+		return a.printValue(answer.Data)
+	})
 }
 
 func newStatus(a *app) *cobra.Command {

@@ -195,7 +195,7 @@ func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.dialWith(ctx, args)
+	c, err := a.dialWith(ctx, dialing{args: args})
 	if errors.Is(err, fault.DaemonUnreachable) {
 		return a.once(ctx, f, args, in, err)
 	}
