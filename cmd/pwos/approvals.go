@@ -90,20 +90,9 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 
 // followApprovals prints the questions that wait, and then what comes.
 func (a *app) followApprovals(ctx context.Context) error {
-	data, err := schema.ApprovalSubscribe.Encode(&schema.ApprovalSubscribeInput{})
-	if err != nil {
-		return err
-	}
-	m := schema.Message{Kind: schema.KindCommand, Type: schema.ApprovalSubscribe.Type, Data: data, Meta: schema.Metadata{ID: schema.NewStamper().NewID()}}
 	f := newFeed(a, column{"id", 6}, column{"state", 8}, column{"agent", 20}, column{"rule", 16}, column{"left", 8}, column{"call", 0})
-	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
-		return c.Subscribe(ctx, m, func(event schema.Message) error {
-			s, err := view.AnswerAs[schema.ApprovalState](event.Type, event.Data)
-			if err != nil {
-				return err
-			}
-			return f.write(event.Data, view.ApprovalCells(&s, time.Now())...)
-		})
+	return subscribe(ctx, a, schema.ApprovalSubscribe, new(schema.ApprovalSubscribeInput), func(_ string, event schema.Message, s schema.ApprovalState) error {
+		return f.write(event.Data, view.ApprovalCells(&s, time.Now())...)
 	})
 }
 

@@ -53,21 +53,18 @@ func auditPage(ctx context.Context, c *client.Client, in *schema.AuditLogInput) 
 	return page, nil
 }
 
-// eachPage reads the log that in asks for page by page, from the first entry on, until do returns false. more says that there
-// is another page.
-func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []view.Entry, more bool) bool) error {
-	limit := int64(listPage)
-	in.Limit = &limit
-	for {
+// eachPage reads the log that in asks for page by page, from the first entry on: as many as its limit says, nil: all. more says
+// that there is another page. The first error of do ends it; errEnough is none.
+func eachPage(ctx context.Context, c *client.Client, in schema.AuditLogInput, do func(entries []view.Entry, more bool) error) error {
+	return pages(in.Limit, func(limit int64) (int, bool, error) {
+		in.Limit = &limit
 		page, err := auditPage(ctx, c, &in)
 		if err != nil {
-			return err
-		}
-		if !do(page.entries, page.next != 0) || page.next == 0 {
-			return nil
+			return 0, false, err
 		}
 		in.SinceSeq = &page.next
-	}
+		return len(page.entries), page.next != 0, do(page.entries, page.next != 0)
+	})
 }
 
 // auditFeed shows entries as they come.
@@ -77,7 +74,14 @@ func newAuditFeed(a *app) auditFeed {
 	return auditFeed{newFeed(a, column{"seq", 7}, column{"time", 23}, column{"pid", 4}, column{"type", 22}, column{"took", 7}, column{"result", 0})}
 }
 
-func (f auditFeed) entry(e *view.Entry) error { return f.write(e.Raw, e.Cells(f.app.style)...) }
+func (f auditFeed) entries(entries []view.Entry) error {
+	for i := range entries {
+		if err := f.write(entries[i].Raw, entries[i].Cells(f.app.style)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // journalEnd is the number of the journal's last entry, which is that of the question itself.
 func journalEnd(ctx context.Context, c *client.Client) (int64, error) {
@@ -105,13 +109,7 @@ func (a *app) auditLast(ctx context.Context, in schema.AuditLogInput, most int64
 		if err != nil {
 			return err
 		}
-		out := newAuditFeed(a)
-		for _, e := range entries {
-			if err := out.entry(&e); err != nil {
-				return err
-			}
-		}
-		return nil
+		return newAuditFeed(a).entries(entries)
 	})
 }
 
@@ -239,36 +237,9 @@ func (a *app) warnOfType(typ string) {
 
 // auditLog follows the pages of the log until it ends, or until in.Limit entries were printed.
 func (a *app) auditLog(ctx context.Context, in schema.AuditLogInput) error {
-	left := int64(-1) // no limit
-	if in.Limit != nil {
-		left = *in.Limit
-	}
 	out := newAuditFeed(a)
 	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
-		for left != 0 {
-			limit := int64(listPage)
-			if left > 0 {
-				limit = min(limit, left)
-			}
-			in.Limit = &limit
-			page, err := auditPage(ctx, c, &in)
-			if err != nil {
-				return err
-			}
-			for _, e := range page.entries {
-				if err := out.entry(&e); err != nil {
-					return err
-				}
-			}
-			if left > 0 {
-				left -= int64(len(page.entries))
-			}
-			if page.next == 0 {
-				return nil
-			}
-			in.SinceSeq = &page.next
-		}
-		return nil
+		return eachPage(ctx, c, in, func(entries []view.Entry, _ bool) error { return out.entries(entries) })
 	})
 }
 
@@ -343,35 +314,22 @@ an entry of its own in the journal; that one is not printed.`,
 	return cmd
 }
 
-// errShown ends a tail that has printed as many entries as it was to.
-var errShown = errors.New("limit is reached")
-
 // auditTail prints the entries that come, at most so many; nil: without end.
 func (a *app) auditTail(ctx context.Context, in *schema.AuditSubscribeInput, limit *int64) error {
-	data, err := schema.AuditSubscribe.Encode(in)
-	if err != nil {
-		return err
-	}
-	m := schema.Message{
-		Kind: schema.KindCommand, Type: schema.AuditSubscribe.Type, Data: data, Meta: schema.Metadata{ID: schema.NewStamper().NewID()},
-	}
 	out, shown := newAuditFeed(a), int64(0)
-	err = a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
-		return c.Subscribe(ctx, m, func(event schema.Message) error {
-			e, err := view.AnswerAs[schema.AuditEntry](event.Type, event.Data)
-			if err != nil || e.ID == m.Meta.ID {
-				return err
-			}
-			if err := out.entry(&view.Entry{AuditEntry: e, Raw: event.Data}); err != nil {
-				return err
-			}
-			if shown++; limit != nil && shown == *limit {
-				return errShown
-			}
+	err := subscribe(ctx, a, schema.AuditSubscribe, in, func(id string, event schema.Message, e schema.AuditEntry) error {
+		if e.ID == id {
 			return nil
-		})
+		}
+		if err := out.entries([]view.Entry{{AuditEntry: e, Raw: event.Data}}); err != nil {
+			return err
+		}
+		if shown++; limit != nil && shown == *limit {
+			return errEnough
+		}
+		return nil
 	})
-	if errors.Is(err, errShown) {
+	if errors.Is(err, errEnough) {
 		return nil
 	}
 	return err

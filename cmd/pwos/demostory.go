@@ -13,9 +13,9 @@ import (
 // recall reads the whole record.
 func recall(ctx context.Context, c *client.Client, names map[int64]string) (*view.Story, error) {
 	var all []view.Entry
-	err := eachPage(ctx, c, schema.AuditLogInput{}, func(entries []view.Entry, _ bool) bool {
+	err := eachPage(ctx, c, schema.AuditLogInput{}, func(entries []view.Entry, _ bool) error {
 		all = append(all, entries...)
-		return true
+		return nil
 	})
 	return &view.Story{Names: names, Scenes: view.Arrange(all)}, err
 }

@@ -4,6 +4,5 @@ package main
 var (
 	PIDOf    = pidOf
 	QuotasOf = quotasOf
-	SendData = sendData
-	MemData  = memSetData
+	WithRaw  = withRaw
 )

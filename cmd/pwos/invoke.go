@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,6 +66,51 @@ func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Cal
 		return *new(Out), err
 	}
 	return view.AnswerAs[Out](row.Row().Type, data)
+}
+
+// subscribe makes a call after which events come, each with data of one type, until one of them ends it. id is the call's.
+func subscribe[In, Out, Event any](
+	ctx context.Context, a *app, row schema.Callable[In, Out], in *In, each func(id string, event schema.Message, data Event) error,
+) error {
+	data, err := row.Encode(in)
+	if err != nil {
+		return err
+	}
+	m := schema.Message{Kind: schema.KindCommand, Type: row.Row().Type, Data: data, Meta: schema.Metadata{ID: schema.NewStamper().NewID()}}
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		return c.Subscribe(ctx, m, func(event schema.Message) error {
+			data, err := view.AnswerAs[Event](event.Type, event.Data)
+			if err != nil {
+				return err
+			}
+			return each(m.Meta.ID, event, data)
+		})
+	})
+}
+
+// listPage is how many keys or entries are asked for at once: the most that the kernel gives.
+const listPage = 1000
+
+// errEnough ends what would go on, since there is nothing more to do.
+var errEnough = errors.New("limit is reached")
+
+// pages asks for the pages of a list until it ends, or has given so many elements; nil: all of them.
+func pages(most *int64, page func(limit int64) (got int, more bool, err error)) error {
+	left := int64(math.MaxInt64)
+	if most != nil {
+		left = *most
+	}
+	for left > 0 {
+		got, more, err := page(min(listPage, left))
+		switch {
+		case errors.Is(err, errEnough):
+			return nil
+		case err != nil || !more:
+			return err
+		}
+		left -= int64(got)
+	}
+	return nil
 }
 
 // group makes a command of nothing but verbs.

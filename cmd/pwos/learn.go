@@ -16,13 +16,13 @@ func learnFrom(ctx context.Context, c *client.Client, pid int64) (*view.Lesson, 
 	request := true
 	for next := []int64{pid}; len(next) > 0; next = next[1:] {
 		l.Agents++
-		err := eachPage(ctx, c, schema.AuditLogInput{PID: &next[0], Request: &request}, func(entries []view.Entry, _ bool) bool {
+		err := eachPage(ctx, c, schema.AuditLogInput{PID: &next[0], Request: &request}, func(entries []view.Entry, _ bool) error {
 			for i := range entries {
 				if child := l.Note(&entries[i].AuditEntry); child != 0 {
 					next = append(next, child)
 				}
 			}
-			return true
+			return nil
 		})
 		if err != nil {
 			return nil, err
@@ -32,11 +32,11 @@ func learnFrom(ctx context.Context, c *client.Client, pid int64) (*view.Lesson, 
 		return l, nil
 	}
 	exits, first := "Process.Exit", l.Holding[0].Seq
-	err := eachPage(ctx, c, schema.AuditLogInput{Type: &exits, Request: &request, SinceSeq: &first}, func(entries []view.Entry, _ bool) bool {
+	err := eachPage(ctx, c, schema.AuditLogInput{Type: &exits, Request: &request, SinceSeq: &first}, func(entries []view.Entry, _ bool) error {
 		for i := range entries {
 			l.NoteExit(&entries[i].AuditEntry)
 		}
-		return true
+		return nil
 	})
 	return l, err
 }

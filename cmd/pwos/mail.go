@@ -247,7 +247,13 @@ func notOperator(ctx context.Context, c *client.Client) error {
 // sendMessage sends in. That the kernel did as it was told does not mean that the message arrived.
 func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.SendMsgInput) error {
 	const typ = "Syscall.SendMsg"
-	data, err := invoke(ctx, c, typ, sendData(in))
+	payload := in.Payload
+	in.Payload = nil
+	whole, err := withRaw(in, "payload", payload)
+	if err != nil {
+		return err
+	}
+	data, err := invoke(ctx, c, typ, whole)
 	if err != nil {
 		return err
 	}
@@ -267,22 +273,4 @@ func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.Send
 		return fault.IpcMailboxFull.New("not delivered: %s", out.Reason)
 	}
 	return errors.New("not delivered: " + out.Reason)
-}
-
-// sendData is the data of Syscall.SendMsg. The payload is to arrive byte for byte, so it is not marshalled with the rest.
-func sendData(in *schema.SendMsgInput) schema.Value {
-	o := view.Object(nil).Integer("receiver_pid", in.ReceiverPID).Raw("payload", in.Payload)
-	if in.Intent != nil {
-		o = o.Text("intent", *in.Intent)
-	}
-	if in.Priority != nil {
-		o = o.Text("priority", *in.Priority)
-	}
-	if in.PID != nil {
-		o = o.Integer("pid", *in.PID)
-	}
-	if in.ExpiresAtTick != nil {
-		o = o.Integer("expires_at_tick", *in.ExpiresAtTick)
-	}
-	return o.Close()
 }

@@ -58,9 +58,6 @@ Exit status: 3 denied, 4 there is no such key.`,
 // printText writes a line of text that somebody asked for as it is.
 func (a *app) printText(text string) error { return a.print(text + "\n") }
 
-// listPage is how many keys or entries are asked for at once: the most that the kernel gives.
-const listPage = 1000
-
 func newMemLs(a *app) *cobra.Command {
 	var in schema.MemoryListInput
 	var raw bool
@@ -93,35 +90,21 @@ under proc/ come only where PREFIX begins with that.`,
 
 // memLs follows the pages of a list until it ends, or until in.Limit keys were listed.
 func (a *app) memLs(ctx context.Context, in schema.MemoryListInput, raw bool) error {
-	left := int64(-1) // no limit
-	if in.Limit != nil {
-		left = *in.Limit
-	}
 	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		for left != 0 {
-			page := int64(listPage)
-			if left > 0 {
-				page = min(page, left)
-			}
-			in.Limit = &page
+		return pages(in.Limit, func(limit int64) (int, bool, error) {
+			in.Limit = &limit
 			out, err := invokeAs(ctx, c, schema.MemoryList, &in)
 			if err != nil {
-				return err
+				return 0, false, err
 			}
 			for _, key := range out.Keys {
 				if err := a.printKey(key, raw); err != nil {
-					return err
+					return 0, false, err
 				}
 			}
-			if left > 0 {
-				left -= int64(len(out.Keys))
-			}
-			if out.Next == "" {
-				return nil
-			}
 			in.Cursor = &out.Next
-		}
-		return nil
+			return len(out.Keys), out.Next != "", nil
+		})
 	})
 }
 
@@ -173,7 +156,12 @@ Exit status: 3 denied, or the key is read-only.`,
 				if err != nil {
 					return err
 				}
-				data, err := invoke(ctx, c, schema.MemorySet.Type, memSetData(args[0], value, in.PID))
+				in.Key = args[0]
+				whole, err := withRaw(in, "value", value)
+				if err != nil {
+					return err
+				}
+				data, err := invoke(ctx, c, schema.MemorySet.Type, whole)
 				if err != nil {
 					return err
 				}
@@ -184,13 +172,4 @@ Exit status: 3 denied, or the key is read-only.`,
 	memberFlag(cmd, in, "pid", "as", asHelp)
 	p.add(cmd)
 	return cmd
-}
-
-// memSetData is the data of Memory.Set. The value is to be stored byte for byte, so it is not marshalled with the rest.
-func memSetData(key string, value schema.Value, pid *int64) schema.Value {
-	o := view.Object(nil).Text("key", key).Raw("value", value)
-	if pid != nil {
-		o = o.Integer("pid", *pid)
-	}
-	return o.Close()
 }

@@ -107,6 +107,19 @@ func (l *listing) add(json []byte, cells ...string) error {
 // end ends the list.
 func (l *listing) end() error { return l.app.printTable(&l.Table) }
 
+// withRaw is data of a call with one member as it was written: marshalling writes values in another form.
+func withRaw(in any, name string, value schema.Value) (schema.Value, error) {
+	data, err := schema.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	var o view.Object // nil where there is no member yet
+	if len(data) > len("{}") {
+		o = data[:len(data)-1]
+	}
+	return o.Raw(name, value).Close(), nil
+}
+
 // printEach writes the elements of a list, a line of JSON each.
 func printEach[T any](a *app, list []T) error {
 	for i := range list {

@@ -76,7 +76,7 @@ const mostPages = 50
 // countCalls counts what a process asked of the kernel, and what of it was refused.
 func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err error) {
 	pages := 0
-	return t, eachPage(ctx, c, schema.AuditLogInput{PID: &pid}, func(entries []view.Entry, more bool) bool {
+	err = eachPage(ctx, c, schema.AuditLogInput{PID: &pid}, func(entries []view.Entry, more bool) error {
 		for i := range entries {
 			if e := &entries[i]; !view.Internal(e.Type) {
 				t.calls++
@@ -86,9 +86,12 @@ func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err 
 			}
 		}
 		pages++
-		t.more = more && pages == mostPages
-		return pages < mostPages
+		if t.more = more && pages == mostPages; t.more {
+			return errEnough
+		}
+		return nil
 	})
+	return t, err
 }
 
 // grant settles what the agent of j is granted. Where no flag says anything of it, it is the default grant, which the kernel
