@@ -1,8 +1,27 @@
 package main
 
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
 // What the tests of the verbs look at.
 var (
 	PIDOf    = pidOf
 	QuotasOf = quotasOf
 	WithRaw  = withRaw
 )
+
+// Misused is why a command line makes no sense; no kernel is asked. "" where it makes sense.
+func Misused(ctx context.Context, args ...string) string {
+	root := newRoot(newApp(os.Stdin, os.Stdout, os.Stderr))
+	root.SetArgs(append([]string{"--no-spawn", "--runtime-dir", os.DevNull}, args...))
+	err := root.ExecuteContext(ctx)
+	if !errors.Is(err, fault.UsageInvalid) {
+		return ""
+	}
+	return err.Error()
+}
