@@ -20,6 +20,13 @@ func (a *app) withKernel(ctx context.Context, otherwise time.Duration, do func(c
 	return a.with(ctx, otherwise, a.dial, do)
 }
 
+// asking is what a verb runs that is done with the kernel and its arguments alone.
+func (a *app) asking(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error { return do(ctx, c, args) })
+	}
+}
+
 // with is withKernel for who connects in another way.
 func (a *app) with(
 	ctx context.Context, otherwise time.Duration, dial func(context.Context) (*client.Client, error), do func(context.Context, *client.Client) error,

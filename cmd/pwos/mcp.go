@@ -235,23 +235,21 @@ accepted: tools that are new, changed, gone, or cannot be accepted, with what wa
 accepted and what is offered. Nothing is printed where nothing differs.`,
 		Example: `  pwos mcp diff fs`,
 		Args:    arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				e, err := entryNamed(ctx, c, args[0])
-				if err != nil {
-					return err
-				}
-				offer, err := e.offer(ctx, c)
-				if err != nil {
-					return err
-				}
-				changes, err := upstream.Changes(ctx, c, e.name, e.tools, offer)
-				if err != nil {
-					return err
-				}
-				return a.printChanges(changes)
-			})
-		},
+		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
+			e, err := entryNamed(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			offer, err := e.offer(ctx, c)
+			if err != nil {
+				return err
+			}
+			changes, err := upstream.Changes(ctx, c, e.name, e.tools, offer)
+			if err != nil {
+				return err
+			}
+			return a.printChanges(changes)
+		}),
 	}
 }
 
@@ -264,19 +262,17 @@ prints what it has accepted, as "pwos mcp diff" would have. What is gone is take
 		Example: `  pwos mcp accept fs
   pwos mcp accept fs read_file`,
 		Args: arguments(cobra.MinimumNArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				var only []string
-				if len(args) > 1 {
-					only = args[1:]
-				}
-				changes, err := a.acceptTools(ctx, c, args[0], only)
-				if err != nil {
-					return err
-				}
-				return a.printChanges(changes)
-			})
-		},
+		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
+			var only []string
+			if len(args) > 1 {
+				only = args[1:]
+			}
+			changes, err := a.acceptTools(ctx, c, args[0], only)
+			if err != nil {
+				return err
+			}
+			return a.printChanges(changes)
+		}),
 	}
 }
 
@@ -288,34 +284,32 @@ func newMCPRm(a *app) *cobra.Command {
 login away.`,
 		Example: `  pwos mcp rm fs`,
 		Args:    arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				e, err := entryNamed(ctx, c, args[0])
-				if err != nil {
+		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
+			e, err := entryNamed(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			if e.agent != nil {
+				if _, err := client.Call(ctx, c, schema.SyscallTerminate, &schema.TerminateInput{TargetPID: e.agent.PID}); err != nil {
 					return err
 				}
-				if e.agent != nil {
-					if _, err := client.Call(ctx, c, schema.SyscallTerminate, &schema.TerminateInput{TargetPID: e.agent.PID}); err != nil {
-						return err
-					}
-				}
-				paths := []string{"mcp/" + e.name} // last: until then rm finds it again
-				for _, tool := range e.tools {
-					paths = append([]string{"mcp/" + e.name + "/" + tool}, paths...)
-				}
-				for _, path := range paths {
-					_, err := client.Call(ctx, c, schema.SyscallUnregister, &schema.UnregisterInput{Name: path})
-					if err != nil && !errors.Is(err, fault.SyscallNotFound) {
-						return err
-					}
-				}
-				_, err = client.Call(ctx, c, schema.MemoryDelete, &schema.MemoryDeleteInput{Key: loginKey(e.name)})
-				if err != nil && !errors.Is(err, fault.MemoryNotFound) {
+			}
+			paths := []string{"mcp/" + e.name} // last: until then rm finds it again
+			for _, tool := range e.tools {
+				paths = append([]string{"mcp/" + e.name + "/" + tool}, paths...)
+			}
+			for _, path := range paths {
+				_, err := client.Call(ctx, c, schema.SyscallUnregister, &schema.UnregisterInput{Name: path})
+				if err != nil && !errors.Is(err, fault.SyscallNotFound) {
 					return err
 				}
-				return nil
-			})
-		},
+			}
+			_, err = client.Call(ctx, c, schema.MemoryDelete, &schema.MemoryDeleteInput{Key: loginKey(e.name)})
+			if err != nil && !errors.Is(err, fault.MemoryNotFound) {
+				return err
+			}
+			return nil
+		}),
 	}
 }
 

@@ -174,29 +174,24 @@ type parameters struct {
 
 // inspect asks the running kernel.
 func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
-	ctx, cancel := a.bound(ctx, usualTimeout)
-	defer cancel()
-	c, err := a.dialRunning(ctx)
-	if err != nil {
-		return s, a.withLastStart(err)
-	}
-	defer closeInto(&err, c)
-	types, err := listSyscalls(ctx, c)
-	if err != nil {
-		return s, err
-	}
-	ping, err := measurePing(ctx, c)
-	if err != nil {
-		return s, err
-	}
-	places := c.Places()
-	info := kernelInfo{
-		pid: c.PID(), socket: places.KernelSocket, eventsSocket: places.EventsSocket, syscalls: len(types), ping: ping,
-		condition: readCondition(ctx, c), parameters: readParameters(ctx, c),
-	}
-	info.others = readOrigins(ctx, c)
-	delete(info.others, info.origin)
-	return info, nil
+	err = a.with(ctx, usualTimeout, a.dialRunning, func(ctx context.Context, c *client.Client) error {
+		types, err := listSyscalls(ctx, c)
+		if err != nil {
+			return err
+		}
+		ping, err := measurePing(ctx, c)
+		if err != nil {
+			return err
+		}
+		places := c.Places()
+		s = kernelInfo{
+			pid: c.PID(), socket: places.KernelSocket, eventsSocket: places.EventsSocket, syscalls: len(types), ping: ping,
+			condition: readCondition(ctx, c), parameters: readParameters(ctx, c), others: readOrigins(ctx, c),
+		}
+		delete(s.others, s.origin)
+		return nil
+	})
+	return s, a.withLastStart(err)
 }
 
 // readParameters asks for the parameter block, which a caller may be denied.
@@ -256,37 +251,12 @@ func measurePing(ctx context.Context, c *client.Client) (time.Duration, error) {
 }
 
 func (a *app) printStatus(s kernelInfo) error {
-	if a.wantsJSON() {
-		o := view.Object(nil).
-			Boolean("running", true).
-			Integer("pid", int64(s.pid)).
-			Text("socket", s.socket).
-			Text("events_socket", s.eventsSocket).
-			Integer("syscalls", int64(s.syscalls)).
-			Text("sync", s.sync).
-			Integer("ping_us", s.ping.Microseconds())
-		if s.refusing != "" {
-			o = o.Text("refusing", s.refusing)
-		}
-		if len(s.others) > 0 {
-			o = o.Text("origin", s.origin)
-			var list view.Object
-			for _, origin := range slices.Sorted(maps.Keys(s.others)) {
-				list = list.Integer(origin, s.others[origin])
-			}
-			o = o.Raw("other_origins", list.Close())
-		}
-		if len(s.warnings) > 0 {
-			o = o.Raw("warnings", view.Texts(s.warnings))
-		}
-		if s.sandbox != "" {
-			o = o.Text("sandbox", s.sandbox).Raw("sandbox_gaps", view.Texts(s.gaps))
-		}
-		return a.printLine(o.Close())
-	}
+	o := view.Object(nil).Boolean("running", true).Integer("pid", int64(s.pid)).Text("socket", s.socket).Text("events_socket", s.eventsSocket).
+		Integer("syscalls", int64(s.syscalls)).Text("sync", s.sync).Integer("ping_us", s.ping.Microseconds())
 	t := new(view.Table)
 	t.Row("kernel", a.style(view.Good, "running")+", process "+strconv.Itoa(s.pid))
 	if s.refusing != "" {
+		o = o.Text("refusing", s.refusing)
 		t.Row("commands", a.style(view.Bad, "refused")+", because the journal cannot be written: "+view.Escaped(s.refusing))
 	}
 	for _, warning := range s.warnings {
@@ -296,18 +266,26 @@ func (a *app) printStatus(s kernelInfo) error {
 	t.Row("older dialect", view.Escaped(s.eventsSocket))
 	t.Row("syscalls", strconv.Itoa(s.syscalls))
 	if len(s.others) > 0 {
+		o = o.Text("origin", s.origin)
 		t.Row("origin", view.Escaped(s.origin))
+		var list view.Object
+		for _, origin := range slices.Sorted(maps.Keys(s.others)) {
+			list = list.Integer(origin, s.others[origin])
+			t.Row("other memory", view.Escaped(fmt.Sprintf("%d keys under %s: pwos mem ls --origin %s", s.others[origin], origin, view.Quoted(origin))))
+		}
+		o = o.Raw("other_origins", list.Close())
 	}
-	for _, origin := range slices.Sorted(maps.Keys(s.others)) {
-		t.Row("other memory", view.Escaped(fmt.Sprintf("%d keys under %s: pwos mem ls --origin %s", s.others[origin], origin, view.Quoted(origin))))
+	if len(s.warnings) > 0 {
+		o = o.Raw("warnings", view.Texts(s.warnings))
 	}
 	t.Row("durability", durability(s.sync))
 	t.Row("answers in", s.ping.Round(time.Microsecond).String())
 	if s.sandbox != "" {
+		o = o.Text("sandbox", s.sandbox).Raw("sandbox_gaps", view.Texts(s.gaps))
 		t.Row("sandbox", view.Escaped(s.sandbox))
 	}
 	for _, gap := range s.gaps {
 		t.Row("not bounded", view.Escaped(gap))
 	}
-	return a.printTable(t)
+	return a.printEither(o.Close(), t)
 }
