@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -107,4 +108,13 @@ func As[T any](raw schema.Value) (value T, ok bool) {
 		return value, false
 	}
 	return *decoded.(*T), true
+}
+
+// AnswerAs reads the data of a reply to a syscall.
+func AnswerAs[T any](typ string, data schema.Value) (T, error) {
+	value, ok := As[T](data)
+	if !ok {
+		return value, fmt.Errorf("read answer to %s: it has another form than this pwos knows: %.200s", typ, data)
+	}
+	return value, nil
 }

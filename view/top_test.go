@@ -1,7 +1,9 @@
 package view_test
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/view"
@@ -47,4 +49,33 @@ func chosen(pids []int64, room int, chosen int64, moves ...int) (now, first int6
 		first = top.Visible()[0].PID
 	}
 	return top.Chosen, first
+}
+
+// The screen has as many lines as the terminal, none is wider, the chosen process is marked, and the last line asks or tells.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	top := &view.Top{Rows: 2, Chosen: 2, Processes: []view.Process{
+		{Descriptor: schema.Descriptor{PID: 1, AgentID: "a", State: "READY"}}, {Descriptor: schema.Descriptor{PID: 2, AgentID: "b", State: "READY"}},
+	}}
+	unpainted := func(_ view.Look, text string) string { return text }
+	lines := top.Lines(30, 8, unpainted)
+	if len(lines) != 8 || !strings.HasPrefix(lines[4], "> 2") || !strings.HasPrefix(lines[3], "  1") {
+		t.Errorf("the screen is %q", lines)
+	}
+	for _, line := range lines {
+		if utf8.RuneCountInString(line) > 30 {
+			t.Errorf("%q is too wide", line)
+		}
+	}
+	for want, ask := range map[string]rune{"kill pid 2 and its descendants? y/n": 'K', "take away what pid 2 was granted? y/n": 'R'} {
+		top.Asking = ask
+		if lines := top.Lines(80, 8, unpainted); lines[7] != want {
+			t.Errorf("it asks %q, want %q", lines[7], want)
+		}
+	}
+	top.Asking, top.Processes = 0, nil
+	top.Say("killed pid 2")
+	if lines := top.Lines(80, 8, unpainted); lines[7] != "killed pid 2" || !strings.HasPrefix(lines[2], "no processes") {
+		t.Errorf("the screen is %q", lines)
+	}
 }
