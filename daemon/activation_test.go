@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
@@ -53,7 +53,7 @@ func TestActivatedSocketAsksForAKey(t *testing.T) {
 	t.Parallel()
 	dir := tempDir(t)
 	key := newKey(t)
-	h := &house{config: settingsIn(dir), known: sshauth.KnownKernels{Path: filepath.Join(dir, "known_kernels")}}
+	h := &house{config: settingsIn(dir), known: access.KnownKernels{Path: filepath.Join(dir, "known_kernels")}}
 	h.config.AuthorizedKeys = filepath.Join(dir, "authorized_keys")
 	h.authorize(t, key.Key().String())
 	handed := filepath.Join(dir, "handed.sock")

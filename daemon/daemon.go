@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/access/keyed"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/blob"
@@ -30,7 +31,6 @@ import (
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -124,7 +124,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err := d.programs.Look(d.config.Agents.User); err != nil {
 		return err
 	}
-	key, err := sshauth.OpenHostKey(d.config.StateDir)
+	key, err := access.OpenHostKey(d.config.StateDir)
 	if err != nil {
 		return err
 	}

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -126,11 +126,11 @@ func TestKeysFileChanges(t *testing.T) {
 	t.Parallel()
 	one, two := newKey(t), newKey(t)
 	h := startKeyed(t, one.Key().String())
-	in := func(key *sshauth.Signer) {
+	in := func(key *access.Signer) {
 		t.Helper()
 		h.login(t, key, h.KernelSocket).want("query", "Syscall.Ping", `{"payload":1}`, "1")
 	}
-	out := func(key *sshauth.Signer, why string) {
+	out := func(key *access.Signer, why string) {
 		t.Helper()
 		h.login(t, key, h.KernelSocket).wantRefused(why)
 	}

@@ -9,17 +9,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // Options are what signature mode needs of a kernel.
 type Options struct {
-	Keys string          // path of authorized_keys
-	Host *sshauth.Signer // shows clients which kernel it is
+	Keys string         // path of authorized_keys
+	Host *access.Signer // shows clients which kernel it is
 
 	Kernel interface {
 		Do(origin string, request schema.Request) ([]byte, error)
@@ -36,13 +36,13 @@ type Options struct {
 // Mode lets in who holds a key of authorized_keys, whatever becomes of that file while the daemon runs.
 type Mode struct {
 	log      *slog.Logger
-	source   *sshauth.Source
-	verifier sshauth.Verifier
-	failures sshauth.Failures
+	source   *access.Source
+	verifier access.Verifier
+	failures access.Failures
 	agents   *agents
 	refusals refusals
-	logged   atomic.Pointer[sshauth.AuthorizedKeys] // whose refused lines are in the log
-	warned   atomic.Pointer[string]                 // the trouble with the file that is in the log last
+	logged   atomic.Pointer[access.AuthorizedKeys] // whose refused lines are in the log
+	warned   atomic.Pointer[string]                // the trouble with the file that is in the log last
 }
 
 var _ unixsock.Authenticator = (*Mode)(nil)
@@ -50,8 +50,8 @@ var _ unixsock.Authenticator = (*Mode)(nil)
 // New finds the agents of keys, before anybody calls the kernel, and reads the authorized keys for the first time: a daemon that could let
 // nobody in says so at its start.
 func New(o Options) (*Mode, error) {
-	k := &Mode{log: o.Log, source: sshauth.NewSource(o.Keys, time.Now), agents: newAgents(&o), refusals: refusals{log: o.Log, note: o.Note}}
-	k.verifier = sshauth.Verifier{Host: o.Host, Keys: k.keys, Now: time.Now}
+	k := &Mode{log: o.Log, source: access.NewSource(o.Keys, time.Now), agents: newAgents(&o), refusals: refusals{log: o.Log, note: o.Note}}
+	k.verifier = access.Verifier{Host: o.Host, Keys: k.keys, Now: time.Now}
 	keys, err := k.keys()
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func New(o Options) (*Mode, error) {
 }
 
 // keys returns the keys that are authorized now, and logs the lines that are refused whenever they have changed.
-func (k *Mode) keys() (*sshauth.AuthorizedKeys, error) {
+func (k *Mode) keys() (*access.AuthorizedKeys, error) {
 	keys, err := k.source.Load()
 	if err != nil {
 		return nil, fmt.Errorf("signature mode: %w", err)
@@ -87,7 +87,7 @@ func (k *Mode) keys() (*sshauth.AuthorizedKeys, error) {
 }
 
 // Trouble says what the operator has to see to in a file of keys, "" where there is nothing.
-func Trouble(source *sshauth.Source) string {
+func Trouble(source *access.Source) string {
 	err := source.Trouble()
 	if err == nil {
 		return ""
@@ -128,7 +128,7 @@ func (k *Mode) Offer(ctx context.Context, peer unixsock.Peer, socket string) (un
 }
 
 // judge says whom an answer proves the client to be.
-func (k *Mode) judge(challenge *sshauth.Challenge, answer []byte) (unixsock.Identity, error) {
+func (k *Mode) judge(challenge *access.Challenge, answer []byte) (unixsock.Identity, error) {
 	key, err := challenge.Verify(answer)
 	if err != nil {
 		return unixsock.Identity{}, err

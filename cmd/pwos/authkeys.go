@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 func newAuthKeys(a *app) *cobra.Command {
@@ -55,7 +55,7 @@ func (a *app) authKeys(path string) error {
 	if err != nil {
 		return fmt.Errorf("find authorized keys: %w", err)
 	}
-	keys, err := sshauth.NewSource(path, time.Now).Load()
+	keys, err := access.NewSource(path, time.Now).Load()
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.PlaceNotThere.New("there is no %s: a kernel that starts without one is in open mode", path)
 	}
@@ -97,7 +97,7 @@ func (a *app) authKeys(path string) error {
 }
 
 // keyObject is what a line says, as JSON.
-func keyObject(k *sshauth.AuthorizedKey) []byte {
+func keyObject(k *access.AuthorizedKey) []byte {
 	o := object(nil).integer("line", int64(k.Line)).text("key", k.Key.Fingerprint()).text("type", k.Key.Type())
 	if k.Comment != "" {
 		o = o.text("comment", k.Comment)
@@ -130,7 +130,7 @@ func keyObject(k *sshauth.AuthorizedKey) []byte {
 	return o.close()
 }
 
-func granted(grant *sshauth.AgentGrant) string {
+func granted(grant *access.AgentGrant) string {
 	var all []string
 	for _, resource := range slices.Sorted(maps.Keys(grant.Quotas)) {
 		all = append(all, resource+" "+units(grant.Quotas[resource]))
@@ -138,7 +138,7 @@ func granted(grant *sshauth.AgentGrant) string {
 	return strings.Join(all, ", ")
 }
 
-func untilOf(k *sshauth.AuthorizedKey) string {
+func untilOf(k *access.AuthorizedKey) string {
 	if k.Expires.IsZero() {
 		return "ever"
 	}

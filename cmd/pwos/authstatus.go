@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 func newAuthStatus(a *app) *cobra.Command {
@@ -36,7 +36,7 @@ type standing struct {
 	mode    string // none or signature
 	in      bool
 	who     client.Identity
-	mine    []*sshauth.Signer
+	mine    []*access.Signer
 	skipped []string
 }
 
@@ -120,7 +120,7 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 }
 
 // keyObjects is a JSON array of the keys that there are to offer.
-func keyObjects(keys []*sshauth.Signer) []byte {
+func keyObjects(keys []*access.Signer) []byte {
 	list := []byte{'['}
 	for i, key := range keys {
 		if i > 0 {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 // trustFlags are the flags of `pwos auth trust`.
@@ -56,7 +56,7 @@ with what "ssh-keygen -lf" says of host_key in the kernel's state directory.
 	return cmd
 }
 
-func (a *app) listTrusted(known sshauth.KnownKernels) error {
+func (a *app) listTrusted(known access.KnownKernels) error {
 	all, err := known.List()
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (a *app) listTrusted(known sshauth.KnownKernels) error {
 	return t.write(a.stdout)
 }
 
-func (a *app) forgetKernel(ctx context.Context, known sshauth.KnownKernels, options client.Options) error {
+func (a *app) forgetKernel(ctx context.Context, known access.KnownKernels, options client.Options) error {
 	socket, err := options.SocketName()
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (a *app) forgetKernel(ctx context.Context, known sshauth.KnownKernels, opti
 	return nil
 }
 
-func (a *app) trustKernel(ctx context.Context, known sshauth.KnownKernels, options client.Options, want string) error {
+func (a *app) trustKernel(ctx context.Context, known access.KnownKernels, options client.Options, want string) error {
 	ctx, cancel := a.bound(ctx, usualTimeout)
 	defer cancel()
 	key, err := client.HostKey(ctx, options)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/access"
 )
 
 // Authenticator decides who gets through the prologue (PROTOCOL 4).
@@ -34,8 +34,8 @@ type Offer struct {
 
 // Identity is who a client has proven to be.
 type Identity struct {
-	Key   *sshauth.AuthorizedKey // its line in authorized_keys; nil in open mode
-	Agent int64                  // the process of the kernel that it is; 0: the operator
+	Key   *access.AuthorizedKey // its line in authorized_keys; nil in open mode
+	Agent int64                 // the process of the kernel that it is; 0: the operator
 }
 
 // OpenMode lets in everybody who answers (BRIDGE 4.2.5): the directory's permissions have decided before.

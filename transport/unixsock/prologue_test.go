@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -169,7 +169,7 @@ func TestRefusalsSayWhatTheyAnswer(t *testing.T) {
 func TestPrologueWithAKey(t *testing.T) {
 	t.Parallel()
 	wrong := fault.AuthSignature.New("the signature is wrong")
-	somebody := unixsock.Identity{Key: &sshauth.AuthorizedKey{Line: 3}, Agent: 7}
+	somebody := unixsock.Identity{Key: &access.AuthorizedKey{Line: 3}, Agent: 7}
 	nobody := unixsock.Identity{}
 	offer := unixsock.Offer{
 		Data:   []byte(`{"scheme":"signature","challenge":"MTIz"}`),

@@ -22,7 +22,7 @@ type Endpoint struct {
 	Listener net.Listener   // gives Unix sockets; the Server closes it
 	Dialect  schema.Dialect // of the prologue, and of answers to frames that show none
 	MaxLine  int            // bytes
-	Socket   string         // the socket's name, for the Authenticator; see sshauth.SocketName
+	Socket   string         // the socket's name, for the Authenticator; see access.SocketName
 }
 
 // ServerConfig is what a Server needs. Handler and Endpoints are required.
