@@ -49,7 +49,7 @@ func HostKey(ctx context.Context, o Options) (key access.PublicKey, err error) {
 	if err != nil {
 		return key, err
 	}
-	err = unixsock.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) (_ []byte, err error) {
+	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) (_ []byte, err error) {
 		l := access.Login{Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now}
 		if key, err = l.Host(offer, issued); err != nil {
 			return nil, loginFailed(socket, nil, nil, err)

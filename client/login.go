@@ -46,7 +46,7 @@ func (o Offer) String() string {
 // greet takes a connection through the prologue. It reports whether the kernel asked for a key: then whether it accepts
 // that shows only later, as it says nothing where it does (PROTOCOL 4).
 func (l *login) greet(ctx context.Context, conn *unixsock.Conn) (asked bool, err error) {
-	err = unixsock.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
+	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
 		if l.rest != nil {
 			defer l.rest()()
 		}

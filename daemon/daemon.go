@@ -321,7 +321,7 @@ func (d *Daemon) Hurry() { d.hurry() }
 
 // serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator, and so is who
 // shows an operator's key, but for the programs of agents (PROTOCOL 4).
-func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
+func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer access.Peer, done func()) {
 	caller := kernel.Caller{PID: peer.Identity.Agent, Via: "socket", Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
 	if peer.Agent != kernel.Operator {
 		caller.PID = peer.Agent

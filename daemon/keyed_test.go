@@ -16,7 +16,6 @@ import (
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // newKey is a fresh key that logs in.
@@ -65,7 +64,7 @@ func (h *house) restart(t *testing.T) {
 }
 
 // sign answers offers with key, as a client at path.
-func (h *house) sign(t testing.TB, key *access.Signer, path string) unixsock.AnswerFunc {
+func (h *house) sign(t testing.TB, key *access.Signer, path string) access.AnswerFunc {
 	t.Helper()
 	return func(offer []byte, issued time.Time) ([]byte, error) {
 		name, err := access.SocketName(path)
@@ -88,7 +87,7 @@ func (h *house) sign(t testing.TB, key *access.Signer, path string) unixsock.Ans
 func (h *house) login(t testing.TB, key *access.Signer, path string) *peer {
 	t.Helper()
 	p := connect(t, path)
-	must(t, unixsock.ClientPrologue(bounded(t), p.conn, h.sign(t, key, path)))
+	must(t, access.ClientPrologue(bounded(t), p.conn, h.sign(t, key, path)))
 	return p
 }
 

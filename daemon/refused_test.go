@@ -12,7 +12,6 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // Who cannot show an authorized key is told so once, and nothing that it sent is carried out.
@@ -76,7 +75,7 @@ func TestAnswersElsewhere(t *testing.T) {
 		must(t, err)
 		return data
 	}
-	given := func(data []byte) unixsock.AnswerFunc {
+	given := func(data []byte) access.AnswerFunc {
 		return func([]byte, time.Time) ([]byte, error) { return data, nil }
 	}
 	for name, c := range map[string]struct{ from, to string }{
@@ -88,7 +87,7 @@ func TestAnswersElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := connect(t, c.to)
-			must(t, unixsock.ClientPrologue(bounded(t), p.conn, given(made(t, c.from))))
+			must(t, access.ClientPrologue(bounded(t), p.conn, given(made(t, c.from))))
 			p.wantRefused("signature")
 		})
 	}
@@ -96,13 +95,13 @@ func TestAnswersElsewhere(t *testing.T) {
 		t.Parallel()
 		other := startKeyed(t, key.Key().String())
 		p := connect(t, other.KernelSocket)
-		must(t, unixsock.ClientPrologue(bounded(t), p.conn, given(made(t, h.KernelSocket))))
+		must(t, access.ClientPrologue(bounded(t), p.conn, given(made(t, h.KernelSocket))))
 		p.wantRefused("signature")
 	})
 	t.Run("another namespace", func(t *testing.T) {
 		t.Parallel()
 		p := connect(t, h.KernelSocket)
-		must(t, unixsock.ClientPrologue(bounded(t), p.conn, func(offer []byte, issued time.Time) ([]byte, error) {
+		must(t, access.ClientPrologue(bounded(t), p.conn, func(offer []byte, issued time.Time) ([]byte, error) {
 			sig, err := key.Sign(t.Context(), "git", offer)
 			must(t, err)
 			return schema.Marshal(map[string]string{"public_key": key.Key().String(), "signature": sig.Armor()})
@@ -113,7 +112,7 @@ func TestAnswersElsewhere(t *testing.T) {
 	t.Run("a relay", func(t *testing.T) {
 		t.Parallel()
 		p := connect(t, h.KernelSocket)
-		err := unixsock.ClientPrologue(bounded(t), p.conn, h.sign(t, key, h.EventsSocket))
+		err := access.ClientPrologue(bounded(t), p.conn, h.sign(t, key, h.EventsSocket))
 		if !errors.Is(err, fault.AuthHost) {
 			t.Errorf("got %v", err)
 		}
@@ -153,7 +152,7 @@ func TestKeysFileChanges(t *testing.T) {
 	must(t, os.Rename(h.config.AuthorizedKeys, h.config.AuthorizedKeys+".gone"))
 	out(two, unread)
 	p := connect(t, h.KernelSocket)
-	must(t, unixsock.ClientPrologue(bounded(t), p.conn, unixsock.AnswerOpen))
+	must(t, access.ClientPrologue(bounded(t), p.conn, access.AnswerOpen))
 	p.wantRefused("")
 	must(t, os.Symlink(h.config.AuthorizedKeys+".gone", h.config.AuthorizedKeys))
 	out(two, unread)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -37,7 +38,7 @@ func connect(t testing.TB, path string) *peer {
 func dial(t testing.TB, path string) *peer {
 	t.Helper()
 	p := connect(t, path)
-	must(t, unixsock.ClientPrologue(bounded(t), p.conn, unixsock.AnswerOpen))
+	must(t, access.ClientPrologue(bounded(t), p.conn, access.AnswerOpen))
 	return p
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // Options are what signature mode needs of a kernel.
@@ -45,7 +44,7 @@ type Mode struct {
 	warned   atomic.Pointer[string]                // the trouble with the file that is in the log last
 }
 
-var _ unixsock.Authenticator = (*Mode)(nil)
+var _ access.Authenticator = (*Mode)(nil)
 
 // New finds the agents of keys, before anybody calls the kernel, and reads the authorized keys for the first time: a daemon that could let
 // nobody in says so at its start.
@@ -104,20 +103,20 @@ func (k *Mode) End() { k.refusals.close() }
 // Close frees what the file of keys is read with.
 func (k *Mode) Close() error { return k.source.Close() }
 
-// Offer implements unixsock.Authenticator.
-func (k *Mode) Offer(ctx context.Context, peer unixsock.Peer, socket string) (unixsock.Offer, error) {
+// Offer implements access.Authenticator.
+func (k *Mode) Offer(ctx context.Context, peer access.Peer, socket string) (access.Offer, error) {
 	challenge, err := k.verifier.Challenge(ctx, socket, peer.PID, peer.UID)
 	if err != nil {
-		return unixsock.Offer{}, err
+		return access.Offer{}, err
 	}
-	return unixsock.Offer{
+	return access.Offer{
 		Data:   challenge.Data(),
 		Issued: challenge.Issued(),
-		Verify: func(answer []byte) (unixsock.Identity, error) {
+		Verify: func(answer []byte) (access.Identity, error) {
 			identity, err := k.judge(challenge, answer)
 			if err != nil {
 				k.failed(peer, err)
-				return unixsock.Identity{}, err
+				return access.Identity{}, err
 			}
 			k.failures.Succeeded(peer.UID)
 			return identity, nil
@@ -128,22 +127,22 @@ func (k *Mode) Offer(ctx context.Context, peer unixsock.Peer, socket string) (un
 }
 
 // judge says whom an answer proves the client to be.
-func (k *Mode) judge(challenge *access.Challenge, answer []byte) (unixsock.Identity, error) {
+func (k *Mode) judge(challenge *access.Challenge, answer []byte) (access.Identity, error) {
 	key, err := challenge.Verify(answer)
 	if err != nil {
-		return unixsock.Identity{}, err
+		return access.Identity{}, err
 	}
-	identity := unixsock.Identity{Key: key, Agent: kernel.Operator}
+	identity := access.Identity{Key: key, Agent: kernel.Operator}
 	if key.Agent != nil {
 		if identity.Agent, err = k.agents.of(key); err != nil {
-			return unixsock.Identity{}, err
+			return access.Identity{}, err
 		}
 	}
 	return identity, nil
 }
 
 // failed records a login that was refused: in the journal what anybody may know, in the log what lies behind it too.
-func (k *Mode) failed(peer unixsock.Peer, err error) {
+func (k *Mode) failed(peer access.Peer, err error) {
 	record := &schema.LoginFailedInput{Reason: "internal error", UID: int64(peer.UID), OSPID: int64(peer.PID)}
 	attrs := []any{"error", err}
 	if refused := fault.Of(err); refused.ID.Domain() == "auth" {

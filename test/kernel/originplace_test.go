@@ -119,7 +119,7 @@ func (s *scenery) login(t *testing.T, d *running, name string) *client {
 	t.Cleanup(func() { _ = nc.Close() })
 	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
 	testkit.Must(t, err)
-	err = unixsock.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
+	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
 		login := access.Login{
 			Socket: socket, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now,
 			Known: access.KnownKernels{Path: filepath.Join(filepath.Dir(d.cfg.RuntimeDir), "known_kernels")},

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -102,7 +103,7 @@ func (p *parts) connect(pid int64) *client {
 	testkit.Must(p.t, err)
 	server := unixsock.NewServer(unixsock.ServerConfig{
 		Endpoints: []unixsock.Endpoint{{Listener: listener, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
-		Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+		Handler: func(ctx context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 			interrupted := make(chan struct{})
 			stop := context.AfterFunc(ctx, func() { defer close(interrupted); conn.Interrupt() })
 			p.kernel.Serve(conn.Link(), kernel.Caller{PID: pid, Conn: socket}, func() {

@@ -29,7 +29,7 @@ import (
 const (
 	badLogins = 10_000
 	// flooders is how many of them are under way at once: as many as there are places for who has not logged in yet.
-	flooders = unixsock.AuthWaiting
+	flooders = access.AuthWaiting
 )
 
 // newKey makes a key and returns its private file's text and its public line.
@@ -148,7 +148,7 @@ func badLogin(socket string, answer func([]byte) []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := unixsock.ClientPrologue(ctx, conn, func(offer []byte, _ time.Time) ([]byte, error) { return answer(offer), nil }); err != nil {
+	if err := access.ClientPrologue(ctx, conn, func(offer []byte, _ time.Time) ([]byte, error) { return answer(offer), nil }); err != nil {
 		return err
 	}
 	line, err := conn.Next()

@@ -1,4 +1,4 @@
-package unixsock_test
+package access_test
 
 import (
 	"context"
@@ -7,10 +7,17 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/transport/unixsock"
+)
+
+const (
+	prologueMessage = `{"kind":"command","type":"Syscall.Authenticate","data":{"scheme":"none"},"metadata":{"id":"1","timestamp":1}}` + "\n"
+	prologueEvent   = `{"type":"command","name":"Syscall.Authenticate","payload":{"scheme":"none"}}` + "\n"
 )
 
 func TestClientAnswersInTheDaemonsDialect(t *testing.T) {
@@ -19,7 +26,7 @@ func TestClientAnswersInTheDaemonsDialect(t *testing.T) {
 		link := newScript(schema.OsMessage, input)
 		var offered string
 		var at time.Time
-		must(t, unixsock.Exchange(link, func(offer []byte, issued time.Time) ([]byte, error) {
+		testkit.Must(t, access.Exchange(link, func(offer []byte, issued time.Time) ([]byte, error) {
 			offered, at = string(offer), issued
 			return []byte(`{"signature":"x"}`), nil
 		}))
@@ -42,21 +49,21 @@ func TestClientTalksToKernelsOnly(t *testing.T) {
 	noKey := errors.New("no key")
 	tests := []struct {
 		name, input string
-		answer      unixsock.AnswerFunc
+		answer      access.AnswerFunc
 		want        error
 	}{
-		{"closed at once", "", unixsock.AnswerOpen, io.EOF},
-		{"not JSON", "220 ESMTP\r\n", unixsock.AnswerOpen, unixsock.ErrNoPrologue},
-		{"another frame", pingMessage, unixsock.AnswerOpen, unixsock.ErrNoPrologue},
-		{"reply of the right type", replyMessage, unixsock.AnswerOpen, unixsock.ErrNoPrologue},
-		{"endless line", strings.Repeat("x", 1<<20), unixsock.AnswerOpen, unixsock.ErrNoPrologue},
+		{"closed at once", "", access.AnswerOpen, io.EOF},
+		{"not JSON", "220 ESMTP\r\n", access.AnswerOpen, access.ErrNoPrologue},
+		{"another frame", pingMessage, access.AnswerOpen, access.ErrNoPrologue},
+		{"reply of the right type", replyMessage, access.AnswerOpen, access.ErrNoPrologue},
+		{"endless line", strings.Repeat("x", 1<<20), access.AnswerOpen, access.ErrNoPrologue},
 		{"no answer to give", prologueMessage, func([]byte, time.Time) ([]byte, error) { return nil, noKey }, noKey},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			link := newScript(schema.OsMessage, tt.input)
-			if err := unixsock.Exchange(link, tt.answer); !errors.Is(err, tt.want) {
+			if err := access.Exchange(link, tt.answer); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 			if link.said.Len() != 0 {
@@ -69,26 +76,15 @@ func TestClientTalksToKernelsOnly(t *testing.T) {
 // The context ends a wait for a daemon that says nothing; a connection that got its prologue has no deadline left.
 func TestClientPrologueAndItsContext(t *testing.T) {
 	t.Parallel()
-	path := privatePlaces(t).KernelSocket
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	serveRaw(t, path, func(conn net.Conn) {
-		cancel()
-		waitEOF(conn)
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer far.Close()
+		defer near.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		time.AfterFunc(time.Second, cancel) // fake time
+		if err := access.ClientPrologue(ctx, newPipe(near), access.AnswerOpen); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want context.Canceled", err)
+		}
 	})
-	nc, conn := dialConn(t, path)
-	defer nc.Close()
-	if err := unixsock.ClientPrologue(ctx, conn, unixsock.AnswerOpen); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want context.Canceled", err)
-	}
-}
-
-// dialConn dials path, in the canonical dialect.
-func dialConn(t testing.TB, path string) (*net.UnixConn, *unixsock.Conn) {
-	t.Helper()
-	nc, err := unixsock.Dial(t.Context(), path)
-	must(t, err)
-	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
-	must(t, err)
-	return nc, conn
 }

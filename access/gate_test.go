@@ -1,4 +1,4 @@
-package unixsock_test
+package access_test
 
 import (
 	"context"
@@ -8,7 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/promptware-os/pwos/transport/unixsock"
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // clock is a connection that only remembers its deadline.
@@ -41,13 +42,13 @@ func interrupted(conns []*clock) (n int) {
 }
 
 // silence lets n silent connections of the process pid into gate.
-func silence(t *testing.T, gate *unixsock.Gate, n, pid int) []*clock {
+func silence(t *testing.T, gate *access.Gate, n, pid int) []*clock {
 	t.Helper()
 	conns := make([]*clock, n)
 	for i := range conns {
 		conns[i] = &clock{}
 		_, err := gate.Enter(t.Context(), conns[i], pid)
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	return conns
 }
@@ -55,13 +56,13 @@ func silence(t *testing.T, gate *unixsock.Gate, n, pid int) []*clock {
 func TestGateBoundsTheWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate, conn := unixsock.NewGate(), &clock{}
+		gate, conn := access.NewGate(), &clock{}
 		v, err := gate.Enter(t.Context(), conn, 1)
-		must(t, err)
-		if got, want := conn.deadline(), time.Now().Add(unixsock.AuthTimeout); !got.Equal(want) {
+		testkit.Must(t, err)
+		if got, want := conn.deadline(), time.Now().Add(access.AuthTimeout); !got.Equal(want) {
 			t.Errorf("deadline is %v, want %v", got, want)
 		}
-		must(t, gate.Leave(v, true))
+		testkit.Must(t, gate.Leave(v, true))
 		if !conn.deadline().IsZero() {
 			t.Errorf("deadline is still %v", conn.deadline())
 		}
@@ -80,16 +81,16 @@ func TestGateLetsABurstThrough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				gate := unixsock.NewGate()
+				gate := access.NewGate()
 				var wait sync.WaitGroup
 				for i := range 1000 { // as they are accepted
 					v, err := gate.Enter(t.Context(), &clock{}, process(i))
-					must(t, err)
-					if n := gate.Waiting(); n > unixsock.AuthWaiting {
+					testkit.Must(t, err)
+					if n := gate.Waiting(); n > access.AuthWaiting {
 						t.Fatalf("%d wait at once", n)
 					}
 					wait.Go(func() {
-						time.Sleep(time.Duration(1+i%unixsock.AuthWaiting) * 10 * time.Millisecond) // fake time
+						time.Sleep(time.Duration(1+i%access.AuthWaiting) * 10 * time.Millisecond) // fake time
 						if err := gate.Leave(v, true); err != nil {
 							t.Errorf("an honest client was told: %v", err)
 						}
@@ -106,18 +107,18 @@ func TestGateLetsABurstThrough(t *testing.T) {
 func TestGateServesBehindSilentConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate, start := unixsock.NewGate(), time.Now()
+		gate, start := access.NewGate(), time.Now()
 		silent := silence(t, gate, 1000, 1)
 		honest, err := gate.Enter(t.Context(), &clock{}, 2)
-		must(t, err)
+		testkit.Must(t, err)
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("it took %v to get in", took)
 		}
-		if got, want := interrupted(silent), len(silent)-unixsock.AuthWaiting+1; got != want {
+		if got, want := interrupted(silent), len(silent)-access.AuthWaiting+1; got != want {
 			t.Errorf("%d silent ones were interrupted, want %d", got, want)
 		}
 		silence(t, gate, 1000, 1)
-		must(t, gate.Leave(honest, true))
+		testkit.Must(t, gate.Leave(honest, true))
 	})
 }
 
@@ -125,27 +126,27 @@ func TestGateServesBehindSilentConnections(t *testing.T) {
 func TestGateEvictsTheOldest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate, start := unixsock.NewGate(), time.Now()
+		gate, start := access.NewGate(), time.Now()
 		first, err := gate.Enter(t.Context(), &clock{}, 0)
-		must(t, err)
-		for pid := 1; pid <= unixsock.AuthWaiting; pid++ {
+		testkit.Must(t, err)
+		for pid := 1; pid <= access.AuthWaiting; pid++ {
 			time.Sleep(time.Millisecond) // fake time
 			silence(t, gate, 1, pid)
 		}
-		if err := gate.Leave(first, false); !errors.Is(err, unixsock.ErrEvicted) {
+		if err := gate.Leave(first, false); !errors.Is(err, access.ErrEvicted) {
 			t.Errorf("the first was told %v, want ErrEvicted", err)
 		}
-		if got := time.Since(start); got != unixsock.AuthGrace {
-			t.Errorf("it was told after %v, want %v", got, unixsock.AuthGrace)
+		if got := time.Since(start); got != access.AuthGrace {
+			t.Errorf("it was told after %v, want %v", got, access.AuthGrace)
 		}
-		if n := gate.Waiting(); n != unixsock.AuthWaiting {
-			t.Errorf("%d wait, want %d", n, unixsock.AuthWaiting)
+		if n := gate.Waiting(); n != access.AuthWaiting {
+			t.Errorf("%d wait, want %d", n, access.AuthWaiting)
 		}
 	})
 }
 
 // enterAgent takes a place for one more connection of an agent.
-func enterAgent(gate *unixsock.Gate, agent int64) (*clock, error) {
+func enterAgent(gate *access.Gate, agent int64) (*clock, error) {
 	conn := &clock{}
 	_, err := gate.EnterAgent(conn, agent)
 	return conn, err
@@ -155,22 +156,22 @@ func enterAgent(gate *unixsock.Gate, agent int64) (*clock, error) {
 func TestGateTakesAnAgentForOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate, start := unixsock.NewGate(), time.Now()
-		most := unixsock.DefaultBounds().Prologues
+		gate, start := access.NewGate(), time.Now()
+		most := access.Prologues
 		var crowd []*clock
 		for i := range 1000 {
 			conn, err := enterAgent(gate, 7)
 			if i < most {
-				must(t, err)
+				testkit.Must(t, err)
 				crowd = append(crowd, conn)
-			} else if !errors.Is(err, unixsock.ErrPrologue) {
+			} else if !errors.Is(err, access.ErrPrologue) {
 				t.Fatalf("connection %d was told %v, want ErrPrologue", i, err)
 			}
 		}
 		if got := interrupted(crowd); got != 0 {
 			t.Errorf("%d of the first were interrupted", got)
 		}
-		honest := silence(t, gate, unixsock.AuthWaiting-most, 1)
+		honest := silence(t, gate, access.AuthWaiting-most, 1)
 		if got := interrupted(honest); got != 0 || time.Since(start) != 0 {
 			t.Errorf("%d of the operator's were interrupted, and they waited %v", got, time.Since(start))
 		}
@@ -182,22 +183,22 @@ func TestGateTakesAnAgentForOne(t *testing.T) {
 func TestGateReservesPlacesForTheOperator(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate, start := unixsock.NewGate(), time.Now()
-		most := unixsock.DefaultBounds().Prologues
+		gate, start := access.NewGate(), time.Now()
+		most := access.Prologues
 		var crowds []*clock
-		for agent := range int64(unixsock.AgentsWaiting / most) {
+		for agent := range int64(access.AgentsWaiting / most) {
 			for range most {
 				conn, err := enterAgent(gate, 1+agent)
-				must(t, err)
+				testkit.Must(t, err)
 				crowds = append(crowds, conn)
 			}
 		}
 		_, err := enterAgent(gate, 100)
-		must(t, err)
+		testkit.Must(t, err)
 		if got := interrupted(crowds); got != 1 {
 			t.Errorf("%d made room for another agent, want 1", got)
 		}
-		silence(t, gate, unixsock.AuthWaiting-unixsock.AgentsWaiting, 1)
+		silence(t, gate, access.AuthWaiting-access.AgentsWaiting, 1)
 		if got := time.Since(start); got != 0 || interrupted(crowds) != 1 {
 			t.Errorf("the operator waited %v, and %d agents were interrupted", got, interrupted(crowds))
 		}
@@ -206,8 +207,8 @@ func TestGateReservesPlacesForTheOperator(t *testing.T) {
 		}
 		// More than its half the operator gets as well, if it waits a little.
 		silence(t, gate, 1, 2)
-		if got := time.Since(start); got != unixsock.CrowdGrace {
-			t.Errorf("the operator waited %v, want %v", got, unixsock.CrowdGrace)
+		if got := time.Since(start); got != access.CrowdGrace {
+			t.Errorf("the operator waited %v, want %v", got, access.CrowdGrace)
 		}
 	})
 }
@@ -216,9 +217,9 @@ func TestGateReservesPlacesForTheOperator(t *testing.T) {
 func TestGatePrefersTheOperator(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate := unixsock.NewGate()
-		honest := silence(t, gate, unixsock.AuthWaiting, 1)
-		if _, err := enterAgent(gate, 7); !errors.Is(err, unixsock.ErrNoPlace) {
+		gate := access.NewGate()
+		honest := silence(t, gate, access.AuthWaiting, 1)
+		if _, err := enterAgent(gate, 7); !errors.Is(err, access.ErrNoPlace) {
 			t.Errorf("the agent was told %v, want ErrNoPlace", err)
 		}
 		if got := interrupted(honest); got != 0 {
@@ -231,7 +232,7 @@ func TestGatePrefersTheOperator(t *testing.T) {
 func TestGateServesAnotherProcessFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate, start := unixsock.NewGate(), time.Now()
+		gate, start := access.NewGate(), time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		var wait sync.WaitGroup
 		for range 1000 {
@@ -239,9 +240,9 @@ func TestGateServesAnotherProcessFirst(t *testing.T) {
 		}
 		synctest.Wait()
 		_, err := gate.Enter(t.Context(), &clock{}, 2)
-		must(t, err)
-		if got := time.Since(start); got > unixsock.CrowdGrace {
-			t.Errorf("it waited %v, want %v at most", got, unixsock.CrowdGrace)
+		testkit.Must(t, err)
+		if got := time.Since(start); got > access.CrowdGrace {
+			t.Errorf("it waited %v, want %v at most", got, access.CrowdGrace)
 		}
 		cancel()
 		wait.Wait()
@@ -251,9 +252,9 @@ func TestGateServesAnotherProcessFirst(t *testing.T) {
 func TestGateGivesUpWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate := unixsock.NewGate()
-		silence(t, gate, unixsock.AuthWaiting, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), unixsock.CrowdGrace/2)
+		gate := access.NewGate()
+		silence(t, gate, access.AuthWaiting, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), access.CrowdGrace/2)
 		defer cancel()
 		if _, err := gate.Enter(ctx, &clock{}, 2); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the context's error", err)
@@ -264,10 +265,10 @@ func TestGateGivesUpWithItsContext(t *testing.T) {
 func TestClosedGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		gate, conn := unixsock.NewGate(), &clock{}
+		gate, conn := access.NewGate(), &clock{}
 		inside, err := gate.Enter(t.Context(), conn, 1)
-		must(t, err)
-		others := silence(t, gate, unixsock.AuthWaiting-1, 1)
+		testkit.Must(t, err)
+		others := silence(t, gate, access.AuthWaiting-1, 1)
 		refused := make(chan error)
 		go func() {
 			_, err := gate.Enter(t.Context(), &clock{}, 2)
@@ -275,13 +276,13 @@ func TestClosedGate(t *testing.T) {
 		}()
 		synctest.Wait()
 		gate.Close()
-		if err := <-refused; !errors.Is(err, unixsock.ErrClosing) {
+		if err := <-refused; !errors.Is(err, access.ErrClosing) {
 			t.Errorf("who waited for a place was told %v, want ErrClosing", err)
 		}
-		if got := interrupted(append(others, conn)); got != unixsock.AuthWaiting {
+		if got := interrupted(append(others, conn)); got != access.AuthWaiting {
 			t.Errorf("%d of those inside were interrupted", got)
 		}
-		if err := gate.Leave(inside, false); !errors.Is(err, unixsock.ErrClosing) {
+		if err := gate.Leave(inside, false); !errors.Is(err, access.ErrClosing) {
 			t.Errorf("who was inside was told %v, want ErrClosing", err)
 		}
 	})

@@ -1,4 +1,4 @@
-package unixsock_test
+package access_test
 
 import (
 	"errors"
@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // Whatever a client sends before it is admitted, each frame gets one error at most, and nobody is admitted without
@@ -23,7 +23,7 @@ func FuzzPrologue(f *testing.F) {
 			dialect = schema.OsEvent
 		}
 		link := newScript(dialect, input)
-		_, err := unixsock.RunPrologue(link, unixsock.Offer{Data: []byte(`{"scheme":"none"}`)})
+		_, err := access.RunPrologue(link, access.Offer{Data: []byte(`{"scheme":"none"}`)})
 		if err != nil && !errors.Is(err, io.EOF) {
 			t.Fatal(err)
 		}

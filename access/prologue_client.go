@@ -1,4 +1,4 @@
-package unixsock
+package access
 
 import (
 	"context"
@@ -18,9 +18,9 @@ var ErrNoPrologue = errors.New("the other end does not speak the pwos prologue")
 //
 // It returns an error that wraps ErrNoPrologue where the other end is no kernel, io.EOF where it closed first, so that a
 // client may try again, or answer's own error.
-func ClientPrologue(ctx context.Context, conn *Conn, answer AnswerFunc) error {
-	stop := watch(ctx, conn)
-	err := exchange(conn, answer)
+func ClientPrologue(ctx context.Context, link Lines, answer AnswerFunc) error {
+	stop := watch(ctx, link)
+	err := exchange(link, answer)
 	if stopErr := stop(); stopErr != nil {
 		err = stopErr
 	}
@@ -38,7 +38,7 @@ func AnswerOpen([]byte, time.Time) ([]byte, error) { return []byte("{}"), nil }
 
 // exchange reads the offer and sends the answer. The reply carries metadata although open mode does not ask for it: a
 // daemon with keys does.
-func exchange(link lines, answer AnswerFunc) error {
+func exchange(link Lines, answer AnswerFunc) error {
 	offer, err := readOffer(link)
 	if err != nil {
 		return err
@@ -64,8 +64,8 @@ func exchange(link lines, answer AnswerFunc) error {
 }
 
 // readOffer reads the first frame and returns it if it is a kernel's, in either dialect. Its data aliases link's
-// buffer. The probe takes it for a sign of life.
-func readOffer(link lines) (schema.Message, error) {
+// buffer.
+func readOffer(link Lines) (schema.Message, error) {
 	line, err := link.Next()
 	if errors.Is(err, schema.ErrLineTooLong) {
 		return schema.Message{}, fmt.Errorf("%w: its first line is over %d bytes long", ErrNoPrologue, link.LineLimit())
@@ -81,4 +81,25 @@ func readOffer(link lines) (schema.Message, error) {
 		return m, fmt.Errorf("%w: it began with %s %s", ErrNoPrologue, m.Kind, m.Type)
 	}
 	return m, nil
+}
+
+// deadliner is what can be interrupted: a connection, as far as that goes.
+type deadliner interface{ SetDeadline(t time.Time) error }
+
+// watch lets the end of ctx interrupt whatever reads from or writes to conn. The returned function ends the watch; conn
+// has its deadlines cleared then, and the cause is returned where ctx had ended.
+func watch(ctx context.Context, conn deadliner) (stop func() error) {
+	interrupted := make(chan struct{})
+	undo := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
+		_ = conn.SetDeadline(time.Unix(1, 0)) // fails on a closed connection alone, which interrupts as well
+	})
+	return func() error {
+		if undo() {
+			return nil
+		}
+		<-interrupted
+		_ = conn.SetDeadline(time.Time{}) // as above
+		return context.Cause(ctx)
+	}
 }

@@ -1,4 +1,4 @@
-package unixsock_test
+package access_test
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // script is a link whose other end has said everything already.
@@ -102,9 +102,9 @@ func TestPrologueInOpenMode(t *testing.T) {
 			t.Run(tt.name+" to "+dialect.String(), func(t *testing.T) {
 				t.Parallel()
 				link := newScript(dialect, tt.input)
-				offer, err := unixsock.OpenMode{}.Offer(t.Context(), unixsock.Peer{}, "")
-				must(t, err)
-				_, err = unixsock.RunPrologue(link, offer)
+				offer, err := access.OpenMode{}.Offer(t.Context(), access.Peer{}, "")
+				testkit.Must(t, err)
+				_, err = access.RunPrologue(link, offer)
 				if tt.admitted && err != nil || !tt.admitted && !errors.Is(err, io.EOF) {
 					t.Errorf("got %v, admitted should be %v", err, tt.admitted)
 				}
@@ -153,7 +153,7 @@ func code(t testing.TB, m schema.Message) string {
 func TestRefusalsSayWhatTheyAnswer(t *testing.T) {
 	t.Parallel()
 	link := newScript(schema.OsMessage, pingEvent)
-	_, err := unixsock.RunPrologue(link, unixsock.Offer{Data: []byte("{}")})
+	_, err := access.RunPrologue(link, access.Offer{Data: []byte("{}")})
 	if !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
@@ -169,12 +169,12 @@ func TestRefusalsSayWhatTheyAnswer(t *testing.T) {
 func TestPrologueWithAKey(t *testing.T) {
 	t.Parallel()
 	wrong := fault.AuthSignature.New("the signature is wrong")
-	somebody := unixsock.Identity{Key: &access.AuthorizedKey{Line: 3}, Agent: 7}
-	nobody := unixsock.Identity{}
-	offer := unixsock.Offer{
+	somebody := access.Identity{Key: &access.AuthorizedKey{Line: 3}, Agent: 7}
+	nobody := access.Identity{}
+	offer := access.Offer{
 		Data:   []byte(`{"scheme":"signature","challenge":"MTIz"}`),
 		Issued: time.UnixMilli(1_735_000_000_123),
-		Verify: func(answer []byte) (unixsock.Identity, error) {
+		Verify: func(answer []byte) (access.Identity, error) {
 			switch string(answer) {
 			case `"good"`:
 				return somebody, nil
@@ -187,7 +187,7 @@ func TestPrologueWithAKey(t *testing.T) {
 	answer := func(data string) string { return strings.Replace(replyMessage, "{}", data, 1) }
 	tests := []struct {
 		name, input string
-		identity    unixsock.Identity
+		identity    access.Identity
 		want        string
 		fails       error
 	}{
@@ -202,7 +202,7 @@ func TestPrologueWithAKey(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			link := newScript(schema.OsMessage, tt.input)
-			identity, err := unixsock.RunPrologue(link, offer)
+			identity, err := access.RunPrologue(link, offer)
 			if identity != tt.identity || !errors.Is(err, tt.fails) {
 				t.Errorf("got %+v, %v, want %+v, %v", identity, err, tt.identity, tt.fails)
 			}
@@ -220,7 +220,7 @@ func TestPrologueWithAKey(t *testing.T) {
 	}
 
 	link := newScript(schema.OsMessage, answer(`"broken"`))
-	if _, err := unixsock.RunPrologue(link, offer); err == nil {
+	if _, err := access.RunPrologue(link, offer); err == nil {
 		t.Error("admitted although verifying broke")
 	}
 	if strings.Contains(link.said.String(), "secret") {

@@ -1,4 +1,4 @@
-package unixsock
+package access
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 // authenticate is the type of both frames of the prologue.
 const authenticate = "Syscall.Authenticate"
 
-// lines is what the prologue needs of a Conn.
-type lines interface {
+// Lines is what the prologue needs of a connection, whatever carries it.
+type Lines interface {
 	Next() ([]byte, error)
 	Write(p []byte) (int, error)
 	SetDeadline(t time.Time) error
@@ -24,7 +24,7 @@ type lines interface {
 
 // prologue is the daemon's side of one exchange. Whoever runs it bounds it with deadlines on link.
 type prologue struct {
-	link   lines
+	link   Lines
 	offer  Offer
 	stamps *schema.Stamper
 	out    []byte
@@ -34,20 +34,20 @@ type prologue struct {
 	refused func(line []byte) // is told of lines that are no messages; may be nil
 }
 
-// rejection is an answer that Verify refused, and has still to be told so.
-type rejection struct {
+// Rejection is an answer that Verify refused, and has still to be told so.
+type Rejection struct {
 	answer schema.Message
 	err    error
 }
 
 // Error is that of Verify.
-func (r *rejection) Error() string { return r.err.Error() }
+func (r *Rejection) Error() string { return r.err.Error() }
 
 // Unwrap returns Verify's error.
-func (r *rejection) Unwrap() error { return r.err }
+func (r *Rejection) Unwrap() error { return r.err }
 
 // run sends the offer and reads until it is answered (BRIDGE 4.5.4). It returns whom the answer proves the client to be, or
-// why the connection has to be closed: the link's error, io.EOF among them, or a *rejection. A wrong answer is the last
+// why the connection has to be closed: the link's error, io.EOF among them, or a *Rejection. A wrong answer is the last
 // one, so that nobody can try key after key on one connection.
 func (p *prologue) run() (Identity, error) {
 	if err := p.sendOffer(); err != nil {
@@ -64,7 +64,7 @@ func (p *prologue) run() (Identity, error) {
 			}
 			identity, err := p.offer.Verify(m.Data)
 			if err != nil {
-				return Identity{}, &rejection{answer: m, err: err}
+				return Identity{}, &Rejection{answer: m, err: err}
 			}
 			return identity, nil
 		case failure != nil && p.refused != nil:
@@ -81,7 +81,7 @@ func (p *prologue) run() (Identity, error) {
 
 // Greet leads a channel through the prologue whose other end needs no proof, since the kernel itself has made it. It waits for
 // the answer as long as the channel is open. refused is called with each line before it that is no message; it may be nil.
-func Greet(link lines, refused func(line []byte)) error {
+func Greet(link Lines, refused func(line []byte)) error {
 	offer, err := OpenMode{}.Offer(context.Background(), Peer{}, "")
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (p *prologue) refuse(m *schema.Message, failure *fault.Fault) error {
 const rejectTime = time.Second
 
 // reject tells a client why its answer was refused, after the time that Hold wants or when ctx ends.
-func (p *prologue) reject(ctx context.Context, r *rejection) error {
+func (p *prologue) reject(ctx context.Context, r *Rejection) error {
 	if p.offer.Hold != nil {
 		delay, release := p.offer.Hold()
 		held := time.NewTimer(delay)

@@ -1,4 +1,4 @@
-package unixsock_test
+package access_test
 
 import (
 	"context"
@@ -11,8 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // pipe is a link over a net.Pipe, whose deadlines follow fake time.
@@ -21,12 +22,16 @@ type pipe struct {
 	*schema.LineReader
 }
 
+func newPipe(conn net.Conn) pipe { return pipe{conn, schema.NewLineReader(conn, schema.MaxLine)} }
+
+func newDoor(auth access.Authenticator) *access.Door { return access.NewDoor(auth, access.Prologues) }
+
 func (pipe) Dialect() schema.Dialect { return schema.OsEvent }
 func (pipe) LineLimit() int          { return schema.MaxLine }
 
-// receive leads one end of a pipe through the gate and the prologue of server; client gets the other end. It returns how
+// receive leads one end of a pipe through the gate and the prologue of door; client gets the other end. It returns how
 // long that took.
-func receive(t *testing.T, server *unixsock.Server, client func(net.Conn)) (took time.Duration, err error) {
+func receive(t *testing.T, door *access.Door, client func(net.Conn)) (took time.Duration, err error) {
 	t.Helper()
 	near, far := net.Pipe()
 	ended := make(chan struct{})
@@ -35,7 +40,7 @@ func receive(t *testing.T, server *unixsock.Server, client func(net.Conn)) (took
 		client(far)
 	}()
 	start := time.Now()
-	_, err = server.Receive(t.Context(), pipe{near, schema.NewLineReader(near, schema.MaxLine)})
+	_, err = door.Admit(t.Context(), newPipe(near), nil, access.Peer{PID: 1}, "")
 	took = time.Since(start)
 	near.Close()
 	<-ended
@@ -80,12 +85,12 @@ func TestSlowClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				took, err := receive(t, unixsock.NewServer(unixsock.ServerConfig{}), client)
+				took, err := receive(t, newDoor(nil), client)
 				if !errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Errorf("got %v, want the deadline", err)
 				}
-				if took != unixsock.AuthTimeout {
-					t.Errorf("it was let go after %v, want %v", took, unixsock.AuthTimeout)
+				if took != access.AuthTimeout {
+					t.Errorf("it was let go after %v, want %v", took, access.AuthTimeout)
 				}
 			})
 		})
@@ -95,17 +100,17 @@ func TestSlowClients(t *testing.T) {
 func TestClientInItsLastSecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := receive(t, unixsock.NewServer(unixsock.ServerConfig{}), func(conn net.Conn) {
+		_, err := receive(t, newDoor(nil), func(conn net.Conn) {
 			answered := make(chan struct{})
 			go func() {
 				defer close(answered)
-				time.Sleep(unixsock.AuthTimeout - time.Nanosecond) // fake time
+				time.Sleep(access.AuthTimeout - time.Nanosecond) // fake time
 				_, _ = conn.Write([]byte(replyEvent + "\n"))
 			}()
 			_, _ = io.Copy(io.Discard, conn)
 			<-answered
 		})
-		must(t, err)
+		testkit.Must(t, err)
 	})
 }
 
@@ -113,16 +118,16 @@ func TestClientInItsLastSecond(t *testing.T) {
 func TestSentAwayClientIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := unixsock.NewServer(unixsock.ServerConfig{})
+		door := newDoor(nil)
 		var heard strings.Builder
-		_, err := receive(t, server, func(conn net.Conn) {
+		_, err := receive(t, door, func(conn net.Conn) {
 			go func() {
 				time.Sleep(time.Second) // fake time
-				server.Gate().Close()
+				door.Gate().Close()
 			}()
 			_, _ = io.Copy(&heard, conn)
 		})
-		if !errors.Is(err, unixsock.ErrClosing) {
+		if !errors.Is(err, access.ErrClosing) {
 			t.Errorf("got %v, want ErrClosing", err)
 		}
 		if !strings.Contains(heard.String(), "UNAVAILABLE") || !strings.Contains(heard.String(), "shutting down") {
@@ -134,10 +139,10 @@ func TestSentAwayClientIsTold(t *testing.T) {
 // slowVerifier is a daemon's check of a signature that takes its time.
 type slowVerifier func()
 
-func (v slowVerifier) Offer(context.Context, unixsock.Peer, string) (unixsock.Offer, error) {
-	return unixsock.Offer{Data: []byte(`{}`), Verify: func([]byte) (unixsock.Identity, error) {
+func (v slowVerifier) Offer(context.Context, access.Peer, string) (access.Offer, error) {
+	return access.Offer{Data: []byte(`{}`), Verify: func([]byte) (access.Identity, error) {
 		v()
-		return unixsock.Identity{}, nil
+		return access.Identity{}, nil
 	}}, nil
 }
 
@@ -145,19 +150,19 @@ func (v slowVerifier) Offer(context.Context, unixsock.Peer, string) (unixsock.Of
 func TestEvictedTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var server *unixsock.Server
+		var door *access.Door
 		var crowd []*clock
-		server = unixsock.NewServer(unixsock.ServerConfig{Authenticator: slowVerifier(func() {
-			crowd = silence(t, server.Gate(), unixsock.AuthWaiting, 1)
-		})})
-		_, err := receive(t, server, func(conn net.Conn) {
-			must(t, readLine(conn))
+		door = newDoor(slowVerifier(func() {
+			crowd = silence(t, door.Gate(), access.AuthWaiting, 1)
+		}))
+		_, err := receive(t, door, func(conn net.Conn) {
+			testkit.Must(t, readLine(conn))
 			_, err := conn.Write([]byte(replyMessage + "\n"))
-			must(t, err)
+			testkit.Must(t, err)
 		})
-		must(t, err)
-		if n := interrupted(crowd); n != 0 || server.Gate().Waiting() != unixsock.AuthWaiting {
-			t.Errorf("%d others were evicted, %d wait", n, server.Gate().Waiting())
+		testkit.Must(t, err)
+		if n := interrupted(crowd); n != 0 || door.Gate().Waiting() != access.AuthWaiting {
+			t.Errorf("%d others were evicted, %d wait", n, door.Gate().Waiting())
 		}
 	})
 }
@@ -166,21 +171,31 @@ func TestEvictedTooLate(t *testing.T) {
 func TestSentAwayInTheMiddleOfALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server := unixsock.NewServer(unixsock.ServerConfig{})
-		_, err := receive(t, server, func(conn net.Conn) {
-			must(t, readLine(conn))
+		door := newDoor(nil)
+		_, err := receive(t, door, func(conn net.Conn) {
+			testkit.Must(t, readLine(conn))
 			_, err := conn.Write([]byte(pingMessage + "\n"))
-			must(t, err)
+			testkit.Must(t, err)
 			_, err = io.ReadFull(conn, make([]byte, 10))
-			must(t, err)
-			server.Gate().Close()
+			testkit.Must(t, err)
+			door.Gate().Close()
 			synctest.Wait() // for the write to give up
 			if rest, err := io.ReadAll(conn); err != nil || len(rest) != 0 {
 				t.Errorf("the cut line was followed by %q, %v", rest, err)
 			}
 		})
-		if !errors.Is(err, unixsock.ErrClosing) {
+		if !errors.Is(err, access.ErrClosing) {
 			t.Errorf("got %v, want ErrClosing", err)
 		}
 	})
+}
+
+// readLine reads one line, a byte at a time.
+func readLine(conn net.Conn) error {
+	for b := []byte{0}; b[0] != '\n'; {
+		if _, err := conn.Read(b); err != nil {
+			return err
+		}
+	}
+	return nil
 }

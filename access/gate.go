@@ -1,4 +1,4 @@
-package unixsock
+package access
 
 import (
 	"context"
@@ -46,7 +46,7 @@ type gate struct {
 
 	mu      sync.Mutex
 	crowds  map[int]*crowd // by process, see crowdOf
-	inside  int            // visitors in all crowds
+	inside  int            // places in all crowds
 	agents  int            // those of agents
 	waiting [3]int         // connections that wait for a place, by rank
 	left    chan struct{}  // closed and made anew when a place becomes free
@@ -57,13 +57,13 @@ type gate struct {
 
 // crowd is what one process has in the gate.
 type crowd struct {
-	visitors []*visitor // at least one, in the order of arrival
-	agent    bool
-	passed   bool // another of them has authenticated
+	places []*Place // at least one, in the order of arrival
+	agent  bool
+	passed bool // another of them has authenticated
 }
 
-// visitor is a connection in the gate.
-type visitor struct {
+// Place is that of a connection among those that are in their prologue.
+type Place struct {
 	conn   deadliner
 	crowd  int
 	since  time.Time
@@ -84,7 +84,7 @@ func crowdOf(p Peer) int {
 }
 
 // enterAgent takes a place for a connection of an agent, without waiting: errPrologue where it has none left.
-func (g *gate) enterAgent(conn deadliner, key int) (*visitor, error) {
+func (g *gate) enterAgent(conn deadliner, key int) (*Place, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	own := g.size(key)
@@ -95,17 +95,17 @@ func (g *gate) enterAgent(conn deadliner, key int) (*visitor, error) {
 		return nil, errPrologue
 	case g.agents >= AgentsWaiting || g.inside >= AuthWaiting:
 		c := g.largest(true)
-		if c == nil || len(c.visitors) <= own+1 {
+		if c == nil || len(c.places) <= own+1 {
 			return nil, errNoPlace
 		}
-		g.throw(c.visitors[0], errEvicted)
+		g.throw(c.places[0], errEvicted)
 	}
 	return g.admit(conn, key, time.Now())
 }
 
 // enter waits for a place for an operator's connection and takes it; conn's deadlines are set so that the place is given
 // back in time. It returns an error where ctx or AuthTimeout ends, the gate is closed, or conn is closed.
-func (g *gate) enter(ctx context.Context, conn deadliner, key int) (*visitor, error) {
+func (g *gate) enter(ctx context.Context, conn deadliner, key int) (*Place, error) {
 	arrived := time.Now()
 	v, _, _, err := g.tryEnter(conn, key, arrived, newcomer)
 	if v != nil || err != nil {
@@ -170,7 +170,7 @@ func (g *gate) queue(key int) (rank, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := ahead
-	if c := g.largest(false); c != nil && g.size(key) >= len(c.visitors) {
+	if c := g.largest(false); c != nil && g.size(key) >= len(c.places) {
 		r = inTurn
 	}
 	if g.waiting[inTurn]+g.waiting[ahead] >= maxQueued {
@@ -192,7 +192,7 @@ func (g *gate) unqueue(r rank) {
 
 // tryEnter takes a place, if need be that of another. Where nobody can be evicted yet it returns what to wait for:
 // somebody leaving, or the rest of the grace.
-func (g *gate) tryEnter(conn deadliner, key int, arrived time.Time, r rank) (*visitor, <-chan struct{}, time.Duration, error) {
+func (g *gate) tryEnter(conn deadliner, key int, arrived time.Time, r rank) (*Place, <-chan struct{}, time.Duration, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -209,24 +209,24 @@ func (g *gate) tryEnter(conn deadliner, key int, arrived time.Time, r rank) (*vi
 		if wait := c.wait(); wait > 0 {
 			return nil, g.left, wait, nil
 		}
-		g.throw(c.visitors[0], errEvicted)
+		g.throw(c.places[0], errEvicted)
 	}
 	v, err := g.admit(conn, key, arrived)
 	return v, nil, 0, err
 }
 
 // admit takes a place. The caller holds mu.
-func (g *gate) admit(conn deadliner, key int, arrived time.Time) (*visitor, error) {
+func (g *gate) admit(conn deadliner, key int, arrived time.Time) (*Place, error) {
 	if err := conn.SetDeadline(arrived.Add(AuthTimeout)); err != nil {
 		return nil, err
 	}
-	v := &visitor{conn: conn, crowd: key, since: time.Now()}
+	v := &Place{conn: conn, crowd: key, since: time.Now()}
 	c := g.crowds[key]
 	if c == nil {
 		c = &crowd{agent: key < 0}
 		g.crowds[key] = c
 	}
-	c.visitors = append(c.visitors, v)
+	c.places = append(c.places, v)
 	g.count(key, 1)
 	return v, nil
 }
@@ -234,39 +234,39 @@ func (g *gate) admit(conn deadliner, key int, arrived time.Time) (*visitor, erro
 // size is how many places a process has. The caller holds mu.
 func (g *gate) size(key int) int {
 	if c := g.crowds[key]; c != nil {
-		return len(c.visitors)
+		return len(c.places)
 	}
 	return 0
 }
 
-// largest returns the crowd with the most visitors, among agents alone where agents says so, or nil where there is none;
+// largest returns the crowd with the most places, among agents alone where agents says so, or nil where there is none;
 // of several that whose first has been here longest. The caller holds mu.
 func (g *gate) largest(agents bool) (most *crowd) {
 	for _, c := range g.crowds {
 		if agents && !c.agent {
 			continue
 		}
-		if most == nil || len(c.visitors) > len(most.visitors) ||
-			len(c.visitors) == len(most.visitors) && c.visitors[0].since.Before(most.visitors[0].since) {
+		if most == nil || len(c.places) > len(most.places) ||
+			len(c.places) == len(most.places) && c.places[0].since.Before(most.places[0].since) {
 			most = c
 		}
 	}
 	return most
 }
 
-// wait is how long c's oldest visitor may still stay. Many silent connections of one process are no accident; many of one
+// wait is how long c's oldest place may still stay. Many silent connections of one process are no accident; many of one
 // whose others get through are a burst. An agent's is the first to go.
 func (c *crowd) wait() time.Duration {
 	grace := authGrace
-	if c.agent || len(c.visitors) > crowdSize && !c.passed {
+	if c.agent || len(c.places) > crowdSize && !c.passed {
 		grace = crowdGrace
 	}
-	return grace - time.Since(c.visitors[0].since)
+	return grace - time.Since(c.places[0].since)
 }
 
 // leave gives v's place back and lifts its deadlines; passed says whether it has authenticated. It returns why v was
 // told to go, if it was.
-func (g *gate) leave(v *visitor, passed bool) (thrown error) {
+func (g *gate) leave(v *Place, passed bool) (thrown error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if v.thrown == nil {
@@ -284,7 +284,7 @@ func (g *gate) close() {
 	defer g.mu.Unlock()
 	g.closed = true
 	for _, c := range g.crowds {
-		for _, v := range slices.Clone(c.visitors) {
+		for _, v := range slices.Clone(c.places) {
 			g.throw(v, errClosing)
 		}
 	}
@@ -292,17 +292,17 @@ func (g *gate) close() {
 }
 
 // throw takes v's place away and interrupts its reading and writing, so that whoever serves it finds out.
-func (g *gate) throw(v *visitor, reason error) {
+func (g *gate) throw(v *Place, reason error) {
 	g.remove(v)
 	v.thrown = reason
 	_ = v.conn.SetDeadline(time.Unix(1, 0)) // fails on a closed connection alone, which interrupts as well
 }
 
 // remove frees v's place. An empty crowd is forgotten, so that the gate's memory is bounded by its places.
-func (g *gate) remove(v *visitor) {
+func (g *gate) remove(v *Place) {
 	c := g.crowds[v.crowd]
-	c.visitors = slices.DeleteFunc(c.visitors, func(w *visitor) bool { return w == v })
-	if len(c.visitors) == 0 {
+	c.places = slices.DeleteFunc(c.places, func(w *Place) bool { return w == v })
+	if len(c.places) == 0 {
 		delete(g.crowds, v.crowd)
 	}
 	g.count(v.crowd, -1)

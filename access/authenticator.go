@@ -1,11 +1,21 @@
-package unixsock
+package access
 
 import (
 	"context"
 	"time"
-
-	"github.com/promptware-os/pwos/access"
 )
+
+// Peer is who is at the other end of a connection, as the transport vouches for it.
+type Peer struct {
+	PID int // 0 where the system does not say
+	UID int
+	GID int
+
+	Identity Identity // what it proved in the prologue
+	// Agent is the process of the kernel whose program it belongs to, where the transport finds that out; 0: no program that
+	// the kernel hosts. What it proves besides does not count.
+	Agent int64
+}
 
 // Authenticator decides who gets through the prologue (PROTOCOL 4).
 type Authenticator interface {
@@ -34,8 +44,8 @@ type Offer struct {
 
 // Identity is who a client has proven to be.
 type Identity struct {
-	Key   *access.AuthorizedKey // its line in authorized_keys; nil in open mode
-	Agent int64                 // the process of the kernel that it is; 0: the operator
+	Key   *AuthorizedKey // its line in authorized_keys; nil in open mode
+	Agent int64          // the process of the kernel that it is; 0: the operator
 }
 
 // OpenMode lets in everybody who answers (BRIDGE 4.2.5): the directory's permissions have decided before.
