@@ -44,6 +44,9 @@ type parts struct {
 	kernel  *actors.Kernel
 	files   *faultfs.Failing
 	servers []func()
+
+	processes *process.Domain
+	tokens    *capability.Registry
 }
 
 // keyless is a kernel's identity without a key.
@@ -67,6 +70,7 @@ func assemble(t *testing.T) *parts {
 	testkit.Must(t, err)
 	keyed, err := memory.New(schema.Value(`{}`), view)
 	testkit.Must(t, err)
+	p.processes, p.tokens = processes, tokens
 	p.kernel = actors.New(actors.Config{
 		Domains: map[schema.Domain]kernel.Domain{
 			schema.Kernel: self.New(nil), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
