@@ -4,7 +4,6 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -31,26 +30,29 @@ type PublicKey struct {
 
 // parseKeyBlob reads a key in SSH wire form, and refuses what may prove nothing.
 func parseKeyBlob(blob []byte) (PublicKey, *fault.Fault) {
-	typ, _, ok := cutString(blob)
-	if !ok || len(blob) > maxKeyBlob {
+	var in struct {
+		Type string
+		Rest []byte `ssh:"rest"`
+	}
+	if ssh.Unmarshal(blob, &in) != nil || len(blob) > maxKeyBlob {
 		return PublicKey{}, fault.AuthMalformed.New("this is not a public key: send one as a .pub file holds it")
 	}
-	if err := checkType(string(typ)); err != nil {
+	if err := checkType(in.Type); err != nil {
 		return PublicKey{}, err
 	}
 	key, err := ssh.ParsePublicKey(blob)
 	if err != nil {
-		return PublicKey{}, fault.AuthMalformed.New("the %s key cannot be read: send it as its .pub file holds it", typ).Wrap(err)
+		return PublicKey{}, fault.AuthMalformed.New("the %s key cannot be read: send it as its .pub file holds it", in.Type).Wrap(err)
 	}
 	if string(key.Marshal()) != string(blob) {
-		return PublicKey{}, fault.AuthMalformed.New("the %s key is not written as OpenSSH writes it: send it as its .pub file holds it", typ)
+		return PublicKey{}, fault.AuthMalformed.New("the %s key is not written as OpenSSH writes it: send it as its .pub file holds it", in.Type)
 	}
 	if crypto, ok := key.(ssh.CryptoPublicKey); ok {
 		if n, ok := crypto.CryptoPublicKey().(*rsa.PublicKey); ok && n.N.BitLen() < MinRSABits {
 			return PublicKey{}, fault.AuthKeyType.New("an RSA key of %d bits is too short: use %s", n.N.BitLen(), AcceptedTypes)
 		}
 	}
-	return PublicKey{typ: string(typ), blob: string(blob)}, nil
+	return PublicKey{typ: in.Type, blob: string(blob)}, nil
 }
 
 // checkType refuses the types that are not accepted, certificates and DSA among them.
@@ -125,24 +127,6 @@ func (k PublicKey) parsed() ssh.PublicKey {
 		panic("access: a public key that was made without its parser: " + err.Error())
 	}
 	return key
-}
-
-// cutString cuts the first string (RFC 4251, section 5) off b.
-func cutString(b []byte) (s, rest []byte, ok bool) {
-	if len(b) < 4 {
-		return nil, nil, false
-	}
-	n := binary.BigEndian.Uint32(b)
-	if uint64(n) > uint64(len(b)-4) {
-		return nil, nil, false
-	}
-	return b[4 : 4+n], b[4+n:], true
-}
-
-// appendString appends a string as cutString cuts it.
-func appendString[S string | []byte](dst []byte, s S) []byte {
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(s)))
-	return append(dst, s...)
 }
 
 // cutAny cuts s around the first of the given bytes.

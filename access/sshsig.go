@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
@@ -72,37 +73,45 @@ func parseArmored(text string) (*Signature, *fault.Fault) {
 	return parseSignature(blob)
 }
 
+// signatureForm is what follows the magic of a signature in its binary form.
+type signatureForm struct {
+	Version   uint32
+	Key       []byte
+	Namespace string
+	Reserved  string
+	Hash      string
+	Raw       []byte
+	Rest      []byte `ssh:"rest"`
+}
+
 // parseSignature reads a signature in its binary form.
 func parseSignature(blob []byte) (*Signature, *fault.Fault) {
-	rest, ok := strings.CutPrefix(string(blob), magic)
+	rest, ok := bytes.CutPrefix(blob, []byte(magic))
 	if !ok || len(rest) < 4 {
 		return nil, malformed("does not begin as one")
 	}
-	if v := binary.BigEndian.Uint32([]byte(rest)); v != version {
+	if binary.BigEndian.Uint32(rest) != version {
 		return nil, malformed("is of another version than 1")
 	}
-	var fields [5][]byte // public key, namespace, reserved, hash, signature
-	b := []byte(rest[4:])
-	for i := range fields {
-		if fields[i], b, ok = cutString(b); !ok {
-			return nil, malformed("is cut short")
-		}
+	var in signatureForm
+	if ssh.Unmarshal(rest, &in) != nil {
+		return nil, malformed("is cut short")
 	}
-	if len(b) > 0 || len(fields[2]) > 0 {
+	if len(in.Rest) > 0 || in.Reserved != "" {
 		return nil, malformed("holds more than a signature")
 	}
-	key, err := parseKeyBlob(fields[0])
+	key, err := parseKeyBlob(in.Key)
 	if err != nil {
 		return nil, err
 	}
-	s := &Signature{Key: key, Namespace: string(fields[1]), Hash: string(fields[3])}
+	s := &Signature{Key: key, Namespace: in.Namespace, Hash: in.Hash}
 	if s.Namespace == "" {
 		return nil, fault.AuthNamespace.New("the signature has no namespace: sign with \"ssh-keygen -Y sign -n %s\"", Namespace).With("key", key.Fingerprint())
 	}
 	if s.Hash != "sha256" && s.Hash != "sha512" {
 		return nil, fault.AuthHash.New("the signature's hash is not accepted: sign with sha256 or sha512").With("key", key.Fingerprint())
 	}
-	if s.raw, err = parseRaw(key, fields[4]); err != nil {
+	if s.raw, err = parseRaw(key, in.Raw); err != nil {
 		return nil, err.With("key", key.Fingerprint())
 	}
 	return s, nil
@@ -110,22 +119,17 @@ func parseSignature(blob []byte) (*Signature, *fault.Fault) {
 
 // parseRaw reads the signature proper, as an ssh-agent returns it, and checks that its algorithm and its size are the key's.
 func parseRaw(key PublicKey, blob []byte) (*ssh.Signature, *fault.Fault) {
-	format, rest, ok := cutString(blob)
-	if !ok {
-		return nil, malformed("is cut short")
-	}
-	sig, rest, ok := cutString(rest)
-	if !ok {
+	raw := new(ssh.Signature)
+	if ssh.Unmarshal(blob, raw) != nil {
 		return nil, malformed("is cut short")
 	}
 	extra := 0 // of a security key: its flags, one byte, and its counter, four
 	if key.typ == ssh.KeyAlgoSKED25519 {
 		extra = 5
 	}
-	if len(rest) != extra || len(sig) == 0 {
+	if len(raw.Rest) != extra || len(raw.Blob) == 0 {
 		return nil, malformed("holds more than a signature, or less")
 	}
-	raw := &ssh.Signature{Format: string(format), Blob: sig, Rest: rest}
 	return raw, checkAlgorithm(key, raw.Format)
 }
 
@@ -143,12 +147,9 @@ func checkAlgorithm(key PublicKey, algorithm string) *fault.Fault {
 
 // marshal returns the signature in its binary form.
 func (s *Signature) marshal() []byte {
-	b := binary.BigEndian.AppendUint32([]byte(magic), version)
-	b = appendString(b, s.Key.blob)
-	b = appendString(b, s.Namespace)
-	b = appendString(b, "")
-	b = appendString(b, s.Hash)
-	return appendString(b, ssh.Marshal(s.raw))
+	return append([]byte(magic), ssh.Marshal(&signatureForm{
+		Version: version, Key: []byte(s.Key.blob), Namespace: s.Namespace, Hash: s.Hash, Raw: ssh.Marshal(s.raw),
+	})...)
 }
 
 // Armor returns the signature as ssh-keygen -Y sign writes it.
@@ -176,8 +177,8 @@ func signedData(namespace, hash string, message []byte) []byte {
 		h := sha512.Sum512(message)
 		sum = h[:]
 	}
-	b := appendString([]byte(magic), namespace)
-	b = appendString(b, "")
-	b = appendString(b, hash)
-	return appendString(b, sum)
+	return append([]byte(magic), ssh.Marshal(struct {
+		Namespace, Reserved, Hash string
+		Sum                       []byte
+	}{namespace, "", hash, sum})...)
 }

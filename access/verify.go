@@ -53,17 +53,20 @@ var errVerify = fault.AuthSignature.New("the signature does not fit")
 // verifySecurityKey checks the signature of a FIDO authenticator, which signs its application, its flags and its counter along
 // with the data (OpenSSH's PROTOCOL.u2f).
 func (k PublicKey) verifySecurityKey(data []byte, sig *ssh.Signature) error {
-	_, rest, _ := cutString([]byte(k.blob))
-	point, rest, _ := cutString(rest)
-	application, _, ok := cutString(rest)
+	var key struct {
+		Type        string
+		Point       []byte
+		Application string
+	}
+	err := ssh.Unmarshal([]byte(k.blob), &key)
 	// A key that was made for a web site signs what the site's browser wants.
-	if !ok || len(point) != ed25519.PublicKeySize || !strings.HasPrefix(string(application), "ssh:") || len(sig.Rest) != 5 {
+	if err != nil || len(key.Point) != ed25519.PublicKeySize || !strings.HasPrefix(key.Application, "ssh:") || len(sig.Rest) != 5 {
 		return errVerify
 	}
-	app, sum := sha256.Sum256(application), sha256.Sum256(data)
+	app, sum := sha256.Sum256([]byte(key.Application)), sha256.Sum256(data)
 	signed := append(app[:], sig.Rest...)
 	signed = append(signed, sum[:]...)
-	if sig.Format != k.typ || !ed25519.Verify(point, signed, sig.Blob) {
+	if sig.Format != k.typ || !ed25519.Verify(key.Point, signed, sig.Blob) {
 		return errVerify
 	}
 	return nil
