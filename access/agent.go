@@ -42,7 +42,7 @@ func (a *agentKeys) ask(ctx context.Context, patience time.Duration, question fu
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case patient.Err() != nil:
+		case patient.Err() != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded): // the dialer's own timer may be first
 			return silent(patience, err)
 		}
 		return fault.AuthAgentSilent.New("no ssh-agent answers at SSH_AUTH_SOCK: start one, or name a key file with --identity").Wrap(err)
