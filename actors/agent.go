@@ -75,6 +75,7 @@ type (
 		err  *fault.Fault
 	}
 	halt      struct{ on bool } // its program is to stop where it is, or to go on
+	retimed   struct{}          // wall_seconds were granted, to somebody
 	dismissed struct{}          // no more messages will come
 	deafened  struct{}          // nothing can be journaled any more
 	awake     struct{}          // the timer
@@ -100,6 +101,8 @@ func (a *agent) Receive(ctx actor.Context) {
 		a.stopping(ctx, m)
 	case halt:
 		a.halt(ctx, m.on)
+	case retimed:
+		a.limit()
 	case dismissed:
 		a.dismissed = true
 		a.finish(ctx)

@@ -58,6 +58,7 @@ func (a *agent) started(ctx actor.Context, m started) {
 	}
 	p := m.process
 	a.run.process = p
+	a.limit()
 	if d := a.kernel.processes.Process(a.program.PID); d != nil && d.Paused {
 		a.halt(ctx, true)
 	}
@@ -81,6 +82,13 @@ func (a *agent) started(ctx actor.Context, m started) {
 	a.write(ctx, schema.ProcessNoteStart.With(&schema.ProcessStartInput{
 		PID: a.program.PID, OSPID: int64(p.OSPID()), Sandbox: p.Sandbox(), Again: again,
 	}))
+}
+
+// limit has the program end with the wall_seconds of its budget, or of an ancestor's.
+func (a *agent) limit() {
+	if a.run != nil && a.run.process != nil {
+		a.run.process.EndAt(a.kernel.budgets.Deadline(a.program.PID))
+	}
 }
 
 // halt has the program stop where it is, or go on. That looks for its processes, which takes time: a goroutine does it. What was asked for

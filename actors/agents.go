@@ -91,6 +91,8 @@ func (m *agents) Receive(ctx actor.Context) {
 		ctx.Send(m.alive[msg.pid], dismissed{}) // it is told nothing more
 	case resumed:
 		m.agent(ctx, &agent{program: msg.Program, from: &msg.Hosted, cause: kernel.Call{Caller: kernel.Caller{Conn: "recovery"}, Origin: msg.Origin}})
+	case retimed:
+		m.tell(ctx, msg)
 	case endAll:
 		m.ending = true
 		m.tell(ctx, stop{shutdown: true, hurry: msg.hurry})

@@ -194,7 +194,9 @@ func (a *audit) flush(ctx actor.Context) {
 		a.failed(ctx, err)
 		return
 	}
-	a.kernel.budgets.Keep()
+	if a.kernel.budgets.Keep() {
+		ctx.Send(a.kernel.agents, retimed{})
+	}
 	// An urgent entry says nothing of room for others.
 	entries := slices.ContainsFunc(a.fresh, func(b *batch) bool { return !b.unrecorded() && !b.throttled() })
 	recorded := entries && !a.urgent

@@ -3,6 +3,7 @@ package actors
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/kernel"
@@ -11,11 +12,14 @@ import (
 
 // auditEntry is the row of a record in the form of CAP's SyscallResult, nil where it has none of its own. A call has one row:
 // where it has an effect, that is the end's entry, as the call's own, with its verdict; the intent is a row only while it is
-// among unended, which says with which status.
-func auditEntry(record *journal.Record, unended map[uint64]string) (*schema.AuditEntry, error) {
+// among unended, which says with which status. Where rules stand only the operator is shown.
+func auditEntry(record *journal.Record, unended map[uint64]string, reader int64) (*schema.AuditEntry, error) {
 	call, err := recall(record)
 	if err != nil {
 		return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
+	}
+	if f := call.Err; f != nil && reader != kernel.Operator && f.Detail("at") != "" { // of an operator that acted as this process
+		f.Message = strings.ReplaceAll(f.Message, " ("+f.Detail("at")+")", "")
 	}
 	if call.Intends() {
 		status := unended[record.Seq]

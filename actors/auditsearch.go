@@ -16,6 +16,7 @@ import (
 // auditSearch is one Audit.Log: it reads the parts of the journal that can hold what is asked for, and keeps what is.
 type auditSearch struct {
 	view
+	as     int64 // whom the entries are shown to
 	in     *schema.AuditLogInput
 	reach  func(pid int64) bool
 	filter store.Filter
@@ -31,11 +32,11 @@ type auditSearch struct {
 var errEnough = errors.New("page is full")
 
 // search is what Audit.Log answers: as many entries as fit the limit and a line.
-func (v view) search(ctx context.Context, in *schema.AuditLogInput, reach func(int64) bool, now seen) (*schema.AuditLogOutput, error) {
+func (v view) search(ctx context.Context, as int64, in *schema.AuditLogInput, reach func(int64) bool, now seen) (*schema.AuditLogOutput, error) {
 	if _, err := v.journal.Sync(); err != nil { // so that the proof of every answer that has left is found
 		return nil, errNoJournal()
 	}
-	s := auditSearch{view: v, in: in, reach: reach, limit: 50, seen: now, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
+	s := auditSearch{view: v, as: as, in: in, reach: reach, limit: 50, seen: now, out: schema.AuditLogOutput{Entries: []schema.AuditEntry{}}}
 	if in.Limit != nil {
 		s.limit = int(*in.Limit)
 	}
@@ -129,7 +130,7 @@ func (s *auditSearch) timely(r *journal.Record) bool {
 
 // keep takes an entry into the page, if it is one that is asked for.
 func (s *auditSearch) keep(ctx context.Context, record *journal.Record) error {
-	entry, err := auditEntry(record, s.unended)
+	entry, err := auditEntry(record, s.unended, s.as)
 	if err != nil {
 		return err
 	}

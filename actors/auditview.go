@@ -56,12 +56,12 @@ func (v view) look(ctx context.Context) (seen, error) {
 	}
 }
 
-func (v view) Log(ctx context.Context, in *schema.AuditLogInput, reach func(int64) bool) (*schema.AuditLogOutput, error) {
+func (v view) Log(ctx context.Context, as int64, in *schema.AuditLogInput, reach func(int64) bool) (*schema.AuditLogOutput, error) {
 	now, err := v.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return v.search(ctx, in, reach, now)
+	return v.search(ctx, as, in, reach, now)
 }
 
 func (v view) Verify(ctx context.Context) (*schema.AuditVerifyOutput, error) {
@@ -91,7 +91,7 @@ const (
 )
 
 // Since implements audit.Journal. The row of a call with an effect is its end's.
-func (v view) Since(ctx context.Context, from int64, reach func(int64) bool, wanted func(string) bool) (rows []schema.AuditEntry, next int64, err error) {
+func (v view) Since(ctx context.Context, as, from int64, reach func(int64) bool, wanted func(string) bool) (rows []schema.AuditEntry, next int64, err error) {
 	if _, err := v.journal.Sync(); err != nil { // the entries of queries alone would wait for a command's
 		return nil, from, errNoJournal()
 	}
@@ -110,7 +110,7 @@ func (v view) Since(ctx context.Context, from int64, reach func(int64) bool, wan
 		if !reach(ownerOf(record)) {
 			continue
 		}
-		row, err := auditEntry(record, nil)
+		row, err := auditEntry(record, nil, as)
 		if err != nil {
 			return nil, from, err
 		}

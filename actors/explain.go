@@ -45,25 +45,26 @@ func (d *domain) explain(call *kernel.Call) (kernel.Result, error) {
 	}
 	out := &schema.CheckOutput{Type: about.Message.Called()}
 	if about.Err != nil {
-		return explained(out, "data", kernel.Deny(about.Err))
+		return explained(out, "data", "", kernel.Deny(about.Err))
 	}
 	about.Time = call.Time
 	var v kernel.Verdict
 	out.Stages, v = d.kernel.gate.Explain(about)
 	out.PID, out.Tick = &about.PID, &about.Tick
 	if !v.Allows() || about.PID != call.PID && call.PID != kernel.Operator && d.name != schema.Resource {
-		return explained(out, "", v)
+		return explained(out, "", "", v)
 	}
+	about.Probe.Why("") // what the last stage said
 	result, err := d.decide(about, true)
 	if err != nil {
-		return explained(out, "handler", kernel.Deny(fault.Of(err)))
+		return explained(out, "handler", "", kernel.Deny(fault.Of(err)))
 	}
 	if do := invocation(&result); do != nil && !do.Describe {
 		return kernel.Result{Read: func(context.Context) (kernel.Result, error) {
-			return explained(out, "handler", kernel.Deny(do.CheckInput(do.Data)))
+			return explained(out, "handler", "", kernel.Deny(do.CheckInput(do.Data)))
 		}}, nil
 	}
-	return explained(out, "handler", kernel.Verdict{})
+	return explained(out, "handler", about.Probe.Said(), kernel.Verdict{})
 }
 
 // invocation is the call of a registered syscall that a result begins, nil where it is none.
@@ -75,10 +76,10 @@ func invocation(result *kernel.Result) *kernel.Invocation {
 	return do
 }
 
-// explained is the answer with the verdict of a last stage; "": it is there already.
-func explained(out *schema.CheckOutput, last string, v kernel.Verdict) (kernel.Result, error) {
+// explained is the answer with the verdict of a last stage, and why it allows the call; "": it is there already.
+func explained(out *schema.CheckOutput, last, why string, v kernel.Verdict) (kernel.Result, error) {
 	if last != "" {
-		out.Stages = append(out.Stages, kernel.Explained(last, "", v))
+		out.Stages = append(out.Stages, kernel.Explained(last, why, v))
 	}
 	out.Allowed = v.Allows()
 	if v.Pending != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -70,7 +69,7 @@ func newHosting(h Hosting) *hosting {
 // errLate is why a program is not started whose budget of time is used up.
 var errLate = errors.New("the wall_seconds of its budget are over")
 
-// start starts a program, in its turn. It is ended at its deadline: what may call no more has no reason to go on.
+// start starts a program, in its turn, unless its deadline is over: what may call no more has no reason to go on.
 func (h *hosting) start(p *kernel.Program, deadline time.Time) (*host.Process, error) {
 	if h.Host == nil {
 		return nil, errors.New("this kernel hosts no programs")
@@ -88,14 +87,8 @@ func (h *hosting) start(p *kernel.Program, deadline time.Time) (*host.Process, e
 	if err != nil {
 		return nil, err
 	}
-	if !deadline.IsZero() {
-		left := int64(math.Ceil(time.Until(deadline).Seconds()))
-		if left <= 0 {
-			return nil, errLate
-		}
-		if own := command.Limits.WallSeconds; own == 0 || own > left {
-			command.Limits.WallSeconds = left
-		}
+	if !deadline.IsZero() && !time.Now().Before(deadline) {
+		return nil, errLate
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()

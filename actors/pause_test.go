@@ -3,6 +3,7 @@ package actors_test
 import (
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,40 @@ type pausing struct{ on atomic.Bool }
 
 func (p *pausing) Process(pid int64) *schema.Descriptor {
 	return &schema.Descriptor{PID: pid, Paused: p.on.Load()}
+}
+
+// startPausing is a kernel whose gate asks, with a connection of pid 7.
+func startPausing(t *testing.T) (*gated, *pausing, *client) {
+	t.Helper()
+	g, paused := &gated{desk: &desk{answers: make(map[string]string)}, books: newLibrary()}, &pausing{}
+	mailboxes(g.books)
+	g.system = startHosting(t, faultfs.NewDisk(), g.books.domains(), idempotency.New(), textLog, actors.Hosting{},
+		kernel.Gate{Approval: g.stage}, paused)
+	return g, paused, g.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
+}
+
+// TestPauseLost shows that a call is decided which waits because of a pause that the journal has lost: it is made, or refused while
+// the disk is full.
+func TestPauseLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, paused, c := startPausing(t)
+		operator := g.connect()
+		paused.on.Store(true)
+		c.send(set("a", "waits"))
+		synctest.Wait()
+		expectNothing(t, c)
+		paused.on.Store(false) // as the journal has it
+		g.room.fullOnce(syscall.ENOSPC, `"key":"lost"`)
+		operator.send(set("b", "lost"))
+		operator.take(1)
+		operator.send(ping("p", "1"))
+		operator.take(1)
+		synctest.Wait()
+		if got := show(c.pending()); len(got) != 1 || got[0] != "a 1" && got[0] != "a 503" {
+			t.Errorf("answers %q", got)
+		}
+	})
 }
 
 // TestPausedOutlastsWaits shows that a paused process's calls wait on when their own time is up: for an approval, or for a letter. They
@@ -38,12 +73,7 @@ func TestPausedOutlastsWaits(t *testing.T) {
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					g := &gated{desk: &desk{answers: make(map[string]string)}, books: newLibrary()}
-					mailboxes(g.books)
-					paused := &pausing{}
-					g.system = startHosting(t, faultfs.NewDisk(), g.books.domains(), idempotency.New(), textLog, actors.Hosting{},
-						kernel.Gate{Approval: g.stage}, paused)
-					c := g.serveAs(newLink(schema.OsMessage, schema.MaxLine, unbounded), 7)
+					g, paused, c := startPausing(t)
 					c.send(test.call)
 					synctest.Wait()
 					paused.on.Store(true)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/promptware-os/pwos/kernel"
 )
 
 // rebuilding is what a domain knows of making its state anew, after the journal has lost what the state had applied. That reads the
@@ -196,6 +198,7 @@ func (d *domain) resume(ctx actor.Context, epoch uint64) {
 	}
 	d.queue = append(d.queue, r.following...)
 	r.following = nil
+	d.answered(kernel.Resumed) // the pause that they wait for the end of may be lost
 	if late := d.late; late != nil {
 		d.late = nil
 		d.stepDone(ctx, *late)

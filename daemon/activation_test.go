@@ -9,26 +9,27 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
 // A socket that was handed over is served and stays when the daemon ends; one that was not is bound beside it, and goes.
 func TestActivatedSocket(t *testing.T) {
 	t.Parallel()
-	dir := tempDir(t)
+	dir := testkit.Dir(t)
 	cfg := settingsIn(dir)
 	handed := filepath.Join(dir, "handed.sock")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: handed, Net: "unix"})
-	must(t, err)
+	testkit.Must(t, err)
 	d := daemon.New(cfg, []systemd.Socket{{Name: systemd.KernelName, Listener: ln}}, discard())
-	must(t, d.Open(bounded(t)))
+	testkit.Must(t, d.Open(testkit.Context(t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ran := make(chan error, 1)
 	go func() { ran <- d.Run(ctx) }()
 
 	events := filepath.Join(cfg.RuntimeDir, "events.sock")
-	must(t, os.Chmod(handed, 0o600))
+	testkit.Must(t, os.Chmod(handed, 0o600))
 	for _, path := range []string{handed, events} {
 		p := dial(t, path)
 		p.send(pings(1))
@@ -38,8 +39,8 @@ func TestActivatedSocket(t *testing.T) {
 		t.Errorf("it bound kernel.sock although it was handed one: %v", err)
 	}
 	cancel()
-	must(t, await(t, ran, "the daemon's end"))
-	must(t, d.Close())
+	testkit.Must(t, testkit.Receive(t, ran, "the daemon's end"))
+	testkit.Must(t, d.Close())
 	if _, err := os.Lstat(handed); err != nil {
 		t.Errorf("it took away what is the manager's: %v", err)
 	}
@@ -51,16 +52,16 @@ func TestActivatedSocket(t *testing.T) {
 // At a socket that was handed over keys are asked for too, and it is called by its path, as clients call it.
 func TestActivatedSocketAsksForAKey(t *testing.T) {
 	t.Parallel()
-	dir := tempDir(t)
+	dir := testkit.Dir(t)
 	key := newKey(t)
 	h := &house{config: settingsIn(dir), known: access.KnownKernels{Path: filepath.Join(dir, "known_kernels")}}
 	h.config.AuthorizedKeys = filepath.Join(dir, "authorized_keys")
 	h.authorize(t, key.Key().String())
 	handed := filepath.Join(dir, "handed.sock")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: handed, Net: "unix"})
-	must(t, err)
+	testkit.Must(t, err)
 	d := daemon.New(h.config, []systemd.Socket{{Name: systemd.KernelName, Listener: ln}}, discard())
-	must(t, d.Open(bounded(t)))
+	testkit.Must(t, d.Open(testkit.Context(t)))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ran := make(chan error, 1)
@@ -68,6 +69,6 @@ func TestActivatedSocketAsksForAKey(t *testing.T) {
 	h.login(t, key, handed).want("query", "Syscall.Ping", `{"payload":1}`, "1")
 	h.login(t, newKey(t), handed).wantRefused("not in the daemon's authorized_keys")
 	cancel()
-	must(t, await(t, ran, "the daemon's end"))
-	must(t, d.Close())
+	testkit.Must(t, testkit.Receive(t, ran, "the daemon's end"))
+	testkit.Must(t, d.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // What the command line asks to be told goes to stdout, and nothing is started for it.
@@ -25,7 +26,7 @@ func TestTexts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			t.Parallel()
-			dir := tempDir(t)
+			dir := testkit.Dir(t)
 			d := spawnWithOutput(t, dir, tt.args...)
 			d.wantExit(t, 0)
 			for _, want := range tt.says {
@@ -72,7 +73,7 @@ func TestWrongUsage(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := spawnWithOutput(t, tempDir(t), tt.args...)
+			d := spawnWithOutput(t, testkit.Dir(t), tt.args...)
 			d.wantExit(t, 2)
 			if says := d.stderr.String(); !strings.Contains(says, tt.says) || strings.Contains(says, "line 1") {
 				t.Errorf("its message is %q, want %q in it", says, tt.says)
@@ -88,14 +89,14 @@ func TestWrongUsage(t *testing.T) {
 func TestNoHome(t *testing.T) {
 	t.Parallel()
 	homeless := func(c *exec.Cmd) { c.Env = append(c.Env, "HOME=", "PWOS_STATE_DIR=", "XDG_STATE_HOME=") }
-	dir := tempDir(t)
+	dir := testkit.Dir(t)
 	d := spawn(t, dir, homeless)
 	d.wantExit(t, 2)
 	if says := d.stderr.String(); !strings.Contains(says, "set HOME, or PWOS_STATE_DIR") {
 		t.Errorf("its message is %q", says)
 	}
 	named := spawn(t, dir, homeless, "--state-dir", filepath.Join(dir, "named")).serving(t)
-	must(t, named.cmd.Process.Signal(syscall.SIGTERM))
+	testkit.Must(t, named.cmd.Process.Signal(syscall.SIGTERM))
 	named.wantExit(t, 0)
 }
 
@@ -115,7 +116,7 @@ func TestPrecedence(t *testing.T) {
 		}
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			dir := tempDir(t)
+			dir := testkit.Dir(t)
 			var args []string
 			change := func(c *exec.Cmd) {
 				c.Env = append(c.Env, "PWOS_RUNTIME_DIR=", "PWOS_STATE_DIR=", "XDG_RUNTIME_DIR="+filepath.Join(dir, "default"), "XDG_STATE_HOME="+filepath.Join(dir, "default"))
@@ -125,7 +126,7 @@ func TestPrecedence(t *testing.T) {
 			}
 			if given&file != 0 {
 				text := "runtime_dir = '" + filepath.Join(dir, "file", "r") + "'\nstate_dir = '" + filepath.Join(dir, "file", "s") + "'\n"
-				must(t, os.WriteFile(filepath.Join(dir, "c.toml"), []byte(text), 0o600))
+				testkit.Must(t, os.WriteFile(filepath.Join(dir, "c.toml"), []byte(text), 0o600))
 				args = append(args, "--config="+filepath.Join(dir, "c.toml"))
 			}
 			if given&flag != 0 {
@@ -133,7 +134,7 @@ func TestPrecedence(t *testing.T) {
 			}
 			d := spawn(t, dir, change, args...).serving(t)
 			made, err := filepath.Glob(filepath.Join(dir, "*", "*"))
-			must(t, err)
+			testkit.Must(t, err)
 			for _, path := range made {
 				if filepath.Base(filepath.Dir(path)) != want {
 					t.Errorf("it made %s, want all in %s", path, want)
@@ -142,7 +143,7 @@ func TestPrecedence(t *testing.T) {
 			if len(made) == 0 {
 				t.Error("it made nothing")
 			}
-			must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+			testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
 			d.wantExit(t, 0)
 		})
 	}

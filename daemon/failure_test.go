@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/self"
 	"github.com/promptware-os/pwos/schema"
@@ -49,11 +50,11 @@ func TestFailingDomain(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := tempDir(t)
+			dir := testkit.Dir(t)
 			cfg, log := settingsIn(dir), &buffer{}
 			d := daemon.New(cfg, nil, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 			d.SetDomain(schema.Kernel, tt.domain)
-			must(t, d.Open(bounded(t)))
+			testkit.Must(t, d.Open(testkit.Context(t)))
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
 			ran := make(chan error, 1)
@@ -69,11 +70,11 @@ func TestFailingDomain(t *testing.T) {
 				p.wantPing(0)
 				cancel()
 			}
-			if err := await(t, ran, "the daemon's end"); (err != nil) != tt.fails {
+			if err := testkit.Receive(t, ran, "the daemon's end"); (err != nil) != tt.fails {
 				t.Errorf("Run returns %v", err)
 			}
 			p.wantEnd()
-			must(t, d.Close())
+			testkit.Must(t, d.Close())
 			(&running{Places: unixsock.PlacesIn(cfg.RuntimeDir)}).wantGone(t)
 			if text := log.String(); !strings.Contains(text, "failure_test.go") || strings.Contains(text, "top secret") {
 				t.Errorf("the log has no stack, or a payload:\n%s", text)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -20,7 +21,7 @@ func TestIdleDaemonEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := start(t, idleAfter(limit))
-			must(t, await(t, r.ended, "the idle daemon's end"))
+			testkit.Must(t, testkit.Receive(t, r.ended, "the idle daemon's end"))
 			r.wantGone(t)
 		})
 	}
@@ -36,7 +37,7 @@ func TestConnectionsKeepTheDaemon(t *testing.T) {
 		p.send(pings(1))
 		p.wantPing(0)
 	}
-	must(t, first.nc.Close())
+	testkit.Must(t, first.nc.Close())
 	select {
 	case err := <-r.ended:
 		t.Fatalf("it ended (%v) with a connection open", err)
@@ -44,8 +45,8 @@ func TestConnectionsKeepTheDaemon(t *testing.T) {
 	}
 	last.send(pings(1))
 	last.wantPing(0)
-	must(t, last.nc.Close())
-	must(t, await(t, r.ended, "the idle daemon's end"))
+	testkit.Must(t, last.nc.Close())
+	testkit.Must(t, testkit.Receive(t, r.ended, "the idle daemon's end"))
 }
 
 // A client that has been spoken to is served: the time to answer the prologue is its own.
@@ -68,12 +69,12 @@ const authenticated = `{"kind":"reply","type":"Syscall.Authenticate","data":{}}`
 // that, the next one has twice the time.
 func startKept(t *testing.T) (r *running, p *peer, limit time.Duration) {
 	t.Helper()
-	for limit = 300 * time.Millisecond; limit < patience; limit *= 2 {
+	for limit = 300 * time.Millisecond; limit < testkit.Patience; limit *= 2 {
 		r = start(t, idleAfter(limit))
 		if p = reach(t, r.KernelSocket); p != nil {
 			return r, p, limit
 		}
-		must(t, await(t, r.ended, "the idle daemon's end"))
+		testkit.Must(t, testkit.Receive(t, r.ended, "the idle daemon's end"))
 	}
 	t.Fatal("no daemon can be reached before it ends")
 	return r, p, limit
@@ -90,7 +91,7 @@ func TestIdleEndLosesNobody(t *testing.T) {
 		if connectOrRefused(t, r.KernelSocket) {
 			served++
 		}
-		must(t, await(t, r.ended, "the idle daemon's end"))
+		testkit.Must(t, testkit.Receive(t, r.ended, "the idle daemon's end"))
 	}
 	t.Logf("%d served, %d refused", served, rounds-served)
 	if served == 0 {
@@ -107,22 +108,22 @@ func connectOrRefused(t *testing.T, path string) bool {
 	}
 	p.send(authenticated + pings(1))
 	p.wantPing(0)
-	must(t, p.nc.Close())
+	testkit.Must(t, p.nc.Close())
 	return true
 }
 
 // reach returns a connection that the daemon has spoken the first word on, nil where it has refused it.
 func reach(t *testing.T, path string) *peer {
 	t.Helper()
-	nc, err := unixsock.Dial(bounded(t), path)
+	nc, err := unixsock.Dial(testkit.Context(t), path)
 	if errors.Is(err, unixsock.ErrNoSocket) || errors.Is(err, unixsock.ErrNobodyListens) {
 		return nil
 	}
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { nc.Close() })
-	must(t, nc.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(t, nc.SetDeadline(time.Now().Add(testkit.Patience)))
 	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
-	must(t, err)
+	testkit.Must(t, err)
 	p := &peer{t: t, nc: nc, conn: conn}
 	switch m, err := p.read(); {
 	case hungUp(err):

@@ -33,6 +33,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // asInside in the environment makes this test binary what starts a program in a network of its own.
@@ -106,13 +107,13 @@ func enterNetwork() error {
 func (n *networked) inside(env []string, argv ...string) (string, error) {
 	n.t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	must(n.t, err)
+	testkit.Must(n.t, err)
 	theirs := os.NewFile(uintptr(pair[1]), "hand")
 	self, err := os.Executable()
-	must(n.t, err)
+	testkit.Must(n.t, err)
 	resolv := filepath.Join(n.dir, "resolv.conf")
-	must(n.t, os.WriteFile(resolv, []byte("nameserver 127.0.0.1\noptions timeout:5\n"), 0o644))
-	ctx, cancel := context.WithTimeout(n.t.Context(), patience)
+	testkit.Must(n.t, os.WriteFile(resolv, []byte("nameserver 127.0.0.1\noptions timeout:5\n"), 0o644))
+	ctx, cancel := context.WithTimeout(n.t.Context(), testkit.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, argv...)
 	cmd.Dir = n.t.TempDir()
@@ -121,8 +122,8 @@ func (n *networked) inside(env []string, argv ...string) (string, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	must(n.t, cmd.Start())
-	must(n.t, theirs.Close())
+	testkit.Must(n.t, cmd.Start())
+	testkit.Must(n.t, theirs.Close())
 	defer unix.Close(pair[0])
 	s, err := handed(pair[0])
 	if err != nil {
@@ -132,7 +133,7 @@ func (n *networked) inside(env []string, argv ...string) (string, error) {
 	stop := n.daemon.ServeNetwork(n.pid, s)
 	defer stop()
 	_, err = unix.Write(pair[0], []byte{'g'})
-	must(n.t, err)
+	testkit.Must(n.t, err)
 	err = cmd.Wait()
 	return out.String(), err
 }
@@ -175,16 +176,16 @@ func handed(fd int) (s egress.Sockets, err error) {
 func outsideServer(t *testing.T, h http.Handler, names ...string) (ca string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "outside"}, DNSNames: names, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
-	must(t, err)
+	testkit.Must(t, err)
 	ca = filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
+	testkit.Must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
 	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	for _, port := range []string{"443", "80"} {
 		l, err := net.Listen("tcp", outside+":"+port)
@@ -320,11 +321,11 @@ func tarball(t *testing.T) []byte {
 	zipped := gzip.NewWriter(&buf)
 	files := tar.NewWriter(zipped)
 	text := `{"name":"little","version":"1.0.0"}`
-	must(t, files.WriteHeader(&tar.Header{Name: "package/package.json", Mode: 0o644, Size: int64(len(text))}))
+	testkit.Must(t, files.WriteHeader(&tar.Header{Name: "package/package.json", Mode: 0o644, Size: int64(len(text))}))
 	_, err := io.WriteString(files, text)
-	must(t, err)
-	must(t, files.Close())
-	must(t, zipped.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, files.Close())
+	testkit.Must(t, zipped.Close())
 	return buf.Bytes()
 }
 

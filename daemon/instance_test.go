@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -16,23 +17,23 @@ import (
 // A state directory that comes up on another machine does not start there; the machine that it was on goes on with it.
 func TestStateOfAnotherMachine(t *testing.T) {
 	t.Parallel()
-	cfg := settingsIn(tempDir(t))
+	cfg := settingsIn(testkit.Dir(t))
 	once := func(machine string) {
 		t.Helper()
 		d := daemon.New(cfg, nil, discard())
 		d.OnMachine(machine)
 		r := runThis(t, cfg, d)
 		r.stop()
-		must(t, await(t, r.ended, "the daemon's end"))
+		testkit.Must(t, testkit.Receive(t, r.ended, "the daemon's end"))
 	}
 	once("one")
 	other := daemon.New(cfg, nil, discard())
 	other.OnMachine("another")
-	err := other.Open(bounded(t))
+	err := other.Open(testkit.Context(t))
 	if !errors.Is(err, fault.StateCopied) || !strings.Contains(err.Error(), "state.copied") || !strings.Contains(err.Error(), "on another machine") {
 		t.Errorf("on another machine: got %v, want fault.StateCopied", err)
 	}
-	must(t, other.Close())
+	testkit.Must(t, other.Close())
 	once("one")
 	once("") // which cannot tell
 	once("one")
@@ -51,21 +52,21 @@ func TestStateOfAnotherMachine(t *testing.T) {
 // A state directory of a kernel that named no instance opens, and has one from then on.
 func TestStateWithoutInstance(t *testing.T) {
 	t.Parallel()
-	cfg := settingsIn(tempDir(t))
-	must(t, unixsock.EnsurePrivateDir(cfg.StateDir))
+	cfg := settingsIn(testkit.Dir(t))
+	testkit.Must(t, unixsock.EnsurePrivateDir(cfg.StateDir))
 	l, _, err := journal.Open(journal.Options{Dir: filepath.Join(cfg.StateDir, "journal")})
-	must(t, err)
+	testkit.Must(t, err)
 	l.Append(&journal.Entry{
 		Origin:  "https://pwos.local/",
 		Request: []byte(`{"kind":"command","type":"Memory.Set","data":{"key":"a\u202eb","value":1},"metadata":{"id":"m","timestamp":1}}`),
 		Outcome: []byte(`{"kind":"reply","data":{"success":true}}`),
 	})
-	must(t, l.Close())
+	testkit.Must(t, l.Close())
 	r := run(t, cfg)
 	p := dial(t, r.KernelSocket)
 	p.want("query", "Memory.Get", `{"key":"a\u202eb"}`, "1")
 	r.stop()
-	must(t, await(t, r.ended, "the daemon's end"))
+	testkit.Must(t, testkit.Receive(t, r.ended, "the daemon's end"))
 	if found := boots(t, cfg.StateDir); len(found) != 1 || !strings.Contains(found[0], `"epoch":1`) {
 		t.Errorf("starts: %q, want one of epoch 1", found)
 	}
@@ -75,10 +76,10 @@ func TestStateWithoutInstance(t *testing.T) {
 func boots(t *testing.T, stateDir string) (found []string) {
 	t.Helper()
 	segments, err := filepath.Glob(filepath.Join(stateDir, "journal", "*.ndjson"))
-	must(t, err)
+	testkit.Must(t, err)
 	for _, path := range segments {
 		text, err := os.ReadFile(path)
-		must(t, err)
+		testkit.Must(t, err)
 		for line := range strings.Lines(string(text)) {
 			if strings.Contains(line, `"type":"Kernel.Booted"`) {
 				found = append(found, line)

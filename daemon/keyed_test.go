@@ -15,6 +15,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -22,11 +23,11 @@ import (
 func newKey(t testing.TB) *access.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	raw, err := ssh.NewSignerFromSigner(private)
-	must(t, err)
+	testkit.Must(t, err)
 	key, err := access.NewSigner(raw, "test")
-	must(t, err)
+	testkit.Must(t, err)
 	return key
 }
 
@@ -40,7 +41,7 @@ type house struct {
 // startKeyed runs a daemon that lets in the lines.
 func startKeyed(t *testing.T, lines ...string) *house {
 	t.Helper()
-	dir := tempDir(t)
+	dir := testkit.Dir(t)
 	h := &house{config: settingsIn(dir), known: access.KnownKernels{Path: filepath.Join(dir, "c", "known_kernels")}}
 	h.config.AuthorizedKeys = filepath.Join(dir, "authorized_keys")
 	h.config.Origin = "https://test.local/"
@@ -52,14 +53,14 @@ func startKeyed(t *testing.T, lines ...string) *house {
 
 func (h *house) authorize(t testing.TB, lines ...string) {
 	t.Helper()
-	must(t, os.WriteFile(h.config.AuthorizedKeys, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	testkit.Must(t, os.WriteFile(h.config.AuthorizedKeys, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }
 
 // restart ends the daemon and runs it anew.
 func (h *house) restart(t *testing.T) {
 	t.Helper()
 	h.stop()
-	must(t, await(t, h.ended, "the daemon's end"))
+	testkit.Must(t, testkit.Receive(t, h.ended, "the daemon's end"))
 	h.running = run(t, h.config)
 }
 
@@ -87,7 +88,7 @@ func (h *house) sign(t testing.TB, key *access.Signer, path string) access.Answe
 func (h *house) login(t testing.TB, key *access.Signer, path string) *peer {
 	t.Helper()
 	p := connect(t, path)
-	must(t, access.ClientPrologue(bounded(t), p.conn, h.sign(t, key, path)))
+	testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, h.sign(t, key, path)))
 	return p
 }
 

@@ -9,19 +9,21 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // logOf is what a daemon logs while it answers and refuses frames.
 func logOf(t *testing.T, change func(*exec.Cmd), args ...string) string {
 	t.Helper()
-	d := spawn(t, tempDir(t), change, args...).serving(t)
+	d := spawn(t, testkit.Dir(t), change, args...).serving(t)
 	p := dial(t, d.KernelSocket)
 	p.send(echoFrame + "top secret\n" + strings.Replace(echoFrame, "message", "massage", 1))
 	for range 3 {
 		p.next()
 	}
-	must(t, p.nc.Close())
-	must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	testkit.Must(t, p.nc.Close())
+	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
 	d.wantExit(t, 0)
 	return d.stderr.String()
 }
@@ -96,15 +98,15 @@ func TestUnreadLog(t *testing.T) {
 		t.Run(fmt.Sprint("read at the end: ", read), func(t *testing.T) {
 			t.Parallel()
 			unread, stderr, err := os.Pipe()
-			must(t, err)
+			testkit.Must(t, err)
 			t.Cleanup(func() { unread.Close() })
-			d := spawn(t, tempDir(t), func(c *exec.Cmd) { c.Stderr = stderr }, "--log-level=debug", "--log-format=json").serving(t)
-			must(t, stderr.Close())
+			d := spawn(t, testkit.Dir(t), func(c *exec.Cmd) { c.Stderr = stderr }, "--log-level=debug", "--log-format=json").serving(t)
+			testkit.Must(t, stderr.Close())
 			for range 2000 { // two lines each: more than pipe and queue hold
 				p := dial(t, d.KernelSocket)
 				p.send(echoFrame)
 				p.next()
-				must(t, p.nc.Close())
+				testkit.Must(t, p.nc.Close())
 			}
 			said := make(chan string, 1)
 			if read {
@@ -113,7 +115,7 @@ func TestUnreadLog(t *testing.T) {
 					said <- string(text)
 				}()
 			}
-			must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+			testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
 			d.wantExit(t, 0)
 			if !read {
 				return

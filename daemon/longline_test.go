@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -16,7 +17,7 @@ func TestLongestLineIsJournaled(t *testing.T) {
 	const longest = 2 << 20
 	settings := config.Default(func(string) string { return "" }, 1, "/")
 	settings.Limits.LineBytes = longest
-	must(t, settings.Check())
+	testkit.Must(t, settings.Check())
 	settings.Limits.LineBytes++
 	if err := settings.Check(); err == nil {
 		t.Errorf("a line of %d bytes is allowed, and not tried here", settings.Limits.LineBytes)

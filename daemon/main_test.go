@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
@@ -32,52 +31,6 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m))
 }
 
-// patience bounds what happens within milliseconds unless it never does.
-const patience = 60 * time.Second
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// bounded is a context that ends a test which would else hang.
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// await receives from a channel on which something comes unless the test fails.
-func await[T any](t testing.TB, from <-chan T, what string) (got T) {
-	t.Helper()
-	select {
-	case got = <-from:
-	case <-time.After(patience):
-		t.Fatalf("waited %v for %s", patience, what)
-	}
-	return got
-}
-
-// eventually waits for a condition that nothing announces.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(patience); !holds(); {
-		if time.Now().After(limit) {
-			t.Fatalf("waited %v for %s", patience, what)
-		}
-		<-time.After(time.Millisecond)
-	}
-}
-
-// tempDir is a directory whose path is short, unlike t.TempDir's, for the sockets' sake.
-func tempDir(t testing.TB) string {
-	t.Helper()
-	return testkit.Dir(t)
-}
-
 // running is a daemon inside the test.
 type running struct {
 	unixsock.Places
@@ -97,7 +50,7 @@ func settingsIn(dir string) config.Config {
 // start runs a daemon until the test ends, or the test ends it.
 func start(t *testing.T, change func(*config.Config)) *running {
 	t.Helper()
-	cfg := settingsIn(tempDir(t))
+	cfg := settingsIn(testkit.Dir(t))
 	if change != nil {
 		change(&cfg)
 	}
@@ -111,8 +64,8 @@ func run(t *testing.T, cfg config.Config) *running {
 
 func runThis(t *testing.T, cfg config.Config, d *daemon.Daemon) *running {
 	t.Helper()
-	if err := d.Open(bounded(t)); err != nil {
-		must(t, d.Close())
+	if err := d.Open(testkit.Context(t)); err != nil {
+		testkit.Must(t, d.Close())
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -128,7 +81,7 @@ func runThis(t *testing.T, cfg config.Config, d *daemon.Daemon) *running {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		await(t, gone, "the daemon's end")
+		testkit.Receive(t, gone, "the daemon's end")
 	})
 	return r
 }

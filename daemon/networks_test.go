@@ -3,11 +3,8 @@ package daemon_test
 import (
 	"bufio"
 	"bytes"
-	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"io/fs"
@@ -23,11 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -65,13 +61,9 @@ func (b *lockedBuffer) String() string {
 // openNetwork starts one. Loopback is open to agents, else no test could have a server.
 func openNetwork(t *testing.T, change func(*config.Config), grant schema.SpawnCapability) *networked {
 	t.Helper()
-	n := &networked{t: t, dir: tempDir(t), log: &lockedBuffer{}, upstreams: map[string]string{}}
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	must(t, err)
+	n := &networked{t: t, dir: testkit.Dir(t), log: &lockedBuffer{}, upstreams: map[string]string{}}
 	key := filepath.Join(n.dir, "key")
-	must(t, os.WriteFile(key, pem.EncodeToMemory(block), 0o600))
+	testkit.NewKey(t, key)
 	cfg := settingsIn(n.dir)
 	cfg.Crypto.Identity = key
 	cfg.HTTP.Allow, cfg.HTTP.MaxBodyBytes = []string{"127.0.0.0/8"}, 1<<20
@@ -99,7 +91,7 @@ func openNetwork(t *testing.T, change func(*config.Config), grant schema.SpawnCa
 func listening(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	return l
 }
 
@@ -107,9 +99,9 @@ func listening(t *testing.T) net.Listener {
 func (n *networked) do(request schema.Request) map[string]any {
 	n.t.Helper()
 	data, err := n.daemon.Do(request)
-	must(n.t, err)
+	testkit.Must(n.t, err)
 	var out map[string]any
-	must(n.t, json.Unmarshal(data, &out))
+	testkit.Must(n.t, json.Unmarshal(data, &out))
 	return out
 }
 
@@ -117,16 +109,16 @@ func (n *networked) do(request schema.Request) map[string]any {
 func (n *networked) rows() []schema.AuditEntry {
 	n.t.Helper()
 	data, err := n.daemon.Do(schema.AuditLog.With(&schema.AuditLogInput{Limit: new(int64(1000))}))
-	must(n.t, err)
+	testkit.Must(n.t, err)
 	var out schema.AuditLogOutput
-	must(n.t, json.Unmarshal(data, &out))
+	testkit.Must(n.t, json.Unmarshal(data, &out))
 	return slices.DeleteFunc(out.Entries, func(e schema.AuditEntry) bool { return !strings.HasPrefix(e.Type, "Net.") })
 }
 
 // row waits for the first entry that fits.
 func (n *networked) row(typ, holds string) (found schema.AuditEntry) {
 	n.t.Helper()
-	eventually(n.t, typ+" with "+holds, func() bool {
+	testkit.Eventually(n.t, typ+" with "+holds, func() bool {
 		for _, e := range n.rows() {
 			if e.Type == typ && strings.Contains(string(e.Payload)+string(e.Error), holds) {
 				found = e
@@ -142,17 +134,17 @@ func (n *networked) row(typ, holds string) (found schema.AuditEntry) {
 func (n *networked) connect(authority string) (net.Conn, int, string) {
 	n.t.Helper()
 	conn, err := net.Dial("tcp", n.proxy)
-	must(n.t, err)
+	testkit.Must(n.t, err)
 	n.t.Cleanup(func() { _ = conn.Close() })
-	must(n.t, conn.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(n.t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	_, err = fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %[1]s\r\n\r\n", authority)
-	must(n.t, err)
+	testkit.Must(n.t, err)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: http.MethodConnect})
-	must(n.t, err)
+	testkit.Must(n.t, err)
 	text := ""
 	if resp.StatusCode != 200 {
 		body, err := io.ReadAll(resp.Body)
-		must(n.t, err)
+		testkit.Must(n.t, err)
 		text = string(body)
 	}
 	return conn, resp.StatusCode, text
@@ -164,7 +156,7 @@ func server(t *testing.T) string {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	t.Cleanup(s.Close)
 	_, port, err := net.SplitHostPort(s.Listener.Addr().String())
-	must(t, err)
+	testkit.Must(t, err)
 	return "localhost:" + port
 }
 
@@ -183,13 +175,13 @@ func TestNetworkIsJournaled(t *testing.T) {
 	}
 	client := tls.Client(conn, &tls.Config{ServerName: "localhost", InsecureSkipVerify: true})
 	_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-	must(t, err)
+	testkit.Must(t, err)
 	answer, err := io.ReadAll(client)
-	must(t, err)
+	testkit.Must(t, err)
 	if !strings.HasSuffix(string(answer), "hello") {
 		t.Errorf("answered %q", answer)
 	}
-	must(t, conn.Close())
+	testkit.Must(t, conn.Close())
 	end := n.row("Net.Connect", `"host":"localhost"`)
 	if end.PID != n.pid || !end.Success || !strings.Contains(string(end.Payload), `"ended":`) || strings.Contains(string(end.Payload), `"received":0`) {
 		t.Errorf("end %+v", end)
@@ -289,13 +281,13 @@ func TestNetworkUpstream(t *testing.T) {
 	}, schema.SpawnCapability{AllowedSyscalls: []string{"Upstream:open-ai"}, HTTP: &schema.HTTPGrant{Hosts: []string{"a.test:7000", "b.test"}}})
 	ask := func() string {
 		conn, err := net.Dial("tcp", n.upstreams["open-ai"])
-		must(t, err)
+		testkit.Must(t, err)
 		defer conn.Close()
-		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 		_, err = io.WriteString(conn, "POST /v1/chat?key=mine HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer mine\r\nContent-Length: 2\r\n\r\n{}")
-		must(t, err)
+		testkit.Must(t, err)
 		all, err := io.ReadAll(conn)
-		must(t, err)
+		testkit.Must(t, err)
 		return string(all)
 	}
 	if answer := ask(); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, "no credential that can be opened") {
@@ -304,7 +296,7 @@ func TestNetworkUpstream(t *testing.T) {
 	aad := "vault/openai"
 	sealed := n.do(schema.CryptoSeal.With(&schema.SealInput{Plaintext: secret + "\n", AAD: &aad}))["value"].(string)
 	value, err := json.Marshal(sealed)
-	must(t, err)
+	testkit.Must(t, err)
 	n.do(schema.MemorySet.With(&schema.MemorySetInput{Key: "vault/openai", Value: value}))
 	answer := ask()
 	if !strings.HasPrefix(answer, "HTTP/1.1 200 ") || strings.Contains(answer, secret) {
@@ -325,7 +317,7 @@ func TestNetworkUpstream(t *testing.T) {
 	}
 
 	n.stop()
-	must(t, filepath.WalkDir(n.dir, func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(n.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -348,7 +340,7 @@ func TestNetworkBundle(t *testing.T) {
 	}, schema.SpawnCapability{AllowedSyscalls: []string{"Upstream:*"}})
 	_, _, env, bundle := n.daemon.NetworkNeeds(n.pid, func(int) string { return "http://127.0.0.1:902" })
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(bundle), "inside", filepath.Base(bundle))) // as an agent sees it
-	must(t, err)
+	testkit.Must(t, err)
 	if bytes.Contains(text, []byte("PRIVATE")) || !bytes.Contains(text, []byte("BEGIN CERTIFICATE")) {
 		t.Errorf("bundle %.200s", text)
 	}

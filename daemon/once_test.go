@@ -14,6 +14,7 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -42,12 +43,8 @@ func (a alone) call(ctx context.Context, name string, args ...string) ([]byte, e
 func newAlone(t *testing.T) alone {
 	t.Helper()
 	a := alone{t, t.TempDir()}
-	if err := os.MkdirAll(filepath.Join(a.dir, "c"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(a.env("PWOS_CONFIG"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, os.MkdirAll(filepath.Join(a.dir, "c"), 0o700))
+	testkit.Must(t, os.WriteFile(a.env("PWOS_CONFIG"), nil, 0o600))
 	return a
 }
 
@@ -108,16 +105,10 @@ func TestOnceIsLockedOut(t *testing.T) {
 	if data, err := a.call(t.Context(), "ping", `1`); !errors.Is(err, daemon.ErrRunning) {
 		t.Errorf("beside a daemon: %s, %v", data, err)
 	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, d.Close())
 	before, err := os.ReadFile(filepath.Join(cfg.StateDir, "journal", "00000000000000000001.ndjson"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(a.dir, "c", "authorized_keys"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
+	testkit.Must(t, os.WriteFile(filepath.Join(a.dir, "c", "authorized_keys"), nil, 0o600))
 	if data, err := a.call(t.Context(), "ping", `1`); err == nil || !strings.Contains(err.Error(), "holders of authorized keys alone") {
 		t.Errorf("with keys: %s, %v", data, err)
 	}

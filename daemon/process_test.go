@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -53,9 +54,9 @@ func environment(dir string, more ...string) []string {
 func spawn(t *testing.T, dir string, change func(*exec.Cmd), args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
-	must(t, err)
+	testkit.Must(t, err)
 	ready, told, err := os.Pipe()
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { ready.Close() })
 	p := &process{
 		Places: unixsock.PlacesIn(filepath.Join(dir, "r")),
@@ -68,7 +69,7 @@ func spawn(t *testing.T, dir string, change func(*exec.Cmd), args ...string) *pr
 		change(p.cmd)
 	}
 	err = p.cmd.Start()
-	must(t, errors.Join(err, told.Close()))
+	testkit.Must(t, errors.Join(err, told.Close()))
 	go func() {
 		defer close(p.exited)
 		_ = p.cmd.Wait() // ProcessState tells
@@ -84,7 +85,7 @@ func spawn(t *testing.T, dir string, change func(*exec.Cmd), args ...string) *pr
 func (p *process) told(t *testing.T) string {
 	t.Helper()
 	text, err := io.ReadAll(p.ready)
-	must(t, err)
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -100,7 +101,7 @@ func (p *process) serving(t *testing.T) *process {
 // wantExit waits for the daemon's end and checks how it ended.
 func (p *process) wantExit(t *testing.T, code int) {
 	t.Helper()
-	await(t, p.exited, "the process's end")
+	testkit.Receive(t, p.exited, "the process's end")
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		t.Errorf("%v, want exit status %d\n%s", p.cmd.ProcessState, code, p.stderr)
 	}

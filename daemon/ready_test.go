@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // Who starts a daemon is told in one line how that went, and the pipe is closed behind it.
@@ -23,22 +25,22 @@ func TestReadiness(t *testing.T) {
 	}{
 		{name: "ready", want: "READY"},
 		{name: "unsafe directory", want: "FAILED", says: "is open to group or others", code: 1, before: func(t *testing.T, dir string) {
-			must(t, os.Mkdir(filepath.Join(dir, "r"), 0o700))
-			must(t, os.Chmod(filepath.Join(dir, "r"), 0o777))
+			testkit.Must(t, os.Mkdir(filepath.Join(dir, "r"), 0o700))
+			testkit.Must(t, os.Chmod(filepath.Join(dir, "r"), 0o777))
 		}},
 		{name: "path too long", args: []string{"--runtime-dir=DIR/" + strings.Repeat("x", 120)}, want: "FAILED", says: "PWOS_RUNTIME_DIR", code: 1},
 		{name: "wrong flag", args: []string{"--no-such"}, want: "FAILED", says: "no-such", code: 2},
 		{name: "wrong value", args: []string{"--idle-timeout=soon"}, want: "FAILED", says: "soon", code: 2},
 		{name: "configuration that is not there", args: []string{"--config=/no/such"}, want: "FAILED", says: "/no/such", code: 2},
 		{name: "wrong configuration", want: "FAILED", says: "config.toml:2: colour", code: 2, before: func(t *testing.T, dir string) {
-			must(t, os.MkdirAll(filepath.Join(dir, ".config", "pwos"), 0o700))
-			must(t, os.WriteFile(filepath.Join(dir, ".config", "pwos", "config.toml"), []byte("\ncolour = 'red'\n"), 0o600))
+			testkit.Must(t, os.MkdirAll(filepath.Join(dir, ".config", "pwos"), 0o700))
+			testkit.Must(t, os.WriteFile(filepath.Join(dir, ".config", "pwos", "config.toml"), []byte("\ncolour = 'red'\n"), 0o600))
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := tempDir(t)
+			dir := testkit.Dir(t)
 			if tt.before != nil {
 				tt.before(t, dir)
 			}
@@ -68,7 +70,7 @@ func TestReadiness(t *testing.T) {
 				p.send(pings(1))
 				p.wantPing(0)
 			}
-			must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+			testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
 			d.wantExit(t, 0)
 		})
 	}
@@ -80,7 +82,7 @@ func TestReadinessOnNothing(t *testing.T) {
 	for _, fd := range []string{"x", "-1", "2", "77", "99999999999999999999"} {
 		t.Run(fd, func(t *testing.T) {
 			t.Parallel()
-			d := spawn(t, tempDir(t), func(c *exec.Cmd) { c.Env = append(c.Env, "PWOS_READY_FD="+fd) })
+			d := spawn(t, testkit.Dir(t), func(c *exec.Cmd) { c.Env = append(c.Env, "PWOS_READY_FD="+fd) })
 			d.wantExit(t, 2)
 			if says := d.stderr.String(); !strings.Contains(says, "PWOS_READY_FD") {
 				t.Errorf("its message is %q", says)
@@ -92,12 +94,12 @@ func TestReadinessOnNothing(t *testing.T) {
 // Who does not ask is told nothing.
 func TestNobodyWaits(t *testing.T) {
 	t.Parallel()
-	d := spawn(t, tempDir(t), func(c *exec.Cmd) { c.Env = append(c.Env, "PWOS_READY_FD=") })
-	eventually(t, "the socket", func() bool {
+	d := spawn(t, testkit.Dir(t), func(c *exec.Cmd) { c.Env = append(c.Env, "PWOS_READY_FD=") })
+	testkit.Eventually(t, "the socket", func() bool {
 		_, err := os.Lstat(d.KernelSocket)
 		return err == nil
 	})
-	must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
 	d.wantExit(t, 0)
 	if text := d.told(t); text != "" {
 		t.Errorf("it said %q", text)

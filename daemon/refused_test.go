@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -72,7 +73,7 @@ func TestAnswersElsewhere(t *testing.T) {
 		p := connect(t, path)
 		offer := p.next()
 		data, err := h.sign(t, key, path)(offer.Data, time.UnixMilli(offer.Meta.Timestamp))
-		must(t, err)
+		testkit.Must(t, err)
 		return data
 	}
 	given := func(data []byte) access.AnswerFunc {
@@ -87,7 +88,7 @@ func TestAnswersElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := connect(t, c.to)
-			must(t, access.ClientPrologue(bounded(t), p.conn, given(made(t, c.from))))
+			testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, given(made(t, c.from))))
 			p.wantRefused("signature")
 		})
 	}
@@ -95,15 +96,15 @@ func TestAnswersElsewhere(t *testing.T) {
 		t.Parallel()
 		other := startKeyed(t, key.Key().String())
 		p := connect(t, other.KernelSocket)
-		must(t, access.ClientPrologue(bounded(t), p.conn, given(made(t, h.KernelSocket))))
+		testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, given(made(t, h.KernelSocket))))
 		p.wantRefused("signature")
 	})
 	t.Run("another namespace", func(t *testing.T) {
 		t.Parallel()
 		p := connect(t, h.KernelSocket)
-		must(t, access.ClientPrologue(bounded(t), p.conn, func(offer []byte, issued time.Time) ([]byte, error) {
+		testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, func(offer []byte, issued time.Time) ([]byte, error) {
 			sig, err := key.Sign(t.Context(), "git", offer)
-			must(t, err)
+			testkit.Must(t, err)
 			return schema.Marshal(map[string]string{"public_key": key.Key().String(), "signature": sig.Armor()})
 		}))
 		p.wantRefused("")
@@ -112,7 +113,7 @@ func TestAnswersElsewhere(t *testing.T) {
 	t.Run("a relay", func(t *testing.T) {
 		t.Parallel()
 		p := connect(t, h.KernelSocket)
-		err := access.ClientPrologue(bounded(t), p.conn, h.sign(t, key, h.EventsSocket))
+		err := access.ClientPrologue(testkit.Context(t), p.conn, h.sign(t, key, h.EventsSocket))
 		if !errors.Is(err, fault.AuthHost) {
 			t.Errorf("got %v", err)
 		}
@@ -140,26 +141,26 @@ func TestKeysFileChanges(t *testing.T) {
 	out(one, "not in the daemon's authorized_keys")
 
 	const unread = "the daemon cannot read its authorized_keys"
-	must(t, os.Chmod(h.config.AuthorizedKeys, 0o666)) // which changes nobody's rights
+	testkit.Must(t, os.Chmod(h.config.AuthorizedKeys, 0o666)) // which changes nobody's rights
 	in(two)
 	out(one, "not in the daemon's authorized_keys")
 	h.authorize(t, one.Key().String()) // while a change made under it does
 	out(one, unread)
 	out(two, unread)
 	h.authorize(t, two.Key().String())
-	must(t, os.Chmod(h.config.AuthorizedKeys, 0o600))
+	testkit.Must(t, os.Chmod(h.config.AuthorizedKeys, 0o600))
 	in(two)
-	must(t, os.Rename(h.config.AuthorizedKeys, h.config.AuthorizedKeys+".gone"))
+	testkit.Must(t, os.Rename(h.config.AuthorizedKeys, h.config.AuthorizedKeys+".gone"))
 	out(two, unread)
 	p := connect(t, h.KernelSocket)
-	must(t, access.ClientPrologue(bounded(t), p.conn, access.AnswerOpen))
+	testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, access.AnswerOpen))
 	p.wantRefused("")
-	must(t, os.Symlink(h.config.AuthorizedKeys+".gone", h.config.AuthorizedKeys))
+	testkit.Must(t, os.Symlink(h.config.AuthorizedKeys+".gone", h.config.AuthorizedKeys))
 	out(two, unread)
-	must(t, os.Remove(h.config.AuthorizedKeys))
-	must(t, os.WriteFile(h.config.AuthorizedKeys, nil, 0o600))
+	testkit.Must(t, os.Remove(h.config.AuthorizedKeys))
+	testkit.Must(t, os.WriteFile(h.config.AuthorizedKeys, nil, 0o600))
 	out(two, "not in the daemon's authorized_keys")
-	must(t, os.Rename(h.config.AuthorizedKeys+".gone", h.config.AuthorizedKeys))
+	testkit.Must(t, os.Rename(h.config.AuthorizedKeys+".gone", h.config.AuthorizedKeys))
 	in(two)
 }
 
@@ -174,14 +175,14 @@ func TestKeysFileAtStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := settingsIn(tempDir(t))
+			cfg := settingsIn(testkit.Dir(t))
 			cfg.AuthorizedKeys = filepath.Join(filepath.Dir(cfg.StateDir), "authorized_keys")
-			must(t, put(cfg.AuthorizedKeys))
+			testkit.Must(t, put(cfg.AuthorizedKeys))
 			d := daemon.New(cfg, nil, discard())
-			if err := d.Open(bounded(t)); err == nil || !strings.Contains(err.Error(), cfg.AuthorizedKeys) {
+			if err := d.Open(testkit.Context(t)); err == nil || !strings.Contains(err.Error(), cfg.AuthorizedKeys) {
 				t.Errorf("error %v, want one that names the file", err)
 			}
-			must(t, d.Close())
+			testkit.Must(t, d.Close())
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -83,13 +84,13 @@ func TestPlacesArePrivate(t *testing.T) {
 	}
 	for path, mode := range want {
 		info, err := os.Lstat(path)
-		must(t, err)
+		testkit.Must(t, err)
 		if info.Mode() != mode {
 			t.Errorf("%s is %v, want %v", path, info.Mode(), mode)
 		}
 	}
 	text, err := os.ReadFile(r.Lock)
-	must(t, err)
+	testkit.Must(t, err)
 	if want := strconv.Itoa(os.Getpid()) + "\n"; string(text) != want {
 		t.Errorf("the lock says %q, want %q", text, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -46,7 +47,7 @@ func TestShutdownAnswersWhatWasReceived(t *testing.T) {
 			}
 			busy.wantEnd()
 			quiet.wantEnd()
-			must(t, await(t, r.ended, "the daemon's end"))
+			testkit.Must(t, testkit.Receive(t, r.ended, "the daemon's end"))
 			r.wantGone(t)
 		})
 	}
@@ -76,7 +77,7 @@ func TestShutdownReadsWhatWasWritten(t *testing.T) {
 		}
 	}
 	p.wantEnd()
-	must(t, await(t, r.ended, "the daemon's end"))
+	testkit.Must(t, testkit.Receive(t, r.ended, "the daemon's end"))
 }
 
 // wantGone checks that a daemon left its directory as it has to, and that nobody is locked out of it.
@@ -89,7 +90,7 @@ func (r *running) wantGone(t *testing.T) {
 	}
 	// A program that another test is just starting holds all our descriptors for a moment.
 	var lock *unixsock.Lock
-	eventually(t, "the lock", func() (free bool) {
+	testkit.Eventually(t, "the lock", func() (free bool) {
 		var err error
 		lock, err = unixsock.AcquireLock(r.Lock)
 		if err != nil && !errors.Is(err, fault.PlaceLocked) {
@@ -97,7 +98,7 @@ func (r *running) wantGone(t *testing.T) {
 		}
 		return err == nil
 	})
-	must(t, lock.Release())
+	testkit.Must(t, lock.Release())
 }
 
 // Frames around the one that ends the kernel, in one write: all are answered, in their order.
@@ -116,7 +117,7 @@ func TestShutdownAmongOtherFrames(t *testing.T) {
 		p.wantPing(i)
 	}
 	p.wantEnd()
-	must(t, await(t, r.ended, "the daemon's end"))
+	testkit.Must(t, testkit.Receive(t, r.ended, "the daemon's end"))
 }
 
 // A client that does not read its answers holds up the end for the grace and no longer.
@@ -127,7 +128,7 @@ func TestShutdownCutsWhoDoesNotRead(t *testing.T) {
 	stuff(t, p)
 	begin := time.Now()
 	r.stop()
-	must(t, await(t, r.ended, "the daemon's end"))
+	testkit.Must(t, testkit.Receive(t, r.ended, "the daemon's end"))
 	if took := time.Since(begin); took < daemon.Grace-time.Second || took > daemon.Grace+20*time.Second {
 		t.Errorf("it took %v, want %v", took, daemon.Grace)
 	}
@@ -137,10 +138,10 @@ func TestShutdownCutsWhoDoesNotRead(t *testing.T) {
 // A daemon that was opened and never run gives everything back too.
 func TestCloseWithoutRun(t *testing.T) {
 	t.Parallel()
-	cfg := settingsIn(tempDir(t))
+	cfg := settingsIn(testkit.Dir(t))
 	d := daemon.New(cfg, nil, discard())
-	must(t, d.Open(bounded(t)))
-	must(t, d.Close())
+	testkit.Must(t, d.Open(testkit.Context(t)))
+	testkit.Must(t, d.Close())
 	r := &running{Places: unixsock.PlacesIn(cfg.RuntimeDir)}
 	r.wantGone(t)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 func TestSignalAnswersWhatWasReceived(t *testing.T) {
@@ -19,11 +20,11 @@ func TestSignalAnswersWhatWasReceived(t *testing.T) {
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
-			d := spawn(t, tempDir(t), nil).serving(t)
+			d := spawn(t, testkit.Dir(t), nil).serving(t)
 			p := dial(t, d.KernelSocket)
 			p.send(pings(inFlight))
 			p.wantPing(0)
-			must(t, d.cmd.Process.Signal(signal))
+			testkit.Must(t, d.cmd.Process.Signal(signal))
 			for i := 1; i < inFlight; i++ {
 				p.wantPing(i)
 			}
@@ -37,15 +38,15 @@ func TestSignalAnswersWhatWasReceived(t *testing.T) {
 // Who does not read its answers makes the first signal wait; the second does not.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	d := spawn(t, tempDir(t), nil).serving(t)
+	d := spawn(t, testkit.Dir(t), nil).serving(t)
 	p := dial(t, d.KernelSocket)
 	stuff(t, p)
-	must(t, d.cmd.Process.Signal(syscall.SIGTERM))
-	eventually(t, "the first signal's effect", func() bool {
+	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	testkit.Eventually(t, "the first signal's effect", func() bool {
 		_, err := os.Lstat(d.KernelSocket)
 		return errors.Is(err, os.ErrNotExist)
 	})
-	must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
 	begin := time.Now()
 	d.wantExit(t, 0)
 	if took := time.Since(begin); took > daemon.Grace/2 {
@@ -59,7 +60,7 @@ func stuff(t *testing.T, p *peer) (taken []byte) {
 	t.Helper()
 	all := []byte(pings(20_000))
 	for n := 0; ; {
-		must(t, p.nc.SetWriteDeadline(time.Now().Add(time.Second)))
+		testkit.Must(t, p.nc.SetWriteDeadline(time.Now().Add(time.Second)))
 		more, err := p.nc.Write(all[n:])
 		n += more
 		switch {
@@ -75,16 +76,16 @@ func stuff(t *testing.T, p *peer) (taken []byte) {
 func TestLogReaderGoesAway(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
-	must(t, err)
-	d := spawn(t, tempDir(t), func(c *exec.Cmd) { c.Stderr = w }, "--log-level=debug").serving(t)
-	must(t, errors.Join(w.Close(), r.Close()))
+	testkit.Must(t, err)
+	d := spawn(t, testkit.Dir(t), func(c *exec.Cmd) { c.Stderr = w }, "--log-level=debug").serving(t)
+	testkit.Must(t, errors.Join(w.Close(), r.Close()))
 	for range 3 { // each is logged
 		p := dial(t, d.KernelSocket)
 		p.send(pings(1))
 		p.wantPing(0)
-		must(t, p.nc.Close())
+		testkit.Must(t, p.nc.Close())
 	}
-	must(t, d.cmd.Process.Signal(syscall.SIGTERM))
+	testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM))
 	d.wantExit(t, 0)
 }
 
@@ -95,24 +96,24 @@ func TestServiceManagerIsTold(t *testing.T) {
 		args []string
 		end  func(t *testing.T, d *process)
 	}{
-		"signal":  {end: func(t *testing.T, d *process) { must(t, d.cmd.Process.Signal(syscall.SIGTERM)) }},
+		"signal":  {end: func(t *testing.T, d *process) { testkit.Must(t, d.cmd.Process.Signal(syscall.SIGTERM)) }},
 		"syscall": {end: func(t *testing.T, d *process) { dial(t, d.KernelSocket).send(shutdownFrame) }},
 		"idle":    {args: []string{"--idle-timeout=1ms"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := tempDir(t)
+			dir := testkit.Dir(t)
 			address := filepath.Join(dir, "n")
 			manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
-			must(t, err)
+			testkit.Must(t, err)
 			defer manager.Close()
-			must(t, manager.SetDeadline(time.Now().Add(patience)))
+			testkit.Must(t, manager.SetDeadline(time.Now().Add(testkit.Patience)))
 			heard := func(want string) {
 				t.Helper()
 				text := make([]byte, 400)
 				n, err := manager.Read(text)
-				must(t, err)
+				testkit.Must(t, err)
 				if !strings.Contains("\n"+string(text[:n])+"\n", "\n"+want+"\n") {
 					t.Errorf("told %q, want %s", text[:n], want)
 				}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // What switches signature mode on: authorized keys beside the configuration, wherever that is, or where a flag or the
@@ -14,8 +16,8 @@ func TestWhatSwitchesSignatureModeOn(t *testing.T) {
 	t.Parallel()
 	put := func(t *testing.T, path, text string) {
 		t.Helper()
-		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		must(t, os.WriteFile(path, []byte(text), 0o600))
+		testkit.Must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		testkit.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, dir, key string)
@@ -54,16 +56,16 @@ func TestWhatSwitchesSignatureModeOn(t *testing.T) {
 		}, "", nil, "signature"},
 		"a flag to nowhere": {func(*testing.T, string, string) {}, "", []string{"--authorized-keys", "keys"}, "keys"},
 		"a link to nowhere": {func(t *testing.T, dir, _ string) {
-			must(t, os.MkdirAll(filepath.Join(dir, ".config", "pwos"), 0o700))
-			must(t, os.Symlink("nowhere", filepath.Join(dir, ".config", "pwos", "authorized_keys")))
+			testkit.Must(t, os.MkdirAll(filepath.Join(dir, ".config", "pwos"), 0o700))
+			testkit.Must(t, os.Symlink("nowhere", filepath.Join(dir, ".config", "pwos", "authorized_keys")))
 		}, "", nil, "symbolic link"},
 		"a file that others write": {func(t *testing.T, dir, key string) {
 			path := filepath.Join(dir, ".config", "pwos", "authorized_keys")
 			put(t, path, key)
-			must(t, os.Chmod(path, 0o620))
+			testkit.Must(t, os.Chmod(path, 0o620))
 		}, "", nil, "writable by group"},
 		"no file but a folder": {func(t *testing.T, dir, _ string) {
-			must(t, os.MkdirAll(filepath.Join(dir, ".config", "pwos", "authorized_keys"), 0o700))
+			testkit.Must(t, os.MkdirAll(filepath.Join(dir, ".config", "pwos", "authorized_keys"), 0o700))
 		}, "", nil, "authorized_keys"},
 		"a relative path in the configuration": {func(t *testing.T, dir, _ string) {
 			put(t, filepath.Join(dir, ".config", "pwos", "config.toml"), "authorized_keys = 'keys'\n")
@@ -71,7 +73,7 @@ func TestWhatSwitchesSignatureModeOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := tempDir(t)
+			dir := testkit.Dir(t)
 			c.prepare(t, dir, newKey(t).Key().String()+"\n")
 			d := spawn(t, dir, func(cmd *exec.Cmd) {
 				cmd.Dir = dir

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -24,23 +25,23 @@ func TestOneDaemonADirectory(t *testing.T) {
 		why    error
 	}{
 		"locked":       {func(*testing.T, *running) {}, fault.PlaceLocked},
-		"lock deleted": {func(t *testing.T, r *running) { must(t, os.Remove(r.Lock)) }, fault.PlaceLocked},
+		"lock deleted": {func(t *testing.T, r *running) { testkit.Must(t, os.Remove(r.Lock)) }, fault.PlaceLocked},
 		"lock and legacy socket deleted": {func(t *testing.T, r *running) {
-			must(t, errors.Join(os.Remove(r.Lock), os.Remove(r.EventsSocket)))
+			testkit.Must(t, errors.Join(os.Remove(r.Lock), os.Remove(r.EventsSocket)))
 		}, fault.PlaceLocked},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := tempDir(t)
+			dir := testkit.Dir(t)
 			r := run(t, settingsIn(dir))
 			tt.before(t, r)
 			second := daemon.New(settingsIn(dir), nil, discard())
-			err := second.Open(bounded(t))
+			err := second.Open(testkit.Context(t))
 			if !errors.Is(err, daemon.ErrRunning) || !errors.Is(err, tt.why) || !strings.Contains(fmt.Sprint(err), strconv.Itoa(os.Getpid())) {
 				t.Errorf("error %v, want one that names this process", err)
 			}
-			must(t, second.Close())
+			testkit.Must(t, second.Close())
 			p := dial(t, r.KernelSocket)
 			p.send(pings(1))
 			p.wantPing(0)
@@ -51,7 +52,7 @@ func TestOneDaemonADirectory(t *testing.T) {
 // The real program says so too, to whoever waits for it and to whoever reads.
 func TestSecondProgram(t *testing.T) {
 	t.Parallel()
-	dir := tempDir(t)
+	dir := testkit.Dir(t)
 	first := spawn(t, dir, nil).serving(t)
 	second := spawn(t, dir, nil)
 	if text := second.told(t); text != "RUNNING\n" {
@@ -69,10 +70,10 @@ func TestSecondProgram(t *testing.T) {
 // A daemon that was killed leaves its files; the next one replaces them.
 func TestAfterSIGKILL(t *testing.T) {
 	t.Parallel()
-	dir := tempDir(t)
+	dir := testkit.Dir(t)
 	first := spawn(t, dir, nil).serving(t)
-	must(t, first.cmd.Process.Kill())
-	await(t, first.exited, "the killed process's end")
+	testkit.Must(t, first.cmd.Process.Kill())
+	testkit.Receive(t, first.exited, "the killed process's end")
 	if _, err := os.Lstat(first.KernelSocket); err != nil {
 		t.Fatalf("it left no socket: %v", err)
 	}
@@ -87,12 +88,14 @@ func TestAfterSIGKILL(t *testing.T) {
 func TestForeignPlaces(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(t *testing.T, r unixsock.Places){
-		"file at the socket":       func(t *testing.T, r unixsock.Places) { must(t, os.WriteFile(r.KernelSocket, []byte("mine"), 0o600)) },
-		"link at the other socket": func(t *testing.T, r unixsock.Places) { must(t, os.Symlink("/dev/null", r.EventsSocket)) },
-		"open directory":           func(t *testing.T, r unixsock.Places) { must(t, os.Chmod(r.Dir, 0o755)) },
+		"file at the socket": func(t *testing.T, r unixsock.Places) {
+			testkit.Must(t, os.WriteFile(r.KernelSocket, []byte("mine"), 0o600))
+		},
+		"link at the other socket": func(t *testing.T, r unixsock.Places) { testkit.Must(t, os.Symlink("/dev/null", r.EventsSocket)) },
+		"open directory":           func(t *testing.T, r unixsock.Places) { testkit.Must(t, os.Chmod(r.Dir, 0o755)) },
 		"stranger at the socket": func(t *testing.T, r unixsock.Places) {
 			ln, err := net.Listen("unix", r.KernelSocket)
-			must(t, err)
+			testkit.Must(t, err)
 			var accepted atomic.Int32
 			go func() {
 				for conn, err := ln.Accept(); err == nil; conn, err = ln.Accept() {
@@ -107,17 +110,17 @@ func TestForeignPlaces(t *testing.T) {
 	for name, put := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := settingsIn(tempDir(t))
+			cfg := settingsIn(testkit.Dir(t))
 			places := unixsock.PlacesIn(cfg.RuntimeDir)
-			must(t, unixsock.EnsurePrivateDir(places.Dir))
+			testkit.Must(t, unixsock.EnsurePrivateDir(places.Dir))
 			put(t, places)
 			before := listing(t, places.Dir)
 			d := daemon.New(cfg, nil, discard())
-			err := d.Open(bounded(t))
+			err := d.Open(testkit.Context(t))
 			if err == nil || errors.Is(err, daemon.ErrRunning) || !strings.Contains(err.Error(), places.Dir) {
 				t.Errorf("error %v, want one that names the place", err)
 			}
-			must(t, d.Close())
+			testkit.Must(t, d.Close())
 			if after := listing(t, places.Dir); after != before {
 				t.Errorf("the directory had\n%sand has\n%s", before, after)
 			}
@@ -129,13 +132,13 @@ func TestForeignPlaces(t *testing.T) {
 func listing(t *testing.T, dir string) (list string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	testkit.Must(t, err)
 	for _, e := range entries {
 		if e.Name() == "kernel.lock" {
 			continue
 		}
 		info, err := os.Lstat(filepath.Join(dir, e.Name()))
-		must(t, err)
+		testkit.Must(t, err)
 		list += fmt.Sprintf("%s %v %d %v\n", e.Name(), info.Mode(), info.Size(), info.ModTime())
 	}
 	return list

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // Both sockets come back when they were removed, and the log says so; what somebody else has put there stays, and the log
 // says that once.
 func TestRemovedSocketsComeBack(t *testing.T) {
 	t.Parallel()
-	cfg := settingsIn(tempDir(t))
+	cfg := settingsIn(testkit.Dir(t))
 	log := new(buffer)
 	d := daemon.New(cfg, nil, slog.New(slog.NewTextHandler(log, nil)))
 	looks := make(chan time.Time)
@@ -25,14 +26,14 @@ func TestRemovedSocketsComeBack(t *testing.T) {
 		for range 2 {
 			select {
 			case looks <- time.Time{}:
-			case <-bounded(t).Done():
+			case <-testkit.Context(t).Done():
 				t.Fatal("the daemon does not look at its sockets")
 			}
 		}
 	}
 	old := dial(t, r.KernelSocket)
 	for _, path := range []string{r.KernelSocket, r.EventsSocket} {
-		must(t, os.Remove(path))
+		testkit.Must(t, os.Remove(path))
 		look()
 		p := dial(t, path)
 		p.send(pings(1))
@@ -44,8 +45,8 @@ func TestRemovedSocketsComeBack(t *testing.T) {
 		t.Errorf("the log says %d times that a socket is back, want 2:\n%s", n, log)
 	}
 
-	must(t, os.Remove(r.EventsSocket))
-	must(t, os.WriteFile(r.EventsSocket, []byte("mine"), 0o600))
+	testkit.Must(t, os.Remove(r.EventsSocket))
+	testkit.Must(t, os.WriteFile(r.EventsSocket, []byte("mine"), 0o600))
 	look()
 	look()
 	if n := strings.Count(log.String(), "cannot be bound again"); n != 1 {
@@ -54,7 +55,7 @@ func TestRemovedSocketsComeBack(t *testing.T) {
 	if text, err := os.ReadFile(r.EventsSocket); err != nil || string(text) != "mine" {
 		t.Errorf("the file at its place has %q, %v", text, err)
 	}
-	must(t, os.Remove(r.EventsSocket))
+	testkit.Must(t, os.Remove(r.EventsSocket))
 	look()
 	dial(t, r.EventsSocket).send(pings(1))
 }

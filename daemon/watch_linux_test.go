@@ -14,12 +14,13 @@ import (
 
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // A daemon is told when its sockets are removed or moved, alone or with all that is around them, and has nothing to look at until then.
 func TestRemovedSocketsAreReported(t *testing.T) {
 	t.Parallel()
-	cfg := settingsIn(tempDir(t))
+	cfg := settingsIn(testkit.Dir(t))
 	cfg.RuntimeDir = filepath.Join(cfg.RuntimeDir, "pwos")
 	log := new(buffer)
 	d := daemon.New(cfg, nil, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
@@ -39,9 +40,9 @@ func TestRemovedSocketsAreReported(t *testing.T) {
 		{"the directory is moved", move, cfg.RuntimeDir, 2},
 		{"the directory above is moved", move, filepath.Dir(cfg.RuntimeDir), 2},
 	} {
-		must(t, tt.remove(tt.path))
+		testkit.Must(t, tt.remove(tt.path))
 		back += tt.lost
-		until(t, tt.name+", and they are bound again", func() bool { return strings.Count(log.String(), "is bound again") >= back })
+		testkit.Eventually(t, tt.name+", and they are bound again", func() bool { return strings.Count(log.String(), "is bound again") >= back })
 		for _, path := range []string{r.KernelSocket, r.EventsSocket} {
 			p := dial(t, path)
 			p.send(pings(1))
@@ -64,28 +65,16 @@ func TestSweepAwaitsTheFirstBlob(t *testing.T) {
 				text := make([]byte, 1<<20)
 				return bytes.Contains(text[:runtime.Stack(text, true)], []byte("blob.(*Directory).awaitFirst("))
 			}
-			until(t, "the sweep sleeps", asleep)
+			testkit.Eventually(t, "the sweep sleeps", asleep)
 			if remake {
-				must(t, os.Remove(r.Blobs))
-				until(t, "the directory is back", func() bool { _, err := os.Lstat(r.Blobs); return err == nil })
-				until(t, "the sweep sleeps again", asleep)
+				testkit.Must(t, os.Remove(r.Blobs))
+				testkit.Eventually(t, "the directory is back", func() bool { _, err := os.Lstat(r.Blobs); return err == nil })
+				testkit.Eventually(t, "the sweep sleeps again", asleep)
 			}
 			dropped := filepath.Join(r.Blobs, "dropped")
-			must(t, os.WriteFile(dropped, nil, 0o600))
-			until(t, "what was dropped is removed", func() bool { _, err := os.Lstat(dropped); return errors.Is(err, fs.ErrNotExist) })
-			until(t, "the sweep sleeps again", asleep)
+			testkit.Must(t, os.WriteFile(dropped, nil, 0o600))
+			testkit.Eventually(t, "what was dropped is removed", func() bool { _, err := os.Lstat(dropped); return errors.Is(err, fs.ErrNotExist) })
+			testkit.Eventually(t, "the sweep sleeps again", asleep)
 		})
-	}
-}
-
-// until waits for what happens soon.
-func until(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for bound := bounded(t); !so(); {
-		select {
-		case <-bound.Done():
-			t.Fatalf("not so: %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -25,12 +26,12 @@ type peer struct {
 // connect connects to the socket at path, and leaves the prologue to the caller.
 func connect(t testing.TB, path string) *peer {
 	t.Helper()
-	nc, err := unixsock.Dial(bounded(t), path)
-	must(t, err)
+	nc, err := unixsock.Dial(testkit.Context(t), path)
+	testkit.Must(t, err)
 	t.Cleanup(func() { nc.Close() })
-	must(t, nc.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(t, nc.SetDeadline(time.Now().Add(testkit.Patience)))
 	conn, err := unixsock.NewConn(nc, schema.OsMessage, 16<<20)
-	must(t, err)
+	testkit.Must(t, err)
 	return &peer{t: t, nc: nc, conn: conn}
 }
 
@@ -38,7 +39,7 @@ func connect(t testing.TB, path string) *peer {
 func dial(t testing.TB, path string) *peer {
 	t.Helper()
 	p := connect(t, path)
-	must(t, access.ClientPrologue(bounded(t), p.conn, access.AnswerOpen))
+	testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, access.AnswerOpen))
 	return p
 }
 
@@ -56,14 +57,14 @@ const shutdownFrame = `{"kind":"command","type":"Syscall.Shutdown","data":{},"me
 func (p *peer) send(text string) {
 	p.t.Helper()
 	_, err := p.nc.Write([]byte(text))
-	must(p.t, err)
+	testkit.Must(p.t, err)
 }
 
 // next returns the next answer.
 func (p *peer) next() schema.Message {
 	p.t.Helper()
 	m, err := p.read()
-	must(p.t, err)
+	testkit.Must(p.t, err)
 	return m
 }
 

@@ -37,9 +37,10 @@ type Process struct {
 	told  chan struct{} // closed before it is
 
 	mu     sync.Mutex
-	reaped bool      // the group's number may be another's
-	reason Reason    // why the host ends it
-	until  time.Time // how long its other processes may go on when the first has ended
+	reaped bool        // the group's number may be another's
+	reason Reason      // why the host ends it
+	until  time.Time   // how long its other processes may go on when the first has ended
+	late   *time.Timer // of EndAt; nil: there is none
 
 	suspension suspension
 
@@ -165,6 +166,19 @@ func (p *Process) kill(why Reason) {
 	p.once.Do(func() { close(p.killed) })
 }
 
+// EndAt has the program end at a time, as by its limit of wall time, whatever was said before; the zero time: never. It does not wait.
+func (p *Process) EndAt(end time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.late != nil {
+		p.late.Stop()
+		p.late = nil
+	}
+	if !end.IsZero() && !p.reaped {
+		p.late = time.AfterFunc(time.Until(end), func() { p.kill(ReasonWall) })
+	}
+}
+
 // begin takes the forked process. A kill that came before it had nothing to kill yet.
 func (p *Process) begin(w *watched) {
 	p.mu.Lock()
@@ -195,6 +209,7 @@ func (p *Process) run(logged <-chan struct{}) {
 	status, usage := p.watched.reap()
 	p.reaped = true
 	p.mu.Unlock()
+	p.EndAt(time.Time{})
 	// Nothing of the agent's is left that could write. Whoever else was handed standard error is not waited for.
 	_ = p.stderr.SetReadDeadline(time.Now().Add(lastWords))
 	<-logged

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -40,7 +41,7 @@ func TestTornAnsweredLine(t *testing.T) {
 				t.Fatalf("%d entries, cut to %d bytes: got %+v, %+v, want %+v", entries, n, rec, rec.Cut, want)
 			}
 			grow(t, l, 2)
-			check(t, l.Close())
+			testkit.Must(t, l.Close())
 			report := verify(t, disk, dir, journal.VerifyOptions{})
 			if !report.OK() || report.Head.Seq != want.After+2 {
 				t.Fatalf("%d entries, cut to %d bytes: got %+v", entries, n, report)

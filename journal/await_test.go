@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -14,9 +15,7 @@ func TestAwaitSynced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log, _, err := journal.Open(journal.Options{Dir: "/journal", FS: faultfs.NewDisk()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		waits := func(ctx context.Context, seq uint64) <-chan struct{} {
 			told := make(chan struct{})
@@ -46,9 +45,7 @@ func TestAwaitSynced(t *testing.T) {
 		e := benchEntry()
 		for seq := range 3 {
 			log.Append(e)
-			if err := log.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, log.Flush())
 			check("written", seq > 1, false, false, false)
 			if _, err := log.Sync(); err != nil {
 				t.Fatal(err)
@@ -58,9 +55,7 @@ func TestAwaitSynced(t *testing.T) {
 		<-waits(t.Context(), 1)
 		cancel()
 		check("given up", true, true, true, false)
-		if err := log.Close(); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, log.Close())
 		check("closed", true, true, true, true)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -27,7 +28,7 @@ func benchLog(b *testing.B, o journal.Options) *journal.Log {
 	o.Dir = filepath.Join(b.TempDir(), "journal")
 	o.ReserveBytes = journal.DefaultReserveBytes
 	l, _ := open(b, o)
-	b.Cleanup(func() { check(b, l.Close()) })
+	b.Cleanup(func() { testkit.Must(b, l.Close()) })
 	return l
 }
 
@@ -39,7 +40,7 @@ func BenchmarkAppend(b *testing.B) {
 		l.Append(e)
 		if n%1024 == 1023 {
 			b.StopTimer()
-			check(b, l.Flush())
+			testkit.Must(b, l.Flush())
 			b.StartTimer()
 		}
 	}
@@ -54,7 +55,7 @@ func BenchmarkAppendFlush(b *testing.B) {
 			for n := 0; b.Loop(); n++ {
 				l.Append(e)
 				if n%batch == batch-1 {
-					check(b, l.Flush())
+					testkit.Must(b, l.Flush())
 				}
 			}
 		})
@@ -69,8 +70,8 @@ func BenchmarkDurable(b *testing.B) {
 			b.Run(fmt.Sprintf("batch=%d%s", batch, name), func(b *testing.B) {
 				l := benchLog(b, journal.Options{Signer: signer})
 				f, err := os.Create(filepath.Join(b.TempDir(), "bare"))
-				check(b, err)
-				b.Cleanup(func() { check(b, f.Close()) })
+				testkit.Must(b, err)
+				b.Cleanup(func() { testkit.Must(b, f.Close()) })
 				e := benchEntry()
 				data := make([]byte, batch*450)
 				bare := stopwatch{}
@@ -78,15 +79,15 @@ func BenchmarkDurable(b *testing.B) {
 					for range batch {
 						l.Append(e)
 					}
-					check(b, l.Flush())
+					testkit.Must(b, l.Flush())
 					_, err := l.Sync()
-					check(b, err)
-					check(b, l.Checkpoint())
+					testkit.Must(b, err)
+					testkit.Must(b, l.Checkpoint())
 					b.StopTimer()
 					bare.start()
 					_, err = f.Write(data)
-					check(b, err)
-					check(b, f.Sync())
+					testkit.Must(b, err)
+					testkit.Must(b, f.Sync())
 					bare.stop()
 					b.StartTimer()
 				}
@@ -105,10 +106,10 @@ func BenchmarkRead(b *testing.B) {
 	for n := range entries {
 		l.Append(e)
 		if n%100 == 99 {
-			check(b, l.Flush())
+			testkit.Must(b, l.Flush())
 		}
 	}
-	check(b, l.Close())
+	testkit.Must(b, l.Close())
 	b.Run("reader", func(b *testing.B) {
 		b.ReportAllocs()
 		for n := 0; n < b.N; {
@@ -118,16 +119,16 @@ func BenchmarkRead(b *testing.B) {
 				if errors.Is(err, io.EOF) {
 					break
 				}
-				check(b, err)
+				testkit.Must(b, err)
 				b.SetBytes(int64(len(rec.Line)))
 			}
-			check(b, r.Close())
+			testkit.Must(b, r.Close())
 		}
 	})
 	b.Run("verify", func(b *testing.B) {
 		for b.Loop() {
 			_, err := journal.Verify(context.Background(), nil, dir, journal.VerifyOptions{})
-			check(b, err)
+			testkit.Must(b, err)
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/entries, "ns/entry")
 	})
@@ -135,13 +136,13 @@ func BenchmarkRead(b *testing.B) {
 		for n := uint64(0); b.Loop(); n += 7919 {
 			r := journal.NewReader(nil, dir, journal.ReaderOptions{From: n%entries + 1})
 			_, err := r.Next(context.Background())
-			check(b, errors.Join(err, r.Close()))
+			testkit.Must(b, errors.Join(err, r.Close()))
 		}
 	})
 	b.Run("open", func(b *testing.B) {
 		for b.Loop() {
 			l, _ := open(b, journal.Options{Dir: dir, SegmentBytes: 8 << 20})
-			check(b, l.Close())
+			testkit.Must(b, l.Close())
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -19,8 +20,8 @@ func checkpoints(t *testing.T, disk *faultfs.Disk) []journal.Checkpoint {
 	var all []journal.Checkpoint
 	for text := range strings.Lines(string(disk.Image()[dir+"/checkpoints"])) {
 		cp, err := journal.ParseCheckpoint([]byte(strings.TrimSuffix(text, "\n")))
-		check(t, err)
-		check(t, cp.Verify())
+		testkit.Must(t, err)
+		testkit.Must(t, cp.Verify())
 		all = append(all, cp)
 	}
 	return all
@@ -46,13 +47,13 @@ func TestCheckpointsAreWritten(t *testing.T) {
 		if due := l.CheckpointDue(); due != (l.Synced()%6 == 0) {
 			t.Errorf("after %d entries: due %v", l.Synced(), due)
 		}
-		check(t, l.Checkpoint())
+		testkit.Must(t, l.Checkpoint())
 	}
 	if got := seqs(checkpoints(t, disk)); got != "[6 12 18]" {
 		t.Errorf("while running: got %v", got)
 	}
 	grow(t, l, 1)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	opt.SegmentBytes = 1
 	l, _ = open(t, opt)
 	grow(t, l, 6)
@@ -61,7 +62,7 @@ func TestCheckpointsAreWritten(t *testing.T) {
 	}
 	disk.Kill()
 	l, _ = open(t, opt)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	all := checkpoints(t, disk)
 	if got := seqs(all); got != "[6 12 18 19 22 25]" {
 		t.Errorf("after a crash: got %v", got)
@@ -82,8 +83,8 @@ func TestCheckpointOfSyncedEntriesOnly(t *testing.T) {
 	disk := faultfs.NewDisk()
 	l, _ := open(t, journal.Options{Dir: dir, FS: disk, Signer: newHostKey(1), CheckpointEvery: 1})
 	l.Append(entry(1, 0))
-	check(t, l.Flush())
-	check(t, l.Checkpoint())
+	testkit.Must(t, l.Flush())
+	testkit.Must(t, l.Checkpoint())
 	if n := len(checkpoints(t, disk)); n != 0 || l.CheckpointDue() {
 		t.Errorf("%d checkpoints before the entry was synced", n)
 	}
@@ -122,7 +123,7 @@ func TestCheckpointTrouble(t *testing.T) {
 	}
 	grow(t, l, 3)
 	want("three entries later", 2, true)
-	check(t, l.Checkpoint())
+	testkit.Must(t, l.Checkpoint())
 	if got := seqs(checkpoints(t, fsys.FS.(*faultfs.Disk))); got != "[9]" {
 		t.Errorf("got checkpoints %v", got)
 	}
@@ -144,7 +145,7 @@ func TestParseCheckpointIsStrict(t *testing.T) {
 	disk := faultfs.NewDisk()
 	l, _ := open(t, journal.Options{Dir: dir, FS: disk, Signer: newHostKey(1)})
 	grow(t, l, 1)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	cp := checkpoints(t, disk)[0]
 	good := string(cp.AppendLine(nil))
 	for name, change := range map[string][2]string{
@@ -201,7 +202,7 @@ func TestSyncsForCheckpoints(t *testing.T) {
 			if l.CheckpointWaits() {
 				syncs++
 				_, err := l.Sync()
-				check(t, err)
+				testkit.Must(t, err)
 			}
 			if l.CheckpointDue() {
 				begun++
@@ -229,7 +230,7 @@ func TestSyncsForCheckpoints(t *testing.T) {
 	}
 	for seq := uint64(1); seq <= 20; seq++ {
 		l.Append(entry(seq, 0))
-		check(t, l.Flush())
+		testkit.Must(t, l.Flush())
 		step()
 	}
 	want("while entry 4 is signed", 2, 1)
@@ -243,5 +244,5 @@ func TestSyncsForCheckpoints(t *testing.T) {
 	if got := seqs(checkpoints(t, disk)); got != "[4 8 20]" {
 		t.Errorf("got checkpoints %s", got)
 	}
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 }

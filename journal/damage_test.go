@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -17,7 +18,7 @@ func ends(t *testing.T) map[string]image {
 	closed, killed := faultfs.NewDisk(), faultfs.NewDisk()
 	l, _ := open(t, journal.Options{Dir: dir, FS: closed, SegmentBytes: 2600, Signer: newHostKey(1)})
 	grow13(t, l)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	l, _ = open(t, journal.Options{Dir: dir, FS: killed, SegmentBytes: 2600})
 	grow13(t, l)
 	signed := image(closed.Image())
@@ -98,7 +99,7 @@ func TestTornTail(t *testing.T) {
 	for seq := uint64(4); seq <= 6; seq++ {
 		l.Append(entry(seq, 10))
 	}
-	check(t, l.Flush())
+	testkit.Must(t, l.Flush())
 	good := image(disk.Image())
 	all := good[segmentPath(1)]
 	for name, c := range map[string]struct {
@@ -213,7 +214,7 @@ func TestStartAfterRotation(t *testing.T) {
 			t.Errorf("%q: got %+v", last, rec)
 		}
 		grow(t, l, 1)
-		check(t, l.Close())
+		testkit.Must(t, l.Close())
 		edit(38, `"pid":3`, `"pid":0`)(m)
 		_, _, err := journal.Open(journal.Options{Dir: dir, FS: faultfs.FromImage(m)})
 		if damage := asDamage(t, err); damage.Seq != 39 {
@@ -256,7 +257,7 @@ func TestStartWithoutTheRest(t *testing.T) {
 		if left := disk.Crash(nil, faultfs.LoseAll).Image()[checkpointsPath]; len(left) != good && name != "no checkpoints" {
 			t.Errorf("%s: the cut is not durable: %d bytes of checkpoints, want %d", name, len(left), good)
 		}
-		check(t, l.Close())
+		testkit.Must(t, l.Close())
 		report := verify(t, disk, dir, journal.VerifyOptions{Keys: []string{newHostKey(1).Public()}})
 		if !report.OK() || report.Vouched != 40 {
 			t.Errorf("%s: after that: %+v", name, report)
@@ -265,7 +266,7 @@ func TestStartWithoutTheRest(t *testing.T) {
 		if rec.Vouched != 40 || len(rec.Notes) != 1 || !strings.Contains(rec.Notes[0], "another key") {
 			t.Errorf("%s: with another key: %+v", name, rec)
 		}
-		check(t, l.Close())
+		testkit.Must(t, l.Close())
 	}
 }
 
@@ -295,7 +296,7 @@ func TestEndlessLines(t *testing.T) {
 		if c.path == segmentPath(37) {
 			r := journal.NewReader(disk, dir, journal.ReaderOptions{From: 40})
 			_, err := r.Next(t.Context())
-			check(t, err)
+			testkit.Must(t, err)
 			_, err = r.Next(t.Context())
 			asDamage(t, err)
 		}

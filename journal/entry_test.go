@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -25,7 +26,7 @@ func TestLineLayout(t *testing.T) {
 		Time: -1, Tick: math.MinInt64, PID: math.MaxInt64, Origin: "a\"b\\c\n\x00\x7f\xffé\u2028\xed\xa0\x80",
 		Request: []byte(`"x"`), Outcome: []byte("[ 1,\t2.5e-3 ]"),
 	})
-	check(t, l.Flush())
+	testkit.Must(t, l.Flush())
 	want := `{"seq":1,"prev":"` + strings.Repeat("0", 64) + `","time":1735000000000,"tick":3,"pid":7,` +
 		`"origin":"https://my-os.local/","conn":"c-5","request":{"kind":"query"},"outcome":null,"latency_us":14}` + "\n" +
 		`{"seq":2,"prev":"db0be53dd31a359ac8909d5870350ee2ab8e66e9f9954fe4a2a3dc5010a19ba4","time":-1,` +
@@ -46,9 +47,9 @@ func TestParseLineReadsWhatAppendWrites(t *testing.T) {
 		Request: []byte(`{"a":["}",{"b":"\\\""}]}`), Outcome: []byte("-0.5E+2"), LatencyUS: math.MaxInt64,
 	}
 	l.Append(&want)
-	check(t, l.Flush())
+	testkit.Must(t, l.Flush())
 	var r journal.Record
-	check(t, journal.ParseLine([]byte(strings.TrimSuffix(segments(disk.Image()), "\n")), &r))
+	testkit.Must(t, journal.ParseLine([]byte(strings.TrimSuffix(segments(disk.Image()), "\n")), &r))
 	if diff := cmp.Diff(want, r.Entry); diff != "" {
 		t.Error(diff)
 	}
@@ -62,7 +63,7 @@ const goodLine = `{"seq":1,"prev":"000000000000000000000000000000000000000000000
 
 func TestParseLineIsStrict(t *testing.T) {
 	t.Parallel()
-	check(t, journal.ParseLine([]byte(goodLine), new(journal.Record)))
+	testkit.Must(t, journal.ParseLine([]byte(goodLine), new(journal.Record)))
 	for name, change := range map[string][2]string{
 		"empty":                   {goodLine, ""},
 		"space":                   {`,"time"`, `, "time"`},
@@ -114,7 +115,7 @@ func TestParseLineIsStrict(t *testing.T) {
 func TestParseLineAllocatesNothing(t *testing.T) {
 	var r journal.Record
 	line := []byte(goodLine)
-	check(t, journal.ParseLine(line, &r))
+	testkit.Must(t, journal.ParseLine(line, &r))
 	if n := testing.AllocsPerRun(100, func() { _ = journal.ParseLine(line, &r) }); n > 0 {
 		t.Errorf("%v allocations a line", n)
 	}

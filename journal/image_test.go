@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -30,9 +31,9 @@ func signedJournal(t *testing.T) image {
 	})
 	for range 40 {
 		grow(t, l, 1)
-		check(t, l.Checkpoint())
+		testkit.Must(t, l.Checkpoint())
 	}
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	if got, want := seqs(checkpoints(t, disk)), "[8 9 17 18 26 27 35 36 40]"; got != want {
 		t.Fatalf("got checkpoints %s, want %s", got, want)
 	}
@@ -113,9 +114,9 @@ func (m image) goOn(t *testing.T, n int) {
 	for range n {
 		e := entry(l.Written()+1, 11)
 		l.Append(e)
-		check(t, l.Flush())
+		testkit.Must(t, l.Flush())
 	}
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	clear(m)
 	for path, data := range disk.Image() {
 		m[path] = data
@@ -129,6 +130,6 @@ func (m image) sign(t *testing.T, signer journal.Signer) {
 	delete(m, checkpointsPath)
 	disk := faultfs.FromImage(m)
 	l, _ := open(t, journal.Options{Dir: dir, FS: disk, Signer: signer})
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	m[checkpointsPath] = bytes.Clone(disk.Image()[checkpointsPath])
 }

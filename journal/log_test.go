@@ -21,7 +21,7 @@ func TestSegments(t *testing.T) {
 			t.Fatalf("start %d found %+v", start, rec)
 		}
 		grow(t, l, 10)
-		check(t, l.Close())
+		testkit.Must(t, l.Close())
 	}
 	var names []string
 	for path, data := range disk.Image() {
@@ -46,9 +46,9 @@ func TestBatchLongerThanASegment(t *testing.T) {
 	for _, size := range []int{500, 5 << 20} {
 		l.Append(entry(1, size))
 		l.Append(entry(2, size))
-		check(t, l.Flush())
+		testkit.Must(t, l.Flush())
 	}
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	_, rec := open(t, journal.Options{Dir: dir, FS: disk})
 	if rec.Segments != 2 || rec.Head.Seq != 4 {
 		t.Errorf("got %+v, want four entries in two segments", rec)
@@ -65,7 +65,7 @@ func TestAppendDoesNoIO(t *testing.T) {
 	disk.Hook = func(op faultfs.Op) { t.Errorf("append does %v", op) }
 	l.Append(e)
 	disk.Hook = nil
-	check(t, l.Flush())
+	testkit.Must(t, l.Flush())
 	if n := testing.AllocsPerRun(1000, func() { l.Append(e) }); n > 0 {
 		t.Errorf("%v allocations an entry", n)
 	}
@@ -80,8 +80,8 @@ func TestFlushIsOneWrite(t *testing.T) {
 	for seq := range uint64(100) {
 		l.Append(entry(seq+1, 100))
 	}
-	check(t, l.Flush())
-	check(t, l.Flush())
+	testkit.Must(t, l.Flush())
+	testkit.Must(t, l.Flush())
 	if len(ops) != 1 || ops[0].Kind != faultfs.Write {
 		t.Errorf("got %v, want one write", ops)
 	}
@@ -95,7 +95,7 @@ func TestSyncWithNothingNew(t *testing.T) {
 	if through, err := l.Sync(); through != 0 || err != nil {
 		t.Errorf("sync before flush: got %d, %v", through, err)
 	}
-	check(t, l.Flush())
+	testkit.Must(t, l.Flush())
 	if l.Written() != 1 || l.Synced() != 0 {
 		t.Errorf("after flush: %d written, %d synced", l.Written(), l.Synced())
 	}
@@ -121,7 +121,7 @@ func TestAppendPanicsOverWhatCouldNotBeRead(t *testing.T) {
 		l.Append(&journal.Entry{Request: []byte("{\n}")})
 	}()
 	grow(t, l, 1)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	if _, rec := open(t, journal.Options{Dir: dir, FS: disk}); rec.Head.Seq != 1 {
 		t.Errorf("got %+v, want the entry after the panic alone", rec)
 	}
@@ -134,7 +134,7 @@ func TestOneWriter(t *testing.T) {
 	if _, _, err := journal.Open(opt); !errors.Is(err, journal.ErrLocked) {
 		t.Errorf("second open: got %v, want ErrLocked", err)
 	}
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	l.Append(entry(1, 0))
 	_, err := l.Sync()
 	for name, err := range map[string]error{"flush": l.Flush(), "sync": err} {
@@ -150,12 +150,12 @@ func TestClosedLogIsFree(t *testing.T) {
 	t.Parallel()
 	opt := journal.Options{Dir: testkit.Dir(t)}
 	l, _, err := journal.Open(opt)
-	check(t, err)
+	testkit.Must(t, err)
 	testkit.Forked(t, opt.Dir)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	l, _, err = journal.Open(opt)
-	check(t, err)
-	check(t, l.Close())
+	testkit.Must(t, err)
+	testkit.Must(t, l.Close())
 }
 
 func TestOptions(t *testing.T) {

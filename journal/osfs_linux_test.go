@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -15,10 +16,10 @@ func TestAllocate(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "f")
 	f, err := journal.OSFS{}.Create(path)
-	check(t, err)
+	testkit.Must(t, err)
 	defer f.Close()
 	_, err = f.WriteAt([]byte("abc"), 0)
-	check(t, err)
+	testkit.Must(t, err)
 	if err := f.Allocate(3, 1<<20); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip("the file system allocates nothing ahead")
 	} else if err != nil {
@@ -26,7 +27,7 @@ func TestAllocate(t *testing.T) {
 	}
 	blocks := func() int64 {
 		st, err := os.Stat(path)
-		check(t, err)
+		testkit.Must(t, err)
 		if st.Size() != 3 {
 			t.Errorf("size %d, want 3", st.Size())
 		}
@@ -35,7 +36,7 @@ func TestAllocate(t *testing.T) {
 	if n := blocks(); n < 1<<20 {
 		t.Errorf("%d bytes on the disk, want what was allocated", n)
 	}
-	check(t, f.Truncate(3))
+	testkit.Must(t, f.Truncate(3))
 	if n := blocks(); n > 1<<16 {
 		t.Errorf("%d bytes on the disk after the cut", n)
 	}

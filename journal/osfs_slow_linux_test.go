@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -26,5 +27,5 @@ func TestSlowDisk(t *testing.T) {
 		t.Errorf("a sync took %v", took)
 	}
 	t.Setenv("PWOS_SLOWDISK", "")
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -19,12 +20,12 @@ func TestOSFS(t *testing.T) {
 		t.Errorf("second open: got %v, want ErrLocked", err)
 	}
 	grow(t, l, 10)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	l, rec := open(t, opt)
 	if rec.Head.Seq != 10 || rec.Segments != 4 || rec.Vouched != 10 {
 		t.Errorf("got %+v", rec)
 	}
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	report := verify(t, nil, dir, journal.VerifyOptions{})
 	if !report.OK() || report.Entries != 10 {
 		t.Errorf("got %+v", report)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -43,7 +44,7 @@ func TestReaderFrom(t *testing.T) {
 			r := journal.NewReader(disk, dir, journal.ReaderOptions{From: from})
 			for seq := max(from, 1); seq <= 1000; seq++ {
 				rec, err := r.Next(t.Context())
-				check(t, err)
+				testkit.Must(t, err)
 				if rec.Seq != seq || string(rec.Line)+"\n" != lines[seq-1] {
 					t.Fatalf("%s, from %d: got entry %d where %d belongs", name, from, rec.Seq, seq)
 				}
@@ -51,7 +52,7 @@ func TestReaderFrom(t *testing.T) {
 			if _, err := r.Next(t.Context()); !errors.Is(err, io.EOF) {
 				t.Errorf("%s, from %d: got %v at the end", name, from, err)
 			}
-			check(t, r.Close())
+			testkit.Must(t, r.Close())
 		}
 		r := journal.NewReader(disk, dir, journal.ReaderOptions{From: 1001})
 		if _, err := r.Next(t.Context()); !errors.Is(err, io.EOF) {
@@ -74,7 +75,7 @@ func TestReaderNamesThePlace(t *testing.T) {
 	m := image(disk.Image())
 	for range 31 {
 		rec, err := r.Next(t.Context())
-		check(t, err)
+		testkit.Must(t, err)
 		if !strings.HasPrefix(string(m[segmentPath(rec.Segment)][rec.Offset:]), string(rec.Line)+"\n") {
 			t.Errorf("entry %d is not at byte %d of segment %d", rec.Seq, rec.Offset, rec.Segment)
 		}
@@ -113,13 +114,13 @@ func TestReaderFollows(t *testing.T) {
 			want("an entry a segment", n)
 		}
 		f, err := disk.Create(segmentPath(5))
-		check(t, err)
+		testkit.Must(t, err)
 		size, err := f.Size()
-		check(t, err)
+		testkit.Must(t, err)
 		_, err = f.WriteAt([]byte(`{"seq":6,"prev":"12`), size)
-		check(t, err)
+		testkit.Must(t, err)
 		want("half an entry", 5)
-		check(t, f.Truncate(size))
+		testkit.Must(t, f.Truncate(size))
 		want("half an entry taken back", 5)
 		grow(t, l, 1)
 		want("an entry in its place", 6)
@@ -134,7 +135,7 @@ func TestReaderFollows(t *testing.T) {
 		if !errors.Is(end, context.Canceled) {
 			t.Errorf("got %v, want what the context says", end)
 		}
-		check(t, r.Close())
+		testkit.Must(t, r.Close())
 	})
 }
 
@@ -152,7 +153,7 @@ func TestReaderIsNotAheadOfLimit(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			return 0
 		}
-		check(t, err)
+		testkit.Must(t, err)
 		return rec.Seq
 	}
 	disk.Hook = func(op faultfs.Op) {
@@ -184,7 +185,7 @@ func TestReaderRefusesDamage(t *testing.T) {
 	disk := faultfs.NewDisk()
 	l, _ := open(t, journal.Options{Dir: dir, FS: disk, SegmentBytes: 1000})
 	grow(t, l, 12)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	for name, c := range map[string]struct {
 		change func(image)
 		seq    uint64
@@ -206,7 +207,7 @@ func TestReaderRefusesDamage(t *testing.T) {
 		if damage := asDamage(t, err); damage.Seq != c.seq {
 			t.Errorf("%s: got %v, want a fault at entry %d", name, damage, c.seq)
 		}
-		check(t, r.Close())
+		testkit.Must(t, r.Close())
 	}
 }
 
@@ -230,7 +231,7 @@ func TestReaderGoesOnAfterAnError(t *testing.T) {
 				failed = true
 				continue
 			}
-			check(t, err)
+			testkit.Must(t, err)
 			if rec.Seq != seq {
 				t.Fatalf("operation %d (%s) failed: got entry %d, want %d", n, fsys.Hit(), rec.Seq, seq)
 			}
@@ -242,7 +243,7 @@ func TestReaderGoesOnAfterAnError(t *testing.T) {
 		if seq != 301 || failed != (n > 0) {
 			t.Errorf("operation %d (%s) failed: read up to entry %d, failed %v", n, fsys.Hit(), seq-1, failed)
 		}
-		check(t, r.Close())
-		check(t, r.Close())
+		testkit.Must(t, r.Close())
+		testkit.Must(t, r.Close())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -65,12 +66,12 @@ func TestReserve(t *testing.T) {
 						t.Fatalf("%d bytes were written from a reserve of %d", got, reserve)
 					}
 					_, err := l.Sync()
-					check(t, err)
+					testkit.Must(t, err)
 					disk.Free()
 					grow(t, l, 3)
 				}
 				want := l.Written()
-				check(t, l.Close())
+				testkit.Must(t, l.Close())
 				_, rec := open(t, opt)
 				if rec.Head.Seq != want || rec.Cut != nil {
 					t.Errorf("got %+v, want %d entries", rec, want)
@@ -109,7 +110,7 @@ func TestReserveAfterStart(t *testing.T) {
 	}
 	l, _ := open(t, opt)
 	grow(t, l, 3)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	l, _ = open(t, opt)
 	fill(t, disk, l, 0)
 	for i := range 4 {
@@ -125,8 +126,8 @@ func TestReserveAfterStart(t *testing.T) {
 		l.Append(entry(written+1, 10))
 		noRoom(t, l.Flush())
 		l.Append(entry(written+1, 10))
-		check(t, l.FlushFromReserve())
-		check(t, l.Close())
+		testkit.Must(t, l.FlushFromReserve())
+		testkit.Must(t, l.Close())
 		if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Vouched != written+1 {
 			t.Errorf("got %+v, want %d entries vouched for", report, written+1)
 		}
@@ -143,7 +144,7 @@ func TestStartWithoutReserve(t *testing.T) {
 	disk := faultfs.NewDisk()
 	l, _ := open(t, journal.Options{Dir: dir, FS: disk})
 	grow(t, l, 3)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	disk.Leave(reserve / 2)
 	var trouble []error
 	l, _ = open(t, journal.Options{Dir: dir, FS: disk, ReserveBytes: reserve, Trouble: func(err error) { trouble = append(trouble, err) }})
@@ -153,7 +154,7 @@ func TestStartWithoutReserve(t *testing.T) {
 	l.Append(entry(4, 10))
 	noRoom(t, l.Flush())
 	l.Append(entry(4, 10))
-	check(t, l.FlushFromReserve())
+	testkit.Must(t, l.FlushFromReserve())
 }
 
 // A segment that is full leaves nothing allocated, and a reserve that was used up on a full disk did not begin another.
@@ -171,7 +172,7 @@ func TestReserveOfFullSegment(t *testing.T) {
 	fill(t, disk, l, 0)
 	for range 10 {
 		l.Append(entry(l.Written()+1, 500))
-		check(t, l.FlushFromReserve())
+		testkit.Must(t, l.FlushFromReserve())
 	}
 	var found int
 	for path, data := range disk.Image() {
@@ -204,7 +205,7 @@ func TestNoReserve(t *testing.T) {
 		noRoom(t, l.FlushFromReserve())
 		disk.Free()
 		grow(t, l, 3)
-		check(t, l.Close())
+		testkit.Must(t, l.Close())
 	}
 }
 
@@ -244,7 +245,7 @@ func TestReserveIsCheap(t *testing.T) {
 		e := entry(l.Written()+1, 10)
 		size += len(e.Request)
 		l.Append(e)
-		check(t, l.Flush())
+		testkit.Must(t, l.Flush())
 	}
 	if n := fsys.Count(); n > entries+10 {
 		t.Errorf("%d operations for %d writes", n, entries)
@@ -267,7 +268,7 @@ func TestReserveAfterFailedWrite(t *testing.T) {
 	disk.Leave(0)
 	fill(t, disk, l, 0)
 	l.Append(entry(l.Written()+1, reserve-1000))
-	check(t, l.FlushFromReserve())
+	testkit.Must(t, l.FlushFromReserve())
 }
 
 // The end of a journal is signed on a full disk too, also where nothing was signed before.
@@ -277,7 +278,7 @@ func TestCheckpointOnAFullDisk(t *testing.T) {
 	l, _ := open(t, journal.Options{Dir: dir, FS: disk, ReserveBytes: reserve, Signer: newHostKey(1)})
 	grow(t, l, 3)
 	disk.Leave(0)
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Vouched != 3 || report.Checkpoints != 1 {
 		t.Errorf("got %+v", report)
 	}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -43,17 +44,17 @@ func TestRotate(t *testing.T) {
 				t.Fatalf("rotate: covers entry %d of %d, %v; another is due: %v", through, before, err, l.RotateDue())
 			}
 			if rotations%2 == 0 {
-				check(t, l.Checkpoint())
+				testkit.Must(t, l.Checkpoint())
 				if l.CheckpointDue() {
 					t.Error("a checkpoint is due after it was written")
 				}
 			}
 		}
 		flushing, key.err = true, errors.New("asked to sign in Flush")
-		check(t, l.Flush())
+		testkit.Must(t, l.Flush())
 		flushing, key.err = false, nil
 	}
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	image := disk.Image()
 	ends := map[uint64]bool{}
 	for _, cp := range checkpoints(t, disk) {
@@ -82,7 +83,7 @@ func lastSeq(t *testing.T, segment []byte) uint64 {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(string(segment), "\n"), "\n")
 	var r journal.Record
-	check(t, journal.ParseLine([]byte(lines[len(lines)-1]), &r))
+	testkit.Must(t, journal.ParseLine([]byte(lines[len(lines)-1]), &r))
 	return r.Seq
 }
 
@@ -101,7 +102,7 @@ func TestFailedRotate(t *testing.T) {
 				Trouble: func(error) { told++ },
 			})
 			for l.Append(entry(1, 10)); !l.RotateDue(); l.Append(entry(l.Written()+1, 10)) {
-				check(t, l.Flush())
+				testkit.Must(t, l.Flush())
 			}
 			fsys.Arm(faultfs.Fault{N: n, Err: cause})
 			before := l.Written()
@@ -124,16 +125,16 @@ func TestFailedRotate(t *testing.T) {
 			if l.RotateDue() {
 				t.Errorf("%v at a %s: another try is due before the next Flush", cause, fsys.Hit())
 			}
-			check(t, l.Flush())
+			testkit.Must(t, l.Flush())
 			for range 20 {
 				l.Append(entry(l.Written()+1, 10))
 				if l.RotateDue() {
 					_, err := l.Rotate()
-					check(t, err)
+					testkit.Must(t, err)
 				}
-				check(t, l.Flush())
+				testkit.Must(t, l.Flush())
 			}
-			check(t, l.Close())
+			testkit.Must(t, l.Close())
 			if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Head.Seq != before+21 || report.Segments < 2 {
 				t.Errorf("%v at a %s: got %+v, want %d entries in two segments", cause, fsys.Hit(), report, before+21)
 			}
@@ -159,19 +160,19 @@ func TestRotateOnAFullDisk(t *testing.T) {
 		l.Append(entry(l.Written()+1, 10))
 		if l.RotateDue() {
 			_, err := l.Rotate()
-			check(t, err)
+			testkit.Must(t, err)
 		}
 		refused = l.Flush()
 	}
 	noRoom(t, refused)
 	l.Append(entry(l.Written()+1, 10))
-	check(t, l.FlushFromReserve())
+	testkit.Must(t, l.FlushFromReserve())
 	disk.Free()
 	grow(t, l, 20)
 	if told != 0 {
 		t.Errorf("told of trouble %d times", told)
 	}
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Segments < 2 {
 		t.Errorf("got %+v", report)
 	}
@@ -211,10 +212,10 @@ func TestRotateBesideItsOwner(t *testing.T) {
 		if l.RotateDue() {
 			lend(l.Rotate, grow)
 		}
-		check(t, l.Flush())
+		testkit.Must(t, l.Flush())
 		lend(l.Sync, func() {
 			grow()
-			check(t, l.Flush())
+			testkit.Must(t, l.Flush())
 		})
 		if l.CheckpointDue() {
 			signers.Go(func() {
@@ -225,7 +226,7 @@ func TestRotateBesideItsOwner(t *testing.T) {
 		}
 	}
 	signers.Wait()
-	check(t, l.Close())
+	testkit.Must(t, l.Close())
 	reader.Wait()
 	report := verify(t, journal.OSFS{}, dir, journal.VerifyOptions{Keys: []string{newHostKey(1).Public()}})
 	if !report.OK() || report.Head.Seq != seq || report.Vouched != seq || report.Segments < 50 {

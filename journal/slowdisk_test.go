@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -34,7 +35,7 @@ func TestSlowDiskInFakeTime(t *testing.T) {
 		}
 		begin := time.Now()
 		l.Append(entry(1, 10))
-		check(t, l.Flush())
+		testkit.Must(t, l.Flush())
 		syncs()
 		syncs()
 		l.Append(entry(2, 10))
@@ -43,20 +44,20 @@ func TestSlowDiskInFakeTime(t *testing.T) {
 			t.Errorf("flush: got %v after %v", err, time.Since(begin))
 		}
 		for seq := uint64(2); !l.RotateDue(); seq++ {
-			check(t, l.Flush())
+			testkit.Must(t, l.Flush())
 			l.Append(entry(seq, 10))
 		}
 		syncs()
 		_, err := l.Rotate()
-		check(t, err)
-		check(t, l.Flush())
+		testkit.Must(t, err)
+		testkit.Must(t, l.Flush())
 		all.Go(func() {
 			if err := l.Checkpoint(); err != nil {
 				t.Error(err)
 			}
 		})
 		synctest.Wait()
-		check(t, l.Close())
+		testkit.Must(t, l.Close())
 		all.Wait()
 		if report := verify(t, disk, dir, journal.VerifyOptions{}); !report.OK() || report.Checkpoints != 2 || report.Segments != 2 {
 			t.Errorf("got %+v after %d syncs in %v", report, slow.Syncs(), time.Since(begin))
@@ -84,19 +85,19 @@ func TestSyncBeginsAndCompletes(t *testing.T) {
 		}
 		for seq := uint64(1); seq < 10; seq += 3 {
 			l.Append(entry(seq, 10))
-			check(t, l.Flush())
+			testkit.Must(t, l.Flush())
 			sync()
 			l.Append(entry(seq+1, 10))
-			check(t, l.Flush())
+			testkit.Must(t, l.Flush())
 			gate.Complete(0)
 			synctest.Wait()
 			if through != seq || l.Synced() != seq || l.Written() != seq+1 {
 				t.Errorf("a sync covers entry %d of %d, want %d", through, l.Written(), seq)
 			}
 			l.Append(entry(seq+2, 10))
-			check(t, l.Flush())
+			testkit.Must(t, l.Flush())
 		}
 		gate.Open()
-		check(t, l.Close())
+		testkit.Must(t, l.Close())
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -44,7 +45,7 @@ func TestCheckBoundsTheLine(t *testing.T) {
 	t.Parallel()
 	text := `"` + strings.Repeat("x", journal.MaxLine/2-600) + `"`
 	e := journal.Entry{Request: []byte(text), Outcome: []byte(text)}
-	check(t, e.Check())
+	testkit.Must(t, e.Check())
 	for name, e := range map[string]journal.Entry{
 		"outcome": {Request: []byte(text), Outcome: []byte(text[:len(text)-1] + strings.Repeat("x", 1000) + `"`)},
 		"origin":  {Request: []byte(text), Origin: strings.Repeat("\x00", journal.MaxLine/12+100)},

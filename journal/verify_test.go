@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -17,7 +18,7 @@ func segmentPath(first uint64) string { return fmt.Sprintf("%s/%020d.ndjson", di
 func verify(t *testing.T, fsys journal.FS, dir string, o journal.VerifyOptions) *journal.Report {
 	t.Helper()
 	report, err := journal.Verify(t.Context(), fsys, dir, o)
-	check(t, err)
+	testkit.Must(t, err)
 	return report
 }
 
@@ -134,7 +135,7 @@ func TestVerifyErrors(t *testing.T) {
 	}
 	fsys := faultfs.NewFailing(disk, faultfs.Fault{})
 	_, err = journal.Verify(t.Context(), fsys, dir, journal.VerifyOptions{})
-	check(t, err)
+	testkit.Must(t, err)
 	for n := fsys.Count(); n > 0; n-- {
 		fsys.Arm(faultfs.Fault{N: n, Err: syscall.EIO})
 		if _, err := journal.Verify(t.Context(), fsys, dir, journal.VerifyOptions{}); !errors.Is(err, syscall.EIO) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 )
@@ -31,8 +32,8 @@ func TestVerifyFollowsTheHostKey(t *testing.T) {
 		for _, e := range entries {
 			l.Append(e)
 		}
-		check(t, l.Flush())
-		check(t, l.Close())
+		testkit.Must(t, l.Flush())
+		testkit.Must(t, l.Close())
 	}
 	for _, test := range []struct {
 		name  string

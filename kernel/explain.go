@@ -31,6 +31,13 @@ func (p *Probe) Why(why string) {
 	}
 }
 
+// Said is what Why was told last; it is forgotten.
+func (p *Probe) Said() string {
+	why := p.why
+	p.why = ""
+	return why
+}
+
 // OfOperator reports whether the operator makes the call, or asks about it: where rules stand is said then.
 func (c *Call) OfOperator() bool {
 	return c.Caller.PID == Operator || c.Probe != nil && c.Probe.Operator

@@ -166,6 +166,8 @@ func (c *checker) unknown(uid types.EntityUID) string {
 		return fmt.Sprintf("the rule can never match: %s is another name of %s, which rules use", id, row.Type)
 	case uid.Type == syscallAction && ok && judged(row) && row != schema.SyscallInvoke.Row():
 		return ""
+	case uid.Type == syscallAction && ok && provides(row):
+		return fmt.Sprintf("the rule can never match: %s is what a provider says of a call that was judged before; have the rule name the syscall that it provides", id)
 	case uid.Type == syscallAction && !ok && schema.Registrable(id) && schema.NearestType(id) == "":
 		return ""
 	case uid.Type == syscallAction && schema.NearestType(id) != "":

@@ -49,6 +49,7 @@ func (g *Guard) Refuse(why string) { g.holds.Store(&holding{invalid: why}) }
 // Stage judges a call. The operator acting as itself is exempt. Where a rule has somebody asked, the call goes on to the Approval stage with an
 // Inquiry.
 func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
+	before := call.Inquiry
 	call.Inquiry = nil
 	h := g.holds.Load()
 	switch {
@@ -81,7 +82,7 @@ func (g *Guard) Stage(call *kernel.Call) kernel.Verdict {
 	case call.Exhausted != "": // nobody is asked about that: the budget has decided
 		return kernel.Verdict{}
 	}
-	if call.Probe == nil && !call.Parked {
+	if call.Probe == nil && !call.Parked && (before == nil || before.Rule != d.Rule.ID) { // each call once, however often it comes here
 		h.decided[d.Rule].Add(1)
 	}
 	exception := h.explained(call, d)

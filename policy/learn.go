@@ -46,8 +46,11 @@ func (l *Learned) Rules(profile string) []byte {
 	rule := func(id, fix string, action *schema.Syscall, terms []string) {
 		slices.Sort(terms)
 		fmt.Fprintf(&b, "\n@id(%s)\n@fix(%s)\n", quote(profile+"-"+id), quote(fix))
-		fmt.Fprintf(&b, "forbid(principal in Profile::%s, action == Syscall::%s, resource)\nunless {\n  %s\n};\n",
-			quote(profile), quote(action.Type), strings.Join(slices.Compact(terms), " ||\n  "))
+		fmt.Fprintf(&b, "forbid(principal in Profile::%s, action == Syscall::%s, resource)", quote(profile), quote(action.Type))
+		if len(terms) > 0 {
+			fmt.Fprintf(&b, "\nunless {\n  %s\n}", strings.Join(slices.Compact(terms), " ||\n  "))
+		}
+		b.WriteString(";\n")
 	}
 	for _, row := range []*schema.Syscall{
 		schema.MemoryGet.Row(), schema.MemorySet.Row(), schema.MemoryCompareAndSet.Row(), schema.MemoryDelete.Row(),
@@ -55,6 +58,9 @@ func (l *Learned) Rules(profile string) []byte {
 		if keys := l.Keys[row.Type]; len(keys) > 0 {
 			var terms []string
 			for key := range keys {
+				if isNoKey(key) {
+					continue
+				}
 				terms = append(terms, below("key", key))
 			}
 			_, action, _ := strings.Cut(row.Type, ".")
@@ -64,6 +70,9 @@ func (l *Learned) Rules(profile string) []byte {
 	if len(l.Lists) > 0 && !l.Lists[""] {
 		var terms []string
 		for prefix := range l.Lists {
+			if isNoKey(prefix) {
+				continue
+			}
 			terms = append(terms, "context.args has prefix && context.args.prefix like "+pattern(prefix))
 		}
 		rule("list", "list below a prefix that its profile allows, or have the operator widen the rule", schema.MemoryList.Row(), terms)
@@ -77,6 +86,9 @@ func (l *Learned) Rules(profile string) []byte {
 	}
 	return b.Bytes()
 }
+
+// isNoKey reports whether a text without its leading slash is no key, nor the beginning of one: whoever has called with it has got nothing.
+func isNoKey(text string) bool { return text == "" || text[0] == '/' }
 
 // below is the condition that a member is in the same directory of keys as one key.
 func below(member, key string) string {

@@ -41,3 +41,19 @@ func TestLearnedRules(t *testing.T) {
 		t.Errorf("who lists everything is not held to a prefix: %s", text)
 	}
 }
+
+// TestLearnedOddly: whatever an agent has called with while it was learned, the rules are valid, and allow no more of the same syscall.
+func TestLearnedOddly(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"//x", "", "/", "a\x7fb", "a\u0085b", "\u200bx/y", "a\nb/c", `a\*b/c`, `\`, "\x00z", "\u2028/x", "\ufffd", `q"/"`, "\ue000*/x"} {
+		l := policy.NewLearned()
+		l.Key("Memory.Set", key)
+		if key != "" && key != "/" { // which is all
+			l.List(key)
+		}
+		text := l.Rules("p")
+		if set, problems := policy.Compile([]policy.File{{Name: "learned.cedar", Text: text}}); set == nil || len(problems) > 0 || set.Rules[0].ID != "p-set" {
+			t.Errorf("%q: %v\n%s", key, problems, text)
+		}
+	}
+}

@@ -69,9 +69,17 @@ var shapes = sync.OnceValue(func() map[*schema.Syscall]*shape {
 	return all
 })
 
-// judged reports whether calls of a row are: those of clients, and those that the kernel makes in the name of an agent.
+// judged reports whether calls of a row are: those of clients, and those that the kernel makes in the name of an agent. What a provider says
+// of a call that it was asked to carry out is not: the call was judged.
 func judged(row *schema.Syscall) bool {
+	if provides(row) {
+		return false
+	}
 	return !row.Internal || row == schema.NetConnect.Row() || row == schema.NetRequest.Row() || row == schema.SyscallInvoke.Row()
+}
+
+func provides(row *schema.Syscall) bool {
+	return row == schema.SyscallComplete.Row() || row == schema.SyscallProgress.Row()
 }
 
 // shapeNamed is that of an action; nil: it is none of the kernel's syscalls.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/store"
 )
@@ -33,19 +34,19 @@ func BenchmarkSnapshot(b *testing.B) {
 			b.SetBytes(keys * size)
 			b.ReportAllocs()
 			for b.Loop() {
-				check(b, s.Save(ctx(), "memory", head(1), 1, write))
+				testkit.Must(b, s.Save(ctx(), "memory", head(1), 1, write))
 			}
 		})
 		b.Run(fmt.Sprintf("Load/chunk=%d", chunk), func(b *testing.B) {
 			b.SetBytes(keys * size)
 			b.ReportAllocs()
 			for b.Loop() {
-				check(b, s.Load(ctx(), "memory", func([]byte) error { return nil }))
+				testkit.Must(b, s.Load(ctx(), "memory", func([]byte) error { return nil }))
 			}
 		})
-		check(b, s.Close())
+		testkit.Must(b, s.Close())
 		info, err := os.Stat(path)
-		check(b, err)
+		testkit.Must(b, err)
 		b.Logf("chunk=%d: file of %d bytes for %d of the state", chunk, info.Size(), keys*size)
 	}
 }
@@ -68,7 +69,7 @@ func BenchmarkIndex(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			check(b, r.Close())
+			testkit.Must(b, r.Close())
 		}
 		each(b)
 	})
@@ -78,9 +79,9 @@ func BenchmarkIndex(b *testing.B) {
 			path := newPath(b)
 			s := open(b, path, store.Options{})
 			followAll(b, s, k)
-			check(b, s.Close())
+			testkit.Must(b, s.Close())
 			info, err := os.Stat(path)
-			check(b, err)
+			testkit.Must(b, err)
 			size = info.Size()
 		}
 		each(b)
@@ -98,7 +99,7 @@ func BenchmarkIndex(b *testing.B) {
 		b.Run("Ranges/"+name, func(b *testing.B) {
 			for b.Loop() {
 				_, err := s.Ranges(ctx(), f, 1, 1000)
-				check(b, err)
+				testkit.Must(b, err)
 			}
 			each(b)
 		})
@@ -116,7 +117,7 @@ func BenchmarkOpen(b *testing.B) {
 	path := newPath(b)
 	for b.Loop() {
 		s, err := store.Open(path, store.Options{})
-		check(b, err)
-		check(b, s.Close())
+		testkit.Must(b, err)
+		testkit.Must(b, s.Close())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/store"
 )
 
@@ -15,13 +16,13 @@ func TestCrashOfSave(t *testing.T) {
 	path := newPath(t)
 	old, fresh := state("old", 12, 100_000), state("new", 90, 100_000)
 	s := open(t, path, store.Options{})
-	check(t, s.Save(ctx(), "memory", head(1), 1, puts(old...)))
-	check(t, s.Close())
+	testkit.Must(t, s.Save(ctx(), "memory", head(1), 1, puts(old...)))
+	testkit.Must(t, s.Close())
 	main := read(t, path)
 
 	s = open(t, path, store.Options{})
 	var during []byte
-	check(t, s.Save(ctx(), "memory", head(2), 2, func(put func([]byte) error) error {
+	testkit.Must(t, s.Save(ctx(), "memory", head(2), 2, func(put func([]byte) error) error {
 		if err := puts(fresh...)(put); err != nil {
 			return err
 		}
@@ -46,16 +47,16 @@ func TestCrashOfSave(t *testing.T) {
 		s := open(t, copied, store.Options{Trouble: told.tell})
 		told.want(t, nil)
 		got, err := load(s, "memory")
-		check(t, err)
+		testkit.Must(t, err)
 		infos, err := s.Snapshots(ctx())
-		check(t, err)
+		testkit.Must(t, err)
 		isNew := len(infos) == 1 && infos[0].At == head(2)
 		if len(infos) != 1 || isNew && !equal(got, fresh) || !isNew && (infos[0].At != head(1) || !equal(got, old)) {
 			t.Fatalf("a start after %d bytes of the log has %d chunks, %v", len(log), len(got), infos)
 		}
 		outcomes[isNew]++
 		wantUsable(t, s)
-		check(t, s.Close())
+		testkit.Must(t, s.Close())
 	}
 	try(during)
 	for i := range 24 {
@@ -75,6 +76,6 @@ func TestCrashOfSave(t *testing.T) {
 func read(tb testing.TB, path string) []byte {
 	tb.Helper()
 	data, err := os.ReadFile(path)
-	check(tb, err)
+	testkit.Must(tb, err)
 	return data
 }

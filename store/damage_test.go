@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/store"
 )
 
@@ -20,8 +21,8 @@ func TestOpenMakesAnew(t *testing.T) {
 		"garbage":         {func(t *testing.T, path string) { write(t, path, bytes.Repeat([]byte("garbage "), 9000)) }, store.ErrDamaged},
 		"one byte":        {func(t *testing.T, path string) { write(t, path, []byte{1}) }, nil},
 		"empty":           {func(t *testing.T, path string) { write(t, path, nil) }, nil},
-		"cut after 100":   {func(t *testing.T, path string) { check(t, os.Truncate(path, 100)) }, store.ErrDamaged},
-		"cut to a page":   {func(t *testing.T, path string) { check(t, os.Truncate(path, 8192)) }, store.ErrDamaged},
+		"cut after 100":   {func(t *testing.T, path string) { testkit.Must(t, os.Truncate(path, 100)) }, store.ErrDamaged},
+		"cut to a page":   {func(t *testing.T, path string) { testkit.Must(t, os.Truncate(path, 8192)) }, store.ErrDamaged},
 		"first page gone": {func(t *testing.T, path string) { zero(t, path, 0, 8192) }, store.ErrDamaged},
 		"schema flipped":  {func(t *testing.T, path string) { zero(t, path, 4096, 4096) }, store.ErrDamaged},
 		"older format":    {func(t *testing.T, path string) { statement(t, path, "PRAGMA user_version = 0") }, store.ErrFormat},
@@ -42,12 +43,12 @@ func TestOpenMakesAnew(t *testing.T) {
 			s := open(t, path, store.Options{Trouble: told.tell})
 			told.want(t, c.want)
 			infos, err := s.Snapshots(ctx())
-			check(t, err)
+			testkit.Must(t, err)
 			if len(infos) > 0 {
 				t.Fatalf("it still has %v", infos)
 			}
 			wantUsable(t, s)
-			check(t, s.Close())
+			testkit.Must(t, s.Close())
 			told = troubles{}
 			wantUsable(t, open(t, path, store.Options{Trouble: told.tell}))
 			told.want(t, nil)
@@ -58,16 +59,16 @@ func TestOpenMakesAnew(t *testing.T) {
 // wantUsable wants a store that takes in what it is given.
 func wantUsable(tb testing.TB, s *store.Store) {
 	tb.Helper()
-	check(tb, s.Save(ctx(), "memory", head(1), 1, puts(state("again", 3, 5)...)))
+	testkit.Must(tb, s.Save(ctx(), "memory", head(1), 1, puts(state("again", 3, 5)...)))
 	got, err := load(s, "memory")
-	check(tb, err)
+	testkit.Must(tb, err)
 	if !equal(got, state("again", 3, 5)) {
 		tb.Fatal("what was saved does not come back")
 	}
-	check(tb, s.DropIndex(ctx()))
+	testkit.Must(tb, s.DropIndex(ctx()))
 	fill(tb, s, journalOf(store.RunEntries))
 	found, err := s.Ranges(ctx(), store.Filter{Correlation: "c-1000"}, 1, 10)
-	check(tb, err)
+	testkit.Must(tb, err)
 	if !slices.Equal(found, []store.Range{{769, 1024}, {4097, store.OpenEnd}}) {
 		tb.Fatalf("index says %v", found)
 	}
@@ -100,14 +101,14 @@ func TestLoadFindsAlteredParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, newPath(t), store.Options{})
-			check(t, s.Save(ctx(), "memory", head(1), 1, puts(saved...)))
-			check(t, s.Exec(text, two))
+			testkit.Must(t, s.Save(ctx(), "memory", head(1), 1, puts(saved...)))
+			testkit.Must(t, s.Exec(text, two))
 			got, err := load(s, "memory")
 			wantError(t, err, store.ErrDamaged)
 			if !equal(got, saved[:len(got)]) {
 				t.Fatal("chunks were handed on that were not saved")
 			}
-			check(t, s.DropSnapshots(ctx()))
+			testkit.Must(t, s.DropSnapshots(ctx()))
 			wantUsable(t, s)
 		})
 	}
@@ -133,7 +134,7 @@ func TestRangesFindsAlteredRuns(t *testing.T) {
 			t.Parallel()
 			s := open(t, newPath(t), store.Options{})
 			fill(t, s, journalOf(3*store.RunEntries))
-			check(t, s.Exec(text))
+			testkit.Must(t, s.Exec(text))
 			_, err := s.Ranges(ctx(), store.Filter{Correlation: "c-5000"}, 1, 10)
 			wantError(t, err, store.ErrDamaged)
 			wantUsable(t, s)
@@ -146,9 +147,9 @@ func filled(tb testing.TB) string {
 	tb.Helper()
 	path := newPath(tb)
 	s := open(tb, path, store.Options{})
-	check(tb, s.Save(ctx(), "memory", head(1), 1, puts(filling()...)))
+	testkit.Must(tb, s.Save(ctx(), "memory", head(1), 1, puts(filling()...)))
 	fill(tb, s, journalOf(10_000))
-	check(tb, s.Close())
+	testkit.Must(tb, s.Close())
 	return path
 }
 
@@ -156,13 +157,13 @@ func filling() [][]byte { return state("filling", 6, 50_000) }
 
 func write(tb testing.TB, path string, data []byte) {
 	tb.Helper()
-	check(tb, os.WriteFile(path, data, 0o600))
+	testkit.Must(tb, os.WriteFile(path, data, 0o600))
 }
 
 func zero(tb testing.TB, path string, from, n int) {
 	tb.Helper()
 	data, err := os.ReadFile(path)
-	check(tb, err)
+	testkit.Must(tb, err)
 	clear(data[from:min(from+n, len(data))])
 	if binary.BigEndian.Uint16(data[16:]) != 0 && binary.BigEndian.Uint16(data[16:]) != 8192 {
 		tb.Fatal("pages are not what this test takes them for")
@@ -173,6 +174,6 @@ func zero(tb testing.TB, path string, from, n int) {
 func statement(tb testing.TB, path, text string) {
 	tb.Helper()
 	s := open(tb, path, store.Options{})
-	check(tb, s.Exec(text))
-	check(tb, s.Close())
+	testkit.Must(tb, s.Exec(text))
+	testkit.Must(tb, s.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/store"
 )
 
@@ -16,7 +17,7 @@ func TestDamageAnywhere(t *testing.T) {
 	t.Parallel()
 	path := filled(t)
 	sound, err := os.ReadFile(path)
-	check(t, err)
+	testkit.Must(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
 	found := 0
 	for i := range 150 {
@@ -37,10 +38,10 @@ func TestDamageAnywhere(t *testing.T) {
 		write(t, copied, spoiled)
 		var told troubles
 		s, err := store.Open(copied, store.Options{Trouble: told.tell})
-		check(t, err)
+		testkit.Must(t, err)
 		found += wantSoundOrNone(t, s, len(told.all()) > 0)
 		wantUsableAfterDrop(t, s)
-		check(t, s.Close())
+		testkit.Must(t, s.Close())
 	}
 	if found < 75 {
 		t.Fatalf("only %d of 150 damages were found: the test damages nothing", found)
@@ -82,13 +83,11 @@ func wantSoundOrNone(tb testing.TB, s *store.Store, remade bool) int {
 
 func wantUsableAfterDrop(tb testing.TB, s *store.Store) {
 	tb.Helper()
-	check(tb, s.DropSnapshots(ctx()))
+	testkit.Must(tb, s.DropSnapshots(ctx()))
 	// A tree of which DELETE sees only a part is met at the next Save at the latest.
 	if err := s.Save(ctx(), "memory", head(1), 1, puts(state("x", 1, 1)...)); err != nil {
 		wantError(tb, err, store.ErrDamaged)
 	}
-	if err := s.DropIndex(ctx()); err != nil {
-		tb.Fatal(err)
-	}
+	testkit.Must(tb, s.DropIndex(ctx()))
 	wantUsable(tb, s)
 }

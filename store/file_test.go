@@ -20,7 +20,7 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	s := open(t, path, store.Options{})
-	check(t, s.Save(ctx(), "memory", head(1), 1, func(put func([]byte) error) error {
+	testkit.Must(t, s.Save(ctx(), "memory", head(1), 1, func(put func([]byte) error) error {
 		if err := puts(state("big", 100, 100_000)...)(put); err != nil {
 			return err
 		}
@@ -32,19 +32,19 @@ func TestFiles(t *testing.T) {
 	fill(t, s, journalOf(2*store.RunEntries))
 	for _, name := range beside(t, path) {
 		info, err := os.Stat(filepath.Join(filepath.Dir(path), name))
-		check(t, err)
+		testkit.Must(t, err)
 		if info.Mode() != 0o600 {
 			t.Errorf("%s has mode %v", name, info.Mode())
 		}
 	}
-	check(t, s.Close())
+	testkit.Must(t, s.Close())
 	if names := beside(t, path); !slices.Equal(names, []string{"store.db"}) {
 		t.Fatalf("Close leaves %v", names)
 	}
 	wantError(t, s.DropIndex(ctx()), store.ErrClosed)
 	_, err := s.Snapshots(ctx())
 	wantError(t, err, store.ErrClosed)
-	check(t, s.Close())
+	testkit.Must(t, s.Close())
 }
 
 // A file that others may read is closed to them; a log without its file is not taken for one of the new file.
@@ -52,13 +52,13 @@ func TestOpenTidies(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	write(t, path, nil)
-	check(t, os.Chmod(path, 0o644))
+	testkit.Must(t, os.Chmod(path, 0o644))
 	write(t, path+"-wal", []byte("left over"))
 	var told troubles
 	s := open(t, path, store.Options{Trouble: told.tell})
 	told.want(t, nil)
 	info, err := os.Stat(path)
-	check(t, err)
+	testkit.Must(t, err)
 	if info.Mode() != 0o600 {
 		t.Fatalf("mode %v", info.Mode())
 	}
@@ -72,7 +72,7 @@ func TestOddPaths(t *testing.T) {
 		path := filepath.Join(t.TempDir(), name)
 		s := open(t, path, store.Options{})
 		wantUsable(t, s)
-		check(t, s.Close())
+		testkit.Must(t, s.Close())
 		if names := beside(t, path); !slices.Equal(names, []string{name}) {
 			t.Errorf("%s: files %v", name, names)
 		}
@@ -84,16 +84,19 @@ func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(t *testing.T, path string) string{
 		"no directory":        func(t *testing.T, path string) string { return filepath.Join(path, "store.db") },
-		"path is a directory": func(t *testing.T, path string) string { check(t, os.Mkdir(path, 0o700)); return path },
-		"path is a link":      func(t *testing.T, path string) string { check(t, os.Symlink(path+".other", path)); return path },
-		"log cannot be made":  func(t *testing.T, path string) string { check(t, os.MkdirAll(path+"-wal/x", 0o700)); return path },
+		"path is a directory": func(t *testing.T, path string) string { testkit.Must(t, os.Mkdir(path, 0o700)); return path },
+		"path is a link":      func(t *testing.T, path string) string { testkit.Must(t, os.Symlink(path+".other", path)); return path },
+		"log cannot be made": func(t *testing.T, path string) string {
+			testkit.Must(t, os.MkdirAll(path+"-wal/x", 0o700))
+			return path
+		},
 		"directory is read-only": func(t *testing.T, path string) string {
 			if os.Geteuid() == 0 {
 				t.Skip("root may write everywhere")
 			}
 			dir := filepath.Dir(path)
-			check(t, os.Chmod(dir, 0o500))
-			t.Cleanup(func() { check(t, os.Chmod(dir, 0o700)) })
+			testkit.Must(t, os.Chmod(dir, 0o500))
+			t.Cleanup(func() { testkit.Must(t, os.Chmod(dir, 0o700)) })
 			return path
 		},
 	}
@@ -121,7 +124,7 @@ func TestTwoStores(t *testing.T) {
 		end()
 	}
 	wantUsable(t, s) // the refused one has harmed nothing
-	check(t, s.Close())
+	testkit.Must(t, s.Close())
 
 	said, end := other(t, path)
 	if said != "open" {
@@ -139,7 +142,7 @@ func TestClosedStoreIsFree(t *testing.T) {
 	path := newPath(t)
 	s := open(t, path, store.Options{})
 	testkit.Forked(t, path)
-	check(t, s.Close())
+	testkit.Must(t, s.Close())
 	wantUsable(t, open(t, path, store.Options{}))
 }
 
@@ -147,20 +150,20 @@ func TestClosedStoreIsFree(t *testing.T) {
 func other(t *testing.T, path string) (said string, end func()) {
 	t.Helper()
 	self, err := os.Executable()
-	check(t, err)
+	testkit.Must(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), otherProcess+"="+path)
 	in, err := cmd.StdinPipe()
-	check(t, err)
+	testkit.Must(t, err)
 	out, err := cmd.StdoutPipe()
-	check(t, err)
-	check(t, cmd.Start())
+	testkit.Must(t, err)
+	testkit.Must(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	check(t, err)
+	testkit.Must(t, err)
 	return strings.TrimSpace(line), func() {
-		check(t, in.Close())
+		testkit.Must(t, in.Close())
 		_, _ = io.Copy(io.Discard, out)
-		check(t, cmd.Wait())
+		testkit.Must(t, cmd.Wait())
 	}
 }
 
@@ -172,35 +175,35 @@ func TestNoRoom(t *testing.T) {
 		tags[i].Correlation = fmt.Sprint("c-", i)
 	}
 	s := open(t, newPath(t), store.Options{})
-	check(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
+	testkit.Must(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
 	fill(t, s, tags[:store.RunEntries])
 	pages, err := s.Pages()
-	check(t, err)
-	check(t, s.LimitPages(pages))
+	testkit.Must(t, err)
+	testkit.Must(t, s.LimitPages(pages))
 
 	if err := s.Save(ctx(), "memory", head(2), 2, puts(state("new", 30, 100_000)...)); err == nil {
 		t.Fatal("the file grew past its limit: the test tests nothing")
 	}
 	x, err := s.Indexer(ctx())
-	check(t, err)
+	testkit.Must(t, err)
 	for i := store.RunEntries; i < len(tags); i++ {
-		check(t, x.Add(&tags[i]))
+		testkit.Must(t, x.Add(&tags[i]))
 	}
 	if err := x.Commit(ctx()); err == nil {
 		t.Fatal("the index grew past its limit: the test tests nothing")
 	}
 	wantOld(t, s)
 	found, err := s.Ranges(ctx(), store.Filter{}, 1, 10)
-	check(t, err)
+	testkit.Must(t, err)
 	if !slices.Equal(found, []store.Range{{1, store.RunEntries}, {store.RunEntries + 1, store.OpenEnd}}) {
 		t.Fatalf("ranges %v", found)
 	}
 
-	check(t, s.LimitPages(0))
-	check(t, x.Commit(ctx()))
-	check(t, s.Save(ctx(), "memory", head(2), 2, puts(state("new", 30, 100_000)...)))
+	testkit.Must(t, s.LimitPages(0))
+	testkit.Must(t, x.Commit(ctx()))
+	testkit.Must(t, s.Save(ctx(), "memory", head(2), 2, puts(state("new", 30, 100_000)...)))
 	got, err := load(s, "memory")
-	check(t, err)
+	testkit.Must(t, err)
 	if !equal(got, state("new", 30, 100_000)) {
 		t.Fatal("the Save with room was lost")
 	}

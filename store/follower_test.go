@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/store"
@@ -62,14 +63,14 @@ func follow(tb testing.TB, s *store.Store, k *kernel, o store.FollowerOptions) *
 		o.Limit = k.log.Synced
 	}
 	o.Dir, o.Poll, o.Now, o.Sleep = k.dir, poll, c.Now, c.Sleep
-	check(tb, store.NewFollower(s, o).Run(until))
+	testkit.Must(tb, store.NewFollower(s, o).Run(until))
 	return c
 }
 
 func wantMark(tb testing.TB, s *store.Store, seq uint64) {
 	tb.Helper()
 	mark, err := s.Watermark(ctx())
-	check(tb, err)
+	testkit.Must(tb, err)
 	if mark.Seq != seq {
 		tb.Fatalf("watermark %d, want %d", mark.Seq, seq)
 	}
@@ -89,7 +90,7 @@ func TestFollower(t *testing.T) {
 	k.grow(t, 1)
 	follow(t, s, k, store.FollowerOptions{Trouble: told.tell})
 	wantMark(t, s, store.RunEntries)
-	check(t, s.Close())
+	testkit.Must(t, s.Close())
 	s = open(t, path, o)
 	k.grow(t, store.RunEntries+20)
 	follow(t, s, k, store.FollowerOptions{Trouble: told.tell})
@@ -117,7 +118,7 @@ func TestFollower(t *testing.T) {
 	for name, c := range cases {
 		// Neighbouring blocks come as one range; the comparison takes them apart.
 		got, err := s.Ranges(ctx(), c.filter, 1, 100)
-		check(t, err)
+		testkit.Must(t, err)
 		if got := blocks(got); !slices.Equal(got, blocks(c.want)) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
@@ -134,12 +135,12 @@ func TestFollowerIndexesEnds(t *testing.T) {
 	end.PID = 0
 	end.Request = []byte(`{"kind":"command","type":"Http.Fetched","data":{"intent":17,"type":"Http.Fetch","pid":77,"ran":true,"outcome":{"kind":"reply","data":1}},"metadata":{"id":"x","timestamp":1}}`)
 	k.log.Append(end)
-	check(t, k.log.Flush())
+	testkit.Must(t, k.log.Flush())
 	k.grow(t, store.RunEntries-300)
 	follow(t, s, k, store.FollowerOptions{})
 	pid := int64(77)
 	got, err := s.Ranges(ctx(), store.Filter{PID: &pid, Type: "Http.Fetch"}, 1, 100)
-	check(t, err)
+	testkit.Must(t, err)
 	if want := []store.Range{{First: 257, Last: 512}, {First: store.RunEntries + 1, Last: store.OpenEnd}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -209,9 +210,9 @@ func TestFollowerOfAnotherJournal(t *testing.T) {
 			told.want(t, store.ErrForeign)
 			wantMark(t, s, uint64(runs*store.RunEntries))
 			mark, err := s.Watermark(ctx())
-			check(t, err)
+			testkit.Must(t, err)
 			held, err := store.InJournal(nil, k.dir, nil)(mark)
-			check(t, err)
+			testkit.Must(t, err)
 			if !held {
 				t.Fatal("the new index is not of the new journal")
 			}
@@ -226,8 +227,8 @@ func TestFollowerWithoutRoom(t *testing.T) {
 	k.grow(t, store.RunEntries)
 	s := open(t, newPath(t), store.Options{})
 	pages, err := s.Pages()
-	check(t, err)
-	check(t, s.LimitPages(pages))
+	testkit.Must(t, err)
+	testkit.Must(t, s.LimitPages(pages))
 	var told troubles
 	until, cancel := context.WithCancel(ctx())
 	defer cancel()
@@ -241,7 +242,7 @@ func TestFollowerWithoutRoom(t *testing.T) {
 			}
 		}
 	}}
-	check(t, store.NewFollower(s, store.FollowerOptions{
+	testkit.Must(t, store.NewFollower(s, store.FollowerOptions{
 		Dir: k.dir, Limit: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
 	}).Run(until))
 	if len(told.all()) != 2 {
@@ -257,7 +258,7 @@ func TestFollowerWithoutDescriptors(t *testing.T) {
 	k.grow(t, store.RunEntries)
 	s := open(t, newPath(t), store.Options{})
 	for n, last := 1, 1; n <= min(last, 20); n++ {
-		check(t, s.DropIndex(ctx()))
+		testkit.Must(t, s.DropIndex(ctx()))
 		fsys := faultfs.NewFailing(journal.OSFS{}, faultfs.Fault{N: n, Err: syscall.EMFILE})
 		var told troubles
 		until, cancel := context.WithCancel(ctx())
@@ -266,7 +267,7 @@ func TestFollowerWithoutDescriptors(t *testing.T) {
 				cancel()
 			}
 		}}
-		check(t, store.NewFollower(s, store.FollowerOptions{
+		testkit.Must(t, store.NewFollower(s, store.FollowerOptions{
 			FS: fsys, Dir: k.dir, Limit: k.log.Synced, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
 		}).Run(until))
 		cancel()
@@ -286,7 +287,7 @@ func TestFollowerAfterDrop(t *testing.T) {
 	limit := func() uint64 {
 		if mark, err := s.Watermark(ctx()); err == nil && mark.Seq == store.RunEntries && !dropped {
 			dropped = true
-			check(t, s.DropIndex(ctx()))
+			testkit.Must(t, s.DropIndex(ctx()))
 		}
 		return k.log.Synced()
 	}
@@ -298,7 +299,7 @@ func TestFollowerAfterDrop(t *testing.T) {
 			cancel()
 		}
 	}}
-	check(t, store.NewFollower(s, store.FollowerOptions{
+	testkit.Must(t, store.NewFollower(s, store.FollowerOptions{
 		Dir: k.dir, Limit: limit, Now: c.Now, Sleep: c.Sleep, Trouble: told.tell,
 	}).Run(until))
 	told.want(t, store.ErrOrder)
@@ -318,14 +319,14 @@ func TestFollowerEnds(t *testing.T) {
 		done <- store.NewFollower(s, store.FollowerOptions{Dir: k.dir, Limit: func() uint64 { return 0 }}).Run(until)
 	}()
 	cancel()
-	check(t, <-done)
+	testkit.Must(t, <-done)
 
 	// A journal that is damaged is not gone over.
 	segment := k.dir + "/00000000000000000001.ndjson"
 	data, err := os.ReadFile(segment)
-	check(t, err)
+	testkit.Must(t, err)
 	data[len(data)/2] ^= 1
-	check(t, os.WriteFile(segment, data, 0o600))
+	testkit.Must(t, os.WriteFile(segment, data, 0o600))
 	err = store.NewFollower(s, store.FollowerOptions{Dir: k.dir}).Run(ctx())
 	var damage *journal.DamageError
 	if !errors.As(err, &damage) {
@@ -333,6 +334,6 @@ func TestFollowerEnds(t *testing.T) {
 	}
 	wantMark(t, s, 0)
 
-	check(t, s.Close())
+	testkit.Must(t, s.Close())
 	wantError(t, store.NewFollower(s, store.FollowerOptions{Dir: k.dir}).Run(ctx()), store.ErrClosed)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/store"
 )
@@ -13,8 +14,8 @@ func headOf(tb testing.TB, k *kernel, seq uint64) journal.Head {
 	tb.Helper()
 	r := journal.NewReader(nil, k.dir, journal.ReaderOptions{From: seq})
 	record, err := r.Next(ctx())
-	check(tb, err)
-	check(tb, r.Close())
+	testkit.Must(tb, err)
+	testkit.Must(tb, r.Close())
 	return journal.Head{Seq: seq, Hash: record.Hash}
 }
 
@@ -41,7 +42,7 @@ func TestInJournal(t *testing.T) {
 	}
 	for name, c := range cases {
 		got, err := store.InJournal(nil, k.dir, func() uint64 { return c.limit })(c.head)
-		check(t, err)
+		testkit.Must(t, err)
 		if got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -55,12 +56,12 @@ func TestOpenDropsForeign(t *testing.T) {
 	k.grow(t, store.RunEntries)
 	path := newPath(t)
 	s := open(t, path, store.Options{})
-	check(t, s.Save(ctx(), "kept", headOf(t, k, 100), 1, puts([]byte("kept"))))
-	check(t, s.Save(ctx(), "of the beginning", journal.Head{}, 0, puts()))
-	check(t, s.Save(ctx(), "of another", head(100), 1, puts([]byte("foreign"))))
-	check(t, s.Save(ctx(), "of later", head(1_000_000), 1, puts([]byte("foreign"))))
+	testkit.Must(t, s.Save(ctx(), "kept", headOf(t, k, 100), 1, puts([]byte("kept"))))
+	testkit.Must(t, s.Save(ctx(), "of the beginning", journal.Head{}, 0, puts()))
+	testkit.Must(t, s.Save(ctx(), "of another", head(100), 1, puts([]byte("foreign"))))
+	testkit.Must(t, s.Save(ctx(), "of later", head(1_000_000), 1, puts([]byte("foreign"))))
 	fill(t, s, journalOf(store.RunEntries))
-	check(t, s.Close())
+	testkit.Must(t, s.Close())
 
 	var told troubles
 	s = open(t, path, store.Options{Holds: store.InJournal(nil, k.dir, k.log.Synced), Trouble: told.tell})
@@ -71,13 +72,13 @@ func TestOpenDropsForeign(t *testing.T) {
 		wantError(t, err, store.ErrForeign)
 	}
 	infos, err := s.Snapshots(ctx())
-	check(t, err)
+	testkit.Must(t, err)
 	if len(infos) != 2 || infos[0].Name != "kept" || infos[1].Name != "of the beginning" {
 		t.Fatalf("left are %v", infos)
 	}
 	wantMark(t, s, 0)
 	follow(t, s, k, store.FollowerOptions{})
-	check(t, s.Close())
+	testkit.Must(t, s.Close())
 
 	told = troubles{}
 	s = open(t, path, store.Options{Holds: store.InJournal(nil, k.dir, k.log.Synced), Trouble: told.tell})
@@ -93,7 +94,7 @@ func TestOpenCannotAsk(t *testing.T) {
 	_, err := store.Open(path, store.Options{Holds: func(journal.Head) (bool, error) { return false, boom }})
 	wantError(t, err, boom)
 	got, err := load(open(t, path, store.Options{}), "memory")
-	check(t, err)
+	testkit.Must(t, err)
 	if !equal(got, filling()) {
 		t.Fatal("the snapshot is gone")
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/store"
 )
@@ -14,11 +15,11 @@ import (
 func fill(tb testing.TB, s *store.Store, tags []store.Tags) {
 	tb.Helper()
 	x, err := s.Indexer(ctx())
-	check(tb, err)
+	testkit.Must(tb, err)
 	for i := int(x.Next()) - 1; i < len(tags)/store.RunEntries*store.RunEntries; i++ {
-		check(tb, x.Add(&tags[i]))
+		testkit.Must(tb, x.Add(&tags[i]))
 		if x.Full() {
-			check(tb, x.Commit(ctx()))
+			testkit.Must(tb, x.Commit(ctx()))
 		}
 	}
 }
@@ -101,7 +102,7 @@ func TestRanges(t *testing.T) {
 	}
 	for name, c := range cases {
 		got, err := s.Ranges(ctx(), c.filter, c.from, c.limit)
-		check(t, err)
+		testkit.Must(t, err)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
@@ -118,7 +119,7 @@ func TestWatermark(t *testing.T) {
 	wantMark := func(want journal.Head) {
 		t.Helper()
 		got, err := s.Watermark(ctx())
-		check(t, err)
+		testkit.Must(t, err)
 		if got != want {
 			t.Fatalf("watermark %v, want %v", got, want)
 		}
@@ -126,16 +127,16 @@ func TestWatermark(t *testing.T) {
 	wantMark(journal.Head{})
 	fill(t, s, tags[:store.RunEntries+50])
 	wantMark(head(store.RunEntries))
-	check(t, s.Close())
+	testkit.Must(t, s.Close())
 	s = open(t, path, store.Options{})
 	wantMark(head(store.RunEntries))
 
 	stale, err := s.Indexer(ctx())
-	check(t, err)
+	testkit.Must(t, err)
 	for i := store.RunEntries; i < 2*store.RunEntries; i++ {
-		check(t, stale.Add(&tags[i]))
+		testkit.Must(t, stale.Add(&tags[i]))
 	}
-	check(t, s.DropIndex(ctx()))
+	testkit.Must(t, s.DropIndex(ctx()))
 	wantMark(journal.Head{})
 	wantError(t, stale.Commit(ctx()), store.ErrOrder)
 	fill(t, s, tags)
@@ -148,13 +149,13 @@ func TestIndexerOrder(t *testing.T) {
 	tags := journalOf(store.RunEntries + 1)
 	s := open(t, newPath(t), store.Options{})
 	x, err := s.Indexer(ctx())
-	check(t, err)
+	testkit.Must(t, err)
 	wantError(t, x.Add(&tags[1]), store.ErrOrder)
-	check(t, x.Add(&tags[0]))
+	testkit.Must(t, x.Add(&tags[0]))
 	wantError(t, x.Add(&tags[0]), store.ErrOrder)
 	wantError(t, x.Commit(ctx()), store.ErrOrder)
 	for i := 1; i < store.RunEntries; i++ {
-		check(t, x.Add(&tags[i]))
+		testkit.Must(t, x.Add(&tags[i]))
 	}
 	wantError(t, x.Add(&tags[store.RunEntries]), store.ErrOrder)
 
@@ -162,8 +163,8 @@ func TestIndexerOrder(t *testing.T) {
 	cancelled, cancel := context.WithCancel(ctx())
 	cancel()
 	wantError(t, x.Commit(cancelled), context.Canceled)
-	check(t, x.Commit(ctx()))
-	check(t, x.Add(&tags[store.RunEntries]))
+	testkit.Must(t, x.Commit(ctx()))
+	testkit.Must(t, x.Add(&tags[store.RunEntries]))
 }
 
 // An entry of which nothing can be read is in every answer that it could belong to.
@@ -175,7 +176,7 @@ func TestUnreadableEntry(t *testing.T) {
 	fill(t, s, tags)
 	for _, f := range []store.Filter{{Type: "No.Such"}, {Correlation: "none"}, {Type: "No.Such", Correlation: "none"}} {
 		got, err := s.Ranges(ctx(), f, 1, 10)
-		check(t, err)
+		testkit.Must(t, err)
 		if want := []store.Range{{769, 1024}, {4097, store.OpenEnd}}; !slices.Equal(got, want) {
 			t.Errorf("%v: got %v, want %v", f, got, want)
 		}

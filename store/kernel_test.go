@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 )
 
@@ -17,14 +18,14 @@ func newKernel(tb testing.TB) *kernel {
 	tb.Helper()
 	k := &kernel{dir: tb.TempDir() + "/journal"}
 	k.open(tb)
-	tb.Cleanup(func() { check(tb, k.log.Close()) })
+	tb.Cleanup(func() { testkit.Must(tb, k.log.Close()) })
 	return k
 }
 
 func (k *kernel) open(tb testing.TB) {
 	tb.Helper()
 	log, _, err := journal.Open(journal.Options{Dir: k.dir, SegmentBytes: 1 << 20})
-	check(tb, err)
+	testkit.Must(tb, err)
 	k.log = log
 }
 
@@ -33,10 +34,10 @@ func (k *kernel) grow(tb testing.TB, n int) {
 	tb.Helper()
 	for range n {
 		k.log.Append(entry(k.log.Written() + 1))
-		check(tb, k.log.Flush())
+		testkit.Must(tb, k.log.Flush())
 	}
 	_, err := k.log.Sync()
-	check(tb, err)
+	testkit.Must(tb, err)
 }
 
 func entry(seq uint64) *journal.Entry {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/store"
 )
 
@@ -55,17 +56,17 @@ func TestWriteRefused(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	s := open(t, path, store.Options{})
-	check(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
-	check(t, s.Close())
+	testkit.Must(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
+	testkit.Must(t, s.Close())
 	self, err := os.Executable()
-	check(t, err)
+	testkit.Must(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), limitedProcess+"="+path)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, strings.TrimSpace(string(said)))
 	}
 	got, err := load(open(t, path, store.Options{}), "memory")
-	check(t, err)
+	testkit.Must(t, err)
 	if !equal(got, state("small", 3, 5)) {
 		t.Fatalf("%d chunks are left", len(got))
 	}

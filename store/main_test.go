@@ -12,8 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/store"
 )
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(limitedProcess); path != "" {
 		os.Exit(overfill(path))
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(testkit.Main(m))
 }
 
 // hold opens a store, says what came of it on stdout, and lives until stdin ends.
@@ -88,16 +87,9 @@ func newPath(tb testing.TB) string {
 func open(tb testing.TB, path string, o store.Options) *store.Store {
 	tb.Helper()
 	s, err := store.Open(path, o)
-	check(tb, err)
-	tb.Cleanup(func() { check(tb, s.Close()) })
+	testkit.Must(tb, err)
+	tb.Cleanup(func() { testkit.Must(tb, s.Close()) })
 	return s
-}
-
-func check(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
 }
 
 func wantError(tb testing.TB, err, kind error) {
@@ -150,7 +142,7 @@ func equal(a, b [][]byte) bool { return slices.EqualFunc(a, b, slices.Equal) }
 func beside(tb testing.TB, path string) (names []string) {
 	tb.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))
-	check(tb, err)
+	testkit.Must(tb, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}

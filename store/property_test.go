@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/store"
 )
 
@@ -17,23 +18,15 @@ func TestRangesProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		s, err := store.Open(fmt.Sprintf("%s/%d.db", dir, n), store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		defer s.Close()
 		tags := drawJournal(t)
 		x, err := s.Indexer(ctx())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		for i := 0; i < len(tags)/store.RunEntries*store.RunEntries; i++ {
-			if err := x.Add(&tags[i]); err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, x.Add(&tags[i]))
 			if x.Full() {
-				if err := x.Commit(ctx()); err != nil {
-					t.Fatal(err)
-				}
+				testkit.Must(t, x.Commit(ctx()))
 			}
 		}
 		for range 20 {
@@ -47,9 +40,7 @@ func checkQuestion(t *rapid.T, s *store.Store, tags []store.Tags) {
 	from := rapid.Uint64Range(0, uint64(len(tags))+10).Draw(t, "from")
 	limit := rapid.IntRange(1, 40).Draw(t, "limit")
 	found, err := pages(s, f, from, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	at, before := 0, uint64(0)
 	for _, r := range found {
 		if r.First <= before || r.Last < r.First || r.First < from {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/store"
 )
@@ -32,23 +33,23 @@ func TestSnapshotRoundTrip(t *testing.T) {
 			t.Parallel()
 			path := newPath(t)
 			s := open(t, path, store.Options{})
-			check(t, s.Save(ctx(), "memory", head(7), 3, puts(chunks...)))
+			testkit.Must(t, s.Save(ctx(), "memory", head(7), 3, puts(chunks...)))
 			want := []store.SnapshotInfo{{Name: "memory", At: head(7), Tick: 3, Chunks: int64(len(chunks))}}
 			for _, c := range chunks {
 				want[0].Bytes += int64(len(c))
 			}
 			for range 2 {
 				got, err := load(s, "memory")
-				check(t, err)
+				testkit.Must(t, err)
 				if !equal(got, chunks) {
 					t.Fatalf("%d chunks come back otherwise than the %d that were saved", len(got), len(chunks))
 				}
 				infos, err := s.Snapshots(ctx())
-				check(t, err)
+				testkit.Must(t, err)
 				if diff := cmp.Diff(want, infos); diff != "" {
 					t.Fatal(diff)
 				}
-				check(t, s.Close())
+				testkit.Must(t, s.Close())
 				s = open(t, path, store.Options{})
 			}
 		})
@@ -60,7 +61,7 @@ func TestSnapshotNames(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), store.Options{})
 	for i, name := range []string{"memory", "keys", "", "memory", "Zürich / \x00?"} {
-		check(t, s.Save(ctx(), name, head(uint64(i)+1), int64(i), puts(state(fmt.Sprint(i), 2, 1)...)))
+		testkit.Must(t, s.Save(ctx(), name, head(uint64(i)+1), int64(i), puts(state(fmt.Sprint(i), 2, 1)...)))
 	}
 	want := []store.SnapshotInfo{
 		{Name: "", At: head(3), Tick: 2, Chunks: 2, Bytes: 6},
@@ -69,20 +70,20 @@ func TestSnapshotNames(t *testing.T) {
 		{Name: "memory", At: head(4), Tick: 3, Chunks: 2, Bytes: 6},
 	}
 	infos, err := s.Snapshots(ctx())
-	check(t, err)
+	testkit.Must(t, err)
 	if diff := cmp.Diff(want, infos); diff != "" {
 		t.Fatal(diff)
 	}
 	for _, info := range want {
 		got, err := load(s, info.Name)
-		check(t, err)
+		testkit.Must(t, err)
 		if !equal(got, state(fmt.Sprint(info.Tick), 2, 1)) {
 			t.Fatalf("snapshot %q holds %q", info.Name, got)
 		}
 	}
 	_, err = load(s, "Memory")
 	wantError(t, err, store.ErrNoSnapshot)
-	check(t, s.DropSnapshots(ctx()))
+	testkit.Must(t, s.DropSnapshots(ctx()))
 	_, err = load(s, "memory")
 	wantError(t, err, store.ErrNoSnapshot)
 }
@@ -116,15 +117,15 @@ func TestSaveThatFails(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, newPath(t), store.Options{})
-			check(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
+			testkit.Must(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
 			err := s.Save(c.ctx, "memory", head(2), 2, c.write)
 			if err == nil || c.want != nil && !errors.Is(err, c.want) {
 				t.Fatalf("got error %v, want %v", err, c.want)
 			}
 			wantOld(t, s)
-			check(t, s.Save(ctx(), "memory", head(2), 2, puts(chunks...)))
+			testkit.Must(t, s.Save(ctx(), "memory", head(2), 2, puts(chunks...)))
 			got, err := load(s, "memory")
-			check(t, err)
+			testkit.Must(t, err)
 			if !equal(got, chunks) {
 				t.Fatal("the Save after the one that failed was lost")
 			}
@@ -135,7 +136,7 @@ func TestSaveThatFails(t *testing.T) {
 func TestSaveThatPanics(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), store.Options{})
-	check(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
+	testkit.Must(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
 	func() {
 		defer func() {
 			if recover() != "boom" {
@@ -145,19 +146,19 @@ func TestSaveThatPanics(t *testing.T) {
 		_ = s.Save(ctx(), "memory", head(2), 2, func(put func([]byte) error) error { panic("boom") })
 	}()
 	wantOld(t, s)
-	check(t, s.Save(ctx(), "memory", head(2), 2, puts()))
+	testkit.Must(t, s.Save(ctx(), "memory", head(2), 2, puts()))
 }
 
 // wantOld wants the snapshot that the tests of this file save first.
 func wantOld(tb testing.TB, s *store.Store) {
 	tb.Helper()
 	got, err := load(s, "memory")
-	check(tb, err)
+	testkit.Must(tb, err)
 	if !equal(got, state("old", 3, 5)) {
 		tb.Fatalf("the old snapshot is gone: %d chunks", len(got))
 	}
 	infos, err := s.Snapshots(ctx())
-	check(tb, err)
+	testkit.Must(tb, err)
 	if len(infos) != 1 || infos[0].At != head(1) {
 		tb.Fatalf("snapshots: %v", infos)
 	}
@@ -167,7 +168,7 @@ func wantOld(tb testing.TB, s *store.Store) {
 func TestRestoreThatFails(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), store.Options{})
-	check(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
+	testkit.Must(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
 	boom, calls := errors.New("boom"), 0
 	err := s.Load(ctx(), "memory", func([]byte) error { calls++; return boom })
 	wantError(t, err, boom)
@@ -188,7 +189,7 @@ func TestSavesAtOnce(t *testing.T) {
 	for i := range states {
 		states[i] = state(fmt.Sprint("state ", i), 5+i, 100_000)
 	}
-	check(t, s.Save(ctx(), "memory", head(1), 0, puts(states[0]...)))
+	testkit.Must(t, s.Save(ctx(), "memory", head(1), 0, puts(states[0]...)))
 	var wg sync.WaitGroup
 	for i := range states {
 		wg.Go(func() {
@@ -212,9 +213,9 @@ func TestSavesAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	infos, err := s.Snapshots(ctx())
-	check(t, err)
+	testkit.Must(t, err)
 	got, err := load(s, "memory")
-	check(t, err)
+	testkit.Must(t, err)
 	if len(infos) != 1 || !equal(got, states[infos[0].Tick]) {
 		t.Fatalf("%v, %d chunks", infos, len(got))
 	}
@@ -224,7 +225,7 @@ func TestSavesAtOnce(t *testing.T) {
 func TestReadDuringSave(t *testing.T) {
 	t.Parallel()
 	s := open(t, newPath(t), store.Options{})
-	check(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
+	testkit.Must(t, s.Save(ctx(), "memory", head(1), 1, puts(state("old", 3, 5)...)))
 	under, done := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -241,7 +242,7 @@ func TestReadDuringSave(t *testing.T) {
 		return nil
 	})
 	wg.Wait()
-	check(t, err)
+	testkit.Must(t, err)
 }
 
 func wantOldOrTell(t *testing.T, s *store.Store) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +21,7 @@ func newKill(a *app) *cobra.Command {
 		Long: `kill ends a process with all its descendants: their capabilities, what they held and
 their mailboxes go, and their programs: they are asked to end, and after some seconds
 made to. kill returns when nothing of them is left. Ending one that has ended is fine.
---all ends all agents, one after the other.
+--all ends all agents.
 
 Exit status: 4 there never was such a process.`,
 		Example: `  pwos kill 7
@@ -60,15 +61,31 @@ func (a *app) killAll(ctx context.Context, reason *string) error {
 			if len(living) == 0 {
 				return nil
 			}
-			for _, p := range living {
-				data, err := invoke(ctx, c, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: p.PID, Reason: reason})
-				if err == nil {
-					err = a.printValue(data)
-				}
-				if err != nil {
+			for part := range slices.Chunk(living, killsAtOnce) {
+				if err := a.killEach(ctx, c, part, reason); err != nil {
 					return err
 				}
 			}
 		}
 	})
+}
+
+// killsAtOnce is how many agents are told to end at the same time: each may take all the time that it has for that.
+const killsAtOnce = 64
+
+func (a *app) killEach(ctx context.Context, c *client.Client, living []process, reason *string) error {
+	answers, errs := make([]schema.Value, len(living)), make([]error, len(living))
+	var calls sync.WaitGroup
+	for i, p := range living {
+		calls.Go(func() {
+			answers[i], errs[i] = invoke(ctx, c, schema.SyscallTerminate.Type, &schema.TerminateInput{TargetPID: p.PID, Reason: reason})
+		})
+	}
+	calls.Wait()
+	for _, data := range answers {
+		if data != nil {
+			errs = append(errs, a.printValue(data))
+		}
+	}
+	return errors.Join(errs...)
 }

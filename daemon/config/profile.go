@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/pelletier/go-toml/v2"
 )
@@ -74,9 +75,13 @@ func ReadProfile(dir, name string) (*Profile, error) {
 	return p, nil
 }
 
+// maxProfileName bounds a profile's name, in bytes: those of its rules begin with it.
+const maxProfileName = 100
+
 // IsProfileName reports whether a profile can have a name.
 func IsProfileName(name string) bool {
-	return name != "" && !strings.ContainsAny(name, "/\\") && !strings.HasPrefix(name, ".")
+	return name != "" && len(name) <= maxProfileName && !strings.ContainsAny(name, "/\\") && !strings.HasPrefix(name, ".") &&
+		!strings.ContainsFunc(name, unicode.IsControl)
 }
 
 func (p *Profile) check() error {

@@ -46,3 +46,15 @@ func TestProfiles(t *testing.T) {
 		}
 	}
 }
+
+func TestProfileNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"reader": true, "my own": true, strings.Repeat("x", 100): true,
+		strings.Repeat("x", 101): false, "": false, "a/b": false, `a\b`: false, ".a": false, "a\nb": false,
+	} {
+		if got := config.IsProfileName(name); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}

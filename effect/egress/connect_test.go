@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -169,9 +170,7 @@ func TestTLSName(t *testing.T) {
 					_, err = io.ReadFull(conn, back)
 				}
 				if tt.passes {
-					if err != nil {
-						t.Fatal(err)
-					}
+					testkit.Must(t, err)
 					_ = raw.Close()
 					if e := h.await(1)[0]; e.err != nil || !strings.Contains(e.data, `"host":"`+tt.host+`"`) {
 						t.Errorf("entry %+v", e)
@@ -231,8 +230,8 @@ func TestHalfClose(t *testing.T) {
 			h.at("raw.test:7000", newEcho(t, nil).Addr().String())
 			conn := w.to(h, "raw.test", "7000")
 			_, err := io.WriteString(conn, "12345")
-			must(t, err)
-			must(t, conn.(interface{ CloseWrite() error }).CloseWrite())
+			testkit.Must(t, err)
+			testkit.Must(t, conn.(interface{ CloseWrite() error }).CloseWrite())
 			if all := closed(t, conn); all != "12345END" {
 				t.Errorf("came back: %q", all)
 			}
@@ -255,10 +254,10 @@ func TestHostSpeaksFirst(t *testing.T) {
 			h.at("raw.test:7000", l.Addr().String())
 			conn := w.to(h, "raw.test", "7000")
 			server, err := l.Accept()
-			must(t, err)
+			testkit.Must(t, err)
 			_, err = io.WriteString(server, "220 ready")
-			must(t, err)
-			must(t, server.Close())
+			testkit.Must(t, err)
+			testkit.Must(t, server.Close())
 			if all := closed(t, conn); all != "220 ready" {
 				t.Errorf("came: %q", all)
 			}
@@ -274,7 +273,7 @@ func TestIdle(t *testing.T) {
 	for _, said := range []string{"", "hello"} {
 		conn := ways()[0].to(h, "raw.test", "7000")
 		_, err := io.WriteString(conn, said)
-		must(t, err)
+		testkit.Must(t, err)
 		if all := closed(t, conn); all != said {
 			t.Errorf("came back: %q", all)
 		}
@@ -293,7 +292,7 @@ func TestSlow(t *testing.T) {
 	h.at("allowed.test:443", newEcho(t, nil).Addr().String())
 	half := h.dialProxy()
 	_, err := io.WriteString(half, "CONNECT allowed.test:443 HTTP/1.1\r\nHo")
-	must(t, err)
+	testkit.Must(t, err)
 	silent := ways()[0].to(h, "allowed.test", "443")
 	relayed := h.to("allowed.test", 443)
 	plain := h.to("allowed.test", 80)
@@ -313,7 +312,7 @@ func TestLongHeader(t *testing.T) {
 		_, _ = io.WriteString(conn, "GET http://allowed.test/ HTTP/1.1\r\n"+strings.Repeat("X-Long: "+strings.Repeat("x", 1000)+"\r\n", 200))
 	}()
 	status, err := bufio.NewReader(conn).ReadString('\n')
-	must(t, err)
+	testkit.Must(t, err)
 	if !strings.Contains(status, "431") {
 		t.Errorf("answered %q", status)
 	}
@@ -337,10 +336,10 @@ func TestBounds(t *testing.T) {
 					t.Errorf("answered %q", all)
 				}
 			}
-			must(t, held[0].Close())
+			testkit.Must(t, held[0].Close())
 			h.await(1)
 			conn := h.dialProxy()
-			for deadline := time.Now().Add(patience); ; { // its place comes back soon after its end is journaled
+			for deadline := time.Now().Add(testkit.Patience); ; { // its place comes back soon after its end is journaled
 				_, _ = io.WriteString(conn, "CONNECT raw.test:7000 HTTP/1.1\r\nHost: x\r\n\r\n")
 				line, err := bufio.NewReader(conn).ReadString('\n')
 				if err == nil && strings.Contains(line, "200") {
@@ -395,9 +394,9 @@ func TestRevoke(t *testing.T) {
 				h.at("raw.test:7000", server.Addr().String())
 				conn := w.to(h, "raw.test", "7000")
 				_, err := io.WriteString(conn, "1")
-				must(t, err)
+				testkit.Must(t, err)
 				_, err = io.ReadFull(conn, make([]byte, 1))
-				must(t, err)
+				testkit.Must(t, err)
 				change(h)
 				_, _ = io.WriteString(conn, "23456") // it may be closed already
 				if all := closed(t, conn); all != "" {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // TestLookup: what an allowed name resolves to, and that any other does not exist.
@@ -116,10 +118,10 @@ func TestMalformed(t *testing.T) {
 	good := query(t, "allowed.test", dnsmessage.TypeA)
 	edit := func(change func(m *dnsmessage.Message)) []byte {
 		var m dnsmessage.Message
-		must(t, m.Unpack(good))
+		testkit.Must(t, m.Unpack(good))
 		change(&m)
 		raw, err := m.Pack()
-		must(t, err)
+		testkit.Must(t, err)
 		return raw
 	}
 	tests := []struct {
@@ -138,19 +140,19 @@ func TestMalformed(t *testing.T) {
 	}
 	for _, tt := range tests {
 		conn, err := net.Dial("udp", h.dns)
-		must(t, err)
-		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		testkit.Must(t, err)
+		testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 		_, err = conn.Write(tt.raw)
-		must(t, err)
+		testkit.Must(t, err)
 		if tt.code < 0 {
 			_, err = conn.Write(good) // is answered alone
-			must(t, err)
+			testkit.Must(t, err)
 		}
 		buf := make([]byte, 1500)
 		n, err := conn.Read(buf)
-		must(t, err)
+		testkit.Must(t, err)
 		var m dnsmessage.Message
-		must(t, m.Unpack(buf[:n]))
+		testkit.Must(t, m.Unpack(buf[:n]))
 		if want := max(tt.code, 0); int(m.RCode) != want || !m.Response || n > len(tt.raw)+len(good)+32 {
 			t.Errorf("%s: %+v", tt.name, m)
 		}
@@ -164,8 +166,8 @@ func TestDNSOverTCP(t *testing.T) {
 	h := open(t)
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", h.dnsTCP)
-		must(t, err)
-		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		testkit.Must(t, err)
+		testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	}
@@ -176,13 +178,13 @@ func TestDNSOverTCP(t *testing.T) {
 	conn := dial()
 	for range 2 {
 		_, err := conn.Write(frame(len(good), good))
-		must(t, err)
+		testkit.Must(t, err)
 		var size [2]byte
 		_, err = io.ReadFull(conn, size[:])
-		must(t, err)
+		testkit.Must(t, err)
 		raw := make([]byte, binary.BigEndian.Uint16(size[:]))
 		_, err = io.ReadFull(conn, raw)
-		must(t, err)
+		testkit.Must(t, err)
 		if addrs, _ := answers(t, raw, "allowed.test"); len(addrs) != 1 {
 			t.Errorf("answered with %v", addrs)
 		}
@@ -192,15 +194,15 @@ func TestDNSOverTCP(t *testing.T) {
 	} {
 		conn := dial()
 		_, err := conn.Write(lie)
-		must(t, err)
+		testkit.Must(t, err)
 		if left := closed(t, conn); left != "" {
 			t.Errorf("%s: answered %q", name, left)
 		}
 	}
 	short := dial()
 	_, err := short.Write(frame(len(good)+10, good))
-	must(t, err)
-	must(t, short.(*net.TCPConn).CloseWrite())
+	testkit.Must(t, err)
+	testkit.Must(t, short.(*net.TCPConn).CloseWrite())
 	if left := closed(t, short); left != "" {
 		t.Errorf("less than was said: answered %q", left)
 	}

@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -31,14 +34,14 @@ func TestMeteredWebsocket(t *testing.T) {
 		})
 		h.grant(nil, "Upstream:model")
 		conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = io.WriteString(conn, "GET /v1/realtime HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\r\n")
-		must(t, err)
+		testkit.Must(t, err)
 		in := h.await(1)[0].in.(*schema.NetRequestInput)
 		if refused := in.Refused != ""; refused != bounded || len(saw.all()) > 0 == bounded {
 			t.Errorf("bounded %v: refused %q, the upstream saw %q", bounded, in.Refused, saw.all())
 		}
-		must(t, conn.Close())
+		testkit.Must(t, conn.Close())
 	}
 }
 
@@ -56,12 +59,12 @@ func TestMeteredHangUp(t *testing.T) {
 	h := open(t, withUpstream(upstream(t, server.URL)), metered)
 	h.grant(nil, "Upstream:model")
 	conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
-	must(t, err)
+	testkit.Must(t, err)
 	body := `{"model":"m-1","max_tokens":100}`
 	_, err = fmt.Fprintf(conn, "POST /v1/chat HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	must(t, err)
+	testkit.Must(t, err)
 	<-asked
-	must(t, conn.Close())
+	testkit.Must(t, conn.Close())
 	if e := h.await(1)[0]; e.err != nil || !strings.Contains(e.data, `"status":0`) || strings.Contains(e.data, schema.NetComplete) {
 		t.Errorf("entry %+v: as if the model had not been asked", e)
 	}
@@ -85,19 +88,19 @@ func TestUnreported(t *testing.T) {
 	body := `{"model":"m-1","stream":true}`
 	for i, hangUp := range []bool{false, true} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
-		must(t, err)
-		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		testkit.Must(t, err)
+		testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 		_, err = fmt.Fprintf(conn, "POST /v1/chat HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
-		must(t, err)
+		testkit.Must(t, err)
 		for range 5 {
 			next <- chunk
 		}
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = io.ReadFull(resp.Body, make([]byte, 5*len(chunk)))
-		must(t, err)
+		testkit.Must(t, err)
 		if hangUp {
-			must(t, conn.Close())
+			testkit.Must(t, conn.Close())
 		}
 		close(next)
 		_, _ = io.ReadAll(resp.Body)
@@ -105,6 +108,54 @@ func TestUnreported(t *testing.T) {
 		next = make(chan string)
 		if e := h.await(i + 1)[i]; !strings.Contains(e.data, `"output_tokens":5`) {
 			t.Errorf("hung up %v: entry %s", hangUp, e.data)
+		}
+	}
+}
+
+// TestEstimate: what of an answer is not reported is reckoned from what came of it, where the client can have had a hand in that.
+func TestEstimate(t *testing.T) {
+	t.Parallel()
+	const json, events = "application/json", "text/event-stream"
+	object := `{"choices":[{"message":{"content":"` + strings.Repeat("x", 360) + `"}}]}` // of 400 bytes
+	for _, test := range []struct {
+		name, typ, model, body string
+		whole                  bool
+		want                   *schema.NetUsage
+	}{
+		{"an object that breaks off", json, "m", object, false, &schema.NetUsage{Model: "m", Output: 100, MicroUSD: 1500, Estimated: true}},
+		{"an object that has no report", json, "m", object, true, nil},
+		{"an object of no model", json, "", object, false, nil},
+		{"events without a report", events, "m", "data: {}\n\nevent: x\ndata: {}\n\n", true, &schema.NetUsage{Model: "m", Output: 2, MicroUSD: 30, Estimated: true}},
+		{"events of no model", events, "", "data: {}\n\n", true, nil},
+		{"events of a model that was not named", events, "", "data: {\"model\":\"m\"}\n\n", true, &schema.NetUsage{Model: "m", Output: 1, MicroUSD: 15, Estimated: true}},
+		{
+			"a report that breaks off", events, "m", "data: {\"usage\":{\"input_tokens\":9,\"output_tokens\":1}}\n\n" + strings.Repeat("data: {}\n\n", 4), false,
+			&schema.NetUsage{Model: "m", Input: 9, Output: 5, MicroUSD: 75, Estimated: true},
+		},
+		{"a report", events, "m", "data: {\"usage\":{\"output_tokens\":1}}\n\ndata: {}\n\n", true, &schema.NetUsage{Output: 1, MicroUSD: 15}},
+	} {
+		if diff := cmp.Diff(test.want, egress.Estimate(test.typ, test.model, test.whole, []byte(test.body))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// TestMeteredEncoding: a body that cannot be read may ask for anything.
+func TestMeteredEncoding(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		encoding         string
+		bounded, refused bool
+	}{{"gzip", true, true}, {"identity, zstd", true, true}, {"gzip", false, false}, {"identity", true, false}} {
+		server, saw := model(t)
+		h := open(t, withUpstream(upstream(t, server.URL)), func(c *egress.Config) {
+			c.Metered = func(int64) (tokens, dollars bool) { return test.bounded, false }
+		})
+		h.grant(nil, "Upstream:model")
+		raw(t, h.upstreams["model"], fmt.Sprintf("POST /v1/chat HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: %s\r\nContent-Length: 2\r\n\r\n{}", test.encoding))
+		in := h.await(1)[0].in.(*schema.NetRequestInput)
+		if refused := in.Refused != ""; refused != test.refused || len(saw.all()) > 0 == test.refused {
+			t.Errorf("%+v: refused %q, the upstream saw %q", test, in.Refused, saw.all())
 		}
 	}
 }

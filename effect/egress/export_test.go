@@ -45,6 +45,13 @@ func Usage(contentType string, pieces ...[]byte) *schema.NetUsage {
 	return m.usage(nil, nil, true)
 }
 
+// Estimate is what is reckoned for an answer that comes whole, or breaks off, of a model that was asked for.
+func Estimate(contentType, model string, whole bool, body []byte) *schema.NetUsage {
+	m := newMeter(contentType)
+	m.write(body)
+	return m.usage(Prices{"m": {Output: 15}}, &asks{model: model}, whole)
+}
+
 // Answer answers a query as for an agent that may connect to no host and whose misses are not journaled.
 func (s *Server) Answer(query []byte) []byte {
 	a := &agent{Server: s, names: newNames(16), over: true}

@@ -15,34 +15,25 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/promptware-os/pwos/effect/egress"
 	"github.com/promptware-os/pwos/effect/fetch"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/network"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// patience ends a test that waits for what never comes; nothing is measured by it.
-const patience = 30 * time.Second
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
 // pid is the agent of every test.
 const pid = 7
@@ -113,7 +104,7 @@ func (h *house) journal(ctx context.Context, pid int64, request schema.Request, 
 // await returns the entries once there are n.
 func (h *house) await(n int) []entry {
 	h.t.Helper()
-	late := time.After(patience)
+	late := time.After(testkit.Patience)
 	for {
 		h.mu.Lock()
 		list, changed := append([]entry{}, h.entries...), h.changed
@@ -175,7 +166,7 @@ func openWith(t *testing.T, own []*egress.Upstream, change ...func(*egress.Confi
 	sockets := egress.Sockets{Proxy: listen(t), DNSTCP: listen(t), Relay: []net.Listener{h.relays}, Upstreams: map[string]net.Listener{}}
 	var err error
 	sockets.DNS, err = net.ListenPacket("udp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	for _, u := range append(own, c.Upstreams...) {
 		l := listen(t)
 		sockets.Upstreams[u.Name], h.upstreams[u.Name] = l, "http://"+l.Addr().String()
@@ -193,7 +184,7 @@ func openWith(t *testing.T, own []*egress.Upstream, change ...func(*egress.Confi
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -233,11 +224,11 @@ func (h *house) connect(addr netip.Addr, port uint16) *net.TCPConn {
 	h.t.Helper()
 	l := listen(h.t)
 	client, err := net.Dial("tcp", l.Addr().String())
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	h.t.Cleanup(func() { _ = client.Close() })
-	must(h.t, client.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(h.t, client.SetDeadline(time.Now().Add(testkit.Patience)))
 	accepted, err := l.Accept()
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	h.relays.conns <- &local{accepted.(*net.TCPConn), net.TCPAddrFromAddrPort(netip.AddrPortFrom(addr, port))}
 	return client.(*net.TCPConn)
 }
@@ -256,14 +247,14 @@ func (h *house) to(name string, port uint16) *net.TCPConn {
 func (h *house) lookup(name string, typ dnsmessage.Type) ([]netip.Addr, dnsmessage.RCode) {
 	h.t.Helper()
 	conn, err := net.Dial("udp", h.dns)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	defer conn.Close()
-	must(h.t, conn.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(h.t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	_, err = conn.Write(query(h.t, name, typ))
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	buf := make([]byte, 1500)
 	n, err := conn.Read(buf)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	return answers(h.t, buf[:n], name)
 }
 
@@ -274,7 +265,7 @@ func query(t testing.TB, name string, typ dnsmessage.Type) []byte {
 		Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name + "."), Type: typ, Class: dnsmessage.ClassINET}},
 	}
 	raw, err := m.Pack()
-	must(t, err)
+	testkit.Must(t, err)
 	return raw
 }
 
@@ -282,7 +273,7 @@ func query(t testing.TB, name string, typ dnsmessage.Type) []byte {
 func answers(t testing.TB, raw []byte, name string) (addrs []netip.Addr, code dnsmessage.RCode) {
 	t.Helper()
 	var m dnsmessage.Message
-	must(t, m.Unpack(raw))
+	testkit.Must(t, m.Unpack(raw))
 	if m.ID != 77 || !m.Response || len(m.Questions) != 1 || m.Questions[0].Name.String() != name+"." {
 		t.Fatalf("answer %+v does not fit the question %s", m, name)
 	}
@@ -297,24 +288,24 @@ func (h *house) proxied(authority string) (conn *net.TCPConn, r *bufio.Reader, s
 	h.t.Helper()
 	c := h.dialProxy()
 	_, err := io.WriteString(c, "CONNECT "+authority+" HTTP/1.1\r\nHost: "+authority+"\r\n\r\n")
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	r = bufio.NewReader(c)
 	resp, err := http.ReadResponse(r, &http.Request{Method: http.MethodConnect})
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	if resp.StatusCode == http.StatusOK {
 		return c, r, resp.StatusCode, ""
 	}
 	body, err := io.ReadAll(resp.Body)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	return nil, nil, resp.StatusCode, strings.TrimSpace(string(body))
 }
 
 func (h *house) dialProxy() *net.TCPConn {
 	h.t.Helper()
 	c, err := net.Dial("tcp", h.proxy)
-	must(h.t, err)
+	testkit.Must(h.t, err)
 	h.t.Cleanup(func() { _ = c.Close() })
-	must(h.t, c.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(h.t, c.SetDeadline(time.Now().Add(testkit.Patience)))
 	return c.(*net.TCPConn)
 }
 
@@ -322,15 +313,15 @@ func (h *house) dialProxy() *net.TCPConn {
 func certificate(t testing.TB, names ...string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	testkit.Must(t, err)
 	form := &x509.Certificate{
 		SerialNumber: big.NewInt(1), DNSNames: names, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
-	must(t, err)
+	testkit.Must(t, err)
 	cert, err := x509.ParseCertificate(der)
-	must(t, err)
+	testkit.Must(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool

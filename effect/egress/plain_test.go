@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 )
 
@@ -103,7 +104,7 @@ func TestPlain(t *testing.T) {
 				conn = ways()[0].to(h, "allowed.test", "80")
 			}
 			_, err := io.WriteString(conn, tt.request)
-			must(t, err)
+			testkit.Must(t, err)
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if tt.status == 0 {
 				if err == nil && resp.StatusCode < 400 {
@@ -142,11 +143,11 @@ func TestPlainKeepAlive(t *testing.T) {
 	r := bufio.NewReader(conn)
 	for _, host := range []string{"allowed.test", "allowed.test", "other.test"} {
 		_, err := io.WriteString(conn, "GET http://"+host+"/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n")
-		must(t, err)
+		testkit.Must(t, err)
 		resp, err := http.ReadResponse(r, nil)
-		must(t, err)
+		testkit.Must(t, err)
 		_, err = io.Copy(io.Discard, resp.Body)
-		must(t, err)
+		testkit.Must(t, err)
 		if want := map[bool]int{true: 200, false: 403}[host == "allowed.test"]; resp.StatusCode != want {
 			t.Errorf("%s: %d", host, resp.StatusCode)
 		}
@@ -182,18 +183,18 @@ func TestWebsocket(t *testing.T) {
 	h.at("allowed.test:80", server.Listener.Addr().String())
 	conn := h.to("allowed.test", 80)
 	_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: allowed.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-	must(t, err)
+	testkit.Must(t, err)
 	r := bufio.NewReader(conn)
 	resp, err := http.ReadResponse(r, nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("answered %d", resp.StatusCode)
 	}
 	_, err = io.WriteString(conn, "ping")
-	must(t, err)
+	testkit.Must(t, err)
 	back := make([]byte, 4)
 	_, err = io.ReadFull(r, back)
-	must(t, err)
+	testkit.Must(t, err)
 	h.token.Store(nil)
 	_, _ = io.WriteString(conn, "pong") // it may be closed already
 	if all := closed(t, &peeked{conn, r}); all != "" {
@@ -217,9 +218,9 @@ func TestBrokenAnswer(t *testing.T) {
 	h.at("allowed.test:80", server.Listener.Addr().String())
 	conn := h.to("allowed.test", 80)
 	_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n")
-	must(t, err)
+	testkit.Must(t, err)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if body, err := io.ReadAll(resp.Body); err == nil {
 		t.Errorf("%q was taken for the whole", body)
 	}

@@ -59,7 +59,7 @@ const (
 // asks is what a request asks a model for.
 type asks struct {
 	model string
-	most  int64 // tokens of the answer; 0: it does not say
+	most  int64 // tokens of the answers; 0: it does not say
 }
 
 // asked reads what a request asks a model for, whatever it says of its form: servers may not look at that. Its body is read as far as that
@@ -80,19 +80,25 @@ func (a *agent) asked(r *http.Request) (asks asks, done func()) {
 		rest = broken{rest, err}
 	}
 	r.Body = &joined{text: text, ReadCloser: rest, passed: done}
+	most, answers := 0.0, 1.0
 	s := scanner{see: func(path, value string) {
+		n, err := strconv.ParseFloat(strings.Trim(value, `"`), 64) // there are servers that take a text for a number
+		if err != nil && !errors.Is(err, strconv.ErrRange) || math.IsNaN(n) {
+			n = 0
+		}
 		switch path {
 		case "model":
 			if name, ok := strings.CutPrefix(value, `"`); ok {
 				asks.model = strings.ToValidUTF8(strings.TrimSuffix(name, `"`), "?")
 			}
 		case "max_tokens", "max_completion_tokens", "max_output_tokens":
-			if n, err := strconv.ParseFloat(value, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-				asks.most = max(asks.most, int64(min(math.Ceil(n), 1<<53-1)))
-			}
+			most = max(most, math.Ceil(n))
+		case "n", "best_of":
+			answers = max(answers, min(math.Ceil(n), 1<<53))
 		}
 	}}
 	s.write(text)
+	asks.most = roundUp(most * answers)
 	return asks, done
 }
 

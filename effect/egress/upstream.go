@@ -123,11 +123,8 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 		asked = &asks
 		price, priced := a.Prices.of(asks.model)
 		in.MaxTokens, in.MaxMicroUSD = asks.most, roundUp(price.Output*float64(asks.most))
-		if dollars && (asks.model != "" && !priced || len(a.Prices) == 0) && in.Refused == "" {
-			in.Refused = fmt.Sprintf("it has a budget of dollars, and [prices] in the kernel's configuration has none for the model %q", clip(asks.model, 128))
-		}
-		if r.Header.Get("Upgrade") != "" && in.Refused == "" {
-			in.Refused = "it has a budget of tokens or dollars, and what a model uses is not known over a WebSocket: use HTTP"
+		if in.Refused == "" {
+			in.Refused = a.unmetered(r, &asks, priced || !dollars)
 		}
 	}
 	answered, complete := false, true
@@ -153,6 +150,20 @@ func (a *agent) serveUpstream(u *Upstream, w http.ResponseWriter, r *http.Reques
 	case !complete:
 		panic(http.ErrAbortHandler)
 	}
+}
+
+// unmetered says why a request is refused whose use could not be told, "" where it is not.
+func (a *agent) unmetered(r *http.Request, asks *asks, priced bool) string {
+	const what = "it has a budget of tokens or dollars, and "
+	switch encoding := strings.Join(r.Header.Values("Content-Encoding"), ","); {
+	case !priced && (asks.model != "" || len(a.Prices) == 0):
+		return fmt.Sprintf("it has a budget of dollars, and [prices] in the kernel's configuration has none for the model %q", clip(asks.model, 128))
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		return what + "what its body asks for cannot be read: send it without Content-Encoding"
+	case r.Header.Get("Upgrade") != "":
+		return what + "what a model uses is not known over a WebSocket: use HTTP"
+	}
+	return ""
 }
 
 // clip cuts what an agent sent to what the journal takes.

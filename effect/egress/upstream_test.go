@@ -22,6 +22,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -69,21 +70,21 @@ func model(t *testing.T) (*httptest.Server, *seen) {
 func upstream(t testing.TB, address string, change ...func(*egress.UpstreamConfig)) *egress.Upstream {
 	t.Helper()
 	target, err := url.Parse(address + "/v1")
-	must(t, err)
+	testkit.Must(t, err)
 	c := egress.UpstreamConfig{
 		Name: "model", URL: target, Header: "x-key",
 		Secret: func(context.Context) (string, error) { return canary, nil },
 	}
 	for _, text := range []string{"POST /v1/chat", "GET /v1/…", "TRACEX /v1/x"} {
 		rule, err := schema.ParseNetRule(text)
-		must(t, err)
+		testkit.Must(t, err)
 		c.Rules = append(c.Rules, rule)
 	}
 	for _, f := range change {
 		f(&c)
 	}
 	u, err := egress.NewUpstream(c)
-	must(t, err)
+	testkit.Must(t, err)
 	return u
 }
 
@@ -95,11 +96,11 @@ func withUpstream(u *egress.Upstream) func(*egress.Config) {
 func raw(t *testing.T, base, request string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	must(t, err)
+	testkit.Must(t, err)
 	defer conn.Close()
-	must(t, conn.SetDeadline(time.Now().Add(patience)))
+	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 	_, err = io.WriteString(conn, request)
-	must(t, err)
+	testkit.Must(t, err)
 	return closed(t, conn)
 }
 
@@ -209,10 +210,10 @@ func TestUpstreamIsGranted(t *testing.T) {
 		h := open(t, withUpstream(upstream(t, server.URL)))
 		h.grant([]string{"*"}, tt.allowed...)
 		resp, err := http.Get(h.upstreams["model"] + "/v1/models")
-		must(t, err)
+		testkit.Must(t, err)
 		text, err := io.ReadAll(resp.Body)
-		must(t, err)
-		must(t, resp.Body.Close())
+		testkit.Must(t, err)
+		testkit.Must(t, resp.Body.Close())
 		if resp.StatusCode != tt.status || len(saw.all()) != map[int]int{200: 1, 403: 0}[tt.status] {
 			t.Errorf("%v: %d %s", tt.allowed, resp.StatusCode, text)
 		}
@@ -239,16 +240,16 @@ func TestUpstreamStream(t *testing.T) {
 	for _, revoked := range []bool{false, true} {
 		h.grant(nil, "Upstream:model")
 		conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
-		must(t, err)
-		must(t, conn.SetDeadline(time.Now().Add(patience)))
+		testkit.Must(t, err)
+		testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
 		_, err = io.WriteString(conn, "GET /v1/stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-		must(t, err)
+		testkit.Must(t, err)
 		next <- "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"m-2\",\"usage\":{\"input_tokens\":25,\"output_tokens\":1}}}\n\n"
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		must(t, err)
+		testkit.Must(t, err)
 		events := bufio.NewReader(resp.Body)
 		line, err := events.ReadString('\n') // while the answer is not over
-		must(t, err)
+		testkit.Must(t, err)
 		if line != "event: message_start\n" {
 			t.Errorf("came: %q", line)
 		}
@@ -296,7 +297,7 @@ func TestIntercept(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "key")
 	authority, err := egress.OpenAuthority(file, []string{"api.model.test"}, time.Now)
-	must(t, err)
+	testkit.Must(t, err)
 	trust := x509.NewCertPool()
 	if !trust.AppendCertsFromPEM(authority.Certificate()) {
 		t.Fatal("no certificate")
@@ -324,11 +325,11 @@ func TestIntercept(t *testing.T) {
 				_ = conn.Close()
 				continue
 			}
-			must(t, err)
+			testkit.Must(t, err)
 			resp, err := http.ReadResponse(bufio.NewReader(secured), nil)
-			must(t, err)
+			testkit.Must(t, err)
 			body, err := io.ReadAll(resp.Body)
-			must(t, err)
+			testkit.Must(t, err)
 			if string(body) != "api.model.test /v1/models true" {
 				t.Errorf("%s: answered %s", w.name, body)
 			}
@@ -357,9 +358,9 @@ func TestAuthorityForOthers(t *testing.T) {
 	}
 	dir := t.TempDir()
 	authority, err := egress.OpenAuthority(filepath.Join(dir, "key"), []string{"api.model.test"}, time.Now)
-	must(t, err)
+	testkit.Must(t, err)
 	ca := filepath.Join(dir, "ca.pem")
-	must(t, os.WriteFile(ca, authority.Certificate(), 0o600))
+	testkit.Must(t, os.WriteFile(ca, authority.Certificate(), 0o600))
 	for name, good := range map[string]bool{"api.model.test": true, "other.test": false} {
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -379,18 +380,18 @@ func TestAuthority(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "key")
 	first, err := egress.OpenAuthority(file, []string{"api.model.test"}, time.Now)
-	must(t, err)
+	testkit.Must(t, err)
 	info, err := os.Stat(file)
-	must(t, err)
+	testkit.Must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
 	before, err := os.ReadFile(file)
-	must(t, err)
+	testkit.Must(t, err)
 	again, err := egress.OpenAuthority(file, []string{"api.model.test"}, time.Now)
-	must(t, err)
+	testkit.Must(t, err)
 	after, err := os.ReadFile(file)
-	must(t, err)
+	testkit.Must(t, err)
 	if string(before) != string(after) {
 		t.Error("the key has changed")
 	}
@@ -399,18 +400,18 @@ func TestAuthority(t *testing.T) {
 	for _, authority := range []*egress.Authority{first, again} {
 		for name, good := range map[string]bool{"api.model.test": true, "other.test": false} {
 			leaf, err := authority.Leaf(name)
-			must(t, err)
+			testkit.Must(t, err)
 			if _, err := leaf.Verify(x509.VerifyOptions{Roots: trust, DNSName: name}); (err == nil) != good {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 	}
-	must(t, os.Chmod(file, 0o640))
+	testkit.Must(t, os.Chmod(file, 0o640))
 	if _, err := egress.OpenAuthority(file, nil, time.Now); err == nil || !strings.Contains(err.Error(), "no file of this user's alone") {
 		t.Errorf("a key that others may read: %v", err)
 	}
-	must(t, os.Chmod(file, 0o600))
-	must(t, os.WriteFile(file, []byte("x"), 0o600))
+	testkit.Must(t, os.Chmod(file, 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte("x"), 0o600))
 	if _, err := egress.OpenAuthority(file, nil, time.Now); err == nil || !strings.Contains(err.Error(), "holds no key") {
 		t.Errorf("a damaged key: %v", err)
 	}

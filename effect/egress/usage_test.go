@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/promptware-os/pwos/effect/egress"
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 )
@@ -98,7 +99,7 @@ func hello(t testing.TB, config *tls.Config) []byte {
 	defer theirs.Close()
 	defer ours.Close()
 	_, read, err := egress.PeekHello(ours)
-	must(t, err)
+	testkit.Must(t, err)
 	return read
 }
 

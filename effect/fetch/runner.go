@@ -39,7 +39,11 @@ func (r *Runner) Check(call *kernel.Call, in *schema.HTTPFetchInput) *fault.Faul
 	case in.BodyRef != nil: // its length is known when it is opened
 		req.Body = &Body{}
 	}
-	return r.Fetcher.Check(req)
+	failure := r.Fetcher.Check(req)
+	if failure == nil && call.Probe != nil {
+		call.Probe.Why(policy.grounds(req.URL))
+	}
+	return failure
 }
 
 // Fetch runs Http.Fetch.

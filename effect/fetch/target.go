@@ -108,6 +108,22 @@ func (p *Policy) permit(t *target) *fault.Fault {
 		p.advice("--host "+t.url.Host, func(one *Policy) bool { return one.hasHost(t) })).With("host", t.url.Host)
 }
 
+// grounds says by what an address that is permitted is.
+func (p *Policy) grounds(address string) string {
+	t, _ := parseTarget(address, nil) // which it is
+	for one := p; one != nil; one = one.Else {
+		if !one.allows(t) {
+			continue
+		}
+		for _, h := range one.Hosts {
+			if h.matches(t) {
+				return "it may fetch from " + h.String()
+			}
+		}
+	}
+	return "it may fetch from everywhere"
+}
+
 // opener returns what opens sealed values that are sent to the target, nil where nothing may.
 func (p *Policy) opener(t *target) func(ctx context.Context, sealed string) (string, error) {
 	for one := p; one != nil; one = one.Else {

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -58,7 +59,8 @@ type Networks struct {
 	Options
 	server    *egress.Server
 	upstreams map[string]*Upstream
-	bundle    string // SeenBundle, or "": none is intercepted
+	bundle    string   // SeenBundle, or "": none is intercepted
+	turns     sync.Map // *sync.Mutex by the key of a login: held while that is renewed
 }
 
 // New needs a kernel that can be called soon.
@@ -126,8 +128,9 @@ func (n *Networks) Own(name string, p *schema.ProgramUpstream) (*egress.Upstream
 	if _, taken := n.upstreams[name]; taken {
 		return nil, fmt.Errorf("the configuration has an upstream %s: give the agent another name", name)
 	}
+	turn, _ := n.turns.LoadOrStore(strings.TrimPrefix(p.From, "/"), new(sync.Mutex))
 	keeper := &oauth.Keeper{
-		Client: oauth.NewClient(target, n.Dialer), Name: name, Secure: target.Scheme == "https" || schema.OnLoopback(target.Hostname()), Now: time.Now,
+		Client: oauth.NewClient(target, n.Dialer), Name: name, Secure: target.Scheme == "https" || schema.OnLoopback(target.Hostname()), Now: time.Now, Turn: turn.(*sync.Mutex),
 		Fix: fmt.Sprintf("seal another token, and store it as %s", p.From),
 		Load: func(ctx context.Context) (string, error) {
 			secret, err := n.Vault.Open(ctx, p.From)

@@ -26,12 +26,14 @@ type Keeper struct {
 	Load func(context.Context) (string, error)
 	// Store replaces what Load has returned with the next login, unless something else is stored by now.
 	Store func(ctx context.Context, loaded, next string) error
-	Now   func() time.Time
-	Note  func(text string, err error) // of what goes wrong, for the log
-
-	turn sync.Mutex // held while a login is renewed
+	// Turn is held while the login is renewed: the same for all who use what is stored.
+	Turn *sync.Mutex
+	Now  func() time.Time
+	Note func(text string, err error) // of what goes wrong, for the log
 
 	mu      sync.Mutex
+	tries   int      // renewals that have come to an end
+	failed  error    // of the last one; nil: it has not
 	refused string   // access token that the server has refused: it is to be renewed
 	last    string   // credential that nothing comes after: a bearer token, or a token that was renewed, until the server takes it
 	over    string   // access token of the login that is over
@@ -68,10 +70,33 @@ func (k *Keeper) good(l *Login) bool {
 	return l.Server == k.Client.server && !l.Expired(k.Now()) && l.Access != k.refused && l.Access != k.over
 }
 
-// renew has one request renew the login, and the others wait for it.
+// renew has one request renew the login, and the others wait for it, and for its failure.
 func (k *Keeper) renew(ctx context.Context) (string, error) {
-	k.turn.Lock()
-	defer k.turn.Unlock()
+	before, _ := k.tried()
+	k.Turn.Lock()
+	defer k.Turn.Unlock()
+	if now, failed := k.tried(); now != before && failed != nil {
+		return "", failed
+	}
+	secret, err := k.renewed(ctx)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.tries, k.failed = k.tries+1, err
+	return secret, err
+}
+
+// tried is how many renewals have come to an end, and how the last one has failed.
+func (k *Keeper) tried() (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.tries, k.failed
+}
+
+// renewed renews the login, unless another request has by now. Turn is held.
+func (k *Keeper) renewed(ctx context.Context) (string, error) {
+	// The caller may hang up, and others wait: a token that came by then, and was not stored, would be lost, and the old one good no more.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*exchangeTime)
+	defer cancel()
 	stored, err := k.Load(ctx)
 	if err != nil {
 		return "", err
@@ -91,9 +116,6 @@ func (k *Keeper) renew(ctx context.Context) (string, error) {
 	if over {
 		return "", k.needed("its login is over")
 	}
-	// The caller may hang up: a token that came by then, and was not stored, would be lost, and the old one good no more.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*exchangeTime)
-	defer cancel()
 	next, err := k.Client.Renew(ctx, login)
 	if errors.Is(err, ErrOver) {
 		k.Note("the login cannot be renewed", err)

@@ -1,8 +1,11 @@
 package testkit
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +15,16 @@ import (
 
 // Main runs the tests of a package, removes the programs that they have built, and returns the code to exit with, which is 1 where
 // goroutines are left. Where an actor has ended, its library counts what is still sent to it, for a second: so they get some time to end.
+//
+// Parallel tests wait for processes, disks and each other's locks more than they compute, so more of them run at a time than there are
+// processors, unless -parallel says how many.
 func Main(m *testing.M) int {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := f.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
 	code := m.Run()
 	err := goleak.Find()
 	for limit := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(limit); {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +47,12 @@ func build(dir, path string) error {
 		return fmt.Errorf("list sources of %s: %w", path, err)
 	}
 	return LookAt(strings.Fields(string(list)))
+}
+
+// RaceDetector reports whether this test was built with -race. Its memory and its time are several times as much.
+func RaceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // LookAt reads directories. "go test" remembers what a test has looked at and runs it again when that changes; of what the go command reads

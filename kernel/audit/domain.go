@@ -18,13 +18,13 @@ import (
 type Journal interface {
 	// Metrics counts the calls that the caller of a call may know of.
 	Metrics(ctx context.Context, call *kernel.Call) (*schema.AuditMetricsOutput, error)
-	// Log returns a page of the entries of the processes that reach allows.
-	Log(ctx context.Context, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
+	// Log returns a page of the entries of the processes that reach allows, as reader is to see them.
+	Log(ctx context.Context, reader int64, in *schema.AuditLogInput, reach func(pid int64) bool) (*schema.AuditLogOutput, error)
 	// Verify checks the journal.
 	Verify(ctx context.Context) (*schema.AuditVerifyOutput, error)
 	// Since returns the first rows from an entry on, of processes that reach allows and of types that are wanted, as far as they
-	// are on disk, and the entry to go on from: the same where there is none yet.
-	Since(ctx context.Context, from int64, reach func(pid int64) bool, wanted func(typ string) bool) (rows []schema.AuditEntry, next int64, err error)
+	// are on disk, and the entry to go on from: the same where there is none yet. They are as reader is to see them.
+	Since(ctx context.Context, reader, from int64, reach func(pid int64) bool, wanted func(typ string) bool) (rows []schema.AuditEntry, next int64, err error)
 	// Notify has the waiting calls of this domain decided again at the next entry.
 	Notify()
 }
@@ -81,7 +81,7 @@ func (d *Domain) log(call *kernel.Call, in *schema.AuditLogInput) (out schema.Au
 		return out, fault.CapabilityOperatorOnly.New("pid %d may not see what others said: leave out request", call.PID).At("request")
 	}
 	read(call, func(ctx context.Context) (*schema.AuditLogOutput, error) {
-		return d.journal.Log(ctx, in, d.reach(call.PID, in.PID))
+		return d.journal.Log(ctx, call.PID, in, d.reach(call.PID, in.PID))
 	})
 	return out, nil
 }
@@ -134,7 +134,7 @@ func (d *Domain) watch(call *kernel.Call, in *schema.AuditWatchInput) (out schem
 		from := next.From
 		var rows []schema.AuditEntry
 		var err error
-		rows, next.From, err = d.journal.Since(ctx, from, d.reach(call.PID, in.PID), wants(in.Types))
+		rows, next.From, err = d.journal.Since(ctx, call.PID, from, d.reach(call.PID, in.PID), wants(in.Types))
 		if err != nil {
 			return kernel.Result{}, err
 		}

@@ -20,6 +20,7 @@ type Ledger struct {
 	books books
 	kept  books             // as they were at Keep
 	fresh bool              // books have changed since
+	timed bool              // wall_seconds were granted since
 	holds map[int64]amounts // by account: for calls that have no entry yet
 }
 
@@ -57,17 +58,20 @@ func (l *Ledger) Reset() {
 	l.inUse.Store(false)
 }
 
-// Keep makes what was recorded until now what Lose returns to: it is written.
-func (l *Ledger) Keep() {
+// Keep makes what was recorded until now what Lose returns to: it is written. It reports whether a deadline is another by that.
+func (l *Ledger) Keep() (timed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	timed = l.timed
 	if l.fresh {
 		l.keep()
 	}
+	return timed
 }
 
 func (l *Ledger) keep() {
 	b := l.books
+	l.timed = false
 	l.kept, l.fresh = books{b.accounts.Copy(), b.requests.Copy(), slices.Clone(b.ended)}, false
 }
 
@@ -77,7 +81,7 @@ func (l *Ledger) Lose() {
 	defer l.mu.Unlock()
 	if l.fresh {
 		b := l.kept
-		l.books, l.fresh = books{b.accounts.Copy(), b.requests.Copy(), slices.Clone(b.ended)}, false
+		l.books, l.fresh, l.timed = books{b.accounts.Copy(), b.requests.Copy(), slices.Clone(b.ended)}, false, false
 		l.count()
 	}
 }
@@ -218,6 +222,7 @@ func (l *Ledger) give(pid int64, budget *schema.BudgetGrant, now int64) {
 	}
 	if budget.WallSeconds != nil {
 		l.change(pid, func(a *account) { a.Deadline = now + *budget.WallSeconds*1000 })
+		l.timed = true
 	}
 }
 

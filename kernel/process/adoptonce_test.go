@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
@@ -30,9 +31,7 @@ func readOnce(t *testing.T, prepare bool) {
 		Identity:    schema.Identity{ContextID: "ctx-1", URI: "os:///d/a", Digest: "x", Proof: "none"},
 		FrontMatter: "{}", Content: strings.Repeat("a line\n", 1000),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	end := &schema.EffectEnd{PID: 1, Type: "Kernel.Ingest", Outcome: schema.AppendOutcome(nil, schema.KindCommand, &schema.Outcome{Data: data})}
 	call := &kernel.Call{Syscall: schema.KernelIngest.End.Syscall, Input: end, Origin: home}
 	if prepare {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -21,9 +22,7 @@ type follower struct {
 func (s *shell) follow(pid int64, data string) *follower {
 	s.t.Helper()
 	result, err := s.domain.Decide(s.request(pid, "Process.Subscribe", data))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	testkit.Must(s.t, err)
 	return &follower{s: s, next: result.Lasting.Follow}
 }
 
@@ -50,9 +49,7 @@ func (f *follower) news() (words []string) {
 func marshal(t domaintest.TB, v any) []byte {
 	t.Helper()
 	raw, err := schema.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return raw
 }
 
@@ -125,9 +122,7 @@ func TestEventsAreBounded(t *testing.T) {
 	got := slow.news()
 	var missed int
 	result, err := s.domain.Decide(s.request(0, "Process.Watch", `{"pid":0,"after":1}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	if _, err := fmt.Sscanf(string(result.Lasting.Events[0].Data), `{"missed":%d}`, &missed); err != nil {
 		t.Fatal(err)
 	}
@@ -164,9 +159,7 @@ func TestWatchIsBounded(t *testing.T) {
 	next := &schema.ProcessWatchInput{PID: 1 << 40}
 	for asked := 1; ; asked++ {
 		result, err := d.Decide(&kernel.Call{Syscall: schema.ProcessWatch.Syscall, Input: next})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if result.Lasting == nil {
 			if result.Wait != kernel.Forever || asked < process.Recent/16 {
 				t.Errorf("%d questions passed %d events, each with %d processes above it", asked, process.Recent, deep)

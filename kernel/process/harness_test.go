@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -44,9 +45,7 @@ func (s *shell) run(pid int64, typ, data string) (string, *fault.Fault) {
 	s.steps = result.Steps
 	for _, step := range result.Steps {
 		raw, err := schema.Marshal(step.Input)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, err)
 		own := s.request(kernel.Operator, step.Row.Type, string(raw))
 		if !own.Syscall.Internal {
 			s.t.Fatalf("step %s is no internal row", step.Row.Type)
@@ -56,9 +55,7 @@ func (s *shell) run(pid int64, typ, data string) (string, *fault.Fault) {
 			continue
 		}
 		done, err := s.domain.Decide(own)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		testkit.Must(s.t, err)
 		own.Input = step.Input // live, a step is not decoded again
 		s.journal.Apply(s.domain, own, done.Data)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -80,9 +81,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	spawnMany(t, d, 1000, func(int64) int64 { return 0 })
 	d.Apply(&kernel.Call{Syscall: schema.ProcessExit.Syscall, Input: &schema.ProcessExitInput{PIDs: []int64{1, 2, 3}}})
 	var got []byte
-	if err := later(func(chunk []byte) error { got = append(got, chunk...); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, later(func(chunk []byte) error { got = append(got, chunk...); return nil }))
 	if string(got) != string(want) {
 		t.Error("a later change is in an earlier snapshot")
 	}
@@ -111,9 +110,7 @@ func FuzzRestore(f *testing.F) {
 		if d.Restore(chunk) != nil {
 			return
 		}
-		if err := d.Snapshot()(again.Restore); err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, d.Snapshot()(again.Restore))
 		if want, got := domaintest.Snapshot(t, d), domaintest.Snapshot(t, again); string(got) != string(want) {
 			t.Errorf("got %s, want %s", got, want)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
@@ -138,9 +139,7 @@ func TestEffects(t *testing.T) {
 	decide := func(typ, data string) *kernel.Work {
 		t.Helper()
 		result, err := s.domain.Decide(s.request(kernel.Operator, typ, data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return result.Effect
 	}
 	if e := decide("Syscall.Spawn", `{"child_agent_id":"a"}`); e != nil {

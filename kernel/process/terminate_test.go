@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/domaintest"
 	"github.com/promptware-os/pwos/kernel/process"
@@ -146,9 +147,7 @@ func TestDeepAndWide(t *testing.T) {
 			for ; err == nil && result.More != nil; slices++ {
 				result, err = result.More()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testkit.Must(t, err)
 			if slices < n/visits {
 				t.Errorf("decided in %d slices", slices)
 			}

@@ -137,6 +137,39 @@ func TestBudgetOfTime(t *testing.T) {
 	}
 }
 
+// TestBudgetOfTimeIsGrantedAnew: a program that runs ends with the wall_seconds that were granted last, to it or to an ancestor.
+func TestBudgetOfTimeIsGrantedAnew(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	c := p.dial(t)
+	const budget = `,"capabilities":{"allowed_syscalls":["*"],"budget":{"wall_seconds":%d}}`
+	grant := func(pid, seconds int64) {
+		c.must(t, "command", "Capability.Grant", fmt.Sprintf(`{"pid":%d,"allowed_syscalls":["*"],"budget":{"wall_seconds":%d}}`, pid, seconds), nil)
+	}
+	parent := c.spawn(t, fmt.Sprintf(budget, 1000), "idle")
+	longer := c.spawn(t, fmt.Sprintf(budget, 5), "idle")
+	grant(longer, 1000)
+	late := c.spawn(t, fmt.Sprintf(budget, 6), "idle")
+	child := c.spawn(t, fmt.Sprintf(`,"pid":%d`, parent), "idle")
+	ended := map[string]int64{
+		"the first":     c.spawn(t, "", "idle"),
+		"less":          c.spawn(t, fmt.Sprintf(budget, 1000), "idle"),
+		"an ancestor's": child,
+		"none":          late,
+	}
+	grant(ended["the first"], 1)
+	grant(ended["less"], 0)
+	grant(parent, 1)
+	for name, pid := range ended {
+		if d := c.awaitGone(t, pid); d.Exit.Reason != "limit:wall" && (pid != child || d.Exit.Reason != "ordered") { // with its parent
+			t.Errorf("%s: %+v", name, d.Exit)
+		}
+	}
+	if d := c.get(t, longer); d.Exit != nil { // its first time was over before that of the last
+		t.Errorf("longer: %+v", d.Exit)
+	}
+}
+
 func number(n *int64) int64 {
 	if n == nil {
 		return -1

@@ -94,7 +94,11 @@ func TestSiege(t *testing.T) {
 	if d := c.awaitGone(t, good); number(d.Exit.Code) != 0 {
 		t.Errorf("beside them another ended as %+v", d.Exit)
 	}
-	if used := residentMB(t, daemon.PID()); used > 128*memoryFactor { // without a bound it came to 989 MB
+	most := 128 // MB; without a bound it came to 989
+	if testkit.RaceDetector() {
+		most *= 6
+	}
+	if used := residentMB(t, daemon.PID()); used > most {
 		t.Errorf("the daemon has come to %d MB", used)
 	}
 	// 32 of each, the hosted channels, and what the daemon needs itself.
@@ -158,40 +162,43 @@ func TestStorm(t *testing.T) {
 // 429, and the record says how many.
 func TestJournalOfAnAgentIsBounded(t *testing.T) {
 	t.Parallel()
-	for _, capabilities := range []string{pingAlone, `,"capabilities":{"allowed_syscalls":[]}`} {
+	for name, capabilities := range map[string]string{"ping alone": pingAlone, "nothing": `,"capabilities":{"allowed_syscalls":[]}`} {
 		for _, program := range []string{"flood", "refused"} {
-			p := newPlace(t)
-			testkit.WriteFile(t, p.Path("config.toml"), settings+"journal_bytes_per_second = 65536\njournal_burst_bytes = 65536\n")
-			began := time.Now()
-			p.launch(t)
-			c := p.dial(t)
-			bad := c.spawn(t, capabilities, program, "2000") // which is over the bound with 30 calls a second
-			var log struct {
-				Entries []struct {
-					Type    string
-					Payload struct{ PID, Count int64 }
+			t.Run(program+", granted "+name, func(t *testing.T) {
+				t.Parallel()
+				p := newPlace(t)
+				testkit.WriteFile(t, p.Path("config.toml"), settings+"journal_bytes_per_second = 65536\njournal_burst_bytes = 65536\n")
+				began := time.Now()
+				p.launch(t)
+				c := p.dial(t)
+				bad := c.spawn(t, capabilities, program, "2000") // which is over the bound with 30 calls a second
+				var log struct {
+					Entries []struct {
+						Type    string
+						Payload struct{ PID, Count int64 }
+					}
 				}
-			}
-			testkit.Eventually(t, "a note", func() bool {
-				c.must(t, "query", "Audit.Log", fmt.Sprintf(`{"pid":%d,"type":"Kernel.Throttled"}`, bad), &log)
-				return len(log.Entries) >= 2
+				testkit.Eventually(t, "a note", func() bool {
+					c.must(t, "query", "Audit.Log", fmt.Sprintf(`{"pid":%d,"type":"Kernel.Throttled"}`, bad), &log)
+					return len(log.Entries) >= 2
+				})
+				if e := log.Entries[0]; e.Type != "Kernel.Throttled" || e.Payload.PID != bad || e.Payload.Count < 1 {
+					t.Errorf("the note is %+v", e)
+				}
+				text, err := journal(p.Path("s/journal"))
+				testkit.Must(t, err)
+				own := 0
+				for line := range strings.Lines(text) {
+					if bytes.Contains([]byte(line), fmt.Appendf(nil, `,"pid":%d,`, bad)) {
+						own += len(line)
+					}
+				}
+				if most := int(time.Since(began).Seconds()+2) * 65536 * 3 / 2; own > most {
+					t.Errorf("%s has %d bytes of journal, want %d at most", program, own, most)
+				}
+				c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, bad), nil)
+				c.awaitGone(t, bad)
 			})
-			if e := log.Entries[0]; e.Type != "Kernel.Throttled" || e.Payload.PID != bad || e.Payload.Count < 1 {
-				t.Errorf("the note is %+v", e)
-			}
-			text, err := journal(p.Path("s/journal"))
-			testkit.Must(t, err)
-			own := 0
-			for line := range strings.Lines(text) {
-				if bytes.Contains([]byte(line), fmt.Appendf(nil, `,"pid":%d,`, bad)) {
-					own += len(line)
-				}
-			}
-			if most := int(time.Since(began).Seconds()+2) * 65536 * 3 / 2; own > most {
-				t.Errorf("%s has %d bytes of journal, want %d at most", program, own, most)
-			}
-			c.must(t, "command", "Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, bad), nil)
-			c.awaitGone(t, bad)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func TestApproval(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
-			testkit.Must(t, errors.Join(os.MkdirAll(p.path("home/.config/pwos"), 0o700), os.WriteFile(p.path("home/.config/pwos/policy.cedar"), []byte(`
+			testkit.Must(t, errors.Join(os.MkdirAll(p.Path("home/.config/pwos"), 0o700), os.WriteFile(p.Path("home/.config/pwos/policy.cedar"), []byte(`
 @id("writes") @ask("30m") forbid(principal, action == Syscall::"Memory.Set", resource);
 @id("commands") @ask("30m") forbid(principal, action == Syscall::"Host.ToolUse", resource) when {context.args.tool == "Bash"};
 `), 0o600)))
@@ -65,7 +65,7 @@ func TestApproval(t *testing.T) {
 			_ = person.Wait() // it was ended
 			m.expect(said, "success", "", "a person says no", "a person says no")
 			for name, want := range map[string]bool{"approved": true, "refused": false} {
-				if _, err := os.Stat(p.path("project/" + name)); (err == nil) != want {
+				if _, err := os.Stat(p.Path("project/" + name)); (err == nil) != want {
 					t.Errorf("%s was made: %t\n%s", name, err == nil, said)
 				}
 			}

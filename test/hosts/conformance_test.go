@@ -63,11 +63,11 @@ func TestConformance(t *testing.T) {
 		r.Out.Host = r.In.Host
 		r.Out.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	}})
-	out, failed := p.try("conformance", "server", "--url", proxy.URL+"/mcp", "--suite", "all", "-o", p.path("results")) // it fails for the fixtures
+	out, failed := p.try("conformance", "server", "--url", proxy.URL+"/mcp", "--suite", "all", "-o", p.Path("results")) // it fails for the fixtures
 	proxy.Close()
 	testkit.Must(t, server.Process.Signal(os.Interrupt))
 	_ = server.Wait() // it was interrupted
-	results, err := filepath.Glob(p.path("results/*/checks.json"))
+	results, err := filepath.Glob(p.Path("results/*/checks.json"))
 	testkit.Must(t, err)
 	passed, others := 0, map[string]string{}
 	for _, file := range results {

@@ -87,7 +87,7 @@ func TestHook(t *testing.T) {
 			out := h.run(p, m)
 			m.expect(out, "pwos cap grant 1 --add Tool:"+h.name+"/Bash", "", "could not be asked")
 			for name, want := range map[string]bool{"denied": false, "allowed": true, "alone": false} {
-				if _, err := os.Stat(p.path("project/" + name)); (err == nil) != want {
+				if _, err := os.Stat(p.Path("project/" + name)); (err == nil) != want {
 					t.Errorf("%s was made: %t", name, err == nil)
 				}
 			}
@@ -102,12 +102,12 @@ func TestPolicyOfTools(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
-			rules := p.path("home/.config/pwos/policy.cedar")
+			rules := p.Path("home/.config/pwos/policy.cedar")
 			testkit.Must(t, os.MkdirAll(filepath.Dir(rules), 0o700))
 			testkit.Must(t, os.WriteFile(rules, []byte(`@id("no-rm") @fix("move it to trash/ instead")
 forbid(principal, action == Tool::"`+h.name+`/Bash", resource) when { context.args has command && context.args.command like "*rm -rf*" };
 `), 0o600))
-			testkit.Must(t, os.WriteFile(p.path("project/kept"), nil, 0o600))
+			testkit.Must(t, os.WriteFile(p.Path("project/kept"), nil, 0o600))
 			p.run("pwos", "hook", "install", h.name)
 			p.run("pwos", "spawn", h.name, "--allow", "Tool:"+h.name+"/*")
 			long := "echo " + strings.Repeat("x", 4000) + "; rm -rf kept"
@@ -115,7 +115,7 @@ forbid(principal, action == Tool::"`+h.name+`/Bash", resource) when { context.ar
 			out := h.run(p, m)
 			m.expect(out, "move it to trash/ instead", "context.args.command cannot be judged", "")
 			for name, want := range map[string]bool{"kept": true, "moved": true} {
-				if _, err := os.Stat(p.path("project/" + name)); (err == nil) != want {
+				if _, err := os.Stat(p.Path("project/" + name)); (err == nil) != want {
 					t.Errorf("%s is there: %t", name, err == nil)
 				}
 			}
@@ -129,7 +129,7 @@ func TestInspector(t *testing.T) {
 	p := newPlace(t)
 	cli := func(args ...string) string {
 		return p.run("mcp-inspector", append([]string{
-			"--cli", "-e", "PWOS_RUNTIME_DIR=" + p.path("run"), "-e", "PWOS_STATE_DIR=" + p.path("state"), p.pwos, "mcp", "serve", "--as", "inspector", "--allow", "Memory.*",
+			"--cli", "-e", "PWOS_RUNTIME_DIR=" + p.RuntimeDir(), "-e", "PWOS_STATE_DIR=" + p.StateDir(), p.pwos, "mcp", "serve", "--as", "inspector", "--allow", "Memory.*",
 		}, args...)...)
 	}
 	if got := cli("--method", "tools/list"); !strings.Contains(got, `"Memory_Set"`) {

@@ -16,21 +16,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "pwh")
-	if err != nil {
-		panic(err)
-	}
-	buildDir = dir
-	code := testkit.Main(m)
-	if err := os.RemoveAll(dir); err != nil {
-		panic(err)
-	}
-	os.Exit(code)
-}
-
-// buildDir is where pwos is built.
-var buildDir string
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
 // patience bounds a session of a host.
 const patience = 3 * time.Minute
@@ -66,21 +52,12 @@ var hosts = sync.OnceValues(func() (string, error) {
 	return filepath.Join(dir, "node_modules", ".bin"), nil
 })
 
-// program builds pwos, once.
-var program = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("go", "build", "-o", buildDir+"/", "github.com/promptware-os/pwos/cmd/pwos").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build pwos: %w: %s", err, out)
-	}
-	return filepath.Join(buildDir, "pwos"), nil
-})
-
-// place is a user's: a home, a project, and a kernel.
+// place is a testkit.Place of a user's, with a home and a project.
 type place struct {
+	*testkit.Place
 	t    *testing.T
 	bin  string // of the hosts
 	pwos string
-	dir  string
 	env  []string // beside the usual
 }
 
@@ -90,15 +67,11 @@ func newPlace(t *testing.T) *place {
 	if err != nil {
 		t.Skip(err)
 	}
-	pwos, err := program()
-	testkit.Must(t, err)
-	p := &place{t: t, bin: bin, pwos: pwos, dir: testkit.Dir(t)}
-	testkit.Must(t, errors.Join(os.Mkdir(p.path("home"), 0o700), os.Mkdir(p.path("project"), 0o700)))
+	p := &place{Place: testkit.NewPlace(t, ""), t: t, bin: bin, pwos: testkit.Program(t, "pwos")}
+	testkit.Must(t, errors.Join(os.Mkdir(p.Path("home"), 0o700), os.Mkdir(p.Path("project"), 0o700)))
 	t.Cleanup(func() { _, _ = p.try("pwos", "shutdown") }) // it may have ended before
 	return p
 }
-
-func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
 
 // try runs a command in the project.
 func (p *place) try(name string, args ...string) (string, error) {
@@ -121,10 +94,10 @@ func (p *place) command(ctx context.Context, name string, args ...string) *exec.
 		path = "/bin/" + name
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir = p.path("project")
+	cmd.Dir = p.Path("project")
 	cmd.Env = []string{
-		"HOME=" + p.path("home"), "PATH=" + filepath.Dir(p.pwos) + ":" + p.bin + ":" + os.Getenv("PATH"), "TERM=dumb",
-		"PWOS_RUNTIME_DIR=" + p.path("run"), "PWOS_STATE_DIR=" + p.path("state"),
+		"HOME=" + p.Path("home"), "PATH=" + filepath.Dir(p.pwos) + ":" + p.bin + ":" + os.Getenv("PATH"), "TERM=dumb",
+		"PWOS_RUNTIME_DIR=" + p.RuntimeDir(), "PWOS_STATE_DIR=" + p.StateDir(),
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "ENABLE_TOOL_SEARCH=false",
 		"ANTHROPIC_API_KEY=x", "OPENAI_API_KEY=x",
 	}

@@ -19,12 +19,12 @@ func TestProfiles(t *testing.T) {
 			t.Run(profile+"/"+h.name, func(t *testing.T) {
 				t.Parallel()
 				p := newPlace(t)
-				testkit.Must(t, os.WriteFile(p.path("outside"), []byte("a secret\n"), 0o600))
+				testkit.Must(t, os.WriteFile(p.Path("outside"), []byte("a secret\n"), 0o600))
 				m := newModel(
 					t,
 					step{tool: "Memory_List", input: object{}},
 					shell(h.name, "echo made >made && cat made; echo $((6 * 7))"),
-					shell(h.name, "cat "+p.path("outside")+"; echo x >"+p.path("new")),
+					shell(h.name, "cat "+p.Path("outside")+"; echo x >"+p.Path("new")),
 					shell(h.name, "curl -sS --max-time 20 https://example.com/"),
 				)
 				p.hold(h, m)
@@ -42,7 +42,7 @@ func TestProfiles(t *testing.T) {
 				if strings.Contains(m.results[1], `made\n42`) != writes {
 					t.Errorf("in its directory: %s", m.results[1])
 				}
-				if _, err := os.Stat(p.path("new")); !errors.Is(err, os.ErrNotExist) {
+				if _, err := os.Stat(p.Path("new")); !errors.Is(err, os.ErrNotExist) {
 					t.Errorf("it has written outside: %v", err)
 				}
 				if log := p.run("pwos", "call", "Process.List"); !strings.Contains(log, `"intent":"profile:`+profile+`"`) {

@@ -42,8 +42,8 @@ func allHosted() []hosted {
 // /tmp here.
 func (p *place) configure(text string) {
 	p.t.Helper()
-	testkit.Must(p.t, os.WriteFile(p.path("config.toml"), fmt.Appendf(nil, "[agents]\nread = [%q]\n%s", filepath.Dir(filepath.Dir(p.bin)), text), 0o600))
-	p.env = append(p.env, "PWOS_CONFIG="+p.path("config.toml"), "ENABLE_TOOL_SEARCH=false", "TERM=xterm")
+	testkit.Must(p.t, os.WriteFile(p.Path("config.toml"), fmt.Appendf(nil, "[agents]\nread = [%q]\n%s", filepath.Dir(filepath.Dir(p.bin)), text), 0o600))
+	p.env = append(p.env, "PWOS_CONFIG="+p.Path("config.toml"), "ENABLE_TOOL_SEARCH=false", "TERM=xterm")
 }
 
 // hold has the kernel hold the key of a model.
@@ -51,7 +51,7 @@ func (p *place) hold(h hosted, m *model) {
 	p.t.Helper()
 	p.identity()
 	p.configure(fmt.Sprintf("[crypto]\nidentity = %q\n[upstream.%s]\nurl = %q\nheader = %q\nfrom = %q\nallow = [\"* /…\"]\nenv = \"ANTHROPIC_BASE_URL\"\n",
-		p.path("home/.ssh/id_ed25519"), h.upstream, m.url, h.header, "vault/"+h.upstream))
+		p.Path("home/.ssh/id_ed25519"), h.upstream, m.url, h.header, "vault/"+h.upstream))
 	p.run("sh", "-c", `pwos mem set vault/`+h.upstream+` "$(printf %s `+canary+` | pwos seal)"`)
 }
 
@@ -62,8 +62,8 @@ func (p *place) identity() {
 	if err != nil {
 		p.t.Skip(err)
 	}
-	testkit.Must(p.t, os.Mkdir(p.path("home/.ssh"), 0o700))
-	if out, err := exec.Command(keygen, "-q", "-t", "ed25519", "-N", "", "-f", p.path("home/.ssh/id_ed25519")).CombinedOutput(); err != nil {
+	testkit.Must(p.t, os.Mkdir(p.Path("home/.ssh"), 0o700))
+	if out, err := exec.Command(keygen, "-q", "-t", "ed25519", "-N", "", "-f", p.Path("home/.ssh/id_ed25519")).CombinedOutput(); err != nil {
 		p.t.Fatalf("%v: %s", err, out)
 	}
 }
@@ -76,7 +76,7 @@ func (p *place) sit(h hosted, allow string, args ...string) *screen.Screen {
 
 // killKernel ends the kernel as a fault of it would.
 func (p *place) killKernel() {
-	text, err := os.ReadFile(p.path("run/kernel.lock"))
+	text, err := os.ReadFile(p.Path("r/kernel.lock"))
 	testkit.Must(p.t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	testkit.Must(p.t, err)
@@ -99,9 +99,9 @@ func TestRun(t *testing.T) {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPlace(t)
-			testkit.Must(t, errors.Join(os.Mkdir(p.path("home/.claude"), 0o700), os.Mkdir(p.path("home/.codex"), 0o700)))
+			testkit.Must(t, errors.Join(os.Mkdir(p.Path("home/.claude"), 0o700), os.Mkdir(p.Path("home/.codex"), 0o700)))
 			for _, name := range []string{"outside", "home/.claude/.credentials.json", "home/.codex/auth.json"} {
-				testkit.Must(t, os.WriteFile(p.path(name), []byte("a secret\n"), 0o600))
+				testkit.Must(t, os.WriteFile(p.Path(name), []byte("a secret\n"), 0o600))
 			}
 			set := object{"key": "a", "value": 1}
 			grant := func(what string) func() {
@@ -119,7 +119,7 @@ func TestRun(t *testing.T) {
 				step{tool: "Memory_Set", input: set, before: grant("Memory.Set")},
 				command("touch denied", nil),
 				command("touch allowed", grant("Tool:"+h.name+"/Bash")),
-				command("cat "+p.path("outside")+" "+p.path("home/.claude/.credentials.json")+" "+p.path("home/.codex/auth.json")+" "+p.path("state/host_key"), nil),
+				command("cat "+p.Path("outside")+" "+p.Path("home/.claude/.credentials.json")+" "+p.Path("home/.codex/auth.json")+" "+p.Path("s/host_key"), nil),
 				command("cat </dev/tcp/"+strings.TrimPrefix(strings.Replace(newServer(t), ":", "/", 1), "/")+"; curl -sS --max-time 20 https://example.com/", nil),
 				command(`for f in ~/.claude/settings.json ~/.codex/config.toml; do test ! -e $f || echo x >>$f; done; cat /proc/*/environ | tr '\0' '\n' | grep -a canary; grep -ra canary ~ . | head -c 300; true`, nil),
 				command("touch after", p.killKernel),
@@ -141,7 +141,7 @@ func TestRun(t *testing.T) {
 			}
 			m.keyed(h.key)
 			for name, want := range map[string]bool{"denied": false, "allowed": true, "after": false} {
-				if _, err := os.Stat(p.path("project/" + name)); (err == nil) != want {
+				if _, err := os.Stat(p.Path("project/" + name)); (err == nil) != want {
 					t.Errorf("%s was made: %t", name, err == nil)
 				}
 			}
@@ -191,7 +191,7 @@ func (p *place) nobody() {
 		dirs, err := filepath.Glob("/proc/[0-9]*/cwd")
 		testkit.Must(p.t, err)
 		for _, dir := range dirs {
-			if at, err := os.Readlink(dir); err == nil && at == p.path("project") {
+			if at, err := os.Readlink(dir); err == nil && at == p.Path("project") {
 				found = dir
 			}
 		}
@@ -217,7 +217,7 @@ func TestRunSettings(t *testing.T) {
 				".claude/settings.json": `{"disableAllHooks":true,"permissions":{"allow":["Bash"]}}`, ".claude/settings.local.json": `{"disableAllHooks":true}`,
 				".codex/config.toml": "[features]\nhooks = false\n[hooks.state.\"/<session-flags>/config.toml:pre_tool_use:0:0\"]\nenabled = false\n",
 			}
-			for _, dir := range []string{p.path("project"), p.path("state/homes/" + h.name)} {
+			for _, dir := range []string{p.Path("project"), p.Path("s/homes/" + h.name)} {
 				for name, text := range off {
 					testkit.Must(t, errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)))
 				}
@@ -225,7 +225,7 @@ func TestRunSettings(t *testing.T) {
 			s := p.sit(h, "Memory.Get,Upstream:"+h.upstream, h.once...)
 			s.Expect(`pid 1 \(` + h.name + `\) exited 0`)
 			m.expect("", "pwos cap grant 1 --add Tool:"+h.name+"/Bash")
-			if _, err := os.Stat(p.path("project/denied")); err == nil {
+			if _, err := os.Stat(p.Path("project/denied")); err == nil {
 				t.Error("the tool was used")
 			}
 		})
@@ -265,7 +265,7 @@ func TestRunLogin(t *testing.T) {
 			// The model stands for the vendor's server: a host that is granted, beside an upstream.
 			p.configure("[http]\nallow = [\"127.0.0.0/8\"]\n")
 			login := logins[h.name]
-			file := p.path("state/homes/" + h.name + "/" + login.file)
+			file := p.Path("s/homes/" + h.name + "/" + login.file)
 			text, err := json.Marshal(login.text)
 			testkit.Must(t, errors.Join(err, os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, text, 0o600)))
 			for pid := 1; pid <= 2; pid++ {
@@ -299,8 +299,8 @@ func TestRunSession(t *testing.T) {
 			if h.name == "codex" {
 				args, prompt = " -m x", "›"
 			}
-			home := p.path("state/homes/" + h.name)
-			seen, err := json.Marshal(object{"hasCompletedOnboarding": true, "projects": object{p.path("project"): object{"hasTrustDialogAccepted": true}}})
+			home := p.Path("s/homes/" + h.name)
+			seen, err := json.Marshal(object{"hasCompletedOnboarding": true, "projects": object{p.Path("project"): object{"hasTrustDialogAccepted": true}}})
 			testkit.Must(t, errors.Join(err, os.MkdirAll(home, 0o700), os.WriteFile(filepath.Join(home, ".claude.json"), seen, 0o600)))
 			cmd := p.command(t.Context(), "bash", "--noprofile", "--norc", "-i")
 			cmd.Env = append(cmd.Env, "PS1=ready> ")
@@ -329,11 +329,11 @@ func TestRunSession(t *testing.T) {
 			if got := s.Status(); got != 0 {
 				t.Errorf("exit status %d", got)
 			}
-			if _, err := os.Stat(p.path("project/made")); err != nil {
+			if _, err := os.Stat(p.Path("project/made")); err != nil {
 				t.Error(err)
 			}
 			settings := func(name string) string {
-				text, err := os.ReadFile(p.path("project/" + name))
+				text, err := os.ReadFile(p.Path("project/" + name))
 				testkit.Must(t, err)
 				_, rest, _ := strings.Cut(string(text), "\n") // the size
 				return rest
@@ -365,7 +365,7 @@ func TestRunPage(t *testing.T) {
 		step{tool: "Bash", input: object{"command": "ls"}},
 	)
 	p.identity()
-	p.configure(strings.NewReplacer("https://api.anthropic.com", m.url, "/home/me/", p.path("home")+"/").Replace(block("toml")))
+	p.configure(strings.NewReplacer("https://api.anthropic.com", m.url, "/home/me/", p.Path("home")+"/").Replace(block("toml")))
 	commands := strings.Split(strings.TrimSpace(strings.ReplaceAll("\n"+block("console"), "\n$ ", "\n")), "\n")
 	if len(commands) != 2 {
 		t.Fatalf("the page has %q", commands)

@@ -31,7 +31,7 @@ func TestRealServers(t *testing.T) {
 	t.Parallel()
 	p, modules := mcpPlace(t)
 	p.run("pwos", "spawn", "nobody", "--allow", "Memory.Get")
-	file := p.path("project/a.txt")
+	file := p.Path("project/a.txt")
 	testkit.Must(t, os.WriteFile(file, []byte("there"), 0o600))
 	entity := `{"name":"a","entityType":"t","observations":["o"]}`
 	for _, server := range []struct {
@@ -46,7 +46,7 @@ func TestRealServers(t *testing.T) {
 			"get-resource-links": `{"count":2}`, "get-resource-reference": `{"resourceType":"Text","resourceId":1}`, "get-structured-content": `{"location":"Chicago"}`,
 			"trigger-long-running-operation": `{"duration":1,"steps":2}`, "gzip-file-as-resource": `{"name":"a","data":"data:text/plain,there"}`,
 		}, fails: []string{"simulate-research-query"}},
-		{name: "filesystem", flags: []string{"--dir", p.path("project")}, args: []string{"."}, calls: map[string]string{
+		{name: "filesystem", flags: []string{"--dir", p.Path("project")}, args: []string{"."}, calls: map[string]string{
 			"read_file": `{"path":"a.txt"}`, "read_text_file": `{"path":"a.txt"}`, "read_media_file": `{"path":"a.txt"}`, "read_multiple_files": `{"paths":["a.txt"]}`,
 			"write_file": `{"path":"b.txt","content":"b"}`, "edit_file": `{"path":"a.txt","edits":[{"oldText":"there","newText":"here"}]}`,
 			"create_directory": `{"path":"d"}`, "list_directory": `{"path":"."}`, "list_directory_with_sizes": `{"path":"."}`, "directory_tree": `{"path":"."}`,
@@ -70,7 +70,7 @@ func TestRealServers(t *testing.T) {
 			if len(tools) < len(server.calls) {
 				t.Fatalf("it offers %v", tools)
 			}
-			testkit.Must(t, os.WriteFile(p.path("project/c.txt"), nil, 0o600))
+			testkit.Must(t, os.WriteFile(p.Path("project/c.txt"), nil, 0o600))
 			bob := "bob-" + server.name
 			pid := strings.Split(strings.Split(p.run("pwos", "spawn", bob, "--allow", "Call:mcp/"+server.name+"/*"), `"child_pid":`)[1], ",")[0]
 			requests := []string{
@@ -94,7 +94,7 @@ func TestRealServers(t *testing.T) {
 				name := strings.NewReplacer("/", "_", ".", "_").Replace("mcp/" + server.name + "/" + tool.Tool)
 				requests = append(requests, `{"jsonrpc":"2.0","id":"`+tool.Tool+`","method":"tools/call","params":{"name":"`+name+`","arguments":`+data+`,"_meta":{"progressToken":"`+tool.Tool+`"}}}`)
 			}
-			testkit.Must(t, os.WriteFile(p.path("project/requests"), []byte(strings.Join(requests, "\n")+"\n"), 0o600))
+			testkit.Must(t, os.WriteFile(p.Path("project/requests"), []byte(strings.Join(requests, "\n")+"\n"), 0o600))
 			out := p.run("sh", "-c", "pwos mcp serve --as "+bob+" < requests")
 			for _, tool := range tools {
 				if !strings.Contains(out, `"id":"`+tool.Tool+`","result":{`) {
@@ -131,8 +131,8 @@ func TestAddedServer(t *testing.T) {
 	_, block, _ := strings.Cut(section, "```console\n")
 	block, _, _ = strings.Cut(block, "```")
 	p.configure("")
-	testkit.Must(t, os.Mkdir(p.path("home/project"), 0o700))
-	testkit.Must(t, os.WriteFile(p.path("home/project/a.txt"), []byte("there"), 0o600))
+	testkit.Must(t, os.Mkdir(p.Path("home/project"), 0o700))
+	testkit.Must(t, os.WriteFile(p.Path("home/project/a.txt"), []byte("there"), 0o600))
 	var outs []string
 	for line := range strings.Lines(block) {
 		command, ok := strings.CutPrefix(strings.TrimSpace(line), "$ ")

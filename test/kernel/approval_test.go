@@ -39,6 +39,21 @@ func (c *client) decide(id, decision, more string) (s schema.ApprovalState) {
 	return s
 }
 
+// TestApprovedIsCountedOnce: a call that an approval lets through counts as one that its rule has decided.
+func TestApprovedIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(time.Millisecond))
+	operator, agent := d.dial(t), d.dial(t)
+	agent.attach("worker", `,"capabilities":{"allowed_syscalls":["Memory.*"]}`)
+	agent.refused(425, "Memory.Set", `{"key":"prod/x","value":1}`)
+	operator.decide("q-1", "approve", "")
+	agent.call("Memory.Set", `{"key":"prod/x","value":1}`, nil)
+	var shown schema.PolicyShowOutput
+	if operator.call("Policy.Show", `{}`, &shown); shown.Rules[0].Decided != 2 {
+		t.Errorf("%+v, want two calls decided", shown.Rules)
+	}
+}
+
 // TestApprovals: a call waits for the answer to a question, whichever way it is spelled and on whichever connection it is made, and
 // runs once where it is approved.
 func TestApprovals(t *testing.T) {

@@ -166,3 +166,28 @@ func TestExplainKeepsSecrets(t *testing.T) {
 		t.Errorf("the journal has the data of a call that was asked about, or no entry")
 	}
 }
+
+// TestExplainedHost: of a fetch the host pattern is named that allows it.
+func TestExplainedHost(t *testing.T) {
+	t.Parallel()
+	d := start(t)
+	operator, agent := d.dial(t), d.dial(t)
+	pid := agent.attach("worker", `,"capabilities":{"allowed_syscalls":["Http.Fetch","Capability.Check"],"http":{"hosts":["other.example.org","*.example.com"]}}`)
+	for _, test := range []struct{ url, why, id string }{
+		{"https://api.example.com/", "it may fetch from *.example.com", ""},
+		{"https://other.example.org/", "it may fetch from other.example.org", ""},
+		{"https://example.org/", "the caller may not fetch from example.org", "http.denied"},
+		{"http://api.example.com/", "plain http", "http.denied"},
+	} {
+		data := fmt.Sprintf(`{"url":%q}`, test.url)
+		for c, more := range map[*client]string{agent: "", operator: fmt.Sprintf(`,"pid":%d`, pid)} {
+			out := c.explain("Http.Fetch", data, more)
+			if last := out.Stages[len(out.Stages)-1]; last.Stage != "handler" || !strings.Contains(last.Why, test.why) || out.Allowed != (test.id == "") {
+				t.Errorf("%s: %+v", test.url, out)
+			}
+		}
+	}
+	if out := operator.explain("Http.Fetch", `{"url":"http://anywhere.example/"}`, ""); out.Stages[len(out.Stages)-1].Why != "it may fetch from everywhere" {
+		t.Errorf("the operator: %+v", out)
+	}
+}

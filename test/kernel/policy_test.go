@@ -77,6 +77,12 @@ func TestPolicy(t *testing.T) {
 	operator.call("Memory.Set", `{"key":"prod/x","value":1}`, nil)
 	operator.refused(403, "Memory.Set", fmt.Sprintf(`{"pid":%d,"key":"prod/x","value":1}`, pid), `"no-prod"`, "policy.d/10.cedar:1")
 
+	for _, c := range []*client{operator, agent} { // where rules stand is not in the agent's own record
+		log := string(c.ask("Audit.Log", fmt.Sprintf(`{"pid":%d}`, pid)).Data)
+		if got, want := strings.Contains(log, `forbids this Memory.Set (policy.d/10.cedar:1)`), c == operator; got != want || !strings.Contains(log, `forbids this Memory.Set`) {
+			t.Errorf("the record shows where the rule stands: %v, want %v: %s", got, want, log)
+		}
+	}
 	var shown schema.PolicyShowOutput
 	operator.call("Policy.Show", `{}`, &shown)
 	if want := int64(len(everySpelling()) + 1); len(shown.Rules) != 1 || shown.Rules[0].Decided != want {
@@ -298,4 +304,28 @@ func TestPolicyOfProfiles(t *testing.T) {
 			t.Errorf("pid %d: %s", pid, a.Data)
 		}
 	}
+}
+
+// TestPolicyAndProviders: a rule for every syscall holds for the call of a registered one, and not for what its provider answers, which is
+// carried out by then.
+func TestPolicyAndProviders(t *testing.T) {
+	t.Parallel()
+	d := start(t, ruled(t, map[string]string{"policy.cedar": `@id("none") forbid(principal == Agent::"provider", action, resource) when {context.tick > 0};`}))
+	operator, caller, provider := d.dial(t), d.dial(t), d.dial(t)
+	pid := provider.attach("provider", `,"capabilities":{"allowed_syscalls":["Syscall.Register"]}`)
+	provider.provide("Store.Put", func(asked) string { return `"data":1` })
+	caller.attach("caller", `,"capabilities":{"allowed_syscalls":["Store.Put"]}`)
+	operator.call("Clock.Advance", `{"ticks":1}`, nil)
+	if a := caller.use(schema.OsMessage, "Store.Put", `{}`); string(a.Data) != "1" {
+		t.Errorf("answers %s", a.Data)
+	}
+	var log schema.AuditLogOutput
+	for len(log.Entries) == 0 { // it may follow the caller's answer
+		operator.call("Audit.Log", fmt.Sprintf(`{"pid":%d,"type":"Syscall.Complete"}`, pid), &log)
+	}
+	if len(log.Entries) != 1 || !log.Entries[0].Success {
+		t.Errorf("what was done is recorded as %+v", log.Entries)
+	}
+	writeRules(t, &d.cfg, map[string]string{"policy.cedar": `forbid(principal, action == Syscall::"Syscall.Complete", resource);`})
+	operator.refused(403, "Policy.Reload", `{}`, "policy.cedar:1: the rule can never match: Syscall.Complete is what a provider says")
 }

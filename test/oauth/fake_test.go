@@ -26,27 +26,7 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// buildDir is where the program is built.
-var buildDir string
-
-func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) (code int) {
-	var err error
-	if buildDir, err = os.MkdirTemp("", "pwb"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() {
-		if err := os.RemoveAll(buildDir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}()
-	return testkit.Main(m)
-}
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
 // grant is what a fake authorization server has given.
 type grant struct {

@@ -54,7 +54,7 @@ func (w *world) keep(l *oauth.Login) *kept {
 			defer k.mu.Unlock()
 			return k.now
 		},
-		Note: func(text string, err error) { k.notes = append(k.notes, text+": "+err.Error()) },
+		Turn: new(sync.Mutex), Note: func(text string, err error) { k.notes = append(k.notes, text+": "+err.Error()) },
 	}
 	return k
 }
@@ -141,6 +141,35 @@ func TestRenew(t *testing.T) {
 	}
 }
 
+// TestTwoKeepersRenewOnce: programs that use one login, such as the next life of one and what the last has left, renew it once: the second renewal
+// would be with what is used up, which servers take for theft.
+func TestTwoKeepersRenewOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	k := w.keep(w.logIn())
+	other := &oauth.Keeper{
+		Client: w.client(), Name: "mcp.other", Secure: true, Load: k.Load, Store: k.Store, Now: k.Now, Note: k.Note, Turn: k.Turn,
+	}
+	k.pass(2 * time.Hour)
+	k.w.set(func() { w.expires = 24 * 3600 })
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			one := k.Keeper
+			if i%2 == 0 {
+				one = other
+			}
+			if _, err := one.Secret(testkit.Context(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if w.renewals != 1 {
+		t.Errorf("it was renewed %d times", w.renewals)
+	}
+}
+
 // TestRenewed: what renews a login stays where nothing comes in its place, and what was renewed is kept though the caller has hung up.
 func TestRenewed(t *testing.T) {
 	t.Parallel()
@@ -221,6 +250,43 @@ func TestAuthorizationServerDown(t *testing.T) {
 		w.set(func() { w.broken = 0 })
 		k.good()
 	}
+}
+
+// TestRenewalFailsForAll: requests that wait for a renewal share its failure, and do not try one after the other.
+func TestRenewalFailsForAll(t *testing.T) {
+	t.Parallel()
+	const waiters = 20
+	w := newWorld(t)
+	k := w.keep(w.logIn())
+	k.pass(2 * time.Hour)
+	loaded, all := make(chan struct{}, 3*waiters), sync.WaitGroup{}
+	load := k.Load
+	k.Load = func(ctx context.Context) (string, error) {
+		loaded <- struct{}{}
+		return load(ctx)
+	}
+	w.set(func() {
+		w.token = map[string]any{"refresh_token": "r", "access_token": nil}
+		w.during = func() {
+			w.during = nil
+			for range waiters + 1 { // each has loaded the login, and one of them once more to renew it
+				<-loaded
+			}
+		}
+	})
+	for range waiters {
+		all.Go(func() {
+			if _, err := k.Secret(testkit.Context(t)); !errors.Is(err, fault.UpstreamFailed) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+	all.Wait()
+	if w.renewals > waiters/2 { // one, but for those that had not begun to wait
+		t.Errorf("it was tried %d times", w.renewals)
+	}
+	w.set(func() { w.token = nil })
+	k.good()
 }
 
 // TestNotStored: what was renewed and cannot be stored, or was replaced meanwhile, is not used.

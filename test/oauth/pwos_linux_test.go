@@ -3,10 +3,7 @@ package oauth_test
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -15,68 +12,34 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/crypto/ssh"
 
 	"github.com/promptware-os/pwos/internal/screen"
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// place is a user's: a kernel, and the pwos binary.
+// place is a testkit.Place of a user's with the servers that the kernel may reach.
 type place struct {
 	*world
-	dir  string
-	pwos string
+	*testkit.Place
 }
-
-// program builds pwos, once.
-var program = sync.OnceValues(func() (string, error) {
-	out, err := exec.Command("go", "build", "-o", buildDir+"/", "../../cmd/pwos").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("build pwos: %w: %s", err, out)
-	}
-	list, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}", "../../cmd/pwos").Output()
-	if err != nil {
-		return "", fmt.Errorf("list sources: %w", err)
-	}
-	for dir := range strings.FieldsSeq(string(list)) { // so that go test knows what it depends on
-		if _, err := os.ReadDir(dir); err != nil {
-			return "", err
-		}
-	}
-	return filepath.Join(buildDir, "pwos"), nil
-})
 
 // newPlace makes a place whose kernel may reach these addresses.
 func newPlace(t *testing.T, allow string) *place {
 	t.Helper()
-	pwos, err := program()
-	testkit.Must(t, err)
-	p := &place{newWorld(t), testkit.Dir(t), pwos}
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	testkit.Must(t, err)
-	block, err := ssh.MarshalPrivateKey(private, "")
-	testkit.Must(t, err)
-	var ca bytes.Buffer
-	testkit.Must(t, pem.Encode(&ca, &pem.Block{Type: "CERTIFICATE", Bytes: p.mcp.Certificate().Raw}))
-	config := fmt.Sprintf("[http]\nallow = [%q]\nca_file = %q\n[crypto]\nidentity = %q\n", allow, p.path("ca.pem"), p.path("key"))
-	testkit.Must(t, errors.Join(
-		os.WriteFile(p.path("key"), pem.EncodeToMemory(block), 0o600), os.WriteFile(p.path("ca.pem"), ca.Bytes(), 0o600),
-		os.WriteFile(p.path("config.toml"), []byte(config), 0o600),
-	))
+	p := &place{newWorld(t), testkit.NewPlace(t, "")}
+	testkit.WriteFile(t, p.Path("ca.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.mcp.Certificate().Raw})))
+	config := fmt.Sprintf("[http]\nallow = [%q]\nca_file = %q\n[crypto]\nidentity = %q\n", allow, p.Path("ca.pem"), p.Key(t))
+	testkit.WriteFile(t, p.Path("config.toml"), config)
 	t.Cleanup(func() { p.run("", 0, "shutdown") })
 	return p
 }
 
-func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
-
 func (p *place) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, p.pwos, append([]string{"--timeout=" + testkit.Patience.String()}, args...)...)
+	cmd := exec.CommandContext(ctx, testkit.Program(p.t, "pwos"), append([]string{"--timeout=" + testkit.Patience.String()}, args...)...)
 	cmd.Env = []string{
-		"HOME=" + p.dir, "PATH=" + os.Getenv("PATH"), "PWOS_CONFIG=" + p.path("config.toml"), "PWOS_RUNTIME_DIR=" + p.path("run"), "PWOS_STATE_DIR=" + p.path("state"),
+		"HOME=" + p.Dir, "PATH=" + os.Getenv("PATH"), "PWOS_CONFIG=" + p.Path("config.toml"), "PWOS_RUNTIME_DIR=" + p.RuntimeDir(), "PWOS_STATE_DIR=" + p.StateDir(),
 	}
 	return cmd
 }
@@ -201,7 +164,7 @@ func TestMCPLogin(t *testing.T) {
 	p.run("", 0, "shutdown")
 	p.run("^$", 0, "mcp", "diff", "docs")
 	p.call(hi, 0)
-	testkit.Must(t, filepath.WalkDir(p.path("state"), func(path string, d fs.DirEntry, err error) error {
+	testkit.Must(t, filepath.WalkDir(p.StateDir(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
@@ -230,9 +193,9 @@ func TestBearer(t *testing.T) {
 	p.call(`"text":"hi"`, 0)
 
 	// At a terminal a browser is opened too, which a program may name.
-	testkit.Must(t, os.WriteFile(p.path("browser"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+p.path("opened")+".new && mv "+p.path("opened")+".new "+p.path("opened")+"\n"), 0o700))
+	testkit.Must(t, os.WriteFile(p.Path("browser"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+p.Path("opened")+".new && mv "+p.Path("opened")+".new "+p.Path("opened")+"\n"), 0o700))
 	cmd := p.command(testkit.Context(t), "mcp", "login", "none")
-	cmd.Env = append(cmd.Env, "BROWSER="+p.path("browser"), "TERM=dumb")
+	cmd.Env = append(cmd.Env, "BROWSER="+p.Path("browser"), "TERM=dumb")
 	s := screen.Sit(t, cmd, testkit.Patience)
 	address := strings.TrimSpace(s.Expect(`https://\S+/authorize\?\S+\r\n`))
 	testkit.Must(t, p.follow(address))
@@ -242,7 +205,7 @@ func TestBearer(t *testing.T) {
 		t.Errorf("at a terminal: exit status %d", status)
 	}
 	for ctx := testkit.Context(t); ; <-time.After(5 * time.Millisecond) {
-		opened, err := os.ReadFile(p.path("opened"))
+		opened, err := os.ReadFile(p.Path("opened"))
 		if err == nil && string(opened) == address {
 			break
 		}

@@ -1,3 +1,4 @@
+// Package promptware_test takes examples/promptware through what the kernel does with a root.
 package promptware_test
 
 import (
@@ -11,6 +12,8 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 )
+
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // place is a testkit.Place with a root.
 type place struct{ *testkit.Place }

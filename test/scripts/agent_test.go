@@ -31,7 +31,7 @@ func openSSH(t *testing.T, programs ...string) {
 func (p place) tool(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	cmd.Env, cmd.Dir = append(p.env(), env...), p.dir
+	cmd.Env, cmd.Dir = append(p.env(), env...), p.Dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
@@ -42,7 +42,7 @@ func (p place) tool(t *testing.T, env []string, name string, args ...string) str
 // makeKey has ssh-keygen make a key here, and returns the path of the private one.
 func (p place) makeKey(t *testing.T, name, passphrase string, kind ...string) string {
 	t.Helper()
-	path := filepath.Join(p.dir, name)
+	path := p.Path(name)
 	p.tool(t, nil, "ssh-keygen", append([]string{"-q", "-N", passphrase, "-f", path}, kind...)...)
 	return path
 }
@@ -56,7 +56,7 @@ func (p place) authorize(t *testing.T, keys ...string) {
 		testkit.Must(t, err)
 		lines = append(lines, line...)
 	}
-	dir := filepath.Join(p.dir, "home", ".config", "pwos")
+	dir := filepath.Join(p.Dir, "home", ".config", "pwos")
 	testkit.Must(t, os.MkdirAll(dir, 0o700))
 	testkit.Must(t, os.WriteFile(filepath.Join(dir, "authorized_keys"), lines, 0o600))
 }
@@ -64,7 +64,7 @@ func (p place) authorize(t *testing.T, keys ...string) {
 // startAgent runs a real ssh-agent here, until the test ends, and returns the environment that names it.
 func (p place) startAgent(t *testing.T) []string {
 	t.Helper()
-	socket := filepath.Join(p.dir, "agent.sock")
+	socket := p.Path("agent.sock")
 	cmd := exec.Command("ssh-agent", "-D", "-a", socket)
 	cmd.Env = p.env()
 	testkit.Must(t, cmd.Start())
@@ -148,7 +148,7 @@ func TestEveryKeyType(t *testing.T) {
 	}
 
 	// One that is gone shows nothing.
-	out, says, status := p.pwosWith(t, []string{"SSH_AUTH_SOCK=" + filepath.Join(p.dir, "none")}, "call", "Syscall.Echo", "message=x")
+	out, says, status := p.pwosWith(t, []string{"SSH_AUTH_SOCK=" + p.Path("none")}, "call", "Syscall.Echo", "message=x")
 	if status != 3 || !strings.Contains(says, "there is no key to sign with") {
 		t.Errorf("no agent: %d, %s%s", status, out, says)
 	}
@@ -170,7 +170,7 @@ func TestBadAgents(t *testing.T) {
 		"hung up": func(conn net.Conn) {},
 		"babbles": func(conn net.Conn) { _, _ = conn.Write(bytes.Repeat([]byte{0xff}, 1<<16)) },
 	} {
-		socket := filepath.Join(p.dir, "bad.sock")
+		socket := p.Path("bad.sock")
 		ln, err := net.Listen("unix", socket)
 		testkit.Must(t, err)
 		var serving sync.WaitGroup

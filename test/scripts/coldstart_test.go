@@ -40,13 +40,13 @@ func TestColdStart(t *testing.T) {
 func (p place) kernels(t *testing.T) []string {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
-		text, err := os.ReadFile(filepath.Join(p.runtimeDir(), "kernel.lock"))
+		text, err := os.ReadFile(filepath.Join(p.RuntimeDir(), "kernel.lock"))
 		testkit.Must(t, err)
 		return strings.Fields(string(text))
 	}
 	descriptors, err := filepath.Glob("/proc/[0-9]*/fd/*")
 	testkit.Must(t, err)
-	lock := filepath.Join(p.runtimeDir(), "kernel.lock")
+	lock := filepath.Join(p.RuntimeDir(), "kernel.lock")
 	found := make(map[string]bool)
 	for _, d := range descriptors {
 		if target, err := os.Readlink(d); err == nil && target == lock {

@@ -111,7 +111,7 @@ func TestInterruptOfBench(t *testing.T) {
 			if err := kernel.Signal(syscall.Signal(0)); err == nil {
 				t.Error("its kernel runs on")
 			}
-			left, err := os.ReadDir(p.dir)
+			left, err := os.ReadDir(p.Dir)
 			testkit.Must(t, err)
 			if len(left) > 0 {
 				t.Errorf("it has left %v", left)
@@ -124,7 +124,7 @@ func TestInterruptOfBench(t *testing.T) {
 func ownKernel(t *testing.T, p place) *os.Process {
 	t.Helper()
 	for limit := time.Now().Add(testkit.Patience); time.Now().Before(limit); <-time.After(time.Millisecond) {
-		locks, err := filepath.Glob(filepath.Join(p.dir, "pwos-bench-*", "run", "kernel.lock"))
+		locks, err := filepath.Glob(filepath.Join(p.Dir, "pwos-bench-*", "run", "kernel.lock"))
 		testkit.Must(t, err)
 		if len(locks) != 1 {
 			continue

@@ -195,7 +195,7 @@ func TestTopGivesTheTerminalBack(t *testing.T) {
 func TestRunCtrlC(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	testkit.Must(t, os.Mkdir(p.dir+"/work", 0o700))
+	testkit.Must(t, os.Mkdir(p.Dir+"/work", 0o700))
 	s := sit(t, p, "run", "--dir", "work", "--", "sh", "-c", "sleep 1000 & echo begun >&2; wait")
 	s.await(t, "begun")
 	s.press(t, ctrlC)
@@ -210,7 +210,7 @@ func TestRunCtrlC(t *testing.T) {
 func TestRunAtATerminalEscapes(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	testkit.Must(t, os.Mkdir(p.dir+"/work", 0o700))
+	testkit.Must(t, os.Mkdir(p.Dir+"/work", 0o700))
 	s := sit(t, p, "run", "--dir", "work", "--", "sh", "-c", `printf '\033[2Jgr\303\274n\ttab\n' >&2`)
 	s.await(t, `\u001b[2Jgrün`)
 	s.leave(t, 0)

@@ -45,7 +45,7 @@ func school(t *testing.T, config string) lesson {
 	}
 	l := lesson{place: settle(t), work: t.TempDir()}
 	t.Cleanup(func() { testkit.Must(t, l.place.kill()) })
-	dir := filepath.Join(l.dir, "home", ".config", "pwos")
+	dir := filepath.Join(l.Dir, "home", ".config", "pwos")
 	testkit.Must(t, os.MkdirAll(dir, 0o700))
 	var err error
 	l.examples, err = examplesDir()
@@ -296,7 +296,7 @@ call command Http.Fetch "{\"url\":\"$2\",\"method\":\"$3\"}" || exit 1`)
 	if o := l.run(t, report.Line, nil); o.status != 0 || o.refused != "0 refused" {
 		t.Fatalf("under what was written: %d, %s\n%s", o.status, o.refused, o.said)
 	}
-	dir := filepath.Join(l.dir, "home", ".config", "pwos", "profiles")
+	dir := filepath.Join(l.Dir, "home", ".config", "pwos", "profiles")
 	grant, err := os.ReadFile(filepath.Join(dir, "mine.toml"))
 	testkit.Must(t, err)
 	if !strings.Contains(string(grant), `net = "none"`) || !strings.Contains(string(grant), `"gpu" = 2`) {

@@ -6,9 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/promptware-os/pwos/internal/testkit"
 )
 
 // binDirEnv names the environment variable that says where TestMain has put the binaries.
@@ -43,13 +44,13 @@ func runWithBinaries(m *testing.M) (code int, err error) {
 	if err := os.Setenv(binDirEnv, dir); err != nil {
 		return 1, err
 	}
-	return m.Run(), nil
+	return testkit.Main(m), nil
 }
 
 func build(dir string) error {
 	commands := []string{"github.com/promptware-os/pwos/cmd/...", "github.com/promptware-os/pwos/examples/..."}
 	args := []string{"build", "-o", dir + "/"}
-	if raceDetector() {
+	if testkit.RaceDetector() {
 		args = append(args, "-race")
 	}
 	if out, err := exec.Command("go", append(args, commands...)...).CombinedOutput(); err != nil {
@@ -76,34 +77,13 @@ func buildTool(dir string) error {
 	return nil
 }
 
-// lookAtSources reads the folders that the binaries are made of. `go test` remembers what a test has looked at and runs it
-// again when that changes; of what the go command reads on our behalf it would not know, and call a stale result cached. It
-// remembers nothing before tests run, so each test has to look.
+// lookAtSources reads the directories that the binaries are made of. "go test" remembers nothing before tests run, so each test has to look.
 func lookAtSources() error {
 	list, err := os.ReadFile(program("sources"))
 	if err != nil {
 		return err
 	}
-	for dir := range strings.FieldsSeq(string(list)) {
-		if _, err := os.ReadDir(dir); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// raceDetector reports whether this test was built with -race.
-func raceDetector() bool {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return false
-	}
-	for _, s := range info.Settings {
-		if s.Key == "-race" {
-			return s.Value == "true"
-		}
-	}
-	return false
+	return testkit.LookAt(strings.Fields(string(list)))
 }
 
 // program returns the path of a binary.

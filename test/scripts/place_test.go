@@ -19,28 +19,26 @@ import (
 	"github.com/promptware-os/pwos/internal/testkit"
 )
 
-// place is a home of its own for a kernel. Its path is short for the sockets' sake.
-type place struct{ dir string }
+// place is a testkit.Place with the home of a user, whose pwos starts the kernel.
+type place struct{ *testkit.Place }
 
 func newPlace() (place, error) {
 	if err := lookAtSources(); err != nil {
 		return place{}, err
 	}
 	dir, err := os.MkdirTemp("", "ps")
-	return place{dir}, err
+	return place{&testkit.Place{Dir: dir}}, err
 }
-
-func (p place) runtimeDir() string { return filepath.Join(p.dir, "run") }
 
 // env is the whole environment of a program that lives here.
 func (p place) env() []string {
 	return append([]string{
 		"GORACE=atexit_sleep_ms=10", // each process would else sleep for a second before it ends
-		"HOME=" + filepath.Join(p.dir, "home"),
+		"HOME=" + p.Path("home"),
 		"PATH=" + os.Getenv(binDirEnv) + ":" + os.Getenv("PATH"),
-		"PWOS_RUNTIME_DIR=" + p.runtimeDir(),
+		"PWOS_RUNTIME_DIR=" + p.RuntimeDir(),
 		"TERM=xterm",
-		"TMPDIR=" + p.dir,
+		"TMPDIR=" + p.Dir,
 	}, ciMark()...)
 }
 
@@ -61,7 +59,7 @@ func (p place) leave() error {
 	} else if err == nil {
 		err = errors.New("a kernel was left running")
 	}
-	log, logErr := os.ReadFile(filepath.Join(p.runtimeDir(), "kernel.log"))
+	log, logErr := os.ReadFile(filepath.Join(p.RuntimeDir(), "kernel.log"))
 	if logErr != nil && !errors.Is(logErr, fs.ErrNotExist) {
 		err = errors.Join(err, logErr)
 	}
@@ -70,14 +68,14 @@ func (p place) leave() error {
 			err = errors.Join(err, fmt.Errorf("the kernel's log has %q:\n%s", bad, log))
 		}
 	}
-	return errors.Join(err, os.RemoveAll(p.dir))
+	return errors.Join(err, os.RemoveAll(p.Dir))
 }
 
 var errNoKernel = errors.New("no kernel runs here")
 
 // kill ends the kernel that runs here with SIGKILL, and waits until it has ended. It returns errNoKernel where none runs.
 func (p place) kill() error {
-	lock, err := os.Open(filepath.Join(p.runtimeDir(), "kernel.lock"))
+	lock, err := os.Open(filepath.Join(p.RuntimeDir(), "kernel.lock"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoKernel
 	}
@@ -120,7 +118,7 @@ func settle(t *testing.T) place {
 func (p place) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, program("pwos"), append([]string{"--timeout=" + testkit.Patience.String()}, args...)...)
 	cmd.Env = p.env()
-	cmd.Dir = p.dir
+	cmd.Dir = p.Dir
 	return cmd
 }
 

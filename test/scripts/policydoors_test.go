@@ -121,7 +121,7 @@ func throughProvider(t *testing.T, p place, c doorCall) string {
 func TestPolicyAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	dir := filepath.Join(p.dir, "home", ".config", "pwos")
+	dir := filepath.Join(p.Dir, "home", ".config", "pwos")
 	testkit.Must(t, os.MkdirAll(dir, 0o700))
 	rules := doorRules
 	named := make(map[string]bool)
@@ -163,7 +163,7 @@ type decision struct{ agent, typ, rule, policy string }
 func (p place) decided(t *testing.T) (list []decision) {
 	t.Helper()
 	agents := make(map[int64]string)
-	segments, err := filepath.Glob(filepath.Join(p.dir, "home", ".local", "state", "pwos", "journal", "*.ndjson"))
+	segments, err := filepath.Glob(filepath.Join(p.Dir, "home", ".local", "state", "pwos", "journal", "*.ndjson"))
 	testkit.Must(t, err)
 	for _, name := range segments {
 		text, err := os.ReadFile(name)
@@ -208,7 +208,7 @@ type wire struct {
 
 func (p place) connect(t *testing.T, socket string) *wire {
 	t.Helper()
-	conn, err := net.Dial("unix", filepath.Join(p.runtimeDir(), socket))
+	conn, err := net.Dial("unix", filepath.Join(p.RuntimeDir(), socket))
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() }) // the kernel may have ended before
 	testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))

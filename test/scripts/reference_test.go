@@ -20,7 +20,7 @@ import (
 func TestReferenceClient(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	dir := filepath.Join(p.dir, "promptware")
+	dir := p.Path("promptware")
 	testkit.Must(t, os.Mkdir(dir, 0o700)) // as it does itself
 	p.pwos(t, "--runtime-dir="+dir, "call", "Syscall.Ping", "payload=1")
 	defer p.pwos(t, "--runtime-dir="+dir, "shutdown", "--no-spawn")

@@ -159,7 +159,7 @@ func awaitKernel(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: await-kernel")
 	}
-	socket := filepath.Join(placeOf(ts).runtimeDir(), "kernel.sock")
+	socket := placeOf(ts).Socket()
 	for limit := time.Now().Add(testkit.Patience); ; <-time.After(time.Millisecond) {
 		conn, err := net.Dial("unix", socket)
 		if err == nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +16,7 @@ import (
 func TestSealWithASilentAgent(t *testing.T) {
 	t.Parallel()
 	p := settle(t)
-	socket := filepath.Join(p.dir, "agent")
+	socket := p.Path("agent")
 	listener, err := net.Listen("unix", socket)
 	testkit.Must(t, err)
 	var asked sync.WaitGroup

@@ -47,7 +47,7 @@ func TestShellLogsIn(t *testing.T) {
 	p := settle(t)
 	mine, agents, stranger := p.makeKey(t, "mine", "", "-t", "ed25519"), p.makeKey(t, "agents", "", "-t", "ecdsa"), p.makeKey(t, "stranger", "", "-t", "ed25519")
 	p.authorize(t, mine)
-	keys := filepath.Join(p.dir, "home", ".config", "pwos", "authorized_keys")
+	keys := filepath.Join(p.Dir, "home", ".config", "pwos", "authorized_keys")
 	line, err := os.ReadFile(agents + ".pub")
 	testkit.Must(t, err)
 	file, err := os.OpenFile(keys, os.O_WRONLY|os.O_APPEND, 0)
@@ -55,11 +55,11 @@ func TestShellLogsIn(t *testing.T) {
 	_, err = file.WriteString(`allow="Memory.*" ` + string(line))
 	testkit.Must(t, errors.Join(err, file.Close()))
 
-	socket := filepath.Join(p.runtimeDir(), "kernel.sock")
+	socket := p.Socket()
 	login := func(key, input string, env ...string) (stdout, stderr string, err error) {
 		cmd := exec.Command("sh", script, key, socket)
 		cmd.Env = append(append(p.env(), connectEnv+"=1", "PWOS_CONNECT="+self), env...)
-		cmd.Dir = p.dir
+		cmd.Dir = p.Dir
 		cmd.Stdin = strings.NewReader(input)
 		var out, says bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &says

@@ -100,6 +100,13 @@ var errands = []errand{
 	}},
 	{2, "Syscall.Terminate", func(w *world, c *client) string { return fmt.Sprintf(`"target_pid":%d`, w.process()) + w.target(c) }},
 	{3, "Clock.Advance", func(w *world, _ *client) string { return fmt.Sprintf(`"ticks":%d`, w.r.IntN(3)) }},
+	{6, "Approval.Decide", func(w *world, _ *client) string {
+		lasting := pick(w, []string{"", "", `,"for_seconds":2`})
+		return fmt.Sprintf(`"id":%q,"decision":"approve"%s`, w.waiting(), lasting)
+	}},
+	{2, "Approval.Decide", func(w *world, _ *client) string { return fmt.Sprintf(`"id":%q,"decision":"refuse"`, w.waiting()) }},
+	{3, "Process.Pause", func(w *world, _ *client) string { return fmt.Sprintf(`"target_pid":%d`, w.process()) }},
+	{4, "Process.Resume", func(w *world, _ *client) string { return fmt.Sprintf(`"target_pid":%d`, w.process()) }},
 	{16, "Syscall.Alloc", func(w *world, c *client) string { return w.units(c) }},
 	{4, "Syscall.Release", func(w *world, c *client) string { return w.units(c) }},
 	{3, "Syscall.Query", func(w *world, c *client) string { return `"resource_id":"ram"` + w.target(c) }},
@@ -154,6 +161,9 @@ var errands = []errand{
 	}},
 }
 
+// operators are what the operator alone asks for here.
+var operators = []string{"Approval.Decide", "Process.Pause", "Process.Resume"}
+
 // mail are the errands about mail: from Syscall.SendMsg on.
 var mail = errands[slices.IndexFunc(errands, func(e errand) bool { return e.typ == "Syscall.SendMsg" }):]
 
@@ -202,7 +212,7 @@ func (w *world) draw(c *client, list []errand) (typ, data string) {
 
 // run has a client go on an errand.
 func (w *world) run(e errand, c *client) (typ, data string) {
-	if w.drops(e.typ) || e.typ == "Audit.Subscribe" && c.audits { // so that it is plain whose an event is
+	if w.drops(e.typ) || c.pid != 0 && slices.Contains(operators, e.typ) || e.typ == "Audit.Subscribe" && c.audits { // so that it is plain whose an event is
 		return "Syscall.Ping", fmt.Sprintf(`{"payload":%d}`, w.requests)
 	}
 	c.audits = c.audits || e.typ == "Audit.Subscribe"

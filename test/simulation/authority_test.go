@@ -18,15 +18,17 @@ import (
 // realm is what the journal says of agents: the rules' model after the last entry, and who is to be pushed what.
 type realm struct {
 	*model.Model
-	sent    map[string]*request       // by id, whatever became of it
-	begun   map[string]*model.Verdict // of calls whose first step is there, by id
-	endowed map[int64]bool            // who has a token, and is not there yet
-	ruled   uint64                    // the entry that changed last who may do what
-	booked  uint64                    // or what is held
-	mail    map[follower]*pushed      // what is delivered to subscribers
-	watches map[string]*watch         // by connection: a subscription to the audit log
-	faulted bool                      // an operation of the disk has failed in this life
-	rereads bool                      // the entries are those of lives before
+	sent      map[string]*request       // by id, whatever became of it
+	begun     map[string]*model.Verdict // of calls whose first step is there, by id
+	endowed   map[int64]bool            // who has a token, and is not there yet
+	ruled     uint64                    // the entry that changed last who may do what
+	booked    uint64                    // or what is held
+	mail      map[follower]*pushed      // what is delivered to subscribers
+	watches   map[string]*watch         // by connection: a subscription to the audit log
+	questions map[string]*question      // by id
+	paused    map[int64]bool            // processes
+	faulted   bool                      // an operation of the disk has failed in this life
+	rereads   bool                      // the entries are those of lives before
 }
 
 // follower is a connection that a mailbox is pushed to.
@@ -62,6 +64,7 @@ func (r *realm) reset() {
 	}
 	r.Model = model.New(units, boxCapacity)
 	r.begun, r.mail, r.watches = make(map[string]*model.Verdict), make(map[follower]*pushed), make(map[string]*watch)
+	r.questions, r.paused = make(map[string]*question), make(map[int64]bool)
 	r.endowed, r.ruled, r.booked = make(map[int64]bool), 0, 0
 }
 
@@ -175,6 +178,14 @@ func (o *oracle) comply(e *entry, m *schema.Message) error {
 		v.Want, v.Open = "", true
 	}
 	o.sees(e, q)
+	switch in := q.input.(type) {
+	case *schema.ApprovalDecideInput:
+		return o.decides(e, in)
+	case *schema.PauseInput:
+		if in.TargetPID != nil {
+			return o.halts(e, *in.TargetPID, q.typ == "Process.Pause")
+		}
+	}
 	if e.outcome.Err != nil && e.outcome.Err.ID == fault.IdempotencyUnderWay && q.key != "" && !o.keys[q.key].final() {
 		return nil // who asked first under this key waits
 	}
@@ -239,8 +250,16 @@ func (o *oracle) step(e *entry, record *journal.Record, m *schema.Message) error
 		}
 	}
 	switch in := input.(type) {
+	case *schema.ApprovalRequestedInput, *schema.ApprovalUseInput:
+		return o.asked(m, in)
 	case *schema.ProcessExitInput:
 		o.Exit(in.PIDs...)
+		for _, q := range o.questions {
+			if slices.Contains(in.PIDs, q.pid) && q.decision == "" {
+				q.decision = "over"
+			}
+		}
+		maps.DeleteFunc(o.paused, func(pid int64, _ bool) bool { return slices.Contains(in.PIDs, pid) })
 		o.ruled = e.seq
 	case *schema.EndowInput:
 		o.endowed[in.PID] = true

@@ -15,6 +15,7 @@
 //	oracle_test.go     what has to hold
 //	authority_test.go  what has to hold of authority, mail and subscriptions, by the model of test/authority
 //	policy_test.go     rules about the arguments of calls
+//	approval_test.go   questions, answers, pauses
 //	bounds_test.go     what nobody may have more of
 //	shrink_test.go     what is left of a seed that fails
 package simulation_test

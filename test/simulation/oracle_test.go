@@ -39,6 +39,7 @@ type oracle struct {
 // entry is an entry of the journal.
 type entry struct {
 	seq     uint64
+	time    int64 // Unix milliseconds
 	hash    journal.Hash
 	outcome schema.Outcome
 	needs   uint64 // its answer reveals what this entry says
@@ -96,7 +97,7 @@ func (o *oracle) read(disk journal.FS, limit uint64) error {
 
 // take runs an entry on the model.
 func (o *oracle) take(record *journal.Record) error {
-	e := &entry{seq: record.Seq, hash: record.Hash, needs: record.Seq, pid: record.PID}
+	e := &entry{seq: record.Seq, time: record.Time, hash: record.Hash, needs: record.Seq, pid: record.PID}
 	if e.seq != uint64(len(o.entries))+1 {
 		return fmt.Errorf("want entry %d", len(o.entries)+1)
 	}
@@ -131,6 +132,13 @@ func (o *oracle) take(record *journal.Record) error {
 	}
 	if e.verdict == nil || len(e.verdict.Barred) > 0 {
 		return nil
+	}
+	q := o.sent[m.Meta.ID]
+	if err := o.stands(e, q); err != nil {
+		return err
+	}
+	if over, err := o.let(e, q, &m); over || err != nil {
+		return err
 	}
 	if again, err := o.keyed(e, m.Meta.IdempotencyKey); again || err != nil {
 		return err

@@ -1,7 +1,6 @@
 package simulation_test
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/promptware-os/pwos/kernel"
@@ -15,6 +14,8 @@ const rules = `
 when { context.args.key == "k0" && context.tick >= 2 };
 @id("silent") forbid(principal, action == Syscall::"Syscall.SendMsg", resource)
 when { context.args has intent && context.args.intent == "b" && context.tick >= 2 };
+@id("asks") @ask("1h") forbid(principal, action in [Syscall::"Memory.Set", Syscall::"Memory.Delete", Syscall::"Memory.CompareAndSet"], resource)
+when { context.args.key == "k1" || context.args.key == "k2" };
 `
 
 var ruleSet = func() *policy.Set {
@@ -37,7 +38,6 @@ func forbidden(q *request, who, tick int64) bool {
 	if who == model.Operator || tick < 2 {
 		return false
 	}
-	changes := []string{"Memory.Set", "Memory.Delete", "Memory.CompareAndSet"}
-	return slices.Contains(changes, q.typ) && strings.Contains(q.frame, `"key":"k0"`) ||
+	return changes(q) && strings.Contains(q.frame, `"key":"k0"`) ||
 		q.typ == "Syscall.SendMsg" && strings.Contains(q.frame, `"intent":"b"`)
 }

@@ -247,6 +247,10 @@ func (w *world) nextOutside() {
 	switch {
 	case n < 40:
 		w.finish()
+	case n < 52:
+		if !w.drops("answer") {
+			w.answer()
+		}
 	case n < 68:
 		if !w.drops("ask") {
 			w.ask(1)

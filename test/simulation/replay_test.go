@@ -140,11 +140,13 @@ func (w *world) restore(name schema.Domain, d kernel.Domain) error {
 }
 
 func (w *world) newKernel() *actors.Kernel {
-	return actors.New(actors.Config{
+	k := actors.New(actors.Config{
 		Manual: true, Poller: idlePoller{}, Journal: w.journal, Dir: journalDir, FS: w.files, Log: w.logger(),
 		Domains: w.state.domains, Tokens: w.state.tokens, Processes: w.state.procs.Processes(), Keys: w.state.keys, Tick: w.state.tick,
 		Snapshots: w.snapshots, SnapshotEvery: snapshotEvery, Made: w.state.made, Metrics: w.state.metrics, Budgets: w.state.budgets,
 		Blobs: w.blobs, Runners: map[string]kernel.Runner{"Http.Fetch": w.effects.run},
-		Origin: "https://test.local/", Restore: w.restore, Bounds: bounds, Gate: kernel.Gate{Policy: guard(w.state.procs.Processes())},
+		Origin: "https://test.local/", Restore: w.restore, Bounds: bounds, Gate: kernel.Gate{Policy: guard(w.state.procs.Processes()), Approval: w.state.approvals.Stage},
 	})
+	serveApprovals(w.state, k)
+	return k
 }

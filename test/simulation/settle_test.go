@@ -41,6 +41,11 @@ func (w *world) settle() {
 			quiet = 0
 			continue
 		}
+		if quiet == len(pauses) && w.resume() {
+			w.open() // the power may have been cut meanwhile
+			quiet = 0
+			continue
+		}
 		if pauses[quiet-1] > 0 {
 			w.fail(w.oracle.overslept(w.clients))
 		}

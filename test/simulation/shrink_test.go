@@ -22,7 +22,7 @@ type scenario struct {
 
 // kinds are the steps that a scenario may go without. Beside them it may go without each errand.
 var kinds = []string{
-	"crash", "fault", "reset", "half-close", "flood", "again", "settle", "sleep", "connect", "ask", "cut", "full disk",
+	"crash", "fault", "reset", "half-close", "flood", "again", "settle", "sleep", "connect", "ask", "answer", "cut", "full disk",
 	"full store", "crowd", "restart", "bad start", "long", "Http.Fetch",
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/journal/faultfs"
 	"github.com/promptware-os/pwos/kernel"
+	"github.com/promptware-os/pwos/kernel/approval"
 	"github.com/promptware-os/pwos/kernel/budget"
 	"github.com/promptware-os/pwos/kernel/capability"
 	"github.com/promptware-os/pwos/kernel/http"
@@ -73,16 +74,17 @@ type world struct {
 
 // state is what the journal makes.
 type state struct {
-	domains map[schema.Domain]kernel.Domain
-	tokens  *capability.Registry
-	procs   *process.Domain
-	boxes   *ipc.Domain
-	ledger  *resource.Ledger
-	keys    *idempotency.Keys
-	metrics *metrics.Metrics
-	budgets *budget.Ledger
-	tick    int64
-	made    uint64 // the entry that every snapshot is of; 0 where they differ
+	domains   map[schema.Domain]kernel.Domain
+	tokens    *capability.Registry
+	procs     *process.Domain
+	boxes     *ipc.Domain
+	ledger    *resource.Ledger
+	keys      *idempotency.Keys
+	metrics   *metrics.Metrics
+	budgets   *budget.Ledger
+	approvals *approval.Domain
+	tick      int64
+	made      uint64 // the entry that every snapshot is of; 0 where they differ
 }
 
 type noNames struct{ kernel.Names }
@@ -98,9 +100,10 @@ func newState() (*state, error) {
 	if s.ledger, err = resource.New(pools, s.tokens, view); err != nil {
 		return nil, err
 	}
+	s.approvals = approval.New(view)
 	s.domains = map[schema.Domain]kernel.Domain{
 		schema.Kernel: self.New(noNames{}), schema.Process: s.procs, schema.Capability: s.tokens, schema.Memory: m,
-		schema.Resource: s.ledger, schema.Ipc: s.boxes,
+		schema.Resource: s.ledger, schema.Ipc: s.boxes, schema.Approval: s.approvals,
 		schema.Http: http.New(func(*kernel.Call, *schema.HTTPFetchInput) *fault.Fault { return nil }),
 	}
 	return s, nil

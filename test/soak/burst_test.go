@@ -10,8 +10,7 @@ import (
 func TestBurst(t *testing.T) {
 	const connections, bursts = 300, 5
 	p := newPlace(t)
-	d := p.start(t)
-	t.Cleanup(func() { d.stop(t) })
+	p.start(t)
 	all := crew(t, p)
 	idle := p.quiet(t, p.read(t))
 	for range bursts {

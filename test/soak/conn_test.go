@@ -44,7 +44,7 @@ func (p *place) dial() (*conn, error) {
 
 // knock connects, and leaves the prologue to the caller.
 func (p *place) knock(socket string) (*conn, error) {
-	nc, err := net.Dial("unix", p.path("r/"+socket))
+	nc, err := net.Dial("unix", p.Path("r/"+socket))
 	if err != nil {
 		return nil, err
 	}

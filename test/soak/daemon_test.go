@@ -20,7 +20,7 @@ func mostMemory(calls int64) int { return 16<<20 + 2*int(mostGrowth(calls)) }
 func TestSoakDaemon(t *testing.T) {
 	p := newPlace(t)
 	d := p.launch(t)
-	idle := d.footprint(t, 0).descriptors // nobody has connected yet
+	idle := d.sockets(t) // nobody has connected yet
 	all := crew(t, p)
 	fill(t, p)
 	d.Stop(t)
@@ -28,7 +28,8 @@ func TestSoakDaemon(t *testing.T) {
 	live(t, p, process.Recent)
 	work(t, all, calls()/10)
 	each(t, all, (*agent).settle)
-	first := d.footprint(t, idle)
+	testkit.Eventually(t, "the end of the connections", func() bool { return d.sockets(t) <= idle })
+	first := d.footprint(t, 0)
 	t.Logf("in the beginning: %v", first)
 	from, until := made(all), made(all)
 	for i, share := range shares {

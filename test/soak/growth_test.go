@@ -24,12 +24,11 @@ func TestGrowth(t *testing.T) {
 		n = 50_000
 	}
 	p := newPlace(t)
-	d := p.start(t)
-	t.Cleanup(func() { d.stop(t) })
+	stop := p.start(t)
 	crew(t, p)
 	fill(t, p)
-	d.stop(t)
-	d = p.start(t)
+	stop()
+	p.start(t)
 	for _, g := range growths() {
 		grow(t, p, g, 0, n/10) // what is made once, for the first of its kind, does not count
 		before := p.quiet(t, p.read(t)).heap

@@ -58,7 +58,7 @@ func (p *place) descriptors(t *testing.T, pid int) int {
 	files := 0
 	for _, entry := range entries {
 		target, _ := os.Readlink(filepath.Join(dir, entry.Name())) // one that was just closed counts as before
-		if strings.HasPrefix(target, p.path("s")+"/") {
+		if strings.HasPrefix(target, p.Path("s")+"/") {
 			files++
 		}
 	}

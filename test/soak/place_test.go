@@ -1,20 +1,21 @@
 package soak_test
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/internal/testkit/testkernel"
 	"github.com/promptware-os/pwos/journal"
 )
+
+func TestMain(m *testing.M) { testkernel.Main(m) }
 
 // settings keep the clock still, so that it moves by calls only.
 const settings = `
@@ -24,79 +25,36 @@ interval = "0s"
 gpu = 1000
 `
 
-// place is what one kernel after another lives in.
+// place is a testkit.Place that counts the connections to its kernel.
 type place struct {
-	dir         string
+	*testkit.Place
 	connections atomic.Int64 // past the prologue, of the kernel that runs
 }
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	dir := testkit.Dir(t)
-	p := &place{dir: dir}
-	testkit.Must(t, os.WriteFile(p.path("config.toml"), []byte(settings), 0o600))
-	return p
+	return &place{Place: testkit.NewPlace(t, settings)}
 }
 
-func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
-
-// inside is a kernel in this process, where its heap and its goroutines can be counted.
-type inside struct {
-	cancel context.CancelFunc
-	kernel *daemon.Daemon
-	ended  chan error
-}
-
-// start starts a kernel in this process on the state there is.
-func (p *place) start(t *testing.T) *inside {
+// start starts a kernel in this process, where its heap and its goroutines can be counted.
+func (p *place) start(t *testing.T) (stop func()) {
 	t.Helper()
-	cfg := config.Default(func(string) string { return "" }, os.Getuid(), p.dir)
-	cfg.RuntimeDir, cfg.StateDir = p.path("r"), p.path("s")
+	cfg := testkernel.Settings(p.Place)
 	cfg.Clock.Interval = 0
 	cfg.Resources = map[string]float64{"gpu": 1000}
-	k := daemon.New(cfg, nil, slog.New(slog.DiscardHandler))
-	if err := k.Open(t.Context()); err != nil {
-		_ = k.Close()
-		t.Fatal(err)
-	}
 	p.connections.Store(0)
-	ctx, cancel := context.WithCancel(context.Background())
-	d := &inside{cancel: cancel, kernel: k, ended: make(chan error, 1)}
-	go func() { d.ended <- k.Run(ctx) }()
-	return d
-}
-
-// stop ends it in good order. It does nothing the second time.
-func (d *inside) stop(t *testing.T) {
-	t.Helper()
-	if d.kernel == nil {
-		return
-	}
-	k := d.kernel
-	d.kernel = nil
-	d.cancel()
-	select {
-	case err := <-d.ended:
-		if err != nil {
-			t.Errorf("run: %v", err)
-		}
-	case <-time.After(testkit.Patience / 4): // the grace for connections is shorter
-		t.Fatal("the kernel does not end")
-	}
-	if err := k.Close(); err != nil {
-		t.Errorf("close: %v", err)
-	}
+	return testkernel.Start(t, cfg)
 }
 
 // verify checks the journal, and returns how many entries and bytes it has.
 func (p *place) verify(t *testing.T) string {
 	t.Helper()
-	report, err := journal.Verify(t.Context(), nil, p.path("s/journal"), journal.VerifyOptions{})
+	report, err := journal.Verify(t.Context(), nil, p.Path("s/journal"), journal.VerifyOptions{})
 	testkit.Must(t, err)
 	for _, f := range report.Findings {
 		t.Error(f)
 	}
-	files, err := filepath.Glob(p.path("s/journal/*.ndjson"))
+	files, err := filepath.Glob(p.Path("s/journal/*.ndjson"))
 	testkit.Must(t, err)
 	var bytes int64
 	for _, name := range files {
@@ -105,4 +63,72 @@ func (p *place) verify(t *testing.T) string {
 		bytes += info.Size()
 	}
 	return fmt.Sprintf("%d entries, %d MB, %d segments", report.Entries, bytes>>20, len(files))
+}
+
+// program is the real daemon.
+type program struct {
+	*testkit.Process
+	place *place
+}
+
+// launch starts the real daemon on the state there is, and waits until clients may connect.
+func (p *place) launch(t *testing.T) *program {
+	t.Helper()
+	d := testkit.Daemon{Command: []string{testkit.Program(t, "pwosd")}, Dir: p.Dir}
+	return &program{d.Start(t), p}
+}
+
+// footprint is what the operating system says that the daemon takes.
+type footprint struct{ memory, descriptors, threads int }
+
+func (f footprint) String() string {
+	return fmt.Sprintf("%d KiB of memory, %d descriptors, %d threads", f.memory>>10, f.descriptors, f.threads)
+}
+
+// footprint waits until no more descriptors are open than wanted, those of connections that are closing. Where want is 0 it
+// takes the fewest that it sees: just after its start the daemon closes one or two more.
+func (d *program) footprint(t *testing.T, want int) footprint {
+	t.Helper()
+	f := footprint{descriptors: d.place.descriptors(t, d.PID())}
+	for limit := time.Now().Add(testkit.Patience / 4); want > 0 && f.descriptors > want && time.Now().Before(limit); {
+		<-time.After(10 * time.Millisecond)
+		f.descriptors = d.place.descriptors(t, d.PID())
+	}
+	for i := 0; i < 20 && want == 0; i++ {
+		<-time.After(10 * time.Millisecond)
+		f.descriptors = min(f.descriptors, d.place.descriptors(t, d.PID()))
+	}
+	f.memory, f.threads = d.status(t, "RssAnon:")<<10, d.status(t, "Threads:")
+	return f
+}
+
+// sockets counts the sockets that the daemon has open.
+func (d *program) sockets(t *testing.T) (n int) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd/", d.PID())
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Skip("needs /proc") // not Linux
+	}
+	for _, entry := range entries {
+		if target, _ := os.Readlink(dir + entry.Name()); strings.HasPrefix(target, "socket:") {
+			n++
+		}
+	}
+	return n
+}
+
+// status reads a number from /proc/<pid>/status.
+func (d *program) status(t *testing.T, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.PID()))
+	testkit.Must(t, err)
+	_, rest, _ := strings.Cut(string(text), "\n"+name)
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		t.Fatalf("no %s in /proc/<pid>/status", name)
+	}
+	n, err := strconv.Atoi(fields[0])
+	testkit.Must(t, err)
+	return n
 }

@@ -122,7 +122,7 @@ func (p *place) has(t *testing.T, k int) {
 // bytes is the size of the files that the pattern names, and of those below them.
 func (p *place) bytes(t *testing.T, pattern string) int {
 	t.Helper()
-	names, err := filepath.Glob(p.path(pattern))
+	names, err := filepath.Glob(p.Path(pattern))
 	testkit.Must(t, err)
 	sum := 0
 	for _, name := range names {
@@ -143,7 +143,7 @@ func (p *place) bytes(t *testing.T, pattern string) int {
 
 func (p *place) remove(t *testing.T, pattern string) {
 	t.Helper()
-	names, err := filepath.Glob(p.path(pattern))
+	names, err := filepath.Glob(p.Path(pattern))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("nothing is called %s: %v", pattern, err)
 	}

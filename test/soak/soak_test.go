@@ -38,12 +38,11 @@ var shares = [...]int64{6, 1, 1, 1, 1}
 func TestSoak(t *testing.T) {
 	p := newPlace(t)
 	empty := p.read(t)
-	d := p.start(t)
-	t.Cleanup(func() { d.stop(t) })
+	stop := p.start(t)
 	all := crew(t, p)
 	fill(t, p)
-	d.stop(t)
-	d = p.start(t) // what the filling left behind in a running kernel is not the subject
+	stop()
+	stop = p.start(t) // what the filling left behind in a running kernel is not the subject
 	live(t, p, process.Recent)
 	work(t, all, calls()/10)
 	first := settle(t, p, all, p.read(t))
@@ -53,10 +52,10 @@ func TestSoak(t *testing.T) {
 	last := first
 	for i, share := range shares {
 		if i > 0 {
-			d.stop(t)
+			stop()
 			bare := p.quiet(t, empty)
 			again := time.Now()
-			d = p.start(t)
+			stop = p.start(t)
 			t.Logf("started again in %v; heap without a kernel: %d KiB", time.Since(again), bare.heap>>10)
 		}
 		until += share * calls() / 10
@@ -67,7 +66,7 @@ func TestSoak(t *testing.T) {
 	}
 	t.Logf("%d calls in %v; journal of %s", made(all)-from, time.Since(begin), p.verify(t))
 	leak(t, p, last, made(all)-from)
-	d.stop(t)
+	stop()
 	p.quiet(t, empty)
 }
 
