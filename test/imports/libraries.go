@@ -22,7 +22,6 @@ func libraries() []Library {
 		{Path: "github.com/google/uuid", Only: []string{"schema/...", "actors", "client"}, Reason: "ids come to the kernel with the call, or replay would make others"},
 
 		{Path: "golang.org/x/crypto", Only: []string{"access", "kernel/*", "internal/testkit"}, Tests: true, Reason: "what a key proves is decided in one place, sealing in its domain"},
-		{Path: "github.com/hiddeco/sshsig", Only: []string{"access"}, Reason: "what a signature proves is decided in one place"},
 
 		{Path: "github.com/rs/zerolog", Only: shell, Tests: true, Reason: "layers that decide return errors, the shell around them logs"},
 		{Path: "github.com/prometheus/client_golang", Only: []string{"daemon"}, Reason: "metrics are read from the layers, which do not know how they are published"},
