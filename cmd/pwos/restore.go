@@ -9,6 +9,7 @@ import (
 
 	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newRestore(a *app) *cobra.Command {
@@ -52,25 +53,17 @@ func (a *app) printRestored(made daemon.Restored) error {
 	if err != nil {
 		return err
 	}
-	if a.wantsJSON() {
-		return a.printLine(object(nil).
-			text("state_dir", made.StateDir).
-			text("instance", made.Instance).
-			integer("epoch", made.Epoch).
-			text("host_key", key.Fingerprint()).
-			boolean("fresh", made.Fresh).
-			integer("agents_held", int64(made.Held)).
-			close())
-	}
-	t := new(table)
-	t.row("state directory", escaped(made.StateDir))
-	t.row("instance", made.Instance+", epoch "+strconv.FormatInt(made.Epoch, 10))
-	t.row("host key", key.Fingerprint())
+	o := view.Object(nil).Text("state_dir", made.StateDir).Text("instance", made.Instance).Integer("epoch", made.Epoch).
+		Text("host_key", key.Fingerprint()).Boolean("fresh", made.Fresh).Integer("agents_held", int64(made.Held))
+	t := new(view.Table)
+	t.Row("state directory", view.Escaped(made.StateDir))
+	t.Row("instance", made.Instance+", epoch "+strconv.FormatInt(made.Epoch, 10))
+	t.Row("host key", key.Fingerprint())
 	if made.Held > 0 {
-		t.row("agents held", strconv.Itoa(made.Held)+`: "pwos restore --here --agents" lets them start`)
+		t.Row("agents held", strconv.Itoa(made.Held)+`: "pwos restore --here --agents" lets them start`)
 	}
 	if made.Fresh {
-		t.row("next", `"pwos auth trust `+key.Fingerprint()+`" where keys are asked for, then start the kernel`)
+		t.Row("next", `"pwos auth trust `+key.Fingerprint()+`" where keys are asked for, then start the kernel`)
 	}
-	return a.printTable(t)
+	return a.printEither(o.Close(), t)
 }

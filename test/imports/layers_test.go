@@ -43,6 +43,8 @@ func TestLayers(t *testing.T) {
 		{"cmd/pwos", "client", "actors"},
 		{"cmd/pwos", "journal", "store"},
 		{"cmd/pwos", "daemon", "host"},
+		{"view", "schema", "client"},
+		{"cmd/pwos", "view", "kernel"},
 		{"internal/clock", "schema", "kernel"},
 		{"internal/testkit", "", "schema"},
 		{"internal/testkit/testkernel", "daemon", "kernel"},

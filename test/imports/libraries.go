@@ -4,7 +4,7 @@ package imports
 func libraries() []Library {
 	const actor = "github.com/asynkron/protoactor-go"
 	shell := []string{"internal/logging"}
-	system := []string{"journal", "store", "host", "host/*", "access", "transport/*", "client", "daemon", "cmd/*", "test/...", "internal/..."}
+	system := []string{"journal", "store", "host", "host/*", "access", "transport/*", "client", "daemon", "cmd/*", "view", "test/...", "internal/..."}
 	tests := []string{"test/...", "internal/..."}
 	return []Library{
 		{Path: actor, Only: []string{"actors"}, Reason: "concurrency is swapped or mended in one place, and meaning is tested without it"},

@@ -230,6 +230,11 @@ func packages() []Package {
 			Reason: "settings are values that the wiring hands on; they know defaults and bounds, not what is done with them",
 		},
 		{
+			Path:   "view",
+			May:    []string{"schema/...", "policy"},
+			Reason: "what people see is made of answers, for any front end: no connection, no command line; policy writes the rules of what was learned",
+		},
+		{
 			Path:   "examples",
 			Tests:  []string{"schema/..."},
 			Reason: "examples are for readers; a program may carry them, they carry no program",
@@ -259,7 +264,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "access", "journal", "journal/*", "daemon", "daemon/config", "door", "door/...", "effect/oauth", "policy", "sdk", "examples", "internal/..."},
+			May:    []string{"client", "schema/...", "access", "journal", "journal/*", "daemon", "daemon/config", "door", "door/...", "effect/oauth", "policy", "sdk", "view", "examples", "internal/..."},
 			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, access is for the user's own keys, daemon is for --mode=daemon, daemon/config for profiles; a login is a person's act, with a browser, so effect/oauth makes it there",
 		},
 		{
