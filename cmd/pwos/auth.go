@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -69,7 +69,7 @@ func (a *app) authKeys(path string) error {
 	if err != nil {
 		return fmt.Errorf("find authorized keys: %w", err)
 	}
-	keys, err := sshauth.NewSource(path, time.Now).Load()
+	keys, err := access.NewSource(path, time.Now).Load()
 	if errors.Is(err, fs.ErrNotExist) {
 		return fault.PlaceNotThere.New("there is no %s: a kernel that starts without one is in open mode", path)
 	}
@@ -102,7 +102,7 @@ func (a *app) authKeys(path string) error {
 }
 
 // keyObject is what a line says, as JSON.
-func keyObject(k *sshauth.AuthorizedKey) []byte {
+func keyObject(k *access.AuthorizedKey) []byte {
 	o := view.Object(nil).Integer("line", int64(k.Line)).Text("key", k.Key.Fingerprint()).Text("type", k.Key.Type())
 	if k.Comment != "" {
 		o = o.Text("comment", k.Comment)
@@ -135,7 +135,7 @@ func keyObject(k *sshauth.AuthorizedKey) []byte {
 	return o.Close()
 }
 
-func granted(grant *sshauth.AgentGrant) string {
+func granted(grant *access.AgentGrant) string {
 	var all []string
 	for _, resource := range slices.Sorted(maps.Keys(grant.Quotas)) {
 		all = append(all, resource+" "+view.Units(grant.Quotas[resource]))
@@ -143,7 +143,7 @@ func granted(grant *sshauth.AgentGrant) string {
 	return strings.Join(all, ", ")
 }
 
-func untilOf(k *sshauth.AuthorizedKey) string {
+func untilOf(k *access.AuthorizedKey) string {
 	if k.Expires.IsZero() {
 		return "ever"
 	}
@@ -173,7 +173,7 @@ type standing struct {
 	mode    string // none or signature
 	in      bool
 	who     client.Identity
-	mine    []*sshauth.Signer
+	mine    []*access.Signer
 	skipped []string
 }
 
@@ -255,7 +255,7 @@ func (a *app) printStanding(s *standing, options client.Options) error {
 }
 
 // keyObjects is a JSON array of the keys that there are to offer.
-func keyObjects(keys []*sshauth.Signer) []byte {
+func keyObjects(keys []*access.Signer) []byte {
 	list := []byte{'['}
 	for i, key := range keys {
 		if i > 0 {
@@ -311,7 +311,7 @@ with what "ssh-keygen -lf" says of host_key in the kernel's state directory.
 	return cmd
 }
 
-func (a *app) listTrusted(known sshauth.KnownKernels) error {
+func (a *app) listTrusted(known access.KnownKernels) error {
 	all, err := known.List()
 	if err != nil {
 		return err
@@ -326,7 +326,7 @@ func (a *app) listTrusted(known sshauth.KnownKernels) error {
 	return l.end()
 }
 
-func (a *app) forgetKernel(ctx context.Context, known sshauth.KnownKernels, options client.Options) error {
+func (a *app) forgetKernel(ctx context.Context, known access.KnownKernels, options client.Options) error {
 	socket, err := options.SocketName()
 	if err != nil {
 		return err
@@ -346,7 +346,7 @@ func (a *app) forgetKernel(ctx context.Context, known sshauth.KnownKernels, opti
 	return nil
 }
 
-func (a *app) trustKernel(ctx context.Context, known sshauth.KnownKernels, options client.Options, want string) error {
+func (a *app) trustKernel(ctx context.Context, known access.KnownKernels, options client.Options, want string) error {
 	ctx, cancel := a.bound(ctx, usualTimeout)
 	defer cancel()
 	key, err := client.HostKey(ctx, options)

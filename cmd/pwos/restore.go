@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/view"
 )
 
@@ -49,7 +49,7 @@ Clients sign nothing for a host key that they do not know: confirm the new one w
 }
 
 func (a *app) printRestored(made daemon.Restored) error {
-	key, _, err := sshauth.ParsePublicKey(made.HostKey)
+	key, _, err := access.ParsePublicKey(made.HostKey)
 	if err != nil {
 		return err
 	}
