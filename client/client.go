@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -64,10 +64,10 @@ func (c *Client) Places() unixsock.Places { return c.places }
 
 // Identity is who a Client is to its kernel.
 type Identity struct {
-	PID  int64             // 0: the operator
-	Key  sshauth.PublicKey // that was shown; zero where the kernel asked for none (open mode)
-	From string            // where its private part is: "ssh-agent" or a file's path
-	Host sshauth.PublicKey // of the kernel; zero in open mode
+	PID  int64            // 0: the operator
+	Key  access.PublicKey // that was shown; zero where the kernel asked for none (open mode)
+	From string           // where its private part is: "ssh-agent" or a file's path
+	Host access.PublicKey // of the kernel; zero in open mode
 }
 
 // Identity returns who the kernel takes us for.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
@@ -287,7 +288,7 @@ func TestDialStranger(t *testing.T) {
 		done <- err
 	}()
 	_, err = spawned(t, places, "serve")
-	if !errors.Is(err, unixsock.ErrNoPrologue) {
+	if !errors.Is(err, access.ErrNoPrologue) {
 		t.Errorf("error %v, want ErrNoPrologue", err)
 	}
 	testkit.Must(t, <-done)

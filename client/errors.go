@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 // What a Client was used for that it is not for.
@@ -61,7 +61,7 @@ func loginFailed(socket string, offered []Offer, skipped []string, err error) *f
 		b.WriteString([]string{"; not offered: ", "; "}[min(i, 1)] + why)
 	}
 	if errors.Is(err, fault.AuthNoIdentity) {
-		b.WriteString("; it accepts the keys of its authorized_keys: " + sshauth.AcceptedTypes)
+		b.WriteString("; it accepts the keys of its authorized_keys: " + access.AcceptedTypes)
 	}
 	return fault.AuthLogin.New("%s", b.String()).Wrap(err)
 }

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -17,7 +17,7 @@ var errSeen = errors.New("seen")
 
 // SocketName returns the name under which known kernels are remembered of the kernel that o names.
 func (o Options) SocketName() (string, error) {
-	name, err := sshauth.SocketName(o.places().KernelSocket)
+	name, err := access.SocketName(o.places().KernelSocket)
 	if err != nil {
 		return "", fmt.Errorf("name socket: %w", err)
 	}
@@ -26,7 +26,7 @@ func (o Options) SocketName() (string, error) {
 
 // HostKey asks the running kernel for its host key, which it proves to hold, without logging in: whether the key is the one
 // that is known is not asked. It is zero for a kernel in open mode. The error is a fault.DaemonUnreachable where none runs.
-func HostKey(ctx context.Context, o Options) (key sshauth.PublicKey, err error) {
+func HostKey(ctx context.Context, o Options) (key access.PublicKey, err error) {
 	socket := o.places().KernelSocket
 	ctx, cancel := context.WithTimeoutCause(ctx, o.patience(), noAnswer(o.patience()))
 	defer cancel()
@@ -49,8 +49,8 @@ func HostKey(ctx context.Context, o Options) (key sshauth.PublicKey, err error) 
 	if err != nil {
 		return key, err
 	}
-	err = unixsock.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) (_ []byte, err error) {
-		l := sshauth.Login{Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now}
+	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) (_ []byte, err error) {
+		l := access.Login{Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now}
 		if key, err = l.Host(offer, issued); err != nil {
 			return nil, loginFailed(socket, nil, nil, err)
 		}

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -15,9 +15,9 @@ type Keys struct {
 	// Identity is the path of the one key to use, private or public; empty: PWOS_IDENTITY, and without that any key.
 	Identity string
 	// Passphrase asks for the passphrase of a key file. Nil: nobody can be asked.
-	Passphrase sshauth.Passphrase
+	Passphrase access.Passphrase
 	// Known remembers the kernels' host keys; the zero value: KnownKernels().
-	Known sshauth.KnownKernels
+	Known access.KnownKernels
 	// Notice is told, in a sentence, what a person may want to know: that a kernel was trusted that was not known. Nil:
 	// nobody looks on.
 	Notice func(string)
@@ -25,8 +25,8 @@ type Keys struct {
 
 // KnownKernels returns the file in which the clients of this environment remember kernels, beside the configuration. Its
 // path is empty where there is no home directory to have one in.
-func KnownKernels() sshauth.KnownKernels {
-	return sshauth.KnownKernels{Path: besideConfig(unixsock.KnownKernels)}
+func KnownKernels() access.KnownKernels {
+	return access.KnownKernels{Path: besideConfig(unixsock.KnownKernels)}
 }
 
 // AuthorizedKeys returns the path of the keys that a kernel of this environment lets in unless its configuration says
@@ -49,7 +49,7 @@ func besideConfig(place func(string) string) string {
 	return path
 }
 
-func (k Keys) known() sshauth.KnownKernels {
+func (k Keys) known() access.KnownKernels {
 	if k.Known.Path == "" {
 		return KnownKernels()
 	}
@@ -57,8 +57,8 @@ func (k Keys) known() sshauth.KnownKernels {
 }
 
 // Identities returns where the keys are looked for.
-func (k Keys) Identities() (*sshauth.Identities, error) {
-	i := &sshauth.Identities{Identity: k.Identity, AgentSocket: os.Getenv("SSH_AUTH_SOCK"), Passphrase: k.Passphrase}
+func (k Keys) Identities() (*access.Identities, error) {
+	i := &access.Identities{Identity: k.Identity, AgentSocket: os.Getenv("SSH_AUTH_SOCK"), Passphrase: k.Passphrase}
 	if i.Identity == "" {
 		i.Identity = os.Getenv("PWOS_IDENTITY")
 	}
@@ -71,7 +71,7 @@ func (k Keys) Identities() (*sshauth.Identities, error) {
 		return i, nil
 	}
 	if home, err := os.UserHomeDir(); err == nil {
-		i.Files = sshauth.DefaultKeyFiles(home)
+		i.Files = access.DefaultKeyFiles(home)
 	}
 	return i, nil
 }

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -26,15 +26,15 @@ type login struct {
 	rest func() (resume func())
 
 	mu     sync.Mutex // held while keys are looked for
-	found  *sshauth.Candidates
+	found  *access.Candidates
 	next   int     // of found.Signers: the one to show
 	tried  []Offer // refused by the kernel
-	answer *sshauth.Answer
+	answer *access.Answer
 }
 
 // Offer is a key that was shown to a kernel.
 type Offer struct {
-	Key  sshauth.PublicKey
+	Key  access.PublicKey
 	From string // where its private part is: "ssh-agent" or a file's path
 }
 
@@ -46,7 +46,7 @@ func (o Offer) String() string {
 // greet takes a connection through the prologue. It reports whether the kernel asked for a key: then whether it accepts
 // that shows only later, as it says nothing where it does (PROTOCOL 4).
 func (l *login) greet(ctx context.Context, conn *unixsock.Conn) (asked bool, err error) {
-	err = unixsock.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
+	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
 		if l.rest != nil {
 			defer l.rest()()
 		}
@@ -60,12 +60,12 @@ func (l *login) greet(ctx context.Context, conn *unixsock.Conn) (asked bool, err
 	return asked, err
 }
 
-func (l *login) answerTo(ctx context.Context, offer []byte, issued time.Time) (*sshauth.Answer, error) {
-	name, err := sshauth.SocketName(l.socket)
+func (l *login) answerTo(ctx context.Context, offer []byte, issued time.Time) (*access.Answer, error) {
+	name, err := access.SocketName(l.socket)
 	if err != nil {
 		return nil, err
 	}
-	proof := sshauth.Login{
+	proof := access.Login{
 		Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Known: l.keys.known(), Pick: l.pick, Now: time.Now,
 	}
 	answer, err := proof.Answer(ctx, offer, issued)
@@ -82,7 +82,7 @@ func (l *login) answerTo(ctx context.Context, offer []byte, issued time.Time) (*
 }
 
 // pick returns the key to show.
-func (l *login) pick(ctx context.Context) (*sshauth.Signer, error) {
+func (l *login) pick(ctx context.Context) (*access.Signer, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.found == nil {
@@ -102,19 +102,19 @@ func (l *login) pick(ctx context.Context) (*sshauth.Signer, error) {
 
 // likelyFirst puts the keys in front that the kernel's usual authorized_keys names, where we may read that: each further
 // one costs a connection. Whether they get in is the kernel's to say.
-func likelyFirst(signers []*sshauth.Signer) {
+func likelyFirst(signers []*access.Signer) {
 	path := AuthorizedKeys()
 	if len(signers) < 2 || path == "" {
 		return
 	}
-	keys, err := sshauth.NewSource(path, time.Now).Load()
+	keys, err := access.NewSource(path, time.Now).Load()
 	if err != nil {
 		return
 	}
-	slices.SortStableFunc(signers, func(a, b *sshauth.Signer) int { return rank(keys, a) - rank(keys, b) })
+	slices.SortStableFunc(signers, func(a, b *access.Signer) int { return rank(keys, a) - rank(keys, b) })
 }
 
-func rank(keys *sshauth.AuthorizedKeys, s *sshauth.Signer) int {
+func rank(keys *access.AuthorizedKeys, s *access.Signer) int {
 	if _, err := keys.Lookup(s.Key(), time.Now()); err != nil {
 		return 1
 	}

@@ -18,13 +18,13 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -32,7 +32,7 @@ import (
 type keyed struct {
 	places unixsock.Places
 	dir    string
-	known  sshauth.KnownKernels
+	known  access.KnownKernels
 	stop   func()
 }
 
@@ -172,16 +172,16 @@ func TestDialTriesKeys(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for _, line := range []string{first, second} {
-		key, _, err := sshauth.ParsePublicKey(line)
+		key, _, err := access.ParsePublicKey(line)
 		testkit.Must(t, err)
-		if text := e.Error(); !strings.Contains(text, key.Fingerprint()+" (ssh-ed25519, from ") || !strings.Contains(text, sshauth.AcceptedTypes) {
+		if text := e.Error(); !strings.Contains(text, key.Fingerprint()+" (ssh-ed25519, from ") || !strings.Contains(text, access.AcceptedTypes) {
 			t.Errorf("the error is %q", text)
 		}
 	}
 
 	testkit.Must(t, errors.Join(os.Remove(filepath.Join(dir, ".ssh", "id_rsa")), os.Remove(filepath.Join(dir, ".ssh", "id_ed25519"))))
 	_, err = k.dialAs(t, k.options(""))
-	if e := refusedLogin(t, err, fault.AuthNoIdentity); !strings.Contains(e.Error(), "ssh-keygen") || !strings.Contains(e.Error(), sshauth.AcceptedTypes) {
+	if e := refusedLogin(t, err, fault.AuthNoIdentity); !strings.Contains(e.Error(), "ssh-keygen") || !strings.Contains(e.Error(), access.AcceptedTypes) {
 		t.Errorf("the error is %q", e)
 	}
 	t.Setenv("PWOS_IDENTITY", filepath.Join(dir, "named"))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -49,7 +50,7 @@ func startKernel(places unixsock.Places, serve func(*unixsock.Conn)) (stop func(
 	}
 	server := unixsock.NewServer(unixsock.ServerConfig{
 		Endpoints: []unixsock.Endpoint{{Listener: ln, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
-		Handler:   func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) { serve(conn); done() },
+		Handler:   func(_ context.Context, conn *unixsock.Conn, _ access.Peer, done func()) { serve(conn); done() },
 	})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(context.Background()) }()

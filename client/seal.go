@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 // Seal seals a plaintext with the first of the user's own keys that can; no kernel is asked. aad goes with the value in the
@@ -20,7 +20,7 @@ func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 	}
 	reasons := found.Skipped
 	for _, signer := range found.Signers {
-		sealer, err := sshauth.Enroll(ctx, signer)
+		sealer, err := access.Enroll(ctx, signer)
 		if errors.Is(err, fault.CryptoCannot) {
 			reasons = append(reasons, err.Error())
 			continue
@@ -40,7 +40,7 @@ func (k Keys) Seal(ctx context.Context, plaintext, aad []byte) (string, error) {
 // Open opens a sealed value with the one of the user's own keys that sealed it, and returns its plaintext, which the caller
 // clears after use, with what went along in the clear. No kernel is asked. It returns a fault, or the cause of ctx's end.
 func (k Keys) Open(ctx context.Context, value string) (plaintext, aad []byte, err error) {
-	sealed, err := sshauth.ParseSealed(value)
+	sealed, err := access.ParseSealed(value)
 	if err != nil {
 		return nil, nil, sealError(err)
 	}
@@ -52,7 +52,7 @@ func (k Keys) Open(ctx context.Context, value string) (plaintext, aad []byte, er
 		if signer.Key().Fingerprint() != sealed.Fingerprint() {
 			continue
 		}
-		sealer, err := sshauth.Enroll(ctx, signer)
+		sealer, err := access.Enroll(ctx, signer)
 		if err != nil {
 			return nil, nil, sealError(err)
 		}
@@ -66,7 +66,7 @@ func (k Keys) Open(ctx context.Context, value string) (plaintext, aad []byte, er
 	return nil, nil, fault.SealNoKey.New("%s", why)
 }
 
-func (k Keys) find(ctx context.Context) (*sshauth.Candidates, error) {
+func (k Keys) find(ctx context.Context) (*access.Candidates, error) {
 	identities, err := k.Identities()
 	if err != nil {
 		return nil, err

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/internal/testkit"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/systemd"
 )
 
@@ -54,7 +54,7 @@ func TestActivatedSocketAsksForAKey(t *testing.T) {
 	t.Parallel()
 	dir := testkit.Dir(t)
 	key := newKey(t)
-	h := &house{config: settingsIn(dir), known: sshauth.KnownKernels{Path: filepath.Join(dir, "known_kernels")}}
+	h := &house{config: settingsIn(dir), known: access.KnownKernels{Path: filepath.Join(dir, "known_kernels")}}
 	h.config.AuthorizedKeys = filepath.Join(dir, "authorized_keys")
 	h.authorize(t, key.Key().String())
 	handed := filepath.Join(dir, "handed.sock")

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/promptware-os/pwos/transport/unixsock"
+	"github.com/promptware-os/pwos/access"
 )
 
 // A key with options is an agent with that token and nothing more: the same process at each login and after a restart.
@@ -133,7 +133,7 @@ func TestAgentsLoginsAtOnce(t *testing.T) {
 	var logins sync.WaitGroup
 	for _, p := range peers {
 		logins.Go(func() {
-			if err := unixsock.ClientPrologue(t.Context(), p.conn, h.sign(t, scout, h.KernelSocket)); err != nil {
+			if err := access.ClientPrologue(t.Context(), p.conn, h.sign(t, scout, h.KernelSocket)); err != nil {
 				t.Error(err)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/access/keyed"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/blob"
@@ -30,7 +31,6 @@ import (
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -124,7 +124,7 @@ func (d *Daemon) boot(ctx context.Context) error {
 	if err := d.programs.Look(d.config.Agents.User); err != nil {
 		return err
 	}
-	key, err := sshauth.OpenHostKey(d.config.StateDir)
+	key, err := access.OpenHostKey(d.config.StateDir)
 	if err != nil {
 		return err
 	}
@@ -321,7 +321,7 @@ func (d *Daemon) Hurry() { d.hurry() }
 
 // serve hands an authenticated connection to the kernel. In open mode whoever gets this far is the operator, and so is who
 // shows an operator's key, but for the programs of agents (PROTOCOL 4).
-func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
+func (d *Daemon) serve(ctx context.Context, conn *unixsock.Conn, peer access.Peer, done func()) {
 	caller := kernel.Caller{PID: peer.Identity.Agent, Via: "socket", Conn: "c-" + strconv.FormatUint(d.conns.Add(1), 10)}
 	if peer.Agent != kernel.Operator {
 		caller.PID = peer.Agent

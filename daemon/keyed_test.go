@@ -13,21 +13,20 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/sshauth"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // newKey is a fresh key that logs in.
-func newKey(t testing.TB) *sshauth.Signer {
+func newKey(t testing.TB) *access.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	testkit.Must(t, err)
 	raw, err := ssh.NewSignerFromSigner(private)
 	testkit.Must(t, err)
-	key, err := sshauth.NewSigner(raw, "test")
+	key, err := access.NewSigner(raw, "test")
 	testkit.Must(t, err)
 	return key
 }
@@ -36,14 +35,14 @@ func newKey(t testing.TB) *sshauth.Signer {
 type house struct {
 	*running
 	config config.Config
-	known  sshauth.KnownKernels
+	known  access.KnownKernels
 }
 
 // startKeyed runs a daemon that lets in the lines.
 func startKeyed(t *testing.T, lines ...string) *house {
 	t.Helper()
 	dir := testkit.Dir(t)
-	h := &house{config: settingsIn(dir), known: sshauth.KnownKernels{Path: filepath.Join(dir, "c", "known_kernels")}}
+	h := &house{config: settingsIn(dir), known: access.KnownKernels{Path: filepath.Join(dir, "c", "known_kernels")}}
 	h.config.AuthorizedKeys = filepath.Join(dir, "authorized_keys")
 	h.config.Origin = "https://test.local/"
 	h.config.Resources = map[string]float64{"gpu": 4}
@@ -66,16 +65,16 @@ func (h *house) restart(t *testing.T) {
 }
 
 // sign answers offers with key, as a client at path.
-func (h *house) sign(t testing.TB, key *sshauth.Signer, path string) unixsock.AnswerFunc {
+func (h *house) sign(t testing.TB, key *access.Signer, path string) access.AnswerFunc {
 	t.Helper()
 	return func(offer []byte, issued time.Time) ([]byte, error) {
-		name, err := sshauth.SocketName(path)
+		name, err := access.SocketName(path)
 		if err != nil {
 			return nil, err
 		}
-		login := sshauth.Login{
+		login := access.Login{
 			Socket: name, PID: os.Getpid(), UID: os.Geteuid(), Known: h.known, Now: time.Now,
-			Pick: func(context.Context) (*sshauth.Signer, error) { return key, nil },
+			Pick: func(context.Context) (*access.Signer, error) { return key, nil },
 		}
 		answer, err := login.Answer(t.Context(), offer, issued)
 		if err != nil {
@@ -86,10 +85,10 @@ func (h *house) sign(t testing.TB, key *sshauth.Signer, path string) unixsock.An
 }
 
 // login is a connection that shows a key.
-func (h *house) login(t testing.TB, key *sshauth.Signer, path string) *peer {
+func (h *house) login(t testing.TB, key *access.Signer, path string) *peer {
 	t.Helper()
 	p := connect(t, path)
-	testkit.Must(t, unixsock.ClientPrologue(testkit.Context(t), p.conn, h.sign(t, key, path)))
+	testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, h.sign(t, key, path)))
 	return p
 }
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/systemd"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -55,7 +55,7 @@ func (d *Daemon) listen(ctx context.Context, places unixsock.Places) error {
 		if door.inherited != nil {
 			door.path = ln.Addr().String()
 		}
-		if d.endpoints[len(d.endpoints)-1].Socket, err = sshauth.SocketName(door.path); err != nil {
+		if d.endpoints[len(d.endpoints)-1].Socket, err = access.SocketName(door.path); err != nil {
 			return err
 		}
 	}

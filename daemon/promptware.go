@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/daemon/state"
@@ -20,7 +21,6 @@ import (
 	"github.com/promptware-os/pwos/host/programs"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -32,7 +32,7 @@ type promptware struct {
 	ingests ingest.Runner
 	tools   *tool.Runner
 	code    *code.Workers
-	trusted *sshauth.Source // the keys whose signatures of resources count
+	trusted *access.Source // the keys whose signatures of resources count
 	log     *slog.Logger
 }
 
@@ -46,7 +46,7 @@ func newPromptware(cfg *config.Config, s *state.State, programs *programs.Progra
 		ingests: ingest.Runner{Fetcher: s.Web, Pipeline: ingest.Pipeline{
 			Space: s.Space, Files: s.Tree, Policy: ingest.Policy{Proof: cfg.Ingest.Proof, Unpinned: cfg.Ingest.Unpinned},
 		}},
-		trusted: sshauth.NewSource(cfg.TrustedKeys(), time.Now),
+		trusted: access.NewSource(cfg.TrustedKeys(), time.Now),
 		log:     log,
 	}
 	if cfg.TrustedKeys() != "" {
@@ -91,7 +91,7 @@ func (p *promptware) close() error {
 
 // trusts says whether a key counts that has signed a resource. The file is read again when it has changed; one that is
 // not there, or cannot be believed, trusts nobody.
-func (p *promptware) trusts(key sshauth.PublicKey, now time.Time) error {
+func (p *promptware) trusts(key access.PublicKey, now time.Time) error {
 	keys, err := p.trusted.Load()
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {

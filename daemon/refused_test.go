@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // Who cannot show an authorized key is told so once, and nothing that it sent is carried out.
@@ -77,7 +76,7 @@ func TestAnswersElsewhere(t *testing.T) {
 		testkit.Must(t, err)
 		return data
 	}
-	given := func(data []byte) unixsock.AnswerFunc {
+	given := func(data []byte) access.AnswerFunc {
 		return func([]byte, time.Time) ([]byte, error) { return data, nil }
 	}
 	for name, c := range map[string]struct{ from, to string }{
@@ -89,7 +88,7 @@ func TestAnswersElsewhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := connect(t, c.to)
-			testkit.Must(t, unixsock.ClientPrologue(testkit.Context(t), p.conn, given(made(t, c.from))))
+			testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, given(made(t, c.from))))
 			p.wantRefused("signature")
 		})
 	}
@@ -97,13 +96,13 @@ func TestAnswersElsewhere(t *testing.T) {
 		t.Parallel()
 		other := startKeyed(t, key.Key().String())
 		p := connect(t, other.KernelSocket)
-		testkit.Must(t, unixsock.ClientPrologue(testkit.Context(t), p.conn, given(made(t, h.KernelSocket))))
+		testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, given(made(t, h.KernelSocket))))
 		p.wantRefused("signature")
 	})
 	t.Run("another namespace", func(t *testing.T) {
 		t.Parallel()
 		p := connect(t, h.KernelSocket)
-		testkit.Must(t, unixsock.ClientPrologue(testkit.Context(t), p.conn, func(offer []byte, issued time.Time) ([]byte, error) {
+		testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, func(offer []byte, issued time.Time) ([]byte, error) {
 			sig, err := key.Sign(t.Context(), "git", offer)
 			testkit.Must(t, err)
 			return schema.Marshal(map[string]string{"public_key": key.Key().String(), "signature": sig.Armor()})
@@ -114,7 +113,7 @@ func TestAnswersElsewhere(t *testing.T) {
 	t.Run("a relay", func(t *testing.T) {
 		t.Parallel()
 		p := connect(t, h.KernelSocket)
-		err := unixsock.ClientPrologue(testkit.Context(t), p.conn, h.sign(t, key, h.EventsSocket))
+		err := access.ClientPrologue(testkit.Context(t), p.conn, h.sign(t, key, h.EventsSocket))
 		if !errors.Is(err, fault.AuthHost) {
 			t.Errorf("got %v", err)
 		}
@@ -127,11 +126,11 @@ func TestKeysFileChanges(t *testing.T) {
 	t.Parallel()
 	one, two := newKey(t), newKey(t)
 	h := startKeyed(t, one.Key().String())
-	in := func(key *sshauth.Signer) {
+	in := func(key *access.Signer) {
 		t.Helper()
 		h.login(t, key, h.KernelSocket).want("query", "Syscall.Ping", `{"payload":1}`, "1")
 	}
-	out := func(key *sshauth.Signer, why string) {
+	out := func(key *access.Signer, why string) {
 		t.Helper()
 		h.login(t, key, h.KernelSocket).wantRefused(why)
 	}
@@ -154,7 +153,7 @@ func TestKeysFileChanges(t *testing.T) {
 	testkit.Must(t, os.Rename(h.config.AuthorizedKeys, h.config.AuthorizedKeys+".gone"))
 	out(two, unread)
 	p := connect(t, h.KernelSocket)
-	testkit.Must(t, unixsock.ClientPrologue(testkit.Context(t), p.conn, unixsock.AnswerOpen))
+	testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, access.AnswerOpen))
 	p.wantRefused("")
 	testkit.Must(t, os.Symlink(h.config.AuthorizedKeys+".gone", h.config.AuthorizedKeys))
 	out(two, unread)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -38,7 +39,7 @@ func connect(t testing.TB, path string) *peer {
 func dial(t testing.TB, path string) *peer {
 	t.Helper()
 	p := connect(t, path)
-	testkit.Must(t, unixsock.ClientPrologue(testkit.Context(t), p.conn, unixsock.AnswerOpen))
+	testkit.Must(t, access.ClientPrologue(testkit.Context(t), p.conn, access.AnswerOpen))
 	return p
 }
 

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -35,7 +35,7 @@ type agents struct {
 // keyAgent is the process of a key, and what its line granted at the latest login; nil: that was before this start.
 type keyAgent struct {
 	pid   int64
-	grant *sshauth.AgentGrant
+	grant *access.AgentGrant
 }
 
 // newAgents finds the processes of keys that the state has. Nobody may call the domains yet.
@@ -58,7 +58,7 @@ func noGrant(fingerprint string, why *fault.Fault) *fault.Fault {
 }
 
 // of returns the process of a key, with the token that its line grants. The error is a fault.AuthGrant, or the kernel's.
-func (a *agents) of(key *sshauth.AuthorizedKey) (pid int64, err error) {
+func (a *agents) of(key *access.AuthorizedKey) (pid int64, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	fingerprint := key.Key.Fingerprint()
@@ -99,14 +99,14 @@ func (a *agents) alive(pid int64) bool {
 }
 
 // same reports whether the process is still the agent that the key's line names.
-func (a *agents) same(pid int64, key *sshauth.AuthorizedKey) bool {
+func (a *agents) same(pid int64, key *access.AuthorizedKey) bool {
 	p := a.processes.Process(pid)
 	named := p.AgentID == agentID(key) || key.Agent.Name == "" && p.AgentID == oldAgentID(key)
 	return named && p.Origin == a.originOf(key)
 }
 
 // agentID is the name that the line gives, else one that tells the key.
-func agentID(key *sshauth.AuthorizedKey) string {
+func agentID(key *access.AuthorizedKey) string {
 	if key.Agent.Name != "" {
 		return key.Agent.Name
 	}
@@ -114,10 +114,10 @@ func agentID(key *sshauth.AuthorizedKey) string {
 }
 
 // oldAgentID is the name that older kernels gave the agent of a key whose line has none.
-func oldAgentID(key *sshauth.AuthorizedKey) string { return process.KeyIntent + key.Key.Fingerprint() }
+func oldAgentID(key *access.AuthorizedKey) string { return process.KeyIntent + key.Key.Fingerprint() }
 
 // originOf is the origin that the line gives, in its normal form (ABI 6.2), else that of the kernel. check has looked at it.
-func (a *agents) originOf(key *sshauth.AuthorizedKey) string {
+func (a *agents) originOf(key *access.AuthorizedKey) string {
 	if origin, err := uri.Origin(key.Agent.Origin, a.origin); err == nil {
 		return origin
 	}
@@ -125,7 +125,7 @@ func (a *agents) originOf(key *sshauth.AuthorizedKey) string {
 }
 
 // check says what is wrong with the grant of a key's line, nil where that is nothing.
-func (a *agents) check(key *sshauth.AuthorizedKey) *fault.Fault {
+func (a *agents) check(key *access.AuthorizedKey) *fault.Fault {
 	if key.Agent == nil {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (a *agents) check(key *sshauth.AuthorizedKey) *fault.Fault {
 }
 
 // spawn makes the process of a key, as the operator.
-func (a *agents) spawn(key *sshauth.AuthorizedKey) (int64, error) {
+func (a *agents) spawn(key *access.AuthorizedKey) (int64, error) {
 	intent := process.KeyIntent + key.Key.Fingerprint()
 	data, err := a.kernel.Do(a.originOf(key), schema.SyscallSpawn.With(&schema.SpawnInput{
 		ChildAgentID: agentID(key),
@@ -155,14 +155,14 @@ func (a *agents) spawn(key *sshauth.AuthorizedKey) (int64, error) {
 }
 
 // allowed is what a line allows; nothing is a list too.
-func allowed(key *sshauth.AuthorizedKey) []string {
+func allowed(key *access.AuthorizedKey) []string {
 	return append([]string{}, key.Agent.Allow...)
 }
 
 // renew grants the process of a key what its line says, where the line says something else than at the login before. A
 // grant or a revocation of the operator's stays until then. Whether a line changed while no daemon ran is told by the
 // token; one that was taken away is not given back on that ground.
-func (a *agents) renew(agent keyAgent, key *sshauth.AuthorizedKey) error {
+func (a *agents) renew(agent keyAgent, key *access.AuthorizedKey) error {
 	grant := &schema.GrantInput{PID: agent.pid, AllowedSyscalls: allowed(key), ResourceQuotas: key.Agent.Quotas}
 	if agent.grant != nil {
 		if reflect.DeepEqual(agent.grant, key.Agent) {

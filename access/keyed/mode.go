@@ -9,17 +9,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // Options are what signature mode needs of a kernel.
 type Options struct {
-	Keys string          // path of authorized_keys
-	Host *sshauth.Signer // shows clients which kernel it is
+	Keys string         // path of authorized_keys
+	Host *access.Signer // shows clients which kernel it is
 
 	Kernel interface {
 		Do(origin string, request schema.Request) ([]byte, error)
@@ -36,22 +35,22 @@ type Options struct {
 // Mode lets in who holds a key of authorized_keys, whatever becomes of that file while the daemon runs.
 type Mode struct {
 	log      *slog.Logger
-	source   *sshauth.Source
-	verifier sshauth.Verifier
-	failures sshauth.Failures
+	source   *access.Source
+	verifier access.Verifier
+	failures access.Failures
 	agents   *agents
 	refusals refusals
-	logged   atomic.Pointer[sshauth.AuthorizedKeys] // whose refused lines are in the log
-	warned   atomic.Pointer[string]                 // the trouble with the file that is in the log last
+	logged   atomic.Pointer[access.AuthorizedKeys] // whose refused lines are in the log
+	warned   atomic.Pointer[string]                // the trouble with the file that is in the log last
 }
 
-var _ unixsock.Authenticator = (*Mode)(nil)
+var _ access.Authenticator = (*Mode)(nil)
 
 // New finds the agents of keys, before anybody calls the kernel, and reads the authorized keys for the first time: a daemon that could let
 // nobody in says so at its start.
 func New(o Options) (*Mode, error) {
-	k := &Mode{log: o.Log, source: sshauth.NewSource(o.Keys, time.Now), agents: newAgents(&o), refusals: refusals{log: o.Log, note: o.Note}}
-	k.verifier = sshauth.Verifier{Host: o.Host, Keys: k.keys, Now: time.Now}
+	k := &Mode{log: o.Log, source: access.NewSource(o.Keys, time.Now), agents: newAgents(&o), refusals: refusals{log: o.Log, note: o.Note}}
+	k.verifier = access.Verifier{Host: o.Host, Keys: k.keys, Now: time.Now}
 	keys, err := k.keys()
 	if err != nil {
 		return nil, err
@@ -64,7 +63,7 @@ func New(o Options) (*Mode, error) {
 }
 
 // keys returns the keys that are authorized now, and logs the lines that are refused whenever they have changed.
-func (k *Mode) keys() (*sshauth.AuthorizedKeys, error) {
+func (k *Mode) keys() (*access.AuthorizedKeys, error) {
 	keys, err := k.source.Load()
 	if err != nil {
 		return nil, fmt.Errorf("signature mode: %w", err)
@@ -87,7 +86,7 @@ func (k *Mode) keys() (*sshauth.AuthorizedKeys, error) {
 }
 
 // Trouble says what the operator has to see to in a file of keys, "" where there is nothing.
-func Trouble(source *sshauth.Source) string {
+func Trouble(source *access.Source) string {
 	err := source.Trouble()
 	if err == nil {
 		return ""
@@ -104,20 +103,20 @@ func (k *Mode) End() { k.refusals.close() }
 // Close frees what the file of keys is read with.
 func (k *Mode) Close() error { return k.source.Close() }
 
-// Offer implements unixsock.Authenticator.
-func (k *Mode) Offer(ctx context.Context, peer unixsock.Peer, socket string) (unixsock.Offer, error) {
+// Offer implements access.Authenticator.
+func (k *Mode) Offer(ctx context.Context, peer access.Peer, socket string) (access.Offer, error) {
 	challenge, err := k.verifier.Challenge(ctx, socket, peer.PID, peer.UID)
 	if err != nil {
-		return unixsock.Offer{}, err
+		return access.Offer{}, err
 	}
-	return unixsock.Offer{
+	return access.Offer{
 		Data:   challenge.Data(),
 		Issued: challenge.Issued(),
-		Verify: func(answer []byte) (unixsock.Identity, error) {
+		Verify: func(answer []byte) (access.Identity, error) {
 			identity, err := k.judge(challenge, answer)
 			if err != nil {
 				k.failed(peer, err)
-				return unixsock.Identity{}, err
+				return access.Identity{}, err
 			}
 			k.failures.Succeeded(peer.UID)
 			return identity, nil
@@ -128,22 +127,22 @@ func (k *Mode) Offer(ctx context.Context, peer unixsock.Peer, socket string) (un
 }
 
 // judge says whom an answer proves the client to be.
-func (k *Mode) judge(challenge *sshauth.Challenge, answer []byte) (unixsock.Identity, error) {
+func (k *Mode) judge(challenge *access.Challenge, answer []byte) (access.Identity, error) {
 	key, err := challenge.Verify(answer)
 	if err != nil {
-		return unixsock.Identity{}, err
+		return access.Identity{}, err
 	}
-	identity := unixsock.Identity{Key: key, Agent: kernel.Operator}
+	identity := access.Identity{Key: key, Agent: kernel.Operator}
 	if key.Agent != nil {
 		if identity.Agent, err = k.agents.of(key); err != nil {
-			return unixsock.Identity{}, err
+			return access.Identity{}, err
 		}
 	}
 	return identity, nil
 }
 
 // failed records a login that was refused: in the journal what anybody may know, in the log what lies behind it too.
-func (k *Mode) failed(peer unixsock.Peer, err error) {
+func (k *Mode) failed(peer access.Peer, err error) {
 	record := &schema.LoginFailedInput{Reason: "internal error", UID: int64(peer.UID), OSPID: int64(peer.PID)}
 	attrs := []any{"error", err}
 	if refused := fault.Of(err); refused.ID.Domain() == "auth" {

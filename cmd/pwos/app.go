@@ -4,15 +4,19 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // app is what the verbs share: the streams of the process, and the flags that all of them take.
@@ -63,51 +67,37 @@ func (a *app) bound(ctx context.Context, otherwise time.Duration) (context.Conte
 	return context.WithTimeoutCause(ctx, limit, fault.CallTimeout.New("timed out after %v", limit))
 }
 
+// dialing is how a verb connects, beside what the flags say.
+type dialing struct {
+	args    []string // flags for a kernel that is started
+	running bool     // none is started
+	events  bool     // for frames of the older dialect, whose lines are longer
+}
+
 // dial connects to the kernel, and starts one where none runs and the user did not say otherwise.
-func (a *app) dial(ctx context.Context) (*client.Client, error) { return a.dialWith(ctx, nil) }
+func (a *app) dial(ctx context.Context) (*client.Client, error) { return a.dialWith(ctx, dialing{}) }
 
-// dialStream is dial for a stream of frames of one dialect.
-func (a *app) dialStream(ctx context.Context, dialect schema.Dialect) (*client.Client, error) {
+// dialRunning is dial for verbs that never start a kernel.
+func (a *app) dialRunning(ctx context.Context) (*client.Client, error) {
+	return a.dialWith(ctx, dialing{running: true})
+}
+
+// dialWith is dial for a verb that has something to say about it. It notes which kernel answers, for who waits in vain later.
+func (a *app) dialWith(ctx context.Context, d dialing) (*client.Client, error) {
 	options, err := a.options()
 	if err != nil {
 		return nil, err
 	}
-	options.Events = dialect == schema.OsEvent
-	return a.dialOptions(ctx, options, nil)
-}
-
-// dialWith is dial, with flags for a kernel that is started.
-func (a *app) dialWith(ctx context.Context, args []string) (*client.Client, error) {
-	options, err := a.options()
-	if err != nil {
-		return nil, err
-	}
-	return a.dialOptions(ctx, options, args)
-}
-
-func (a *app) dialOptions(ctx context.Context, options client.Options, args []string) (*client.Client, error) {
-	if !a.noSpawn {
+	options.Events = d.events
+	if !a.noSpawn && !d.running {
 		self, err := daemonCommand()
 		if err != nil {
 			return nil, err
 		}
-		self.Args = append(self.Args, args...)
+		self.Args = append(self.Args, d.args...)
 		options.Spawn = &self
 	}
-	return a.remember(client.Dial(ctx, options))
-}
-
-// dialRunning is dial for verbs that never start a kernel.
-func (a *app) dialRunning(ctx context.Context) (*client.Client, error) {
-	options, err := a.options()
-	if err != nil {
-		return nil, err
-	}
-	return a.remember(client.Dial(ctx, options))
-}
-
-// remember notes which kernel a verb talks to, for who waits for its answer in vain.
-func (a *app) remember(c *client.Client, err error) (*client.Client, error) {
+	c, err := client.Dial(ctx, options)
 	if err == nil {
 		a.asked = c.Places().KernelSocket
 	}
@@ -149,4 +139,78 @@ func daemonCommand() (client.Command, error) {
 		return client.Command{}, fmt.Errorf("find own program: %w", err)
 	}
 	return client.Command{Path: self, Args: []string{"--mode=daemon"}}, nil
+}
+
+// untilHangup is ctx until the terminal goes away, which takes along what has it in use, unless it was started not to mind.
+// The returned function lets go of the signal.
+func untilHangup(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if signal.Ignored(syscall.SIGHUP) { // nohup
+		return ctx, func() { cancel(nil) }
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	var waiter sync.WaitGroup
+	waiter.Go(func() {
+		select {
+		case <-hangup:
+			cancel(exitStatus(128 + syscall.SIGHUP))
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		waiter.Wait()
+		signal.Stop(hangup)
+	}
+}
+
+// stateDir returns the state directory of a kernel of this environment (PROTOCOL 1).
+func stateDir() (string, error) {
+	if dir := os.Getenv("PWOS_STATE_DIR"); dir != "" {
+		return dir, nil
+	}
+	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "pwos"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("find state directory: %w: set PWOS_STATE_DIR", err)
+	}
+	return filepath.Join(home, ".local", "state", "pwos"), nil
+}
+
+// journalDir returns the directory of the journal that a kernel of this environment keeps.
+func journalDir() (string, error) {
+	dir, err := stateDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "journal"), nil
+}
+
+// agentLogFile returns the file that the program of a process writes to on standard error; an older one is that with ".1".
+func agentLogFile(pid int64) (string, error) {
+	dir, err := stateDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "agents", strconv.FormatInt(pid, 10), "stderr.log"), nil
+}
+
+// style makes text look so, unless stdout is no terminal or colours are not wanted (https://no-color.org).
+func (a *app) style(l view.Look, text string) string {
+	if !a.stdoutTerminal() || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return text
+	}
+	return "\x1b[" + string(l) + "m" + text + "\x1b[0m"
+}
+
+// width is that of the terminal at stdout, in characters; 0 where stdout is none, or one that does not tell.
+func (a *app) width() int {
+	width, _, err := term.GetSize(int(a.stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return max(width, 0)
 }

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newApprovals(a *app) *cobra.Command {
@@ -67,19 +67,14 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 		return err
 	}
 	if a.wantsJSON() {
-		for i := range list {
-			if err := a.printApproval(&list[i]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printEach(a, list)
 	}
-	t, next := new(table), ""
-	t.header("id", "state", "agent", "rule", "left", "call")
+	t, next := new(view.Table), ""
+	t.Header("id", "state", "agent", "rule", "left", "call")
 	now := time.Now()
 	for i := range list {
 		s := &list[i]
-		t.row(s.ID, s.State, agentOf(s), escaped(s.Rule), leftOf(s, now), callOf(s))
+		t.Row(view.ApprovalCells(s, now)...)
 		if s.State == schema.ApprovalWaiting && next == "" {
 			next = s.ID
 		}
@@ -93,59 +88,80 @@ func (a *app) listApprovals(ctx context.Context, c *client.Client, all bool) err
 	return a.printTable(t)
 }
 
-// printApproval writes a question as a line of JSON.
-func (a *app) printApproval(s *schema.ApprovalState) error {
-	text, err := schema.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return a.printLine(text)
-}
-
-// agentOf is whose call it is.
-func agentOf(s *schema.ApprovalState) string {
-	return escaped(s.Agent) + " (" + strconv.FormatInt(s.PID, 10) + ")"
-}
-
-// leftOf is how long there is for an answer, or how long what was approved may be done.
-func leftOf(s *schema.ApprovalState, now time.Time) string {
-	end := s.Expires
-	switch s.State {
-	case schema.ApprovalUsed, schema.ApprovalExpired:
-		return ""
-	case schema.ApprovalApproved:
-		end = max(end, s.Until)
-	}
-	return max(0, time.UnixMilli(end).Sub(now)).Round(time.Second).String()
-}
-
-// callOf is what is to be called, as people read it.
-func callOf(s *schema.ApprovalState) string {
-	text := s.Type + " " + string(s.Data)
-	if s.Exhausted != "" {
-		text += " (more " + s.Exhausted + " than its budget has left)"
-	}
-	if s.Advisory {
-		text += " (advisory)"
-	}
-	return escaped(text)
-}
-
 // followApprovals prints the questions that wait, and then what comes.
 func (a *app) followApprovals(ctx context.Context) error {
-	data, err := schema.ApprovalSubscribe.Encode(&schema.ApprovalSubscribeInput{})
-	if err != nil {
-		return err
-	}
-	m := schema.Message{Kind: schema.KindCommand, Type: schema.ApprovalSubscribe.Type, Data: data, Meta: schema.Metadata{ID: schema.NewStamper().NewID()}}
 	f := newFeed(a, column{"id", 6}, column{"state", 8}, column{"agent", 20}, column{"rule", 16}, column{"left", 8}, column{"call", 0})
-	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
-		return c.Subscribe(ctx, m, func(event schema.Message) error {
-			s, err := answerAs[schema.ApprovalState](event.Type, event.Data)
-			if err != nil {
-				return err
+	return subscribe(ctx, a, schema.ApprovalSubscribe, new(schema.ApprovalSubscribeInput), func(_ string, event schema.Message, s schema.ApprovalState) error {
+		return f.write(event.Data, view.ApprovalCells(&s, time.Now())...)
+	})
+}
+
+func newApprove(a *app) *cobra.Command {
+	in := &schema.ApprovalDecideInput{Decision: schema.Approve}
+	var span time.Duration
+	cmd := &cobra.Command{
+		Use:   "approve ID",
+		Short: "let a call be made that waits for approval",
+		Long: `approve answers a question of "pwos approvals": that very call may be made, once and
+before the question expires, or with --for as often as it is made until then. Another
+call, with other data, is another question.
+
+Exit status: 4 there is no such question, 8 it was answered already or has expired.`,
+		Example: `  pwos approve q-17
+  pwos approve q-17 --for 1h`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in.ID = args[0]
+			if cmd.Flags().Changed("for") {
+				seconds := int64(span / time.Second)
+				if seconds < 1 {
+					return usage(cmd, errors.New("--for must be at least 1s"))
+				}
+				in.ForSeconds = &seconds
 			}
-			return f.write(event.Data, s.ID, s.State, agentOf(&s), escaped(s.Rule), leftOf(&s, time.Now()), callOf(&s))
-		})
+			return a.decide(cmd.Context(), in)
+		},
+	}
+	cmd.Flags().Var((*spanFlag)(&span), "for", "let the same call be made for so long, such as 1h (default: once)")
+	memberFlag(cmd, in, "why", "why", "the reason, for the record")
+	return cmd
+}
+
+func newRefuse(a *app) *cobra.Command {
+	in := &schema.ApprovalDecideInput{Decision: schema.Refuse}
+	cmd := &cobra.Command{
+		Use:   "refuse ID",
+		Short: "refuse a call that waits for approval",
+		Long: `refuse answers a question of "pwos approvals": the call is refused, and the same call is
+refused without asking again until the question expires. The agent is told why.
+
+Exit status: 4 there is no such question, 8 it was answered already or has expired.`,
+		Example: `  pwos refuse q-17
+  pwos refuse q-17 --why 'not in production'`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in.ID = args[0]
+			return a.decide(cmd.Context(), in)
+		},
+	}
+	memberFlag(cmd, in, "why", "why", "the reason, which the agent is told")
+	return cmd
+}
+
+// decide answers a question, and says what it was.
+func (a *app) decide(ctx context.Context, in *schema.ApprovalDecideInput) error {
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		s, err := invokeAs(ctx, c, schema.ApprovalDecide, in)
+		if err != nil {
+			return err
+		}
+		if a.wantsJSON() {
+			return printEach(a, []schema.ApprovalState{s})
+		}
+		a.say("%s %s: %s of %s", s.State, s.ID, view.ApprovalCall(&s), view.ApprovalAgent(&s))
+		if s.Advisory {
+			a.say("it is advisory: the kernel does not confine pid %d, which could have answered itself; \"pwos run\" confines it", s.PID)
+		}
+		return nil
 	})
 }

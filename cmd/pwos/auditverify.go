@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,93 @@ import (
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
+
+// printReport writes what the verification of the journal in dir has found.
+func (a *app) printReport(dir string, r *journal.Report) error {
+	if a.wantsJSON() {
+		return a.printLine(reportObject(dir, r))
+	}
+	if fresh(r) {
+		return a.printText(fmt.Sprintf("nothing contradicts the record: %d entries, the last one's hash is %s; %s",
+			r.Entries, r.Head.Hash, noCheckpoint))
+	}
+	result := a.style(view.Good, "nothing contradicts the record")
+	if !r.OK() {
+		result = a.style(view.Bad, fmt.Sprintf("damaged at %d places", len(r.Findings)+r.Omitted))
+	}
+	t := new(view.Table)
+	t.Row("journal", view.Escaped(dir))
+	t.Row("result", result)
+	t.Row("entries", fmt.Sprintf("%d, in %d segments, %d bytes", r.Entries, r.Segments, r.Bytes))
+	t.Row("head", fmt.Sprintf("entry %d, %s", r.Head.Seq, r.Head.Hash))
+	t.Row("checkpoints", fmt.Sprintf("%d good, the last vouches for entry %d", r.Checkpoints, r.Vouched))
+	for _, key := range r.Keys {
+		t.Row("signed by", view.Escaped(key))
+	}
+	if r.TornBytes > 0 {
+		t.Row("unfinished", fmt.Sprintf("%d bytes at the end of %s: a kernel may be writing them, or was killed", r.TornBytes, view.Escaped(r.TornFile)))
+	}
+	if err := a.printTable(t); err != nil || r.OK() {
+		return err
+	}
+	t = new(view.Table)
+	t.Header("file", "line", "byte", "entry", "what is wrong")
+	for _, f := range r.Findings {
+		t.Row(view.Escaped(filepath.Base(f.File)), orDash(f.Line), strconv.FormatInt(f.Offset, 10), orDash(int64(f.Seq)), view.Escaped(f.Reason))
+	}
+	if err := a.printText(""); err != nil {
+		return err
+	}
+	return a.printTable(t)
+}
+
+// noCheckpoint is what cannot be seen of a fresh journal.
+const noCheckpoint = "no checkpoint vouches for the entries yet, so whether the last entries were cut off cannot be seen"
+
+// fresh reports whether a journal is whole and too young to have a checkpoint: there is little to say about it.
+func fresh(r *journal.Report) bool {
+	return r.OK() && r.Segments == 1 && r.Checkpoints == 0 && r.Outside == 0 && r.TornBytes == 0
+}
+
+// orDash is a number of which 0 says that it is not known.
+func orDash(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+func reportObject(dir string, r *journal.Report) []byte {
+	findings := []byte{'['}
+	for i, f := range r.Findings {
+		if i > 0 {
+			findings = append(findings, ',')
+		}
+		findings = append(findings, view.Object(nil).
+			Text("file", f.File).
+			Integer("line", f.Line).
+			Integer("offset", f.Offset).
+			Integer("seq", int64(f.Seq)).
+			Text("reason", f.Reason).Close()...)
+	}
+	o := view.Object(nil).
+		Boolean("ok", r.OK()).
+		Text("dir", dir).
+		Integer("entries", int64(r.Entries)).
+		Integer("segments", int64(r.Segments)).
+		Integer("bytes", r.Bytes).
+		Raw("head", view.Object(nil).Integer("seq", int64(r.Head.Seq)).Text("hash", r.Head.Hash.String()).Close()).
+		Integer("checkpoints", int64(r.Checkpoints)).
+		Integer("vouched", int64(r.Vouched)).
+		Integer("outside", int64(r.Outside)).
+		Boolean("keys_trusted", r.KeysTrusted)
+	if r.TornBytes > 0 {
+		o = o.Raw("unfinished", view.Object(nil).Text("file", r.TornFile).Integer("bytes", r.TornBytes).Close())
+	}
+	return o.Raw("findings", append(findings, ']')).Integer("omitted", int64(r.Omitted)).Close()
+}
 
 // verifyFlags are the flags of `pwos audit verify`.
 type verifyFlags struct{ keys, checkpoints string }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/internal/bench"
+	"github.com/promptware-os/pwos/view"
 )
 
 // benchFlags are the flags of `pwos bench`.
@@ -108,13 +109,8 @@ func (f *benchFlags) work() ([]bench.Workload, error) {
 }
 
 // benchRunning measures the kernel that runs; where none does, it starts one.
-func (a *app) benchRunning(ctx context.Context, work []bench.Workload, f benchFlags) (err error) {
-	c, err := a.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeInto(&err, c)
-	return a.bench(ctx, c, work, f)
+func (a *app) benchRunning(ctx context.Context, work []bench.Workload, f benchFlags) error {
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error { return a.bench(ctx, c, work, f) })
 }
 
 // benchOwn measures a kernel in a temporary directory. Neither is there afterwards, also where it is interrupted or the
@@ -158,8 +154,7 @@ func (a *app) bench(ctx context.Context, c *client.Client, work []bench.Workload
 	}
 	defer closeInto(&err, echo)
 
-	t := new(table)
-	t.header("work", "kernel/s", "echo/s", "ratio", "kernel p50", "p99", "echo p50", "p99")
+	l := a.listing("work", "kernel/s", "echo/s", "ratio", "kernel p50", "p99", "echo p50", "p99")
 	for _, w := range work {
 		if !a.wantsJSON() {
 			a.say("measuring %s for %v", w.Name, 2*time.Duration(f.rounds)*f.duration)
@@ -171,35 +166,29 @@ func (a *app) bench(ctx context.Context, c *client.Client, work []bench.Workload
 		if err != nil {
 			return err
 		}
-		if a.wantsJSON() {
-			if err := a.printLine(resultObject(r)); err != nil {
-				return err
-			}
-			continue
+		err = l.add(resultObject(r), w.Name, perSecond(r.Kernel), perSecond(r.Echo), fmt.Sprintf("%.2f", r.Ratio()),
+			view.Brisk(r.Kernel.P50), view.Brisk(r.Kernel.P99), view.Brisk(r.Echo.P50), view.Brisk(r.Echo.P99))
+		if err != nil {
+			return err
 		}
-		t.row(w.Name, perSecond(r.Kernel), perSecond(r.Echo), fmt.Sprintf("%.2f", r.Ratio()),
-			brisk(r.Kernel.P50), brisk(r.Kernel.P99), brisk(r.Echo.P50), brisk(r.Echo.P99))
 	}
-	return t.write(a.stdout)
+	return l.end()
 }
 
 func perSecond(s bench.Side) string { return fmt.Sprintf("%.0f", s.PerSecond) }
 
-// brisk is a latency with three digits or so.
-func brisk(d time.Duration) string { return d.Round(100 * time.Nanosecond).String() }
-
 func resultObject(r bench.Result) []byte {
 	side := func(s bench.Side) []byte {
-		return object(nil).
-			number("per_second", s.PerSecond, 0).
-			number("p50_us", float64(s.P50)/1e3, 1).
-			number("p99_us", float64(s.P99)/1e3, 1).close()
+		return view.Object(nil).
+			Number("per_second", s.PerSecond, 0).
+			Number("p50_us", float64(s.P50)/1e3, 1).
+			Number("p99_us", float64(s.P99)/1e3, 1).Close()
 	}
-	return object(nil).
-		text("work", r.Work.Name).
-		integer("connections", int64(r.Work.Connections)).
-		integer("outstanding", int64(r.Work.Outstanding)).
-		raw("kernel", side(r.Kernel)).
-		raw("echo", side(r.Echo)).
-		number("ratio", r.Ratio(), 3).close()
+	return view.Object(nil).
+		Text("work", r.Work.Name).
+		Integer("connections", int64(r.Work.Connections)).
+		Integer("outstanding", int64(r.Work.Outstanding)).
+		Raw("kernel", side(r.Kernel)).
+		Raw("echo", side(r.Echo)).
+		Number("ratio", r.Ratio(), 3).Close()
 }

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newBudget(a *app) *cobra.Command {
@@ -44,49 +44,11 @@ the one that it came from.`,
 }
 
 func (a *app) printBudgets(budgets []schema.BudgetState) error {
-	t := new(table)
-	t.header("pid", "agent", "of", "given", "spent", "reserved", "below", "left")
-	for i := range budgets {
-		b := &budgets[i]
-		if a.wantsJSON() {
-			line, err := schema.Marshal(b)
-			if err == nil {
-				err = a.printLine(line)
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		for _, l := range linesOf(b) {
-			t.row(fmt.Sprint(b.PID), shortened(escaped(b.AgentID), maxName), l.kind, string(l.Given), string(l.Spent), string(l.Reserved), string(l.Below), string(l.Left))
-		}
-		if b.Deadline != nil {
-			left := time.Until(time.UnixMilli(*b.Deadline)).Round(time.Second)
-			t.row(fmt.Sprint(b.PID), shortened(escaped(b.AgentID), maxName), "time", "", "", "", "", max(0, left).String())
-		}
-	}
 	switch {
 	case a.wantsJSON():
-		return nil
+		return printEach(a, budgets)
 	case len(budgets) == 0:
 		a.say(`no agent has a budget: "pwos run --budget calls=500 -- PROGRAM" gives one`)
-		return nil
 	}
-	return a.printTable(t)
-}
-
-type budgetLine struct {
-	kind string
-	*schema.BudgetLine
-}
-
-// linesOf are the kinds of which a process has any.
-func linesOf(b *schema.BudgetState) (lines []budgetLine) {
-	for _, l := range []budgetLine{{"calls", b.Calls}, {"fetches", b.Fetches}, {"tokens", b.Tokens}, {"usd", b.USD}} {
-		if l.BudgetLine != nil {
-			lines = append(lines, l)
-		}
-	}
-	return lines
+	return a.printTable(view.BudgetTable(budgets, time.Now()))
 }

@@ -1,15 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // callFlags are the flags of `pwos call`.
@@ -57,7 +62,9 @@ stage by stage, and by what it is allowed or refused. Exit status: 0 it would be
 				}
 				return a.explain(cmd.Context(), &schema.CheckInput{Syscall: m.Type, Data: m.Data})
 			}
-			return a.call(cmd.Context(), m, f.progress)
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				return a.call(ctx, c, m, f.progress)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -109,21 +116,14 @@ func kindFor(typ, asked string) (schema.Kind, error) {
 	return 0, fmt.Errorf("--kind is command or query, not %q", asked)
 }
 
-func (a *app) call(ctx context.Context, m schema.Message, progress bool) (err error) {
-	ctx, cancel := a.bound(ctx, usualTimeout)
-	defer cancel()
-	c, err := a.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeInto(&err, c)
+func (a *app) call(ctx context.Context, c *client.Client, m schema.Message, progress bool) error {
 	var report func(*schema.ProgressedEvent)
 	if progress {
 		report = a.progressed
 	}
 	answer, err := c.DoReporting(ctx, m, report)
 	if err != nil {
-		if refused := client.Answered(err); refused != nil && exceptable(refused.ID) {
+		if refused := client.Answered(err); refused != nil && view.Exceptable(refused.ID) {
 			if pid, who := c.Who(ctx); who == nil && pid == 0 {
 				return &excepted{err, client.SeqOf(&answer)}
 			}
@@ -145,12 +145,6 @@ func (a *app) progressed(e *schema.ProgressedEvent) {
 	a.say("%s", text)
 }
 
-// exceptable reports whether an exception to a rule would have let a call through that failed so.
-func exceptable(id fault.ID) bool { return id == fault.PolicyDenied || id == fault.PolicyAsks }
-
-// exception is the command that makes the narrowest exception for the call of an entry.
-func exception(seq int64) string { return fmt.Sprintf(`"pwos policy allow --from %d"`, seq) }
-
 // excepted is the refusal, by a rule, of a call that the operator has made as an agent.
 type excepted struct {
 	error
@@ -171,4 +165,99 @@ func completeType(_ *cobra.Command, args []string, _ string) ([]cobra.Completion
 		}
 	}
 	return types, cobra.ShellCompDirectiveNoFileComp
+}
+
+// buildData makes a message's data of --data and key=value arguments. Its errors are wrong usage.
+func buildData(base string, members []string) ([]byte, error) {
+	data := bytes.TrimSpace([]byte(base))
+	if len(data) == 0 {
+		data = []byte("{}")
+	}
+	if !schema.Valid(data) {
+		return nil, errors.New("--data is not one strict JSON value")
+	}
+	if len(members) == 0 {
+		return data, nil
+	}
+	taken, ok := view.Members(data)
+	if !ok {
+		return nil, errors.New("--data must be a JSON object where key=value is to be added to it")
+	}
+	data = bytes.TrimSpace(data[:len(data)-1]) // without its closing brace
+	for _, member := range members {
+		name, value, found := strings.Cut(member, "=")
+		switch _, twice := taken[name]; {
+		case !found || name == "":
+			return nil, fmt.Errorf("%q is not of the form key=value", member)
+		case !utf8.ValidString(member):
+			return nil, fmt.Errorf("%q is not UTF-8", member)
+		case twice:
+			return nil, fmt.Errorf("%s is given twice", name)
+		}
+		if len(taken) > 0 {
+			data = append(data, ',')
+		}
+		taken[name] = schema.Value(value)
+		data = append(schema.AppendString(data, name), ':')
+		data = appendArgument(data, value)
+	}
+	return append(data, '}'), nil
+}
+
+// appendArgument appends the value of a key=value: as it is where it is JSON, else as a string.
+func appendArgument(dst []byte, value string) []byte {
+	if schema.Valid([]byte(value)) {
+		return append(dst, value...)
+	}
+	return schema.AppendString(dst, value)
+}
+
+// explain prints what would come of a call, and ends as the call would.
+func (a *app) explain(ctx context.Context, in *schema.CheckInput) error {
+	return a.show(ctx, schema.CapabilityCheck.Type, in, func(data schema.Value) error {
+		out, err := view.AnswerAs[schema.CheckOutput](schema.CapabilityCheck.Type, data)
+		if err != nil {
+			return err
+		}
+		if a.wantsJSON() {
+			err = a.printLine(data)
+		} else {
+			err = a.printExplained(&out)
+		}
+		if err != nil || out.Allowed {
+			return err
+		}
+		return exitStatus(exitOf(fault.ID(out.Error).New("%s", out.Reason)))
+	})
+}
+
+// printExplained is the answer for people.
+func (a *app) printExplained(out *schema.CheckOutput) error {
+	t := new(view.Table)
+	t.Header("stage", "verdict", "why")
+	var end schema.CheckStage
+	for _, end = range out.Stages {
+		t.Row(end.Stage, end.Verdict, view.Escaped(end.Why))
+	}
+	if err := a.printTable(t); err != nil {
+		return err
+	}
+	switch who := ""; {
+	case out.Allowed:
+		if out.PID != nil && out.Tick != nil {
+			who = fmt.Sprintf(" by pid %d at tick %d", *out.PID, *out.Tick)
+		}
+		a.say("%s would be done%s", out.Type, who)
+	case end.Verdict == "asks":
+		a.say("%s would wait for an approval", out.Type)
+	default:
+		a.say("%s would be refused: %s (%d)", out.Type, out.Error, out.Code)
+	}
+	if end.Fix != "" {
+		a.say("fix: %s", end.Fix)
+	}
+	if end.Exception != "" {
+		a.say(`the narrowest change that allows it: in the rule at %s, before its ";": %s`, end.At, end.Exception)
+	}
+	return nil
 }

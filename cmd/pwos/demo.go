@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +17,7 @@ import (
 	"github.com/promptware-os/pwos/examples"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // demoTimeout bounds the whole demo; it usually takes two seconds, one of which is the pause before a restart.
@@ -119,5 +124,263 @@ func (d *demo) play(ctx context.Context, kernelPID int) (err error) {
 	if _, err := c.Shutdown(ctx); err != nil {
 		return err
 	}
+	return d.err
+}
+
+// role is an agent of the demo.
+type role struct {
+	name    string
+	script  []byte
+	args    []string
+	allow   []string
+	restart string
+
+	pid  int64
+	now  schema.Descriptor // as far as was looked
+	log  *agentLog
+	said bytes.Buffer // read from the log, not yet shown
+}
+
+// cast has the kernel start r's program in a directory of its own.
+func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
+	script := filepath.Join(d.dir, r.name+".sh")
+	if err := os.WriteFile(script, r.script, 0o600); err != nil {
+		return fmt.Errorf("write demo agent: %w", err)
+	}
+	out, err := invokeAs(ctx, c, schema.SyscallSpawn, &schema.SpawnInput{
+		ChildAgentID: r.name,
+		Capabilities: &schema.SpawnCapability{AllowedSyscalls: r.allow},
+		Program:      schema.Program{Command: append([]string{"/bin/sh", script}, r.args...), Restart: &r.restart, Sandbox: &schema.Sandbox{Read: []string{filepath.Dir(script)}}},
+	})
+	if err != nil {
+		return err
+	}
+	r.pid = out.ChildPID
+	r.log = &agentLog{path: filepath.Join(d.dir, "state", "agents", fmt.Sprint(r.pid), "stderr.log"), out: &r.said}
+	born, err := describe(ctx, c, r.pid)
+	if err != nil {
+		return err
+	}
+	if born.Exit != nil && born.Exit.Reason == view.NotStarted {
+		return fmt.Errorf("start demo agent: %s", view.Why(born.Exit))
+	}
+	d.enter(r, &born)
+	return nil
+}
+
+// listen shows what the agents say on standard error, until the first of them, who is the one that ends by itself, has ended.
+func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (err error) {
+	d.heading("They talk. This is what they say on standard error, as it comes.")
+	life, err := followLife(ctx, d.options(), 0)
+	if err != nil {
+		return err
+	}
+	defer closeInto(&err, life)
+	for _, r := range agents {
+		defer closeInto(&err, closer(r.log.close))
+	}
+	first := agents[0]
+	for {
+		var err error
+		if first.now, err = describe(ctx, c, first.pid); err != nil {
+			return err
+		}
+		// What they said before something happened stands before what happened.
+		if err := d.hear(agents); err != nil {
+			return err
+		}
+		for _, then := range life.restarts() {
+			d.remark(fmt.Sprintf("the kernel starts %s again: it %s", then.AgentID, view.EndText(then.Exit)))
+		}
+		if view.Gone(&first.now) {
+			if view.Deref(first.now.Exit.Code) != 0 {
+				return fmt.Errorf("play demo: %s %s", first.name, view.EndText(first.now.Exit))
+			}
+			return nil
+		}
+		if err := d.pause(ctx, life, agents); err != nil {
+			return err
+		}
+	}
+}
+
+// pause shows what the agents say until something happens to one of them.
+func (d *demo) pause(ctx context.Context, life *life, agents []*role) error {
+	look := time.NewTimer(life.pause(longLook))
+	defer look.Stop()
+	glance := time.NewTicker(5 * time.Millisecond)
+	defer glance.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-life.news:
+			return nil
+		case <-look.C:
+			return nil
+		case <-glance.C:
+			if err := d.hear(agents); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// hear shows what is new in the agents' logs, of the one who spoke first before that of others: an answer comes after its
+// question.
+func (d *demo) hear(agents []*role) error {
+	spoke := make(map[*role]time.Time)
+	for _, r := range agents {
+		if info, err := os.Stat(r.log.path); err == nil { // else it has said nothing yet
+			spoke[r] = info.ModTime()
+		}
+	}
+	for _, r := range slices.SortedStableFunc(slices.Values(agents), func(a, b *role) int { return spoke[a].Compare(spoke[b]) }) {
+		if err := d.read(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read shows the whole lines that are new in an agent's log.
+func (d *demo) read(r *role) error {
+	if err := r.log.copy(); err != nil {
+		return err
+	}
+	for {
+		line, err := r.said.ReadString('\n')
+		if err != nil { // the beginning of a line, or nothing
+			r.said.WriteString(line)
+			return nil
+		}
+		d.line(strings.TrimSuffix(line, "\n"))
+	}
+}
+
+// temporaryDir makes a temporary directory whose path is short enough for sockets.
+func temporaryDir(prefix string) (string, error) {
+	base := os.TempDir()
+	if len(base) > 60 {
+		base = "/tmp"
+	}
+	dir, err := os.MkdirTemp(base, prefix)
+	if err != nil {
+		return "", fmt.Errorf("make temporary directory: %w", err)
+	}
+	return dir, nil
+}
+
+// launchIn starts a kernel with these flags that knows no place but dir. It serves what ownOptions name.
+func launchIn(ctx context.Context, dir string, args ...string) (*client.Daemon, error) {
+	command, err := daemonCommand()
+	if err != nil {
+		return nil, err
+	}
+	command.Args = append(command.Args, args...)
+	config := filepath.Join(dir, "config.toml")
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		return nil, fmt.Errorf("write configuration of own kernel: %w", err)
+	}
+	command.Env = []string{"HOME=" + dir, "PWOS_STATE_DIR=" + filepath.Join(dir, "state"), "PWOS_CONFIG=" + config}
+	return client.Launch(ctx, command, ownOptions(dir).RuntimeDir)
+}
+
+// ownOptions lead to the kernel that launchIn has started in dir.
+func ownOptions(dir string) client.Options {
+	return client.Options{RuntimeDir: filepath.Join(dir, "run")}
+}
+
+// quietWait waits for a kernel that was killed: that it did not end well is known.
+func quietWait(daemon *client.Daemon) error {
+	_ = daemon.Wait()
+	return nil
+}
+
+// recall reads the whole record.
+func recall(ctx context.Context, c *client.Client, names map[int64]string) (*view.Story, error) {
+	var all []view.Entry
+	err := eachPage(ctx, c, schema.AuditLogInput{}, func(entries []view.Entry, _ bool) error {
+		all = append(all, entries...)
+		return nil
+	})
+	return &view.Story{Names: names, Scenes: view.Arrange(all)}, err
+}
+
+// text writes for people: with --json, stdout has the story alone. What stdout does not take ends the demo at its end.
+func (d *demo) text(format string, args ...any) {
+	if d.err != nil || d.app.json {
+		return
+	}
+	if _, err := fmt.Fprintf(d.app.stdout, format, args...); err != nil {
+		d.err = fmt.Errorf("write output: %w", err)
+	}
+}
+
+// prose is text in lines that are easily read: of the terminal's width, or of the usual one where that is wider.
+func (d *demo) prose(text string) string {
+	width := d.app.width()
+	if width == 0 || width > usualWidth {
+		width = usualWidth
+	}
+	return view.Hang("", text, width)
+}
+
+// usualWidth is how long a line of prose is where there is room, in characters.
+const usualWidth = 94
+
+// below is text that stands below a heading.
+func (d *demo) below(text string) string { return view.Hang("    ", text, d.app.width()) }
+
+func (d *demo) heading(text string) {
+	d.text("\n%s\n", d.app.style(view.Bold, view.Hang("", text, d.app.width())))
+}
+
+func (d *demo) line(text string) { d.text("%s\n", d.below(view.Escaped(text))) }
+
+func (d *demo) remark(text string) {
+	d.text("%s\n", d.app.style(view.Faint, d.below("("+view.Escaped(text)+")")))
+}
+
+func (d *demo) opening(kernelPID int) {
+	d.text("%s\n", d.app.style(view.Faint, d.prose("pwos is a kernel for AI agents. An agent is any program that prints a line of JSON. All that "+
+		"it does goes through the kernel: each message is checked against what the agent was granted, "+
+		"carried out in order, written down, and answered once.")))
+	d.heading(fmt.Sprintf("A kernel boots in a temporary directory: process %d.", kernelPID))
+	d.heading("It starts two programs, shell scripts of some ten lines. Standard input and output are their way to the kernel.")
+}
+
+// enter introduces an agent.
+func (d *demo) enter(r *role, born *schema.Descriptor) {
+	d.text("%s\n", view.Hang(fmt.Sprintf("    %-6s ", r.name), fmt.Sprintf("pid %d, may call %s; sandbox %s; restart %s",
+		r.pid, strings.Join(r.allow, ", "), view.Escaped(view.Deref(born.Sandbox)), r.restart), d.app.width()))
+}
+
+// story writes what caused what.
+func (d *demo) story(s *view.Story) error {
+	if d.app.json {
+		for i := range s.Scenes {
+			if err := d.app.printLine(s.Line(&s.Scenes[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	d.heading("What the kernel wrote down of it. What stands below a line, further in, was caused by it.")
+	t := s.Table(d.app.style)
+	t.Width = d.app.width()
+	d.text("%s", t.Text())
+	return nil
+}
+
+func (d *demo) verified(proof *schema.AuditVerifyOutput) {
+	d.heading("The record is a chain: each entry holds the hash of the one before it. It is checked now.")
+	d.text("    %s, %d entries, the last one's hash is %.16s...\n", d.app.style(view.Good, "unbroken"), proof.Entries, proof.Head)
+}
+
+// curtain ends the demo, once all is gone.
+func (d *demo) curtain() error {
+	d.heading("The agents are gone, the kernel has shut down, and its directory is removed.")
+	d.line(`Next: "pwos run -- PROGRAM" runs a program as an agent; examples/ has some, docs/agents.md tells how to write one.`)
 	return d.err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newDescribe(a *app) *cobra.Command {
@@ -35,7 +36,9 @@ codes in both dialects, what they mean, and what to do. With an ID it shows that
 			if failures {
 				return a.describeErrors(args)
 			}
-			return a.describe(cmd.Context(), args)
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				return a.describe(ctx, c, args)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&failures, "errors", false, "list the ids of errors, or show the one given")
@@ -52,30 +55,18 @@ func (a *app) describeErrors(ids []string) error {
 		}
 		entries = []fault.Entry{one}
 	}
-	t := new(table)
-	t.header("id", "code", "event code", "meaning", "fix")
+	l := a.listing("id", "code", "event code", "meaning", "fix")
 	for _, e := range entries {
-		if a.wantsJSON() {
-			o := object(nil).text("id", string(e.ID)).integer("code", int64(e.Kind.Status())).text("event_code", e.Kind.Word()).
-				text("meaning", e.Meaning).text("fix", e.Fix)
-			if err := a.printLine(o.close()); err != nil {
-				return err
-			}
-			continue
+		o := view.Object(nil).Text("id", string(e.ID)).Integer("code", int64(e.Kind.Status())).Text("event_code", e.Kind.Word()).
+			Text("meaning", e.Meaning).Text("fix", e.Fix)
+		if err := l.add(o.Close(), string(e.ID), strconv.Itoa(e.Kind.Status()), e.Kind.Word(), e.Meaning, e.Fix); err != nil {
+			return err
 		}
-		t.row(string(e.ID), strconv.Itoa(e.Kind.Status()), e.Kind.Word(), e.Meaning, e.Fix)
 	}
-	return a.printTable(t)
+	return l.end()
 }
 
-func (a *app) describe(ctx context.Context, types []string) (err error) {
-	ctx, cancel := a.bound(ctx, usualTimeout)
-	defer cancel()
-	c, err := a.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeInto(&err, c)
+func (a *app) describe(ctx context.Context, c *client.Client, types []string) error {
 	if len(types) == 1 {
 		raw, err := describeOne(ctx, c, types[0])
 		if err != nil {
@@ -83,26 +74,22 @@ func (a *app) describe(ctx context.Context, types []string) (err error) {
 		}
 		return a.printSyscall(raw)
 	}
-	if types, err = listSyscalls(ctx, c); err != nil {
+	types, err := listSyscalls(ctx, c)
+	if err != nil {
 		return err
 	}
-	t := new(table)
-	t.header("type", "kind", "description")
+	l := a.listing("type", "kind", "description")
 	for _, typ := range types {
 		raw, err := describeOne(ctx, c, typ)
 		if err != nil {
 			return err
 		}
-		if a.wantsJSON() {
-			if err := a.printLine(raw); err != nil {
-				return err
-			}
-			continue
+		d := view.MemberTexts(raw)
+		if err := l.add(raw, d["name"], d["kind"], d["description"]); err != nil {
+			return err
 		}
-		d := memberTexts(raw)
-		t.row(d["name"], d["kind"], d["description"])
 	}
-	return a.printTable(t)
+	return l.end()
 }
 
 // listSyscalls names the syscalls that the kernel lets us call.
@@ -116,17 +103,15 @@ func listSyscalls(ctx context.Context, c *client.Client) ([]string, error) {
 
 // describeOne returns what the kernel says about one syscall.
 func describeOne(ctx context.Context, c *client.Client, typ string) ([]byte, error) {
-	data := object(nil).text("name", typ).close()
+	data := view.Object(nil).Text("name", typ).Close()
 	answer, err := c.Call(ctx, schema.KindQuery, "Syscall.Describe", data)
 	return answer.Data, err
 }
 
-// memberTexts returns the members of an object as a terminal shows them.
-func memberTexts(raw schema.Value) map[string]string {
-	members, _ := objectOf(raw)
-	texts := make(map[string]string, len(members))
-	for name, value := range members {
-		texts[name] = shown(value)
+// printSyscall writes a description as the kernel gave it, or so that a person can read it.
+func (a *app) printSyscall(raw schema.Value) error {
+	if a.wantsJSON() {
+		return a.printLine(raw)
 	}
-	return texts
+	return a.print(view.SyscallText(raw, a.width()))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // Exit statuses (PROTOCOL 8 and 12).
@@ -153,7 +154,7 @@ func advice(err error) string {
 	var refused *excepted
 	switch {
 	case errors.As(err, &refused) && refused.seq > 0:
-		return exception(refused.seq) + " shows the narrowest change that allows it"
+		return view.Exception(refused.seq) + " shows the narrowest change that allows it"
 	case errors.Is(err, fault.UsageInvalid):
 		return fmt.Sprintf("%q says how it is used", fault.Of(err).Detail("verb")+" --help")
 	case errors.Is(err, fault.DaemonNotRunning):

@@ -6,6 +6,7 @@ import (
 
 	"github.com/promptware-os/pwos/door"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 // What the tests of this package look at.
@@ -14,9 +15,7 @@ var (
 	Advice    = advice
 	BuildData = buildData
 	CutMode   = cutMode
-	Shown     = shown
 	ErrSeen   = errSeen
-	Hang      = hang
 
 	LastFailure = lastFailure
 )
@@ -33,13 +32,6 @@ func TimedOut() error {
 // Usage is an error of wrong usage.
 func Usage(err error) error { return misuse("pwos call", err) }
 
-// TableText is what printValue shows at a terminal.
-func TableText(raw []byte) (string, error) {
-	var b writer
-	err := tableOf(raw).write(&b)
-	return string(b), err
-}
-
 type writer []byte
 
 func (w *writer) Write(p []byte) (int, error) {
@@ -53,7 +45,7 @@ func Newest(floor, last, most int64, page func(since, limit int64) (seqs []int64
 	found, err := newest(floor, last, most, func(since, limit int64) (part auditPart, err error) {
 		seqs, next := page(since, limit)
 		for _, seq := range seqs {
-			part.entries = append(part.entries, auditEntry{AuditEntry: schema.AuditEntry{Seq: seq}})
+			part.entries = append(part.entries, view.Entry{AuditEntry: schema.AuditEntry{Seq: seq}})
 		}
 		part.next = next
 		return part, nil
@@ -69,13 +61,6 @@ func Newest(floor, last, most int64, page func(since, limit int64) (seqs []int64
 func PrintedStatus(out *os.File, refusing string) error {
 	a := app{stdout: out, json: true}
 	return a.printStatus(kernelInfo{condition: condition{refusing: refusing}})
-}
-
-// Narrowed is the header and the rows of a table that has to fit width.
-func Narrowed(width int, head []string, rows [][]string, names ...string) ([]string, [][]string) {
-	t := table{head: head, rows: rows}
-	t.narrow(width, names...)
-	return t.head, t.rows
 }
 
 // LastLines is what `pwos logs --lines` shows.

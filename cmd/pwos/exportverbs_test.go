@@ -1,28 +1,27 @@
 package main
 
 import (
-	"github.com/promptware-os/pwos/schema"
+	"context"
+	"errors"
+	"os"
+
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // What the tests of the verbs look at.
 var (
 	PIDOf    = pidOf
 	QuotasOf = quotasOf
-	SendData = sendData
-	MemData  = memSetData
+	WithRaw  = withRaw
 )
 
-// TreeOf lists processes as ps does, each with its depth.
-func TreeOf(list []schema.Descriptor) (pids []int64, depths []int) {
-	var processes []process
-	for _, d := range list {
-		processes = append(processes, process{Descriptor: d})
+// Misused is why a command line makes no sense; no kernel is asked. "" where it makes sense.
+func Misused(ctx context.Context, args ...string) string {
+	root := newRoot(newApp(os.Stdin, os.Stdout, os.Stderr))
+	root.SetArgs(append([]string{"--no-spawn", "--runtime-dir", os.DevNull}, args...))
+	err := root.ExecuteContext(ctx)
+	if !errors.Is(err, fault.UsageInvalid) {
+		return ""
 	}
-	for _, p := range treeOf(processes) {
-		pids, depths = append(pids, p.PID), append(depths, p.depth)
-	}
-	return pids, depths
+	return err.Error()
 }
-
-// Row is a process as ps shows it to people.
-func Row(d schema.Descriptor) ([]string, error) { return (&process{Descriptor: d}).row(nil) }

@@ -1,6 +1,27 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/door"
+	"github.com/promptware-os/pwos/door/hook"
+	"github.com/promptware-os/pwos/door/hostfile"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
 
 func newHook(a *app) *cobra.Command {
 	return group("hook", "have an agent host ask before it uses its own tools",
@@ -10,4 +31,275 @@ recorded. A host that asks is trusted to ask and to obey: only "pwos run" enforc
 		`  pwos hook install claude --allow 'Tool:claude/Read,Tool:claude/Bash'
   pwos cap grant 7 --add Tool:claude/Edit`,
 		newHookInstall(a), newHookUninstall(a), newHookRun(a))
+}
+
+// hookHost is where a host has its hooks, and how it is to run ours.
+type hookHost struct {
+	file   func(project bool) (string, error)
+	oldest string // version that is known to refuse what its hook denies
+	entry  func(command []string, env [][2]string) []byte
+}
+
+func hookHosts() map[string]hookHost {
+	return map[string]hookHost{
+		"claude": {file: hostFile(".claude/settings.json", "CLAUDE_CONFIG_DIR", ".claude", "settings.json"), oldest: "2.1.330", entry: claudeHook},
+		"codex":  {file: hostFile(".codex/hooks.json", "CODEX_HOME", ".codex", "hooks.json"), oldest: "0.169.0", entry: codexHook},
+	}
+}
+
+func hookNames() []string { return []string{"claude", "codex"} }
+
+// hookInstallFlags are the flags of `pwos hook install`.
+type hookInstallFlags struct {
+	hostFlags
+	agent door.Agent
+}
+
+func newHookInstall(a *app) *cobra.Command {
+	var f hookInstallFlags
+	cmd := &cobra.Command{
+		Use:   "install claude|codex",
+		Short: "have a host ask before it uses a tool",
+		Long: `install writes into the settings of an agent host that it is to ask the kernel before it
+uses any of its own tools. What is not granted is denied, and so is everything where the
+kernel cannot be reached: run "pwos hook uninstall" from another terminal to get out of
+that. The host has to be in PATH, and not older than the versions in docs/doors.md.
+
+A hook advises: the host is trusted to ask, and to obey. Only "pwos run" enforces.`,
+		Example: `  pwos hook install claude --allow 'Tool:claude/Read,Tool:claude/Bash' --dry-run`,
+		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			host := hookHosts()[args[0]]
+			if f.agent.Name == "" {
+				f.agent.Name = args[0]
+			}
+			if err := host.recent(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			entry, err := a.hookEntry(host, args[0], &f.agent)
+			if err != nil {
+				return err
+			}
+			return a.changeHost(&f.hostFlags, host.file, func(text []byte) ([]byte, error) { return setHook(text, args[0], entry) })
+		},
+	}
+	f.add(cmd)
+	addAgent(cmd, &f.agent)
+	return cmd
+}
+
+func newHookUninstall(a *app) *cobra.Command {
+	var f hostFlags
+	cmd := &cobra.Command{
+		Use:     "uninstall claude|codex",
+		Short:   "have it ask no more",
+		Long:    `uninstall takes out of the settings of an agent host what "pwos hook install" has written there.`,
+		Example: `  pwos hook uninstall claude`,
+		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.changeHost(&f, hookHosts()[args[0]].file, func(text []byte) ([]byte, error) { return setHook(text, args[0], nil) })
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// hookEntry is what a host is to run, as its settings have it.
+func (a *app) hookEntry(host hookHost, name string, agent *door.Agent) ([]byte, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	env, err := a.kernelEnv()
+	if err != nil {
+		return nil, err
+	}
+	command := []string{self, "hook", "run", name, "--as", agent.Name}
+	if agent.Allow != nil {
+		command = append(command, "--allow", strings.Join(agent.Allow, ","))
+	}
+	return host.entry(command, env), nil
+}
+
+// preToolUse is where both hosts have what they run before a tool.
+const preToolUse = "PreToolUse"
+
+// setHook returns a host's settings with an entry in place of ours that is there, or without it.
+func setHook(text []byte, host string, entry []byte) ([]byte, error) {
+	raw, err := hostfile.Member(text, "hooks", preToolUse)
+	if err != nil {
+		return nil, err
+	}
+	all, err := hostfile.Elements(raw)
+	if err != nil {
+		return nil, fmt.Errorf("hooks.%s in it: %w", preToolUse, err)
+	}
+	kept := slices.DeleteFunc(slices.Clone(all), func(one []byte) bool { return ourHook(one, host) })
+	switch {
+	case entry != nil:
+		return hostfile.SetMember(text, hostfile.Array(append(kept, entry)), "hooks", preToolUse)
+	case len(kept) == len(all):
+		return text, nil
+	case len(kept) == 0:
+		return hostfile.RemoveMember(text, "hooks", preToolUse)
+	}
+	return hostfile.SetMember(text, hostfile.Array(kept), "hooks", preToolUse)
+}
+
+// ourHook reports whether an element of a host's hooks is one that runs "pwos hook run".
+func ourHook(one []byte, host string) bool {
+	members, _ := view.Members(one)
+	hooks, _ := view.Elements(members["hooks"])
+	for _, h := range hooks {
+		hook, _ := view.Members(h)
+		command, _ := view.Text(hook["command"])
+		args, _ := view.As[[]string](hook["args"])
+		if strings.Contains(strings.Join(append([]string{command}, args...), " "), " hook run "+host+" ") {
+			return true
+		}
+	}
+	return false
+}
+
+// everyTool is the element of a host's hooks that runs a hook before every tool.
+func everyTool(hook []byte) []byte {
+	return view.Object(nil).Text("matcher", "*").Raw("hooks", hostfile.Array([][]byte{hook})).Close()
+}
+
+// claudeHook has Claude Code start the program itself, without a shell, and block the tool where it cannot, or where the program fails or takes too
+// long: without onFailure it would go on.
+func claudeHook(command []string, env [][2]string) []byte {
+	return everyTool(view.Object(nil).Text("type", "command").Text("command", "/usr/bin/env").Raw("args", view.Texts(append(assignments(env), command...))).
+		Text("onFailure", "block").Integer("timeout", int64(hostTime.Seconds())).Close())
+}
+
+// codexHook has Codex start the program through a shell, which denies where the program is not there or fails: Codex by itself would go on.
+func codexHook(command []string, env [][2]string) []byte {
+	return everyTool(view.Object(nil).Text("type", "command").Text("command", codexLine(command, env)).Integer("timeout", int64(hostTime.Seconds())).Close())
+}
+
+func codexLine(command []string, env [][2]string) string {
+	var words []string
+	for _, word := range append(assignments(env), command...) {
+		words = append(words, view.Quoted(word))
+	}
+	return "/usr/bin/env " + strings.Join(words, " ") + " || { echo 'pwos: the tool was not allowed' >&2; exit 2; }"
+}
+
+func assignments(env [][2]string) (all []string) {
+	for _, one := range env {
+		all = append(all, one[0]+"="+one[1])
+	}
+	return all
+}
+
+var version3 = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// recent returns an error where the host is not there, or older than what its hooks were tried with.
+func (h hookHost) recent(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, usualTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, name, "--version").Output()
+	if err != nil {
+		return fmt.Errorf("ask %s for its version: %w: install it, or put it in PATH", name, err)
+	}
+	is := version3.FindString(string(out))
+	if is == "" {
+		return fmt.Errorf("%s --version says no version: %.100q", name, out)
+	}
+	if older(is, h.oldest) {
+		return fmt.Errorf("%s %s may go on where its hook denies or fails: %s or newer is needed", name, is, h.oldest)
+	}
+	return nil
+}
+
+// older reports whether a version comes before another; both are three numbers.
+func older(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range x {
+		m, errM := strconv.Atoi(x[i])
+		n, errN := strconv.Atoi(y[i])
+		if errors.Join(errM, errN) != nil || m != n {
+			return m < n
+		}
+	}
+	return false
+}
+
+// exitDeny is the exit status by which a hook of Claude Code and of Codex denies; what it has written to stderr is the reason.
+const exitDeny exitStatus = 2
+
+// How long a hook may take to reach the kernel, and in all, since its call may wait for an approval; and how long a host waits for it:
+// longer, so that the hook is the one that refuses.
+const (
+	reachTime = 10 * time.Second
+	hookTime  = 55 * time.Second
+	hostTime  = 60 * time.Second
+)
+
+func newHookRun(a *app) *cobra.Command {
+	agent := door.Agent{Via: "hook"}
+	cmd := &cobra.Command{
+		Use:   "run claude|codex",
+		Short: "answer a host's question, on stdin",
+		Long: `run is what "pwos hook install" has a host start before each use of a tool. It reads the
+host's question from stdin, and asks the kernel. Where the tool is granted it says
+nothing, and the host goes on as it would have without a hook. Otherwise, and where the
+kernel cannot be reached within 10 s, does not answer within 55 s (the use may wait for
+an approval), or answers something else, it writes why to stderr and exits with 2, which
+denies the use.`,
+		Example: `  pwos hook run claude --as claude < question.json`,
+		Args:    arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)), ValidArgs: hookNames(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := context.WithTimeoutCause(cmd.Context(), hookTime, fault.CallTimeout.New("no answer within %v", hookTime))
+			defer cancel()
+			if why := a.toolUse(ctx, args[0], &agent); why != "" {
+				fmt.Fprintf(a.stderr, "pwos: %s\n", why)
+				return exitDeny
+			}
+			return nil
+		},
+	}
+	addAgent(cmd, &agent)
+	return cmd
+}
+
+// addAgent adds the flags that say which process to be.
+func addAgent(cmd *cobra.Command, agent *door.Agent) {
+	cmd.Flags().StringVar(&agent.Name, "as", "", "name of the process to be")
+	cmd.Flags().StringSliceVar(&agent.Allow, "allow", nil, "what a new process may call, as in cap grant, separated by commas; may be given again")
+}
+
+// toolUse asks the kernel about the question on stdin, and returns why the tool is not to be used; "" where it may be.
+func (a *app) toolUse(ctx context.Context, host string, agent *door.Agent) string {
+	in, err := hook.Read(host, a.stdin)
+	if err != nil {
+		return "the host asked what cannot be understood, so it is denied: " + err.Error()
+	}
+	name := "Tool:" + in.Host + "/" + in.Tool
+	reach, cancel := context.WithTimeoutCause(ctx, reachTime, fault.CallTimeout.New("no answer within %v", reachTime))
+	defer cancel()
+	c, err := a.dialRunning(reach)
+	if err != nil {
+		return fmt.Sprintf(`the kernel could not be asked whether %s may be used, so it is denied: %v: start it with "pwosd" or any call of pwos, and try again`, name, err)
+	}
+	defer func() { _ = c.Close() }() // the answer is all there is
+	pid, err := agent.Become(reach, c, func(string, ...any) {})
+	if err != nil {
+		return fmt.Sprintf("the kernel could not be asked whether %s may be used, so it is denied: %v", name, err)
+	}
+	out, err := client.Call(ctx, c, schema.HostToolUse, in)
+	switch {
+	case errors.Is(err, fault.CapabilityDenied):
+		return fmt.Sprintf(`pid %d may use no tool of %s: allow this one with "pwos cap grant %d --add %s", or all with "--add Host.ToolUse"`, pid, in.Host, pid, name)
+	case errors.Is(err, fault.Pending), errors.Is(err, fault.ApprovalRefused):
+		return fmt.Sprintf("%s may not be used: %v", name, err)
+	case fault.Of(err).ID.Domain() == fault.PolicyDenied.Domain():
+		return name + " is denied: " + fault.Of(err).Text()
+	case err != nil:
+		return fmt.Sprintf("the kernel gave no answer whether %s may be used, so it is denied: %v", name, err)
+	case out.Decision == schema.ToolAllow:
+		return ""
+	}
+	return out.Reason
 }

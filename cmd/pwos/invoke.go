@@ -2,21 +2,38 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 // withKernel connects, starting a kernel where none runs, and does what a verb does with the connection. The whole takes no
 // longer than --timeout, or than otherwise where that is not given; 0 is no limit.
-func (a *app) withKernel(ctx context.Context, otherwise time.Duration, do func(context.Context, *client.Client) error) (err error) {
+func (a *app) withKernel(ctx context.Context, otherwise time.Duration, do func(context.Context, *client.Client) error) error {
+	return a.with(ctx, otherwise, a.dial, do)
+}
+
+// asking is what a verb runs that is done with the kernel and its arguments alone.
+func (a *app) asking(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error { return do(ctx, c, args) })
+	}
+}
+
+// with is withKernel for who connects in another way.
+func (a *app) with(
+	ctx context.Context, otherwise time.Duration, dial func(context.Context) (*client.Client, error), do func(context.Context, *client.Client) error,
+) (err error) {
 	ctx, cancel := a.bound(ctx, otherwise)
 	defer cancel()
-	c, err := a.dial(ctx)
+	c, err := dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,33 +66,58 @@ func request(ctx context.Context, c *client.Client, m schema.Message, input any)
 	return c.Do(ctx, m)
 }
 
-// answerAs reads the data of a reply to a syscall.
-func answerAs[T any](typ string, data schema.Value) (T, error) {
-	value, ok := valueOf[T](data)
-	if !ok {
-		return value, fmt.Errorf("read answer to %s: it has another form than this pwos knows: %.200s", typ, data)
-	}
-	return value, nil
-}
-
 // invokeAs is invoke for who looks into the answer.
 func invokeAs[In, Out any](ctx context.Context, c *client.Client, row schema.Callable[In, Out], in *In) (Out, error) {
 	data, err := invoke(ctx, c, row.Row().Type, in)
 	if err != nil {
 		return *new(Out), err
 	}
-	return answerAs[Out](row.Row().Type, data)
+	return view.AnswerAs[Out](row.Row().Type, data)
 }
 
-// show is all that many verbs do: one call, and its answer on stdout.
-func (a *app) show(ctx context.Context, typ string, input any) error {
-	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
-		data, err := invoke(ctx, c, typ, input)
-		if err != nil {
+// subscribe makes a call after which events come, each with data of one type, until one of them ends it. id is the call's.
+func subscribe[In, Out, Event any](
+	ctx context.Context, a *app, row schema.Callable[In, Out], in *In, each func(id string, event schema.Message, data Event) error,
+) error {
+	data, err := row.Encode(in)
+	if err != nil {
+		return err
+	}
+	m := schema.Message{Kind: schema.KindCommand, Type: row.Row().Type, Data: data, Meta: schema.Metadata{ID: schema.NewStamper().NewID()}}
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		return c.Subscribe(ctx, m, func(event schema.Message) error {
+			data, err := view.AnswerAs[Event](event.Type, event.Data)
+			if err != nil {
+				return err
+			}
+			return each(m.Meta.ID, event, data)
+		})
+	})
+}
+
+// listPage is how many keys or entries are asked for at once: the most that the kernel gives.
+const listPage = 1000
+
+// errEnough ends what would go on, since there is nothing more to do.
+var errEnough = errors.New("limit is reached")
+
+// pages asks for the pages of a list until it ends, or has given so many elements; nil: all of them.
+func pages(most *int64, page func(limit int64) (got int, more bool, err error)) error {
+	left := int64(math.MaxInt64)
+	if most != nil {
+		left = *most
+	}
+	for left > 0 {
+		got, more, err := page(min(listPage, left))
+		switch {
+		case errors.Is(err, errEnough):
+			return nil
+		case err != nil || !more:
 			return err
 		}
-		return a.printValue(data)
-	})
+		left -= int64(got)
+	}
+	return nil
 }
 
 // group makes a command of nothing but verbs.

@@ -10,10 +10,11 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newKill(a *app) *cobra.Command {
-	var reason string
+	in := new(schema.TerminateInput)
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "kill PID",
@@ -33,18 +34,15 @@ Exit status: 4 there never was such a process.`,
 			case all == (len(args) == 1):
 				return usage(cmd, errors.New("name one PID, or --all"))
 			case all:
-				return a.killAll(cmd.Context(), textGiven(cmd, "reason", reason))
+				return a.killAll(cmd.Context(), in.Reason)
 			}
-			pid, err := pidOf(args[0], 1)
-			if err != nil {
+			if err := memberOf(in, "target_pid").operand(args[0]); err != nil {
 				return usage(cmd, err)
 			}
-			return a.show(cmd.Context(), schema.SyscallTerminate.Type, &schema.TerminateInput{
-				TargetPID: pid, Reason: textGiven(cmd, "reason", reason),
-			})
+			return a.show(cmd.Context(), schema.SyscallTerminate.Type, in, a.printValue)
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	memberFlag(cmd, in, "reason", "reason", "why, for the record")
 	cmd.Flags().BoolVar(&all, "all", false, "all agents")
 	return cmd
 }
@@ -57,7 +55,7 @@ func (a *app) killAll(ctx context.Context, reason *string) error {
 			if err != nil {
 				return err
 			}
-			living := slices.DeleteFunc(processes, func(p process) bool { return p.State == terminated || p.ParentPID != 0 })
+			living := slices.DeleteFunc(processes, func(p view.Process) bool { return p.State == view.Terminated || p.ParentPID != 0 })
 			if len(living) == 0 {
 				return nil
 			}
@@ -73,7 +71,7 @@ func (a *app) killAll(ctx context.Context, reason *string) error {
 // killsAtOnce is how many agents are told to end at the same time: each may take all the time that it has for that.
 const killsAtOnce = 64
 
-func (a *app) killEach(ctx context.Context, c *client.Client, living []process, reason *string) error {
+func (a *app) killEach(ctx context.Context, c *client.Client, living []view.Process, reason *string) error {
 	answers, errs := make([]schema.Value, len(living)), make([]error, len(living))
 	var calls sync.WaitGroup
 	for i, p := range living {
@@ -88,4 +86,51 @@ func (a *app) killEach(ctx context.Context, c *client.Client, living []process, 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func newPause(a *app) *cobra.Command {
+	return pausing(a, schema.ProcessPause.Type, &cobra.Command{
+		Use:   "pause PID",
+		Short: "stop agents where they are",
+		Long: `pause stops a process with all its descendants where they are, or with --all all agents:
+their programs get SIGSTOP, and the calls that they make wait, in their order, until
+"pwos resume". Nothing of theirs is refused or lost. What an effect has begun goes on to
+its end, and limits of time go on too. An agent stays paused when the kernel is started
+again. How many processes were not paused before is printed.
+
+Exit status: 4 there never was such a process.`,
+		Example: `  pwos pause 7
+  pwos pause --all`,
+	})
+}
+
+func newResume(a *app) *cobra.Command {
+	return pausing(a, schema.ProcessResume.Type, &cobra.Command{
+		Use:   "resume PID",
+		Short: "have agents go on that were paused",
+		Long: `resume has a process with all its descendants go on, or with --all all agents, where
+"pwos pause" has stopped them: first what they had called, in its order. How many processes
+were paused before is printed.`,
+		Example: `  pwos resume 7
+  pwos resume --all`,
+	})
+}
+
+// pausing completes the command of a syscall that takes a PID, or all.
+func pausing(a *app, typ string, cmd *cobra.Command) *cobra.Command {
+	in := new(schema.PauseInput)
+	cmd.Flags().BoolVar(&in.All, "all", false, "all agents")
+	cmd.Args = arguments(cobra.MaximumNArgs(1))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, arg := range args {
+			if err := memberOf(in, "target_pid").operand(arg); err != nil {
+				return usage(cmd, err)
+			}
+		}
+		if in.All == (in.TargetPID != nil) {
+			return usage(cmd, errors.New("name one PID, or --all"))
+		}
+		return a.show(cmd.Context(), typ, in, a.printValue)
+	}
+	return cmd
 }

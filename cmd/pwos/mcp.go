@@ -1,6 +1,21 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/door/mcp/upstream"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
 
 func newMCP(a *app) *cobra.Command {
 	return group("mcp", "let hosts of the Model Context Protocol call the kernel",
@@ -12,4 +27,330 @@ round it has the tools of MCP servers called as syscalls, the servers confined.`
   pwos mcp add fs --dir ~/project -- mcp-server-filesystem .`,
 		newMCPServe(a), newMCPInstall(a), newMCPUninstall(a),
 		newMCPAdd(a), newMCPLogin(a), newMCPImport(a), newMCPLs(a), newMCPDiff(a), newMCPAccept(a), newMCPRm(a), newMCPBridge(a))
+}
+
+// addedServer is an MCP server that was added.
+type addedServer struct {
+	name  string
+	agent *schema.Descriptor // nil: it has ended
+	tools []string           // that are accepted
+}
+
+// entries are the MCP servers that were added, by name.
+func entries(ctx context.Context, c *client.Client) ([]*addedServer, error) {
+	list, err := client.Call(ctx, c, schema.SyscallList, &schema.ListInput{})
+	if err != nil {
+		return nil, err
+	}
+	processes, err := client.Call(ctx, c, schema.ProcessList, &schema.ProcessListInput{})
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]*addedServer)
+	of := func(name string) *addedServer {
+		if byName[name] == nil {
+			byName[name] = &addedServer{name: name}
+		}
+		return byName[name]
+	}
+	for _, path := range list.Paths {
+		if entry, ok := schema.MCPEntry(path); ok {
+			e := of(strings.TrimPrefix(entry, "mcp/"))
+			if tool, ok := strings.CutPrefix(path, entry+"/"); ok {
+				e.tools = append(e.tools, tool)
+			}
+		}
+	}
+	for i, p := range processes.Processes {
+		name, ok := strings.CutPrefix(p.AgentID, "mcp.")
+		if ok && p.ParentPID == 0 && p.State != view.Terminated && schema.ValidMCPName(name) {
+			of(name).agent = &processes.Processes[i]
+		}
+	}
+	var all []*addedServer
+	for _, e := range byName {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b *addedServer) int { return strings.Compare(a.name, b.name) })
+	return all, nil
+}
+
+// findEntry returns the server of a name, nil where there is none.
+func findEntry(ctx context.Context, c *client.Client, name string) (*addedServer, error) {
+	all, err := entries(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		if e.name == name {
+			return e, nil
+		}
+	}
+	return nil, nil
+}
+
+// entryNamed is findEntry where there has to be one.
+func entryNamed(ctx context.Context, c *client.Client, name string) (*addedServer, error) {
+	e, err := findEntry(ctx, c, name)
+	if err == nil && e == nil {
+		err = fault.SyscallNotFound.New(`there is no MCP server %s: "pwos mcp ls" shows those there are`, name)
+	}
+	return e, err
+}
+
+// offer is what the server offers now.
+func (e *addedServer) offer(ctx context.Context, c *client.Client) (*upstream.Offer, error) {
+	if e.agent == nil {
+		return nil, fault.ProviderAway.New(`the agent of the MCP server %s has ended: "pwos mcp rm %[1]s" takes it away, so that it can be added again`, e.name)
+	}
+	return upstream.Ask(ctx, c, e.name)
+}
+
+// acceptTools accepts what a server offers now, of tools alone those that are named where any are. It returns what has changed.
+func (a *app) acceptTools(ctx context.Context, c *client.Client, name string, only []string) ([]upstream.Change, error) {
+	e, err := entryNamed(ctx, c, name)
+	if err != nil {
+		return nil, err
+	}
+	offer, err := e.offer(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := upstream.Changes(ctx, c, e.name, e.tools, offer)
+	if err != nil {
+		return nil, err
+	}
+	for _, tool := range only {
+		if !slices.ContainsFunc(changes, func(ch upstream.Change) bool { return ch.Tool == tool }) {
+			return nil, fault.SyscallNotFound.New(`nothing has changed of %s/%s: "pwos mcp diff %s" shows what has`, name, tool, name)
+		}
+	}
+	if only != nil {
+		changes = slices.DeleteFunc(changes, func(ch upstream.Change) bool { return !slices.Contains(only, ch.Tool) })
+	}
+	for i := range changes {
+		if err := changes[i].Accept(ctx, c, name, offer); err != nil {
+			return nil, fmt.Errorf("accept %s/%s: %w", name, changes[i].Tool, err)
+		}
+	}
+	if offer.Away != "" && only == nil { // the executable was all that was known of it
+		more, err := a.acceptTools(ctx, c, name, nil)
+		return append(changes, more...), err
+	}
+	return changes, nil
+}
+
+// mcpRow is what `pwos mcp ls` shows of a server.
+type mcpRow struct {
+	Name    string `json:"name"`
+	PID     int64  `json:"pid"` // 0: its agent has ended
+	State   string `json:"state"`
+	Tools   int64  `json:"tools"`   // accepted
+	Changes int64  `json:"changes"` // that wait to be accepted
+	Server  string `json:"server"`
+}
+
+func newMCPLs(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls",
+		Short: "list the MCP servers that were added",
+		Long: `ls lists the MCP servers that were added: the PID of each one's agent, whether the server
+answers, how many of its tools are accepted, how many changes wait for "pwos mcp accept",
+and what it runs.`,
+		Example: `  pwos mcp ls`,
+		Args:    arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withKernel(cmd.Context(), usualTimeout, a.listServers)
+		},
+	}
+}
+
+// listServers prints the servers that were added.
+func (a *app) listServers(ctx context.Context, c *client.Client) error {
+	all, err := entries(ctx, c)
+	if err != nil {
+		return err
+	}
+	rows := make([]mcpRow, len(all))
+	for i, e := range all {
+		if rows[i], err = rowOf(ctx, c, e); err != nil {
+			return err
+		}
+	}
+	data, err := schema.Marshal(rows)
+	if err != nil {
+		return err
+	}
+	return a.printValue(data)
+}
+
+// lookTime is how long `pwos mcp ls` waits for one server.
+const lookTime = 3 * time.Second
+
+// rowOf looks at a server.
+func rowOf(ctx context.Context, c *client.Client, e *addedServer) (mcpRow, error) {
+	row := mcpRow{Name: e.name, State: "ended", Tools: int64(len(e.tools))}
+	if e.agent == nil {
+		return row, nil
+	}
+	row.PID, row.Server = e.agent.PID, serverOf(e.agent.Command)
+	look, cancel := context.WithTimeoutCause(ctx, lookTime, fault.CallTimeout.New("it did not answer within %v", lookTime))
+	defer cancel()
+	offer, err := upstream.Ask(look, c, e.name)
+	switch {
+	case ctx.Err() != nil:
+		return row, context.Cause(ctx)
+	case err != nil:
+		row.State = "away"
+		return row, nil
+	}
+	changes, err := upstream.Changes(ctx, c, e.name, e.tools, offer)
+	if err != nil {
+		return row, err
+	}
+	row.State = "running"
+	for _, ch := range changes {
+		if ch.Change != upstream.Unfit {
+			row.Changes++
+		}
+	}
+	return row, nil
+}
+
+// serverOf is the server in the command of its agent: pwos mcp bridge NAME -- COMMAND, or --url URL.
+func serverOf(command []string) string {
+	const before = 5
+	if len(command) <= before {
+		return ""
+	}
+	return strings.Join(command[before:], " ")
+}
+
+func newMCPDiff(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "diff NAME",
+		Short: "show how an MCP server differs from what was accepted",
+		Long: `diff asks an MCP server what it offers now, and shows what differs from what was
+accepted: tools that are new, changed, gone, or cannot be accepted, with what was
+accepted and what is offered. Nothing is printed where nothing differs.`,
+		Example: `  pwos mcp diff fs`,
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
+			e, err := entryNamed(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			offer, err := e.offer(ctx, c)
+			if err != nil {
+				return err
+			}
+			changes, err := upstream.Changes(ctx, c, e.name, e.tools, offer)
+			if err != nil {
+				return err
+			}
+			return a.printChanges(changes)
+		}),
+	}
+}
+
+func newMCPAccept(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "accept NAME [TOOL...]",
+		Short: "accept what an MCP server offers now",
+		Long: `accept pins what an MCP server offers now, of its tools alone those that are named, and
+prints what it has accepted, as "pwos mcp diff" would have. What is gone is taken away.`,
+		Example: `  pwos mcp accept fs
+  pwos mcp accept fs read_file`,
+		Args: arguments(cobra.MinimumNArgs(1)),
+		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
+			var only []string
+			if len(args) > 1 {
+				only = args[1:]
+			}
+			changes, err := a.acceptTools(ctx, c, args[0], only)
+			if err != nil {
+				return err
+			}
+			return a.printChanges(changes)
+		}),
+	}
+}
+
+func newMCPRm(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rm NAME",
+		Short: "take an MCP server away again",
+		Long: `rm ends the agent of an MCP server, with all that it started, and takes its tools and its
+login away.`,
+		Example: `  pwos mcp rm fs`,
+		Args:    arguments(cobra.ExactArgs(1)),
+		RunE: a.asking(func(ctx context.Context, c *client.Client, args []string) error {
+			e, err := entryNamed(ctx, c, args[0])
+			if err != nil {
+				return err
+			}
+			if e.agent != nil {
+				if _, err := client.Call(ctx, c, schema.SyscallTerminate, &schema.TerminateInput{TargetPID: e.agent.PID}); err != nil {
+					return err
+				}
+			}
+			paths := []string{"mcp/" + e.name} // last: until then rm finds it again
+			for _, tool := range e.tools {
+				paths = append([]string{"mcp/" + e.name + "/" + tool}, paths...)
+			}
+			for _, path := range paths {
+				_, err := client.Call(ctx, c, schema.SyscallUnregister, &schema.UnregisterInput{Name: path})
+				if err != nil && !errors.Is(err, fault.SyscallNotFound) {
+					return err
+				}
+			}
+			_, err = client.Call(ctx, c, schema.MemoryDelete, &schema.MemoryDeleteInput{Key: loginKey(e.name)})
+			if err != nil && !errors.Is(err, fault.MemoryNotFound) {
+				return err
+			}
+			return nil
+		}),
+	}
+}
+
+// printChanges shows changes: at a terminal what was with - before it, and what is with +.
+func (a *app) printChanges(changes []upstream.Change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	if a.wantsJSON() {
+		data, err := schema.Marshal(changes)
+		if err != nil {
+			return err
+		}
+		return a.printLine(data)
+	}
+	var b strings.Builder
+	for _, ch := range changes {
+		fmt.Fprintf(&b, "%s %s", ch.Change, view.Escaped(ch.Tool))
+		if ch.Why != "" {
+			fmt.Fprintf(&b, ": %s", view.Escaped(ch.Why))
+		}
+		b.WriteByte('\n')
+		was, now := lines(ch.Was), lines(ch.Now)
+		for i := range now {
+			if ch.Was != nil && was[i] != now[i] {
+				fmt.Fprintf(&b, "  - %s\n", was[i])
+			}
+			if ch.Was == nil || ch.Was != nil && was[i] != now[i] {
+				fmt.Fprintf(&b, "  + %s\n", now[i])
+			}
+		}
+	}
+	return a.print(b.String())
+}
+
+// lines are what a tool says of itself, a line each.
+func lines(t *upstream.Tool) []string {
+	if t == nil {
+		return nil
+	}
+	return []string{
+		"description: " + view.Escaped(t.Description), "kind: " + t.Kind, "input: " + view.Escaped(string(t.Input)), "output: " + view.Escaped(string(t.Output)),
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 // hostFlags are the flags of the verbs that change a host's configuration.
@@ -36,9 +37,9 @@ type mcpHost struct {
 
 func mcpHosts() map[string]mcpHost {
 	return map[string]mcpHost{
-		"claude": {file: claudeServers, table: "mcpServers"},
-		"codex":  {file: codexConfig, table: "mcp_servers", toml: true},
-		"vscode": {file: vscodeServers, table: "servers"},
+		"claude": {file: hostFile(".mcp.json", "CLAUDE_CONFIG_DIR", "", ".claude.json"), table: "mcpServers"},
+		"codex":  {file: hostFile(".codex/config.toml", "CODEX_HOME", ".codex", "config.toml"), table: "mcp_servers", toml: true},
+		"vscode": {file: vscodeFile, table: "servers"},
 	}
 }
 
@@ -127,8 +128,8 @@ func (a *app) changeHost(f *hostFlags, file func(project bool) (string, error), 
 		a.say("nothing to change in %s", path)
 		return nil
 	}
-	if _, err := fmt.Fprint(a.stdout, change.Diff()); err != nil {
-		return fmt.Errorf("write output: %w", err)
+	if err := a.print(change.Diff()); err != nil {
+		return err
 	}
 	if f.dryRun {
 		a.say("not written, because of --dry-run")
@@ -208,11 +209,11 @@ func exists(file string) bool {
 
 // json is the entry of a JSON file.
 func (e *mcpEntry) json() []byte {
-	var env object
+	var env view.Object
 	for _, one := range e.env {
-		env = env.text(one[0], one[1])
+		env = env.Text(one[0], one[1])
 	}
-	return object(nil).text("type", "stdio").text("command", e.command).raw("args", texts(e.args)).raw("env", env.close()).close()
+	return view.Object(nil).Text("type", "stdio").Text("command", e.command).Raw("args", view.Texts(e.args)).Raw("env", env.Close()).Close()
 }
 
 // toml is the body of a table of a TOML file. Strings of JSON are strings of TOML too, but for an escaped slash, which nobody writes.
@@ -221,7 +222,7 @@ func (e *mcpEntry) toml() string {
 	for _, one := range e.env {
 		env = append(env, one[0]+" = "+string(schema.AppendString(nil, one[1])))
 	}
-	return fmt.Sprintf("command = %s\nargs = %s\nenv = { %s }\n", schema.AppendString(nil, e.command), texts(e.args), strings.Join(env, ", "))
+	return fmt.Sprintf("command = %s\nargs = %s\nenv = { %s }\n", schema.AppendString(nil, e.command), view.Texts(e.args), strings.Join(env, ", "))
 }
 
 // install returns a file's text with the entry.
@@ -263,8 +264,8 @@ func (h mcpHost) ours(text []byte, name string) error {
 		if err != nil || raw == nil {
 			return err
 		}
-		members, _ := objectOf(raw)
-		args, _ = valueOf[[]string](members["args"])
+		members, _ := view.Members(raw)
+		args, _ = view.As[[]string](members["args"])
 	}
 	if len(args) < 2 || !slices.Equal(args[:2], []string{"mcp", "serve"}) {
 		return fmt.Errorf("its server %q is not of pwos: choose another --name", name)
@@ -283,7 +284,7 @@ func serverName(name string) bool {
 var errNoHome = errors.New("find the host's configuration: HOME is not set")
 
 // inHome is a path below the user's home, or below the directory that a variable names.
-func inHome(variable string, otherwise ...string) (string, error) {
+func inHome(variable, otherwise string) (string, error) {
 	if dir := os.Getenv(variable); variable != "" && dir != "" {
 		return filepath.Abs(dir)
 	}
@@ -291,35 +292,26 @@ func inHome(variable string, otherwise ...string) (string, error) {
 	if err != nil {
 		return "", errors.Join(errNoHome, err)
 	}
-	return filepath.Join(append([]string{home}, otherwise...)...), nil
+	return filepath.Join(home, otherwise), nil
 }
 
-// claudeServers is the file of Claude Code's servers: .claude.json, which lies in the home directory, or where CLAUDE_CONFIG_DIR says.
-func claudeServers(project bool) (string, error) {
-	if project {
-		return filepath.Abs(".mcp.json")
+// hostFile finds a file of a host: of a project by its path there, of the user by its name in a directory below the home, or in
+// the one that a variable names.
+func hostFile(project, variable, dir, name string) func(bool) (string, error) {
+	return func(ofProject bool) (string, error) {
+		if ofProject {
+			return filepath.Abs(project)
+		}
+		in, err := inHome(variable, dir)
+		return filepath.Join(in, name), err
 	}
-	dir, err := inHome("CLAUDE_CONFIG_DIR")
-	return filepath.Join(dir, ".claude.json"), err
 }
 
-func codexConfig(project bool) (string, error) {
-	if project {
-		return filepath.Abs(filepath.Join(".codex", "config.toml"))
-	}
-	dir, err := inHome("CODEX_HOME", ".codex")
-	return filepath.Join(dir, "config.toml"), err
-}
-
-// vscodeServers is the file of VS Code's servers.
-func vscodeServers(project bool) (string, error) {
-	if project {
-		return filepath.Abs(filepath.Join(".vscode", "mcp.json"))
-	}
-	variable, otherwise := "XDG_CONFIG_HOME", []string{".config"}
+// vscodeFile finds the file of VS Code's servers.
+func vscodeFile(project bool) (string, error) {
+	variable, dir := "XDG_CONFIG_HOME", ".config"
 	if runtime.GOOS == "darwin" {
-		variable, otherwise = "", []string{"Library", "Application Support"}
+		variable, dir = "", "Library/Application Support"
 	}
-	dir, err := inHome(variable, otherwise...)
-	return filepath.Join(dir, "Code", "User", "mcp.json"), err
+	return hostFile(".vscode/mcp.json", variable, dir, "Code/User/mcp.json")(project)
 }

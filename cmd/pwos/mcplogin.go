@@ -20,6 +20,7 @@ import (
 	"github.com/promptware-os/pwos/effect/oauth"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 // mcpLoginFlags are the flags of `pwos mcp login`.
@@ -95,7 +96,7 @@ func (a *app) logIn(ctx context.Context, c *client.Client, name string, f *mcpLo
 	defer web.Close()
 	login, err := web.LogIn(ctx, o)
 	if err != nil {
-		return fault.UpstreamLogin.New("the login at %s failed: %s", name, fault.Clip(escaped(err.Error()))).Wrap(err)
+		return fault.UpstreamLogin.New("the login at %s failed: %s", name, fault.Clip(view.Escaped(err.Error()))).Wrap(err)
 	}
 	text, err := login.String()
 	if err != nil {
@@ -160,7 +161,7 @@ func openSecret(ctx context.Context, c *client.Client, key string) (string, erro
 
 // browse shows an address, and opens it in a browser where a person looks on.
 func (a *app) browse(address string) error {
-	fmt.Fprintf(a.stderr, "pwos: log in here:\n\n%s\n\n", escaped(address))
+	fmt.Fprintf(a.stderr, "pwos: log in here:\n\n%s\n\n", view.Escaped(address))
 	if !a.stdinTerminal() || !a.stdoutTerminal() {
 		return nil
 	}

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newMem(a *app) *cobra.Command {
@@ -26,7 +26,7 @@ only. A leading slash makes no difference.`,
 const asHelp = "process to act as (default 0, the operator)"
 
 func newMemGet(a *app) *cobra.Command {
-	var as numberFlag
+	in := new(schema.MemoryGetInput)
 	var raw bool
 	cmd := &cobra.Command{
 		Use:   "get KEY",
@@ -41,32 +41,135 @@ Exit status: 3 denied, 4 there is no such key.`,
   pwos mem get notes/1 --as 7`,
 		Args: arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := &schema.MemoryGetInput{Key: args[0]}
-			var err error
-			if in.PID, err = as.given(cmd, "as", 0); err != nil {
-				return usage(cmd, err)
-			}
-			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
-				data, err := invoke(ctx, c, schema.MemoryGet.Type, in)
-				if err != nil {
-					return err
-				}
-				if text, ok := textOf(data); ok && raw {
+			in.Key = args[0]
+			return a.show(cmd.Context(), schema.MemoryGet.Type, in, func(data schema.Value) error {
+				if text, ok := view.Text(data); ok && raw {
 					return a.printText(text)
 				}
 				return a.printValue(data)
 			})
 		},
 	}
-	as.add(cmd, "as", asHelp)
+	memberFlag(cmd, in, "pid", "as", asHelp)
 	cmd.Flags().BoolVar(&raw, "raw", false, "print a string as it is")
 	return cmd
 }
 
 // printText writes a line of text that somebody asked for as it is.
-func (a *app) printText(text string) error {
-	if _, err := fmt.Fprintln(a.stdout, text); err != nil {
-		return fmt.Errorf("write output: %w", err)
+func (a *app) printText(text string) error { return a.print(text + "\n") }
+
+func newMemLs(a *app) *cobra.Command {
+	var in schema.MemoryListInput
+	var raw bool
+	cmd := &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "list keys, one a line",
+		Long: `ls lists all keys that begin with PREFIX, in ascending order, one a line, each with a
+leading slash. Where stdout is no terminal each line is a JSON string; --raw leaves
+out the quotes there too: a key has no line ends. No key: nothing is printed.
+
+It asks for page after page: keys that come or go meanwhile may be missed or not. Keys
+under proc/ come only where PREFIX begins with that.`,
+		Example: `  pwos mem ls
+  pwos mem ls notes/ --limit 10
+  pwos mem ls proc/
+  pwos mem ls --raw | grep -c '^/notes/'`,
+		Args: arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				in.Prefix = &args[0]
+			}
+			return a.memLs(cmd.Context(), in, raw)
+		},
 	}
-	return nil
+	memberFlag(cmd, &in, "pid", "as", asHelp)
+	cmd.Flags().Var(number(&in.Limit, 1), "limit", "most keys to list (default: all)")
+	cmd.Flags().BoolVar(&raw, "raw", false, "print keys as they are")
+	return cmd
+}
+
+// memLs follows the pages of a list until it ends, or until in.Limit keys were listed.
+func (a *app) memLs(ctx context.Context, in schema.MemoryListInput, raw bool) error {
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		return pages(in.Limit, func(limit int64) (int, bool, error) {
+			in.Limit = &limit
+			out, err := invokeAs(ctx, c, schema.MemoryList, &in)
+			if err != nil {
+				return 0, false, err
+			}
+			for _, key := range out.Keys {
+				if err := a.printKey(key, raw); err != nil {
+					return 0, false, err
+				}
+			}
+			in.Cursor = &out.Next
+			return len(out.Keys), out.Next != "", nil
+		})
+	})
+}
+
+func (a *app) printKey(key string, raw bool) error {
+	switch {
+	case raw:
+		return a.printText(key)
+	case a.wantsJSON():
+		return a.printLine(schema.AppendString(nil, key))
+	}
+	return a.printText(view.Escaped(key))
+}
+
+func newMemRm(a *app) *cobra.Command {
+	in := new(schema.MemoryDeleteInput)
+	cmd := a.oneCall(&cobra.Command{
+		Use:   "rm KEY",
+		Short: "remove a key with its value",
+		Long: `rm removes a key with its value.
+
+Exit status: 3 denied, or the key is read-only, 4 there is no such key.`,
+		Example: `  pwos mem rm notes/1
+  pwos mem ls notes/ --raw | xargs -d '\n' -n 1 pwos mem rm`,
+	}, schema.MemoryDelete.Type, in, "key")
+	memberFlag(cmd, in, "pid", "as", asHelp)
+	return cmd
+}
+
+func newMemSet(a *app) *cobra.Command {
+	in := new(schema.MemorySetInput)
+	var p payload
+	cmd := &cobra.Command{
+		Use:   "set KEY VALUE|-",
+		Short: "store a value under a key",
+		Long: `set stores a value under a key, in place of the one before. When it returns, the value
+is on disk.
+
+` + payloadHelp + `
+
+Exit status: 3 denied, or the key is read-only.`,
+		Example: `  pwos mem set notes/1 'remember the milk'
+  pwos mem set settings '{"depth": 3}'
+  pwos mem set version 1.10 --string
+  pwos mem set page - < page.html`,
+		Args: arguments(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				value, err := a.value(ctx, cmd, p, args[1])
+				if err != nil {
+					return err
+				}
+				in.Key = args[0]
+				whole, err := withRaw(in, "value", value)
+				if err != nil {
+					return err
+				}
+				data, err := invoke(ctx, c, schema.MemorySet.Type, whole)
+				if err != nil {
+					return err
+				}
+				return a.printValue(data)
+			})
+		},
+	}
+	memberFlag(cmd, in, "pid", "as", asHelp)
+	p.add(cmd)
+	return cmd
 }

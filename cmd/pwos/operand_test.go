@@ -68,26 +68,27 @@ func TestData(t *testing.T) {
 	pid, tick := int64(7), int64(0)
 	intent, priority := `a "b"`, "URGENT"
 	const odd = `{ "\u0041" : [1.50, 1e2] }`
-	for want, got := range map[string]struct {
-		typ  string
-		data schema.Value
+	for want, in := range map[string]struct {
+		typ, raw string
+		in       any
+		value    string
 	}{
-		`{"key":"a/b","value":` + odd + `}`:        {"Memory.Set", pwos.MemData("a/b", schema.Value(odd), nil)},
-		`{"key":"k","value":null,"pid":7}`:         {"Memory.Set", pwos.MemData("k", schema.Value("null"), &pid)},
-		`{"receiver_pid":0,"payload":` + odd + `}`: {"Syscall.SendMsg", pwos.SendData(&schema.SendMsgInput{Payload: schema.Value(odd)})},
-		`{"receiver_pid":3,"payload":1,"intent":"a \"b\"","priority":"URGENT","pid":7,"expires_at_tick":0}`: {
-			"Syscall.SendMsg", pwos.SendData(&schema.SendMsgInput{
-				Target: schema.Target{PID: &pid}, ReceiverPID: 3, Payload: schema.Value("1"),
-				Intent: &intent, Priority: &priority, ExpiresAtTick: &tick,
-			}),
+		`{"key":"a/b","value":` + odd + `}`:        {"Memory.Set", "value", &schema.MemorySetInput{Key: "a/b"}, odd},
+		`{"pid":7,"key":"k","value":null}`:         {"Memory.Set", "value", &schema.MemorySetInput{Target: schema.Target{PID: &pid}, Key: "k"}, "null"},
+		`{"receiver_pid":0,"payload":` + odd + `}`: {"Syscall.SendMsg", "payload", new(schema.SendMsgInput), odd},
+		`{"pid":7,"receiver_pid":3,"intent":"a \"b\"","priority":"URGENT","expires_at_tick":0,"payload":1}`: {
+			"Syscall.SendMsg", "payload", &schema.SendMsgInput{
+				Target: schema.Target{PID: &pid}, ReceiverPID: 3, Intent: &intent, Priority: &priority, ExpiresAtTick: &tick,
+			}, "1",
 		},
 	} {
-		if string(got.data) != want {
-			t.Errorf("data %s, want %s", got.data, want)
+		got, err := pwos.WithRaw(in.in, in.raw, schema.Value(in.value))
+		if err != nil || string(got) != want {
+			t.Errorf("data %s, %v, want %s", got, err, want)
 		}
-		row, _ := schema.Lookup(got.typ)
-		if _, fault := row.Input().Decode(got.data); fault != nil {
-			t.Errorf("%s does not take %s: %v", got.typ, got.data, fault)
+		row, _ := schema.Lookup(in.typ)
+		if _, fault := row.Input().Decode(got); fault != nil {
+			t.Errorf("%s does not take %s: %v", in.typ, got, fault)
 		}
 	}
 }

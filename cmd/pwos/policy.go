@@ -1,7 +1,27 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon"
+	"github.com/promptware-os/pwos/journal"
+	"github.com/promptware-os/pwos/policy"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newPolicy(a *app) *cobra.Command {
@@ -15,4 +35,350 @@ configuration of the kernel. Without files there is no policy.`,
   pwos policy reload             # have the kernel take it
   pwos policy show               # what it goes by, and how often`,
 		newPolicyCheck(a), newPolicyTest(a), newPolicyAllow(a), newPolicyReload(a), newPolicyShow(a))
+}
+
+func newPolicyAllow(a *app) *cobra.Command {
+	var from uint64
+	var write bool
+	cmd := &cobra.Command{
+		Use:   "allow --from SEQ",
+		Short: "make the narrowest exception for a refused call",
+		Long: `allow finds the call of an entry of the journal, and the rules beside the configuration
+that refuse it, and prints the narrowest change that lets it through: an exception for its
+agent, its syscall, and the arguments that the rule looks at. With --write the files are
+changed; "pwos policy reload" has the kernel take them.`,
+		Example: `  pwos policy allow --from 1204
+  pwos policy allow --from 1204 --write && pwos policy reload`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if from == 0 {
+				return usage(cmd, errors.New("--from is required: the number of the call's entry, as pwos audit log shows it"))
+			}
+			return a.policyAllow(cmd.Context(), from, write)
+		},
+	}
+	cmd.Flags().Uint64Var(&from, "from", 0, "the entry of the refused call")
+	cmd.Flags().BoolVar(&write, "write", false, "change the files")
+	return cmd
+}
+
+func (a *app) policyAllow(ctx context.Context, from uint64, write bool) error {
+	config := client.ConfigFile()
+	files, err := policy.Read(config)
+	if err != nil {
+		return err
+	}
+	forms, err := daemon.PolicyForms(config, os.Getenv)
+	if err != nil {
+		return err
+	}
+	dir, err := journalDir()
+	if err != nil {
+		return err
+	}
+	reader := journal.NewReader(nil, dir, journal.ReaderOptions{})
+	past := policy.NewPast(nil, forms)
+	entry, err := entryAt(ctx, reader, past, from)
+	if err := errors.Join(err, reader.Close()); err != nil {
+		return err
+	}
+	changed, rules, err := past.Except(files, entry)
+	if err != nil {
+		return err
+	}
+	if len(rules) == 0 {
+		a.say("no rule refuses this call")
+		return nil
+	}
+	for _, r := range rules {
+		if err := a.printLine([]byte(fmt.Sprintf("%s: rule %q", r.At(), r.ID))); err != nil {
+			return err
+		}
+	}
+	for i, f := range changed {
+		if string(f.Text) == string(files[i].Text) {
+			continue
+		}
+		before := strings.Split(string(files[i].Text), "\n")
+		for line := range strings.Lines(string(f.Text)) {
+			line = strings.TrimSuffix(line, "\n")
+			if slices.Contains(before, line) || !strings.HasPrefix(line, "unless") {
+				continue
+			}
+			if err := a.printLine([]byte("+ " + line)); err != nil {
+				return err
+			}
+		}
+		if write {
+			if err := replaceFile(filepath.Join(filepath.Dir(config), filepath.FromSlash(f.Name)), f.Text); err != nil {
+				return err
+			}
+			a.say("%s is changed: \"pwos policy reload\" has the kernel take it", f.Name)
+		}
+	}
+	return nil
+}
+
+// entryAt reads the journal up to an entry, and has past note all before.
+func entryAt(ctx context.Context, r *journal.Reader, past *policy.Past, seq uint64) (*policy.Entry, error) {
+	for {
+		record, err := r.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil, fault.UsageInvalid.New("the journal has no entry %d", seq)
+		}
+		if err != nil {
+			return nil, err
+		}
+		e := &policy.Entry{PID: record.PID, Tick: record.Tick, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
+		if record.Seq == seq {
+			e.Request, e.Outcome = slices.Clone(e.Request), slices.Clone(e.Outcome) // the record is the reader's
+			return e, nil
+		}
+		if _, _, _, err := past.Judge(e, false); err != nil {
+			return nil, fmt.Errorf("read entry %d: %w", record.Seq, err)
+		}
+	}
+}
+
+// replaceFile puts another text into a file, all of it or nothing.
+func replaceFile(path string, text []byte) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("change policy: %w", err)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return fmt.Errorf("change policy: %w", err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".policy-*")
+	if err != nil {
+		return fmt.Errorf("change policy: %w", err)
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("change policy: %w", err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+func newPolicyCheck(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [FILE…]",
+		Short: "check rules without a kernel",
+		Long: `check reads rules and reports what is wrong with them, as FILE:LINE: text: what is no
+Cedar, names and types that no syscall has, and rules that can never match. It needs no
+kernel. Default: policy.cedar and policy.d/*.cedar beside the configuration.
+
+Exit status: 0 they can be loaded, 2 they cannot.`,
+		Example: `  pwos policy check
+  pwos policy check new.cedar`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, err := a.policyOf(args)
+			return err
+		},
+	}
+}
+
+// policyOf is the rules of files, of those beside the configuration where none is named. What is wrong is shown on stderr.
+func (a *app) policyOf(paths []string) (*policy.Set, error) {
+	var files []policy.File
+	var err error
+	if len(paths) > 0 {
+		files, err = policy.ReadFiles(paths)
+	} else {
+		files, err = policy.Read(client.ConfigFile())
+	}
+	if err != nil {
+		return nil, misuse("pwos policy check", err)
+	}
+	set, problems := policy.Compile(files)
+	wrong := 0
+	for _, p := range problems {
+		if _, err := fmt.Fprintln(a.stderr, p); err != nil {
+			return nil, fmt.Errorf("write output: %w", err)
+		}
+		if !p.Warning {
+			wrong++
+		}
+	}
+	switch {
+	case wrong > 0:
+		a.say("the policy is not valid")
+		return nil, exitStatus(exitUsage)
+	case len(files) == 0:
+		a.say("there is no policy: neither policy.cedar nor policy.d/*.cedar is there")
+		return nil, nil
+	case set == nil:
+		return nil, errors.New("check policy: no rules came of valid files")
+	}
+	a.say("%d rules in %d files are valid", len(set.Rules), len(files))
+	return set, nil
+}
+
+func newPolicyReload(a *app) *cobra.Command {
+	return a.oneCall(&cobra.Command{
+		Use:   "reload",
+		Short: "have the kernel read the rules again",
+		Long: `reload has the running kernel read the files of its policy again: it takes all of them,
+or none where one is not valid, and says which line that is. SIGHUP does the same.`,
+		Example: `  pwos policy reload`,
+	}, schema.PolicyReload.Type, new(schema.PolicyReloadInput))
+}
+
+func newPolicyShow(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show",
+		Short: "show the rules that the kernel goes by",
+		Long: `show lists the rules that the running kernel judges calls by, with the digest of their
+files, and how many calls each has decided since it was loaded.`,
+		Example: `  pwos policy show
+  pwos policy show --json | jq .hash`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.show(cmd.Context(), schema.PolicyShow.Type, &schema.PolicyShowInput{}, func(data schema.Value) error {
+				if a.wantsJSON() {
+					return a.printLine(data)
+				}
+				shown, err := schema.PolicyShow.Decode(data)
+				if err != nil {
+					return err
+				}
+				return a.printPolicy(shown)
+			})
+		},
+	}
+}
+
+// printPolicy is what Policy.Show has answered, for people.
+func (a *app) printPolicy(shown *schema.PolicyShowOutput) error {
+	switch {
+	case shown.Invalid != "":
+		a.say("no agent is served, since the policy is not valid: %s", shown.Invalid)
+		return nil
+	case shown.Hash == "":
+		a.say("there is no policy: what a token allows is allowed")
+		return nil
+	}
+	a.say("policy %s", shown.Hash)
+	t := new(view.Table)
+	t.Header("rule", "at", "asks", "decided")
+	for _, r := range shown.Rules {
+		t.Row(view.Escaped(r.ID), view.Escaped(r.At), r.Ask, strconv.FormatInt(r.Decided, 10))
+	}
+	if shown.More > 0 {
+		a.say("%d more rules are not shown", shown.More)
+	}
+	return a.printTable(t)
+}
+
+func newPolicyTest(a *app) *cobra.Command {
+	var since string
+	cmd := &cobra.Command{
+		Use:   "test [FILE…]",
+		Short: "show what rules would have done to the calls of the journal",
+		Long: `test judges the calls of agents that the journal has by rules, and reports for which of
+them the verdict would be another one: "would deny", "would ask" or "would now allow", with the rule,
+the syscall, how many calls there were, and the entry of the first. It needs no kernel,
+may run while one writes, and changes nothing. Default: the rules beside the
+configuration, and all of the journal.
+
+What the journal does not keep of a call, rules do not see. Names beside a resource
+that an agent has adopted are judged as they were written.
+
+Exit status: 0 it is done, 2 the rules cannot be loaded.`,
+		Example: `  pwos policy test
+  pwos policy test new.cedar --since 24h
+  pwos policy test --since 12000 --json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, after, err := sinceOf(since, time.Now())
+			if err != nil {
+				return usage(cmd, err)
+			}
+			set, err := a.policyOf(args)
+			if err != nil {
+				return err
+			}
+			return a.policyTest(cmd.Context(), set, from, after)
+		},
+	}
+	cmd.Flags().StringVar(&since, "since", "", "only calls of this last time, such as 24h, or from this entry on")
+	return cmd
+}
+
+// sinceOf is the first entry and the first time that is meant, in Unix milliseconds.
+func sinceOf(text string, now time.Time) (from uint64, after int64, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	if seq, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return seq, 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, 0, fmt.Errorf("--since %q is neither a time such as 24h nor the number of an entry", text)
+	}
+	return 0, now.Add(-d).UnixMilli(), nil
+}
+
+func (a *app) policyTest(ctx context.Context, set *policy.Set, from uint64, after int64) error {
+	forms, err := daemon.PolicyForms(client.ConfigFile(), os.Getenv)
+	if err != nil {
+		return err
+	}
+	dir, err := journalDir()
+	if err != nil {
+		return err
+	}
+	past, found := policy.NewPast(set, forms), new(policy.Findings)
+	reader := journal.NewReader(nil, dir, journal.ReaderOptions{})
+	read, err := a.judgePast(ctx, reader, past, found, from, after)
+	if err := errors.Join(err, reader.Close()); err != nil {
+		return err
+	}
+	a.say("%d entries read", read)
+	if past.Withheld > 0 {
+		a.say("%d calls are not on record with all that was sent: rules that look at the rest may say otherwise", past.Withheld)
+	}
+	l := a.listing("verdict", "rule", "syscall", "calls", "first")
+	for _, f := range found.List() {
+		o := view.Object(nil).Text("verdict", string(f.Change)).Text("rule", f.Rule).Text("type", f.Type).Integer("count", f.Count).Integer("first", int64(f.First))
+		err := l.add(o.Close(), string(f.Change), view.Escaped(f.Rule), view.Escaped(f.Type), strconv.FormatInt(f.Count, 10), strconv.FormatUint(f.First, 10))
+		if err != nil {
+			return err
+		}
+	}
+	return l.end()
+}
+
+// judgePast judges all entries, and shows at a terminal how far it is.
+func (a *app) judgePast(ctx context.Context, r *journal.Reader, past *policy.Past, found *policy.Findings, from uint64, after int64) (read int, err error) {
+	const step = 50_000
+	watched := term.IsTerminal(int(a.stderr.Fd()))
+	for {
+		record, err := r.Next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			if watched && read >= step {
+				fmt.Fprint(a.stderr, "\r\033[K")
+			}
+			return read, nil
+		case err != nil:
+			return read, err
+		}
+		read++
+		if watched && read%step == 0 {
+			fmt.Fprintf(a.stderr, "\rpwos: %d entries", read)
+		}
+		e := policy.Entry{PID: record.PID, Tick: record.Tick, Origin: record.Origin, Conn: record.Conn, Request: record.Request, Outcome: record.Outcome}
+		change, typ, rule, err := past.Judge(&e, record.Seq >= from && record.Time >= after)
+		if err != nil {
+			return read, fmt.Errorf("read entry %d: %w", record.Seq, err)
+		}
+		if change != "" {
+			found.Add(record.Seq, change, typ, rule)
+		}
+	}
 }

@@ -4,91 +4,134 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
+
+// feed is a table that is written while its rows come in: its columns have their width before there is anything in them. For
+// programs each row is a line of JSON.
+type feed struct {
+	app     *app
+	columns []column
+	begun   bool
+}
+
+// column is a name, and the width in characters that its cells are filled up to.
+type column struct {
+	name  string
+	width int
+}
+
+func newFeed(a *app, columns ...column) *feed { return &feed{app: a, columns: columns} }
+
+// write writes one row: raw, or the cells.
+func (f *feed) write(raw schema.Value, cells ...string) error {
+	if f.app.wantsJSON() {
+		return f.app.printLine(raw)
+	}
+	if !f.begun {
+		f.begun = true
+		names := make([]string, len(f.columns))
+		for i, c := range f.columns {
+			names[i] = strings.ToUpper(c.name)
+		}
+		if err := f.line(names); err != nil {
+			return err
+		}
+	}
+	return f.line(cells)
+}
+
+func (f *feed) line(cells []string) error {
+	var b strings.Builder
+	for i, cell := range cells {
+		if i > 0 {
+			b.WriteString(view.Gap)
+		}
+		b.WriteString(cell)
+		b.WriteString(strings.Repeat(" ", max(0, f.columns[i].width-utf8.RuneCountInString(cell))))
+	}
+	return f.app.print(strings.TrimRight(b.String(), " ") + "\n")
+}
 
 // printValue writes one JSON value: as a line of JSON, or as a table for people.
 func (a *app) printValue(raw schema.Value) error {
 	if a.wantsJSON() {
 		return a.printLine(raw)
 	}
-	return tableOf(raw).write(a.stdout)
+	return a.print(view.TableOf(raw).Text())
 }
 
 // printLine writes raw as a line.
-func (a *app) printLine(raw []byte) error {
-	if _, err := a.stdout.Write(append(raw[:len(raw):len(raw)], '\n')); err != nil {
+func (a *app) printLine(raw []byte) error { return a.print(string(raw) + "\n") }
+
+// print writes text as it is.
+func (a *app) print(text string) error {
+	if _, err := a.stdout.WriteString(text); err != nil {
 		return fmt.Errorf("write output: %w", err)
 	}
 	return nil
 }
 
-// tableOf arranges any value: a list of objects with a column a member, another list with a line an element, an object with a
-// line a member. An object around nothing but one list is taken for that list.
-func tableOf(raw schema.Value) *table {
-	members, ok := objectOf(raw)
-	if !ok {
-		return listTable(raw)
+// printEither writes what a verb shows as a line of JSON, or for people as a table.
+func (a *app) printEither(json []byte, t *view.Table) error {
+	if a.wantsJSON() {
+		return a.printLine(json)
 	}
-	names := slices.Sorted(maps.Keys(members))
-	if len(names) == 1 {
-		if _, ok := arrayOf(members[names[0]]); ok {
-			return listTable(members[names[0]])
-		}
-	}
-	t := new(table)
-	for _, name := range names {
-		t.row(escaped(name), shown(members[name]))
-	}
-	return t
+	return a.printTable(t)
 }
 
-func listTable(raw schema.Value) *table {
-	t := new(table)
-	list, ok := arrayOf(raw)
-	if !ok {
-		t.row(shown(raw))
-		return t
-	}
-	columns := columnsOf(list)
-	if columns == nil {
-		for _, element := range list {
-			t.row(shown(element))
-		}
-		return t
-	}
-	t.header(columns...)
-	for _, element := range list {
-		members, _ := objectOf(element)
-		var cells []string
-		for _, name := range columns {
-			cell := ""
-			if value, ok := members[name]; ok {
-				cell = shown(value)
-			}
-			cells = append(cells, cell)
-		}
-		t.row(cells...)
-	}
-	return t
+// listing is a list that a verb shows: a line of JSON an element, or for people a table.
+type listing struct {
+	view.Table
+
+	app *app
 }
 
-// columnsOf returns the names of all members of a list of objects, sorted; nil where it is another list.
-func columnsOf(list []schema.Value) []string {
-	all := make(map[string]bool)
-	for _, element := range list {
-		members, ok := objectOf(element)
-		if !ok {
-			return nil
+func (a *app) listing(header ...string) *listing {
+	return &listing{app: a, Table: view.Table{Head: header}}
+}
+
+// add adds an element, as JSON and as the cells of a row.
+func (l *listing) add(json []byte, cells ...string) error {
+	if l.app.wantsJSON() {
+		return l.app.printLine(json)
+	}
+	l.Row(cells...)
+	return nil
+}
+
+// end ends the list.
+func (l *listing) end() error { return l.app.printTable(&l.Table) }
+
+// withRaw is data of a call with one member as it was written: marshalling writes values in another form.
+func withRaw(in any, name string, value schema.Value) (schema.Value, error) {
+	data, err := schema.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	var o view.Object // nil where there is no member yet
+	if len(data) > len("{}") {
+		o = data[:len(data)-1]
+	}
+	return o.Raw(name, value).Close(), nil
+}
+
+// printEach writes the elements of a list, a line of JSON each.
+func printEach[T any](a *app, list []T) error {
+	for i := range list {
+		line, err := schema.Marshal(&list[i])
+		if err != nil {
+			return err
 		}
-		for name := range members {
-			all[name] = true
+		if err := a.printLine(line); err != nil {
+			return err
 		}
 	}
-	return slices.Sorted(maps.Keys(all))
+	return nil
 }
 
 // closeInto closes c, and reports its failure where nothing worse happened.
@@ -96,4 +139,10 @@ func closeInto(err *error, c io.Closer) {
 	if closeErr := c.Close(); closeErr != nil {
 		*err = errors.Join(*err, closeErr)
 	}
+}
+
+// printTable writes t to stdout, broken to the width of the terminal.
+func (a *app) printTable(t *view.Table) error {
+	t.Width = a.width()
+	return a.print(t.Text())
 }

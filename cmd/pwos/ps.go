@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,7 +11,48 @@ import (
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
+
+// withBudgets has processes tell what they have left of their budgets.
+func withBudgets(ctx context.Context, c *client.Client, processes []view.Process) error {
+	out, err := invokeAs(ctx, c, schema.BudgetShow, &schema.BudgetShowInput{})
+	if errors.Is(err, fault.WireUnknownSyscall) { // of a kernel that has no budgets
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	budgets := make(map[int64]*schema.BudgetState, len(out.Budgets))
+	for i := range out.Budgets {
+		budgets[out.Budgets[i].PID] = &out.Budgets[i]
+	}
+	for i := range processes {
+		processes[i].Budget = budgets[processes[i].PID]
+	}
+	return nil
+}
+
+// listProcesses returns the processes by ascending PID, those in the given state only where it is not nil.
+func listProcesses(ctx context.Context, c *client.Client, state *string) ([]view.Process, error) {
+	const typ = "Process.List"
+	data, err := invoke(ctx, c, typ, &schema.ProcessListInput{State: state})
+	if err != nil {
+		return nil, err
+	}
+	members, _ := view.Members(data)
+	list, _ := view.Elements(members["processes"])
+	processes := make([]view.Process, 0, len(list))
+	for _, raw := range list {
+		d, err := view.AnswerAs[schema.Descriptor](typ, raw)
+		if err != nil {
+			return nil, err
+		}
+		processes = append(processes, view.Process{Descriptor: d, Raw: raw})
+	}
+	return processes, nil
+}
 
 // psFlags are the flags of `pwos ps`.
 type psFlags struct {
@@ -18,9 +60,6 @@ type psFlags struct {
 	all   bool
 	wide  bool
 }
-
-// terminated is the state of processes that have ended (PROTOCOL 6).
-const terminated = "TERMINATED"
 
 func newPs(a *app) *cobra.Command {
 	var f psFlags
@@ -40,7 +79,7 @@ of it, and its quotas as they are now. No processes: nothing is printed.`,
   pwos ps --state BLOCKED --json`,
 		Args: arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if states := []string{"CREATED", "READY", "RUNNING", "BLOCKED", terminated}; f.state != "" && !slices.Contains(states, strings.ToUpper(f.state)) {
+			if states := []string{"CREATED", "READY", "RUNNING", "BLOCKED", view.Terminated}; f.state != "" && !slices.Contains(states, strings.ToUpper(f.state)) {
 				return usage(cmd, fmt.Errorf("--state is one of %s, not %q", strings.Join(states, ", "), f.state))
 			}
 			return a.ps(cmd.Context(), f)
@@ -64,20 +103,20 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 			return err
 		}
 		if state == nil && !f.all {
-			processes = slices.DeleteFunc(processes, func(p process) bool { return p.State == terminated })
+			processes = slices.DeleteFunc(processes, func(p view.Process) bool { return p.State == view.Terminated })
 		}
 		if err := withBudgets(ctx, c, processes); err != nil {
 			return err
 		}
-		t := new(table)
-		t.header(psHeader()...)
-		for _, n := range treeOf(processes) {
-			token, err := n.token(ctx, c)
+		t := new(view.Table)
+		t.Header(view.ProcessHeader()...)
+		for _, n := range view.Tree(processes) {
+			token, err := tokenOf(ctx, c, &n)
 			if err != nil {
 				return err
 			}
 			if a.wantsJSON() {
-				line, err := n.line(token)
+				line, err := n.Line(token)
 				if err != nil {
 					return err
 				}
@@ -86,103 +125,18 @@ func (a *app) ps(ctx context.Context, f psFlags) error {
 				}
 				continue
 			}
-			row, err := n.row(token)
+			row, err := n.Row(token)
 			if err != nil {
 				return err
 			}
-			t.row(row...)
+			t.Row(row...)
 		}
-		if len(t.rows) == 0 && !a.wantsJSON() {
+		if len(t.Rows) == 0 && !a.wantsJSON() {
 			a.say(`no such processes: "pwos run -d -- PROGRAM" starts one, "pwos ps --all" shows those that have ended`)
 		}
 		if !f.wide {
-			t.narrow(a.width(), "priority", "birth tick")
+			t.Narrow(a.width(), "priority", "birth tick")
 		}
-		return t.write(a.stdout)
+		return a.print(t.Text())
 	})
-}
-
-func psHeader() []string {
-	return []string{"pid", "agent", "state", "priority", "birth tick", "quotas", "restarts", "command"}
-}
-
-// row is a process as ps shows it to people.
-func (p *process) row(token schema.Value) ([]string, error) {
-	quotas := ""
-	if token != nil {
-		out, err := answerAs[schema.CapabilityGetOutput](schema.CapabilityGet.Type, token)
-		if err != nil {
-			return nil, err
-		}
-		quotas = quotaTexts(&out)
-	}
-	if left := budgetLeft(p.budget); left != "" {
-		quotas = strings.TrimPrefix(quotas+", "+left, ", ")
-	}
-	restarts := ""
-	if p.Restarts != nil {
-		restarts = fmt.Sprint(*p.Restarts)
-	}
-	return []string{
-		fmt.Sprint(p.PID), p.indent() + shortened(escaped(p.AgentID), maxName), stateText(&p.Descriptor), p.Priority, fmt.Sprint(p.BirthTick),
-		quotas, restarts, commandText(p.Command),
-	}, nil
-}
-
-// budgetLeft says what is left of a budget.
-func budgetLeft(b *schema.BudgetState) string {
-	if b == nil {
-		return ""
-	}
-	var texts []string
-	for _, l := range linesOf(b) {
-		texts = append(texts, fmt.Sprintf("%s %s of %s left", l.kind, l.Left, l.Given))
-	}
-	return strings.Join(texts, ", ")
-}
-
-// stateText is the state, and what there is to know about it.
-func stateText(d *schema.Descriptor) string {
-	switch {
-	case d.Paused && d.State != terminated:
-		return d.State + ", paused"
-	case d.BlockedUntilTick != nil:
-		return fmt.Sprintf("%s until %d", d.State, *d.BlockedUntilTick)
-	case d.State == terminated && d.Exit != nil:
-		return d.State + ", " + endWord(d.Exit)
-	}
-	return d.State
-}
-
-// endWord is an end in a word or two.
-func endWord(end *schema.Exit) string {
-	switch {
-	case end.Reason != "exited" && end.Reason != "signalled":
-		return escaped(end.Reason)
-	case end.Signal != nil:
-		return fmt.Sprintf("signal %d", *end.Signal)
-	}
-	return fmt.Sprintf("exit %d", value(end.Code))
-}
-
-// maxName is how much of an agent's name is shown, in characters: a longer one would push what it is, and what all others
-// are, out of sight.
-const maxName = 40
-
-// commandText is a command as it could be typed, cut off where it is long.
-func commandText(command []string) string {
-	words := make([]string, len(command))
-	for i, word := range command {
-		words[i] = quoted(word)
-	}
-	return shortened(escaped(strings.Join(words, " ")), 60)
-}
-
-// shortened is text of at most so many characters.
-func shortened(text string, most int) string {
-	runes := []rune(text)
-	if len(runes) > most {
-		runes = append(runes[:most-3], []rune("...")...)
-	}
-	return string(runes)
 }

@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon"
-	"github.com/promptware-os/pwos/sshauth"
+	"github.com/promptware-os/pwos/view"
 )
 
 func newRestore(a *app) *cobra.Command {
@@ -48,29 +49,21 @@ Clients sign nothing for a host key that they do not know: confirm the new one w
 }
 
 func (a *app) printRestored(made daemon.Restored) error {
-	key, _, err := sshauth.ParsePublicKey(made.HostKey)
+	key, _, err := access.ParsePublicKey(made.HostKey)
 	if err != nil {
 		return err
 	}
-	if a.wantsJSON() {
-		return a.printLine(object(nil).
-			text("state_dir", made.StateDir).
-			text("instance", made.Instance).
-			integer("epoch", made.Epoch).
-			text("host_key", key.Fingerprint()).
-			boolean("fresh", made.Fresh).
-			integer("agents_held", int64(made.Held)).
-			close())
-	}
-	t := new(table)
-	t.row("state directory", escaped(made.StateDir))
-	t.row("instance", made.Instance+", epoch "+strconv.FormatInt(made.Epoch, 10))
-	t.row("host key", key.Fingerprint())
+	o := view.Object(nil).Text("state_dir", made.StateDir).Text("instance", made.Instance).Integer("epoch", made.Epoch).
+		Text("host_key", key.Fingerprint()).Boolean("fresh", made.Fresh).Integer("agents_held", int64(made.Held))
+	t := new(view.Table)
+	t.Row("state directory", view.Escaped(made.StateDir))
+	t.Row("instance", made.Instance+", epoch "+strconv.FormatInt(made.Epoch, 10))
+	t.Row("host key", key.Fingerprint())
 	if made.Held > 0 {
-		t.row("agents held", strconv.Itoa(made.Held)+`: "pwos restore --here --agents" lets them start`)
+		t.Row("agents held", strconv.Itoa(made.Held)+`: "pwos restore --here --agents" lets them start`)
 	}
 	if made.Fresh {
-		t.row("next", `"pwos auth trust `+key.Fingerprint()+`" where keys are asked for, then start the kernel`)
+		t.Row("next", `"pwos auth trust `+key.Fingerprint()+`" where keys are asked for, then start the kernel`)
 	}
-	return a.printTable(t)
+	return a.printEither(o.Close(), t)
 }

@@ -1,17 +1,85 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
-// root is the command that all verbs hang below.
-type root struct{ *cobra.Command }
+func newCompletion() *cobra.Command {
+	scripts := map[string]func(root *cobra.Command, w io.Writer) error{
+		"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
+		"fish":       func(root *cobra.Command, w io.Writer) error { return root.GenFishCompletion(w, true) },
+		"powershell": func(root *cobra.Command, w io.Writer) error { return root.GenPowerShellCompletionWithDesc(w) },
+		"zsh":        func(root *cobra.Command, w io.Writer) error { return root.GenZshCompletion(w) },
+	}
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "print a completion script for bash, fish, powershell or zsh",
+		Long: `completion prints the script that lets a shell complete verbs, flags and message
+types. It needs no kernel.`,
+		Example: `  source <(pwos completion bash)
+  pwos completion zsh > "${fpath[1]}/_pwos"
+  pwos completion fish > ~/.config/fish/completions/pwos.fish`,
+		Args:      arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
+		ValidArgs: []string{"bash", "fish", "powershell", "zsh"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := scripts[args[0]](cmd.Root(), cmd.OutOrStdout()); err != nil {
+				return fmt.Errorf("write completion script: %w", err)
+			}
+			return nil
+		},
+	}
+}
 
-func newRoot(a *app) root {
+// newHelp is cobra's help, but that what is no verb is wrong usage, as it is without help before it.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [VERB]",
+		Short: "show how a verb is used",
+		Long:  `help shows how a verb is used, as --help behind it does. It needs no kernel.`,
+		Example: `  pwos help
+  pwos help cap grant`,
+		ValidArgsFunction: completeVerb,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			verb, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 && verb.HasAvailableSubCommands() {
+				if verb == nil {
+					verb, rest = cmd.Root(), args
+				}
+				return usage(verb, unknownCommand(verb, rest[0]))
+			}
+			verb.InitDefaultHelpFlag()
+			verb.InitDefaultVersionFlag()
+			return verb.Help()
+		},
+	}
+}
+
+// completeVerb completes the verbs below those that are there.
+func completeVerb(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	above, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var verbs []cobra.Completion
+	for _, verb := range above.Commands() {
+		if verb.IsAvailableCommand() {
+			verbs = append(verbs, cobra.CompletionWithDesc(verb.Name(), verb.Short))
+		}
+	}
+	return verbs, cobra.ShellCompDirectiveNoFileComp
+}
+
+// newRoot makes the command that all verbs hang below.
+func newRoot(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pwos",
 		Short: "talk to a kernel for AI agents",
@@ -70,13 +138,7 @@ value is not what was written, 130 interrupted. "pwos run" exits as the program 
 		newApprovals(a), newApprove(a), newRefuse(a), newBudget(a), newPause(a), newResume(a),
 	)
 	cmd.SetHelpCommand(newHelp())
-	return root{cmd}
-}
-
-// run carries out args.
-func (r root) run(ctx context.Context, args []string) error {
-	r.SetArgs(args)
-	return r.ExecuteContext(ctx)
+	return cmd
 }
 
 // noVerb refuses what is no verb: cobra comes here only if none of that name exists.
@@ -88,4 +150,59 @@ func noVerb(cmd *cobra.Command, args []string) error {
 		return usage(cmd, fmt.Errorf("--mode is client, daemon or inline, not %q", mode))
 	}
 	return nil
+}
+
+// unknownCommand says that there is no command of that name below cmd, and which one was probably meant.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	like := schema.Nearest(name, func(yield func(string) bool) {
+		for _, below := range cmd.Commands() {
+			if below.IsAvailableCommand() && !yield(below.Name()) {
+				return
+			}
+		}
+	})
+	if like != "" {
+		return fmt.Errorf("unknown command %q; did you mean %q?", name, like)
+	}
+	return fmt.Errorf("unknown command %q", name)
+}
+
+func newVersion(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "show which pwos this is",
+		Long:  "version shows which pwos this is, from what source, and what built it. It needs no kernel.",
+		Example: `  pwos version
+  pwos version --json`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error { return a.version() },
+	}
+}
+
+// version is that of the module that this program was built from.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+func (a *app) version() error {
+	version, revision := version(), ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				revision = setting.Value
+			}
+		}
+	}
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	o, t := view.Object(nil).Text("version", version), new(view.Table)
+	t.Row("pwos", version)
+	if revision != "" {
+		o = o.Text("revision", revision)
+		t.Row("revision", revision)
+	}
+	t.Row("built with", runtime.Version()+" for "+platform)
+	return a.printEither(o.Text("go", runtime.Version()).Text("platform", platform).Close(), t)
 }

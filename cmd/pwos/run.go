@@ -2,11 +2,21 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/daemon/config"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // runFlags are the flags of `pwos run`.
@@ -130,4 +140,250 @@ used.`,
 		panic(err) // the flag is there
 	}
 	return cmd
+}
+
+// job is what `pwos run` is to do. The kernel's clock and pools are not known yet, so its grant is not complete.
+type job struct {
+	input schema.SpawnInput // Capabilities is settled by grant
+
+	allow   []string          // nil: the default grant
+	http    *schema.HTTPGrant // nil: none
+	quotas  map[string]float64
+	ttl     time.Duration
+	budget  *schema.BudgetGrant // nil: none
+	detach  bool
+	learn   learnFlag // allow and http are what to compare with
+	tty     bool
+	unnamed bool         // its program names it, with a number where that name is taken
+	moved   *fault.Fault // why it works in a directory of its own without having been told to
+
+	sandbox *schema.Sandbox // as the flags say, for a profile that is learned
+	profile *config.Profile // that it is run under; nil: none
+
+	kept []string // flags that a learned command line repeats
+	args []string // the program as it was typed
+}
+
+// job reads the command line; its errors are wrong usage.
+func (f *runFlags) job(cmd *cobra.Command, args []string, runtimeDir string) (*job, error) {
+	j := &job{allow: f.allow, http: f.http.grant(), ttl: f.ttl, detach: f.detach, learn: f.learn, tty: f.tty, args: args, kept: keptFlags(cmd)}
+	if err := f.contradiction(cmd); err != nil {
+		return nil, err
+	}
+	var err error
+	if j.quotas, err = quotasOf(f.quotas); err != nil {
+		return nil, err
+	}
+	if j.budget, err = budgetOf(f.budget); err != nil {
+		return nil, err
+	}
+	program := &j.input.Program
+	if program.Env, err = envOf(f.env, os.LookupEnv); err != nil {
+		return nil, err
+	}
+	if err := f.surroundings(program); err != nil {
+		return nil, err
+	}
+	if program.Limits, err = limitsOf(f.limits); err != nil {
+		return nil, err
+	}
+	program.Restart = textGiven(cmd, "restart", f.restart)
+	program.Channel = textGiven(cmd, "channel", f.channel)
+	if program.Sandbox, err = f.confined.sandbox(cmd); err != nil {
+		return nil, err
+	}
+	if s := program.Sandbox; s != nil {
+		as := *s
+		j.sandbox = &as
+	}
+	if name := f.learn.name; name != "" {
+		if err := free(name); err != nil {
+			return nil, err
+		}
+	}
+	if !f.ownDir {
+		state, err := stateDir()
+		if err != nil {
+			return nil, err
+		}
+		// Who named no directory may not mind which it is. Who named one does.
+		switch dir, err := workDir(f.dir, state, runtimeDir); {
+		case err == nil:
+			program.Cwd = &dir
+		case f.dir != "" || !errors.As(err, &j.moved) || j.moved.ID != fault.PlaceInside:
+			return nil, err
+		}
+	}
+	if program.Command, err = commandOf(args); err != nil {
+		return nil, err
+	}
+	j.input.ChildAgentID = f.name
+	if j.unnamed = f.name == ""; j.unnamed {
+		j.input.ChildAgentID = filepath.Base(args[0])
+	}
+	return j, nil
+}
+
+// surroundings completes the environment by --home, and by the kind of terminal that there is with --tty.
+func (f *runFlags) surroundings(program *schema.Program) error {
+	if program.Env == nil {
+		program.Env = make(map[string]string)
+	}
+	if f.home != "" {
+		home, err := filepath.Abs(f.home)
+		if err != nil {
+			return fmt.Errorf("find home directory: %w", err)
+		}
+		if info, err := os.Stat(home); err != nil {
+			return fmt.Errorf("find home directory: %w", err)
+		} else if !info.IsDir() {
+			return fmt.Errorf("--home %s is not a directory", home)
+		}
+		program.Env["HOME"] = home
+	}
+	if _, given := program.Env["TERM"]; f.tty && !given {
+		program.Env["TERM"] = os.Getenv("TERM")
+	}
+	if len(program.Env) == 0 {
+		program.Env = nil
+	}
+	return nil
+}
+
+// contradiction says which flags cannot be meant, or not together.
+func (f *runFlags) contradiction(cmd *cobra.Command) error {
+	for _, flag := range []struct {
+		name, value string
+		values      []string
+	}{
+		{"restart", f.restart, []string{"never", "on-failure", "always"}},
+		{"channel", f.channel, []string{"stdio", "fd3"}},
+		{"preset", f.preset, presetNames()},
+		{"sandbox", f.confined.level, []string{"default", "strict", "off"}},
+		{"net", f.confined.net, []string{"none", "kernel", "open"}},
+	} {
+		if cmd.Flags().Changed(flag.name) && !slices.Contains(flag.values, flag.value) {
+			return fmt.Errorf("--%s is one of %s, not %q", flag.name, strings.Join(flag.values, ", "), flag.value)
+		}
+	}
+	switch {
+	case f.learn.on && f.detach:
+		return errors.New("--learn has to see the end of the program: it does not go with -d")
+	case f.dir != "" && f.ownDir:
+		return errors.New("--dir and --own-dir are two answers to one question")
+	case cmd.Flags().Changed("ttl") && f.ttl < time.Second:
+		return fmt.Errorf("--ttl is at least 1s, not %v", f.ttl)
+	case f.tty && f.detach:
+		return errors.New("--tty connects the program to this terminal: it does not go with -d")
+	case f.tty && f.channel == "stdio":
+		return errors.New("--tty takes standard input and output: the channel is fd3 then")
+	case f.tty && f.restart != "" && f.restart != "never":
+		return errors.New("--tty is for one run: it does not go with --restart " + f.restart)
+	case f.learn.on && (f.quotas != nil || f.ttl != 0):
+		return errors.New("--learn grants everything: --quota and --ttl do not go with it; --allow and --host say what to compare with")
+	}
+	return nil
+}
+
+// keptFlags are the flags that say how the program is run, as they were given.
+func keptFlags(cmd *cobra.Command) []string {
+	var kept []string
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch list, many := flag.Value.(pflag.SliceValue); {
+		case slices.Contains([]string{"allow", "quota", "ttl", "learn", "host", "http-plain", "http-open", "profile"}, flag.Name):
+		case cmd.InheritedFlags().Lookup(flag.Name) != nil && flag.Name != "runtime-dir" && flag.Name != "identity":
+		case many:
+			for _, value := range list.GetSlice() {
+				kept = append(kept, "--"+flag.Name+"="+value)
+			}
+		case flag.Value.Type() == "bool":
+			kept = append(kept, "--"+flag.Name)
+		default:
+			kept = append(kept, "--"+flag.Name+"="+flag.Value.String())
+		}
+	})
+	return kept
+}
+
+// workDir makes a directory absolute; without one it is the current one. It refuses one that the kernel's own places lie in:
+// an agent that may write there could write its own history.
+func workDir(dir string, places ...string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find working directory: %w", err)
+	}
+	if info, err := os.Stat(abs); err != nil {
+		return "", fmt.Errorf("find working directory: %w", err)
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("--dir %s is not a directory", abs)
+	}
+	for _, place := range places {
+		if inside(place, abs) {
+			return "", fault.PlaceInside.New("the agent may write in its working directory, and the kernel keeps its own things in %s, below %s: name another with --dir, or use --own-dir",
+				place, abs).With("place", place).With("dir", abs)
+		}
+	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil { // the kernel takes no link to one
+		return "", fmt.Errorf("find working directory: %w", err)
+	}
+	return abs, nil
+}
+
+// inside reports whether path lies in dir, or would. Of a path that does not exist yet the part that does is looked at.
+func inside(path, dir string) bool {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			path = filepath.Join(real, strings.TrimPrefix(filepath.Clean(path), at))
+			break
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
+
+// commandOf is args as the kernel can run them: its PATH and its directory are not this shell's, so the program is looked
+// for here. What is not found is sent as it stands, and the kernel says so: it may know more places.
+func commandOf(args []string) ([]string, error) {
+	command := slices.Clone(args)
+	if command[0] == "" {
+		return nil, errors.New("PROGRAM must not be empty")
+	}
+	path, err := exec.LookPath(command[0])
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		if !strings.Contains(command[0], "/") {
+			return command, nil
+		}
+		path = command[0]
+	}
+	if command[0], err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("find program: %w", err)
+	}
+	return command, nil
+}
+
+// envOf reads what --env was given: NAME=value, or the NAME of a variable that lookup knows.
+func envOf(given []string, lookup func(string) (string, bool)) (map[string]string, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	env := make(map[string]string, len(given))
+	for _, text := range given {
+		name, value, found := strings.Cut(text, "=")
+		if name == "" {
+			return nil, fmt.Errorf("--env %q has no name", text)
+		}
+		if !found {
+			if value, found = lookup(name); !found {
+				return nil, fmt.Errorf("--env %s: it is not set here; give it a value with %s=value", name, name)
+			}
+		}
+		env[name] = value
+	}
+	return env, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/promptware-os/pwos/door/hostfile"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
 
 // preset is how an agent host is run that knows nothing of the kernel (PROTOCOL 9, 11). The doors that it has into the kernel,
@@ -226,13 +227,13 @@ func (p preset) makeSettings(home string) (paths []string, err error) {
 
 // claudeCommand adds to the command line of Claude Code.
 func claudeCommand(argv []string, d *doors) []string {
-	settings := object(nil).
-		boolean("disableAllHooks", false).
-		raw("hooks", object(nil).raw(preToolUse, hostfile.Array([][]byte{claudeHook(d.hook, d.server.env)})).close()).
-		raw("sandbox", object(nil).boolean("enabled", false).close()).
-		raw("permissions", object(nil).raw("allow", texts([]string{"mcp__pwos"})).close()). // the kernel judges those itself
-		close()
-	servers := object(nil).raw("mcpServers", object(nil).raw("pwos", d.server.json()).close()).close()
+	settings := view.Object(nil).
+		Boolean("disableAllHooks", false).
+		Raw("hooks", view.Object(nil).Raw(preToolUse, hostfile.Array([][]byte{claudeHook(d.hook, d.server.env)})).Close()).
+		Raw("sandbox", view.Object(nil).Boolean("enabled", false).Close()).
+		Raw("permissions", view.Object(nil).Raw("allow", view.Texts([]string{"mcp__pwos"})).Close()). // the kernel judges those itself
+		Close()
+	servers := view.Object(nil).Raw("mcpServers", view.Object(nil).Raw("pwos", d.server.json()).Close()).Close()
 	return slices.Concat(argv[:1], []string{"--settings=" + string(settings), "--mcp-config=" + string(servers)}, argv[1:])
 }
 
@@ -241,8 +242,8 @@ func codexCommand(argv []string, d *doors) []string {
 	text := func(s string) string { return string(schema.AppendString(nil, s)) }
 	line := codexLine(d.hook, d.server.env)
 	timeout := int64(hostTime.Seconds())
-	hooks := object(nil).boolean("async", false).text("command", line).integer("timeout", timeout).text("type", "command").close()
-	identity := object(nil).text("event_name", "pre_tool_use").raw("hooks", hostfile.Array([][]byte{hooks})).text("matcher", "*").close()
+	hooks := view.Object(nil).Boolean("async", false).Text("command", line).Integer("timeout", timeout).Text("type", "command").Close()
+	identity := view.Object(nil).Text("event_name", "pre_tool_use").Raw("hooks", hostfile.Array([][]byte{hooks})).Text("matcher", "*").Close()
 	hash := sha256.Sum256(identity)
 	hook := fmt.Sprintf(`{type="command",command=%s,timeout=%d}`, text(line), timeout)
 	var server []string

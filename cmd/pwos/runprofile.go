@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -18,7 +19,118 @@ import (
 	"github.com/promptware-os/pwos/policy"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
+
+// learnFlag is --learn, or --learn=NAME: what is learned is written as the profile of that name.
+type learnFlag struct {
+	on   bool
+	name string
+}
+
+func (f *learnFlag) String() string { return f.name }
+
+func (f *learnFlag) Type() string { return "NAME" }
+
+// Set implements pflag.Value.
+func (f *learnFlag) Set(text string) error {
+	f.on, f.name = true, text
+	if text == "true" { // without a name
+		f.name = ""
+	} else if !config.IsProfileName(text) {
+		return fmt.Errorf("%q can be no profile's name", text)
+	}
+	return nil
+}
+
+// profilePaths are the files of a profile that is to be written: its grant and its rules.
+func profilePaths(name string) (grant, rules string) {
+	at := filepath.Join(policy.Profiles(client.ConfigFile()), name)
+	return at + ".toml", at + ".cedar"
+}
+
+// free returns an error where a profile that is to be written is there already.
+func free(name string) error {
+	grant, rules := profilePaths(name)
+	for _, path := range []string{grant, rules} {
+		if _, err := os.Lstat(path); err == nil {
+			return fmt.Errorf("--learn=%s would overwrite %s: remove it, or learn another", name, path)
+		}
+	}
+	return nil
+}
+
+// writeProfile writes what was learned: a grant, with the sandbox that the program had, and rules.
+func (j *job) writeProfile(l *view.Lesson, peaks map[string]float64, servers view.Servers) error {
+	grant, rules := profilePaths(j.learn.name)
+	if err := os.MkdirAll(filepath.Dir(grant), 0o700); err != nil {
+		return fmt.Errorf("write profile: %w", err)
+	}
+	if err := writeNew(rules, l.Policy.Rules(j.learn.name)); err != nil {
+		return err
+	}
+	return writeNew(grant, []byte(j.profileText(filepath.Base(rules), l.Allow(), peaks, servers)))
+}
+
+// profileText is the file of a profile.
+func (j *job) profileText(rules string, allow []string, quotas map[string]float64, servers view.Servers) string {
+	var b strings.Builder
+	list := func(name string, all []string) {
+		if len(all) > 0 {
+			fmt.Fprintf(&b, "%s = %s\n", name, view.Texts(all))
+		}
+	}
+	text := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s = %s\n", name, schema.AppendString(nil, value))
+		}
+	}
+	b.WriteString("# What pwos run --learn=" + j.learn.name + " has learned.\n")
+	text("policy", rules)
+	b.WriteString("\n[grant]\n")
+	list("allow", allow)
+	list("hosts", servers.Hosts)
+	if servers.Plain {
+		b.WriteString("http_plain = true\n")
+	}
+	if servers.Open {
+		b.WriteString("http_open = true\n")
+	}
+	if len(quotas) > 0 {
+		b.WriteString("\n[grant.quotas]\n")
+		for _, resource := range slices.Sorted(maps.Keys(quotas)) {
+			fmt.Fprintf(&b, "%s = %s\n", schema.AppendString(nil, resource), view.Units(quotas[resource]))
+		}
+	}
+	if s := j.sandbox; s != nil {
+		b.WriteString("\n[sandbox]\n")
+		for _, one := range []struct {
+			name  string
+			value *string
+		}{{"level", s.Level}, {"net", s.Net}} {
+			if one.value != nil {
+				text(one.name, *one.value)
+			}
+		}
+		list("read", s.Read)
+		list("write", s.Write)
+		list("hide", s.Hide)
+	}
+	return b.String()
+}
+
+// writeNew writes a file that is not there yet.
+func writeNew(path string, text []byte) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write profile: %w", err)
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write profile: %w", err)
+	}
+	return nil
+}
 
 // flag is one that a profile gives, with its values.
 type flag struct {
@@ -66,7 +178,7 @@ func profileFlags(p *config.Profile, dir, home string) []flag {
 	}
 	var quotas, limits []string
 	for _, resource := range slices.Sorted(maps.Keys(p.Grant.Quotas)) {
-		quotas = append(quotas, resource+"="+units(p.Grant.Quotas[resource]))
+		quotas = append(quotas, resource+"="+view.Units(p.Grant.Quotas[resource]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Limits)) {
 		limits = append(limits, name+"="+strconv.FormatInt(p.Limits[name], 10))

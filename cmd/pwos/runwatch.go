@@ -4,11 +4,190 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
+
+// exitStatus is the exit status of somebody else's program, handed on; there is nothing to add to it.
+type exitStatus int
+
+func (s exitStatus) Error() string { return "exit status " + strconv.Itoa(int(s)) }
+
+// ended is what the end of an agent's program means for the exit status of run.
+func ended(d schema.Descriptor) error {
+	end := d.Exit
+	switch {
+	case end == nil:
+		return nil
+	case end.Reason == view.NotStarted:
+		return fault.ProcessNotStarted.New("%s", view.Escaped(view.Why(end)))
+	case end.Signal != nil:
+		return exitStatus(128 + *end.Signal)
+	case end.Code == nil:
+		return exitStatus(exitError)
+	case *end.Code != 0:
+		return exitStatus(*end.Code)
+	}
+	return nil
+}
+
+// tellEnd says on stderr how a program ended, and how much it had asked of the kernel (PROTOCOL 9).
+func (a *app) tellEnd(ctx context.Context, c *client.Client, d *schema.Descriptor) error {
+	if d.Exit == nil || d.Exit.Reason == view.NotStarted { // that is the error of run
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, usualTimeout, errTimeout)
+	defer cancel()
+	n, err := countCalls(ctx, c, d.PID)
+	if err != nil {
+		return err
+	}
+	a.say("pid %d (%s) %s after %s, %d refused: pwos audit log --pid %d", d.PID, view.Escaped(d.AgentID), view.EndText(d.Exit), n, n.refused, d.PID)
+	return nil
+}
+
+// tally counts the calls of a process.
+type tally struct {
+	calls, refused int
+	more           bool // there are more, which were not counted
+}
+
+// String says how many calls there were.
+func (t tally) String() string {
+	switch {
+	case t.more:
+		return fmt.Sprintf("more than %d calls", t.calls)
+	case t.calls == 1:
+		return "1 call"
+	}
+	return fmt.Sprintf("%d calls", t.calls)
+}
+
+// mostPages bounds what is read of the record to count calls.
+const mostPages = 50
+
+// countCalls counts what a process asked of the kernel, and what of it was refused.
+func countCalls(ctx context.Context, c *client.Client, pid int64) (t tally, err error) {
+	pages := 0
+	err = eachPage(ctx, c, schema.AuditLogInput{PID: &pid}, func(entries []view.Entry, more bool) error {
+		for i := range entries {
+			if e := &entries[i]; !view.Internal(e.Type) {
+				t.calls++
+				if view.Refusal(e.Code) {
+					t.refused++
+				}
+			}
+		}
+		pages++
+		if t.more = more && pages == mostPages; t.more {
+			return errEnough
+		}
+		return nil
+	})
+	return t, err
+}
+
+// grant settles what the agent of j is granted. Where no flag says anything of it, it is the default grant, which the kernel
+// makes by itself.
+func (j *job) grant(ctx context.Context, c *client.Client) (*schema.SpawnCapability, error) {
+	if !j.learn.on && j.allow == nil && j.http == nil && j.quotas == nil && j.ttl == 0 && j.budget == nil {
+		return nil, nil
+	}
+	grant := &schema.SpawnCapability{AllowedSyscalls: j.allow, ResourceQuotas: j.quotas, HTTP: j.http, Budget: j.budget}
+	if j.learn.on || j.allow == nil && j.quotas == nil {
+		pools, err := resources(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		grant.ResourceQuotas = make(map[string]float64, len(pools))
+		for resource, capacity := range pools {
+			grant.ResourceQuotas[resource] = defaultQuota
+			if j.learn.on {
+				grant.ResourceQuotas[resource] = max(defaultQuota, capacity)
+			}
+		}
+	}
+	switch {
+	case j.learn.on:
+		list, err := invokeAs(ctx, c, schema.SyscallList, &schema.ListInput{})
+		if err != nil {
+			return nil, err
+		}
+		grant.AllowedSyscalls, grant.HTTP = j.everything(list.Syscalls)
+	case j.allow == nil:
+		grant.AllowedSyscalls = defaultGrant()
+		if j.http != nil {
+			grant.AllowedSyscalls = append(grant.AllowedSyscalls, "Http.Fetch")
+		}
+	}
+	if j.ttl > 0 {
+		clock, err := invokeAs(ctx, c, schema.ClockGet, &schema.ClockGetInput{})
+		if err != nil {
+			return nil, err
+		}
+		last := clock.Tick + ticksOf(j.ttl)
+		grant.ExpiresAtTick = &last
+	}
+	return grant, nil
+}
+
+// everything is what --learn grants, of a kernel with these syscalls: all but what opens secrets, which has to be asked for.
+func (j *job) everything(syscalls []string) ([]string, *schema.HTTPGrant) {
+	allow := slices.DeleteFunc(syscalls, func(name string) bool { return !schema.Registrable(name) }) // no pattern includes them
+	allow = append(allow, "*")
+	for _, pattern := range j.allow {
+		if row, ok := view.Named(pattern); !ok || row.Grant == schema.ByName {
+			allow = append(allow, pattern)
+		}
+	}
+	http := &schema.HTTPGrant{Hosts: []string{"*", "*:*"}, Plain: true}
+	if j.http != nil {
+		http.Hosts, http.Open = append(http.Hosts, j.http.Hosts...), j.http.Open
+	}
+	return allow, http
+}
+
+// ticksOf is a duration in ticks, of which there is one a second unless the kernel's clock is configured otherwise
+// (PROTOCOL 6).
+func ticksOf(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
+
+// defaultGrant names what an agent may call without a grant of its own: the syscalls that have a code (CAP 2), and receiving
+// what it is sent.
+func defaultGrant() []string {
+	codes := []string{"Ipc.Receive"}
+	for _, row := range schema.Syscalls() {
+		if row.Code != "" {
+			codes = append(codes, row.Code)
+		}
+	}
+	return codes
+}
+
+// defaultQuota is how many units of each resource the default grant allows (CAP 3).
+const defaultQuota = 200.0
+
+// resources returns the capacity of each resource that there is.
+func resources(ctx context.Context, c *client.Client) (map[string]float64, error) {
+	data, err := invoke(ctx, c, schema.MemoryGet.Type, &schema.MemoryGetInput{Key: "proc/cmdline"})
+	if err != nil {
+		return nil, err
+	}
+	members, _ := view.Members(data)
+	pools, _ := view.As[map[string]float64](members["resources"])
+	return pools, nil
+}
+
+// describe returns the descriptor of a process.
+func describe(ctx context.Context, c *client.Client, pid int64) (schema.Descriptor, error) {
+	return invokeAs(ctx, c, schema.ProcessGet, &schema.ProcessGetInput{PID: pid})
+}
 
 // exitNotStarted is the exit status for a program that could not be started: that of shells.
 const exitNotStarted = 127
@@ -23,7 +202,7 @@ func (a *app) run(ctx context.Context, j *job) error {
 			return err
 		}
 		pid := end.PID
-		if j.learn.on && pid != 0 && (err == nil && end.Exit.Reason != notStarted || err != nil && ctx.Err() != nil) {
+		if j.learn.on && pid != 0 && (err == nil && end.Exit.Reason != view.NotStarted || err != nil && ctx.Err() != nil) {
 			// An agent that does not end by itself is ended by its user, who has still something to learn.
 			if err := a.learned(context.WithoutCancel(ctx), c, j, pid); err != nil {
 				return err
@@ -126,7 +305,7 @@ func (a *app) announce(ctx context.Context, c *client.Client, pid int64) error {
 	if err != nil {
 		return err
 	}
-	if d.Exit != nil && d.Exit.Reason == notStarted && d.State == terminated {
+	if d.Exit != nil && d.Exit.Reason == view.NotStarted && d.State == view.Terminated {
 		return ended(d)
 	}
 	return a.printLine(fmt.Append(nil, pid))
@@ -151,7 +330,7 @@ func (w *watch) follow(ctx context.Context) (schema.Descriptor, error) {
 		switch {
 		case ctx.Err() != nil:
 			return d, context.Cause(ctx)
-		case err != nil || gone(&d):
+		case err != nil || view.Gone(&d):
 			return d, err
 		}
 		if err := w.log.wait(ctx, pause, w.life.news); err != nil {
@@ -172,7 +351,7 @@ func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 	for _, then := range w.life.restarts() {
 		w.restarted(&then)
 	}
-	if w.life.refused.Load() || gone(&d) { // the news may have come too late, or not at all
+	if w.life.refused.Load() || view.Gone(&d) { // the news may have come too late, or not at all
 		w.restarted(&d)
 	}
 	return d, nil
@@ -180,9 +359,9 @@ func (w *watch) look(ctx context.Context) (schema.Descriptor, error) {
 
 // restarted says that the agent runs again, once for each time.
 func (w *watch) restarted(d *schema.Descriptor) {
-	if n := value(d.Restarts); d.PID == w.pid && n > w.restarts {
+	if n := view.Deref(d.Restarts); d.PID == w.pid && n > w.restarts {
 		w.restarts = n
-		w.app.say("%s (pid %d) was started again, the %s time: it %s", escaped(d.AgentID), d.PID, ordinal(n), endText(d.Exit))
+		w.app.say("%s (pid %d) was started again, the %s time: it %s", view.Escaped(d.AgentID), d.PID, view.Ordinal(n), view.EndText(d.Exit))
 	}
 }
 
@@ -199,7 +378,7 @@ func (w *watch) takeDown(ctx context.Context, cause error) error {
 	for over := false; err == nil && !over; {
 		var d schema.Descriptor
 		if d, err = describe(ctx, w.client, w.pid); err == nil {
-			over = gone(&d)
+			over = view.Gone(&d)
 		}
 		if w.log == nil {
 			continue

@@ -26,21 +26,16 @@ With --registered it has the syscalls that were registered at run time, too.`,
 		Args:      arguments(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
 		ValidArgs: sdk.Languages(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.sdk(cmd.Context(), args[0], registered)
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				return a.sdk(ctx, c, args[0], registered)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&registered, "registered", false, "with the syscalls that were registered at run time")
 	return cmd
 }
 
-func (a *app) sdk(ctx context.Context, language string, registered bool) (err error) {
-	ctx, cancel := a.bound(ctx, usualTimeout)
-	defer cancel()
-	c, err := a.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer closeInto(&err, c)
+func (a *app) sdk(ctx context.Context, c *client.Client, language string, registered bool) error {
 	list, err := client.Call(ctx, c, schema.SyscallList, &schema.ListInput{})
 	if err != nil {
 		return err

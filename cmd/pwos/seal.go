@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
 
 const sealHelp = `The key is an SSH key of your own, ed25519 or rsa: one that the ssh-agent holds, else a file
@@ -104,7 +105,7 @@ func (a *app) sealedValue(ctx context.Context, args []string) (string, error) {
 		text = string(read)
 	}
 	text = strings.TrimSpace(text)
-	if content, ok := textOf([]byte(text)); ok {
+	if content, ok := view.Text([]byte(text)); ok {
 		return content, nil
 	}
 	return text, nil
@@ -128,7 +129,7 @@ func (a *app) printSecret(plaintext []byte) error {
 func shownLines(text string) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i, line := range lines {
-		lines[i] = escaped(line)
+		lines[i] = view.Escaped(line)
 	}
 	return strings.Join(lines, "\n")
 }

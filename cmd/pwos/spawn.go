@@ -10,10 +10,10 @@ import (
 
 // spawnFlags are the flags of `pwos spawn`.
 type spawnFlags struct {
-	intent, role, priority string
-	allow, quotas, budget  []string
-	http                   httpFlags
-	expires, parent        numberFlag
+	in                    schema.SpawnInput
+	grant                 schema.SpawnCapability
+	allow, quotas, budget []string
+	http                  httpFlags
 }
 
 func newSpawn(a *app) *cobra.Command {
@@ -38,53 +38,40 @@ Exit status: 3 more than the parent may give, 1 no resource or syscall of that n
 			if err != nil {
 				return usage(cmd, err)
 			}
-			return a.show(cmd.Context(), schema.SyscallSpawn.Type, in)
+			return a.show(cmd.Context(), schema.SyscallSpawn.Type, in, a.printValue)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.intent, "intent", "", "what it is for, in words")
-	flags.StringVar(&f.role, "role", "", "its part in a larger task, in words")
-	flags.StringVar(&f.priority, "priority", "", "LOW, NORMAL, HIGH or URGENT (default NORMAL)")
+	memberFlag(cmd, &f.in, "intent", "intent", "what it is for, in words")
+	memberFlag(cmd, &f.in, "role", "role", "its part in a larger task, in words")
+	memberFlag(cmd, &f.in, "priority", "priority", "LOW, NORMAL, HIGH or URGENT (default NORMAL)")
 	flags.StringSliceVar(&f.allow, "allow", nil, "what it may call, as in cap grant, separated by commas")
 	flags.StringArrayVar(&f.quotas, "quota", nil, "most units that it may hold at once, as resource=amount; may be given again; needs --allow")
 	f.http.add(cmd)
-	f.expires.add(cmd, "expires-at-tick", "last tick at which its grant holds (default: it does not expire); needs --allow")
+	memberFlag(cmd, &f.grant, "expires_at_tick", "expires-at-tick", "last tick at which its grant holds (default: it does not expire); needs --allow")
 	flags.StringSliceVar(&f.budget, "budget", nil, budgetUsage+"; needs --allow")
-	f.parent.add(cmd, "parent", "process that spawns it (default 0, the operator)")
+	memberFlag(cmd, &f.in, "pid", "parent", "process that spawns it (default 0, the operator)")
 	return cmd
 }
 
 // input is what the command line spawns; its errors are wrong usage.
 func (f *spawnFlags) input(cmd *cobra.Command, agent string) (*schema.SpawnInput, error) {
-	in := &schema.SpawnInput{
-		ChildAgentID: agent,
-		Intent:       textGiven(cmd, "intent", f.intent),
-		Role:         textGiven(cmd, "role", f.role),
-		Priority:     textGiven(cmd, "priority", f.priority),
-	}
+	in, grant := &f.in, &f.grant
+	in.ChildAgentID = agent
 	if agent == "" {
 		return nil, errors.New("AGENT_ID must not be empty")
 	}
-	if err := checkPriority(in.Priority); err != nil {
-		return nil, err
-	}
+	grant.AllowedSyscalls, grant.HTTP = f.allow, f.http.grant()
 	var err error
-	if in.PID, err = f.parent.given(cmd, "parent", 0); err != nil {
-		return nil, err
-	}
-	grant := schema.SpawnCapability{AllowedSyscalls: f.allow, HTTP: f.http.grant()}
 	if grant.Budget, err = budgetOf(f.budget); err != nil {
 		return nil, err
 	}
 	if grant.ResourceQuotas, err = quotasOf(f.quotas); err != nil {
 		return nil, err
 	}
-	if grant.ExpiresAtTick, err = f.expires.given(cmd, "expires-at-tick", 0); err != nil {
-		return nil, err
-	}
 	switch {
 	case cmd.Flags().Changed("allow"):
-		in.Capabilities = &grant
+		in.Capabilities = grant
 	case grant.ResourceQuotas != nil || grant.ExpiresAtTick != nil || grant.HTTP != nil, grant.Budget != nil:
 		return nil, errors.New("--quota, --host, --budget and --expires-at-tick are part of a grant: say with --allow what it may call")
 	}

@@ -2,17 +2,127 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
+
+// home is what a person sees who types nothing but pwos: whether a kernel runs and where, and what to try.
+func (a *app) home(ctx context.Context) error {
+	s, err := a.inspect(ctx)
+	switch {
+	case err == nil:
+		if err := a.printStatus(s); err != nil {
+			return err
+		}
+	case errors.Is(err, fault.DaemonNotRunning):
+		a.say("%v; the first call starts one", err)
+	default:
+		return err
+	}
+	if a.wantsJSON() {
+		return nil
+	}
+	return a.print(`
+try:
+  pwos describe                         # what the kernel can do
+  pwos call Syscall.Echo message=hello  # one message, one answer
+  pwos demo                             # a whole conversation, explained
+`)
+}
+
+// withLastStart adds to an error that no kernel runs how the last one that a client started has failed, if it has.
+func (a *app) withLastStart(err error) error {
+	if !errors.Is(err, fault.DaemonNotRunning) {
+		return err
+	}
+	options, wrong := a.options()
+	if wrong != nil {
+		return err
+	}
+	lines, path := client.LogTail(options)
+	if last := lastFailure(lines); last != "" {
+		return fmt.Errorf("%w; %s; its log is %s", err, last, path)
+	}
+	return err
+}
+
+// lastFailure says from the last lines of the log how the last daemon has failed; "" where it has not, or does not say. The
+// reason is in the line about its end, or, where it did not even know what its log is to be, behind its name.
+func lastFailure(lines []string) string {
+	const start, run = "the last start failed: ", "the last one ended with an error: "
+	why := ""
+	for _, line := range slices.Backward(lines) {
+		message, reason := logLine(line)
+		switch {
+		case why != "" && message == "ready":
+			return run + why
+		case why != "" && message == "ended": // that was the one before
+			return start + why
+		case message == "ended" && reason != "":
+			why = view.Escaped(reason)
+		case message == "ready" || message == "ended": // killed, or ended in good order
+			return ""
+		}
+	}
+	switch {
+	case why == "":
+		return ""
+	case len(lines) < client.LogTailLines: // all that there is
+		return start + why
+	}
+	return run + why
+}
+
+// logLine is what a line of the log is about, and the error in it.
+func logLine(line string) (message, reason string) {
+	if text, ok := strings.CutPrefix(line, "pwosd: "); ok {
+		return "ended", text
+	}
+	if !schema.Valid([]byte(line)) {
+		return "", ""
+	}
+	members, _ := view.Members(schema.Value(line))
+	message, _ = view.Text(members["message"])
+	reason, _ = view.Text(members["error"])
+	return message, reason
+}
+
+func newShutdown(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "shutdown",
+		Short: "end the kernel in good order",
+		Long: `shutdown asks the kernel to end and waits until it has: what it accepted before is
+finished and answered. Without a kernel it starts none and exits with 6.`,
+		Example: `  pwos shutdown
+  pwos shutdown --timeout 2m`,
+		Args: arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.shutdown(cmd.Context())
+		},
+	}
+}
+
+func (a *app) shutdown(ctx context.Context) error {
+	return a.with(ctx, usualTimeout, a.dialRunning, func(ctx context.Context, c *client.Client) error {
+		answer, err := c.Shutdown(ctx)
+		if err != nil {
+			return err
+		}
+		return a.printValue(answer.Data)
+	})
+}
 
 func newStatus(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -64,29 +174,24 @@ type parameters struct {
 
 // inspect asks the running kernel.
 func (a *app) inspect(ctx context.Context) (s kernelInfo, err error) {
-	ctx, cancel := a.bound(ctx, usualTimeout)
-	defer cancel()
-	c, err := a.dialRunning(ctx)
-	if err != nil {
-		return s, a.withLastStart(err)
-	}
-	defer closeInto(&err, c)
-	types, err := listSyscalls(ctx, c)
-	if err != nil {
-		return s, err
-	}
-	ping, err := measurePing(ctx, c)
-	if err != nil {
-		return s, err
-	}
-	places := c.Places()
-	info := kernelInfo{
-		pid: c.PID(), socket: places.KernelSocket, eventsSocket: places.EventsSocket, syscalls: len(types), ping: ping,
-		condition: readCondition(ctx, c), parameters: readParameters(ctx, c),
-	}
-	info.others = readOrigins(ctx, c)
-	delete(info.others, info.origin)
-	return info, nil
+	err = a.with(ctx, usualTimeout, a.dialRunning, func(ctx context.Context, c *client.Client) error {
+		types, err := listSyscalls(ctx, c)
+		if err != nil {
+			return err
+		}
+		ping, err := measurePing(ctx, c)
+		if err != nil {
+			return err
+		}
+		places := c.Places()
+		s = kernelInfo{
+			pid: c.PID(), socket: places.KernelSocket, eventsSocket: places.EventsSocket, syscalls: len(types), ping: ping,
+			condition: readCondition(ctx, c), parameters: readParameters(ctx, c), others: readOrigins(ctx, c),
+		}
+		delete(s.others, s.origin)
+		return nil
+	})
+	return s, a.withLastStart(err)
 }
 
 // readParameters asks for the parameter block, which a caller may be denied.
@@ -95,11 +200,11 @@ func readParameters(ctx context.Context, c *client.Client) (p parameters) {
 	if err != nil {
 		return p
 	}
-	members, _ := objectOf(data)
-	p.origin, _ = textOf(members["origin"])
-	p.sync, _ = textOf(members["sync"])
-	p.sandbox, _ = textOf(members["sandbox"])
-	p.gaps, _ = valueOf[[]string](members["sandbox_gaps"])
+	members, _ := view.Members(data)
+	p.origin, _ = view.Text(members["origin"])
+	p.sync, _ = view.Text(members["sync"])
+	p.sandbox, _ = view.Text(members["sandbox"])
+	p.gaps, _ = view.As[[]string](members["sandbox_gaps"])
 	return p
 }
 
@@ -109,7 +214,7 @@ func readOrigins(ctx context.Context, c *client.Client) map[string]int64 {
 	if err != nil {
 		return nil
 	}
-	keys, _ := valueOf[map[string]int64](data)
+	keys, _ := view.As[map[string]int64](data)
 	return keys
 }
 
@@ -120,9 +225,9 @@ func readCondition(ctx context.Context, c *client.Client) (is condition) {
 	if err != nil {
 		return is
 	}
-	members, _ := objectOf(data)
-	is.refusing, _ = textOf(members["refusing"])
-	is.warnings, _ = valueOf[[]string](members["warnings"])
+	members, _ := view.Members(data)
+	is.refusing, _ = view.Text(members["refusing"])
+	is.warnings, _ = view.As[[]string](members["warnings"])
 	return is
 }
 
@@ -146,58 +251,41 @@ func measurePing(ctx context.Context, c *client.Client) (time.Duration, error) {
 }
 
 func (a *app) printStatus(s kernelInfo) error {
-	if a.wantsJSON() {
-		o := object(nil).
-			boolean("running", true).
-			integer("pid", int64(s.pid)).
-			text("socket", s.socket).
-			text("events_socket", s.eventsSocket).
-			integer("syscalls", int64(s.syscalls)).
-			text("sync", s.sync).
-			integer("ping_us", s.ping.Microseconds())
-		if s.refusing != "" {
-			o = o.text("refusing", s.refusing)
-		}
-		if len(s.others) > 0 {
-			o = o.text("origin", s.origin)
-			var list object
-			for _, origin := range slices.Sorted(maps.Keys(s.others)) {
-				list = list.integer(origin, s.others[origin])
-			}
-			o = o.raw("other_origins", list.close())
-		}
-		if len(s.warnings) > 0 {
-			o = o.raw("warnings", textList(s.warnings))
-		}
-		if s.sandbox != "" {
-			o = o.text("sandbox", s.sandbox).raw("sandbox_gaps", textList(s.gaps))
-		}
-		return a.printLine(o.close())
-	}
-	t := new(table)
-	t.row("kernel", a.style(good, "running")+", process "+strconv.Itoa(s.pid))
+	o := view.Object(nil).Boolean("running", true).Integer("pid", int64(s.pid)).Text("socket", s.socket).Text("events_socket", s.eventsSocket).
+		Integer("syscalls", int64(s.syscalls)).Text("sync", s.sync).Integer("ping_us", s.ping.Microseconds())
+	t := new(view.Table)
+	t.Row("kernel", a.style(view.Good, "running")+", process "+strconv.Itoa(s.pid))
 	if s.refusing != "" {
-		t.row("commands", a.style(bad, "refused")+", because the journal cannot be written: "+escaped(s.refusing))
+		o = o.Text("refusing", s.refusing)
+		t.Row("commands", a.style(view.Bad, "refused")+", because the journal cannot be written: "+view.Escaped(s.refusing))
 	}
 	for _, warning := range s.warnings {
-		t.row("warning", a.style(bad, escaped(warning)))
+		t.Row("warning", a.style(view.Bad, view.Escaped(warning)))
 	}
-	t.row("socket", escaped(s.socket))
-	t.row("older dialect", escaped(s.eventsSocket))
-	t.row("syscalls", strconv.Itoa(s.syscalls))
+	t.Row("socket", view.Escaped(s.socket))
+	t.Row("older dialect", view.Escaped(s.eventsSocket))
+	t.Row("syscalls", strconv.Itoa(s.syscalls))
 	if len(s.others) > 0 {
-		t.row("origin", escaped(s.origin))
+		o = o.Text("origin", s.origin)
+		t.Row("origin", view.Escaped(s.origin))
+		var list view.Object
+		for _, origin := range slices.Sorted(maps.Keys(s.others)) {
+			list = list.Integer(origin, s.others[origin])
+			t.Row("other memory", view.Escaped(fmt.Sprintf("%d keys under %s: pwos mem ls --origin %s", s.others[origin], origin, view.Quoted(origin))))
+		}
+		o = o.Raw("other_origins", list.Close())
 	}
-	for _, origin := range slices.Sorted(maps.Keys(s.others)) {
-		t.row("other memory", escaped(fmt.Sprintf("%d keys under %s: pwos mem ls --origin %s", s.others[origin], origin, quoted(origin))))
+	if len(s.warnings) > 0 {
+		o = o.Raw("warnings", view.Texts(s.warnings))
 	}
-	t.row("durability", durability(s.sync))
-	t.row("answers in", s.ping.Round(time.Microsecond).String())
+	t.Row("durability", durability(s.sync))
+	t.Row("answers in", s.ping.Round(time.Microsecond).String())
 	if s.sandbox != "" {
-		t.row("sandbox", escaped(s.sandbox))
+		o = o.Text("sandbox", s.sandbox).Raw("sandbox_gaps", view.Texts(s.gaps))
+		t.Row("sandbox", view.Escaped(s.sandbox))
 	}
 	for _, gap := range s.gaps {
-		t.row("not bounded", escaped(gap))
+		t.Row("not bounded", view.Escaped(gap))
 	}
-	return a.printTable(t)
+	return a.printEither(o.Close(), t)
 }

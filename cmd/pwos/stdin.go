@@ -1,14 +1,155 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
+	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
 )
+
+// maxPassphrase bounds what is typed, in bytes.
+const maxPassphrase = 1 << 10
+
+var errNoPassphrase = errors.New("no passphrase was typed")
+
+// askPassphrase asks for the passphrase of a key file at the terminal of this process, wherever its stdin comes from.
+func askPassphrase(ctx context.Context, path string) (passphrase []byte, err error) {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("there is no terminal to ask at: %w", err)
+	}
+	in, err := newPatientFile(tty)
+	if err != nil {
+		return nil, errors.Join(err, tty.Close())
+	}
+	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails when closed: nobody reads then
+	defer func() {
+		stop()
+		err = errors.Join(err, in.Close(), tty.Close())
+	}()
+	// Raw, as a read that waits for the end of a line could not be told to stop, and nothing may be echoed.
+	before, err := term.MakeRaw(int(tty.Fd()))
+	if err != nil {
+		return nil, fmt.Errorf("ask for a passphrase: %w", err)
+	}
+	defer func() { err = errors.Join(err, term.Restore(int(tty.Fd()), before)) }()
+	if _, err := fmt.Fprintf(tty, "passphrase of %s: ", view.Escaped(path)); err != nil {
+		return nil, fmt.Errorf("ask for a passphrase: %w", err)
+	}
+	passphrase, err = typed(in)
+	_, endErr := tty.WriteString("\r\n")
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return passphrase, errors.Join(err, endErr)
+}
+
+// typed reads what is typed up to the end of a line, byte by byte, and understands the keys that mend a mistake.
+func typed(in *patientFile) ([]byte, error) {
+	line := make([]byte, 0, maxPassphrase) // of that size at once, so that no copy is left behind
+	var key [1]byte
+	for {
+		if _, err := in.Read(key[:]); err != nil {
+			clear(line)
+			return nil, fmt.Errorf("%w: %w", errNoPassphrase, err)
+		}
+		switch key[0] {
+		case '\r', '\n':
+			return line, nil
+		case 0x03, 0x04: // Ctrl-C, Ctrl-D
+			clear(line)
+			return nil, errNoPassphrase
+		case 0x7f, '\b':
+			line = line[:max(len(line)-1, 0)]
+		case 0x15: // Ctrl-U
+			line = line[:0]
+		default:
+			if len(line) < maxPassphrase {
+				line = append(line, key[0])
+			}
+		}
+	}
+}
+
+// canAsk reports whether there is a terminal to ask at.
+func canAsk() bool {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	return tty.Close() == nil
+}
+
+// maxPayload ends the reading of a stdin that has no end, in bytes. What the kernel takes is less (PROTOCOL 2).
+const maxPayload = 64 << 20
+
+// payload is how a value is given on the command line.
+type payload struct{ text bool }
+
+func (p *payload) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&p.text, "string", false, "take the value as a string, even if it is JSON")
+}
+
+// payloadHelp says the rules to users of the verbs that take a value.
+const payloadHelp = `A value that is JSON is taken as that, anything else is a string; --string makes it a
+string whatever it looks like. With - it is read from stdin; of a string there, one
+line end at its end is left out.`
+
+// value makes a JSON value of an argument, or of stdin where that is "-".
+func (a *app) value(ctx context.Context, cmd *cobra.Command, p payload, arg string) (schema.Value, error) {
+	text := []byte(arg)
+	if arg == "-" {
+		var err error
+		if text, err = a.readStdin(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if !p.text && schema.Valid(text) {
+		return bytes.TrimSpace(text), nil
+	}
+	if !utf8.Valid(text) {
+		return nil, usage(cmd, errors.New("the value is neither JSON nor UTF-8 text"))
+	}
+	if arg == "-" {
+		text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
+	}
+	return schema.AppendString(nil, string(text)), nil
+}
+
+// readStdin reads all of stdin, until ctx ends.
+func (a *app) readStdin(ctx context.Context) (text []byte, err error) {
+	in, err := newPatientFile(a.stdin)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = in.SetReadDeadline(time.Time{}) }) // fails when closed: nobody reads then
+	defer func() {
+		stop()
+		err = errors.Join(err, in.Close())
+	}()
+	text, err = io.ReadAll(io.LimitReader(in, maxPayload+1))
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, fmt.Errorf("read stdin: %w", err)
+	case len(text) > maxPayload:
+		return nil, fmt.Errorf("read stdin: more than %d bytes", maxPayload)
+	}
+	return text, nil
+}
 
 // patientFile reads a file whose Read may wait for ever, such as a pipe that somebody holds open, and can be told to stop. The
 // runtime's poller would do that for a non-blocking descriptor, but stdin is shared with other processes, and making it

@@ -41,7 +41,7 @@ func (a *app) stream(ctx context.Context, inline bool) (err error) {
 			return a.converse(ctx, c, in)
 		})
 	}
-	c, err := a.dialStream(ctx, dialect)
+	c, err := a.dialWith(ctx, dialing{events: dialect == schema.OsEvent})
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,84 @@ import (
 	"github.com/promptware-os/pwos/daemon"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
 )
+
+// respond writes the one JSON-RPC 2.0 response of a call, and returns err, which decides the exit status.
+func (a *app) respond(data []byte, err error, failure *fault.Fault) error {
+	var response []byte
+	if failure == nil {
+		response = schema.AppendRPCResult(nil, data)
+	} else {
+		response = schema.AppendRPCError(nil, failure)
+	}
+	if _, writeErr := a.stdout.Write(response); writeErr != nil {
+		return errors.Join(err, fmt.Errorf("write response: %w", writeErr))
+	}
+	return err
+}
+
+// misused is respond for a command line that makes no sense.
+func (a *app) misused(err error) error {
+	return a.respond(nil, err, fault.UsageInvalid.New("%s", err.Error()))
+}
+
+// rpcFault is err as a kernel would have said it; nil for nil.
+func rpcFault(err error, in *schema.CallInput) *fault.Fault {
+	if err == nil {
+		return nil
+	}
+	if kernel := client.Answered(err); kernel != nil {
+		failure := remote(kernel)
+		if failure.Code() == 404 && unknownName(in) {
+			failure.Kind = fault.UnknownSyscall
+		}
+		return failure
+	}
+	kind := fault.Internal
+	switch status(err, false) {
+	case exitTimeout:
+		kind = fault.Timeout
+	case exitDenied:
+		kind = fault.Unauthenticated
+	case exitUnreachable:
+		kind = fault.Unavailable
+	case exitError:
+		if own, ok := errors.AsType[*fault.Fault](err); ok {
+			return own
+		}
+	}
+	return &fault.Fault{Kind: kind, Message: err.Error()}
+}
+
+// remote is a kernel's error in the form that it had there.
+func remote(answer *fault.Fault) *fault.Fault {
+	failure := *answer
+	switch failure.Code() {
+	case 404:
+		failure.Kind = fault.NotFound
+	case 422:
+		failure.Kind = fault.InvalidInput
+	}
+	if failure.Cause != nil {
+		failure.Cause = remote(failure.Cause)
+	}
+	return &failure
+}
+
+// unknownName reports whether a 404 says that there is no such syscall, and not that it found nothing: the codes of
+// JSON-RPC tell the two apart, those of the wire do not.
+func unknownName(in *schema.CallInput) bool {
+	if schema.UserSpace(in.Syscall) {
+		return true
+	}
+	typ, _, failure := schema.ShortCall(in.Syscall, in.Args)
+	if failure != nil {
+		return failure.Kind == fault.UnknownSyscall
+	}
+	_, ok := schema.Lookup(typ)
+	return !ok
+}
 
 // syscallFlags are the flags of `pwos syscall`.
 type syscallFlags struct {
@@ -118,7 +195,7 @@ func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.dialWith(ctx, args)
+	c, err := a.dialWith(ctx, dialing{args: args})
 	if errors.Is(err, fault.DaemonUnreachable) {
 		return a.once(ctx, f, args, in, err)
 	}
@@ -138,7 +215,7 @@ func (a *app) syscall(ctx context.Context, f *syscallFlags, in *schema.CallInput
 
 // verbatim is a call with its arguments as they were written.
 func verbatim(in *schema.CallInput) schema.Value {
-	o := object(nil).text("syscall", in.Syscall)
+	o := view.Object(nil).Text("syscall", in.Syscall)
 	args := []byte{'['}
 	for i, arg := range in.Args {
 		if i > 0 {
@@ -146,11 +223,11 @@ func verbatim(in *schema.CallInput) schema.Value {
 		}
 		args = append(args, arg...)
 	}
-	o = o.raw("args", append(args, ']'))
+	o = o.Raw("args", append(args, ']'))
 	if in.PID != nil {
-		o = o.integer("pid", *in.PID)
+		o = o.Integer("pid", *in.PID)
 	}
-	return o.close()
+	return o.Close()
 }
 
 // once is CLI mode (ABI 7.2), for who could not reach a kernel because of unreachable.
@@ -180,11 +257,11 @@ func (f *syscallFlags) sameParameters(ctx context.Context, c *client.Client, arg
 	if err != nil {
 		return err
 	}
-	members, _ := objectOf(data)
+	members, _ := view.Members(data)
 	for _, given := range []struct {
 		name, value, wanted string
 	}{{"root", f.root, root}, {"origin", f.origin, origin}} {
-		if has, _ := textOf(members[given.name]); given.value != "" && has != given.wanted {
+		if has, _ := view.Text(members[given.name]); given.value != "" && has != given.wanted {
 			return fault.KernelMismatch.New("the kernel that runs has the %s %q, not %q: leave out --%s, or shut it down first",
 				given.name, has, given.wanted, given.name)
 		}

@@ -1,6 +1,6 @@
 package config
 
-import "github.com/promptware-os/pwos/transport/unixsock"
+import "github.com/promptware-os/pwos/access"
 
 // agentFaults reports bounds of agents that cannot be meant.
 func (c *Config) agentFaults(refuse func(key, format string, args ...any)) {
@@ -8,8 +8,8 @@ func (c *Config) agentFaults(refuse func(key, format string, args ...any)) {
 	if a.Connections < 1 {
 		refuse("agents.connections", "%d must be at least 1", a.Connections)
 	}
-	if a.Prologues < 1 || a.Prologues > unixsock.AgentsWaiting {
-		refuse("agents.prologues", "%d must be from 1 to %d", a.Prologues, unixsock.AgentsWaiting)
+	if a.Prologues < 1 || a.Prologues > access.AgentsWaiting {
+		refuse("agents.prologues", "%d must be from 1 to %d", a.Prologues, access.AgentsWaiting)
 	}
 	if a.InFlightBytes < maxLineBytes {
 		refuse("agents.in_flight_bytes", "%d must be at least %d, which the longest line may have", a.InFlightBytes, maxLineBytes)

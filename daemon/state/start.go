@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/journal"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 // copied refuses a state directory that is a copy: a second kernel that went on from its record would run the agents of the first
@@ -85,18 +85,18 @@ func (s *State) RestoreHere(cfg *config.Config, agents bool) (r Restored, err er
 	if err != nil {
 		return r, err
 	}
-	if s.HostKey, err = sshauth.ReadHostKey(sshauth.HostKeyFile(cfg.StateDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if s.HostKey, err = access.ReadHostKey(access.HostKeyFile(cfg.StateDir)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return r, err
 	}
 	now := *last
 	now.Machine, now.Directory, now.Held = here.Machine, here.Directory, !agents
-	path := sshauth.HostKeyFile(cfg.StateDir)
+	path := access.HostKeyFile(cfg.StateDir)
 	switch fresh := s.copied(last, here) != ""; {
 	case !fresh && !(last.Held && agents):
 		return r, fmt.Errorf("%s is no copy: it is the directory of the last start: nothing was changed", cfg.StateDir)
 	case fresh:
 		// On disk before the entry that names it, and in its place after: a crash in between leaves a copy.
-		key, err := sshauth.MakeHostKey(path + ".new")
+		key, err := access.MakeHostKey(path + ".new")
 		if err != nil {
 			return r, fmt.Errorf("make host key: %w", err)
 		}
@@ -106,7 +106,7 @@ func (s *State) RestoreHere(cfg *config.Config, agents bool) (r Restored, err er
 		return r, err
 	}
 	if r.Fresh {
-		if err := sshauth.TakeHostKey(path); err != nil {
+		if err := access.TakeHostKey(path); err != nil {
 			return r, fmt.Errorf("put host key in its place: %w", err)
 		}
 	}

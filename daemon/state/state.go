@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/effect/egress"
@@ -34,7 +35,6 @@ import (
 	"github.com/promptware-os/pwos/kernel/self"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -66,8 +66,8 @@ type State struct {
 	Snapshots *actors.Snapshots
 	Made      uint64 // the entry that every snapshot is of, 0 where they differ
 
-	Seal    *vault.Key       // what the kernel seals with
-	HostKey *sshauth.HostKey // nil where none is used
+	Seal    *vault.Key      // what the kernel seals with
+	HostKey *access.HostKey // nil where none is used
 	Web     *fetch.Runner
 	Booted  schema.BootedInput // this start
 
@@ -76,7 +76,7 @@ type State struct {
 }
 
 // Open opens the journal and replays it. key signs the journal's head; nil: nothing is signed.
-func Open(ctx context.Context, cfg *config.Config, version string, key *sshauth.HostKey, means host.Means, log *slog.Logger) (s *State, err error) {
+func Open(ctx context.Context, cfg *config.Config, version string, key *access.HostKey, means host.Means, log *slog.Logger) (s *State, err error) {
 	made := &State{
 		means: means, Dir: filepath.Join(cfg.StateDir, "journal"), log: log, HostKey: key, Keys: idempotency.New(), Metrics: metrics.New(), Budgets: budget.New(),
 	}
@@ -100,7 +100,7 @@ func Open(ctx context.Context, cfg *config.Config, version string, key *sshauth.
 	return s, s.replay(ctx)
 }
 
-func (s *State) openJournal(key *sshauth.HostKey) (*journal.Log, error) {
+func (s *State) openJournal(key *access.HostKey) (*journal.Log, error) {
 	options := journal.Options{
 		Dir: s.Dir, ReserveBytes: journal.DefaultReserveBytes,
 		Trouble: func(err error) { s.log.Warn("journal trouble", "error", err) },

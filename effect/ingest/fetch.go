@@ -6,9 +6,9 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -44,7 +44,7 @@ func (p *Pipeline) fetch(ctx context.Context, name, base string, most int64) (*F
 	if err != nil {
 		return f, nil // a canonical name with .sig appended fails only for its length
 	}
-	f.Signature, err = p.read(ctx, beside, sshauth.MaxArmor)
+	f.Signature, err = p.read(ctx, beside, access.MaxArmor)
 	if err != nil && !errors.Is(err, fault.FileNotFound) {
 		return nil, fault.Prefix(err, "fetch: signature")
 	}

@@ -15,11 +15,11 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/rootfs"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -54,18 +54,18 @@ func pipeline(t *testing.T, files map[string]string, w web) *ingest.Pipeline {
 }
 
 // key returns a key that signs, always the same for the same seed.
-func key(t *testing.T, seed byte) *sshauth.Signer {
+func key(t *testing.T, seed byte) *access.Signer {
 	t.Helper()
 	raw := make([]byte, ed25519.SeedSize)
 	raw[0] = seed
 	private, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(raw))
 	testkit.Must(t, err)
-	signer, err := sshauth.NewSigner(private, "test")
+	signer, err := access.NewSigner(private, "test")
 	testkit.Must(t, err)
 	return signer
 }
 
-func sign(t *testing.T, k *sshauth.Signer, namespace, text string) string {
+func sign(t *testing.T, k *access.Signer, namespace, text string) string {
 	t.Helper()
 	sig, err := k.Sign(t.Context(), namespace, []byte(text))
 	testkit.Must(t, err)
@@ -73,8 +73,8 @@ func sign(t *testing.T, k *sshauth.Signer, namespace, text string) string {
 }
 
 // trusting trusts one key until noon and a second.
-func trusting(k *sshauth.Signer) func(sshauth.PublicKey, time.Time) error {
-	return func(other sshauth.PublicKey, now time.Time) error {
+func trusting(k *access.Signer) func(access.PublicKey, time.Time) error {
+	return func(other access.PublicKey, now time.Time) error {
 		if other != k.Key() || now.After(noon.Add(time.Second)) {
 			return errors.New("not trusted")
 		}

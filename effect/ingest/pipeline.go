@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/rootfs"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/uri"
 )
 
@@ -21,7 +21,7 @@ type Web func(ctx context.Context, address string, most int64) ([]byte, error)
 // Policy says what has to answer for a resource.
 type Policy struct {
 	// Trusted returns nil for a key whose signatures count now; its error says why they do not. Nil trusts none.
-	Trusted func(key sshauth.PublicKey, now time.Time) error
+	Trusted func(key access.PublicKey, now time.Time) error
 	// Proof asks for an integrity or a signature, below root as well. A pin is then not enough.
 	Proof bool
 	// Unpinned takes from the web what nothing answers for.

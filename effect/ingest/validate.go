@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 // Namespace is what signatures of resources are made under.
@@ -80,7 +80,7 @@ func (p *Pipeline) signed(v *Valid, now time.Time) (stranger string, err error) 
 	if v.fetched.Signature == nil {
 		return "", nil
 	}
-	sig, err := sshauth.ParseArmored(string(v.fetched.Signature))
+	sig, err := access.ParseArmored(string(v.fetched.Signature))
 	if err != nil {
 		return "", fault.IngestSignature.New("the signature beside the resource does not hold: make it with \"ssh-keygen -Y sign -n %s\"", Namespace)
 	}

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/kernel/crypto"
 	"github.com/promptware-os/pwos/schema/fault"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // a key, so it is done in a goroutine of its own, one at a time, and never on the way of a call. What it makes is kept until
 // the daemon ends.
 type Key struct {
-	from       sshauth.Identities
+	from       access.Identities
 	configured bool // crypto.identity names the key
 	log        *slog.Logger
 
@@ -36,7 +36,7 @@ type Key struct {
 
 	mu      sync.Mutex
 	ready   func() // tells the calls that wait for it; nil: nobody calls yet
-	held    *sshauth.Held
+	held    *access.Held
 	err     error // of the last try
 	ended   time.Time
 	running bool
@@ -47,7 +47,7 @@ type Key struct {
 // merely is there is left alone until somebody seals or opens: it may ask its user each time.
 func NewKey(file, agentSocket string, log *slog.Logger) *Key {
 	i := &Key{
-		from:       sshauth.Identities{Identity: file, AgentSocket: agentSocket},
+		from:       access.Identities{Identity: file, AgentSocket: agentSocket},
 		configured: file != "", log: log,
 	}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
@@ -137,7 +137,7 @@ func (i *Key) begin() bool {
 }
 
 // enrol derives the sealing key of the first key that can seal.
-func (i *Key) enrol(ctx context.Context) (*sshauth.Held, error) {
+func (i *Key) enrol(ctx context.Context) (*access.Held, error) {
 	found, err := i.from.Find(ctx)
 	if err != nil {
 		i.log.Warn("no sealing key", "error", err)
@@ -145,9 +145,9 @@ func (i *Key) enrol(ctx context.Context) (*sshauth.Held, error) {
 	}
 	var refusals error
 	for _, signer := range found.Signers {
-		sealer, err := sshauth.Enroll(ctx, signer)
+		sealer, err := access.Enroll(ctx, signer)
 		if err == nil {
-			var held *sshauth.Held
+			var held *access.Held
 			if held, err = sealer.Hold(ctx); err == nil {
 				i.log.Info("sealing key ready", "kid", held.KeyID(), "from", signer.Source())
 				return held, nil

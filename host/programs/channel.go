@@ -6,6 +6,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/poll"
@@ -99,5 +100,5 @@ func greet(program *host.Process, conn *unixsock.Conn) error {
 	if program.Channel() == host.ChannelStdio {
 		return greetStdio(program, prologue{conn})
 	}
-	return unixsock.Greet(prologue{conn}, nil)
+	return access.Greet(prologue{conn}, nil)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/host"
-	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 // What a program that does not speak the protocol is shown of, in its log.
@@ -29,7 +29,7 @@ func greetStdio(program *host.Process, conn prologue) error {
 	})
 	defer late.Stop()
 	others := 0
-	err := unixsock.Greet(conn, func(line []byte) {
+	err := access.Greet(conn, func(line []byte) {
 		if others++; others <= mostShown {
 			note("not a message: %s", shortened(line))
 		}

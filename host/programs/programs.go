@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/host"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -75,7 +76,7 @@ func (p *Programs) Close() {
 // Identify finds out who is at the other end of a connection: a process of a hosted program, or of anything that it
 // started, is that agent, and who cannot be told is nobody (PROTOCOL 4). So is the agent of another kernel: to be the
 // operator here would free it of all that binds it there.
-func (p *Programs) Identify(conn net.Conn) (unixsock.Peer, error) {
+func (p *Programs) Identify(conn net.Conn) (access.Peer, error) {
 	peer, err := unixsock.PeerOf(conn)
 	// Programs that run as another user are let in as what they are, and nobody else of that user.
 	foreign := errors.Is(err, fault.AuthPeer) && p.User != nil && peer.UID == p.User.UID

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/internal/bench"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
@@ -37,7 +38,7 @@ func kernel(t *testing.T, answer func(*schema.Message, *schema.Stamp) []byte) (s
 	testkit.Must(t, err)
 	server := unixsock.NewServer(unixsock.ServerConfig{
 		Endpoints: []unixsock.Endpoint{{Listener: ln, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
-		Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+		Handler: func(_ context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 			defer done()
 			stamps := schema.NewStamper()
 			for {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -97,7 +98,7 @@ func dialKernel(ctx context.Context, c Config) (net.Conn, error) {
 	case c.Greet != nil:
 		err = c.Greet(ctx, conn)
 	default:
-		err = unixsock.ClientPrologue(ctx, conn, unixsock.AnswerOpen)
+		err = access.ClientPrologue(ctx, conn, access.AnswerOpen)
 	}
 	if err != nil {
 		return nil, errors.Join(err, nc.Close())

@@ -17,10 +17,10 @@ import (
 // goroutines are left. Where an actor has ended, its library counts what is still sent to it, for a second: so they get some time to end.
 //
 // Parallel tests wait for processes, disks and each other's locks more than they compute, so more of them run at a time than there are
-// processors, unless -parallel says how many.
+// processors, unless -parallel says how many, or the race detector has them compute.
 func Main(m *testing.M) int {
 	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+	if f := flag.Lookup("test.parallel"); !RaceDetector() && f.Value.String() == f.DefValue {
 		if err := f.Value.Set(strconv.Itoa(4 * runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}

@@ -195,7 +195,7 @@ func TestProgramOfMany(t *testing.T) {
 	}
 }
 
-// spawnMany applies n spawns without a capability.
+// spawnMany applies n spawns without a capability. The children of an agent have names of their own, as the kernel wants it.
 func spawnMany(t domaintest.TB, d *process.Domain, n int64, parent func(pid int64) int64) {
 	t.Helper()
 	row, ok := schema.Lookup("Syscall.Spawn")
@@ -203,7 +203,12 @@ func spawnMany(t domaintest.TB, d *process.Domain, n int64, parent func(pid int6
 		t.Fatal("no Syscall.Spawn")
 	}
 	for pid := int64(1); pid <= n; pid++ {
-		d.Apply(&kernel.Call{Syscall: row, PID: parent(pid), Input: &schema.SpawnInput{ChildAgentID: "a"}, Data: []byte(`{"child_pid":1,"child_agent_id":"a"}`), Origin: home})
+		by, name := parent(pid), "a"
+		if by != 0 {
+			name = fmt.Sprint("a", pid)
+		}
+		data := fmt.Appendf(nil, `{"child_pid":1,"child_agent_id":%q}`, name)
+		d.Apply(&kernel.Call{Syscall: row, PID: by, Input: &schema.SpawnInput{ChildAgentID: name}, Data: data, Origin: home})
 	}
 	d.Publish()
 }

@@ -4,7 +4,7 @@ package imports
 func libraries() []Library {
 	const actor = "github.com/asynkron/protoactor-go"
 	shell := []string{"internal/logging"}
-	system := []string{"journal", "store", "host", "host/*", "sshauth", "transport/*", "client", "daemon", "cmd/*", "test/...", "internal/..."}
+	system := []string{"journal", "store", "host", "host/*", "access", "transport/*", "client", "daemon", "cmd/*", "view", "test/...", "internal/..."}
 	tests := []string{"test/...", "internal/..."}
 	return []Library{
 		{Path: actor, Only: []string{"actors"}, Reason: "concurrency is swapped or mended in one place, and meaning is tested without it"},
@@ -21,8 +21,7 @@ func libraries() []Library {
 		{Path: "github.com/invopop/jsonschema", Only: []string{"schema/..."}, Reason: "schemas and the types that decode stay together"},
 		{Path: "github.com/google/uuid", Only: []string{"schema/...", "actors", "client"}, Reason: "ids come to the kernel with the call, or replay would make others"},
 
-		{Path: "golang.org/x/crypto", Only: []string{"sshauth", "kernel/*", "internal/testkit"}, Tests: true, Reason: "what a key proves is decided in one place, sealing in its domain"},
-		{Path: "github.com/hiddeco/sshsig", Only: []string{"sshauth"}, Reason: "what a signature proves is decided in one place"},
+		{Path: "golang.org/x/crypto", Only: []string{"access", "kernel/*", "internal/testkit"}, Tests: true, Reason: "what a key proves is decided in one place, sealing in its domain"},
 
 		{Path: "github.com/rs/zerolog", Only: shell, Tests: true, Reason: "layers that decide return errors, the shell around them logs"},
 		{Path: "github.com/prometheus/client_golang", Only: []string{"daemon"}, Reason: "metrics are read from the layers, which do not know how they are published"},

@@ -33,6 +33,8 @@ func TestOutside(t *testing.T) {
 		{"kernel", "golang.org/x/sys/unix", false, true},
 		{"daemon/config", "github.com/pelletier/go-toml/v2", true, true},
 		{"client", "github.com/spf13/cobra", false, false},
+		{"view", "github.com/spf13/cobra", false, false},
+		{"view", "github.com/spf13/pflag", false, false},
 		{"client", "go.uber.org/goleak", false, true},
 		{"test/crash", "pgregory.net/rapid", true, true},
 		{"client", "example.com/unheard/of", false, false},

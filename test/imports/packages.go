@@ -62,7 +62,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "host/programs",
-			May:    []string{"schema/...", "host", "transport/*"},
+			May:    []string{"schema/...", "access", "host", "transport/*"},
 			Reason: "a program's channel is a connection that ends with it; what comes in by it is the kernel's to judge",
 		},
 		{
@@ -70,13 +70,13 @@ func packages() []Package {
 			Reason: "what a program may reach is decided and enforced apart from how it is started, watched and ended",
 		},
 		{
-			Path:   "sshauth",
+			Path:   "access",
 			May:    []string{"schema/...", "internal/lockfile"},
-			Reason: "who holds a key is decided apart from what the holder may do",
+			Reason: "who is on a connection is decided apart from what carries it, and from what that caller may do",
 		},
 		{
 			Path:   "access/keyed",
-			May:    []string{"schema/...", "kernel", "kernel/*", "sshauth", "uri", "transport/unixsock"},
+			May:    []string{"schema/...", "kernel", "kernel/*", "access", "uri"},
 			Reason: "whose key lets whom in, and as which process, is decided before the kernel hears of a connection; calls it makes as any operator",
 		},
 		{
@@ -112,7 +112,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "effect/vault",
-			May:    []string{"schema/...", "kernel/*", "sshauth"},
+			May:    []string{"schema/...", "kernel/*", "access"},
 			Reason: "secrets are opened in one place; who may have them is decided above",
 		},
 		{
@@ -127,7 +127,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "effect/ingest",
-			May:    []string{"schema/...", "kernel", "kernel/*", "uri", "rootfs", "sshauth", "effect/fetch"},
+			May:    []string{"schema/...", "kernel", "kernel/*", "uri", "rootfs", "access", "effect/fetch"},
 			Reason: "it reads what the process domain asks for and returns a value; what a process becomes by it is decided there",
 		},
 		{
@@ -152,7 +152,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "transport/unixsock",
-			May:    []string{"schema/...", "sshauth", "transport/poll", "internal/..."},
+			May:    []string{"schema/...", "access", "transport/poll", "internal/..."},
 			Reason: "the socket carries lines; a client links it without a kernel",
 		},
 		{
@@ -171,7 +171,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "client",
-			May:    []string{"schema/...", "transport/unixsock", "sshauth", "internal/..."},
+			May:    []string{"schema/...", "transport/unixsock", "access", "internal/..."},
 			Tests:  []string{"daemon", "daemon/config"},
 			Reason: "a Go program that talks to a kernel must not link one",
 		},
@@ -211,7 +211,7 @@ func packages() []Package {
 		{
 			Path: "daemon",
 			May: []string{
-				"schema/...", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "blob",
+				"schema/...", "journal", "journal/*", "kernel", "kernel/*", "store", "host", "access", "uri", "rootfs", "blob",
 				"access/*", "host/*", "effect/*", "policy", "transport/*", "actors", "daemon/*", "internal/...",
 			},
 			Tests:  []string{"client"},
@@ -220,14 +220,19 @@ func packages() []Package {
 		{
 			Path: "daemon/state",
 			May: []string{
-				"schema/...", "journal", "kernel", "kernel/*", "store", "host", "sshauth", "uri", "rootfs", "effect/*", "actors", "daemon/config",
+				"schema/...", "journal", "kernel", "kernel/*", "store", "host", "access", "uri", "rootfs", "effect/*", "actors", "daemon/config",
 			},
 			Reason: "what a start makes of the journal is made again where a running kernel has lost some of it, and nothing serves yet",
 		},
 		{
 			Path:   "daemon/config",
-			May:    []string{"schema/...", "transport/unixsock", "uri"},
+			May:    []string{"schema/...", "access", "transport/unixsock", "uri"},
 			Reason: "settings are values that the wiring hands on; they know defaults and bounds, not what is done with them",
+		},
+		{
+			Path:   "view",
+			May:    []string{"schema/...", "policy"},
+			Reason: "what people see is made of answers, for any front end: no connection, no command line; policy writes the rules of what was learned",
 		},
 		{
 			Path:   "examples",
@@ -249,7 +254,7 @@ func packages() []Package {
 		},
 		{
 			Path:   "internal/bench",
-			May:    []string{"schema/...", "transport/unixsock", "client"},
+			May:    []string{"schema/...", "access", "transport/unixsock", "client"},
 			Reason: "the load comes from outside, over the wire, as any client's",
 		},
 		{
@@ -259,8 +264,8 @@ func packages() []Package {
 		},
 		{
 			Path:   "cmd/pwos",
-			May:    []string{"client", "schema/...", "sshauth", "journal", "journal/*", "daemon", "daemon/config", "door", "door/...", "effect/oauth", "policy", "sdk", "examples", "internal/..."},
-			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, sshauth is for the user's own keys, daemon is for --mode=daemon, daemon/config for profiles; a login is a person's act, with a browser, so effect/oauth makes it there",
+			May:    []string{"client", "schema/...", "access", "journal", "journal/*", "daemon", "daemon/config", "door", "door/...", "effect/oauth", "policy", "sdk", "view", "examples", "internal/..."},
+			Reason: "a verb speaks to the kernel over the wire, as any other client; journal verifies offline, policy checks offline, access is for the user's own keys, daemon is for --mode=daemon, daemon/config for profiles; a login is a person's act, with a browser, so effect/oauth makes it there",
 		},
 		{
 			Path:     "internal/testkit",

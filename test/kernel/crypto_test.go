@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 // sealed is what Crypto.Seal answers.
@@ -110,9 +110,9 @@ func TestSealRunsAgain(t *testing.T) {
 func TestSealedValuesTravel(t *testing.T) {
 	t.Parallel()
 	path := sealingKey(t)
-	found, err := (&sshauth.Identities{Identity: path}).Find(t.Context())
+	found, err := (&access.Identities{Identity: path}).Find(t.Context())
 	testkit.Must(t, err)
-	outside, err := sshauth.Enroll(t.Context(), found.Signers[0])
+	outside, err := access.Enroll(t.Context(), found.Signers[0])
 	testkit.Must(t, err)
 	c := start(t, withIdentity(path)).dial(t)
 	for _, text := range []string{"", "a", "\u2028 \"\\\t\x01 ö 𝄞", strings.Repeat("x", 8000)} {

@@ -23,10 +23,10 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -46,13 +46,13 @@ func originOf(name string) string { return "https://" + name + ".example/" }
 type scenery struct {
 	dir    string
 	server *httptest.Server
-	keys   map[string]*sshauth.Signer
+	keys   map[string]*access.Signer
 	lines  []string // of authorized_keys
 }
 
 func newScenery(t *testing.T, names ...string) *scenery {
 	t.Helper()
-	s := &scenery{dir: t.TempDir(), server: httptest.NewUnstartedServer(http.HandlerFunc(elsewhere)), keys: map[string]*sshauth.Signer{}}
+	s := &scenery{dir: t.TempDir(), server: httptest.NewUnstartedServer(http.HandlerFunc(elsewhere)), keys: map[string]*access.Signer{}}
 	s.server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
 		return context.WithValue(ctx, requestsOn{}, new(atomic.Int64))
 	}
@@ -81,7 +81,7 @@ func newScenery(t *testing.T, names ...string) *scenery {
 		testkit.Must(t, err)
 		raw, err := ssh.NewSignerFromSigner(private)
 		testkit.Must(t, err)
-		if s.keys[name], err = sshauth.NewSigner(raw, name); err != nil {
+		if s.keys[name], err = access.NewSigner(raw, name); err != nil {
 			t.Fatal(err)
 		}
 		line := s.keys[name].Key().String()
@@ -110,7 +110,7 @@ func (s *scenery) start(t *testing.T) *running {
 func (s *scenery) login(t *testing.T, d *running, name string) *client {
 	t.Helper()
 	path := filepath.Join(d.cfg.RuntimeDir, "kernel.sock")
-	socket, err := sshauth.SocketName(path)
+	socket, err := access.SocketName(path)
 	testkit.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
@@ -119,11 +119,11 @@ func (s *scenery) login(t *testing.T, d *running, name string) *client {
 	t.Cleanup(func() { _ = nc.Close() })
 	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
 	testkit.Must(t, err)
-	err = unixsock.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
-		login := sshauth.Login{
+	err = access.ClientPrologue(ctx, conn, func(offer []byte, issued time.Time) ([]byte, error) {
+		login := access.Login{
 			Socket: socket, PID: os.Getpid(), UID: os.Geteuid(), Now: time.Now,
-			Known: sshauth.KnownKernels{Path: filepath.Join(filepath.Dir(d.cfg.RuntimeDir), "known_kernels")},
-			Pick:  func(context.Context) (*sshauth.Signer, error) { return s.keys[name], nil },
+			Known: access.KnownKernels{Path: filepath.Join(filepath.Dir(d.cfg.RuntimeDir), "known_kernels")},
+			Pick:  func(context.Context) (*access.Signer, error) { return s.keys[name], nil },
 		}
 		answer, err := login.Answer(ctx, offer, issued)
 		if err != nil {

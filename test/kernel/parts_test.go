@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/actors"
 	"github.com/promptware-os/pwos/daemon/config"
 	"github.com/promptware-os/pwos/internal/testkit"
@@ -43,6 +44,9 @@ type parts struct {
 	kernel  *actors.Kernel
 	files   *faultfs.Failing
 	servers []func()
+
+	processes *process.Domain
+	tokens    *capability.Registry
 }
 
 // keyless is a kernel's identity without a key.
@@ -66,6 +70,7 @@ func assemble(t *testing.T) *parts {
 	testkit.Must(t, err)
 	keyed, err := memory.New(schema.Value(`{}`), view)
 	testkit.Must(t, err)
+	p.processes, p.tokens = processes, tokens
 	p.kernel = actors.New(actors.Config{
 		Domains: map[schema.Domain]kernel.Domain{
 			schema.Kernel: self.New(nil), schema.Process: processes, schema.Capability: tokens, schema.Resource: ledger,
@@ -102,7 +107,7 @@ func (p *parts) connect(pid int64) *client {
 	testkit.Must(p.t, err)
 	server := unixsock.NewServer(unixsock.ServerConfig{
 		Endpoints: []unixsock.Endpoint{{Listener: listener, Dialect: schema.OsMessage, MaxLine: schema.MaxLine}},
-		Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+		Handler: func(ctx context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 			interrupted := make(chan struct{})
 			stop := context.AfterFunc(ctx, func() { defer close(interrupted); conn.Interrupt() })
 			p.kernel.Serve(conn.Link(), kernel.Caller{PID: pid, Conn: socket}, func() {

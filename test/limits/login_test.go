@@ -19,21 +19,21 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/promptware-os/pwos/access"
 	pwos "github.com/promptware-os/pwos/client"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/schema"
-	"github.com/promptware-os/pwos/sshauth"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
 const (
 	badLogins = 10_000
 	// flooders is how many of them are under way at once: as many as there are places for who has not logged in yet.
-	flooders = unixsock.AuthWaiting
+	flooders = access.AuthWaiting
 )
 
 // newKey makes a key and returns its private file's text and its public line.
-func newKey(t *testing.T) (signer *sshauth.Signer, file []byte, line string) {
+func newKey(t *testing.T) (signer *access.Signer, file []byte, line string) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	testkit.Must(t, err)
@@ -41,7 +41,7 @@ func newKey(t *testing.T) (signer *sshauth.Signer, file []byte, line string) {
 	testkit.Must(t, err)
 	raw, err := ssh.NewSignerFromSigner(private)
 	testkit.Must(t, err)
-	if signer, err = sshauth.NewSigner(raw, "test"); err != nil {
+	if signer, err = access.NewSigner(raw, "test"); err != nil {
 		t.Fatal(err)
 	}
 	return signer, pem.EncodeToMemory(block), signer.Key().String() + "\n"
@@ -80,7 +80,7 @@ func TestBadLogins(t *testing.T) {
 		})
 	}
 	options := pwos.Options{RuntimeDir: d.dir, Patience: time.Minute, Keys: pwos.Keys{
-		Identity: filepath.Join(home, "key"), Known: sshauth.KnownKernels{Path: filepath.Join(home, "known_kernels")},
+		Identity: filepath.Join(home, "key"), Known: access.KnownKernels{Path: filepath.Join(home, "known_kernels")},
 	}}
 	var took []time.Duration
 	var past []int64 // how many bad logins began meanwhile: time as the flood has it, however fast the machine is
@@ -122,8 +122,8 @@ func TestBadLogins(t *testing.T) {
 }
 
 // signedWith is an answer that signs the offer itself.
-func signedWith(t *testing.T, key *sshauth.Signer, offer []byte) []byte {
-	sig, err := key.Sign(context.Background(), sshauth.Namespace, offer)
+func signedWith(t *testing.T, key *access.Signer, offer []byte) []byte {
+	sig, err := key.Sign(context.Background(), access.Namespace, offer)
 	if err != nil {
 		t.Error(err)
 		return []byte(`{}`)
@@ -148,7 +148,7 @@ func badLogin(socket string, answer func([]byte) []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := unixsock.ClientPrologue(ctx, conn, func(offer []byte, _ time.Time) ([]byte, error) { return answer(offer), nil }); err != nil {
+	if err := access.ClientPrologue(ctx, conn, func(offer []byte, _ time.Time) ([]byte, error) { return answer(offer), nil }); err != nil {
 		return err
 	}
 	line, err := conn.Next()

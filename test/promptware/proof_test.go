@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/internal/testkit"
 	"github.com/promptware-os/pwos/rootfs"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 // server serves https: to daemons with the returned settings.
@@ -83,7 +83,7 @@ func TestTrustedKeys(t *testing.T) {
 	testkit.Must(t, err)
 	raw, err := ssh.NewSignerFromKey(private)
 	testkit.Must(t, err)
-	signer, err := sshauth.NewSigner(raw, "test")
+	signer, err := access.NewSigner(raw, "test")
 	testkit.Must(t, err)
 	signature, err := signer.Sign(context.Background(), ingest.Namespace, []byte("signed"))
 	testkit.Must(t, err)

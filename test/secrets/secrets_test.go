@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/internal/testkit"
-	"github.com/promptware-os/pwos/sshauth"
 )
 
 // secrets is how many there are, each unlike the others.
@@ -161,9 +161,9 @@ func check(t *testing.T, answers [][]byte, all []string, opened map[string]bool,
 // sealer seals as the daemon does, outside of it.
 func sealer(t *testing.T, p place) func(text string) string {
 	t.Helper()
-	found, err := (&sshauth.Identities{Identity: p.key}).Find(t.Context())
+	found, err := (&access.Identities{Identity: p.key}).Find(t.Context())
 	testkit.Must(t, err)
-	s, err := sshauth.Enroll(t.Context(), found.Signers[0])
+	s, err := access.Enroll(t.Context(), found.Signers[0])
 	testkit.Must(t, err)
 	held, err := s.Hold(context.Background())
 	testkit.Must(t, err)

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,5 +96,6 @@ func TestReplays(t *testing.T) {
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	debug.SetGCPercent(400) // a third of the time would else go into collecting disks in memory
 	os.Exit(testkit.Main(m))
 }

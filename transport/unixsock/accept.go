@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"runtime/debug"
+	"sync"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -76,14 +80,14 @@ func (s *Server) receive(ctx context.Context, e Endpoint, nc net.Conn) {
 type connection struct {
 	nc     net.Conn
 	link   *Conn
-	peer   Peer
-	socket string   // the endpoint's name
-	place  *visitor // in the gate; nil: an operator's that has still to get one
-	agent  int64    // counted among the connections of this agent; 0: of none
+	peer   access.Peer
+	socket string        // the endpoint's name
+	place  *access.Place // among those in their prologue; nil: an operator's that has still to get one
+	agent  int64         // counted among the connections of this agent; 0: of none
 }
 
 // identify asks who is at the other end. It needs descriptors for that.
-func (s *Server) identify(nc net.Conn) (Peer, error) {
+func (s *Server) identify(nc net.Conn) (access.Peer, error) {
 	peer, err := s.config.Identify(nc)
 	if err != nil && exhausted(err) && s.reserve.release() {
 		return s.config.Identify(nc)
@@ -99,7 +103,7 @@ func newLink(e Endpoint, nc net.Conn) (*Conn, error) {
 	return NewConn(socket, e.Dialect, e.MaxLine)
 }
 
-// receiveAgent counts a connection of an agent and takes its place in the gate, or returns why it cannot be let in.
+// receiveAgent counts a connection of an agent and takes its place at the door, or returns why it cannot be let in.
 func (s *Server) receiveAgent(c *connection) (err error) {
 	if !s.reserve.full() {
 		return errAgents
@@ -107,7 +111,7 @@ func (s *Server) receiveAgent(c *connection) (err error) {
 	if err := s.residents.enter(c.peer.Agent); err != nil {
 		return err
 	}
-	if c.place, err = s.gate.enterAgent(c.link, crowdOf(c.peer)); err != nil {
+	if c.place, err = s.door.Reserve(c.link, c.peer); err != nil {
 		s.residents.leave(c.peer.Agent)
 		return err
 	}
@@ -149,17 +153,53 @@ func (s *Server) failed(agent int64) int {
 
 // refusal is what a client is told.
 func (s *Server) refusal(reason error) *fault.Fault {
-	b := s.config.Bounds
 	switch {
 	case errors.Is(reason, errConnections):
-		return fault.ConnectionTooMany.New("an agent may have %d connections, and this one has as many: close one, then connect again", b.Connections)
-	case errors.Is(reason, errPrologue):
-		return fault.ConnectionTooMany.New(
-			"an agent may have %d connections that have not answered %s, and this one has as many: answer on those, then connect again", b.Prologues, authenticate)
+		return fault.ConnectionTooMany.New("an agent may have %d connections, and this one has as many: close one, then connect again", s.config.Bounds.Connections)
 	case errors.Is(reason, errAgents):
 		return fault.ConnectionTooMany.New("the kernel has no more connections for agents: use one that is open, or connect again later")
-	case errors.Is(reason, errClosing):
-		return fault.KernelStopping.New("the kernel is shutting down")
 	}
-	return fault.AuthBusy.New("too many connections have not answered %s: connect again and answer at once", authenticate)
+	return s.door.Refusal(reason)
+}
+
+// serve leads one connection through the prologue to the handler, on a goroutine of its own.
+func (s *Server) serve(ctx context.Context, c *connection) {
+	done := sync.OnceFunc(func() { s.forget(c) })
+	defer func() {
+		// A failure in one connection's handler is no reason to end every other's.
+		if failure := recover(); failure != nil {
+			s.config.Log.Error("connection handler panicked", "panic", failure, "stack", string(debug.Stack()))
+			done()
+		}
+	}()
+	identity, err := s.door.Admit(ctx, c.link, c.place, c.peer, c.socket)
+	if err == nil && c.agent == 0 && identity.Agent != 0 {
+		err = s.countLogin(c, identity.Agent)
+	}
+	if err != nil && c.peer.Agent != 0 {
+		s.failed(c.peer.Agent)
+	}
+	if err == nil {
+		c.peer.Identity = identity
+		s.config.Handler(ctx, c.link, c.peer, done)
+		return
+	}
+	defer done()
+	switch {
+	case errors.Is(err, io.EOF):
+		s.config.Log.Debug("connection closed before it authenticated", "pid", c.peer.PID)
+	case errors.As(err, new(*access.Rejection)): // which is for the Authenticator to record
+		s.config.Log.Debug("connection not authenticated", "pid", c.peer.PID, "error", err)
+	default:
+		s.unknown.warn(s.config.Log, "connection not authenticated", "pid", c.peer.PID, "error", err)
+	}
+}
+
+// countLogin counts a connection that a key has made an agent's among that agent's.
+func (s *Server) countLogin(c *connection, agent int64) error {
+	if err := s.residents.enter(agent); err != nil {
+		return errors.Join(err, s.door.Farewell(c.link, s.refusal(err)))
+	}
+	c.agent = agent
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -27,7 +28,7 @@ func startHosted(t *testing.T, b unixsock.Bounds) *hosted {
 	h := &hosted{floods: make(chan int64, 64)}
 	h.running = start(t, unixsock.ServerConfig{
 		Handler: echo, Bounds: b, Flood: func(agent int64) { h.floods <- agent },
-		Identify: func(nc net.Conn) (unixsock.Peer, error) {
+		Identify: func(nc net.Conn) (access.Peer, error) {
 			peer, err := unixsock.PeerOf(nc)
 			peer.Agent = h.agent.Load()
 			return peer, err
@@ -143,9 +144,9 @@ func TestFloodIsReported(t *testing.T) {
 // keyedAgent is a daemon's check that takes everybody for the agent of a key.
 type keyedAgent int64
 
-func (a keyedAgent) Offer(context.Context, unixsock.Peer, string) (unixsock.Offer, error) {
-	return unixsock.Offer{Data: []byte(`{}`), Verify: func([]byte) (unixsock.Identity, error) {
-		return unixsock.Identity{Agent: int64(a)}, nil
+func (a keyedAgent) Offer(context.Context, access.Peer, string) (access.Offer, error) {
+	return access.Offer{Data: []byte(`{}`), Verify: func([]byte) (access.Identity, error) {
+		return access.Identity{Agent: int64(a)}, nil
 	}}, nil
 }
 

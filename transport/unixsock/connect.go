@@ -36,24 +36,3 @@ func connect(ctx context.Context, path string) (*net.UnixConn, error) {
 		}
 	}
 }
-
-// deadliner is what can be interrupted: a connection, as far as that goes.
-type deadliner interface{ SetDeadline(t time.Time) error }
-
-// watch lets the end of ctx interrupt whatever reads from or writes to conn. The returned function ends the watch; conn
-// has its deadlines cleared then, and the cause is returned where ctx had ended.
-func watch(ctx context.Context, conn deadliner) (stop func() error) {
-	interrupted := make(chan struct{})
-	undo := context.AfterFunc(ctx, func() {
-		defer close(interrupted)
-		_ = conn.SetDeadline(time.Unix(1, 0)) // fails on a closed connection alone, which interrupts as well
-	})
-	return func() error {
-		if undo() {
-			return nil
-		}
-		<-interrupted
-		_ = conn.SetDeadline(time.Time{}) // as above
-		return context.Cause(ctx)
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -23,7 +24,7 @@ func TestHandlerThatReturnsBeforeTheEnd(t *testing.T) {
 	}
 	served := make(chan handed, 1)
 	server := start(t, unixsock.ServerConfig{
-		Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+		Handler: func(_ context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 			served <- handed{conn, done}
 		},
 		// They become the agent's by their logins.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/poll"
 	"github.com/promptware-os/pwos/transport/unixsock"
@@ -133,7 +134,7 @@ func TestLinkBehindThePrologue(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		conn, far := socketConn(t)
 		send(t, far, `{"kind":"reply","type":"Syscall.Authenticate","data":null}`+"\nfirst\nsec")
-		must(t, unixsock.Greet(conn, nil))
+		must(t, access.Greet(conn, nil))
 		l := loop(t, p, conn.Link())
 		if got, err := l.lines(1); got != "first" || err != nil {
 			t.Fatalf("got %q, %v", got, err)
@@ -229,7 +230,7 @@ func TestLinkDrained(t *testing.T) {
 func TestShutdownInAHurryWithLinks(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		begun, ended := make(chan struct{}), make(chan error, 1)
-		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 			defer done()
 			l := loop(t, p, conn.Link())
 			close(begun)
@@ -253,7 +254,7 @@ func TestShutdownInAHurryWithLinks(t *testing.T) {
 func TestUnreadInputOfALink(t *testing.T) {
 	eachPoller(t, func(t *testing.T, p poll.Poller) {
 		begun, sent := make(chan *looped), make(chan struct{})
-		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+		server := start(t, unixsock.ServerConfig{Handler: func(_ context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 			defer done()
 			l := loop(t, p, conn.Link())
 			begun <- l

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -52,7 +53,7 @@ func TestGreetOverPipes(t *testing.T) {
 	_, err := stdout.WriteString(`{"kind":"query","type":"Syscall.Ping","data":1,"metadata":{"id":"a","timestamp":1}}` + "\n" +
 		`{"kind":"reply","type":"Syscall.Authenticate","data":null}` + "\nnext\n")
 	must(t, err)
-	must(t, unixsock.Greet(conn, nil))
+	must(t, access.Greet(conn, nil))
 	line, err := conn.Next()
 	must(t, err)
 	if string(line) != "next" {
@@ -80,7 +81,7 @@ func TestPairedConn(t *testing.T) {
 	must(t, stdout.Close())
 	_, err = io.CopyN(io.Discard, stdin, int64(n))
 	must(t, err)
-	if err := unixsock.Greet(conn, nil); !errors.Is(err, io.EOF) {
+	if err := access.Greet(conn, nil); !errors.Is(err, io.EOF) {
 		t.Errorf("a program that closed its output: %v", err)
 	}
 	must(t, stdin.Close())

@@ -2,13 +2,15 @@ package unixsock
 
 import (
 	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/access"
 )
 
 // credentials reads what the system noted of the other end when it connected, or began to listen (unix(7)).
-func credentials(fd int) (Peer, error) {
+func credentials(fd int) (access.Peer, error) {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return Peer{}, err
+		return access.Peer{}, err
 	}
-	return Peer{PID: int(cred.Pid), UID: int(cred.Uid), GID: int(cred.Gid)}, nil
+	return access.Peer{PID: int(cred.Pid), UID: int(cred.Uid), GID: int(cred.Gid)}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
@@ -15,7 +16,7 @@ import (
 func TestPeerOfBothEnds(t *testing.T) {
 	t.Parallel()
 	places := privatePlaces(t)
-	accepted := make(chan unixsock.Peer, 1)
+	accepted := make(chan access.Peer, 1)
 	serveRaw(t, places.KernelSocket, func(conn net.Conn) {
 		peer, err := unixsock.PeerOf(conn)
 		if err != nil {
@@ -29,7 +30,7 @@ func TestPeerOfBothEnds(t *testing.T) {
 	listening, err := unixsock.PeerOf(conn)
 	must(t, err)
 
-	want := unixsock.Peer{PID: os.Getpid(), UID: os.Geteuid(), GID: os.Getegid()}
+	want := access.Peer{PID: os.Getpid(), UID: os.Geteuid(), GID: os.Getegid()}
 	if got := <-accepted; got != want {
 		t.Errorf("accepting end sees %+v, want %+v", got, want)
 	}
@@ -41,10 +42,10 @@ func TestPeerOfBothEnds(t *testing.T) {
 func TestPeerOfAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, uid := range []int{0, os.Geteuid()} {
-		must(t, unixsock.JudgePeer(unixsock.Peer{UID: uid}))
+		must(t, unixsock.JudgePeer(access.Peer{UID: uid}))
 	}
 	for _, uid := range []int{os.Geteuid() + 1, os.Geteuid() + 2, -1} {
-		err := unixsock.JudgePeer(unixsock.Peer{PID: 7, UID: uid})
+		err := unixsock.JudgePeer(access.Peer{PID: 7, UID: uid})
 		if !errors.Is(err, fault.AuthPeer) || fault.Of(err).Detail("uid") != strconv.Itoa(uid) {
 			t.Errorf("user %d: got %v, want fault.AuthPeer", uid, err)
 		} else if !strings.Contains(err.Error(), "process 7") {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
@@ -129,15 +130,20 @@ func (f finding) listen(ctx context.Context, path string, conn *net.UnixConn) fi
 	return f.foreign(path, peer.PID, "is served by something that does not speak the pwos prologue")
 }
 
+// errSeen ends a prologue of which no more was wanted than its first frame.
+var errSeen = errors.New("seen")
+
 // greet reads the first frame and says nothing: the daemon sees a client that went away before it answered.
 func (f finding) greet(ctx context.Context, nc stream) error {
 	conn, err := NewConn(nc, schema.OsMessage, schema.MaxLine)
 	if err != nil {
 		return err
 	}
-	stop := watch(ctx, conn)
-	_, err = readOffer(conn)
-	return errors.Join(err, stop())
+	err = access.ClientPrologue(ctx, conn, func([]byte, time.Time) ([]byte, error) { return nil, errSeen })
+	if errors.Is(err, errSeen) {
+		err = nil
+	}
+	return err
 }
 
 // socketProblem says why the file at a socket path is no socket to deal with; "" where it is one. Its owner has to be

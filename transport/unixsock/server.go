@@ -9,37 +9,38 @@ import (
 	"net"
 	"sync"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 )
 
 // Handler serves one authenticated connection. It is called on a goroutine of the Server's, which ends when it returns; the connection
 // is closed when done is called, on any goroutine, or when the handler panics. ctx ends when the server begins to shut down: what was
 // begun is finished then.
-type Handler func(ctx context.Context, conn *Conn, peer Peer, done func())
+type Handler func(ctx context.Context, conn *Conn, peer access.Peer, done func())
 
 // Endpoint is a listener, with how the connections that come in by it speak.
 type Endpoint struct {
 	Listener net.Listener   // gives Unix sockets; the Server closes it
 	Dialect  schema.Dialect // of the prologue, and of answers to frames that show none
 	MaxLine  int            // bytes
-	Socket   string         // the socket's name, for the Authenticator; see sshauth.SocketName
+	Socket   string         // the socket's name, for the Authenticator; see access.SocketName
 }
 
 // ServerConfig is what a Server needs. Handler and Endpoints are required.
 type ServerConfig struct {
 	Endpoints     []Endpoint
 	Handler       Handler
-	Authenticator Authenticator                // OpenMode where nil
-	Log           *slog.Logger                 // nowhere where nil
-	Identify      func(net.Conn) (Peer, error) // PeerOf where nil
-	Bounds        Bounds                       // each the default's where zero
-	Flood         func(agent int64)            // called on a goroutine of the Server's for each second in which connections of an agent come to nothing by the hundred; may be nil
+	Authenticator access.Authenticator                // access.OpenMode where nil
+	Log           *slog.Logger                        // nowhere where nil
+	Identify      func(net.Conn) (access.Peer, error) // PeerOf where nil
+	Bounds        Bounds                              // each the default's where zero
+	Flood         func(agent int64)                   // called on a goroutine of the Server's for each second in which connections of an agent come to nothing by the hundred; may be nil
 }
 
 // Server lets clients in: it accepts, looks who it is, leads through the prologue, hands over to the Handler.
 type Server struct {
 	config    ServerConfig
-	gate      *gate
+	door      *access.Door
 	residents *residents
 	reserve   reserve
 	unknown   sampled        // what is said of peers that are not let in
@@ -57,9 +58,6 @@ type Server struct {
 
 // NewServer returns a Server that is yet to Serve.
 func NewServer(config ServerConfig) *Server {
-	if config.Authenticator == nil {
-		config.Authenticator = OpenMode{}
-	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
@@ -69,7 +67,7 @@ func NewServer(config ServerConfig) *Server {
 	config.Bounds = config.Bounds.orDefault()
 	s := &Server{
 		config:    config,
-		gate:      newGate(config.Bounds.Prologues),
+		door:      access.NewDoor(config.Authenticator, config.Bounds.Prologues),
 		residents: newResidents(config.Bounds),
 		stop:      make(chan struct{}),
 		hurry:     make(chan struct{}),
@@ -113,7 +111,7 @@ func (s *Server) Serve(ctx context.Context) error {
 			err = errors.Join(err, fmt.Errorf("close listener: %w", closeErr))
 		}
 	}
-	s.gate.close()
+	s.door.Close()
 	s.await(ctx)
 	return err
 }

@@ -13,10 +13,28 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
+
+// What a client sends: its answer, and a question.
+const (
+	meta         = `,"metadata":{"id":"r1","timestamp":1,"correlation":"c1"}}`
+	replyMessage = `{"kind":"reply","type":"Syscall.Authenticate","data":{}` + meta
+	pingMessage  = `{"kind":"query","type":"Syscall.Ping","data":{"payload":1}` + meta
+)
+
+// dialConn dials path, in the canonical dialect.
+func dialConn(t testing.TB, path string) (*net.UnixConn, *unixsock.Conn) {
+	t.Helper()
+	nc, err := unixsock.Dial(t.Context(), path)
+	must(t, err)
+	conn, err := unixsock.NewConn(nc, schema.OsMessage, schema.MaxLine)
+	must(t, err)
+	return nc, conn
+}
 
 // running is a server on both sockets of a place of its own.
 type running struct {
@@ -72,7 +90,7 @@ func (b *logBuffer) String() string {
 }
 
 // echo answers each line with itself.
-func echo(_ context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+func echo(_ context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 	defer done()
 	for {
 		line, err := conn.Next()
@@ -90,15 +108,15 @@ func connectTo(t testing.TB, path string) (*net.UnixConn, *unixsock.Conn) {
 	t.Helper()
 	nc, conn := dialConn(t, path)
 	t.Cleanup(func() { nc.Close() })
-	must(t, unixsock.ClientPrologue(t.Context(), conn, unixsock.AnswerOpen))
+	must(t, access.ClientPrologue(t.Context(), conn, access.AnswerOpen))
 	return nc, conn
 }
 
 func TestServerServesBothSockets(t *testing.T) {
 	t.Parallel()
-	peers := make(chan unixsock.Peer, 2)
+	peers := make(chan access.Peer, 2)
 	dialects := make(chan schema.Dialect, 2)
-	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
+	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, peer access.Peer, done func()) {
 		defer done()
 		peers <- peer
 		dialects <- conn.Dialect()
@@ -111,7 +129,7 @@ func TestServerServesBothSockets(t *testing.T) {
 		if line, err := conn.Next(); err != nil || string(line) != "hello" {
 			t.Errorf("got %q, %v", line, err)
 		}
-		if got, want := <-peers, (unixsock.Peer{PID: os.Getpid(), UID: os.Geteuid(), GID: os.Getegid()}); got != want {
+		if got, want := <-peers, (access.Peer{PID: os.Getpid(), UID: os.Geteuid(), GID: os.Getegid()}); got != want {
 			t.Errorf("peer is %+v, want %+v", got, want)
 		}
 		if got := <-dialects; got != dialect {
@@ -146,8 +164,8 @@ func TestServerRefusesAnotherUser(t *testing.T) {
 	t.Parallel()
 	server := start(t, unixsock.ServerConfig{
 		Handler: echo,
-		Identify: func(net.Conn) (unixsock.Peer, error) {
-			peer := unixsock.Peer{PID: 7, UID: 12345}
+		Identify: func(net.Conn) (access.Peer, error) {
+			peer := access.Peer{PID: 7, UID: 12345}
 			return peer, fault.AuthPeer.New("process %d is another user's", peer.PID)
 		},
 	})
@@ -206,7 +224,7 @@ func hello(t *testing.T, path string) {
 
 func TestServerOutlivesAPanic(t *testing.T) {
 	t.Parallel()
-	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, peer unixsock.Peer, done func()) {
+	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, peer access.Peer, done func()) {
 		defer done()
 		line, err := conn.Next()
 		if err == nil && string(line) == "panic" {
@@ -233,8 +251,8 @@ func TestServerOutlivesAPanic(t *testing.T) {
 
 type brokenAuthenticator struct{}
 
-func (brokenAuthenticator) Offer(context.Context, unixsock.Peer, string) (unixsock.Offer, error) {
-	return unixsock.Offer{}, errors.New("no host key")
+func (brokenAuthenticator) Offer(context.Context, access.Peer, string) (access.Offer, error) {
+	return access.Offer{}, errors.New("no host key")
 }
 
 func TestServerWhoseAuthenticatorFails(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/promptware-os/pwos/access"
 	"github.com/promptware-os/pwos/transport/unixsock"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestShutdownLetsHandlersFinish(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
-	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+	server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 		defer done()
 		close(begun)
 		<-ctx.Done()
@@ -82,7 +83,7 @@ func TestShutdownInAHurry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			begun := make(chan struct{})
-			server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, _ unixsock.Peer, done func()) {
+			server := start(t, unixsock.ServerConfig{Handler: func(ctx context.Context, conn *unixsock.Conn, _ access.Peer, done func()) {
 				defer done()
 				close(begun)
 				for {

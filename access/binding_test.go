@@ -1,0 +1,97 @@
+package access_test
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// TestSecurityKey: a FIDO key has to be touched unless its line says otherwise, and to be one of SSH's.
+func TestSecurityKey(t *testing.T) {
+	t.Parallel()
+	const touched, verified = 0x01, 0x04
+	for _, c := range []struct {
+		name        string
+		application string
+		flags       byte
+		option      string
+		reason      fault.ID
+	}{
+		{"touched", "ssh:", touched, "", ""},
+		{"touched, of a name", "ssh:pwos", touched, "", ""},
+		{"touched, verified", "ssh:", touched | verified, "", ""},
+		{"not touched", "ssh:", 0, "", fault.AuthNoTouch},
+		{"verified, not touched", "ssh:", verified, "", fault.AuthNoTouch},
+		{"not touched, allowed", "ssh:", 0, "no-touch-required ", ""},
+		{"touched, allowed", "ssh:", touched, "no-touch-required ", ""},
+		{"of a web site", "https://example.org", touched, "", fault.AuthSignature},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			key := newSecurityKey(c.application, c.flags)
+			w := newWorld(t, "ed25519")
+			w.keys = c.option + key.public().String()
+			challenge := w.challenge(t)
+			text := must(bindingOf(t, challenge).Text(access.Client))(t)
+			got, err := challenge.Verify(answerText(t, key.public().String(), key.armor(text)))
+			if c.reason != "" {
+				refused(t, err, c.reason)
+				return
+			}
+			if err != nil || got.Key != key.public() {
+				t.Errorf("got %+v, %v", got, err)
+			}
+
+			// The flags are signed too: they cannot be set later.
+			sig := key.armor(text)
+			key.flags ^= touched
+			other := must(access.ParseArmored(key.armor(text)))(t)
+			if err := other.Verify(access.Namespace, slices.Concat(text, []byte("x")), true); err == nil {
+				t.Error("it signs anything")
+			}
+			lines := strings.Split(strings.TrimSpace(sig), "\n")
+			blob := must(base64.StdEncoding.DecodeString(strings.Join(lines[1:len(lines)-1], "")))(t)
+			blob[len(blob)-5] ^= verified
+			forged := must(access.ParseArmored(armored(blob)))(t)
+			refused(t, forged.Verify(access.Namespace, text, true), fault.AuthSignature)
+		})
+	}
+}
+
+// TestBindingText: what leaves the text open to two readings is not signed.
+func TestBindingText(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*access.Binding){
+		"no challenge":        func(b *access.Binding) { b.Challenge = [32]byte{} },
+		"no host key":         func(b *access.Binding) { b.HostKey = access.PublicKey{} },
+		"no pid":              func(b *access.Binding) { b.PID = 0 },
+		"a negative uid":      func(b *access.Binding) { b.UID = -1 },
+		"no time":             func(b *access.Binding) { b.Issued = time.Time{} },
+		"no socket":           func(b *access.Binding) { b.Socket = "" },
+		"a relative socket":   func(b *access.Binding) { b.Socket = "kernel.sock" },
+		"a socket not clean":  func(b *access.Binding) { b.Socket = "/run/../run/kernel.sock" },
+		"a line end":          func(b *access.Binding) { b.Socket = "/run\nuid: 0" },
+		"a NUL":               func(b *access.Binding) { b.Socket = "/run\x00" },
+		"not UTF-8":           func(b *access.Binding) { b.Socket = "/run\xff" },
+		"a line separator":    func(b *access.Binding) { b.Socket = "/run\u2028" },
+		"a very long socket":  func(b *access.Binding) { b.Socket = "/" + strings.Repeat("x", 2000) },
+		"a next line":         func(b *access.Binding) { b.Socket = "/run\u0085" },
+		"before time's begin": func(b *access.Binding) { b.Issued = time.UnixMilli(-1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := vectorBinding(t)
+			change(b)
+			_, err := b.Text(access.Client)
+			refused(t, err, fault.AuthMalformed)
+		})
+	}
+	if _, err := vectorBinding(t).Text("root"); err == nil {
+		t.Error("there is a third end")
+	}
+}

@@ -1,0 +1,98 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"sync/atomic"
+	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Verifier is the daemon's side of the logins of signature mode. Its fields are set once; it may be used by many
+// goroutines.
+type Verifier struct {
+	// Host is the kernel's own key.
+	Host *Signer
+	// Keys returns the keys that are authorized now, such as Source.Load. It is asked when an answer comes.
+	Keys func() (*AuthorizedKeys, error)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Challenge is one connection's login. It is answered once, well or badly; after that, and after Cancel, whatever comes is
+// refused. So no answer is of use on another connection, or twice on this one.
+type Challenge struct {
+	verifier *Verifier
+	binding  Binding
+	data     []byte
+	spent    atomic.Bool
+}
+
+// Challenge begins the login of the process pid of user uid, as the system vouches for it, at the socket named socket (see
+// SocketName), and proves the host key to it. It returns an *fault.Fault where the system does not say who connects.
+func (v *Verifier) Challenge(ctx context.Context, socket string, pid, uid int) (*Challenge, error) {
+	c := &Challenge{verifier: v, binding: Binding{
+		HostKey: v.Host.Key(), Socket: socket, PID: pid, UID: uid,
+		Issued: time.UnixMilli(v.Now().UnixMilli()),
+	}}
+	_, _ = rand.Read(c.binding.Challenge[:]) // it never fails: the program ends first
+	text, err := c.binding.Text(Host)
+	if err != nil {
+		return nil, err
+	}
+	proof, err := v.Host.Sign(ctx, HostNamespace, text)
+	if err != nil {
+		return nil, err
+	}
+	c.data = marshalData(&offerData{
+		Scheme:        schemeSignature,
+		Challenge:     base64.StdEncoding.EncodeToString(c.binding.Challenge[:]),
+		HostKey:       c.binding.HostKey.String(),
+		HostSignature: base64.StdEncoding.EncodeToString(proof.marshal()),
+	})
+	return c, nil
+}
+
+// Data is the data of the prologue's first frame (PROTOCOL 4): scheme, challenge, host_key, and as host_signature the base64
+// of an SSHSIG of the binding's text in the role of the host, in binary form.
+func (c *Challenge) Data() []byte { return c.data }
+
+// Issued is the time that the first frame's metadata has to carry, to the millisecond: it is part of what is signed.
+func (c *Challenge) Issued() time.Time { return c.binding.Issued }
+
+// Cancel makes the challenge worthless. Call it when the connection goes.
+func (c *Challenge) Cancel() { c.spent.Store(true) }
+
+// Verify judges the data of the client's answer and returns the line of authorized_keys that lets it in. The error is an
+// *fault.Fault that names the key where there was one; the connection is to be closed after it.
+func (c *Challenge) Verify(answer []byte) (*AuthorizedKey, error) {
+	if c.spent.Swap(true) {
+		return nil, fault.AuthSpent.New("the challenge was answered already: connect again")
+	}
+	now := c.verifier.Now()
+	if err := checkTime(c.binding.Issued, now); err != nil {
+		return nil, err
+	}
+	sig, failure := parseAnswer(answer)
+	if failure != nil {
+		return nil, failure
+	}
+	keys, err := c.verifier.Keys()
+	if err != nil {
+		return nil, fault.AuthNoKeys.New("the daemon cannot read its authorized_keys: see its log, mend the file, then log in again").With("key", sig.Key.Fingerprint()).Wrap(err)
+	}
+	key, err := keys.Lookup(sig.Key, now)
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.binding.Text(Client)
+	if err != nil {
+		return nil, err
+	}
+	if err := sig.Verify(Namespace, text, key.NoTouch); err != nil {
+		return nil, err
+	}
+	return key, nil
+}

@@ -1,0 +1,324 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// AuthTimeout is how long a connection may take to answer the prologue, from accept to the last byte (PROTOCOL 4).
+	AuthTimeout = 10 * time.Second
+	// AuthWaiting is how many connections may be in their prologue at once, over all listeners (PROTOCOL 4).
+	AuthWaiting = 64
+	// AgentsWaiting is how many of them may be agents': the rest is reserved for the operator.
+	AgentsWaiting = AuthWaiting / 2
+
+	// authGrace is how long an operator's connection keeps its place when others want it.
+	authGrace = time.Second
+	// crowdGrace is that of an agent's, and of a process which has more than crowdSize places and has not used one of them yet.
+	crowdGrace = 100 * time.Millisecond
+	crowdSize  = AuthWaiting / 8
+
+	// maxQueued is how many connections may wait for a place, as many as a listen queue holds.
+	maxQueued = 4096
+)
+
+var (
+	errEvicted  = errors.New("evicted: others were waiting for the place")
+	errNoPlace  = errors.New("too many connections are in their prologue")
+	errPrologue = errors.New("the agent has too many connections in their prologue")
+	errClosing  = errors.New("the server is shutting down")
+)
+
+// gate counts the connections that have not authenticated yet, and decides which have to go when there are too many.
+//
+// An agent's connection never waits: it takes a place, if need be one of an agent that has more, or it is refused. It
+// never takes an operator's. An operator's connection waits on its own goroutine, and nothing waits with it. When all places are taken, letting
+// newcomers wait lets 64 silent connections shut everybody out, ten seconds at a time; evicting whoever came first lets
+// a burst of honest clients, on a busy machine, evict each other. So the process with the most places gives up its
+// oldest once that one has had its grace. A newcomer of another process waits for that alone; those of the same process
+// queue up, first come first served.
+type gate struct {
+	prologues int // places of one agent
+
+	mu      sync.Mutex
+	crowds  map[int]*crowd // by process, see crowdOf
+	inside  int            // places in all crowds
+	agents  int            // those of agents
+	waiting [3]int         // connections that wait for a place, by rank
+	left    chan struct{}  // closed and made anew when a place becomes free
+	closed  bool
+
+	turn chan struct{} // held by the connection that is first in the queue
+}
+
+// crowd is what one process has in the gate.
+type crowd struct {
+	places []*Place // at least one, in the order of arrival
+	agent  bool
+	passed bool // another of them has authenticated
+}
+
+// Place is that of a connection among those that are in their prologue.
+type Place struct {
+	conn   deadliner
+	crowd  int
+	since  time.Time
+	thrown error // why it was told to go; guarded by gate.mu
+}
+
+func newGate(prologues int) *gate {
+	return &gate{prologues: prologues, crowds: make(map[int]*crowd), left: make(chan struct{}), turn: make(chan struct{}, 1)}
+}
+
+// crowdOf is what the gate takes for one process. All that a hosted program starts are: else it could fork itself the places
+// of everybody else.
+func crowdOf(p Peer) int {
+	if p.Agent != 0 {
+		return -int(p.Agent)
+	}
+	return p.PID
+}
+
+// enterAgent takes a place for a connection of an agent, without waiting: errPrologue where it has none left.
+func (g *gate) enterAgent(conn deadliner, key int) (*Place, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	own := g.size(key)
+	switch {
+	case g.closed:
+		return nil, errClosing
+	case own >= g.prologues:
+		return nil, errPrologue
+	case g.agents >= AgentsWaiting || g.inside >= AuthWaiting:
+		c := g.largest(true)
+		if c == nil || len(c.places) <= own+1 {
+			return nil, errNoPlace
+		}
+		g.throw(c.places[0], errEvicted)
+	}
+	return g.admit(conn, key, time.Now())
+}
+
+// enter waits for a place for an operator's connection and takes it; conn's deadlines are set so that the place is given
+// back in time. It returns an error where ctx or AuthTimeout ends, the gate is closed, or conn is closed.
+func (g *gate) enter(ctx context.Context, conn deadliner, key int) (*Place, error) {
+	arrived := time.Now()
+	v, _, _, err := g.tryEnter(conn, key, arrived, newcomer)
+	if v != nil || err != nil {
+		return v, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, AuthTimeout, errNoPlace)
+	defer cancel()
+	rank, ok := g.queue(key)
+	if !ok {
+		return nil, errNoPlace
+	}
+	defer g.unqueue(rank)
+	if rank == inTurn {
+		select {
+		case g.turn <- struct{}{}:
+			defer func() { <-g.turn }()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	for {
+		v, left, wait, err := g.tryEnter(conn, key, arrived, rank)
+		if v != nil || err != nil {
+			return v, err
+		}
+		due := time.NewTimer(wait)
+		select {
+		case <-left:
+		case <-due.C:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		due.Stop()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// rank says before whom a connection gets a place.
+type rank int
+
+const (
+	newcomer rank = iota // leaves it to those that wait, unless its process has none yet
+	inTurn               // waits with others of the process that has most places
+	ahead                // is of another process, and goes before those
+)
+
+// yields reports whether others of higher rank wait. The caller holds mu.
+func (g *gate) yields(r rank, key int) bool {
+	switch r {
+	case newcomer:
+		return g.waiting[inTurn]+g.waiting[ahead] > 0 && g.size(key) > 0
+	case inTurn:
+		return g.waiting[ahead] > 0
+	}
+	return false
+}
+
+// queue counts one more that waits, and returns its rank: false where too many wait already.
+func (g *gate) queue(key int) (rank, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := ahead
+	if c := g.largest(false); c != nil && g.size(key) >= len(c.places) {
+		r = inTurn
+	}
+	if g.waiting[inTurn]+g.waiting[ahead] >= maxQueued {
+		return r, false
+	}
+	g.waiting[r]++
+	return r, true
+}
+
+// unqueue counts one less.
+func (g *gate) unqueue(r rank) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting[r]--
+	if r == ahead {
+		g.announce()
+	}
+}
+
+// tryEnter takes a place, if need be that of another. Where nobody can be evicted yet it returns what to wait for:
+// somebody leaving, or the rest of the grace.
+func (g *gate) tryEnter(conn deadliner, key int, arrived time.Time, r rank) (*Place, <-chan struct{}, time.Duration, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, nil, 0, errClosing
+	}
+	if g.yields(r, key) {
+		return nil, g.left, crowdGrace, nil
+	}
+	if g.inside >= AuthWaiting {
+		c := g.largest(false)
+		if a := g.largest(true); a != nil && a.wait() < c.wait() {
+			c = a
+		}
+		if wait := c.wait(); wait > 0 {
+			return nil, g.left, wait, nil
+		}
+		g.throw(c.places[0], errEvicted)
+	}
+	v, err := g.admit(conn, key, arrived)
+	return v, nil, 0, err
+}
+
+// admit takes a place. The caller holds mu.
+func (g *gate) admit(conn deadliner, key int, arrived time.Time) (*Place, error) {
+	if err := conn.SetDeadline(arrived.Add(AuthTimeout)); err != nil {
+		return nil, err
+	}
+	v := &Place{conn: conn, crowd: key, since: time.Now()}
+	c := g.crowds[key]
+	if c == nil {
+		c = &crowd{agent: key < 0}
+		g.crowds[key] = c
+	}
+	c.places = append(c.places, v)
+	g.count(key, 1)
+	return v, nil
+}
+
+// size is how many places a process has. The caller holds mu.
+func (g *gate) size(key int) int {
+	if c := g.crowds[key]; c != nil {
+		return len(c.places)
+	}
+	return 0
+}
+
+// largest returns the crowd with the most places, among agents alone where agents says so, or nil where there is none;
+// of several that whose first has been here longest. The caller holds mu.
+func (g *gate) largest(agents bool) (most *crowd) {
+	for _, c := range g.crowds {
+		if agents && !c.agent {
+			continue
+		}
+		if most == nil || len(c.places) > len(most.places) ||
+			len(c.places) == len(most.places) && c.places[0].since.Before(most.places[0].since) {
+			most = c
+		}
+	}
+	return most
+}
+
+// wait is how long c's oldest place may still stay. Many silent connections of one process are no accident; many of one
+// whose others get through are a burst. An agent's is the first to go.
+func (c *crowd) wait() time.Duration {
+	grace := authGrace
+	if c.agent || len(c.places) > crowdSize && !c.passed {
+		grace = crowdGrace
+	}
+	return grace - time.Since(c.places[0].since)
+}
+
+// leave gives v's place back and lifts its deadlines; passed says whether it has authenticated. It returns why v was
+// told to go, if it was.
+func (g *gate) leave(v *Place, passed bool) (thrown error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if v.thrown == nil {
+		c := g.crowds[v.crowd]
+		c.passed = c.passed || passed
+		g.remove(v)
+	}
+	_ = v.conn.SetDeadline(time.Time{}) // fails on a closed connection alone, and then nothing waits for it
+	return v.thrown
+}
+
+// close tells everybody to go and lets nobody in any more.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+	for _, c := range g.crowds {
+		for _, v := range slices.Clone(c.places) {
+			g.throw(v, errClosing)
+		}
+	}
+	g.announce()
+}
+
+// throw takes v's place away and interrupts its reading and writing, so that whoever serves it finds out.
+func (g *gate) throw(v *Place, reason error) {
+	g.remove(v)
+	v.thrown = reason
+	_ = v.conn.SetDeadline(time.Unix(1, 0)) // fails on a closed connection alone, which interrupts as well
+}
+
+// remove frees v's place. An empty crowd is forgotten, so that the gate's memory is bounded by its places.
+func (g *gate) remove(v *Place) {
+	c := g.crowds[v.crowd]
+	c.places = slices.DeleteFunc(c.places, func(w *Place) bool { return w == v })
+	if len(c.places) == 0 {
+		delete(g.crowds, v.crowd)
+	}
+	g.count(v.crowd, -1)
+	g.announce()
+}
+
+// count notes a place that was taken, or given back. The caller holds mu.
+func (g *gate) count(key, n int) {
+	g.inside += n
+	if key < 0 {
+		g.agents += n
+	}
+}
+
+// announce wakes whoever waits to enter.
+func (g *gate) announce() {
+	close(g.left)
+	g.left = make(chan struct{})
+}

@@ -1,0 +1,101 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/promptware-os/pwos/access"
+	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// keeper lets in who answers with data that says good, and holds everybody else's refusal back for a time.
+type keeper struct {
+	delay time.Duration
+	held  atomic.Int32 // holds that were begun
+	freed atomic.Int32 // and ended
+	done  atomic.Int32
+}
+
+func (k *keeper) Offer(context.Context, access.Peer, string) (access.Offer, error) {
+	return access.Offer{
+		Data: []byte(`{}`),
+		Verify: func(answer []byte) (access.Identity, error) {
+			if strings.Contains(string(answer), "good") {
+				return access.Identity{Agent: 7}, nil
+			}
+			return access.Identity{}, fault.AuthSignature.New("wrong")
+		},
+		Hold: func() (time.Duration, func()) {
+			k.held.Add(1)
+			return k.delay, func() { k.freed.Add(1) }
+		},
+		Done: func() { k.done.Add(1) },
+	}, nil
+}
+
+func answering(t *testing.T, data string, heard *string) func(net.Conn) {
+	return func(conn net.Conn) {
+		testkit.Must(t, readLine(conn))
+		if _, err := conn.Write([]byte(strings.Replace(replyEvent, "{}", data, 1) + "\n")); err != nil {
+			return
+		}
+		text := make([]byte, 1<<10)
+		n, _ := conn.Read(text)
+		*heard = string(text[:n])
+	}
+}
+
+// A refusal is held back, and meanwhile its connection waits in nobody's way.
+func TestHeldRefusalsTakeNoPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := &keeper{delay: 500 * time.Millisecond}
+		door := newDoor(k)
+		var heard, nothing string
+		ended := make(chan time.Duration)
+		go func() {
+			took, err := receive(t, door, answering(t, `"bad"`, &heard))
+			if code := fault.Of(err); code.Kind != fault.Unauthenticated {
+				t.Errorf("ended with %v", err)
+			}
+			ended <- took
+		}()
+		synctest.Wait()
+		if k.held.Load() != 1 || k.freed.Load() != 0 || door.Gate().Waiting() != 0 {
+			t.Errorf("%d held, %d freed, %d wait", k.held.Load(), k.freed.Load(), door.Gate().Waiting())
+		}
+		if k.done.Load() != 1 {
+			t.Error("the exchange was not said to be over")
+		}
+		if took, err := receive(t, door, func(conn net.Conn) {
+			answering(t, `"good"`, &nothing)(&cut{conn})
+		}); err != nil || took != 0 {
+			t.Errorf("a good one took %v: %v", took, err)
+		}
+		if took := <-ended; took != k.delay || k.freed.Load() != 1 {
+			t.Errorf("it was held for %v, freed %d times", took, k.freed.Load())
+		}
+		if !strings.Contains(heard, "UNAUTHORIZED") || k.done.Load() != 2 {
+			t.Errorf("it heard %q; %d exchanges are over", heard, k.done.Load())
+		}
+	})
+}
+
+// cut is a connection whose reader has heard enough after a line.
+type cut struct{ net.Conn }
+
+var errCut = errors.New("heard enough")
+
+func (c *cut) Read(p []byte) (int, error) {
+	if len(p) > 1 {
+		return 0, errCut
+	}
+	return c.Conn.Read(p)
+}

@@ -1,0 +1,196 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/internal/lockfile"
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// KnownKernels is the file in which clients remember which kernel answers at a socket: a line each, the key's type and base64,
+// then the socket's name up to the end of the line. What is in it decides whom a client trusts, so a file or a
+// directory that somebody else may write is refused, and so is a line that cannot be read.
+// With no Path no kernel is known, and none can be remembered.
+type KnownKernels struct{ Path string }
+
+// KnownKernel is one of its lines.
+type KnownKernel struct {
+	Socket string
+	Key    PublicKey
+}
+
+// lockTime bounds the wait for another client that writes the file.
+const lockTime = 5 * time.Second
+
+// List returns the lines of the file, none where it is not there. The error is a fault.PlaceUnsafe or one of the file system.
+func (k KnownKernels) List() ([]KnownKernel, error) {
+	// First of all: who has never met a kernel that has a key may keep his directories as he likes.
+	if _, err := os.Lstat(k.Path); k.Path == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err := judgeDirOf(k.Path); err != nil {
+		return nil, err
+	}
+	text, err := readOnce(k.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read known kernels: %w", err)
+	}
+	var known []KnownKernel
+	for number, line := range strings.Split(string(text), "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		fields := strings.SplitN(line, " ", 3)
+		if len(fields) == 3 {
+			key, _, failure := parseKeyLine(fields[0] + " " + fields[1])
+			if failure == nil && checkSocketName(fields[2]) == nil {
+				known = append(known, KnownKernel{Socket: fields[2], Key: key})
+				continue
+			}
+		}
+		return nil, fault.Unsafe(k.Path, fmt.Sprintf("cannot be read in line %d", number+1), "remove that line, or the file if you do not know it")
+	}
+	return known, nil
+}
+
+// Lookup returns the key that the kernel at socket is known by, the zero key where it is not known.
+func (k KnownKernels) Lookup(socket string) (PublicKey, error) {
+	known, err := k.List()
+	for _, one := range known {
+		if one.Socket == socket {
+			return one.Key, nil
+		}
+	}
+	return PublicKey{}, err
+}
+
+// Pin remembers the key of the kernel at socket if none is known, and reports whether it was new. Where another one is
+// known it returns an *fault.Fault of HostChanged and changes nothing.
+func (k KnownKernels) Pin(ctx context.Context, socket string, key PublicKey) (fresh bool, err error) {
+	old, err := k.Lookup(socket)
+	if err != nil || old == key {
+		return false, err
+	}
+	err = k.update(ctx, func(known []KnownKernel) ([]KnownKernel, error) {
+		for _, one := range known {
+			switch {
+			case one.Socket == socket && one.Key == key: // another client was faster
+				fresh = false
+				return known, nil
+			case one.Socket == socket:
+				return nil, hostChanged(socket, one.Key, key)
+			}
+		}
+		fresh = true
+		return append(known, KnownKernel{Socket: socket, Key: key}), nil
+	})
+	return fresh && err == nil, err
+}
+
+// Accept remembers the key of the kernel at socket in place of the one that was known. It is for a person to decide.
+func (k KnownKernels) Accept(ctx context.Context, socket string, key PublicKey) error {
+	return k.update(ctx, func(known []KnownKernel) ([]KnownKernel, error) {
+		return append(without(known, socket), KnownKernel{Socket: socket, Key: key}), nil
+	})
+}
+
+// Forget drops what is known of the kernel at socket.
+func (k KnownKernels) Forget(ctx context.Context, socket string) error {
+	return k.update(ctx, func(known []KnownKernel) ([]KnownKernel, error) { return without(known, socket), nil })
+}
+
+func without(known []KnownKernel, socket string) []KnownKernel {
+	var rest []KnownKernel
+	for _, one := range known {
+		if one.Socket != socket {
+			rest = append(rest, one)
+		}
+	}
+	return rest
+}
+
+// hostChanged is the error that a person has to understand.
+func hostChanged(socket string, old, now PublicKey) *fault.Fault {
+	return fault.AuthHostChanged.New("the kernel at %s has another host key than before (%s, it was %s): its state directory was made anew, or another program answers in its place. "+
+		"Nothing was signed. If you know why, drop the old key with \"pwos auth trust --forget\"", socket, now.Fingerprint(), old.Fingerprint()).With("key", now.Fingerprint())
+}
+
+// update replaces the file by what change makes of it, whole or not at all, one client at a time.
+func (k KnownKernels) update(ctx context.Context, change func([]KnownKernel) ([]KnownKernel, error)) error {
+	if k.Path == "" {
+		return errors.New("write known kernels: there is no place for them: set HOME or PWOS_CONFIG")
+	}
+	dir := filepath.Dir(k.Path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("write known kernels: %w", err)
+	}
+	if err := judgeDirOf(k.Path); err != nil {
+		return err
+	}
+	unlock, err := lockFile(ctx, k.Path+".lock")
+	if err != nil {
+		return fmt.Errorf("write known kernels: %w", err)
+	}
+	defer unlock()
+	known, err := k.List()
+	if err != nil {
+		return err
+	}
+	if known, err = change(known); err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	for _, one := range known {
+		if err := checkSocketName(one.Socket); err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "%s %s\n", one.Key, one.Socket)
+	}
+	if err := replaceFile(k.Path, text.Bytes()); err != nil {
+		return fmt.Errorf("write known kernels: %w", err)
+	}
+	return nil
+}
+
+// replaceFile puts a file of mode 0600 in the place of path: a crash leaves the old one or the new one.
+func replaceFile(path string, text []byte) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
+
+// lockFile takes the lock of the file at path, which it makes. The end of the process gives it back too.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	patient, cancel := context.WithTimeoutCause(ctx, lockTime, errors.New("another client holds the lock: try again"))
+	defer cancel()
+	if err := lockfile.Wait(patient, file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() { _ = lockfile.Release(file) }, nil // nothing was written that could be lost
+}

@@ -1,0 +1,134 @@
+package access
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// Login is the client's side of one prologue. It signs nothing but the text of a Binding that it made itself, and that
+// only for a kernel that has proven to be the one that it was.
+type Login struct {
+	// Socket is the socket's name (SocketName), PID and UID the process that connected to it: the caller's own.
+	Socket   string
+	PID, UID int
+	// Known remembers the kernels' host keys.
+	Known KnownKernels
+	// Identities says where the keys are.
+	Identities *Identities
+	// Prefer, where set, picks the key to try first of several, such as one that authorized_keys names; a connection lets
+	// only one be tried.
+	Prefer func(PublicKey) bool
+	// Pick, where set, gives the key to sign with, in place of Identities and Prefer: whoever logs in again and again finds
+	// its keys once.
+	Pick func(context.Context) (*Signer, error)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Answer is what a client answers to a prologue.
+type Answer struct {
+	Data  []byte    // of the reply
+	Key   PublicKey // that signed; zero in open mode, where the daemon does not ask for one
+	From  string    // where the private key is: "ssh-agent" or a file's path
+	Host  PublicKey // of the kernel; zero in open mode
+	Fresh bool      // the kernel was not known before, and is now: worth a line to whoever looks on
+}
+
+// Answer answers the prologue whose frame had the given data, and the time issued in its metadata. It returns a fault
+// where it does not trust the daemon or has no key, or ctx's cause; then nothing is to be sent.
+func (l *Login) Answer(ctx context.Context, offer []byte, issued time.Time) (*Answer, error) {
+	o, binding, proof, err := parseOffer(offer)
+	if err != nil {
+		return nil, err
+	}
+	known, err := l.Known.Lookup(l.Socket)
+	if err != nil {
+		return nil, err
+	}
+	if o.Scheme == schemeNone {
+		if !known.IsZero() {
+			return nil, fault.AuthDowngraded.New("the kernel at %s asks for no key, though it did before: its authorized_keys is gone, or another program answers in its place. "+
+				"If you know why, drop its key with \"pwos auth trust --forget\"", l.Socket).With("key", known.Fingerprint())
+		}
+		return &Answer{Data: []byte("{}")}, nil
+	}
+	binding.Socket, binding.PID, binding.UID, binding.Issued = l.Socket, l.PID, l.UID, issued
+	if !known.IsZero() && known != binding.HostKey {
+		return nil, hostChanged(l.Socket, known, binding.HostKey)
+	}
+	if err := l.checkProof(binding, proof); err != nil {
+		return nil, err
+	}
+	signer, err := l.pick(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := binding.Text(Client)
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := l.Known.Pin(ctx, l.Socket, binding.HostKey)
+	if err != nil {
+		return nil, err
+	}
+	sig, err := signer.Sign(ctx, Namespace, text)
+	if err != nil {
+		return nil, err
+	}
+	data := marshalData(&answerData{PublicKey: signer.key.String(), Signature: sig.Armor()})
+	return &Answer{Data: data, Key: signer.key, From: signer.source, Host: binding.HostKey, Fresh: fresh}, nil
+}
+
+// Host returns the host key of the kernel that made the offer, whether it is the one that is known or not, once it has
+// proven that it holds that key. The zero key: it is in open mode, and has none to show. Nothing is signed or remembered.
+func (l *Login) Host(offer []byte, issued time.Time) (PublicKey, error) {
+	o, binding, proof, err := parseOffer(offer)
+	if err != nil || o.Scheme == schemeNone {
+		return PublicKey{}, err
+	}
+	binding.Socket, binding.PID, binding.UID, binding.Issued = l.Socket, l.PID, l.UID, issued
+	if err := l.checkProof(binding, proof); err != nil {
+		return PublicKey{}, err
+	}
+	return binding.HostKey, nil
+}
+
+// checkProof refuses a daemon that does not hold its host key, or whose proof was made for another connection: one that
+// was recorded, or that a program between the two hands on.
+func (l *Login) checkProof(b *Binding, proof *Signature) error {
+	if err := checkTime(b.Issued, l.Now()); err != nil {
+		return err
+	}
+	text, err := b.Text(Host)
+	if err != nil {
+		return err
+	}
+	if proof.Key != b.HostKey {
+		return fault.AuthHost.New("the daemon's proof is by another key than its host key: nothing was signed").With("key", b.HostKey.Fingerprint())
+	}
+	if err := proof.Verify(HostNamespace, text, false); err != nil {
+		return fault.AuthHost.New("the daemon's proof does not fit this connection: something relays it, or client and daemon see another socket path or PID (%s, process %d). Nothing was signed",
+			l.Socket, l.PID).With("key", b.HostKey.Fingerprint()).Wrap(err)
+	}
+	return nil
+}
+
+// pick returns the key to sign with.
+func (l *Login) pick(ctx context.Context) (*Signer, error) {
+	if l.Pick != nil {
+		return l.Pick(ctx)
+	}
+	found, err := l.Identities.Find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if l.Prefer != nil {
+		if i := slices.IndexFunc(found.Signers, func(s *Signer) bool { return l.Prefer(s.key) }); i >= 0 {
+			return found.Signers[i], nil
+		}
+	}
+	return found.Signers[0], nil
+}

@@ -1,0 +1,152 @@
+package access
+
+import (
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/promptware-os/pwos/schema/fault"
+)
+
+// MinRSABits is the size of the smallest RSA key that is accepted.
+const MinRSABits = 3072
+
+// maxKeyBlob bounds a public key in bytes: an RSA key of 16,384 bits needs 2,071.
+const maxKeyBlob = 4096
+
+// AcceptedTypes says which keys are, for who offered another.
+const AcceptedTypes = "ed25519, sk-ssh-ed25519, ecdsa on nistp256 or nistp384, or rsa of 3072 bits and more"
+
+// PublicKey is a key of a type and a size that may prove something. It is comparable: two are equal if they are the same
+// key. The zero value is no key.
+type PublicKey struct {
+	typ  string
+	blob string // in SSH wire form, the only one that the key has
+}
+
+// parseKeyBlob reads a key in SSH wire form, and refuses what may prove nothing.
+func parseKeyBlob(blob []byte) (PublicKey, *fault.Fault) {
+	var in struct {
+		Type string
+		Rest []byte `ssh:"rest"`
+	}
+	if ssh.Unmarshal(blob, &in) != nil || len(blob) > maxKeyBlob {
+		return PublicKey{}, fault.AuthMalformed.New("this is not a public key: send one as a .pub file holds it")
+	}
+	if err := checkType(in.Type); err != nil {
+		return PublicKey{}, err
+	}
+	key, err := ssh.ParsePublicKey(blob)
+	if err != nil {
+		return PublicKey{}, fault.AuthMalformed.New("the %s key cannot be read: send it as its .pub file holds it", in.Type).Wrap(err)
+	}
+	if string(key.Marshal()) != string(blob) {
+		return PublicKey{}, fault.AuthMalformed.New("the %s key is not written as OpenSSH writes it: send it as its .pub file holds it", in.Type)
+	}
+	if crypto, ok := key.(ssh.CryptoPublicKey); ok {
+		if n, ok := crypto.CryptoPublicKey().(*rsa.PublicKey); ok && n.N.BitLen() < MinRSABits {
+			return PublicKey{}, fault.AuthKeyType.New("an RSA key of %d bits is too short: use %s", n.N.BitLen(), AcceptedTypes)
+		}
+	}
+	return PublicKey{typ: in.Type, blob: string(blob)}, nil
+}
+
+// checkType refuses the types that are not accepted, certificates and DSA among them.
+func checkType(typ string) *fault.Fault {
+	accepted := []string{ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoRSA}
+	switch {
+	case slices.Contains(accepted, typ):
+		return nil
+	case strings.Contains(typ, "-cert-v0"):
+		return fault.AuthKeyType.New("certificates are not accepted: use the plain key, of type %s", AcceptedTypes)
+	}
+	return fault.AuthKeyType.New("keys of type %s are not accepted: use %s", printable(typ, 64), AcceptedTypes)
+}
+
+// ParsePublicKey reads a key as a .pub file has it: type, base64, and a comment that may be missing.
+func ParsePublicKey(line string) (key PublicKey, comment string, err error) {
+	key, comment, failure := parseKeyLine(line)
+	if failure != nil {
+		return PublicKey{}, "", failure
+	}
+	return key, comment, nil
+}
+
+func parseKeyLine(line string) (PublicKey, string, *fault.Fault) {
+	const blanks = " \t"
+	typ, rest, _ := cutAny(strings.Trim(line, blanks+"\r\n"), blanks)
+	text, comment, _ := cutAny(strings.TrimLeft(rest, blanks), blanks)
+	if typ == "" || text == "" || strings.ContainsAny(line[:len(strings.TrimRight(line, "\r\n"))], "\x00\r\n") {
+		return PublicKey{}, "", fault.AuthMalformed.New("this is not a public key: write it as its .pub file does, in one line")
+	}
+	if len(text) > base64.StdEncoding.EncodedLen(maxKeyBlob) {
+		return PublicKey{}, "", fault.AuthMalformed.New("the public key is too long")
+	}
+	blob, err := base64.StdEncoding.Strict().DecodeString(text)
+	if err != nil {
+		return PublicKey{}, "", fault.AuthMalformed.New("the public key is not in base64: write it as its .pub file does")
+	}
+	key, failure := parseKeyBlob(blob)
+	if failure == nil && key.typ != typ {
+		failure = fault.AuthMalformed.New("the key is of type %s, not %s as the line says", key.typ, printable(typ, 64))
+	}
+	if failure != nil {
+		return PublicKey{}, "", failure
+	}
+	return key, printable(strings.Trim(comment, blanks), 256), nil
+}
+
+// Type returns the key's type as SSH names it, such as ssh-ed25519.
+func (k PublicKey) Type() string { return k.typ }
+
+// IsZero reports whether k is no key.
+func (k PublicKey) IsZero() bool { return k.blob == "" }
+
+// Fingerprint returns the key's fingerprint as ssh-keygen -l shows it, "SHA256:…", empty for no key.
+func (k PublicKey) Fingerprint() string {
+	if k.IsZero() {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(k.blob))
+	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
+}
+
+// String returns the key as a line of authorized_keys, without a comment.
+func (k PublicKey) String() string {
+	return k.typ + " " + base64.StdEncoding.EncodeToString([]byte(k.blob))
+}
+
+// parsed returns the key as the library has it. parseKeyBlob let it pass, so it can be read.
+func (k PublicKey) parsed() ssh.PublicKey {
+	key, err := ssh.ParsePublicKey([]byte(k.blob))
+	if err != nil {
+		panic("access: a public key that was made without its parser: " + err.Error())
+	}
+	return key
+}
+
+// cutAny cuts s around the first of the given bytes.
+func cutAny(s, any string) (before, after string, found bool) {
+	if i := strings.IndexAny(s, any); i >= 0 {
+		return s[:i], s[i+1:], true
+	}
+	return s, "", false
+}
+
+// printable makes what somebody else wrote fit to be repeated in a message: at most n bytes, and no control characters.
+func printable(s string, n int) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) > n {
+		s = strings.ToValidUTF8(s[:n], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
+)
+
+// budgetUsage is the help of --budget.
+const budgetUsage = "what it may use up, as kind=amount: calls, fetches, tokens, usd, wall_seconds; separated by commas, may be given again"
+
+// budgetOf reads what --budget was given: kind=amount, each kind once.
+func budgetOf(given []string) (*schema.BudgetGrant, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	budget := new(schema.BudgetGrant)
+	places := map[string]**int64{
+		"calls": &budget.Calls, "fetches": &budget.Fetches, "tokens": &budget.Tokens, "wall_seconds": &budget.WallSeconds,
+	}
+	return budget, eachPair("budget", "kind=amount", given, func(kind, amount string) error {
+		place, known := places[kind]
+		switch {
+		case kind == "usd":
+			usd, err := strconv.ParseFloat(amount, 64)
+			if err != nil || !(usd >= 0 && usd <= 1e6) {
+				return fmt.Errorf("%q is no amount such as 2 or 0.5, of a million at most", amount)
+			}
+			budget.USD = &usd
+			return nil
+		case !known:
+			return errors.New("there is none of that kind; calls, fetches, tokens, usd and wall_seconds there are")
+		}
+		n, err := strconv.ParseInt(amount, 10, 54)
+		if err != nil || n < 0 {
+			return fmt.Errorf("%q is no whole number such as 0 or 500", amount)
+		}
+		*place = &n
+		return nil
+	})
+}
+
+// confineFlags are the flags that say how a program is confined.
+type confineFlags struct {
+	level, net        string
+	read, write, hide []string
+	allowGaps         bool
+}
+
+func (f *confineFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.level, "sandbox", "", "default, strict or off: what the machine can do, only what is named, nothing (default default)")
+	flags.StringArrayVar(&f.read, "read", nil, "a path that it may read beside its directory; may be given again")
+	flags.StringArrayVar(&f.write, "write", nil, "a path that it may write beside its directory; may be given again")
+	flags.StringArrayVar(&f.hide, "hide", nil, "a path that is hidden from it; may be given again")
+	flags.StringVar(&f.net, "net", "", "none, kernel or open: no network, through the kernel, as the kernel's user (default kernel; none with strict, open with off)")
+	flags.BoolVar(&f.allowGaps, "allow-gaps", false, "run it though this machine cannot hide the kernel's state and keys")
+}
+
+// sandbox is what was asked for; nil is the default.
+func (f *confineFlags) sandbox(cmd *cobra.Command) (*schema.Sandbox, error) {
+	s := &schema.Sandbox{Level: textGiven(cmd, "sandbox", f.level), Net: textGiven(cmd, "net", f.net)}
+	for _, list := range []struct {
+		flag string
+		from []string
+		to   *[]string
+	}{{"read", f.read, &s.Read}, {"write", f.write, &s.Write}, {"hide", f.hide, &s.Hide}} {
+		for _, path := range list.from {
+			if path == "" {
+				return nil, fmt.Errorf("--%s names no path", list.flag)
+			}
+			path, err := filepath.Abs(path)
+			if err != nil {
+				return nil, fmt.Errorf("find --%s: %w", list.flag, err)
+			}
+			if real, err := filepath.EvalSymlinks(path); err == nil && list.flag != "hide" { // the kernel takes no link to one
+				path = real
+			}
+			*list.to = append(*list.to, path)
+		}
+	}
+	if f.allowGaps {
+		s.AllowGaps = &f.allowGaps
+	}
+	if s.Level == nil && s.Net == nil && s.Read == nil && s.Write == nil && s.Hide == nil && s.AllowGaps == nil {
+		return nil, nil
+	}
+	return s, nil
+}
+
+// httpFlags are the flags that grant requests to servers.
+type httpFlags struct {
+	hosts []string
+	plain bool
+	open  bool
+}
+
+func (f *httpFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.hosts, "host", nil, "server that it may reach: a name, *.name for all below it, an address, or * for any name; with or without a port; may be given again")
+	cmd.Flags().BoolVar(&f.plain, "http-plain", false, "it may fetch over http: too")
+	cmd.Flags().BoolVar(&f.open, "http-open", false, "sealed header values are opened for it")
+}
+
+// grant is what the flags grant, nil where none was given.
+func (f *httpFlags) grant() *schema.HTTPGrant {
+	if f.hosts == nil && !f.plain && !f.open {
+		return nil
+	}
+	return &schema.HTTPGrant{Hosts: append([]string{}, f.hosts...), Plain: f.plain, Open: f.open}
+}
+
+// What is typed for a number or a name is read here; the errors are wrong usage.
+
+// pidOf reads a PID; the least is 0 where the operator may be meant, else 1.
+func pidOf(text string, least int64) (int64, error) {
+	pid, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || pid < least {
+		return 0, fmt.Errorf("%q is no PID: one is a number from %d on, and \"pwos ps\" lists them", text, least)
+	}
+	return pid, nil
+}
+
+// operatorName stands for the operator where a PID of a mailbox is meant.
+const operatorName = "operator"
+
+// mailboxOf reads whose mailbox is meant: a PID, or the operator's, whose PID is 0.
+func mailboxOf(text string, least int64) (int64, error) {
+	if text == operatorName {
+		return 0, nil
+	}
+	return pidOf(text, least)
+}
+
+// spanFlag is a duration, 0 or more.
+type spanFlag time.Duration
+
+// String is of none what pflag leaves out of a help text.
+func (f *spanFlag) String() string {
+	if *f == 0 {
+		return "0"
+	}
+	return time.Duration(*f).String()
+}
+
+func (f *spanFlag) Type() string { return "duration" }
+
+func (f *spanFlag) Set(text string) error {
+	span, err := time.ParseDuration(text)
+	if err == nil && span < 0 {
+		err = errors.New("it is less than nothing")
+	}
+	*f = spanFlag(span)
+	return err
+}
+
+// flagError is an error of the flags' own, in our words where it is about a value: those of the parser are for programmers.
+func flagError(err error) error {
+	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	if why, ok := errors.AsType[unfit](wrong); ok {
+		return fmt.Errorf("--%s %w", wrong.GetFlag().Name, why)
+	}
+	var what string
+	switch wrong.GetFlag().Value.Type() {
+	case "int", "int64":
+		what = "a whole number"
+	case "duration":
+		what = "a duration such as 500ms or 2m"
+	case "bool":
+		what = "true or false"
+	default:
+		return err
+	}
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("--%s takes %s, and %s is too large for one", wrong.GetFlag().Name, what, wrong.GetValue())
+	}
+	return fmt.Errorf("--%s takes %s, not %q", wrong.GetFlag().Name, what, wrong.GetValue())
+}
+
+// textGiven returns the value of a text flag, nil where it was not given.
+func textGiven(cmd *cobra.Command, name string, value string) *string {
+	if !cmd.Flags().Changed(name) {
+		return nil
+	}
+	return &value
+}
+
+// eachPair reads what a flag was given whose values are of a form such as name=number: do gets each name once.
+func eachPair(flag, form string, given []string, do func(name, value string) error) error {
+	seen := make(map[string]bool)
+	for _, text := range given {
+		name, value, found := strings.Cut(text, "=")
+		switch {
+		case !found || name == "":
+			return fmt.Errorf("--%s %q is not of the form %s", flag, text, form)
+		case seen[name]:
+			return fmt.Errorf("--%s names %s twice", flag, name)
+		}
+		seen[name] = true
+		if err := do(name, value); err != nil {
+			return fmt.Errorf("--%s %s: %w", flag, name, err)
+		}
+	}
+	return nil
+}
+
+// quotasOf reads what --quota was given: resource=amount, each resource once.
+func quotasOf(given []string) (map[string]float64, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	quotas := make(map[string]float64, len(given))
+	err := eachPair("quota", "resource=amount", given, func(resource, amount string) (err error) {
+		quotas[resource], err = amountOf(amount)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return quotas, nil
+}
+
+// amountOf reads an amount, which is a JSON number (PROTOCOL 5).
+func amountOf(text string) (float64, error) {
+	if schema.Valid([]byte(text)) {
+		if n, ok := view.As[float64](schema.Value(text)); ok && n >= 0 {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no amount: one is a number of at least 0", text)
+}
+
+// limitsOf reads what --limit was given: name=number, each name once.
+func limitsOf(given []string) (*schema.Limits, error) {
+	if len(given) == 0 {
+		return nil, nil
+	}
+	limits := new(schema.Limits)
+	places := map[string]**int64{
+		"cpu_seconds":  &limits.CPUSeconds,
+		"wall_seconds": &limits.WallSeconds,
+		"memory_bytes": &limits.MemoryBytes,
+		"open_files":   &limits.OpenFiles,
+		"processes":    &limits.Processes,
+	}
+	return limits, eachPair("limit", "name=number", given, func(name, amount string) error {
+		place, known := places[name]
+		if !known {
+			return errors.New("there is none of that name; cpu_seconds, wall_seconds, memory_bytes, open_files and processes there are")
+		}
+		n, err := countOf(amount)
+		*place = &n
+		return err
+	})
+}
+
+// countOf reads a whole number of at least 1, which may end in K, M or G for powers of 1024.
+func countOf(text string) (int64, error) {
+	factor := int64(1)
+	digits := strings.TrimRight(text, "KMG")
+	switch text[len(digits):] {
+	case "":
+	case "K":
+		factor = 1 << 10
+	case "M":
+		factor = 1 << 20
+	case "G":
+		factor = 1 << 30
+	default:
+		return 0, fmt.Errorf("%q is no number such as 10 or 256M", text)
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 1 || n > math.MaxInt64/factor {
+		return 0, fmt.Errorf("%q is no number such as 10 or 256M", text)
+	}
+	return n * factor, nil
+}

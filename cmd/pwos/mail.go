@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
+	"github.com/promptware-os/pwos/view"
+)
+
+// recvFlags are the flags of `pwos recv`.
+type recvFlags struct {
+	in     schema.ReceiveInput
+	wait   time.Duration
+	follow bool
+}
+
+// maxWait is how long one Ipc.Receive waits at most.
+const maxWait = 10 * time.Minute
+
+func newRecv(a *app) *cobra.Command {
+	var f recvFlags
+	cmd := &cobra.Command{
+		Use:   "recv PID|operator",
+		Short: "take messages out of a process's mailbox",
+		Long: `recv takes messages out of a process's mailbox, or out of the operator's own, urgent
+ones first, and prints them: a line of JSON each where stdout is no terminal. Without a message it prints nothing
+and exits with 0; --wait waits for the first one. --follow prints each as it comes,
+until interrupted or until the process ends.
+
+What was taken is gone from the mailbox, also if recv is killed before it printed it.
+With --follow it is gone once it is printed (Ipc.Ack): what was not is delivered again,
+marked "redelivered". Whoever else receives from the mailbox gets what this one does not.
+
+Exit status: 3 the process may not receive, or with --follow not acknowledge, or it
+never was; 1 it has ended, unless --follow saw it end.`,
+		Example: `  pwos recv 7
+  pwos recv 7 --max 1 --intent work
+  pwos recv 7 --wait 5s
+  pwos recv -f 7 | jq .payload
+  pwos recv operator`,
+		Args: arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := f.input(cmd, args[0])
+			if err != nil {
+				return usage(cmd, err)
+			}
+			if f.follow {
+				return a.recvFollow(cmd.Context(), in)
+			}
+			return a.recv(cmd.Context(), in, f.wait+usualTimeout)
+		},
+	}
+	memberFlag(cmd, &f.in, "max", "max", "most messages to take at once, 1 to 1000 (default: what is there)")
+	memberFlag(cmd, &f.in, "intent", "intent", "only messages of this intent")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "how long to wait for a first message, such as 5s, at most 10m")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "print messages as they come, until interrupted or until the process ends")
+	return cmd
+}
+
+// input is what the command line asks for; its errors are wrong usage.
+func (f *recvFlags) input(cmd *cobra.Command, mailbox string) (*schema.ReceiveInput, error) {
+	pid, err := mailboxOf(mailbox, 1)
+	if err != nil {
+		return nil, err
+	}
+	in := &f.in
+	in.PID = &pid
+	wait := f.wait
+	if f.follow && wait == 0 {
+		wait = time.Minute
+	}
+	switch {
+	case wait < 0 || wait > maxWait:
+		return nil, fmt.Errorf("--wait is from 0 to %v, not %v", maxWait, wait)
+	case cmd.Flags().Changed("wait") && wait < time.Millisecond && wait != 0:
+		return nil, errors.New("--wait is in milliseconds at the finest")
+	}
+	if ms := wait.Milliseconds(); ms > 0 {
+		in.WaitMS = &ms
+	}
+	return in, nil
+}
+
+// recv prints what the mailbox holds.
+func (a *app) recv(ctx context.Context, in *schema.ReceiveInput, otherwise time.Duration) error {
+	return a.withKernel(ctx, otherwise, func(ctx context.Context, c *client.Client) error {
+		messages, err := receive(ctx, c, in)
+		if err != nil {
+			return err
+		}
+		_, err = mailFeed(a).messages(messages)
+		return err
+	})
+}
+
+// receive takes messages out of a mailbox.
+func receive(ctx context.Context, c *client.Client, in *schema.ReceiveInput) ([]schema.Value, error) {
+	data, err := invoke(ctx, c, schema.IPCReceive.Type, in)
+	if err != nil {
+		return nil, err
+	}
+	members, _ := view.Members(data)
+	messages, _ := view.Elements(members["messages"])
+	return messages, nil
+}
+
+func mailFeed(a *app) *feed {
+	return newFeed(a, column{"id", 5}, column{"from", 5}, column{"priority", 8}, column{"intent", 12}, column{"payload", 0})
+}
+
+// messages writes messages of a mailbox, and returns the numbers of those that it has written.
+func (f *feed) messages(list []schema.Value) (written []int64, err error) {
+	for _, raw := range list {
+		m, err := view.AnswerAs[schema.MailMessage](schema.IPCReceive.Type, raw)
+		if err != nil {
+			return written, err
+		}
+		err = f.write(raw, strconv.FormatInt(m.MsgID, 10), strconv.FormatInt(m.SenderPID, 10), m.Priority, view.Escaped(m.Intent), view.Shown(m.Payload))
+		if err != nil {
+			return written, err
+		}
+		written = append(written, m.MsgID)
+	}
+	return written, nil
+}
+
+// noMessage is a number that no message ever has.
+const noMessage = 1<<53 - 1
+
+// recvFollow prints what comes into a mailbox, without end. It receives rather than subscribes: a mailbox has one subscriber,
+// which may be the process itself, and a subscription cannot select. What has been printed it acknowledges, what has not is
+// delivered again when the connection ends.
+func (a *app) recvFollow(ctx context.Context, in *schema.ReceiveInput) error {
+	keep := true
+	in.Ack = &keep
+	return a.withKernel(ctx, 0, func(ctx context.Context, c *client.Client) error {
+		// A process that may not acknowledge is refused before it is shown anything, or it would be shown it again and again.
+		if err := acknowledge(ctx, c, in, []int64{noMessage}); err != nil {
+			return err
+		}
+		out, ended := mailFeed(a), false
+		for {
+			messages, err := receive(ctx, c, in)
+			var printed []int64
+			var unprinted error
+			if err == nil {
+				printed, unprinted = out.messages(messages)
+			}
+			if len(printed) > 0 {
+				err = acknowledge(ctx, c, in, printed)
+			}
+			if kernelCode(err) == 410 {
+				err = nil // the process has ended, and nothing comes any more
+				ended = true
+			}
+			if err := errors.Join(unprinted, err); err != nil || ended {
+				return err
+			}
+		}
+	})
+}
+
+// acknowledge says that messages have been dealt with. An interruption does not come between them and that.
+func acknowledge(ctx context.Context, c *client.Client, in *schema.ReceiveInput, ids []int64) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), usualTimeout, errTimeout)
+	defer cancel()
+	_, err := invoke(ctx, c, schema.IPCAck.Type, &schema.MailAckInput{Target: in.Target, MsgIDs: ids})
+	return err
+}
+
+// sendFlags are the flags of `pwos send`.
+type sendFlags struct {
+	in      schema.SendMsgInput
+	payload payload
+}
+
+func newSend(a *app) *cobra.Command {
+	var f sendFlags
+	cmd := &cobra.Command{
+		Use:   "send PID|operator [PAYLOAD|-]",
+		Short: "put a message into a process's mailbox",
+		Long: `send puts a message into a process's mailbox, or from an agent into the operator's,
+which "pwos recv operator" reads. From the operator, PID 0 stands for every process.
+Without a PAYLOAD it is null.
+
+` + payloadHelp + `
+
+Exit status: 0 delivered, 1 it had expired, 3 denied by capability or governance,
+4 no such mailbox, 5 the mailbox is full.`,
+		Example: `  pwos send 7 hello
+  pwos send 7 '{"job": 1}' --intent work --priority URGENT
+  date | pwos send 7 - --as 3
+  pwos send operator done --as 3`,
+		Args: arguments(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in := &f.in
+			var err error
+			if in.ReceiverPID, err = mailboxOf(args[0], 0); err != nil {
+				return usage(cmd, err)
+			}
+			return a.withKernel(cmd.Context(), usualTimeout, func(ctx context.Context, c *client.Client) error {
+				if args[0] == operatorName && (in.PID == nil || *in.PID == 0) {
+					if err := notOperator(ctx, c); err != nil {
+						return err
+					}
+				}
+				in.Payload = schema.Value("null")
+				if len(args) == 2 {
+					if in.Payload, err = a.value(ctx, cmd, f.payload, args[1]); err != nil {
+						return err
+					}
+				}
+				return a.sendMessage(ctx, c, in)
+			})
+		},
+	}
+	memberFlag(cmd, &f.in, "intent", "intent", "what the message is about: receivers select by it, governance denies by it")
+	memberFlag(cmd, &f.in, "priority", "priority", "LOW, NORMAL, HIGH or URGENT, which is received first (default NORMAL)")
+	memberFlag(cmd, &f.in, "pid", "as", "process to send as (default 0, the operator)")
+	memberFlag(cmd, &f.in, "expires_at_tick", "expires-at-tick", "last tick at which it may be received (default: it does not expire)")
+	f.payload.add(cmd)
+	return cmd
+}
+
+// notOperator refuses the operator itself as the sender: the kernel would take its message to PID 0 for one to everybody. Who
+// the sender is, the kernel tells: only the operator may ask about PID 0.
+func notOperator(ctx context.Context, c *client.Client) error {
+	var operator int64
+	_, err := invoke(ctx, c, schema.CapabilityGet.Type, &schema.CapabilityGetInput{PID: &operator})
+	switch kernelCode(err) {
+	case 403:
+		return nil
+	case 404:
+		return errors.New("the operator does not send to itself: name the sender with --as PID, or send to every process with PID 0")
+	}
+	return err
+}
+
+// sendMessage sends in. That the kernel did as it was told does not mean that the message arrived.
+func (a *app) sendMessage(ctx context.Context, c *client.Client, in *schema.SendMsgInput) error {
+	const typ = "Syscall.SendMsg"
+	payload := in.Payload
+	in.Payload = nil
+	whole, err := withRaw(in, "payload", payload)
+	if err != nil {
+		return err
+	}
+	data, err := invoke(ctx, c, typ, whole)
+	if err != nil {
+		return err
+	}
+	out, err := view.AnswerAs[schema.SendMsgOutput](typ, data)
+	if err != nil {
+		return err
+	}
+	if err := a.printValue(data); err != nil {
+		return err
+	}
+	switch out.Status {
+	case "DELIVERED":
+		return nil
+	case "BLOCKED_BY_GOVERNANCE":
+		return fault.IpcBlocked.New("not delivered: %s", out.Reason)
+	case "MAILBOX_FULL":
+		return fault.IpcMailboxFull.New("not delivered: %s", out.Reason)
+	}
+	return errors.New("not delivered: " + out.Reason)
+}

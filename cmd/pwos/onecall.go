@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/promptware-os/pwos/client"
+	"github.com/promptware-os/pwos/schema"
+)
+
+// A verb that is one call of a syscall takes its operands and flags from the type of the call's data: each sets a member, which
+// says what it takes and within what bounds.
+
+// oneCall completes the command of a verb that is one call. Its arguments set the named members of in, in their order.
+func (a *app) oneCall(cmd *cobra.Command, typ string, in any, operands ...string) *cobra.Command {
+	cmd.Args = arguments(cobra.ExactArgs(len(operands)))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for i, name := range operands {
+			if err := memberOf(in, name).operand(args[i]); err != nil {
+				return usage(cmd, err)
+			}
+		}
+		return a.show(cmd.Context(), typ, in, a.printValue)
+	}
+	return cmd
+}
+
+// show makes a call, and has its answer printed.
+func (a *app) show(ctx context.Context, typ string, input any, print func(schema.Value) error) error {
+	return a.withKernel(ctx, usualTimeout, func(ctx context.Context, c *client.Client) error {
+		data, err := invoke(ctx, c, typ, input)
+		if err != nil {
+			return err
+		}
+		return print(data)
+	})
+}
+
+// member is a member of a call's data, which a flag or an operand sets. It implements pflag.Value.
+type member struct {
+	to  reflect.Value // an int64 or a string, or a pointer to one: nil where it was not given
+	tag reflect.StructTag
+}
+
+// memberOf returns the member of a name.
+func memberOf(in any, name string) member {
+	data := reflect.ValueOf(in).Elem()
+	for _, f := range reflect.VisibleFields(data.Type()) {
+		if known, _, _ := strings.Cut(f.Tag.Get("json"), ","); known == name {
+			return member{data.FieldByIndex(f.Index), f.Tag}
+		}
+	}
+	panic(fmt.Sprintf("%T has no member %s", in, name))
+}
+
+// memberFlag adds a flag that sets a member of a call's data.
+func memberFlag(cmd *cobra.Command, in any, member, name, what string) {
+	cmd.Flags().Var(memberOf(in, member), name, what)
+}
+
+// number is a number of which zero is a value too, and the least is given.
+func number(to **int64, least int64) member {
+	return member{reflect.ValueOf(to).Elem(), reflect.StructTag(fmt.Sprintf(`min:"%d"`, least))}
+}
+
+// Type is what flags of the kind are called in a help text.
+func (m member) Type() string {
+	if t := m.to.Type(); t.Kind() == reflect.Pointer {
+		return t.Elem().String()
+	}
+	return m.to.Type().String()
+}
+
+// String is of none what pflag leaves out of a help text.
+func (m member) String() string {
+	switch at := reflect.Indirect(m.to); {
+	case at.IsValid():
+		return fmt.Sprint(at)
+	case m.Type() == "int64":
+		return "0"
+	}
+	return ""
+}
+
+// unfit says why a value is not one of a member: the text follows its name.
+type unfit string
+
+func (u unfit) Error() string { return string(u) }
+
+// Set implements pflag.Value.
+func (m member) Set(text string) error {
+	if m.Type() == "string" {
+		words := strings.Fields(m.tag.Get("enum"))
+		if last := len(words) - 1; last > 0 && !slices.Contains(words, text) {
+			return unfit(fmt.Sprintf("is %s or %s, not %q", strings.Join(words[:last], ", "), words[last], text))
+		}
+		m.put(reflect.ValueOf(text))
+		return nil
+	}
+	n, err := strconv.ParseInt(text, 0, 64)
+	if err != nil {
+		return err
+	}
+	if least, err := strconv.ParseInt(m.tag.Get("min"), 10, 64); err == nil && n < least {
+		return unfit(fmt.Sprintf("must be at least %d, not %d", least, n))
+	}
+	if most, err := strconv.ParseInt(m.tag.Get("max"), 10, 64); err == nil && n > most {
+		return unfit(fmt.Sprintf("is at most %d", most))
+	}
+	m.put(reflect.ValueOf(n))
+	return nil
+}
+
+// operand sets a member that is a PID, or a text.
+func (m member) operand(text string) error {
+	if m.Type() == "string" {
+		return m.Set(text)
+	}
+	least, _ := strconv.ParseInt(m.tag.Get("min"), 10, 64)
+	pid, err := pidOf(text, least)
+	if err == nil {
+		m.put(reflect.ValueOf(pid))
+	}
+	return err
+}
+
+func (m member) put(value reflect.Value) {
+	if m.to.Kind() == reflect.Pointer {
+		m.to.Set(reflect.New(m.to.Type().Elem()))
+	}
+	reflect.Indirect(m.to).Set(value)
+}

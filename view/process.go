@@ -1,0 +1,231 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/promptware-os/pwos/schema"
+)
+
+// BudgetTable has a row for each kind of which a process has a budget, and one for its time.
+func BudgetTable(budgets []schema.BudgetState, now time.Time) *Table {
+	t := new(Table)
+	t.Header("pid", "agent", "of", "given", "spent", "reserved", "below", "left")
+	for i := range budgets {
+		b := &budgets[i]
+		for _, l := range linesOf(b) {
+			t.Row(fmt.Sprint(b.PID), shortened(Escaped(b.AgentID), maxName), l.kind, string(l.Given), string(l.Spent), string(l.Reserved), string(l.Below), string(l.Left))
+		}
+		if b.Deadline != nil {
+			left := time.UnixMilli(*b.Deadline).Sub(now).Round(time.Second)
+			t.Row(fmt.Sprint(b.PID), shortened(Escaped(b.AgentID), maxName), "time", "", "", "", "", max(0, left).String())
+		}
+	}
+	return t
+}
+
+type budgetLine struct {
+	kind string
+	*schema.BudgetLine
+}
+
+// linesOf are the kinds of which a process has any.
+func linesOf(b *schema.BudgetState) (lines []budgetLine) {
+	for _, l := range []budgetLine{{"calls", b.Calls}, {"fetches", b.Fetches}, {"tokens", b.Tokens}, {"usd", b.USD}} {
+		if l.BudgetLine != nil {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// Process is what Process.List says of one.
+type Process struct {
+	schema.Descriptor
+
+	Raw    schema.Value
+	Depth  int                 // below the processes without a parent in the list
+	Budget *schema.BudgetState // nil: it has none of its own, or nobody has asked
+}
+
+// Line is p as JSON, with its quotas as its token has them, and its budget.
+func (p *Process) Line(token schema.Value) ([]byte, error) {
+	quotas := []byte("{}")
+	if out, ok := As[schema.CapabilityGetOutput](token); ok {
+		var o Object
+		for _, resource := range resourcesOf(&out) {
+			o = o.Raw(resource, Object(nil).
+				Raw("held", []byte(Units(out.Held[resource].Float()))).
+				Raw("limit", []byte(Units(out.ResourceQuotas[resource]))).Close())
+		}
+		quotas = o.Close()
+	}
+	open := Object(bytes.TrimSuffix(slices.Clone(bytes.TrimSpace(p.Raw)), []byte("}")))
+	open = open.Raw("quotas", quotas)
+	if p.Budget != nil {
+		budget, err := schema.Marshal(p.Budget)
+		if err != nil {
+			return nil, err
+		}
+		open = open.Raw("budget", budget)
+	}
+	return open.Close(), nil
+}
+
+// indent shows the depth. A tree may be as deep as agents make it, a terminal is only so wide.
+func (p *Process) indent() string { return strings.Repeat("  ", min(p.Depth, 20)) }
+
+// Tree puts each process below its parent, siblings by PID. One whose parent is not in the list stands at the top.
+func Tree(processes []Process) []Process {
+	listed := make(map[int64]bool, len(processes))
+	for _, p := range processes {
+		listed[p.PID] = true
+	}
+	var next []Process // a stack: the tree may be deep
+	children := make(map[int64][]Process)
+	for _, p := range slices.Backward(processes) {
+		if listed[p.ParentPID] {
+			children[p.ParentPID] = append(children[p.ParentPID], p)
+		} else {
+			next = append(next, p)
+		}
+	}
+	tree := make([]Process, 0, len(processes))
+	for len(next) > 0 {
+		p := next[len(next)-1]
+		next = next[:len(next)-1]
+		tree = append(tree, p)
+		for _, child := range children[p.PID] {
+			child.Depth = p.Depth + 1
+			next = append(next, child)
+		}
+	}
+	return tree
+}
+
+// Terminated is the state of processes that have ended (PROTOCOL 6).
+const Terminated = "TERMINATED"
+
+// ProcessHeader names the cells of a Process.Row.
+func ProcessHeader() []string {
+	return []string{"pid", "agent", "state", "priority", "birth tick", "quotas", "restarts", "command"}
+}
+
+// Row is a process as ps shows it to people.
+func (p *Process) Row(token schema.Value) ([]string, error) {
+	quotas := ""
+	if token != nil {
+		out, err := AnswerAs[schema.CapabilityGetOutput](schema.CapabilityGet.Type, token)
+		if err != nil {
+			return nil, err
+		}
+		quotas = QuotaTexts(&out)
+	}
+	if left := budgetLeft(p.Budget); left != "" {
+		quotas = strings.TrimPrefix(quotas+", "+left, ", ")
+	}
+	restarts := ""
+	if p.Restarts != nil {
+		restarts = fmt.Sprint(*p.Restarts)
+	}
+	return []string{
+		fmt.Sprint(p.PID), p.indent() + shortened(Escaped(p.AgentID), maxName), StateText(&p.Descriptor), p.Priority, fmt.Sprint(p.BirthTick),
+		quotas, restarts, CommandText(p.Command),
+	}, nil
+}
+
+// budgetLeft says what is left of a budget.
+func budgetLeft(b *schema.BudgetState) string {
+	if b == nil {
+		return ""
+	}
+	var texts []string
+	for _, l := range linesOf(b) {
+		texts = append(texts, fmt.Sprintf("%s %s of %s left", l.kind, l.Left, l.Given))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// StateText is the state, and what there is to know about it.
+func StateText(d *schema.Descriptor) string {
+	switch {
+	case d.Paused && d.State != Terminated:
+		return d.State + ", paused"
+	case d.BlockedUntilTick != nil:
+		return fmt.Sprintf("%s until %d", d.State, *d.BlockedUntilTick)
+	case d.State == Terminated && d.Exit != nil:
+		return d.State + ", " + endWord(d.Exit)
+	}
+	return d.State
+}
+
+// endWord is an end in a word or two.
+func endWord(end *schema.Exit) string {
+	switch {
+	case end.Reason != "exited" && end.Reason != "signalled":
+		return Escaped(end.Reason)
+	case end.Signal != nil:
+		return fmt.Sprintf("signal %d", *end.Signal)
+	}
+	return fmt.Sprintf("exit %d", Deref(end.Code))
+}
+
+// maxName is how much of an agent's name is shown, in characters: a longer one would push what it is, and what all others
+// are, out of sight.
+const maxName = 40
+
+// CommandText is a command as it could be typed, cut off where it is long.
+func CommandText(command []string) string {
+	return shortened(Escaped(ShellLine(command)), 60)
+}
+
+// NotStarted is the reason of an end without a beginning (schema.Exit).
+const NotStarted = "not started"
+
+// Gone reports whether a process has ended and nothing of its program is left.
+func Gone(d *schema.Descriptor) bool {
+	return d.State == Terminated && d.OSPID == nil && (d.Exit != nil || d.Command == nil)
+}
+
+// EndText is an end in words that follow its subject.
+func EndText(end *schema.Exit) string {
+	switch {
+	case end == nil:
+		return "has not ended"
+	case end.Reason == NotStarted:
+		return "could not be started: " + Escaped(Why(end))
+	}
+	text := "ended, nobody knows how"
+	if end.Signal != nil {
+		text = "was killed by " + signalName(*end.Signal)
+	} else if end.Code != nil {
+		text = fmt.Sprintf("exited %d", *end.Code)
+	}
+	switch end.Reason {
+	case "exited", "signalled", "unknown":
+		return text
+	}
+	return text + " (" + Escaped(end.Reason) + ")"
+}
+
+// signalName is the name of a signal, or its number where it has none.
+func signalName(n int64) string {
+	if name := unix.SignalName(syscall.Signal(n)); name != "" {
+		return name
+	}
+	return fmt.Sprintf("signal %d", n)
+}
+
+// Why says in words why an end came.
+func Why(end *schema.Exit) string {
+	if end.Why != nil && *end.Why != "" {
+		return *end.Why
+	}
+	return end.Reason
+}

@@ -1,0 +1,81 @@
+package view_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/view"
+)
+
+// The choice stays on its process while that is there, stays within the list, and can be seen.
+func TestChosen(t *testing.T) {
+	t.Parallel()
+	pids := []int64{1, 2, 3, 4, 5}
+	for _, tt := range []struct {
+		name       string
+		pids       []int64
+		room       int
+		chosen     int64
+		moves      []int
+		now, first int64
+	}{
+		{"nothing was chosen", pids, 3, 0, []int{0}, 1, 1},
+		{"down", pids, 3, 1, []int{1, 1}, 3, 1},
+		{"down and out of sight", pids, 3, 1, []int{1, 1, 1}, 4, 2},
+		{"the end", pids, 3, 5, []int{1}, 5, 3},
+		{"up again", pids, 3, 1, []int{1, 1, 1, -1, -1, -1}, 1, 1},
+		{"above the beginning", pids, 3, 1, []int{-1}, 1, 1},
+		{"the chosen one is gone", pids, 3, 9, []int{0}, 1, 1},
+		{"nobody is there", nil, 3, 9, []int{1}, 0, 0},
+	} {
+		if now, first := chosen(tt.pids, tt.room, tt.chosen, tt.moves...); now != tt.now || first != tt.first {
+			t.Errorf("%s: %d is chosen and %d shown first, want %d and %d", tt.name, now, first, tt.now, tt.first)
+		}
+	}
+}
+
+// chosen moves top's choice over rows of processes of which room are shown: the PID that is chosen then, and the first shown.
+func chosen(pids []int64, room int, chosen int64, moves ...int) (now, first int64) {
+	top := &view.Top{Rows: room, Chosen: chosen}
+	for _, pid := range pids {
+		top.Processes = append(top.Processes, view.Process{Descriptor: schema.Descriptor{PID: pid}})
+	}
+	for _, by := range moves {
+		top.Choose(by)
+	}
+	if len(top.Visible()) > 0 {
+		first = top.Visible()[0].PID
+	}
+	return top.Chosen, first
+}
+
+// The screen has as many lines as the terminal, none is wider, the chosen process is marked, and the last line asks or tells.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	top := &view.Top{Rows: 2, Chosen: 2, Processes: []view.Process{
+		{Descriptor: schema.Descriptor{PID: 1, AgentID: "a", State: "READY"}}, {Descriptor: schema.Descriptor{PID: 2, AgentID: "b", State: "READY"}},
+	}}
+	unpainted := func(_ view.Look, text string) string { return text }
+	lines := top.Lines(30, 8, unpainted)
+	if len(lines) != 8 || !strings.HasPrefix(lines[4], "> 2") || !strings.HasPrefix(lines[3], "  1") {
+		t.Errorf("the screen is %q", lines)
+	}
+	for _, line := range lines {
+		if utf8.RuneCountInString(line) > 30 {
+			t.Errorf("%q is too wide", line)
+		}
+	}
+	for want, ask := range map[string]rune{"kill pid 2 and its descendants? y/n": 'K', "take away what pid 2 was granted? y/n": 'R'} {
+		top.Asking = ask
+		if lines := top.Lines(80, 8, unpainted); lines[7] != want {
+			t.Errorf("it asks %q, want %q", lines[7], want)
+		}
+	}
+	top.Asking, top.Processes = 0, nil
+	top.Say("killed pid 2")
+	if lines := top.Lines(80, 8, unpainted); lines[7] != "killed pid 2" || !strings.HasPrefix(lines[2], "no processes") {
+		t.Errorf("the screen is %q", lines)
+	}
+}
