@@ -99,6 +99,7 @@ func (c *client) askWith(typ, data, extra string) answer {
 // says it is.
 func (c *client) call(typ, data string, out any) answer {
 	c.t.Helper()
+	want := c.shape(typ) // before: what is subscribed to may come right after the answer
 	a := c.ask(typ, data)
 	if a.Kind != "reply" {
 		c.t.Fatalf("%s %s: %s", typ, data, a.Data)
@@ -106,7 +107,7 @@ func (c *client) call(typ, data string, out any) answer {
 	if k := a.Metadata.Kernel; k == nil || k.Seq < 1 {
 		c.t.Fatalf("%s %s: no proof: %+v", typ, data, k)
 	}
-	c.shape(typ).check(c.t, a.Data)
+	want.check(c.t, a.Data)
 	if out != nil {
 		if err := json.Unmarshal(a.Data, out); err != nil {
 			c.t.Fatalf("%s: %s: %v", typ, a.Data, err)
