@@ -139,6 +139,9 @@ func (d *keyDoor) serve(conn net.Conn) <-chan error {
 	go func() {
 		s := newStream(conn)
 		identity, err := d.Admit(context.Background(), s, nil, access.Peer{PID: os.Getpid(), UID: os.Getuid()}, streamName)
+		if err == nil && identity.Key == nil {
+			err = errors.New("it was let in without a key")
+		}
 		if err != nil {
 			_ = conn.Close() // a refused peer may have gone
 			ended <- err
