@@ -35,8 +35,9 @@ type domain struct {
 	watching []*batch // queries that follow: whatever the domain applies may be news to them
 	news     uint64   // how often there was some
 
-	resumed    bool // processes go on, which is not published yet
-	registered bool // what was registered has changed, which is not published yet
+	resumed    bool    // processes go on, which is not published yet
+	exited     []int64 // processes that have ended, likewise
+	registered bool    // what was registered has changed, which is not published yet
 }
 
 // saga is a call that is decided in slices, or whose steps are under way.
@@ -84,6 +85,8 @@ func (d *domain) Receive(ctx actor.Context) {
 		d.wakeAll(ctx)
 	case answeredQuestion:
 		d.answered(m.id)
+	case exitedProcesses:
+		d.passAgain(m.pids)
 	case reading:
 		d.haveRead(ctx, &m)
 	case hangUp:
@@ -213,7 +216,10 @@ func (d *domain) finish(ctx actor.Context, call *kernel.Call, result *kernel.Res
 	if call.Syscall.Kind == schema.KindCommand {
 		d.state.Apply(call)
 		d.hear()
-		d.resumed = d.resumed || call.Syscall == schema.ProcessResume.Row() || call.Syscall == schema.ProcessExit.Syscall
+		d.resumed = d.resumed || call.Syscall == schema.ProcessResume.Row()
+		if in, ok := call.Input.(*schema.ProcessExitInput); ok {
+			d.exited = append(d.exited, in.PIDs...)
+		}
 		d.registered = d.registered || call.Syscall == schema.SyscallRegister.Row() || call.Syscall == schema.SyscallUnregister.Row()
 	}
 	if result.Shutdown {
@@ -255,6 +261,12 @@ func (d *domain) forward(ctx actor.Context, b *batch) {
 	if d.resumed {
 		d.resumed = false
 		d.kernel.Answered(kernel.Resumed)
+	}
+	if d.exited != nil {
+		for name := range d.kernel.states {
+			ctx.Send(d.kernel.domains[name], exitedProcesses{d.exited})
+		}
+		d.exited = nil
 	}
 	if d.registered {
 		d.registered = false

@@ -18,6 +18,9 @@ type pended struct {
 // answeredQuestion has the calls pass the gate again that wait for the answer to a question.
 type answeredQuestion struct{ id string }
 
+// exitedProcesses has the calls of processes that have ended pass the gate again that wait at it.
+type exitedProcesses struct{ pids []int64 }
+
 // Answered has the calls pass the gate again that wait for the answer to a question. It may be called until Close.
 func (k *Kernel) Answered(question string) {
 	for name := range k.states {
@@ -79,6 +82,18 @@ func (d *domain) pend(ctx actor.Context, b *batch, i int, q *kernel.Pending) {
 		d.pended[f.calls[0].Caller.Conn] = &pended{frames: f}
 	}
 	d.park(ctx, b, q.Wait)
+}
+
+// passAgain has the calls of processes decided again that wait at the gate.
+func (d *domain) passAgain(pids []int64) {
+	for _, pid := range pids {
+		if d.parked[pid] == nil {
+			continue
+		}
+		for _, p := range d.take(pid, func(p *parked) bool { return p.batch.question != "" }) {
+			d.queue = append(d.queue, p.batch)
+		}
+	}
 }
 
 // answered has the calls decided again that wait for the answer to a question.

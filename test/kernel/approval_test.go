@@ -167,6 +167,21 @@ func TestApprovalExpiresMeanwhile(t *testing.T) {
 	}
 }
 
+// TestApprovalOfWhoHasEnded: a call that waits for an answer when its process ends is refused at once.
+func TestApprovalOfWhoHasEnded(t *testing.T) {
+	t.Parallel()
+	d := start(t, ruled(t, map[string]string{"policy.cedar": careful}), waits(time.Hour))
+	operator, follower, agent := d.dial(t), d.dial(t), d.dial(t)
+	follower.call("Approval.Subscribe", `{}`, nil)
+	pid := agent.attach("worker", `,"capabilities":{"allowed_syscalls":["Memory.*"]}`)
+	agent.send("Memory.Set", `{"key":"prod/x","value":1}`, "")
+	follower.question("Approval.Requested", "q-1", "waiting")
+	operator.call("Syscall.Terminate", fmt.Sprintf(`{"target_pid":%d}`, pid), nil)
+	if a := agent.next(); a.Kind != "error" || !strings.Contains(string(a.Data), "ended") {
+		t.Errorf("answered %s %s", a.Kind, a.Data)
+	}
+}
+
 // TestApprovalsOutlive: questions, approvals and refusals outlive the kernel, and what they are about is the same call then.
 func TestApprovalsOutlive(t *testing.T) {
 	t.Parallel()
