@@ -43,7 +43,7 @@ func (h *Host) start(ctx context.Context, c Command, has Means) (*Process, error
 		closeFile(e.log)
 	}()
 	go p.run(logged)
-	served := p.handOver(ctx, hand)
+	served := p.serveNetwork(ctx, hand)
 	stage, err := hear(ctx, status)
 	if served != nil && (err == nil || stage == "sandbox") { // it has waited for what failed here
 		stage, err = "sandbox", served
@@ -154,8 +154,8 @@ func (h *Host) fork(p *Process, e *ends) (status *os.File, hand *net.UnixConn, e
 	return status, hand, nil
 }
 
-// handOver serves the network of a program that waits for it. What ends before has said why elsewhere.
-func (p *Process) handOver(ctx context.Context, hand *net.UnixConn) error {
+// serveNetwork serves the network of a program that waits for it. What ends before has said why elsewhere.
+func (p *Process) serveNetwork(ctx context.Context, hand *net.UnixConn) error {
 	if hand == nil {
 		return nil
 	}

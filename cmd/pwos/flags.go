@@ -156,7 +156,7 @@ func (f *spanFlag) Type() string { return "duration" }
 func (f *spanFlag) Set(text string) error {
 	span, err := time.ParseDuration(text)
 	if err == nil && span < 0 {
-		err = errors.New("it is less than nothing")
+		err = errors.New("must not be negative")
 	}
 	*f = spanFlag(span)
 	return err
