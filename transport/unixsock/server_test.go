@@ -244,6 +244,8 @@ func TestServerOutlivesAPanic(t *testing.T) {
 	if line, err := other.Next(); err != nil || string(line) != "fine" {
 		t.Errorf("the other got %q, %v", line, err)
 	}
+	must(t, other.Close())
+	must(t, server.Shutdown(t.Context())) // which waits for what is logged
 	if text := server.log.String(); !strings.Contains(text, "boom") || !strings.Contains(text, "server_test.go") {
 		t.Errorf("the log has no stack: %q", text)
 	}
