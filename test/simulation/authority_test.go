@@ -458,7 +458,7 @@ func (o *oracle) overslept(clients []*client) error {
 		}
 	}
 	for _, c := range clients {
-		if len(c.pending) == 0 || o.faulted || c.pid != model.Operator && calling[c.pid] > 1 { // it may not be read, as its agent has too much in flight
+		if len(c.pending) == 0 || o.paused[c.pid] || o.faulted || c.pid != model.Operator && calling[c.pid] > 1 { // it may not be read, as its agent has too much in flight
 			continue
 		}
 		in, ok := c.pending[0].input.(*schema.ReceiveInput)
