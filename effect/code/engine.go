@@ -157,11 +157,12 @@ func (r *run) failed(err error) (byte, string) {
 	}
 }
 
-// end notes the outcome that the handler has: status and text. The first counts.
+// end notes the outcome that the handler has: status and text. The first counts, and none once the time is over: a promise may take the
+// interrupt for an exception of the script's.
 func (r *run) end(args []any) (any, error) {
 	status, _ := args[0].(int)
 	text, _ := args[1].(string)
-	if !r.ended && status >= 0 && status < int(statuses) {
+	if !r.ended && time.Now().Before(r.until) && status >= 0 && status < int(statuses) {
 		r.ended, r.status, r.text = true, byte(status), text
 	}
 	return nil, nil
