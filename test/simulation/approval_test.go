@@ -29,7 +29,7 @@ type question struct {
 	pid       int64
 	typ, data string
 	expires   int64  // Unix milliseconds
-	decision  string // "": nobody has answered; over: its process has ended
+	decision  string // "": nobody has answered
 	until     int64  // it may be made as often as it is until then; 0: once
 	usedFor   string // the message that has used it up; "": none has
 	ran       bool   // that call has been made
@@ -121,9 +121,9 @@ func (o *oracle) decides(e *entry, in *schema.ApprovalDecideInput) error {
 	case q == nil && (err == nil || err.Code() != 404):
 		return errors.New("there is no such question: want error 404")
 	case q == nil:
-	case q.decision != "" || e.time >= q.expires:
+	case q.decision != "" || e.time >= q.expires || o.exited[q.pid]:
 		if err == nil || err.Code() != 409 {
-			return errors.New("it is answered, or has expired: want error 409")
+			return errors.New("it is answered, or over: want error 409")
 		}
 	case err != nil:
 		return errors.New("want it to succeed: the question waits")

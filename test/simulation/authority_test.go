@@ -27,6 +27,7 @@ type realm struct {
 	watches   map[string]*watch         // by connection: a subscription to the audit log
 	questions map[string]*question      // by id
 	paused    map[int64]bool            // processes
+	exited    map[int64]bool            // likewise: that have ended
 	faulted   bool                      // an operation of the disk has failed in this life
 	rereads   bool                      // the entries are those of lives before
 }
@@ -65,6 +66,7 @@ func (r *realm) reset() {
 	r.Model = model.New(units, boxCapacity)
 	r.begun, r.mail, r.watches = make(map[string]*model.Verdict), make(map[follower]*pushed), make(map[string]*watch)
 	r.questions, r.paused = make(map[string]*question), make(map[int64]bool)
+	r.exited = make(map[int64]bool)
 	r.endowed, r.ruled, r.booked = make(map[int64]bool), 0, 0
 }
 
@@ -254,10 +256,8 @@ func (o *oracle) step(e *entry, record *journal.Record, m *schema.Message) error
 		return o.asked(m, in)
 	case *schema.ProcessExitInput:
 		o.Exit(in.PIDs...)
-		for _, q := range o.questions {
-			if slices.Contains(in.PIDs, q.pid) && q.decision == "" {
-				q.decision = "over"
-			}
+		for _, pid := range in.PIDs {
+			o.exited[pid] = true
 		}
 		maps.DeleteFunc(o.paused, func(pid int64, _ bool) bool { return slices.Contains(in.PIDs, pid) })
 		o.ruled = e.seq
