@@ -124,7 +124,7 @@ func (d *domain) run(ctx actor.Context, b *batch, from int) {
 	begun := time.Now()
 	for i := from; i < len(b.calls); i++ {
 		call := &b.calls[i]
-		if call.Time == 0 || b.question != "" { // what waited at the gate is made now
+		if call.Time == 0 || b.question != "" && !call.Claimed { // what waited at the gate is made now; a key is claimed once
 			call.Time = begun.UnixMilli()
 		}
 		result, pending, err := d.outcome(call, b)
