@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Peer is who is at the other end of a connection, as the transport vouches for it.
+// Peer is the process at the other end of a connection, as the transport reports it.
 type Peer struct {
 	PID int // 0 where the system does not say
 	UID int

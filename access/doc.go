@@ -1,4 +1,4 @@
-// Package access decides who is on a connection (BRIDGE 4.2.5, 4.3.1).
+// Package access authenticates the peer of a connection (BRIDGE 4.2.5, 4.3.1).
 //
 // It knows no transport. A daemon's transport hands its connections to a Door, with the Peer that it vouches for; the Door lets so
 // many in at once, sends the Authenticator's offer, and returns the Identity that the answer proves. A client answers by

@@ -43,7 +43,7 @@ func (d *Door) Admit(ctx context.Context, link Lines, place *Place, peer Peer, s
 	identity, err := d.exchange(ctx, &p, peer, socket)
 	thrown := d.gate.leave(place, err == nil)
 	if wrong := (*Rejection)(nil); errors.As(err, &wrong) {
-		// After the place was given back: whoever is held back for a wrong answer keeps nobody waiting.
+		// After the place was given back, so that the delay for a wrong answer does not block other logins.
 		return Identity{}, errors.Join(err, p.reject(ctx, wrong))
 	}
 	if thrown == nil || err == nil && errors.Is(thrown, errEvicted) {
@@ -85,5 +85,5 @@ func (d *Door) Farewell(link Lines, reason *fault.Fault) error {
 	return p.farewell(reason)
 }
 
-// Close sends away who has not authenticated, and lets nobody in any more.
+// Close rejects the connections that have not authenticated, and all later ones.
 func (d *Door) Close() { d.gate.close() }

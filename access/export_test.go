@@ -56,6 +56,3 @@ func (g *Gate) Waiting() int {
 	defer g.mu.Unlock()
 	return g.inside
 }
-
-// CrowdOf is what the gate takes for one process.
-func CrowdOf(p Peer) int { return crowdOf(p) }

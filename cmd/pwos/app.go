@@ -82,7 +82,7 @@ func (a *app) dialRunning(ctx context.Context) (*client.Client, error) {
 	return a.dialWith(ctx, dialing{running: true})
 }
 
-// dialWith is dial for a verb that has something to say about it. It notes which kernel answers, for who waits in vain later.
+// dialWith is dial with options of the verb. It remembers which kernel answered, for the error of a call that times out later.
 func (a *app) dialWith(ctx context.Context, d dialing) (*client.Client, error) {
 	options, err := a.options()
 	if err != nil {

@@ -168,7 +168,7 @@ func (d *demo) cast(ctx context.Context, c *client.Client, r *role) error {
 	return nil
 }
 
-// listen shows what the agents say on standard error, until the first of them, who is the one that ends by itself, has ended.
+// listen prints what the agents write to standard error until the first of them has ended; that one ends by itself.
 func (d *demo) listen(ctx context.Context, c *client.Client, agents ...*role) (err error) {
 	d.heading("They talk. This is what they say on standard error, as it comes.")
 	life, err := followLife(ctx, d.options(), 0)

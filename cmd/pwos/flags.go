@@ -143,7 +143,7 @@ func mailboxOf(text string, least int64) (int64, error) {
 // spanFlag is a duration, 0 or more.
 type spanFlag time.Duration
 
-// String is of none what pflag leaves out of a help text.
+// String returns for a zero duration the text that pflag omits from help.
 func (f *spanFlag) String() string {
 	if *f == 0 {
 		return "0"

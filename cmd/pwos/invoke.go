@@ -27,7 +27,7 @@ func (a *app) asking(do func(ctx context.Context, c *client.Client, args []strin
 	}
 }
 
-// with is withKernel for who connects in another way.
+// with is withKernel on a connection that dial makes.
 func (a *app) with(
 	ctx context.Context, otherwise time.Duration, dial func(context.Context) (*client.Client, error), do func(context.Context, *client.Client) error,
 ) (err error) {

@@ -37,7 +37,7 @@ until interrupted or until the process ends.
 
 What was taken is gone from the mailbox, also if recv is killed before it printed it.
 With --follow it is gone once it is printed (Ipc.Ack): what was not is delivered again,
-marked "redelivered". Whoever else receives from the mailbox gets what this one does not.
+marked "redelivered". Other receivers of the mailbox get the messages that this one does not.
 
 Exit status: 3 the process may not receive, or with --follow not acknowledge, or it
 never was; 1 it has ended, unless --follow saw it end.`,

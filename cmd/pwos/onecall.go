@@ -77,7 +77,7 @@ func (m member) Type() string {
 	return m.to.Type().String()
 }
 
-// String is of none what pflag leaves out of a help text.
+// String returns for an unset member the text that pflag omits from help.
 func (m member) String() string {
 	switch at := reflect.Indirect(m.to); {
 	case at.IsValid():

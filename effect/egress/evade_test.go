@@ -73,20 +73,15 @@ func TestMeteredHangUp(t *testing.T) {
 // TestUnreported: an answer that reports nothing of its use, or not all of it since the client hung up, counts for what came of it.
 func TestUnreported(t *testing.T) {
 	t.Parallel()
-	next := make(chan string)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for event := range next {
-			_, _ = io.WriteString(w, event)
-			_ = http.NewResponseController(w).Flush()
-		}
-	}))
-	t.Cleanup(server.Close)
+	answers := make(chan chan string, 1)
+	server := streaming(t, answers)
 	h := open(t, withUpstream(upstream(t, server.URL)), metered)
 	h.grant(nil, "Upstream:model")
 	chunk := "data: {\"model\":\"m-1\",\"choices\":[{\"delta\":{\"content\":\"x\"}}],\"usage\":null}\n\n"
 	body := `{"model":"m-1","stream":true}`
 	for i, hangUp := range []bool{false, true} {
+		next := make(chan string)
+		answers <- next
 		conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
 		testkit.Must(t, err)
 		testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
@@ -105,7 +100,6 @@ func TestUnreported(t *testing.T) {
 		close(next)
 		_, _ = io.ReadAll(resp.Body)
 		_ = conn.Close()
-		next = make(chan string)
 		if e := h.await(i + 1)[i]; !strings.Contains(e.data, `"output_tokens":5`) {
 			t.Errorf("hung up %v: entry %s", hangUp, e.data)
 		}

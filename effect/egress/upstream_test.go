@@ -88,6 +88,19 @@ func upstream(t testing.TB, address string, change ...func(*egress.UpstreamConfi
 	return u
 }
 
+// streaming starts a server that answers each request with the events of the next channel, until that is closed.
+func streaming(t testing.TB, answers <-chan chan string) *httptest.Server {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for event := range <-answers {
+			_, _ = io.WriteString(w, event)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
 func withUpstream(u *egress.Upstream) func(*egress.Config) {
 	return func(c *egress.Config) { c.Upstreams = []*egress.Upstream{u} }
 }
@@ -227,18 +240,13 @@ func TestUpstreamIsGranted(t *testing.T) {
 // TestUpstreamStream: events pass as they come, their report is kept, and the end of the grant ends the stream.
 func TestUpstreamStream(t *testing.T) {
 	t.Parallel()
-	next := make(chan string)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for event := range next {
-			_, _ = io.WriteString(w, event)
-			_ = http.NewResponseController(w).Flush()
-		}
-	}))
-	t.Cleanup(server.Close)
+	answers := make(chan chan string, 1)
+	server := streaming(t, answers)
 	h := open(t, withUpstream(upstream(t, server.URL)))
 	for _, revoked := range []bool{false, true} {
 		h.grant(nil, "Upstream:model")
+		next := make(chan string)
+		answers <- next
 		conn, err := net.Dial("tcp", strings.TrimPrefix(h.upstreams["model"], "http://"))
 		testkit.Must(t, err)
 		testkit.Must(t, conn.SetDeadline(time.Now().Add(testkit.Patience)))
@@ -266,7 +274,6 @@ func TestUpstreamStream(t *testing.T) {
 			t.Errorf("revoked %v: then came %q, %v", revoked, rest, err)
 		}
 		_ = conn.Close()
-		next = make(chan string)
 	}
 	list := h.await(2)
 	if want := `"usage":{"model":"m-2","input_tokens":25,"output_tokens":15},"ended":"the answer was complete"`; !strings.Contains(list[0].data, want) {

@@ -1,8 +1,6 @@
 package confine
 
 import (
-	"os"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -49,6 +47,3 @@ func With(tried int, user bool) Means {
 	m.User = user && tried != 0
 	return m
 }
-
-// Privileged reports whether this process may be able to make namespaces without a user namespace.
-func Privileged() bool { return os.Geteuid() == 0 }
