@@ -1,7 +1,7 @@
 package ingest
 
 // Proof returns what answers for the resource.
-func (v *Valid) Proof() Proof { return v.proof }
+func (v *Valid) Proof() string { return v.proof }
 
 // Signer returns the fingerprint of the trusted key that has signed the resource; "" where none has.
 func (v *Valid) Signer() string { return v.signer }

@@ -12,7 +12,7 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// Fetched is a resource's bits, for which nobody answers yet.
+// Fetched is a resource's bits, which are not validated yet.
 type Fetched struct {
 	URI       string // canonical
 	Remote    bool
@@ -71,4 +71,8 @@ func (p *Pipeline) read(ctx context.Context, at uri.Place, most int64) ([]byte, 
 		return nil, fault.Prefix(err, "%s", at.URI)
 	}
 	return data, nil
+}
+
+func tooLarge(most int64) *fault.Fault {
+	return fault.FileTooLarge.New("the file is too large: more than %d bytes", most)
 }

@@ -11,85 +11,66 @@ import (
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
-// Kind tells what a resource was listed as.
-type Kind string
-
-// The kinds.
-const (
-	Skill Kind = "skill"
-	Tool  Kind = "tool"
-)
-
-// Item is a skill or a tool, as far as who may use it has to know.
-type Item struct {
-	Kind        Kind
-	URI         string
-	Name        string
-	Description string
-	Digest      string
-	Input       []byte // JSON Schema of a tool's input; nil where it has none
-}
-
 // Hydrate returns what the front matter of a resource lists, skills first, each in its order. Name and description are those of
 // the list, else of the resource's own front matter, or for a tool of the manifest beside it (<tool>.json); without either
 // the last segment of its path is its name. One that is missing, or that the policy does not take, is the error of all.
-func (p *Pipeline) Hydrate(ctx context.Context, l *Loaded, now time.Time) ([]Item, error) {
-	items := make([]Item, 0, len(l.Skills)+len(l.Tools))
-	for _, r := range l.Skills {
-		item, err := p.skill(ctx, r, now)
-		if err != nil {
-			return nil, fault.Prefix(err, "hydrate %s", r.URI)
+func (p *Pipeline) Hydrate(ctx context.Context, l *Loaded, now time.Time) (*schema.HydrateOutput, error) {
+	out := &schema.HydrateOutput{URI: l.URI, Skills: []schema.HydratedItem{}, Tools: []schema.HydratedItem{}}
+	for _, list := range []struct {
+		of   []Reference
+		look func(context.Context, Reference, time.Time) (schema.HydratedItem, error)
+		to   *[]schema.HydratedItem
+	}{{l.Skills, p.skill, &out.Skills}, {l.Tools, p.tool, &out.Tools}} {
+		for _, r := range list.of {
+			item, err := list.look(ctx, r, now)
+			if err != nil {
+				return nil, fault.Prefix(err, "hydrate %s", r.URI)
+			}
+			*list.to = append(*list.to, item)
 		}
-		items = append(items, item)
 	}
-	for _, r := range l.Tools {
-		item, err := p.tool(ctx, r, now)
-		if err != nil {
-			return nil, fault.Prefix(err, "hydrate %s", r.URI)
-		}
-		items = append(items, item)
-	}
-	return items, nil
+	return out, nil
 }
 
-func (p *Pipeline) skill(ctx context.Context, r Reference, now time.Time) (Item, error) {
-	result, err := p.Run(ctx, Request{URI: r.URI, Now: now})
+func (p *Pipeline) skill(ctx context.Context, r Reference, now time.Time) (item schema.HydratedItem, err error) {
+	l, err := p.Run(ctx, Request{URI: r.URI, Now: now})
 	if err != nil {
-		return Item{}, err
+		return item, err
 	}
-	l := result.Loaded
-	return Item{
-		Kind: Skill, URI: l.URI, Digest: l.Digest, Name: cmp.Or(r.Name, l.Name, path.Base(l.URI)),
-		Description: cmp.Or(r.Description, l.Description),
+	return schema.HydratedItem{
+		URI: l.URI, Digest: l.Digest, Name: cmp.Or(r.Name, l.Name, path.Base(l.URI)), Description: cmp.Or(r.Description, l.Description),
 	}, nil
 }
 
 // tool needs no text: a tool may be a module. Its manifest is looked for whatever the list says, for the schema.
-func (p *Pipeline) tool(ctx context.Context, r Reference, now time.Time) (Item, error) {
+func (p *Pipeline) tool(ctx context.Context, r Reference, now time.Time) (item schema.HydratedItem, err error) {
 	f, err := p.fetch(ctx, r.URI, "", cmp.Or(p.MaxToolBytes, DefaultMaxToolBytes))
 	if err != nil {
-		return Item{}, err
+		return item, err
 	}
-	v, err := p.Validate(f, "", now)
-	if err != nil {
-		return Item{}, err
+	if _, err := p.Validate(f, "", now); err != nil {
+		return item, err
 	}
-	item := Item{Kind: Tool, URI: f.URI, Digest: v.fetched.Digest, Name: r.Name, Description: r.Description}
 	beside, err := p.Space.Resolve(f.URI+".json", "")
 	if err != nil {
-		return Item{}, err
+		return item, err
 	}
+	m := &schema.ToolManifest{}
 	raw, err := p.read(ctx, beside, schema.MaxEventLine)
-	if err != nil && !errors.Is(err, fault.FileNotFound) {
-		return Item{}, err
-	}
-	if err == nil {
-		m, invalid := schema.DecodeToolManifest(raw)
-		if invalid != nil {
-			return Item{}, fault.ToolBadManifest.New("read manifest %s: %s", beside.URI, invalid.Text())
+	switch {
+	case err == nil:
+		var invalid *fault.Fault
+		if m, invalid = schema.DecodeToolManifest(raw); invalid != nil {
+			return item, fault.ToolBadManifest.New("read manifest %s: %s", beside.URI, invalid.Text())
 		}
-		item.Name, item.Description, item.Input = cmp.Or(item.Name, m.Name), cmp.Or(item.Description, m.Description), m.Input
+	case !errors.Is(err, fault.FileNotFound):
+		return item, err
 	}
-	item.Name = cmp.Or(item.Name, path.Base(f.URI))
+	item = schema.HydratedItem{
+		URI: f.URI, Digest: f.Digest, Name: cmp.Or(r.Name, m.Name, path.Base(f.URI)), Description: cmp.Or(r.Description, m.Description),
+	}
+	if schema.ValidWithin(m.Input, schema.MaxKeptDepth) { // else it is too deep to be told of, or none
+		item.Input = m.Input
+	}
 	return item, nil
 }

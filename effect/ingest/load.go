@@ -2,6 +2,9 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"unicode/utf8"
 
@@ -14,14 +17,11 @@ const MaxReferences = 64
 
 // Loaded is a resource that was read: text, with what its front matter says.
 type Loaded struct {
-	URI         string
-	Digest      string // of all bits, front matter included
-	Proof       Proof
-	Signer      string
+	// Identity is what a process becomes by adopting the resource: what the kernel journals and shows in Syscall.GetState.
+	schema.Identity
 	FrontMatter []byte // one JSON object on one line
 	Content     string // what follows the front matter
-	Name        string // of the front matter, "" where it has none
-	Description string
+	Description string // of the front matter, "" where it has none
 	Skills      []Reference
 	Tools       []Reference
 }
@@ -50,7 +50,9 @@ func (p *Pipeline) load(v *Valid) (*Loaded, error) {
 	if !utf8.Valid(f.Data) || bytes.IndexByte(f.Data, 0) >= 0 || bytes.HasPrefix(f.Data, []byte("\ufeff")) {
 		return nil, fault.IngestNotText.New("the resource is no text in UTF-8")
 	}
-	l := &Loaded{URI: f.URI, Digest: f.Digest, Proof: v.proof, Signer: v.signer, FrontMatter: []byte("{}")}
+	l := &Loaded{FrontMatter: []byte("{}"), Identity: schema.Identity{
+		ContextID: contextID(f.URI, f.Digest), URI: f.URI, Digest: f.Digest, Proof: v.proof, Signer: v.signer,
+	}}
 	front, content, fence, err := SplitFrontMatter(f.Data)
 	if err != nil {
 		return nil, err
@@ -68,9 +70,16 @@ func (p *Pipeline) load(v *Valid) (*Loaded, error) {
 	return l, p.members(l)
 }
 
+// contextID names a content by what it is and where it is from, so that a replay, and a second ingest of the same, give the
+// same. Where it is from counts, since relative names in it do.
+func contextID(uri, digest string) string {
+	sum := sha256.Sum256([]byte(uri + "\n" + digest))
+	return "ctx-" + hex.EncodeToString(sum[:16])
+}
+
 // Recall makes what was loaded before of its front matter, without its content, proof and digest: what Hydrate needs.
 func (p *Pipeline) Recall(uri string, frontMatter []byte) (*Loaded, error) {
-	l := &Loaded{URI: uri, FrontMatter: frontMatter}
+	l := &Loaded{Identity: schema.Identity{URI: uri}, FrontMatter: frontMatter}
 	return l, p.members(l)
 }
 
@@ -133,7 +142,7 @@ func (p *Pipeline) reference(item schema.Value, at, base string) (Reference, err
 		if err != nil {
 			return r, err
 		}
-		r = Reference{URI: o.URI, Name: value(o.Name), Description: value(o.Description)}
+		r = Reference{URI: o.URI, Name: *cmp.Or(o.Name, new(string)), Description: *cmp.Or(o.Description, new(string))}
 	}
 	place, err := p.Space.Resolve(r.URI, base)
 	if err != nil {
@@ -141,13 +150,6 @@ func (p *Pipeline) reference(item schema.Value, at, base string) (Reference, err
 	}
 	r.URI = place.URI
 	return r, nil
-}
-
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // text returns a member that has to be a string where it is there.

@@ -9,11 +9,6 @@ import (
 	"github.com/promptware-os/pwos/uri"
 )
 
-// Files reads below root: a *rootfs.Tree.
-type Files interface {
-	Read(p uri.Place, most int64) (rootfs.File, error)
-}
-
 // Web fetches an https: address in canonical form. It returns at most most bytes, FileNotFound where
 // the server says that there is nothing, and any other error otherwise. It decides itself where it may connect to.
 type Web func(ctx context.Context, address string, most int64) ([]byte, error)
@@ -31,7 +26,7 @@ type Policy struct {
 // Pipeline ingests resources of one space. Its fields are set once; it may be used by many goroutines.
 type Pipeline struct {
 	Space  *uri.Space
-	Files  Files
+	Files  *rootfs.Tree
 	Web    Web // nil: nothing is fetched
 	Policy Policy
 	// MaxBytes bounds one resource, MaxToolBytes a tool that Hydrate looks at; 0 means the default.
@@ -52,14 +47,8 @@ type Request struct {
 	Now       time.Time
 }
 
-// Result is a resource that went through all phases.
-type Result struct {
-	Loaded   *Loaded
-	Identity Identity
-}
-
-// Run does all phases; nothing follows one that fails.
-func (p *Pipeline) Run(ctx context.Context, r Request) (*Result, error) {
+// Run does all phases but Adopt; nothing follows one that fails.
+func (p *Pipeline) Run(ctx context.Context, r Request) (*Loaded, error) {
 	fetched, err := p.Fetch(ctx, r.URI, r.Base)
 	if err != nil {
 		return nil, err
@@ -68,9 +57,5 @@ func (p *Pipeline) Run(ctx context.Context, r Request) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := p.Load(valid)
-	if err != nil {
-		return nil, err
-	}
-	return &Result{Loaded: loaded, Identity: loaded.Adopt()}, nil
+	return p.Load(valid)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/promptware-os/pwos/effect/ingest"
 	"github.com/promptware-os/pwos/internal/testkit"
+	"github.com/promptware-os/pwos/schema"
 	"github.com/promptware-os/pwos/schema/fault"
 )
 
@@ -66,21 +67,23 @@ func TestRun(t *testing.T) {
 	r, err := p.Run(t.Context(), ingest.Request{URI: "./coder.md", Base: "os:///agents/other.md", Integrity: sri("sha384", coder), Now: noon})
 	testkit.Must(t, err)
 	want := &ingest.Loaded{
-		URI: "os:///agents/coder.md", Digest: sri("sha256", coder), Proof: ingest.ByIntegrity,
+		Identity: schema.Identity{
+			ContextID: r.ContextID, URI: "os:///agents/coder.md", Digest: sri("sha256", coder), Name: "coder", Proof: ingest.ByIntegrity,
+		},
 		FrontMatter: []byte(`{"name":"coder","description":"Writes code.","model":"any","skills":["../skills/search.md",` +
 			`{"uri":"os:///skills/plan.md","name":"planning","description":"How to plan."}],"tools":["os/tools/sum"]}`),
-		Content: "You write code.\n", Name: "coder", Description: "Writes code.",
+		Content: "You write code.\n", Description: "Writes code.",
 		Skills: []ingest.Reference{
 			{URI: "os:///skills/search.md"},
 			{URI: "os:///skills/plan.md", Name: "planning", Description: "How to plan."},
 		},
 		Tools: []ingest.Reference{{URI: "os:///tools/sum"}},
 	}
-	if diff := cmp.Diff(want, r.Loaded); diff != "" {
+	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)
 	}
 	id := r.Identity
-	if !strings.HasPrefix(id.ContextID, "ctx-") || id.URI != want.URI || id.Digest != want.Digest || id.Name != "coder" || id.Proof != want.Proof {
+	if !strings.HasPrefix(id.ContextID, "ctx-") {
 		t.Errorf("%+v", id)
 	}
 	// The same again is the same context; the same bits elsewhere are another.
@@ -148,7 +151,7 @@ func TestLoadForms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if l := r.Loaded; string(l.FrontMatter) != want[0] || l.Content != want[1] || l.Name != want[2] || l.Proof != ingest.Local {
+		if l := r; string(l.FrontMatter) != want[0] || l.Content != want[1] || l.Name != want[2] || l.Proof != ingest.Local {
 			t.Errorf("%s: %+v", name, l)
 		}
 	}
@@ -161,8 +164,8 @@ func TestWeb(t *testing.T) {
 	r, err := p.Run(t.Context(), ingest.Request{URI: "https://H.example/v1.0.0/a.md", Now: noon})
 	testkit.Must(t, err)
 	want := []ingest.Reference{{URI: "https://h.example/v1.0.0/b.md"}, {URI: "os:///c/d"}}
-	if diff := cmp.Diff(want, r.Loaded.Skills); diff != "" || r.Loaded.Proof != ingest.ByPin {
-		t.Errorf("%s\n%s", r.Loaded.Proof, diff)
+	if diff := cmp.Diff(want, r.Skills); diff != "" || r.Proof != ingest.ByPin {
+		t.Errorf("%s\n%s", r.Proof, diff)
 	}
 	p.Web = func(context.Context, string, int64) ([]byte, error) {
 		return make([]byte, ingest.DefaultMaxBytes+1), nil
@@ -196,18 +199,23 @@ func TestHydrate(t *testing.T) {
 	load := func(name string) *ingest.Loaded {
 		r, err := p.Run(t.Context(), ingest.Request{URI: name, Now: noon})
 		testkit.Must(t, err)
-		return r.Loaded
+		return r
 	}
 	got, err := p.Hydrate(t.Context(), load("agents/coder.md"), noon)
-	want := []ingest.Item{
-		{Kind: ingest.Skill, URI: "os:///skills/search.md", Name: "search", Description: "Finds things.", Digest: sri("sha256", files["skills/search.md"])},
-		{Kind: ingest.Skill, URI: "os:///skills/plan.md", Name: "planning", Description: "How to plan.", Digest: sri("sha256", files["skills/plan.md"])},
-		{Kind: ingest.Tool, URI: "os:///tools/sum", Name: "sum", Description: "Adds numbers.", Digest: sri("sha256", files["tools/sum"]), Input: []byte(`{"type":"array"}`)},
+	want := &schema.HydrateOutput{
+		URI: "os:///agents/coder.md",
+		Skills: []schema.HydratedItem{
+			{URI: "os:///skills/search.md", Name: "search", Description: "Finds things.", Digest: sri("sha256", files["skills/search.md"])},
+			{URI: "os:///skills/plan.md", Name: "planning", Description: "How to plan.", Digest: sri("sha256", files["skills/plan.md"])},
+		},
+		Tools: []schema.HydratedItem{
+			{URI: "os:///tools/sum", Name: "sum", Description: "Adds numbers.", Digest: sri("sha256", files["tools/sum"]), Input: []byte(`{"type":"array"}`)},
+		},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	if got, err := p.Hydrate(t.Context(), load("plain.md"), noon); err != nil || len(got) != 0 {
+	if got, err := p.Hydrate(t.Context(), load("plain.md"), noon); err != nil || len(got.Skills)+len(got.Tools) != 0 {
 		t.Errorf("nothing is listed: %v, %v", got, err)
 	}
 	for name, want := range map[string]error{"bad/missing.md": fault.FileNotFound, "bad/unpinned.md": fault.IngestUnproven} {

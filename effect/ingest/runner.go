@@ -2,12 +2,14 @@ package ingest
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/promptware-os/pwos/effect/fetch"
 	"github.com/promptware-os/pwos/kernel"
 	"github.com/promptware-os/pwos/kernel/process"
 	"github.com/promptware-os/pwos/schema"
+	"github.com/promptware-os/pwos/schema/fault"
 )
 
 // Runner does Kernel.Ingest and FileSystem.Hydrate. Its fields are set before it is used.
@@ -25,17 +27,11 @@ func (r *Runner) pipeline(job *kernel.Job) *Pipeline {
 
 // Ingest goes through the phases up to Load. Nothing is stored before its outcome is decided.
 func (r *Runner) Ingest(ctx context.Context, job *kernel.Job, do *process.Ingest) (*schema.Adoption, error) {
-	result, err := r.pipeline(job).Run(ctx, Request{URI: do.URI, Base: do.Base, Integrity: do.Integrity, Now: time.UnixMilli(job.Time)})
+	loaded, err := r.pipeline(job).Run(ctx, Request{URI: do.URI, Base: do.Base, Integrity: do.Integrity, Now: time.UnixMilli(job.Time)})
 	if err != nil {
 		return nil, err
 	}
-	is := result.Identity
-	return &schema.Adoption{
-		Identity: schema.Identity{
-			ContextID: is.ContextID, URI: is.URI, Digest: is.Digest, Name: is.Name, Proof: string(is.Proof), Signer: is.Signer,
-		},
-		FrontMatter: string(result.Loaded.FrontMatter), Content: result.Loaded.Content,
-	}, nil
+	return &schema.Adoption{Identity: loaded.Identity, FrontMatter: string(loaded.FrontMatter), Content: loaded.Content}, nil
 }
 
 // Hydrate reads what the front matter of a resource lists.
@@ -45,24 +41,7 @@ func (r *Runner) Hydrate(ctx context.Context, job *kernel.Job, do *process.Hydra
 	if err != nil {
 		return nil, err
 	}
-	items, err := pipeline.Hydrate(ctx, loaded, now)
-	if err != nil {
-		return nil, err
-	}
-	out := &schema.HydrateOutput{URI: loaded.URI, Skills: []schema.HydratedItem{}, Tools: []schema.HydratedItem{}}
-	for _, item := range items {
-		list := &out.Skills
-		if item.Kind == Tool {
-			list = &out.Tools
-		}
-		if !schema.ValidWithin(item.Input, schema.MaxKeptDepth) {
-			item.Input = nil // too deep to be told of, or none
-		}
-		*list = append(*list, schema.HydratedItem{
-			URI: item.URI, Name: item.Name, Description: item.Description, Digest: item.Digest, Input: item.Input,
-		})
-	}
-	return out, nil
+	return pipeline.Hydrate(ctx, loaded, now)
 }
 
 // reload is the resource that is to be hydrated: as it was adopted, or as it is.
@@ -70,9 +49,52 @@ func (p *Pipeline) reload(ctx context.Context, do *process.Hydrate, now time.Tim
 	if do.FrontMatter != "" {
 		return p.Recall(do.URI, []byte(do.FrontMatter))
 	}
-	result, err := p.Run(ctx, Request{URI: do.URI, Base: do.Base, Now: now})
-	if err != nil {
-		return nil, err
+	return p.Run(ctx, Request{URI: do.URI, Base: do.Base, Now: now})
+}
+
+// What servers say that resources are told apart by.
+const (
+	statusOK       = 200
+	statusNotFound = 404
+	statusGone     = 410
+)
+
+// web returns where the resources of one job come from: the hosts that its process may fetch from, by https: alone, and nothing
+// sealed is opened for it.
+func (r *Runner) web(job *kernel.Job) Web {
+	return func(ctx context.Context, address string, most int64) ([]byte, error) {
+		policy, denied := r.Fetcher.Policy(job)
+		if denied != nil {
+			return nil, denied
+		}
+		policy.PlainHTTP, policy.Open = false, nil
+		long := &bounded{most: most}
+		resp, err := r.Fetcher.Do(ctx, fetch.Request{URL: address, Policy: policy, Spill: func() (io.Writer, error) { return long, nil }})
+		switch {
+		case err != nil:
+			return nil, err
+		case resp.Status == statusNotFound || resp.Status == statusGone:
+			return nil, fault.FileNotFound.New("there is nothing of that name: the server says %d", resp.Status)
+		case resp.Status != statusOK:
+			return nil, fault.HTTPUpstream.New("the server says %d", resp.Status)
+		case resp.Spilled:
+			return long.data, nil
+		}
+		return resp.Body, nil
 	}
-	return result.Loaded, nil
+}
+
+// bounded keeps what is written to it, up to a bound.
+type bounded struct {
+	data []byte
+	most int64
+}
+
+// Write fails once there is more than may be kept.
+func (b *bounded) Write(p []byte) (int, error) {
+	if int64(len(b.data)+len(p)) > b.most {
+		return 0, tooLarge(b.most)
+	}
+	b.data = append(b.data, p...)
+	return len(p), nil
 }

@@ -1,9 +1,14 @@
 package ingest
 
 import (
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/subtle"
+	"encoding/base64"
 	"errors"
 	"io/fs"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/promptware-os/pwos/access"
@@ -13,22 +18,20 @@ import (
 // Namespace is what signatures of resources are made under.
 const Namespace = "pwos-promptware@v1"
 
-// Proof is what answers for a resource, the strongest where there are several.
-type Proof string
-
-// The proofs. Local is that it lies below root, None that the policy takes it all the same.
+// The proofs: what answers for a resource, the strongest where there are several. Local is that it lies below root, None
+// that the policy takes it all the same.
 const (
-	ByIntegrity Proof = "integrity"
-	BySignature Proof = "signature"
-	ByPin       Proof = "pin"
-	Local       Proof = "local"
-	None        Proof = "none"
+	ByIntegrity = "integrity"
+	BySignature = "signature"
+	ByPin       = "pin"
+	Local       = "local"
+	None        = "none"
 )
 
-// Valid is a resource that somebody answers for. Only Validate makes one.
+// Valid is a resource that was validated. Only Validate makes one.
 type Valid struct {
 	fetched Fetched
-	proof   Proof
+	proof   string
 	signer  string
 }
 
@@ -107,3 +110,55 @@ var pin = regexp.MustCompile(`^https://[^/]+/([^?]*[/@])?(v?[0-9]+\.[0-9]+\.[0-9
 // Pinned reports whether the path of an address has a version tag or a commit above its last segment. A tag can be moved by
 // whom it belongs to: an integrity says more.
 func Pinned(address string) bool { return pin.MatchString(address) }
+
+// CheckIntegrity checks data against integrity metadata as subresource integrity writes it: expressions such as sha256-… and
+// base64, separated by white space, each perhaps with options behind a question mark, which mean nothing. Of several
+// algorithms only the strongest counts, and of several values of that one any will do.
+//
+// Unlike a browser it refuses what is not understood: an unknown algorithm, a value of the wrong length, no expression at all.
+// Integrity that is asked for never passes because nothing was checked. The error is IngestIntegrity.
+func CheckIntegrity(integrity string, data []byte) error {
+	expressions := strings.Fields(integrity)
+	if len(expressions) == 0 {
+		return fault.IngestIntegrity.New("integrity does not hold: it names no digest")
+	}
+	strongest, holds := 0, false
+	for _, e := range expressions {
+		e, _, _ = strings.Cut(e, "?")
+		name, value, _ := strings.Cut(e, "-")
+		sum := digest(name, data)
+		if sum == nil {
+			return fault.IngestIntegrity.New("integrity does not hold: it takes sha256-, sha384- and sha512-")
+		}
+		want, err := base64.StdEncoding.Strict().DecodeString(value)
+		if err != nil || len(want) != len(sum) {
+			return fault.IngestIntegrity.New("integrity does not hold: behind %s- there must be %d bytes in base64", name, len(sum))
+		}
+		if len(sum) > strongest {
+			strongest, holds = len(sum), false
+		}
+		if len(sum) == strongest && subtle.ConstantTimeCompare(sum, want) == 1 {
+			holds = true
+		}
+	}
+	if !holds {
+		return fault.IngestIntegrity.New("integrity does not hold: the resource has another digest")
+	}
+	return nil
+}
+
+// digest returns the digest of data by the named algorithm, nil for one that does not count.
+func digest(name string, data []byte) []byte {
+	switch name {
+	case "sha256":
+		sum := sha256.Sum256(data)
+		return sum[:]
+	case "sha384":
+		sum := sha512.Sum384(data)
+		return sum[:]
+	case "sha512":
+		sum := sha512.Sum512(data)
+		return sum[:]
+	}
+	return nil
+}

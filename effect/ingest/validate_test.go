@@ -27,7 +27,7 @@ func TestValidate(t *testing.T) {
 		sig       string
 		integrity string
 		late      bool
-		want      ingest.Proof
+		want      string
 		fails     error
 	}{
 		"local":                              {policy: plain, want: ingest.Local},

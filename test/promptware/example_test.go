@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,8 +49,8 @@ func TestExample(t *testing.T) {
 
 	boot, err := p.Run(t.Context(), ingest.Request{URI: "BOOT.md", Now: now})
 	testkit.Must(t, err)
-	if !strings.Contains(string(boot.Loaded.FrontMatter), `"origin":"promptware-example","init":"agents/editor.md"`) {
-		t.Errorf("%s", boot.Loaded.FrontMatter)
+	if !strings.Contains(string(boot.FrontMatter), `"origin":"promptware-example","init":"agents/editor.md"`) {
+		t.Errorf("%s", boot.FrontMatter)
 	}
 	if origin, err := uri.Origin("promptware-example", "/"); err != nil || origin != "https://promptware-example.local/" {
 		t.Errorf("%s, %v", origin, err)
@@ -58,9 +59,9 @@ func TestExample(t *testing.T) {
 	testkit.Must(t, err)
 	reviewer, err := p.Run(t.Context(), ingest.Request{URI: "./reviewer.md", Base: editor.Identity.URI, Now: now})
 	testkit.Must(t, err)
-	hydrated(t, p, editor.Loaded, "skill os:///skills/plan.md plan", "skill os:///skills/summarise.md shorten",
+	hydrated(t, p, editor, "skill os:///skills/plan.md plan", "skill os:///skills/summarise.md shorten",
 		"tool os:///tools/wordcount wordcount", "tool os:///tools/today today")
-	hydrated(t, p, reviewer.Loaded, "tool os:///tools/wordcount wordcount")
+	hydrated(t, p, reviewer, "tool os:///tools/wordcount wordcount")
 
 	modules, err := tool.NewModules(64<<20, 4)
 	testkit.Must(t, err)
@@ -73,12 +74,16 @@ func TestExample(t *testing.T) {
 // hydrated fails unless what an agent lists is this, each with a description and a digest.
 func hydrated(t *testing.T, p *ingest.Pipeline, l *ingest.Loaded, want ...string) {
 	t.Helper()
-	items, err := p.Hydrate(t.Context(), l, time.Now())
-	if err != nil || len(items) != len(want) {
-		t.Fatalf("%s: %v, %v", l.URI, items, err)
+	out, err := p.Hydrate(t.Context(), l, time.Now())
+	if err != nil || len(out.Skills)+len(out.Tools) != len(want) {
+		t.Fatalf("%s: %v, %v", l.URI, out, err)
 	}
-	for i, item := range items {
-		if got := string(item.Kind) + " " + item.URI + " " + item.Name; got != want[i] || !strings.HasPrefix(item.Digest, "sha256-") {
+	for i, item := range slices.Concat(out.Skills, out.Tools) {
+		kind := "tool"
+		if i < len(out.Skills) {
+			kind = "skill"
+		}
+		if got := kind + " " + item.URI + " " + item.Name; got != want[i] || !strings.HasPrefix(item.Digest, "sha256-") {
 			t.Errorf("%s: %s, %s, want %s", l.URI, got, item.Digest, want[i])
 		}
 		// The program describes itself when it is asked, and hydrating starts nothing.

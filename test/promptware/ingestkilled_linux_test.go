@@ -18,13 +18,14 @@ import (
 //
 //   - unread: the daemon is stopped, and the request in its socket. Nothing is known of it.
 //   - no intent: the intent is decided and cannot be written. Its caller is told, and nothing was asked of anybody.
-//   - intent: it is on disk, and the effect waits for its turn, since the process has as many under way as it may. Nothing was asked for.
+//   - intent: it is on disk, and the effect waits for its turn, since the process has as many under way as it may.
+//     Nothing was asked for.
 //   - fetch: half of the content has come.
 //   - signature: the content is there, what lies beside it is not.
-//   - local: a file below root is read, validated, loaded. That nobody can hold: it is tried until the kill came between the
-//     two entries.
-//   - no outcome: the content is loaded, adopted and stored, and the entry that says so cannot be written. The kernel takes all
-//     of it back before it is killed.
+//   - local: a file below root is read, validated, loaded. That nobody can hold: it is tried until the kill came
+//     between the two entries.
+//   - no outcome: the content is loaded, adopted and stored, and the entry that says so cannot be written. The kernel
+//     takes all of it back before it is killed.
 //   - outcome: it is on disk, and the answer has not left, since its caller does not read those before it.
 //
 // Up to the outcome's entry nothing has happened; from then on all has, whether or not anybody was told.
